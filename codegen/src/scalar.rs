@@ -1,0 +1,133 @@
+//! A constant of any dtype, compared and hashed by its bits.
+
+use std::fmt;
+
+use half::{bf16, f16};
+
+use crate::DType;
+
+/// A constant of a given dtype. Two scalars are equal if dtype and bits are: `-0.0 != 0.0`, and a
+/// NaN equals itself, which is what a cache key needs.
+///
+/// ```
+/// use lazuli_codegen::{DType, Scalar};
+/// let half = Scalar::from_f64(DType::F32, 0.5);
+/// assert_eq!(half.as_f64(), 0.5);
+/// assert_ne!(Scalar::from_f64(DType::F32, 0.0), Scalar::from_f64(DType::F32, -0.0));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Scalar {
+    dtype: DType,
+    bits: u64,
+}
+
+impl Scalar {
+    /// The value rounded to `dtype`, converted as Rust's `as` converts (saturating, NaN to 0).
+    pub fn from_f64(dtype: DType, value: f64) -> Scalar {
+        let bits = match dtype {
+            DType::Bool => (value != 0.0) as u64,
+            DType::U8 => value as u8 as u64,
+            DType::I32 => value as i32 as u32 as u64,
+            DType::I64 => value as i64 as u64,
+            DType::F16 => f16::from_f64(value).to_bits() as u64,
+            DType::BF16 => bf16::from_f64(value).to_bits() as u64,
+            DType::F32 => (value as f32).to_bits() as u64,
+            DType::F64 => value.to_bits(),
+        };
+        Scalar { dtype, bits }
+    }
+
+    /// The integer converted to `dtype` as Rust's `as` converts (integers wrap).
+    pub fn from_i64(dtype: DType, value: i64) -> Scalar {
+        let bits = match dtype {
+            DType::Bool => (value != 0) as u64,
+            DType::U8 => value as u8 as u64,
+            DType::I32 => value as i32 as u32 as u64,
+            DType::I64 => value as u64,
+            DType::F32 => (value as f32).to_bits() as u64,
+            DType::F16 => f16::from_f32(value as f32).to_bits() as u64,
+            DType::BF16 => bf16::from_f32(value as f32).to_bits() as u64,
+            DType::F64 => (value as f64).to_bits(),
+        };
+        Scalar { dtype, bits }
+    }
+
+    /// A `Bool`.
+    pub fn from_bool(value: bool) -> Scalar {
+        Scalar { dtype: DType::Bool, bits: value as u64 }
+    }
+
+    /// The element type.
+    pub fn dtype(self) -> DType {
+        self.dtype
+    }
+
+    /// The value as f64: exact for everything but `I64` beyond 2^53.
+    pub fn as_f64(self) -> f64 {
+        match self.dtype {
+            DType::Bool | DType::U8 => self.bits as f64,
+            DType::I32 => self.bits as u32 as i32 as f64,
+            DType::I64 => self.bits as i64 as f64,
+            DType::F16 => f16::from_bits(self.bits as u16).to_f64(),
+            DType::BF16 => bf16::from_bits(self.bits as u16).to_f64(),
+            DType::F32 => f32::from_bits(self.bits as u32) as f64,
+            DType::F64 => f64::from_bits(self.bits),
+        }
+    }
+
+    /// The value as i64; floats convert as Rust's `as` does.
+    pub fn as_i64(self) -> i64 {
+        match self.dtype {
+            DType::Bool | DType::U8 => self.bits as i64,
+            DType::I32 => self.bits as u32 as i32 as i64,
+            DType::I64 => self.bits as i64,
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.as_f64() as i64,
+        }
+    }
+
+    /// Whether the value is not zero.
+    pub fn is_nonzero(self) -> bool {
+        if self.dtype.is_float() { self.as_f64() != 0.0 } else { self.bits != 0 }
+    }
+
+    /// The bits, in the low [`DType::size`] bytes.
+    pub fn to_bits(self) -> u64 {
+        self.bits
+    }
+
+    /// The scalar with these bits (the low [`DType::size`] bytes count).
+    pub fn from_bits(dtype: DType, bits: u64) -> Scalar {
+        let width = dtype.size() * 8;
+        let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
+        Scalar { dtype, bits: bits & mask }
+    }
+
+    /// Converted to `dtype` as Rust's `as` converts.
+    pub fn cast(self, dtype: DType) -> Scalar {
+        if dtype == self.dtype {
+            self
+        } else if self.dtype.is_float() {
+            // Through f32 or f64 with one rounding: every f16, bf16 and f32 is exact in f64.
+            Scalar::from_f64(dtype, self.as_f64())
+        } else {
+            Scalar::from_i64(dtype, self.as_i64())
+        }
+    }
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.dtype {
+            DType::Bool => write!(f, "{}", self.bits != 0),
+            DType::U8 | DType::I32 | DType::I64 => write!(f, "{}", self.as_i64()),
+            DType::F32 => write!(f, "{:?}", f32::from_bits(self.bits as u32)),
+            DType::F16 | DType::BF16 | DType::F64 => write!(f, "{:?}", self.as_f64()),
+        }
+    }
+}
+
+impl fmt::Debug for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}{}", self.dtype)
+    }
+}
