@@ -1,2 +1,6 @@
 //! Lazuli: a lazy tensor graph compiler.
+
+mod error;
+
+pub use error::{Error, Result, SourceLocation};
 pub use lazuli_codegen::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};

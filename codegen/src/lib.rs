@@ -4,9 +4,11 @@
 //! knows nothing of tensors, graphs, devices or files.
 
 mod dtype;
+mod language;
 mod ops;
 mod scalar;
 
 pub use dtype::DType;
+pub use language::Language;
 pub use ops::{BinaryOp, ReduceOp, UnaryOp};
 pub use scalar::Scalar;

@@ -1,0 +1,132 @@
+//! The one error type: every variant says what failed, where, and what the user can do about it.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// A `Result` with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The place in the user's source that recorded an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceLocation {
+    /// The file as the compiler names it.
+    pub file: &'static str,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+}
+
+impl SourceLocation {
+    /// The caller of the function that is marked `#[track_caller]`.
+    #[track_caller]
+    pub fn caller() -> SourceLocation {
+        let location = Location::caller();
+        SourceLocation { file: location.file(), line: location.line(), column: location.column() }
+    }
+}
+
+impl fmt::Display for SourceLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+impl fmt::Debug for SourceLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why a tensor cannot be evaluated, inspected or compiled.
+///
+/// ```
+/// use lazuli::{DType, Error, Tensor};
+/// let a = Tensor::zeros([3, 4], DType::F32);
+/// let b = Tensor::zeros([5], DType::F32);
+/// let error = (&a * &b).eval().unwrap_err();
+/// assert!(matches!(error, Error::InvalidOperation { op: "mul", .. }));
+/// assert!(error.to_string().starts_with("mul: shapes [3, 4] and [5] do not broadcast"));
+/// ```
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An operation was recorded with shapes, dtypes or arguments that do not fit.
+    #[error("{op}: {message}, at {location}")]
+    InvalidOperation {
+        /// The operation as the user called it.
+        op: &'static str,
+        /// What does not fit, with shapes and dtypes, and how to mend it where that is known.
+        message: String,
+        /// Where the user called it.
+        location: SourceLocation,
+    },
+    /// A device, driver, library or compiler that was asked for is not there.
+    #[error("{what} is not available: {reason}. {hint}")]
+    Unavailable {
+        /// What is missing, such as `cuda:0` or `NVRTC`.
+        what: String,
+        /// How that was found out.
+        reason: String,
+        /// What the user can do.
+        hint: String,
+    },
+    /// A compiler refused an emitted kernel: a bug in Lazuli, reported with all that is needed to see it.
+    #[error("{compiler} could not compile kernel {kernel}:\n{log}\n--- source ---\n{source_text}")]
+    Compilation {
+        /// The kernel's name.
+        kernel: String,
+        /// The compiler and its version or path.
+        compiler: String,
+        /// The compiler's messages.
+        log: String,
+        /// The text that was compiled.
+        source_text: Arc<str>,
+    },
+    /// The device has no room for a buffer.
+    #[error(
+        "out of memory on {device}: {requested} bytes requested. Evaluate in smaller parts, or drop tensors that are no longer needed"
+    )]
+    OutOfMemory {
+        /// The device's name.
+        device: String,
+        /// Bytes asked for.
+        requested: u64,
+    },
+    /// The device reported a failure while copying or running a kernel.
+    #[error("{device}: {operation} failed: {message}")]
+    Device {
+        /// The device's name.
+        device: String,
+        /// What was being done.
+        operation: String,
+        /// The driver's own words.
+        message: String,
+    },
+    /// A file could not be read or written.
+    #[error("could not {action} {path}: {message}")]
+    Io {
+        /// What was being done, such as `write`.
+        action: &'static str,
+        /// The file or folder.
+        path: String,
+        /// The operating system's reason.
+        message: String,
+    },
+    /// The compiler broke one of its own rules: please report it.
+    #[error("internal error in {stage}: {message}. This is a bug in Lazuli")]
+    Internal {
+        /// The pass or stage.
+        stage: &'static str,
+        /// Which rule was broken.
+        message: String,
+    },
+}
+
+impl Error {
+    /// An [`Error::Internal`].
+    pub(crate) fn internal(stage: &'static str, message: impl Into<String>) -> Error {
+        Error::Internal { stage, message: message.into() }
+    }
+}
