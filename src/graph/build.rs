@@ -1,0 +1,92 @@
+//! From tensor handles to a graph: everything recorded that the outputs need.
+
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+use super::op::Op;
+use super::{Graph, Node, NodeId, Operands};
+use crate::runtime::buffer::Buffer;
+use crate::tensor::{Recipe, Sources, State, Tensor, TensorNode};
+use crate::{Error, Result};
+
+/// The graph of some outputs, with the data of its [`Op::Input`]s.
+pub(crate) struct Recording {
+    pub(crate) graph: Graph,
+    pub(crate) inputs: Vec<Buffer>,
+}
+
+/// Records the outputs' histories as a graph. Node order follows from the expression alone (operands
+/// first, outputs in the order given), not from the order of recording.
+///
+/// Transfers from another device must have been carried out before; those from no particular device
+/// are looked through.
+///
+/// # Errors
+/// The first error of an invalid tensor.
+pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
+    let mut graph = Graph::default();
+    let mut inputs = Vec::new();
+    // Holds the tensors too, so that an address cannot be given to another one meanwhile.
+    let mut done: FxHashMap<*const TensorNode, (NodeId, Tensor)> = FxHashMap::default();
+    for output in outputs {
+        let mut pending = vec![output.clone()];
+        while let Some(tensor) = pending.last().cloned() {
+            let key = Arc::as_ptr(&tensor.node);
+            if done.contains_key(&key) {
+                pending.pop();
+                continue;
+            }
+            let state = tensor.node.state().clone();
+            let id = match state {
+                State::Invalid(error) => return Err(error),
+                State::Evaluated(buffer) => {
+                    inputs.push(buffer);
+                    graph.add(node_of(&tensor.node, Op::Input(inputs.len() - 1)), &[])
+                }
+                State::Recorded(recipe, sources) => {
+                    let Some(operands) = finished(&sources, &done, &mut pending) else { continue };
+                    match recipe {
+                        Recipe::Op(op) => graph.add(node_of(&tensor.node, op), &operands),
+                        Recipe::Transfer => match operands.first() {
+                            Some(&source) => source,
+                            None => return Err(Error::internal("graph building", "a transfer of nothing")),
+                        },
+                    }
+                }
+            };
+            done.insert(key, (id, tensor));
+            pending.pop();
+        }
+    }
+    let ids =
+        outputs.iter().filter_map(|output| done.get(&Arc::as_ptr(&output.node)).map(|(id, _)| *id)).collect();
+    graph.set_outputs(ids);
+    Ok(Recording { graph, inputs })
+}
+
+/// The sources' nodes, or `None` after queueing those that are not there yet, the first on top.
+fn finished(
+    sources: &Sources,
+    done: &FxHashMap<*const TensorNode, (NodeId, Tensor)>,
+    pending: &mut Vec<Tensor>,
+) -> Option<Operands> {
+    let before = pending.len();
+    let mut operands = Operands::new();
+    for source in sources.iter().rev() {
+        match done.get(&Arc::as_ptr(&source.node)) {
+            Some((id, _)) => operands.insert(0, *id),
+            None => pending.push(source.clone()),
+        }
+    }
+    (pending.len() == before).then_some(operands)
+}
+
+fn node_of(tensor: &TensorNode, op: Op) -> Node {
+    Node {
+        op,
+        shape: tensor.shape.clone(),
+        dtype: tensor.dtype,
+        origin: tensor.origin,
+        location: tensor.location,
+    }
+}

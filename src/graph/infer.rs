@@ -1,0 +1,231 @@
+//! Result shape and dtype of every operation: used when recording, and by the verifier between passes.
+
+use super::op::{Composite, Op, Pool2d, View};
+use crate::{DType, ReduceOp, Shape};
+
+/// Shape and dtype of an operand or a result.
+pub(crate) type Type = (Shape, DType);
+
+/// Checks that `result` is what `op` gives for `operands`.
+///
+/// The message names shapes and dtypes, but not the operation: the caller has its user-facing name.
+pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), String> {
+    let operand = |n: usize| operands.get(n).copied().ok_or_else(|| format!("operand {n} is missing"));
+    let count = |n: usize| match operands.len() == n {
+        true => Ok(()),
+        false => Err(format!("takes {n} operands, got {}", operands.len())),
+    };
+    let expect = |shape: &Shape, dtype: DType| match result.0 == *shape && result.1 == dtype {
+        true => Ok(()),
+        false => Err(format!("gives {dtype} {shape}, but is recorded as {} {}", result.1, result.0)),
+    };
+    match op {
+        Op::Input(_) => count(0),
+        Op::Constant(constant) => {
+            count(0)?;
+            expect(&Shape::scalar(), constant.value.dtype())
+        }
+        Op::Iota => match result.0.rank() == 1 && result.1 == DType::I64 {
+            true => count(0),
+            false => Err(format!("gives a 1-d i64 tensor, but is recorded as {} {}", result.1, result.0)),
+        },
+        Op::Random { .. } => match result.1.is_float() {
+            true => count(0),
+            false => Err(format!("random numbers are floats, not {}", result.1)),
+        },
+        Op::Unary(unary) => {
+            count(1)?;
+            let (shape, dtype) = operand(0)?;
+            match unary.accepts(*dtype) {
+                true => expect(shape, unary.result(*dtype)),
+                false => Err(format!("not defined for {dtype}")),
+            }
+        }
+        Op::Binary(binary) => {
+            count(2)?;
+            let ((shape, dtype), (other_shape, other_dtype)) = (operand(0)?, operand(1)?);
+            if shape != other_shape || dtype != other_dtype {
+                return Err(format!("operands differ: {dtype} {shape} and {other_dtype} {other_shape}"));
+            }
+            match binary.accepts(*dtype) {
+                true => expect(shape, binary.result(*dtype)),
+                false => Err(format!("not defined for {dtype}")),
+            }
+        }
+        Op::Select => {
+            count(3)?;
+            let (condition, a, b) = (operand(0)?, operand(1)?, operand(2)?);
+            if condition.1 != DType::Bool || a != b || condition.0 != a.0 {
+                return Err(format!(
+                    "needs a bool condition and two like operands, got {} {}, {} {} and {} {}",
+                    condition.1, condition.0, a.1, a.0, b.1, b.0
+                ));
+            }
+            expect(&a.0, a.1)
+        }
+        Op::Cast => {
+            count(1)?;
+            expect(&operand(0)?.0, result.1)
+        }
+        Op::View(view) => {
+            count(1)?;
+            let (shape, dtype) = operand(0)?;
+            if *dtype != result.1 {
+                return Err(format!("a view keeps the dtype {dtype}, but is recorded as {}", result.1));
+            }
+            check_view(view, shape, &result.0)
+        }
+        Op::Reduce { op, axes } => {
+            count(1)?;
+            let (shape, dtype) = operand(0)?;
+            check_axes(axes, shape)?;
+            if !op.accepts(*dtype) {
+                return Err(format!("not defined for {dtype}"));
+            }
+            let empty = axes.iter().any(|&axis| shape[axis] == 0);
+            if empty && matches!(op, ReduceOp::Max | ReduceOp::Min) {
+                return Err(format!(
+                    "no largest or smallest of nothing: shape {shape} is empty along {axes:?}"
+                ));
+            }
+            expect(&shape.without(axes), *dtype)
+        }
+        Op::Composite(composite) => {
+            count(1)?;
+            let (shape, dtype) = operand(0)?;
+            check_composite(composite, shape, *dtype, result)
+        }
+    }
+}
+
+fn check_axes(axes: &[usize], shape: &Shape) -> Result<(), String> {
+    let ascending = axes.windows(2).all(|pair| pair[0] < pair[1]);
+    match ascending && axes.iter().all(|&axis| axis < shape.rank()) {
+        true => Ok(()),
+        false => Err(format!("axes {axes:?} do not fit shape {shape}")),
+    }
+}
+
+fn check_view(view: &View, from: &Shape, to: &Shape) -> Result<(), String> {
+    let mismatch = || Err(format!("{view:?} does not turn shape {from} into {to}"));
+    let same_rank = from.rank() == to.rank();
+    let fits = match view {
+        View::Reshape => from.elements() == to.elements(),
+        View::Permute(perm) => {
+            let mut seen = perm.clone();
+            seen.sort_unstable();
+            same_rank
+                && seen.iter().copied().eq(0..from.rank())
+                && perm.iter().zip(to.iter()).all(|(&p, &extent)| from[p] == extent)
+        }
+        View::Expand => from.broadcast(to).as_ref() == Some(to),
+        View::Slice { starts, steps } => {
+            same_rank
+                && starts.len() == from.rank()
+                && steps.len() == from.rank()
+                && (0..from.rank()).all(|axis| {
+                    let last = starts[axis] + steps[axis] * (to[axis] as i64 - 1);
+                    let inside = |at: i64| at >= 0 && at < from[axis] as i64;
+                    steps[axis] != 0 && (to[axis] == 0 || inside(starts[axis]) && inside(last))
+                })
+        }
+        View::Pad { before, .. } => {
+            same_rank
+                && before.len() == from.rank()
+                && (0..from.rank()).all(|axis| before[axis] + from[axis] <= to[axis])
+        }
+        View::Window { axis, size, stride, dilation } => {
+            *axis < from.rank()
+                && *size >= 1
+                && *stride >= 1
+                && *dilation >= 1
+                && to.rank() == from.rank() + 1
+                && to[from.rank()] == *size
+                && (0..from.rank()).all(|k| match k == *axis {
+                    true => window_count(from[k], *size, *stride, *dilation) == Some(to[k]),
+                    false => from[k] == to[k],
+                })
+        }
+    };
+    if fits { Ok(()) } else { mismatch() }
+}
+
+/// How many windows fit an extent, or `None` if not even one does.
+pub(crate) fn window_count(extent: usize, size: usize, stride: usize, dilation: usize) -> Option<usize> {
+    let span = dilation.checked_mul(size.checked_sub(1)?)?.checked_add(1)?;
+    Some(extent.checked_sub(span)? / stride.max(1) + 1)
+}
+
+/// The shape after a 2-d pooling of the last two dimensions.
+pub(crate) fn pool2d_shape(shape: &Shape, pool: &Pool2d) -> Result<Shape, String> {
+    let rank = shape.rank();
+    if rank < 2 {
+        return Err(format!("needs at least 2 dimensions (height, width), got shape {shape}"));
+    }
+    let mut extents = shape.to_vec();
+    for d in 0..2 {
+        let axis = rank - 2 + d;
+        let (kernel, stride, padding, dilation) =
+            (pool.kernel[d], pool.stride[d], pool.padding[d], pool.dilation[d]);
+        if kernel == 0 || stride == 0 || dilation == 0 {
+            return Err(format!(
+                "kernel, stride and dilation must be at least 1, got {kernel}, {stride}, {dilation}"
+            ));
+        }
+        if padding > kernel / 2 {
+            return Err(format!("padding {padding} is more than half of the kernel {kernel}"));
+        }
+        let padded = shape[axis] + 2 * padding;
+        let count = window_count(padded, kernel, stride, dilation);
+        extents[axis] = count.ok_or_else(|| {
+            format!(
+                "kernel {}×{} with dilation {}×{} exceeds the padded input {}×{} (input {shape}, padding {}×{})",
+                pool.kernel[0], pool.kernel[1], pool.dilation[0], pool.dilation[1],
+                shape[rank - 2] + 2 * pool.padding[0], shape[rank - 1] + 2 * pool.padding[1],
+                pool.padding[0], pool.padding[1]
+            )
+        })?;
+    }
+    Ok(Shape::from(extents))
+}
+
+fn check_composite(composite: &Composite, shape: &Shape, dtype: DType, result: &Type) -> Result<(), String> {
+    let expect = |expected: Shape| match result.0 == expected && result.1 == dtype {
+        true => Ok(()),
+        false => Err(format!("gives {dtype} {expected}, but is recorded as {} {}", result.1, result.0)),
+    };
+    let float = match dtype.is_float() {
+        true => Ok(()),
+        false => {
+            Err(format!("needs a float tensor, got {dtype}; cast it first, such as with .cast(DType::F32)"))
+        }
+    };
+    match composite {
+        Composite::Mean { axes } | Composite::Var { axes, .. } => {
+            check_axes(axes, shape)?;
+            float?;
+            expect(shape.without(axes))
+        }
+        Composite::Sigmoid | Composite::Silu | Composite::Gelu | Composite::GeluTanh => {
+            float?;
+            expect(shape.clone())
+        }
+        Composite::Softmax { axis } => {
+            check_axes(&[*axis], shape)?;
+            float?;
+            expect(shape.clone())
+        }
+        Composite::LayerNorm { dims, .. } => {
+            float?;
+            match *dims >= 1 && *dims <= shape.rank() {
+                true => expect(shape.clone()),
+                false => Err(format!("cannot normalise the last {dims} dimensions of shape {shape}")),
+            }
+        }
+        Composite::MaxPool2d(pool) => expect(pool2d_shape(shape, pool)?),
+        Composite::AvgPool2d(pool) => {
+            float?;
+            expect(pool2d_shape(shape, pool)?)
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The operations of the graph. Primitives are what fusion and lowering know; composites are
+//! rewritten into primitives by the `decompose` pass.
+
+use smallvec::SmallVec;
+
+use crate::{BinaryOp, ReduceOp, Scalar, UnaryOp};
+
+/// Axes of a tensor, ascending.
+pub(crate) type Axes = SmallVec<[usize; 6]>;
+
+/// What a node of the graph computes from its operands.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Op {
+    /// A buffer with data: the n-th of the evaluation's inputs, contiguous and row-major.
+    Input(usize),
+    /// A 0-d constant.
+    Constant(Constant),
+    /// The i64 values 0, 1, … along the only dimension.
+    Iota,
+    /// Uniform floats in [0, 1): Philox of the seed and the row-major element index of this node.
+    Random { seed: u64 },
+    /// Pointwise; one operand.
+    Unary(UnaryOp),
+    /// Pointwise; two operands of one shape and dtype.
+    Binary(BinaryOp),
+    /// `select(condition, a, b)`, pointwise: a `Bool` and two operands of one dtype, all of one shape.
+    Select,
+    /// Pointwise conversion to the node's dtype, as Rust's `as`; rounds to the 16-bit floats.
+    Cast,
+    /// Other positions of the same elements; moves no data by itself.
+    View(View),
+    /// Combines the elements along the axes, which the result no longer has.
+    Reduce { op: ReduceOp, axes: Axes },
+    /// Shorthand for several primitives.
+    Composite(Composite),
+}
+
+/// A 0-d constant and how it appears in a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Constant {
+    pub value: Scalar,
+    pub role: ConstantRole,
+}
+
+/// Whether another value of a constant means another kernel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) enum ConstantRole {
+    /// The user's own number, or one that follows from a batch size: passed to the kernel as an argument.
+    Argument,
+    /// Part of an operation's definition, such as the coefficients of gelu: printed in the kernel's text.
+    Literal,
+}
+
+/// Element positions of a view's result in terms of its operand's.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum View {
+    /// The same row-major sequence of elements under the node's shape.
+    Reshape,
+    /// Dimension k of the result is dimension `perm[k]` of the operand.
+    Permute(Axes),
+    /// NumPy broadcasting to the node's shape: dimensions align at the last.
+    Expand,
+    /// `result[i]` is `operand[start + step * i]` per dimension; steps may be negative, not 0.
+    Slice { starts: SmallVec<[i64; 6]>, steps: SmallVec<[i64; 6]> },
+    /// `result[i]` is `operand[i - before]` where that exists, else the value.
+    Pad { before: SmallVec<[usize; 6]>, value: Scalar },
+    /// Sliding windows: `result[.., o, .., k]` is `operand[.., o * stride + k * dilation, ..]` at
+    /// `axis`; the window becomes a new last dimension.
+    Window { axis: usize, size: usize, stride: usize, dilation: usize },
+}
+
+/// Operations that are defined by others.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Composite {
+    /// `sum / count` over the axes; float operand.
+    Mean { axes: Axes },
+    /// Squared deviations over `count - correction` along the axes; float operand.
+    Var { axes: Axes, correction: usize },
+    /// `1 / (1 + exp(-x))`.
+    Sigmoid,
+    /// `x * sigmoid(x)`.
+    Silu,
+    /// `x / 2 * (1 + erf(x / sqrt 2))`.
+    Gelu,
+    /// The tanh approximation of gelu (Hendrycks and Gimpel, 2016).
+    GeluTanh,
+    /// `exp(x - max) / sum(exp(x - max))` along the axis.
+    Softmax { axis: usize },
+    /// `(x - mean) / sqrt(var + eps)` over the last `dims` dimensions (biased variance).
+    LayerNorm { dims: usize, eps_bits: u64 },
+    /// Maximum over windows of the last two dimensions, the edges padded with -inf (or the least integer).
+    MaxPool2d(Pool2d),
+    /// Mean over windows of the last two dimensions, padding zeros counted; float operand.
+    AvgPool2d(Pool2d),
+}
+
+/// The windows of a 2-d pooling, per dimension (height, width).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Pool2d {
+    pub kernel: [usize; 2],
+    pub stride: [usize; 2],
+    pub padding: [usize; 2],
+    pub dilation: [usize; 2],
+}
+
+impl Op {
+    /// The name in dumps, kernel names and explanations.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Op::Input(_) => "input",
+            Op::Constant(_) => "constant",
+            Op::Iota => "iota",
+            Op::Random { .. } => "random",
+            Op::Unary(op) => op.name(),
+            Op::Binary(op) => op.name(),
+            Op::Select => "where",
+            Op::Cast => "cast",
+            Op::View(view) => match view {
+                View::Reshape => "reshape",
+                View::Permute(_) => "permute",
+                View::Expand => "expand",
+                View::Slice { .. } => "slice",
+                View::Pad { .. } => "pad",
+                View::Window { .. } => "window",
+            },
+            Op::Reduce { op, .. } => op.name(),
+            Op::Composite(composite) => match composite {
+                Composite::Mean { .. } => "mean",
+                Composite::Var { .. } => "var",
+                Composite::Sigmoid => "sigmoid",
+                Composite::Silu => "silu",
+                Composite::Gelu => "gelu",
+                Composite::GeluTanh => "gelu_tanh",
+                Composite::Softmax { .. } => "softmax",
+                Composite::LayerNorm { .. } => "layer_norm",
+                Composite::MaxPool2d(_) => "max_pool2d",
+                Composite::AvgPool2d(_) => "avg_pool2d",
+            },
+        }
+    }
+
+    /// Whether elements are only renamed or generated from their position: free inside any kernel.
+    pub(crate) fn is_free(&self) -> bool {
+        matches!(self, Op::Input(_) | Op::Constant(_) | Op::Iota | Op::View(_))
+    }
+}

@@ -1,0 +1,155 @@
+//! Host memory: aligned blocks from a pool, because freshly mapped pages cost more than the kernels
+//! that fill them.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::Mutex;
+
+use crate::{Error, Result};
+
+/// Every block starts on a cache line, which is also the widest vector.
+const ALIGNMENT: usize = 64;
+
+/// Freed bytes that the pool keeps for reuse; beyond it they go back to the system.
+const POOL_LIMIT: usize = 4 << 30;
+
+/// A block of host memory of a fixed size; returned to the pool when dropped.
+///
+/// Kernels write through [`HostBuffer::as_ptr`] before the buffer is shared; afterwards it is only read.
+#[derive(Debug)]
+pub(crate) struct HostBuffer {
+    block: Block,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Block {
+    start: NonNull<u8>,
+    capacity: usize,
+}
+
+// SAFETY: a block is plain memory that its one owner may use from any thread.
+unsafe impl Send for Block {}
+// SAFETY: shared access is read-only; writes happen before a buffer is shared (see HostBuffer).
+unsafe impl Sync for Block {}
+
+#[derive(Default)]
+struct Pool {
+    /// Free blocks by capacity.
+    free: BTreeMap<usize, Vec<Block>>,
+    bytes: usize,
+}
+
+static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), bytes: 0 });
+
+fn pool() -> std::sync::MutexGuard<'static, Pool> {
+    POOL.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Capacities are rounded up to an eighth of a power of two, so that near sizes share blocks.
+fn capacity_for(bytes: usize) -> Option<usize> {
+    let bytes = bytes.max(ALIGNMENT);
+    let step = (bytes.checked_next_power_of_two()? / 8).max(ALIGNMENT);
+    bytes.checked_next_multiple_of(step)
+}
+
+impl HostBuffer {
+    /// A block with unspecified but initialised contents.
+    pub(crate) fn allocate(bytes: usize) -> Result<HostBuffer> {
+        let out_of_memory = || Error::OutOfMemory { device: "cpu".into(), requested: bytes as u64 };
+        let capacity = capacity_for(bytes).ok_or_else(out_of_memory)?;
+        {
+            let mut pool = pool();
+            if let Some(block) = pool.free.get_mut(&capacity).and_then(Vec::pop) {
+                pool.bytes -= capacity;
+                return Ok(HostBuffer { block, bytes });
+            }
+        }
+        let layout = Layout::from_size_align(capacity, ALIGNMENT).map_err(|_| out_of_memory())?;
+        // SAFETY: the layout's size is not zero.
+        let start = NonNull::new(unsafe { alloc(layout) }).ok_or_else(out_of_memory)?;
+        Ok(HostBuffer { block: Block { start, capacity }, bytes })
+    }
+
+    /// A copy of the bytes.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<HostBuffer> {
+        let buffer = HostBuffer::allocate(bytes.len())?;
+        // SAFETY: the block holds at least `bytes.len()` bytes, and nobody else has it yet.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.as_ptr(), bytes.len()) };
+        Ok(buffer)
+    }
+
+    /// The first byte; aligned to 64. Writing through it is up to the executor, before the buffer is shared.
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        self.block.start.as_ptr()
+    }
+
+    /// Size in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The contents. They must have been written before (see [`HostBuffer::allocate`]).
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: the block holds `bytes` bytes; a buffer is only read once it is shared, and every
+        // buffer is filled by a kernel or a copy before anyone reads it.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        let block = Block { start: self.block.start, capacity: self.block.capacity };
+        let mut pool = pool();
+        if pool.bytes + block.capacity <= POOL_LIMIT {
+            pool.bytes += block.capacity;
+            pool.free.entry(block.capacity).or_default().push(block);
+        } else {
+            drop(pool);
+            release(block);
+        }
+    }
+}
+
+fn release(block: Block) {
+    if let Ok(layout) = Layout::from_size_align(block.capacity, ALIGNMENT) {
+        // SAFETY: allocated with the same layout in `allocate`, and this is its only owner.
+        unsafe { dealloc(block.start.as_ptr(), layout) };
+    }
+}
+
+/// Gives the pool's free blocks back to the system.
+pub(crate) fn trim() {
+    let free = std::mem::take(&mut *pool()).free;
+    for block in free.into_values().flatten() {
+        release(block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_sizes_share_a_capacity_and_waste_at_most_a_quarter() {
+        assert_eq!(capacity_for(1), Some(64));
+        assert_eq!(capacity_for(1_000_000), capacity_for(1_000_001));
+        for bytes in [1usize, 63, 64, 65, 4097, 1 << 20, (1 << 20) + 1, 123_456_789] {
+            let capacity = capacity_for(bytes).unwrap();
+            assert!(capacity >= bytes && capacity <= (bytes + bytes / 4).max(64).next_multiple_of(64));
+        }
+    }
+
+    #[test]
+    fn an_impossible_size_is_an_error() {
+        assert!(matches!(HostBuffer::allocate(usize::MAX / 2), Err(Error::OutOfMemory { .. })));
+    }
+
+    #[test]
+    fn bytes_come_back_as_they_went_in() {
+        let buffer = HostBuffer::from_bytes(b"lazuli").unwrap();
+        assert_eq!(buffer.as_slice(), b"lazuli");
+        assert_eq!(buffer.as_ptr() as usize % ALIGNMENT, 0);
+    }
+}

@@ -1,0 +1,119 @@
+//! Tensor shapes: extents, strides and broadcasting.
+
+use std::fmt;
+use std::ops::Deref;
+
+use smallvec::SmallVec;
+
+/// The extents of a tensor, outermost dimension first. A 0-d tensor has no extents and one element.
+///
+/// ```
+/// use lazuli::Shape;
+/// let shape = Shape::from([2, 3, 4]);
+/// assert_eq!(shape.elements(), 24);
+/// assert_eq!(shape.broadcast(&Shape::from([3, 1])), Some(Shape::from([2, 3, 4])));
+/// assert_eq!(shape.to_string(), "[2, 3, 4]");
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Shape(SmallVec<[usize; 6]>);
+
+impl Shape {
+    /// The shape of a 0-d tensor.
+    pub fn scalar() -> Shape {
+        Shape::default()
+    }
+
+    /// How many elements a tensor of this shape has; saturates at `usize::MAX`.
+    pub fn elements(&self) -> usize {
+        if self.contains(&0) {
+            return 0;
+        }
+        self.iter().fold(1, |product: usize, &extent| product.saturating_mul(extent))
+    }
+
+    /// The number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.len()
+    }
+
+    /// Row-major strides, in elements.
+    pub fn strides(&self) -> SmallVec<[usize; 6]> {
+        let mut strides = SmallVec::from_elem(1, self.len());
+        for axis in (0..self.len().saturating_sub(1)).rev() {
+            strides[axis] = self[axis + 1].max(1).saturating_mul(strides[axis + 1]);
+        }
+        strides
+    }
+
+    /// The shape that both broadcast to by NumPy's rules: dimensions align at the last one, and 1 stretches.
+    pub fn broadcast(&self, other: &Shape) -> Option<Shape> {
+        let rank = self.rank().max(other.rank());
+        let extent = |shape: &Shape, axis: usize| match (axis + shape.rank()).checked_sub(rank) {
+            Some(own) => shape[own],
+            None => 1,
+        };
+        (0..rank)
+            .map(|axis| match (extent(self, axis), extent(other, axis)) {
+                (a, b) if a == b => Some(a),
+                (1, b) => Some(b),
+                (a, 1) => Some(a),
+                _ => None,
+            })
+            .collect::<Option<SmallVec<_>>>()
+            .map(Shape)
+    }
+
+    /// The extents without the given axes.
+    pub fn without(&self, axes: &[usize]) -> Shape {
+        Shape(self.iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, &e)| e).collect())
+    }
+}
+
+impl Deref for Shape {
+    type Target = [usize];
+    fn deref(&self) -> &[usize] {
+        &self.0
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Shape {
+    fn from(extents: [usize; N]) -> Shape {
+        Shape(SmallVec::from_slice(&extents))
+    }
+}
+
+impl From<&[usize]> for Shape {
+    fn from(extents: &[usize]) -> Shape {
+        Shape(SmallVec::from_slice(extents))
+    }
+}
+
+impl From<Vec<usize>> for Shape {
+    fn from(extents: Vec<usize>) -> Shape {
+        Shape(SmallVec::from_vec(extents))
+    }
+}
+
+impl From<&Shape> for Shape {
+    fn from(shape: &Shape) -> Shape {
+        shape.clone()
+    }
+}
+
+impl FromIterator<usize> for Shape {
+    fn from_iter<I: IntoIterator<Item = usize>>(extents: I) -> Shape {
+        Shape(extents.into_iter().collect())
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
