@@ -1,0 +1,106 @@
+//! Fewer axes: adjacent ones that every access walks as one are merged.
+
+use super::{AxisKind, AxisSet, Kernel, Value, ValueOp, index_expressions};
+use crate::index::{AxisId, AxisRanges, IndexExpr};
+
+impl Kernel {
+    /// Merges adjacent axes wherever each index expression treats them as one row-major axis, drops
+    /// axes that have one position or that nothing uses, and renames the rest. The result computes
+    /// the same values.
+    pub fn merge_axes(&mut self) {
+        self.drop_unit_axes();
+        for kind in [AxisKind::Map, AxisKind::Reduce] {
+            let mut order = self.axes_of_kind(kind);
+            let mut position = order.len().saturating_sub(1);
+            while position > 0 {
+                let (outer, inner) = (order[position - 1], order[position]);
+                if self.try_merge(outer, inner) {
+                    order.remove(position);
+                }
+                position -= 1;
+            }
+        }
+        self.compact_axes();
+    }
+
+    fn all_indices(&self) -> impl Iterator<Item = &IndexExpr> {
+        let loads = self.values.iter().flat_map(|value| index_expressions(&value.op));
+        loads.chain(self.stores.iter().map(|store| &store.index))
+    }
+
+    fn drop_unit_axes(&mut self) {
+        let ranges = self.ranges();
+        for number in 0..self.axes.len() as u32 {
+            let axis = AxisId(number);
+            if self.axis(axis).extent == 1 && !self.axis(axis).is_argument && self.axis(axis).kind == AxisKind::Map {
+                self.map_indices(|index| index.substitute(axis, &IndexExpr::zero(), &ranges));
+            }
+        }
+    }
+
+    fn try_merge(&mut self, outer: AxisId, inner: AxisId) -> bool {
+        let inner_axis = self.axis(inner);
+        let Ok(extent) = i64::try_from(inner_axis.extent) else { return false };
+        if inner_axis.is_argument || !self.reduced_together(outer, inner) {
+            return false;
+        }
+        if !self.all_indices().all(|index| index.can_merge(outer, inner, extent)) {
+            return false;
+        }
+        self.map_indices(|index| index.merged(outer, inner, extent, outer));
+        for value in &mut self.values {
+            if let ValueOp::Reduce { axes, .. } = &mut value.op {
+                axes.retain(|axis| *axis != inner);
+            }
+        }
+        let merged = self.axis(outer).extent * self.axis(inner).extent;
+        self.axes[outer.0 as usize].extent = merged;
+        self.axes[inner.0 as usize].extent = 1;
+        true
+    }
+
+    /// Whether every reduction combines both axes or neither.
+    fn reduced_together(&self, outer: AxisId, inner: AxisId) -> bool {
+        self.values.iter().all(|value| match &value.op {
+            ValueOp::Reduce { axes, .. } => axes.contains(&outer) == axes.contains(&inner),
+            _ => true,
+        })
+    }
+
+    /// Drops axes that nothing iterates over, and renumbers and renames the others.
+    fn compact_axes(&mut self) {
+        let mut used = AxisSet::new();
+        for index in self.all_indices() {
+            used.extend(index.axes());
+        }
+        for value in &self.values {
+            if let ValueOp::Reduce { axes, .. } = &value.op {
+                used.extend(axes.iter().copied());
+            }
+        }
+        let old = std::mem::take(&mut self.axes);
+        let mut renumbered = vec![AxisId(u32::MAX); old.len()];
+        for (number, axis) in old.into_iter().enumerate() {
+            if used.contains(&AxisId(number as u32)) {
+                renumbered[number] = self.add_axis(axis.kind, axis.extent, axis.is_argument);
+            }
+        }
+        // Renumbering goes down only, and in ascending order, so that no id is taken twice. Ids mean two
+        // things meanwhile, so nothing may be concluded from extents.
+        let ranges = AxisRanges::new();
+        for &axis in &used {
+            let target = renumbered[axis.0 as usize];
+            if target != axis {
+                self.map_indices(|index| index.substitute(axis, &IndexExpr::axis(target), &ranges));
+            }
+        }
+        for Value { op, .. } in &mut self.values {
+            if let ValueOp::Reduce { axes, .. } = op {
+                for axis in axes {
+                    *axis = renumbered[axis.0 as usize];
+                }
+            }
+        }
+        self.map_indices(IndexExpr::clone);
+    }
+}

@@ -1,0 +1,415 @@
+//! A kernel as an algorithm without a schedule: named axes, values that vary over sets of axes, and
+//! stores.
+//!
+//! Invariants (see [`verify`](Kernel::verify)): operands precede their users; every view of the graph
+//! has become part of an index expression; a value's axes are those of its operands and index
+//! expressions, less the ones that a `Reduce` combines; only outputs are stored to, each element once.
+
+mod merge;
+mod text;
+mod verify;
+
+use std::collections::BTreeSet;
+
+use smallvec::SmallVec;
+
+use crate::index::{AxisId, AxisRanges, Bound, IndexExpr};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident),*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub struct $name(pub u32);
+        impl $name {
+            /// Position in the kernel's list.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+ids! {
+    /// A [`Value`] of a [`Kernel`].
+    ValueId,
+    /// A [`Buffer`] parameter of a [`Kernel`].
+    BufferId,
+    /// An [`Argument`] of a [`Kernel`].
+    ArgumentId
+}
+
+/// The axes that a value varies over.
+pub type AxisSet = BTreeSet<AxisId>;
+
+/// Whether an axis enumerates results or is combined away.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AxisKind {
+    /// Every position has its own result.
+    Map,
+    /// Positions are combined by a `Reduce`.
+    Reduce,
+}
+
+/// One dimension of the iteration space.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Axis {
+    /// The name in dumps and sources: `i0`, `i1`, … for `Map`, `r0`, … for `Reduce`.
+    pub name: String,
+    /// Map or Reduce.
+    pub kind: AxisKind,
+    /// How many positions this launch has.
+    pub extent: u64,
+    /// Whether the extent is a kernel argument instead of text.
+    pub is_argument: bool,
+}
+
+/// A buffer parameter.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Buffer {
+    /// The name in the source: `in0`, `out0`.
+    pub name: String,
+    /// The element type in memory.
+    pub dtype: DType,
+    /// How many elements it has in this launch.
+    pub elements: u64,
+    /// Whether the kernel writes it.
+    pub is_output: bool,
+}
+
+/// A scalar parameter, with its value in this launch.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Argument {
+    /// The name in the source: `c0`, `seed0`.
+    pub name: String,
+    /// The value; its dtype is a compute dtype.
+    pub value: Scalar,
+}
+
+/// What a value is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum ValueOp {
+    /// An element of a buffer, converted to the compute dtype; 0 and no access where the guard (an
+    /// `InBounds`) is false.
+    Load {
+        /// Which buffer.
+        buffer: BufferId,
+        /// The element.
+        index: IndexExpr,
+        /// When to read it.
+        guard: Option<ValueId>,
+    },
+    /// A constant that is part of the text.
+    Literal(Scalar),
+    /// A scalar parameter.
+    Argument(ArgumentId),
+    /// An index as an `I64`.
+    Position(IndexExpr),
+    /// Whether all the bounds hold.
+    InBounds(SmallVec<[Bound; 2]>),
+    /// A uniform random number of the seed (an `I64` argument) and the element index.
+    Random {
+        /// The seed.
+        seed: ArgumentId,
+        /// The element's number in the random tensor.
+        index: IndexExpr,
+    },
+    /// A pointwise operation.
+    Unary(UnaryOp, ValueId),
+    /// A pointwise operation on two values of one dtype.
+    Binary(BinaryOp, ValueId, ValueId),
+    /// `condition ? a : b`.
+    Select(ValueId, ValueId, ValueId),
+    /// Conversion; to a 16-bit float it rounds and stays an `F32`.
+    Cast(DType, ValueId),
+    /// The operand combined over the axes.
+    Reduce {
+        /// How.
+        op: ReduceOp,
+        /// Over which axes.
+        axes: SmallVec<[AxisId; 4]>,
+        /// What.
+        operand: ValueId,
+    },
+}
+
+/// A value of the algorithm: one for every position of its axes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Value {
+    /// What it is.
+    pub op: ValueOp,
+    /// Its compute dtype.
+    pub dtype: DType,
+    /// What it varies over.
+    pub axes: AxisSet,
+}
+
+/// `buffer[index] = value`, for every position of the value's and the index's axes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Store {
+    /// An output buffer.
+    pub buffer: BufferId,
+    /// The element.
+    pub index: IndexExpr,
+    /// What is stored, converted to the buffer's dtype.
+    pub value: ValueId,
+}
+
+/// An algorithm over an iteration space; a [`Schedule`](crate::schedule::Schedule) says how it runs.
+///
+/// ```
+/// use lazuli_codegen::index::IndexExpr;
+/// use lazuli_codegen::ir::{AxisKind, Kernel, ValueOp};
+/// use lazuli_codegen::{DType, UnaryOp};
+///
+/// let mut kernel = Kernel::new("relu");
+/// let i = kernel.add_axis(AxisKind::Map, 1000, true);
+/// let input = kernel.add_input(DType::F32, 1000);
+/// let output = kernel.add_output(DType::F32, 1000);
+/// let x = kernel.load(input, IndexExpr::axis(i), None);
+/// let y = kernel.unary(UnaryOp::Relu, x);
+/// kernel.store(output, IndexExpr::axis(i), y);
+/// assert!(kernel.verify().is_ok());
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Kernel {
+    /// The function's name.
+    pub name: String,
+    /// The iteration space; an [`AxisId`] is a position here.
+    pub axes: Vec<Axis>,
+    /// Buffer parameters: inputs, then outputs, in the order of the function's parameters.
+    pub buffers: Vec<Buffer>,
+    /// Scalar parameters, after the buffers.
+    pub arguments: Vec<Argument>,
+    /// Values, operands first.
+    pub values: Vec<Value>,
+    /// What the kernel writes.
+    pub stores: Vec<Store>,
+}
+
+impl Kernel {
+    /// A kernel without axes, parameters and values.
+    pub fn new(name: impl Into<String>) -> Kernel {
+        Kernel {
+            name: name.into(),
+            axes: Vec::new(),
+            buffers: Vec::new(),
+            arguments: Vec::new(),
+            values: Vec::new(),
+            stores: Vec::new(),
+        }
+    }
+
+    /// A new axis, named by its kind and number.
+    pub fn add_axis(&mut self, kind: AxisKind, extent: u64, is_argument: bool) -> AxisId {
+        let letter = if kind == AxisKind::Map { 'i' } else { 'r' };
+        let number = self.axes.iter().filter(|axis| axis.kind == kind).count();
+        self.axes.push(Axis { name: format!("{letter}{number}"), kind, extent, is_argument });
+        AxisId(self.axes.len() as u32 - 1)
+    }
+
+    /// A new input buffer.
+    pub fn add_input(&mut self, dtype: DType, elements: u64) -> BufferId {
+        self.add_buffer("in", dtype, elements, false)
+    }
+
+    /// A new output buffer.
+    pub fn add_output(&mut self, dtype: DType, elements: u64) -> BufferId {
+        self.add_buffer("out", dtype, elements, true)
+    }
+
+    fn add_buffer(&mut self, prefix: &str, dtype: DType, elements: u64, is_output: bool) -> BufferId {
+        let number = self.buffers.iter().filter(|buffer| buffer.is_output == is_output).count();
+        self.buffers.push(Buffer { name: format!("{prefix}{number}"), dtype, elements, is_output });
+        BufferId(self.buffers.len() as u32 - 1)
+    }
+
+    /// A new scalar parameter.
+    pub fn add_argument(&mut self, prefix: &str, value: Scalar) -> ArgumentId {
+        let number = self.arguments.iter().filter(|argument| argument.name.starts_with(prefix)).count();
+        let value = value.cast(value.dtype().compute());
+        self.arguments.push(Argument { name: format!("{prefix}{number}"), value });
+        ArgumentId(self.arguments.len() as u32 - 1)
+    }
+
+    /// A new value; an equal one that exists already is shared.
+    pub fn add(&mut self, op: ValueOp, dtype: DType) -> ValueId {
+        let axes = self.axes_of(&op);
+        self.values.push(Value { op, dtype, axes });
+        ValueId(self.values.len() as u32 - 1)
+    }
+
+    /// Adds a load.
+    pub fn load(&mut self, buffer: BufferId, index: IndexExpr, guard: Option<ValueId>) -> ValueId {
+        let dtype = self.buffers[buffer.index()].dtype.compute();
+        self.add(ValueOp::Load { buffer, index, guard }, dtype)
+    }
+
+    /// Adds a constant of the text; 16-bit floats become the `F32` they are.
+    pub fn literal(&mut self, value: Scalar) -> ValueId {
+        let value = value.cast(value.dtype().compute());
+        self.add(ValueOp::Literal(value), value.dtype())
+    }
+
+    /// Adds a pointwise operation.
+    pub fn unary(&mut self, op: UnaryOp, operand: ValueId) -> ValueId {
+        let dtype = op.result(self.value(operand).dtype);
+        self.add(ValueOp::Unary(op, operand), dtype)
+    }
+
+    /// Adds a pointwise operation on two values.
+    pub fn binary(&mut self, op: BinaryOp, a: ValueId, b: ValueId) -> ValueId {
+        let dtype = op.result(self.value(a).dtype);
+        self.add(ValueOp::Binary(op, a, b), dtype)
+    }
+
+    /// Adds a choice.
+    pub fn select(&mut self, condition: ValueId, a: ValueId, b: ValueId) -> ValueId {
+        let dtype = self.value(a).dtype;
+        self.add(ValueOp::Select(condition, a, b), dtype)
+    }
+
+    /// Adds a conversion.
+    pub fn cast(&mut self, to: DType, operand: ValueId) -> ValueId {
+        self.add(ValueOp::Cast(to, operand), to.compute())
+    }
+
+    /// Adds a reduction.
+    pub fn reduce(&mut self, op: ReduceOp, axes: &[AxisId], operand: ValueId) -> ValueId {
+        let dtype = self.value(operand).dtype;
+        self.add(ValueOp::Reduce { op, axes: SmallVec::from_slice(axes), operand }, dtype)
+    }
+
+    /// Adds a store.
+    pub fn store(&mut self, buffer: BufferId, index: IndexExpr, value: ValueId) {
+        self.stores.push(Store { buffer, index, value });
+    }
+
+    /// The value with this id.
+    pub fn value(&self, id: ValueId) -> &Value {
+        &self.values[id.index()]
+    }
+
+    /// The axis with this id.
+    pub fn axis(&self, id: AxisId) -> &Axis {
+        &self.axes[id.0 as usize]
+    }
+
+    /// The ids of all axes of a kind, outermost first.
+    pub fn axes_of_kind(&self, kind: AxisKind) -> Vec<AxisId> {
+        (0..self.axes.len() as u32).map(AxisId).filter(|&id| self.axis(id).kind == kind).collect()
+    }
+
+    /// The ranges of the axes, for simplification; those passed as arguments count as unbounded, so
+    /// that the text holds for every extent.
+    pub fn ranges(&self) -> AxisRanges {
+        let mut ranges = AxisRanges::new();
+        for (number, axis) in self.axes.iter().enumerate() {
+            match axis.is_argument {
+                true => ranges.set_unbounded(AxisId(number as u32)),
+                false => ranges.set(AxisId(number as u32), axis.extent),
+            }
+        }
+        ranges
+    }
+
+    /// The ranges of the axes in this launch.
+    pub fn launch_ranges(&self) -> AxisRanges {
+        let mut ranges = AxisRanges::new();
+        for (number, axis) in self.axes.iter().enumerate() {
+            ranges.set(AxisId(number as u32), axis.extent);
+        }
+        ranges
+    }
+
+    /// The axes of a value that is `op`.
+    fn axes_of(&self, op: &ValueOp) -> AxisSet {
+        let mut axes = AxisSet::new();
+        for operand in operands(op) {
+            axes.extend(&self.value(operand).axes);
+        }
+        for index in index_expressions(op) {
+            axes.extend(index.axes());
+        }
+        if let ValueOp::Reduce { axes: reduced, .. } = op {
+            axes.retain(|axis| !reduced.contains(axis));
+        }
+        axes
+    }
+
+    /// Replaces every index expression, and works out the values' axes anew.
+    pub fn map_indices(&mut self, mut replace: impl FnMut(&IndexExpr) -> IndexExpr) {
+        for number in 0..self.values.len() {
+            let mut op = self.values[number].op.clone();
+            match &mut op {
+                ValueOp::Load { index, .. } | ValueOp::Position(index) | ValueOp::Random { index, .. } => {
+                    *index = replace(index);
+                }
+                ValueOp::InBounds(bounds) => {
+                    for bound in bounds {
+                        bound.expr = replace(&bound.expr);
+                    }
+                }
+                ValueOp::Literal(_)
+                | ValueOp::Argument(_)
+                | ValueOp::Unary(..)
+                | ValueOp::Binary(..)
+                | ValueOp::Select(..)
+                | ValueOp::Cast(..)
+                | ValueOp::Reduce { .. } => {}
+            }
+            let axes = self.axes_of(&op);
+            self.values[number].op = op;
+            self.values[number].axes = axes;
+        }
+        for store in &mut self.stores {
+            store.index = replace(&store.index);
+        }
+    }
+
+    /// How many values and stores use each value.
+    pub fn use_counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.values.len()];
+        for value in &self.values {
+            for operand in operands(&value.op) {
+                counts[operand.index()] += 1;
+            }
+        }
+        for store in &self.stores {
+            counts[store.value.index()] += 1;
+        }
+        counts
+    }
+}
+
+/// The values that an operation uses.
+pub fn operands(op: &ValueOp) -> SmallVec<[ValueId; 3]> {
+    match op {
+        ValueOp::Load { guard, .. } => guard.iter().copied().collect(),
+        ValueOp::Literal(_)
+        | ValueOp::Argument(_)
+        | ValueOp::Position(_)
+        | ValueOp::InBounds(_)
+        | ValueOp::Random { .. } => SmallVec::new(),
+        ValueOp::Unary(_, a) | ValueOp::Cast(_, a) => SmallVec::from_slice(&[*a]),
+        ValueOp::Binary(_, a, b) => SmallVec::from_slice(&[*a, *b]),
+        ValueOp::Select(condition, a, b) => SmallVec::from_slice(&[*condition, *a, *b]),
+        ValueOp::Reduce { operand, .. } => SmallVec::from_slice(&[*operand]),
+    }
+}
+
+/// The index expressions that an operation contains.
+pub fn index_expressions(op: &ValueOp) -> SmallVec<[&IndexExpr; 2]> {
+    match op {
+        ValueOp::Load { index, .. } | ValueOp::Position(index) | ValueOp::Random { index, .. } => {
+            SmallVec::from_slice(&[index])
+        }
+        ValueOp::InBounds(bounds) => bounds.iter().map(|bound| &bound.expr).collect(),
+        ValueOp::Literal(_)
+        | ValueOp::Argument(_)
+        | ValueOp::Unary(..)
+        | ValueOp::Binary(..)
+        | ValueOp::Select(..)
+        | ValueOp::Cast(..)
+        | ValueOp::Reduce { .. } => SmallVec::new(),
+    }
+}

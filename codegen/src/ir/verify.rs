@@ -1,0 +1,68 @@
+//! Checks the invariants of a kernel.
+
+use super::{AxisKind, Kernel, ValueId, ValueOp, operands};
+use crate::DType;
+
+impl Kernel {
+    /// Checks the invariants stated in the [module](super).
+    ///
+    /// # Errors
+    /// Which invariant is broken, and where.
+    pub fn verify(&self) -> Result<(), String> {
+        for (number, value) in self.values.iter().enumerate() {
+            let fail = |what: &str| Err(format!("kernel {}: v{number} {what}", self.name));
+            if value.dtype != value.dtype.compute() {
+                return fail("has a storage dtype");
+            }
+            if operands(&value.op).iter().any(|operand| operand.index() >= number) {
+                return fail("uses a later value");
+            }
+            if self.axes_of(&value.op) != value.axes {
+                return fail("does not vary over the axes that it states");
+            }
+            let dtype = |id: &ValueId| self.value(*id).dtype;
+            let sound = match &value.op {
+                ValueOp::Load { buffer, guard, .. } => {
+                    self.buffers.get(buffer.index()).is_some_and(|b| !b.is_output && b.dtype.compute() == value.dtype)
+                        && guard.is_none_or(|guard| matches!(self.value(guard).op, ValueOp::InBounds(_)))
+                }
+                ValueOp::Literal(scalar) => scalar.dtype() == value.dtype,
+                ValueOp::Argument(argument) => {
+                    self.arguments.get(argument.index()).is_some_and(|a| a.value.dtype() == value.dtype)
+                }
+                ValueOp::Position(_) => value.dtype == DType::I64,
+                ValueOp::InBounds(bounds) => value.dtype == DType::Bool && !bounds.is_empty(),
+                ValueOp::Random { .. } => value.dtype.is_float(),
+                ValueOp::Unary(op, a) => op.accepts(dtype(a)) && op.result(dtype(a)) == value.dtype,
+                ValueOp::Binary(op, a, b) => {
+                    dtype(a) == dtype(b) && op.accepts(dtype(a)) && op.result(dtype(a)) == value.dtype
+                }
+                ValueOp::Select(condition, a, b) => {
+                    dtype(condition) == DType::Bool && dtype(a) == dtype(b) && dtype(a) == value.dtype
+                }
+                ValueOp::Cast(to, _) => to.compute() == value.dtype,
+                ValueOp::Reduce { op, axes, operand } => {
+                    op.accepts(dtype(operand))
+                        && dtype(operand) == value.dtype
+                        && !axes.is_empty()
+                        && axes.iter().all(|&axis| self.axis(axis).kind == AxisKind::Reduce)
+                }
+            };
+            if !sound {
+                return fail("does not fit its operands or parameters");
+            }
+        }
+        for store in &self.stores {
+            let fits = store.value.index() < self.values.len()
+                && self.buffers.get(store.buffer.index()).is_some_and(|buffer| buffer.is_output);
+            if !fits {
+                return Err(format!("kernel {}: a store does not fit its output", self.name));
+            }
+            let written = store.index.axes();
+            if !self.value(store.value).axes.iter().all(|axis| written.contains(axis)) {
+                return Err(format!("kernel {}: a store overwrites an element with different values", self.name));
+            }
+        }
+        Ok(())
+    }
+}

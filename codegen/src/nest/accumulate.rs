@@ -1,0 +1,273 @@
+//! Partial results of a reduction: how they start, take a value, and merge.
+
+use super::emitter::Emitter;
+use super::stmt::Arithmetic::{Add, Div, Equal, Mul};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use crate::{BinaryOp, DType, ReduceOp, Scalar};
+
+/// The variables of one partial result: one for most reductions; mean, squared deviations and count
+/// for Welford's method.
+#[derive(Clone, Debug)]
+pub(super) struct Accumulator {
+    pub(super) op: ReduceOp,
+    pub(super) dtype: DType,
+    pub(super) parts: Vec<String>,
+    lanes: Option<u64>,
+}
+
+/// Where a partial result is: the part's name to the part's expression.
+type Place<'a> = &'a dyn Fn(usize) -> Expr;
+
+impl Accumulator {
+    /// Declares the variables, or arrays with a partial result for each lane, holding no values yet.
+    pub(super) fn declare(emitter: &mut Emitter, op: ReduceOp, dtype: DType, lanes: Option<u64>) -> Accumulator {
+        let prefixes: &[&'static str] = match op {
+            ReduceOp::Sum => &["sum"],
+            ReduceOp::Prod => &["prod"],
+            ReduceOp::Max => &["max"],
+            ReduceOp::Min => &["min"],
+            ReduceOp::SquaredDeviations => &["mean", "m2_", "count"],
+        };
+        let parts: Vec<String> = prefixes.iter().map(|prefix| emitter.fresh(prefix)).collect();
+        let accumulator = Accumulator { op, dtype, parts, lanes };
+        for part in 0..accumulator.parts.len() {
+            let init = lanes.is_none().then(|| accumulator.identity());
+            let name = accumulator.parts[part].clone();
+            emitter.push(Stmt::Variable { name, ty: Type::Register(dtype), len: lanes, init });
+        }
+        if lanes.is_some() {
+            accumulator.reset(emitter);
+        }
+        accumulator
+    }
+
+    /// Sets everything to the neutral element.
+    pub(super) fn reset(&self, emitter: &mut Emitter) {
+        let assign = |part: usize, lane: Option<&Expr>| Stmt::Assign { target: self.part(part, lane), value: self.identity() };
+        match self.lanes {
+            None => (0..self.parts.len()).for_each(|part| emitter.push(assign(part, None))),
+            Some(lanes) => {
+                let lane = Expr::name("l");
+                let body = (0..self.parts.len()).map(|part| assign(part, Some(&lane))).collect();
+                emitter.push(for_lanes(lanes, body));
+            }
+        }
+    }
+
+    fn identity(&self) -> Expr {
+        match self.op {
+            ReduceOp::SquaredDeviations => Expr::Literal(Scalar::from_i64(self.dtype, 0)),
+            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => Expr::Identity(self.op, self.dtype),
+        }
+    }
+
+    pub(super) fn part(&self, part: usize, lane: Option<&Expr>) -> Expr {
+        match lane {
+            None => Expr::name(&self.parts[part]),
+            Some(lane) => Expr::element(&self.parts[part], lane.clone()),
+        }
+    }
+
+    fn binary(&self, op: BinaryOp, a: Expr, b: Expr) -> Expr {
+        Expr::Binary(op, self.dtype, Box::new(a), Box::new(b))
+    }
+
+    /// Takes one more value.
+    pub(super) fn update(&self, emitter: &mut Emitter, value: Expr, lane: Option<&Expr>) {
+        match self.op {
+            ReduceOp::SquaredDeviations => {
+                // Welford: the mean moves by delta / count; both deviations have the same sign.
+                let value = match value {
+                    Expr::Name(_) => value,
+                    other => {
+                        let name = emitter.fresh("v");
+                        emitter.bind(name.clone(), Type::Register(self.dtype), other);
+                        Expr::Name(name)
+                    }
+                };
+                let (mean, m2, count) = (self.part(0, lane), self.part(1, lane), self.part(2, lane));
+                let one = Expr::Literal(Scalar::from_i64(self.dtype, 1));
+                let delta = emitter.fresh("delta");
+                emitter.push(set(count.clone(), self.binary(BinaryOp::Add, count.clone(), one)));
+                emitter.bind(delta.clone(), Type::Register(self.dtype), self.binary(BinaryOp::Sub, value.clone(), mean.clone()));
+                let delta = Expr::Name(delta);
+                let share = self.binary(BinaryOp::Div, delta.clone(), count);
+                emitter.push(set(mean.clone(), self.binary(BinaryOp::Add, mean.clone(), share)));
+                let rest = self.binary(BinaryOp::Sub, value, mean);
+                let product = self.binary(BinaryOp::Mul, delta, rest);
+                emitter.push(set(m2.clone(), self.binary(BinaryOp::Add, m2, product)));
+            }
+            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
+                let target = self.part(0, lane);
+                let combined = Expr::Combine(self.op, self.dtype, Box::new(target.clone()), Box::new(value));
+                emitter.push(set(target, combined));
+            }
+        }
+    }
+
+    /// Takes another partial result. The formulas are symmetric, so that two threads that exchange
+    /// their partial results get the same bits.
+    pub(super) fn merge(&self, emitter: &mut Emitter, lane: Option<&Expr>, other: Place) {
+        match self.op {
+            ReduceOp::SquaredDeviations => {
+                let own = |part| self.part(part, lane);
+                let names = ["other_mean", "other_m2_", "other_count"];
+                let others: Vec<Expr> = (0..3)
+                    .map(|part| {
+                        let name = emitter.fresh(names[part]);
+                        emitter.bind(name.clone(), Type::Register(self.dtype), other(part));
+                        Expr::Name(name)
+                    })
+                    .collect();
+                let total = emitter.fresh("total");
+                let one = Expr::Literal(Scalar::from_i64(self.dtype, 1));
+                let sum = self.binary(BinaryOp::Add, own(2), others[2].clone());
+                emitter.bind(total.clone(), Type::Register(self.dtype), sum);
+                let total = Expr::Name(total);
+                let divisor = emitter.fresh("divisor");
+                let empty = self.binary(BinaryOp::Lt, total.clone(), one.clone());
+                let nonzero = Expr::Select(Box::new(empty), Box::new(one), Box::new(total.clone()));
+                emitter.bind(divisor.clone(), Type::Register(self.dtype), nonzero);
+                let divisor = Expr::Name(divisor);
+                let distance = emitter.fresh("distance");
+                emitter.bind(distance.clone(), Type::Register(self.dtype), self.binary(BinaryOp::Sub, others[0].clone(), own(0)));
+                let distance = Expr::Name(distance);
+                let weight = self.binary(BinaryOp::Div, self.binary(BinaryOp::Mul, own(2), others[2].clone()), divisor.clone());
+                let between = self.binary(BinaryOp::Mul, self.binary(BinaryOp::Mul, distance.clone(), distance), weight);
+                let within = self.binary(BinaryOp::Add, own(1), others[1].clone());
+                emitter.push(set(own(1), self.binary(BinaryOp::Add, within, between)));
+                let fraction = |count: Expr| self.binary(BinaryOp::Div, count, divisor.clone());
+                let share = self.binary(BinaryOp::Mul, own(0), fraction(own(2)));
+                let other_share = self.binary(BinaryOp::Mul, others[0].clone(), fraction(others[2].clone()));
+                emitter.push(set(own(0), self.binary(BinaryOp::Add, share, other_share)));
+                emitter.push(set(own(2), total));
+            }
+            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
+                let target = self.part(0, lane);
+                let combined = Expr::Combine(self.op, self.dtype, Box::new(target.clone()), Box::new(other(0)));
+                emitter.push(set(target, combined));
+            }
+        }
+    }
+
+    /// The reduction's result.
+    pub(super) fn result(&self, lane: Option<&Expr>) -> Expr {
+        match self.op {
+            ReduceOp::SquaredDeviations => self.part(1, lane),
+            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => self.part(0, lane),
+        }
+    }
+
+    /// Merges across a group of `width` neighbouring threads; all of them get the result.
+    pub(super) fn merge_by_shuffles(&self, emitter: &mut Emitter, width: u32) {
+        if width <= 1 {
+            return;
+        }
+        emitter.open(&[], false);
+        self.merge(emitter, None, &|part| Expr::ShuffleXor {
+            value: Box::new(self.part(part, None)),
+            mask: Box::new(Expr::name("step")),
+            width,
+        });
+        let body = emitter.close();
+        emitter.push(Stmt::For {
+            name: "step".into(),
+            from: Expr::Int(u64::from(width / 2)),
+            to: Expr::Int(0),
+            step: Step::Halve,
+            hint: LoopHint::Unroll,
+            body,
+        });
+    }
+
+    /// Merges across a block of `warps` warps in which each warp holds one partial result in all of
+    /// its lanes; all threads get the result.
+    pub(super) fn merge_by_shared_memory(&self, emitter: &mut Emitter, warps: u32) {
+        if warps <= 1 {
+            return;
+        }
+        let thread = || Expr::Builtin(Builtin::ThreadX);
+        let shared: Vec<String> = self.parts.iter().map(|part| format!("shared_{part}")).collect();
+        for name in &shared {
+            emitter.push(Stmt::Shared { name: name.clone(), ty: Type::Register(self.dtype), len: u64::from(warps) });
+        }
+        let warp = thread().then(Div, Expr::Int(32));
+        let writes = (0..shared.len())
+            .map(|part| set(Expr::element(&shared[part], warp.clone()), self.part(part, None)))
+            .collect();
+        let first_lane = thread().then(super::stmt::Arithmetic::Rem, Expr::Int(32)).then(Equal, Expr::Int(0));
+        emitter.push(Stmt::If { condition: first_lane, then: writes, otherwise: Vec::new() });
+        emitter.push(Stmt::Barrier);
+        let slot = thread().then(super::stmt::Arithmetic::Rem, Expr::Int(u64::from(warps)));
+        for (part, name) in shared.iter().enumerate() {
+            emitter.push(set(self.part(part, None), Expr::element(name, slot.clone())));
+        }
+        self.merge_by_shuffles(emitter, warps);
+    }
+
+    /// Merges the lanes of arrays into lane 0, halving: the same order on every machine.
+    pub(super) fn merge_lanes(&self, emitter: &mut Emitter) {
+        let Some(lanes) = self.lanes.filter(|&lanes| lanes > 1) else { return };
+        let lane = Expr::name("l");
+        emitter.open(&[], false);
+        let partner = lane.clone().then(Add, Expr::name("step"));
+        self.merge(emitter, Some(&lane), &|part| self.part(part, Some(&partner)));
+        let body = emitter.close();
+        let inner = Stmt::For {
+            name: "l".into(),
+            from: Expr::Int(0),
+            to: Expr::name("step"),
+            step: Step::Add(Expr::Int(1)),
+            hint: LoopHint::Simd,
+            body,
+        };
+        emitter.push(Stmt::For {
+            name: "step".into(),
+            from: Expr::Int(lanes / 2),
+            to: Expr::Int(0),
+            step: Step::Halve,
+            hint: LoopHint::None,
+            body: vec![inner],
+        });
+    }
+
+    /// The workspace names for partial results of several blocks.
+    pub(super) fn workspace_names(&self) -> Vec<String> {
+        self.parts.iter().map(|part| format!("partial_{part}")).collect()
+    }
+
+    /// Writes the partial result to the workspaces.
+    pub(super) fn save(&self, emitter: &mut Emitter, lane: Option<&Expr>, at: &Expr) {
+        for (part, name) in self.workspace_names().into_iter().enumerate() {
+            emitter.push(set(Expr::element(name, at.clone()), self.part(part, lane)));
+        }
+    }
+
+    /// Takes a partial result from the workspaces.
+    pub(super) fn load(&self, emitter: &mut Emitter, lane: Option<&Expr>, at: &Expr) {
+        let names = self.workspace_names();
+        self.merge(emitter, lane, &|part| Expr::element(&names[part], at.clone()));
+    }
+}
+
+/// `target = value`.
+pub(super) fn set(target: Expr, value: Expr) -> Stmt {
+    Stmt::Assign { target, value }
+}
+
+/// `for (l = 0; l < lanes; ++l)`, vectorised or unrolled.
+pub(super) fn for_lanes(lanes: u64, body: Vec<Stmt>) -> Stmt {
+    Stmt::For {
+        name: "l".into(),
+        from: Expr::Int(0),
+        to: Expr::Int(lanes),
+        step: Step::Add(Expr::Int(1)),
+        hint: LoopHint::Simd,
+        body,
+    }
+}
+
+/// `a * b + c` on indices.
+pub(super) fn mul_add(a: Expr, b: Expr, c: Expr) -> Expr {
+    a.then(Mul, b).then(Add, c)
+}

@@ -1,0 +1,311 @@
+//! Values by demand: each is computed in the outermost open scope that binds all of its axes.
+
+use rustc_hash::FxHashMap;
+
+use super::accumulate::Accumulator;
+use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
+use super::tile::TileKey;
+use crate::ir::{AxisSet, Kernel, ValueId, ValueOp};
+use crate::index::AxisId;
+use crate::{DType, Scalar};
+
+/// In-thread reductions with at most this many positions are unrolled: a 5×5 window.
+const UNROLL_LIMIT: u64 = 25;
+
+/// Single-use expressions of at most this many operations stand where they are used.
+const INLINE_LIMIT: usize = 3;
+
+/// A block of statements that binds some axes.
+#[derive(Default)]
+pub(super) struct Scope {
+    /// Axes that have a variable from here on.
+    axes: Vec<AxisId>,
+    /// Whether it is the body of a loop that is unrolled wholly, so that its axes can index registers.
+    pub(super) unrolled: bool,
+    /// Whether values that are first asked for in here must stay in here, as in a conditional.
+    pinned: bool,
+    block: Vec<Stmt>,
+    values: FxHashMap<ValueId, Expr>,
+    pub(super) tiles: FxHashMap<TileKey, String>,
+}
+
+impl Scope {
+    pub(super) fn axes(&self) -> &[AxisId] {
+        &self.axes
+    }
+}
+
+/// Builds the body of one function.
+pub(super) struct Emitter<'k> {
+    pub(super) kernel: &'k Kernel,
+    pub(super) scopes: Vec<Scope>,
+    /// Axis variables that only take multiples of a number: the first of several lanes.
+    pub(super) multiples: FxHashMap<AxisId, i64>,
+    uses: Vec<usize>,
+    names: FxHashMap<&'static str, usize>,
+}
+
+impl<'k> Emitter<'k> {
+    pub(super) fn new(kernel: &'k Kernel) -> Emitter<'k> {
+        Emitter {
+            kernel,
+            scopes: vec![Scope::default()],
+            multiples: FxHashMap::default(),
+            uses: kernel.use_counts(),
+            names: FxHashMap::default(),
+        }
+    }
+
+    /// The function's body.
+    pub(super) fn finish(mut self) -> Vec<Stmt> {
+        self.scopes.drain(..).flat_map(|scope| scope.block).collect()
+    }
+
+    /// A name that was not given before: the prefix and a number.
+    pub(super) fn fresh(&mut self, prefix: &'static str) -> String {
+        let number = self.names.entry(prefix).or_default();
+        *number += 1;
+        format!("{prefix}{}", *number - 1)
+    }
+
+    /// Appends a statement to the innermost scope.
+    pub(super) fn push(&mut self, stmt: Stmt) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.block.push(stmt);
+        }
+    }
+
+    /// Appends an immutable variable.
+    pub(super) fn bind(&mut self, name: impl Into<String>, ty: Type, value: Expr) {
+        self.push(Stmt::Let { name: name.into(), ty, value });
+    }
+
+    /// States that the innermost scope has variables for these axes.
+    pub(super) fn bind_axes(&mut self, axes: &[AxisId]) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.axes.extend_from_slice(axes);
+        }
+    }
+
+    /// Opens a scope that binds some axes.
+    pub(super) fn open(&mut self, axes: &[AxisId], unrolled: bool) {
+        self.scopes.push(Scope { axes: axes.to_vec(), unrolled, ..Scope::default() });
+    }
+
+    /// Opens a scope for what must not be computed outside of it.
+    pub(super) fn open_pinned(&mut self) {
+        self.scopes.push(Scope { pinned: true, ..Scope::default() });
+    }
+
+    /// Closes the innermost scope and gives its statements.
+    pub(super) fn close(&mut self) -> Vec<Stmt> {
+        self.scopes.pop().map(|scope| scope.block).unwrap_or_default()
+    }
+
+    /// Closes the innermost scope as the body of `for (axis = 0; axis < extent; ++axis)`.
+    pub(super) fn close_loop(&mut self, axis: AxisId, hint: LoopHint) {
+        let body = self.close();
+        let name = self.kernel.axis(axis).name.clone();
+        let to = self.extent(axis);
+        self.push(Stmt::For { name, from: Expr::Int(0), to, step: Step::Add(Expr::Int(1)), hint, body });
+    }
+
+    /// An axis's extent: a literal or the name of its parameter.
+    pub(super) fn extent(&self, axis: AxisId) -> Expr {
+        match self.kernel.axis(axis).is_argument {
+            true => Expr::name(super::extent_name(self.kernel, axis)),
+            false => Expr::Int(self.kernel.axis(axis).extent),
+        }
+    }
+
+    /// The innermost scope that binds one of the axes, or that is pinned.
+    pub(super) fn home(&self, axes: &AxisSet) -> usize {
+        let belongs = |scope: &Scope| scope.pinned || scope.axes.iter().any(|axis| axes.contains(axis));
+        self.scopes.iter().rposition(belongs).unwrap_or(0)
+    }
+
+    /// Declares a value that a schedule has computed by other means.
+    pub(super) fn define(&mut self, id: ValueId, expr: Expr) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.values.insert(id, expr);
+        }
+    }
+
+    /// An expression for a value, valid in the innermost scope; what it needs is computed before.
+    pub(super) fn value(&mut self, id: ValueId) -> Expr {
+        if let Some(expr) = self.scopes.iter().rev().find_map(|scope| scope.values.get(&id)) {
+            return expr.clone();
+        }
+        let kernel = self.kernel;
+        let home = self.home(&kernel.value(id).axes);
+        let deeper = self.scopes.split_off(home + 1);
+        let expr = self.compute(id);
+        let keep = deeper.is_empty() && self.uses[id.index()] <= 1 && size(&expr) <= INLINE_LIMIT;
+        let simple = matches!(expr, Expr::Name(_) | Expr::Literal(_));
+        let is_load = matches!(kernel.value(id).op, ValueOp::Load { .. });
+        let expr = match simple || keep && !is_load {
+            true => expr,
+            false => {
+                let name = self.fresh(prefix(&kernel.value(id).op));
+                self.bind(name.clone(), Type::Register(kernel.value(id).dtype), expr);
+                Expr::Name(name)
+            }
+        };
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.values.insert(id, expr.clone());
+        }
+        self.scopes.extend(deeper);
+        expr
+    }
+
+    fn compute(&mut self, id: ValueId) -> Expr {
+        let kernel = self.kernel;
+        let value = kernel.value(id);
+        match &value.op {
+            ValueOp::Load { buffer, index, guard } => {
+                let guard = guard.map(|guard| self.value(guard));
+                let source = &kernel.buffers[buffer.index()];
+                if guard.is_none()
+                    && let Some(element) = self.tile_load(*buffer, index)
+                {
+                    return element;
+                }
+                let raw = Expr::element(&source.name, Expr::Index(index.clone()));
+                let element = Expr::FromMemory(source.dtype, Box::new(raw));
+                match guard {
+                    None => element,
+                    Some(guard) => {
+                        let zero = Expr::Literal(Scalar::from_i64(value.dtype, 0));
+                        Expr::Select(Box::new(guard), Box::new(element), Box::new(zero))
+                    }
+                }
+            }
+            ValueOp::Literal(scalar) => Expr::Literal(*scalar),
+            ValueOp::Argument(argument) => Expr::name(&kernel.arguments[argument.index()].name),
+            ValueOp::Position(index) => Expr::Position(index.clone()),
+            ValueOp::InBounds(bounds) => Expr::InBounds(bounds.to_vec()),
+            ValueOp::Random { seed, index } => Expr::Random {
+                dtype: value.dtype,
+                seed: kernel.arguments[seed.index()].name.clone(),
+                index: index.clone(),
+            },
+            ValueOp::Unary(op, a) => Expr::Unary(*op, kernel.value(*a).dtype, Box::new(self.value(*a))),
+            ValueOp::Binary(op, a, b) => {
+                let dtype = kernel.value(*a).dtype;
+                let a = self.value(*a);
+                Expr::Binary(*op, dtype, Box::new(a), Box::new(self.value(*b)))
+            }
+            ValueOp::Select(condition, a, b) => {
+                let condition = self.value(*condition);
+                let a = self.value(*a);
+                Expr::Select(Box::new(condition), Box::new(a), Box::new(self.value(*b)))
+            }
+            ValueOp::Cast(to, a) => {
+                Expr::Cast { from: kernel.value(*a).dtype, to: *to, operand: Box::new(self.value(*a)) }
+            }
+            ValueOp::Reduce { op, axes, operand } => self.reduce_in_thread(*op, axes, *operand, value.dtype),
+        }
+    }
+
+    /// A loop of this thread alone, unrolled if it is short.
+    fn reduce_in_thread(
+        &mut self,
+        op: crate::ReduceOp,
+        axes: &[AxisId],
+        operand: ValueId,
+        dtype: DType,
+    ) -> Expr {
+        let positions: u64 = axes.iter().map(|&axis| self.kernel.axis(axis).extent).product();
+        let unrolled = positions <= UNROLL_LIMIT && !axes.iter().any(|&axis| self.kernel.axis(axis).is_argument);
+        let accumulator = Accumulator::declare(self, op, dtype, None);
+        for &axis in axes {
+            self.open(&[axis], unrolled);
+        }
+        let value = self.value(operand);
+        accumulator.update(self, value, None);
+        for &axis in axes.iter().rev() {
+            self.close_loop(axis, if unrolled { LoopHint::Unroll } else { LoopHint::None });
+        }
+        accumulator.result(None)
+    }
+
+    /// Appends `buffer[index] = value` for one store.
+    pub(super) fn store(&mut self, store: &crate::ir::Store) {
+        let value = self.value(store.value);
+        let buffer = &self.kernel.buffers[store.buffer.index()];
+        let target = Expr::element(&buffer.name, Expr::Index(store.index.clone()));
+        let value = Expr::ToMemory(buffer.dtype, Box::new(value));
+        self.push(Stmt::Assign { target, value });
+    }
+
+    /// Binds `axes` from a row-major position over them; `flat` is a name. The last axis advances in
+    /// steps of `multiple`.
+    pub(super) fn unflatten(&mut self, flat: &str, axes: &[AxisId], multiple: u64) {
+        let mut stride = 1;
+        let mut bindings = Vec::new();
+        for (position, &axis) in axes.iter().enumerate().rev() {
+            let is_last = position + 1 == axes.len();
+            let extent = self.kernel.axis(axis).extent / if is_last { multiple } else { 1 };
+            use super::stmt::Arithmetic::{Div, Mul, Rem};
+            let mut value = Expr::name(flat).then(Div, Expr::Int(stride));
+            if position > 0 {
+                value = value.then(Rem, Expr::Int(extent));
+            }
+            if is_last {
+                value = value.then(Mul, Expr::Int(multiple));
+            }
+            bindings.push((self.kernel.axis(axis).name.clone(), value));
+            stride *= extent;
+        }
+        for (name, value) in bindings.into_iter().rev() {
+            if !matches!(&value, Expr::Name(existing) if *existing == name) {
+                self.bind(name, Type::Index, value);
+            }
+        }
+        self.bind_axes(axes);
+        if multiple > 1
+            && let Some(&last) = axes.last()
+        {
+            self.multiples.insert(last, multiple as i64);
+        }
+    }
+
+    /// The number of positions of some axes, as an expression; only the first may be an argument.
+    pub(super) fn positions(&self, axes: &[AxisId]) -> Expr {
+        axes.iter().fold(Expr::Int(1), |product, &axis| {
+            product.then(super::stmt::Arithmetic::Mul, self.extent(axis))
+        })
+    }
+}
+
+fn prefix(op: &ValueOp) -> &'static str {
+    match op {
+        ValueOp::Load { .. } => "x",
+        ValueOp::InBounds(_) => "inside",
+        ValueOp::Literal(_)
+        | ValueOp::Argument(_)
+        | ValueOp::Position(_)
+        | ValueOp::Random { .. }
+        | ValueOp::Unary(..)
+        | ValueOp::Binary(..)
+        | ValueOp::Select(..)
+        | ValueOp::Cast(..)
+        | ValueOp::Reduce { .. } => "v",
+    }
+}
+
+/// Operations in an expression.
+fn size(expr: &Expr) -> usize {
+    match expr {
+        Expr::Name(_) | Expr::Int(_) | Expr::Literal(_) | Expr::Builtin(_) | Expr::Identity(..) => 0,
+        Expr::Index(_) | Expr::Position(_) => 1,
+        Expr::InBounds(bounds) => bounds.len() * 2,
+        Expr::Random { .. } => 4,
+        Expr::Unary(_, _, a) | Expr::Cast { operand: a, .. } | Expr::Element(_, a) => 1 + size(a),
+        Expr::FromMemory(_, a) | Expr::ToMemory(_, a) => size(a),
+        Expr::Binary(_, _, a, b) | Expr::Combine(_, _, a, b) | Expr::Arithmetic(_, a, b) => 1 + size(a) + size(b),
+        Expr::Select(condition, a, b) => 1 + size(condition) + size(a) + size(b),
+        Expr::ShuffleXor { value, .. } => 1 + size(value),
+        Expr::Call(_, arguments) => 1 + arguments.iter().map(size).sum::<usize>(),
+    }
+}

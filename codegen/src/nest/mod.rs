@@ -1,0 +1,116 @@
+//! Applying a schedule: from a kernel to a loop nest of structured statements.
+//!
+//! The nest is built by demand: a store asks for its value, which asks for its operands. Each value
+//! is computed in the outermost open scope that binds all of its axes, so that nothing is computed
+//! more often than it varies.
+
+mod accumulate;
+mod columns;
+mod emitter;
+mod pointwise;
+mod rows;
+pub mod stmt;
+mod tile;
+
+use crate::Language;
+use crate::index::AxisId;
+use crate::ir::{ArgumentId, BufferId, Kernel};
+use crate::schedule::{Launch, Schedule};
+use stmt::{Stmt, Type};
+
+
+/// A parameter of an emitted function, in order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Parameter {
+    /// A pointer to a buffer.
+    Buffer(BufferId),
+    /// A scalar.
+    Argument(ArgumentId),
+    /// The extent of an axis.
+    Extent(AxisId),
+    /// A pointer to scratch memory: the n-th of [`Nest::workspaces`].
+    Workspace(usize),
+}
+
+/// Scratch memory that a kernel needs.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Workspace {
+    /// The parameter's name.
+    pub name: String,
+    /// Element type; arrival counters are `I32`.
+    pub dtype: crate::DType,
+    /// How many elements this launch needs.
+    pub elements: u64,
+    /// Whether the kernel expects zeros and leaves zeros behind.
+    pub zeroed: bool,
+}
+
+/// One emitted function's body.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Function {
+    /// Its name: the kernel's, or with a suffix for a second phase.
+    pub name: String,
+    /// Its body.
+    pub body: Vec<Stmt>,
+    /// How it is launched.
+    pub launch: Launch,
+}
+
+/// A scheduled kernel.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Nest {
+    /// One function, or two phases that run one after the other (CPU only).
+    pub functions: Vec<Function>,
+    /// The parameters, the same for every function.
+    pub parameters: Vec<Parameter>,
+    /// Scratch memory.
+    pub workspaces: Vec<Workspace>,
+    /// Whether index arithmetic needs 64 bits.
+    pub wide_index: bool,
+    /// The kernel with the axes that the schedule added: names for printing.
+    pub kernel: Kernel,
+}
+
+/// The name of the parameter that holds an axis's extent.
+pub fn extent_name(kernel: &Kernel, axis: AxisId) -> String {
+    format!("n_{}", kernel.axis(axis).name)
+}
+
+/// Applies `schedule` to `kernel`.
+///
+/// # Errors
+/// If the schedule does not fit the kernel.
+pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, String> {
+    match schedule {
+        Schedule::Pointwise(schedule) => pointwise::build(kernel, language, schedule),
+        Schedule::Rows(schedule) => rows::build(kernel, language, schedule),
+        Schedule::Columns(schedule) => columns::build(kernel, language, schedule),
+    }
+}
+
+/// The parameters that every kernel has: buffers, scalars, extents; workspaces follow.
+fn parameters(kernel: &Kernel, workspaces: &[Workspace]) -> Vec<Parameter> {
+    let buffers = (0..kernel.buffers.len() as u32).map(|n| Parameter::Buffer(BufferId(n)));
+    let arguments = (0..kernel.arguments.len() as u32).map(|n| Parameter::Argument(ArgumentId(n)));
+    let extents = (0..kernel.axes.len() as u32)
+        .map(AxisId)
+        .filter(|&axis| kernel.axis(axis).is_argument)
+        .map(Parameter::Extent);
+    buffers.chain(arguments).chain(extents).chain((0..workspaces.len()).map(Parameter::Workspace)).collect()
+}
+
+/// Whether any offset of this launch needs more than 31 bits.
+fn needs_wide_index(kernel: &Kernel) -> bool {
+    let largest = i64::from(i32::MAX);
+    let points = |kind| kernel.axes_of_kind(kind).iter().fold(1u64, |n, &a| n.saturating_mul(kernel.axis(a).extent));
+    kernel.buffers.iter().any(|buffer| buffer.elements > largest as u64)
+        || points(crate::ir::AxisKind::Map) > largest as u64
+        || points(crate::ir::AxisKind::Reduce) > largest as u64
+        || kernel.values.iter().flat_map(|value| crate::ir::index_expressions(&value.op)).any(|index| {
+            let (low, high) = index.range(&kernel.launch_ranges());
+            low < -largest || high > largest
+        })
+}
+
+/// The type of loop variables and offsets.
+pub(crate) const INDEX: Type = Type::Index;

@@ -1,0 +1,279 @@
+//! The scheduled loop nest: the last level before text.
+
+use crate::index::{Bound, IndexExpr};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
+
+/// The type of a variable.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Type {
+    /// Index arithmetic, of the kernel's index width.
+    Index,
+    /// A value in a register.
+    Register(DType),
+    /// An element as it is in memory.
+    Memory(DType),
+}
+
+/// A side-effect-free expression.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Expr {
+    /// A variable or parameter.
+    Name(String),
+    /// An index literal.
+    Int(u64),
+    /// Index arithmetic over axis variables.
+    Index(IndexExpr),
+    /// Index arithmetic on expressions.
+    Arithmetic(Arithmetic, Box<Expr>, Box<Expr>),
+    /// A part of the launch's coordinates.
+    Builtin(Builtin),
+    /// A typed constant.
+    Literal(Scalar),
+    /// An index as an i64 value.
+    Position(IndexExpr),
+    /// Whether all bounds hold.
+    InBounds(Vec<Bound>),
+    /// A uniform random number.
+    Random {
+        /// F32 or F64.
+        dtype: DType,
+        /// The name of the seed's parameter.
+        seed: String,
+        /// The element's number.
+        index: IndexExpr,
+    },
+    /// A pointwise operation; the dtype is the operand's.
+    Unary(UnaryOp, DType, Box<Expr>),
+    /// A pointwise operation; the dtype is the operands'.
+    Binary(BinaryOp, DType, Box<Expr>, Box<Expr>),
+    /// `condition ? a : b`.
+    Select(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// Conversion between compute dtypes, or rounding to a 16-bit float.
+    Cast {
+        /// The compute dtype of the operand.
+        from: DType,
+        /// Any dtype.
+        to: DType,
+        /// What is converted.
+        operand: Box<Expr>,
+    },
+    /// `array[index]`, as it is.
+    Element(String, Box<Expr>),
+    /// A raw element converted to its compute dtype.
+    FromMemory(DType, Box<Expr>),
+    /// A value converted to a raw element.
+    ToMemory(DType, Box<Expr>),
+    /// The neutral element of a reduction.
+    Identity(ReduceOp, DType),
+    /// Two partial results of a reduction as one.
+    Combine(ReduceOp, DType, Box<Expr>, Box<Expr>),
+    /// The value that another lane of the group of `width` lanes has: the one whose number differs in
+    /// the bits of `mask`, an expression.
+    ShuffleXor {
+        /// The value to exchange.
+        value: Box<Expr>,
+        /// The bits.
+        mask: Box<Expr>,
+        /// Lanes in the group.
+        width: u32,
+    },
+    /// A function of the runtime text, such as a Welford step.
+    Call(&'static str, Vec<Expr>),
+}
+
+/// Index arithmetic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arithmetic {
+    /// Sum.
+    Add,
+    /// Difference.
+    Sub,
+    /// Product.
+    Mul,
+    /// Quotient.
+    Div,
+    /// Remainder.
+    Rem,
+    /// The smaller.
+    Min,
+    /// Comparison.
+    Less,
+    /// Comparison.
+    LessEqual,
+    /// Comparison.
+    Equal,
+    /// Logical conjunction of comparisons.
+    And,
+}
+
+/// A part of the launch's coordinates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Builtin {
+    /// `threadIdx.x`.
+    ThreadX,
+    /// `threadIdx.y`.
+    ThreadY,
+    /// `blockIdx.x`; the block number on the CPU.
+    BlockX,
+    /// `blockIdx.y`.
+    BlockY,
+    /// `gridDim.y`.
+    GridY,
+}
+
+/// How the compiler should treat a loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoopHint {
+    /// As it likes.
+    None,
+    /// Unrolled wholly.
+    Unroll,
+    /// Unrolled by this factor, so that several loads are in flight.
+    UnrollBy(u32),
+    /// Iterations are independent: vectorise.
+    Simd,
+}
+
+/// How a loop's variable goes on.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Step {
+    /// Adds the expression.
+    Add(Expr),
+    /// Halves it; the loop ends at 0.
+    Halve,
+}
+
+/// A statement.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Stmt {
+    /// A line for the reader.
+    Comment(String),
+    /// An immutable variable.
+    Let {
+        /// Its name.
+        name: String,
+        /// Its type.
+        ty: Type,
+        /// Its value.
+        value: Expr,
+    },
+    /// A mutable variable, or an array of `len`.
+    Variable {
+        /// Its name.
+        name: String,
+        /// Its (element) type.
+        ty: Type,
+        /// Elements of the array; a plain variable if `None`.
+        len: Option<u64>,
+        /// First value of a plain variable; arrays are not initialised.
+        init: Option<Expr>,
+    },
+    /// An array that the block shares.
+    Shared {
+        /// Its name.
+        name: String,
+        /// Its element type.
+        ty: Type,
+        /// Elements.
+        len: u64,
+    },
+    /// `target = value`.
+    Assign {
+        /// A name or an element.
+        target: Expr,
+        /// The new value.
+        value: Expr,
+    },
+    /// `for (name = from; name < to; step)`.
+    For {
+        /// The loop's variable.
+        name: String,
+        /// Where it starts.
+        from: Expr,
+        /// Where it ends; ignored with [`Step::Halve`].
+        to: Expr,
+        /// How it goes on.
+        step: Step,
+        /// How to compile it.
+        hint: LoopHint,
+        /// What is repeated.
+        body: Vec<Stmt>,
+    },
+    /// A choice.
+    If {
+        /// The condition.
+        condition: Expr,
+        /// When it holds.
+        then: Vec<Stmt>,
+        /// When it does not.
+        otherwise: Vec<Stmt>,
+    },
+    /// Copies `width` consecutive elements of a buffer into an array, as one access.
+    VectorLoad {
+        /// The array, of memory type.
+        array: String,
+        /// First element in the array.
+        at: Expr,
+        /// The buffer.
+        buffer: String,
+        /// First element in the buffer; a multiple of `width`.
+        index: Expr,
+        /// The element type.
+        dtype: DType,
+        /// Elements.
+        width: u64,
+    },
+    /// Copies `width` consecutive elements of an array into a buffer, as one access.
+    VectorStore {
+        /// The array, of memory type.
+        array: String,
+        /// First element in the array.
+        at: Expr,
+        /// The buffer.
+        buffer: String,
+        /// First element in the buffer; a multiple of `width`.
+        index: Expr,
+        /// The element type.
+        dtype: DType,
+        /// Elements.
+        width: u64,
+    },
+    /// All threads of the block wait for each other.
+    Barrier,
+    /// Writes before it are seen by all blocks before writes after it.
+    Fence,
+    /// Counts this block's arrival for its row or column block, and sets the shared flag `is_last` in
+    /// the one that finds all others there.
+    Arrive {
+        /// Which counter.
+        index: Expr,
+        /// How many arrivals make the last.
+        count: Expr,
+    },
+    /// The thread is done.
+    Return,
+}
+
+impl Expr {
+    /// A variable.
+    pub fn name(name: impl Into<String>) -> Expr {
+        Expr::Name(name.into())
+    }
+
+    /// `self op other`.
+    pub fn then(self, op: Arithmetic, other: Expr) -> Expr {
+        match (op, &self, &other) {
+            (Arithmetic::Add, Expr::Int(0), _) => other,
+            (Arithmetic::Add | Arithmetic::Sub, _, Expr::Int(0)) => self,
+            (Arithmetic::Mul | Arithmetic::Div, _, Expr::Int(1)) => self,
+            (Arithmetic::Mul, Expr::Int(1), _) => other,
+            (Arithmetic::Mul, Expr::Int(a), Expr::Int(b)) => Expr::Int(a.saturating_mul(*b)),
+            _ => Expr::Arithmetic(op, Box::new(self), Box::new(other)),
+        }
+    }
+
+    /// `array[index]`.
+    pub fn element(array: impl Into<String>, index: Expr) -> Expr {
+        Expr::Element(array.into(), Box::new(index))
+    }
+}

@@ -1,0 +1,271 @@
+//! Choosing a schedule from the kernel's shape and the target's figures.
+
+use super::{ColumnSchedule, PointwiseSchedule, RowSchedule, Schedule};
+use crate::Language;
+use crate::index::AxisId;
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp, operands};
+
+/// What schedules depend on of the target.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Figures {
+    /// Multiprocessors of the GPU, or cores of the CPU.
+    pub processors: u32,
+}
+
+/// Short reductions belong to one thread, whatever they read.
+const IN_THREAD: u64 = 8;
+
+/// Windows up to 8×8 belong to one thread, because its neighbours read the same cache lines.
+const IN_THREAD_WINDOW: u64 = 64;
+
+/// Threads of a pointwise or row block.
+const THREADS: u32 = 256;
+
+/// Bytes of the widest access of a thread.
+const ACCESS_BYTES: u64 = 16;
+
+/// Register values that the unrolled loops of one thread may load.
+const LOADS_PER_THREAD: u64 = 64;
+
+/// Elements of a part of a split row, and the length from which rows are split: sums stay accurate,
+/// and one row keeps all processors busy.
+const SPLIT_LENGTH: u64 = 1 << 16;
+
+/// Results of a CPU block: enough work to outweigh handing it to a thread.
+const CPU_ELEMENTS_PER_BLOCK: u64 = 1 << 14;
+
+/// The reductions that several threads share; all others are loops of one thread.
+///
+/// # Errors
+/// If they cannot run in one kernel: they reduce different axes, or one is inside another.
+pub fn cooperative(kernel: &Kernel) -> Result<Vec<ValueId>, String> {
+    let mut nested = vec![false; kernel.values.len()];
+    for number in (0..kernel.values.len()).rev() {
+        let value = &kernel.values[number];
+        let inside = nested[number] || matches!(value.op, ValueOp::Reduce { .. });
+        if inside {
+            operands(&value.op).iter().for_each(|operand| nested[operand.index()] = true);
+        }
+    }
+    let mut result: Vec<ValueId> = Vec::new();
+    let mut shared: Option<&[AxisId]> = None;
+    for (number, value) in kernel.values.iter().enumerate() {
+        let ValueOp::Reduce { axes, .. } = &value.op else { continue };
+        if nested[number] || is_in_thread(kernel, ValueId(number as u32)) {
+            continue;
+        }
+        if shared.is_some_and(|shared| shared != axes.as_slice()) {
+            return Err("reductions over different axes".into());
+        }
+        shared = Some(axes);
+        result.push(ValueId(number as u32));
+    }
+    Ok(result)
+}
+
+/// Whether one thread computes the reduction by itself.
+fn is_in_thread(kernel: &Kernel, id: ValueId) -> bool {
+    let ValueOp::Reduce { axes, operand, .. } = &kernel.value(id).op else { return false };
+    if axes.iter().any(|&axis| kernel.axis(axis).is_argument) {
+        return false;
+    }
+    let positions: u64 = axes.iter().map(|&axis| kernel.axis(axis).extent).product();
+    positions <= IN_THREAD || positions <= IN_THREAD_WINDOW && is_window(kernel, axes, *operand)
+}
+
+/// Whether the results of neighbouring threads read interleaved or overlapping elements: some access
+/// steps less along a map axis than across the extent of a reduced one.
+fn is_window(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -> bool {
+    loads_below(kernel, operand).into_iter().any(|load| {
+        let ValueOp::Load { index, .. } = &kernel.value(load).op else { return false };
+        let stride = |axis: AxisId| index.coefficient(axis).unwrap_or(0).unsigned_abs();
+        let map = kernel.axes_of_kind(AxisKind::Map);
+        axes.iter().any(|&axis| {
+            let reach = stride(axis) * kernel.axis(axis).extent;
+            stride(axis) > 0 && map.iter().any(|&m| stride(m) > 0 && stride(m) < reach)
+        })
+    })
+}
+
+/// The loads that a value depends on.
+fn loads_below(kernel: &Kernel, root: ValueId) -> Vec<ValueId> {
+    let mut seen = vec![false; kernel.values.len()];
+    let mut pending = vec![root];
+    let mut loads = Vec::new();
+    while let Some(id) = pending.pop() {
+        if std::mem::replace(&mut seen[id.index()], true) {
+            continue;
+        }
+        if matches!(kernel.value(id).op, ValueOp::Load { .. }) {
+            loads.push(id);
+        }
+        pending.extend(operands(&kernel.value(id).op));
+    }
+    loads.sort_unstable();
+    loads
+}
+
+/// A schedule for the kernel.
+///
+/// # Errors
+/// If none can run it: the reason.
+pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Schedule, String> {
+    let reductions = cooperative(kernel)?;
+    match reductions.first() {
+        None => Ok(Schedule::Pointwise(match language {
+            Language::Cuda => PointwiseSchedule {
+                threads: THREADS,
+                vector: pointwise_vector(kernel),
+                elements_per_block: 0,
+            },
+            Language::C => {
+                PointwiseSchedule { threads: 1, vector: 1, elements_per_block: CPU_ELEMENTS_PER_BLOCK }
+            }
+        })),
+        Some(&first) => {
+            let ValueOp::Reduce { axes, operand, .. } = &kernel.value(first).op else {
+                return Err("not a reduction".into());
+            };
+            match reduces_contiguous_axis(kernel, axes, *operand) {
+                true => Ok(Schedule::Rows(rows(kernel, axes, language, figures))),
+                false => Ok(Schedule::Columns(columns(kernel, axes, language, figures))),
+            }
+        }
+    }
+}
+
+/// The widest dtype that the kernel moves.
+fn widest(kernel: &Kernel) -> u64 {
+    kernel.buffers.iter().map(|buffer| buffer.dtype.size() as u64).max().unwrap_or(4)
+}
+
+fn largest_power_of_two_divisor(n: u64, limit: u64) -> u64 {
+    let mut divisor = limit.max(1);
+    while n % divisor != 0 {
+        divisor /= 2;
+    }
+    divisor
+}
+
+/// Consecutive results of a thread: a 16-byte access of the widest dtype where some store is
+/// consecutive along the innermost axis, fewer if the unrolled loops would load too much.
+fn pointwise_vector(kernel: &Kernel) -> u32 {
+    let map = kernel.axes_of_kind(AxisKind::Map);
+    let Some(&inner) = map.last() else { return 1 };
+    if !kernel.stores.iter().any(|store| store.index.coefficient(inner) == Some(1)) {
+        return 1;
+    }
+    let mut vector = ACCESS_BYTES / widest(kernel);
+    if map.len() > 1 {
+        vector = largest_power_of_two_divisor(kernel.axis(inner).extent, vector);
+    }
+    let window: u64 = kernel.axes_of_kind(AxisKind::Reduce).iter().map(|&axis| kernel.axis(axis).extent).product();
+    while vector > 1 && vector * window > LOADS_PER_THREAD {
+        vector /= 2;
+    }
+    vector as u32
+}
+
+/// Whether the loads below a reduction are mostly consecutive along its axes.
+fn reduces_contiguous_axis(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -> bool {
+    let (mut along, mut across) = (0, 0);
+    for load in loads_below(kernel, operand) {
+        let ValueOp::Load { index, buffer, .. } = &kernel.value(load).op else { continue };
+        let weight = kernel.buffers[buffer.index()].elements * kernel.buffers[buffer.index()].dtype.size() as u64;
+        let consecutive = |axis: AxisId| index.coefficient(axis).is_some_and(|c| c.unsigned_abs() == 1);
+        if axes.iter().any(|&axis| consecutive(axis)) {
+            along += weight;
+        } else if kernel.axes_of_kind(AxisKind::Map).into_iter().any(consecutive) {
+            across += weight;
+        }
+    }
+    along >= across
+}
+
+fn extent_of(kernel: &Kernel, axes: &[AxisId]) -> u64 {
+    axes.iter().fold(1, |product, &axis| product.saturating_mul(kernel.axis(axis).extent))
+}
+
+fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures) -> RowSchedule {
+    let length = extent_of(kernel, axes);
+    let rows = extent_of(kernel, &kernel.axes_of_kind(AxisKind::Map));
+    let inner = axes.last().map_or(1, |&axis| kernel.axis(axis).extent);
+    let is_argument = axes.iter().any(|&axis| kernel.axis(axis).is_argument);
+    match language {
+        Language::C => {
+            // Two or three vectors of the widest instructions, so that additions overlap.
+            let lanes = (128 / widest(kernel)).min(previous_power_of_two(inner.max(1)));
+            let splits = length.div_ceil(SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32;
+            let rows_per_block = (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) as u32;
+            RowSchedule { threads_per_row: lanes as u32, rows_per_block, vector: 1, splits }
+        }
+        Language::Cuda => {
+            let busy = u64::from(figures.processors) * 2;
+            let splits = match is_splittable(kernel, axes) && rows * 4 < busy && length >= SPLIT_LENGTH / 2 {
+                true => (length / (SPLIT_LENGTH / 8)).clamp(1, (busy * 2).div_ceil(rows.max(1))).min(1024),
+                false => 1,
+            };
+            let threads_per_row = match length {
+                _ if splits > 1 || is_argument => THREADS,
+                0..=64 => 8,
+                65..=3072 => 32,
+                3073..=16384 => 128,
+                _ => THREADS,
+            };
+            let widest_vector = ACCESS_BYTES / widest_input(kernel);
+            let vector = match is_argument && axes.len() == 1 {
+                true => widest_vector,
+                false => largest_power_of_two_divisor(inner, widest_vector),
+            };
+            RowSchedule {
+                threads_per_row,
+                rows_per_block: (THREADS / threads_per_row).max(1).min(if threads_per_row <= 32 { 32 } else { 1 }),
+                vector: vector as u32,
+                splits: splits as u32,
+            }
+        }
+    }
+}
+
+/// A split row is read once: nothing that depends on the result may vary along it.
+fn is_splittable(kernel: &Kernel, axes: &[AxisId]) -> bool {
+    !kernel.stores.iter().any(|store| axes.iter().any(|axis| store.index.uses(*axis)))
+}
+
+fn widest_input(kernel: &Kernel) -> u64 {
+    let inputs = kernel.buffers.iter().filter(|buffer| !buffer.is_output);
+    inputs.map(|buffer| buffer.dtype.size() as u64).max().unwrap_or(4)
+}
+
+fn previous_power_of_two(n: u64) -> u64 {
+    1 << n.max(1).ilog2()
+}
+
+fn columns(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures) -> ColumnSchedule {
+    let length = extent_of(kernel, axes);
+    let map = kernel.axes_of_kind(AxisKind::Map);
+    let columns = extent_of(kernel, &map);
+    let inner = map.last().map_or(1, |&axis| kernel.axis(axis).extent);
+    match language {
+        Language::C => {
+            // A block's partial results stay in the first-level cache.
+            let lanes = inner.clamp(1, 512) as u32;
+            let splits = match is_splittable(kernel, axes) {
+                true => length.div_ceil(SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32,
+                false => 1,
+            };
+            ColumnSchedule { threads_x: lanes, threads_y: 1, vector: 1, splits }
+        }
+        Language::Cuda => {
+            let widest_vector = ACCESS_BYTES / widest(kernel).max(4);
+            let vector = largest_power_of_two_divisor(inner, widest_vector);
+            let blocks = columns.div_ceil(32 * vector);
+            let busy = u64::from(figures.processors) * 2;
+            let splits = match is_splittable(kernel, axes) && blocks < busy && length >= 512 {
+                true => (busy / blocks.max(1)).clamp(1, length / 128).min(256),
+                false => 1,
+            };
+            ColumnSchedule { threads_x: 32, threads_y: 8, vector: vector as u32, splits: splits as u32 }
+        }
+    }
+}

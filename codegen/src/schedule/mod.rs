@@ -1,0 +1,127 @@
+//! How a kernel's axes map to blocks, threads, vector lanes and loops.
+
+mod choose;
+
+use std::fmt;
+
+pub use choose::{Figures, cooperative, schedule};
+
+/// A schedule: small and printable.
+///
+/// ```
+/// use lazuli_codegen::schedule::{RowSchedule, Schedule};
+/// let rows = RowSchedule { threads_per_row: 32, rows_per_block: 8, vector: 4, splits: 1 };
+/// assert_eq!(Schedule::Rows(rows).to_string(), "row_reduce(threads_per_row=32, rows_per_block=8, vec=4)");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Schedule {
+    /// Every thread computes its own results.
+    Pointwise(PointwiseSchedule),
+    /// A group of threads reduces a row whose elements are consecutive.
+    Rows(RowSchedule),
+    /// Neighbouring threads reduce neighbouring columns.
+    Columns(ColumnSchedule),
+}
+
+/// Every thread computes its own results.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PointwiseSchedule {
+    /// Threads in a block (CUDA).
+    pub threads: u32,
+    /// Consecutive results of a thread (CUDA).
+    pub vector: u32,
+    /// Results of a block (CPU).
+    pub elements_per_block: u64,
+}
+
+/// Rows: the reduced elements are consecutive in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RowSchedule {
+    /// Threads that share a row; vector lanes on the CPU.
+    pub threads_per_row: u32,
+    /// Rows of a block.
+    pub rows_per_block: u32,
+    /// Consecutive elements that a thread reads at once.
+    pub vector: u32,
+    /// Parts of a row, each for a block of its own; the last one to finish combines them.
+    pub splits: u32,
+}
+
+/// Columns: the results are consecutive in memory, the reduced elements are not.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ColumnSchedule {
+    /// Columns of a block, over `vector`; lanes on the CPU.
+    pub threads_x: u32,
+    /// Threads that share a column.
+    pub threads_y: u32,
+    /// Consecutive columns of a thread.
+    pub vector: u32,
+    /// Parts of a column, each for a block of its own.
+    pub splits: u32,
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let splits = |f: &mut fmt::Formatter<'_>, splits: u32| match splits {
+            1 => f.write_str(")"),
+            _ => write!(f, ", splits={splits})"),
+        };
+        match self {
+            Schedule::Pointwise(s) if s.elements_per_block > 0 => {
+                write!(f, "pointwise(elements_per_block={})", s.elements_per_block)
+            }
+            Schedule::Pointwise(s) => write!(f, "pointwise(threads={}, vec={})", s.threads, s.vector),
+            Schedule::Rows(s) => {
+                write!(
+                    f,
+                    "row_reduce(threads_per_row={}, rows_per_block={}, vec={}",
+                    s.threads_per_row, s.rows_per_block, s.vector
+                )?;
+                splits(f, s.splits)
+            }
+            Schedule::Columns(s) => {
+                write!(f, "column_reduce(threads={}x{}, vec={}", s.threads_x, s.threads_y, s.vector)?;
+                splits(f, s.splits)
+            }
+        }
+    }
+}
+
+/// The shape of a launch, as a function of the sizes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Launch {
+    /// Work items of this launch: threads, rows or column groups.
+    pub items: u64,
+    /// How the work items follow from the kernel's arguments, such as `n_i0 * 128`.
+    pub formula: String,
+    /// Work items of a block.
+    pub per_block: u64,
+    /// Blocks that share an item.
+    pub splits: u32,
+    /// Threads of a block, in x, y and z.
+    pub block: [u32; 3],
+}
+
+impl Launch {
+    /// Blocks in x, y and z; no more than one dimension exceeds 65,535.
+    pub fn grid(&self) -> [u64; 3] {
+        [self.items.div_ceil(self.per_block.max(1)).max(1), u64::from(self.splits), 1]
+    }
+}
+
+impl fmt::Display for Launch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.per_block {
+            1 => write!(f, "grid = {}", self.formula)?,
+            per_block => write!(f, "grid = ceil({} / {per_block})", self.formula)?,
+        }
+        if self.splits > 1 {
+            write!(f, " x {}", self.splits)?;
+        }
+        write!(f, ", block = {}", self.block[0])?;
+        if self.block[1] > 1 {
+            write!(f, " x {}", self.block[1])?;
+        }
+        Ok(())
+    }
+}
