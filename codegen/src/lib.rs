@@ -4,11 +4,13 @@
 //! knows nothing of tensors, graphs, devices or files.
 
 mod dtype;
+pub mod index;
 mod language;
 mod ops;
 mod scalar;
 
 pub use dtype::DType;
+pub use index::{Atom, AxisId, AxisRanges, Bound, BoundTruth, IndexExpr};
 pub use language::Language;
 pub use ops::{BinaryOp, ReduceOp, UnaryOp};
 pub use scalar::Scalar;
