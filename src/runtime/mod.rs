@@ -1,0 +1,4 @@
+//! What compiled kernels run on.
+
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
