@@ -99,11 +99,14 @@ fn find_driver() -> Result<Driver, NoDriver> {
     let library = unsafe { sys::culib() };
     // SAFETY: the symbols are only looked up, not called.
     let has = |name: &str| unsafe { library.get::<*const c_void>(name) }.is_ok();
-    let missing: Vec<&str> = REQUIRED_FUNCTIONS.iter().copied().filter(|name| !has(name)).collect();
+    let mut missing: Vec<&str> = REQUIRED_FUNCTIONS.iter().copied().filter(|name| !has(name)).collect();
     let elapsed_time = ["cuEventElapsedTime_v2", "cuEventElapsedTime"].into_iter().find_map(|name| {
         // SAFETY: both have the type that `cuda.h` declares, and the library is never closed.
         unsafe { library.get::<ElapsedTime>(name) }.ok().map(|symbol| *symbol)
     });
+    if elapsed_time.is_none() {
+        missing.push("cuEventElapsedTime");
+    }
     let (Some(elapsed_time), []) = (elapsed_time, missing.as_slice()) else {
         return Err(NoDriver {
             reason: format!("the driver is too old and lacks {}", missing.join(", ")),
