@@ -5,9 +5,12 @@
 
 mod dtype;
 pub mod index;
+pub mod ir;
 mod language;
+pub mod nest;
 mod ops;
 mod scalar;
+pub mod schedule;
 
 pub use dtype::DType;
 pub use index::{Atom, AxisId, AxisRanges, Bound, BoundTruth, IndexExpr};

@@ -47,7 +47,7 @@ impl Kernel {
         if !self.all_indices().all(|index| index.can_merge(outer, inner, extent)) {
             return false;
         }
-        self.map_indices(|index| index.merged(outer, inner, extent, outer));
+        self.map_indices(|index| index.merged(outer, inner, extent, outer).unwrap_or_else(|| index.clone()));
         for value in &mut self.values {
             if let ValueOp::Reduce { axes, .. } = &mut value.op {
                 axes.retain(|axis| *axis != inner);

@@ -181,13 +181,13 @@ impl Accumulator {
     }
 
     /// Merges across a block of `warps` warps in which each warp holds one partial result in all of
-    /// its lanes; all threads get the result.
-    pub(super) fn merge_by_shared_memory(&self, emitter: &mut Emitter, warps: u32) {
+    /// its lanes; all threads get the result. The prefix names the shared arrays.
+    pub(super) fn merge_by_shared_memory(&self, emitter: &mut Emitter, warps: u32, prefix: &str) {
         if warps <= 1 {
             return;
         }
         let thread = || Expr::Builtin(Builtin::ThreadX);
-        let shared: Vec<String> = self.parts.iter().map(|part| format!("shared_{part}")).collect();
+        let shared: Vec<String> = self.parts.iter().map(|part| format!("{prefix}_{part}")).collect();
         for name in &shared {
             emitter.push(Stmt::Shared { name: name.clone(), ty: Type::Register(self.dtype), len: u64::from(warps) });
         }

@@ -1,0 +1,8 @@
+//! NVIDIA devices: kernels become CUBINs through NVRTC and run through the driver.
+//!
+//! Neither library is needed to build or to link. Both are looked for when first asked for, and where one is
+//! missing the answer is an [`Error::Unavailable`](crate::Error::Unavailable), never a panic.
+
+pub(crate) mod cubin;
+pub(crate) mod driver;
+pub(crate) mod nvrtc;

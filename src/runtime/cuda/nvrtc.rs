@@ -1,0 +1,608 @@
+//! NVRTC, NVIDIA's run-time compiler: found, loaded and called without a GPU and without a driver.
+//!
+//! The library is opened through `libloading` here rather than through cudarc's bindings, for three reasons.
+//! cudarc looks for a fixed list of names and panics when none of them loads or a symbol is missing, so a path
+//! of the user's own choice needs a detour. It returns NVRTC's status as a Rust `enum` of the version it was
+//! generated for, and a newer library may answer with a value that this `enum` lacks (13.3 added one), which
+//! is undefined behaviour. And it has no safe call for CUBINs. The dozen functions below are all that is needed.
+
+use std::error::Error as _;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::{Arc, OnceLock};
+
+use libloading::Library;
+
+use super::cubin::{self, CubinInfo};
+use crate::{Error, Result};
+
+/// The environment variable that names the library to use, and the only one tried when it is set.
+const PATH_VARIABLE: &str = "LAZULI_NVRTC";
+
+/// What the operating system's loader is asked for, newest first.
+#[cfg(not(windows))]
+const LIBRARY_NAMES: &[&str] = &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
+#[cfg(windows)]
+const LIBRARY_NAMES: &[&str] = &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll", "nvrtc64.dll"];
+
+/// Where a CUDA toolkit keeps its libraries, below its root.
+const TOOLKIT_FOLDERS: &[&str] = &["lib64", "lib", "targets/x86_64-linux/lib", "bin", "bin/x64"];
+
+/// Where the PyPI packages keep the library, below the folder they are installed to.
+const PACKAGE_FOLDERS: &[&str] = &["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cuda_nvrtc/bin"];
+
+/// The folder that `tests/fetch-nvrtc` fills, below Cargo's target folder.
+const FETCHED_FOLDER: &str = "nvrtc";
+/// The file that it writes last: a folder of that name without this file is unfinished, or somebody else's.
+const FETCHED_STAMP: &str = "lazuli-pin";
+
+/// NVRTC's `nvrtcResult`, as the plain integer it is in C.
+type Status = c_int;
+const SUCCESS: Status = 0;
+
+/// NVRTC's `nvrtcProgram`.
+type ProgramHandle = *mut std::ffi::c_void;
+
+/// Declares the table of functions and how it is filled from a library.
+macro_rules! functions {
+    ($($field:ident: $symbol:literal = fn($($argument:ty),*) -> $result:ty;)*) => {
+        /// The functions used, each with the signature of NVIDIA's `nvrtc.h`.
+        struct Functions {
+            $($field: unsafe extern "C" fn($($argument),*) -> $result,)*
+        }
+
+        impl Functions {
+            /// Looks every function up, or says which one is missing.
+            ///
+            /// # Safety
+            /// The library must be NVRTC, and must stay open for as long as the table is used.
+            unsafe fn of(library: &Library) -> Result<Functions, String> {
+                Ok(Functions {
+                    $($field: {
+                        // SAFETY: the type is the one that `nvrtc.h` declares for this symbol.
+                        let symbol = unsafe {
+                            library.get::<unsafe extern "C" fn($($argument),*) -> $result>($symbol)
+                        };
+                        *symbol.map_err(|error| loader_words(&error))?
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    version: b"nvrtcVersion\0" = fn(*mut c_int, *mut c_int) -> Status;
+    architecture_count: b"nvrtcGetNumSupportedArchs\0" = fn(*mut c_int) -> Status;
+    architectures: b"nvrtcGetSupportedArchs\0" = fn(*mut c_int) -> Status;
+    error_string: b"nvrtcGetErrorString\0" = fn(Status) -> *const c_char;
+    create: b"nvrtcCreateProgram\0" = fn(
+        *mut ProgramHandle, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char
+    ) -> Status;
+    destroy: b"nvrtcDestroyProgram\0" = fn(*mut ProgramHandle) -> Status;
+    compile: b"nvrtcCompileProgram\0" = fn(ProgramHandle, c_int, *const *const c_char) -> Status;
+    log_size: b"nvrtcGetProgramLogSize\0" = fn(ProgramHandle, *mut usize) -> Status;
+    log: b"nvrtcGetProgramLog\0" = fn(ProgramHandle, *mut c_char) -> Status;
+    cubin_size: b"nvrtcGetCUBINSize\0" = fn(ProgramHandle, *mut usize) -> Status;
+    cubin: b"nvrtcGetCUBIN\0" = fn(ProgramHandle, *mut c_char) -> Status;
+}
+
+/// The options that every kernel is compiled with. They are part of what a cached CUBIN depends on.
+///
+/// - `--fmad=false`: a product and a sum are rounded one after the other, as they are on the CPU and as they
+///   would be in two kernels. Fusing operations must not change a result; a fused multiply-add is emitted
+///   only where the kernel asks for one.
+/// - `--std=c++17`: what NVRTC 12 and 13 take by default, fixed so that a later default changes nothing.
+/// - `--ptxas-options=-v`: the log then states spilled bytes, for one millisecond in forty.
+///
+/// Division, square roots and subnormal numbers keep NVRTC's defaults, which follow IEEE 754.
+pub fn default_options() -> &'static [&'static str] {
+    &["--fmad=false", "--std=c++17", "--ptxas-options=-v"]
+}
+
+/// A compiled kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct Cubin {
+    /// The ELF file that the driver loads.
+    pub bytes: Vec<u8>,
+    /// The compiler's messages: warnings, and with [`default_options`] what `ptxas` has to say.
+    pub log: String,
+}
+
+impl Cubin {
+    /// What [`cubin::inspect`] reads, with the spilled bytes from the log where it states them.
+    pub(crate) fn inspect(&self, kernel_name: &str) -> Option<CubinInfo> {
+        let mut info = cubin::inspect(&self.bytes, kernel_name)?;
+        if let Some(spilled) = cubin::spill_bytes(&self.log, kernel_name) {
+            info.spill_bytes = spilled;
+        }
+        Some(info)
+    }
+}
+
+/// The loaded compiler.
+pub(crate) struct Nvrtc {
+    functions: Functions,
+    /// What was loaded: a path, or a name that the loader resolved.
+    place: String,
+    version: (i32, i32),
+    architectures: Vec<u32>,
+    /// Keeps the functions above in memory.
+    _library: Library,
+}
+
+impl Nvrtc {
+    /// The compiler of this process, looked for on the first call.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] with every place that was tried.
+    pub(crate) fn get() -> Result<&'static Nvrtc> {
+        static NVRTC: OnceLock<Result<Nvrtc>> = OnceLock::new();
+        NVRTC.get_or_init(Nvrtc::find).as_ref().map_err(Clone::clone)
+    }
+
+    /// The version, such as `(13, 0)`.
+    pub(crate) fn version(&self) -> (i32, i32) {
+        self.version
+    }
+
+    /// The path or name that the library was loaded by.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// The architectures that it compiles for, ascending, such as `[75, 80, 90, 100]`.
+    pub(crate) fn architectures(&self) -> &[u32] {
+        &self.architectures
+    }
+
+    /// [`default_options`], and what this version offers besides that leaves the code as it is:
+    ///
+    /// - `--minimal` (12.4): no declarations of textures and of the CUDA runtime, which kernels do not use. It
+    ///   takes a tenth off the time of a small kernel.
+    /// - `--no-cache` (12.9): without it NVRTC starts the driver, where there is one, for a cache of its own.
+    ///   CUBINs are cached already, and compiling should neither need a working device nor wake one.
+    pub(crate) fn options(&self) -> &'static [&'static str] {
+        const ALL: &[&str] =
+            &["--fmad=false", "--std=c++17", "--ptxas-options=-v", "--minimal", "--no-cache"];
+        match self.version {
+            version if version >= (12, 9) => ALL,
+            version if version >= (12, 4) => &ALL[..4],
+            _ => default_options(),
+        }
+    }
+
+    /// Compiles CUDA C for one architecture, such as `sm_90`, with exactly these options besides.
+    ///
+    /// It may be called from several threads at once.
+    ///
+    /// # Errors
+    /// [`Error::Compilation`] with the compiler's log and the source.
+    pub(crate) fn compile(
+        &self,
+        kernel_name: &str,
+        source: &str,
+        architecture: &str,
+        options: &[&str],
+    ) -> Result<Cubin> {
+        self.try_compile(kernel_name, source, architecture, options).map_err(|log| Error::Compilation {
+            kernel: kernel_name.to_owned(),
+            compiler: format!("NVRTC {}.{} ({})", self.version.0, self.version.1, self.place),
+            log,
+            source_text: Arc::from(source),
+        })
+    }
+
+    /// [`compile`](Nvrtc::compile), with the text of the log as the error.
+    fn try_compile(
+        &self,
+        kernel_name: &str,
+        source: &str,
+        architecture: &str,
+        options: &[&str],
+    ) -> Result<Cubin, String> {
+        let source = c_string("the source", source)?;
+        let file_name = c_string("the kernel's name", &format!("{kernel_name}.cu"))?;
+        let architecture = format!("--gpu-architecture={architecture}");
+        let options = options
+            .iter()
+            .copied()
+            .chain([architecture.as_str()])
+            .map(|option| c_string("an option", option))
+            .collect::<Result<Vec<CString>, String>>()?;
+        let option_pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        let option_count = c_int::try_from(options.len()).map_err(|_| "too many options".to_owned())?;
+
+        let program = Program::create(self, &source, &file_name)?;
+        // SAFETY: the program is alive, and the pointers are to C strings that outlive the call.
+        let status =
+            unsafe { (self.functions.compile)(program.handle, option_count, option_pointers.as_ptr()) };
+        let log = program.text(self.functions.log_size, self.functions.log).unwrap_or_default();
+        if let Err(reason) = self.check("nvrtcCompileProgram", status) {
+            // The log of a wrong option is empty.
+            return Err(if log.is_empty() { reason } else { log });
+        }
+        let bytes = program.bytes(self.functions.cubin_size, self.functions.cubin)?;
+        if bytes.is_empty() {
+            return Err(format!("no CUBIN comes of {architecture}: name a real architecture, such as sm_90"));
+        }
+        Ok(Cubin { bytes, log })
+    }
+
+    /// Goes through the places, in order.
+    fn find() -> Result<Nvrtc> {
+        let mut tried = Vec::new();
+        if let Some(path) = std::env::var_os(PATH_VARIABLE).filter(|path| !path.is_empty()) {
+            // A choice that does not work is reported rather than replaced by another library.
+            let path = PathBuf::from(path);
+            match Nvrtc::load(&path) {
+                Ok(nvrtc) => return Ok(nvrtc),
+                Err(reason) => tried.push(format!("{PATH_VARIABLE}={}: {reason}", path.display())),
+            }
+        } else {
+            for name in LIBRARY_NAMES {
+                match Nvrtc::load(Path::new(name)) {
+                    Ok(nvrtc) => return Ok(nvrtc),
+                    Err(reason) => tried.push(with_place(name, &reason)),
+                }
+            }
+            for folder in known_folders() {
+                let paths = LIBRARY_NAMES.iter().map(|name| folder.join(name)).filter(|path| path.is_file());
+                let before = tried.len();
+                for path in paths {
+                    match Nvrtc::load(&path) {
+                        Ok(nvrtc) => return Ok(nvrtc),
+                        Err(reason) => tried.push(with_place(&path.display().to_string(), &reason)),
+                    }
+                }
+                if tried.len() == before {
+                    tried.push(format!("{}: not there", folder.display()));
+                }
+            }
+        }
+        Err(Error::Unavailable {
+            what: "NVRTC".to_owned(),
+            reason: format!("the library did not load, tried: {}", tried.join("; ")),
+            hint: format!(
+                "Install the CUDA toolkit, or `pip install nvidia-cuda-nvrtc` (in a checkout of Lazuli: \
+                 tests/fetch-nvrtc), and set {PATH_VARIABLE} to the path of {} if it lies elsewhere",
+                LIBRARY_NAMES[0]
+            ),
+        })
+    }
+
+    /// Loads one library and asks it for its version, or says why it cannot be used.
+    fn load(path: &Path) -> Result<Nvrtc, String> {
+        // SAFETY: loading runs the library's own initialisers. The names and places are NVIDIA's or the user's
+        // own choice; NVRTC's initialisers have no preconditions.
+        let library = unsafe { Library::new(path) }.map_err(|error| loader_words(&error))?;
+        // SAFETY: the library was asked for as NVRTC, and it moves into the value that owns the functions.
+        let functions = unsafe { Functions::of(&library) }?;
+        let mut nvrtc = Nvrtc {
+            functions,
+            place: path.display().to_string(),
+            version: (0, 0),
+            architectures: Vec::new(),
+            _library: library,
+        };
+        let (mut major, mut minor, mut count) = (0, 0, 0);
+        // SAFETY: both pointers are to integers of this function.
+        nvrtc.check("nvrtcVersion", unsafe { (nvrtc.functions.version)(&mut major, &mut minor) })?;
+        // SAFETY: the pointer is to an integer of this function.
+        let status = unsafe { (nvrtc.functions.architecture_count)(&mut count) };
+        nvrtc.check("nvrtcGetNumSupportedArchs", status)?;
+        let mut architectures = vec![0; usize::try_from(count).unwrap_or(0)];
+        if !architectures.is_empty() {
+            // SAFETY: NVRTC writes as many integers as it has just counted, and the vector has room for them.
+            let status = unsafe { (nvrtc.functions.architectures)(architectures.as_mut_ptr()) };
+            nvrtc.check("nvrtcGetSupportedArchs", status)?;
+        }
+        nvrtc.version = (major, minor);
+        nvrtc.architectures = architectures.into_iter().filter_map(|number| number.try_into().ok()).collect();
+        nvrtc.architectures.sort_unstable();
+        Ok(nvrtc)
+    }
+
+    /// Turns a status into words.
+    fn check(&self, function: &str, status: Status) -> Result<(), String> {
+        if status == SUCCESS {
+            return Ok(());
+        }
+        // SAFETY: NVRTC answers every number, also an unknown one, with a static string.
+        let text = unsafe { (self.functions.error_string)(status) };
+        if text.is_null() {
+            return Err(format!("{function}: status {status}"));
+        }
+        // SAFETY: not null, and static as above.
+        let text = unsafe { CStr::from_ptr(text) };
+        Err(format!("{function}: {}", text.to_string_lossy()))
+    }
+}
+
+/// A program, destroyed on drop.
+struct Program<'a> {
+    nvrtc: &'a Nvrtc,
+    handle: ProgramHandle,
+}
+
+/// A function that answers with a size in bytes.
+type SizeFunction = unsafe extern "C" fn(ProgramHandle, *mut usize) -> Status;
+/// A function that fills as many bytes.
+type FillFunction = unsafe extern "C" fn(ProgramHandle, *mut c_char) -> Status;
+
+impl<'a> Program<'a> {
+    fn create(nvrtc: &'a Nvrtc, source: &CStr, file_name: &CStr) -> Result<Program<'a>, String> {
+        let mut handle = ptr::null_mut();
+        // SAFETY: the handle is a place to write to, the strings end in NUL (NVRTC copies them), and no headers
+        // are given.
+        let status = unsafe {
+            (nvrtc.functions.create)(
+                &mut handle,
+                source.as_ptr(),
+                file_name.as_ptr(),
+                0,
+                ptr::null(),
+                ptr::null(),
+            )
+        };
+        nvrtc.check("nvrtcCreateProgram", status)?;
+        Ok(Program { nvrtc, handle })
+    }
+
+    /// Asks for a size, then for as many bytes.
+    fn bytes(&self, size: SizeFunction, fill: FillFunction) -> Result<Vec<u8>, String> {
+        let mut length = 0;
+        // SAFETY: the program is alive, and the pointer is to an integer of this function.
+        self.nvrtc.check("asking for a size", unsafe { size(self.handle, &mut length) })?;
+        let mut bytes = vec![0u8; length];
+        if length > 0 {
+            // SAFETY: the function fills the number of bytes that it has just stated.
+            let status = unsafe { fill(self.handle, bytes.as_mut_ptr().cast()) };
+            self.nvrtc.check("asking for the result", status)?;
+        }
+        Ok(bytes)
+    }
+
+    /// The same for text that ends in NUL.
+    fn text(&self, size: SizeFunction, fill: FillFunction) -> Result<String, String> {
+        let bytes = self.bytes(size, fill)?;
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        Ok(String::from_utf8_lossy(&bytes[..end]).trim_end().to_owned())
+    }
+}
+
+impl Drop for Program<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the handle came from `nvrtcCreateProgram` and is destroyed once. Failure leaves nothing to do.
+        unsafe { (self.nvrtc.functions.destroy)(&mut self.handle) };
+    }
+}
+
+/// A reason that starts with the place, which many loaders' messages do already.
+fn with_place(place: &str, reason: &str) -> String {
+    if reason.starts_with(place) { reason.to_owned() } else { format!("{place}: {reason}") }
+}
+
+/// What the loader says. The outer error only names the function that failed.
+fn loader_words(error: &libloading::Error) -> String {
+    match error.source() {
+        Some(source) => source.to_string(),
+        None => error.to_string(),
+    }
+}
+
+/// A C string, or which text holds a NUL.
+fn c_string(what: &str, text: &str) -> Result<CString, String> {
+    CString::new(text).map_err(|_| format!("{what} holds a NUL character"))
+}
+
+/// Folders outside the loader's own search that may hold the library, in the order in which they are tried.
+fn known_folders() -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    let mut add = |folder: PathBuf| {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    };
+    let set =
+        |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+
+    let toolkits = [set("CUDA_PATH"), set("CUDA_HOME")].into_iter().flatten();
+    for toolkit in toolkits.chain([PathBuf::from("/usr/local/cuda"), PathBuf::from("/opt/cuda")]) {
+        let present =
+            TOOLKIT_FOLDERS.iter().map(|below| toolkit.join(below)).filter(|folder| folder.is_dir());
+        let before = present.clone().count();
+        present.for_each(&mut add);
+        if before == 0 {
+            // Named so that the message shows where the toolkit was expected.
+            add(toolkit.join(TOOLKIT_FOLDERS[0]));
+        }
+    }
+    for package in fetched_folders() {
+        PACKAGE_FOLDERS.iter().map(|below| package.join(below)).for_each(&mut add);
+    }
+    folders
+}
+
+/// Where `tests/fetch-nvrtc` may have put the PyPI package: below the target folder of the Cargo project that
+/// this program was built in (tests, examples, benchmarks), or of the one that it runs in (documentation tests).
+fn fetched_folders() -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    if let Some(target) = std::env::var_os("CARGO_TARGET_DIR").filter(|value| !value.is_empty()) {
+        folders.push(PathBuf::from(target).join(FETCHED_FOLDER));
+    }
+    if let Ok(program) = std::env::current_exe() {
+        folders.extend(program.ancestors().map(|folder| folder.join(FETCHED_FOLDER)));
+    }
+    if let Ok(current) = std::env::current_dir() {
+        let projects = current.ancestors().filter(|folder| folder.join("Cargo.toml").is_file());
+        folders.extend(projects.map(|project| project.join("target").join(FETCHED_FOLDER)));
+    }
+    folders.retain(|folder| folder.join(FETCHED_STAMP).is_file());
+    folders
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// The compiler, or `None` with a note on standard error where it is missing.
+    pub(crate) fn nvrtc_or_note(test: &str) -> Option<&'static Nvrtc> {
+        match Nvrtc::get() {
+            Ok(nvrtc) => Some(nvrtc),
+            Err(error) => {
+                eprintln!("not checked: NVRTC is missing, so {test} did not run ({error})");
+                None
+            }
+        }
+    }
+
+    pub(crate) const SCALE: &str = r#"
+extern "C" __global__ void scale(float* __restrict__ x, float factor, unsigned int n) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = x[i] * factor;
+}
+"#;
+
+    /// Keeps 64 values per thread alive, with room for 32 registers.
+    fn spilling_source() -> String {
+        let mut body = String::from(
+            "extern \"C\" __global__ void __launch_bounds__(1024, 2) spilling(float* x, const int* at) {\n",
+        );
+        for i in 0..64 {
+            body += &format!("    float v{i} = x[threadIdx.x + {} * 1024];\n", i + 1);
+        }
+        body += "    for (int k = 0; k < at[0]; ++k) {\n";
+        for i in 0..64 {
+            body += &format!("        v{i} = v{i} * v{} + x[at[k]];\n", (i + 7) % 64);
+        }
+        body += "    }\n";
+        for i in 0..64 {
+            body += &format!("    x[threadIdx.x + {} * 1024] = v{i};\n", i + 1);
+        }
+        body + "}\n"
+    }
+
+    #[test]
+    fn compiles_for_several_architectures() {
+        let Some(nvrtc) = nvrtc_or_note("compiling") else { return };
+        assert!(nvrtc.version() >= (12, 0), "{:?}", nvrtc.version());
+        assert!(nvrtc.architectures().is_sorted());
+        for architecture in ["sm_75", "sm_80", "sm_90", "sm_100"] {
+            for options in [default_options(), nvrtc.options()] {
+                let cubin = nvrtc.compile("scale", SCALE, architecture, options).unwrap();
+                assert!(cubin.bytes.starts_with(b"\x7fELF"));
+                let info = cubin.inspect("scale").unwrap();
+                assert!(info.registers > 0 && info.registers < 32, "{architecture}: {info:?}");
+                assert!(info.code_bytes > 0);
+                assert_eq!((info.stack_bytes, info.spill_bytes, info.static_shared_bytes), (0, 0, 0));
+                assert_eq!(cubin.inspect("other"), None);
+            }
+        }
+    }
+
+    #[test]
+    fn reads_shared_memory_without_what_the_system_reserves() {
+        let Some(nvrtc) = nvrtc_or_note("reading shared memory") else { return };
+        let source = r#"
+extern "C" __global__ void reverse(float* x) {
+    __shared__ float tile[300];
+    tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] = tile[299 - threadIdx.x];
+}
+"#;
+        for architecture in ["sm_75", "sm_90", "sm_100"] {
+            let cubin = nvrtc.compile("reverse", source, architecture, default_options()).unwrap();
+            assert_eq!(cubin.inspect("reverse").unwrap().static_shared_bytes, 1200, "{architecture}");
+        }
+    }
+
+    #[test]
+    fn spills_are_seen() {
+        let Some(nvrtc) = nvrtc_or_note("spilling") else { return };
+        for architecture in ["sm_75", "sm_90", "sm_100"] {
+            let source = spilling_source();
+            let cubin = nvrtc.compile("spilling", &source, architecture, default_options()).unwrap();
+            let info = cubin.inspect("spilling").unwrap();
+            assert!(info.stack_bytes >= 32, "{architecture}: {info:?}\n{}", cubin.log);
+            assert!(info.spill_bytes >= 32, "{architecture}: {info:?}\n{}", cubin.log);
+            // Without the log, the stack frame stands for the spills.
+            let info = cubin::inspect(&cubin.bytes, "spilling").unwrap();
+            assert_eq!(info.spill_bytes, info.stack_bytes);
+        }
+    }
+
+    #[test]
+    fn products_and_sums_are_not_contracted() {
+        let Some(nvrtc) = nvrtc_or_note("contraction") else { return };
+        let source = r#"
+extern "C" __global__ void axpy(float* x, float a, float b) { x[threadIdx.x] = x[threadIdx.x] * a + b; }
+"#;
+        let code = |options| {
+            let cubin = nvrtc.compile("axpy", source, "sm_80", options).unwrap();
+            cubin::code(&cubin.bytes, "axpy").unwrap().to_vec()
+        };
+        assert_eq!(code(default_options()), code(nvrtc.options()));
+        assert_ne!(code(default_options()), code(&["--std=c++17"]));
+    }
+
+    #[test]
+    fn an_error_shows_the_kernel_the_log_and_the_source() {
+        let Some(nvrtc) = nvrtc_or_note("a compile error") else { return };
+        let source = "extern \"C\" __global__ void broken(float* x) { x[0] = undeclared; }";
+        let error = nvrtc.compile("broken", source, "sm_80", default_options()).unwrap_err();
+        let text = error.to_string();
+        for part in ["broken", "undeclared", "broken.cu(1)", "NVRTC", source] {
+            assert!(text.contains(part), "no {part} in: {text}");
+        }
+
+        let reason = |source: &str, architecture: &str, options: &[&str]| match nvrtc.compile(
+            "k",
+            source,
+            architecture,
+            options,
+        ) {
+            Err(Error::Compilation { log, .. }) => log,
+            other => panic!("{other:?}"),
+        };
+        assert!(reason(SCALE, "sm_12", &[]).contains("gpu-architecture"));
+        assert!(!reason(SCALE, "sm_80", &["--no-such-option"]).is_empty());
+        assert!(reason(SCALE, "compute_80", &[]).contains("no CUBIN"));
+        assert!(reason("\0", "sm_80", &[]).contains("the source holds a NUL"));
+    }
+
+    #[test]
+    fn compiles_on_several_threads() {
+        let Some(nvrtc) = nvrtc_or_note("compiling on several threads") else { return };
+        let compile = || nvrtc.compile("scale", SCALE, "sm_80", default_options()).unwrap().bytes;
+        let expected = compile();
+        std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| (0..3).map(|_| compile()).collect::<Vec<_>>())).collect();
+            for thread in threads {
+                assert!(thread.join().unwrap().iter().all(|bytes| *bytes == expected));
+            }
+        });
+    }
+
+    #[test]
+    fn something_else_is_not_taken_for_nvrtc() {
+        assert!(Nvrtc::load(Path::new("/no/such/libnvrtc.so")).is_err());
+        #[cfg(target_os = "linux")]
+        {
+            let Err(reason) = Nvrtc::load(Path::new("libc.so.6")) else { panic!("the C library compiles") };
+            assert!(reason.contains("nvrtcVersion"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn known_folders_are_listed_once() {
+        let folders = known_folders();
+        assert!(folders.iter().any(|folder| folder.starts_with("/usr/local/cuda")));
+        let mut unique = folders.clone();
+        unique.dedup();
+        assert_eq!(unique, folders);
+    }
+}
