@@ -65,11 +65,6 @@ impl Plan {
         passes.retain(|pass| !pass.reductions.is_empty() || !pass.stores.is_empty());
         Ok(Plan { axes, map: kernel.axes_of_kind(AxisKind::Map), passes, results })
     }
-
-    /// The reduced axes and, if there is one, the lane axis of a vectorised row.
-    fn row_axes(&self, kernel: &Kernel) -> Vec<AxisId> {
-        self.axes.iter().copied().chain(lane_axis(kernel)).collect()
-    }
 }
 
 /// How many work items a launch has, as text over the kernel's arguments.

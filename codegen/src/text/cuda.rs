@@ -1,0 +1,48 @@
+//! What is particular to CUDA C.
+
+use super::{Printer, signature};
+use crate::nest::Nest;
+use crate::{DType, Language};
+
+pub(super) fn print(nest: &Nest) -> String {
+    let mut functions = String::new();
+    let mut printer = Printer::new(nest, Language::Cuda, 1);
+    for function in &nest.functions {
+        let threads: u32 = function.launch.block.iter().product();
+        let head = format!("extern \"C\" __global__ void __launch_bounds__({threads}) {}", function.name);
+        functions.push_str(&signature(&head, &printer.parameters(nest)));
+        printer.statements(&function.body);
+        functions.push_str(&std::mem::take(&mut printer.text));
+        functions.push_str("}\n");
+    }
+    let helpers = printer.helpers.text(Language::Cuda);
+    match helpers.is_empty() {
+        true => functions,
+        false => format!("{helpers}\n{functions}"),
+    }
+}
+
+/// The built-in vector type for an access of `width` elements.
+pub(super) fn vector_type(dtype: DType, width: u64) -> &'static str {
+    match (dtype, width) {
+        (DType::F32, 2) => "float2",
+        (DType::F32, 4) => "float4",
+        (DType::F64, 2) => "double2",
+        (DType::I32, 2) => "int2",
+        (DType::I32, 4) => "int4",
+        (DType::I64, 2) => "longlong2",
+        (DType::F16 | DType::BF16, 2) => "ushort2",
+        (DType::F16 | DType::BF16, 4) => "ushort4",
+        (DType::F16 | DType::BF16, 8) => "uint4",
+        (DType::Bool | DType::U8, 2) => "uchar2",
+        (DType::Bool | DType::U8, 4) => "uchar4",
+        (DType::Bool | DType::U8, 8) => "uint2",
+        (DType::Bool | DType::U8, 16) => "uint4",
+        (DType::F32, _) => "float",
+        (DType::F64, _) => "double",
+        (DType::I32, _) => "int",
+        (DType::I64, _) => "long long",
+        (DType::F16 | DType::BF16, _) => "unsigned short",
+        (DType::Bool | DType::U8, _) => "unsigned char",
+    }
+}

@@ -1,0 +1,173 @@
+//! Expressions as text, with no more parentheses than needed.
+
+use super::Printer;
+use crate::index::{AxisId, Bound, IndexExpr};
+use crate::intrinsics::{self, parenthesise};
+use crate::nest::stmt::{Arithmetic, Builtin, Expr};
+use crate::{DType, Language};
+
+/// How tightly an operator binds, as in C.
+fn precedence(op: Arithmetic) -> u8 {
+    match op {
+        Arithmetic::Min => 0,
+        Arithmetic::And => 1,
+        Arithmetic::Equal => 2,
+        Arithmetic::Less | Arithmetic::LessEqual => 3,
+        Arithmetic::Add | Arithmetic::Sub => 4,
+        Arithmetic::Mul | Arithmetic::Div | Arithmetic::Rem => 5,
+    }
+}
+
+impl Printer<'_> {
+    fn suffix(&self) -> &'static str {
+        match (self.language, self.wide_index) {
+            (Language::Cuda, false) => "u",
+            (Language::Cuda, true) => "ull",
+            (Language::C, _) => "",
+        }
+    }
+
+    fn index(&self, index: &IndexExpr) -> String {
+        index.to_text(&|axis: AxisId| self.kernel.axis(axis).name.clone(), self.suffix())
+    }
+
+    /// An operand of an operator: parenthesised if it binds less than `level`.
+    pub(super) fn operand(&mut self, expr: &Expr, level: u8) -> String {
+        let own = match expr {
+            Expr::Arithmetic(op, ..) => precedence(*op),
+            Expr::Index(index) if index.terms().len() + usize::from(index.constant_term() != 0) > 1 => 4,
+            Expr::Index(_) => 5,
+            _ => return self.primary(expr),
+        };
+        let text = self.expr(expr);
+        if own < level { format!("({text})") } else { text }
+    }
+
+    fn primary(&mut self, expr: &Expr) -> String {
+        let text = self.expr(expr);
+        parenthesise(&text)
+    }
+
+    pub(super) fn expr(&mut self, expr: &Expr) -> String {
+        let language = self.language;
+        match expr {
+            Expr::Name(name) => name.clone(),
+            Expr::Int(value) => format!("{value}{}", self.suffix()),
+            Expr::Index(index) => self.index(index),
+            Expr::Arithmetic(Arithmetic::Min, a, b) => {
+                let (a, b) = (self.operand(a, 4), self.operand(b, 4));
+                format!("{a} < {b} ? {a} : {b}")
+            }
+            Expr::Arithmetic(op, a, b) => {
+                let level = precedence(*op);
+                let (a, b) = (self.operand(a, level), self.operand(b, level + 1));
+                let symbol = match op {
+                    Arithmetic::Add => "+",
+                    Arithmetic::Sub => "-",
+                    Arithmetic::Mul => "*",
+                    Arithmetic::Div => "/",
+                    Arithmetic::Rem => "%",
+                    Arithmetic::Less => "<",
+                    Arithmetic::LessEqual => "<=",
+                    Arithmetic::Equal => "==",
+                    Arithmetic::And => "&&",
+                    Arithmetic::Min => "<",
+                };
+                format!("{a} {symbol} {b}")
+            }
+            Expr::Builtin(builtin) => self.builtin(*builtin),
+            Expr::Literal(value) => intrinsics::literal(language, *value),
+            Expr::Position(index) => format!("(long long)({})", self.index(index)),
+            Expr::InBounds(bounds) => {
+                let bounds: Vec<String> = bounds.iter().map(|bound| self.bound(bound)).collect();
+                bounds.join(" && ")
+            }
+            Expr::Random { dtype, seed, index } => {
+                let seed = format!("((unsigned long long){seed})");
+                let index = format!("((unsigned long long)({}))", self.index(index));
+                intrinsics::random_uniform(language, *dtype, &seed, &index, &mut self.helpers)
+            }
+            Expr::Unary(op, dtype, a) => {
+                let a = self.primary(a);
+                intrinsics::unary(language, *op, *dtype, &a, &mut self.helpers)
+            }
+            Expr::Binary(op, dtype, a, b) => {
+                let (a, b) = (self.primary(a), self.primary(b));
+                intrinsics::binary(language, *op, *dtype, &a, &b, &mut self.helpers)
+            }
+            Expr::Select(condition, a, b) => {
+                let condition = self.primary(condition);
+                let (a, b) = (self.primary(a), self.primary(b));
+                intrinsics::select(language, &condition, &a, &b)
+            }
+            Expr::Cast { from, to, operand } => {
+                let operand = self.primary(operand);
+                intrinsics::cast(language, *from, *to, &operand, &mut self.helpers)
+            }
+            Expr::Element(array, index) => format!("{array}[{}]", self.expr(index)),
+            Expr::FromMemory(dtype, raw) => {
+                let raw = self.expr(raw);
+                intrinsics::from_memory(language, *dtype, &raw, &mut self.helpers)
+            }
+            Expr::ToMemory(dtype, value) => {
+                let value = match converts(*dtype) {
+                    true => self.primary(value),
+                    false => self.expr(value),
+                };
+                intrinsics::to_memory(language, *dtype, &value, &mut self.helpers)
+            }
+            Expr::Identity(op, dtype) => intrinsics::reduce_identity(language, *op, *dtype),
+            Expr::Combine(op, dtype, a, b) => {
+                let (a, b) = (self.primary(a), self.primary(b));
+                intrinsics::reduce_combine(language, *op, *dtype, &a, &b, &mut self.helpers)
+            }
+            Expr::ShuffleXor { value, mask, width } => {
+                let (value, mask) = (self.expr(value), self.expr(mask));
+                match width {
+                    32 => format!("__shfl_xor_sync(0xffffffffu, {value}, {mask})"),
+                    _ => format!("__shfl_xor_sync(0xffffffffu, {value}, {mask}, {width})"),
+                }
+            }
+            Expr::Call(function, arguments) => {
+                let arguments: Vec<String> = arguments.iter().map(|argument| self.expr(argument)).collect();
+                format!("{function}({})", arguments.join(", "))
+            }
+        }
+    }
+
+    /// `lo <= expr < hi` as one comparison: below `lo`, unsigned arithmetic wraps to above `hi`.
+    fn bound(&self, bound: &Bound) -> String {
+        let shifted = self.index(&bound.expr.offset(bound.lo.saturating_neg()));
+        let extent = bound.hi.saturating_sub(bound.lo);
+        match (self.language, bound.lo > i64::MIN / 4 && bound.hi < i64::MAX / 4) {
+            (Language::Cuda, true) => format!("{shifted} < {extent}{}", self.suffix()),
+            (Language::C, true) => format!("(unsigned long long)({shifted}) < {extent}"),
+            (_, false) => {
+                let plain = self.index(&bound.expr);
+                format!("(long long)({plain}) >= {}ll && (long long)({plain}) < {}ll", bound.lo, bound.hi)
+            }
+        }
+    }
+
+    fn builtin(&self, builtin: Builtin) -> String {
+        let name = match (self.language, builtin) {
+            (Language::Cuda, Builtin::ThreadX) => "threadIdx.x",
+            (Language::Cuda, Builtin::ThreadY) => "threadIdx.y",
+            (Language::Cuda, Builtin::BlockX) => "blockIdx.x",
+            (Language::Cuda, Builtin::BlockY) => "blockIdx.y",
+            (Language::Cuda, Builtin::GridY) => "gridDim.y",
+            (Language::C, Builtin::BlockX) => "block",
+            (Language::C, Builtin::ThreadX | Builtin::ThreadY | Builtin::BlockY) => "0",
+            (Language::C, Builtin::GridY) => "1",
+        };
+        match (self.language, self.wide_index) {
+            (Language::Cuda, true) => format!("(unsigned long long){name}"),
+            (Language::Cuda, false) | (Language::C, _) => name.to_string(),
+        }
+    }
+}
+
+/// Whether storing an element of this dtype converts the value.
+fn converts(dtype: DType) -> bool {
+    dtype != dtype.compute() || dtype == DType::Bool
+}

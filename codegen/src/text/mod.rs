@@ -1,0 +1,232 @@
+//! From a loop nest to text. Nothing is decided here: the two languages differ in how they spell
+//! things ([`cuda`], [`c`]), not in what is done.
+
+mod c;
+mod cuda;
+mod expr;
+
+use crate::intrinsics::{Helpers, register_type};
+use crate::ir::Kernel;
+use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
+use crate::nest::{Nest, Parameter, extent_name};
+use crate::{Language, intrinsics};
+
+/// The source of a scheduled kernel: helpers and functions, ready for the compiler.
+pub fn print(nest: &Nest, language: Language) -> String {
+    match language {
+        Language::Cuda => cuda::print(nest),
+        Language::C => c::print(nest),
+    }
+}
+
+/// Prints the statements of one function.
+struct Printer<'a> {
+    kernel: &'a Kernel,
+    language: Language,
+    wide_index: bool,
+    helpers: Helpers,
+    text: String,
+    depth: usize,
+}
+
+impl<'a> Printer<'a> {
+    fn new(nest: &'a Nest, language: Language, depth: usize) -> Printer<'a> {
+        let wide_index = nest.wide_index;
+        let helpers = Helpers::new();
+        Printer { kernel: &nest.kernel, language, wide_index, helpers, text: String::new(), depth }
+    }
+
+    fn line(&mut self, line: &str) {
+        if !line.starts_with('#') {
+            self.text.push_str(&"  ".repeat(self.depth));
+        }
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn block(&mut self, body: &[Stmt]) {
+        self.depth += 1;
+        self.statements(body);
+        self.depth -= 1;
+    }
+
+    fn statements(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            self.statement(stmt);
+        }
+    }
+
+    fn type_name(&self, ty: Type) -> &'static str {
+        match (ty, self.language, self.wide_index) {
+            (Type::Index, Language::Cuda, false) => "unsigned",
+            (Type::Index, Language::Cuda, true) => "unsigned long long",
+            (Type::Index, Language::C, _) => "idx",
+            (Type::Register(dtype), language, _) => register_type(language, dtype),
+            (Type::Memory(dtype), language, _) => intrinsics::memory_type(language, dtype),
+        }
+    }
+
+    fn statement(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Comment(text) => self.line(&format!("// {text}")),
+            Stmt::Let { name, ty, value } => {
+                let value = self.expr(value);
+                self.line(&format!("const {} {name} = {value};", self.type_name(*ty)));
+            }
+            Stmt::Variable { name, ty, len: None, init } => {
+                let init = init.as_ref().map(|init| format!(" = {}", self.expr(init))).unwrap_or_default();
+                self.line(&format!("{} {name}{init};", self.type_name(*ty)));
+            }
+            Stmt::Variable { name, ty, len: Some(len), .. } => {
+                let declaration = self.array(name, *ty, *len);
+                self.line(&declaration);
+            }
+            Stmt::Shared { name, ty, len } => self.line(&format!("__shared__ {} {name}[{len}];", self.type_name(*ty))),
+            Stmt::Assign { target, value } => {
+                let target = self.expr(target);
+                let value = self.expr(value);
+                self.line(&format!("{target} = {value};"));
+            }
+            Stmt::For { name, from, to, step, hint, body } => self.for_loop(name, from, to, step, *hint, body),
+            Stmt::If { condition, then, otherwise } => self.conditional(condition, then, otherwise),
+            Stmt::VectorLoad { array, at, buffer, index, dtype, width } => {
+                let ty = cuda::vector_type(*dtype, *width);
+                let target = self.place(array, at);
+                let source = self.place(buffer, index);
+                self.line(&format!("*({ty}*)({target}) = *(const {ty}*)({source});"));
+            }
+            Stmt::VectorStore { array, at, buffer, index, dtype, width } => {
+                let ty = cuda::vector_type(*dtype, *width);
+                let target = self.place(buffer, index);
+                let source = self.place(array, at);
+                self.line(&format!("*({ty}*)({target}) = *(const {ty}*)({source});"));
+            }
+            Stmt::Barrier => self.line("__syncthreads();"),
+            Stmt::Fence => self.line("__threadfence();"),
+            Stmt::Arrive { index, count } => self.arrive(index, count),
+            Stmt::Return => self.line("return;"),
+        }
+    }
+
+    /// A pointer to an element.
+    fn place(&mut self, array: &str, index: &Expr) -> String {
+        match self.expr(index).as_str() {
+            "0" | "0u" | "0ull" => array.to_string(),
+            index => format!("{array} + {index}"),
+        }
+    }
+
+    fn array(&self, name: &str, ty: Type, len: u64) -> String {
+        let type_name = self.type_name(ty);
+        match (self.language, ty) {
+            (Language::Cuda, Type::Memory(dtype)) => {
+                let bytes = (len * dtype.size() as u64).next_power_of_two().clamp(1, 16);
+                format!("__align__({bytes}) {type_name} {name}[{len}];")
+            }
+            (Language::Cuda, Type::Register(_) | Type::Index) => format!("{type_name} {name}[{len}];"),
+            (Language::C, _) => format!("{type_name} {name}[{len}] __attribute__((aligned(64)));"),
+        }
+    }
+
+    fn for_loop(&mut self, name: &str, from: &Expr, to: &Expr, step: &Step, hint: LoopHint, body: &[Stmt]) {
+        match (self.language, hint) {
+            (_, LoopHint::None) | (Language::C, LoopHint::UnrollBy(_)) => {}
+            (Language::Cuda, LoopHint::Unroll | LoopHint::Simd) => self.line("#pragma unroll"),
+            (Language::Cuda, LoopHint::UnrollBy(factor)) => self.line(&format!("#pragma unroll {factor}")),
+            (Language::C, LoopHint::Simd) => self.line("#pragma omp simd"),
+            (Language::C, LoopHint::Unroll) => self.line("#pragma GCC unroll 32"),
+        }
+        let ty = self.type_name(Type::Index);
+        let from = self.expr(from);
+        let header = match step {
+            Step::Halve => format!("for ({ty} {name} = {from}; {name} > 0; {name} /= 2) {{"),
+            Step::Add(Expr::Int(1)) => format!("for ({ty} {name} = {from}; {name} < {}; ++{name}) {{", self.expr(to)),
+            Step::Add(step) => {
+                let (to, step) = (self.expr(to), self.expr(step));
+                format!("for ({ty} {name} = {from}; {name} < {to}; {name} += {step}) {{")
+            }
+        };
+        self.line(&header);
+        self.block(body);
+        self.line("}");
+    }
+
+    fn conditional(&mut self, condition: &Expr, then: &[Stmt], otherwise: &[Stmt]) {
+        if then.is_empty() {
+            let negated = match condition {
+                Expr::Arithmetic(Arithmetic::Less, a, b) => {
+                    let (a, b) = (self.operand(a, 3), self.operand(b, 4));
+                    format!("{a} >= {b}")
+                }
+                other => format!("!({})", self.expr(other)),
+            };
+            if let [Stmt::Return] = otherwise {
+                self.line(&format!("if ({negated}) return;"));
+            } else {
+                self.line(&format!("if ({negated}) {{"));
+                self.block(otherwise);
+                self.line("}");
+            }
+            return;
+        }
+        let condition = self.expr(condition);
+        self.line(&format!("if ({condition}) {{"));
+        self.block(then);
+        if !otherwise.is_empty() {
+            self.line("} else {");
+            self.block(otherwise);
+        }
+        self.line("}");
+    }
+
+    fn arrive(&mut self, index: &Expr, count: &Expr) {
+        let (index, count) = (self.expr(index), self.expr(count));
+        self.line("// The last block to arrive merges all partial results, in a fixed order.");
+        self.line("__shared__ bool is_last;");
+        self.line("__threadfence();");
+        self.line("__syncthreads();");
+        self.line("if (threadIdx.x == 0 && threadIdx.y == 0) {");
+        self.line(&format!("  is_last = atomicAdd(arrivals + {index}, 1u) == {count} - 1u;"));
+        self.line("}");
+        self.line("__syncthreads();");
+        self.line("if (!is_last) return;");
+        self.line("__threadfence();");
+    }
+
+    /// A function's parameters, as declarations.
+    fn parameters(&self, nest: &Nest) -> Vec<String> {
+        let restrict = if self.language == Language::Cuda { "__restrict__" } else { "restrict" };
+        nest.parameters
+            .iter()
+            .map(|parameter| match parameter {
+                Parameter::Buffer(id) => {
+                    let buffer = &self.kernel.buffers[id.index()];
+                    let ty = intrinsics::memory_type(self.language, buffer.dtype);
+                    let constant = if buffer.is_output { "" } else { "const " };
+                    format!("{constant}{ty}* {restrict} {}", buffer.name)
+                }
+                Parameter::Argument(id) => {
+                    let argument = &self.kernel.arguments[id.index()];
+                    format!("{} {}", register_type(self.language, argument.value.dtype()), argument.name)
+                }
+                Parameter::Extent(axis) => {
+                    format!("{} {}", self.type_name(Type::Index), extent_name(self.kernel, *axis))
+                }
+                Parameter::Workspace(number) => {
+                    let space = &nest.workspaces[*number];
+                    let ty = if space.zeroed { "unsigned" } else { register_type(self.language, space.dtype) };
+                    format!("{ty}* {}", space.name)
+                }
+            })
+            .collect()
+    }
+}
+
+/// `head(a, b) {`, broken into a line for each parameter if it is long.
+fn signature(head: &str, parameters: &[String]) -> String {
+    let line = format!("{head}({}) {{\n", parameters.join(", "));
+    match line.len() <= 111 {
+        true => line,
+        false => format!("{head}(\n    {}) {{\n", parameters.join(",\n    ")),
+    }
+}
