@@ -4,6 +4,7 @@
 //! knows nothing of tensors, graphs, devices or files.
 
 mod dtype;
+pub mod intrinsics;
 mod language;
 mod ops;
 mod scalar;
