@@ -4,15 +4,19 @@
 //! knows nothing of tensors, graphs, devices or files.
 
 mod dtype;
+mod emit;
 pub mod index;
+pub mod intrinsics;
 pub mod ir;
 mod language;
 pub mod nest;
 mod ops;
 mod scalar;
 pub mod schedule;
+mod text;
 
 pub use dtype::DType;
+pub use emit::{Emitted, emit};
 pub use index::{Atom, AxisId, AxisRanges, Bound, BoundTruth, IndexExpr};
 pub use language::Language;
 pub use ops::{BinaryOp, ReduceOp, UnaryOp};

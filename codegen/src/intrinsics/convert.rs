@@ -1,0 +1,49 @@
+//! Conversions between types, and between registers and memory.
+
+use super::{Helpers, zero};
+use crate::{DType, Language};
+
+/// A raw element of `dtype`, as read from memory, as a value in a register.
+pub fn from_memory(language: Language, dtype: DType, raw: &str, helpers: &mut Helpers) -> String {
+    match dtype {
+        DType::F16 | DType::BF16 => helpers.call(language, &format!("lz_{dtype}_to_f32"), &[raw]),
+        DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => raw.to_string(),
+    }
+}
+
+/// A value in a register (of the compute type of `dtype`) as the raw element that memory holds.
+pub fn to_memory(language: Language, dtype: DType, value: &str, helpers: &mut Helpers) -> String {
+    match dtype {
+        DType::F16 | DType::BF16 => helpers.call(language, &format!("lz_f32_to_{dtype}"), &[value]),
+        DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => value.to_string(),
+    }
+}
+
+/// A value of the compute type `from` as a value of `to`. As Rust's `as`: floats convert to integers rounding towards
+/// zero and saturating, NaN gives 0, integers wrap. To `Bool` is `x != 0`. To `F16` or `BF16` rounds to that precision
+/// and gives a float; from `F64` it rounds only once.
+pub fn cast(language: Language, from: DType, to: DType, x: &str, helpers: &mut Helpers) -> String {
+    let from = from.compute();
+    match to {
+        DType::F16 | DType::BF16 => {
+            let single = match from {
+                DType::F32 => x.to_string(),
+                DType::F64 => helpers.call(language, "lz_f64_to_f32_odd", &[x]),
+                DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 => {
+                    format!("(float){x}")
+                }
+            };
+            helpers.call(language, &format!("lz_round_{to}"), &[&single])
+        }
+        _ if from == to => x.to_string(),
+        DType::Bool => format!("{x} != {}", zero(from)),
+        DType::U8 | DType::I32 | DType::I64 if from.is_float() => {
+            helpers.call(language, &format!("lz_{from}_to_{to}"), &[x])
+        }
+        DType::U8 => format!("(unsigned char){x}"),
+        DType::I32 => format!("(int){x}"),
+        DType::I64 => format!("(long long){x}"),
+        DType::F32 => format!("(float){x}"),
+        DType::F64 => format!("(double){x}"),
+    }
+}

@@ -1,0 +1,279 @@
+// Transcendental functions of C for the CPU, in f32, free of branches so that gcc and clang vectorise loops over them.
+// The polynomials are minimax approximations computed for this file with the Remez algorithm; the reductions follow
+// W. J. Cody and W. Waite, "Software Manual for the Elementary Functions", 1980. fma is explicit: contraction is off.
+
+// e^r - 1 for |r| <= ln(2) / 2; relative error 2^-26.
+float lz_expm1_core(float r) {
+    float p = 1.38838461e-3f;
+    p = fmaf(p, r, 8.36727023e-3f);
+    p = fmaf(p, r, 4.16673832e-2f);
+    p = fmaf(p, r, 1.66665375e-1f);
+    p = fmaf(p, r, 4.9999997e-1f);
+    return fmaf(r * r, p, r);
+}
+
+// x * 2^n by two exact factors, so that a subnormal result rounds once; |n| <= 252.
+float lz_scale_f32(float x, int n) {
+    int half = n >> 1;
+    return x * lz_as_f32((half + 127) << 23) * lz_as_f32((n - half + 127) << 23);
+}
+
+// Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. NaN passes both clamps.
+float lz_exp_f32(float x) {
+    float c = x > 89.0f ? 89.0f : x;
+    c = c < -104.0f ? -104.0f : c;
+    float shifted = fmaf(c, 1.44269504f, 12582912.0f);
+    float n = shifted - 12582912.0f;
+    float r = fmaf(n, 1.90465421e-9f, fmaf(n, -0.693147182f, c));
+    return lz_scale_f32(1.0f + lz_expm1_core(r), lz_as_i32(shifted) - 0x4b400000);
+}
+
+float lz_exp2_f32(float x) {
+    float c = x > 129.0f ? 129.0f : x;
+    c = c < -151.0f ? -151.0f : c;
+    float shifted = c + 12582912.0f;
+    float r = (c - (shifted - 12582912.0f)) * 0.693147182f;
+    return lz_scale_f32(1.0f + lz_expm1_core(r), lz_as_i32(shifted) - 0x4b400000);
+}
+
+// 2^n (e^r - 1) + (2^n - 1), halved so that 2^128 does not overflow.
+float lz_expm1_f32(float x) {
+    float c = x > 89.0f ? 89.0f : x;
+    c = c < -20.0f ? -20.0f : c;
+    float shifted = fmaf(c, 1.44269504f, 12582912.0f);
+    float n = shifted - 12582912.0f;
+    float r = fmaf(n, 1.90465421e-9f, fmaf(n, -0.693147182f, c));
+    float p = lz_expm1_core(r);
+    float s = lz_as_f32((lz_as_i32(shifted) - 0x4b400000 + 126) << 23);
+    float scaled = 2.0f * fmaf(s, p, s - 0.5f);
+    return copysignf(n == 0.0f ? p : scaled, x);
+}
+
+// What every logarithm gives beyond the positive finite numbers.
+float lz_log_special(float x, float result) {
+    result = x <= 3.4028235e38f ? result : x;
+    result = x < 0.0f ? __builtin_nanf("") : result;
+    return x == 0.0f ? -__builtin_inff() : result;
+}
+
+// x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)).
+float lz_log_f32(float x) {
+    int subnormal = x < 0x1p-126f;
+    int bits = lz_as_i32(subnormal ? x * 0x1p23f : x) - 0x3f3504f3;
+    float k = (float)((bits >> 23) - (subnormal ? 23 : 0));
+    float f = lz_as_f32((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
+    float p = -0.0763691664f;
+    p = fmaf(p, f, 0.127636075f);
+    p = fmaf(p, f, -0.131600827f);
+    p = fmaf(p, f, 0.142013937f);
+    p = fmaf(p, f, -0.166233316f);
+    p = fmaf(p, f, 0.200012475f);
+    p = fmaf(p, f, -0.250008225f);
+    p = fmaf(p, f, 0.333333313f);
+    float f2 = f * f;
+    float low = fmaf(k, -1.90465421e-9f, fmaf(f2 * f, p, -0.5f * f2));
+    return lz_log_special(x, fmaf(k, 0.693147182f, f + low));
+}
+
+// x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), for a positive normal x: returns f.
+double lz_split_f64(double x, double *k) {
+    long long bits = lz_as_i64(x) + (0x3ff0000000000000LL - 0x3fe6a09e667f3bcdLL);
+    *k = lz_as_f64((long long)((unsigned long long)bits >> 52) | 0x4330000000000000LL) - (0x1p52 + 1023.0);
+    return lz_as_f64((bits & 0xfffffffffffffLL) + 0x3fe6a09e667f3bcdLL) - 1.0;
+}
+
+// ln(1 + f) = 2 atanh(f / (2 + f)) for f as above; relative error 2^-43.
+double lz_log1p_core(double f) {
+    double s = f / (2.0 + f);
+    double z = s * s;
+    double p = 0.19583592266765695;
+    p = fma(p, z, 0.22176228585276617);
+    p = fma(p, z, 0.2857210817708806);
+    p = fma(p, z, 0.39999995631362034);
+    p = fma(p, z, 0.6666666667577213);
+    return fma(s * z, p, s + s);
+}
+
+double lz_log2_core(double x) {
+    double k;
+    double f = lz_split_f64(x, &k);
+    return fma(lz_log1p_core(f), 1.4426950408889634, k);
+}
+
+float lz_log2_f32(float x) {
+    return lz_log_special(x, (float)lz_log2_core((double)x));
+}
+
+float lz_log10_f32(float x) {
+    return lz_log_special(x, (float)(lz_log2_core((double)x) * 0.3010299956639812));
+}
+
+float lz_log1p_f32(float x) {
+    double k;
+    double u = 1.0 + (double)x;
+    double f = lz_split_f64(u, &k);
+    double r = fma(k, 0.6931471805599453, lz_log1p_core(k == 0.0 ? (double)x : f));
+    return copysignf(lz_log_special((float)u, (float)r), x);
+}
+
+// |x| * 2/pi = quadrant + f, modulo 4, with |f| <= 1/2: returns f. A large x is an integral multiple of 2^28, 2^56 or
+// 2^84, times which 2/pi is known modulo 4, in two parts (M. Payne and R. Hanek, SIGNUM Newsletter 18(1), 1983).
+double lz_quadrant(float x, double *quadrant) {
+    double a = fabs((double)x);
+    double y = a;
+    double high = 0x1.45f306dc9c883p-1;
+    double low = -0x1.6b01ec5417056p-55;
+    y = a >= 0x1p52 ? a * 0x1p-28 : y;
+    high = a >= 0x1p52 ? -0x1.1b1bbead603d9p+0 : high;
+    low = a >= 0x1p52 ? 0x1.5f47d4d377037p-54 : low;
+    y = a >= 0x1p80 ? a * 0x1p-56 : y;
+    high = a >= 0x1p80 ? 0x1.29fc2757d1f53p+0 : high;
+    low = a >= 0x1p80 ? 0x1.377036d8a5665p-54 : low;
+    y = a >= 0x1p108 ? a * 0x1p-84 : y;
+    high = a >= 0x1p108 ? 0x1.7d1f534ddc0dbp+0 : high;
+    low = a >= 0x1p108 ? 0x1.8a5664f10e410p-54 : low;
+    double p = y * high;
+    double n = rint(p);
+    double f = (p - n) + fma(y, low, fma(y, high, -p));
+    double carry = rint(f);
+    n += carry;
+    *quadrant = n - 4.0 * floor(n * 0.25);
+    return f - carry;
+}
+
+// sin(pi/2 f) for |f| <= 1/2; relative error 2^-37.
+double lz_sin_core(double f) {
+    double z = f * f;
+    double p = 0.00015819414678353827;
+    p = fma(p, z, -0.004681260221184336);
+    p = fma(p, z, 0.07969258178851593);
+    p = fma(p, z, -0.6459640961001695);
+    p = fma(p, z, 1.570796326787736);
+    return f * p;
+}
+
+// cos(pi/2 f) for |f| <= 1/2; relative error 2^-43.
+double lz_cos_core(double f) {
+    double z = f * f;
+    double p = -2.485205907818849e-05;
+    p = fma(p, z, 0.0009191628395933051);
+    p = fma(p, z, -0.02086346838556479);
+    p = fma(p, z, 0.2536695072104782);
+    p = fma(p, z, -1.2337005501235452);
+    return fma(z, p, 1.0);
+}
+
+float lz_sin_f32(float x) {
+    double q;
+    double f = lz_quadrant(x, &q);
+    double s = q == 1.0 || q == 3.0 ? lz_cos_core(f) : lz_sin_core(f);
+    return (float)(q >= 2.0 ? -s : s) * copysignf(1.0f, x);
+}
+
+float lz_cos_f32(float x) {
+    double q;
+    double f = lz_quadrant(x, &q);
+    double c = q == 1.0 || q == 3.0 ? lz_sin_core(f) : lz_cos_core(f);
+    return (float)(q == 1.0 || q == 2.0 ? -c : c);
+}
+
+float lz_tan_f32(float x) {
+    double q;
+    double f = lz_quadrant(x, &q);
+    double s = lz_sin_core(f);
+    double c = lz_cos_core(f);
+    int odd = q == 1.0 || q == 3.0;
+    return (float)((odd ? -c : s) / (odd ? s : c)) * copysignf(1.0f, x);
+}
+
+// A polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere; beyond 9.1 the result is 1 to the last bit.
+float lz_tanh_f32(float x) {
+    float a = fabsf(x);
+    float z = a * a;
+    float p = -0.00569248758f;
+    p = fmaf(p, z, 0.0206282344f);
+    p = fmaf(p, z, -0.0537365191f);
+    p = fmaf(p, z, 0.133314058f);
+    p = fmaf(p, z, -0.333332807f);
+    float near = fmaf(p * z, a, a);
+    float far = 1.0f - 2.0f / (lz_exp_f32(2.0f * (a > 9.2f ? 9.2f : a)) + 1.0f);
+    return copysignf(a < 0.625f ? near : far, x);
+}
+
+// A polynomial near 0, 1 - e^(a polynomial) elsewhere; beyond 4 the result is 1 to the last bit.
+float lz_erf_f32(float x) {
+    float a = fabsf(x);
+    float z = a * a;
+    float p = -0.000581683998f;
+    p = fmaf(p, z, 0.00495813182f);
+    p = fmaf(p, z, -0.0267421287f);
+    p = fmaf(p, z, 0.112811252f);
+    p = fmaf(p, z, -0.376124263f);
+    p = fmaf(p, z, 0.12837914f);
+    float near = fmaf(a, p, a);
+    float c = a > 4.0f ? 4.0f : a;
+    float q = -1.22388492e-05f;
+    q = fmaf(q, c, 0.000332882308f);
+    q = fmaf(q, c, -0.00368340919f);
+    q = fmaf(q, c, 0.0238486081f);
+    q = fmaf(q, c, -0.106337279f);
+    q = fmaf(q, c, -0.635090649f);
+    q = fmaf(q, c, -1.12866342f);
+    float far = 1.0f - lz_exp_f32(q * c);
+    return copysignf(a < 0.95f ? near : far, x);
+}
+
+// 2^(b log2 |a|) in double precision, then the special cases of C's pow.
+float lz_pow_f32(float a, float b) {
+    float m = fabsf(a);
+    double l = m <= 3.4028235e38f ? lz_log2_core((double)m) : (double)m;
+    l = m == 0.0f ? -__builtin_inf() : l;
+    double y = (double)b * l;
+    y = y > 200.0 ? 200.0 : y;
+    y = y < -200.0 ? -200.0 : y;
+    double shifted = y + 0x1.8p52;
+    double r = y - (shifted - 0x1.8p52);
+    double p = 1.3359835598505435e-05;
+    p = fma(p, r, 0.0001546136930464866);
+    p = fma(p, r, 0.001334195111841102);
+    p = fma(p, r, 0.009618056913447429);
+    p = fma(p, r, 0.055504003748661);
+    p = fma(p, r, 0.2402265092082983);
+    p = fma(p, r, 0.6931471838172466);
+    p = fma(p, r, 1.0);
+    float result = (float)(p * lz_as_f64((lz_as_i64(shifted) << 52) + 0x3ff0000000000000LL));
+    result = m == 1.0f ? 1.0f : result;
+    int fractional = truncf(b) != b;
+    int odd = !fractional & (truncf(0.5f * b) != 0.5f * b);
+    result = (a < 0.0f) & (m <= 3.4028235e38f) & fractional ? __builtin_nanf("") : result;
+    result = lz_as_f32(lz_as_i32(result) ^ (odd ? lz_as_i32(a) & ~0x7fffffff : 0));
+    return (a == 1.0f) | (b == 0.0f) ? 1.0f : result;
+}
+
+// The angle of the smaller to the larger, in [0, pi/4], turned into its octant; in double precision.
+float lz_atan2_f32(float y, float x) {
+    double u = fabs((double)x);
+    double v = fabs((double)y);
+    double small = v > u ? u : v;
+    double large = v > u ? v : u;
+    double q = small / large;
+    q = small == large ? 1.0 : q;
+    q = large == 0.0 ? 0.0 : q;
+    double z = q * q;
+    double p = -0.0006979071761263291;
+    p = fma(p, z, 0.004926119051914429);
+    p = fma(p, z, -0.01629897540822262);
+    p = fma(p, z, 0.034475356343341715);
+    p = fma(p, z, -0.05451563153962177);
+    p = fma(p, z, 0.0725942529714164);
+    p = fma(p, z, -0.08985436414984184);
+    p = fma(p, z, 0.11094503464617056);
+    p = fma(p, z, -0.1428416725358763);
+    p = fma(p, z, 0.19999927248496321);
+    p = fma(p, z, -0.33333332133967963);
+    double t = fma(q * z, p, q);
+    t = v > u ? 1.5707963267948966 - t : t;
+    t = copysign(1.0, (double)x) < 0.0 ? 3.141592653589793 - t : t;
+    float result = copysignf((float)t, y);
+    return (x != x) | (y != y) ? x + y : result;
+}

@@ -1,0 +1,128 @@
+// Helpers of CUDA C. NVRTC is given no header: only what it knows by itself may be used. The asm statements of the
+// 16-bit conversions are recognised by their text in the host shim that runs kernels on the CPU.
+
+float lz_f16_to_f32(unsigned short h) {
+    float f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+    return f;
+}
+
+unsigned short lz_f32_to_f16(float f) {
+    unsigned short h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+    return h;
+}
+
+float lz_bf16_to_f32(unsigned short h) {
+    return __int_as_float((int)((unsigned)h << 16));
+}
+
+unsigned short lz_f32_to_bf16(float f) {
+#if __CUDA_ARCH__ >= 800
+    unsigned short h;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f));
+    return h;
+#else
+    unsigned u = (unsigned)__float_as_int(f);
+    u = (u + 0x7fffU + (u >> 16 & 1U)) >> 16;
+    return f != f ? 0x7fff : (unsigned short)u;
+#endif
+}
+
+float lz_round_f16(float x) {
+    return lz_f16_to_f32(lz_f32_to_f16(x));
+}
+
+float lz_round_bf16(float x) {
+    return lz_bf16_to_f32(lz_f32_to_bf16(x));
+}
+
+// Rounds to odd, so that rounding the result once more, to 16 bits, is as good as rounding once.
+float lz_f64_to_f32_odd(double x) {
+    float f = (float)x;
+    int bits = __float_as_int(f);
+    bits = fabs((double)f) > fabs(x) ? bits - 1 : bits;
+    return (double)f == x ? f : __int_as_float(bits | 1);
+}
+
+int lz_neg_i32(int x) {
+    return (int)(0U - (unsigned)x);
+}
+
+int lz_add_i32(int a, int b) {
+    return (int)((unsigned)a + (unsigned)b);
+}
+
+int lz_sub_i32(int a, int b) {
+    return (int)((unsigned)a - (unsigned)b);
+}
+
+int lz_mul_i32(int a, int b) {
+    return (int)((unsigned)a * (unsigned)b);
+}
+
+long long lz_neg_i64(long long x) {
+    return (long long)(0ULL - (unsigned long long)x);
+}
+
+long long lz_add_i64(long long a, long long b) {
+    return (long long)((unsigned long long)a + (unsigned long long)b);
+}
+
+long long lz_sub_i64(long long a, long long b) {
+    return (long long)((unsigned long long)a - (unsigned long long)b);
+}
+
+long long lz_mul_i64(long long a, long long b) {
+    return (long long)((unsigned long long)a * (unsigned long long)b);
+}
+
+// -1 is kept from the division, which would overflow for the least integer.
+int lz_floor_div_i32(int a, int b) {
+    int d = b == 0 || b == -1 ? 1 : b;
+    int q = a / d;
+    int r = a % d;
+    q = r != 0 && (r < 0) != (d < 0) ? q - 1 : q;
+    return b == 0 ? 0 : b == -1 ? (int)(0U - (unsigned)a) : q;
+}
+
+int lz_rem_i32(int a, int b) {
+    int d = b == 0 || b == -1 ? 1 : b;
+    int r = a % d;
+    return r != 0 && (r < 0) != (d < 0) ? r + d : r;
+}
+
+// fmaxf orders -0 before +0, but prefers a number to NaN.
+float lz_maximum_f32(float a, float b) {
+    return a != a || b != b ? a + b : fmaxf(a, b);
+}
+
+double lz_maximum_f64(double a, double b) {
+    return a != a || b != b ? a + b : fmax(a, b);
+}
+
+float lz_minimum_f32(float a, float b) {
+    return a != a || b != b ? a + b : fminf(a, b);
+}
+
+double lz_minimum_f64(double a, double b) {
+    return a != a || b != b ? a + b : fmin(a, b);
+}
+
+// Words 0 (upper half of the result) and 1 of Philox4x32-10 for the counter (low, high, 0, 0): Salmon, Moraes, Dror
+// and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+unsigned long long lz_philox(unsigned long long seed, unsigned long long index) {
+    unsigned c0 = (unsigned)index, c1 = (unsigned)(index >> 32), c2 = 0, c3 = 0;
+    unsigned k0 = (unsigned)seed, k1 = (unsigned)(seed >> 32);
+    for (int round = 0; round < 10; ++round) {
+        unsigned long long p0 = 0xd2511f53ULL * c0;
+        unsigned long long p1 = 0xcd9e8d57ULL * c2;
+        c0 = (unsigned)(p1 >> 32) ^ c1 ^ k0;
+        c1 = (unsigned)p1;
+        c2 = (unsigned)(p0 >> 32) ^ c3 ^ k1;
+        c3 = (unsigned)p0;
+        k0 += 0x9e3779b9U;
+        k1 += 0xbb67ae85U;
+    }
+    return (unsigned long long)c0 << 32 | c1;
+}

@@ -1,0 +1,11 @@
+//! The emitted text of every operation, compiled by the system's compiler and compared with a reference; and what some
+//! of it looks like.
+
+// A failed assumption should stop a test; the lint knows tests by their attribute alone, not what they call.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod c_library;
+mod exact;
+mod reference;
+mod sweep;
+mod text;
