@@ -2,6 +2,7 @@
 
 mod error;
 mod graph;
+mod interpreter;
 mod runtime;
 mod shape;
 mod tensor;

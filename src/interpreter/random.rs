@@ -1,0 +1,98 @@
+//! Random numbers: Philox4x32-10 of the seed and the element index, nothing else.
+//! J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+
+use half::{bf16, f16};
+
+use super::broken;
+use super::values::Values;
+use crate::{DType, Result};
+
+/// Uniform numbers in [0, 1): of a format with p bits of precision, multiples of 2^-p.
+pub(super) fn uniform(seed: u64, count: usize, dtype: DType) -> Result<Values> {
+    let key = [seed as u32, (seed >> 32) as u32];
+    let words = (0..count as u64).map(|index| philox([index as u32, (index >> 32) as u32, 0, 0], key));
+    // Every one of these is exact.
+    let top = |word: u32, bits: u32| (word >> (32 - bits)) as f32 / (1u32 << bits) as f32;
+    Ok(match dtype {
+        DType::F16 => Values::F16(words.map(|w| f16::from_f32(top(w[0], 11))).collect()),
+        DType::BF16 => Values::BF16(words.map(|w| bf16::from_f32(top(w[0], 8))).collect()),
+        DType::F32 => Values::F32(words.map(|w| top(w[0], 24)).collect()),
+        DType::F64 => {
+            let wide = |w: [u32; 4]| u64::from(w[0]) | u64::from(w[1]) << 32;
+            Values::F64(words.map(|w| (wide(w) >> 11) as f64 / (1u64 << 53) as f64).collect())
+        }
+        DType::Bool | DType::U8 | DType::I32 | DType::I64 => {
+            return Err(broken(format!("random numbers are floats, not {dtype}")));
+        }
+    })
+}
+
+/// Ten rounds over a counter.
+fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+    for _ in 0..10 {
+        let (low0, high0) = multiply(0xD251_1F53, counter[0]);
+        let (low1, high1) = multiply(0xCD9E_8D57, counter[2]);
+        counter = [high1 ^ counter[1] ^ key[0], low1, high0 ^ counter[3] ^ key[1], low0];
+        key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
+    }
+    counter
+}
+
+/// The low and the high half of a product.
+fn multiply(a: u32, b: u32) -> (u32, u32) {
+    let product = u64::from(a) * u64::from(b);
+    (product as u32, (product >> 32) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::generate;
+    use super::*;
+    use crate::graph::op::Op;
+
+    #[test]
+    fn the_authors_known_answers() {
+        assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+        assert_eq!(
+            philox([u32::MAX; 4], [u32::MAX; 2]),
+            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
+        );
+        assert_eq!(
+            philox([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]),
+            [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
+        );
+    }
+
+    #[test]
+    fn the_first_number_of_seed_zero_in_each_format() {
+        let random = Op::Random { seed: 0 };
+        let f32s: Vec<f32> = generate(random.clone(), [1]);
+        assert_eq!(f32s, [0x66_27e8 as f32 / 16_777_216.0]);
+        let f64s: Vec<f64> = generate(random.clone(), [1]);
+        assert_eq!(f64s, [(0xe169_c58d_6627_e8d5u64 >> 11) as f64 / 2f64.powi(53)]);
+        let f16s: Vec<f16> = generate(random.clone(), []);
+        assert_eq!(f16s, [f16::from_f32((0x6627u32 >> 5) as f32 / 2048.0)]);
+        let bf16s: Vec<bf16> = generate(random, []);
+        assert_eq!(bf16s, [bf16::from_f32(0x66 as f32 / 256.0)]);
+    }
+
+    #[test]
+    fn numbers_depend_on_seed_and_row_major_index_alone() {
+        let flat: Vec<f32> = generate(Op::Random { seed: 1 << 40 | 7 }, [24]);
+        let cube: Vec<f32> = generate(Op::Random { seed: 1 << 40 | 7 }, [2, 3, 4]);
+        let other: Vec<f32> = generate(Op::Random { seed: 7 }, [24]);
+        assert_eq!(flat, cube);
+        assert!(flat.iter().zip(&other).all(|(a, b)| a != b));
+        assert_eq!(generate::<f32>(Op::Random { seed: 7 }, [3, 0]), []);
+    }
+
+    #[test]
+    fn numbers_are_in_range_and_spread() {
+        let numbers: Vec<bf16> = generate(Op::Random { seed: 3 }, [10_000]);
+        assert!(numbers.iter().all(|&x| x >= bf16::ZERO && x < bf16::ONE));
+        let numbers: Vec<f32> = generate(Op::Random { seed: 3 }, [10_000]);
+        assert!(numbers.iter().all(|&x| (0.0..1.0).contains(&x)));
+        let mean = numbers.iter().sum::<f32>() / 10_000.0;
+        assert!((mean - 0.5).abs() < 0.01, "{mean}");
+    }
+}

@@ -1,0 +1,418 @@
+//! Typed values of one node, and what each element type can do.
+
+use bytemuck::NoUninit;
+use half::{bf16, f16};
+
+use crate::{DType, Scalar};
+
+/// The elements of a node, row-major.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Values {
+    Bool(Vec<bool>),
+    U8(Vec<u8>),
+    I32(Vec<i32>),
+    I64(Vec<i64>),
+    F16(Vec<f16>),
+    BF16(Vec<bf16>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+/// Evaluates the expression with the name bound to the elements, whatever their type.
+macro_rules! for_any {
+    ($values:expr, $name:ident => $body:expr) => {
+        match $values {
+            Values::Bool($name) => $body,
+            Values::U8($name) => $body,
+            Values::I32($name) => $body,
+            Values::I64($name) => $body,
+            Values::F16($name) => $body,
+            Values::BF16($name) => $body,
+            Values::F32($name) => $body,
+            Values::F64($name) => $body,
+        }
+    };
+}
+
+/// Evaluates the expression with the alias standing for the dtype's element type.
+macro_rules! with_type {
+    ($dtype:expr, $alias:ident => $body:expr) => {
+        with_type!(@ $dtype, $alias, $body,
+            Bool bool, U8 u8, I32 i32, I64 i64, F16 half::f16, BF16 half::bf16, F32 f32, F64 f64)
+    };
+    (@ $dtype:expr, $alias:ident, $body:expr, $($variant:ident $ty:ty),*) => {
+        match $dtype {
+            $(crate::DType::$variant => {
+                type $alias = $ty;
+                $body
+            })*
+        }
+    };
+}
+pub(super) use {for_any, with_type};
+
+impl Values {
+    pub(super) fn dtype(&self) -> DType {
+        match self {
+            Values::Bool(_) => DType::Bool,
+            Values::U8(_) => DType::U8,
+            Values::I32(_) => DType::I32,
+            Values::I64(_) => DType::I64,
+            Values::F16(_) => DType::F16,
+            Values::BF16(_) => DType::BF16,
+            Values::F32(_) => DType::F32,
+            Values::F64(_) => DType::F64,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        for_any!(self, v => v.len())
+    }
+
+    /// The elements as they lie in memory.
+    pub(super) fn bytes(&self) -> &[u8] {
+        for_any!(self, v => bytemuck::cast_slice(v))
+    }
+
+    /// The elements in some bytes, which need not be aligned; what is left over does not count.
+    pub(super) fn from_bytes(dtype: DType, bytes: &[u8]) -> Values {
+        match dtype {
+            DType::Bool => Values::Bool(bytes.iter().map(|&byte| byte != 0).collect()),
+            DType::U8 => Values::U8(bytes.to_vec()),
+            DType::I32 => Values::I32(bytemuck::pod_collect_to_vec(whole(bytes, 4))),
+            DType::I64 => Values::I64(bytemuck::pod_collect_to_vec(whole(bytes, 8))),
+            DType::F16 => Values::F16(bytemuck::pod_collect_to_vec(whole(bytes, 2))),
+            DType::BF16 => Values::BF16(bytemuck::pod_collect_to_vec(whole(bytes, 2))),
+            DType::F32 => Values::F32(bytemuck::pod_collect_to_vec(whole(bytes, 4))),
+            DType::F64 => Values::F64(bytemuck::pod_collect_to_vec(whole(bytes, 8))),
+        }
+    }
+
+    /// The scalar, `count` times.
+    pub(super) fn filled(value: Scalar, count: usize) -> Values {
+        with_type!(value.dtype(), T => T::wrap(vec![T::from_low_bits(value.to_bits()); count]))
+    }
+}
+
+fn whole(bytes: &[u8], size: usize) -> &[u8] {
+    &bytes[..bytes.len() / size * size]
+}
+
+/// An element type.
+pub(super) trait Element: Copy + PartialOrd + NoUninit {
+    /// What no value is less than: -inf for floats.
+    const LEAST: Self;
+
+    fn wrap(values: Vec<Self>) -> Values;
+
+    /// The elements, if they are of this type.
+    fn unwrap(values: &Values) -> Option<&[Self]>;
+
+    fn from_low_bits(bits: u64) -> Self;
+
+    /// As Rust's `as`; one rounding, where `half`'s own `from_f64` may round twice. Everything but 0 is true.
+    fn from_real(value: f64) -> Self;
+
+    /// As Rust's `as`; to the 16-bit floats through f32. Everything but 0 is true.
+    fn from_int(value: i64) -> Self;
+
+    /// The larger, NaN if either is NaN; +0 is larger than -0.
+    fn maximum(self, other: Self) -> Self;
+
+    /// The smaller, NaN if either is NaN; -0 is smaller than +0.
+    fn minimum(self, other: Self) -> Self;
+}
+
+/// An integer type. Its arithmetic is that of i64, reduced to the type's bits.
+pub(super) trait Int: Element {
+    fn to_i64(self) -> i64;
+}
+
+/// A float type.
+pub(super) trait Float: Element {
+    /// What basic arithmetic is done in.
+    type Wide: Real;
+
+    fn widen(self) -> Self::Wide;
+
+    /// Rounds the result of basic arithmetic.
+    fn narrow(value: Self::Wide) -> Self;
+
+    fn to_f64(self) -> f64;
+}
+
+/// The IEEE operations of a type that the machine computes in.
+pub(super) trait Real:
+    Copy
+    + PartialOrd
+    + std::ops::Neg<Output = Self>
+    + std::ops::Add<Output = Self>
+    + std::ops::Sub<Output = Self>
+    + std::ops::Mul<Output = Self>
+    + std::ops::Div<Output = Self>
+    + std::ops::Rem<Output = Self>
+{
+    const ZERO: Self;
+    const HALF: Self;
+    const ONE: Self;
+    fn is_nan(self) -> bool;
+    fn abs(self) -> Self;
+    fn sqrt(self) -> Self;
+    fn floor(self) -> Self;
+    fn ceil(self) -> Self;
+    fn trunc(self) -> Self;
+    fn round_ties_even(self) -> Self;
+    fn copysign(self, sign: Self) -> Self;
+}
+
+macro_rules! wrapping {
+    ($variant:ident, $ty:ty) => {
+        fn wrap(values: Vec<$ty>) -> Values {
+            Values::$variant(values)
+        }
+        fn unwrap(values: &Values) -> Option<&[$ty]> {
+            if let Values::$variant(values) = values { Some(values) } else { None }
+        }
+    };
+}
+
+impl Element for bool {
+    const LEAST: bool = false;
+    wrapping!(Bool, bool);
+    fn from_low_bits(bits: u64) -> bool {
+        bits & 0xff != 0
+    }
+    fn from_real(value: f64) -> bool {
+        value != 0.0
+    }
+    fn from_int(value: i64) -> bool {
+        value != 0
+    }
+    fn maximum(self, other: bool) -> bool {
+        self | other
+    }
+    fn minimum(self, other: bool) -> bool {
+        self & other
+    }
+}
+
+macro_rules! int {
+    ($variant:ident, $ty:ty) => {
+        impl Element for $ty {
+            const LEAST: $ty = <$ty>::MIN;
+            wrapping!($variant, $ty);
+            fn from_low_bits(bits: u64) -> $ty {
+                bits as $ty
+            }
+            fn from_real(value: f64) -> $ty {
+                value as $ty
+            }
+            fn from_int(value: i64) -> $ty {
+                value as $ty
+            }
+            fn maximum(self, other: $ty) -> $ty {
+                self.max(other)
+            }
+            fn minimum(self, other: $ty) -> $ty {
+                self.min(other)
+            }
+        }
+        impl Int for $ty {
+            fn to_i64(self) -> i64 {
+                self as i64
+            }
+        }
+    };
+}
+int!(U8, u8);
+int!(I32, i32);
+int!(I64, i64);
+
+macro_rules! float {
+    ($variant:ident, $ty:ty, bits $bits:ty, from_real $from_real:expr, from_int $from_int:expr) => {
+        impl Element for $ty {
+            const LEAST: $ty = <$ty>::NEG_INFINITY;
+            wrapping!($variant, $ty);
+            fn from_low_bits(bits: u64) -> $ty {
+                <$ty>::from_bits(bits as $bits)
+            }
+            fn from_real(value: f64) -> $ty {
+                $from_real(value)
+            }
+            fn from_int(value: i64) -> $ty {
+                $from_int(value)
+            }
+            fn maximum(self, other: $ty) -> $ty {
+                if self.is_nan() || self > other || (self == other && !self.is_sign_negative()) {
+                    self
+                } else {
+                    other
+                }
+            }
+            fn minimum(self, other: $ty) -> $ty {
+                if self.is_nan() || self < other || (self == other && self.is_sign_negative()) {
+                    self
+                } else {
+                    other
+                }
+            }
+        }
+    };
+}
+float!(F16, f16, bits u16, from_real |x| f16::from_f32(round_to_odd(x)), from_int |x| f16::from_f32(x as f32));
+float!(BF16, bf16, bits u16, from_real |x| bf16::from_f32(round_to_odd(x)), from_int |x| bf16::from_f32(x as f32));
+float!(F32, f32, bits u32, from_real |x| x as f32, from_int |x| x as f32);
+float!(F64, f64, bits u64, from_real |x| x, from_int |x| x as f64);
+
+macro_rules! float_through {
+    ($ty:ty, $wide:ty, $widen:expr, $narrow:expr) => {
+        impl Float for $ty {
+            type Wide = $wide;
+            fn widen(self) -> $wide {
+                $widen(self)
+            }
+            fn narrow(value: $wide) -> $ty {
+                $narrow(value)
+            }
+            fn to_f64(self) -> f64 {
+                f64::from($widen(self))
+            }
+        }
+    };
+}
+float_through!(f16, f32, f16::to_f32, f16::from_f32);
+float_through!(bf16, f32, bf16::to_f32, bf16::from_f32);
+float_through!(f32, f32, |x| x, |x| x);
+float_through!(f64, f64, |x| x, |x| x);
+
+macro_rules! real {
+    ($ty:ident) => {
+        impl Real for $ty {
+            const ZERO: $ty = 0.0;
+            const HALF: $ty = 0.5;
+            const ONE: $ty = 1.0;
+            fn is_nan(self) -> bool {
+                $ty::is_nan(self)
+            }
+            fn abs(self) -> $ty {
+                $ty::abs(self)
+            }
+            fn sqrt(self) -> $ty {
+                $ty::sqrt(self)
+            }
+            fn floor(self) -> $ty {
+                $ty::floor(self)
+            }
+            fn ceil(self) -> $ty {
+                $ty::ceil(self)
+            }
+            fn trunc(self) -> $ty {
+                $ty::trunc(self)
+            }
+            fn round_ties_even(self) -> $ty {
+                $ty::round_ties_even(self)
+            }
+            fn copysign(self, sign: $ty) -> $ty {
+                $ty::copysign(self, sign)
+            }
+        }
+    };
+}
+real!(f32);
+real!(f64);
+
+/// An f32 that rounds to any narrower format as the f64 itself would: where the value is not exact,
+/// the neighbour whose last bit is odd, which is never halfway between two narrower numbers.
+/// S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Trans. Comput. 57(4), 2008.
+fn round_to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    let bits = nearest.to_bits();
+    if value.is_nan() || f64::from(nearest) == value || bits & 1 == 1 {
+        nearest
+    } else if f64::from(nearest).abs() > value.abs() {
+        f32::from_bits(bits - 1)
+    } else {
+        f32::from_bits(bits + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::same;
+    use super::*;
+
+    #[test]
+    fn f64_rounds_to_16_bits_once() {
+        // Just above halfway between 1 and the next f16; f32 would round it to halfway first.
+        let above = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        assert_eq!(<f16 as Element>::from_real(above), f16::from_f32(1.0 + 2f32.powi(-10)));
+        let below = 1.0 + 3.0 * 2f64.powi(-11) - 2f64.powi(-40);
+        assert_eq!(<f16 as Element>::from_real(below), f16::from_f32(1.0 + 2f32.powi(-10)));
+        let halfway = 1.0 + 2f64.powi(-11);
+        assert_eq!(<f16 as Element>::from_real(halfway), f16::ONE);
+        let above = -1.0 - 2f64.powi(-8) - 2f64.powi(-50);
+        assert_eq!(<bf16 as Element>::from_real(above), bf16::from_f32(-1.0 - 2f32.powi(-7)));
+        let least = 2f64.powi(-24);
+        assert_eq!(<f16 as Element>::from_real(least * 0.5), f16::ZERO);
+        assert_eq!(<f16 as Element>::from_real(least * (0.5 + 1e-12)).to_bits(), 1);
+        let least = 2f64.powi(-133);
+        assert_eq!(<bf16 as Element>::from_real(least * 0.5).to_bits(), 0);
+        assert_eq!(<bf16 as Element>::from_real(least * (0.5 + 1e-12)).to_bits(), 1);
+    }
+
+    #[test]
+    fn extremes_round_to_16_bits() {
+        for (value, expected) in [
+            (65519.999, 65504.0),
+            (65520.0, f64::INFINITY),
+            (1e300, f64::INFINITY),
+            (f64::NEG_INFINITY, f64::NEG_INFINITY),
+            (-1e-300, -0.0),
+            (f64::NAN, f64::NAN),
+        ] {
+            same(&[<f16 as Element>::from_real(value).to_f64()], &[expected]);
+        }
+        for (value, expected) in [
+            (f32::MAX as f64, f64::INFINITY),
+            (3.39e38, bf16::MAX.to_f64()),
+            (1e300, f64::INFINITY),
+            (-1e-300, -0.0),
+        ] {
+            same(&[<bf16 as Element>::from_real(value).to_f64()], &[expected]);
+        }
+    }
+
+    #[test]
+    fn every_16_bit_float_survives_f64() {
+        for bits in 0..=u16::MAX {
+            let (h, b) = (f16::from_bits(bits), bf16::from_bits(bits));
+            let again = <f16 as Element>::from_real(Float::to_f64(h));
+            assert!(again.to_bits() == bits || h.is_nan() && again.is_nan());
+            let again = <bf16 as Element>::from_real(Float::to_f64(b));
+            assert!(again.to_bits() == bits || b.is_nan() && again.is_nan());
+        }
+    }
+
+    #[test]
+    fn bytes_need_not_be_aligned() {
+        let mut bytes = vec![0u8];
+        bytes.extend([1.5f64, -2.0].iter().flat_map(|x| x.to_ne_bytes()));
+        let values = Values::from_bytes(DType::F64, &bytes[1..]);
+        assert_eq!(values, Values::F64(vec![1.5, -2.0]));
+        assert_eq!(values.bytes(), &bytes[1..]);
+    }
+
+    #[test]
+    fn a_scalar_of_each_dtype() {
+        for dtype in DType::ALL {
+            let values = Values::filled(Scalar::from_i64(dtype, 1), 3);
+            assert_eq!((values.len(), values.dtype()), (3, dtype));
+            assert_eq!(values.bytes().len(), 3 * dtype.size());
+        }
+        assert_eq!(Values::filled(Scalar::from_i64(DType::I32, -5), 1), Values::I32(vec![-5]));
+        assert_eq!(
+            Values::filled(Scalar::from_f64(DType::F16, -0.5), 1),
+            Values::F16(vec![f16::from_f32(-0.5)])
+        );
+    }
+}
