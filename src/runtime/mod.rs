@@ -5,3 +5,6 @@ pub(crate) mod buffer;
 pub(crate) mod cuda;
 pub(crate) mod device;
 pub(crate) mod host;
+//! Devices, and how kernels are compiled and run on them.
+#[cfg(feature = "emulate")]
+mod emulate;

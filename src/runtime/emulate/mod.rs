@@ -1,0 +1,51 @@
+//! Executes emitted CUDA C on the host, so that barriers, shuffles and shared memory are tested where there
+//! is no GPU.
+//!
+//! The exact text that NVRTC would be given is [translated](translate) where C++ differs from CUDA, compiled
+//! by the system's C++ compiler with a header that supplies CUDA's names (`shim.h`), and run by a runtime
+//! (`fibers.cpp`) that makes every CUDA thread a fiber. Blocks run one after another.
+//!
+//! What this finds: wrong indices and results, barriers that not all threads reach, shuffles that name lanes
+//! which have returned, shared memory read before it is written, misaligned vector accesses, launches that a
+//! driver would refuse. What it cannot: anything about speed, the hardware's approximate functions, weak memory
+//! order, blocks that wait for later blocks, accesses outside of a buffer (which may crash the process).
+
+use crate::error::Error;
+
+/// The device's name in errors.
+const DEVICE: &str = "cuda (emulated)";
+
+/// Where there is no context switch, no ELF linker, or no other way to load a library: nothing is emulated.
+const SUPPORTED: bool = cfg!(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64"
+));
+
+#[cfg(unix)]
+mod abi;
+#[cfg(unix)]
+mod module;
+#[cfg(unix)]
+mod toolchain;
+#[cfg(unix)]
+mod translate;
+#[cfg(unix)]
+pub(crate) use module::{EmulatedModule, availability};
+
+#[cfg(not(unix))]
+mod unsupported;
+#[cfg(not(unix))]
+pub(crate) use unsupported::{EmulatedModule, availability};
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests;
+
+fn unsupported() -> Error {
+    Error::Unavailable {
+        what: DEVICE.to_owned(),
+        reason: "it needs Linux on x86-64 or aarch64".to_owned(),
+        hint: "Use the CPU device instead".to_owned(),
+    }
+}
