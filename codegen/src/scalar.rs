@@ -29,8 +29,8 @@ impl Scalar {
             DType::U8 => value as u8 as u64,
             DType::I32 => value as i32 as u32 as u64,
             DType::I64 => value as i64 as u64,
-            DType::F16 => f16::from_f64(value).to_bits() as u64,
-            DType::BF16 => bf16::from_f64(value).to_bits() as u64,
+            DType::F16 => f16::from_f32(round_to_odd(value)).to_bits() as u64,
+            DType::BF16 => bf16::from_f32(round_to_odd(value)).to_bits() as u64,
             DType::F32 => (value as f32).to_bits() as u64,
             DType::F64 => value.to_bits(),
         };
@@ -115,6 +115,18 @@ impl Scalar {
     }
 }
 
+/// The f32 from which rounding to a 16-bit float rounds `value` once: where `value` is not exact, the
+/// neighbour whose last bit is odd. S. Boldo, G. Melquiond, IEEE Trans. Comput. 57(4), 2008.
+fn round_to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    let is_exact = f64::from(nearest) == value || value.is_nan();
+    match nearest.to_bits() {
+        bits if is_exact || bits & 1 == 1 => nearest,
+        bits if f64::from(nearest).abs() > value.abs() => f32::from_bits(bits - 1),
+        bits => f32::from_bits(bits + 1),
+    }
+}
+
 impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.dtype {
@@ -129,5 +141,25 @@ impl fmt::Display for Scalar {
 impl fmt::Debug for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}{}", self.dtype)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixteen_bit_floats_are_rounded_once() {
+        let above_half = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        assert_eq!(Scalar::from_f64(DType::F16, above_half).as_f64(), 1.0 + 2f64.powi(-10));
+        let above_half = 1.0 + 2f64.powi(-8) + 2f64.powi(-50);
+        assert_eq!(Scalar::from_f64(DType::BF16, above_half).as_f64(), 1.0 + 2f64.powi(-7));
+    }
+
+    #[test]
+    fn casts_saturate_and_wrap_as_rust_does() {
+        assert_eq!(Scalar::from_f64(DType::F32, 1e20).cast(DType::I32).as_i64(), i64::from(i32::MAX));
+        assert_eq!(Scalar::from_f64(DType::F32, f64::NAN).cast(DType::I64).as_i64(), 0);
+        assert_eq!(Scalar::from_i64(DType::I64, 300).cast(DType::U8).as_i64(), 44);
     }
 }

@@ -32,7 +32,10 @@ impl Kernel {
         let ranges = self.ranges();
         for number in 0..self.axes.len() as u32 {
             let axis = AxisId(number);
-            if self.axis(axis).extent == 1 && !self.axis(axis).is_argument && self.axis(axis).kind == AxisKind::Map {
+            if self.axis(axis).extent == 1
+                && !self.axis(axis).is_argument
+                && self.axis(axis).kind == AxisKind::Map
+            {
                 self.map_indices(|index| index.substitute(axis, &IndexExpr::zero(), &ranges));
             }
         }

@@ -14,7 +14,8 @@ impl Kernel {
         let name = |id: &ValueId| format!("v{}", id.0);
         match op {
             ValueOp::Load { buffer, index, guard } => {
-                let access = format!("load {}[{}]", self.buffers[buffer.index()].name, self.index_text(index));
+                let access =
+                    format!("load {}[{}]", self.buffers[buffer.index()].name, self.index_text(index));
                 match guard {
                     Some(guard) => format!("{access} if {}", name(guard)),
                     None => access,
@@ -24,8 +25,10 @@ impl Kernel {
             ValueOp::Argument(argument) => format!("argument {}", self.arguments[argument.index()].name),
             ValueOp::Position(index) => format!("position {}", self.index_text(index)),
             ValueOp::InBounds(bounds) => {
-                let bounds: Vec<String> =
-                    bounds.iter().map(|b| format!("{} <= {} < {}", b.lo, self.index_text(&b.expr), b.hi)).collect();
+                let bounds: Vec<String> = bounds
+                    .iter()
+                    .map(|b| format!("{} <= {} < {}", b.lo, self.index_text(&b.expr), b.hi))
+                    .collect();
                 format!("in_bounds {}", bounds.join(", "))
             }
             ValueOp::Random { seed, index } => {

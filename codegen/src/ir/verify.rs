@@ -23,7 +23,9 @@ impl Kernel {
             let dtype = |id: &ValueId| self.value(*id).dtype;
             let sound = match &value.op {
                 ValueOp::Load { buffer, guard, .. } => {
-                    self.buffers.get(buffer.index()).is_some_and(|b| !b.is_output && b.dtype.compute() == value.dtype)
+                    self.buffers
+                        .get(buffer.index())
+                        .is_some_and(|b| !b.is_output && b.dtype.compute() == value.dtype)
                         && guard.is_none_or(|guard| matches!(self.value(guard).op, ValueOp::InBounds(_)))
                 }
                 ValueOp::Literal(scalar) => scalar.dtype() == value.dtype,
@@ -60,7 +62,10 @@ impl Kernel {
             }
             let written = store.index.axes();
             if !self.value(store.value).axes.iter().all(|axis| written.contains(axis)) {
-                return Err(format!("kernel {}: a store overwrites an element with different values", self.name));
+                return Err(format!(
+                    "kernel {}: a store overwrites an element with different values",
+                    self.name
+                ));
             }
         }
         Ok(())

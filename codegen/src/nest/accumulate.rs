@@ -20,7 +20,12 @@ type Place<'a> = &'a dyn Fn(usize) -> Expr;
 
 impl Accumulator {
     /// Declares the variables, or arrays with a partial result for each lane, holding no values yet.
-    pub(super) fn declare(emitter: &mut Emitter, op: ReduceOp, dtype: DType, lanes: Option<u64>) -> Accumulator {
+    pub(super) fn declare(
+        emitter: &mut Emitter,
+        op: ReduceOp,
+        dtype: DType,
+        lanes: Option<u64>,
+    ) -> Accumulator {
         let prefixes: &[&'static str] = match op {
             ReduceOp::Sum => &["sum"],
             ReduceOp::Prod => &["prod"],
@@ -43,7 +48,10 @@ impl Accumulator {
 
     /// Sets everything to the neutral element.
     pub(super) fn reset(&self, emitter: &mut Emitter) {
-        let assign = |part: usize, lane: Option<&Expr>| Stmt::Assign { target: self.part(part, lane), value: self.identity() };
+        let assign = |part: usize, lane: Option<&Expr>| Stmt::Assign {
+            target: self.part(part, lane),
+            value: self.identity(),
+        };
         match self.lanes {
             None => (0..self.parts.len()).for_each(|part| emitter.push(assign(part, None))),
             Some(lanes) => {
@@ -57,7 +65,9 @@ impl Accumulator {
     fn identity(&self) -> Expr {
         match self.op {
             ReduceOp::SquaredDeviations => Expr::Literal(Scalar::from_i64(self.dtype, 0)),
-            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => Expr::Identity(self.op, self.dtype),
+            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
+                Expr::Identity(self.op, self.dtype)
+            }
         }
     }
 
@@ -74,22 +84,19 @@ impl Accumulator {
 
     /// Takes one more value.
     pub(super) fn update(&self, emitter: &mut Emitter, value: Expr, lane: Option<&Expr>) {
+        let value = emitter.named(value, self.dtype);
         match self.op {
             ReduceOp::SquaredDeviations => {
                 // Welford: the mean moves by delta / count; both deviations have the same sign.
-                let value = match value {
-                    Expr::Name(_) => value,
-                    other => {
-                        let name = emitter.fresh("v");
-                        emitter.bind(name.clone(), Type::Register(self.dtype), other);
-                        Expr::Name(name)
-                    }
-                };
                 let (mean, m2, count) = (self.part(0, lane), self.part(1, lane), self.part(2, lane));
                 let one = Expr::Literal(Scalar::from_i64(self.dtype, 1));
                 let delta = emitter.fresh("delta");
                 emitter.push(set(count.clone(), self.binary(BinaryOp::Add, count.clone(), one)));
-                emitter.bind(delta.clone(), Type::Register(self.dtype), self.binary(BinaryOp::Sub, value.clone(), mean.clone()));
+                emitter.bind(
+                    delta.clone(),
+                    Type::Register(self.dtype),
+                    self.binary(BinaryOp::Sub, value.clone(), mean.clone()),
+                );
                 let delta = Expr::Name(delta);
                 let share = self.binary(BinaryOp::Div, delta.clone(), count);
                 emitter.push(set(mean.clone(), self.binary(BinaryOp::Add, mean.clone(), share)));
@@ -130,10 +137,22 @@ impl Accumulator {
                 emitter.bind(divisor.clone(), Type::Register(self.dtype), nonzero);
                 let divisor = Expr::Name(divisor);
                 let distance = emitter.fresh("distance");
-                emitter.bind(distance.clone(), Type::Register(self.dtype), self.binary(BinaryOp::Sub, others[0].clone(), own(0)));
+                emitter.bind(
+                    distance.clone(),
+                    Type::Register(self.dtype),
+                    self.binary(BinaryOp::Sub, others[0].clone(), own(0)),
+                );
                 let distance = Expr::Name(distance);
-                let weight = self.binary(BinaryOp::Div, self.binary(BinaryOp::Mul, own(2), others[2].clone()), divisor.clone());
-                let between = self.binary(BinaryOp::Mul, self.binary(BinaryOp::Mul, distance.clone(), distance), weight);
+                let weight = self.binary(
+                    BinaryOp::Div,
+                    self.binary(BinaryOp::Mul, own(2), others[2].clone()),
+                    divisor.clone(),
+                );
+                let between = self.binary(
+                    BinaryOp::Mul,
+                    self.binary(BinaryOp::Mul, distance.clone(), distance),
+                    weight,
+                );
                 let within = self.binary(BinaryOp::Add, own(1), others[1].clone());
                 emitter.push(set(own(1), self.binary(BinaryOp::Add, within, between)));
                 let fraction = |count: Expr| self.binary(BinaryOp::Div, count, divisor.clone());
@@ -144,7 +163,8 @@ impl Accumulator {
             }
             ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
                 let target = self.part(0, lane);
-                let combined = Expr::Combine(self.op, self.dtype, Box::new(target.clone()), Box::new(other(0)));
+                let combined =
+                    Expr::Combine(self.op, self.dtype, Box::new(target.clone()), Box::new(other(0)));
                 emitter.push(set(target, combined));
             }
         }
@@ -189,7 +209,11 @@ impl Accumulator {
         let thread = || Expr::Builtin(Builtin::ThreadX);
         let shared: Vec<String> = self.parts.iter().map(|part| format!("{prefix}_{part}")).collect();
         for name in &shared {
-            emitter.push(Stmt::Shared { name: name.clone(), ty: Type::Register(self.dtype), len: u64::from(warps) });
+            emitter.push(Stmt::Shared {
+                name: name.clone(),
+                ty: Type::Register(self.dtype),
+                len: u64::from(warps),
+            });
         }
         let warp = thread().then(Div, Expr::Int(32));
         let writes = (0..shared.len())

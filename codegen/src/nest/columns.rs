@@ -75,7 +75,7 @@ fn cuda(scalar: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> Nest {
         let elements = launch.grid()[0];
         workspaces.push(Workspace { name: "arrivals".into(), dtype: DType::I32, elements, zeroed: true });
     }
-    let mut emitter = Emitter::new(&kernel);
+    let mut emitter = Emitter::new(&kernel, Language::Cuda);
     let groups = match plan.map.split_last() {
         Some((&last, outer)) => {
             let inner = match scalar.axis(last).is_argument {
@@ -192,7 +192,14 @@ impl CudaColumns<'_> {
         });
         let body = emitter.close();
         let to = emitter.positions(&self.plan.axes);
-        emitter.push(Stmt::For { name: flat, from, to, step: Step::Add(step), hint: LoopHint::UnrollBy(4), body });
+        emitter.push(Stmt::For {
+            name: flat,
+            from,
+            to,
+            step: Step::Add(step),
+            hint: LoopHint::UnrollBy(4),
+            body,
+        });
     }
 
     /// Merges the partial results of the threads of each column, in their order; all get the result.
@@ -219,7 +226,8 @@ impl CudaColumns<'_> {
         accumulator.reset(emitter);
         emitter.open(&[], false);
         self.for_each_lane(emitter, |emitter, lane| {
-            accumulator.merge(emitter, lane, &|part| Expr::element(&names[part], slot(Expr::name("y"), lane)));
+            accumulator
+                .merge(emitter, lane, &|part| Expr::element(&names[part], slot(Expr::name("y"), lane)));
         });
         let body = emitter.close();
         let rows = Expr::Int(u64::from(self.schedule.threads_y));
@@ -288,13 +296,16 @@ fn cpu(kernel: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> Nest {
         true => inner_formula,
         false => format!("{} * {inner_formula}", items_formula(kernel, outer, 1)),
     };
-    let launch = |items: u64, formula: String| Launch { items, formula, per_block: 1, splits: 1, block: [1, 1, 1] };
+    let launch =
+        |items: u64, formula: String| Launch { items, formula, per_block: 1, splits: 1, block: [1, 1, 1] };
     let mut functions = Vec::new();
     if split {
-        let mut emitter = Emitter::new(kernel);
+        let mut emitter = Emitter::new(kernel, Language::C);
         writer.begin(&mut emitter, true);
         let from = Expr::name("part").then(Mul, Expr::Int(PART));
         let to = from.clone().then(Add, Expr::Int(PART)).then(Min, emitter.positions(&plan.axes));
+        emitter.bind("end", INDEX, to);
+        let to = Expr::name("end");
         let accumulators = writer.walk(&mut emitter, &plan.passes[0], from, to);
         writer.each_column(&mut emitter, |emitter, lane| {
             let at = writer.place(emitter, Expr::name("part"));
@@ -303,7 +314,7 @@ fn cpu(kernel: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> Nest {
         let items = blocks * u64::from(schedule.splits);
         let launch_parts = launch(items, format!("{formula} * parts"));
         functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch: launch_parts });
-        let mut emitter = Emitter::new(kernel);
+        let mut emitter = Emitter::new(kernel, Language::C);
         writer.begin(&mut emitter, false);
         let parts = parts(&emitter, plan);
         let accumulators = declare(&mut emitter, kernel, &plan.passes[0], Some(width));
@@ -319,7 +330,7 @@ fn cpu(kernel: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> Nest {
         let name = format!("{}_merge", kernel.name);
         functions.push(Function { name, body: emitter.finish(), launch: launch(blocks, formula) });
     } else {
-        let mut emitter = Emitter::new(kernel);
+        let mut emitter = Emitter::new(kernel, Language::C);
         writer.begin(&mut emitter, false);
         for pass in &plan.passes {
             let to = emitter.positions(&plan.axes);
@@ -327,7 +338,11 @@ fn cpu(kernel: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> Nest {
             writer.finish(&mut emitter, pass, &accumulators);
         }
         writer.results(&mut emitter);
-        functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch: launch(blocks, formula) });
+        functions.push(Function {
+            name: kernel.name.clone(),
+            body: emitter.finish(),
+            launch: launch(blocks, formula),
+        });
     }
     let parameters = parameters(kernel, &workspaces);
     Nest { functions, parameters, workspaces, wide_index: needs_wide_index(kernel), kernel: kernel.clone() }

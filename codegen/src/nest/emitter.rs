@@ -3,11 +3,11 @@
 use rustc_hash::FxHashMap;
 
 use super::accumulate::Accumulator;
-use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use super::tile::TileKey;
-use crate::ir::{AxisSet, Kernel, ValueId, ValueOp};
 use crate::index::AxisId;
-use crate::{DType, Scalar};
+use crate::ir::{AxisSet, Kernel, ValueId, ValueOp};
+use crate::{DType, Language, Scalar};
 
 /// In-thread reductions with at most this many positions are unrolled: a 5×5 window.
 const UNROLL_LIMIT: u64 = 25;
@@ -41,16 +41,18 @@ pub(super) struct Emitter<'k> {
     pub(super) scopes: Vec<Scope>,
     /// Axis variables that only take multiples of a number: the first of several lanes.
     pub(super) multiples: FxHashMap<AxisId, i64>,
+    language: Language,
     uses: Vec<usize>,
     names: FxHashMap<&'static str, usize>,
 }
 
 impl<'k> Emitter<'k> {
-    pub(super) fn new(kernel: &'k Kernel) -> Emitter<'k> {
+    pub(super) fn new(kernel: &'k Kernel, language: Language) -> Emitter<'k> {
         Emitter {
             kernel,
             scopes: vec![Scope::default()],
             multiples: FxHashMap::default(),
+            language,
             uses: kernel.use_counts(),
             names: FxHashMap::default(),
         }
@@ -124,6 +126,16 @@ impl<'k> Emitter<'k> {
         self.scopes.iter().rposition(belongs).unwrap_or(0)
     }
 
+    /// A name for the expression: its own, or that of a new variable.
+    pub(super) fn named(&mut self, expr: Expr, dtype: DType) -> Expr {
+        if let Expr::Name(_) = expr {
+            return expr;
+        }
+        let name = self.fresh("v");
+        self.bind(name.clone(), Type::Register(dtype), expr);
+        Expr::Name(name)
+    }
+
     /// Declares a value that a schedule has computed by other means.
     pub(super) fn define(&mut self, id: ValueId, expr: Expr) {
         if let Some(scope) = self.scopes.last_mut() {
@@ -166,6 +178,7 @@ impl<'k> Emitter<'k> {
                 let guard = guard.map(|guard| self.value(guard));
                 let source = &kernel.buffers[buffer.index()];
                 if guard.is_none()
+                    && self.language == Language::Cuda
                     && let Some(element) = self.tile_load(*buffer, index)
                 {
                     return element;
@@ -216,7 +229,8 @@ impl<'k> Emitter<'k> {
         dtype: DType,
     ) -> Expr {
         let positions: u64 = axes.iter().map(|&axis| self.kernel.axis(axis).extent).product();
-        let unrolled = positions <= UNROLL_LIMIT && !axes.iter().any(|&axis| self.kernel.axis(axis).is_argument);
+        let unrolled =
+            positions <= UNROLL_LIMIT && !axes.iter().any(|&axis| self.kernel.axis(axis).is_argument);
         let accumulator = Accumulator::declare(self, op, dtype, None);
         for &axis in axes {
             self.open(&[axis], unrolled);
@@ -246,13 +260,12 @@ impl<'k> Emitter<'k> {
         for (position, &axis) in axes.iter().enumerate().rev() {
             let is_last = position + 1 == axes.len();
             let extent = self.kernel.axis(axis).extent / if is_last { multiple } else { 1 };
-            use super::stmt::Arithmetic::{Div, Mul, Rem};
-            let mut value = Expr::name(flat).then(Div, Expr::Int(stride));
+            let mut value = Expr::name(flat).then(Arithmetic::Div, Expr::Int(stride));
             if position > 0 {
-                value = value.then(Rem, Expr::Int(extent));
+                value = value.then(Arithmetic::Rem, Expr::Int(extent));
             }
             if is_last {
-                value = value.then(Mul, Expr::Int(multiple));
+                value = value.then(Arithmetic::Mul, Expr::Int(multiple));
             }
             bindings.push((self.kernel.axis(axis).name.clone(), value));
             stride *= extent;
@@ -272,9 +285,17 @@ impl<'k> Emitter<'k> {
 
     /// The number of positions of some axes, as an expression; only the first may be an argument.
     pub(super) fn positions(&self, axes: &[AxisId]) -> Expr {
-        axes.iter().fold(Expr::Int(1), |product, &axis| {
-            product.then(super::stmt::Arithmetic::Mul, self.extent(axis))
-        })
+        let is_argument = |axis: &AxisId| self.kernel.axis(*axis).is_argument;
+        let constant =
+            axes.iter().filter(|axis| !is_argument(axis)).map(|&axis| self.kernel.axis(axis).extent);
+        let arguments = axes.iter().filter(|axis| is_argument(axis)).map(|&axis| self.extent(axis));
+        let constant = Expr::Int(constant.product());
+        arguments
+            .fold(None, |product: Option<Expr>, extent| match product {
+                None => Some(extent),
+                Some(product) => Some(product.then(Arithmetic::Mul, extent)),
+            })
+            .map_or(constant.clone(), |product| product.then(Arithmetic::Mul, constant))
     }
 }
 
@@ -303,7 +324,9 @@ fn size(expr: &Expr) -> usize {
         Expr::Random { .. } => 4,
         Expr::Unary(_, _, a) | Expr::Cast { operand: a, .. } | Expr::Element(_, a) => 1 + size(a),
         Expr::FromMemory(_, a) | Expr::ToMemory(_, a) => size(a),
-        Expr::Binary(_, _, a, b) | Expr::Combine(_, _, a, b) | Expr::Arithmetic(_, a, b) => 1 + size(a) + size(b),
+        Expr::Binary(_, _, a, b) | Expr::Combine(_, _, a, b) | Expr::Arithmetic(_, a, b) => {
+            1 + size(a) + size(b)
+        }
         Expr::Select(condition, a, b) => 1 + size(condition) + size(a) + size(b),
         Expr::ShuffleXor { value, .. } => 1 + size(value),
         Expr::Call(_, arguments) => 1 + arguments.iter().map(size).sum::<usize>(),

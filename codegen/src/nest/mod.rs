@@ -18,7 +18,6 @@ use crate::ir::{ArgumentId, BufferId, Kernel};
 use crate::schedule::{Launch, Schedule};
 use stmt::{Stmt, Type};
 
-
 /// A parameter of an emitted function, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Parameter {
@@ -102,7 +101,8 @@ fn parameters(kernel: &Kernel, workspaces: &[Workspace]) -> Vec<Parameter> {
 /// Whether any offset of this launch needs more than 31 bits.
 fn needs_wide_index(kernel: &Kernel) -> bool {
     let largest = i64::from(i32::MAX);
-    let points = |kind| kernel.axes_of_kind(kind).iter().fold(1u64, |n, &a| n.saturating_mul(kernel.axis(a).extent));
+    let points =
+        |kind| kernel.axes_of_kind(kind).iter().fold(1u64, |n, &a| n.saturating_mul(kernel.axis(a).extent));
     kernel.buffers.iter().any(|buffer| buffer.elements > largest as u64)
         || points(crate::ir::AxisKind::Map) > largest as u64
         || points(crate::ir::AxisKind::Reduce) > largest as u64

@@ -10,7 +10,11 @@ use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, Store, ValueOp};
 use crate::schedule::{Launch, PointwiseSchedule};
 
-pub(super) fn build(kernel: &Kernel, language: Language, schedule: &PointwiseSchedule) -> Result<Nest, String> {
+pub(super) fn build(
+    kernel: &Kernel,
+    language: Language,
+    schedule: &PointwiseSchedule,
+) -> Result<Nest, String> {
     let map = kernel.axes_of_kind(AxisKind::Map);
     let wide_index = needs_wide_index(kernel);
     let (body, launch, kernel) = match language {
@@ -74,18 +78,18 @@ fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &Pointwi
         Expr::Int(u64::from(schedule.threads)),
         Expr::Builtin(Builtin::ThreadX),
     );
-    let mut outer = Emitter::new(scalar);
+    let mut outer = Emitter::new(scalar, Language::Cuda);
     let total = outer.positions(map);
     match map {
         [axis] if lanes > 1 && (scalar.axis(*axis).is_argument || scalar.axis(*axis).extent % lanes != 0) => {
             // One axis of any length: whole vectors, and a scalar tail in the last thread.
             outer.bind("first", INDEX, thread.then(Mul, Expr::Int(lanes)));
-            let mut whole = Emitter::new(vectorised);
+            let mut whole = Emitter::new(vectorised, Language::Cuda);
             whole.multiples.insert(*axis, lanes as i64);
             whole.bind(scalar.axis(*axis).name.clone(), INDEX, Expr::name("first"));
             whole.bind_axes(map);
             lanes_and_stores(&mut whole, vectorised);
-            let mut tail = Emitter::new(scalar);
+            let mut tail = Emitter::new(scalar, Language::Cuda);
             tail.open(map, false);
             scalar.stores.iter().for_each(|store| tail.store(store));
             let body = tail.close();
@@ -102,7 +106,7 @@ fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &Pointwi
             outer.finish()
         }
         _ => {
-            let mut emitter = Emitter::new(vectorised);
+            let mut emitter = Emitter::new(vectorised, Language::Cuda);
             let flat = match map {
                 [axis] if lanes == 1 => scalar.axis(*axis).name.clone(),
                 _ => "t".into(),
@@ -175,7 +179,12 @@ pub(super) fn unrolled_lanes(lanes: u64, body: Vec<Stmt>) -> Stmt {
 }
 
 /// An array for the lanes of a store, and the width of its accesses, if the lanes are consecutive.
-fn declare_vector(emitter: &mut Emitter, kernel: &Kernel, store: &Store, lane: AxisId) -> Option<(String, u64)> {
+fn declare_vector(
+    emitter: &mut Emitter,
+    kernel: &Kernel,
+    store: &Store,
+    lane: AxisId,
+) -> Option<(String, u64)> {
     let lanes = kernel.axis(lane).extent;
     if store.index.coefficient(lane) != Some(1) {
         return None;
@@ -193,7 +202,7 @@ fn declare_vector(emitter: &mut Emitter, kernel: &Kernel, store: &Store, lane: A
 }
 
 fn cpu(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> (Vec<Stmt>, Launch) {
-    let mut emitter = Emitter::new(kernel);
+    let mut emitter = Emitter::new(kernel, Language::C);
     let block = || Expr::Builtin(Builtin::BlockX);
     let chunk = schedule.elements_per_block;
     let launch = |items: u64, axes: &[AxisId], per_block: u64| Launch {
@@ -214,6 +223,7 @@ fn cpu(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> (Vec<St
         // Too short to be a loop of its own: one loop over all positions of the block.
         let total = emitter.positions(map);
         emitter.bind("first", INDEX, block().then(Mul, Expr::Int(chunk)));
+        emitter.bind("end", INDEX, Expr::name("first").then(Add, Expr::Int(chunk)).then(Min, total));
         emitter.open(&[], false);
         emitter.unflatten("t", map, 1);
         kernel.stores.iter().for_each(|store| emitter.store(store));
@@ -221,7 +231,7 @@ fn cpu(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> (Vec<St
         emitter.push(Stmt::For {
             name: "t".into(),
             from: Expr::name("first"),
-            to: Expr::name("first").then(Add, Expr::Int(chunk)).then(Min, total),
+            to: Expr::name("end"),
             step: Step::Add(Expr::Int(1)),
             hint: LoopHint::None,
             body,
@@ -242,7 +252,8 @@ fn cpu(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> (Vec<St
         }
         emitter.bind("first", INDEX, number.then(Mul, Expr::Int(chunk)));
         let to = Expr::name("first").then(Add, Expr::Int(chunk)).then(Min, emitter.extent(inner));
-        inner_loop(&mut emitter, kernel, inner, Expr::name("first"), to);
+        emitter.bind("end", INDEX, to);
+        inner_loop(&mut emitter, kernel, inner, Expr::name("first"), Expr::name("end"));
         let formula = super::rows::items_formula(kernel, outer, 1);
         let inner_text = super::rows::items_formula(kernel, &[inner], chunk);
         let formula = if outer.is_empty() { inner_text } else { format!("{formula} * {inner_text}") };
@@ -252,15 +263,20 @@ fn cpu(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> (Vec<St
         let rows = (chunk / extent.max(1)).max(1);
         emitter.bind("first", INDEX, block().then(Mul, Expr::Int(rows)));
         let to = Expr::name("first").then(Add, Expr::Int(rows)).then(Min, emitter.positions(outer));
+        emitter.bind("end", INDEX, to);
+        let row = match outer {
+            [axis] => kernel.axis(*axis).name.clone(),
+            _ => "row".into(),
+        };
         emitter.open(&[], false);
-        emitter.unflatten("row", outer, 1);
+        emitter.unflatten(&row, outer, 1);
         let extent = emitter.extent(inner);
         inner_loop(&mut emitter, kernel, inner, Expr::Int(0), extent);
         let body = emitter.close();
         emitter.push(Stmt::For {
-            name: "row".into(),
+            name: row,
             from: Expr::name("first"),
-            to,
+            to: Expr::name("end"),
             step: Step::Add(Expr::Int(1)),
             hint: LoopHint::None,
             body,

@@ -44,7 +44,8 @@ impl Plan {
         // A value's pass: how many walks must have ended before it can be computed.
         let mut pass_of = vec![0usize; kernel.values.len()];
         for (number, value) in kernel.values.iter().enumerate() {
-            let before = operands(&value.op).iter().map(|operand| pass_of[operand.index()]).max().unwrap_or(0);
+            let before =
+                operands(&value.op).iter().map(|operand| pass_of[operand.index()]).max().unwrap_or(0);
             let is_cooperative = reductions.contains(&ValueId(number as u32));
             pass_of[number] = before + usize::from(is_cooperative);
         }
@@ -91,7 +92,9 @@ pub(super) fn items_formula(kernel: &Kernel, axes: &[AxisId], divisor: u64) -> S
 
 pub(super) fn build(kernel: &Kernel, language: Language, schedule: &RowSchedule) -> Result<Nest, String> {
     let plan = Plan::new(kernel)?;
-    if schedule.splits > 1 && (plan.passes.len() > 1 || plan.passes.iter().any(|pass| !pass.stores.is_empty())) {
+    if schedule.splits > 1
+        && (plan.passes.len() > 1 || plan.passes.iter().any(|pass| !pass.stores.is_empty()))
+    {
         return Err("a split row can only be walked once".into());
     }
     let wide_index = needs_wide_index(kernel);
@@ -130,14 +133,15 @@ impl CudaRows<'_> {
             return Vec::new();
         }
         let rows = launch_items(kernel, &self.plan.map);
-        let reductions: Vec<ValueId> = self.plan.passes.iter().flat_map(|pass| pass.reductions.clone()).collect();
+        let reductions: Vec<ValueId> =
+            self.plan.passes.iter().flat_map(|pass| pass.reductions.clone()).collect();
         let mut spaces = partial_workspaces(kernel, &reductions, rows * u64::from(self.schedule.splits));
         spaces.push(Workspace { name: "arrivals".into(), dtype: DType::I32, elements: rows, zeroed: true });
         spaces
     }
 
     fn body(&mut self, kernel: &Kernel) -> Vec<Stmt> {
-        let mut emitter = Emitter::new(kernel);
+        let mut emitter = Emitter::new(kernel, Language::Cuda);
         let several = self.schedule.rows_per_block > 1;
         let row = match several {
             true => mul_add(
@@ -191,7 +195,13 @@ impl CudaRows<'_> {
     }
 
     /// One walk along the row, by all threads of the row.
-    fn walk(&self, emitter: &mut Emitter, kernel: &Kernel, pass: &Pass, rows: Option<Expr>) -> Vec<Accumulator> {
+    fn walk(
+        &self,
+        emitter: &mut Emitter,
+        kernel: &Kernel,
+        pass: &Pass,
+        rows: Option<Expr>,
+    ) -> Vec<Accumulator> {
         let accumulators: Vec<Accumulator> = pass
             .reductions
             .iter()
@@ -249,7 +259,7 @@ impl CudaRows<'_> {
             body,
         });
         if tail {
-            let mut rest = Emitter::new(self.scalar);
+            let mut rest = Emitter::new(self.scalar, Language::Cuda);
             std::mem::swap(&mut rest.scopes, &mut emitter.scopes);
             rest.open(&self.plan.axes, false);
             self.elements(&mut rest, self.scalar, pass, &accumulators, rows);
@@ -350,15 +360,18 @@ fn row_name(kernel: &Kernel, plan: &Plan) -> String {
 
 /// Workspaces for the partial results of some reductions.
 pub(super) fn partial_workspaces(kernel: &Kernel, reductions: &[ValueId], elements: u64) -> Vec<Workspace> {
-    let mut scratch = Emitter::new(kernel);
+    let mut scratch = Emitter::new(kernel, Language::Cuda);
     let mut spaces = Vec::new();
     for &id in reductions {
         if let ValueOp::Reduce { op, .. } = kernel.value(id).op {
             let dtype = kernel.value(id).dtype;
             let accumulator = Accumulator::declare(&mut scratch, op, dtype, None);
-            spaces.extend(
-                accumulator.workspace_names().into_iter().map(|name| Workspace { name, dtype, elements, zeroed: false }),
-            );
+            spaces.extend(accumulator.workspace_names().into_iter().map(|name| Workspace {
+                name,
+                dtype,
+                elements,
+                zeroed: false,
+            }));
         }
     }
     spaces
@@ -369,7 +382,7 @@ fn cpu(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule, wide_index: bool) -
     let reductions: Vec<ValueId> = plan.passes.iter().flat_map(|pass| pass.reductions.clone()).collect();
     let formula = items_formula(kernel, &plan.map, 1);
     let split = schedule.splits > 1;
-    let mut emitter = Emitter::new(kernel);
+    let mut emitter = Emitter::new(kernel, Language::C);
     let workspaces = match split {
         true => partial_workspaces(kernel, &reductions, rows * u64::from(schedule.splits)),
         false => Vec::new(),
@@ -403,7 +416,7 @@ fn cpu(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule, wide_index: bool) -
         };
         functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch });
         // Second phase: merge the parts of each row in order.
-        let mut emitter = Emitter::new(kernel);
+        let mut emitter = Emitter::new(kernel, Language::C);
         let parts = parts_of_row(&emitter, plan);
         emitter.bind("parts", INDEX, parts);
         emitter.bind("row", INDEX, Expr::Builtin(Builtin::BlockX));
@@ -432,9 +445,12 @@ fn cpu(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule, wide_index: bool) -
     } else {
         let per_block = u64::from(schedule.rows_per_block);
         emitter.bind("first_row", INDEX, Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(per_block)));
-        let end = Expr::name("first_row").then(Add, Expr::Int(per_block)).then(Min, emitter.positions(&plan.map));
+        let end =
+            Expr::name("first_row").then(Add, Expr::Int(per_block)).then(Min, emitter.positions(&plan.map));
+        emitter.bind("end_row", INDEX, end);
+        let row = row_name(kernel, plan);
         emitter.open_pinned();
-        emitter.unflatten("row", &plan.map, 1);
+        emitter.unflatten(&row, &plan.map, 1);
         for pass in &plan.passes {
             let length = emitter.positions(&plan.axes);
             let accumulators = cpu_walk(&mut emitter, kernel, plan, pass, schedule, Expr::Int(0), length);
@@ -446,7 +462,7 @@ fn cpu(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule, wide_index: bool) -
         }
         plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
         let body = emitter.close();
-        emitter.push(count_loop("row", Expr::name("first_row"), end, LoopHint::None, body));
+        emitter.push(count_loop(&row, Expr::name("first_row"), Expr::name("end_row"), LoopHint::None, body));
         let launch = Launch { items: rows, formula, per_block, splits: 1, block: [1, 1, 1] };
         functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch });
     }
@@ -522,21 +538,28 @@ fn cpu_walk(
         emitter.push(count_loop(&flat, first, end, LoopHint::None, body));
         return accumulators;
     }
-    let whole = emitter.fresh("whole");
     let length = end.clone().then(Sub, first.clone());
     let whole_length = length.then(Div, Expr::Int(lanes)).then(Mul, Expr::Int(lanes));
-    emitter.bind(whole.clone(), INDEX, first.clone().then(Add, whole_length));
+    let mut whole = first.clone().then(Add, whole_length);
+    if !matches!(whole, Expr::Int(_)) {
+        let name = emitter.fresh("whole");
+        emitter.bind(name.clone(), INDEX, whole);
+        whole = Expr::Name(name);
+    }
     let body = visit(emitter, Expr::name("start"), Expr::Int(lanes), LoopHint::Simd);
     emitter.push(Stmt::For {
         name: "start".into(),
         from: first,
-        to: Expr::name(whole.clone()),
+        to: whole.clone(),
         step: Step::Add(Expr::Int(lanes)),
         hint: LoopHint::None,
         body,
     });
-    let rest = visit(emitter, Expr::name(whole.clone()), end.then(Sub, Expr::name(whole)), LoopHint::None);
-    rest.into_iter().for_each(|stmt| emitter.push(stmt));
+    let remaining = end.then(Sub, whole.clone());
+    if remaining != Expr::Int(0) {
+        let rest = visit(emitter, whole, remaining, LoopHint::None);
+        rest.into_iter().for_each(|stmt| emitter.push(stmt));
+    }
     accumulators.iter().for_each(|accumulator| accumulator.merge_lanes(emitter));
     accumulators
 }

@@ -268,6 +268,9 @@ impl Expr {
             (Arithmetic::Mul | Arithmetic::Div, _, Expr::Int(1)) => self,
             (Arithmetic::Mul, Expr::Int(1), _) => other,
             (Arithmetic::Mul, Expr::Int(a), Expr::Int(b)) => Expr::Int(a.saturating_mul(*b)),
+            (Arithmetic::Sub, Expr::Int(a), Expr::Int(b)) if a >= b => Expr::Int(a - b),
+            (Arithmetic::Div, Expr::Int(a), Expr::Int(b)) if *b > 0 => Expr::Int(a / b),
+            (Arithmetic::Add, Expr::Int(a), Expr::Int(b)) => Expr::Int(a.saturating_add(*b)),
             _ => Expr::Arithmetic(op, Box::new(self), Box::new(other)),
         }
     }

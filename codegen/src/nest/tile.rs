@@ -100,14 +100,20 @@ impl Emitter<'_> {
         let home = self.home(&key.base.axes().into_iter().collect());
         let deeper = self.scopes.split_off(home + 1);
         let name = self.fresh("tile");
-        self.push(Stmt::Variable { name: name.clone(), ty: Type::Memory(dtype), len: Some(rows * span), init: None });
+        self.push(Stmt::Variable {
+            name: name.clone(),
+            ty: Type::Memory(dtype),
+            len: Some(rows * span),
+            init: None,
+        });
         for &(axis, _) in &key.rows {
             self.open(&[axis], true);
         }
         let row_start = self.row_number(&key.rows).scale(span as i64);
-        let source = key.rows.iter().fold(key.base.clone(), |index, &(axis, stride)| {
-            index.add(&IndexExpr::axis(axis).scale(stride))
-        });
+        let source = key
+            .rows
+            .iter()
+            .fold(key.base.clone(), |index, &(axis, stride)| index.add(&IndexExpr::axis(axis).scale(stride)));
         let buffer = self.kernel.buffers[key.buffer.index()].name.clone();
         for (at, width) in chunks(span, width) {
             self.push(Stmt::VectorLoad {

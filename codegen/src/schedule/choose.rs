@@ -159,7 +159,8 @@ fn pointwise_vector(kernel: &Kernel) -> u32 {
     if map.len() > 1 {
         vector = largest_power_of_two_divisor(kernel.axis(inner).extent, vector);
     }
-    let window: u64 = kernel.axes_of_kind(AxisKind::Reduce).iter().map(|&axis| kernel.axis(axis).extent).product();
+    let window: u64 =
+        kernel.axes_of_kind(AxisKind::Reduce).iter().map(|&axis| kernel.axis(axis).extent).product();
     while vector > 1 && vector * window > LOADS_PER_THREAD {
         vector /= 2;
     }
@@ -171,7 +172,8 @@ fn reduces_contiguous_axis(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -
     let (mut along, mut across) = (0, 0);
     for load in loads_below(kernel, operand) {
         let ValueOp::Load { index, buffer, .. } = &kernel.value(load).op else { continue };
-        let weight = kernel.buffers[buffer.index()].elements * kernel.buffers[buffer.index()].dtype.size() as u64;
+        let weight =
+            kernel.buffers[buffer.index()].elements * kernel.buffers[buffer.index()].dtype.size() as u64;
         let consecutive = |axis: AxisId| index.coefficient(axis).is_some_and(|c| c.unsigned_abs() == 1);
         if axes.iter().any(|&axis| consecutive(axis)) {
             along += weight;
@@ -219,7 +221,11 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
             };
             RowSchedule {
                 threads_per_row,
-                rows_per_block: (THREADS / threads_per_row).max(1).min(if threads_per_row <= 32 { 32 } else { 1 }),
+                rows_per_block: (THREADS / threads_per_row).max(1).min(if threads_per_row <= 32 {
+                    32
+                } else {
+                    1
+                }),
                 vector: vector as u32,
                 splits: splits as u32,
             }

@@ -10,21 +10,21 @@ pub(super) fn print(nest: &Nest) -> String {
     let mut printer = Printer::new(nest, Language::C, 2);
     for function in &nest.functions {
         let mut parameters = printer.parameters(nest);
-        parameters.extend(["idx begin".to_string(), "idx end".to_string()]);
+        parameters.extend(["idx first_block".to_string(), "idx end_block".to_string()]);
         let name = &function.name;
         functions.push_str(&signature(&format!("static void {name}_blocks"), &parameters));
-        functions.push_str("  for (idx block = begin; block < end; ++block) {\n");
+        functions.push_str("  for (idx block = first_block; block < end_block; ++block) {\n");
         printer.statements(&function.body);
         functions.push_str(&std::mem::take(&mut printer.text));
         functions.push_str("  }\n}\n\n");
-        functions.push_str(&format!("void {name}(void* const* args, idx begin, idx end) {{\n"));
+        functions.push_str(&format!("void {name}(void* const* args, idx first_block, idx end_block) {{\n"));
         let arguments: Vec<String> =
             (0..nest.parameters.len()).map(|number| argument(nest, number)).collect();
         functions.push_str(&format!("  {name}_blocks(\n"));
         for argument in arguments {
             functions.push_str(&format!("      {argument},\n"));
         }
-        functions.push_str("      begin, end);\n}\n");
+        functions.push_str("      first_block, end_block);\n}\n");
     }
     let helpers = printer.helpers.text(Language::C);
     let separator = if helpers.is_empty() { "" } else { "\n" };
@@ -42,7 +42,9 @@ fn argument(nest: &Nest, number: usize) -> String {
             register_type(Language::C, nest.kernel.arguments[id.index()].value.dtype()).to_string()
         }
         Parameter::Extent(_) => "idx".to_string(),
-        Parameter::Workspace(space) => format!("{}*", register_type(Language::C, nest.workspaces[space].dtype)),
+        Parameter::Workspace(space) => {
+            format!("{}*", register_type(Language::C, nest.workspaces[space].dtype))
+        }
     };
     format!("*({ty}*)args[{number}]")
 }

@@ -81,13 +81,17 @@ impl<'a> Printer<'a> {
                 let declaration = self.array(name, *ty, *len);
                 self.line(&declaration);
             }
-            Stmt::Shared { name, ty, len } => self.line(&format!("__shared__ {} {name}[{len}];", self.type_name(*ty))),
+            Stmt::Shared { name, ty, len } => {
+                self.line(&format!("__shared__ {} {name}[{len}];", self.type_name(*ty)))
+            }
             Stmt::Assign { target, value } => {
                 let target = self.expr(target);
                 let value = self.expr(value);
                 self.line(&format!("{target} = {value};"));
             }
-            Stmt::For { name, from, to, step, hint, body } => self.for_loop(name, from, to, step, *hint, body),
+            Stmt::For { name, from, to, step, hint, body } => {
+                self.for_loop(name, from, to, step, *hint, body)
+            }
             Stmt::If { condition, then, otherwise } => self.conditional(condition, then, otherwise),
             Stmt::VectorLoad { array, at, buffer, index, dtype, width } => {
                 let ty = cuda::vector_type(*dtype, *width);
@@ -140,7 +144,9 @@ impl<'a> Printer<'a> {
         let from = self.expr(from);
         let header = match step {
             Step::Halve => format!("for ({ty} {name} = {from}; {name} > 0; {name} /= 2) {{"),
-            Step::Add(Expr::Int(1)) => format!("for ({ty} {name} = {from}; {name} < {}; ++{name}) {{", self.expr(to)),
+            Step::Add(Expr::Int(1)) => {
+                format!("for ({ty} {name} = {from}; {name} < {}; ++{name}) {{", self.expr(to))
+            }
             Step::Add(step) => {
                 let (to, step) = (self.expr(to), self.expr(step));
                 format!("for ({ty} {name} = {from}; {name} < {to}; {name} += {step}) {{")
@@ -214,7 +220,8 @@ impl<'a> Printer<'a> {
                 }
                 Parameter::Workspace(number) => {
                     let space = &nest.workspaces[*number];
-                    let ty = if space.zeroed { "unsigned" } else { register_type(self.language, space.dtype) };
+                    let ty =
+                        if space.zeroed { "unsigned" } else { register_type(self.language, space.dtype) };
                     format!("{ty}* {}", space.name)
                 }
             })
