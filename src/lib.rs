@@ -3,6 +3,7 @@
 mod error;
 mod graph;
 mod interpreter;
+mod lower;
 mod runtime;
 mod shape;
 mod tensor;

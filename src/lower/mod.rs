@@ -1,0 +1,352 @@
+//! From a group of graph nodes to one kernel: views become index expressions, pads become guards.
+//!
+//! A value is lowered at the index expressions at which its user wants it, so that a view costs
+//! nothing: a permute swaps them, a slice scales and shifts them, a reshape flattens and unflattens
+//! them. The codegen crate takes over from there; it never sees a tensor.
+
+mod views;
+
+use lazuli_codegen::index::{AxisId, AxisRanges, Bound, IndexExpr};
+use lazuli_codegen::ir::{ArgumentId, AxisKind, BufferId, Kernel, ValueId, ValueOp};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use crate::graph::op::{ConstantRole, Op};
+use crate::graph::{Graph, Node, NodeId};
+use crate::{BinaryOp, DType, Error, Result, Scalar, Shape, UnaryOp};
+
+/// Index expressions, one a dimension.
+type Indices = SmallVec<[IndexExpr; 4]>;
+
+/// Conditions under which a value exists: it lies inside of all pads on the way.
+type Guards = SmallVec<[Bound; 2]>;
+
+/// A group as a kernel, and which graph nodes its buffers are.
+#[derive(Clone, Debug)]
+pub(crate) struct Lowered {
+    pub(crate) kernel: Kernel,
+    /// The node behind each input buffer, in order.
+    pub(crate) inputs: Vec<NodeId>,
+    /// The node behind each output buffer, in order.
+    pub(crate) outputs: Vec<NodeId>,
+}
+
+/// What to lower: nodes that are computed inside, and those of them that are stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) graph: &'a Graph,
+    /// Computed nodes; free nodes (views, constants) between them need not be listed.
+    pub(crate) nodes: &'a FxHashSet<NodeId>,
+    /// Stored nodes, ascending.
+    pub(crate) outputs: &'a [NodeId],
+    /// The reduction that threads share, if there is one: it spans the iteration space.
+    pub(crate) reduction: Option<NodeId>,
+    pub(crate) name: &'a str,
+}
+
+/// Lowers a group.
+///
+/// # Errors
+/// If the outputs do not share an iteration space.
+pub(crate) fn lower(request: &Request) -> Result<Lowered> {
+    let mut lowering = Lowering::new(request);
+    lowering.run()?;
+    let Lowering { mut kernel, inputs, .. } = lowering;
+    kernel.merge_axes();
+    if cfg!(debug_assertions) {
+        kernel.verify().map_err(|message| Error::internal("lowering", message))?;
+    }
+    Ok(Lowered { kernel, inputs, outputs: request.outputs.to_vec() })
+}
+
+struct Lowering<'a> {
+    request: &'a Request<'a>,
+    kernel: Kernel,
+    ranges: AxisRanges,
+    inputs: Vec<NodeId>,
+    buffers: FxHashMap<NodeId, BufferId>,
+    arguments: FxHashMap<NodeId, ArgumentId>,
+    literals: FxHashMap<Scalar, ValueId>,
+    values: FxHashMap<(NodeId, Indices, Guards), ValueId>,
+    guards: FxHashMap<Guards, ValueId>,
+    /// Reduce axes by extents and by how many reductions are around.
+    reduce_axes: FxHashMap<(SmallVec<[usize; 4]>, usize), SmallVec<[AxisId; 4]>>,
+    depth: usize,
+}
+
+impl<'a> Lowering<'a> {
+    fn new(request: &'a Request<'a>) -> Lowering<'a> {
+        Lowering {
+            request,
+            kernel: Kernel::new(request.name),
+            ranges: AxisRanges::new(),
+            inputs: Vec::new(),
+            buffers: FxHashMap::default(),
+            arguments: FxHashMap::default(),
+            literals: FxHashMap::default(),
+            values: FxHashMap::default(),
+            guards: FxHashMap::default(),
+            reduce_axes: FxHashMap::default(),
+            depth: 0,
+        }
+    }
+
+    fn axis(&mut self, kind: AxisKind, extent: usize, is_argument: bool) -> AxisId {
+        let id = self.kernel.add_axis(kind, extent as u64, is_argument);
+        match is_argument {
+            true => self.ranges.set_unbounded(id),
+            false => self.ranges.set(id, extent as u64),
+        }
+        id
+    }
+
+    fn run(&mut self) -> Result<()> {
+        let graph = self.request.graph;
+        let shape = |id: NodeId| &graph.node(id).shape;
+        // The outermost extent of the iteration space is an argument: another batch, the same kernel.
+        let (map_shape, full): (Shape, Option<(Indices, Shape)>) = match self.request.reduction {
+            None => match self.request.outputs.first() {
+                Some(&first) => (shape(first).clone(), None),
+                None => return Err(Error::internal("lowering", "a group without outputs")),
+            },
+            Some(reduction) => {
+                let operand = graph.operands(reduction)[0];
+                let full = shape(operand).clone();
+                let Op::Reduce { axes, .. } = &graph.node(reduction).op else {
+                    return Err(Error::internal("lowering", "the reduction of a group does not reduce"));
+                };
+                let stores_rows =
+                    self.request.outputs.iter().any(|&output| shape(output).elements() == full.elements());
+                let own_map = full.without(axes);
+                let first = self.request.outputs.iter().find(|&&output| shape(output).elements() == own_map.elements());
+                match (stores_rows, first) {
+                    (false, Some(&first)) if *shape(first) != own_map && shape(first).rank() == own_map.rank() => {
+                        // Results in another order: their axes are the map axes.
+                        let extents: SmallVec<[usize; 4]> = axes.iter().map(|&axis| full[axis]).collect();
+                        let outermost = axes.first() == Some(&0);
+                        self.reduce_axes_for(extents, 0, outermost);
+                        (shape(first).clone(), None)
+                    }
+                    _ => {
+                        let extents: SmallVec<[usize; 4]> = axes.iter().map(|&axis| full[axis]).collect();
+                        let outermost = axes.first() == Some(&0);
+                        let reduced = self.reduce_axes_for(extents, 0, outermost);
+                        let mut indices = Indices::new();
+                        let mut reduced = reduced.into_iter();
+                        for (position, &extent) in full.iter().enumerate() {
+                            let axis = match axes.contains(&position) {
+                                true => reduced.next(),
+                                false => Some(self.axis(AxisKind::Map, extent, position == 0 && extent > 1)),
+                            };
+                            indices.extend(axis.map(IndexExpr::axis));
+                        }
+                        (own_map, Some((indices, full)))
+                    }
+                }
+            }
+        };
+        let map: Indices = match &full {
+            Some((indices, _)) => {
+                let is_map = |index: &&IndexExpr| {
+                    index.axes().iter().all(|&axis| self.kernel.axis(axis).kind == AxisKind::Map)
+                };
+                indices.iter().filter(is_map).cloned().collect()
+            }
+            None => {
+                let has_reduction = self.request.reduction.is_some();
+                let mut indices = Indices::new();
+                for (position, &extent) in map_shape.iter().enumerate() {
+                    let is_argument = position == 0 && extent > 1 && !has_reduction;
+                    indices.push(IndexExpr::axis(self.axis(AxisKind::Map, extent, is_argument)));
+                }
+                indices
+            }
+        };
+        let outputs: Vec<NodeId> = self.request.outputs.to_vec();
+        let mut stores = Vec::new();
+        for output in outputs {
+            let own = shape(output).clone();
+            let (indices, space) = match &full {
+                Some((indices, full)) if own.elements() == full.elements() => (indices, full),
+                _ if own.elements() == map_shape.elements() => (&map, &map_shape),
+                _ => {
+                    let message = format!("output {own} does not fit the iteration space {map_shape}");
+                    return Err(Error::internal("lowering", message));
+                }
+            };
+            let position = views::flatten(indices, space);
+            let own_indices = match own == *space {
+                true => indices.clone(),
+                false => views::unflatten(&position, &own, &self.ranges),
+            };
+            let value = self.value(output, &own_indices, &Guards::new())?;
+            stores.push((output, position, value));
+        }
+        for (output, position, value) in stores {
+            let node = graph.node(output);
+            let buffer = self.kernel.add_output(node.dtype, node.shape.elements() as u64);
+            self.kernel.store(buffer, position, value);
+        }
+        Ok(())
+    }
+
+    fn reduce_axes_for(
+        &mut self,
+        extents: SmallVec<[usize; 4]>,
+        depth: usize,
+        outermost: bool,
+    ) -> SmallVec<[AxisId; 4]> {
+        if let Some(axes) = self.reduce_axes.get(&(extents.clone(), depth)) {
+            return axes.clone();
+        }
+        let mut axes = SmallVec::new();
+        for (position, &extent) in extents.iter().enumerate() {
+            axes.push(self.axis(AxisKind::Reduce, extent, outermost && position == 0 && extent > 1));
+        }
+        self.reduce_axes.insert((extents, depth), axes.clone());
+        axes
+    }
+
+    /// The node's value at some indices, where the guards hold.
+    fn value(&mut self, id: NodeId, indices: &Indices, guards: &Guards) -> Result<ValueId> {
+        let key = (id, indices.clone(), guards.clone());
+        if let Some(&value) = self.values.get(&key) {
+            return Ok(value);
+        }
+        let value = self.lower_node(id, indices, guards)?;
+        self.values.insert(key, value);
+        Ok(value)
+    }
+
+    fn lower_node(&mut self, id: NodeId, indices: &Indices, guards: &Guards) -> Result<ValueId> {
+        let graph = self.request.graph;
+        let node = graph.node(id);
+        let is_inside = self.request.nodes.contains(&id) || node.op.is_free();
+        if !is_inside || matches!(node.op, Op::Input(_)) {
+            return Ok(self.load(id, node, indices, guards));
+        }
+        let operands = graph.operands(id);
+        Ok(match &node.op {
+            Op::Input(_) => self.load(id, node, indices, guards),
+            Op::Constant(constant) => match constant.role {
+                ConstantRole::Literal => self.literal(constant.value),
+                ConstantRole::Argument => {
+                    let argument = match self.arguments.get(&id) {
+                        Some(&argument) => argument,
+                        None => self.kernel.add_argument("c", constant.value),
+                    };
+                    self.arguments.insert(id, argument);
+                    let dtype = self.kernel.arguments[argument.index()].value.dtype();
+                    self.kernel.add(ValueOp::Argument(argument), dtype)
+                }
+            },
+            Op::Iota => self.kernel.add(ValueOp::Position(indices[0].clone()), DType::I64),
+            Op::Random { seed } => self.random(id, *seed, node, indices),
+            Op::Unary(op) => {
+                let operand = self.value(operands[0], indices, guards)?;
+                self.kernel.unary(*op, operand)
+            }
+            Op::Binary(op) => {
+                let a = self.value(operands[0], indices, guards)?;
+                let b = self.value(operands[1], indices, guards)?;
+                self.kernel.binary(*op, a, b)
+            }
+            Op::Select => {
+                let condition = self.value(operands[0], indices, guards)?;
+                let a = self.value(operands[1], indices, guards)?;
+                let b = self.value(operands[2], indices, guards)?;
+                self.kernel.select(condition, a, b)
+            }
+            Op::Cast => {
+                let operand = self.value(operands[0], indices, guards)?;
+                let from = self.kernel.value(operand).dtype;
+                match node.dtype == from {
+                    true => operand,
+                    false => self.kernel.cast(node.dtype, operand),
+                }
+            }
+            Op::View(view) => self.view(view, node, operands[0], indices, guards)?,
+            Op::Reduce { op, axes } => {
+                let operand = operands[0];
+                let shape = &graph.node(operand).shape;
+                let extents: SmallVec<[usize; 4]> = axes.iter().map(|&axis| shape[axis]).collect();
+                let reduced = self.reduce_axes_for(extents, self.depth, false);
+                let mut kept = indices.iter();
+                let mut inner = reduced.iter();
+                let operand_indices: Indices = (0..shape.rank())
+                    .filter_map(|position| match axes.contains(&position) {
+                        true => inner.next().map(|&axis| IndexExpr::axis(axis)),
+                        false => kept.next().cloned(),
+                    })
+                    .collect();
+                self.depth += 1;
+                let value = self.value(operand, &operand_indices, guards);
+                self.depth -= 1;
+                let value = value?;
+                self.kernel.reduce(*op, &reduced, value)
+            }
+            Op::Composite(_) => {
+                return Err(Error::internal("lowering", format!("{} was not decomposed", node.op.name())));
+            }
+        })
+    }
+
+    fn load(&mut self, id: NodeId, node: &Node, indices: &Indices, guards: &Guards) -> ValueId {
+        let buffer = match self.buffers.get(&id) {
+            Some(&buffer) => buffer,
+            None => {
+                let buffer = self.kernel.add_input(node.dtype, node.shape.elements() as u64);
+                self.buffers.insert(id, buffer);
+                self.inputs.push(id);
+                buffer
+            }
+        };
+        let position = views::flatten(indices, &node.shape).simplify(&self.ranges);
+        let guard = self.guard(guards);
+        self.kernel.load(buffer, position, guard)
+    }
+
+    /// A value that says whether all guards hold; `None` if there are none.
+    fn guard(&mut self, guards: &Guards) -> Option<ValueId> {
+        if guards.is_empty() {
+            return None;
+        }
+        if let Some(&value) = self.guards.get(guards) {
+            return Some(value);
+        }
+        let value = self.kernel.add(ValueOp::InBounds(guards.iter().cloned().collect()), DType::Bool);
+        self.guards.insert(guards.clone(), value);
+        Some(value)
+    }
+
+    fn literal(&mut self, value: Scalar) -> ValueId {
+        if let Some(&id) = self.literals.get(&value) {
+            return id;
+        }
+        let id = self.kernel.literal(value);
+        self.literals.insert(value, id);
+        id
+    }
+
+    /// Uniform numbers of the node's dtype; 16-bit ones have as many random bits as fit exactly.
+    fn random(&mut self, id: NodeId, seed: u64, node: &Node, indices: &Indices) -> ValueId {
+        let argument = match self.arguments.get(&id) {
+            Some(&argument) => argument,
+            None => self.kernel.add_argument("seed", Scalar::from_i64(DType::I64, seed as i64)),
+        };
+        self.arguments.insert(id, argument);
+        let index = views::flatten(indices, &node.shape).simplify(&self.ranges);
+        let dtype = node.dtype.compute();
+        let uniform = self.kernel.add(ValueOp::Random { seed: argument, index }, dtype);
+        let bits = match node.dtype {
+            DType::F16 => 11,
+            DType::BF16 => 8,
+            _ => return uniform,
+        };
+        let scale = self.literal(Scalar::from_f64(DType::F32, f64::from(1u32 << bits)));
+        let scaled = self.kernel.binary(BinaryOp::Mul, uniform, scale);
+        let whole = self.kernel.unary(UnaryOp::Floor, scaled);
+        let back = self.literal(Scalar::from_f64(DType::F32, 1.0 / f64::from(1u32 << bits)));
+        self.kernel.binary(BinaryOp::Mul, whole, back)
+    }
+}

@@ -1,0 +1,135 @@
+//! What each view does to the indices of its result.
+
+use lazuli_codegen::index::{AxisRanges, Bound, BoundTruth, IndexExpr};
+use lazuli_codegen::ir::ValueId;
+use smallvec::SmallVec;
+
+use super::{Guards, Indices, Lowering};
+use crate::graph::op::View;
+use crate::graph::{Node, NodeId};
+use crate::{Result, Shape};
+
+/// The row-major position of an element.
+pub(super) fn flatten(indices: &[IndexExpr], shape: &Shape) -> IndexExpr {
+    let strides = shape.strides();
+    indices.iter().zip(&strides).fold(IndexExpr::zero(), |position, (index, &stride)| {
+        position.add(&index.scale(stride as i64))
+    })
+}
+
+/// The indices of the element at a row-major position.
+pub(super) fn unflatten(position: &IndexExpr, shape: &Shape, ranges: &AxisRanges) -> Indices {
+    let position = position.simplify(ranges);
+    let strides = shape.strides();
+    let mut indices = Indices::new();
+    // The outermost dimension needs no remainder, unless everything before it is 1 as well.
+    let first = shape.iter().position(|&extent| extent > 1);
+    for (axis, (&extent, &stride)) in shape.iter().zip(&strides).enumerate() {
+        indices.push(match extent {
+            0 | 1 => IndexExpr::zero(),
+            _ => {
+                let quotient = position.div(stride as i64, ranges);
+                if first == Some(axis) { quotient } else { quotient.modulo(extent as i64, ranges) }
+            }
+        });
+    }
+    indices
+}
+
+impl Lowering<'_> {
+    pub(super) fn view(
+        &mut self,
+        view: &View,
+        node: &Node,
+        operand: NodeId,
+        indices: &Indices,
+        guards: &Guards,
+    ) -> Result<ValueId> {
+        let from = self.request.graph.node(operand).shape.clone();
+        match view {
+            View::Reshape => {
+                let inner = reshape(indices, &node.shape, &from, &self.ranges);
+                self.value(operand, &inner, guards)
+            }
+            View::Permute(perm) => {
+                let mut inner: Indices = SmallVec::from_elem(IndexExpr::zero(), perm.len());
+                for (index, &source) in indices.iter().zip(perm) {
+                    inner[source] = index.clone();
+                }
+                self.value(operand, &inner, guards)
+            }
+            View::Expand => {
+                let lead = node.shape.rank() - from.rank();
+                let inner: Indices = from
+                    .iter()
+                    .enumerate()
+                    .map(|(axis, &extent)| match extent {
+                        1 => IndexExpr::zero(),
+                        _ => indices[lead + axis].clone(),
+                    })
+                    .collect();
+                self.value(operand, &inner, guards)
+            }
+            View::Slice { starts, steps } => {
+                let inner: Indices = indices
+                    .iter()
+                    .zip(starts.iter().zip(steps))
+                    .map(|(index, (&start, &step))| index.scale(step).offset(start))
+                    .collect();
+                self.value(operand, &inner, guards)
+            }
+            View::Window { axis, stride, dilation, .. } => {
+                let mut inner = indices.clone();
+                if let Some(within) = inner.pop() {
+                    inner[*axis] = inner[*axis].scale(*stride as i64).add(&within.scale(*dilation as i64));
+                }
+                self.value(operand, &inner, guards)
+            }
+            View::Pad { before, value } => {
+                let inner: Indices =
+                    indices.iter().zip(before).map(|(index, &before)| index.offset(-(before as i64))).collect();
+                let mut own = Guards::new();
+                let padding = self.literal(*value);
+                for (axis, index) in inner.iter().enumerate() {
+                    if from[axis] == node.shape[axis] {
+                        continue;
+                    }
+                    let bound = Bound { expr: index.simplify(&self.ranges), lo: 0, hi: from[axis] as i64 };
+                    match bound.simplify(&self.ranges) {
+                        BoundTruth::Always => {}
+                        BoundTruth::Never => return Ok(padding),
+                        BoundTruth::Depends(bound) => own.push(bound),
+                    }
+                }
+                if own.is_empty() {
+                    return self.value(operand, &inner, guards);
+                }
+                let mut all = guards.clone();
+                for bound in own {
+                    if !all.contains(&bound) {
+                        all.push(bound);
+                    }
+                }
+                let value = self.value(operand, &inner, &all)?;
+                // The outer guards hold wherever this value is used, so the choice may test all of them.
+                match self.guard(&all) {
+                    Some(guard) => Ok(self.kernel.select(guard, value, padding)),
+                    None => Ok(value),
+                }
+            }
+        }
+    }
+}
+
+/// The operand's indices of a reshape; dimensions that only gain or lose 1s pass through.
+fn reshape(indices: &Indices, to: &Shape, from: &Shape, ranges: &AxisRanges) -> Indices {
+    let kept = |shape: &Shape| shape.iter().copied().filter(|&extent| extent != 1).collect::<Vec<_>>();
+    if kept(to) == kept(from) {
+        let mut moved = to.iter().zip(indices).filter(|(extent, _)| **extent != 1).map(|(_, index)| index.clone());
+        return from
+            .iter()
+            .map(|&extent| if extent == 1 { IndexExpr::zero() } else { moved.next().unwrap_or_else(IndexExpr::zero) })
+            .collect();
+    }
+    unflatten(&flatten(indices, to), from, ranges)
+}
