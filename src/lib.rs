@@ -9,7 +9,8 @@ mod shape;
 mod tensor;
 
 pub use error::{Error, Result, SourceLocation};
+pub use half::{bf16, f16};
 pub use lazuli_codegen::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
 pub use runtime::device::Device;
 pub use shape::Shape;
-pub use tensor::Tensor;
+pub use tensor::{Axes, Dims, Element, Number, Operand, Pair, Pool2d, Tensor};

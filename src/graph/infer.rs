@@ -124,15 +124,17 @@ fn check_view(view: &View, from: &Shape, to: &Shape) -> Result<(), String> {
                 && starts.len() == from.rank()
                 && steps.len() == from.rank()
                 && (0..from.rank()).all(|axis| {
-                    let last = starts[axis] + steps[axis] * (to[axis] as i64 - 1);
-                    let inside = |at: i64| at >= 0 && at < from[axis] as i64;
-                    steps[axis] != 0 && (to[axis] == 0 || inside(starts[axis]) && inside(last))
+                    let (start, step) = (starts[axis] as i128, steps[axis] as i128);
+                    let inside = |at: i128| at >= 0 && at < from[axis] as i128;
+                    let last = start + step * (to[axis] as i128 - 1);
+                    step != 0 && (to[axis] == 0 || inside(start) && inside(last))
                 })
         }
         View::Pad { before, .. } => {
             same_rank
                 && before.len() == from.rank()
-                && (0..from.rank()).all(|axis| before[axis] + from[axis] <= to[axis])
+                && (0..from.rank())
+                    .all(|axis| to[axis].checked_sub(from[axis]).is_some_and(|border| before[axis] <= border))
         }
         View::Window { axis, size, stride, dilation } => {
             *axis < from.rank()
@@ -163,6 +165,7 @@ pub(crate) fn pool2d_shape(shape: &Shape, pool: &Pool2d) -> Result<Shape, String
         return Err(format!("needs at least 2 dimensions (height, width), got shape {shape}"));
     }
     let mut extents = shape.to_vec();
+    let padded = |axis: usize, d: usize| shape[axis].saturating_add(pool.padding[d].saturating_mul(2));
     for d in 0..2 {
         let axis = rank - 2 + d;
         let (kernel, stride, padding, dilation) =
@@ -175,13 +178,12 @@ pub(crate) fn pool2d_shape(shape: &Shape, pool: &Pool2d) -> Result<Shape, String
         if padding > kernel / 2 {
             return Err(format!("padding {padding} is more than half of the kernel {kernel}"));
         }
-        let padded = shape[axis] + 2 * padding;
-        let count = window_count(padded, kernel, stride, dilation);
+        let count = window_count(padded(axis, d), kernel, stride, dilation);
         extents[axis] = count.ok_or_else(|| {
             format!(
                 "kernel {}×{} with dilation {}×{} exceeds the padded input {}×{} (input {shape}, padding {}×{})",
                 pool.kernel[0], pool.kernel[1], pool.dilation[0], pool.dilation[1],
-                shape[rank - 2] + 2 * pool.padding[0], shape[rank - 1] + 2 * pool.padding[1],
+                padded(rank - 2, 0), padded(rank - 1, 1),
                 pool.padding[0], pool.padding[1]
             )
         })?;

@@ -1,5 +1,29 @@
 //! The recording handle: a [`Tensor`] is either data or a recipe for it.
+//!
+//! Every public operation starts a [`call::Call`], which knows its name and the user's place, and records
+//! primitives or a composite through [`Tensor::record`]. What cannot be recorded becomes an invalid tensor.
 
+mod axes;
+mod binary;
+mod call;
+mod constructors;
+pub(crate) mod element;
+mod elementwise;
+mod nn;
+mod operators;
+mod promotion;
+mod reductions;
+mod slices;
+#[cfg(test)]
+mod tests;
+mod views;
+
+pub use axes::{Axes, Dims};
+pub use element::Element;
+pub use nn::{Pair, Pool2d};
+pub use promotion::{Number, Operand};
+
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use smallvec::SmallVec;
@@ -23,6 +47,7 @@ use crate::{DType, Device, Error, Result, Shape, SourceLocation};
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 #[derive(Clone)]
+#[must_use = "operations are only recorded: nothing happens until values are asked for"]
 pub struct Tensor {
     pub(crate) node: Arc<TensorNode>,
 }
@@ -60,6 +85,13 @@ pub(crate) enum Recipe {
 
 pub(crate) type Sources = SmallVec<[Tensor; 3]>;
 
+/// Whether offsets, strides and bytes of such a tensor fit an `i64`, whatever its dtype. Extents of 0 count
+/// as 1, as they do in [`Shape::strides`].
+pub(crate) fn is_addressable(shape: &[usize]) -> bool {
+    let elements = shape.iter().try_fold(1usize, |elements, &extent| elements.checked_mul(extent.max(1)));
+    elements.is_some_and(|elements| elements <= i64::MAX as usize / 16)
+}
+
 impl TensorNode {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -69,7 +101,7 @@ impl TensorNode {
 impl Drop for TensorNode {
     /// Lets go of the history with a loop: a chain of a million operations must not recurse.
     fn drop(&mut self) {
-        let mut orphans = take_sources(&mut self.state);
+        let mut orphans = Vec::from_iter(take_sources(&mut self.state));
         while let Some(source) = orphans.pop() {
             if let Some(mut node) = Arc::into_inner(source.node) {
                 orphans.extend(take_sources(&mut node.state));
@@ -78,11 +110,11 @@ impl Drop for TensorNode {
     }
 }
 
-fn take_sources(state: &mut Mutex<State>) -> Vec<Tensor> {
+fn take_sources(state: &mut Mutex<State>) -> Sources {
     let state = state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
     match state {
-        State::Recorded(_, sources) => std::mem::take(sources).into_vec(),
-        State::Invalid(_) | State::Evaluated(_) => Vec::new(),
+        State::Recorded(_, sources) => std::mem::take(sources),
+        State::Invalid(_) | State::Evaluated(_) => Sources::new(),
     }
 }
 
@@ -129,9 +161,7 @@ impl Tensor {
                 (Some(_), _) => {}
             }
         }
-        if shape.iter().try_fold(dtype.size(), |bytes, &extent| bytes.checked_mul(extent.max(1))).is_none()
-            || shape.elements() > i64::MAX as usize / 16
-        {
+        if !is_addressable(shape) {
             return Err(invalid(format!("shape {shape} has more elements than can be addressed")));
         }
         let operands: SmallVec<[&infer::Type; 3]> = types.iter().collect();
@@ -172,6 +202,16 @@ impl Tensor {
         Tensor { node: Arc::new(TensorNode { shape, dtype, device, origin, location, state }) }
     }
 
+    /// The tensor, or one that stands for the error.
+    pub(crate) fn or_invalid(result: Result<Tensor>) -> Tensor {
+        result.unwrap_or_else(Tensor::invalid)
+    }
+
+    /// Shape and dtype of a valid tensor.
+    pub(crate) fn known(&self) -> Result<(&Shape, DType)> {
+        self.validity().map(|()| (&self.node.shape, self.node.dtype))
+    }
+
     /// The error, if this tensor stands for one.
     pub(crate) fn validity(&self) -> Result<()> {
         match &*self.node.state() {
@@ -207,5 +247,29 @@ impl Tensor {
     /// Whether the values are there already.
     pub fn is_evaluated(&self) -> bool {
         matches!(&*self.node.state(), State::Evaluated(_))
+    }
+}
+
+/// What it is and where it was recorded; evaluates nothing.
+///
+/// ```
+/// use lazuli::{DType, Tensor};
+/// let x = Tensor::zeros([2, 3], DType::F32).relu();
+/// assert!(format!("{x:?}").starts_with("Tensor(f32 [2, 3], relu at "));
+/// ```
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TensorNode { shape, dtype, origin, location, .. } = &*self.node;
+        match self.validity() {
+            Ok(()) => write!(f, "Tensor({dtype} {shape}, {origin} at {location})"),
+            Err(error) => write!(f, "Tensor(invalid: {error})"),
+        }
+    }
+}
+
+/// The same as `Debug`: what it is and where it was recorded.
+impl fmt::Display for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
     }
 }

@@ -1,0 +1,365 @@
+//! Operations on the elements of several tensors: arithmetic, comparisons, logic, selection.
+
+use smallvec::SmallVec;
+
+use super::Sources;
+use super::call::{Call, list};
+use super::elementwise::float_for;
+use super::promotion::{Operand, result_type};
+use crate::graph::op::{ConstantRole, Op};
+use crate::{BinaryOp, DType, Result, Shape, Tensor};
+
+/// In which dtype operands meet.
+#[derive(Clone, Copy)]
+pub(super) enum Rule {
+    /// Their promoted dtype.
+    Promoted,
+    /// Their promoted dtype, `F32` if that is no float.
+    Float,
+    /// Each is asked whether it is nonzero.
+    Truth,
+}
+
+macro_rules! binary_methods {
+    ($(#[$block:meta])* impl: $($(#[$meta:meta])* $name:ident = $op:ident, $rule:ident;)*) => {
+        $(#[$block])*
+        impl Tensor {
+            $(
+                $(#[$meta])*
+                #[track_caller]
+                pub fn $name(&self, other: impl Into<Operand>) -> Tensor {
+                    let call = Call::here(stringify!($name));
+                    Tensor::or_invalid(binary(call, BinaryOp::$op, Rule::$rule, [self.into(), other.into()]))
+                }
+            )*
+        }
+    };
+}
+
+binary_methods! {
+    /// Arithmetic. The operand is a tensor or a number; shapes broadcast.
+    impl:
+    /// `self + other`, in the promoted dtype; integers wrap, bools are or-ed. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2]);
+    /// let row = Tensor::from_slice(&[10.0f32, 20.0], [2]);
+    /// assert_eq!(x.add(&row).to_vec::<f32>()?, [11.0, 22.0, 13.0, 24.0]);
+    /// assert_eq!((&x + 0.5).to_vec::<f32>()?, [1.5, 2.5, 3.5, 4.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    add = Add, Promoted;
+    /// `self - other`, in the promoted dtype; integers wrap. Shapes broadcast; invalid for two bools.
+    sub = Sub, Promoted;
+    /// `self * other`, in the promoted dtype; integers wrap, bools are and-ed. Shapes broadcast.
+    mul = Mul, Promoted;
+    /// `self / other`, the true quotient: in the promoted dtype, or `F32` for integers and bools. Shapes
+    /// broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[7i32, -7], [2]);
+    /// assert_eq!(x.div(2).to_vec::<f32>()?, [3.5, -3.5]);
+    /// assert_eq!(x.floor_divide(2).to_vec::<i32>()?, [3, -4]);
+    /// assert_eq!(x.remainder(2).to_vec::<i32>()?, [1, 1]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    div = Div, Float;
+    /// The quotient rounded towards minus infinity (Python's `//`), in the promoted dtype. Integer division
+    /// by zero gives 0. Shapes broadcast; invalid for two bools.
+    floor_divide = FloorDiv, Promoted;
+    /// The remainder with the divisor's sign (Python's `%`), in the promoted dtype. An integer remainder by
+    /// zero is 0. Shapes broadcast; invalid for two bools.
+    remainder = Rem, Promoted;
+    /// `self` to the power `other`, in the promoted dtype. Integers wrap, and negative exponents give 0 but
+    /// for the bases 1 and -1. Shapes broadcast; invalid for two bools.
+    pow = Pow, Promoted;
+    /// The larger of two elements, NaN if either is, in the promoted dtype. Shapes broadcast. See
+    /// [`Tensor::max`] for the largest along axes.
+    maximum = Maximum, Promoted;
+    /// The smaller of two elements, NaN if either is, in the promoted dtype. Shapes broadcast. See
+    /// [`Tensor::min`] for the smallest along axes.
+    minimum = Minimum, Promoted;
+    /// The angle in radians of the point (`other`, `self`), in the promoted dtype, or `F32` for integers and
+    /// bools. Shapes broadcast.
+    atan2 = Atan2, Float;
+}
+
+binary_methods! {
+    /// Bits and truth values.
+    impl:
+    /// Bitwise and of integers, logical and of bools, in the promoted dtype. Shapes broadcast; invalid for
+    /// floats. Also written `a & b`.
+    bitwise_and = And, Promoted;
+    /// Bitwise or of integers, logical or of bools, in the promoted dtype. Shapes broadcast; invalid for
+    /// floats. Also written `a | b`.
+    bitwise_or = Or, Promoted;
+    /// Bitwise exclusive or of integers, inequality of bools, in the promoted dtype. Shapes broadcast; invalid
+    /// for floats. Also written `a ^ b`.
+    bitwise_xor = Xor, Promoted;
+    /// Whether both are nonzero: a `Bool`, for every dtype. Shapes broadcast.
+    logical_and = And, Truth;
+    /// Whether either is nonzero: a `Bool`, for every dtype. Shapes broadcast.
+    logical_or = Or, Truth;
+    /// Whether exactly one is nonzero: a `Bool`, for every dtype. Shapes broadcast.
+    logical_xor = Xor, Truth;
+}
+
+binary_methods! {
+    /// Comparisons of elements. The names are those of PyTorch and of `PartialEq` and `PartialOrd`, which a
+    /// tensor does not implement, because their results are a single `bool`: write `x.gt(0.0)`, not `x > 0.0`.
+    impl:
+    /// Whether the elements are equal, compared in the promoted dtype: a `Bool`; false if either is NaN.
+    /// Shapes broadcast.
+    eq = Eq, Promoted;
+    /// Whether the elements differ, compared in the promoted dtype: a `Bool`; true if either is NaN. Shapes
+    /// broadcast.
+    ne = Ne, Promoted;
+    /// Whether `self < other`, compared in the promoted dtype: a `Bool`; false if either is NaN. Shapes
+    /// broadcast.
+    lt = Lt, Promoted;
+    /// Whether `self <= other`, compared in the promoted dtype: a `Bool`; false if either is NaN. Shapes
+    /// broadcast.
+    le = Le, Promoted;
+    /// Whether `self > other`, compared in the promoted dtype: a `Bool`; false if either is NaN. Shapes
+    /// broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-1.0f32, 0.0, 2.0], [3]);
+    /// assert_eq!(x.gt(0.0).to_vec::<bool>()?, [false, false, true]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    gt = Gt, Promoted;
+    /// Whether `self >= other`, compared in the promoted dtype: a `Bool`; false if either is NaN. Shapes
+    /// broadcast.
+    ge = Ge, Promoted;
+}
+
+impl Tensor {
+    /// The elements of `a` where this `Bool` tensor is true, of `b` where it is false, in the promoted dtype
+    /// of `a` and `b`. All three broadcast; `a` and `b` may be numbers.
+    ///
+    /// Invalid if the condition is not `Bool`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-2.0f32, 3.0], [2]);
+    /// assert_eq!(x.lt(0.0).where_(0.1 * &x, &x).to_vec::<f32>()?, [-0.2, 3.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn where_(&self, a: impl Into<Operand>, b: impl Into<Operand>) -> Tensor {
+        Tensor::or_invalid(select(Call::here("where"), self, [a.into(), b.into()]))
+    }
+
+    /// `min(max(self, low), high)`, in the promoted dtype of all three: `high` if the bounds are the wrong
+    /// way round, NaN if any is NaN. All three broadcast; the bounds may be numbers.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-2.0f32, 0.5, 3.0], [3]);
+    /// assert_eq!(x.clamp(0.0, 1.0).to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn clamp(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Tensor {
+        Tensor::or_invalid(clamp(Call::here("clamp"), [self.into(), low.into(), high.into()]))
+    }
+}
+
+pub(super) fn binary(call: Call, op: BinaryOp, rule: Rule, operands: [Operand; 2]) -> Result<Tensor> {
+    let promoted = result_type(&operands)?;
+    let dtype = match rule {
+        Rule::Promoted => promoted,
+        Rule::Float => float_for(promoted),
+        Rule::Truth => DType::Bool,
+    };
+    if !op.accepts(dtype) {
+        return call.fail(refusal(op, dtype, &operands));
+    }
+    let [a, b] = operands;
+    let shape = call.broadcast(&[&a.shape(), &b.shape()])?;
+    call.binary(op, &unified(call, a, dtype, &shape)?, &unified(call, b, dtype, &shape)?)
+}
+
+/// Why operands of a dtype do not fit, and what to do.
+fn refusal(op: BinaryOp, dtype: DType, operands: &[Operand]) -> String {
+    let named: SmallVec<[String; 2]> = operands.iter().map(described).collect();
+    let named = list(&named);
+    match op {
+        BinaryOp::Sub if dtype == DType::Bool => {
+            format!("not defined for bools, got {named}; use .logical_xor(…) or the operator ^")
+        }
+        _ if dtype == DType::Bool => {
+            format!("not defined for bools, got {named}; cast one first, such as with .cast(DType::I64)")
+        }
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => {
+            format!("needs integers or bools, got {named}")
+        }
+        _ => format!("not defined for {dtype}, got {named}"),
+    }
+}
+
+fn described(operand: &Operand) -> String {
+    match operand {
+        Operand::Tensor(tensor) => format!("{} {}", tensor.node.dtype, tensor.node.shape),
+        Operand::Number(number) => format!("the number {}", number.to_scalar(number.dtype())),
+    }
+}
+
+/// The operand as a tensor of that dtype and shape.
+fn unified(call: Call, operand: Operand, dtype: DType, shape: &Shape) -> Result<Tensor> {
+    // Cast before broadcasting: there are fewer elements.
+    let tensor = match operand {
+        Operand::Tensor(tensor) => call.cast(&tensor, dtype)?,
+        Operand::Number(number) => call.constant(number.to_scalar(dtype), ConstantRole::Argument)?,
+    };
+    call.expand(&tensor, shape)
+}
+
+fn select(call: Call, condition: &Tensor, operands: [Operand; 2]) -> Result<Tensor> {
+    let (own, asked) = condition.known()?;
+    let dtype = result_type(&operands)?;
+    if asked != DType::Bool {
+        return call
+            .fail(format!("the condition must be bool, got {asked} {own}; compare it, such as with .ne(0)"));
+    }
+    let [a, b] = operands;
+    let shape = call.broadcast(&[own, &a.shape(), &b.shape()])?;
+    let condition = call.expand(condition, &shape)?;
+    let (a, b) = (unified(call, a, dtype, &shape)?, unified(call, b, dtype, &shape)?);
+    call.record(Op::Select, &[&condition, &a, &b], shape, dtype)
+}
+
+fn clamp(call: Call, operands: [Operand; 3]) -> Result<Tensor> {
+    let dtype = result_type(&operands)?;
+    let [x, low, high] = &operands;
+    let shape = call.broadcast(&[&x.shape(), &low.shape(), &high.shape()])?;
+    let unified: Sources =
+        operands.into_iter().map(|o| unified(call, o, dtype, &shape)).collect::<Result<_>>()?;
+    let above = call.binary(BinaryOp::Maximum, &unified[0], &unified[1])?;
+    call.binary(BinaryOp::Minimum, &above, &unified[2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::tests::{mistake, recorded};
+
+    type Method = fn(&Tensor, &Tensor) -> Tensor;
+
+    /// Method, the operation it records, and its result for bool, i32, f16 and f32 (`None`: invalid).
+    #[test]
+    fn dtypes_follow_pytorch() {
+        use DType::{Bool, F16, F32, I32};
+        let same = [Some(Bool), Some(I32), Some(F16), Some(F32)];
+        let no_bool = [None, Some(I32), Some(F16), Some(F32)];
+        let float = [Some(F32), Some(F32), Some(F16), Some(F32)];
+        let bits = [Some(Bool), Some(I32), None, None];
+        let truth = [Some(Bool); 4];
+        let cases: [(Method, &str, [Option<DType>; 4]); 22] = [
+            (|a, b| a.add(b), "add", same),
+            (|a, b| a.sub(b), "sub", no_bool),
+            (|a, b| a.mul(b), "mul", same),
+            (|a, b| a.div(b), "div", float),
+            (|a, b| a.floor_divide(b), "floor_divide", no_bool),
+            (|a, b| a.remainder(b), "remainder", no_bool),
+            (|a, b| a.pow(b), "pow", no_bool),
+            (|a, b| a.maximum(b), "maximum", same),
+            (|a, b| a.minimum(b), "minimum", same),
+            (|a, b| a.atan2(b), "atan2", float),
+            (|a, b| a.bitwise_and(b), "and", bits),
+            (|a, b| a.bitwise_or(b), "or", bits),
+            (|a, b| a.bitwise_xor(b), "xor", bits),
+            (|a, b| a.logical_and(b), "and", truth),
+            (|a, b| a.logical_or(b), "or", truth),
+            (|a, b| a.logical_xor(b), "xor", truth),
+            (|a, b| a.eq(b), "eq", truth),
+            (|a, b| a.ne(b), "ne", truth),
+            (|a, b| a.lt(b), "lt", truth),
+            (|a, b| a.le(b), "le", truth),
+            (|a, b| a.gt(b), "gt", truth),
+            (|a, b| a.ge(b), "ge", truth),
+        ];
+        for (method, op, results) in cases {
+            for (dtype, expected) in [Bool, I32, F16, F32].into_iter().zip(results) {
+                let x = Tensor::ones([2, 1], dtype);
+                let y = method(&x, &Tensor::ones([3], dtype));
+                assert_eq!(y.dtype().ok(), expected, "{op} of {dtype}");
+                if expected.is_some() {
+                    assert_eq!(y.shape().unwrap(), Shape::from([2, 3]), "{op} of {dtype}");
+                    assert_eq!(recorded(&y).last().map(String::as_str), Some(op));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn operands_are_cast_before_they_are_broadcast() {
+        let x = Tensor::from_slice(&[1i32, 2], [2, 1]);
+        let y = Tensor::from_slice(&[1.0f32, 2.0], [2]);
+        assert_eq!(recorded(&(&x * &y)), ["input", "cast", "expand", "input", "expand", "mul"]);
+        assert_eq!(recorded(&(&y * 2)), ["input", "constant 2.0f32 argument", "expand", "mul"]);
+        assert_eq!(recorded(&y.mul(&y)), ["input", "mul"]);
+    }
+
+    #[test]
+    fn where_takes_tensors_and_numbers() {
+        let mask = Tensor::from_slice(&[true, false], [2, 1]);
+        let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3]);
+        let picked = mask.where_(&x, 0);
+        assert_eq!(picked.shape().unwrap(), Shape::from([2, 3]));
+        assert_eq!(picked.dtype().unwrap(), DType::F32);
+        assert_eq!(mask.where_(1, 0).dtype().unwrap(), DType::I64);
+        assert_eq!(mask.where_(1.0, false).dtype().unwrap(), DType::F32);
+        assert_eq!(mask.where_(x.cast(DType::F16), x.cast(DType::BF16)).dtype().unwrap(), DType::F32);
+    }
+
+    #[test]
+    fn clamp_is_two_operations() {
+        let x = Tensor::from_slice(&[1i32, 2], [2]);
+        let clamped = x.clamp(0, Tensor::ones([3, 1], DType::I32));
+        assert_eq!(clamped.shape().unwrap(), Shape::from([3, 2]));
+        assert_eq!(clamped.dtype().unwrap(), DType::I32);
+        assert_eq!(x.clamp(0.5, 1).dtype().unwrap(), DType::F32);
+        assert_eq!(recorded(&x.clamp(0, 1)).last().map(String::as_str), Some("minimum"));
+    }
+
+    #[test]
+    fn mistakes_say_what_does_not_fit() {
+        let x = Tensor::ones([3, 4], DType::F32);
+        let y = Tensor::ones([5], DType::F32);
+        let mask = Tensor::ones([4], DType::Bool);
+        mistake!(
+            &x * &y,
+            "mul: shapes [3, 4] and [5] do not broadcast: 4 against 5 in dimension -1, which must be equal or 1"
+        );
+        mistake!(
+            x.add(Tensor::ones([2, 4], DType::F32)),
+            "add: shapes [3, 4] and [2, 4] do not broadcast: 3 against 2 in dimension -2, which must be equal or 1"
+        );
+        mistake!(
+            mask.where_(&x, &y),
+            "where: shapes [4], [3, 4] and [5] do not broadcast: 4 against 5 in dimension -1, which must be equal or 1"
+        );
+        mistake!(
+            x.where_(1.0, 0.0),
+            "where: the condition must be bool, got f32 [3, 4]; compare it, such as with .ne(0)"
+        );
+        mistake!(
+            &mask - &mask,
+            "sub: not defined for bools, got bool [4] and bool [4]; use .logical_xor(…) or the operator ^"
+        );
+        mistake!(
+            mask.pow(true),
+            "pow: not defined for bools, got bool [4] and the number true; cast one first, such as with .cast(DType::I64)"
+        );
+        mistake!(x.bitwise_and(3), "bitwise_and: needs integers or bools, got f32 [3, 4] and the number 3");
+        mistake!(
+            x.clamp(0.0, &y),
+            "clamp: shapes [3, 4] and [5] do not broadcast: 4 against 5 in dimension -1, which must be equal or 1"
+        );
+    }
+}

@@ -1,0 +1,243 @@
+//! The dtype in which operands meet: PyTorch's type promotion.
+//!
+//! Within one category (dimensioned tensors, 0-d tensors, numbers) the wider dtype wins; a lower
+//! category changes the dtype only if it is of a higher kind (bool < integers < floats). See
+//! <https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc>.
+
+use crate::{DType, Result, Scalar, Shape, Tensor};
+
+/// A Rust number beside a tensor. Like a Python number in PyTorch it takes the tensor's dtype, unless it
+/// is of a higher kind: a float beside integers gives `F32`, an integer beside bools `I64`.
+///
+/// ```
+/// use lazuli::{DType, Number, Tensor};
+/// let bytes = Tensor::ones([2], DType::U8);
+/// assert_eq!((&bytes + 1).dtype()?, DType::U8);
+/// assert_eq!((&bytes + 0.5).dtype()?, DType::F32);
+/// assert_eq!(Number::from(0.5f32), Number::Float(0.5));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Number {
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+}
+
+/// What an operation takes beside a tensor: another tensor or a number.
+///
+/// ```
+/// use lazuli::{DType, Operand, Tensor};
+/// let x = Tensor::ones([2], DType::F32);
+/// let operands = [Operand::from(&x), Operand::from(2.0), Operand::from(3)];
+/// for operand in operands {
+///     assert_eq!(x.mul(operand).dtype()?, DType::F32);
+/// }
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub enum Operand {
+    /// A tensor; it broadcasts.
+    Tensor(Tensor),
+    /// A number; it broadcasts to everything.
+    Number(Number),
+}
+
+impl Number {
+    /// The dtype that the number has on its own.
+    pub(crate) fn dtype(self) -> DType {
+        match self {
+            Number::Bool(_) => DType::Bool,
+            Number::Int(_) => DType::I64,
+            Number::Float(_) => DType::F32,
+        }
+    }
+
+    /// The number in a dtype, converted as Rust's `as` converts.
+    pub(crate) fn to_scalar(self, dtype: DType) -> Scalar {
+        match self {
+            Number::Bool(value) => Scalar::from_i64(dtype, value.into()),
+            Number::Int(value) => Scalar::from_i64(dtype, value),
+            Number::Float(value) => Scalar::from_f64(dtype, value),
+        }
+    }
+}
+
+impl Operand {
+    pub(crate) fn shape(&self) -> Shape {
+        match self {
+            Operand::Tensor(tensor) => tensor.node.shape.clone(),
+            Operand::Number(_) => Shape::scalar(),
+        }
+    }
+}
+
+macro_rules! from_numbers {
+    ($($ty:ty => $variant:ident),*) => {$(
+        impl From<$ty> for Number {
+            fn from(value: $ty) -> Number {
+                Number::$variant(value.into())
+            }
+        }
+
+        impl From<$ty> for Operand {
+            fn from(value: $ty) -> Operand {
+                Operand::Number(value.into())
+            }
+        }
+    )*};
+}
+from_numbers!(bool => Bool, i32 => Int, i64 => Int, f32 => Float, f64 => Float);
+
+impl From<Number> for Operand {
+    fn from(number: Number) -> Operand {
+        Operand::Number(number)
+    }
+}
+
+impl From<Tensor> for Operand {
+    fn from(tensor: Tensor) -> Operand {
+        Operand::Tensor(tensor)
+    }
+}
+
+impl From<&Tensor> for Operand {
+    fn from(tensor: &Tensor) -> Operand {
+        Operand::Tensor(tensor.clone())
+    }
+}
+
+/// The dtype in which two of one category meet (`torch.promote_types`).
+pub(crate) fn promote(a: DType, b: DType) -> DType {
+    match (a, b) {
+        (DType::F16, DType::BF16) | (DType::BF16, DType::F16) => DType::F32,
+        // Dtypes are ordered by promotion; a float beside an integer of any width wins.
+        (a, b) => a.max(b),
+    }
+}
+
+/// What a higher category makes of a lower one.
+fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
+    match (higher, lower) {
+        (None, other) | (other, None) => other,
+        (Some(higher), Some(lower)) => {
+            let lifts = !higher.is_float() && (higher == DType::Bool || lower.is_float());
+            Some(if lifts { promote(higher, lower) } else { higher })
+        }
+    }
+}
+
+/// The dtype in which the operands meet (`torch.result_type`).
+///
+/// # Errors
+/// The error of the first operand that is invalid.
+pub(crate) fn result_type(operands: &[Operand]) -> Result<DType> {
+    let (mut dimensioned, mut scalars, mut numbers) = (None, None, None);
+    for operand in operands {
+        let (category, dtype) = match operand {
+            Operand::Tensor(tensor) => match tensor.known()? {
+                (shape, dtype) if shape.rank() > 0 => (&mut dimensioned, dtype),
+                (_, dtype) => (&mut scalars, dtype),
+            },
+            Operand::Number(number) => (&mut numbers, number.dtype()),
+        };
+        *category = Some(category.map_or(dtype, |other| promote(other, dtype)));
+    }
+    Ok(combine(dimensioned, combine(scalars, numbers)).unwrap_or(DType::F32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DType::*;
+
+    /// `torch.promote_types`, as documented; rows and columns in the order of [`DType::ALL`].
+    #[test]
+    fn one_category_follows_pytorchs_table() {
+        let table = [
+            [Bool, U8, I32, I64, F16, BF16, F32, F64],
+            [U8, U8, I32, I64, F16, BF16, F32, F64],
+            [I32, I32, I32, I64, F16, BF16, F32, F64],
+            [I64, I64, I64, I64, F16, BF16, F32, F64],
+            [F16, F16, F16, F16, F16, F32, F32, F64],
+            [BF16, BF16, BF16, BF16, F32, BF16, F32, F64],
+            [F32, F32, F32, F32, F32, F32, F32, F64],
+            [F64, F64, F64, F64, F64, F64, F64, F64],
+        ];
+        for (a, row) in DType::ALL.into_iter().zip(table) {
+            for (b, expected) in DType::ALL.into_iter().zip(row) {
+                assert_eq!(promote(a, b), expected, "{a} with {b}");
+                let (x, y) = (Tensor::zeros([2], a), Tensor::zeros([2], b));
+                assert_eq!(x.maximum(&y).dtype().unwrap(), expected, "{a} with {b}");
+                let (x, y) = (Tensor::zeros([], a), Tensor::zeros([], b));
+                assert_eq!(x.maximum(&y).dtype().unwrap(), expected, "0-d {a} with {b}");
+            }
+        }
+    }
+
+    /// From the examples of `torch.result_type` and the type promotion page.
+    #[test]
+    fn lower_categories_only_lift_the_kind() {
+        let dim = |dtype| Operand::from(Tensor::zeros([1], dtype));
+        let zero = |dtype| Operand::from(Tensor::zeros([], dtype));
+        let cases = [
+            (dim(I32), zero(I64), I32),
+            (dim(U8), zero(I64), U8),
+            (dim(F32), zero(F64), F32),
+            (dim(F16), zero(F32), F16),
+            (dim(BF16), zero(F16), BF16),
+            (dim(I32), zero(F64), F64),
+            (dim(I64), zero(F16), F16),
+            (dim(Bool), zero(U8), U8),
+            (dim(Bool), zero(I32), I32),
+            (dim(Bool), zero(F64), F64),
+            (dim(F32), zero(Bool), F32),
+            (dim(I32), zero(Bool), I32),
+            (dim(U8), 1.into(), U8),
+            (dim(I32), 1i64.into(), I32),
+            (dim(I32), true.into(), I32),
+            (dim(I32), 2.5.into(), F32),
+            (dim(I64), 2.5f32.into(), F32),
+            (dim(F16), 2.5.into(), F16),
+            (dim(F16), 2.into(), F16),
+            (dim(F64), 2.5f32.into(), F64),
+            (dim(Bool), 1.into(), I64),
+            (dim(Bool), 1.5.into(), F32),
+            (dim(Bool), true.into(), Bool),
+            (zero(I32), 1i64.into(), I32),
+            (zero(U8), 1.into(), U8),
+            (zero(F16), 1.5.into(), F16),
+            (zero(I32), 1.5.into(), F32),
+            (zero(Bool), 1.into(), I64),
+            (1.into(), 2.into(), I64),
+            (1.into(), 2.0.into(), F32),
+            (true.into(), false.into(), Bool),
+        ];
+        for (a, b, expected) in cases {
+            let message = format!("{a:?} with {b:?}");
+            assert_eq!(result_type(&[a.clone(), b.clone()]).unwrap(), expected, "{message}");
+            assert_eq!(result_type(&[b, a]).unwrap(), expected, "swapped: {message}");
+        }
+    }
+
+    #[test]
+    fn three_categories_meet() {
+        let operands = [Tensor::zeros([2], Bool).into(), Tensor::zeros([], U8).into(), 1.5.into()];
+        assert_eq!(result_type(&operands).unwrap(), F32);
+        let operands = [Tensor::zeros([2], I32).into(), Tensor::zeros([], F64).into(), 1.5.into()];
+        assert_eq!(result_type(&operands).unwrap(), F64);
+    }
+
+    #[test]
+    fn numbers_convert_as_rust_does() {
+        assert_eq!(Number::from(300).to_scalar(U8).as_i64(), 44);
+        assert_eq!(Number::from(-1.5).to_scalar(U8).as_i64(), 0);
+        assert_eq!(Number::from(f64::NAN).to_scalar(I32).as_i64(), 0);
+        assert_eq!(Number::from(i64::MAX).to_scalar(I64).as_i64(), i64::MAX);
+        assert_eq!(Number::from(0.1).to_scalar(F32).to_bits(), 0.1f32.to_bits() as u64);
+        assert!(Number::from(true).to_scalar(F16).is_nonzero());
+    }
+}

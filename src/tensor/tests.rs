@@ -1,0 +1,259 @@
+//! What holds for recording as a whole, and how the tests of its parts look at what is recorded.
+
+use proptest::prelude::*;
+
+use crate::graph::build::build;
+use crate::graph::op::{ConstantRole, Op, View};
+use crate::{Axes, DType, Device, Dims, Error, Pool2d, Shape, Tensor};
+
+/// The operations that a tensor needs, operands first; constants with their value and role.
+pub(crate) fn recorded(tensor: &Tensor) -> Vec<String> {
+    let graph = build(std::slice::from_ref(tensor)).unwrap().graph;
+    let name = |op: &Op| match op {
+        Op::Constant(constant) => {
+            let role = match constant.role {
+                ConstantRole::Argument => "argument",
+                ConstantRole::Literal => "literal",
+            };
+            format!("constant {:?} {role}", constant.value)
+        }
+        op => op.name().to_owned(),
+    };
+    graph.nodes().map(|id| name(&graph.node(id).op)).collect()
+}
+
+/// The last view recorded.
+pub(crate) fn last_view(tensor: &Tensor) -> View {
+    let graph = build(std::slice::from_ref(tensor)).unwrap().graph;
+    match graph.nodes().next_back().map(|id| graph.node(id).op.clone()) {
+        Some(Op::View(view)) => view,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Asserts that a tensor is invalid with `operation: message`, recorded in that file between these lines.
+pub(crate) fn assert_mistake(
+    tensor: &Tensor,
+    expected: &str,
+    file: &str,
+    lines: std::ops::RangeInclusive<u32>,
+) {
+    let error = tensor.shape().expect_err(expected);
+    let Error::InvalidOperation { op, message, location } = &error else { panic!("{error}") };
+    assert_eq!(format!("{op}: {message}"), expected);
+    assert_eq!(error.to_string(), format!("{expected}, at {location}"));
+    assert_eq!(location.file, file, "{expected}");
+    assert!(lines.contains(&location.line), "{expected}: line {}, not in {lines:?}", location.line);
+    // What follows has the same first error, whatever it would say itself.
+    for next in
+        [tensor.relu(), &Tensor::ones([7], DType::Bool) - tensor, tensor.permute([5, 5]), tensor.sum(9)]
+    {
+        assert_eq!(next.dtype().unwrap_err().to_string(), error.to_string());
+    }
+}
+
+/// `mistake!(expression, "operation: message")`: the expression is an invalid tensor with that error, located
+/// within this macro call (or at the statement that made it).
+macro_rules! mistake {
+    ($tensor:ident, $expected:expr) => {{
+        let line = line!();
+        $crate::tensor::tests::assert_mistake(&$tensor, $expected, file!(), line - 3..=line);
+    }};
+    ($tensor:expr, $expected:expr) => {{
+        let first = line!();
+        let tensor = $tensor;
+        $crate::tensor::tests::assert_mistake(&tensor, $expected, file!(), first..=first + 3);
+    }};
+}
+pub(crate) use mistake;
+
+#[test]
+fn the_error_names_the_very_place() {
+    let (x, y) = (Tensor::ones([3, 4], DType::F32), Tensor::ones([5], DType::F32));
+    #[rustfmt::skip]
+    let (product, line) = (x.mul(&y), line!());
+    assert_eq!(
+        product.device().unwrap_err().to_string(),
+        format!(
+            "mul: shapes [3, 4] and [5] do not broadcast: 4 against 5 in dimension -1, which must be equal or 1, \
+             at src/tensor/tests.rs:{line}:30"
+        )
+    );
+}
+
+#[test]
+fn the_first_error_wins() {
+    let first = Tensor::ones([2], DType::F32).reshape([3]);
+    let second = Tensor::ones([2], DType::F32).permute([1]);
+    let message = |tensor: &Tensor| tensor.shape().unwrap_err().to_string();
+    for both in
+        [&first + &second, first.gt(0).where_(&second, 1), first.clamp(0, &second), first.mul(&second)]
+    {
+        assert_eq!(message(&both), message(&first));
+    }
+    assert_eq!(message(&second.clamp(&first, 0)), message(&second));
+    let x = Tensor::ones([2], DType::F32);
+    assert_eq!(message(&x.layer_norm([2], Some(&second), Some(&first), 0.0)), message(&second));
+}
+
+#[test]
+fn tensors_are_shared_between_threads() {
+    fn shareable<T: Send + Sync + Clone + 'static>() {}
+    shareable::<Tensor>();
+    shareable::<Error>();
+}
+
+#[test]
+fn debug_evaluates_nothing() {
+    let x = Tensor::ones([2, 3], DType::F32);
+    #[rustfmt::skip]
+    let (y, line) = (x.relu(), line!());
+    assert_eq!(format!("{y:?}"), format!("Tensor(f32 [2, 3], relu at src/tensor/tests.rs:{line}:24)"));
+    assert_eq!(y.to_string(), format!("{y:?}"));
+    assert!(!y.is_evaluated());
+    let invalid = y.reshape([7]);
+    assert!(
+        format!("{invalid}")
+            .starts_with("Tensor(invalid: reshape: shape [2, 3] has 6 elements, but [7] takes 7, at")
+    );
+}
+
+#[test]
+fn a_million_operations_record_and_drop() {
+    let mut x = Tensor::from_slice(&[1.0f32], [1]);
+    let start = x.clone();
+    for i in 0..250_000 {
+        x = (&x * &start).relu();
+        x = if i % 2 == 0 { x.exp().sum_keepdim(0) } else { x.reshape([1, 1]).reshape([1]) };
+    }
+    assert_eq!(x.shape().unwrap(), Shape::from([1]));
+    let (other, copy) = (x.relu(), x.clone());
+    drop(x);
+    drop(copy);
+    drop(other);
+    assert!(start.is_evaluated());
+}
+
+#[test]
+fn a_chain_of_invalid_tensors_keeps_no_history() {
+    let mut x = Tensor::ones([2], DType::F32).reshape([3]);
+    for _ in 0..1000 {
+        x = x.relu() + 1;
+    }
+    assert!(x.shape().unwrap_err().to_string().starts_with("reshape: shape [2] has 2 elements"));
+}
+
+#[test]
+fn every_node_carries_what_the_user_called_and_where() {
+    let x = Tensor::from_slice(&[1i32, 2], [2]);
+    let (y, line) = (x.clamp(0.5, 1), line!());
+    let graph = build(&[y]).unwrap().graph;
+    for id in graph.nodes().skip(1) {
+        let node = graph.node(id);
+        assert_eq!((node.origin, node.location.line), ("clamp", line), "{:?}", node.op);
+    }
+}
+
+/// Anything at all, and often something near an edge.
+pub(crate) fn wild() -> impl Strategy<Value = isize> {
+    prop_oneof![
+        any::<isize>(),
+        -6isize..6,
+        Just(isize::MIN),
+        Just(isize::MIN + 1),
+        Just(isize::MAX),
+        Just(isize::MAX - 1)
+    ]
+}
+
+fn extent() -> impl Strategy<Value = usize> {
+    prop_oneof![
+        0usize..6,
+        0usize..6,
+        any::<usize>(),
+        Just(usize::MAX),
+        Just(1 << 29),
+        Just(i64::MAX as usize / 16)
+    ]
+}
+
+fn dtype() -> impl Strategy<Value = DType> {
+    proptest::sample::select(&DType::ALL[..])
+}
+
+fn tensor() -> impl Strategy<Value = Tensor> {
+    (proptest::collection::vec(extent(), 0..4), dtype()).prop_map(|(shape, dtype)| Tensor::ones(shape, dtype))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Nothing panics, and what is recorded can be built.
+    #[test]
+    fn wild_arguments_do_not_panic(
+        x in tensor(),
+        y in tensor(),
+        list in proptest::collection::vec(wild(), 0..4),
+        (a, b, c) in (wild(), wild(), wild()),
+        (n, m, k) in (extent(), extent(), extent()),
+        (open_start, open_end) in (any::<bool>(), any::<bool>()),
+    ) {
+        let (start, end) = ((!open_start).then_some(b), (!open_end).then_some(c));
+        let pool = Pool2d::new((n, m)).stride((k, n)).padding((m, k)).dilation((n, k));
+        let simple = Pool2d::new((n, m)).stride((k, n)).padding((n / 2, m / 2));
+        let tensors = [
+            x.reshape(&list), x.expand(&list), x.permute(&list), x.sum(&list), x.max_keepdim(&list),
+            x.var(&list, n), x.any(&list), x.flip(&list), x.squeeze(&list), x.mean_keepdim(&list),
+            x.transpose(a, b), x.t(), x.unsqueeze(a), x.flatten(a..b), x.flatten(a..=b), x.flatten(..),
+            x.slice(a, b..c), x.slice(a, b..=c), x.slice(a, b..), x.slice(0, ..c), x.slice(0, b..=c),
+            x.slice_step(a, start, end, b), x.slice_step(0, start, end, c), x.slice_step(0, start, end, a),
+            x.narrow(a, n, m), x.narrow(0, n, m), x.select(a, b), x.select(0, b),
+            x.pad(&[(n, m)], a as f64), x.pad(&[(n, m), (k, n)], f64::NAN), x.pad(&[], 1),
+            x.unfold(a, n, m), x.unfold(0, n, m), x.window(0, n, m, k), x.broadcast_to([n, m, k]),
+            x.softmax(a), x.layer_norm([n, m], Some(&y), Some(&y), f64::NAN), x.layer_norm([n], Some(&x), None, 0.0),
+            x.max_pool2d_with(pool), x.avg_pool2d_with(pool), x.max_pool2d(n, m), x.max_pool2d_with(simple),
+            x.cast(DType::F64).avg_pool2d_with(simple), x.add(&y), x.gt(&y), x.where_(&y, a as i64), x.clamp(&y, 0.5),
+            Tensor::arange(a as i64, b as i64, c as i64), Tensor::arange(a as i32, b as i32, c as i32),
+            Tensor::arange(a as f32, b as f32, c as f32), Tensor::rand([n, m], 1), x.zeros_like(),
+            Tensor::from_slice(&[1u8], [n, m, k]), x.to(&Device::cuda(n)),
+        ];
+        for tensor in &tensors {
+            prop_assert!(tensor.validity().is_ok() == build(std::slice::from_ref(tensor)).is_ok(), "{tensor:?}");
+        }
+    }
+
+    /// A slice along any axis is recorded with positions inside the operand, whatever its bounds.
+    #[test]
+    fn slices_of_a_real_axis_are_valid(
+        shape in proptest::collection::vec(0usize..5, 1..4), axis in 0usize..3,
+        start in proptest::option::of(wild()), end in proptest::option::of(wild()), step in wild(),
+    ) {
+        let x = Tensor::ones(shape.clone(), DType::U8);
+        let axis = (axis % shape.len()) as isize;
+        prop_assert_eq!(x.slice_step(axis, start, end, step).validity().is_ok(), step != 0);
+        prop_assert!(x.slice_step(axis - shape.len() as isize, start, end, 1).validity().is_ok());
+    }
+
+    /// Broadcasting is symmetric, and gives the shape that both expand to.
+    #[test]
+    fn broadcasting_is_symmetric(
+        a in proptest::collection::vec(0usize..3, 0..4), b in proptest::collection::vec(0usize..3, 0..4),
+    ) {
+        let (x, y) = (Tensor::ones(a, DType::F32), Tensor::ones(b, DType::F32));
+        match ((&x + &y).shape(), (&y + &x).shape()) {
+            (Ok(one), Ok(other)) => {
+                prop_assert_eq!(&one, &other);
+                prop_assert!(x.broadcast_to(&one).validity().is_ok() && y.broadcast_to(&one).validity().is_ok());
+            }
+            (one, other) => prop_assert!(one.is_err() && other.is_err()),
+        }
+    }
+}
+
+#[test]
+fn axes_and_dims_hold_what_they_were_given() {
+    assert_eq!(Axes::from(..), Axes::from(()));
+    assert_eq!(Axes::from(-1), Axes::from([-1isize]));
+    assert_eq!(Axes::from(usize::MAX), Axes::from(isize::MAX));
+    assert_eq!(Dims::from(Shape::from([2, 3])), Dims::from([2, 3]));
+}
