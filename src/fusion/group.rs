@@ -1,0 +1,299 @@
+//! A candidate kernel: some computed nodes, checked against what one kernel can do, with its work.
+
+use std::fmt;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::cost::{Work, operation_cost};
+use super::reads::Reads;
+use crate::graph::op::Op;
+use crate::graph::{Graph, NodeId};
+use crate::{ReduceOp, Shape};
+
+/// Computed nodes of one kernel; beyond it, compilers slow down and registers run out.
+pub(crate) const MAX_NODES: usize = 256;
+
+/// Buffers of one kernel: 4 KiB of kernel parameters, less scalars and extents.
+pub(crate) const MAX_BUFFERS: usize = 384;
+
+/// Reductions up to this many positions are loops of one thread.
+const IN_THREAD: usize = 8;
+
+/// So are windows up to this many.
+const IN_THREAD_WINDOW: usize = 64;
+
+/// Why two kernels are not one.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum WhyNot {
+    Off,
+    FlowsBack { reduction: &'static str, reduced: Shape, to: Shape },
+    FeedsReduction { producer: &'static str, consumer: &'static str },
+    DifferentReductions { first: &'static str, second: &'static str },
+    DifferentSpaces { first: Shape, second: Shape },
+    Recomputation { value: &'static str, times: f64, fused: f64, apart: f64 },
+    Unprofitable { fused: f64, apart: f64 },
+    Cycle,
+    TooLarge { nodes: usize },
+    TooManyBuffers { buffers: usize },
+    Schedule(String),
+}
+
+/// Seconds as a reader wants them.
+fn microseconds(seconds: f64) -> String {
+    format!("{:.1} µs", seconds * 1e6)
+}
+
+impl fmt::Display for WhyNot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WhyNot::Off => write!(f, "fusion is off"),
+            WhyNot::FlowsBack { reduction, reduced, to } => {
+                write!(f, "{reduction} {reduced} is needed at every element of {to}: the whole reduction comes first")
+            }
+            WhyNot::FeedsReduction { producer, consumer } => {
+                write!(f, "the reduction {producer} must end before the reduction {consumer} can begin")
+            }
+            WhyNot::DifferentReductions { first, second } => {
+                write!(f, "{first} and {second} reduce different axes")
+            }
+            WhyNot::DifferentSpaces { first, second } => {
+                write!(f, "both are stored, but over different iteration spaces: {first} and {second}")
+            }
+            WhyNot::Recomputation { value, times, fused, apart } => write!(
+                f,
+                "{value} would be computed {times:.1} times per element: {} fused, {} apart",
+                microseconds(*fused),
+                microseconds(*apart)
+            ),
+            WhyNot::Unprofitable { fused, apart } => {
+                write!(f, "nothing gained: {} fused, {} apart", microseconds(*fused), microseconds(*apart))
+            }
+            WhyNot::Cycle => write!(f, "a kernel between them needs the one and is needed by the other"),
+            WhyNot::TooLarge { nodes } => write!(f, "{nodes} operations are more than the {MAX_NODES} of a kernel"),
+            WhyNot::TooManyBuffers { buffers } => {
+                write!(f, "{buffers} buffers are more than the {MAX_BUFFERS} of a kernel")
+            }
+            WhyNot::Schedule(reason) => write!(f, "no schedule: {reason}"),
+        }
+    }
+}
+
+/// A kernel to be.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    /// Computed nodes, ascending.
+    pub(crate) nodes: Vec<NodeId>,
+    /// Those of them that are stored, ascending.
+    pub(crate) outputs: Vec<NodeId>,
+    /// What it reads from memory, in the order of first use.
+    pub(crate) reads: Vec<NodeId>,
+    /// A reduction that spans the iteration space.
+    pub(crate) reduction: Option<NodeId>,
+    pub(crate) work: Work,
+    /// The largest recomputation: which value, how often per element.
+    pub(crate) recomputed: Option<(&'static str, f64)>,
+}
+
+/// Whether several threads share the reduction.
+pub(crate) fn is_cooperative(graph: &Graph, reads: &Reads, id: NodeId) -> bool {
+    let Op::Reduce { axes, .. } = &graph.node(id).op else { return false };
+    let shape = &graph.node(graph.operands(id)[0]).shape;
+    let positions: usize = axes.iter().map(|&axis| shape[axis]).product();
+    let windowed = reads.reads(id).iter().any(|read| read.windowed) || through_window(graph, id);
+    !(positions <= IN_THREAD || positions <= IN_THREAD_WINDOW && windowed)
+}
+
+/// Whether the reduction's operand is itself a window view of something.
+fn through_window(graph: &Graph, id: NodeId) -> bool {
+    use crate::graph::op::View;
+    let mut at = graph.operands(id)[0];
+    loop {
+        match &graph.node(at).op {
+            Op::View(View::Window { .. }) => return true,
+            Op::View(_) => at = graph.operands(at)[0],
+            _ => return false,
+        }
+    }
+}
+
+impl Group {
+    /// Checks that one kernel can compute `nodes` and store `outputs`, and adds up its work.
+    pub(crate) fn analyse(
+        graph: &Graph,
+        reads: &Reads,
+        cooperative: &[bool],
+        mut nodes: Vec<NodeId>,
+        mut outputs: Vec<NodeId>,
+    ) -> Result<Group, WhyNot> {
+        nodes.sort_unstable();
+        nodes.dedup();
+        outputs.sort_unstable();
+        outputs.dedup();
+        if nodes.len() > MAX_NODES {
+            return Err(WhyNot::TooLarge { nodes: nodes.len() });
+        }
+        let inside: FxHashSet<NodeId> = nodes.iter().copied().collect();
+        let reduction = check_reductions(graph, reads, cooperative, &nodes, &inside, &outputs)?;
+        check_space(graph, &outputs, reduction)?;
+        let mut group = Group { nodes, outputs, reduction, ..Group::default() };
+        group.count(graph, reads, cooperative, &inside)?;
+        let buffers = group.reads.len() + group.outputs.len();
+        match buffers > MAX_BUFFERS {
+            true => Err(WhyNot::TooManyBuffers { buffers }),
+            false => Ok(group),
+        }
+    }
+
+    /// How often each node is evaluated, and what follows: operations and bytes.
+    fn count(
+        &mut self,
+        graph: &Graph,
+        reads: &Reads,
+        cooperative: &[bool],
+        inside: &FxHashSet<NodeId>,
+    ) -> Result<(), WhyNot> {
+        // Readers at the same index share an evaluation; others add up.
+        let mut aligned: FxHashMap<NodeId, f64> = FxHashMap::default();
+        let mut scattered: FxHashMap<NodeId, f64> = FxHashMap::default();
+        for &output in &self.outputs {
+            aligned.insert(output, graph.node(output).shape.elements() as f64);
+        }
+        let mut external: Vec<NodeId> = Vec::new();
+        for &id in self.nodes.iter().rev() {
+            let node = graph.node(id);
+            let elements = node.shape.elements() as f64;
+            let evaluations = aligned.get(&id).copied().unwrap_or(0.0) + scattered.get(&id).copied().unwrap_or(0.0);
+            let times = if elements > 0.0 { evaluations / elements } else { 1.0 };
+            if cooperative[id.index()] && times > 1.001 {
+                let to = self.outputs.first().map(|&output| graph.node(output).shape.clone()).unwrap_or_default();
+                return Err(WhyNot::FlowsBack { reduction: node.origin, reduced: node.shape.clone(), to });
+            }
+            let fan = match &node.op {
+                Op::Reduce { .. } => graph.node(graph.operands(id)[0]).shape.elements() as f64 / elements.max(1.0),
+                _ => 1.0,
+            };
+            let cost = match &node.op {
+                Op::Reduce { op: ReduceOp::SquaredDeviations, .. } => 12.0,
+                op => operation_cost(op),
+            };
+            self.work.operations += evaluations * fan * cost;
+            if times > 1.001 && cost > 0.0 && self.recomputed.is_none_or(|(_, most)| times > most) {
+                self.recomputed = Some((node.origin, times));
+            }
+            for read in reads.reads(id) {
+                let demand = read.elements as f64 * times;
+                match inside.contains(&read.node) {
+                    true if read.aligned && fan == 1.0 => {
+                        let most = aligned.entry(read.node).or_default();
+                        *most = most.max(demand);
+                    }
+                    true => *scattered.entry(read.node).or_default() += demand,
+                    false => external.push(read.node),
+                }
+                if !inside.contains(&read.node) {
+                    *scattered.entry(read.node).or_default() += demand;
+                }
+            }
+        }
+        external.reverse();
+        let mut seen = FxHashSet::default();
+        external.retain(|id| seen.insert(*id));
+        for &read in &external {
+            let node = graph.node(read);
+            let demand = scattered.get(&read).copied().unwrap_or(0.0).min(node.shape.elements() as f64);
+            self.work.bytes_read += demand as u64 * node.dtype.size() as u64;
+        }
+        for &output in &self.outputs {
+            let node = graph.node(output);
+            self.work.bytes_written += (node.shape.elements() * node.dtype.size()) as u64;
+        }
+        self.reads = external;
+        Ok(())
+    }
+}
+
+/// All reductions that threads share walk the same rows, and none waits for another.
+fn check_reductions(
+    graph: &Graph,
+    reads: &Reads,
+    cooperative: &[bool],
+    nodes: &[NodeId],
+    inside: &FxHashSet<NodeId>,
+    outputs: &[NodeId],
+) -> Result<Option<NodeId>, WhyNot> {
+    let mut first: Option<NodeId> = None;
+    // Which shared reduction each node depends on.
+    let mut after: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for &id in nodes {
+        let waits_for = reads.reads(id).iter().find_map(|read| {
+            let read_inside = inside.contains(&read.node);
+            match read_inside && cooperative[read.node.index()] {
+                true => Some(read.node),
+                false if read_inside => after.get(&read.node).copied(),
+                false => None,
+            }
+        });
+        if let Some(reduction) = waits_for {
+            after.insert(id, reduction);
+        }
+        if !cooperative[id.index()] {
+            continue;
+        }
+        let (own, own_node) = (space(graph, id), graph.node(id));
+        if let Some(reduction) = waits_for {
+            let producer = graph.node(reduction).origin;
+            return Err(WhyNot::FeedsReduction { producer, consumer: own_node.origin });
+        }
+        match first {
+            Some(other) if space(graph, other) != own => {
+                let first = graph.node(other).origin;
+                return Err(WhyNot::DifferentReductions { first, second: own_node.origin });
+            }
+            Some(_) => {}
+            None => first = Some(id),
+        }
+    }
+    if let Some(reduction) = first {
+        let results = graph.node(reduction).shape.elements();
+        for output in outputs {
+            if let Some(waits_for) = after.get(output)
+                && graph.node(*output).shape.elements() != results
+            {
+                let node = graph.node(*waits_for);
+                let to = graph.node(*output).shape.clone();
+                return Err(WhyNot::FlowsBack { reduction: node.origin, reduced: node.shape.clone(), to });
+            }
+        }
+    }
+    Ok(first)
+}
+
+/// The shape that a reduction walks and the axes it combines.
+fn space(graph: &Graph, id: NodeId) -> (&Shape, &[usize]) {
+    let shape = &graph.node(graph.operands(id)[0]).shape;
+    match &graph.node(id).op {
+        Op::Reduce { axes, .. } => (shape, axes),
+        _ => (shape, &[]),
+    }
+}
+
+/// All outputs have a place in one iteration space.
+fn check_space(graph: &Graph, outputs: &[NodeId], reduction: Option<NodeId>) -> Result<(), WhyNot> {
+    let shape = |id: NodeId| &graph.node(id).shape;
+    let Some((&first, others)) = outputs.split_first() else { return Ok(()) };
+    for &output in outputs {
+        let fits = match reduction {
+            None => shape(output) == shape(first),
+            Some(reduction) => {
+                let full = shape(graph.operands(reduction)[0]);
+                shape(output).elements() == shape(reduction).elements() || shape(output) == full
+            }
+        };
+        if !fits {
+            let other = others.last().copied().filter(|_| output == first).unwrap_or(first);
+            let first = reduction.map_or(shape(other), |reduction| shape(reduction)).clone();
+            return Err(WhyNot::DifferentSpaces { first, second: shape(output).clone() });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,357 @@
+//! The search for groups: sure gains first, then the best merge until none gains.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::cost::TargetFigures;
+use super::group::{Group, MAX_NODES, WhyNot};
+use super::reads::Reads;
+use crate::graph::{Graph, NodeId};
+
+/// Siblings that are considered for each shared input.
+const SIBLINGS: usize = 8;
+
+/// A possible merge and the seconds that the model says it saves.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Candidate {
+    saving: f64,
+    action: Action,
+    versions: (u32, u32),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Action {
+    /// A producer and one of its consumers become one kernel.
+    Merge(usize, usize),
+    /// A producer is computed again in each of its consumers.
+    Inline(usize),
+    /// Two independent kernels over the same space become one.
+    Siblings(usize, usize),
+}
+
+impl Eq for Candidate {}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Candidate {
+    /// By saving; equal ones in a fixed order, so that the same graph gives the same groups.
+    fn cmp(&self, other: &Candidate) -> Ordering {
+        self.saving.total_cmp(&other.saving).then_with(|| other.action.cmp(&self.action))
+    }
+}
+
+pub(super) struct Merger<'a> {
+    graph: &'a Graph,
+    reads: &'a Reads,
+    cooperative: &'a [bool],
+    figures: &'a TargetFigures,
+    groups: Vec<Option<Group>>,
+    versions: Vec<u32>,
+    /// Which group stores a node.
+    owner: FxHashMap<NodeId, usize>,
+    /// Which groups read a node from memory.
+    readers: FxHashMap<NodeId, BTreeSet<usize>>,
+    candidates: BinaryHeap<Candidate>,
+}
+
+impl<'a> Merger<'a> {
+    pub(super) fn new(
+        graph: &'a Graph,
+        reads: &'a Reads,
+        cooperative: &'a [bool],
+        figures: &'a TargetFigures,
+    ) -> Merger<'a> {
+        Merger {
+            graph,
+            reads,
+            cooperative,
+            figures,
+            groups: Vec::new(),
+            versions: Vec::new(),
+            owner: FxHashMap::default(),
+            readers: FxHashMap::default(),
+            candidates: BinaryHeap::new(),
+        }
+    }
+
+    pub(super) fn run(mut self) -> Vec<Group> {
+        self.join_sure_gains();
+        for group in 0..self.groups.len() {
+            self.consider(group);
+        }
+        while let Some(candidate) = self.candidates.pop() {
+            if self.versions_of(candidate.action) == candidate.versions {
+                self.apply(candidate.action);
+            }
+        }
+        self.groups.into_iter().flatten().collect()
+    }
+
+    fn analyse(&self, nodes: Vec<NodeId>, outputs: Vec<NodeId>) -> Result<Group, WhyNot> {
+        Group::analyse(self.graph, self.reads, self.cooperative, nodes, outputs)
+    }
+
+    /// A node that one other reads, without computing any element twice, joins it.
+    fn join_sure_gains(&mut self) {
+        let graph = self.graph;
+        let computed: Vec<NodeId> = graph.nodes().filter(|&id| self.reads.is_computed(id)).collect();
+        let mut group_of: FxHashMap<NodeId, usize> = FxHashMap::default();
+        let mut members: Vec<Vec<NodeId>> = Vec::new();
+        let mut shared: Vec<Option<NodeId>> = Vec::new();
+        for &id in &computed {
+            group_of.insert(id, members.len());
+            members.push(vec![id]);
+            shared.push(self.cooperative[id.index()].then_some(id));
+        }
+        for &id in &computed {
+            let &[user] = self.reads.users(id) else { continue };
+            let elements = graph.node(id).shape.elements() as u64;
+            let demand: u64 = self.reads.reads(user).iter().filter(|r| r.node == id).map(|r| r.elements).sum();
+            if self.reads.is_output(id) || demand > elements {
+                continue;
+            }
+            let (from, to) = (group_of[&id], group_of[&user]);
+            if from == to || members[from].len() + members[to].len() > MAX_NODES {
+                continue;
+            }
+            if shared[from].is_some() || shared[to].is_some() {
+                // Reductions have rules: ask for the whole.
+                let nodes: Vec<NodeId> = members[from].iter().chain(&members[to]).copied().collect();
+                let outputs = self.stored(&nodes);
+                if self.analyse(nodes, outputs).is_err() {
+                    continue;
+                }
+            }
+            let (small, large) = if members[from].len() < members[to].len() { (from, to) } else { (to, from) };
+            let moved = std::mem::take(&mut members[small]);
+            moved.iter().for_each(|&node| {
+                group_of.insert(node, large);
+            });
+            members[large].extend(moved);
+            shared[large] = shared[large].or(shared[small]);
+        }
+        for nodes in members.into_iter().filter(|nodes| !nodes.is_empty()) {
+            let outputs = self.stored(&nodes);
+            match self.analyse(nodes.clone(), outputs) {
+                Ok(group) => self.add(group),
+                // Joins were checked, so this is unreachable; alone, every node is a kernel.
+                Err(_) => {
+                    let singles: Vec<Group> =
+                        nodes.iter().filter_map(|&id| self.analyse(vec![id], vec![id]).ok()).collect();
+                    singles.into_iter().for_each(|group| self.add(group));
+                }
+            }
+        }
+    }
+
+    /// The nodes that are needed outside of the set.
+    fn stored(&self, nodes: &[NodeId]) -> Vec<NodeId> {
+        let inside: FxHashSet<NodeId> = nodes.iter().copied().collect();
+        let is_needed = |id: &NodeId| {
+            self.reads.is_output(*id) || self.reads.users(*id).iter().any(|user| !inside.contains(user))
+        };
+        nodes.iter().copied().filter(is_needed).collect()
+    }
+
+    fn add(&mut self, group: Group) {
+        let number = self.groups.len();
+        self.groups.push(None);
+        self.versions.push(0);
+        self.put(number, group);
+    }
+
+    fn put(&mut self, number: usize, group: Group) {
+        for &output in &group.outputs {
+            self.owner.insert(output, number);
+        }
+        for &read in &group.reads {
+            self.readers.entry(read).or_default().insert(number);
+        }
+        self.groups[number] = Some(group);
+        self.versions[number] += 1;
+    }
+
+    fn take(&mut self, number: usize) -> Option<Group> {
+        let group = self.groups[number].take()?;
+        for output in &group.outputs {
+            self.owner.remove(output);
+        }
+        for read in &group.reads {
+            if let Some(readers) = self.readers.get_mut(read) {
+                readers.remove(&number);
+            }
+        }
+        self.versions[number] += 1;
+        Some(group)
+    }
+
+    fn versions_of(&self, action: Action) -> (u32, u32) {
+        match action {
+            Action::Merge(a, b) | Action::Siblings(a, b) => (self.versions[a], self.versions[b]),
+            Action::Inline(a) => {
+                let consumers = self.consumers(a);
+                (self.versions[a], consumers.iter().fold(0, |sum: u32, &c| sum.wrapping_add(self.versions[c])))
+            }
+        }
+    }
+
+    /// The groups that read what a group stores.
+    fn consumers(&self, number: usize) -> BTreeSet<usize> {
+        let Some(group) = &self.groups[number] else { return BTreeSet::new() };
+        let readers = group.outputs.iter().filter_map(|output| self.readers.get(output));
+        readers.flatten().copied().filter(|&reader| reader != number).collect()
+    }
+
+    fn seconds(&self, number: usize) -> f64 {
+        self.groups[number].as_ref().map_or(0.0, |group| group.work.seconds(self.figures))
+    }
+
+    /// Queues the merges that involve a group, where they gain.
+    fn consider(&mut self, number: usize) {
+        let Some(group) = &self.groups[number] else { return };
+        let producers: BTreeSet<usize> =
+            group.reads.iter().filter_map(|read| self.owner.get(read).copied()).collect();
+        let mut siblings: BTreeSet<usize> = BTreeSet::new();
+        for read in &group.reads {
+            if let Some(readers) = self.readers.get(read) {
+                let near = readers.range(..number).rev().take(SIBLINGS).chain(readers.range(number + 1..).take(SIBLINGS));
+                siblings.extend(near.copied());
+            }
+        }
+        let consumers = self.consumers(number);
+        let mut actions: Vec<Action> = Vec::new();
+        actions.extend(producers.iter().map(|&producer| Action::Merge(producer, number)));
+        actions.extend(producers.iter().map(|&producer| Action::Inline(producer)));
+        actions.extend(consumers.iter().map(|&consumer| Action::Merge(number, consumer)));
+        actions.push(Action::Inline(number));
+        actions.extend(siblings.into_iter().map(|other| Action::Siblings(number.min(other), number.max(other))));
+        for action in actions {
+            if let Some(saving) = self.saving(action).filter(|&saving| saving > 0.0) {
+                self.candidates.push(Candidate { saving, action, versions: self.versions_of(action) });
+            }
+        }
+    }
+
+    fn saving(&self, action: Action) -> Option<f64> {
+        match action {
+            Action::Merge(producer, consumer) => {
+                let merged = self.merged(producer, consumer)?;
+                let before = self.seconds(producer) + self.seconds(consumer);
+                let saving = before - merged.work.seconds(self.figures);
+                (saving > 0.0 && !self.has_detour(producer, consumer)).then_some(saving)
+            }
+            Action::Siblings(a, b) => {
+                if self.reaches(a, b) || self.reaches(b, a) {
+                    return None;
+                }
+                let merged = self.merged(a, b)?;
+                Some(self.seconds(a) + self.seconds(b) - merged.work.seconds(self.figures))
+            }
+            Action::Inline(producer) => {
+                let consumers = self.inlined(producer)?;
+                let before: f64 =
+                    self.seconds(producer) + consumers.iter().map(|(number, _)| self.seconds(*number)).sum::<f64>();
+                let after: f64 = consumers.iter().map(|(_, group)| group.work.seconds(self.figures)).sum();
+                Some(before - after)
+            }
+        }
+    }
+
+    /// Two groups as one; what only they use is not stored.
+    fn merged(&self, a: usize, b: usize) -> Option<Group> {
+        let (first, second) = (self.groups[a].as_ref()?, self.groups[b].as_ref()?);
+        if first.nodes.len() + second.nodes.len() > MAX_NODES {
+            return None;
+        }
+        let nodes: Vec<NodeId> = first.nodes.iter().chain(&second.nodes).copied().collect();
+        let is_needed = |id: &NodeId| {
+            let mut readers = self.readers.get(id).into_iter().flatten();
+            self.reads.is_output(*id) || readers.any(|&reader| reader != a && reader != b)
+        };
+        let outputs = first.outputs.iter().chain(&second.outputs).copied().filter(is_needed).collect();
+        self.analyse(nodes, outputs).ok()
+    }
+
+    /// Each consumer with the producer's nodes computed inside, if the producer is not needed then.
+    fn inlined(&self, producer: usize) -> Option<Vec<(usize, Group)>> {
+        let group = self.groups[producer].as_ref()?;
+        let shares = group.nodes.iter().any(|id| self.cooperative[id.index()]);
+        if shares || group.outputs.iter().any(|&output| self.reads.is_output(output)) {
+            return None;
+        }
+        let consumers = self.consumers(producer);
+        if consumers.len() < 2 {
+            return None;
+        }
+        let inline = |number: usize| {
+            let consumer = self.groups[number].as_ref()?;
+            let nodes = self.needed(group, consumer).into_iter().chain(consumer.nodes.iter().copied()).collect();
+            self.analyse(nodes, consumer.outputs.clone()).ok().map(|group| (number, group))
+        };
+        consumers.into_iter().map(inline).collect()
+    }
+
+    /// The producer's nodes that lead to what the consumer reads.
+    fn needed(&self, producer: &Group, consumer: &Group) -> Vec<NodeId> {
+        let inside: FxHashSet<NodeId> = producer.nodes.iter().copied().collect();
+        let mut pending: Vec<NodeId> = consumer.reads.iter().copied().filter(|id| inside.contains(id)).collect();
+        let mut needed = BTreeSet::new();
+        while let Some(id) = pending.pop() {
+            if needed.insert(id) {
+                pending.extend(self.reads.reads(id).iter().map(|r| r.node).filter(|node| inside.contains(node)));
+            }
+        }
+        needed.into_iter().collect()
+    }
+
+    /// Whether a third group lies on a way from the producer to the consumer.
+    fn has_detour(&self, producer: usize, consumer: usize) -> bool {
+        self.consumers(producer).into_iter().any(|next| next != consumer && self.reaches(next, consumer))
+    }
+
+    fn reaches(&self, from: usize, to: usize) -> bool {
+        let mut seen = FxHashSet::default();
+        let mut pending = vec![from];
+        while let Some(number) = pending.pop() {
+            if number == to {
+                return true;
+            }
+            if seen.insert(number) {
+                pending.extend(self.consumers(number));
+            }
+        }
+        false
+    }
+
+    fn apply(&mut self, action: Action) {
+        let changed: Vec<usize> = match action {
+            Action::Merge(a, b) | Action::Siblings(a, b) => {
+                let Some(group) = self.merged(a, b) else { return };
+                self.take(a);
+                self.take(b);
+                self.put(b, group);
+                vec![b]
+            }
+            Action::Inline(producer) => {
+                let Some(consumers) = self.inlined(producer) else { return };
+                self.take(producer);
+                let mut changed = Vec::new();
+                for (number, group) in consumers {
+                    self.take(number);
+                    self.put(number, group);
+                    changed.push(number);
+                }
+                changed
+            }
+        };
+        for number in changed {
+            self.consider(number);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Which operations share a kernel.
+//!
+//! Every computed node starts as a kernel of its own. A node with one reader that recomputes nothing
+//! joins its reader at once; after that, merges are tried best first, as the cost model ranks them,
+//! until none gains. A merge is legal if [`group::Group::analyse`] finds one kernel for it, and every
+//! refusal carries its reason.
+
+pub(crate) mod cost;
+pub(crate) mod group;
+mod merge;
+pub(crate) mod reads;
+
+use rustc_hash::FxHashMap;
+
+use crate::graph::{Graph, NodeId};
+use cost::TargetFigures;
+use group::{Group, WhyNot};
+use reads::Reads;
+
+/// Whether operations are combined into kernels.
+///
+/// ```
+/// use lazuli::Fusion;
+/// assert_eq!(Fusion::default(), Fusion::On);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Fusion {
+    /// As few kernels and as little memory traffic as the cost model finds worthwhile.
+    #[default]
+    On,
+    /// Every operation is its own kernel: the baseline to compare with, and a way to find a bug.
+    Off,
+}
+
+/// Two groups with a value between them, and why they are not one.
+#[derive(Clone, Debug)]
+pub(crate) struct Boundary {
+    /// The value in memory.
+    pub(crate) value: NodeId,
+    pub(crate) producer: usize,
+    pub(crate) consumer: usize,
+    pub(crate) reason: WhyNot,
+}
+
+/// The kernels of a graph, producers first.
+#[derive(Clone, Debug)]
+pub(crate) struct Grouping {
+    pub(crate) groups: Vec<Group>,
+    pub(crate) boundaries: Vec<Boundary>,
+    /// Kernels and bytes if every operation were its own kernel.
+    pub(crate) unfused_kernels: usize,
+    pub(crate) unfused_bytes: u64,
+}
+
+/// Divides the graph into kernels.
+pub(crate) fn fuse(graph: &Graph, fusion: Fusion, figures: &TargetFigures) -> Grouping {
+    let reads = Reads::new(graph);
+    let cooperative: Vec<bool> =
+        graph.nodes().map(|id| reads.is_computed(id) && group::is_cooperative(graph, &reads, id)).collect();
+    let single = |id: NodeId| Group::analyse(graph, &reads, &cooperative, vec![id], vec![id]).ok();
+    let singles: Vec<Group> = graph.nodes().filter(|&id| reads.is_computed(id)).filter_map(single).collect();
+    let unfused_kernels = singles.len();
+    let unfused_bytes = singles.iter().map(|group| group.work.bytes()).sum();
+    let mut groups = match fusion {
+        Fusion::Off => singles,
+        Fusion::On => merge::Merger::new(graph, &reads, &cooperative, figures).run(),
+    };
+    sort(&mut groups);
+    let boundaries = boundaries(graph, &reads, &cooperative, &groups, fusion, figures);
+    Grouping { groups, boundaries, unfused_kernels, unfused_bytes }
+}
+
+/// Producers before consumers; otherwise by first node.
+fn sort(groups: &mut Vec<Group>) {
+    groups.sort_by_key(|group| group.nodes.first().copied());
+    let owner = owners(groups);
+    let mut missing: Vec<usize> = Vec::with_capacity(groups.len());
+    let mut consumers: Vec<Vec<usize>> = vec![Vec::new(); groups.len()];
+    for (number, group) in groups.iter().enumerate() {
+        let mut producers: Vec<usize> = group.reads.iter().filter_map(|read| owner.get(read).copied()).collect();
+        producers.sort_unstable();
+        producers.dedup();
+        missing.push(producers.len());
+        producers.into_iter().for_each(|producer| consumers[producer].push(number));
+    }
+    let ready = |missing: &[usize]| missing.iter().enumerate().filter(|(_, m)| **m == 0).map(|(n, _)| n).collect();
+    let mut ready: std::collections::BTreeSet<usize> = ready(&missing);
+    let mut order = Vec::with_capacity(groups.len());
+    while let Some(next) = ready.pop_first() {
+        order.push(next);
+        for &consumer in &consumers[next] {
+            missing[consumer] -= 1;
+            if missing[consumer] == 0 {
+                ready.insert(consumer);
+            }
+        }
+    }
+    let mut taken: Vec<Option<Group>> = std::mem::take(groups).into_iter().map(Some).collect();
+    groups.extend(order.into_iter().filter_map(|number| taken[number].take()));
+}
+
+/// Which group stores each node.
+fn owners(groups: &[Group]) -> FxHashMap<NodeId, usize> {
+    let stored = groups.iter().enumerate().flat_map(|(n, group)| group.outputs.iter().map(move |&id| (id, n)));
+    stored.collect()
+}
+
+/// Why each pair of neighbouring groups is apart.
+fn boundaries(
+    graph: &Graph,
+    reads: &Reads,
+    cooperative: &[bool],
+    groups: &[Group],
+    fusion: Fusion,
+    figures: &TargetFigures,
+) -> Vec<Boundary> {
+    let owner = owners(groups);
+    let mut result = Vec::new();
+    for (consumer, group) in groups.iter().enumerate() {
+        for &value in &group.reads {
+            let Some(&producer) = owner.get(&value) else { continue };
+            let reason = match fusion {
+                Fusion::Off => WhyNot::Off,
+                Fusion::On => why_apart(graph, reads, cooperative, &groups[producer], group, figures),
+            };
+            result.push(Boundary { value, producer, consumer, reason });
+        }
+    }
+    result
+}
+
+fn why_apart(
+    graph: &Graph,
+    reads: &Reads,
+    cooperative: &[bool],
+    producer: &Group,
+    consumer: &Group,
+    figures: &TargetFigures,
+) -> WhyNot {
+    let nodes = producer.nodes.iter().chain(&consumer.nodes).copied().collect();
+    // What only the consumer reads need not be stored; its other readers are not known here, so the
+    // question is whether the two could be one kernel at all.
+    let outputs = match producer.outputs.iter().any(|&id| reads.is_output(id)) {
+        true => producer.outputs.iter().chain(&consumer.outputs).copied().collect(),
+        false => consumer.outputs.clone(),
+    };
+    match Group::analyse(graph, reads, cooperative, nodes, outputs) {
+        Err(reason) => reason,
+        Ok(merged) => {
+            let apart = producer.work.seconds(figures) + consumer.work.seconds(figures);
+            let fused = merged.work.seconds(figures);
+            match merged.recomputed {
+                Some((value, times)) if fused >= apart => WhyNot::Recomputation { value, times, fused, apart },
+                _ if fused >= apart => WhyNot::Unprofitable { fused, apart },
+                _ => WhyNot::Cycle,
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What each computed node reads, through the views in between.
+
+use smallvec::SmallVec;
+
+use crate::graph::op::{Op, View};
+use crate::graph::{Graph, NodeId};
+
+/// A value that a computed node reads: an input or another computed node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Read {
+    pub(crate) node: NodeId,
+    /// How often elements of `node` are read when the reader is computed once in full.
+    pub(crate) elements: u64,
+    /// Whether reader and node have the same elements in the same order.
+    pub(crate) aligned: bool,
+    /// Whether a window view lies between.
+    pub(crate) windowed: bool,
+}
+
+/// The reads of every computed node and who uses each; tables indexed by node.
+pub(crate) struct Reads {
+    reads: Vec<SmallVec<[Read; 2]>>,
+    users: Vec<SmallVec<[NodeId; 2]>>,
+    computed: Vec<bool>,
+    is_output: Vec<bool>,
+}
+
+/// The node whose buffer holds an output: reshapes only rename the elements.
+pub(crate) fn stored_as(graph: &Graph, mut id: NodeId) -> NodeId {
+    while let Op::View(View::Reshape) = graph.node(id).op {
+        id = graph.operands(id)[0];
+    }
+    id
+}
+
+impl Reads {
+    pub(crate) fn new(graph: &Graph) -> Reads {
+        let bound = graph.bound();
+        let mut result = Reads {
+            reads: vec![SmallVec::new(); bound],
+            users: vec![SmallVec::new(); bound],
+            computed: vec![false; bound],
+            is_output: vec![false; bound],
+        };
+        for &output in graph.outputs() {
+            let root = stored_as(graph, output);
+            result.is_output[root.index()] = true;
+            result.computed[root.index()] = !matches!(graph.node(root).op, Op::Input(_));
+        }
+        let live = graph.live();
+        for id in graph.nodes().filter(|id| live[id.index()]) {
+            let node = graph.node(id);
+            result.computed[id.index()] |= !node.op.is_free();
+            if !result.computed[id.index()] {
+                continue;
+            }
+            let elements = match &node.op {
+                Op::Reduce { .. } => graph.node(graph.operands(id)[0]).shape.elements(),
+                _ => node.shape.elements(),
+            };
+            let mut found: SmallVec<[Read; 2]> = SmallVec::new();
+            for operand in graph.operands(id) {
+                // A free output is its own kernel: it reads what its operand leads to.
+                let start = Read { node: operand, elements: elements as u64, aligned: true, windowed: false };
+                let own_view = matches!(&node.op, Op::View(view) if !matches!(view, View::Reshape));
+                let start = Read { aligned: !own_view, ..start };
+                result.follow(graph, start, &mut found);
+            }
+            for read in &found {
+                result.users[read.node.index()].push(id);
+            }
+            result.reads[id.index()] = found;
+        }
+        result
+    }
+
+    /// Walks through free nodes to what has values; recursion is replaced by a list, as views chain.
+    fn follow(&self, graph: &Graph, start: Read, found: &mut SmallVec<[Read; 2]>) {
+        let mut pending: SmallVec<[Read; 4]> = SmallVec::from_slice(&[start]);
+        while let Some(mut read) = pending.pop() {
+            let node = graph.node(read.node);
+            if self.computed[read.node.index()] || matches!(node.op, Op::Input(_)) {
+                if !found.contains(&read) {
+                    found.push(read);
+                }
+                continue;
+            }
+            if let Op::View(view) = &node.op {
+                match view {
+                    View::Reshape => {}
+                    View::Window { .. } => {
+                        read.windowed = true;
+                        read.aligned = false;
+                    }
+                    View::Permute(_) | View::Expand | View::Slice { .. } | View::Pad { .. } => read.aligned = false,
+                }
+                read.node = graph.operands(read.node)[0];
+                pending.push(read);
+            }
+        }
+    }
+
+    /// Whether the node is computed by some kernel.
+    pub(crate) fn is_computed(&self, id: NodeId) -> bool {
+        self.computed[id.index()]
+    }
+
+    /// Whether the evaluation wants the node's values.
+    pub(crate) fn is_output(&self, id: NodeId) -> bool {
+        self.is_output[id.index()]
+    }
+
+    /// What a computed node reads; constants and positions do not count.
+    pub(crate) fn reads(&self, id: NodeId) -> &[Read] {
+        &self.reads[id.index()]
+    }
+
+    /// The computed nodes that read a node, once for each way of reading.
+    pub(crate) fn users(&self, id: NodeId) -> &[NodeId] {
+        &self.users[id.index()]
+    }
+}
