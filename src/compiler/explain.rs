@@ -1,0 +1,230 @@
+//! What a plan does and why, for people to read.
+
+use std::fmt;
+
+use super::Plan;
+use crate::Shape;
+use crate::fusion::Fusion;
+use crate::fusion::reads::Reads;
+use crate::graph::op::Op;
+use crate::graph::{Graph, NodeId};
+
+/// The kernels of an expression: what each computes, how many bytes it moves, what fusing saved, and
+/// why kernels that follow each other are not one. Its [`Display`](fmt::Display) form is stable.
+///
+/// ```
+/// use lazuli::{DType, Tensor};
+/// let x = Tensor::ones([1024, 1024], DType::F32);
+/// let explanation = (x.exp() + 1.0).explain()?;
+/// assert_eq!(explanation.kernels(), 1);
+/// assert_eq!(explanation.bytes_moved(), explanation.least_bytes());
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub struct Explanation {
+    groups: Vec<GroupText>,
+    boundaries: Vec<String>,
+    fusion: Fusion,
+    bytes_moved: u64,
+    least_bytes: u64,
+    unfused_kernels: usize,
+    unfused_bytes: u64,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct GroupText {
+    name: String,
+    schedule: String,
+    operations: String,
+    reads: Vec<String>,
+    writes: Vec<String>,
+    saved: Option<String>,
+    recomputed: Option<String>,
+}
+
+impl Explanation {
+    pub(crate) fn of(plan: &Plan) -> Explanation {
+        let graph = &plan.graph;
+        let reads = Reads::new(graph);
+        let groups = &plan.grouping.groups;
+        let name_of = |id: NodeId| value_name(graph, id);
+        let mut texts = Vec::new();
+        for (group, kernel) in groups.iter().zip(&plan.kernels) {
+            let operations: Vec<&str> = group.nodes.iter().map(|&id| operation_name(graph, id)).collect();
+            let intermediates: u64 = group
+                .nodes
+                .iter()
+                .filter(|id| !group.outputs.contains(id))
+                .map(|&id| graph.node(id).shape.elements() as u64 * graph.node(id).dtype.size() as u64)
+                .sum();
+            let saved = (group.nodes.len() > 1).then(|| {
+                format!(
+                    "{} operations in one kernel: {} {} not launched, {} of intermediate results not stored",
+                    group.nodes.len(),
+                    group.nodes.len() - 1,
+                    if group.nodes.len() == 2 { "kernel" } else { "kernels" },
+                    bytes(intermediates)
+                )
+            });
+            texts.push(GroupText {
+                name: kernel.emitted.name.clone(),
+                schedule: kernel.emitted.schedule.to_string(),
+                operations: summary(&operations),
+                reads: group.reads.iter().map(|&id| name_of(id)).collect(),
+                writes: group.outputs.iter().map(|&id| name_of(id)).collect(),
+                saved,
+                recomputed: group
+                    .recomputed
+                    .map(|(value, times)| format!("{value}, {times:.1} times per element, instead of storing it")),
+            });
+        }
+        let boundaries = plan
+            .grouping
+            .boundaries
+            .iter()
+            .map(|boundary| {
+                let (from, to) = (boundary.producer + 1, boundary.consumer + 1);
+                format!("{from} and {to} at {}: {}", name_of(boundary.value), boundary.reason)
+            })
+            .collect();
+        Explanation {
+            groups: texts,
+            boundaries,
+            fusion: plan.settings.fusion,
+            bytes_moved: groups.iter().map(|group| group.work.bytes()).sum(),
+            least_bytes: least_bytes(graph, &reads),
+            unfused_kernels: plan.grouping.unfused_kernels,
+            unfused_bytes: plan.grouping.unfused_bytes,
+        }
+    }
+
+    /// How many kernels are launched.
+    pub fn kernels(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Bytes that the kernels read and write, each kernel's buffers counted once.
+    pub fn bytes_moved(&self) -> u64 {
+        self.bytes_moved
+    }
+
+    /// The least possible: each input that is needed read once, each result written once.
+    pub fn least_bytes(&self) -> u64 {
+        self.least_bytes
+    }
+
+    /// How many kernels there would be without fusion.
+    pub fn unfused_kernels(&self) -> usize {
+        self.unfused_kernels
+    }
+
+    /// Bytes that kernels would move without fusion.
+    pub fn unfused_bytes(&self) -> u64 {
+        self.unfused_bytes
+    }
+}
+
+fn operation_name(graph: &Graph, id: NodeId) -> &'static str {
+    let node = graph.node(id);
+    if node.origin.is_empty() { node.op.name() } else { node.origin }
+}
+
+/// `gelu, mul, add ×3`: runs of one operation are counted.
+fn summary(operations: &[&str]) -> String {
+    let mut runs: Vec<(&str, usize)> = Vec::new();
+    for &operation in operations {
+        match runs.last_mut() {
+            Some((last, count)) if *last == operation => *count += 1,
+            _ => runs.push((operation, 1)),
+        }
+    }
+    let parts: Vec<String> = runs
+        .into_iter()
+        .map(|(name, count)| if count == 1 { name.to_string() } else { format!("{name} ×{count}") })
+        .collect();
+    parts.join(", ")
+}
+
+/// Each input that some operation reads, as far as it is read at all, and each output once.
+fn least_bytes(graph: &Graph, reads: &Reads) -> u64 {
+    let mut demand = vec![0u64; graph.bound()];
+    for id in graph.nodes().filter(|&id| reads.is_computed(id)) {
+        for read in reads.reads(id) {
+            demand[read.node.index()] += read.elements;
+        }
+    }
+    let size = |id: NodeId| graph.node(id).dtype.size() as u64;
+    let mut total = 0;
+    for id in graph.nodes() {
+        let elements = graph.node(id).shape.elements() as u64;
+        if matches!(graph.node(id).op, Op::Input(_)) {
+            total += demand[id.index()].min(elements) * size(id);
+        } else if reads.is_output(id) {
+            total += elements * size(id);
+        }
+    }
+    total
+}
+
+fn value_name(graph: &Graph, id: NodeId) -> String {
+    let node = graph.node(id);
+    let size = bytes((node.shape.elements() * node.dtype.size()) as u64);
+    let what = match node.op {
+        Op::Input(slot) => format!("input {slot}"),
+        _ => operation_name(graph, id).to_string(),
+    };
+    let shape: &Shape = &node.shape;
+    format!("{what} {} {shape} ({size})", node.dtype)
+}
+
+/// A byte count as a reader wants it.
+pub(crate) fn bytes(count: u64) -> String {
+    match count {
+        0..=9_999 => format!("{count} B"),
+        10_000..=9_999_999 => format!("{:.1} kB", count as f64 / 1e3),
+        10_000_000..=9_999_999_999 => format!("{:.1} MB", count as f64 / 1e6),
+        _ => format!("{:.1} GB", count as f64 / 1e9),
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kernels = if self.groups.len() == 1 { "kernel" } else { "kernels" };
+        write!(f, "{} {kernels}", self.groups.len())?;
+        if self.fusion == Fusion::On && self.unfused_kernels != self.groups.len() {
+            write!(f, " instead of {}", self.unfused_kernels)?;
+        }
+        write!(f, ", {} moved", bytes(self.bytes_moved))?;
+        if self.fusion == Fusion::On && self.unfused_bytes != self.bytes_moved {
+            write!(f, " instead of {}", bytes(self.unfused_bytes))?;
+        }
+        if self.least_bytes > 0 {
+            let ratio = self.bytes_moved as f64 / self.least_bytes as f64;
+            write!(f, "; the least possible is {} ({ratio:.2}×)", bytes(self.least_bytes))?;
+        }
+        writeln!(f)?;
+        for (number, group) in self.groups.iter().enumerate() {
+            writeln!(f, "\n{}. {}: {}", number + 1, group.name, group.schedule)?;
+            writeln!(f, "   computes  {}", group.operations)?;
+            for read in &group.reads {
+                writeln!(f, "   reads     {read}")?;
+            }
+            for write in &group.writes {
+                writeln!(f, "   writes    {write}")?;
+            }
+            if let Some(saved) = &group.saved {
+                writeln!(f, "   fused     {saved}")?;
+            }
+            if let Some(recomputed) = &group.recomputed {
+                writeln!(f, "   recomputes {recomputed}")?;
+            }
+        }
+        if !self.boundaries.is_empty() {
+            writeln!(f, "\napart:")?;
+            for boundary in &self.boundaries {
+                writeln!(f, "   {boundary}")?;
+            }
+        }
+        Ok(())
+    }
+}

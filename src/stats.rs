@@ -1,0 +1,58 @@
+//! Counters of what the process has planned, compiled and launched.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What has happened so far in this process.
+///
+/// ```
+/// use lazuli::Tensor;
+/// let before = lazuli::stats();
+/// let _ = (Tensor::from_vec(vec![1.0f32, 2.0], [2]) + 1.0).to_vec::<f32>()?;
+/// assert!(lazuli::stats().evaluations > before.evaluations);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Evaluations that had something to compute.
+    pub evaluations: u64,
+    /// Graphs that went through passes, fusion and lowering.
+    pub plans_made: u64,
+    /// Graphs whose structure was planned before.
+    pub plan_hits: u64,
+    /// Kernels that a compiler was run for.
+    pub kernels_compiled: u64,
+    /// Kernels found in the cache on disk.
+    pub disk_hits: u64,
+    /// Kernels launched.
+    pub launches: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Counter {
+    Evaluations,
+    PlansMade,
+    PlanHits,
+    KernelsCompiled,
+    DiskHits,
+    Launches,
+}
+
+static COUNTERS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
+
+pub(crate) fn add(counter: Counter) {
+    COUNTERS[counter as usize].fetch_add(1, Ordering::Relaxed);
+}
+
+/// The counters of this process.
+pub fn stats() -> Stats {
+    let get = |counter: Counter| COUNTERS[counter as usize].load(Ordering::Relaxed);
+    Stats {
+        evaluations: get(Counter::Evaluations),
+        plans_made: get(Counter::PlansMade),
+        plan_hits: get(Counter::PlanHits),
+        kernels_compiled: get(Counter::KernelsCompiled),
+        disk_hits: get(Counter::DiskHits),
+        launches: get(Counter::Launches),
+    }
+}
