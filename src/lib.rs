@@ -2,6 +2,7 @@
 
 mod error;
 mod graph;
+mod passes;
 mod runtime;
 mod shape;
 mod tensor;
