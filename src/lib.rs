@@ -5,6 +5,7 @@ mod fusion;
 mod graph;
 mod interpreter;
 mod lower;
+mod passes;
 mod runtime;
 mod shape;
 mod tensor;

@@ -1,16 +1,21 @@
 //! The dataflow graph of one evaluation: what the tensors that were asked for need, as petgraph.
 //!
 //! Invariants: node indices are in topological order (operands before users), because nodes are only
-//! ever added; an edge's weight is the operand's position; [`verify`] holds between all passes.
+//! ever added; an edge's weight is the operand's position; [`verify::verify`] holds between all passes.
 
 pub(crate) mod build;
+pub(crate) mod dot;
+pub(crate) mod hash;
 pub(crate) mod infer;
 pub(crate) mod op;
+#[cfg(test)]
+pub(crate) mod sketch;
+pub(crate) mod text;
+pub(crate) mod verify;
 
 use petgraph::Direction;
 use petgraph::stable_graph::{NodeIndex, StableDiGraph};
 use petgraph::visit::EdgeRef;
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::{DType, Shape, SourceLocation};
@@ -101,11 +106,18 @@ impl Graph {
         live
     }
 
+    /// Numbers of the live nodes: dense, operands before users; `None` for dead nodes.
+    pub(crate) fn numbers(&self) -> Vec<Option<u32>> {
+        let mut next = 0..;
+        self.live().into_iter().map(|live| if live { next.next() } else { None }).collect()
+    }
+
     /// A new graph in which `replace` has added a substitute for every live node, given the node and
     /// its operands' substitutes. This is how every pass is written; dead nodes fall away.
     pub(crate) fn rewrite(&self, mut replace: impl FnMut(&mut Graph, &Node, &[NodeId]) -> NodeId) -> Graph {
         let live = self.live();
-        let mut result = Graph::default();
+        let inner = StableDiGraph::with_capacity(self.inner.node_count(), self.inner.edge_count());
+        let mut result = Graph { inner, outputs: Vec::new() };
         let mut substitute: Vec<Option<NodeId>> = vec![None; self.bound()];
         for id in self.nodes().filter(|id| live[id.index()]) {
             let operands: Operands =
@@ -124,18 +136,5 @@ impl Graph {
             _ => None,
         });
         slots.max().unwrap_or(0)
-    }
-}
-
-/// Adds nodes, giving each distinct node once: common subexpressions share.
-#[derive(Default)]
-pub(crate) struct Interner {
-    seen: FxHashMap<(Op, Shape, DType, Operands), NodeId>,
-}
-
-impl Interner {
-    pub(crate) fn add(&mut self, graph: &mut Graph, node: Node, operands: &[NodeId]) -> NodeId {
-        let key = (node.op.clone(), node.shape.clone(), node.dtype, Operands::from_slice(operands));
-        *self.seen.entry(key).or_insert_with(|| graph.add(node, operands))
     }
 }

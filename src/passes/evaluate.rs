@@ -1,0 +1,363 @@
+//! An evaluator for the tests of the passes: plain loops over scalars, everything on floats in f64 and
+//! rounded to f32 after each operation (which rounds +, -, *, / and sqrt correctly). Values of the
+//! 16-bit floats are f32, as in a kernel's registers, and rounded where they are cast.
+
+use crate::graph::op::{Composite, Op, Pool2d, View};
+use crate::graph::{Graph, Node, NodeId};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, UnaryOp};
+
+/// The outputs' elements, given the inputs'.
+pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>> {
+    let mut values: Vec<Vec<Scalar>> = Vec::new();
+    for id in graph.nodes() {
+        let operands = graph.operands(id);
+        let operand = |n: usize| &values[NodeId::index(operands[n])];
+        let shape = |n: usize| &graph.node(operands[n]).shape;
+        let node = graph.node(id);
+        let pointwise = |f: &dyn Fn(usize) -> Scalar| (0..node.shape.elements()).map(f).collect();
+        let value: Vec<Scalar> = match &node.op {
+            Op::Input(slot) => inputs[*slot].iter().map(|x| x.cast(node.dtype.compute())).collect(),
+            Op::Constant(constant) => vec![constant.value.cast(node.dtype.compute())],
+            Op::Iota => pointwise(&|n| Scalar::from_i64(DType::I64, n as i64)),
+            Op::Random { seed } => pointwise(&|n| {
+                let bits = (seed ^ n as u64).wrapping_mul(0x9e3779b97f4a7c15) >> 40;
+                Scalar::from_f64(node.dtype.compute(), bits as f64 / f64::powi(2.0, 24))
+            }),
+            Op::Unary(op) => pointwise(&|n| unary(*op, operand(0)[n])),
+            Op::Binary(op) => pointwise(&|n| binary(*op, operand(0)[n], operand(1)[n])),
+            Op::Select => pointwise(&|n| operand(if operand(0)[n].is_nonzero() { 1 } else { 2 })[n]),
+            Op::Cast => pointwise(&|n| operand(0)[n].cast(node.dtype).cast(node.dtype.compute())),
+            Op::View(view) => viewed(view, operand(0), shape(0), node),
+            Op::Reduce { op, axes } => reduced(*op, axes, operand(0), shape(0), node.dtype.compute()),
+            Op::Composite(composite) => {
+                let float: Vec<f64> = operand(0).iter().map(|x| x.as_f64()).collect();
+                let result = composed(composite, &float, operand(0), shape(0), node);
+                result.into_iter().map(|x| Scalar::from_f64(node.dtype.compute(), x)).collect()
+            }
+        };
+        values.push(value);
+    }
+    graph.outputs().iter().map(|output| values[output.index()].clone()).collect()
+}
+
+/// Equal bits, or both NaN.
+pub(super) fn same(a: Scalar, b: Scalar) -> bool {
+    a == b || a.dtype() == b.dtype() && a.as_f64().is_nan() && b.as_f64().is_nan()
+}
+
+pub(super) fn unary(op: UnaryOp, x: Scalar) -> Scalar {
+    let dtype = x.dtype();
+    if !dtype.is_float() {
+        let value = x.as_i64() as i128;
+        let result = match op {
+            UnaryOp::Neg => -value,
+            UnaryOp::Abs => value.abs(),
+            UnaryOp::Sign => value.signum(),
+            UnaryOp::Square => value * value,
+            UnaryOp::Relu => value.max(0),
+            UnaryOp::Not => 1 - value,
+            UnaryOp::BitNot => !value,
+            _ => panic!("{op} of {dtype}"),
+        };
+        return Scalar::from_i64(dtype, result as i64);
+    }
+    let x = x.as_f64();
+    let result = match op {
+        UnaryOp::Neg => -x,
+        UnaryOp::Abs => x.abs(),
+        UnaryOp::Sign => (x > 0.0) as i32 as f64 - (x < 0.0) as i32 as f64 + if x.is_nan() { x } else { 0.0 },
+        UnaryOp::Reciprocal => 1.0 / x,
+        UnaryOp::Square => x * x,
+        UnaryOp::Sqrt => x.sqrt(),
+        UnaryOp::Rsqrt => 1.0 / x.sqrt(),
+        UnaryOp::Exp => x.exp(),
+        UnaryOp::Exp2 => x.exp2(),
+        UnaryOp::Expm1 => x.exp_m1(),
+        UnaryOp::Log => x.ln(),
+        UnaryOp::Log2 => x.log2(),
+        UnaryOp::Log10 => x.log10(),
+        UnaryOp::Log1p => x.ln_1p(),
+        UnaryOp::Sin => x.sin(),
+        UnaryOp::Cos => x.cos(),
+        UnaryOp::Tan => x.tan(),
+        UnaryOp::Tanh => x.tanh(),
+        UnaryOp::Erf => erf(x),
+        UnaryOp::Floor => x.floor(),
+        UnaryOp::Ceil => x.ceil(),
+        UnaryOp::Round => x.round_ties_even(),
+        UnaryOp::Trunc => x.trunc(),
+        UnaryOp::Relu => {
+            if x < 0.0 {
+                0.0
+            } else {
+                x
+            }
+        }
+        UnaryOp::IsNan => return Scalar::from_bool(x.is_nan()),
+        UnaryOp::IsInf => return Scalar::from_bool(x.is_infinite()),
+        UnaryOp::IsFinite => return Scalar::from_bool(x.is_finite()),
+        UnaryOp::Not | UnaryOp::BitNot => panic!("{op} of {dtype}"),
+    };
+    Scalar::from_f64(dtype, result)
+}
+
+pub(super) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Scalar {
+    let dtype = a.dtype();
+    if dtype.is_float() {
+        let (a, b) = (a.as_f64(), b.as_f64());
+        let result = match op {
+            BinaryOp::Add => a + b,
+            BinaryOp::Sub => a - b,
+            BinaryOp::Mul => a * b,
+            BinaryOp::Div => a / b,
+            BinaryOp::FloorDiv => (a / b).floor(),
+            BinaryOp::Rem => a - (a / b).floor() * b,
+            BinaryOp::Pow => a.powf(b),
+            BinaryOp::Maximum => {
+                if a.is_nan() || a > b {
+                    a
+                } else {
+                    b
+                }
+            }
+            BinaryOp::Minimum => {
+                if a.is_nan() || a < b {
+                    a
+                } else {
+                    b
+                }
+            }
+            BinaryOp::Atan2 => a.atan2(b),
+            BinaryOp::Eq => return Scalar::from_bool(a == b),
+            BinaryOp::Ne => return Scalar::from_bool(a != b),
+            BinaryOp::Lt => return Scalar::from_bool(a < b),
+            BinaryOp::Le => return Scalar::from_bool(a <= b),
+            BinaryOp::Gt => return Scalar::from_bool(a > b),
+            BinaryOp::Ge => return Scalar::from_bool(a >= b),
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => panic!("{op} of {dtype}"),
+        };
+        return Scalar::from_f64(dtype, result);
+    }
+    let (a, b) = (a.as_i64() as i128, b.as_i64() as i128);
+    let result = match op {
+        BinaryOp::Add if dtype == DType::Bool => a | b,
+        BinaryOp::Add => a + b,
+        BinaryOp::Sub => a - b,
+        BinaryOp::Mul => a * b,
+        BinaryOp::FloorDiv | BinaryOp::Rem if b == 0 => 0,
+        BinaryOp::FloorDiv => (a - (a % b + b) % b) / b,
+        BinaryOp::Rem => (a % b + b) % b,
+        BinaryOp::Pow if b < 0 => {
+            if a.abs() == 1 {
+                if b % 2 == 0 { 1 } else { a }
+            } else {
+                0
+            }
+        }
+        BinaryOp::Pow => {
+            let (a, low, high) = (a as i64, b as u32, (b >> 32) as u32);
+            let to_2_32 = a.wrapping_pow(1 << 16).wrapping_pow(1 << 16);
+            to_2_32.wrapping_pow(high).wrapping_mul(a.wrapping_pow(low)) as i128
+        }
+        BinaryOp::Maximum => a.max(b),
+        BinaryOp::Minimum => a.min(b),
+        BinaryOp::And => a & b,
+        BinaryOp::Or => a | b,
+        BinaryOp::Xor => a ^ b,
+        BinaryOp::Eq => return Scalar::from_bool(a == b),
+        BinaryOp::Ne => return Scalar::from_bool(a != b),
+        BinaryOp::Lt => return Scalar::from_bool(a < b),
+        BinaryOp::Le => return Scalar::from_bool(a <= b),
+        BinaryOp::Gt => return Scalar::from_bool(a > b),
+        BinaryOp::Ge => return Scalar::from_bool(a >= b),
+        BinaryOp::Div | BinaryOp::Atan2 => panic!("{op} of {dtype}"),
+    };
+    Scalar::from_i64(dtype, result as i64)
+}
+
+/// Abramowitz and Stegun, 7.1.26.
+fn erf(x: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.3275911 * x.abs());
+    let poly = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592];
+    let series = poly.iter().fold(0.0, |sum, c| (sum + c) * t);
+    (1.0 - series * (-x * x).exp()).copysign(x)
+}
+
+/// The position along each axis of the n-th element.
+fn position(shape: &[usize], mut n: usize) -> Vec<usize> {
+    let mut at = vec![0; shape.len()];
+    for axis in (0..shape.len()).rev() {
+        at[axis] = n % shape[axis];
+        n /= shape[axis];
+    }
+    at
+}
+
+fn offset(shape: &[usize], at: &[usize]) -> usize {
+    shape.iter().zip(at).fold(0, |offset, (extent, at)| offset * extent + at)
+}
+
+fn viewed(view: &View, x: &[Scalar], from: &Shape, node: &Node) -> Vec<Scalar> {
+    let element = |n: usize| -> Scalar {
+        let at = position(&node.shape, n);
+        let source: Vec<usize> = match view {
+            View::Reshape => return x[n],
+            View::Permute(perm) => {
+                let mut source = vec![0; at.len()];
+                perm.iter().zip(&at).for_each(|(&axis, &i)| source[axis] = i);
+                source
+            }
+            View::Expand => {
+                let own = &at[at.len() - from.rank()..];
+                own.iter().zip(from.iter()).map(|(&i, &extent)| if extent == 1 { 0 } else { i }).collect()
+            }
+            View::Slice { starts, steps } => at
+                .iter()
+                .zip(starts.iter().zip(steps))
+                .map(|(&i, (s, t))| (s + t * i as i64) as usize)
+                .collect(),
+            View::Pad { before, value } => {
+                let inside = |axis: usize| at[axis] >= before[axis] && at[axis] < before[axis] + from[axis];
+                if !(0..at.len()).all(inside) {
+                    return value.cast(node.dtype.compute());
+                }
+                at.iter().zip(before).map(|(i, before)| i - before).collect()
+            }
+            View::Window { axis, stride, dilation, .. } => {
+                let mut source = at[..from.rank()].to_vec();
+                source[*axis] = at[*axis] * stride + at[from.rank()] * dilation;
+                source
+            }
+        };
+        x[offset(from, &source)]
+    };
+    (0..node.shape.elements()).map(element).collect()
+}
+
+/// For each element of the result, the elements of x along the axes.
+fn rows<T: Copy>(axes: &[usize], x: &[T], from: &Shape) -> Vec<Vec<T>> {
+    let to = from.without(axes);
+    let mut rows = vec![Vec::new(); to.elements()];
+    for (n, &value) in x.iter().enumerate() {
+        let at = position(from, n);
+        let kept: Vec<usize> =
+            (0..at.len()).filter(|axis| !axes.contains(axis)).map(|axis| at[axis]).collect();
+        rows[offset(&to, &kept)].push(value);
+    }
+    rows
+}
+
+fn reduced(op: ReduceOp, axes: &[usize], x: &[Scalar], from: &Shape, dtype: DType) -> Vec<Scalar> {
+    let reduce = |row: Vec<Scalar>| match op {
+        ReduceOp::Max => row.into_iter().reduce(|a, b| binary(BinaryOp::Maximum, a, b)).unwrap(),
+        ReduceOp::Min => row.into_iter().reduce(|a, b| binary(BinaryOp::Minimum, a, b)).unwrap(),
+        ReduceOp::Sum => row.into_iter().fold(Scalar::from_i64(dtype, 0), |a, b| binary(BinaryOp::Add, a, b)),
+        ReduceOp::Prod => {
+            row.into_iter().fold(Scalar::from_i64(dtype, 1), |a, b| binary(BinaryOp::Mul, a, b))
+        }
+        ReduceOp::SquaredDeviations => {
+            let values: Vec<f64> = row.iter().map(|x| x.as_f64()).collect();
+            Scalar::from_f64(dtype, squared_deviations(&values))
+        }
+    };
+    rows(axes, x, from).into_iter().map(reduce).collect()
+}
+
+fn squared_deviations(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    // `Iterator::sum` starts at -0.
+    values.iter().fold(0.0, |sum, x| sum + (x - mean) * (x - mean))
+}
+
+/// Composites by their definitions, in f64.
+fn composed(composite: &Composite, x: &[f64], raw: &[Scalar], from: &Shape, node: &Node) -> Vec<f64> {
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    let each = |f: &dyn Fn(f64) -> f64| x.iter().map(|&x| f(x)).collect();
+    match composite {
+        Composite::Mean { axes } => {
+            rows(axes, x, from).iter().map(|row| row.iter().sum::<f64>() / row.len() as f64).collect()
+        }
+        Composite::Var { axes, correction } => {
+            let var = |row: &Vec<f64>| squared_deviations(row) / row.len().saturating_sub(*correction) as f64;
+            rows(axes, x, from).iter().map(var).collect()
+        }
+        Composite::Sigmoid => each(&sigmoid),
+        Composite::Silu => each(&|x| x / (1.0 + (-x).exp())),
+        Composite::Gelu => each(&|x| x / 2.0 * (1.0 + erf(x / f64::sqrt(2.0)))),
+        Composite::GeluTanh => each(&|x| {
+            x / 2.0 * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x)).tanh())
+        }),
+        Composite::Softmax { axis } => {
+            let each_row = rows(&[*axis], x, from);
+            along(&[*axis], from, x, |n, x| {
+                let largest = each_row[n].iter().copied().reduce(f64::max).unwrap();
+                (x - largest).exp() / each_row[n].iter().map(|x| (x - largest).exp()).sum::<f64>()
+            })
+        }
+        Composite::LayerNorm { dims, eps_bits } => {
+            let axes: Vec<usize> = (from.rank() - dims..from.rank()).collect();
+            let each_row = rows(&axes, x, from);
+            along(&axes, from, x, |n, x| {
+                let row = &each_row[n];
+                let count = row.len() as f64;
+                let variance = squared_deviations(row) / count;
+                (x - row.iter().sum::<f64>() / count) / (variance + f64::from_bits(*eps_bits)).sqrt()
+            })
+        }
+        Composite::MaxPool2d(pool) => {
+            // The dtype's own least value at the edges, so that all of them can be negative integers.
+            let least = raw.iter().fold(f64::INFINITY, |least, x| least.min(x.as_f64()));
+            pooled(pool, x, from, node, least, |window| {
+                window.iter().copied().reduce(|a, b| if a.is_nan() || a > b { a } else { b }).unwrap()
+            })
+        }
+        Composite::AvgPool2d(pool) => {
+            pooled(pool, x, from, node, 0.0, |window| window.iter().sum::<f64>() / window.len() as f64)
+        }
+    }
+}
+
+/// A function of each element and the number of the row along the axes that it is in.
+fn along(axes: &[usize], from: &Shape, x: &[f64], f: impl Fn(usize, f64) -> f64) -> Vec<f64> {
+    let to = from.without(axes);
+    let number = |n: usize| {
+        let at = position(from, n);
+        let kept: Vec<usize> =
+            (0..at.len()).filter(|axis| !axes.contains(axis)).map(|axis| at[axis]).collect();
+        offset(&to, &kept)
+    };
+    x.iter().enumerate().map(|(n, &x)| f(number(n), x)).collect()
+}
+
+fn pooled(
+    pool: &Pool2d,
+    x: &[f64],
+    from: &Shape,
+    node: &Node,
+    edge: f64,
+    combine: impl Fn(&[f64]) -> f64,
+) -> Vec<f64> {
+    let rank = from.rank();
+    let element = |n: usize| {
+        let at = position(&node.shape, n);
+        let mut window = Vec::new();
+        for kh in 0..pool.kernel[0] {
+            for kw in 0..pool.kernel[1] {
+                let place = |d: usize, k: usize| {
+                    let i = at[rank - 2 + d] * pool.stride[d] + k * pool.dilation[d];
+                    i.checked_sub(pool.padding[d]).filter(|&i| i < from[rank - 2 + d])
+                };
+                window.push(match (place(0, kh), place(1, kw)) {
+                    (Some(h), Some(w)) => {
+                        let mut source = at.clone();
+                        (source[rank - 2], source[rank - 1]) = (h, w);
+                        x[offset(from, &source)]
+                    }
+                    _ => edge,
+                });
+            }
+        }
+        combine(&window)
+    };
+    (0..node.shape.elements()).map(element).collect()
+}

@@ -1,0 +1,102 @@
+//! Constant folding: an operation on constants becomes a constant, if its result is exactly defined
+//! (see [`exact`]): the same bits that a kernel would compute.
+
+use super::exact;
+use super::rule::{Rule, Site, Step, rewrite};
+use crate::graph::Graph;
+use crate::graph::op::{ConstantRole, Op};
+
+pub(super) fn run(graph: &Graph) -> Option<Graph> {
+    rewrite(graph, rules_for)
+}
+
+const UNARY: [Rule; 1] = [Rule { name: "unary", statement: "f(c) is a constant", apply: |site| unary(site) }];
+const BINARY: [Rule; 1] =
+    [Rule { name: "binary", statement: "f(c, d) is a constant", apply: |site| binary(site) }];
+const CAST: [Rule; 1] = [Rule { name: "cast", statement: "c as T is a constant", apply: |site| cast(site) }];
+
+fn rules_for(op: &Op) -> &'static [Rule] {
+    match op {
+        Op::Unary(_) => &UNARY,
+        Op::Binary(_) => &BINARY,
+        Op::Cast => &CAST,
+        // A select between constants, or by a constant, is a law of `simplify`.
+        Op::Select => &[],
+        Op::Input(_)
+        | Op::Constant(_)
+        | Op::Iota
+        | Op::Random { .. }
+        | Op::View(_)
+        | Op::Reduce { .. }
+        | Op::Composite(_) => &[],
+    }
+}
+
+fn unary(site: &mut Site<'_>) -> Option<Step> {
+    let Op::Unary(op) = site.node.op else { return None };
+    let x = site.splat(0)?;
+    site.become_constant(exact::unary(op, x.value)?, x.role)
+}
+
+fn binary(site: &mut Site<'_>) -> Option<Step> {
+    let Op::Binary(op) = site.node.op else { return None };
+    let (a, b) = (site.splat(0)?, site.splat(1)?);
+    site.become_constant(exact::binary(op, a.value, b.value)?, joined(a.role, b.role))
+}
+
+fn cast(site: &mut Site<'_>) -> Option<Step> {
+    let x = site.splat(0)?;
+    site.become_constant(exact::cast(x.value, site.node.dtype)?, x.role)
+}
+
+/// What follows from an argument is an argument.
+fn joined(a: ConstantRole, b: ConstantRole) -> ConstantRole {
+    match (a, b) {
+        (ConstantRole::Literal, ConstantRole::Literal) => ConstantRole::Literal,
+        (ConstantRole::Argument, _) | (_, ConstantRole::Argument) => ConstantRole::Argument,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::sketch::Sketch;
+    use crate::graph::text::{Locations, text};
+    use crate::{BinaryOp, DType, Scalar, UnaryOp};
+
+    #[test]
+    fn chains_of_constants_fold_in_one_walk_and_keep_the_stronger_role() {
+        let mut s = Sketch::new();
+        let x = s.input([3], DType::F32);
+        let three = s.splat_as(Scalar::from_f64(DType::I32, 3.0), ConstantRole::Literal, [3]);
+        let two = s.splat(Scalar::from_f64(DType::F32, 2.0), [3]);
+        let three = s.cast(three, DType::F32);
+        let sum = s.binary(BinaryOp::Add, three, two);
+        let root = s.unary(UnaryOp::Sqrt, sum);
+        let y = s.binary(BinaryOp::Mul, x, root);
+        let folded = run(&s.outputs([y, three])).unwrap();
+        let expected = "\
+%0 = input slot=0 : f32 [3]
+%1 = constant 3.0 literal : f32 []  # cast
+%2 = expand(%1) : f32 [3]  # cast
+%3 = constant 2.236068 argument : f32 []  # sqrt
+%4 = expand(%3) : f32 [3]  # sqrt
+%5 = mul(%0, %4) : f32 [3]
+return %5, %2
+";
+        assert_eq!(text(&folded, Locations::Hidden), expected);
+        assert!(run(&folded).is_none());
+    }
+
+    #[test]
+    fn what_is_not_exactly_defined_is_left_to_the_kernel() {
+        let mut s = Sketch::new();
+        let one = s.splat(Scalar::from_f64(DType::F32, 1.0), [3]);
+        let half = s.splat(Scalar::from_f64(DType::F16, 0.5), [3]);
+        let exp = s.unary(UnaryOp::Exp, one);
+        let pow = s.binary(BinaryOp::Pow, one, one);
+        // Not rounded to f16 in a register: there is no constant for it.
+        let third = s.binary(BinaryOp::Div, half, half);
+        assert!(run(&s.outputs([exp, pow, third])).is_none());
+    }
+}

@@ -1,0 +1,130 @@
+//! Graph → graph, one named pass a file. The table [`PASSES`] is the compiler's table of contents
+//! between recording and fusion.
+//!
+//! Every pass keeps every bit of elementwise f32, f64 and integer results, payloads and signs of NaNs
+//! aside: what may not be rewritten is listed in [`simplify`], and tested.
+
+mod canonicalise;
+mod cse;
+mod dead_code;
+mod decompose;
+mod exact;
+mod fold;
+mod rule;
+mod simplify;
+
+#[cfg(test)]
+mod evaluate;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use crate::Result;
+use crate::graph::Graph;
+use crate::graph::verify::verify;
+
+/// A step from graph to graph.
+pub(crate) struct Pass {
+    pub(crate) name: &'static str,
+    pub(crate) doc: &'static str,
+    turn: Turn,
+    /// The new graph, or `None` if there was nothing to do.
+    run: fn(&Graph) -> Option<Graph>,
+}
+
+/// When a pass has its turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Turn {
+    Once,
+    /// Again and again, in order with its neighbours of the same kind, until none finds anything to do.
+    UntilQuiet,
+}
+
+/// Every pass, in order.
+pub(crate) const PASSES: [Pass; 6] = [
+    Pass {
+        name: "decompose",
+        doc: "composites become primitives, so that fusion sees through softmax, pooling and the like",
+        turn: Turn::Once,
+        run: decompose::run,
+    },
+    Pass {
+        name: "cse",
+        doc: "common subexpressions become one node: the same operation on the same operands runs once",
+        turn: Turn::UntilQuiet,
+        run: cse::run,
+    },
+    Pass {
+        name: "canonicalise",
+        doc: "one form for what can be written in several: chains of views merge, constants stand second",
+        turn: Turn::UntilQuiet,
+        run: canonicalise::run,
+    },
+    Pass {
+        name: "fold",
+        doc: "operations on constants become constants, where the result is exactly defined",
+        turn: Turn::UntilQuiet,
+        run: fold::run,
+    },
+    Pass {
+        name: "simplify",
+        doc: "laws that hold for NaN, infinities and signed zeros too: x * 1, -(-x), casts there and back",
+        turn: Turn::UntilQuiet,
+        run: simplify::run,
+    },
+    Pass {
+        name: "dead_code",
+        doc: "what no output needs falls away (as it does in every other pass that changes something)",
+        turn: Turn::Once,
+        run: dead_code::run,
+    },
+];
+
+/// A bound on the turns of the repeated passes. Two or three are the rule; a graph that would need
+/// more is left correct, if not as simple as it could be.
+const MAX_TURNS: usize = 8;
+
+/// Called with a pass's name and its result, whenever a pass has changed the graph.
+pub(crate) type Observer<'a> = &'a mut dyn FnMut(&str, &Graph);
+
+/// Runs all passes. In tests and debug builds the graph is verified at the start and after each.
+///
+/// # Errors
+/// [`Error::Internal`](crate::Error::Internal) naming the pass whose result broke a rule.
+pub(crate) fn run(graph: &Graph, mut observer: Option<Observer<'_>>) -> Result<Graph> {
+    check(graph, "recording")?;
+    let mut current = Cow::Borrowed(graph);
+    let mut step = |current: &mut Cow<'_, Graph>, pass: &Pass| -> Result<bool> {
+        let Some(next) = (pass.run)(current) else { return Ok(false) };
+        check(&next, pass.name)?;
+        if let Some(observer) = &mut observer {
+            observer(pass.name, &next);
+        }
+        *current = Cow::Owned(next);
+        Ok(true)
+    };
+    for group in PASSES.chunk_by(|a, b| a.turn == b.turn) {
+        match group[0].turn {
+            Turn::Once => {
+                for pass in group {
+                    step(&mut current, pass)?;
+                }
+            }
+            Turn::UntilQuiet => {
+                let mut quiet = 0;
+                for pass in group.iter().cycle().take(MAX_TURNS * group.len()) {
+                    quiet = if step(&mut current, pass)? { 0 } else { quiet + 1 };
+                    if quiet == group.len() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    Ok(current.into_owned())
+}
+
+fn check(graph: &Graph, stage: &'static str) -> Result<()> {
+    if cfg!(any(test, debug_assertions)) { verify(graph, stage) } else { Ok(()) }
+}
