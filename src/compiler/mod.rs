@@ -18,6 +18,7 @@ use crate::fusion::group::Group;
 use crate::fusion::reads::stored_as;
 use crate::fusion::{self, Fusion, Grouping};
 use crate::graph::op::Op;
+use crate::graph::text::{Locations, text};
 use crate::graph::{Graph, NodeId, hash};
 use crate::lower::{Lowered, Request, lower};
 use crate::{Error, Result, passes, stats};
@@ -63,11 +64,11 @@ pub(crate) struct PlannedKernel {
     pub(crate) compiled: Mutex<Option<crate::runtime::kernels::Loaded>>,
 }
 
-static CACHE: Mutex<Option<LruCache<(hash::Key, Settings), Arc<Plan>>>> = Mutex::new(None);
+static CACHE: Mutex<Option<LruCache<(hash::StructuralKey, Settings), Arc<Plan>>>> = Mutex::new(None);
 
 /// The plan of a graph, from the cache if one of the same structure was planned before.
 pub(crate) fn plan(graph: &Graph, settings: Settings) -> Result<Arc<Plan>> {
-    let key = (hash::structure(graph), settings);
+    let key = (hash::structural_key(graph), settings);
     let mut cache = CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let plans = cache.get_or_insert_with(|| LruCache::new(NonZeroUsize::new(PLANS).unwrap_or(NonZeroUsize::MIN)));
     if let Some(plan) = plans.get(&key) {
@@ -90,9 +91,9 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
     let graph = match debug::enabled(Level::Ir) {
         false => passes::run(graph, None)?,
         true => {
-            debug::print(Level::Ir, || format!("graph as recorded:\n{}", crate::graph::text::text(graph, true)));
+            debug::print(Level::Ir, || format!("graph as recorded:\n{}", text(graph, Locations::Shown)));
             let mut observer = |pass: &str, graph: &Graph| {
-                debug::print(Level::Ir, || format!("after {pass}:\n{}", crate::graph::text::text(graph, true)));
+                debug::print(Level::Ir, || format!("after {pass}:\n{}", text(graph, Locations::Shown)));
             };
             passes::run(graph, Some(&mut observer))?
         }

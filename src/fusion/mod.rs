@@ -70,6 +70,26 @@ pub(crate) fn fuse(graph: &Graph, fusion: Fusion, figures: &TargetFigures) -> Gr
     Grouping { groups, boundaries, unfused_kernels, unfused_bytes }
 }
 
+/// Divides a group into kernels of one operation each, because no schedule runs it as a whole.
+pub(crate) fn split(graph: &Graph, grouping: &mut Grouping, number: usize, why: &str, figures: &TargetFigures) {
+    let reads = Reads::new(graph);
+    let cooperative: Vec<bool> =
+        graph.nodes().map(|id| reads.is_computed(id) && group::is_cooperative(graph, &reads, id)).collect();
+    let parted: Vec<NodeId> = grouping.groups.remove(number).nodes;
+    let stored: rustc_hash::FxHashSet<NodeId> =
+        grouping.groups.iter().flat_map(|group| group.outputs.iter().copied()).collect();
+    let missing = parted.iter().copied().filter(|id| !stored.contains(id));
+    let singles = missing.filter_map(|id| Group::analyse(graph, &reads, &cooperative, vec![id], vec![id]).ok());
+    grouping.groups.extend(singles);
+    sort(&mut grouping.groups);
+    grouping.boundaries = boundaries(graph, &reads, &cooperative, &grouping.groups, Fusion::On, figures);
+    for boundary in &mut grouping.boundaries {
+        if parted.contains(&boundary.value) {
+            boundary.reason = WhyNot::Schedule(why.to_string());
+        }
+    }
+}
+
 /// Producers before consumers; otherwise by first node.
 fn sort(groups: &mut Vec<Group>) {
     groups.sort_by_key(|group| group.nodes.first().copied());

@@ -12,14 +12,15 @@ use crate::{Error, Result};
 /// The graph of some outputs, with the data of its [`Op::Input`]s.
 pub(crate) struct Recording {
     pub(crate) graph: Graph,
-    pub(crate) inputs: Vec<Buffer>,
+    /// `None` for what a transfer will bring.
+    pub(crate) inputs: Vec<Option<Buffer>>,
 }
 
 /// Records the outputs' histories as a graph. Node order follows from the expression alone (operands
 /// first, outputs in the order given), not from the order of recording.
 ///
-/// Transfers from another device must have been carried out before; those from no particular device
-/// are looked through.
+/// A transfer from another device that has not been carried out is an input without data; one from no
+/// particular device is looked through.
 ///
 /// # Errors
 /// The first error of an invalid tensor.
@@ -40,7 +41,11 @@ pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
             let id = match state {
                 State::Invalid(error) => return Err(error),
                 State::Evaluated(buffer) => {
-                    inputs.push(buffer);
+                    inputs.push(Some(buffer));
+                    graph.add(node_of(&tensor.node, Op::Input(inputs.len() - 1)), &[])
+                }
+                State::Recorded(Recipe::Transfer, sources) if sources.iter().all(|s| s.node.device.is_some()) => {
+                    inputs.push(None);
                     graph.add(node_of(&tensor.node, Op::Input(inputs.len() - 1)), &[])
                 }
                 State::Recorded(recipe, sources) => {

@@ -1,15 +1,22 @@
 //! The memory behind evaluated tensors.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
+#[cfg(feature = "cuda")]
+use super::cuda::driver::CudaBuffer;
 use super::host::HostBuffer;
+use crate::Result;
 
 /// Memory of one tensor: its elements, contiguous and row-major. Cheap to clone; the memory goes
 /// back to its pool with the last handle.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Buffer {
     /// Memory of this process: the CPU, the interpreter and the emulated device.
     Host(Arc<HostBuffer>),
+    /// Memory of a GPU.
+    #[cfg(feature = "cuda")]
+    Cuda(Arc<CudaBuffer>),
 }
 
 impl Buffer {
@@ -17,6 +24,32 @@ impl Buffer {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Buffer::Host(buffer) => buffer.bytes(),
+            #[cfg(feature = "cuda")]
+            Buffer::Cuda(buffer) => buffer.bytes(),
+        }
+    }
+
+    /// The first byte, in the address space of the device.
+    pub(crate) fn pointer(&self) -> *mut c_void {
+        match self {
+            Buffer::Host(buffer) => buffer.as_ptr().cast(),
+            #[cfg(feature = "cuda")]
+            Buffer::Cuda(buffer) => buffer.device_pointer() as *mut c_void,
+        }
+    }
+
+    /// The buffer in host memory: itself, or a copy from the GPU.
+    pub(crate) fn to_host(&self) -> Result<Arc<HostBuffer>> {
+        match self {
+            Buffer::Host(buffer) => Ok(buffer.clone()),
+            #[cfg(feature = "cuda")]
+            Buffer::Cuda(buffer) => {
+                let host = HostBuffer::allocate(buffer.bytes())?;
+                // SAFETY: the block holds that many bytes, and nobody else has it yet.
+                let bytes = unsafe { std::slice::from_raw_parts_mut(host.as_ptr(), host.bytes()) };
+                buffer.device().download(buffer, bytes)?;
+                Ok(Arc::new(host))
+            }
         }
     }
 }

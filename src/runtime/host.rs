@@ -72,6 +72,14 @@ impl HostBuffer {
         Ok(HostBuffer { block: Block { start, capacity }, bytes })
     }
 
+    /// A block of zeros.
+    pub(crate) fn zeroed(bytes: usize) -> Result<HostBuffer> {
+        let buffer = HostBuffer::allocate(bytes)?;
+        // SAFETY: the block holds at least `bytes` bytes, and nobody else has it yet.
+        unsafe { std::ptr::write_bytes(buffer.as_ptr(), 0, bytes) };
+        Ok(buffer)
+    }
+
     /// A copy of the bytes.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<HostBuffer> {
         let buffer = HostBuffer::allocate(bytes.len())?;

@@ -9,6 +9,7 @@ mod call;
 mod constructors;
 pub(crate) mod element;
 mod elementwise;
+pub(crate) mod evaluate;
 mod nn;
 mod operators;
 mod promotion;

@@ -1,0 +1,231 @@
+//! Kernels without a device: what would be compiled for a target, to read and to test.
+
+use std::fmt;
+
+use std::sync::Arc;
+
+use lazuli_codegen::nest::Parameter;
+use lazuli_codegen::{Emitted, Language};
+
+use super::Plan;
+use super::explain::Explanation;
+#[cfg(feature = "cuda")]
+use crate::Result;
+#[cfg(feature = "cuda")]
+pub use crate::runtime::cuda::cubin::CubinInfo;
+
+/// What kernels are compiled for.
+///
+/// ```
+/// use lazuli::Target;
+/// assert_eq!(Target::cuda("sm_90").to_string(), "cuda sm_90");
+/// assert_eq!(Target::cpu().to_string(), "cpu");
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Target {
+    architecture: Option<String>,
+}
+
+impl Target {
+    /// A CUDA architecture, such as `sm_90`. No GPU is needed.
+    pub fn cuda(architecture: impl Into<String>) -> Target {
+        Target { architecture: Some(architecture.into()) }
+    }
+
+    /// The CPU of this machine.
+    pub fn cpu() -> Target {
+        Target { architecture: None }
+    }
+
+    pub(crate) fn language(&self) -> Language {
+        if self.architecture.is_some() { Language::Cuda } else { Language::C }
+    }
+}
+
+impl AsRef<Target> for Target {
+    fn as_ref(&self) -> &Target {
+        self
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.architecture {
+            Some(architecture) => write!(f, "cuda {architecture}"),
+            None => f.write_str("cpu"),
+        }
+    }
+}
+
+/// The kernels of an expression for a target.
+///
+/// ```
+/// use lazuli::{DType, Target, Tensor};
+/// let x = Tensor::from_vec(vec![0.0f32; 4096], [4096]);
+/// let program = (x.relu() * 2.0).compile_for(&Target::cuda("sm_90"))?;
+/// assert_eq!(program.kernels().len(), 1);
+/// assert!(program.source().contains("__global__"));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Program {
+    target: Target,
+    plan: Arc<Plan>,
+    kernels: Vec<KernelInfo>,
+}
+
+impl Program {
+    pub(crate) fn new(plan: Arc<Plan>, target: Target) -> Program {
+        let kernels = (0..plan.kernels.len())
+            .map(|number| KernelInfo { plan: plan.clone(), number, target: target.clone() })
+            .collect();
+        Program { target, plan, kernels }
+    }
+
+    /// What the kernels are for.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The kernels, in the order of launching.
+    pub fn kernels(&self) -> &[KernelInfo] {
+        &self.kernels
+    }
+
+    /// All kernels' sources, each under a line with its schedule and launch shape; for snapshots.
+    pub fn source(&self) -> String {
+        let mut text = String::new();
+        for (number, kernel) in self.kernels.iter().enumerate() {
+            if number > 0 {
+                text.push('\n');
+            }
+            text.push_str(&format!("// {}: {}\n", kernel.name(), kernel.schedule()));
+            for launch in kernel.launches() {
+                text.push_str(&format!("// {launch}\n"));
+            }
+            text.push_str(kernel.source());
+        }
+        text
+    }
+
+    /// Why these are the kernels.
+    pub fn explain(&self) -> Explanation {
+        Explanation::of(&self.plan)
+    }
+
+    /// The graph that the kernels were made from, after all passes, in DOT.
+    pub fn graph_dot(&self) -> String {
+        crate::graph::dot::dot(&self.plan.graph, crate::graph::text::Locations::Hidden)
+    }
+}
+
+/// One kernel of a [`Program`].
+#[derive(Clone, Debug)]
+pub struct KernelInfo {
+    plan: Arc<Plan>,
+    number: usize,
+    target: Target,
+}
+
+impl KernelInfo {
+    fn emitted(&self) -> &Emitted {
+        &self.plan.kernels[self.number].emitted
+    }
+
+    /// The function's name.
+    pub fn name(&self) -> &str {
+        &self.emitted().name
+    }
+
+    /// The whole text that the compiler gets.
+    pub fn source(&self) -> &str {
+        &self.emitted().source
+    }
+
+    /// How the iteration space is mapped to the machine, such as `pointwise(threads=256, vec=4)`.
+    pub fn schedule(&self) -> String {
+        self.emitted().schedule.to_string()
+    }
+
+    /// The launch shape of each function as a function of the sizes, such as
+    /// `relu_f32: grid = ceil(n_i0 / 1024), block = 256`.
+    pub fn launches(&self) -> Vec<String> {
+        self.emitted().launches.iter().map(|(name, launch)| format!("{name}: {launch}")).collect()
+    }
+
+    /// The blocks of the first function for the recorded sizes, in x, y and z.
+    pub fn grid(&self) -> [u64; 3] {
+        self.emitted().launches.first().map_or([0; 3], |(_, launch)| launch.grid())
+    }
+
+    /// The threads of a block, in x, y and z.
+    pub fn block(&self) -> [u32; 3] {
+        self.emitted().launches.first().map_or([0; 3], |(_, launch)| launch.block)
+    }
+
+    /// The parameters in order: name, type and, for scalars and extents, this launch's value.
+    pub fn arguments(&self) -> Vec<String> {
+        let kernel = &self.plan.kernels[self.number].lowered.kernel;
+        let describe = |parameter: &Parameter| match *parameter {
+            Parameter::Buffer(id) => {
+                let buffer = &kernel.buffers[id.index()];
+                format!("{}: {} [{}]", buffer.name, buffer.dtype, buffer.elements)
+            }
+            Parameter::Argument(id) => {
+                let argument = &kernel.arguments[id.index()];
+                format!("{}: {} = {}", argument.name, argument.value.dtype(), argument.value)
+            }
+            Parameter::Extent(axis) => {
+                format!("n_{}: extent = {}", kernel.axis(axis).name, kernel.axis(axis).extent)
+            }
+            Parameter::Workspace(number) => {
+                let space = &self.emitted().workspaces[number];
+                format!("{}: workspace of {} {}", space.name, space.elements, space.dtype)
+            }
+        };
+        self.emitted().parameters.iter().map(describe).collect()
+    }
+
+    /// Bytes read from memory, each buffer counted once.
+    pub fn bytes_read(&self) -> u64 {
+        self.plan.grouping.groups[self.number].work.bytes_read
+    }
+
+    /// Bytes written to memory.
+    pub fn bytes_written(&self) -> u64 {
+        self.plan.grouping.groups[self.number].work.bytes_written
+    }
+
+    /// The compiled kernel for a CUDA target. Needs NVRTC, but no GPU.
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::Error::Unavailable) without NVRTC or for the CPU target;
+    /// [`Compilation`](crate::Error::Compilation) with log and source if NVRTC refuses the kernel.
+    #[cfg(feature = "cuda")]
+    pub fn compile(&self) -> Result<CompiledKernel> {
+        use crate::Error;
+        let Some(architecture) = &self.target.architecture else {
+            return Err(Error::Unavailable {
+                what: "a CUBIN".into(),
+                reason: "the target is the CPU".into(),
+                hint: "Compile for a CUDA target, such as Target::cuda(\"sm_90\")".into(),
+            });
+        };
+        let nvrtc = crate::runtime::cuda::nvrtc::Nvrtc::get()?;
+        let cubin = nvrtc.compile(self.name(), self.source(), architecture, nvrtc.options())?;
+        let info = cubin.inspect(self.name()).ok_or_else(|| {
+            Error::internal("CUBIN inspection", format!("{} is not in the compiled module", self.name()))
+        })?;
+        Ok(CompiledKernel { cubin: cubin.bytes, info })
+    }
+}
+
+/// A kernel compiled by NVRTC, and what the compiler made of it.
+#[cfg(feature = "cuda")]
+#[derive(Clone, Debug)]
+pub struct CompiledKernel {
+    /// The ELF file for the driver.
+    pub cubin: Vec<u8>,
+    /// Registers, spills and shared memory.
+    pub info: CubinInfo,
+}

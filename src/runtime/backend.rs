@@ -1,0 +1,166 @@
+//! What the executor asks of a device: memory, compiled kernels, launches.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use lazuli_codegen::Language;
+
+use super::buffer::Buffer;
+use super::cpu::{Compiler, CpuModule};
+#[cfg(feature = "cuda")]
+use super::cuda::driver::{CudaDevice, CudaKernel};
+use super::device::{Device, DeviceKind};
+use super::host::HostBuffer;
+use crate::{Error, Result};
+
+/// An opened device.
+#[derive(Clone)]
+pub(crate) enum Backend {
+    Cpu(&'static Compiler),
+    #[cfg(feature = "emulate")]
+    Emulated,
+    #[cfg(feature = "cuda")]
+    Cuda(Arc<CudaDevice>),
+    Interpreter,
+}
+
+/// A compiled kernel in memory.
+pub(crate) enum Module {
+    Cpu(CpuModule),
+    #[cfg(feature = "emulate")]
+    Emulated(super::emulate::EmulatedModule),
+    #[cfg(feature = "cuda")]
+    Cuda(CudaKernel),
+}
+
+impl Backend {
+    /// Opens a device. The CPU without a C compiler becomes the interpreter, with one warning.
+    pub(crate) fn open(device: Device) -> Result<Backend> {
+        match device.0 {
+            DeviceKind::Cpu => match Compiler::get() {
+                Ok(compiler) => Ok(Backend::Cpu(compiler)),
+                Err(error) => {
+                    static WARN: std::sync::Once = std::sync::Once::new();
+                    WARN.call_once(|| eprintln!("lazuli: {error} Falling back to the (slow) interpreter."));
+                    Ok(Backend::Interpreter)
+                }
+            },
+            DeviceKind::Interpreter => Ok(Backend::Interpreter),
+            #[cfg(feature = "emulate")]
+            DeviceKind::Emulated => super::emulate::availability().map(|()| Backend::Emulated),
+            #[cfg(not(feature = "emulate"))]
+            DeviceKind::Emulated => Err(Error::Unavailable {
+                what: device.to_string(),
+                reason: "the crate was built without it".into(),
+                hint: "Build with the feature `emulate`".into(),
+            }),
+            #[cfg(feature = "cuda")]
+            DeviceKind::Cuda(ordinal) => CudaDevice::open(ordinal).map(Backend::Cuda),
+            #[cfg(not(feature = "cuda"))]
+            DeviceKind::Cuda(_) => Err(Error::Unavailable {
+                what: device.to_string(),
+                reason: "the crate was built without it".into(),
+                hint: "Build with the feature `cuda`".into(),
+            }),
+        }
+    }
+
+    /// Memory with unspecified contents.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<Buffer> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(device) => device.allocate(bytes).map(Arc::new).map(Buffer::Cuda),
+            _ => HostBuffer::allocate(bytes).map(Arc::new).map(Buffer::Host),
+        }
+    }
+
+    /// Memory filled with zeros.
+    pub(crate) fn allocate_zeroed(&self, bytes: usize) -> Result<Buffer> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(device) => device.allocate_zeroed(bytes).map(Arc::new).map(Buffer::Cuda),
+            _ => HostBuffer::zeroed(bytes).map(Arc::new).map(Buffer::Host),
+        }
+    }
+
+    /// The elements in this device's memory: shared where it is the same memory, else copied.
+    pub(crate) fn import(&self, buffer: &Buffer) -> Result<Buffer> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(device) => {
+                let copy = device.allocate(buffer.bytes())?;
+                match buffer {
+                    Buffer::Cuda(other) if other.device().ordinal() == device.ordinal() => {
+                        device.copy(other, &copy)?;
+                    }
+                    other => device.upload(&copy, other.to_host()?.as_slice())?,
+                }
+                Ok(Buffer::Cuda(Arc::new(copy)))
+            }
+            _ => buffer.to_host().map(Buffer::Host),
+        }
+    }
+
+    /// Runs one function of a kernel.
+    ///
+    /// # Safety
+    /// The arguments must be what the function's parameters are, with buffers as large as its accesses.
+    pub(crate) unsafe fn launch(
+        &self,
+        module: &Module,
+        function: &str,
+        grid: [u64; 3],
+        block: [u32; 3],
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
+        match module {
+            // SAFETY: the caller's promise.
+            Module::Cpu(module) => unsafe { module.run(function, grid[0], arguments) },
+            #[cfg(feature = "emulate")]
+            Module::Emulated(module) => {
+                let grid = launch_grid(grid, "cuda (emulated)", function)?;
+                // SAFETY: the caller's promise.
+                unsafe { module.launch(grid, block, 0, arguments) }
+            }
+            #[cfg(feature = "cuda")]
+            Module::Cuda(kernel) => match self {
+                Backend::Cuda(device) => {
+                    let grid = launch_grid(grid, "cuda", function)?;
+                    // SAFETY: the caller's promise.
+                    unsafe { device.launch(kernel, grid, block, 0, arguments) }
+                }
+                _ => Err(Error::internal("launch", format!("{function} was compiled for another device"))),
+            },
+        }
+    }
+
+    /// Waits until everything launched has ended; errors of the kernels surface here.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(device) => device.synchronize(),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(any(feature = "cuda", feature = "emulate"))]
+fn launch_grid(grid: [u64; 3], device: &str, function: &str) -> Result<[u32; 3]> {
+    let fits = grid[0] <= i32::MAX as u64 && grid[1] <= 65_535 && grid[2] <= 65_535;
+    match fits {
+        true => Ok([grid[0] as u32, grid[1] as u32, grid[2] as u32]),
+        false => Err(Error::Device {
+            device: device.into(),
+            operation: format!("launch of {function}"),
+            message: format!("a grid of {grid:?} blocks exceeds the device's limits; evaluate in smaller parts"),
+        }),
+    }
+}
+
+/// The language of the kernels that run on a device.
+pub(crate) fn language(device: Device) -> Language {
+    match device.0 {
+        DeviceKind::Cpu | DeviceKind::Interpreter => Language::C,
+        DeviceKind::Cuda(_) | DeviceKind::Emulated => Language::Cuda,
+    }
+}

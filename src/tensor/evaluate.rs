@@ -1,0 +1,190 @@
+//! Questions that need values or kernels: the only places where anything runs or is compiled.
+
+use std::cell::Cell;
+
+use super::element::{self, Element};
+use super::{State, Tensor};
+use crate::compiler::explain::Explanation;
+use crate::compiler::program::{Program, Target};
+use crate::compiler::{self, Settings};
+use crate::graph::build::build;
+use crate::runtime::buffer::Buffer;
+use crate::runtime::{backend, executor};
+use crate::{Device, Error, Fusion, Result, SourceLocation};
+
+thread_local! {
+    static FUSION: Cell<Option<Fusion>> = const { Cell::new(None) };
+}
+
+/// Evaluates, explains and compiles with the given fusion while `f` runs on this thread.
+///
+/// ```
+/// use lazuli::{DType, Fusion, Tensor};
+/// let y = (Tensor::ones([8], DType::F32) + 1.0).exp();
+/// let unfused = lazuli::with_fusion(Fusion::Off, || y.explain())?;
+/// assert_eq!((unfused.kernels(), y.explain()?.kernels()), (2, 1));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+pub fn with_fusion<T>(fusion: Fusion, f: impl FnOnce() -> T) -> T {
+    /// Restores the setting also if `f` panics.
+    struct Restore(Option<Fusion>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            FUSION.set(self.0);
+        }
+    }
+    let _restore = Restore(FUSION.replace(Some(fusion)));
+    f()
+}
+
+/// The fusion in force: set by [`with_fusion`], else by `LAZULI_FUSION=off`, else on.
+fn fusion() -> Fusion {
+    FUSION.get().unwrap_or_else(|| match std::env::var("LAZULI_FUSION").as_deref() {
+        Ok("off" | "0") => Fusion::Off,
+        _ => Fusion::On,
+    })
+}
+
+/// Computes several tensors in one plan, so that they share work and kernels. Those that are computed
+/// already cost nothing.
+///
+/// ```
+/// use lazuli::Tensor;
+/// let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0], [3]);
+/// let (sum, product) = (x.sum(..), x.prod(..));
+/// lazuli::eval([&sum, &product])?;
+/// assert_eq!((sum.item::<f32>()?, product.item::<f32>()?), (6.0, 6.0));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+///
+/// # Errors
+/// The first error in the tensors' histories; an unavailable device or compiler; out of memory.
+pub fn eval<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
+    let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
+    executor::evaluate(&tensors, fusion())
+}
+
+impl Tensor {
+    /// Computes the values, if they are not there yet. The tensor keeps them and lets go of its history.
+    ///
+    /// # Errors
+    /// As [`eval`].
+    pub fn eval(&self) -> Result<()> {
+        eval([self])
+    }
+
+    /// The values, row-major, computed if they are not there yet.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::arange(0i32, 6, 1).reshape([2, 3]);
+    /// assert_eq!(x.t().to_vec::<i32>()?, [0, 3, 1, 4, 2, 5]);
+    /// assert!(x.to_vec::<f32>().is_err()); // no silent conversion: x.cast(DType::F32) says it
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`eval`]; if `T` is not the tensor's dtype.
+    #[track_caller]
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let location = SourceLocation::caller();
+        let dtype = self.dtype()?;
+        if dtype != T::DTYPE {
+            let message = format!("the tensor is {dtype}, not {}; convert it with .cast(DType::...)", T::DTYPE);
+            return Err(Error::InvalidOperation { op: "to_vec", message, location });
+        }
+        self.eval()?;
+        element::from_bytes(self.buffer()?.to_host()?.as_slice())
+    }
+
+    /// The one value of a tensor with one element.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// assert_eq!(Tensor::from_vec(vec![2.0f32, 4.0], [2]).mean(..).item::<f32>()?, 3.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec`]; if there is not exactly one element.
+    #[track_caller]
+    pub fn item<T: Element>(&self) -> Result<T> {
+        let location = SourceLocation::caller();
+        let shape = self.shape()?;
+        let several = || Error::InvalidOperation {
+            op: "item",
+            message: format!("shape {shape} has {} elements, not one; use to_vec", shape.elements()),
+            location,
+        };
+        if shape.elements() != 1 {
+            return Err(several());
+        }
+        self.to_vec::<T>()?.first().copied().ok_or_else(several)
+    }
+
+    /// The kernels that evaluation would run, and why. Runs nothing.
+    ///
+    /// # Errors
+    /// The first error in the tensor's history.
+    pub fn explain(&self) -> Result<Explanation> {
+        let device = self.device()?;
+        let settings = Settings { language: backend::language(device), fusion: fusion() };
+        let recording = build(std::slice::from_ref(self))?;
+        Ok(Explanation::of(&*compiler::plan(&recording.graph, settings)?))
+    }
+
+    /// The kernels for a target, without a device: nothing runs, and no GPU is needed.
+    ///
+    /// # Errors
+    /// The first error in the tensor's history.
+    pub fn compile_for(&self, target: impl AsRef<Target>) -> Result<Program> {
+        compile_for([self], target)
+    }
+
+    /// The memory of an evaluated tensor.
+    pub(crate) fn buffer(&self) -> Result<Buffer> {
+        match &*self.node.state() {
+            State::Evaluated(buffer) => Ok(buffer.clone()),
+            State::Invalid(error) => Err(error.clone()),
+            State::Recorded(..) => Err(Error::internal("evaluation", "a tensor was not computed")),
+        }
+    }
+
+    /// Keeps the values and lets go of the history.
+    pub(crate) fn settle(&self, buffer: Buffer) {
+        let before = std::mem::replace(&mut *self.node.state(), State::Evaluated(buffer));
+        // Dropped after the lock is released: the history may be long.
+        drop(before);
+    }
+}
+
+/// The kernels of several tensors for a target, as one program.
+///
+/// # Errors
+/// The first error in the tensors' histories.
+pub fn compile_for<'a>(
+    tensors: impl IntoIterator<Item = &'a Tensor>,
+    target: impl AsRef<Target>,
+) -> Result<Program> {
+    let target = target.as_ref().clone();
+    let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
+    let recording = build(&tensors)?;
+    let settings = Settings { language: target.language(), fusion: fusion() };
+    Ok(Program::new(compiler::plan(&recording.graph, settings)?, target))
+}
+
+/// Whether a CUDA driver and at least one GPU are there.
+pub fn cuda_is_available() -> bool {
+    #[cfg(feature = "cuda")]
+    let count = crate::runtime::cuda::driver::device_count().unwrap_or(0);
+    #[cfg(not(feature = "cuda"))]
+    let count = 0;
+    count > 0
+}
+
+impl Device {
+    /// The first GPU where there is one, else the CPU.
+    pub fn best() -> Device {
+        if cuda_is_available() { Device::cuda(0) } else { Device::cpu() }
+    }
+}
