@@ -1,6 +1,8 @@
 //! Devices, memory, compiled kernels and their execution.
 
 pub(crate) mod buffer;
+pub(crate) mod cache;
+pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod device;

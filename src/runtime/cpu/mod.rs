@@ -1,0 +1,14 @@
+//! The CPU as a device: emitted C is compiled by the system's C compiler, loaded, and run on rayon's threads.
+
+mod compiler;
+mod module;
+mod parallel;
+
+pub(crate) use compiler::Compiler;
+pub(crate) use module::CpuModule;
+
+/// The device's name in errors.
+const DEVICE: &str = "cpu";
+
+#[cfg(test)]
+mod tests;

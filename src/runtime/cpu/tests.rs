@@ -1,0 +1,134 @@
+use std::ffi::c_void;
+
+use super::{Compiler, CpuModule};
+use crate::error::Error;
+
+fn environment<'a>(variables: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
+    |name| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string())
+}
+
+const SCALE: &str = "
+void scale(void* const* args, long long first_block, long long end_block) {
+  const float* in0 = *(const float**)args[0];
+  float* out0 = *(float**)args[1];
+  const float c0 = *(float*)args[2];
+  const long long n = *(long long*)args[3];
+  for (long long block = first_block; block < end_block; ++block) {
+    const long long first = block * 64;
+    const long long end = first + 64 < n ? first + 64 : n;
+    for (long long i = first; i < end; ++i) out0[i] = in0[i] * c0;
+  }
+}
+";
+
+fn scale(module: &CpuModule, x: &[f32], mut c: f32) -> Vec<f32> {
+    let mut y = vec![0f32; x.len()];
+    let (mut from, mut to, mut n) = (x.as_ptr(), y.as_mut_ptr(), x.len() as i64);
+    let arguments: [*mut c_void; 4] =
+        [(&raw mut from).cast(), (&raw mut to).cast(), (&raw mut c).cast(), (&raw mut n).cast()];
+    // SAFETY: `SCALE` has these parameters; the vectors are as long as it is told.
+    unsafe { module.run("scale", (x.len() as u64).div_ceil(64), &arguments) }.unwrap();
+    y
+}
+
+#[test]
+fn a_kernel_runs_from_any_thread_and_any_number_of_times() {
+    let library = Compiler::get().unwrap().compile("scale", SCALE).unwrap();
+    let module = CpuModule::load("scale", &library).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 1..4 {
+            let module = &module;
+            scope.spawn(move || {
+                for size in [1usize, 63, 64, 65, 1000, 100_000, 1000, 0] {
+                    let x: Vec<f32> = (0..size).map(|i| i as f32).collect();
+                    let c = thread as f32;
+                    assert!(scale(module, &x, c).iter().zip(&x).all(|(y, x)| *y == x * c));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn libraries_with_equal_names_do_not_mix() {
+    let compiler = Compiler::get().unwrap();
+    let doubled = SCALE.replace("* c0", "* c0 * 2.0f");
+    let libraries = [SCALE, &doubled].map(|source| compiler.compile("scale", source).unwrap());
+    for _ in 0..3 {
+        let modules = libraries.each_ref().map(|library| CpuModule::load("scale", library).unwrap());
+        assert_eq!(scale(&modules[0], &[1.0], 3.0), [3.0]);
+        assert_eq!(scale(&modules[1], &[1.0], 3.0), [6.0]);
+    }
+}
+
+#[test]
+fn an_unknown_function_and_a_damaged_library_are_errors() {
+    let library = Compiler::get().unwrap().compile("scale", SCALE).unwrap();
+    let module = CpuModule::load("scale", &library).unwrap();
+    // SAFETY: there is no such function to call.
+    let error = unsafe { module.run("scales", 1, &[]) }.unwrap_err();
+    assert!(matches!(error, Error::Internal { .. }) && error.to_string().contains("scales"), "{error}");
+    let error = CpuModule::load("scale", &library[..100]).unwrap_err();
+    assert!(matches!(error, Error::Device { .. }) && error.to_string().contains("kernel scale"), "{error}");
+}
+
+#[test]
+fn a_refused_kernel_comes_back_with_log_and_source() {
+    let source = "void broken(void) { this is not C; }\n";
+    let error = Compiler::get().unwrap().compile("broken", source).unwrap_err();
+    let Error::Compilation { kernel, compiler, log, source_text } = error else { panic!("{error}") };
+    assert_eq!((kernel.as_str(), &*source_text), ("broken", source));
+    assert!(log.contains("kernel.c:1") && log.contains("error"), "{log}");
+    assert!(compiler.contains('/'), "{compiler}");
+}
+
+#[test]
+fn a_missing_compiler_is_unavailable_with_a_hint() {
+    let error = Compiler::find(&environment(&[("LAZULI_CC", "/nonexistent")])).unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }));
+    let text = error.to_string();
+    assert!(text.contains("/nonexistent: not found") && text.contains("LAZULI_CC"), "{text}");
+}
+
+#[test]
+fn cc_is_only_a_preference() {
+    let fallback = Compiler::find(&environment(&[("CC", "/nonexistent"), ("LAZULI_CC", " ")])).unwrap();
+    assert_eq!(fallback.identity(), Compiler::find(&environment(&[])).unwrap().identity());
+}
+
+#[test]
+fn the_identity_names_compiler_flags_and_processor() {
+    let plain = Compiler::find(&environment(&[])).unwrap();
+    let wrapped = Compiler::find(&environment(&[("LAZULI_CC", "cc -DWRAPPED")])).unwrap();
+    assert_ne!(plain.identity(), wrapped.identity());
+    assert!(plain.identity().contains("-march=native"));
+    assert_eq!(plain.identity().matches(" | ").count(), 2, "{}", plain.identity());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_compiler_without_native_is_used_without() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("old-cc");
+    let text = "#!/bin/sh\nfor a in \"$@\"; do [ \"$a\" = -march=native ] && { echo bad flag; exit 1; }; done\n\
+                exec cc \"$@\"\n";
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // A shell reads the script: running what was just written can fail while another test forks.
+    let command = format!("sh {}", script.display());
+    let compiler = Compiler::find(&environment(&[("LAZULI_CC", &command)])).unwrap();
+    let library = compiler.compile("scale", SCALE).unwrap();
+    assert_eq!(scale(&CpuModule::load("scale", &library).unwrap(), &[2.0], 4.0), [8.0]);
+    // Still: a refused kernel is a refused kernel.
+    assert!(matches!(compiler.compile("x", "no C"), Err(Error::Compilation { .. })));
+}
+
+#[test]
+fn subnormals_and_the_floating_point_environment_stay() {
+    let library = Compiler::get().unwrap().compile("scale", SCALE).unwrap();
+    let module = CpuModule::load("scale", &library).unwrap();
+    let least = f32::from_bits(1);
+    let y = scale(&module, &vec![least; 10_000], 3.0);
+    assert!(y.iter().all(|y| y.to_bits() == 3));
+}
