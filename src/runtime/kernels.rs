@@ -54,7 +54,7 @@ fn module(backend: &Backend, emitted: &Emitted) -> Result<Module> {
     let (name, source) = (emitted.name.as_str(), emitted.source.as_str());
     match backend {
         Backend::Cpu(compiler) => {
-            let key = Key::new("cpu", compiler.identity(), "", source);
+            let key = Key::new("cpu", compiler.identity(), &[], source);
             let library = cached(&key, "so", source, || compiler.compile(name, source))?;
             match CpuModule::load(name, &library) {
                 Ok(module) => Ok(Module::Cpu(module)),
@@ -81,7 +81,7 @@ pub(crate) fn compile_cubin(name: &str, source: &str, architecture: &str) -> Res
     let nvrtc = super::cuda::nvrtc::Nvrtc::get()?;
     let (major, minor) = nvrtc.version();
     let options = nvrtc.options();
-    let key = Key::new(architecture, &format!("nvrtc {major}.{minor}"), &options.join(" "), source);
+    let key = Key::new(architecture, &format!("nvrtc {major}.{minor}"), options, source);
     cached(&key, "cubin", source, || Ok(nvrtc.compile(name, source, architecture, options)?.bytes))
 }
 

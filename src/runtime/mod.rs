@@ -1,5 +1,6 @@
 //! Devices, memory, compiled kernels and their execution.
 
+pub(crate) mod backend;
 pub(crate) mod buffer;
 pub(crate) mod cache;
 pub(crate) mod cpu;
@@ -8,4 +9,6 @@ pub(crate) mod cuda;
 pub(crate) mod device;
 #[cfg(feature = "emulate")]
 pub(crate) mod emulate;
+pub(crate) mod executor;
 pub(crate) mod host;
+pub(crate) mod kernels;
