@@ -19,7 +19,8 @@ pub(crate) enum Level {
 
 fn level() -> u8 {
     static LEVEL: OnceLock<u8> = OnceLock::new();
-    *LEVEL.get_or_init(|| std::env::var("LAZULI_DEBUG").ok().and_then(|value| value.parse().ok()).unwrap_or(0))
+    *LEVEL
+        .get_or_init(|| std::env::var("LAZULI_DEBUG").ok().and_then(|value| value.parse().ok()).unwrap_or(0))
 }
 
 pub(crate) fn enabled(wanted: Level) -> bool {

@@ -73,9 +73,9 @@ impl Explanation {
                 reads: group.reads.iter().map(|&id| name_of(id)).collect(),
                 writes: group.outputs.iter().map(|&id| name_of(id)).collect(),
                 saved,
-                recomputed: group
-                    .recomputed
-                    .map(|(value, times)| format!("{value}, {times:.1} times per element, instead of storing it")),
+                recomputed: group.recomputed.map(|(value, times)| {
+                    format!("{value}, {times:.1} times per element, instead of storing it")
+                }),
             });
         }
         let boundaries = plan

@@ -64,13 +64,16 @@ pub(crate) struct PlannedKernel {
     pub(crate) compiled: Mutex<Option<crate::runtime::kernels::Loaded>>,
 }
 
-static CACHE: Mutex<Option<LruCache<(hash::StructuralKey, Settings), Arc<Plan>>>> = Mutex::new(None);
+type PlanCache = LruCache<(hash::StructuralKey, Settings), Arc<Plan>>;
+
+static CACHE: Mutex<Option<PlanCache>> = Mutex::new(None);
 
 /// The plan of a graph, from the cache if one of the same structure was planned before.
 pub(crate) fn plan(graph: &Graph, settings: Settings) -> Result<Arc<Plan>> {
     let key = (hash::structural_key(graph), settings);
     let mut cache = CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let plans = cache.get_or_insert_with(|| LruCache::new(NonZeroUsize::new(PLANS).unwrap_or(NonZeroUsize::MIN)));
+    let plans =
+        cache.get_or_insert_with(|| LruCache::new(NonZeroUsize::new(PLANS).unwrap_or(NonZeroUsize::MIN)));
     if let Some(plan) = plans.get(&key) {
         stats::add(stats::Counter::PlanHits);
         return Ok(plan.clone());
@@ -118,11 +121,18 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
     }
     let outputs = graph.outputs().iter().map(|&output| stored_as(&graph, output)).collect();
     let plan = Plan { graph, grouping, kernels, outputs, settings };
-    debug::print(Level::Plan, || format!("planned in {:.3} ms\n{}", start.elapsed().as_secs_f64() * 1e3, explain::Explanation::of(&plan)));
+    debug::print(Level::Plan, || {
+        format!(
+            "planned in {:.3} ms\n{}",
+            start.elapsed().as_secs_f64() * 1e3,
+            explain::Explanation::of(&plan)
+        )
+    });
     for kernel in &plan.kernels {
         let emitted = &kernel.emitted;
         debug::print(Level::Schedule, || {
-            let launches: Vec<String> = emitted.launches.iter().map(|(name, launch)| format!("{name}: {launch}")).collect();
+            let launches: Vec<String> =
+                emitted.launches.iter().map(|(name, launch)| format!("{name}: {launch}")).collect();
             format!("{}: {}; {}", emitted.name, emitted.schedule, launches.join("; "))
         });
         debug::print(Level::Source, || emitted.source.clone());
@@ -134,7 +144,8 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
 fn emit_group(graph: &Graph, group: &Group, settings: Settings) -> Result<PlannedKernel, String> {
     let nodes: FxHashSet<NodeId> = group.nodes.iter().copied().collect();
     let name = kernel_name(graph, group);
-    let request = Request { graph, nodes: &nodes, outputs: &group.outputs, reduction: group.reduction, name: &name };
+    let request =
+        Request { graph, nodes: &nodes, outputs: &group.outputs, reduction: group.reduction, name: &name };
     let lowered = lower(&request).map_err(|error| error.to_string())?;
     let figures = Figures { processors: settings.figures().processors };
     let emitted = emit(&lowered.kernel, settings.language, &figures)?;

@@ -48,7 +48,10 @@ impl fmt::Display for WhyNot {
         match self {
             WhyNot::Off => write!(f, "fusion is off"),
             WhyNot::FlowsBack { reduction, reduced, to } => {
-                write!(f, "{reduction} {reduced} is needed at every element of {to}: the whole reduction comes first")
+                write!(
+                    f,
+                    "{reduction} {reduced} is needed at every element of {to}: the whole reduction comes first"
+                )
             }
             WhyNot::FeedsReduction { producer, consumer } => {
                 write!(f, "the reduction {producer} must end before the reduction {consumer} can begin")
@@ -69,7 +72,9 @@ impl fmt::Display for WhyNot {
                 write!(f, "nothing gained: {} fused, {} apart", microseconds(*fused), microseconds(*apart))
             }
             WhyNot::Cycle => write!(f, "a kernel between them needs the one and is needed by the other"),
-            WhyNot::TooLarge { nodes } => write!(f, "{nodes} operations are more than the {MAX_NODES} of a kernel"),
+            WhyNot::TooLarge { nodes } => {
+                write!(f, "{nodes} operations are more than the {MAX_NODES} of a kernel")
+            }
             WhyNot::TooManyBuffers { buffers } => {
                 write!(f, "{buffers} buffers are more than the {MAX_BUFFERS} of a kernel")
             }
@@ -162,14 +167,18 @@ impl Group {
         for &id in self.nodes.iter().rev() {
             let node = graph.node(id);
             let elements = node.shape.elements() as f64;
-            let evaluations = aligned.get(&id).copied().unwrap_or(0.0) + scattered.get(&id).copied().unwrap_or(0.0);
+            let evaluations =
+                aligned.get(&id).copied().unwrap_or(0.0) + scattered.get(&id).copied().unwrap_or(0.0);
             let times = if elements > 0.0 { evaluations / elements } else { 1.0 };
             if cooperative[id.index()] && times > 1.001 {
-                let to = self.outputs.first().map(|&output| graph.node(output).shape.clone()).unwrap_or_default();
+                let to =
+                    self.outputs.first().map(|&output| graph.node(output).shape.clone()).unwrap_or_default();
                 return Err(WhyNot::FlowsBack { reduction: node.origin, reduced: node.shape.clone(), to });
             }
             let fan = match &node.op {
-                Op::Reduce { .. } => graph.node(graph.operands(id)[0]).shape.elements() as f64 / elements.max(1.0),
+                Op::Reduce { .. } => {
+                    graph.node(graph.operands(id)[0]).shape.elements() as f64 / elements.max(1.0)
+                }
                 _ => 1.0,
             };
             let cost = match &node.op {

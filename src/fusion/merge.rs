@@ -112,7 +112,8 @@ impl<'a> Merger<'a> {
         for &id in &computed {
             let &[user] = self.reads.users(id) else { continue };
             let elements = graph.node(id).shape.elements() as u64;
-            let demand: u64 = self.reads.reads(user).iter().filter(|r| r.node == id).map(|r| r.elements).sum();
+            let demand: u64 =
+                self.reads.reads(user).iter().filter(|r| r.node == id).map(|r| r.elements).sum();
             if self.reads.is_output(id) || demand > elements {
                 continue;
             }
@@ -128,7 +129,8 @@ impl<'a> Merger<'a> {
                     continue;
                 }
             }
-            let (small, large) = if members[from].len() < members[to].len() { (from, to) } else { (to, from) };
+            let (small, large) =
+                if members[from].len() < members[to].len() { (from, to) } else { (to, from) };
             let moved = std::mem::take(&mut members[small]);
             moved.iter().for_each(|&node| {
                 group_of.insert(node, large);
@@ -196,7 +198,10 @@ impl<'a> Merger<'a> {
             Action::Merge(a, b) | Action::Siblings(a, b) => (self.versions[a], self.versions[b]),
             Action::Inline(a) => {
                 let consumers = self.consumers(a);
-                (self.versions[a], consumers.iter().fold(0, |sum: u32, &c| sum.wrapping_add(self.versions[c])))
+                (
+                    self.versions[a],
+                    consumers.iter().fold(0, |sum: u32, &c| sum.wrapping_add(self.versions[c])),
+                )
             }
         }
     }
@@ -220,7 +225,11 @@ impl<'a> Merger<'a> {
         let mut siblings: BTreeSet<usize> = BTreeSet::new();
         for read in &group.reads {
             if let Some(readers) = self.readers.get(read) {
-                let near = readers.range(..number).rev().take(SIBLINGS).chain(readers.range(number + 1..).take(SIBLINGS));
+                let near = readers
+                    .range(..number)
+                    .rev()
+                    .take(SIBLINGS)
+                    .chain(readers.range(number + 1..).take(SIBLINGS));
                 siblings.extend(near.copied());
             }
         }
@@ -230,7 +239,8 @@ impl<'a> Merger<'a> {
         actions.extend(producers.iter().map(|&producer| Action::Inline(producer)));
         actions.extend(consumers.iter().map(|&consumer| Action::Merge(number, consumer)));
         actions.push(Action::Inline(number));
-        actions.extend(siblings.into_iter().map(|other| Action::Siblings(number.min(other), number.max(other))));
+        actions
+            .extend(siblings.into_iter().map(|other| Action::Siblings(number.min(other), number.max(other))));
         for action in actions {
             if let Some(saving) = self.saving(action).filter(|&saving| saving > 0.0) {
                 self.candidates.push(Candidate { saving, action, versions: self.versions_of(action) });
@@ -255,8 +265,8 @@ impl<'a> Merger<'a> {
             }
             Action::Inline(producer) => {
                 let consumers = self.inlined(producer)?;
-                let before: f64 =
-                    self.seconds(producer) + consumers.iter().map(|(number, _)| self.seconds(*number)).sum::<f64>();
+                let before: f64 = self.seconds(producer)
+                    + consumers.iter().map(|(number, _)| self.seconds(*number)).sum::<f64>();
                 let after: f64 = consumers.iter().map(|(_, group)| group.work.seconds(self.figures)).sum();
                 Some(before - after)
             }
@@ -291,7 +301,8 @@ impl<'a> Merger<'a> {
         }
         let inline = |number: usize| {
             let consumer = self.groups[number].as_ref()?;
-            let nodes = self.needed(group, consumer).into_iter().chain(consumer.nodes.iter().copied()).collect();
+            let nodes =
+                self.needed(group, consumer).into_iter().chain(consumer.nodes.iter().copied()).collect();
             self.analyse(nodes, consumer.outputs.clone()).ok().map(|group| (number, group))
         };
         consumers.into_iter().map(inline).collect()
@@ -300,11 +311,13 @@ impl<'a> Merger<'a> {
     /// The producer's nodes that lead to what the consumer reads.
     fn needed(&self, producer: &Group, consumer: &Group) -> Vec<NodeId> {
         let inside: FxHashSet<NodeId> = producer.nodes.iter().copied().collect();
-        let mut pending: Vec<NodeId> = consumer.reads.iter().copied().filter(|id| inside.contains(id)).collect();
+        let mut pending: Vec<NodeId> =
+            consumer.reads.iter().copied().filter(|id| inside.contains(id)).collect();
         let mut needed = BTreeSet::new();
         while let Some(id) = pending.pop() {
             if needed.insert(id) {
-                pending.extend(self.reads.reads(id).iter().map(|r| r.node).filter(|node| inside.contains(node)));
+                pending
+                    .extend(self.reads.reads(id).iter().map(|r| r.node).filter(|node| inside.contains(node)));
             }
         }
         needed.into_iter().collect()

@@ -71,7 +71,13 @@ pub(crate) fn fuse(graph: &Graph, fusion: Fusion, figures: &TargetFigures) -> Gr
 }
 
 /// Divides a group into kernels of one operation each, because no schedule runs it as a whole.
-pub(crate) fn split(graph: &Graph, grouping: &mut Grouping, number: usize, why: &str, figures: &TargetFigures) {
+pub(crate) fn split(
+    graph: &Graph,
+    grouping: &mut Grouping,
+    number: usize,
+    why: &str,
+    figures: &TargetFigures,
+) {
     let reads = Reads::new(graph);
     let cooperative: Vec<bool> =
         graph.nodes().map(|id| reads.is_computed(id) && group::is_cooperative(graph, &reads, id)).collect();
@@ -79,7 +85,8 @@ pub(crate) fn split(graph: &Graph, grouping: &mut Grouping, number: usize, why: 
     let stored: rustc_hash::FxHashSet<NodeId> =
         grouping.groups.iter().flat_map(|group| group.outputs.iter().copied()).collect();
     let missing = parted.iter().copied().filter(|id| !stored.contains(id));
-    let singles = missing.filter_map(|id| Group::analyse(graph, &reads, &cooperative, vec![id], vec![id]).ok());
+    let singles =
+        missing.filter_map(|id| Group::analyse(graph, &reads, &cooperative, vec![id], vec![id]).ok());
     grouping.groups.extend(singles);
     sort(&mut grouping.groups);
     grouping.boundaries = boundaries(graph, &reads, &cooperative, &grouping.groups, Fusion::On, figures);
@@ -97,13 +104,15 @@ fn sort(groups: &mut Vec<Group>) {
     let mut missing: Vec<usize> = Vec::with_capacity(groups.len());
     let mut consumers: Vec<Vec<usize>> = vec![Vec::new(); groups.len()];
     for (number, group) in groups.iter().enumerate() {
-        let mut producers: Vec<usize> = group.reads.iter().filter_map(|read| owner.get(read).copied()).collect();
+        let mut producers: Vec<usize> =
+            group.reads.iter().filter_map(|read| owner.get(read).copied()).collect();
         producers.sort_unstable();
         producers.dedup();
         missing.push(producers.len());
         producers.into_iter().for_each(|producer| consumers[producer].push(number));
     }
-    let ready = |missing: &[usize]| missing.iter().enumerate().filter(|(_, m)| **m == 0).map(|(n, _)| n).collect();
+    let ready =
+        |missing: &[usize]| missing.iter().enumerate().filter(|(_, m)| **m == 0).map(|(n, _)| n).collect();
     let mut ready: std::collections::BTreeSet<usize> = ready(&missing);
     let mut order = Vec::with_capacity(groups.len());
     while let Some(next) = ready.pop_first() {
@@ -121,7 +130,8 @@ fn sort(groups: &mut Vec<Group>) {
 
 /// Which group stores each node.
 fn owners(groups: &[Group]) -> FxHashMap<NodeId, usize> {
-    let stored = groups.iter().enumerate().flat_map(|(n, group)| group.outputs.iter().map(move |&id| (id, n)));
+    let stored =
+        groups.iter().enumerate().flat_map(|(n, group)| group.outputs.iter().map(move |&id| (id, n)));
     stored.collect()
 }
 
@@ -170,7 +180,9 @@ fn why_apart(
             let apart = producer.work.seconds(figures) + consumer.work.seconds(figures);
             let fused = merged.work.seconds(figures);
             match merged.recomputed {
-                Some((value, times)) if fused >= apart => WhyNot::Recomputation { value, times, fused, apart },
+                Some((value, times)) if fused >= apart => {
+                    WhyNot::Recomputation { value, times, fused, apart }
+                }
                 _ if fused >= apart => WhyNot::Unprofitable { fused, apart },
                 _ => WhyNot::Cycle,
             }

@@ -92,7 +92,9 @@ impl Reads {
                         read.windowed = true;
                         read.aligned = false;
                     }
-                    View::Permute(_) | View::Expand | View::Slice { .. } | View::Pad { .. } => read.aligned = false,
+                    View::Permute(_) | View::Expand | View::Slice { .. } | View::Pad { .. } => {
+                        read.aligned = false
+                    }
                 }
                 read.node = graph.operands(read.node)[0];
                 pending.push(read);

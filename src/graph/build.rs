@@ -44,7 +44,9 @@ pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
                     inputs.push(Some(buffer));
                     graph.add(node_of(&tensor.node, Op::Input(inputs.len() - 1)), &[])
                 }
-                State::Recorded(Recipe::Transfer, sources) if sources.iter().all(|s| s.node.device.is_some()) => {
+                State::Recorded(Recipe::Transfer, sources)
+                    if sources.iter().all(|s| s.node.device.is_some()) =>
+                {
                     inputs.push(None);
                     graph.add(node_of(&tensor.node, Op::Input(inputs.len() - 1)), &[])
                 }

@@ -85,15 +85,6 @@ impl Graph {
         edges.into_iter().map(|(_, source)| source).collect()
     }
 
-    /// The nodes that use `id`, ascending, each once.
-    pub(crate) fn users(&self, id: NodeId) -> SmallVec<[NodeId; 4]> {
-        let mut users: SmallVec<[NodeId; 4]> =
-            self.inner.edges_directed(id, Direction::Outgoing).map(|e| e.target()).collect();
-        users.sort_unstable();
-        users.dedup();
-        users
-    }
-
     /// Which nodes the outputs need, as a table indexed by node.
     pub(crate) fn live(&self) -> Vec<bool> {
         let mut live = vec![false; self.bound()];
@@ -127,14 +118,5 @@ impl Graph {
         let outputs = self.outputs.iter().filter_map(|output| substitute[output.index()]).collect();
         result.set_outputs(outputs);
         result
-    }
-
-    /// The number of inputs: one more than the largest [`Op::Input`].
-    pub(crate) fn input_count(&self) -> usize {
-        let slots = self.nodes().filter_map(|id| match self.node(id).op {
-            Op::Input(slot) => Some(slot + 1),
-            _ => None,
-        });
-        slots.max().unwrap_or(0)
     }
 }

@@ -18,6 +18,9 @@ use crate::{BinaryOp, DType, Error, Result, Scalar, Shape, UnaryOp};
 /// Index expressions, one a dimension.
 type Indices = SmallVec<[IndexExpr; 4]>;
 
+/// Extents of reduced dimensions.
+type Extents = SmallVec<[usize; 4]>;
+
 /// Conditions under which a value exists: it lies inside of all pads on the way.
 type Guards = SmallVec<[Bound; 2]>;
 
@@ -70,7 +73,7 @@ struct Lowering<'a> {
     values: FxHashMap<(NodeId, Indices, Guards), ValueId>,
     guards: FxHashMap<Guards, ValueId>,
     /// Reduce axes by extents and by how many reductions are around.
-    reduce_axes: FxHashMap<(SmallVec<[usize; 4]>, usize), SmallVec<[AxisId; 4]>>,
+    reduce_axes: FxHashMap<(Extents, usize), SmallVec<[AxisId; 4]>>,
     depth: usize,
 }
 
@@ -118,17 +121,23 @@ impl<'a> Lowering<'a> {
                 let stores_rows =
                     self.request.outputs.iter().any(|&output| shape(output).elements() == full.elements());
                 let own_map = full.without(axes);
-                let first = self.request.outputs.iter().find(|&&output| shape(output).elements() == own_map.elements());
+                let first = self
+                    .request
+                    .outputs
+                    .iter()
+                    .find(|&&output| shape(output).elements() == own_map.elements());
                 match (stores_rows, first) {
-                    (false, Some(&first)) if *shape(first) != own_map && shape(first).rank() == own_map.rank() => {
+                    (false, Some(&first))
+                        if *shape(first) != own_map && shape(first).rank() == own_map.rank() =>
+                    {
                         // Results in another order: their axes are the map axes.
-                        let extents: SmallVec<[usize; 4]> = axes.iter().map(|&axis| full[axis]).collect();
+                        let extents: Extents = axes.iter().map(|&axis| full[axis]).collect();
                         let outermost = axes.first() == Some(&0);
                         self.reduce_axes_for(extents, 0, outermost);
                         (shape(first).clone(), None)
                     }
                     _ => {
-                        let extents: SmallVec<[usize; 4]> = axes.iter().map(|&axis| full[axis]).collect();
+                        let extents: Extents = axes.iter().map(|&axis| full[axis]).collect();
                         let outermost = axes.first() == Some(&0);
                         let reduced = self.reduce_axes_for(extents, 0, outermost);
                         let mut indices = Indices::new();
@@ -192,7 +201,7 @@ impl<'a> Lowering<'a> {
 
     fn reduce_axes_for(
         &mut self,
-        extents: SmallVec<[usize; 4]>,
+        extents: Extents,
         depth: usize,
         outermost: bool,
     ) -> SmallVec<[AxisId; 4]> {
@@ -269,7 +278,7 @@ impl<'a> Lowering<'a> {
             Op::Reduce { op, axes } => {
                 let operand = operands[0];
                 let shape = &graph.node(operand).shape;
-                let extents: SmallVec<[usize; 4]> = axes.iter().map(|&axis| shape[axis]).collect();
+                let extents: Extents = axes.iter().map(|&axis| shape[axis]).collect();
                 let reduced = self.reduce_axes_for(extents, self.depth, false);
                 let mut kept = indices.iter();
                 let mut inner = reduced.iter();

@@ -12,9 +12,10 @@ use crate::{Result, Shape};
 /// The row-major position of an element.
 pub(super) fn flatten(indices: &[IndexExpr], shape: &Shape) -> IndexExpr {
     let strides = shape.strides();
-    indices.iter().zip(&strides).fold(IndexExpr::zero(), |position, (index, &stride)| {
-        position.add(&index.scale(stride as i64))
-    })
+    indices
+        .iter()
+        .zip(&strides)
+        .fold(IndexExpr::zero(), |position, (index, &stride)| position.add(&index.scale(stride as i64)))
 }
 
 /// The indices of the element at a row-major position.
@@ -86,8 +87,11 @@ impl Lowering<'_> {
                 self.value(operand, &inner, guards)
             }
             View::Pad { before, value } => {
-                let inner: Indices =
-                    indices.iter().zip(before).map(|(index, &before)| index.offset(-(before as i64))).collect();
+                let inner: Indices = indices
+                    .iter()
+                    .zip(before)
+                    .map(|(index, &before)| index.offset(-(before as i64)))
+                    .collect();
                 let mut own = Guards::new();
                 let padding = self.literal(*value);
                 for (axis, index) in inner.iter().enumerate() {
@@ -125,10 +129,15 @@ impl Lowering<'_> {
 fn reshape(indices: &Indices, to: &Shape, from: &Shape, ranges: &AxisRanges) -> Indices {
     let kept = |shape: &Shape| shape.iter().copied().filter(|&extent| extent != 1).collect::<Vec<_>>();
     if kept(to) == kept(from) {
-        let mut moved = to.iter().zip(indices).filter(|(extent, _)| **extent != 1).map(|(_, index)| index.clone());
+        let mut moved =
+            to.iter().zip(indices).filter(|(extent, _)| **extent != 1).map(|(_, index)| index.clone());
         return from
             .iter()
-            .map(|&extent| if extent == 1 { IndexExpr::zero() } else { moved.next().unwrap_or_else(IndexExpr::zero) })
+            .map(
+                |&extent| {
+                    if extent == 1 { IndexExpr::zero() } else { moved.next().unwrap_or_else(IndexExpr::zero) }
+                },
+            )
             .collect();
     }
     unflatten(&flatten(indices, to), from, ranges)

@@ -27,6 +27,8 @@ use crate::graph::verify::verify;
 /// A step from graph to graph.
 pub(crate) struct Pass {
     pub(crate) name: &'static str,
+    // Read by tests and by people.
+    #[cfg_attr(not(test), allow(dead_code))]
     pub(crate) doc: &'static str,
     turn: Turn,
     /// The new graph, or `None` if there was nothing to do.

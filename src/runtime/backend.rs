@@ -152,7 +152,9 @@ fn launch_grid(grid: [u64; 3], device: &str, function: &str) -> Result<[u32; 3]>
         false => Err(Error::Device {
             device: device.into(),
             operation: format!("launch of {function}"),
-            message: format!("a grid of {grid:?} blocks exceeds the device's limits; evaluate in smaller parts"),
+            message: format!(
+                "a grid of {grid:?} blocks exceeds the device's limits; evaluate in smaller parts"
+            ),
         }),
     }
 }

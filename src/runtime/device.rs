@@ -1,6 +1,10 @@
 //! Where tensors live and kernels run.
 
 use std::fmt;
+use std::time::Instant;
+
+use super::backend::Backend;
+use crate::Result;
 
 /// A place that holds tensors and runs kernels. Naming a device never fails; using one that is not
 /// there gives [`Error::Unavailable`](crate::Error::Unavailable).
@@ -42,10 +46,61 @@ impl Device {
     pub fn interpreter() -> Device {
         Device(DeviceKind::Interpreter)
     }
+}
 
-    /// Whether the device's memory is the program's own.
-    pub(crate) fn is_host(self) -> bool {
-        !matches!(self.0, DeviceKind::Cuda(_))
+impl Device {
+    /// What the device is, in a line: for logs and benchmark tables.
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::Error::Unavailable) if it is not there.
+    pub fn description(&self) -> Result<String> {
+        Backend::open(*self)?;
+        Ok(match self.0 {
+            #[cfg(feature = "cuda")]
+            DeviceKind::Cuda(ordinal) => {
+                let device = super::cuda::driver::CudaDevice::open(ordinal)?;
+                format!(
+                    "{self}: {} ({}, {} multiprocessors, {:.0} GB, {} KiB of shared memory a block)",
+                    device.name(),
+                    device.architecture(),
+                    device.multiprocessors(),
+                    device.total_memory() as f64 / 1e9,
+                    device.shared_bytes_per_block() / 1024
+                )
+            }
+            DeviceKind::Cpu => format!("cpu: {} threads", rayon::current_num_threads()),
+            _ => self.to_string(),
+        })
+    }
+
+    /// Waits until everything that was started on the device has ended.
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::Error::Unavailable) if it is not there; what kernels reported while running.
+    pub fn synchronize(&self) -> Result<()> {
+        Backend::open(*self)?.synchronize()
+    }
+
+    /// Seconds that the work started by `f` takes on the device: by events on a GPU, by the clock elsewhere.
+    ///
+    /// ```
+    /// use lazuli::{DType, Device, Tensor};
+    /// let x = Tensor::ones([1000], DType::F32).to(&Device::cpu());
+    /// let seconds = Device::cpu().time(|| x.exp().eval())?;
+    /// assert!(seconds > 0.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What `f` returns; [`Unavailable`](crate::Error::Unavailable) if the device is not there.
+    pub fn time(&self, f: impl FnOnce() -> Result<()>) -> Result<f64> {
+        #[cfg(feature = "cuda")]
+        if let DeviceKind::Cuda(ordinal) = self.0 {
+            return super::cuda::driver::CudaDevice::open(ordinal)?.time(f);
+        }
+        let start = Instant::now();
+        f()?;
+        Ok(start.elapsed().as_secs_f64())
     }
 }
 

@@ -48,7 +48,8 @@ fn pending_transfers(tensors: &[Tensor]) -> Vec<Tensor> {
     while let Some((tensor, leave)) = pending.pop() {
         let State::Recorded(recipe, sources) = tensor.node.state().clone() else { continue };
         if leave {
-            if matches!(recipe, Recipe::Transfer) && sources.iter().all(|source| source.node.device.is_some()) {
+            if matches!(recipe, Recipe::Transfer) && sources.iter().all(|source| source.node.device.is_some())
+            {
                 order.push(tensor);
             }
         } else if seen.insert(Arc::as_ptr(&tensor.node)) {
@@ -90,7 +91,11 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
         }
     };
     debug::print(Level::Timings, || {
-        format!("{device}: evaluated {} tensors in {:.3} ms", tensors.len(), start.elapsed().as_secs_f64() * 1e3)
+        format!(
+            "{device}: evaluated {} tensors in {:.3} ms",
+            tensors.len(),
+            start.elapsed().as_secs_f64() * 1e3
+        )
     });
     tensors.iter().zip(results).for_each(|(tensor, buffer)| tensor.settle(buffer));
     Ok(())
@@ -209,7 +214,8 @@ fn launch(
             Parameter::Workspace(number) => scratch[number].pointer() as u64,
         })
         .collect();
-    let mut arguments: Vec<*mut c_void> = words.iter_mut().map(|word| std::ptr::from_mut(word).cast()).collect();
+    let mut arguments: Vec<*mut c_void> =
+        words.iter_mut().map(|word| std::ptr::from_mut(word).cast()).collect();
     for (function, shape) in &emitted.launches {
         stats::add(stats::Counter::Launches);
         // SAFETY: the arguments are made from the emitted parameter list, and every buffer has the size

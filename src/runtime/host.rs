@@ -68,7 +68,13 @@ impl HostBuffer {
         }
         let layout = Layout::from_size_align(capacity, ALIGNMENT).map_err(|_| out_of_memory())?;
         // SAFETY: the layout's size is not zero.
-        let start = NonNull::new(unsafe { alloc(layout) }).ok_or_else(out_of_memory)?;
+        let attempt = || NonNull::new(unsafe { alloc(layout) });
+        let start = attempt().or_else(|| {
+            // The system is out of memory while the pool holds some.
+            trim();
+            attempt()
+        });
+        let start = start.ok_or_else(out_of_memory)?;
         Ok(HostBuffer { block: Block { start, capacity }, bytes })
     }
 
@@ -128,7 +134,7 @@ fn release(block: Block) {
 }
 
 /// Gives the pool's free blocks back to the system.
-pub(crate) fn trim() {
+fn trim() {
     let free = std::mem::take(&mut *pool()).free;
     for block in free.into_values().flatten() {
         release(block);

@@ -10,6 +10,8 @@ use super::backend::{Backend, Module};
 use super::cache::{DiskCache, Key};
 use super::cpu::CpuModule;
 use super::device::Device;
+#[cfg(feature = "cuda")]
+use crate::debug::{self, Level};
 use crate::{Error, Result, stats};
 
 /// Kernels that stay loaded, least recently used first out.
@@ -81,6 +83,9 @@ pub(crate) fn compile_cubin(name: &str, source: &str, architecture: &str) -> Res
     let nvrtc = super::cuda::nvrtc::Nvrtc::get()?;
     let (major, minor) = nvrtc.version();
     let options = nvrtc.options();
+    debug::print(Level::Timings, || {
+        format!("{name} for {architecture} by NVRTC {major}.{minor} ({})", nvrtc.place())
+    });
     let key = Key::new(architecture, &format!("nvrtc {major}.{minor}"), options, source);
     cached(&key, "cubin", source, || Ok(nvrtc.compile(name, source, architecture, options)?.bytes))
 }
@@ -96,7 +101,12 @@ fn nearest_architecture(device: &str, supported: &[u32]) -> String {
     best.map_or_else(|| device.to_string(), |best| format!("sm_{best}"))
 }
 
-fn cached(key: &Key, extension: &str, source: &str, compile: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
+fn cached(
+    key: &Key,
+    extension: &str,
+    source: &str,
+    compile: impl FnOnce() -> Result<Vec<u8>>,
+) -> Result<Vec<u8>> {
     let disk = DiskCache::get();
     if let Some(binary) = disk.and_then(|disk| disk.load(key)) {
         stats::add(stats::Counter::DiskHits);

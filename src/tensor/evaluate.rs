@@ -90,7 +90,8 @@ impl Tensor {
         let location = SourceLocation::caller();
         let dtype = self.dtype()?;
         if dtype != T::DTYPE {
-            let message = format!("the tensor is {dtype}, not {}; convert it with .cast(DType::...)", T::DTYPE);
+            let message =
+                format!("the tensor is {dtype}, not {}; convert it with .cast(DType::...)", T::DTYPE);
             return Err(Error::InvalidOperation { op: "to_vec", message, location });
         }
         self.eval()?;

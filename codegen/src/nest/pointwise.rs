@@ -21,11 +21,10 @@ pub(super) fn build(
         Language::Cuda => {
             let vectorised = split_lanes(kernel, map.last().copied(), schedule.vector);
             let body = cuda(kernel, &vectorised, &map, schedule);
-            let items = launch_items(kernel, &map).div_ceil(u64::from(schedule.vector));
             let launch = Launch {
-                items,
-                formula: super::rows::items_formula(kernel, &map, u64::from(schedule.vector)),
-                per_block: u64::from(schedule.threads),
+                items: launch_items(kernel, &map),
+                formula: super::rows::items_formula(kernel, &map, 1),
+                per_block: u64::from(schedule.threads) * u64::from(schedule.vector),
                 splits: 1,
                 block: [schedule.threads, 1, 1],
             };
@@ -81,7 +80,10 @@ fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &Pointwi
     let mut outer = Emitter::new(scalar, Language::Cuda);
     let total = outer.positions(map);
     match map {
-        [axis] if lanes > 1 && (scalar.axis(*axis).is_argument || scalar.axis(*axis).extent % lanes != 0) => {
+        [axis]
+            if lanes > 1
+                && (scalar.axis(*axis).is_argument || !scalar.axis(*axis).extent.is_multiple_of(lanes)) =>
+        {
             // One axis of any length: whole vectors, and a scalar tail in the last thread.
             outer.bind("first", INDEX, thread.then(Mul, Expr::Int(lanes)));
             let mut whole = Emitter::new(vectorised, Language::Cuda);

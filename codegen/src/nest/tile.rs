@@ -26,7 +26,7 @@ impl Emitter<'_> {
     pub(super) fn alignment(&self, index: &IndexExpr, limit: u64) -> u64 {
         let mut width = limit.max(1);
         let mut restrict = |factor: i64| {
-            while width > 1 && factor.unsigned_abs() % width != 0 {
+            while width > 1 && !factor.unsigned_abs().is_multiple_of(width) {
                 width /= 2;
             }
         };
@@ -61,7 +61,8 @@ impl Emitter<'_> {
         let extent = |axis: AxisId| self.kernel.axis(axis).extent as i64;
         let (mut dense, mut rows, mut span) = (Vec::new(), Vec::new(), 1);
         for (axis, stride) in strides {
-            if stride <= 2 * span {
+            // Overlapping or touching what is read already; every second element still pays.
+            if stride <= span.max(2) {
                 span += stride * (extent(axis) - 1);
                 dense.push((axis, stride));
             } else {

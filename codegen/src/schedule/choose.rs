@@ -141,7 +141,7 @@ fn widest(kernel: &Kernel) -> u64 {
 
 fn largest_power_of_two_divisor(n: u64, limit: u64) -> u64 {
     let mut divisor = limit.max(1);
-    while n % divisor != 0 {
+    while !n.is_multiple_of(divisor) {
         divisor /= 2;
     }
     divisor

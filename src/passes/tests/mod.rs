@@ -45,7 +45,7 @@ fn specials(dtype: DType) -> Vec<Scalar> {
 /// Data for each input. Vectors whose length is the square of the number of specials pair each
 /// special with each; floats cycle through the specials; integers count from 1.
 fn inputs(graph: &Graph) -> Vec<Vec<Scalar>> {
-    let mut inputs = vec![Vec::new(); graph.input_count()];
+    let mut inputs = vec![Vec::new(); crate::compiler::input_nodes(graph).count()];
     for id in graph.nodes() {
         let node = graph.node(id);
         let Op::Input(slot) = node.op else { continue };

@@ -608,11 +608,6 @@ pub(crate) struct CudaKernel {
 }
 
 impl CudaKernel {
-    /// The name that it was loaded by.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Raises the limit where a launch needs more.
     fn allow_shared_bytes(&self, bytes: u32) -> Result<(), DriverError> {
         let mut limit = self.shared_limit.lock().unwrap_or_else(PoisonError::into_inner);
@@ -765,7 +760,7 @@ mod tests {
     fn a_kernel_runs_and_is_timed() {
         let Some(device) = device_or_note("a launch") else { return };
         let Some(kernel) = scale_kernel(&device) else { return };
-        assert_eq!(kernel.name(), "scale");
+        assert_eq!(kernel.name, "scale");
         let values: Vec<f32> = (0..1000u16).map(f32::from).collect();
         let buffer = device.allocate(values.len() * 4).unwrap();
         device.upload(&buffer, bytemuck::cast_slice(&values)).unwrap();
