@@ -29,7 +29,7 @@ fn check(name: &str, f: impl Fn(&Device) -> Tensor) {
                         .fold(0.0f32, f32::max);
                     println!("{name} {d} {fusion:?}: max rel err {err:e}");
                     assert!(
-                        err < 1e-5,
+                        err < 1e-4,
                         "{name} {d} {fusion:?}: {err} {:?} {:?}",
                         &v[..v.len().min(8)],
                         &r[..r.len().min(8)]
