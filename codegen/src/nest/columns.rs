@@ -3,13 +3,13 @@
 
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
-use super::pointwise::{lane_axis, launch_items, split_lanes, unrolled_lanes};
+use super::pointwise::{lane_axis, lanes_and_stores, launch_items, split_lanes, unrolled_lanes};
 use super::rows::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::index::AxisId;
-use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::ir::{Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{ColumnSchedule, Launch};
 use crate::{DType, Language};
 
@@ -146,9 +146,8 @@ impl CudaColumns<'_> {
         if !self.plan.results.is_empty() {
             let first = Expr::Builtin(Builtin::ThreadY).then(Equal, Expr::Int(0));
             emitter.open_pinned();
-            self.for_each_lane(emitter, |emitter, _| {
-                self.plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
-            });
+            let stores: Vec<&Store> = self.plan.results.iter().map(|&store| &kernel.stores[store]).collect();
+            lanes_and_stores(emitter, kernel, &stores, None, |_| {});
             let then = emitter.close();
             emitter.push(Stmt::If { condition: first.then(And, inside), then, otherwise: Vec::new() });
         }
@@ -176,18 +175,14 @@ impl CudaColumns<'_> {
         };
         emitter.open(&[], false);
         emitter.unflatten(&flat, &self.plan.axes, 1);
-        self.for_each_lane(emitter, |emitter, lane| {
+        let stores: Vec<&Store> = pass.stores.iter().map(|&store| &self.kernel.stores[store]).collect();
+        let lane = self.lane.map(|_| Expr::name("l"));
+        lanes_and_stores(emitter, self.kernel, &stores, Some(inside.clone()), |emitter| {
             for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
                 if let ValueOp::Reduce { operand, .. } = self.kernel.value(id).op {
                     let value = emitter.value(operand);
-                    accumulator.update(emitter, value, lane);
+                    accumulator.update(emitter, value, lane.as_ref(), None);
                 }
-            }
-            if !pass.stores.is_empty() {
-                emitter.open_pinned();
-                pass.stores.iter().for_each(|&store| emitter.store(&self.kernel.stores[store]));
-                let then = emitter.close();
-                emitter.push(Stmt::If { condition: inside.clone(), then, otherwise: Vec::new() });
             }
         });
         let body = emitter.close();
@@ -409,19 +404,26 @@ impl CpuColumns<'_> {
             [axis] => self.kernel.axis(*axis).name.clone(),
             _ => "r".into(),
         };
+        let welford = Accumulator::common_welford(&accumulators);
+        let steps = welford.map(|accumulator| accumulator.declare_steps(emitter));
         emitter.open(&[], false);
         emitter.unflatten(&flat, &self.plan.axes, 1);
+        let weight =
+            welford.zip(steps.as_ref()).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
         self.each_column(emitter, |emitter, lane| {
             for (&id, accumulator) in pass.reductions.iter().zip(&accumulators) {
                 if let ValueOp::Reduce { operand, .. } = self.kernel.value(id).op {
                     let value = emitter.value(operand);
-                    accumulator.update(emitter, value, Some(lane));
+                    accumulator.update(emitter, value, Some(lane), weight.as_ref());
                 }
             }
             pass.stores.iter().for_each(|&store| emitter.store(&self.kernel.stores[store]));
         });
         let body = emitter.close();
         emitter.push(count_loop(&flat, from, to, LoopHint::None, body));
+        if let Some(steps) = &steps {
+            accumulators.iter().for_each(|accumulator| accumulator.spread_steps(emitter, steps));
+        }
         accumulators
     }
 

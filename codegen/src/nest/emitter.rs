@@ -58,6 +58,18 @@ impl<'k> Emitter<'k> {
         }
     }
 
+    /// Emits for another kernel of the same values, such as one without vector lanes.
+    pub(super) fn using<T>(&mut self, kernel: &'k Kernel, emit: impl FnOnce(&mut Self) -> T) -> T {
+        let kernel = std::mem::replace(&mut self.kernel, kernel);
+        let uses = std::mem::replace(&mut self.uses, self.kernel.use_counts());
+        let multiples = std::mem::take(&mut self.multiples);
+        let result = emit(self);
+        self.kernel = kernel;
+        self.uses = uses;
+        self.multiples = multiples;
+        result
+    }
+
     /// The function's body.
     pub(super) fn finish(mut self) -> Vec<Stmt> {
         self.scopes.drain(..).flat_map(|scope| scope.block).collect()
@@ -97,6 +109,15 @@ impl<'k> Emitter<'k> {
     /// Opens a scope for what must not be computed outside of it.
     pub(super) fn open_pinned(&mut self) {
         self.scopes.push(Scope { pinned: true, ..Scope::default() });
+    }
+
+    /// Appends statements, under a condition if there is one.
+    pub(super) fn guarded(&mut self, condition: Option<Expr>, then: Vec<Stmt>) {
+        match condition {
+            _ if then.is_empty() => {}
+            Some(condition) => self.push(Stmt::If { condition, then, otherwise: Vec::new() }),
+            None => then.into_iter().for_each(|stmt| self.push(stmt)),
+        }
     }
 
     /// Closes the innermost scope and gives its statements.
@@ -236,7 +257,7 @@ impl<'k> Emitter<'k> {
             self.open(&[axis], unrolled);
         }
         let value = self.value(operand);
-        accumulator.update(self, value, None);
+        accumulator.update(self, value, None, None);
         for &axis in axes.iter().rev() {
             self.close_loop(axis, if unrolled { LoopHint::Unroll } else { LoopHint::None });
         }

@@ -7,7 +7,9 @@
 mod accumulate;
 mod columns;
 mod emitter;
+mod interior;
 mod pointwise;
+mod pointwise_cpu;
 mod rows;
 pub mod stmt;
 mod tile;

@@ -5,14 +5,14 @@
 
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
-use super::pointwise::{lane_axis, launch_items, split_lanes};
+use super::pointwise::{lanes_and_stores, launch_items, split_lanes};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::{Function, INDEX, Nest, Workspace, extent_name, needs_wide_index, parameters};
 use crate::index::AxisId;
-use crate::ir::{AxisKind, Kernel, ValueId, ValueOp, operands};
+use crate::ir::{AxisKind, Kernel, Store, ValueId, ValueOp, operands};
 use crate::schedule::{Launch, RowSchedule, cooperative};
-use crate::{DType, Language};
+use crate::{DType, Language, ReduceOp};
 
 /// What the walks along a row compute.
 pub(super) struct Plan {
@@ -101,7 +101,7 @@ pub(super) fn build(kernel: &Kernel, language: Language, schedule: &RowSchedule)
     match language {
         Language::Cuda => {
             let vectorised = split_lanes(kernel, plan.axes.last().copied(), schedule.vector);
-            let mut writer = CudaRows { scalar: kernel, plan: &plan, schedule };
+            let writer = CudaRows { scalar: kernel, plan: &plan, schedule };
             let workspaces = writer.workspaces(&vectorised);
             let body = writer.body(&vectorised);
             let rows = launch_items(kernel, &plan.map);
@@ -126,7 +126,7 @@ struct CudaRows<'a> {
     schedule: &'a RowSchedule,
 }
 
-impl CudaRows<'_> {
+impl<'a> CudaRows<'a> {
     /// Partial results of the parts of split rows, and a counter of finished parts for each row.
     fn workspaces(&self, kernel: &Kernel) -> Vec<Workspace> {
         if self.schedule.splits == 1 {
@@ -140,7 +140,7 @@ impl CudaRows<'_> {
         spaces
     }
 
-    fn body(&mut self, kernel: &Kernel) -> Vec<Stmt> {
+    fn body(&self, kernel: &'a Kernel) -> Vec<Stmt> {
         let mut emitter = Emitter::new(kernel, Language::Cuda);
         let several = self.schedule.rows_per_block > 1;
         let row = match several {
@@ -197,8 +197,8 @@ impl CudaRows<'_> {
     /// One walk along the row, by all threads of the row.
     fn walk(
         &self,
-        emitter: &mut Emitter,
-        kernel: &Kernel,
+        emitter: &mut Emitter<'a>,
+        kernel: &'a Kernel,
         pass: &Pass,
         rows: Option<Expr>,
     ) -> Vec<Accumulator> {
@@ -259,12 +259,11 @@ impl CudaRows<'_> {
             body,
         });
         if tail {
-            let mut rest = Emitter::new(self.scalar, Language::Cuda);
-            std::mem::swap(&mut rest.scopes, &mut emitter.scopes);
-            rest.open(&self.plan.axes, false);
-            self.elements(&mut rest, self.scalar, pass, &accumulators, rows);
-            let body = rest.close();
-            std::mem::swap(&mut rest.scopes, &mut emitter.scopes);
+            let body = emitter.using(self.scalar, |emitter| {
+                emitter.open(&self.plan.axes, false);
+                self.elements(emitter, self.scalar, pass, &accumulators, rows);
+                emitter.close()
+            });
             emitter.push(Stmt::For {
                 name: flat,
                 from: whole.then(Add, thread),
@@ -280,37 +279,22 @@ impl CudaRows<'_> {
     /// What is done with the elements at one position, all lanes.
     fn elements(
         &self,
-        emitter: &mut Emitter,
-        kernel: &Kernel,
+        emitter: &mut Emitter<'a>,
+        kernel: &'a Kernel,
         pass: &Pass,
         accumulators: &[Accumulator],
         rows: Option<Expr>,
     ) {
-        let lane = lane_axis(kernel);
-        if let Some(lane) = lane {
-            emitter.open(&[lane], true);
-        }
-        for (&reduction, accumulator) in pass.reductions.iter().zip(accumulators) {
-            if let ValueOp::Reduce { operand, .. } = kernel.value(reduction).op {
-                let value = emitter.value(operand);
-                accumulator.update(emitter, value, None);
+        let stores: Vec<&Store> = pass.stores.iter().map(|&store| &kernel.stores[store]).collect();
+        let condition = rows.map(|rows| Expr::name("own_row").then(Less, rows));
+        lanes_and_stores(emitter, kernel, &stores, condition, |emitter| {
+            for (&reduction, accumulator) in pass.reductions.iter().zip(accumulators) {
+                if let ValueOp::Reduce { operand, .. } = kernel.value(reduction).op {
+                    let value = emitter.value(operand);
+                    accumulator.update(emitter, value, None, None);
+                }
             }
-        }
-        if !pass.stores.is_empty() {
-            if rows.is_some() {
-                emitter.open_pinned();
-            }
-            pass.stores.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
-            if let Some(rows) = rows {
-                let then = emitter.close();
-                let condition = Expr::name("own_row").then(Less, rows);
-                emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
-            }
-        }
-        if let Some(lane) = lane {
-            let body = emitter.close();
-            emitter.push(super::pointwise::unrolled_lanes(kernel.axis(lane).extent, body));
-        }
+        });
     }
 
     fn merge_threads(&self, emitter: &mut Emitter, accumulator: &Accumulator) {
@@ -509,57 +493,81 @@ fn cpu_walk(
         true => kernel.axis(plan.axes[0]).name.clone(),
         false => "r".to_string(),
     };
-    let visit = |emitter: &mut Emitter, start: Expr, count: Expr, hint: LoopHint| {
-        emitter.open(&[], false);
-        if lanes > 1 {
-            emitter.bind(flat.clone(), INDEX, start.then(Add, Expr::name("l")));
-        }
-        match single {
-            true => emitter.bind_axes(&plan.axes),
-            false => emitter.unflatten("r", &plan.axes, 1),
-        }
-        let lane = Expr::name("l");
-        let lane = (lanes > 1).then_some(&lane);
-        for (&reduction, accumulator) in pass.reductions.iter().zip(&accumulators) {
-            if let ValueOp::Reduce { operand, .. } = kernel.value(reduction).op {
-                let value = emitter.value(operand);
-                accumulator.update(emitter, value, lane);
+    let visit =
+        |emitter: &mut Emitter, position: Option<Expr>, lane: Option<&Expr>, weight: Option<&Expr>| {
+            emitter.open(&[], false);
+            if let Some(position) = position {
+                emitter.bind(flat.clone(), INDEX, position);
             }
-        }
-        pass.stores.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
-        let body = emitter.close();
-        match lanes > 1 {
-            true => vec![count_loop("l", Expr::Int(0), count, hint, body)],
-            false => body,
-        }
-    };
+            match single {
+                true => emitter.bind_axes(&plan.axes),
+                false => emitter.unflatten("r", &plan.axes, 1),
+            }
+            for (&reduction, accumulator) in pass.reductions.iter().zip(&accumulators) {
+                if let ValueOp::Reduce { operand, .. } = kernel.value(reduction).op {
+                    let value = emitter.value(operand);
+                    accumulator.update(emitter, value, lane, weight);
+                }
+            }
+            pass.stores.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
+            emitter.close()
+        };
     if lanes == 1 {
-        let body = visit(emitter, Expr::Int(0), Expr::Int(1), LoopHint::None);
+        let body = visit(emitter, None, None, None);
         emitter.push(count_loop(&flat, first, end, LoopHint::None, body));
         return accumulators;
     }
+    let welford = Accumulator::common_welford(&accumulators);
+    let is_long = launch_items(kernel, &plan.axes) >= CHAIN * lanes * 8;
+    let has_welford = accumulators.iter().any(|accumulator| accumulator.op == ReduceOp::SquaredDeviations);
+    let chain = if is_long && !has_welford { CHAIN } else { 1 };
+    let group = lanes * chain;
     let length = end.clone().then(Sub, first.clone());
-    let whole_length = length.then(Div, Expr::Int(lanes)).then(Mul, Expr::Int(lanes));
+    let whole_length = length.then(Div, Expr::Int(group)).then(Mul, Expr::Int(group));
     let mut whole = first.clone().then(Add, whole_length);
     if !matches!(whole, Expr::Int(_)) {
         let name = emitter.fresh("whole");
         emitter.bind(name.clone(), INDEX, whole);
         whole = Expr::Name(name);
     }
-    let body = visit(emitter, Expr::name("start"), Expr::Int(lanes), LoopHint::Simd);
+    let lane = Expr::name("l");
+    let steps = welford.map(|accumulator| accumulator.declare_steps(emitter));
+    emitter.open(&[], false);
+    let weight =
+        welford.zip(steps.as_ref()).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
+    let position = Expr::name("start").then(Add, lane.clone());
+    let body = match chain {
+        1 => visit(emitter, Some(position), Some(&lane), weight.as_ref()),
+        // Several additions to a lane at a time, so that it stays in a register between them.
+        _ => {
+            let position =
+                mul_add(Expr::name("k"), Expr::Int(lanes), Expr::name("start")).then(Add, lane.clone());
+            let body = visit(emitter, Some(position), Some(&lane), None);
+            vec![count_loop("k", Expr::Int(0), Expr::Int(chain), LoopHint::Unroll, body)]
+        }
+    };
+    emitter.push(count_loop("l", Expr::Int(0), Expr::Int(lanes), LoopHint::Simd, body));
+    let body = emitter.close();
     emitter.push(Stmt::For {
         name: "start".into(),
         from: first,
         to: whole.clone(),
-        step: Step::Add(Expr::Int(lanes)),
+        step: Step::Add(Expr::Int(group)),
         hint: LoopHint::None,
         body,
     });
+    if let Some(steps) = &steps {
+        accumulators.iter().for_each(|accumulator| accumulator.spread_steps(emitter, steps));
+    }
     let remaining = end.then(Sub, whole.clone());
     if remaining != Expr::Int(0) {
-        let rest = visit(emitter, whole, remaining, LoopHint::None);
-        rest.into_iter().for_each(|stmt| emitter.push(stmt));
+        let own_lane = if chain == 1 { lane.clone() } else { lane.clone().then(Rem, Expr::Int(lanes)) };
+        let rest = visit(emitter, Some(whole.then(Add, lane)), Some(&own_lane), None);
+        emitter.push(count_loop("l", Expr::Int(0), remaining, LoopHint::None, rest));
     }
     accumulators.iter().for_each(|accumulator| accumulator.merge_lanes(emitter));
     accumulators
 }
+
+/// Additions to a lane in a row.
+const CHAIN: u64 = 4;
