@@ -168,6 +168,7 @@ impl Group {
             aligned.insert(output, graph.node(output).shape.elements() as f64);
         }
         let mut external: Vec<NodeId> = Vec::new();
+        let results = self.reduction.map(|reduction| graph.node(reduction).shape.elements());
         for &id in self.nodes.iter().rev() {
             let node = graph.node(id);
             let elements = node.shape.elements() as f64;
@@ -180,8 +181,11 @@ impl Group {
                     let (reduced, to) = (node.shape.clone(), first.unwrap_or_default());
                     return Err(WhyNot::FlowsBack { reduction: node.origin, reduced, to });
                 }
-                // Once a row, however often the row's elements use it.
                 times = 1.0;
+            }
+            if results == Some(node.shape.elements()) {
+                // Once a row, however often the row's elements use it: kernels hoist what does not vary.
+                times = times.min(1.0);
             }
             let evaluations = elements * times;
             let fan = match &node.op {

@@ -225,7 +225,8 @@ impl<'a> Lowering<'a> {
         if let Some(&value) = self.values.get(&key) {
             return Ok(value);
         }
-        let value = self.lower_node(id, indices, guards)?;
+        // As deep as the group's longest chain, views included: on whatever stack the caller has.
+        let value = stacker::maybe_grow(128 << 10, 2 << 20, || self.lower_node(id, indices, guards))?;
         self.values.insert(key, value);
         Ok(value)
     }

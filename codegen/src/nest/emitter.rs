@@ -12,6 +12,10 @@ use crate::{DType, Language, Scalar};
 /// In-thread reductions with at most this many positions are unrolled: a 5×5 window.
 const UNROLL_LIMIT: u64 = 25;
 
+/// Stack that one step of the recursion may need, and what is added when it runs out.
+const STACK_RESERVE: usize = 128 << 10;
+const STACK_STEP: usize = 2 << 20;
+
 /// Single-use expressions of at most this many operations stand where they are used.
 const INLINE_LIMIT: usize = 3;
 
@@ -172,7 +176,8 @@ impl<'k> Emitter<'k> {
         let kernel = self.kernel;
         let home = self.home(&kernel.value(id).axes);
         let deeper = self.scopes.split_off(home + 1);
-        let expr = self.compute(id);
+        // As deep as the kernel's longest chain of operations: on whatever stack the caller has.
+        let expr = stacker::maybe_grow(STACK_RESERVE, STACK_STEP, || self.compute(id));
         let keep = deeper.is_empty() && self.uses[id.index()] <= 1 && size(&expr) <= INLINE_LIMIT;
         let simple = matches!(expr, Expr::Name(_) | Expr::Literal(_));
         let is_load = matches!(kernel.value(id).op, ValueOp::Load { .. });

@@ -7,7 +7,7 @@ use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::{INDEX, rows::count_loop};
 use crate::index::AxisId;
-use crate::ir::Kernel;
+use crate::ir::{AxisKind, Kernel, ValueOp};
 use crate::schedule::{Launch, PointwiseSchedule};
 use crate::{DType, Language};
 
@@ -30,7 +30,7 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
         return (emitter.finish(), launch(1, map, 1));
     };
     let extent = kernel.axis(inner).extent;
-    let is_long = outer.is_empty() || extent >= chunk;
+    let is_long = outer.is_empty() || extent >= chunk && !reads_across(kernel, inner);
     let is_short = !outer.is_empty() && extent < SHORT_AXIS;
     if is_short {
         // Too short to be a loop of its own: one loop over all positions of the block.
@@ -71,31 +71,70 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
         let inner_text = super::rows::items_formula(kernel, &[inner], chunk);
         let formula = if outer.is_empty() { inner_text } else { format!("{formula} * {inner_text}") };
         (emitter.finish(), Launch { items, formula, per_block: 1, splits: 1, block: [1, 1, 1] })
+    } else if reads_across(kernel, inner) {
+        // Some input is consecutive along another axis: walk down a few columns at a time, so that each
+        // of its cache lines is used by the rows of the block before it is gone.
+        emitter.bind("first", INDEX, block().then(Mul, Expr::Int(TILE)));
+        let stop = Expr::name("first").then(Add, Expr::Int(TILE)).then(Min, emitter.positions(outer));
+        emitter.bind("end", INDEX, stop);
+        emitter.open(&[], false);
+        let right = Expr::name("left").then(Add, Expr::Int(TILE)).then(Min, emitter.extent(inner));
+        emitter.bind("right", INDEX, right);
+        emitter.open(&[], false);
+        let row = row_name(kernel, outer);
+        emitter.unflatten(&row, outer, 1);
+        inner_loop(&mut emitter, kernel, interior, inner, Expr::name("left"), Expr::name("right"));
+        let body = emitter.close();
+        emitter.push(count_loop(&row, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
+        let body = emitter.close();
+        let to = emitter.extent(inner);
+        emitter.push(Stmt::For {
+            name: "left".into(),
+            from: Expr::Int(0),
+            to,
+            step: Step::Add(Expr::Int(TILE)),
+            hint: LoopHint::None,
+            body,
+        });
+        (emitter.finish(), launch(launch_items(kernel, outer), outer, TILE))
     } else {
         // A block is some whole rows.
         let rows = (chunk / extent.max(1)).max(1);
         emitter.bind("first", INDEX, block().then(Mul, Expr::Int(rows)));
         let to = Expr::name("first").then(Add, Expr::Int(rows)).then(Min, emitter.positions(outer));
         emitter.bind("end", INDEX, to);
-        let row = match outer {
-            [axis] => kernel.axis(*axis).name.clone(),
-            _ => "row".into(),
-        };
+        let row = row_name(kernel, outer);
         emitter.open(&[], false);
         emitter.unflatten(&row, outer, 1);
         let extent = emitter.extent(inner);
         inner_loop(&mut emitter, kernel, interior, inner, Expr::Int(0), extent);
         let body = emitter.close();
-        emitter.push(Stmt::For {
-            name: row,
-            from: Expr::name("first"),
-            to: Expr::name("end"),
-            step: Step::Add(Expr::Int(1)),
-            hint: LoopHint::None,
-            body,
-        });
+        emitter.push(count_loop(&row, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
         (emitter.finish(), launch(launch_items(kernel, outer), outer, rows))
     }
+}
+
+/// Rows and columns of a tile of a transposed read: 64 lines of 16 floats stay in the nearest cache.
+const TILE: u64 = 64;
+
+/// The variable that numbers the rows: the outer axis itself where there is only one.
+fn row_name(kernel: &Kernel, outer: &[AxisId]) -> String {
+    match outer {
+        [axis] => kernel.axis(*axis).name.clone(),
+        _ => "row".into(),
+    }
+}
+
+/// Whether some load is consecutive along another map axis than the innermost, which strides.
+fn reads_across(kernel: &Kernel, inner: AxisId) -> bool {
+    kernel.values.iter().any(|value| match &value.op {
+        ValueOp::Load { index, .. } => {
+            let stride = |axis: AxisId| index.coefficient(axis).unwrap_or(0).unsigned_abs();
+            let map = kernel.axes_of_kind(AxisKind::Map);
+            stride(inner) > TILE && map.into_iter().any(|axis| axis != inner && stride(axis) == 1)
+        }
+        _ => false,
+    })
 }
 
 /// An innermost axis shorter than this is not worth a loop of its own on the CPU.
