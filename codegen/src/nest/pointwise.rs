@@ -23,7 +23,7 @@ pub(super) fn build(
             let body = cuda(kernel, &vectorised, &map, schedule);
             let launch = Launch {
                 items: launch_items(kernel, &map),
-                formula: super::rows::items_formula(kernel, &map, 1),
+                formula: super::walk::items_formula(kernel, &map, 1),
                 per_block: u64::from(schedule.threads) * u64::from(schedule.vector),
                 splits: 1,
                 block: [schedule.threads, 1, 1],

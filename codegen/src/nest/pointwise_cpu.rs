@@ -5,7 +5,7 @@ use super::interior::Interior;
 use super::pointwise::launch_items;
 use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
-use super::{INDEX, rows::count_loop};
+use super::{INDEX, walk::count_loop};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueOp};
 use crate::schedule::{Launch, PointwiseSchedule};
@@ -20,7 +20,7 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
     let chunk = schedule.elements_per_block;
     let launch = |items: u64, axes: &[AxisId], per_block: u64| Launch {
         items,
-        formula: super::rows::items_formula(kernel, axes, 1),
+        formula: super::walk::items_formula(kernel, axes, 1),
         per_block,
         splits: 1,
         block: [1, 1, 1],
@@ -67,8 +67,8 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
         let to = Expr::name("first").then(Add, Expr::Int(chunk)).then(Min, emitter.extent(inner));
         emitter.bind("end", INDEX, to);
         inner_loop(&mut emitter, kernel, interior, inner, Expr::name("first"), Expr::name("end"));
-        let formula = super::rows::items_formula(kernel, outer, 1);
-        let inner_text = super::rows::items_formula(kernel, &[inner], chunk);
+        let formula = super::walk::items_formula(kernel, outer, 1);
+        let inner_text = super::walk::items_formula(kernel, &[inner], chunk);
         let formula = if outer.is_empty() { inner_text } else { format!("{formula} * {inner_text}") };
         (emitter.finish(), Launch { items, formula, per_block: 1, splits: 1, block: [1, 1, 1] })
     } else if reads_across(kernel, inner) {

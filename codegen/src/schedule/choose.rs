@@ -29,7 +29,7 @@ const LOADS_PER_THREAD: u64 = 64;
 
 /// Elements of a part of a split row, and the length from which rows are split: sums stay accurate,
 /// and one row keeps all processors busy.
-const SPLIT_LENGTH: u64 = 1 << 16;
+pub const SPLIT_LENGTH: u64 = 1 << 16;
 
 /// Results of a CPU block: enough work to outweigh handing it to a thread.
 const CPU_ELEMENTS_PER_BLOCK: u64 = 1 << 14;
