@@ -42,12 +42,6 @@ impl Target {
     }
 }
 
-impl AsRef<Target> for Target {
-    fn as_ref(&self) -> &Target {
-        self
-    }
-}
-
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.architecture {

@@ -138,7 +138,7 @@ impl Tensor {
     ///
     /// # Errors
     /// The first error in the tensor's history.
-    pub fn compile_for(&self, target: impl AsRef<Target>) -> Result<Program> {
+    pub fn compile_for(&self, target: &Target) -> Result<Program> {
         compile_for([self], target)
     }
 
@@ -163,11 +163,8 @@ impl Tensor {
 ///
 /// # Errors
 /// The first error in the tensors' histories.
-pub fn compile_for<'a>(
-    tensors: impl IntoIterator<Item = &'a Tensor>,
-    target: impl AsRef<Target>,
-) -> Result<Program> {
-    let target = target.as_ref().clone();
+pub fn compile_for<'a>(tensors: impl IntoIterator<Item = &'a Tensor>, target: &Target) -> Result<Program> {
+    let target = target.clone();
     let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
     let recording = build(&tensors)?;
     let settings = Settings { language: target.language(), fusion: fusion() };
