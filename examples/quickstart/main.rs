@@ -159,7 +159,9 @@ fn measure(photo: &Tensor, device: &Device) -> Result<()> {
 
     heading("Fused against unfused");
     let (large_width, large_height) = (tiles * width, tiles * height);
-    println!("On {device}, {large_width} × {large_height} pixels in f32. Timed: one evaluation, from recorded");
+    println!(
+        "On {device}, {large_width} × {large_height} pixels in f32. Timed: one evaluation, from recorded"
+    );
     println!("tensors to values in the device's memory; kernels are compiled before. Median of the runs.");
     println!();
     println!("pipeline        fused           unfused         times   kernels       MB moved");

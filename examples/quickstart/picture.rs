@@ -62,7 +62,8 @@ fn write_text(canvas: &mut RgbImage, text: &str, left: u32, top: u32) {
         let rows = LETTERS.iter().find(|(name, _)| *name == letter).map_or([0; 5], |(_, rows)| *rows);
         for (y, row) in (0..).zip(rows) {
             for x in (0..3).filter(|x| row >> (2 - x) & 1 == 1) {
-                for (dx, dy) in (0..LETTER_SCALE * LETTER_SCALE).map(|n| (n % LETTER_SCALE, n / LETTER_SCALE)) {
+                for (dx, dy) in (0..LETTER_SCALE * LETTER_SCALE).map(|n| (n % LETTER_SCALE, n / LETTER_SCALE))
+                {
                     let place = (left + (number * 4 + x) * LETTER_SCALE + dx, top + y * LETTER_SCALE + dy);
                     if let Some(pixel) = canvas.get_pixel_mut_checked(place.0, place.1) {
                         *pixel = INK;
