@@ -18,11 +18,11 @@
 //! assert!(program.source().contains("__global__ void"));
 //!
 //! // Values are asked for: the kernel is compiled, unless a cache has it, and runs.
-//! assert_eq!(pooled.to_vec::<f32>()?, [5.0, 8.0]);
+//! assert_eq!(pooled.to_vec::<f32>()?, [6.0, 8.0]);
 //!
 //! // The same, one kernel an operation: to compare speed, or to find a bug.
 //! let again = image.relu().max_pool2d(2, 2);
-//! assert_eq!(with_fusion(Fusion::Off, || again.to_vec::<f32>())?, [5.0, 8.0]);
+//! assert_eq!(with_fusion(Fusion::Off, || again.to_vec::<f32>())?, [6.0, 8.0]);
 //! # Ok::<(), lazuli::Error>(())
 //! ```
 //!

@@ -19,8 +19,8 @@ thread_local! {
 /// Evaluates, explains and compiles with the given fusion while `f` runs on this thread.
 ///
 /// ```
-/// use lazuli::{DType, Fusion, Tensor};
-/// let y = (Tensor::ones([8], DType::F32) + 1.0).exp();
+/// use lazuli::{Fusion, Tensor};
+/// let y = (Tensor::from_vec(vec![0.5f32; 8], [8]) + 1.0).exp();
 /// let unfused = lazuli::with_fusion(Fusion::Off, || y.explain())?;
 /// assert_eq!((unfused.kernels(), y.explain()?.kernels()), (2, 1));
 /// # Ok::<(), lazuli::Error>(())
