@@ -136,6 +136,8 @@ impl Program {
 pub struct KernelInfo {
     plan: Arc<Plan>,
     number: usize,
+    // Only CUDA kernels are compiled ahead.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     target: Target,
 }
 
