@@ -20,7 +20,7 @@ fn main() -> Result<()> {
     let (x, weight) = (Tensor::rand([1024, 256], 1), Tensor::rand([256], 2));
     lazuli::eval([&x, &weight])?; // inputs with data: else their random numbers would be fused in as well
     let y = swish_scale(&x, &weight);
-    let program = y.compile_for(Target::cuda("sm_90"))?;
+    let program = y.compile_for(&Target::cuda("sm_90"))?;
     println!("{}", program.explain());
     for kernel in program.kernels() {
         println!("{} has {} and these parameters:", kernel.name(), kernel.launches().join(", "));
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn the_kernel_is_the_one_that_was_reviewed() {
-        let program = recorded().compile_for(Target::cuda("sm_90")).unwrap();
+        let program = recorded().compile_for(&Target::cuda("sm_90")).unwrap();
         insta::with_settings!({ snapshot_path => "../snapshots", prepend_module_to_snapshot => false }, {
             insta::assert_snapshot!("example_swish_scale", program.source());
         });

@@ -14,7 +14,7 @@
 //! assert_eq!(plan.bytes_moved(), plan.least_bytes());
 //!
 //! // The kernel's source, without a GPU: to read, and for snapshot tests.
-//! let program = pooled.compile_for(Target::cuda("sm_90"))?;
+//! let program = pooled.compile_for(&Target::cuda("sm_90"))?;
 //! assert!(program.source().contains("__global__ void"));
 //!
 //! // Values are asked for: the kernel is compiled, unless a cache has it, and runs.

@@ -16,7 +16,7 @@ fn with_block(text: &str, name: &str, content: &str) -> Option<String> {
 #[test]
 fn readme_shows_what_is_emitted() {
     let x = Tensor::from_vec(vec![0.0f32; 8 * 64 * 128 * 128], [8, 64, 128, 128]);
-    let program = x.relu().max_pool2d(2, 2).compile_for(Target::cuda("sm_90")).unwrap();
+    let program = x.relu().max_pool2d(2, 2).compile_for(&Target::cuda("sm_90")).unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     let readme = std::fs::read_to_string(&path).unwrap();
     let fresh = with_block(&readme, "explain", &program.explain().to_string()).unwrap();

@@ -118,7 +118,7 @@ impl Program {
 /// ```
 /// use lazuli::{Target, Tensor};
 /// let x = Tensor::from_vec(vec![0.0f32; 4096], [4096]);
-/// let program = (x.relu() * 2.0).compile_for(Target::cuda("sm_90"))?;
+/// let program = (x.relu() * 2.0).compile_for(&Target::cuda("sm_90"))?;
 /// let kernel = &program.kernels()[0];
 /// assert_eq!(kernel.name(), "relu_mul_f32");
 /// assert_eq!(kernel.arguments().len(), 4); // input, output, the number 2, and the extent
@@ -233,7 +233,7 @@ impl KernelInfo {
 /// ```
 /// use lazuli::{Error, Target, Tensor};
 /// let x = Tensor::from_vec(vec![0.0f32; 4096], [4096]);
-/// let program = x.relu().compile_for(Target::cuda("sm_90"))?;
+/// let program = x.relu().compile_for(&Target::cuda("sm_90"))?;
 /// match program.kernels()[0].compile() {
 ///     Ok(kernel) => assert!(kernel.cubin.starts_with(b"\x7fELF")),
 ///     Err(Error::Unavailable { .. }) => {} // no NVRTC on this machine

@@ -148,7 +148,7 @@ impl Tensor {
     /// ```
     /// use lazuli::{Target, Tensor};
     /// let x = Tensor::from_vec(vec![0.0f32; 1000], [1000]);
-    /// let program = x.relu().compile_for(Target::cpu())?;
+    /// let program = x.relu().compile_for(&Target::cpu())?;
     /// assert!(program.source().contains("void relu_f32"));
     /// # Ok::<(), lazuli::Error>(())
     /// ```

@@ -19,7 +19,7 @@ const RESERVED_SHARED_BYTES: u64 = 1024;
 /// ```
 /// use lazuli::{Target, Tensor};
 /// let x = Tensor::from_vec(vec![0.0f32; 4096], [4096]);
-/// let program = x.exp().compile_for(Target::cuda("sm_90"))?;
+/// let program = x.exp().compile_for(&Target::cuda("sm_90"))?;
 /// if let Ok(kernel) = program.kernels()[0].compile() { // where there is NVRTC
 ///     assert!(kernel.info.registers > 0);
 ///     assert_eq!(kernel.info.spill_bytes, 0);
