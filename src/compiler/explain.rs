@@ -216,7 +216,7 @@ impl fmt::Display for Explanation {
                 writeln!(f, "   fused     {saved}")?;
             }
             if let Some(recomputed) = &group.recomputed {
-                writeln!(f, "   recomputes {recomputed}")?;
+                writeln!(f, "   repeats   {recomputed}")?;
             }
         }
         if !self.boundaries.is_empty() {
