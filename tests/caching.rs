@@ -1,5 +1,7 @@
 //! What is planned and compiled only once: counters of a process, so each scenario is a process of its own.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
+
 mod common;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! The same expression gives the same kernels, to the byte, whatever else happens around it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
+
 mod common;
 
 use std::collections::BTreeSet;
@@ -71,19 +73,19 @@ fn what_is_not_needed_leaves_no_trace() {
 #[test]
 fn what_was_recorded_and_planned_before_leaves_no_trace() {
     let expression = || [tensor([33, 7]).gelu().sum(0), tensor([33, 7]).softmax(1)];
-    let before = targets().map(|target| texts(&compile_for(&expression(), target).unwrap()));
+    let before = targets().map(|target| texts(&compile_for(&expression(), &target).unwrap()));
     for n in 1..20 {
         let other = (tensor([n, 7]) * 2.0).gelu().softmax(0);
-        other.compile_for(Target::cpu()).unwrap();
+        other.compile_for(&Target::cpu()).unwrap();
         other.explain().unwrap();
     }
-    let after = targets().map(|target| texts(&compile_for(&expression(), target).unwrap()));
+    let after = targets().map(|target| texts(&compile_for(&expression(), &target).unwrap()));
     assert_eq!(before, after);
 }
 
 #[test]
 fn threads_that_plan_at_once_plan_the_same() {
-    let plan = || SEEDS.map(|seed| texts(&compile_for(&(seed.record)(3), Target::cuda("sm_90")).unwrap()));
+    let plan = || SEEDS.map(|seed| texts(&compile_for(&(seed.record)(3), &Target::cuda("sm_90")).unwrap()));
     let expected = plan();
     std::thread::scope(|scope| {
         let threads = [(); 4].map(|()| scope.spawn(plan));
@@ -110,7 +112,7 @@ fn child() {
     if common::scenario().is_some() {
         for seed in SEEDS {
             for target in targets() {
-                println!("{}", texts(&compile_for(&(seed.record)(5), target).unwrap()));
+                println!("{}", texts(&compile_for(&(seed.record)(5), &target).unwrap()));
             }
         }
     }
@@ -168,7 +170,7 @@ fn other_numbers_are_arguments_of_the_same_kernel() {
         }
     }
     let sources: BTreeSet<Vec<String>> = [0, 1, 42, u64::MAX]
-        .map(|seed| kernels(&Tensor::rand([100], seed).compile_for(Target::cuda("sm_90")).unwrap()))
+        .map(|seed| kernels(&Tensor::rand([100], seed).compile_for(&Target::cuda("sm_90")).unwrap()))
         .into_iter()
         .collect();
     assert_eq!(sources.len(), 1, "{sources:#?}");
@@ -176,7 +178,7 @@ fn other_numbers_are_arguments_of_the_same_kernel() {
 
 #[test]
 fn other_inputs_are_the_same_program() {
-    let program = |x: Vec<f32>| Tensor::from_vec(x, [4]).exp().compile_for(Target::cpu()).unwrap();
+    let program = |x: Vec<f32>| Tensor::from_vec(x, [4]).exp().compile_for(&Target::cpu()).unwrap();
     assert_eq!(texts(&program(vec![0.0; 4])), texts(&program(vec![f32::NAN, 1.0, 2.0, 3.0])));
 }
 
@@ -193,6 +195,6 @@ fn texts_hold_no_addresses() {
             }
         }
     }
-    let zeros = Tensor::zeros([4], DType::F32).compile_for(Target::cpu()).unwrap();
+    let zeros = Tensor::zeros([4], DType::F32).compile_for(&Target::cpu()).unwrap();
     assert_eq!(zeros.kernels().len(), 1);
 }

@@ -1,5 +1,7 @@
 //! When things happen: nothing while recording, each thing once, and what is done lets go of what led to it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
+
 mod common;
 
 use std::time::Instant;
@@ -39,7 +41,7 @@ fn recording() {
     // Explaining and compiling for a target plan, but run nothing either.
     y.explain().unwrap();
     elsewhere.explain().unwrap();
-    y.compile_for(Target::cuda("sm_90")).unwrap();
+    y.compile_for(&Target::cuda("sm_90")).unwrap();
     let after = stats();
     assert!(after.plans_made > 0);
     assert_eq!((after.evaluations, after.kernels_compiled, after.launches), (0, 0, 0));
@@ -144,10 +146,21 @@ fn a_hundred_thousand_operations_are_planned_without_recursion() {
     for n in 0..100_000 {
         x = if n % 2 == 0 { x.sin() } else { -x };
     }
-    let program = x.compile_for(Target::cuda("sm_90")).unwrap();
+    let program = x.compile_for(&Target::cuda("sm_90")).unwrap();
     let kernels = program.kernels().len();
     assert!((100_000 / 256..1000).contains(&kernels), "{kernels} kernels");
     println!("planned as {kernels} kernels in {:?}", start.elapsed());
+}
+
+#[test]
+fn chains_of_views_are_planned_without_recursion() {
+    let mut x = tensor([4, 3]);
+    for n in 0..1000 {
+        x = x.t().sin().pad(&[(0, 1), (1, 0)], n % 2).slice(0, ..-1).slice(1, 1..);
+    }
+    for target in [Target::cuda("sm_90"), Target::cpu()] {
+        assert!(x.compile_for(&target).unwrap().kernels().len() <= 10);
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What goes wrong is an error that says what to do; the process goes on.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
+
 mod common;
 
 use common::{child_succeeds, tensor};
@@ -12,7 +14,7 @@ fn child() {
         "relu" => assert!((-(-tensor([100]))).relu().sum(..).item::<f32>().unwrap() > 0.0),
         #[cfg(feature = "cuda")]
         "no_nvrtc" => {
-            let program = tensor([4]).relu().compile_for(Target::cuda("sm_90")).unwrap();
+            let program = tensor([4]).relu().compile_for(&Target::cuda("sm_90")).unwrap();
             assert_unavailable(&program.kernels()[0].compile().unwrap_err(), "NVRTC");
             assert_unavailable(&program.kernels()[0].compile().unwrap_err(), "NVRTC");
         }
@@ -76,8 +78,8 @@ fn the_first_mistake_is_what_every_question_answers() {
         wrong.dtype().map(drop),
         wrong.device().map(drop),
         wrong.explain().map(drop),
-        wrong.compile_for(Target::cuda("sm_90")).map(drop),
-        compile_for([&x, &wrong], Target::cpu()).map(drop),
+        wrong.compile_for(&Target::cuda("sm_90")).map(drop),
+        compile_for([&x, &wrong], &Target::cpu()).map(drop),
         wrong.to_vec::<f32>().map(drop),
         wrong.item::<f32>().map(drop),
         eval([&x.exp(), &wrong]),
@@ -107,7 +109,7 @@ fn values_of_another_kind_or_number_are_an_error() {
 #[cfg(feature = "cuda")]
 fn an_architecture_that_does_not_exist_is_an_error() {
     for architecture in ["sm_banana", "", "sm_1", "sm_90; rm -rf", "90", "compute_90\0"] {
-        let program = tensor([4]).relu().compile_for(Target::cuda(architecture)).unwrap();
+        let program = tensor([4]).relu().compile_for(&Target::cuda(architecture)).unwrap();
         assert!(program.source().contains("__global__"));
         let error = program.kernels()[0].compile().unwrap_err();
         let text = error.to_string();

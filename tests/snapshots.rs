@@ -1,6 +1,8 @@
 //! The texts that people read: kernels, explanations, error messages. Each is a file in `snapshots/`; a
 //! change shows up as a difference in review (`INSTA_UPDATE=always cargo test` accepts it).
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
+
 mod common;
 
 use common::{SEEDS, location};
@@ -31,7 +33,7 @@ fn kernels_of_the_seeds() {
     for seed in SEEDS.iter().filter(|seed| READ.contains(&seed.name)) {
         let results = (seed.record)(16);
         for (language, target) in [("cuda", Target::cuda("sm_90")), ("c", Target::cpu())] {
-            let program = compile_for(&results, target).unwrap();
+            let program = compile_for(&results, &target).unwrap();
             assert_text(&format!("{}_{language}", seed.name), &program.source());
         }
     }
@@ -41,7 +43,7 @@ fn kernels_of_the_seeds() {
 fn explanations_of_the_seeds() {
     let mut text = String::new();
     for seed in SEEDS {
-        let program = compile_for(&(seed.record)(16), Target::cuda("sm_90")).unwrap();
+        let program = compile_for(&(seed.record)(16), &Target::cuda("sm_90")).unwrap();
         text.push_str(&format!("=== {} ===\n{}\n", seed.name, program.explain()));
     }
     assert_text("explanations", &text);
@@ -59,7 +61,7 @@ fn explanations_of_what_stays_apart() {
     ];
     let mut text = String::new();
     for (name, result) in apart {
-        let program = result.compile_for(Target::cuda("sm_90")).unwrap();
+        let program = result.compile_for(&Target::cuda("sm_90")).unwrap();
         text.push_str(&format!("=== {name} ===\n{}\n", program.explain()));
     }
     assert_text("explanations_apart", &text);
@@ -146,7 +148,7 @@ fn messages_of_typical_mistakes() {
 fn messages_of_what_is_not_there() {
     #[cfg(feature = "cuda")]
     {
-        let program = common::tensor([4]).relu().compile_for(Target::cpu()).unwrap();
+        let program = common::tensor([4]).relu().compile_for(&Target::cpu()).unwrap();
         let error = program.kernels()[0].compile().unwrap_err();
         assert!(matches!(error, Error::Unavailable { .. }));
         assert_text("no_cubin_for_the_cpu", &error.to_string());
