@@ -129,6 +129,26 @@ fn recomputation() {
 }
 
 #[test]
+fn a_value_for_each_column_is_not_one_for_each_row() {
+    // As many rows as columns: the shapes of the sines tell which of the two they belong to.
+    for (shape, kernels) in [([4096, 1], 1), ([1, 4096], 2)] {
+        let mut s = Sketch::new();
+        let x = s.input([4096, 4096], DType::F32);
+        let own = s.input(shape, DType::F32);
+        let sines = (0..8).fold(own, |x, _| s.unary(UnaryOp::Sin, x));
+        let sines = s.expand(sines, [4096, 4096]);
+        let sum = s.reduce(ReduceOp::Sum, x, [1]);
+        let sum = s.reshape(sum, [4096, 1]);
+        let sum = s.unary(UnaryOp::Exp, sum);
+        let sum = s.expand(sum, [4096, 4096]);
+        let y = s.binary(BinaryOp::Mul, x, sum);
+        let y = s.binary(BinaryOp::Add, y, sines);
+        let grouping = fused(&s.outputs([y]));
+        assert_eq!(grouping.groups.len(), kernels, "{:?}", reasons(&grouping));
+    }
+}
+
+#[test]
 fn cycle() {
     // a goes into c directly and through b, which must not be computed again for each of its many readers.
     let mut s = Sketch::new();
