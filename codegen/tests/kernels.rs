@@ -1,28 +1,45 @@
-//! What schedules and loop nests come out of small kernels.
+//! What schedules and loop nests come out of small kernels: each a file in `snapshots/`, with the schedule and
+//! the launches above the source.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
 use lazuli_codegen::index::{Bound, IndexExpr};
 use lazuli_codegen::ir::{AxisKind, Kernel, ValueOp};
 use lazuli_codegen::schedule::Figures;
-use lazuli_codegen::{BinaryOp, DType, Language, ReduceOp, Scalar, UnaryOp, emit};
+use lazuli_codegen::{AxisId, BinaryOp, DType, Language, ReduceOp, Scalar, UnaryOp, emit};
 use smallvec::smallvec;
 
 const FIGURES: Figures = Figures { processors: 132 };
 
-fn source(mut kernel: Kernel, language: Language) -> String {
+/// The kernel in both languages; its schedule for CUDA must be of that kind.
+fn assert_kernel(name: &str, mut kernel: Kernel, schedule: &str) {
     kernel.merge_axes();
     kernel.verify().unwrap();
-    let emitted = emit(&kernel, language, &FIGURES).unwrap();
-    let launches: Vec<String> =
-        emitted.launches.iter().map(|(name, l)| format!("// {name}: {l}\n")).collect();
-    format!("// {}\n{}{}", emitted.schedule, launches.concat(), emitted.source)
+    for (language, suffix) in [(Language::Cuda, "cuda"), (Language::C, "c")] {
+        let emitted = emit(&kernel, language, &FIGURES).unwrap();
+        assert_eq!(emitted, emit(&kernel, language, &FIGURES).unwrap());
+        let chosen = emitted.schedule.to_string();
+        if language == Language::Cuda {
+            assert!(chosen.starts_with(schedule), "{name}: {chosen}");
+        }
+        let launches: Vec<String> =
+            emitted.launches.iter().map(|(name, launch)| format!("// {name}: {launch}\n")).collect();
+        let text = format!("// {chosen}\n{}{}", launches.concat(), emitted.source);
+        insta::with_settings!({
+            snapshot_path => "../../snapshots",
+            prepend_module_to_snapshot => false,
+            omit_expression => true,
+        }, { insta::assert_snapshot!(format!("codegen_{name}_{suffix}"), text) });
+    }
 }
 
-fn affine(terms: &[(lazuli_codegen::AxisId, i64)], constant: i64) -> IndexExpr {
+fn affine(terms: &[(AxisId, i64)], constant: i64) -> IndexExpr {
     terms
         .iter()
         .fold(IndexExpr::constant(constant), |sum, &(axis, c)| sum.add(&IndexExpr::axis(axis).scale(c)))
 }
 
+/// `y = max over windows of relu(x)`, of 2×2 side by side or of 3×3 two apart beyond the edges.
 fn relu_pool(pad: bool) -> Kernel {
     let mut k = Kernel::new("relu_max_pool2d");
     let (n, h, w) = (64, 256, 256);
@@ -58,6 +75,7 @@ fn relu_pool(pad: bool) -> Kernel {
     k
 }
 
+/// `y[i] = (op over j of x[i, j]) / c`, with `x` stored by rows or by columns.
 fn reduction(op: ReduceOp, rows: u64, length: u64, column: bool, dtype: DType) -> Kernel {
     let mut k = Kernel::new(op.name());
     let whole = rows == 1;
@@ -80,18 +98,154 @@ fn reduction(op: ReduceOp, rows: u64, length: u64, column: bool, dtype: DType) -
     k
 }
 
+/// `z = exp(x) * y + c` over `shape`, `y` along the last axis alone.
+fn pointwise(dtype: DType) -> Kernel {
+    let mut k = Kernel::new("exp_mul_add");
+    let (rows, columns) = (1000, 96);
+    let i0 = k.add_axis(AxisKind::Map, rows, true);
+    let i1 = k.add_axis(AxisKind::Map, columns, false);
+    let x = k.add_input(dtype, rows * columns);
+    let y = k.add_input(dtype, columns);
+    let z = k.add_output(dtype, rows * columns);
+    let position = affine(&[(i0, columns as i64), (i1, 1)], 0);
+    let a = k.load(x, position.clone(), None);
+    let b = k.load(y, IndexExpr::axis(i1), None);
+    let c = k.add_argument("c", Scalar::from_f64(DType::F32, 0.5));
+    let c = k.add(ValueOp::Argument(c), DType::F32);
+    let exp = k.unary(UnaryOp::Exp, a);
+    let product = k.binary(BinaryOp::Mul, exp, b);
+    let sum = k.binary(BinaryOp::Add, product, c);
+    k.store(z, position, sum);
+    k
+}
+
+/// `y[j, i] = x[i, j]`: one side cannot be in order.
+fn transposed() -> Kernel {
+    let mut k = Kernel::new("transpose");
+    let i0 = k.add_axis(AxisKind::Map, 512, true);
+    let i1 = k.add_axis(AxisKind::Map, 256, false);
+    let x = k.add_input(DType::F32, 512 * 256);
+    let y = k.add_output(DType::F32, 512 * 256);
+    let v = k.load(x, affine(&[(i0, 1), (i1, 512)], 0), None);
+    let v = k.unary(UnaryOp::Neg, v);
+    k.store(y, affine(&[(i0, 256), (i1, 1)], 0), v);
+    k
+}
+
+/// A border of 7 around each row of `x`.
+fn padded() -> Kernel {
+    let mut k = Kernel::new("pad");
+    let i0 = k.add_axis(AxisKind::Map, 100, true);
+    let i1 = k.add_axis(AxisKind::Map, 68, false);
+    let x = k.add_input(DType::F32, 100 * 64);
+    let y = k.add_output(DType::F32, 100 * 68);
+    let column = affine(&[(i1, 1)], -2);
+    let inside = ValueOp::InBounds(smallvec![Bound { expr: column.clone(), lo: 0, hi: 64 }]);
+    let inside = k.add(inside, DType::Bool);
+    let v = k.load(x, affine(&[(i0, 64)], 0).add(&column), Some(inside));
+    let border = k.literal(Scalar::from_f64(DType::F32, 7.0));
+    let v = k.select(inside, v, border);
+    k.store(y, affine(&[(i0, 68), (i1, 1)], 0), v);
+    k
+}
+
+/// `y = x - max(x)` for each row: the row is walked twice.
+fn minus_max(length: u64) -> Kernel {
+    let mut k = Kernel::new("minus_max");
+    let i0 = k.add_axis(AxisKind::Map, 1000, true);
+    let r0 = k.add_axis(AxisKind::Reduce, length, false);
+    let x = k.add_input(DType::F32, 1000 * length);
+    let y = k.add_output(DType::F32, 1000 * length);
+    let position = affine(&[(i0, length as i64), (r0, 1)], 0);
+    let v = k.load(x, position.clone(), None);
+    let max = k.reduce(ReduceOp::Max, &[r0], v);
+    let difference = k.binary(BinaryOp::Sub, v, max);
+    k.store(y, position, difference);
+    k
+}
+
 #[test]
-fn show() {
+fn pointwise_with_broadcasting() {
+    assert_kernel("pointwise", pointwise(DType::F32), "pointwise(threads=256, vec=4)");
+}
+
+#[test]
+fn sixteen_bits_are_computed_in_thirty_two() {
+    assert_kernel("pointwise_f16", pointwise(DType::F16), "pointwise(");
+    assert_kernel("pointwise_bf16", pointwise(DType::BF16), "pointwise(");
+}
+
+#[test]
+fn windows_read_tiles() {
+    assert_kernel("windows", relu_pool(false), "pointwise(");
+}
+
+#[test]
+fn windows_beyond_the_edge_are_guarded() {
+    assert_kernel("windows_guarded", relu_pool(true), "pointwise(");
+}
+
+#[test]
+fn borders_are_guarded() {
+    assert_kernel("pad", padded(), "pointwise(");
+}
+
+#[test]
+fn transposes() {
+    assert_kernel("transpose", transposed(), "pointwise(");
+}
+
+#[test]
+fn rows() {
+    assert_kernel("rows", reduction(ReduceOp::Sum, 1000, 1024, false, DType::F32), "row_reduce(");
+    assert_kernel("rows_short", reduction(ReduceOp::Max, 1000, 40, false, DType::F32), "row_reduce(");
+}
+
+#[test]
+fn long_rows_of_deviations() {
+    let kernel = reduction(ReduceOp::SquaredDeviations, 1000, 20_000, false, DType::F16);
+    assert_kernel("rows_deviations_f16", kernel, "row_reduce(");
+}
+
+#[test]
+fn rows_walked_twice() {
+    assert_kernel("rows_twice", minus_max(1000), "row_reduce(");
+}
+
+#[test]
+fn split_rows() {
+    let kernel = reduction(ReduceOp::Sum, 1, 16 << 20, false, DType::F32);
+    assert!(schedule(&kernel, Language::Cuda).contains("splits="));
+    assert!(schedule(&kernel, Language::C).contains("splits="));
+    assert_kernel("rows_split", kernel, "row_reduce(");
+}
+
+#[test]
+fn columns() {
+    assert_kernel("columns", reduction(ReduceOp::Max, 100_000, 100, true, DType::F32), "column_reduce(");
+}
+
+#[test]
+fn split_columns() {
+    let kernel = reduction(ReduceOp::Max, 1024, 20_000, true, DType::F32);
+    assert!(schedule(&kernel, Language::Cuda).contains("splits="));
+    assert_kernel("columns_split", kernel, "column_reduce(");
+}
+
+fn schedule(kernel: &Kernel, language: Language) -> String {
+    emit(kernel, language, &FIGURES).unwrap().schedule.to_string()
+}
+
+#[test]
+fn the_size_of_the_outermost_axis_is_not_in_the_source() {
+    let source = |rows: u64, language: Language| {
+        let mut kernel = reduction(ReduceOp::Sum, rows, 1024, false, DType::F32);
+        kernel.merge_axes();
+        emit(&kernel, language, &FIGURES).unwrap().source
+    };
     for language in [Language::Cuda, Language::C] {
-        for pad in [false, true] {
-            println!("{}", source(relu_pool(pad), language));
-        }
-        println!("{}", source(reduction(ReduceOp::Sum, 1000, 1024, false, DType::F32), language));
-        println!(
-            "{}",
-            source(reduction(ReduceOp::SquaredDeviations, 1000, 20000, false, DType::F16), language)
-        );
-        println!("{}", source(reduction(ReduceOp::Sum, 1, 16 << 20, false, DType::F32), language));
-        println!("{}", source(reduction(ReduceOp::Max, 1024, 20000, true, DType::F32), language));
+        let sources: std::collections::BTreeSet<String> =
+            (100..200).map(|rows| source(rows * 7, language)).collect();
+        assert_eq!(sources.len(), 1);
     }
 }

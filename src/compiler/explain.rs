@@ -145,22 +145,24 @@ fn summary(operations: &[&str]) -> String {
     parts.join(", ")
 }
 
-/// Each input that some operation reads, as far as it is read at all, and each output once.
+/// Each input as far as the outputs need it at all, and each output once.
 fn least_bytes(graph: &Graph, reads: &Reads) -> u64 {
-    let mut demand = vec![0u64; graph.bound()];
-    for id in graph.nodes().filter(|&id| reads.is_computed(id)) {
-        for read in reads.reads(id) {
-            demand[read.node.index()] += read.elements;
-        }
-    }
-    let size = |id: NodeId| graph.node(id).dtype.size() as u64;
+    let elements = |id: NodeId| graph.node(id).shape.elements() as f64;
+    // How many elements of each node are needed; of what is sliced later, not all are.
+    let mut demand = vec![0.0f64; graph.bound()];
     let mut total = 0;
-    for id in graph.nodes() {
-        let elements = graph.node(id).shape.elements() as u64;
-        if matches!(graph.node(id).op, Op::Input(_)) {
-            total += demand[id.index()].min(elements) * size(id);
-        } else if reads.is_output(id) {
-            total += elements * size(id);
+    for id in graph.nodes().rev() {
+        let needed = match reads.is_output(id) {
+            true => elements(id),
+            false => demand[id.index()].min(elements(id)),
+        };
+        if reads.is_computed(id) && needed > 0.0 {
+            for read in reads.reads(id) {
+                demand[read.node.index()] += read.elements as f64 * needed / elements(id);
+            }
+        }
+        if reads.is_output(id) || matches!(graph.node(id).op, Op::Input(_)) {
+            total += needed.round() as u64 * graph.node(id).dtype.size() as u64;
         }
     }
     total

@@ -207,7 +207,8 @@ impl KernelInfo {
     /// The compiled kernel for a CUDA target. Needs NVRTC, but no GPU.
     ///
     /// # Errors
-    /// [`Unavailable`](crate::Error::Unavailable) without NVRTC or for the CPU target;
+    /// [`Unavailable`](crate::Error::Unavailable) without NVRTC, for an architecture that it does not know, or
+    /// for the CPU target;
     /// [`Compilation`](crate::Error::Compilation) with log and source if NVRTC refuses the kernel.
     #[cfg(feature = "cuda")]
     pub fn compile(&self) -> Result<CompiledKernel> {
@@ -220,12 +221,30 @@ impl KernelInfo {
             });
         };
         let nvrtc = crate::runtime::cuda::nvrtc::Nvrtc::get()?;
+        check_architecture(architecture, nvrtc.architectures(), nvrtc.version())?;
         let cubin = nvrtc.compile(self.name(), self.source(), architecture, nvrtc.options())?;
         let info = cubin.inspect(self.name()).ok_or_else(|| {
             Error::internal("CUBIN inspection", format!("{} is not in the compiled module", self.name()))
         })?;
         Ok(CompiledKernel { cubin: cubin.bytes, info })
     }
+}
+
+/// An architecture that NVRTC knows, such as `sm_90`; those with features of one chip or family end in a letter.
+#[cfg(feature = "cuda")]
+fn check_architecture(architecture: &str, supported: &[u32], (major, minor): (i32, i32)) -> Result<()> {
+    let number = architecture.strip_prefix("sm_").map(|rest| rest.strip_suffix(['a', 'f']).unwrap_or(rest));
+    let is_known = |digits: &str| supported.iter().any(|known| known.to_string() == digits);
+    // A compiler that lists none has to find out by itself.
+    if supported.is_empty() || number.is_some_and(is_known) {
+        return Ok(());
+    }
+    let known: Vec<String> = supported.iter().map(|number| format!("sm_{number}")).collect();
+    Err(crate::Error::Unavailable {
+        what: format!("the CUDA architecture {architecture:?}"),
+        reason: format!("NVRTC {major}.{minor} does not know it"),
+        hint: format!("Name one of {}", known.join(", ")),
+    })
 }
 
 /// A kernel compiled by NVRTC, and what the compiler made of it.

@@ -168,7 +168,7 @@ impl Group {
             aligned.insert(output, graph.node(output).shape.elements() as f64);
         }
         let mut external: Vec<NodeId> = Vec::new();
-        let results = self.reduction.map(|reduction| graph.node(reduction).shape.elements());
+        let once_a_row = self.once_a_row(graph, reads, cooperative);
         for &id in self.nodes.iter().rev() {
             let node = graph.node(id);
             let elements = node.shape.elements() as f64;
@@ -183,7 +183,7 @@ impl Group {
                 }
                 times = 1.0;
             }
-            if results == Some(node.shape.elements()) {
+            if once_a_row.contains(&id) {
                 // Once a row, however often the row's elements use it: kernels hoist what does not vary.
                 times = times.min(1.0);
             }
@@ -231,6 +231,25 @@ impl Group {
         }
         self.reads = external;
         Ok(())
+    }
+
+    /// What has one value a row of the reduction, not one a column, even where there are as many: results of
+    /// reductions, what follows from them, and what has the shape of a result with its axes kept.
+    fn once_a_row(&self, graph: &Graph, reads: &Reads, cooperative: &[bool]) -> FxHashSet<NodeId> {
+        let mut found = FxHashSet::default();
+        let Some(reduction) = self.reduction else { return found };
+        let (full, axes) = space(graph, reduction);
+        let kept: Shape =
+            (0..full.rank()).map(|axis| if axes.contains(&axis) { 1 } else { full[axis] }).collect();
+        for &id in &self.nodes {
+            let shape = &graph.node(id).shape;
+            let follows = || reads.reads(id).iter().any(|read| found.contains(&read.node));
+            if shape.elements() == kept.elements() && (cooperative[id.index()] || *shape == kept || follows())
+            {
+                found.insert(id);
+            }
+        }
+        found
     }
 }
 

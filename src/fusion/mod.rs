@@ -9,6 +9,8 @@ pub(crate) mod cost;
 pub(crate) mod group;
 mod merge;
 pub(crate) mod reads;
+#[cfg(test)]
+mod tests;
 
 use rustc_hash::FxHashMap;
 
@@ -145,13 +147,21 @@ fn boundaries(
     figures: &TargetFigures,
 ) -> Vec<Boundary> {
     let owner = owners(groups);
+    let mut readers: FxHashMap<NodeId, usize> = FxHashMap::default();
+    groups.iter().flat_map(|group| &group.reads).for_each(|&value| *readers.entry(value).or_default() += 1);
     let mut result = Vec::new();
     for (consumer, group) in groups.iter().enumerate() {
         for &value in &group.reads {
             let Some(&producer) = owner.get(&value) else { continue };
+            // What only the consumer reads would not be stored if the two were one.
+            let is_kept = |id: &NodeId| {
+                let here = usize::from(group.reads.contains(id));
+                reads.is_output(*id) || readers.get(id).is_some_and(|&all| all > here)
+            };
+            let kept: Vec<NodeId> = groups[producer].outputs.iter().copied().filter(is_kept).collect();
             let reason = match fusion {
                 Fusion::Off => WhyNot::Off,
-                Fusion::On => why_apart(graph, reads, cooperative, &groups[producer], group, figures),
+                Fusion::On => why_apart(graph, reads, cooperative, &groups[producer], group, kept, figures),
             };
             result.push(Boundary { value, producer, consumer, reason });
         }
@@ -165,15 +175,11 @@ fn why_apart(
     cooperative: &[bool],
     producer: &Group,
     consumer: &Group,
+    kept: Vec<NodeId>,
     figures: &TargetFigures,
 ) -> WhyNot {
     let nodes = producer.nodes.iter().chain(&consumer.nodes).copied().collect();
-    // What only the consumer reads need not be stored; its other readers are not known here, so the
-    // question is whether the two could be one kernel at all.
-    let outputs = match producer.outputs.iter().any(|&id| reads.is_output(id)) {
-        true => producer.outputs.iter().chain(&consumer.outputs).copied().collect(),
-        false => consumer.outputs.clone(),
-    };
+    let outputs = kept.into_iter().chain(consumer.outputs.iter().copied()).collect();
     match Group::analyse(graph, reads, cooperative, nodes, outputs) {
         Err(reason) => reason,
         Ok(merged) => {

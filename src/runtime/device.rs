@@ -98,6 +98,7 @@ impl Device {
         if let DeviceKind::Cuda(ordinal) = self.0 {
             return super::cuda::driver::CudaDevice::open(ordinal)?.time(f);
         }
+        Backend::open(*self)?;
         let start = Instant::now();
         f()?;
         Ok(start.elapsed().as_secs_f64())

@@ -1,0 +1,204 @@
+//! The same expression gives the same kernels, to the byte, whatever else happens around it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{SEEDS, tensor};
+use lazuli::{DType, Program, Target, Tensor, compile_for};
+
+fn targets() -> [Target; 2] {
+    [Target::cuda("sm_90"), Target::cpu()]
+}
+
+/// All that there is to read about a program.
+fn texts(program: &Program) -> String {
+    let arguments: Vec<String> =
+        program.kernels().iter().map(|kernel| kernel.arguments().join(", ")).collect();
+    [program.source(), program.explain().to_string(), arguments.join("\n"), program.graph_dot()]
+        .join("\n---\n")
+}
+
+/// The functions' texts, without the launch shapes of this program's sizes.
+fn kernels(program: &Program) -> Vec<String> {
+    program.kernels().iter().map(|kernel| kernel.source().to_owned()).collect()
+}
+
+#[track_caller]
+fn assert_same(results: [&[Tensor]; 2]) {
+    for target in targets() {
+        let [first, second] = results.map(|results| texts(&compile_for(results, &target).unwrap()));
+        assert_eq!(first, second);
+    }
+}
+
+#[test]
+fn the_order_of_statements_does_not_matter() {
+    let (x, y) = (tensor([20, 30]), tensor([20, 30]));
+    let a = x.exp();
+    let b = y.relu();
+    let c = (&x + 1.0).sum(1);
+    let first = [&a * &b, c];
+
+    let (y, x) = (tensor([20, 30]), tensor([20, 30]));
+    let c = (&x + 1.0).sum(1);
+    let b = y.relu();
+    let a = x.exp();
+    let second = [&a * &b, c];
+    assert_same([&first, &second]);
+}
+
+#[test]
+fn what_is_not_needed_leaves_no_trace() {
+    let expression = |noise: bool| {
+        let x = tensor([20, 30]);
+        let mut kept = Vec::new();
+        let mut dead = |tensor: Tensor| {
+            if noise {
+                kept.push(tensor.sin().sum(0));
+            }
+        };
+        dead(x.exp());
+        let y = x.relu();
+        dead(&y * 7.0);
+        let z = (&y - y.mean(..)).tanh();
+        dead(z.max(1));
+        z
+    };
+    assert_same([&[expression(false)], &[expression(true)]]);
+}
+
+#[test]
+fn what_was_recorded_and_planned_before_leaves_no_trace() {
+    let expression = || [tensor([33, 7]).gelu().sum(0), tensor([33, 7]).softmax(1)];
+    let before = targets().map(|target| texts(&compile_for(&expression(), &target).unwrap()));
+    for n in 1..20 {
+        let other = (tensor([n, 7]) * 2.0).gelu().softmax(0);
+        other.compile_for(&Target::cpu()).unwrap();
+        other.explain().unwrap();
+    }
+    let after = targets().map(|target| texts(&compile_for(&expression(), &target).unwrap()));
+    assert_eq!(before, after);
+}
+
+#[test]
+fn threads_that_plan_at_once_plan_the_same() {
+    let plan = || SEEDS.map(|seed| texts(&compile_for(&(seed.record)(3), &Target::cuda("sm_90")).unwrap()));
+    let expected = plan();
+    std::thread::scope(|scope| {
+        let threads = [(); 4].map(|()| scope.spawn(plan));
+        threads.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), expected));
+    });
+}
+
+#[test]
+fn a_process_plans_as_the_one_before() {
+    if common::scenario().is_some() {
+        return;
+    }
+    let first = common::child_succeeds("plan", &[]).0;
+    assert!(first.contains("__global__") && first.contains("row_reduce"));
+    // Not the last line: it says how long the test took.
+    let plan = |text: &str| text.split("test result").next().unwrap().to_owned();
+    for _ in 0..2 {
+        assert_eq!(plan(&common::child_succeeds("plan", &[]).0), plan(&first));
+    }
+}
+
+#[test]
+fn child() {
+    if common::scenario().is_some() {
+        for seed in SEEDS {
+            for target in targets() {
+                println!("{}", texts(&compile_for(&(seed.record)(5), &target).unwrap()));
+            }
+        }
+    }
+}
+
+/// Kernels for rows of any length. On CUDA: rows for a warp, for a block, for two reads, and split ones. On the
+/// CPU, rows that are read once, twice, and split; the shortest have a kernel for each number of rows in a block.
+fn most_for_lengths(target: &Target) -> usize {
+    if *target == Target::cpu() { 6 } else { 4 }
+}
+
+#[test]
+fn a_hundred_batch_sizes_need_at_most_two_kernels() {
+    // From one row to many, round and odd ones.
+    let sizes = (1..=60).chain((64..=1024).step_by(32)).chain((1..=9).map(|n| n * 97));
+    let sizes: Vec<usize> = sizes.collect();
+    assert_eq!(sizes.len(), 100);
+    for seed in SEEDS.iter().filter(|seed| !seed.name.contains("max_pool2d")) {
+        for target in targets() {
+            // Its rows are whole images, so the size is not a batch but a length: schedules are for lengths.
+            let is_length = seed.name == "normalise_image";
+            let most = if is_length { most_for_lengths(&target) } else { 2 };
+            let sources: BTreeSet<Vec<String>> = sizes
+                .iter()
+                .map(|&size| kernels(&compile_for(&(seed.record)(size), &target).unwrap()))
+                .collect();
+            assert!(sources.len() <= most, "{} for {target}: {} sources", seed.name, sources.len());
+        }
+    }
+}
+
+#[test]
+fn a_hundred_batch_sizes_of_images_need_at_most_two_kernels() {
+    for seed in SEEDS.iter().filter(|seed| seed.name.contains("max_pool2d")) {
+        for target in targets() {
+            let sources: BTreeSet<Vec<String>> =
+                (1..=100).map(|size| kernels(&compile_for(&(seed.record)(size), &target).unwrap())).collect();
+            assert!(sources.len() <= 2, "{} for {target}: {} sources", seed.name, sources.len());
+        }
+    }
+}
+
+#[test]
+fn other_numbers_are_arguments_of_the_same_kernel() {
+    let expressions: [fn(f64) -> Tensor; 5] = [
+        |c| tensor([100]) * c,
+        |c| tensor([100]).gt(c).where_(c * 3.0, tensor([100])),
+        |c| (tensor([10, 10]).var(1, 0) + c).sqrt(),
+        |c| tensor([100]).clamp(-c, c * 2.0),
+        |c| tensor([10, 10]).layer_norm([10], None, None, c),
+    ];
+    for expression in expressions {
+        for target in targets() {
+            let sources: BTreeSet<Vec<String>> = [0.37, 1.5, 3.25, 1e-5, 1e10]
+                .map(|c| kernels(&expression(c).compile_for(&target).unwrap()))
+                .into_iter()
+                .collect();
+            assert_eq!(sources.len(), 1, "{target}: {sources:#?}");
+        }
+    }
+    let sources: BTreeSet<Vec<String>> = [0, 1, 42, u64::MAX]
+        .map(|seed| kernels(&Tensor::rand([100], seed).compile_for(&Target::cuda("sm_90")).unwrap()))
+        .into_iter()
+        .collect();
+    assert_eq!(sources.len(), 1, "{sources:#?}");
+}
+
+#[test]
+fn other_inputs_are_the_same_program() {
+    let program = |x: Vec<f32>| Tensor::from_vec(x, [4]).exp().compile_for(&Target::cpu()).unwrap();
+    assert_eq!(texts(&program(vec![0.0; 4])), texts(&program(vec![f32::NAN, 1.0, 2.0, 3.0])));
+}
+
+#[test]
+fn texts_hold_no_addresses() {
+    for seed in SEEDS {
+        for target in targets() {
+            let text = texts(&compile_for(&(seed.record)(4), &target).unwrap());
+            // Floats and masks have eight hexadecimal digits at most, constants of f64 sixteen; a pointer
+            // has twelve.
+            for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
+                let digits = word.strip_prefix("0x").unwrap_or("").trim_end_matches(['u', 'l', 'U', 'L']);
+                assert!(digits.len() <= 8 || digits.len() == 16, "{}: {word}", seed.name);
+            }
+        }
+    }
+    let zeros = Tensor::zeros([4], DType::F32).compile_for(&Target::cpu()).unwrap();
+    assert_eq!(zeros.kernels().len(), 1);
+}
