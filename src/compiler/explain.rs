@@ -58,13 +58,13 @@ impl Explanation {
                 .map(|&id| graph.node(id).shape.elements() as u64 * graph.node(id).dtype.size() as u64)
                 .sum();
             let saved = (group.nodes.len() > 1).then(|| {
-                format!(
-                    "{} operations in one kernel: {} {} not launched, {} of intermediate results not stored",
-                    group.nodes.len(),
-                    group.nodes.len() - 1,
-                    if group.nodes.len() == 2 { "kernel" } else { "kernels" },
-                    bytes(intermediates)
-                )
+                let count = group.nodes.len();
+                let kernels = if count == 2 { "kernel" } else { "kernels" };
+                let launches = format!("{count} operations in one kernel: {} {kernels} not launched", count - 1);
+                match intermediates {
+                    0 => launches,
+                    _ => format!("{launches}, {} of intermediate results not stored", bytes(intermediates)),
+                }
             });
             texts.push(GroupText {
                 name: kernel.emitted.name.clone(),
@@ -197,7 +197,7 @@ impl fmt::Display for Explanation {
             write!(f, " instead of {}", self.unfused_kernels)?;
         }
         write!(f, ", {} moved", bytes(self.bytes_moved))?;
-        if self.fusion == Fusion::On && self.unfused_bytes != self.bytes_moved {
+        if self.fusion == Fusion::On && bytes(self.unfused_bytes) != bytes(self.bytes_moved) {
             write!(f, " instead of {}", bytes(self.unfused_bytes))?;
         }
         if self.least_bytes > 0 {

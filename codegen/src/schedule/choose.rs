@@ -195,7 +195,10 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
                 true => length.div_ceil(SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32,
                 false => 1,
             };
-            let rows_per_block = (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) as u32;
+            let rows_per_block = match is_argument {
+                true => 1,
+                false => (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) as u32,
+            };
             RowSchedule { threads_per_row: lanes as u32, rows_per_block, vector: 1, splits }
         }
         Language::Cuda => {
