@@ -60,7 +60,8 @@ impl Explanation {
             let saved = (group.nodes.len() > 1).then(|| {
                 let count = group.nodes.len();
                 let kernels = if count == 2 { "kernel" } else { "kernels" };
-                let launches = format!("{count} operations in one kernel: {} {kernels} not launched", count - 1);
+                let launches =
+                    format!("{count} operations in one kernel: {} {kernels} not launched", count - 1);
                 match intermediates {
                     0 => launches,
                     _ => format!("{launches}, {} of intermediate results not stored", bytes(intermediates)),

@@ -7,7 +7,7 @@ use super::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use super::tile::TileKey;
 use crate::index::AxisId;
 use crate::ir::{AxisSet, Kernel, ValueId, ValueOp};
-use crate::{DType, Language, Scalar};
+use crate::{BinaryOp, DType, Language, Scalar, UnaryOp};
 
 /// In-thread reductions with at most this many positions are unrolled: a 5×5 window.
 const UNROLL_LIMIT: u64 = 25;
@@ -153,7 +153,7 @@ impl<'k> Emitter<'k> {
 
     /// A name for the expression: its own, or that of a new variable.
     pub(super) fn named(&mut self, expr: Expr, dtype: DType) -> Expr {
-        if let Expr::Name(_) = expr {
+        if let Expr::Name(_) | Expr::Literal(_) = expr {
             return expr;
         }
         let name = self.fresh("v");
@@ -228,11 +228,22 @@ impl<'k> Emitter<'k> {
                 seed: kernel.arguments[seed.index()].name.clone(),
                 index: index.clone(),
             },
-            ValueOp::Unary(op, a) => Expr::Unary(*op, kernel.value(*a).dtype, Box::new(self.value(*a))),
+            ValueOp::Unary(op, a) => {
+                let dtype = kernel.value(*a).dtype;
+                let operand = self.value(*a);
+                // Spelled with the operand twice: it gets a name.
+                let repeats = matches!(op, UnaryOp::Relu | UnaryOp::Square | UnaryOp::Abs | UnaryOp::Sign);
+                let operand = if repeats { self.named(operand, dtype) } else { operand };
+                Expr::Unary(*op, dtype, Box::new(operand))
+            }
             ValueOp::Binary(op, a, b) => {
                 let dtype = kernel.value(*a).dtype;
-                let a = self.value(*a);
-                Expr::Binary(*op, dtype, Box::new(a), Box::new(self.value(*b)))
+                let (a, b) = (self.value(*a), self.value(*b));
+                let (a, b) = match matches!(op, BinaryOp::Maximum | BinaryOp::Minimum) {
+                    true => (self.named(a, dtype), self.named(b, dtype)),
+                    false => (a, b),
+                };
+                Expr::Binary(*op, dtype, Box::new(a), Box::new(b))
             }
             ValueOp::Select(condition, a, b) => {
                 let condition = self.value(*condition);

@@ -73,13 +73,16 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
         functions.push(Function { name, body: emitter.finish(), launch });
     } else {
         let per_block = u64::from(schedule.rows_per_block);
-        emitter.bind("first_row", INDEX, Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(per_block)));
-        let end =
-            Expr::name("first_row").then(Add, Expr::Int(per_block)).then(Min, emitter.positions(&plan.map));
-        emitter.bind("end_row", INDEX, end);
         let row = plan.row_name(kernel);
-        emitter.open_pinned();
-        emitter.unflatten(&row, &plan.map, 1);
+        let one_row = plan.map.is_empty();
+        if !one_row {
+            emitter.bind("first_row", INDEX, Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(per_block)));
+            let end = Expr::name("first_row").then(Add, Expr::Int(per_block));
+            let end = end.then(Min, emitter.positions(&plan.map));
+            emitter.bind("end_row", INDEX, end);
+            emitter.open_pinned();
+            emitter.unflatten(&row, &plan.map, 1);
+        }
         for pass in &plan.passes {
             let length = emitter.positions(&plan.axes);
             let accumulators = cpu_walk(&mut emitter, kernel, plan, pass, schedule, Expr::Int(0), length);
@@ -90,8 +93,11 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
             }
         }
         plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
-        let body = emitter.close();
-        emitter.push(count_loop(&row, Expr::name("first_row"), Expr::name("end_row"), LoopHint::None, body));
+        if !one_row {
+            let body = emitter.close();
+            let (first, end) = (Expr::name("first_row"), Expr::name("end_row"));
+            emitter.push(count_loop(&row, first, end, LoopHint::None, body));
+        }
         let launch = Launch { items: rows, formula, per_block, splits: 1, block: [1, 1, 1] };
         functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch });
     }
