@@ -8,6 +8,13 @@ use std::sync::Arc;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The place in the user's source that recorded an operation.
+///
+/// ```
+/// use lazuli::{DType, Error, Tensor};
+/// let wrong = Tensor::ones([2, 3], DType::F32).reshape([7]); // this line
+/// let Err(Error::InvalidOperation { location, .. }) = wrong.eval() else { panic!("it should be invalid") };
+/// assert!(location.file.ends_with(".rs") && location.line > 0);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceLocation {
     /// The file as the compiler names it.

@@ -1,4 +1,61 @@
-//! Lazuli: a lazy tensor graph compiler.
+//! Lazuli is a lazy tensor graph compiler: operations on [`Tensor`]s are only recorded; when values are asked for,
+//! the recording becomes few fused kernels, emitted as CUDA C or C, compiled just in time, cached, and run.
+//!
+//! ```
+//! use lazuli::{Device, Fusion, Target, Tensor, with_fusion};
+//!
+//! // Nothing runs in these lines, and none of them can fail.
+//! let image = Tensor::from_vec(vec![-1.0f32, 2.0, 3.0, -4.0, 5.0, 6.0, -7.0, 8.0], [2, 4]).to(&Device::best());
+//! let pooled = image.relu().max_pool2d(2, 2);
+//!
+//! // What would run, and why: one kernel, which reads the image once and writes the result.
+//! let plan = pooled.explain()?;
+//! assert_eq!((plan.kernels(), plan.unfused_kernels()), (1, 2));
+//! assert_eq!(plan.bytes_moved(), plan.least_bytes());
+//!
+//! // The kernel's source, without a GPU: to read, and for snapshot tests.
+//! let program = pooled.compile_for(&Target::cuda("sm_90"))?;
+//! assert!(program.source().contains("__global__ void"));
+//!
+//! // Values are asked for: the kernel is compiled, unless a cache has it, and runs.
+//! assert_eq!(pooled.to_vec::<f32>()?, [6.0, 8.0]);
+//!
+//! // The same, one kernel an operation: to compare speed, or to find a bug.
+//! let again = image.relu().max_pool2d(2, 2);
+//! assert_eq!(with_fusion(Fusion::Off, || again.to_vec::<f32>())?, [6.0, 8.0]);
+//! # Ok::<(), lazuli::Error>(())
+//! ```
+//!
+//! # Recording
+//!
+//! Names and meanings of operations are PyTorch's where it has them, and broadcasting is NumPy's; an operator takes
+//! tensors by value or by reference, or a number on either side. A mistake makes an invalid tensor. It surfaces as an
+//! [`Error`] that names the operation, the shapes and your line, at the first question: [`Tensor::to_vec`],
+//! [`Tensor::item`], [`Tensor::eval`], [`eval`], [`Tensor::shape`], [`Tensor::explain`], [`Tensor::compile_for`].
+//!
+//! An evaluated tensor keeps its values and forgets how it came about. Until then, everything that uses it computes
+//! it anew: evaluate what you use many times, or ask for several tensors in one [`eval`].
+//!
+//! # Inspecting
+//!
+//! [`Tensor::explain`] gives an [`Explanation`]: groups, kernels, bytes moved, and why neighbours are not one kernel.
+//! [`Tensor::compile_for`] gives a [`Program`] of [`KernelInfo`]s. [`stats()`] counts what the process has compiled and
+//! launched. `LAZULI_DEBUG=1` to `5` prints, to standard error, times of kernels, plans, schedules, sources,
+//! and the graph after every pass.
+//!
+//! # Numbers
+//!
+//! Fusing never changes a bit of an elementwise result in `F32`, `F64` and integers. `F16` and `BF16` are storage
+//! types: arithmetic is in `F32`, and rounds at a cast or a store. Sums have a fixed order, the same in every run. NaN,
+//! infinities and signed zeros are kept by every rewrite; max, min, relu and pooling hand NaN on. Random numbers
+//! depend on seed and position alone.
+//!
+//! # Devices and features
+//!
+//! [`Device::cpu`] needs a C compiler when a kernel first runs (without one the [`Device::interpreter`] takes over).
+//! [`Device::cuda`] needs a driver and NVRTC, which are looked for when it is used: with the feature `cuda`, on by
+//! default, nothing of CUDA is needed to build. With the feature `emulate`, [`Device::cuda_emulated`] executes the
+//! emitted CUDA C on the CPU, for tests.
 
 mod compiler;
 mod debug;
@@ -26,3 +83,8 @@ pub use shape::Shape;
 pub use stats::{Stats, stats};
 pub use tensor::evaluate::{compile_for, cuda_is_available, eval, with_fusion};
 pub use tensor::{Axes, Dims, Element, Number, Operand, Pair, Pool2d, Tensor};
+
+/// Its examples are tests too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -8,6 +8,13 @@ use std::fmt;
 use crate::DType;
 
 /// An operation on one value.
+///
+/// ```
+/// use lazuli_codegen::{DType, UnaryOp};
+/// assert_eq!(UnaryOp::Relu.name(), "relu");
+/// assert!(UnaryOp::Relu.accepts(DType::I32) && !UnaryOp::Exp.accepts(DType::I32));
+/// assert_eq!(UnaryOp::IsNan.result(DType::F32), DType::Bool);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum UnaryOp {
     /// `-x`; wraps for integers.
@@ -71,6 +78,12 @@ pub enum UnaryOp {
 }
 
 /// An operation on two values of the same type.
+///
+/// ```
+/// use lazuli_codegen::{BinaryOp, DType};
+/// assert_eq!(BinaryOp::FloorDiv.name(), "floor_divide");
+/// assert_eq!(BinaryOp::Lt.result(DType::F32), DType::Bool);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum BinaryOp {
     /// Sum; wraps for integers; logical or for `Bool`.
@@ -117,6 +130,11 @@ pub enum BinaryOp {
 }
 
 /// How the values along reduced axes are combined.
+///
+/// ```
+/// use lazuli_codegen::ReduceOp;
+/// assert_eq!(ReduceOp::Sum.name(), "sum");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ReduceOp {
     /// Sum; 0 for no values.

@@ -42,12 +42,6 @@ impl Target {
     }
 }
 
-impl AsRef<Target> for Target {
-    fn as_ref(&self) -> &Target {
-        self
-    }
-}
-
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.architecture {
@@ -120,10 +114,24 @@ impl Program {
 }
 
 /// One kernel of a [`Program`].
+///
+/// ```
+/// use lazuli::{Target, Tensor};
+/// let x = Tensor::from_vec(vec![0.0f32; 4096], [4096]);
+/// let program = (x.relu() * 2.0).compile_for(&Target::cuda("sm_90"))?;
+/// let kernel = &program.kernels()[0];
+/// assert_eq!(kernel.name(), "relu_mul_f32");
+/// assert_eq!(kernel.arguments().len(), 4); // input, output, the number 2, and the extent
+/// assert_eq!(kernel.bytes_read() + kernel.bytes_written(), 2 * 4 * 4096);
+/// assert_eq!(kernel.grid()[0] * 4 * u64::from(kernel.block()[0]), 4096); // four elements a thread
+/// # Ok::<(), lazuli::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct KernelInfo {
     plan: Arc<Plan>,
     number: usize,
+    // Only CUDA kernels are compiled ahead.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     target: Target,
 }
 
@@ -221,6 +229,18 @@ impl KernelInfo {
 }
 
 /// A kernel compiled by NVRTC, and what the compiler made of it.
+///
+/// ```
+/// use lazuli::{Error, Target, Tensor};
+/// let x = Tensor::from_vec(vec![0.0f32; 4096], [4096]);
+/// let program = x.relu().compile_for(&Target::cuda("sm_90"))?;
+/// match program.kernels()[0].compile() {
+///     Ok(kernel) => assert!(kernel.cubin.starts_with(b"\x7fELF")),
+///     Err(Error::Unavailable { .. }) => {} // no NVRTC on this machine
+///     Err(error) => return Err(error),
+/// }
+/// # Ok::<(), lazuli::Error>(())
+/// ```
 #[cfg(feature = "cuda")]
 #[derive(Clone, Debug)]
 pub struct CompiledKernel {

@@ -22,6 +22,10 @@ const IN_THREAD: usize = 8;
 /// So are windows up to this many.
 const IN_THREAD_WINDOW: usize = 64;
 
+/// Rows up to this long may be walked several times by one kernel: what a walk has read is still in a
+/// near cache when the next one wants it.
+const WALKABLE: usize = 16_384;
+
 /// Why two kernels are not one.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum WhyNot {
@@ -138,7 +142,7 @@ impl Group {
             return Err(WhyNot::TooLarge { nodes: nodes.len() });
         }
         let inside: FxHashSet<NodeId> = nodes.iter().copied().collect();
-        let reduction = check_reductions(graph, reads, cooperative, &nodes, &inside, &outputs)?;
+        let reduction = check_reductions(graph, reads, cooperative, &nodes, &inside)?;
         check_space(graph, &outputs, reduction)?;
         let mut group = Group { nodes, outputs, reduction, ..Group::default() };
         group.count(graph, reads, cooperative, &inside)?;
@@ -164,17 +168,26 @@ impl Group {
             aligned.insert(output, graph.node(output).shape.elements() as f64);
         }
         let mut external: Vec<NodeId> = Vec::new();
+        let results = self.reduction.map(|reduction| graph.node(reduction).shape.elements());
         for &id in self.nodes.iter().rev() {
             let node = graph.node(id);
             let elements = node.shape.elements() as f64;
             let evaluations =
                 aligned.get(&id).copied().unwrap_or(0.0) + scattered.get(&id).copied().unwrap_or(0.0);
-            let times = if elements > 0.0 { evaluations / elements } else { 1.0 };
+            let mut times = if elements > 0.0 { evaluations / elements } else { 1.0 };
             if cooperative[id.index()] && times > 1.001 {
-                let to =
-                    self.outputs.first().map(|&output| graph.node(output).shape.clone()).unwrap_or_default();
-                return Err(WhyNot::FlowsBack { reduction: node.origin, reduced: node.shape.clone(), to });
+                if !is_walkable(graph, id) {
+                    let first = self.outputs.first().map(|&output| graph.node(output).shape.clone());
+                    let (reduced, to) = (node.shape.clone(), first.unwrap_or_default());
+                    return Err(WhyNot::FlowsBack { reduction: node.origin, reduced, to });
+                }
+                times = 1.0;
             }
+            if results == Some(node.shape.elements()) {
+                // Once a row, however often the row's elements use it: kernels hoist what does not vary.
+                times = times.min(1.0);
+            }
+            let evaluations = elements * times;
             let fan = match &node.op {
                 Op::Reduce { .. } => {
                     graph.node(graph.operands(id)[0]).shape.elements() as f64 / elements.max(1.0)
@@ -192,7 +205,7 @@ impl Group {
             for read in reads.reads(id) {
                 let demand = read.elements as f64 * times;
                 match inside.contains(&read.node) {
-                    true if read.aligned && fan == 1.0 => {
+                    true if read.aligned => {
                         let most = aligned.entry(read.node).or_default();
                         *most = most.max(demand);
                     }
@@ -228,7 +241,6 @@ fn check_reductions(
     cooperative: &[bool],
     nodes: &[NodeId],
     inside: &FxHashSet<NodeId>,
-    outputs: &[NodeId],
 ) -> Result<Option<NodeId>, WhyNot> {
     let mut first: Option<NodeId> = None;
     // Which shared reduction each node depends on.
@@ -249,7 +261,9 @@ fn check_reductions(
             continue;
         }
         let (own, own_node) = (space(graph, id), graph.node(id));
-        if let Some(reduction) = waits_for {
+        if let Some(reduction) =
+            waits_for.filter(|&other| !is_walkable(graph, other) || space(graph, other) != own)
+        {
             let producer = graph.node(reduction).origin;
             return Err(WhyNot::FeedsReduction { producer, consumer: own_node.origin });
         }
@@ -263,18 +277,32 @@ fn check_reductions(
         }
     }
     if let Some(reduction) = first {
+        // What follows a reduction is either one value a row or, if the row can be walked again, of
+        // the row's own shape.
         let results = graph.node(reduction).shape.elements();
-        for output in outputs {
-            if let Some(waits_for) = after.get(output)
-                && graph.node(*output).shape.elements() != results
-            {
-                let node = graph.node(*waits_for);
-                let to = graph.node(*output).shape.clone();
-                return Err(WhyNot::FlowsBack { reduction: node.origin, reduced: node.shape.clone(), to });
+        let (full, _) = space(graph, reduction);
+        let walkable = is_walkable(graph, reduction);
+        for (&id, &waits_for) in &after {
+            let shape = &graph.node(id).shape;
+            let fits = shape.elements() == results
+                || walkable && (cooperative[id.index()] || shape.elements() == full.elements());
+            if !fits {
+                let node = graph.node(waits_for);
+                return Err(WhyNot::FlowsBack {
+                    reduction: node.origin,
+                    reduced: node.shape.clone(),
+                    to: shape.clone(),
+                });
             }
         }
     }
     Ok(first)
+}
+
+/// Whether the reduction's rows are short enough to be walked more than once.
+fn is_walkable(graph: &Graph, id: NodeId) -> bool {
+    let (shape, axes) = space(graph, id);
+    axes.iter().map(|&axis| shape[axis]).product::<usize>() <= WALKABLE
 }
 
 /// The shape that a reduction walks and the axes it combines.

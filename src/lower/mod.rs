@@ -72,9 +72,10 @@ struct Lowering<'a> {
     literals: FxHashMap<Scalar, ValueId>,
     values: FxHashMap<(NodeId, Indices, Guards), ValueId>,
     guards: FxHashMap<Guards, ValueId>,
-    /// Reduce axes by extents and by how many reductions are around.
+    /// Reduce axes by extents and by how many reductions they are inside of.
     reduce_axes: FxHashMap<(Extents, usize), SmallVec<[AxisId; 4]>>,
-    depth: usize,
+    /// The axes of the reductions around, outermost first.
+    enclosing: Vec<SmallVec<[AxisId; 4]>>,
 }
 
 impl<'a> Lowering<'a> {
@@ -90,7 +91,7 @@ impl<'a> Lowering<'a> {
             values: FxHashMap::default(),
             guards: FxHashMap::default(),
             reduce_axes: FxHashMap::default(),
-            depth: 0,
+            enclosing: Vec::new(),
         }
     }
 
@@ -139,16 +140,23 @@ impl<'a> Lowering<'a> {
                     _ => {
                         let extents: Extents = axes.iter().map(|&axis| full[axis]).collect();
                         let outermost = axes.first() == Some(&0);
+                        // Map axes first: they come first in index expressions.
+                        let kept: Vec<AxisId> = (0..full.rank())
+                            .filter(|position| !axes.contains(position))
+                            .map(|position| {
+                                let is_argument = position == 0 && full[position] > 1;
+                                self.axis(AxisKind::Map, full[position], is_argument)
+                            })
+                            .collect();
                         let reduced = self.reduce_axes_for(extents, 0, outermost);
-                        let mut indices = Indices::new();
-                        let mut reduced = reduced.into_iter();
-                        for (position, &extent) in full.iter().enumerate() {
-                            let axis = match axes.contains(&position) {
+                        let (mut kept, mut reduced) = (kept.into_iter(), reduced.into_iter());
+                        let indices: Indices = (0..full.rank())
+                            .filter_map(|position| match axes.contains(&position) {
                                 true => reduced.next(),
-                                false => Some(self.axis(AxisKind::Map, extent, position == 0 && extent > 1)),
-                            };
-                            indices.extend(axis.map(IndexExpr::axis));
-                        }
+                                false => kept.next(),
+                            })
+                            .map(IndexExpr::axis)
+                            .collect();
                         (own_map, Some((indices, full)))
                     }
                 }
@@ -217,7 +225,8 @@ impl<'a> Lowering<'a> {
         if let Some(&value) = self.values.get(&key) {
             return Ok(value);
         }
-        let value = self.lower_node(id, indices, guards)?;
+        // As deep as the group's longest chain, views included: on whatever stack the caller has.
+        let value = stacker::maybe_grow(128 << 10, 2 << 20, || self.lower_node(id, indices, guards))?;
         self.values.insert(key, value);
         Ok(value)
     }
@@ -274,7 +283,16 @@ impl<'a> Lowering<'a> {
                 let operand = operands[0];
                 let shape = &graph.node(operand).shape;
                 let extents: Extents = axes.iter().map(|&axis| shape[axis]).collect();
-                let reduced = self.reduce_axes_for(extents, self.depth, false);
+                // Inside of those reductions only along whose axes it varies; other rows are walked before.
+                let varies = |axes: &SmallVec<[AxisId; 4]>| {
+                    axes.iter().any(|&axis| indices.iter().any(|index| index.uses(axis)))
+                };
+                let depth = self.enclosing.iter().rposition(varies).map_or(0, |position| position + 1);
+                let reduced = self.reduce_axes_for(extents, depth, false);
+                if indices.iter().any(|index| reduced.iter().any(|&axis| index.uses(axis))) {
+                    // A row's result wanted along the row itself, as in x + x.sum(1) of a square x.
+                    return Err(Error::internal("lowering", "a reduction is read along its own axes"));
+                }
                 let mut kept = indices.iter();
                 let mut inner = reduced.iter();
                 let operand_indices: Indices = (0..shape.rank())
@@ -283,9 +301,11 @@ impl<'a> Lowering<'a> {
                         false => kept.next().cloned(),
                     })
                     .collect();
-                self.depth += 1;
+                let around = self.enclosing.split_off(depth);
+                self.enclosing.push(reduced.clone());
                 let value = self.value(operand, &operand_indices, guards);
-                self.depth -= 1;
+                self.enclosing.truncate(depth);
+                self.enclosing.extend(around);
                 let value = value?;
                 self.kernel.reduce(*op, &reduced, value)
             }

@@ -113,6 +113,8 @@ impl Backend {
         block: [u32; 3],
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
+        #[cfg(not(any(feature = "cuda", feature = "emulate")))]
+        let _ = block; // a CPU function is told the blocks alone
         match module {
             // SAFETY: the caller's promise.
             Module::Cpu(module) => unsafe { module.run(function, grid[0], arguments) },

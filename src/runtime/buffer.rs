@@ -21,6 +21,7 @@ pub(crate) enum Buffer {
 
 impl Buffer {
     /// Size in bytes.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Buffer::Host(buffer) => buffer.bytes(),

@@ -100,6 +100,7 @@ impl HostBuffer {
     }
 
     /// Size in bytes.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

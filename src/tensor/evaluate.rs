@@ -19,8 +19,8 @@ thread_local! {
 /// Evaluates, explains and compiles with the given fusion while `f` runs on this thread.
 ///
 /// ```
-/// use lazuli::{DType, Fusion, Tensor};
-/// let y = (Tensor::ones([8], DType::F32) + 1.0).exp();
+/// use lazuli::{Fusion, Tensor};
+/// let y = (Tensor::from_vec(vec![0.5f32; 8], [8]) + 1.0).exp();
 /// let unfused = lazuli::with_fusion(Fusion::Off, || y.explain())?;
 /// assert_eq!((unfused.kernels(), y.explain()?.kernels()), (2, 1));
 /// # Ok::<(), lazuli::Error>(())
@@ -125,6 +125,15 @@ impl Tensor {
 
     /// The kernels that evaluation would run, and why. Runs nothing.
     ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_vec(vec![0.0f32; 1000], [10, 100]);
+    /// let plan = (x.exp() * 2.0).sum(1).explain()?;
+    /// assert_eq!((plan.kernels(), plan.unfused_kernels()), (1, 3));
+    /// println!("{plan}");
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The first error in the tensor's history.
     pub fn explain(&self) -> Result<Explanation> {
@@ -136,9 +145,17 @@ impl Tensor {
 
     /// The kernels for a target, without a device: nothing runs, and no GPU is needed.
     ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let x = Tensor::from_vec(vec![0.0f32; 1000], [1000]);
+    /// let program = x.relu().compile_for(&Target::cpu())?;
+    /// assert!(program.source().contains("void relu_f32"));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The first error in the tensor's history.
-    pub fn compile_for(&self, target: impl AsRef<Target>) -> Result<Program> {
+    pub fn compile_for(&self, target: &Target) -> Result<Program> {
         compile_for([self], target)
     }
 
@@ -161,13 +178,19 @@ impl Tensor {
 
 /// The kernels of several tensors for a target, as one program.
 ///
+/// ```
+/// use lazuli::{Target, Tensor};
+/// let x = Tensor::from_vec(vec![0.0f32; 1000], [10, 100]);
+/// let (mean, variance) = (x.mean(1), x.var(1, 0));
+/// let program = lazuli::compile_for([&mean, &variance], Target::cuda("sm_90"))?;
+/// assert_eq!(program.kernels().len(), 1); // one walk along each row for both
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+///
 /// # Errors
 /// The first error in the tensors' histories.
-pub fn compile_for<'a>(
-    tensors: impl IntoIterator<Item = &'a Tensor>,
-    target: impl AsRef<Target>,
-) -> Result<Program> {
-    let target = target.as_ref().clone();
+pub fn compile_for<'a>(tensors: impl IntoIterator<Item = &'a Tensor>, target: &Target) -> Result<Program> {
+    let target = target.clone();
     let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
     let recording = build(&tensors)?;
     let settings = Settings { language: target.language(), fusion: fusion() };

@@ -39,6 +39,7 @@ pub use convert::{cast, from_memory, to_memory};
 pub use helpers::Helpers;
 pub use literal::literal;
 pub use primary::parenthesise;
+pub(crate) use primary::tidy;
 pub use random::{philox_uniform_f32, philox_uniform_f64, philox4x32_10, random_uniform};
 pub use reduce::{reduce_combine, reduce_identity};
 pub use types::{memory_type, register_type};

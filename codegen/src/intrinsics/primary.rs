@@ -15,6 +15,24 @@ pub fn parenthesise(text: &str) -> String {
     if is_primary(text) { text.to_string() } else { format!("({text})") }
 }
 
+/// The text without parentheses around a whole argument, as in `f((a + b), c)`.
+pub(crate) fn tidy(text: &str) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut at = 1;
+    while at < bytes.len() {
+        let opens = bytes[at] == b'(' && (bytes[at - 1] == b'(' || bytes[..at].ends_with(b", "));
+        let end = if opens { closing(&bytes, at) } else { None };
+        match end {
+            Some(end) if matches!(bytes.get(end), Some(b')' | b',')) => {
+                bytes.remove(end - 1);
+                bytes.remove(at);
+            }
+            _ => at += 1,
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_string())
+}
+
 fn is_primary(text: &str) -> bool {
     let bytes = text.as_bytes();
     let (mut at, callable) = match bytes.first() {
@@ -72,7 +90,15 @@ fn number(bytes: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_primary;
+    use super::{is_primary, tidy};
+
+    #[test]
+    fn parentheses_around_whole_arguments_go() {
+        assert_eq!(tidy("y = f((a + b), (c * d));"), "y = f(a + b, c * d);");
+        assert_eq!(tidy("y = ((a + b)) * ((float)c);"), "y = (a + b) * ((float)c);");
+        assert_eq!(tidy("y = f((a) + (b));"), "y = f((a) + (b));");
+        assert_eq!(tidy("y = f(((a)));"), "y = f(a);");
+    }
 
     #[test]
     fn primary_texts_are_told_from_others() {

@@ -82,23 +82,31 @@ impl Accumulator {
         Expr::Binary(op, self.dtype, Box::new(a), Box::new(b))
     }
 
-    /// Takes one more value.
-    pub(super) fn update(&self, emitter: &mut Emitter, value: Expr, lane: Option<&Expr>) {
+    /// Takes one more value. With `weight`, one over the number of values including this one, which is
+    /// the same for all lanes and therefore counted outside of them.
+    pub(super) fn update(
+        &self,
+        emitter: &mut Emitter,
+        value: Expr,
+        lane: Option<&Expr>,
+        weight: Option<&Expr>,
+    ) {
         let value = emitter.named(value, self.dtype);
         match self.op {
             ReduceOp::SquaredDeviations => {
                 // Welford: the mean moves by delta / count; both deviations have the same sign.
                 let (mean, m2, count) = (self.part(0, lane), self.part(1, lane), self.part(2, lane));
-                let one = Expr::Literal(Scalar::from_i64(self.dtype, 1));
+                if weight.is_none() {
+                    emitter.push(set(count.clone(), self.binary(BinaryOp::Add, count.clone(), self.one())));
+                }
+                let difference = self.binary(BinaryOp::Sub, value.clone(), mean.clone());
                 let delta = emitter.fresh("delta");
-                emitter.push(set(count.clone(), self.binary(BinaryOp::Add, count.clone(), one)));
-                emitter.bind(
-                    delta.clone(),
-                    Type::Register(self.dtype),
-                    self.binary(BinaryOp::Sub, value.clone(), mean.clone()),
-                );
+                emitter.bind(delta.clone(), Type::Register(self.dtype), difference);
                 let delta = Expr::Name(delta);
-                let share = self.binary(BinaryOp::Div, delta.clone(), count);
+                let share = match weight {
+                    Some(weight) => self.binary(BinaryOp::Mul, delta.clone(), weight.clone()),
+                    None => self.binary(BinaryOp::Div, delta.clone(), count),
+                };
                 emitter.push(set(mean.clone(), self.binary(BinaryOp::Add, mean.clone(), share)));
                 let rest = self.binary(BinaryOp::Sub, value, mean);
                 let product = self.binary(BinaryOp::Mul, delta, rest);
@@ -109,6 +117,42 @@ impl Accumulator {
                 let combined = Expr::Combine(self.op, self.dtype, Box::new(target.clone()), Box::new(value));
                 emitter.push(set(target, combined));
             }
+        }
+    }
+
+    fn one(&self) -> Expr {
+        Expr::Literal(Scalar::from_i64(self.dtype, 1))
+    }
+
+    /// An accumulator that counts for all that count, if they count in one type.
+    pub(super) fn common_welford(accumulators: &[Accumulator]) -> Option<&Accumulator> {
+        let mut counting = accumulators.iter().filter(|a| a.op == ReduceOp::SquaredDeviations);
+        let first = counting.next()?;
+        counting.all(|other| other.dtype == first.dtype).then_some(first)
+    }
+
+    /// A counter of values per lane, for [`Accumulator::next_step`].
+    pub(super) fn declare_steps(&self, emitter: &mut Emitter) -> Expr {
+        let name = emitter.fresh("steps");
+        let init = Some(Expr::Literal(Scalar::from_i64(self.dtype, 0)));
+        emitter.push(Stmt::Variable { name: name.clone(), ty: Type::Register(self.dtype), len: None, init });
+        Expr::Name(name)
+    }
+
+    /// Counts a value in all lanes, and gives its weight.
+    pub(super) fn next_step(&self, emitter: &mut Emitter, steps: &Expr) -> Expr {
+        emitter.push(set(steps.clone(), self.binary(BinaryOp::Add, steps.clone(), self.one())));
+        let weight = emitter.fresh("weight");
+        let value = self.binary(BinaryOp::Div, self.one(), steps.clone());
+        emitter.bind(weight.clone(), Type::Register(self.dtype), value);
+        Expr::Name(weight)
+    }
+
+    /// Gives all lanes the common count.
+    pub(super) fn spread_steps(&self, emitter: &mut Emitter, steps: &Expr) {
+        if let (ReduceOp::SquaredDeviations, Some(lanes)) = (self.op, self.lanes) {
+            let body = vec![set(self.part(2, Some(&Expr::name("l"))), steps.clone())];
+            emitter.push(for_lanes(lanes, body));
         }
     }
 
@@ -127,7 +171,7 @@ impl Accumulator {
                     })
                     .collect();
                 let total = emitter.fresh("total");
-                let one = Expr::Literal(Scalar::from_i64(self.dtype, 1));
+                let one = self.one();
                 let sum = self.binary(BinaryOp::Add, own(2), others[2].clone());
                 emitter.bind(total.clone(), Type::Register(self.dtype), sum);
                 let total = Expr::Name(total);

@@ -12,6 +12,10 @@ use crate::{DType, Language, Scalar};
 /// In-thread reductions with at most this many positions are unrolled: a 5×5 window.
 const UNROLL_LIMIT: u64 = 25;
 
+/// Stack that one step of the recursion may need, and what is added when it runs out.
+const STACK_RESERVE: usize = 128 << 10;
+const STACK_STEP: usize = 2 << 20;
+
 /// Single-use expressions of at most this many operations stand where they are used.
 const INLINE_LIMIT: usize = 3;
 
@@ -58,6 +62,18 @@ impl<'k> Emitter<'k> {
         }
     }
 
+    /// Emits for another kernel of the same values, such as one without vector lanes.
+    pub(super) fn using<T>(&mut self, kernel: &'k Kernel, emit: impl FnOnce(&mut Self) -> T) -> T {
+        let kernel = std::mem::replace(&mut self.kernel, kernel);
+        let uses = std::mem::replace(&mut self.uses, self.kernel.use_counts());
+        let multiples = std::mem::take(&mut self.multiples);
+        let result = emit(self);
+        self.kernel = kernel;
+        self.uses = uses;
+        self.multiples = multiples;
+        result
+    }
+
     /// The function's body.
     pub(super) fn finish(mut self) -> Vec<Stmt> {
         self.scopes.drain(..).flat_map(|scope| scope.block).collect()
@@ -97,6 +113,15 @@ impl<'k> Emitter<'k> {
     /// Opens a scope for what must not be computed outside of it.
     pub(super) fn open_pinned(&mut self) {
         self.scopes.push(Scope { pinned: true, ..Scope::default() });
+    }
+
+    /// Appends statements, under a condition if there is one.
+    pub(super) fn guarded(&mut self, condition: Option<Expr>, then: Vec<Stmt>) {
+        match condition {
+            _ if then.is_empty() => {}
+            Some(condition) => self.push(Stmt::If { condition, then, otherwise: Vec::new() }),
+            None => then.into_iter().for_each(|stmt| self.push(stmt)),
+        }
     }
 
     /// Closes the innermost scope and gives its statements.
@@ -151,7 +176,8 @@ impl<'k> Emitter<'k> {
         let kernel = self.kernel;
         let home = self.home(&kernel.value(id).axes);
         let deeper = self.scopes.split_off(home + 1);
-        let expr = self.compute(id);
+        // As deep as the kernel's longest chain of operations: on whatever stack the caller has.
+        let expr = stacker::maybe_grow(STACK_RESERVE, STACK_STEP, || self.compute(id));
         let keep = deeper.is_empty() && self.uses[id.index()] <= 1 && size(&expr) <= INLINE_LIMIT;
         let simple = matches!(expr, Expr::Name(_) | Expr::Literal(_));
         let is_load = matches!(kernel.value(id).op, ValueOp::Load { .. });
@@ -236,7 +262,7 @@ impl<'k> Emitter<'k> {
             self.open(&[axis], unrolled);
         }
         let value = self.value(operand);
-        accumulator.update(self, value, None);
+        accumulator.update(self, value, None, None);
         for &axis in axes.iter().rev() {
             self.close_loop(axis, if unrolled { LoopHint::Unroll } else { LoopHint::None });
         }

@@ -5,12 +5,17 @@
 //! more often than it varies.
 
 mod accumulate;
-mod columns;
+mod columns_cpu;
+mod columns_cuda;
 mod emitter;
+mod interior;
 mod pointwise;
-mod rows;
+mod pointwise_cpu;
+mod rows_cpu;
+mod rows_cuda;
 pub mod stmt;
 mod tile;
+mod walk;
 
 use crate::Language;
 use crate::index::AxisId;
@@ -82,8 +87,26 @@ pub fn extent_name(kernel: &Kernel, axis: AxisId) -> String {
 pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, String> {
     match schedule {
         Schedule::Pointwise(schedule) => pointwise::build(kernel, language, schedule),
-        Schedule::Rows(schedule) => rows::build(kernel, language, schedule),
-        Schedule::Columns(schedule) => columns::build(kernel, language, schedule),
+        Schedule::Rows(schedule) => {
+            let plan = walk::Plan::new(kernel)?;
+            if schedule.splits > 1 && !plan.walks_once() {
+                return Err("a split row can only be walked once".into());
+            }
+            Ok(match language {
+                Language::Cuda => rows_cuda::build(kernel, &plan, schedule),
+                Language::C => rows_cpu::build(kernel, &plan, schedule),
+            })
+        }
+        Schedule::Columns(schedule) => {
+            let plan = walk::Plan::new(kernel)?;
+            if plan.map.is_empty() || schedule.splits > 1 && !plan.walks_once() {
+                return Err("a column reduction needs columns, and split ones are walked once".into());
+            }
+            Ok(match language {
+                Language::Cuda => columns_cuda::build(kernel, &plan, schedule),
+                Language::C => columns_cpu::build(kernel, &plan, schedule),
+            })
+        }
     }
 }
 

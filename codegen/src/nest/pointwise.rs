@@ -2,7 +2,7 @@
 
 use super::accumulate::{for_lanes, mul_add};
 use super::emitter::Emitter;
-use super::stmt::Arithmetic::{Add, Div, Less, LessEqual, Min, Mul, Rem};
+use super::stmt::Arithmetic::{Add, Less, LessEqual, Mul};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
@@ -23,7 +23,7 @@ pub(super) fn build(
             let body = cuda(kernel, &vectorised, &map, schedule);
             let launch = Launch {
                 items: launch_items(kernel, &map),
-                formula: super::rows::items_formula(kernel, &map, 1),
+                formula: super::walk::items_formula(kernel, &map, 1),
                 per_block: u64::from(schedule.threads) * u64::from(schedule.vector),
                 splits: 1,
                 block: [schedule.threads, 1, 1],
@@ -31,7 +31,7 @@ pub(super) fn build(
             (body, launch, vectorised)
         }
         Language::C => {
-            let (body, launch) = cpu(kernel, &map, schedule);
+            let (body, launch) = super::pointwise_cpu::body(kernel, &map, schedule);
             (body, launch, kernel.clone())
         }
     };
@@ -78,6 +78,7 @@ fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &Pointwi
         Expr::Builtin(Builtin::ThreadX),
     );
     let mut outer = Emitter::new(scalar, Language::Cuda);
+    let stores: Vec<&Store> = vectorised.stores.iter().collect();
     let total = outer.positions(map);
     match map {
         [axis]
@@ -90,7 +91,7 @@ fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &Pointwi
             whole.multiples.insert(*axis, lanes as i64);
             whole.bind(scalar.axis(*axis).name.clone(), INDEX, Expr::name("first"));
             whole.bind_axes(map);
-            lanes_and_stores(&mut whole, vectorised);
+            lanes_and_stores(&mut whole, vectorised, &stores, None, |_| {});
             let mut tail = Emitter::new(scalar, Language::Cuda);
             tail.open(map, false);
             scalar.stores.iter().for_each(|store| tail.store(store));
@@ -125,24 +126,46 @@ fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &Pointwi
             let inside = Expr::name(flat.clone()).then(Less, count);
             emitter.push(Stmt::If { condition: inside, then: Vec::new(), otherwise: vec![Stmt::Return] });
             emitter.unflatten(&flat, map, lanes);
-            lanes_and_stores(&mut emitter, vectorised);
+            lanes_and_stores(&mut emitter, vectorised, &stores, None, |_| {});
             emitter.finish()
         }
     }
 }
 
-/// The stores of a thread: all lanes of each, written as vectors where consecutive.
-pub(super) fn lanes_and_stores(emitter: &mut Emitter, kernel: &Kernel) {
+/// What a thread does at its position: `before` and then some stores, for all lanes. Consecutive
+/// results are written as vectors. With a condition, everything is computed, but stored only if it holds.
+pub(super) fn lanes_and_stores(
+    emitter: &mut Emitter,
+    kernel: &Kernel,
+    stores: &[&Store],
+    condition: Option<Expr>,
+    before: impl FnOnce(&mut Emitter),
+) {
     let Some(lane) = lane_axis(kernel) else {
-        kernel.stores.iter().for_each(|store| emitter.store(store));
-        return;
+        before(emitter);
+        emitter.open_pinned();
+        stores.iter().for_each(|store| emitter.store(store));
+        let then = emitter.close();
+        return emitter.guarded(condition, then);
     };
     let lanes = kernel.axis(lane).extent;
-    let vectors: Vec<Option<(String, u64)>> =
-        kernel.stores.iter().map(|store| declare_vector(emitter, kernel, store, lane)).collect();
+    let arrays: Vec<Option<(String, u64)>> = stores
+        .iter()
+        .map(|store| {
+            let width = vector_width(emitter, kernel, store, lane);
+            // Conditional stores wait in registers for the end of the lanes.
+            (width > 1 || condition.is_some()).then(|| {
+                let name = emitter.fresh("result");
+                let ty = Type::Memory(kernel.buffers[store.buffer.index()].dtype);
+                emitter.push(Stmt::Variable { name: name.clone(), ty, len: Some(lanes), init: None });
+                (name, width)
+            })
+        })
+        .collect();
     emitter.open(&[lane], true);
-    for (store, vector) in kernel.stores.iter().zip(&vectors) {
-        match vector {
+    before(emitter);
+    for (store, array) in stores.iter().zip(&arrays) {
+        match array {
             None => emitter.store(store),
             Some((array, _)) => {
                 let dtype = kernel.buffers[store.buffer.index()].dtype;
@@ -154,12 +177,19 @@ pub(super) fn lanes_and_stores(emitter: &mut Emitter, kernel: &Kernel) {
     }
     let body = emitter.close();
     emitter.push(unrolled_lanes(lanes, body));
-    for (store, vector) in kernel.stores.iter().zip(&vectors) {
-        let Some((array, width)) = vector else { continue };
+    let mut writes = Vec::new();
+    for (store, array) in stores.iter().zip(&arrays) {
+        let Some((array, width)) = array else { continue };
         let buffer = &kernel.buffers[store.buffer.index()];
+        if *width == 1 {
+            let target = Expr::element(&buffer.name, Expr::Index(store.index.clone()));
+            let value = Expr::element(array, Expr::name("l"));
+            writes.push(unrolled_lanes(lanes, vec![Stmt::Assign { target, value }]));
+            continue;
+        }
         let start = store.index.substitute(lane, &IndexExpr::zero(), &kernel.ranges());
         for (at, width) in super::tile::chunks(lanes, *width) {
-            emitter.push(Stmt::VectorStore {
+            writes.push(Stmt::VectorStore {
                 array: array.clone(),
                 at: Expr::Int(at),
                 buffer: buffer.name.clone(),
@@ -169,6 +199,17 @@ pub(super) fn lanes_and_stores(emitter: &mut Emitter, kernel: &Kernel) {
             });
         }
     }
+    emitter.guarded(condition, writes);
+}
+
+/// How many lanes of a store one access may write: 1 if they are not consecutive.
+fn vector_width(emitter: &Emitter, kernel: &Kernel, store: &Store, lane: AxisId) -> u64 {
+    if store.index.coefficient(lane) != Some(1) {
+        return 1;
+    }
+    let lanes = kernel.axis(lane).extent;
+    let start = store.index.substitute(lane, &IndexExpr::zero(), &kernel.ranges());
+    emitter.alignment(&start, lanes.min(16 / kernel.buffers[store.buffer.index()].dtype.size() as u64))
 }
 
 pub(super) fn unrolled_lanes(lanes: u64, body: Vec<Stmt>) -> Stmt {
@@ -178,122 +219,4 @@ pub(super) fn unrolled_lanes(lanes: u64, body: Vec<Stmt>) -> Stmt {
         }
         other => other,
     }
-}
-
-/// An array for the lanes of a store, and the width of its accesses, if the lanes are consecutive.
-fn declare_vector(
-    emitter: &mut Emitter,
-    kernel: &Kernel,
-    store: &Store,
-    lane: AxisId,
-) -> Option<(String, u64)> {
-    let lanes = kernel.axis(lane).extent;
-    if store.index.coefficient(lane) != Some(1) {
-        return None;
-    }
-    let buffer = &kernel.buffers[store.buffer.index()];
-    let start = store.index.substitute(lane, &IndexExpr::zero(), &kernel.ranges());
-    let width = emitter.alignment(&start, lanes.min(16 / buffer.dtype.size() as u64));
-    if width < 2 {
-        return None;
-    }
-    let name = emitter.fresh("result");
-    let ty = Type::Memory(buffer.dtype);
-    emitter.push(Stmt::Variable { name: name.clone(), ty, len: Some(lanes), init: None });
-    Some((name, width))
-}
-
-fn cpu(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> (Vec<Stmt>, Launch) {
-    let mut emitter = Emitter::new(kernel, Language::C);
-    let block = || Expr::Builtin(Builtin::BlockX);
-    let chunk = schedule.elements_per_block;
-    let launch = |items: u64, axes: &[AxisId], per_block: u64| Launch {
-        items,
-        formula: super::rows::items_formula(kernel, axes, 1),
-        per_block,
-        splits: 1,
-        block: [1, 1, 1],
-    };
-    let Some((&inner, outer)) = map.split_last() else {
-        kernel.stores.iter().for_each(|store| emitter.store(store));
-        return (emitter.finish(), launch(1, map, 1));
-    };
-    let extent = kernel.axis(inner).extent;
-    let is_long = outer.is_empty() || extent >= chunk;
-    let is_short = !outer.is_empty() && extent < SHORT_AXIS;
-    if is_short {
-        // Too short to be a loop of its own: one loop over all positions of the block.
-        let total = emitter.positions(map);
-        emitter.bind("first", INDEX, block().then(Mul, Expr::Int(chunk)));
-        emitter.bind("end", INDEX, Expr::name("first").then(Add, Expr::Int(chunk)).then(Min, total));
-        emitter.open(&[], false);
-        emitter.unflatten("t", map, 1);
-        kernel.stores.iter().for_each(|store| emitter.store(store));
-        let body = emitter.close();
-        emitter.push(Stmt::For {
-            name: "t".into(),
-            from: Expr::name("first"),
-            to: Expr::name("end"),
-            step: Step::Add(Expr::Int(1)),
-            hint: LoopHint::None,
-            body,
-        });
-        (emitter.finish(), launch(launch_items(kernel, map), map, chunk))
-    } else if is_long {
-        // A block is a part of one row.
-        let chunks = Expr::name("chunks");
-        let mut items = extent.div_ceil(chunk);
-        let mut number = block();
-        if !outer.is_empty() {
-            let per_row = emitter.extent(inner).then(Add, Expr::Int(chunk - 1)).then(Div, Expr::Int(chunk));
-            emitter.bind("chunks", INDEX, per_row);
-            emitter.bind("row", INDEX, block().then(Div, chunks.clone()));
-            emitter.unflatten("row", outer, 1);
-            number = block().then(Rem, chunks);
-            items *= launch_items(kernel, outer);
-        }
-        emitter.bind("first", INDEX, number.then(Mul, Expr::Int(chunk)));
-        let to = Expr::name("first").then(Add, Expr::Int(chunk)).then(Min, emitter.extent(inner));
-        emitter.bind("end", INDEX, to);
-        inner_loop(&mut emitter, kernel, inner, Expr::name("first"), Expr::name("end"));
-        let formula = super::rows::items_formula(kernel, outer, 1);
-        let inner_text = super::rows::items_formula(kernel, &[inner], chunk);
-        let formula = if outer.is_empty() { inner_text } else { format!("{formula} * {inner_text}") };
-        (emitter.finish(), Launch { items, formula, per_block: 1, splits: 1, block: [1, 1, 1] })
-    } else {
-        // A block is some whole rows.
-        let rows = (chunk / extent.max(1)).max(1);
-        emitter.bind("first", INDEX, block().then(Mul, Expr::Int(rows)));
-        let to = Expr::name("first").then(Add, Expr::Int(rows)).then(Min, emitter.positions(outer));
-        emitter.bind("end", INDEX, to);
-        let row = match outer {
-            [axis] => kernel.axis(*axis).name.clone(),
-            _ => "row".into(),
-        };
-        emitter.open(&[], false);
-        emitter.unflatten(&row, outer, 1);
-        let extent = emitter.extent(inner);
-        inner_loop(&mut emitter, kernel, inner, Expr::Int(0), extent);
-        let body = emitter.close();
-        emitter.push(Stmt::For {
-            name: row,
-            from: Expr::name("first"),
-            to: Expr::name("end"),
-            step: Step::Add(Expr::Int(1)),
-            hint: LoopHint::None,
-            body,
-        });
-        (emitter.finish(), launch(launch_items(kernel, outer), outer, rows))
-    }
-}
-
-/// An innermost axis shorter than this is not worth a loop of its own on the CPU.
-const SHORT_AXIS: u64 = 16;
-
-fn inner_loop(emitter: &mut Emitter, kernel: &Kernel, axis: AxisId, from: Expr, to: Expr) {
-    emitter.open(&[axis], false);
-    kernel.stores.iter().for_each(|store| emitter.store(store));
-    let body = emitter.close();
-    let name = kernel.axis(axis).name.clone();
-    emitter.push(Stmt::For { name, from, to, step: Step::Add(Expr::Int(1)), hint: LoopHint::Simd, body });
 }

@@ -96,6 +96,8 @@ pub enum Arithmetic {
     Rem,
     /// The smaller.
     Min,
+    /// The larger.
+    Max,
     /// Comparison.
     Less,
     /// Comparison.

@@ -29,7 +29,7 @@ const LOADS_PER_THREAD: u64 = 64;
 
 /// Elements of a part of a split row, and the length from which rows are split: sums stay accurate,
 /// and one row keeps all processors busy.
-const SPLIT_LENGTH: u64 = 1 << 16;
+pub const SPLIT_LENGTH: u64 = 1 << 16;
 
 /// Results of a CPU block: enough work to outweigh handing it to a thread.
 const CPU_ELEMENTS_PER_BLOCK: u64 = 1 << 14;
@@ -39,19 +39,13 @@ const CPU_ELEMENTS_PER_BLOCK: u64 = 1 << 14;
 /// # Errors
 /// If they cannot run in one kernel: they reduce different axes, or one is inside another.
 pub fn cooperative(kernel: &Kernel) -> Result<Vec<ValueId>, String> {
-    let mut nested = vec![false; kernel.values.len()];
-    for number in (0..kernel.values.len()).rev() {
-        let value = &kernel.values[number];
-        let inside = nested[number] || matches!(value.op, ValueOp::Reduce { .. });
-        if inside {
-            operands(&value.op).iter().for_each(|operand| nested[operand.index()] = true);
-        }
-    }
+    // A reduction that varies along another's axes is inside of it: a loop of the same thread.
+    let is_reduced = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce;
     let mut result: Vec<ValueId> = Vec::new();
     let mut shared: Option<&[AxisId]> = None;
     for (number, value) in kernel.values.iter().enumerate() {
         let ValueOp::Reduce { axes, .. } = &value.op else { continue };
-        if nested[number] || is_in_thread(kernel, ValueId(number as u32)) {
+        if value.axes.iter().any(is_reduced) || is_in_thread(kernel, ValueId(number as u32)) {
             continue;
         }
         if shared.is_some_and(|shared| shared != axes.as_slice()) {
@@ -197,7 +191,10 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
         Language::C => {
             // Two or three vectors of the widest instructions, so that additions overlap.
             let lanes = (128 / widest(kernel)).min(previous_power_of_two(inner.max(1)));
-            let splits = length.div_ceil(SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32;
+            let splits = match is_splittable(kernel, axes) {
+                true => length.div_ceil(SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32,
+                false => 1,
+            };
             let rows_per_block = (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) as u32;
             RowSchedule { threads_per_row: lanes as u32, rows_per_block, vector: 1, splits }
         }
@@ -235,6 +232,15 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
 
 /// A split row is read once: nothing that depends on the result may vary along it.
 fn is_splittable(kernel: &Kernel, axes: &[AxisId]) -> bool {
+    let mut reduces_above = vec![false; kernel.values.len()];
+    for (number, value) in kernel.values.iter().enumerate() {
+        let below = operands(&value.op).iter().any(|operand| reduces_above[operand.index()]);
+        let walks = matches!(&value.op, ValueOp::Reduce { axes: own, .. } if own.as_slice() == axes);
+        if below && walks {
+            return false;
+        }
+        reduces_above[number] = below || walks;
+    }
     !kernel.stores.iter().any(|store| axes.iter().any(|axis| store.index.uses(*axis)))
 }
 

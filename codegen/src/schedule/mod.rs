@@ -4,7 +4,7 @@ mod choose;
 
 use std::fmt;
 
-pub use choose::{Figures, cooperative, schedule};
+pub use choose::{Figures, SPLIT_LENGTH, cooperative, schedule};
 
 /// A schedule: small and printable.
 ///

@@ -9,7 +9,7 @@ use crate::{DType, Language};
 /// How tightly an operator binds, as in C.
 fn precedence(op: Arithmetic) -> u8 {
     match op {
-        Arithmetic::Min => 0,
+        Arithmetic::Min | Arithmetic::Max => 0,
         Arithmetic::And => 1,
         Arithmetic::Equal => 2,
         Arithmetic::Less | Arithmetic::LessEqual => 3,
@@ -58,6 +58,10 @@ impl Printer<'_> {
                 let (a, b) = (self.operand(a, 4), self.operand(b, 4));
                 format!("{a} < {b} ? {a} : {b}")
             }
+            Expr::Arithmetic(Arithmetic::Max, a, b) => {
+                let (a, b) = (self.operand(a, 4), self.operand(b, 4));
+                format!("{a} > {b} ? {a} : {b}")
+            }
             Expr::Arithmetic(op, a, b) => {
                 let level = precedence(*op);
                 let (a, b) = (self.operand(a, level), self.operand(b, level + 1));
@@ -72,6 +76,7 @@ impl Printer<'_> {
                     Arithmetic::Equal => "==",
                     Arithmetic::And => "&&",
                     Arithmetic::Min => "<",
+                    Arithmetic::Max => ">",
                 };
                 format!("{a} {symbol} {b}")
             }

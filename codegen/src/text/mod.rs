@@ -40,7 +40,10 @@ impl<'a> Printer<'a> {
         if !line.starts_with('#') {
             self.text.push_str(&"  ".repeat(self.depth));
         }
-        self.text.push_str(line);
+        match line.contains("__attribute__") {
+            true => self.text.push_str(line),
+            false => self.text.push_str(&intrinsics::tidy(line)),
+        }
         self.text.push('\n');
     }
 

@@ -15,6 +15,17 @@ const FORMAT_SIZED: u8 = 4;
 const RESERVED_SHARED_BYTES: u64 = 1024;
 
 /// What one kernel needs on the device.
+///
+/// ```
+/// use lazuli::{Target, Tensor};
+/// let x = Tensor::from_vec(vec![0.0f32; 4096], [4096]);
+/// let program = x.exp().compile_for(&Target::cuda("sm_90"))?;
+/// if let Ok(kernel) = program.kernels()[0].compile() { // where there is NVRTC
+///     assert!(kernel.info.registers > 0);
+///     assert_eq!(kernel.info.spill_bytes, 0);
+/// }
+/// # Ok::<(), lazuli::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CubinInfo {
     /// Registers of a thread.

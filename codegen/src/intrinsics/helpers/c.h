@@ -21,11 +21,12 @@ double lz_as_f64(long long bits) {
     return u.f;
 }
 
-// The exponent and mantissa bits, moved into place, are the value times 2^-112.
+// Subnormals through an integer conversion: as floats they would be subnormal on the way, and slow.
 float lz_f16_to_f32(unsigned short h) {
-    int magnitude = (h & 0x7fff) << 13;
-    int scaled = lz_as_i32(lz_as_f32(magnitude) * 0x1p112f);
-    int bits = magnitude >= 0x0f800000 ? magnitude | 0x7f800000 : scaled;
+    int magnitude = h & 0x7fff;
+    int normal = (magnitude << 13) + 0x38000000;
+    int special = magnitude >= 0x7c00 ? normal + 0x38000000 : normal;
+    int bits = magnitude < 0x0400 ? lz_as_i32((float)magnitude * 0x1p-24f) : special;
     return lz_as_f32(bits | (h & 0x8000) << 16);
 }
 

@@ -1,0 +1,233 @@
+//! Reductions of columns on CUDA: neighbouring threads hold neighbouring columns and walk down
+//! together; a second thread dimension shares a column.
+
+use super::accumulate::{Accumulator, mul_add, set};
+use super::emitter::Emitter;
+use super::pointwise::{lane_axis, lanes_and_stores, launch_items, split_lanes, unrolled_lanes};
+use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::walk::{Pass, Plan, count_loop, items_formula, lane_of, partial_workspaces};
+use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
+use crate::index::AxisId;
+use crate::ir::{Kernel, Store, ValueOp};
+use crate::schedule::{ColumnSchedule, Launch};
+use crate::{DType, Language};
+
+struct CudaColumns<'a> {
+    kernel: &'a Kernel,
+    plan: &'a Plan,
+    schedule: &'a ColumnSchedule,
+    lane: Option<AxisId>,
+    groups: Expr,
+}
+
+pub(super) fn build(scalar: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> Nest {
+    let kernel = split_lanes(scalar, plan.map.last().copied(), schedule.vector);
+    let columns = launch_items(scalar, &plan.map);
+    let items = columns / u64::from(schedule.vector);
+    let launch = Launch {
+        items,
+        formula: items_formula(scalar, &plan.map, u64::from(schedule.vector)),
+        per_block: u64::from(schedule.threads_x),
+        splits: schedule.splits,
+        block: [schedule.threads_x, schedule.threads_y, 1],
+    };
+    let mut workspaces = Vec::new();
+    if schedule.splits > 1 {
+        workspaces = partial_workspaces(
+            &kernel,
+            Language::Cuda,
+            &plan.reductions(),
+            columns * u64::from(schedule.splits),
+        );
+        let elements = launch.grid()[0];
+        workspaces.push(Workspace { name: "arrivals".into(), dtype: DType::I32, elements, zeroed: true });
+    }
+    let mut emitter = Emitter::new(&kernel, Language::Cuda);
+    let groups = match plan.map.split_last() {
+        Some((&last, outer)) => {
+            let inner = match scalar.axis(last).is_argument {
+                true => emitter.extent(last).then(Div, Expr::Int(u64::from(schedule.vector))),
+                false => Expr::Int(scalar.axis(last).extent / u64::from(schedule.vector)),
+            };
+            emitter.positions(outer).then(Mul, inner)
+        }
+        None => Expr::Int(1),
+    };
+    let writer = CudaColumns { kernel: &kernel, plan, schedule, lane: lane_axis(&kernel), groups };
+    writer.body(&mut emitter);
+    let body = emitter.finish();
+    Nest {
+        functions: vec![Function { name: kernel.name.clone(), body, launch }],
+        parameters: parameters(&kernel, &workspaces),
+        workspaces,
+        wide_index: needs_wide_index(scalar),
+        kernel,
+    }
+}
+
+impl CudaColumns<'_> {
+    fn lanes(&self) -> Option<u64> {
+        self.lane.map(|axis| self.kernel.axis(axis).extent)
+    }
+
+    /// Runs `body` for each lane, or once without lanes.
+    fn for_each_lane(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter, Option<&Expr>)) {
+        match self.lane {
+            None => body(emitter, None),
+            Some(axis) => {
+                emitter.open(&[axis], true);
+                body(emitter, Some(&Expr::name("l")));
+                let body = emitter.close();
+                emitter.push(unrolled_lanes(self.kernel.axis(axis).extent, body));
+            }
+        }
+    }
+
+    fn body(&self, emitter: &mut Emitter) {
+        let kernel = self.kernel;
+        let group = mul_add(
+            Expr::Builtin(Builtin::BlockX),
+            Expr::Int(u64::from(self.schedule.threads_x)),
+            Expr::Builtin(Builtin::ThreadX),
+        );
+        // Threads beyond the last column walk it too, so that all take part in the barriers.
+        emitter.bind("own_group", INDEX, group);
+        let last = self.groups.clone().then(Sub, Expr::Int(1));
+        emitter.bind("group", INDEX, Expr::name("own_group").then(Min, last));
+        emitter.unflatten("group", &self.plan.map, u64::from(self.schedule.vector));
+        let inside = Expr::name("own_group").then(Less, self.groups.clone());
+        for pass in &self.plan.passes {
+            let accumulators = pass.declare(emitter, kernel, self.lanes());
+            self.walk(emitter, pass, &accumulators, &inside);
+            for accumulator in &accumulators {
+                self.merge_threads(emitter, accumulator, "shared");
+            }
+            if self.schedule.splits > 1 {
+                self.merge_splits(emitter, &accumulators, &inside);
+            }
+            for (&id, accumulator) in pass.reductions.iter().zip(&accumulators) {
+                let lane = lane_of(kernel, id, self.lane);
+                emitter.define(id, accumulator.result(self.lane.map(|_| &lane)));
+            }
+        }
+        if !self.plan.results.is_empty() {
+            let first = Expr::Builtin(Builtin::ThreadY).then(Equal, Expr::Int(0));
+            emitter.open_pinned();
+            let stores: Vec<&Store> = self.plan.results.iter().map(|&store| &kernel.stores[store]).collect();
+            lanes_and_stores(emitter, kernel, &stores, None, |_| {});
+            let then = emitter.close();
+            emitter.push(Stmt::If { condition: first.then(And, inside), then, otherwise: Vec::new() });
+        }
+        if self.schedule.splits > 1 {
+            let thread = Expr::Builtin(Builtin::ThreadX).then(Add, Expr::Builtin(Builtin::ThreadY));
+            let reset = set(Expr::element("arrivals", Expr::Builtin(Builtin::BlockX)), Expr::Int(0));
+            let condition = thread.then(Equal, Expr::Int(0));
+            emitter.push(Stmt::If { condition, then: vec![reset], otherwise: Vec::new() });
+        }
+    }
+
+    fn walk(&self, emitter: &mut Emitter, pass: &Pass, accumulators: &[Accumulator], inside: &Expr) {
+        let threads = u64::from(self.schedule.threads_y);
+        let thread = Expr::Builtin(Builtin::ThreadY);
+        let (from, step) = match self.schedule.splits {
+            1 => (thread, Expr::Int(threads)),
+            _ => (
+                mul_add(Expr::Builtin(Builtin::BlockY), Expr::Int(threads), thread),
+                Expr::Builtin(Builtin::GridY).then(Mul, Expr::Int(threads)),
+            ),
+        };
+        let flat = self.plan.walk_name(self.kernel);
+        emitter.open(&[], false);
+        emitter.unflatten(&flat, &self.plan.axes, 1);
+        let stores: Vec<&Store> = pass.stores.iter().map(|&store| &self.kernel.stores[store]).collect();
+        let lane = self.lane.map(|_| Expr::name("l"));
+        lanes_and_stores(emitter, self.kernel, &stores, Some(inside.clone()), |emitter| {
+            for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
+                if let ValueOp::Reduce { operand, .. } = self.kernel.value(id).op {
+                    let value = emitter.value(operand);
+                    accumulator.update(emitter, value, lane.as_ref(), None);
+                }
+            }
+        });
+        let body = emitter.close();
+        let to = emitter.positions(&self.plan.axes);
+        emitter.push(Stmt::For {
+            name: flat,
+            from,
+            to,
+            step: Step::Add(step),
+            hint: LoopHint::UnrollBy(4),
+            body,
+        });
+    }
+
+    /// Merges the partial results of the threads of each column, in their order; all get the result.
+    fn merge_threads(&self, emitter: &mut Emitter, accumulator: &Accumulator, prefix: &str) {
+        let lanes = self.lanes().unwrap_or(1);
+        let width = u64::from(self.schedule.threads_x) * lanes;
+        let names: Vec<String> = accumulator.parts.iter().map(|part| format!("{prefix}_{part}")).collect();
+        for name in &names {
+            let len = width * u64::from(self.schedule.threads_y);
+            emitter.push(Stmt::Shared { name: name.clone(), ty: Type::Register(accumulator.dtype), len });
+        }
+        let slot = |thread: Expr, lane: Option<&Expr>| {
+            let column = Expr::Builtin(Builtin::ThreadX).then(Mul, Expr::Int(lanes));
+            let column = lane.map_or(column.clone(), |lane| column.then(Add, lane.clone()));
+            thread.then(Mul, Expr::Int(width)).then(Add, column)
+        };
+        self.for_each_lane(emitter, |emitter, lane| {
+            for (part, name) in names.iter().enumerate() {
+                let target = Expr::element(name, slot(Expr::Builtin(Builtin::ThreadY), lane));
+                emitter.push(set(target, accumulator.part(part, lane)));
+            }
+        });
+        emitter.push(Stmt::Barrier);
+        accumulator.reset(emitter);
+        emitter.open(&[], false);
+        self.for_each_lane(emitter, |emitter, lane| {
+            accumulator
+                .merge(emitter, lane, &|part| Expr::element(&names[part], slot(Expr::name("y"), lane)));
+        });
+        let body = emitter.close();
+        let rows = Expr::Int(u64::from(self.schedule.threads_y));
+        emitter.push(count_loop("y", Expr::Int(0), rows, LoopHint::Unroll, body));
+    }
+
+    /// Every block leaves its partial results; the last one of some columns merges all in order.
+    fn merge_splits(&self, emitter: &mut Emitter, accumulators: &[Accumulator], inside: &Expr) {
+        let lanes = self.lanes().unwrap_or(1);
+        let splits = || Expr::Builtin(Builtin::GridY);
+        let place = |split: Expr, lane: Option<&Expr>| {
+            let column = mul_add(split, self.groups.clone(), Expr::name("group")).then(Mul, Expr::Int(lanes));
+            lane.map_or(column.clone(), |lane| column.then(Add, lane.clone()))
+        };
+        emitter.open(&[], false);
+        self.for_each_lane(emitter, |emitter, lane| {
+            let at = place(Expr::Builtin(Builtin::BlockY), lane);
+            accumulators.iter().for_each(|accumulator| accumulator.save(emitter, lane, &at));
+        });
+        let then = emitter.close();
+        let first = Expr::Builtin(Builtin::ThreadY).then(Equal, Expr::Int(0));
+        emitter.push(Stmt::If { condition: first.then(And, inside.clone()), then, otherwise: Vec::new() });
+        emitter.push(Stmt::Arrive { index: Expr::Builtin(Builtin::BlockX), count: splits() });
+        accumulators.iter().for_each(|accumulator| accumulator.reset(emitter));
+        emitter.open(&[], false);
+        self.for_each_lane(emitter, |emitter, lane| {
+            let at = place(Expr::name("part"), lane);
+            accumulators.iter().for_each(|accumulator| accumulator.load(emitter, lane, &at));
+        });
+        let body = emitter.close();
+        emitter.push(Stmt::For {
+            name: "part".into(),
+            from: Expr::Builtin(Builtin::ThreadY),
+            to: splits(),
+            step: Step::Add(Expr::Int(u64::from(self.schedule.threads_y))),
+            hint: LoopHint::None,
+            body,
+        });
+        for accumulator in accumulators {
+            self.merge_threads(emitter, accumulator, "final");
+        }
+    }
+}

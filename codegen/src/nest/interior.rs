@@ -1,0 +1,115 @@
+//! Where no guard is needed: the positions of the innermost axis at which every guarded access is
+//! inside, whatever the positions in a window.
+
+use crate::index::{AxisId, Bound, IndexExpr};
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+use crate::{DType, Scalar};
+
+/// The interior of a kernel along one axis.
+pub(super) struct Interior {
+    /// First position.
+    pub(super) low: u64,
+    /// One past the last position.
+    pub(super) high: u64,
+    /// What must hold of the other axes.
+    pub(super) conditions: Vec<Bound>,
+    /// The kernel without guards.
+    pub(super) kernel: Kernel,
+}
+
+impl Interior {
+    /// The interior along `axis`; `None` if nothing is guarded, if it depends on other axes as well, or
+    /// if it is not the larger part.
+    pub(super) fn of(kernel: &Kernel, axis: AxisId) -> Option<Interior> {
+        let extent = kernel.axis(axis).extent as i64;
+        let (mut low, mut high) = (0, extent);
+        let mut conditions: Vec<Bound> = Vec::new();
+        let mut guarded = false;
+        for value in &kernel.values {
+            let ValueOp::InBounds(bounds) = &value.op else { continue };
+            guarded = true;
+            for bound in bounds {
+                let (rest, least, most) = without_windows(kernel, &bound.expr)?;
+                let bound = Bound { expr: rest, lo: bound.lo - least, hi: bound.hi - most };
+                let stride = bound.expr.coefficient(axis)?;
+                if stride == 0 {
+                    if !conditions.contains(&bound) {
+                        conditions.push(bound);
+                    }
+                    continue;
+                }
+                let offset = bound.expr.constant_term();
+                if bound.expr.terms().len() != 1 {
+                    return None;
+                }
+                // lo <= stride * i + offset < hi, solved for i.
+                let (first, last) = match stride > 0 {
+                    true => (ceil_div(bound.lo - offset, stride), (bound.hi - 1 - offset).div_euclid(stride)),
+                    false => {
+                        (ceil_div(offset - bound.hi + 1, -stride), (offset - bound.lo).div_euclid(-stride))
+                    }
+                };
+                low = low.max(first);
+                high = high.min(last + 1);
+            }
+        }
+        let is_large = high - low > extent / 2;
+        (guarded && is_large).then(|| Interior {
+            low: low as u64,
+            high: high as u64,
+            conditions,
+            kernel: without_guards(kernel),
+        })
+    }
+}
+
+fn ceil_div(a: i64, b: i64) -> i64 {
+    -(-a).div_euclid(b)
+}
+
+/// The expression without its reduced axes, and the least and most that they add.
+fn without_windows(kernel: &Kernel, expr: &IndexExpr) -> Option<(IndexExpr, i64, i64)> {
+    let ranges = kernel.ranges();
+    let (mut rest, mut least, mut most) = (expr.clone(), 0, 0);
+    for axis in expr.axes() {
+        if kernel.axis(axis).kind != AxisKind::Reduce {
+            continue;
+        }
+        if kernel.axis(axis).is_argument {
+            return None;
+        }
+        let reach = expr.coefficient(axis)? * (kernel.axis(axis).extent as i64 - 1);
+        least += reach.min(0);
+        most += reach.max(0);
+        rest = rest.substitute(axis, &IndexExpr::zero(), &ranges);
+    }
+    Some((rest, least, most))
+}
+
+/// The same kernel where all guards hold: loads read always, choices by a guard are made.
+fn without_guards(kernel: &Kernel) -> Kernel {
+    let mut result = kernel.clone();
+    let is_guard = |id: ValueId| matches!(kernel.value(id).op, ValueOp::InBounds(_));
+    let mut same_as: Vec<ValueId> = (0..kernel.values.len() as u32).map(ValueId).collect();
+    for (number, value) in result.values.iter_mut().enumerate() {
+        let alias = |id: &mut ValueId| *id = same_as[id.index()];
+        match &mut value.op {
+            ValueOp::InBounds(_) => {
+                value.op = ValueOp::Literal(Scalar::from_bool(true));
+                value.dtype = DType::Bool;
+            }
+            ValueOp::Load { guard, .. } => *guard = None,
+            ValueOp::Select(condition, a, _) if is_guard(*condition) => same_as[number] = same_as[a.index()],
+            ValueOp::Unary(_, a) | ValueOp::Cast(_, a) => alias(a),
+            ValueOp::Binary(_, a, b) => [a, b].into_iter().for_each(alias),
+            ValueOp::Select(condition, a, b) => [condition, a, b].into_iter().for_each(alias),
+            ValueOp::Reduce { operand, .. } => alias(operand),
+            ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) | ValueOp::Random { .. } => {}
+        }
+    }
+    for store in &mut result.stores {
+        store.value = same_as[store.value.index()];
+    }
+    result.map_indices(IndexExpr::clone);
+    result
+}

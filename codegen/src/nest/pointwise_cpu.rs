@@ -1,0 +1,200 @@
+//! The CPU's pointwise schedule: blocks of consecutive results, the innermost axis in vectors.
+
+use super::emitter::Emitter;
+use super::interior::Interior;
+use super::pointwise::launch_items;
+use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::{INDEX, walk::count_loop};
+use crate::index::AxisId;
+use crate::ir::{AxisKind, Kernel, ValueOp};
+use crate::schedule::{Launch, PointwiseSchedule};
+use crate::{DType, Language};
+
+/// The body for a range of blocks, and how many blocks there are.
+pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> (Vec<Stmt>, Launch) {
+    let interior = map.last().and_then(|&inner| Interior::of(kernel, inner));
+    let interior = interior.as_ref();
+    let mut emitter = Emitter::new(kernel, Language::C);
+    let block = || Expr::Builtin(Builtin::BlockX);
+    let chunk = schedule.elements_per_block;
+    let launch = |items: u64, axes: &[AxisId], per_block: u64| Launch {
+        items,
+        formula: super::walk::items_formula(kernel, axes, 1),
+        per_block,
+        splits: 1,
+        block: [1, 1, 1],
+    };
+    let Some((&inner, outer)) = map.split_last() else {
+        kernel.stores.iter().for_each(|store| emitter.store(store));
+        return (emitter.finish(), launch(1, map, 1));
+    };
+    let extent = kernel.axis(inner).extent;
+    let is_long = outer.is_empty() || extent >= chunk && !reads_across(kernel, inner);
+    let is_short = !outer.is_empty() && extent < SHORT_AXIS;
+    if is_short {
+        // Too short to be a loop of its own: one loop over all positions of the block.
+        let total = emitter.positions(map);
+        emitter.bind("first", INDEX, block().then(Mul, Expr::Int(chunk)));
+        emitter.bind("end", INDEX, Expr::name("first").then(Add, Expr::Int(chunk)).then(Min, total));
+        emitter.open(&[], false);
+        emitter.unflatten("t", map, 1);
+        kernel.stores.iter().for_each(|store| emitter.store(store));
+        let body = emitter.close();
+        emitter.push(Stmt::For {
+            name: "t".into(),
+            from: Expr::name("first"),
+            to: Expr::name("end"),
+            step: Step::Add(Expr::Int(1)),
+            hint: LoopHint::None,
+            body,
+        });
+        (emitter.finish(), launch(launch_items(kernel, map), map, chunk))
+    } else if is_long {
+        // A block is a part of one row.
+        let chunks = Expr::name("chunks");
+        let mut items = extent.div_ceil(chunk);
+        let mut number = block();
+        if !outer.is_empty() {
+            let per_row = emitter.extent(inner).then(Add, Expr::Int(chunk - 1)).then(Div, Expr::Int(chunk));
+            emitter.bind("chunks", INDEX, per_row);
+            emitter.bind("row", INDEX, block().then(Div, chunks.clone()));
+            emitter.unflatten("row", outer, 1);
+            number = block().then(Rem, chunks);
+            items *= launch_items(kernel, outer);
+        }
+        emitter.bind("first", INDEX, number.then(Mul, Expr::Int(chunk)));
+        let to = Expr::name("first").then(Add, Expr::Int(chunk)).then(Min, emitter.extent(inner));
+        emitter.bind("end", INDEX, to);
+        inner_loop(&mut emitter, kernel, interior, inner, Expr::name("first"), Expr::name("end"));
+        let formula = super::walk::items_formula(kernel, outer, 1);
+        let inner_text = super::walk::items_formula(kernel, &[inner], chunk);
+        let formula = if outer.is_empty() { inner_text } else { format!("{formula} * {inner_text}") };
+        (emitter.finish(), Launch { items, formula, per_block: 1, splits: 1, block: [1, 1, 1] })
+    } else if reads_across(kernel, inner) {
+        // Some input is consecutive along another axis: walk down a few columns at a time, so that each
+        // of its cache lines is used by the rows of the block before it is gone.
+        emitter.bind("first", INDEX, block().then(Mul, Expr::Int(TILE)));
+        let stop = Expr::name("first").then(Add, Expr::Int(TILE)).then(Min, emitter.positions(outer));
+        emitter.bind("end", INDEX, stop);
+        emitter.open(&[], false);
+        let right = Expr::name("left").then(Add, Expr::Int(TILE)).then(Min, emitter.extent(inner));
+        emitter.bind("right", INDEX, right);
+        emitter.open(&[], false);
+        let row = row_name(kernel, outer);
+        emitter.unflatten(&row, outer, 1);
+        inner_loop(&mut emitter, kernel, interior, inner, Expr::name("left"), Expr::name("right"));
+        let body = emitter.close();
+        emitter.push(count_loop(&row, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
+        let body = emitter.close();
+        let to = emitter.extent(inner);
+        emitter.push(Stmt::For {
+            name: "left".into(),
+            from: Expr::Int(0),
+            to,
+            step: Step::Add(Expr::Int(TILE)),
+            hint: LoopHint::None,
+            body,
+        });
+        (emitter.finish(), launch(launch_items(kernel, outer), outer, TILE))
+    } else {
+        // A block is some whole rows.
+        let rows = (chunk / extent.max(1)).max(1);
+        emitter.bind("first", INDEX, block().then(Mul, Expr::Int(rows)));
+        let to = Expr::name("first").then(Add, Expr::Int(rows)).then(Min, emitter.positions(outer));
+        emitter.bind("end", INDEX, to);
+        let row = row_name(kernel, outer);
+        emitter.open(&[], false);
+        emitter.unflatten(&row, outer, 1);
+        let extent = emitter.extent(inner);
+        inner_loop(&mut emitter, kernel, interior, inner, Expr::Int(0), extent);
+        let body = emitter.close();
+        emitter.push(count_loop(&row, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
+        (emitter.finish(), launch(launch_items(kernel, outer), outer, rows))
+    }
+}
+
+/// Rows and columns of a tile of a transposed read: 64 lines of 16 floats stay in the nearest cache.
+const TILE: u64 = 64;
+
+/// The variable that numbers the rows: the outer axis itself where there is only one.
+fn row_name(kernel: &Kernel, outer: &[AxisId]) -> String {
+    match outer {
+        [axis] => kernel.axis(*axis).name.clone(),
+        _ => "row".into(),
+    }
+}
+
+/// Whether some load is consecutive along another map axis than the innermost, which strides.
+fn reads_across(kernel: &Kernel, inner: AxisId) -> bool {
+    kernel.values.iter().any(|value| match &value.op {
+        ValueOp::Load { index, .. } => {
+            let stride = |axis: AxisId| index.coefficient(axis).unwrap_or(0).unsigned_abs();
+            let map = kernel.axes_of_kind(AxisKind::Map);
+            stride(inner) > TILE && map.into_iter().any(|axis| axis != inner && stride(axis) == 1)
+        }
+        _ => false,
+    })
+}
+
+/// An innermost axis shorter than this is not worth a loop of its own on the CPU.
+const SHORT_AXIS: u64 = 16;
+
+/// The innermost loop. Where guards leave an interior, that is a loop without guards, because loads
+/// under a condition do not vectorise; what is left on either side keeps them.
+fn inner_loop<'k>(
+    emitter: &mut Emitter<'k>,
+    kernel: &'k Kernel,
+    interior: Option<&'k Interior>,
+    axis: AxisId,
+    from: Expr,
+    to: Expr,
+) {
+    let name = kernel.axis(axis).name.clone();
+    let part = |emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr, hint: LoopHint| {
+        let body = emitter.using(kernel, |emitter| {
+            emitter.open(&[axis], false);
+            kernel.stores.iter().for_each(|store| emitter.store(store));
+            emitter.close()
+        });
+        emitter.push(count_loop(&name, from, to, hint, body));
+    };
+    let Some(interior) = interior else {
+        return part(emitter, kernel, from, to, LoopHint::Simd);
+    };
+    let whole = from == Expr::Int(0) && matches!(to, Expr::Int(_));
+    let clamp = |at: u64| match whole {
+        true => Expr::Int(at),
+        false if at == 0 => from.clone(),
+        false if at == kernel.axis(axis).extent => to.clone(),
+        false => from.clone().then(Max, Expr::Int(at)).then(Min, to.clone()),
+    };
+    let (mut low, mut high) = (clamp(interior.low), clamp(interior.high));
+    let always = interior.conditions.is_empty();
+    if !always {
+        // Rows at the border have no interior.
+        let holds = Expr::InBounds(interior.conditions.clone());
+        emitter.bind("inside", super::stmt::Type::Register(DType::Bool), holds);
+        let or_end = |at: Expr| match at == to {
+            true => at,
+            false => Expr::Select(Box::new(Expr::name("inside")), Box::new(at), Box::new(to.clone())),
+        };
+        (low, high) = (or_end(low), or_end(high));
+    }
+    let named = |emitter: &mut Emitter<'k>, name: &str, value: Expr| match value {
+        Expr::Int(_) => value,
+        value => {
+            emitter.bind(name, INDEX, value);
+            Expr::name(name)
+        }
+    };
+    let low = named(emitter, "low", low);
+    let high = named(emitter, "high", high);
+    if low != from {
+        part(emitter, kernel, from, low.clone(), LoopHint::None);
+    }
+    part(emitter, &interior.kernel, low, high.clone(), LoopHint::Simd);
+    if high != to {
+        part(emitter, kernel, high, to, LoopHint::None);
+    }
+}

@@ -1,0 +1,235 @@
+//! Reductions of rows on CUDA: a group of threads walks the consecutive elements of a row.
+
+use super::accumulate::{Accumulator, mul_add, set};
+use super::emitter::Emitter;
+use super::pointwise::{lanes_and_stores, launch_items, split_lanes};
+use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::walk::{Pass, Plan, items_formula, partial_workspaces};
+use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
+use crate::ir::{Kernel, Store, ValueOp};
+use crate::schedule::{Launch, RowSchedule};
+use crate::{DType, Language};
+
+pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nest {
+    let vectorised = split_lanes(kernel, plan.axes.last().copied(), schedule.vector);
+    let writer = CudaRows { scalar: kernel, plan, schedule };
+    let workspaces = writer.workspaces(&vectorised);
+    let body = writer.body(&vectorised);
+    let launch = Launch {
+        items: launch_items(kernel, &plan.map),
+        formula: items_formula(kernel, &plan.map, 1),
+        per_block: u64::from(schedule.rows_per_block),
+        splits: schedule.splits,
+        block: [schedule.threads_per_row, schedule.rows_per_block, 1],
+    };
+    Nest {
+        functions: vec![Function { name: kernel.name.clone(), body, launch }],
+        parameters: parameters(&vectorised, &workspaces),
+        workspaces,
+        wide_index: needs_wide_index(kernel),
+        kernel: vectorised,
+    }
+}
+
+struct CudaRows<'a> {
+    scalar: &'a Kernel,
+    plan: &'a Plan,
+    schedule: &'a RowSchedule,
+}
+
+impl<'a> CudaRows<'a> {
+    /// Partial results of the parts of split rows, and a counter of finished parts for each row.
+    fn workspaces(&self, kernel: &Kernel) -> Vec<Workspace> {
+        if self.schedule.splits == 1 {
+            return Vec::new();
+        }
+        let rows = launch_items(kernel, &self.plan.map);
+        let reductions = self.plan.reductions();
+        let mut spaces =
+            partial_workspaces(kernel, Language::Cuda, &reductions, rows * u64::from(self.schedule.splits));
+        spaces.push(Workspace { name: "arrivals".into(), dtype: DType::I32, elements: rows, zeroed: true });
+        spaces
+    }
+
+    fn body(&self, kernel: &'a Kernel) -> Vec<Stmt> {
+        let mut emitter = Emitter::new(kernel, Language::Cuda);
+        let several = self.schedule.rows_per_block > 1;
+        let row = match several {
+            true => mul_add(
+                Expr::Builtin(Builtin::BlockX),
+                Expr::Int(u64::from(self.schedule.rows_per_block)),
+                Expr::Builtin(Builtin::ThreadY),
+            ),
+            false => Expr::Builtin(Builtin::BlockX),
+        };
+        let rows = emitter.positions(&self.plan.map);
+        let name = self.plan.row_name(kernel);
+        if several {
+            // Threads beyond the last row walk it too, so that whole warps take part in shuffles.
+            emitter.bind("own_row", INDEX, row);
+            let last = rows.clone().then(Sub, Expr::Int(1));
+            emitter.bind(name.clone(), INDEX, Expr::name("own_row").then(Min, last));
+        } else if !self.plan.map.is_empty() || self.schedule.splits > 1 {
+            emitter.bind(name.clone(), INDEX, row);
+        }
+        emitter.unflatten(&name, &self.plan.map, 1);
+        for pass in &self.plan.passes {
+            let accumulators = self.walk(&mut emitter, kernel, pass, several.then(|| rows.clone()));
+            for (reduction, accumulator) in pass.reductions.iter().zip(&accumulators) {
+                self.merge_threads(&mut emitter, accumulator);
+                if self.schedule.splits == 1 {
+                    emitter.define(*reduction, accumulator.result(None));
+                }
+            }
+            if self.schedule.splits > 1 {
+                self.merge_splits(&mut emitter, pass, &accumulators);
+            }
+        }
+        if !self.plan.results.is_empty() {
+            let first = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
+            let condition = match several {
+                true => first.then(And, Expr::name("own_row").then(Less, rows)),
+                false => first,
+            };
+            emitter.open_pinned();
+            for &store in &self.plan.results {
+                let store = kernel.stores[store].clone();
+                emitter.store(&store);
+            }
+            if self.schedule.splits > 1 {
+                emitter.push(set(Expr::element("arrivals", Expr::name(name)), Expr::Int(0)));
+            }
+            let then = emitter.close();
+            emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
+        }
+        emitter.finish()
+    }
+
+    /// One walk along the row, by all threads of the row.
+    fn walk(
+        &self,
+        emitter: &mut Emitter<'a>,
+        kernel: &'a Kernel,
+        pass: &Pass,
+        rows: Option<Expr>,
+    ) -> Vec<Accumulator> {
+        let accumulators = pass.declare(emitter, kernel, None);
+        let vector = u64::from(self.schedule.vector);
+        let threads = u64::from(self.schedule.threads_per_row);
+        let length = emitter.positions(&self.plan.axes);
+        let single = self.plan.axes.len() == 1;
+        let tail = vector > 1 && single && self.scalar.axis(self.plan.axes[0]).is_argument;
+        let flat = self.plan.walk_name(kernel);
+        let whole = match tail {
+            true => length.clone().then(Div, Expr::Int(vector)).then(Mul, Expr::Int(vector)),
+            false => length.clone(),
+        };
+        let thread = Expr::Builtin(Builtin::ThreadX);
+        let (thread, step) = match self.schedule.splits {
+            1 => (thread, Expr::Int(threads)),
+            _ => (
+                mul_add(Expr::Builtin(Builtin::BlockY), Expr::Int(threads), thread),
+                Expr::Builtin(Builtin::GridY).then(Mul, Expr::Int(threads)),
+            ),
+        };
+        let position = thread.clone().then(Mul, Expr::Int(vector));
+        emitter.open(&[], false);
+        if single {
+            emitter.bind_axes(&self.plan.axes);
+            if vector > 1 {
+                emitter.multiples.insert(self.plan.axes[0], vector as i64);
+            }
+        } else {
+            // The flat position counts vectors, so that it unflattens by whole ones.
+            emitter.unflatten("r", &self.plan.axes, vector);
+        }
+        let (from, to, stride) = match single {
+            true => (position, whole.clone(), step.clone().then(Mul, Expr::Int(vector))),
+            false => (thread.clone(), whole.clone().then(Div, Expr::Int(vector)), step.clone()),
+        };
+        self.elements(emitter, kernel, pass, &accumulators, rows.clone());
+        let body = emitter.close();
+        emitter.push(Stmt::For {
+            name: flat.clone(),
+            from,
+            to,
+            step: Step::Add(stride),
+            hint: LoopHint::UnrollBy(4),
+            body,
+        });
+        if tail {
+            let body = emitter.using(self.scalar, |emitter| {
+                emitter.open(&self.plan.axes, false);
+                self.elements(emitter, self.scalar, pass, &accumulators, rows);
+                emitter.close()
+            });
+            emitter.push(Stmt::For {
+                name: flat,
+                from: whole.then(Add, thread),
+                to: length,
+                step: Step::Add(step),
+                hint: LoopHint::None,
+                body,
+            });
+        }
+        accumulators
+    }
+
+    /// What is done with the elements at one position, all lanes.
+    fn elements(
+        &self,
+        emitter: &mut Emitter<'a>,
+        kernel: &'a Kernel,
+        pass: &Pass,
+        accumulators: &[Accumulator],
+        rows: Option<Expr>,
+    ) {
+        let stores: Vec<&Store> = pass.stores.iter().map(|&store| &kernel.stores[store]).collect();
+        let condition = rows.map(|rows| Expr::name("own_row").then(Less, rows));
+        lanes_and_stores(emitter, kernel, &stores, condition, |emitter| {
+            for (&reduction, accumulator) in pass.reductions.iter().zip(accumulators) {
+                if let ValueOp::Reduce { operand, .. } = kernel.value(reduction).op {
+                    let value = emitter.value(operand);
+                    accumulator.update(emitter, value, None, None);
+                }
+            }
+        });
+    }
+
+    fn merge_threads(&self, emitter: &mut Emitter, accumulator: &Accumulator) {
+        accumulator.merge_by_shuffles(emitter, self.schedule.threads_per_row.min(32));
+        accumulator.merge_by_shared_memory(emitter, self.schedule.threads_per_row / 32, "shared");
+    }
+
+    /// Every block leaves its partial results; the last one of a row merges all of them in order.
+    fn merge_splits(&self, emitter: &mut Emitter, pass: &Pass, accumulators: &[Accumulator]) {
+        let splits = || Expr::Builtin(Builtin::GridY);
+        let row = || Expr::name(self.plan.row_name(self.scalar));
+        let first = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
+        emitter.open(&[], false);
+        let at = mul_add(row(), splits(), Expr::Builtin(Builtin::BlockY));
+        accumulators.iter().for_each(|accumulator| accumulator.save(emitter, None, &at));
+        let then = emitter.close();
+        emitter.push(Stmt::If { condition: first, then, otherwise: Vec::new() });
+        emitter.push(Stmt::Arrive { index: row(), count: splits() });
+        accumulators.iter().for_each(|accumulator| accumulator.reset(emitter));
+        emitter.open(&[], false);
+        let at = mul_add(row(), splits(), Expr::name("part"));
+        accumulators.iter().for_each(|accumulator| accumulator.load(emitter, None, &at));
+        let body = emitter.close();
+        emitter.push(Stmt::For {
+            name: "part".into(),
+            from: Expr::Builtin(Builtin::ThreadX),
+            to: splits(),
+            step: Step::Add(Expr::Int(u64::from(self.schedule.threads_per_row))),
+            hint: LoopHint::None,
+            body,
+        });
+        for (&reduction, accumulator) in pass.reductions.iter().zip(accumulators) {
+            accumulator.merge_by_shuffles(emitter, self.schedule.threads_per_row.min(32));
+            accumulator.merge_by_shared_memory(emitter, self.schedule.threads_per_row / 32, "final");
+            emitter.define(reduction, accumulator.result(None));
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The README shows what the compiler does. `UPDATE_README=1 cargo test --test readme` writes it anew.
+
+use std::path::Path;
+
+use lazuli::{Target, Tensor};
+
+/// The text with the fenced block after `<!-- name -->` replaced.
+fn with_block(text: &str, name: &str, content: &str) -> Option<String> {
+    let marker = format!("<!-- {name} -->\n");
+    let fence = text.find(&marker)? + marker.len();
+    let first = fence + text[fence..].find('\n')? + 1;
+    let end = first + text[first..].find("```\n")?;
+    Some(format!("{}{}\n{}", &text[..first], content.trim_end(), &text[end..]))
+}
+
+#[test]
+fn readme_shows_what_is_emitted() {
+    let x = Tensor::from_vec(vec![0.0f32; 8 * 64 * 128 * 128], [8, 64, 128, 128]);
+    let program = x.relu().max_pool2d(2, 2).compile_for(&Target::cuda("sm_90")).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let readme = std::fs::read_to_string(&path).unwrap();
+    let fresh = with_block(&readme, "explain", &program.explain().to_string()).unwrap();
+    let fresh = with_block(&fresh, "kernel", &program.source()).unwrap();
+    if std::env::var_os("UPDATE_README").is_some() {
+        std::fs::write(&path, fresh).unwrap();
+    } else {
+        assert_eq!(readme, fresh, "run UPDATE_README=1 cargo test --test readme");
+    }
+}
