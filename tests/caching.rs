@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
-mod common;
+mod workloads;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{child_succeeds, tensor};
+use workloads::{child_succeeds, tensor};
 use lazuli::{Stats, Tensor, stats};
 
 /// Two kernels: columns come before rows.
@@ -17,7 +17,7 @@ fn expression(scale: f32) -> Tensor {
 }
 
 fn expected(scale: f32) -> Vec<f32> {
-    let x: Vec<f32> = common::data(50 * 60).iter().map(|x| x * scale).collect();
+    let x: Vec<f32> = workloads::data(50 * 60).iter().map(|x| x * scale).collect();
     let mean = |column: usize| (0..50).map(|row| x[row * 60 + column]).sum::<f32>() / 50.0;
     let means: Vec<f32> = (0..60).map(mean).collect();
     x.chunks(60).map(|row| row.iter().zip(&means).map(|(x, mean)| (x - mean).abs()).sum()).collect()
@@ -33,7 +33,7 @@ fn assert_right(scale: f32) {
 
 #[test]
 fn child() {
-    let Some(scenario) = common::scenario() else { return };
+    let Some(scenario) = workloads::scenario() else { return };
     match scenario.as_str() {
         "evaluate" => {
             assert_eq!(stats(), Stats::default());

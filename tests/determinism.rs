@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
-mod common;
+mod workloads;
 
 use std::collections::BTreeSet;
 
-use common::{SEEDS, tensor};
+use workloads::{SEEDS, tensor};
 use lazuli::{DType, Program, Target, Tensor, compile_for};
 
 fn targets() -> [Target; 2] {
@@ -95,21 +95,21 @@ fn threads_that_plan_at_once_plan_the_same() {
 
 #[test]
 fn a_process_plans_as_the_one_before() {
-    if common::scenario().is_some() {
+    if workloads::scenario().is_some() {
         return;
     }
-    let first = common::child_succeeds("plan", &[]).0;
+    let first = workloads::child_succeeds("plan", &[]).0;
     assert!(first.contains("__global__") && first.contains("row_reduce"));
     // Not the last line: it says how long the test took.
     let plan = |text: &str| text.split("test result").next().unwrap().to_owned();
     for _ in 0..2 {
-        assert_eq!(plan(&common::child_succeeds("plan", &[]).0), plan(&first));
+        assert_eq!(plan(&workloads::child_succeeds("plan", &[]).0), plan(&first));
     }
 }
 
 #[test]
 fn child() {
-    if common::scenario().is_some() {
+    if workloads::scenario().is_some() {
         for seed in SEEDS {
             for target in targets() {
                 println!("{}", texts(&compile_for(&(seed.record)(5), &target).unwrap()));

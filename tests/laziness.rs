@@ -2,16 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
-mod common;
+mod workloads;
 
 use std::time::Instant;
 
-use common::{child_succeeds, tensor};
+use workloads::{child_succeeds, tensor};
 use lazuli::{DType, Device, Error, Stats, Target, Tensor, eval, stats};
 
 #[test]
 fn child() {
-    let Some(scenario) = common::scenario() else { return };
+    let Some(scenario) = workloads::scenario() else { return };
     match scenario.as_str() {
         "recording" => recording(),
         "one_plan" => one_plan(),
@@ -98,7 +98,7 @@ fn an_evaluated_tensor_is_independent_of_what_made_it() {
     assert_eq!(z.explain().unwrap().bytes_moved(), 2 * 64 * 4);
     assert!(z.explain().unwrap().to_string().contains("computes  mul\n"));
     drop(y);
-    let expected: Vec<f32> = common::data(64).iter().map(|x| (x + 1.0) * 2.0).collect();
+    let expected: Vec<f32> = workloads::data(64).iter().map(|x| (x + 1.0) * 2.0).collect();
     assert_eq!(z.to_vec::<f32>().unwrap(), expected);
 }
 
@@ -190,7 +190,7 @@ fn a_wide_expression_is_planned_too() {
     x.eval().unwrap();
     let inputs: Vec<Tensor> = (0..500).map(|_| tensor([8])).collect();
     let sum = inputs.iter().skip(1).fold(inputs[0].clone(), |sum, x| sum + x);
-    let expected: Vec<f32> = common::data(8).iter().map(|x| x * 500.0).collect();
+    let expected: Vec<f32> = workloads::data(8).iter().map(|x| x * 500.0).collect();
     for (sum, expected) in sum.to_vec::<f32>().unwrap().iter().zip(expected) {
         assert!((sum - expected).abs() <= 1e-3 * expected.abs(), "{sum} is not {expected}");
     }
@@ -203,7 +203,7 @@ fn transfers_happen_at_evaluation_and_keep_the_values() {
     if cfg!(feature = "emulate") {
         devices.extend([Device::cuda_emulated(), Device::interpreter(), Device::cuda_emulated()]);
     }
-    let (mut y, mut expected) = (x.clone(), common::data(15));
+    let (mut y, mut expected) = (x.clone(), workloads::data(15));
     for device in &devices {
         y = y.to(device) * 2.0;
         expected.iter_mut().for_each(|x| *x *= 2.0);
@@ -213,7 +213,7 @@ fn transfers_happen_at_evaluation_and_keep_the_values() {
     assert_eq!(y.to_vec::<f32>().unwrap(), expected);
     // To where it is already: nothing to do.
     assert!(x.to(&Device::cpu()).is_evaluated());
-    assert_eq!(x.to(&Device::cpu()).to_vec::<f32>().unwrap(), common::data(15));
+    assert_eq!(x.to(&Device::cpu()).to_vec::<f32>().unwrap(), workloads::data(15));
     // What follows from constants alone goes anywhere.
     let noise = Tensor::rand([6], 1);
     let here = noise.to(&Device::interpreter());

@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
-mod common;
+mod workloads;
 
-use common::{child_succeeds, tensor};
+use workloads::{child_succeeds, tensor};
 use lazuli::{DType, Device, Error, Target, Tensor, compile_for, eval};
 
 #[test]
 fn child() {
-    let Some(scenario) = common::scenario() else { return };
+    let Some(scenario) = workloads::scenario() else { return };
     match scenario.as_str() {
         "relu" => assert!((-(-tensor([100]))).relu().sum(..).item::<f32>().unwrap() > 0.0),
         #[cfg(feature = "cuda")]

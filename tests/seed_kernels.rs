@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
-mod common;
+mod workloads;
 
-use common::{SEEDS, tensor};
+use workloads::{SEEDS, tensor};
 use lazuli::{Explanation, Fusion, Program, Target, Tensor, compile_for, with_fusion};
 
 fn targets() -> [Target; 2] {

@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
-mod common;
+mod workloads;
 
-use common::{SEEDS, location};
+use workloads::{SEEDS, location};
 use lazuli::{DType, Device, Error, Pool2d, Result, Target, Tensor, compile_for};
 
 fn assert_text(name: &str, text: &str) {
@@ -51,8 +51,8 @@ fn explanations_of_the_seeds() {
 
 #[test]
 fn explanations_of_what_stays_apart() {
-    let x = common::tensor([4, 16, 256, 256]);
-    let rows = common::tensor([1024, 1024]);
+    let x = workloads::tensor([4, 16, 256, 256]);
+    let rows = workloads::tensor([1024, 1024]);
     let apart = [
         ("gelu, then overlapping windows", x.gelu().max_pool2d(3, 1)),
         ("softmax", rows.softmax(-1)),
@@ -148,7 +148,7 @@ fn messages_of_typical_mistakes() {
 fn messages_of_what_is_not_there() {
     #[cfg(feature = "cuda")]
     {
-        let program = common::tensor([4]).relu().compile_for(&Target::cpu()).unwrap();
+        let program = workloads::tensor([4]).relu().compile_for(&Target::cpu()).unwrap();
         let error = program.kernels()[0].compile().unwrap_err();
         assert!(matches!(error, Error::Unavailable { .. }));
         assert_text("no_cubin_for_the_cpu", &error.to_string());

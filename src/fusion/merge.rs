@@ -86,8 +86,10 @@ impl<'a> Merger<'a> {
             self.consider(group);
         }
         while let Some(candidate) = self.candidates.pop() {
-            if self.versions_of(candidate.action) == candidate.versions {
-                self.apply(candidate.action);
+            // Since the merge was found, others may have led a way from one of its groups to the other.
+            let action = candidate.action;
+            if self.versions_of(action) == candidate.versions && !self.makes_cycle(action) {
+                self.apply(action);
             }
         }
         self.groups.into_iter().flatten().collect()
@@ -254,10 +256,10 @@ impl<'a> Merger<'a> {
                 let merged = self.merged(producer, consumer)?;
                 let before = self.seconds(producer) + self.seconds(consumer);
                 let saving = before - merged.work.seconds(self.figures);
-                (saving > 0.0 && !self.has_detour(producer, consumer)).then_some(saving)
+                (saving > 0.0 && !self.makes_cycle(action)).then_some(saving)
             }
             Action::Siblings(a, b) => {
-                if self.reaches(a, b) || self.reaches(b, a) {
+                if self.makes_cycle(action) {
                     return None;
                 }
                 let merged = self.merged(a, b)?;
@@ -323,9 +325,17 @@ impl<'a> Merger<'a> {
         needed.into_iter().collect()
     }
 
-    /// Whether a third group lies on a way from the producer to the consumer.
-    fn has_detour(&self, producer: usize, consumer: usize) -> bool {
-        self.consumers(producer).into_iter().any(|next| next != consumer && self.reaches(next, consumer))
+    /// Whether a third group would both need the merged one and be needed by it.
+    fn makes_cycle(&self, action: Action) -> bool {
+        match action {
+            Action::Merge(producer, consumer) => {
+                let mut others = self.consumers(producer).into_iter().filter(|&next| next != consumer);
+                others.any(|next| self.reaches(next, consumer))
+            }
+            Action::Siblings(a, b) => self.reaches(a, b) || self.reaches(b, a),
+            // What reads the producer reads what it read instead: no new ways.
+            Action::Inline(_) => false,
+        }
     }
 
     fn reaches(&self, from: usize, to: usize) -> bool {

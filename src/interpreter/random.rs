@@ -18,7 +18,7 @@ pub(super) fn uniform(seed: u64, count: usize, dtype: DType) -> Result<Values> {
         DType::BF16 => Values::BF16(words.map(|w| bf16::from_f32(top(w[0], 8))).collect()),
         DType::F32 => Values::F32(words.map(|w| top(w[0], 24)).collect()),
         DType::F64 => {
-            let wide = |w: [u32; 4]| u64::from(w[0]) | u64::from(w[1]) << 32;
+            let wide = |w: [u32; 4]| u64::from(w[0]) << 32 | u64::from(w[1]);
             Values::F64(words.map(|w| (wide(w) >> 11) as f64 / (1u64 << 53) as f64).collect())
         }
         DType::Bool | DType::U8 | DType::I32 | DType::I64 => {
@@ -69,7 +69,7 @@ mod tests {
         let f32s: Vec<f32> = generate(random.clone(), [1]);
         assert_eq!(f32s, [0x66_27e8 as f32 / 16_777_216.0]);
         let f64s: Vec<f64> = generate(random.clone(), [1]);
-        assert_eq!(f64s, [(0xe169_c58d_6627_e8d5u64 >> 11) as f64 / 2f64.powi(53)]);
+        assert_eq!(f64s, [(0x6627_e8d5_e169_c58du64 >> 11) as f64 / 2f64.powi(53)]);
         let f16s: Vec<f16> = generate(random.clone(), []);
         assert_eq!(f16s, [f16::from_f32((0x6627u32 >> 5) as f32 / 2048.0)]);
         let bf16s: Vec<bf16> = generate(random, []);

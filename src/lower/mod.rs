@@ -183,8 +183,10 @@ impl<'a> Lowering<'a> {
         let mut stores = Vec::new();
         for output in outputs {
             let own = shape(output).clone();
+            let is_empty = own.elements() == 0 && map_shape.elements() == 0;
             let (indices, space) = match &full {
-                Some((indices, full)) if own.elements() == full.elements() => (indices, full),
+                // Nothing fits everywhere: then the axes that all values of the kernel have.
+                Some((indices, full)) if own.elements() == full.elements() && !is_empty => (indices, full),
                 _ if own.elements() == map_shape.elements() => (&map, &map_shape),
                 _ => {
                     let message = format!("output {own} does not fit the iteration space {map_shape}");

@@ -1,168 +1,283 @@
-//! The workloads that several tests look at, and tests that need a process of their own.
+//! Comparing devices: every case is recorded once per device and fusion mode, evaluated, and compared with the
+//! reference interpreter; its CUDA kernels are compiled by the real NVRTC where that is there.
+//!
+//! A case returns its outputs, each with the tolerance that its operations allow. NaN equals NaN. Zeros must have the
+//! same sign, except where a tolerance is absolute: there a result that cancels may end on either side.
 
+// Each test target uses its own part.
 #![allow(dead_code)]
 
-use std::process::{Command, Output};
+pub mod data;
+#[cfg(feature = "cuda")]
+mod nvrtc;
 
-use lazuli::{Error, Pool2d, Tensor};
+use std::fmt::Write;
 
-/// Numbers between -5 and 5, none of them special.
-pub fn data(elements: usize) -> Vec<f32> {
-    (0..elements).map(|n| ((n * 7919 % 1000) as f32 - 499.5) / 100.0).collect()
+use lazuli::{DType, Device, Element, Fusion, Tensor, bf16, f16, with_fusion};
+
+/// How far a result may be from the interpreter's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tolerance {
+    /// The same bits, also fused and unfused: integers, bools, moved elements, and IEEE arithmetic.
+    Exact,
+    /// So many representable numbers away: functions that are approximated, one operation each. Fused and
+    /// unfused must agree to the last bit in `F32` and `F64`.
+    Ulps(u64),
+    /// `|result - expected| <= absolute + relative * |expected|`: reductions, whose order the schedule
+    /// decides, and chains of 16-bit operations, which round less often if fused.
+    Near {
+        /// Of the expected magnitude.
+        relative: f64,
+        /// In the result's unit.
+        absolute: f64,
+    },
 }
 
-pub fn tensor<const N: usize>(shape: [usize; N]) -> Tensor {
-    Tensor::from_vec(data(shape.iter().product()), shape)
+/// One result of a case.
+pub struct Output {
+    label: String,
+    tensor: Tensor,
+    tolerance: Tolerance,
+    /// Fusing must not change a bit.
+    same_unfused: bool,
 }
 
-/// A pipeline that fusion exists for, at any batch size.
-pub struct Seed {
-    pub name: &'static str,
-    /// The results for a batch size.
-    pub record: fn(usize) -> Vec<Tensor>,
-    /// Kernels, at most.
-    pub kernels: usize,
-    /// Whether each input is read once and each result written once, and nothing else.
-    pub least_traffic: bool,
-}
-
-pub const SEEDS: [Seed; 13] = [
-    Seed {
-        name: "relu_max_pool2d",
-        record: |n| vec![tensor([n, 3, 32, 32]).relu().max_pool2d(2, 2)],
-        kernels: 1,
-        least_traffic: true,
-    },
-    Seed {
-        name: "relu_max_pool2d_padded",
-        record: |n| vec![tensor([n, 3, 31, 33]).relu().max_pool2d_with(Pool2d::new(3).stride(2).padding(1))],
-        kernels: 1,
-        least_traffic: true,
-    },
-    Seed {
-        name: "where_mul",
-        record: |n| {
-            let (x, y) = (tensor([n, 1000]), tensor([n, 1000]));
-            vec![x.gt(0.5).where_(&x * 2.0, &x / 2.0) * y]
-        },
-        kernels: 1,
-        least_traffic: true,
-    },
-    Seed {
-        name: "bias_relu",
-        record: |n| vec![(tensor([n, 64]) + tensor([64])).relu()],
-        kernels: 1,
-        least_traffic: true,
-    },
-    Seed {
-        name: "gelu_chain",
-        record: |n| vec![((tensor([n, 128]) * 1.5 + 0.25).gelu() - 0.5).tanh()],
-        kernels: 1,
-        least_traffic: true,
-    },
-    Seed {
-        name: "normalise_image",
-        record: |n| {
-            let x = tensor([n, 24, 32, 3]);
-            vec![(&x - x.mean(..)) / (x.var(.., 0) + 1e-5).sqrt()]
-        },
-        kernels: 2,
-        least_traffic: false,
-    },
-    Seed {
-        name: "normalise_rows",
-        record: |n| {
-            let x = tensor([n, 300]);
-            vec![(&x - x.mean_keepdim(1)) / (x.var_keepdim(1, 0) + 1e-5).sqrt()]
-        },
-        kernels: 1,
-        least_traffic: true,
-    },
-    Seed {
-        name: "relu_for_two",
-        record: |n| {
-            let y = tensor([n, 100]).relu();
-            vec![y.exp() * 0.5, &y + 1.0]
-        },
-        kernels: 1,
-        least_traffic: true,
-    },
-    Seed {
-        name: "value_and_its_use",
-        record: |n| {
-            let y = tensor([n, 100]).relu();
-            vec![y.clone(), y.square() + 1.0]
-        },
-        kernels: 1,
-        least_traffic: true,
-    },
-    Seed {
-        name: "sgd_momentum",
-        record: |n| {
-            let (weight, gradient, velocity) = (tensor([n, 100]), tensor([n, 100]), tensor([n, 100]));
-            let velocity = velocity * 0.9 + gradient;
-            vec![weight - &velocity * 0.01, velocity]
-        },
-        kernels: 1,
-        least_traffic: true,
-    },
-    Seed {
-        name: "sum_max_mean",
-        record: |n| {
-            let x = tensor([n, 300]);
-            vec![x.sum(1), x.max(1), x.mean(1)]
-        },
-        kernels: 1,
-        least_traffic: true,
-    },
-    Seed {
-        name: "relu_max_pool2d_stride_1",
-        record: |n| vec![tensor([n, 1, 64, 64]).relu().max_pool2d(3, 1)],
-        kernels: 1,
-        least_traffic: true,
-    },
-    Seed {
-        name: "noise",
-        record: |n| vec![tensor([n, 100]) + Tensor::rand([n, 100], 42) * 0.1],
-        kernels: 1,
-        least_traffic: true,
-    },
-];
-
-/// The start of a scenario's name in the environment.
-const SCENARIO: &str = "LAZULI_TEST_SCENARIO";
-
-/// Runs the calling file's test `child` in a process of its own, as a scenario, with only these `LAZULI_*`
-/// variables.
-pub fn in_child(scenario: &str, variables: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("LAZULI_")) {
-        command.env_remove(name);
+impl Output {
+    fn new(label: String, tensor: Tensor, tolerance: Tolerance) -> Output {
+        let is_16_bit = tensor.dtype().is_ok_and(|dtype| matches!(dtype, DType::F16 | DType::BF16));
+        let same_unfused = match tolerance {
+            Tolerance::Exact => true,
+            Tolerance::Ulps(_) => !is_16_bit,
+            Tolerance::Near { .. } => false,
+        };
+        Output { label, tensor, tolerance, same_unfused }
     }
-    command.args(["child", "--exact", "--nocapture", "--test-threads=1"]);
-    command.env("RUST_BACKTRACE", "0").env(SCENARIO, scenario);
-    command.envs(variables.iter().copied()).output().unwrap()
-}
 
-/// As [`in_child`], for a scenario that must succeed: what it printed to stdout and stderr.
-pub fn child_succeeds(scenario: &str, variables: &[(&str, &str)]) -> (String, String) {
-    let output = in_child(scenario, variables);
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{scenario}: {}\n{stdout}\n{stderr}", output.status);
-    assert!(stdout.contains("1 passed"), "{scenario} did not run:\n{stdout}");
-    (stdout, stderr)
-}
-
-/// Which scenario this process is for; `None` in the process that runs all tests.
-pub fn scenario() -> Option<String> {
-    std::env::var(SCENARIO).ok()
-}
-
-/// The location of an invalid operation.
-pub fn location(error: &Error) -> Option<lazuli::SourceLocation> {
-    match error {
-        Error::InvalidOperation { location, .. } => Some(*location),
-        _ => None,
+    /// The tolerance is for the interpreter alone: fused and unfused must agree to the last bit.
+    pub fn same_unfused(mut self) -> Output {
+        self.same_unfused = true;
+        self
     }
+}
+
+/// A result that must be the interpreter's to the last bit.
+pub fn exact(label: impl Into<String>, tensor: Tensor) -> Output {
+    Output::new(label.into(), tensor, Tolerance::Exact)
+}
+
+/// A result within some units in the last place.
+pub fn ulps(label: impl Into<String>, tensor: Tensor, ulps: u64) -> Output {
+    Output::new(label.into(), tensor, Tolerance::Ulps(ulps))
+}
+
+/// A result within `absolute + relative * |expected|`.
+pub fn near(label: impl Into<String>, tensor: Tensor, relative: f64, absolute: f64) -> Output {
+    Output::new(label.into(), tensor, Tolerance::Near { relative, absolute })
+}
+
+/// The values of one output.
+enum Values {
+    /// Integers and bools.
+    Whole(Vec<i64>),
+    /// Floats, with the bits that they have in their dtype.
+    Float(Vec<(u64, f64)>),
+}
+
+fn values(tensor: &Tensor) -> lazuli::Result<Values> {
+    fn whole<T: Element + Into<i64>>(tensor: &Tensor) -> lazuli::Result<Values> {
+        Ok(Values::Whole(tensor.to_vec::<T>()?.into_iter().map(Into::into).collect()))
+    }
+    fn float<T: Element + Into<f64>>(tensor: &Tensor, bits: fn(T) -> u64) -> lazuli::Result<Values> {
+        Ok(Values::Float(tensor.to_vec::<T>()?.into_iter().map(|x| (bits(x), x.into())).collect()))
+    }
+    match tensor.dtype()? {
+        DType::Bool => whole::<bool>(tensor),
+        DType::U8 => whole::<u8>(tensor),
+        DType::I32 => whole::<i32>(tensor),
+        DType::I64 => whole::<i64>(tensor),
+        DType::F16 => float::<f16>(tensor, |x| x.to_bits().into()),
+        DType::BF16 => float::<bf16>(tensor, |x| x.to_bits().into()),
+        DType::F32 => float::<f32>(tensor, |x| x.to_bits().into()),
+        DType::F64 => float::<f64>(tensor, f64::to_bits),
+    }
+}
+
+/// How many representable numbers lie between two, of the same dtype, none of which is NaN.
+fn distance(dtype: DType, a: u64, b: u64) -> u64 {
+    let sign = 1u64 << (dtype.size() * 8 - 1);
+    let position = |bits: u64| {
+        let magnitude = (bits & (sign - 1)) as i128;
+        if bits & sign == 0 { magnitude } else { -magnitude }
+    };
+    u64::try_from((position(a) - position(b)).unsigned_abs()).unwrap_or(u64::MAX)
+}
+
+fn float_fits(dtype: DType, tolerance: Tolerance, (bits, value): (u64, f64), expected: (u64, f64)) -> bool {
+    if value.is_nan() || expected.1.is_nan() {
+        return value.is_nan() && expected.1.is_nan();
+    }
+    if bits == expected.0 {
+        return true;
+    }
+    match tolerance {
+        Tolerance::Exact => false,
+        // Zeros of different signs are no numbers apart, and yet different.
+        Tolerance::Ulps(ulps) => {
+            let steps = distance(dtype, bits, expected.0);
+            steps <= ulps && (steps > 0 || value != 0.0)
+        }
+        Tolerance::Near { relative, absolute } => {
+            (value - expected.1).abs() <= absolute + relative * expected.1.abs() && expected.1.is_finite()
+        }
+    }
+}
+
+/// The first difference, in words.
+fn difference(dtype: DType, tolerance: Tolerance, got: &Values, expected: &Values) -> Option<String> {
+    match (got, expected) {
+        (Values::Whole(got), Values::Whole(expected)) => {
+            if got.len() != expected.len() {
+                return Some(format!("{} elements instead of {}", got.len(), expected.len()));
+            }
+            let wrong: Vec<usize> = (0..got.len()).filter(|&i| got[i] != expected[i]).collect();
+            wrong.first().map(|&i| {
+                format!(
+                    "{} of {} differ: [{i}] is {} instead of {}",
+                    wrong.len(),
+                    got.len(),
+                    got[i],
+                    expected[i]
+                )
+            })
+        }
+        (Values::Float(got), Values::Float(expected)) => {
+            if got.len() != expected.len() {
+                return Some(format!("{} elements instead of {}", got.len(), expected.len()));
+            }
+            let fits = |&i: &usize| !float_fits(dtype, tolerance, got[i], expected[i]);
+            let wrong: Vec<usize> = (0..got.len()).filter(fits).collect();
+            let steps = |&i: &usize| distance(dtype, got[i].0, expected[i].0);
+            let &i = wrong.iter().max_by_key(|&i| steps(i))?;
+            let ((bits, value), (expected_bits, expected)) = (got[i], expected[i]);
+            Some(format!(
+                "{} of {} differ by more than {tolerance:?}: [{i}] is {value:e} ({bits:#x}) instead of {expected:e} \
+                 ({expected_bits:#x}), {} ulps",
+                wrong.len(),
+                got.len(),
+                steps(&i)
+            ))
+        }
+        _ => Some("a float instead of an integer, or the reverse".into()),
+    }
+}
+
+/// The devices under test.
+pub fn devices() -> Vec<Device> {
+    let mut devices = vec![Device::cpu()];
+    #[cfg(feature = "emulate")]
+    devices.push(Device::cuda_emulated());
+    if lazuli::cuda_is_available() {
+        devices.push(Device::cuda(0));
+    }
+    devices
+}
+
+/// What a case is checked with, besides fused kernels on every device.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    /// Also unfused, on every device.
+    pub unfused: bool,
+    /// Also unfused, on the CPU.
+    pub unfused_on_cpu: bool,
+    /// CUDA kernels are compiled for every architecture, if they are small; else each for one.
+    pub every_architecture: bool,
+}
+
+/// Everything: fused and unfused on every device, and compiled for every architecture.
+pub const EVERYTHING: Scope = Scope { unfused: true, unfused_on_cpu: true, every_architecture: true };
+
+/// Fused alone: where the same operations are checked unfused at other shapes.
+pub const FUSED: Scope = Scope { unfused: false, unfused_on_cpu: false, ..EVERYTHING };
+
+/// Evaluates all outputs in one plan, and reads them.
+fn evaluated(outputs: &[Output]) -> lazuli::Result<Vec<Values>> {
+    lazuli::eval(outputs.iter().map(|output| &output.tensor))?;
+    outputs.iter().map(|output| values(&output.tensor)).collect()
+}
+
+/// Checks a case on every device, fused and unfused.
+///
+/// # Panics
+/// With all outputs that differ, and how.
+pub fn check(name: &str, build: impl Fn(&Device) -> Vec<Output>) {
+    check_scope(name, EVERYTHING, build);
+}
+
+/// As [`check`], but [`FUSED`] alone.
+pub fn check_fused(name: &str, build: impl Fn(&Device) -> Vec<Output>) {
+    check_scope(name, FUSED, build);
+}
+
+fn check_scope(name: &str, scope: Scope, build: impl Fn(&Device) -> Vec<Output>) {
+    let report = differences(name, scope, build);
+    if std::env::var("KEEP").is_ok() {
+        println!("{report}");
+        return;
+    }
+    assert!(report.is_empty(), "\n{report}");
+}
+
+/// What differs from the interpreter, a line each; empty if nothing does.
+pub fn differences(name: &str, scope: Scope, build: impl Fn(&Device) -> Vec<Output>) -> String {
+    let mut report = String::new();
+    let reference = build(&Device::interpreter());
+    let expected = match evaluated(&reference) {
+        Ok(expected) => expected,
+        Err(error) => return format!("{name}: the interpreter fails: {error}\n"),
+    };
+    // Strings are written to without failing.
+    let mut compare =
+        |context: &str, outputs: &[Output], got: &[Values], expected: &[Values], strict: bool| {
+            for ((output, got), expected) in outputs.iter().zip(got).zip(expected) {
+                let dtype = output.tensor.dtype().unwrap();
+                let tolerance = if strict { Tolerance::Exact } else { output.tolerance };
+                if strict && !output.same_unfused {
+                    continue;
+                }
+                if let Some(difference) = difference(dtype, tolerance, got, expected) {
+                    let _ = writeln!(report, "{name}, {}: {dtype} on {context}: {difference}", output.label);
+                }
+            }
+        };
+    let mut failures = String::new();
+    for device in devices() {
+        let unfused = scope.unfused || scope.unfused_on_cpu && device == Device::cpu();
+        let modes = if unfused { &[Fusion::On, Fusion::Off][..] } else { &[Fusion::On] };
+        let mut fused: Option<Vec<Values>> = None;
+        for &fusion in modes {
+            let outputs = build(&device);
+            let context = format!("{device}, fusion {fusion:?}");
+            match with_fusion(fusion, || evaluated(&outputs)) {
+                Err(error) => {
+                    let _ = writeln!(failures, "{name} on {context}: {error}");
+                }
+                Ok(got) => {
+                    compare(&context, &outputs, &got, &expected, false);
+                    if let Some(fused) = &fused {
+                        compare(&format!("{device}, unfused against fused"), &outputs, &got, fused, true);
+                    }
+                    fused = fused.or(Some(got));
+                }
+            }
+        }
+    }
+    #[cfg(feature = "cuda")]
+    for &fusion in if scope.unfused { &[Fusion::On, Fusion::Off][..] } else { &[Fusion::On] } {
+        let outputs = build(&Device::cpu());
+        let tensors: Vec<&Tensor> = outputs.iter().map(|output| &output.tensor).collect();
+        if let Err(error) = with_fusion(fusion, || nvrtc::compile(&tensors, scope.every_architecture)) {
+            let _ = writeln!(failures, "{name}, NVRTC, fusion {fusion:?}: {error}");
+        }
+    }
+    report + &failures
 }

@@ -270,7 +270,7 @@ LZ_EMU_FUNCTION1(sqrt) LZ_EMU_FUNCTION1(cbrt) LZ_EMU_FUNCTION1(fabs)
 LZ_EMU_FUNCTION1(floor) LZ_EMU_FUNCTION1(ceil) LZ_EMU_FUNCTION1(trunc)
 LZ_EMU_FUNCTION1(round) LZ_EMU_FUNCTION1(rint) LZ_EMU_FUNCTION1(nearbyint) LZ_EMU_FUNCTION1(logb)
 LZ_EMU_FUNCTION2(pow) LZ_EMU_FUNCTION2(fmod) LZ_EMU_FUNCTION2(remainder) LZ_EMU_FUNCTION2(fdim)
-LZ_EMU_FUNCTION2(fmin) LZ_EMU_FUNCTION2(fmax) LZ_EMU_FUNCTION2(atan2) LZ_EMU_FUNCTION2(hypot)
+LZ_EMU_FUNCTION2(atan2) LZ_EMU_FUNCTION2(hypot)
 LZ_EMU_FUNCTION2(copysign) LZ_EMU_FUNCTION2(nextafter)
 #pragma GCC visibility push(default)
 extern "C" {
@@ -294,6 +294,19 @@ long long llabs(long long) noexcept;
 }
 #pragma GCC visibility pop
 LZ_EMU_INLINE float fma(float a, float b, float c) { return fmaf(a, b, c); }
+// Not the C library's, which may return either of -0 and +0: a GPU orders them, and prefers a number to NaN.
+#define LZ_EMU_EXTREME(TYPE, MAX, MIN, SIGN)                                                        \
+    LZ_EMU_INLINE TYPE MAX(TYPE a, TYPE b) {                                                        \
+        return b != b || a > b || (a == b && !SIGN(a)) ? a : b;                                     \
+    }                                                                                               \
+    LZ_EMU_INLINE TYPE MIN(TYPE a, TYPE b) {                                                        \
+        return b != b || a < b || (a == b && SIGN(a)) ? a : b;                                      \
+    }
+LZ_EMU_EXTREME(float, fmaxf, fminf, __builtin_signbitf)
+LZ_EMU_EXTREME(double, fmax, fmin, __builtin_signbit)
+#undef LZ_EMU_EXTREME
+LZ_EMU_INLINE float fmax(float a, float b) { return fmaxf(a, b); }
+LZ_EMU_INLINE float fmin(float a, float b) { return fminf(a, b); }
 LZ_EMU_INLINE float ldexp(float x, int n) { return ldexpf(x, n); }
 LZ_EMU_INLINE float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 LZ_EMU_INLINE double rsqrt(double x) { return 1.0 / sqrt(x); }

@@ -46,11 +46,12 @@ int lz_f32_to_i32(float x) {
     return x != x ? 0 : i;
 }
 
-// Rounds towards zero and saturates; NaN gives 0.
+// Rounds towards zero and saturates; NaN gives 0. The last step is one of integers: gcc takes a conversion there and
+// back again for trunc, which would keep the sign of -0.5.
 int lz_f64_to_i32(double x) {
     double c = x > -2147483648.0 ? x : -2147483648.0;
-    c = c < 2147483647.0 ? c : 2147483647.0;
-    return (int)(x != x ? 0.0 : c);
+    int i = (int)(c < 2147483647.0 ? c : 2147483647.0);
+    return x != x ? 0 : i;
 }
 
 // Rounds towards zero and saturates; NaN gives 0.

@@ -1,0 +1,364 @@
+//! Proves that every elementwise operation gives the same values everywhere: all dtypes that it accepts, special
+//! values in all pairs, casts between all dtypes, promotion, broadcasting, and shapes with and without vector
+//! accesses. Arithmetic is compared to the last bit; the tolerance of each approximated function stands beside it.
+
+use lazuli::{DType, Device, Operand, Tensor, bf16, f16};
+
+use crate::common::data::{floats, mixed, ordinary, specials};
+use crate::common::{Output, Tolerance, check, check_fused, devices, exact, ulps};
+
+type Unary = fn(&Tensor) -> Tensor;
+type Binary = fn(&Tensor, Operand) -> Tensor;
+
+/// Operations whose every bit is defined.
+const EXACT: [(&str, Unary); 16] = [
+    ("neg", Tensor::neg),
+    ("abs", Tensor::abs),
+    ("sign", Tensor::sign),
+    ("square", Tensor::square),
+    ("relu", Tensor::relu),
+    ("floor", Tensor::floor),
+    ("ceil", Tensor::ceil),
+    ("round", Tensor::round),
+    ("trunc", Tensor::trunc),
+    ("reciprocal", Tensor::reciprocal),
+    ("sqrt", Tensor::sqrt),
+    ("logical_not", Tensor::logical_not),
+    ("bitwise_not", Tensor::bitwise_not),
+    ("isnan", Tensor::isnan),
+    ("isinf", Tensor::isinf),
+    ("isfinite", Tensor::isfinite),
+];
+
+/// Approximated functions, with the units in the last place that they may be off in `F32` and `F64`. The figures
+/// are CUDA's for its own functions, which are the least accurate; 16-bit results may round to the other side.
+const APPROXIMATE: [(&str, Unary, u64); 13] = [
+    ("rsqrt", Tensor::rsqrt, 2),
+    ("exp", Tensor::exp, 2),
+    ("exp2", Tensor::exp2, 2),
+    ("expm1", Tensor::expm1, 2),
+    ("log", Tensor::log, 2),
+    ("log2", Tensor::log2, 2),
+    ("log10", Tensor::log10, 2),
+    ("log1p", Tensor::log1p, 2),
+    ("sin", Tensor::sin, 2),
+    ("cos", Tensor::cos, 2),
+    ("tan", Tensor::tan, 4),
+    ("tanh", Tensor::tanh, 2),
+    ("erf", Tensor::erf, 2),
+];
+
+/// Operations on two values; the approximated ones with their units in the last place.
+const BINARY: [(&str, Binary, u64); 22] = [
+    ("add", |a, b| a.add(b), 0),
+    ("sub", |a, b| a.sub(b), 0),
+    ("mul", |a, b| a.mul(b), 0),
+    ("div", |a, b| a.div(b), 0),
+    ("floor_divide", |a, b| a.floor_divide(b), 0),
+    ("remainder", |a, b| a.remainder(b), 0),
+    ("pow", |a, b| a.pow(b), 8),
+    ("maximum", |a, b| a.maximum(b), 0),
+    ("minimum", |a, b| a.minimum(b), 0),
+    ("atan2", |a, b| a.atan2(b), 3),
+    ("bitwise_and", |a, b| a.bitwise_and(b), 0),
+    ("bitwise_or", |a, b| a.bitwise_or(b), 0),
+    ("bitwise_xor", |a, b| a.bitwise_xor(b), 0),
+    ("logical_and", |a, b| a.logical_and(b), 0),
+    ("logical_or", |a, b| a.logical_or(b), 0),
+    ("logical_xor", |a, b| a.logical_xor(b), 0),
+    ("eq", |a, b| a.eq(b), 0),
+    ("ne", |a, b| a.ne(b), 0),
+    ("lt", |a, b| a.lt(b), 0),
+    ("le", |a, b| a.le(b), 0),
+    ("gt", |a, b| a.gt(b), 0),
+    ("ge", |a, b| a.ge(b), 0),
+];
+
+/// The output, if the operation accepts the dtype; what it does not accept is tested beside the operation.
+fn accepted(label: String, tensor: Tensor, steps: u64) -> Option<Output> {
+    let tolerance = match tensor.dtype().ok()? {
+        _ if steps == 0 => Tolerance::Exact,
+        DType::F16 | DType::BF16 => Tolerance::Ulps(1),
+        DType::F32 | DType::F64 => Tolerance::Ulps(steps),
+        DType::Bool | DType::U8 | DType::I32 | DType::I64 => Tolerance::Exact,
+    };
+    Some(match tolerance {
+        Tolerance::Ulps(steps) => ulps(label, tensor, steps),
+        Tolerance::Exact | Tolerance::Near { .. } => exact(label, tensor),
+    })
+}
+
+fn all_unary(x: &Tensor) -> Vec<Output> {
+    let exact = EXACT.iter().map(|&(name, f)| (name, f, 0));
+    let all = exact.chain(APPROXIMATE);
+    all.filter_map(|(name, f, steps)| accepted(name.into(), f(x), steps)).collect()
+}
+
+fn all_binary(a: &Tensor, b: impl Into<Operand>) -> Vec<Output> {
+    let b = b.into();
+    BINARY.iter().filter_map(|&(name, f, steps)| accepted(name.into(), f(a, b.clone()), steps)).collect()
+}
+
+#[test]
+fn unary_operations_of_special_values() {
+    for dtype in DType::ALL {
+        check(&format!("unary {dtype}"), |device| all_unary(&specials(device, dtype)));
+    }
+}
+
+#[test]
+fn unary_operations_of_any_shape() {
+    for dtype in DType::ALL {
+        for shape in [&[64][..], &[13, 5], &[1, 7, 1], &[], &[0], &[3, 0, 2]] {
+            check_fused(&format!("unary {dtype} {shape:?}"), |device| {
+                all_unary(&mixed(device, dtype, shape, 1, 5))
+            });
+        }
+    }
+}
+
+/// Many numbers of every magnitude where the function is neither constant nor infinite.
+#[test]
+fn approximated_functions_are_accurate_everywhere() {
+    for dtype in [DType::F32, DType::F64] {
+        for (range, scale) in [1e-4, 1.0, 10.0, 100.0, 1e5].into_iter().enumerate() {
+            check_fused(&format!("accuracy {dtype} up to {scale}"), |device| {
+                let x = floats(device, dtype, [3001], scale, 17 + range as u64);
+                let y = floats(device, dtype, [3001], 10.0, 71);
+                let mut outputs: Vec<Output> =
+                    APPROXIMATE.iter().filter_map(|&(name, f, n)| accepted(name.into(), f(&x), n)).collect();
+                outputs.extend(accepted("pow".into(), x.abs().pow(&y), 8));
+                outputs.extend(accepted("atan2".into(), x.atan2(&y), 3));
+                outputs
+            });
+        }
+    }
+}
+
+#[test]
+fn binary_operations_of_all_pairs_of_special_values() {
+    for dtype in DType::ALL {
+        check(&format!("pairs {dtype}"), |device| {
+            let x = specials(device, dtype);
+            all_binary(&x.unsqueeze(1), x.unsqueeze(0))
+        });
+    }
+}
+
+#[test]
+fn binary_operations_broadcast() {
+    for dtype in [DType::F32, DType::I32, DType::U8, DType::F16] {
+        let shapes: [(&[usize], &[usize]); 9] = [
+            (&[64], &[64]),
+            (&[13, 5], &[5]),
+            (&[13, 1], &[1, 5]),
+            (&[4, 1, 8], &[3, 1]),
+            (&[], &[7]),
+            (&[7], &[]),
+            (&[], &[]),
+            (&[3, 0, 2], &[1, 2]),
+            (&[1], &[0]),
+        ];
+        for (left, right) in shapes {
+            check_fused(&format!("{dtype} {left:?} with {right:?}"), |device| {
+                let (a, b) = (mixed(device, dtype, left, 2, 3), mixed(device, dtype, right, 5, 7));
+                all_binary(&a, b)
+            });
+        }
+    }
+}
+
+#[test]
+fn numbers_beside_tensors() {
+    for dtype in DType::ALL {
+        check_fused(&format!("numbers {dtype}"), |device| {
+            let x = specials(device, dtype);
+            let mut outputs = all_binary(&x, 3);
+            outputs.extend(all_binary(&x, 2.5));
+            outputs.extend(all_binary(&x, true));
+            outputs.extend(all_binary(&x, 0));
+            for tensor in
+                [1.5 - &x, 7 - &x, 1.0 / &x, 7 % &x, -1.0 * &x, 1 + &x, 5 & &x, 5 | &x, 6 ^ &x, true & &x]
+            {
+                outputs.extend(accepted("number on the left".into(), tensor, 0));
+            }
+            outputs
+        });
+    }
+}
+
+#[test]
+fn casts_between_all_dtypes() {
+    for from in DType::ALL {
+        check(&format!("casts of {from}"), |device| {
+            let x = specials(device, from);
+            DType::ALL.map(|to| exact(format!("to {to}"), x.cast(to))).into()
+        });
+        check_fused(&format!("chained casts of {from}"), |device| {
+            let x = mixed(device, from, [64], 3, 7);
+            let mut outputs = Vec::new();
+            for middle in DType::ALL {
+                for to in DType::ALL {
+                    outputs.push(exact(format!("to {middle} to {to}"), x.cast(middle).cast(to)));
+                }
+            }
+            outputs
+        });
+    }
+}
+
+/// What no oracle of ours can get wrong in the same way: values worked out by hand.
+#[test]
+fn casts_are_rusts() {
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    for device in devices() {
+        let x = Tensor::from_slice(&[-1.9, 2.9, nan, inf, -inf, 300.0, 3e9, -3e9, 1e19], [9]).to(&device);
+        assert_eq!(x.cast(DType::U8).to_vec::<u8>().unwrap(), [0, 2, 0, 255, 0, 255, 255, 0, 255]);
+        assert_eq!(
+            x.cast(DType::I32).to_vec::<i32>().unwrap(),
+            [-1, 2, 0, i32::MAX, i32::MIN, 300, i32::MAX, i32::MIN, i32::MAX]
+        );
+        assert_eq!(
+            x.cast(DType::I64).to_vec::<i64>().unwrap(),
+            [-1, 2, 0, i64::MAX, i64::MIN, 300, 3_000_000_000, -3_000_000_000, i64::MAX]
+        );
+        assert_eq!(x.cast(DType::Bool).to_vec::<bool>().unwrap(), [true; 9]);
+        let wide = Tensor::from_slice(&[-1i64, 256, 1 << 31, (1 << 24) + 1], [4]).to(&device);
+        assert_eq!(wide.cast(DType::U8).to_vec::<u8>().unwrap(), [255, 0, 0, 1]);
+        assert_eq!(wide.cast(DType::I32).to_vec::<i32>().unwrap(), [-1, 256, i32::MIN, 16_777_217]);
+        assert_eq!(wide.cast(DType::F32).to_vec::<f32>().unwrap(), [-1.0, 256.0, 2147483648.0, 16777216.0]);
+        // Between two halves: one rounding, although the way leads through single precision.
+        let near_halves =
+            Tensor::from_slice(&[1.0 + 1.0 / 2048.0 + 1e-12, 1.0 + 1.0 / 256.0 + 1e-12], [2]).to(&device);
+        assert_eq!(
+            near_halves.cast(DType::F16).to_vec::<f16>().unwrap()[0],
+            f16::from_f32(1.0 + 1.0 / 1024.0)
+        );
+        assert_eq!(
+            near_halves.cast(DType::BF16).to_vec::<bf16>().unwrap()[1],
+            bf16::from_f32(1.0 + 1.0 / 128.0)
+        );
+    }
+}
+
+/// As PyTorch computes: `torch.tensor([7, -7, 7, -7]) // torch.tensor([2, 2, -2, -2])` and so on.
+#[test]
+fn division_is_pytorchs() {
+    for device in devices() {
+        let on = |values: &[i32]| Tensor::from_slice(values, [values.len()]).to(&device);
+        let (a, b) = (on(&[7, -7, 7, -7, 5, i32::MIN]), on(&[2, 2, -2, -2, 0, -1]));
+        assert_eq!(a.floor_divide(&b).to_vec::<i32>().unwrap(), [3, -4, -4, 3, 0, i32::MIN]);
+        assert_eq!((&a % &b).to_vec::<i32>().unwrap(), [1, 1, -1, -1, 0, 0]);
+        assert_eq!((&a / &b).to_vec::<f32>().unwrap()[..5], [3.5, -3.5, -3.5, 3.5, f32::INFINITY]);
+        let (x, y) = (a.cast(DType::F32), b.cast(DType::F32));
+        assert_eq!(x.floor_divide(&y).to_vec::<f32>().unwrap()[..4], [3.0, -4.0, -4.0, 3.0]);
+        assert_eq!((&x % &y).to_vec::<f32>().unwrap()[..4], [1.0, 1.0, -1.0, -1.0]);
+    }
+}
+
+#[test]
+fn operands_of_different_dtypes_meet() {
+    for left in DType::ALL {
+        check_fused(&format!("{left} with every dtype"), |device| {
+            let a = mixed(device, left, [13, 5], 1, 3);
+            let mut outputs = Vec::new();
+            for right in DType::ALL {
+                for shape in [&[13, 5][..], &[]] {
+                    let b = mixed(device, right, shape, 4, 5);
+                    for (name, result) in
+                        [("add", &a + &b), ("mul", &b * &a), ("max", a.maximum(&b)), ("lt", a.lt(&b))]
+                    {
+                        outputs.extend(accepted(format!("{name} {right} {shape:?}"), result, 0));
+                    }
+                }
+            }
+            outputs
+        });
+    }
+    for device in devices() {
+        let bytes = Tensor::from_slice(&[200u8, 255], [2]).to(&device);
+        let numbers = Tensor::from_slice(&[100i32, 1], [2]).to(&device);
+        assert_eq!((&bytes + &bytes).to_vec::<u8>().unwrap(), [144, 254]);
+        assert_eq!((&bytes + &numbers).to_vec::<i32>().unwrap(), [300, 256]);
+        assert_eq!((&bytes + 100).to_vec::<u8>().unwrap(), [44, 99]);
+        assert_eq!((&bytes + 0.5).to_vec::<f32>().unwrap(), [200.5, 255.5]);
+        assert_eq!((&bytes + Tensor::scalar(1i64).to(&device)).to_vec::<u8>().unwrap(), [201, 0]);
+    }
+}
+
+#[test]
+fn selections_and_limits() {
+    for dtype in DType::ALL {
+        check(&format!("where {dtype}"), |device| {
+            let (a, b) = (mixed(device, dtype, [13, 5], 0, 1), mixed(device, dtype, [5], 7, 3));
+            let condition = mixed(device, DType::Bool, [13, 1], 0, 1);
+            vec![
+                exact("tensors", condition.where_(&a, &b)),
+                exact("compared", a.gt(&b).where_(&a, &b)),
+                exact("number", condition.where_(&a, 1)),
+                exact("numbers", a.eq(&b).where_(2.5, 0)),
+                exact("scalar", condition.where_(Tensor::scalar(3.25f32), &a)),
+                exact("clamp", a.clamp(&b, 5)),
+                exact("clamp crossed", a.clamp(5, 1)),
+                exact("clamp to NaN", a.clamp(f64::NAN, 7.5)),
+            ]
+        });
+    }
+}
+
+#[test]
+fn constants_and_ranges() {
+    for dtype in DType::ALL {
+        check_fused(&format!("constants {dtype}"), |device| {
+            let x = ordinary(device, dtype, [13, 5], 3);
+            let zero = x.zeros_like();
+            vec![
+                exact("zeros", zero.clone()),
+                exact("ones", x.ones_like()),
+                exact("full", x.full_like(2.75)),
+                exact("full of NaN", x.full_like(f64::NAN)),
+                exact("moved", Tensor::full([7], -3, dtype).to(device)),
+                exact("with data", x.add(x.full_like(1.5))),
+                exact("nothing", Tensor::zeros([0, 4], dtype).to(device)),
+            ]
+        });
+    }
+    check("ranges", |device| {
+        vec![
+            exact("i64", Tensor::arange(-3i64, 20, 4).to(device)),
+            exact("i32", Tensor::arange(10i32, -10, -3).to(device)),
+            exact("u8", Tensor::arange(250u8, 255, 1).to(device)),
+            exact("f32", Tensor::arange(0.1f32, 2.0, 0.3).to(device)),
+            exact("f64", Tensor::arange(1.0f64, -1.0, -0.125).to(device)),
+            exact("f16", Tensor::arange(f16::ZERO, f16::from_f32(3.0), f16::from_f32(0.1)).to(device)),
+            exact("none", Tensor::arange(5i32, 5, 1).to(device)),
+            exact("shaped", (Tensor::arange(0i32, 24, 1).to(device).reshape([4, 6]) * 3).t()),
+        ]
+    });
+}
+
+/// Random numbers depend on the seed and the element's place alone.
+#[test]
+fn random_numbers() {
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        check(&format!("random {dtype}"), |device| {
+            let x = Tensor::rand_with([13, 5], dtype, 42).to(device);
+            let y = Tensor::rand_with([13, 5], dtype, u64::MAX).to(device);
+            vec![
+                exact("numbers", x.clone()),
+                exact("another seed", y.clone()),
+                exact("transposed", x.t()),
+                exact("in an expression", x.lt(0.5).where_(&x, &y)),
+                exact("a part", Tensor::rand_with([100, 3], dtype, 42).to(device).slice(0, 60..)),
+                exact("none", Tensor::rand_with([0], dtype, 1).to(device)),
+                exact("one", Tensor::rand_with([], dtype, 1).to(device)),
+            ]
+        });
+    }
+    // On the device itself, not made elsewhere and moved.
+    check("dropout", |device: &Device| {
+        let x = floats(device, DType::F32, [64, 33], 4.0, 5);
+        let keep = Tensor::rand([64, 33], 7).lt(0.75);
+        vec![exact("kept", keep.where_(&x / 0.75, 0.0)), exact("scaled", &x * Tensor::rand([64, 33], 9))]
+    });
+}

@@ -1,0 +1,15 @@
+//! Every operation of the public API, on every device under test, fused and unfused, against the reference
+//! interpreter: all dtypes, special values, odd and empty shapes, and every schedule. The CUDA kernels that come
+//! up are compiled by NVRTC for several architectures, and must not spill registers.
+
+// What a test cannot compute should stop it, in its helpers as well.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod elementwise;
+mod nn;
+mod pipelines;
+mod pooling;
+mod reductions;
+mod views;

@@ -1,0 +1,156 @@
+//! Proves pooling right: kernels, strides, paddings, dilations, odd inputs, every dtype, NaN and infinities, and
+//! pooling among other operations. Maxima are exact; means of small multiples of 1/4 are rounded once, or twice where
+//! the window's size is no power of two.
+
+use lazuli::{DType, Pool2d, Tensor};
+
+use crate::common::data::{floats, mixed, ordinary};
+use crate::common::{Output, check, check_fused, devices, exact, near};
+
+fn epsilon(dtype: DType) -> f64 {
+    match dtype {
+        DType::BF16 => 2f64.powi(-7),
+        DType::F16 => 2f64.powi(-10),
+        DType::F64 => 2f64.powi(-52),
+        DType::F32 | DType::Bool | DType::U8 | DType::I32 | DType::I64 => 2f64.powi(-23),
+    }
+}
+
+fn both(name: &str, x: &Tensor, pool: Pool2d) -> Vec<Output> {
+    let dtype = x.dtype().unwrap();
+    let mut outputs = vec![exact(format!("max {name}"), x.max_pool2d_with(pool))];
+    if dtype.is_float() {
+        outputs.push(near(format!("mean {name}"), x.avg_pool2d_with(pool), epsilon(dtype), 1e-6));
+    }
+    outputs
+}
+
+fn pools() -> Vec<(&'static str, Pool2d)> {
+    vec![
+        ("1", Pool2d::new(1)),
+        ("1 by 2", Pool2d::new(1).stride(2)),
+        ("2", Pool2d::new(2)),
+        ("2 by 1", Pool2d::new(2).stride(1)),
+        ("2 padded", Pool2d::new(2).padding(1)),
+        ("3", Pool2d::new(3)),
+        ("3 by 1 padded", Pool2d::new(3).stride(1).padding(1)),
+        ("3 by 2 padded", Pool2d::new(3).stride(2).padding(1)),
+        ("3 dilated", Pool2d::new(3).stride(1).dilation(2)),
+        ("3 dilated and padded", Pool2d::new(3).stride(2).padding(1).dilation((2, 1))),
+        ("5", Pool2d::new(5).stride(2)),
+        ("5 padded", Pool2d::new(5).stride((1, 3)).padding(2)),
+        ("2x3", Pool2d::new((2, 3))),
+        ("2x3 padded", Pool2d::new((2, 3)).stride((3, 1)).padding((1, 0))),
+        ("6 by 1", Pool2d::new(6).stride(1)),
+    ]
+}
+
+#[test]
+fn windows_of_every_kind() {
+    for (name, pool) in pools() {
+        for shape in [&[2, 3, 13, 15][..], &[1, 2, 16, 16], &[7, 9]] {
+            check_fused(&format!("pool {name} of {shape:?}"), |device| {
+                let x = ordinary(device, DType::F32, shape, 3);
+                let mut outputs = both("of data", &x, pool);
+                // All elements below zero: padding must not win.
+                outputs.extend(both("of what is below zero", &(&x - 100.0), pool));
+                outputs
+            });
+        }
+        check(&format!("pool {name}"), |device| {
+            both("", &ordinary(device, DType::F32, [3, 11, 12], 4), pool)
+        });
+    }
+}
+
+#[test]
+fn every_dtype() {
+    for dtype in DType::ALL.into_iter().filter(|&dtype| dtype != DType::Bool) {
+        check(&format!("pool {dtype}"), |device| {
+            let x = ordinary(device, dtype, [2, 9, 10], 5);
+            let mut outputs = both("2", &x, Pool2d::new(2));
+            outputs.extend(both("3 padded", &x, Pool2d::new(3).stride(2).padding(1)));
+            // The least element is not less than the padding.
+            let least = x.full_like(if dtype.is_float() { f64::NEG_INFINITY } else { -9e18 });
+            outputs.push(exact("least", least.max_pool2d_with(Pool2d::new(3).stride(2).padding(1))));
+            outputs
+        });
+    }
+}
+
+#[test]
+fn special_values() {
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64, DType::I32, DType::U8] {
+        check_fused(&format!("pool special {dtype}"), |device| {
+            let x = mixed(device, dtype, [3, 12, 13], 0, 7);
+            vec![
+                exact("2", x.max_pool2d(2, 2)),
+                exact("3 padded", x.max_pool2d_with(Pool2d::new(3).stride(1).padding(1))),
+                exact("2x3", x.max_pool2d((2, 3), 1)),
+            ]
+        });
+    }
+    for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        check_fused(&format!("pool with {value}"), |device| {
+            let x = ordinary(device, DType::F32, [9, 9], 6);
+            let here = ordinary(device, DType::F32, [9, 9], 7).gt(5.0);
+            let x = here.where_(value, &x);
+            pools().into_iter().flat_map(|(name, pool)| both(name, &x, pool)).collect()
+        });
+    }
+}
+
+#[test]
+fn nothing_to_pool() {
+    check("pool nothing", |device| {
+        let x = ordinary(device, DType::F32, [0, 3, 4, 4], 1);
+        vec![exact("max", x.max_pool2d(2, 2)), exact("mean", x.avg_pool2d(2, 2))]
+    });
+}
+
+#[test]
+fn pooling_among_other_operations() {
+    check("pipelines", |device| {
+        let x = ordinary(device, DType::F32, [2, 3, 14, 17], 8);
+        let scale = ordinary(device, DType::F32, [3, 1, 1], 9);
+        let padded = Pool2d::new(3).stride(2).padding(1);
+        let pooled = x.relu().max_pool2d_with(padded);
+        vec![
+            exact("relu", x.relu().max_pool2d(2, 2)),
+            exact("relu padded", pooled.clone()),
+            exact("scaled", (&x * &scale).max_pool2d(2, 2) + 1.0),
+            exact("normalised after", &pooled - pooled.max_keepdim([-1, -2])),
+            exact("sum after", pooled.sum([0, 2, 3])),
+            exact("twice", x.max_pool2d(2, 2).max_pool2d(2, 1)),
+            exact("of a flip", x.flip(3).max_pool2d(2, 2)),
+            exact("of a transpose", x.transpose(2, 3).max_pool2d((3, 2), 2)),
+            exact("channels last", x.permute([0, 2, 3, 1]).permute([0, 3, 1, 2]).max_pool2d(2, 2)),
+            exact("the input too", x.relu()),
+            exact("max against min", x.max_pool2d(2, 2) + (-&x).max_pool2d(2, 2)),
+            near("mean of squares", x.square().avg_pool2d(3, 2), 1e-6, 1e-6),
+            near("residual", x.avg_pool2d_with(Pool2d::new(3).stride(1).padding(1)) - &x, 1e-6, 1e-5),
+        ]
+    });
+    check_fused("dear producers", |device| {
+        let x = floats(device, DType::F32, [2, 12, 12], 3.0, 9);
+        vec![
+            near("gelu", x.gelu().max_pool2d(2, 2), 1e-5, 1e-6),
+            near("overlapping", x.exp().sin().max_pool2d(3, 1), 1e-5, 1e-5),
+            near("softmax", x.softmax(-1).avg_pool2d(2, 2), 1e-5, 1e-7),
+        ]
+    });
+}
+
+/// As PyTorch pools `arange(16).reshape(4, 4)`.
+#[test]
+fn pooling_is_pytorchs() {
+    for device in devices() {
+        let x = Tensor::arange(0i32, 16, 1).to(&device).reshape([4, 4]).cast(DType::F32);
+        let padded = Pool2d::new(3).stride(2).padding(1);
+        assert_eq!(x.max_pool2d(2, 2).to_vec::<f32>().unwrap(), [5.0, 7.0, 13.0, 15.0]);
+        assert_eq!(x.max_pool2d_with(padded).to_vec::<f32>().unwrap(), [5.0, 7.0, 13.0, 15.0]);
+        assert_eq!(x.avg_pool2d(2, 2).to_vec::<f32>().unwrap(), [2.5, 4.5, 10.5, 12.5]);
+        let sums = (x.avg_pool2d_with(padded) * 9.0).round().to_vec::<f32>().unwrap();
+        assert_eq!(sums, [10.0, 21.0, 45.0, 90.0 - 0.0]);
+    }
+}

@@ -1,0 +1,343 @@
+//! Proves that reductions are right: every operation and dtype, any axes, row and column lengths on both sides of every
+//! schedule's limits, NaN wherever it stands, and reductions of nothing. Sums of small integers are exact in any
+//! order; other float sums and products are compared with the double-precision oracle within bounds that follow
+//! from the length and the magnitudes.
+
+use lazuli::{DType, Tensor};
+
+use crate::common::data::{floats, mixed, ordinary};
+use crate::common::{Output, check, check_fused, devices, exact, near};
+
+const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
+
+/// The distance from 1 to the next number.
+fn epsilon(dtype: DType) -> f64 {
+    match dtype {
+        DType::BF16 => 2f64.powi(-7),
+        DType::F16 => 2f64.powi(-10),
+        DType::F64 => 2f64.powi(-52),
+        DType::F32 | DType::Bool | DType::U8 | DType::I32 | DType::I64 => 2f64.powi(-23),
+    }
+}
+
+/// Every reduction that the dtype has, of ordinary elements: sums and extremes exact.
+fn all_reductions(x: &Tensor, axes: &[isize], length: usize) -> Vec<Output> {
+    let dtype = x.dtype().unwrap();
+    let axes = axes.to_vec();
+    let mut outputs = vec![
+        exact("max", x.max(&axes)),
+        exact("min", x.min_keepdim(&axes)),
+        exact("any", x.any(&axes)),
+        exact("all", x.all_keepdim(&axes)),
+    ];
+    if dtype.is_float() {
+        // Sums of multiples of 1/4 up to 8: exact in F32, rounded once to 16 bits.
+        let half = epsilon(dtype) / 2.0;
+        outputs.push(exact("sum", x.sum(&axes)));
+        outputs.push(near("mean", x.mean_keepdim(&axes), 2.0 * half, 1e-6));
+        let spread = 2.0 * half + 1e-6;
+        outputs.push(near("var", x.var(&axes, 0), spread, 1e-6));
+        outputs.push(near("std", x.std_keepdim(&axes, usize::from(length > 1)), spread + half, 1e-6));
+        // Near 1, so that no product leaves the range: each factor brings an error of its own.
+        let factors = x * (1.0 / 8.0 / length.max(8) as f64) + 1.0;
+        outputs.push(near("prod", factors.prod(&axes), half * (length as f64).max(8.0), 0.0));
+    } else {
+        outputs.push(exact("sum", x.sum_keepdim(&axes)));
+        outputs.push(exact("prod", x.prod(&axes)));
+    }
+    outputs
+}
+
+#[test]
+fn every_dtype_and_set_of_axes() {
+    for dtype in DType::ALL {
+        for axes in [&[0][..], &[1], &[2], &[0, 1], &[1, 2], &[0, 2], &[0, 1, 2], &[-1, 0]] {
+            let axes: Vec<isize> = axes.to_vec();
+            check_fused(&format!("{dtype} along {axes:?}"), |device| {
+                let length = axes.iter().map(|&axis| [5, 7, 12][axis.rem_euclid(3) as usize]).product();
+                all_reductions(&ordinary(device, dtype, [5, 7, 12], 3), &axes, length)
+            });
+        }
+    }
+}
+
+#[test]
+fn every_operation_unfused() {
+    for dtype in DType::ALL {
+        for axes in [&[0][..], &[-1]] {
+            let length = if axes == [0] { 30 } else { 33 };
+            check(&format!("{dtype} along {axes:?}"), |device| {
+                all_reductions(&ordinary(device, dtype, [30, 33], 4), axes, length)
+            });
+        }
+    }
+}
+
+#[test]
+fn axes_of_higher_ranks() {
+    for axes in [&[1, 3][..], &[0, 2, 4], &[1, 2, 3], &[0, 4], &[2], &[3, 4], &[0, 1]] {
+        let axes: Vec<isize> = axes.to_vec();
+        check_fused(&format!("five dimensions along {axes:?}"), |device| {
+            let x = ordinary(device, DType::F32, [3, 4, 5, 6, 7], 5);
+            vec![
+                exact("sum", x.sum(&axes)),
+                exact("max", x.max_keepdim(&axes)),
+                exact("broadcast back", &x - x.sum_keepdim(&axes)),
+            ]
+        });
+    }
+}
+
+/// Lengths on both sides of every schedule's limits: rows are contiguous, columns are not.
+#[test]
+fn rows_of_every_length() {
+    let lengths: [usize; 24] = [
+        1, 2, 3, 7, 8, 9, 15, 31, 32, 33, 64, 65, 127, 257, 1000, 1023, 3072, 3073, 4096, 16_384, 16_385,
+        32_768, 65_536, 65_537,
+    ];
+    for length in lengths {
+        let rows = if length > 10_000 { 3 } else { 37 };
+        check_fused(&format!("rows of {length}"), |device| {
+            rows_and_columns(&ordinary(device, DType::F32, [rows, length], 6), 1, length)
+        });
+    }
+}
+
+#[test]
+fn columns_of_every_length() {
+    for (length, columns) in [
+        (2, 100),
+        (8, 33),
+        (9, 31),
+        (25, 64),
+        (33, 1000),
+        (100, 7),
+        (100, 128),
+        (511, 65),
+        (512, 32),
+        (1000, 1),
+        (2049, 3),
+        (5000, 40),
+        (65_537, 2),
+        (70_000, 5),
+    ] {
+        check_fused(&format!("{columns} columns of {length}"), |device| {
+            rows_and_columns(&ordinary(device, DType::F32, [length, columns], 7), 0, length)
+        });
+    }
+}
+
+/// One of each kind, so that they share their kernel, and what follows a reduction.
+fn rows_and_columns(x: &Tensor, axis: isize, length: usize) -> Vec<Output> {
+    let centred = x - x.mean_keepdim(axis);
+    vec![
+        exact("sum", x.sum(axis)),
+        exact("max", x.max(axis)),
+        exact("sum of squares", x.square().sum(axis)),
+        near("mean", x.mean(axis), 1e-6, 1e-6),
+        near("var", x.var(axis, 0), 1e-6 * (length as f64).log2().max(1.0), 1e-7),
+        near("centred", centred, 1e-6, 1e-5),
+    ]
+}
+
+#[test]
+fn long_reductions_of_every_dtype() {
+    for dtype in DType::ALL {
+        check_fused(&format!("one long row of {dtype}"), |device| {
+            let x = ordinary(device, dtype, [70_001], 8);
+            vec![
+                exact("sum", x.sum(..)),
+                exact("max", x.max(..)),
+                exact("min", x.min(..)),
+                exact("all", x.all(..)),
+            ]
+        });
+        check_fused(&format!("few long columns of {dtype}"), |device| {
+            let x = ordinary(device, dtype, [9001, 3], 9);
+            vec![
+                exact("sum", x.sum(0)),
+                exact("max", x.max(0)),
+                exact("min", x.min(0)),
+                exact("any", x.any(0)),
+            ]
+        });
+    }
+}
+
+/// Digits that do not cancel: the error of a sum is bounded by its length's logarithm times the magnitudes' sum.
+#[test]
+fn sums_of_numbers_with_all_digits() {
+    for dtype in FLOATS {
+        for (shape, axes) in
+            [(&[37, 1000][..], &[1][..]), (&[1000, 37], &[0]), (&[30, 41, 17], &[0, 2]), (&[131_073], &[0])]
+        {
+            check_fused(&format!("sums of {dtype} {shape:?} along {axes:?}"), |device| {
+                let x = floats(device, dtype, shape, 1.0, 21);
+                let length: usize = axes.iter().map(|&axis: &isize| shape[axis as usize]).product();
+                let unit = epsilon(dtype.max(DType::F32)).max(epsilon(DType::F32).min(epsilon(dtype)));
+                let sum = length as f64 * 0.5 * unit.min(epsilon(DType::F32)) * 8.0;
+                let rounding = epsilon(dtype) / 2.0;
+                vec![
+                    near("sum", x.sum(axes), rounding, sum),
+                    near("mean", x.mean(axes), 2.0 * rounding, sum / length as f64),
+                    near("var", x.var(axes, 1), 2.0 * rounding + 1e-6, 0.0),
+                    near("sum of squares", x.cast(DType::F32).square().sum(axes), 1e-5, 0.0),
+                ]
+            });
+        }
+    }
+}
+
+/// Far from zero, sums of squares cancel; Welford's method does not.
+#[test]
+fn variances_far_from_zero() {
+    for (shape, axis) in [(&[5, 3000][..], 1), (&[3000, 5], 0), (&[100_000], 0), (&[9, 8], 1)] {
+        check_fused(&format!("variance of {shape:?} far from zero"), |device| {
+            let x = floats(device, DType::F32, shape, 1.0, 31) + 1000.0;
+            let wide = floats(device, DType::F64, shape, 1.0, 31) + 1e8;
+            vec![
+                near("f32", x.var(axis, 0), 1e-3, 0.0),
+                near("f64", wide.var(axis, 0), 1e-3, 0.0),
+                near("constant", x.full_like(0.1).var(axis, 0), 0.0, 1e-12),
+            ]
+        });
+    }
+}
+
+/// NaN and infinities wherever they stand: at the ends, within vectors, and in the tail.
+#[test]
+fn special_values_at_any_position() {
+    for dtype in FLOATS {
+        for (name, value) in [("NaN", f64::NAN), ("inf", f64::INFINITY), ("-inf", f64::NEG_INFINITY)] {
+            for length in [5, 33, 67, 300] {
+                check_fused(&format!("{name} among {length} {dtype}"), |device| {
+                    // Row i has the value at position i.
+                    let places = Tensor::arange(0i64, length, 1).to(device);
+                    let x = ordinary(device, dtype, [length as usize, length as usize], 13);
+                    let x = places.unsqueeze(1).eq(places.unsqueeze(0)).where_(x.full_like(value), &x);
+                    vec![
+                        exact("max of rows", x.max(1)),
+                        exact("min of rows", x.min(1)),
+                        exact("sum of rows", x.sum(1)),
+                        near("mean of rows", x.mean(1), epsilon(dtype), 1e-6),
+                        near("var of rows", x.var(1, 0), epsilon(dtype), 1e-6),
+                        exact("max of columns", x.max(0)),
+                        exact("min of columns", x.min(0)),
+                        exact("sum of columns", x.sum(0)),
+                        exact("all", x.max(..)),
+                    ]
+                });
+            }
+        }
+    }
+    check("special values", |device| {
+        let mut outputs = Vec::new();
+        for dtype in DType::ALL {
+            let x = mixed(device, dtype, [9, 67], 0, 1);
+            for axis in [0, 1] {
+                outputs.push(exact(format!("max {dtype} {axis}"), x.max(axis)));
+                outputs.push(exact(format!("min {dtype} {axis}"), x.min(axis)));
+                outputs.push(exact(format!("any {dtype} {axis}"), x.any(axis)));
+                outputs.push(exact(format!("all {dtype} {axis}"), x.all(axis)));
+                if !dtype.is_float() {
+                    outputs.push(exact(format!("sum {dtype} {axis}"), x.sum(axis)));
+                    outputs.push(exact(format!("prod {dtype} {axis}"), x.prod(axis)));
+                }
+            }
+        }
+        outputs
+    });
+    // Zeros of both signs: the larger is +0. What no row holds but -0 sums to +0, as in the oracle: sums start there.
+    check("zeros of both signs", |device| {
+        let x = Tensor::from_vec(
+            (0..64 * 20).map(|i| if i % 3 == 0 { 0.0f32 } else { -0.0 }).collect(),
+            [20, 64],
+        )
+        .to(device);
+        let negative = Tensor::from_vec(vec![-0.0f32; 64 * 20], [20, 64]).to(device);
+        let mut outputs = Vec::new();
+        for axis in [0, 1] {
+            for (name, x) in [("mixed", &x), ("negative", &negative)] {
+                outputs.push(exact(format!("max {name} {axis}"), x.max(axis)));
+                outputs.push(exact(format!("min {name} {axis}"), x.min(axis)));
+                outputs.push(exact(format!("sum {name} {axis}"), x.sum(axis)));
+            }
+        }
+        outputs
+    });
+}
+
+#[test]
+fn reductions_of_nothing_and_of_one() {
+    for dtype in DType::ALL {
+        check(&format!("empty {dtype}"), |device| {
+            let x = ordinary(device, dtype, [3, 0, 2], 1);
+            let mut outputs = vec![
+                exact("sum", x.sum(1)),
+                exact("sum of all", x.sum(..)),
+                exact("prod", x.prod(1)),
+                exact("prod of all", x.prod_keepdim(..)),
+                exact("any", x.any(1)),
+                exact("all", x.all(1)),
+                exact("no results", x.max(0)),
+                exact("no results of sum", x.sum(2)),
+                exact("of no axis", x.sum(Vec::<i64>::new())),
+                exact("computed", x.sum(1) * 2 + 1),
+            ];
+            if dtype.is_float() {
+                outputs.push(exact("mean", x.mean(1)));
+                outputs.push(exact("var", x.var(1, 0)));
+                outputs.push(exact("std", x.std(.., 1)));
+            }
+            outputs
+        });
+        check_fused(&format!("one {dtype}"), |device| {
+            let (x, y) = (ordinary(device, dtype, [], 1), ordinary(device, dtype, [3, 1, 4], 2));
+            let mut outputs = all_reductions(&y, &[1], 1);
+            outputs.push(exact("0-d", x.sum(..)));
+            outputs.push(exact("0-d max", x.max(..)));
+            outputs.push(exact("no axis", y.max(Vec::<i64>::new())));
+            if dtype.is_float() {
+                outputs.push(exact("var of one", y.var(1, 1)));
+                outputs.push(exact("var of no axis", y.var(Vec::<i64>::new(), 0)));
+            }
+            outputs
+        });
+    }
+    for device in devices() {
+        let x = ordinary(&device, DType::F32, [3, 0], 1);
+        assert!(x.max(1).to_vec::<f32>().is_err() && x.min(..).to_vec::<f32>().is_err());
+        assert_eq!(x.sum(1).to_vec::<f32>().unwrap(), [0.0; 3]);
+        assert_eq!(x.prod(..).item::<f32>().unwrap(), 1.0);
+        assert!(x.mean(..).item::<f32>().unwrap().is_nan());
+    }
+}
+
+/// Reductions after, before and between other operations.
+#[test]
+fn reductions_among_other_operations() {
+    for (shape, axis) in
+        [(&[37, 100][..], 1), (&[100, 37], 0), (&[4, 50, 6], 1), (&[6, 5], 1), (&[5, 5000], 1)]
+    {
+        check(&format!("around reductions of {shape:?}"), |device| {
+            let x = ordinary(device, DType::F32, shape, 15);
+            let bias = ordinary(device, DType::F32, &shape[shape.len() - 1..], 16);
+            let sum = (&x + &bias).relu().sum_keepdim(axis);
+            let top = x.max_keepdim(axis);
+            vec![
+                exact("prologue", (&x * 2.0 + 1.0).sum(axis)),
+                exact("epilogue", x.sum(axis) * 2.0 + 1.0),
+                exact("both", &sum + 1.0),
+                exact("back", &x - &sum),
+                exact("twice", (&x - &top).eq(0.0).sum(axis)),
+                exact("of a reduction", sum.sum(..)),
+                exact("masked", x.gt(0.0).where_(&x, 0.0).sum(axis)),
+                exact("of a constant", x.full_like(3.0).sum(axis)),
+                exact("of a broadcast", bias.expand(shape).sum(axis)),
+                exact("count", x.gt(0.0).sum(axis)),
+                exact("transposed", x.transpose(0, -1).sum(0)),
+                exact("two axes apart", x.sum(0).max(..)),
+            ]
+        });
+    }
+}

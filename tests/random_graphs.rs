@@ -1,0 +1,420 @@
+//! Random graphs, fused and unfused, against the reference interpreter, with shrinking.
+//!
+//! - `exact_graphs`: every dtype, casts, comparisons, selections, views, reductions and pooling over small multiples of
+//!   1/4, with intermediates that are results too. The magnitudes are kept where every dtype computes exactly, in any order
+//!   of summation: all results must be the interpreter's to the last bit.
+//! - `smooth_graphs`: approximated functions, quotients, means, variances, softmax and layer norm in `F32`, of bounded
+//!   slope: near the interpreter's results. Without reductions, fused and unfused agree to the last bit.
+//! - `smooth_graphs_of_16_bits`: the same in `F16` and `BF16`, loosely.
+//!
+//! The graphs are the same on every run. `LAZULI_RANDOM_CASES=1000` tries more of them, the first of which are those.
+
+// What a test cannot compute should stop it, in its helpers as well.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::data::{floats, ordinary};
+use common::{Output, Scope, differences, exact, near};
+use lazuli::{DType, Device, Pool2d, Tensor};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+
+/// Unfused on the CPU alone and compiled for one architecture: there are many graphs.
+const SCOPE: Scope = Scope { unfused: false, unfused_on_cpu: true, every_architecture: false };
+
+/// Results with more elements are not recorded.
+const MOST_ELEMENTS: usize = 3000;
+
+/// One operation. The numbers choose its operands, among the tensors so far from the newest on, and its parameters;
+/// whatever they are, they mean something.
+#[derive(Clone, Copy, Debug)]
+struct Step<Op> {
+    op: Op,
+    operands: [usize; 3],
+    parameter: usize,
+}
+
+/// A graph: what is recorded, and which tensors besides the last are results.
+#[derive(Clone, Debug)]
+struct Recipe<Op> {
+    steps: Vec<Step<Op>>,
+    outputs: Vec<usize>,
+}
+
+fn recipes<Op: Clone + std::fmt::Debug + 'static>(ops: Vec<Op>) -> impl Strategy<Value = Recipe<Op>> {
+    let step = (prop::sample::select(ops), prop::array::uniform3(0usize..12), 0usize..1000)
+        .prop_map(|(op, operands, parameter)| Step { op, operands, parameter });
+    (prop::collection::vec(step, 10..=25), prop::collection::vec(0usize..25, 0..3))
+        .prop_map(|(steps, outputs)| Recipe { steps, outputs })
+}
+
+fn run<Op: Clone + std::fmt::Debug + 'static>(ops: &[Op], seed: u8, test: impl Fn(&Recipe<Op>) -> String) {
+    let cases = std::env::var("LAZULI_RANDOM_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40);
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 400, ..Config::default() };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
+    let result =
+        TestRunner::new_with_rng(config, rng).run(&recipes(ops.to_vec()), |recipe| match test(&recipe) {
+            report if report.is_empty() => Ok(()),
+            report => Err(TestCaseError::fail(report)),
+        });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}
+
+/// Of the tensors so far, the one that is meant.
+fn pick<T: Clone>(tensors: &[T], which: usize) -> T {
+    tensors[tensors.len() - 1 - which % tensors.len()].clone()
+}
+
+fn shape_of(x: &Tensor) -> Vec<usize> {
+    x.shape().unwrap().to_vec()
+}
+
+/// A view of `x`, chosen by a number.
+fn viewed(x: &Tensor, parameter: usize) -> Tensor {
+    let shape = shape_of(x);
+    let rank = shape.len() as isize;
+    let (kind, rest) = (parameter % 12, parameter / 12);
+    if rank == 0 {
+        return x.expand([1 + rest % 5]);
+    }
+    let axis = (rest as isize) % rank;
+    match kind {
+        0 => x.transpose(axis, -1),
+        1 => x.permute((0..rank).rev().collect::<Vec<_>>()),
+        2 => x.flip(axis),
+        3 => x.slice(axis, 1..),
+        4 => x.slice_step(axis, None, None, if rest % 2 == 0 { 2 } else { -2 }),
+        5 => {
+            let border: Vec<(usize, usize)> =
+                (0..shape.len()).map(|a| if a == axis as usize { (1, rest % 3) } else { (0, 0) }).collect();
+            x.pad(&border, (rest % 4) as i64)
+        }
+        6 => x.flatten(..),
+        7 => x.unsqueeze(axis),
+        8 => x
+            .unsqueeze(axis)
+            .expand(&*[&shape[..axis as usize], &[1 + rest % 3], &shape[axis as usize..]].concat()),
+        9 => x.unfold(axis, 2, 1 + rest % 2),
+        10 => x.select(axis, -1),
+        _ => {
+            // The extents in another order: the elements stay in row-major order.
+            let mut rotated = shape.clone();
+            rotated.rotate_left(1);
+            x.reshape(rotated)
+        }
+    }
+}
+
+/// A tensor that broadcasts with `x`: `y`, or what is left of it.
+fn fitted(x: &Tensor, y: &Tensor) -> Tensor {
+    let (shape, other) = (x.shape().unwrap(), y.shape().unwrap());
+    match shape.broadcast(&other) {
+        Some(together) if together.elements() <= MOST_ELEMENTS => y.clone(),
+        _ if other.elements() == 0 => x.clone(),
+        _ => y.flatten(..).slice(0, ..1).squeeze(..),
+    }
+}
+
+fn is_recordable(x: &Tensor) -> bool {
+    x.shape().is_ok_and(|shape| shape.elements() <= MOST_ELEMENTS && shape.rank() <= 6)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Exact {
+    Add,
+    Sub,
+    Mul,
+    Maximum,
+    Minimum,
+    Remainder,
+    Neg,
+    Abs,
+    Relu,
+    Floor,
+    Where,
+    Compare,
+    AddNumber,
+    Cast,
+    View,
+    Sum,
+    Max,
+    Min,
+    Any,
+    MaxPool,
+    AvgPool,
+    Random,
+}
+
+const EXACT_OPS: [Exact; 24] = [
+    Exact::Add,
+    Exact::Sub,
+    Exact::Mul,
+    Exact::Maximum,
+    Exact::Minimum,
+    Exact::Remainder,
+    Exact::Neg,
+    Exact::Abs,
+    Exact::Relu,
+    Exact::Floor,
+    Exact::Where,
+    Exact::Compare,
+    Exact::AddNumber,
+    Exact::Cast,
+    Exact::View,
+    Exact::View,
+    Exact::View,
+    Exact::Sum,
+    Exact::Max,
+    Exact::Min,
+    Exact::Any,
+    Exact::MaxPool,
+    Exact::AvgPool,
+    Exact::Random,
+];
+
+/// Back to multiples of 1/4 of at most 4: exact in every dtype, and so are their products.
+fn tame(x: &Tensor) -> Tensor {
+    match x.dtype().unwrap() {
+        DType::Bool => x.clone(),
+        DType::U8 => x.minimum(4),
+        DType::I32 | DType::I64 => x.clamp(-4, 4),
+        // The limit first: what lies within it was exact before.
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => (x.clamp(-4, 4) * 4).floor() / 4,
+    }
+}
+
+/// The tensors of a recipe. Each is tame, so that every operation on two of them is exact.
+fn exact_tensors(device: &Device, recipe: &Recipe<Exact>) -> Vec<Tensor> {
+    let mut tensors: Vec<Tensor> = [
+        ordinary(device, DType::I64, [6, 5], 1),
+        ordinary(device, DType::F16, [4, 6, 5], 2),
+        ordinary(device, DType::F32, [6, 1], 3),
+        ordinary(device, DType::F32, [4, 6, 5], 4),
+    ]
+    .iter()
+    .map(tame)
+    .collect();
+    let mut raw = Vec::new();
+    for &Step { op, operands, parameter } in &recipe.steps {
+        let x = pick(&tensors, operands[0]);
+        let y = fitted(&x, &pick(&tensors, operands[1]));
+        let z = fitted(&x, &pick(&tensors, operands[2]));
+        let rank = shape_of(&x).len() as isize;
+        let axes: Vec<isize> = (0..rank).filter(|axis| parameter >> axis & 1 == 1).collect();
+        let is_empty = x.shape().unwrap().elements() == 0;
+        let pool = || match parameter % 4 {
+            0 => Pool2d::new(2),
+            1 => Pool2d::new((1, 2)).stride(1),
+            2 => Pool2d::new(2).stride(1).padding(1),
+            _ => Pool2d::new((2, 1)).dilation(2),
+        };
+        let result = match op {
+            Exact::Add => x.add(&y),
+            Exact::Sub => x.sub(&y),
+            Exact::Mul => x.mul(&y),
+            Exact::Maximum => x.maximum(&y),
+            Exact::Minimum => x.minimum(&y),
+            Exact::Remainder => x.remainder(&y),
+            Exact::Neg => x.neg(),
+            Exact::Abs => x.abs(),
+            Exact::Relu => x.relu(),
+            Exact::Floor => x.floor(),
+            Exact::Where => z.gt(1).where_(&x, &y),
+            Exact::Compare => match parameter % 3 {
+                0 => x.lt(&y),
+                1 => x.eq(&y),
+                _ => x.ge(1),
+            },
+            Exact::AddNumber => x.add((parameter % 5) as f64 * 0.25),
+            Exact::Cast => x.cast(DType::ALL[parameter % 8]),
+            Exact::View => viewed(&x, parameter),
+            Exact::Sum => x.sum(&axes),
+            Exact::Max if !is_empty => x.max_keepdim(&axes),
+            Exact::Min if !is_empty => x.min(&axes),
+            Exact::Any => x.any(&axes),
+            Exact::MaxPool => x.max_pool2d_with(pool()),
+            Exact::AvgPool => x.avg_pool2d_with(pool()),
+            Exact::Random => Tensor::rand(x.shape().unwrap(), parameter as u64).lt(0.5).where_(&x, &y),
+            Exact::Max | Exact::Min => x.clone(),
+        };
+        if is_recordable(&result) {
+            tensors.push(tame(&result));
+            raw.push(result);
+        }
+    }
+    // The last is always asked for; others, as they came and tamed, by choice.
+    let mut outputs = vec![tensors[tensors.len() - 1].clone()];
+    for &which in &recipe.outputs {
+        outputs.push(if which % 2 == 0 && !raw.is_empty() {
+            pick(&raw, which)
+        } else {
+            pick(&tensors, which)
+        });
+    }
+    outputs
+}
+
+#[test]
+fn exact_graphs() {
+    run(&EXACT_OPS, 1, |recipe| {
+        differences("exact graph", SCOPE, |device| {
+            let outputs = exact_tensors(device, recipe);
+            outputs.into_iter().enumerate().map(|(i, tensor)| exact(format!("output {i}"), tensor)).collect()
+        })
+    });
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Smooth {
+    Sin,
+    Cos,
+    Tanh,
+    Sigmoid,
+    Erf,
+    Gelu,
+    Silu,
+    Relu,
+    Abs,
+    Exp,
+    Log,
+    Sqrt,
+    Scale,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Maximum,
+    Where,
+    View,
+    Mean,
+    Sum,
+    Max,
+    Var,
+    Softmax,
+    LayerNorm,
+    AvgPool,
+}
+
+const SMOOTH_OPS: [Smooth; 29] = [
+    Smooth::Sin,
+    Smooth::Cos,
+    Smooth::Tanh,
+    Smooth::Sigmoid,
+    Smooth::Erf,
+    Smooth::Gelu,
+    Smooth::Silu,
+    Smooth::Relu,
+    Smooth::Abs,
+    Smooth::Exp,
+    Smooth::Log,
+    Smooth::Sqrt,
+    Smooth::Scale,
+    Smooth::Add,
+    Smooth::Sub,
+    Smooth::Mul,
+    Smooth::Div,
+    Smooth::Maximum,
+    Smooth::Where,
+    Smooth::View,
+    Smooth::View,
+    Smooth::View,
+    Smooth::Mean,
+    Smooth::Sum,
+    Smooth::Max,
+    Smooth::Var,
+    Smooth::Softmax,
+    Smooth::LayerNorm,
+    Smooth::AvgPool,
+];
+
+impl Smooth {
+    /// Whether the order of additions matters, which the schedule decides.
+    fn is_ordered(self) -> bool {
+        use Smooth::*;
+        matches!(self, Mean | Sum | Max | Var | Softmax | LayerNorm | AvgPool)
+    }
+}
+
+/// Every operation keeps values within a few units and errors within a few times their size.
+fn smooth_tensors(device: &Device, dtype: DType, recipe: &Recipe<Smooth>) -> Vec<Tensor> {
+    let mut tensors = vec![
+        floats(device, dtype, [6, 5], 2.0, 1),
+        floats(device, dtype, [6, 1], 2.0, 2),
+        floats(device, dtype, [4, 6, 5], 2.0, 3),
+    ];
+    let mask = ordinary(device, DType::Bool, [6, 5], 4);
+    for &Step { op, operands, parameter } in &recipe.steps {
+        let x = pick(&tensors, operands[0]);
+        let y = fitted(&x, &pick(&tensors, operands[1]));
+        let shape = shape_of(&x);
+        if shape.contains(&0) {
+            tensors.push(x.sum(..));
+            continue;
+        }
+        let rank = shape.len() as isize;
+        let axis = if rank > 0 { parameter as isize % rank } else { 0 };
+        let result = match op {
+            Smooth::Sin => x.sin(),
+            Smooth::Cos => x.cos(),
+            Smooth::Tanh => x.tanh(),
+            Smooth::Sigmoid => x.sigmoid(),
+            Smooth::Erf => x.erf(),
+            Smooth::Gelu => x.gelu(),
+            Smooth::Silu => x.silu(),
+            Smooth::Relu => x.relu(),
+            Smooth::Abs => x.abs(),
+            Smooth::Exp => x.minimum(1.0).exp(),
+            Smooth::Log => (x.square() + 1.0).log(),
+            Smooth::Sqrt => (x.square() + 1.0).sqrt(),
+            Smooth::Scale => &x * ((parameter % 4) as f64 * 0.3) + 0.1,
+            Smooth::Add => (&x + &y) * 0.5,
+            Smooth::Sub => (&x - &y) * 0.5,
+            Smooth::Mul => x.tanh() * y.tanh(),
+            Smooth::Div => &x / (y.abs() + 1.0),
+            Smooth::Maximum => x.maximum(&y),
+            Smooth::Where => fitted(&x, &mask).where_(&x, &y),
+            Smooth::View => viewed(&x, parameter),
+            Smooth::Mean if rank > 0 => x.mean_keepdim(axis),
+            Smooth::Sum if rank > 0 => x.sum(axis) * (1.0 / shape[axis as usize] as f64),
+            Smooth::Max if rank > 0 => x.max(axis),
+            Smooth::Var if rank > 0 => x.tanh().var_keepdim(axis, 0),
+            Smooth::Softmax if rank > 0 => x.softmax(axis),
+            Smooth::LayerNorm if rank > 0 => x.layer_norm([shape[shape.len() - 1]], None, None, 1.0),
+            Smooth::AvgPool if rank > 1 => x.avg_pool2d_with(Pool2d::new(2).stride(1).padding(1)),
+            _ => x.mean(..),
+        };
+        if is_recordable(&result) {
+            tensors.push(result);
+        }
+    }
+    let mut outputs = vec![tensors[tensors.len() - 1].clone()];
+    outputs.extend(recipe.outputs.iter().map(|&which| pick(&tensors, which)));
+    outputs
+}
+
+fn smooth(dtype: DType, recipe: &Recipe<Smooth>, output: impl Fn(String, Tensor) -> Output) -> String {
+    differences("smooth graph", SCOPE, |device| {
+        let outputs = smooth_tensors(device, dtype, recipe);
+        outputs.into_iter().enumerate().map(|(i, tensor)| output(format!("output {i}"), tensor)).collect()
+    })
+}
+
+#[test]
+fn smooth_graphs() {
+    run(&SMOOTH_OPS, 2, |recipe| smooth(DType::F32, recipe, |label, x| near(label, x, 1e-4, 1e-4)));
+}
+
+#[test]
+fn elementwise_graphs_fuse_without_a_trace() {
+    let ops: Vec<Smooth> = SMOOTH_OPS.into_iter().filter(|op| !op.is_ordered()).collect();
+    run(&ops, 3, |recipe| smooth(DType::F32, recipe, |label, x| near(label, x, 1e-4, 1e-4).same_unfused()));
+}
+
+#[test]
+fn smooth_graphs_of_16_bits() {
+    run(&SMOOTH_OPS, 4, |recipe| smooth(DType::F16, recipe, |label, x| near(label, x, 0.02, 0.02)));
+    run(&SMOOTH_OPS, 5, |recipe| smooth(DType::BF16, recipe, |label, x| near(label, x, 0.1, 0.1)));
+}
