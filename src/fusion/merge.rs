@@ -53,6 +53,8 @@ pub(super) struct Merger<'a> {
     figures: &'a TargetFigures,
     groups: Vec<Option<Group>>,
     versions: Vec<u32>,
+    /// Less than those of all consumers, so that a search for a way between two groups stays between them.
+    ranks: Vec<u32>,
     /// Which group stores a node.
     owner: FxHashMap<NodeId, usize>,
     /// Which groups read a node from memory.
@@ -74,6 +76,7 @@ impl<'a> Merger<'a> {
             figures,
             groups: Vec::new(),
             versions: Vec::new(),
+            ranks: Vec::new(),
             owner: FxHashMap::default(),
             readers: FxHashMap::default(),
             candidates: BinaryHeap::new(),
@@ -163,8 +166,11 @@ impl<'a> Merger<'a> {
 
     fn add(&mut self, group: Group) {
         let number = self.groups.len();
+        // Groups that sure gains made store their last node alone, and what others read is before that.
+        let rank = group.nodes.last().map_or(0, |id| id.index() as u32);
         self.groups.push(None);
         self.versions.push(0);
+        self.ranks.push(rank);
         self.put(number, group);
     }
 
@@ -208,9 +214,14 @@ impl<'a> Merger<'a> {
 
     /// The groups that read what a group stores.
     fn consumers(&self, number: usize) -> BTreeSet<usize> {
-        let Some(group) = &self.groups[number] else { return BTreeSet::new() };
-        let readers = group.outputs.iter().filter_map(|output| self.readers.get(output));
-        readers.flatten().copied().filter(|&reader| reader != number).collect()
+        self.readers_of(number).collect()
+    }
+
+    /// The consumers, some of them several times.
+    fn readers_of(&self, number: usize) -> impl Iterator<Item = usize> + '_ {
+        let outputs = self.groups[number].iter().flat_map(|group| &group.outputs);
+        let readers = outputs.filter_map(|output| self.readers.get(output));
+        readers.flatten().copied().filter(move |&reader| reader != number)
     }
 
     fn seconds(&self, number: usize) -> f64 {
@@ -325,7 +336,7 @@ impl<'a> Merger<'a> {
 
     /// Whether a third group lies on a way from the producer to the consumer.
     fn has_detour(&self, producer: usize, consumer: usize) -> bool {
-        self.consumers(producer).into_iter().any(|next| next != consumer && self.reaches(next, consumer))
+        self.readers_of(producer).any(|next| next != consumer && self.reaches(next, consumer))
     }
 
     fn reaches(&self, from: usize, to: usize) -> bool {
@@ -335,11 +346,24 @@ impl<'a> Merger<'a> {
             if number == to {
                 return true;
             }
-            if seen.insert(number) {
-                pending.extend(self.consumers(number));
+            if self.ranks[number] < self.ranks[to] && seen.insert(number) {
+                pending.extend(self.readers_of(number));
             }
         }
         false
+    }
+
+    /// Gives a group at least this rank, and those that follow from it larger ones.
+    fn raise(&mut self, number: usize, rank: u32) {
+        let mut pending = vec![(number, rank)];
+        while let Some((number, rank)) = pending.pop() {
+            if self.ranks[number] < rank {
+                self.ranks[number] = rank;
+            }
+            let next = self.ranks[number] + 1;
+            let behind = self.readers_of(number).filter(|&reader| self.ranks[reader] < next);
+            pending.extend(behind.map(|reader| (reader, next)));
+        }
     }
 
     fn apply(&mut self, action: Action) {
@@ -349,6 +373,7 @@ impl<'a> Merger<'a> {
                 self.take(a);
                 self.take(b);
                 self.put(b, group);
+                self.raise(b, self.ranks[a].max(self.ranks[b]));
                 vec![b]
             }
             Action::Inline(producer) => {
