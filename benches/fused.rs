@@ -41,9 +41,7 @@ fn cases(device: &Device) -> Vec<Case> {
         case("where, mul, 16M", vec![flat.clone(), input(&[1 << 24])], |x| {
             x[0].gt(0.0).where_(&x[0], &x[1]) * &x[1]
         }),
-        case("bias, relu, 5000x2000", vec![input(&[5000, 2000]), input(&[2000])], |x| {
-            (&x[0] + &x[1]).relu()
-        }),
+        case("bias, relu, 5000x2000", vec![input(&[5000, 2000]), input(&[2000])], |x| (&x[0] + &x[1]).relu()),
         case("gelu chain, 16M", vec![flat.clone()], |x| (&x[0] * 1.5 + 0.25).gelu_tanh()),
         case("gelu chain, 1000", vec![input(&[1000])], |x| (&x[0] * 1.5 + 0.25).gelu_tanh()),
         case("20 operations, 16M", vec![flat], |x| {
@@ -80,19 +78,25 @@ fn copy(c: &mut Criterion, device: &Device, megabytes: usize) {
     if *device == Device::cpu() {
         let from = vec![1.0f32; elements];
         let mut to = vec![0.0f32; elements];
-        group.bench_function(BenchmarkId::new(format!("{megabytes} MB, memcpy on one thread"), device), |b| {
-            b.iter(|| black_box(&mut to).copy_from_slice(black_box(&from)));
-        });
+        group.bench_function(
+            BenchmarkId::new(format!("{megabytes} MB, memcpy on one thread"), device),
+            |b| {
+                b.iter(|| black_box(&mut to).copy_from_slice(black_box(&from)));
+            },
+        );
         let half = elements.div_ceil(rayon_threads());
-        group.bench_function(BenchmarkId::new(format!("{megabytes} MB, memcpy on all threads"), device), |b| {
-            b.iter(|| {
-                std::thread::scope(|scope| {
-                    for (to, from) in to.chunks_mut(half).zip(from.chunks(half)) {
-                        scope.spawn(move || black_box(to).copy_from_slice(black_box(from)));
-                    }
+        group.bench_function(
+            BenchmarkId::new(format!("{megabytes} MB, memcpy on all threads"), device),
+            |b| {
+                b.iter(|| {
+                    std::thread::scope(|scope| {
+                        for (to, from) in to.chunks_mut(half).zip(from.chunks(half)) {
+                            scope.spawn(move || black_box(to).copy_from_slice(black_box(from)));
+                        }
+                    });
                 });
-            });
-        });
+            },
+        );
     }
 }
 

@@ -199,12 +199,7 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    fn reduce_axes_for(
-        &mut self,
-        extents: Extents,
-        depth: usize,
-        outermost: bool,
-    ) -> SmallVec<[AxisId; 4]> {
+    fn reduce_axes_for(&mut self, extents: Extents, depth: usize, outermost: bool) -> SmallVec<[AxisId; 4]> {
         if let Some(axes) = self.reduce_axes.get(&(extents.clone(), depth)) {
             return axes.clone();
         }
