@@ -21,7 +21,7 @@ struct Candidate {
     versions: (u32, u32),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 enum Action {
     /// A producer and one of its consumers become one kernel.
     Merge(usize, usize),
@@ -85,8 +85,11 @@ impl<'a> Merger<'a> {
 
     pub(super) fn run(mut self) -> Vec<Group> {
         self.join_sure_gains();
+        // Both groups of a pair name it, and each consumer a producer: once is enough before any changes.
+        let mut seen: FxHashSet<Action> = FxHashSet::default();
         for group in 0..self.groups.len() {
-            self.consider(group);
+            let actions = self.actions(group);
+            actions.into_iter().filter(|&action| seen.insert(action)).for_each(|action| self.queue(action));
         }
         while let Some(candidate) = self.candidates.pop() {
             if self.versions_of(candidate.action) == candidate.versions {
@@ -228,9 +231,9 @@ impl<'a> Merger<'a> {
         self.groups[number].as_ref().map_or(0.0, |group| group.work.seconds(self.figures))
     }
 
-    /// Queues the merges that involve a group, where they gain.
-    fn consider(&mut self, number: usize) {
-        let Some(group) = &self.groups[number] else { return };
+    /// The merges that involve a group.
+    fn actions(&self, number: usize) -> Vec<Action> {
+        let Some(group) = &self.groups[number] else { return Vec::new() };
         let producers: BTreeSet<usize> =
             group.reads.iter().filter_map(|read| self.owner.get(read).copied()).collect();
         let mut siblings: BTreeSet<usize> = BTreeSet::new();
@@ -252,10 +255,13 @@ impl<'a> Merger<'a> {
         actions.push(Action::Inline(number));
         actions
             .extend(siblings.into_iter().map(|other| Action::Siblings(number.min(other), number.max(other))));
-        for action in actions {
-            if let Some(saving) = self.saving(action).filter(|&saving| saving > 0.0) {
-                self.candidates.push(Candidate { saving, action, versions: self.versions_of(action) });
-            }
+        actions
+    }
+
+    /// Queues a merge if it gains.
+    fn queue(&mut self, action: Action) {
+        if let Some(saving) = self.saving(action).filter(|&saving| saving > 0.0) {
+            self.candidates.push(Candidate { saving, action, versions: self.versions_of(action) });
         }
     }
 
@@ -347,7 +353,8 @@ impl<'a> Merger<'a> {
                 return true;
             }
             if self.ranks[number] < self.ranks[to] && seen.insert(number) {
-                pending.extend(self.readers_of(number));
+                let between = |&next: &usize| next == to || self.ranks[next] < self.ranks[to];
+                pending.extend(self.readers_of(number).filter(between));
             }
         }
         false
@@ -389,7 +396,7 @@ impl<'a> Merger<'a> {
             }
         };
         for number in changed {
-            self.consider(number);
+            self.actions(number).into_iter().for_each(|action| self.queue(action));
         }
     }
 }
