@@ -7,8 +7,8 @@ mod workloads;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use workloads::{child_succeeds, tensor};
 use lazuli::{Stats, Tensor, stats};
+use workloads::{child_succeeds, tensor};
 
 /// Two kernels: columns come before rows.
 fn expression(scale: f32) -> Tensor {

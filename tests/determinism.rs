@@ -6,8 +6,8 @@ mod workloads;
 
 use std::collections::BTreeSet;
 
-use workloads::{SEEDS, tensor};
 use lazuli::{DType, Program, Target, Tensor, compile_for};
+use workloads::{SEEDS, tensor};
 
 fn targets() -> [Target; 2] {
     [Target::cuda("sm_90"), Target::cpu()]

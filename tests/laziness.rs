@@ -6,8 +6,8 @@ mod workloads;
 
 use std::time::Instant;
 
-use workloads::{child_succeeds, tensor};
 use lazuli::{DType, Device, Error, Stats, Target, Tensor, eval, stats};
+use workloads::{child_succeeds, tensor};
 
 #[test]
 fn child() {

@@ -4,8 +4,8 @@
 
 mod workloads;
 
-use workloads::{child_succeeds, tensor};
 use lazuli::{DType, Device, Error, Target, Tensor, compile_for, eval};
+use workloads::{child_succeeds, tensor};
 
 #[test]
 fn child() {

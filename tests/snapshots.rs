@@ -5,8 +5,8 @@
 
 mod workloads;
 
-use workloads::{SEEDS, location};
 use lazuli::{DType, Device, Error, Pool2d, Result, Target, Tensor, compile_for};
+use workloads::{SEEDS, location};
 
 fn assert_text(name: &str, text: &str) {
     insta::with_settings!({

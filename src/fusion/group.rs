@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::cost::{Work, operation_cost};
 use super::reads::Reads;
@@ -141,11 +141,10 @@ impl Group {
         if nodes.len() > MAX_NODES {
             return Err(WhyNot::TooLarge { nodes: nodes.len() });
         }
-        let inside: FxHashSet<NodeId> = nodes.iter().copied().collect();
-        let reduction = check_reductions(graph, reads, cooperative, &nodes, &inside)?;
+        let reduction = check_reductions(graph, reads, cooperative, &nodes)?;
         check_space(graph, &outputs, reduction)?;
         let mut group = Group { nodes, outputs, reduction, ..Group::default() };
-        group.count(graph, reads, cooperative, &inside)?;
+        group.count(graph, reads, cooperative)?;
         let buffers = group.reads.len() + group.outputs.len();
         match buffers > MAX_BUFFERS {
             true => Err(WhyNot::TooManyBuffers { buffers }),
@@ -154,26 +153,22 @@ impl Group {
     }
 
     /// How often each node is evaluated, and what follows: operations and bytes.
-    fn count(
-        &mut self,
-        graph: &Graph,
-        reads: &Reads,
-        cooperative: &[bool],
-        inside: &FxHashSet<NodeId>,
-    ) -> Result<(), WhyNot> {
+    fn count(&mut self, graph: &Graph, reads: &Reads, cooperative: &[bool]) -> Result<(), WhyNot> {
         // Readers at the same index share an evaluation; others add up.
-        let mut aligned: FxHashMap<NodeId, f64> = FxHashMap::default();
-        let mut scattered: FxHashMap<NodeId, f64> = FxHashMap::default();
+        let mut aligned = vec![0.0f64; self.nodes.len()];
+        let mut scattered = vec![0.0; self.nodes.len()];
         for &output in &self.outputs {
-            aligned.insert(output, graph.node(output).shape.elements() as f64);
+            if let Ok(at) = self.nodes.binary_search(&output) {
+                aligned[at] = graph.node(output).shape.elements() as f64;
+            }
         }
         let mut external: Vec<NodeId> = Vec::new();
         let once_a_row = self.once_a_row(graph, reads, cooperative);
-        for &id in self.nodes.iter().rev() {
+        let mut demands: FxHashMap<NodeId, f64> = FxHashMap::default();
+        for (number, &id) in self.nodes.iter().enumerate().rev() {
             let node = graph.node(id);
             let elements = node.shape.elements() as f64;
-            let evaluations =
-                aligned.get(&id).copied().unwrap_or(0.0) + scattered.get(&id).copied().unwrap_or(0.0);
+            let evaluations = aligned[number] + scattered[number];
             let mut times = if elements > 0.0 { evaluations / elements } else { 1.0 };
             if cooperative[id.index()] && times > 1.001 {
                 if !is_walkable(graph, id) {
@@ -183,7 +178,7 @@ impl Group {
                 }
                 times = 1.0;
             }
-            if once_a_row.contains(&id) {
+            if once_a_row[number] {
                 // Once a row, however often the row's elements use it: kernels hoist what does not vary.
                 times = times.min(1.0);
             }
@@ -204,27 +199,24 @@ impl Group {
             }
             for read in reads.reads(id) {
                 let demand = read.elements as f64 * times;
-                match inside.contains(&read.node) {
-                    true if read.aligned => {
-                        let most = aligned.entry(read.node).or_default();
-                        *most = most.max(demand);
+                match self.nodes[..number].binary_search(&read.node) {
+                    Ok(at) if read.aligned => aligned[at] = aligned[at].max(demand),
+                    Ok(at) => scattered[at] += demand,
+                    Err(_) => {
+                        external.push(read.node);
+                        *demands.entry(read.node).or_default() += demand;
                     }
-                    true => *scattered.entry(read.node).or_default() += demand,
-                    false => external.push(read.node),
-                }
-                if !inside.contains(&read.node) {
-                    *scattered.entry(read.node).or_default() += demand;
                 }
             }
         }
         external.reverse();
-        let mut seen = FxHashSet::default();
-        external.retain(|id| seen.insert(*id));
-        for &read in &external {
+        external.retain(|&read| {
+            let Some(demand) = demands.remove(&read) else { return false };
             let node = graph.node(read);
-            let demand = scattered.get(&read).copied().unwrap_or(0.0).min(node.shape.elements() as f64);
+            let demand = demand.min(node.shape.elements() as f64);
             self.work.bytes_read += demand as u64 * node.dtype.size() as u64;
-        }
+            true
+        });
         for &output in &self.outputs {
             let node = graph.node(output);
             self.work.bytes_written += (node.shape.elements() * node.dtype.size()) as u64;
@@ -235,19 +227,18 @@ impl Group {
 
     /// What has one value a row of the reduction, not one a column, even where there are as many: results of
     /// reductions, what follows from them, and what has the shape of a result with its axes kept.
-    fn once_a_row(&self, graph: &Graph, reads: &Reads, cooperative: &[bool]) -> FxHashSet<NodeId> {
-        let mut found = FxHashSet::default();
+    fn once_a_row(&self, graph: &Graph, reads: &Reads, cooperative: &[bool]) -> Vec<bool> {
+        let mut found = vec![false; self.nodes.len()];
         let Some(reduction) = self.reduction else { return found };
         let (full, axes) = space(graph, reduction);
         let kept: Shape =
             (0..full.rank()).map(|axis| if axes.contains(&axis) { 1 } else { full[axis] }).collect();
-        for &id in &self.nodes {
+        for (number, &id) in self.nodes.iter().enumerate() {
             let shape = &graph.node(id).shape;
-            let follows = || reads.reads(id).iter().any(|read| found.contains(&read.node));
-            if shape.elements() == kept.elements() && (cooperative[id.index()] || *shape == kept || follows())
-            {
-                found.insert(id);
-            }
+            let is_found = |node: &NodeId| self.nodes[..number].binary_search(node).is_ok_and(|at| found[at]);
+            let follows = || reads.reads(id).iter().any(|read| is_found(&read.node));
+            found[number] = shape.elements() == kept.elements()
+                && (cooperative[id.index()] || *shape == kept || follows());
         }
         found
     }
@@ -259,23 +250,19 @@ fn check_reductions(
     reads: &Reads,
     cooperative: &[bool],
     nodes: &[NodeId],
-    inside: &FxHashSet<NodeId>,
 ) -> Result<Option<NodeId>, WhyNot> {
+    if !nodes.iter().any(|id| cooperative[id.index()]) {
+        return Ok(None);
+    }
     let mut first: Option<NodeId> = None;
     // Which shared reduction each node depends on.
-    let mut after: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-    for &id in nodes {
+    let mut after: Vec<Option<NodeId>> = vec![None; nodes.len()];
+    for (number, &id) in nodes.iter().enumerate() {
         let waits_for = reads.reads(id).iter().find_map(|read| {
-            let read_inside = inside.contains(&read.node);
-            match read_inside && cooperative[read.node.index()] {
-                true => Some(read.node),
-                false if read_inside => after.get(&read.node).copied(),
-                false => None,
-            }
+            let at = nodes[..number].binary_search(&read.node).ok()?;
+            if cooperative[read.node.index()] { Some(read.node) } else { after[at] }
         });
-        if let Some(reduction) = waits_for {
-            after.insert(id, reduction);
-        }
+        after[number] = waits_for;
         if !cooperative[id.index()] {
             continue;
         }
@@ -301,7 +288,8 @@ fn check_reductions(
         let results = graph.node(reduction).shape.elements();
         let (full, _) = space(graph, reduction);
         let walkable = is_walkable(graph, reduction);
-        for (&id, &waits_for) in &after {
+        for (&id, waits_for) in nodes.iter().zip(&after) {
+            let &Some(waits_for) = waits_for else { continue };
             let shape = &graph.node(id).shape;
             let fits = shape.elements() == results
                 || walkable && (cooperative[id.index()] || shape.elements() == full.elements());

@@ -21,7 +21,7 @@ struct Candidate {
     versions: (u32, u32),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 enum Action {
     /// A producer and one of its consumers become one kernel.
     Merge(usize, usize),
@@ -53,6 +53,8 @@ pub(super) struct Merger<'a> {
     figures: &'a TargetFigures,
     groups: Vec<Option<Group>>,
     versions: Vec<u32>,
+    /// Less than those of all consumers, so that a search for a way between two groups stays between them.
+    ranks: Vec<u32>,
     /// Which group stores a node.
     owner: FxHashMap<NodeId, usize>,
     /// Which groups read a node from memory.
@@ -74,6 +76,7 @@ impl<'a> Merger<'a> {
             figures,
             groups: Vec::new(),
             versions: Vec::new(),
+            ranks: Vec::new(),
             owner: FxHashMap::default(),
             readers: FxHashMap::default(),
             candidates: BinaryHeap::new(),
@@ -82,8 +85,11 @@ impl<'a> Merger<'a> {
 
     pub(super) fn run(mut self) -> Vec<Group> {
         self.join_sure_gains();
+        // Both groups of a pair name it, and each consumer a producer: once is enough before any changes.
+        let mut seen: FxHashSet<Action> = FxHashSet::default();
         for group in 0..self.groups.len() {
-            self.consider(group);
+            let actions = self.actions(group);
+            actions.into_iter().filter(|&action| seen.insert(action)).for_each(|action| self.queue(action));
         }
         while let Some(candidate) = self.candidates.pop() {
             // Since the merge was found, others may have led a way from one of its groups to the other.
@@ -165,8 +171,11 @@ impl<'a> Merger<'a> {
 
     fn add(&mut self, group: Group) {
         let number = self.groups.len();
+        // Groups that sure gains made store their last node alone, and what others read is before that.
+        let rank = group.nodes.last().map_or(0, |id| id.index() as u32);
         self.groups.push(None);
         self.versions.push(0);
+        self.ranks.push(rank);
         self.put(number, group);
     }
 
@@ -210,18 +219,23 @@ impl<'a> Merger<'a> {
 
     /// The groups that read what a group stores.
     fn consumers(&self, number: usize) -> BTreeSet<usize> {
-        let Some(group) = &self.groups[number] else { return BTreeSet::new() };
-        let readers = group.outputs.iter().filter_map(|output| self.readers.get(output));
-        readers.flatten().copied().filter(|&reader| reader != number).collect()
+        self.readers_of(number).collect()
+    }
+
+    /// The consumers, some of them several times.
+    fn readers_of(&self, number: usize) -> impl Iterator<Item = usize> + '_ {
+        let outputs = self.groups[number].iter().flat_map(|group| &group.outputs);
+        let readers = outputs.filter_map(|output| self.readers.get(output));
+        readers.flatten().copied().filter(move |&reader| reader != number)
     }
 
     fn seconds(&self, number: usize) -> f64 {
         self.groups[number].as_ref().map_or(0.0, |group| group.work.seconds(self.figures))
     }
 
-    /// Queues the merges that involve a group, where they gain.
-    fn consider(&mut self, number: usize) {
-        let Some(group) = &self.groups[number] else { return };
+    /// The merges that involve a group.
+    fn actions(&self, number: usize) -> Vec<Action> {
+        let Some(group) = &self.groups[number] else { return Vec::new() };
         let producers: BTreeSet<usize> =
             group.reads.iter().filter_map(|read| self.owner.get(read).copied()).collect();
         let mut siblings: BTreeSet<usize> = BTreeSet::new();
@@ -243,10 +257,13 @@ impl<'a> Merger<'a> {
         actions.push(Action::Inline(number));
         actions
             .extend(siblings.into_iter().map(|other| Action::Siblings(number.min(other), number.max(other))));
-        for action in actions {
-            if let Some(saving) = self.saving(action).filter(|&saving| saving > 0.0) {
-                self.candidates.push(Candidate { saving, action, versions: self.versions_of(action) });
-            }
+        actions
+    }
+
+    /// Queues a merge if it gains.
+    fn queue(&mut self, action: Action) {
+        if let Some(saving) = self.saving(action).filter(|&saving| saving > 0.0) {
+            self.candidates.push(Candidate { saving, action, versions: self.versions_of(action) });
         }
     }
 
@@ -329,8 +346,7 @@ impl<'a> Merger<'a> {
     fn makes_cycle(&self, action: Action) -> bool {
         match action {
             Action::Merge(producer, consumer) => {
-                let mut others = self.consumers(producer).into_iter().filter(|&next| next != consumer);
-                others.any(|next| self.reaches(next, consumer))
+                self.readers_of(producer).any(|next| next != consumer && self.reaches(next, consumer))
             }
             Action::Siblings(a, b) => self.reaches(a, b) || self.reaches(b, a),
             // What reads the producer reads what it read instead: no new ways.
@@ -345,11 +361,25 @@ impl<'a> Merger<'a> {
             if number == to {
                 return true;
             }
-            if seen.insert(number) {
-                pending.extend(self.consumers(number));
+            if self.ranks[number] < self.ranks[to] && seen.insert(number) {
+                let between = |&next: &usize| next == to || self.ranks[next] < self.ranks[to];
+                pending.extend(self.readers_of(number).filter(between));
             }
         }
         false
+    }
+
+    /// Gives a group at least this rank, and those that follow from it larger ones.
+    fn raise(&mut self, number: usize, rank: u32) {
+        let mut pending = vec![(number, rank)];
+        while let Some((number, rank)) = pending.pop() {
+            if self.ranks[number] < rank {
+                self.ranks[number] = rank;
+            }
+            let next = self.ranks[number] + 1;
+            let behind = self.readers_of(number).filter(|&reader| self.ranks[reader] < next);
+            pending.extend(behind.map(|reader| (reader, next)));
+        }
     }
 
     fn apply(&mut self, action: Action) {
@@ -359,6 +389,7 @@ impl<'a> Merger<'a> {
                 self.take(a);
                 self.take(b);
                 self.put(b, group);
+                self.raise(b, self.ranks[a].max(self.ranks[b]));
                 vec![b]
             }
             Action::Inline(producer) => {
@@ -374,7 +405,7 @@ impl<'a> Merger<'a> {
             }
         };
         for number in changed {
-            self.consider(number);
+            self.actions(number).into_iter().for_each(|action| self.queue(action));
         }
     }
 }

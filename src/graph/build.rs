@@ -37,11 +37,11 @@ pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
                 pending.pop();
                 continue;
             }
-            let state = tensor.node.state().clone();
-            let id = match state {
-                State::Invalid(error) => return Err(error),
+            let state = tensor.node.state();
+            let id = match &*state {
+                State::Invalid(error) => return Err(error.clone()),
                 State::Evaluated(buffer) => {
-                    inputs.push(Some(buffer));
+                    inputs.push(Some(buffer.clone()));
                     graph.add(node_of(&tensor.node, Op::Input(inputs.len() - 1)), &[])
                 }
                 State::Recorded(Recipe::Transfer, sources)
@@ -51,9 +51,9 @@ pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
                     graph.add(node_of(&tensor.node, Op::Input(inputs.len() - 1)), &[])
                 }
                 State::Recorded(recipe, sources) => {
-                    let Some(operands) = finished(&sources, &done, &mut pending) else { continue };
+                    let Some(operands) = finished(sources, &done, &mut pending) else { continue };
                     match recipe {
-                        Recipe::Op(op) => graph.add(node_of(&tensor.node, op), &operands),
+                        Recipe::Op(op) => graph.add(node_of(&tensor.node, op.clone()), &operands),
                         Recipe::Transfer => match operands.first() {
                             Some(&source) => source,
                             None => return Err(Error::internal("graph building", "a transfer of nothing")),
@@ -61,6 +61,7 @@ pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
                     }
                 }
             };
+            drop(state);
             done.insert(key, (id, tensor));
             pending.pop();
         }

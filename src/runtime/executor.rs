@@ -25,18 +25,24 @@ pub(crate) fn evaluate(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
     for tensor in tensors {
         tensor.validity()?;
     }
-    for transfer in pending_transfers(tensors) {
-        carry_out(&transfer, fusion)?;
+    let device_of = |tensor: &Tensor| tensor.node.device.unwrap_or(Device::cpu());
+    if tensors.windows(2).any(|pair| device_of(&pair[0]) != device_of(&pair[1])) {
+        // What one device computes for another is there for its own plan too.
+        carry_out_pending(tensors, fusion)?;
     }
     let mut by_device: Vec<(Device, Vec<Tensor>)> = Vec::new();
     for tensor in tensors.iter().filter(|tensor| !tensor.is_evaluated()) {
-        let device = tensor.node.device.unwrap_or(Device::cpu());
+        let device = device_of(tensor);
         match by_device.iter_mut().find(|(other, _)| *other == device) {
             Some((_, tensors)) => tensors.push(tensor.clone()),
             None => by_device.push((device, vec![tensor.clone()])),
         }
     }
     by_device.into_iter().try_for_each(|(device, tensors)| evaluate_on(device, &tensors, fusion))
+}
+
+fn carry_out_pending(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
+    pending_transfers(tensors).iter().try_for_each(|transfer| carry_out(transfer, fusion))
 }
 
 /// Transfers between devices in the tensors' histories, those that others need first.
@@ -76,9 +82,16 @@ fn carry_out(transfer: &Tensor, fusion: Fusion) -> Result<()> {
 }
 
 fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()> {
-    stats::add(stats::Counter::Evaluations);
     let start = Instant::now();
-    let recording = build(tensors)?;
+    let mut recording = build(tensors)?;
+    if recording.inputs.iter().any(Option::is_none) {
+        carry_out_pending(tensors, fusion)?;
+        if tensors.iter().all(Tensor::is_evaluated) {
+            return Ok(());
+        }
+        recording = build(tensors)?;
+    }
+    stats::add(stats::Counter::Evaluations);
     let inputs: Option<Vec<Buffer>> = recording.inputs.into_iter().collect();
     let inputs = inputs.ok_or_else(|| Error::internal("evaluation", "a transfer was not carried out"))?;
     let backend = Backend::open(device)?;
