@@ -552,23 +552,3 @@ fn complexity_counts_nested_atoms() {
     assert_eq!(axis(0).offset(5).without_constant(), axis(0));
     assert_eq!(IndexExpr::from(AxisId(2)), axis(2));
 }
-
-/// Not a law: prints what a reshape costs. Run with `--release --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn cost_of_reshapes() {
-    let shapes: [&[i64]; 4] = [&[6, 4, 35], &[8, 105], &[7, 5, 24], &[2, 3, 4, 5, 7]];
-    let ranges = ranges_of(shapes[0]);
-    let start: Vec<_> = (0..3).map(axis).collect();
-    let clock = std::time::Instant::now();
-    let mut divisions = 0;
-    for _ in 0..1000 {
-        let mut flat = flatten(&start, shapes[0]);
-        for shape in &shapes[1..] {
-            let indices = unflatten(&flat, shape, &ranges);
-            divisions += 2 * indices.len();
-            flat = flatten(&indices, shape);
-        }
-    }
-    println!("{:?} for {divisions} divisions and remainders", clock.elapsed());
-}
