@@ -145,7 +145,7 @@ fn emit_group(graph: &Graph, group: &Group, settings: Settings) -> Result<Planne
     let nodes: FxHashSet<NodeId> = group.nodes.iter().copied().collect();
     let name = kernel_name(graph, group);
     let request =
-        Request { graph, nodes: &nodes, outputs: &group.outputs, reduction: group.reduction, name: &name };
+        Request { graph, nodes: &nodes, reads: &group.reads, outputs: &group.outputs, reduction: group.reduction, name: &name };
     let lowered = lower(&request).map_err(|error| error.to_string())?;
     let figures = Figures { processors: settings.figures().processors };
     let emitted = emit(&lowered.kernel, settings.language, &figures)?;
