@@ -1,6 +1,8 @@
 //! What evaluation costs besides the kernels: recording, planning, and calls whose plan is cached.
 //! `benches/README.md` says how to read the figures.
 
+#![allow(clippy::expect_used, reason = "a benchmark that fails has nothing to tell")]
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
