@@ -83,7 +83,7 @@ fn planning(c: &mut Criterion, name: &str, nodes: u64, record: &dyn Fn() -> Tens
 
 /// Operations after the passes, constants apart.
 fn nodes(y: &Tensor) -> u64 {
-    let dot = y.compile_for(Target::cpu()).expect("a plan").graph_dot();
+    let dot = y.compile_for(&Target::cpu()).expect("a plan").graph_dot();
     let is_node = |line: &&str| line.contains(" [label=") && !line.contains("shape=plaintext");
     dot.lines().filter(is_node).count() as u64
 }
@@ -108,7 +108,7 @@ fn million() {
     let start = Instant::now();
     let y = chain(&x, 1_000_000);
     let recorded = start.elapsed();
-    let kernels = y.compile_for(Target::cpu()).expect("a plan").kernels().len();
+    let kernels = y.compile_for(&Target::cpu()).expect("a plan").kernels().len();
     let planned = start.elapsed() - recorded;
     drop(y);
     let dropped = start.elapsed() - recorded - planned;
