@@ -26,6 +26,9 @@ const IN_THREAD_WINDOW: usize = 64;
 /// near cache when the next one wants it.
 const WALKABLE: usize = 16_384;
 
+/// Walks of one kernel along its rows.
+const MAX_WALKS: u32 = 5;
+
 /// Why two kernels are not one.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum WhyNot {
@@ -38,6 +41,7 @@ pub(crate) enum WhyNot {
     Unprofitable { fused: f64, apart: f64 },
     Cycle,
     TooLarge { nodes: usize },
+    TooManyWalks,
     TooManyBuffers { buffers: usize },
     Schedule(String),
 }
@@ -78,6 +82,9 @@ impl fmt::Display for WhyNot {
             WhyNot::Cycle => write!(f, "a kernel between them needs the one and is needed by the other"),
             WhyNot::TooLarge { nodes } => {
                 write!(f, "{nodes} operations are more than the {MAX_NODES} of a kernel")
+            }
+            WhyNot::TooManyWalks => {
+                write!(f, "it would walk along its rows more than {MAX_WALKS} times")
             }
             WhyNot::TooManyBuffers { buffers } => {
                 write!(f, "{buffers} buffers are more than the {MAX_BUFFERS} of a kernel")
@@ -125,6 +132,30 @@ fn through_window(graph: &Graph, id: NodeId) -> bool {
     }
 }
 
+/// Where each node's reads are among a group's nodes; `None` for what comes from memory.
+struct Links {
+    starts: Vec<usize>,
+    places: Vec<Option<usize>>,
+}
+
+impl Links {
+    fn new(reads: &Reads, nodes: &[NodeId]) -> Links {
+        let mut links = Links { starts: Vec::with_capacity(nodes.len() + 1), places: Vec::new() };
+        for (number, &id) in nodes.iter().enumerate() {
+            links.starts.push(links.places.len());
+            let place = |read: &super::reads::Read| nodes[..number].binary_search(&read.node).ok();
+            links.places.extend(reads.reads(id).iter().map(place));
+        }
+        links.starts.push(links.places.len());
+        links
+    }
+
+    /// In the order of the node's reads.
+    fn of(&self, number: usize) -> &[Option<usize>] {
+        &self.places[self.starts[number]..self.starts[number + 1]]
+    }
+}
+
 impl Group {
     /// Checks that one kernel can compute `nodes` and store `outputs`, and adds up its work.
     pub(crate) fn analyse(
@@ -141,10 +172,11 @@ impl Group {
         if nodes.len() > MAX_NODES {
             return Err(WhyNot::TooLarge { nodes: nodes.len() });
         }
-        let reduction = check_reductions(graph, reads, cooperative, &nodes)?;
+        let links = Links::new(reads, &nodes);
+        let reduction = check_reductions(graph, cooperative, &nodes, &links)?;
         check_space(graph, &outputs, reduction)?;
         let mut group = Group { nodes, outputs, reduction, ..Group::default() };
-        group.count(graph, reads, cooperative)?;
+        group.count(graph, reads, cooperative, &links)?;
         let buffers = group.reads.len() + group.outputs.len();
         match buffers > MAX_BUFFERS {
             true => Err(WhyNot::TooManyBuffers { buffers }),
@@ -153,7 +185,13 @@ impl Group {
     }
 
     /// How often each node is evaluated, and what follows: operations and bytes.
-    fn count(&mut self, graph: &Graph, reads: &Reads, cooperative: &[bool]) -> Result<(), WhyNot> {
+    fn count(
+        &mut self,
+        graph: &Graph,
+        reads: &Reads,
+        cooperative: &[bool],
+        links: &Links,
+    ) -> Result<(), WhyNot> {
         // Readers at the same index share an evaluation; others add up.
         let mut aligned = vec![0.0f64; self.nodes.len()];
         let mut scattered = vec![0.0; self.nodes.len()];
@@ -163,7 +201,8 @@ impl Group {
             }
         }
         let mut external: Vec<NodeId> = Vec::new();
-        let once_a_row = self.once_a_row(graph, reads, cooperative);
+        let walks = self.walks(graph, cooperative, links)?;
+        let once_a_row = self.once_a_row(graph, cooperative, links);
         let mut demands: FxHashMap<NodeId, f64> = FxHashMap::default();
         for (number, &id) in self.nodes.iter().enumerate().rev() {
             let node = graph.node(id);
@@ -182,7 +221,8 @@ impl Group {
                 // Once a row, however often the row's elements use it: kernels hoist what does not vary.
                 times = times.min(1.0);
             }
-            let evaluations = elements * times;
+            let repeated = times * f64::from(walks[number]);
+            let evaluations = elements * repeated;
             let fan = match &node.op {
                 Op::Reduce { .. } => {
                     graph.node(graph.operands(id)[0]).shape.elements() as f64 / elements.max(1.0)
@@ -194,15 +234,15 @@ impl Group {
                 op => operation_cost(op),
             };
             self.work.operations += evaluations * fan * cost;
-            if times > 1.001 && cost > 0.0 && self.recomputed.is_none_or(|(_, most)| times > most) {
-                self.recomputed = Some((node.origin, times));
+            if repeated > 1.001 && cost > 0.0 && self.recomputed.is_none_or(|(_, most)| repeated > most) {
+                self.recomputed = Some((node.origin, repeated));
             }
-            for read in reads.reads(id) {
+            for (read, &at) in reads.reads(id).iter().zip(links.of(number)) {
                 let demand = read.elements as f64 * times;
-                match self.nodes[..number].binary_search(&read.node) {
-                    Ok(at) if read.aligned => aligned[at] = aligned[at].max(demand),
-                    Ok(at) => scattered[at] += demand,
-                    Err(_) => {
+                match at {
+                    Some(at) if read.aligned => aligned[at] = aligned[at].max(demand),
+                    Some(at) => scattered[at] += demand,
+                    None => {
                         external.push(read.node);
                         *demands.entry(read.node).or_default() += demand;
                     }
@@ -225,9 +265,44 @@ impl Group {
         Ok(())
     }
 
+    /// In how many walks along the rows each node is computed: what varies along a row is computed anew
+    /// in each walk that leads to a reduction or a result that needs it.
+    fn walks(&self, graph: &Graph, cooperative: &[bool], links: &Links) -> Result<Vec<u32>, WhyNot> {
+        let mut count = vec![1; self.nodes.len()];
+        let Some(reduction) = self.reduction else { return Ok(count) };
+        let full = space(graph, reduction).0.elements();
+        // How many walks must have ended before a node can be computed.
+        let mut stage = vec![0u32; self.nodes.len()];
+        for number in 0..self.nodes.len() {
+            for &at in links.of(number).iter().flatten() {
+                let ended = stage[at] + u32::from(cooperative[self.nodes[at].index()]);
+                stage[number] = stage[number].max(ended);
+            }
+            if stage[number] >= MAX_WALKS {
+                return Err(WhyNot::TooManyWalks);
+            }
+        }
+        // In which walks, as bits.
+        let mut needed = vec![0u32; self.nodes.len()];
+        for (number, &id) in self.nodes.iter().enumerate().rev() {
+            let varies = graph.node(id).shape.elements() == full && !cooperative[id.index()];
+            if varies && self.outputs.binary_search(&id).is_ok() {
+                needed[number] |= 1 << stage[number];
+            }
+            let wanted = if cooperative[id.index()] { 1 << stage[number] } else { needed[number] };
+            if varies {
+                count[number] = wanted.count_ones().max(1);
+            }
+            for &at in links.of(number).iter().flatten() {
+                needed[at] |= wanted;
+            }
+        }
+        Ok(count)
+    }
+
     /// What has one value a row of the reduction, not one a column, even where there are as many: results of
     /// reductions, what follows from them, and what has the shape of a result with its axes kept.
-    fn once_a_row(&self, graph: &Graph, reads: &Reads, cooperative: &[bool]) -> Vec<bool> {
+    fn once_a_row(&self, graph: &Graph, cooperative: &[bool], links: &Links) -> Vec<bool> {
         let mut found = vec![false; self.nodes.len()];
         let Some(reduction) = self.reduction else { return found };
         let (full, axes) = space(graph, reduction);
@@ -235,8 +310,7 @@ impl Group {
             (0..full.rank()).map(|axis| if axes.contains(&axis) { 1 } else { full[axis] }).collect();
         for (number, &id) in self.nodes.iter().enumerate() {
             let shape = &graph.node(id).shape;
-            let is_found = |node: &NodeId| self.nodes[..number].binary_search(node).is_ok_and(|at| found[at]);
-            let follows = || reads.reads(id).iter().any(|read| is_found(&read.node));
+            let follows = || links.of(number).iter().flatten().any(|&at| found[at]);
             found[number] = shape.elements() == kept.elements()
                 && (cooperative[id.index()] || *shape == kept || follows());
         }
@@ -247,9 +321,9 @@ impl Group {
 /// All reductions that threads share walk the same rows, and none waits for another.
 fn check_reductions(
     graph: &Graph,
-    reads: &Reads,
     cooperative: &[bool],
     nodes: &[NodeId],
+    links: &Links,
 ) -> Result<Option<NodeId>, WhyNot> {
     if !nodes.iter().any(|id| cooperative[id.index()]) {
         return Ok(None);
@@ -258,10 +332,11 @@ fn check_reductions(
     // Which shared reduction each node depends on.
     let mut after: Vec<Option<NodeId>> = vec![None; nodes.len()];
     for (number, &id) in nodes.iter().enumerate() {
-        let waits_for = reads.reads(id).iter().find_map(|read| {
-            let at = nodes[..number].binary_search(&read.node).ok()?;
-            if cooperative[read.node.index()] { Some(read.node) } else { after[at] }
-        });
+        let waits_for = links
+            .of(number)
+            .iter()
+            .flatten()
+            .find_map(|&at| if cooperative[nodes[at].index()] { Some(nodes[at]) } else { after[at] });
         after[number] = waits_for;
         if !cooperative[id.index()] {
             continue;
@@ -307,13 +382,13 @@ fn check_reductions(
 }
 
 /// Whether the reduction's rows are short enough to be walked more than once.
-fn is_walkable(graph: &Graph, id: NodeId) -> bool {
+pub(super) fn is_walkable(graph: &Graph, id: NodeId) -> bool {
     let (shape, axes) = space(graph, id);
     axes.iter().map(|&axis| shape[axis]).product::<usize>() <= WALKABLE
 }
 
 /// The shape that a reduction walks and the axes it combines.
-fn space(graph: &Graph, id: NodeId) -> (&Shape, &[usize]) {
+pub(super) fn space(graph: &Graph, id: NodeId) -> (&Shape, &[usize]) {
     let shape = &graph.node(graph.operands(id)[0]).shape;
     match &graph.node(id).op {
         Op::Reduce { axes, .. } => (shape, axes),

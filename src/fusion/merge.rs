@@ -6,17 +6,22 @@ use std::collections::{BTreeSet, BinaryHeap};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::cost::TargetFigures;
-use super::group::{Group, MAX_NODES, WhyNot};
+use super::group::{self, Group, MAX_NODES, WhyNot};
 use super::reads::Reads;
 use crate::graph::{Graph, NodeId};
 
 /// Siblings that are considered for each shared input.
-const SIBLINGS: usize = 8;
+const SIBLINGS: usize = 2;
+
+/// A producer with more consumers than this is not computed again in each of them.
+const INLINED: usize = 8;
 
 /// A possible merge and the seconds that the model says it saves.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Candidate {
+    /// An estimate until its turn comes.
     saving: f64,
+    is_exact: bool,
     action: Action,
     versions: (u32, u32),
 }
@@ -92,9 +97,17 @@ impl<'a> Merger<'a> {
             actions.into_iter().filter(|&action| seen.insert(action)).for_each(|action| self.queue(action));
         }
         while let Some(candidate) = self.candidates.pop() {
-            // Since the merge was found, others may have led a way from one of its groups to the other.
             let action = candidate.action;
-            if self.versions_of(action) == candidate.versions && !self.makes_cycle(action) {
+            if self.versions_of(action) != candidate.versions {
+                continue;
+            }
+            if !candidate.is_exact {
+                // Its turn has come: work it out, and see whether it is still the best.
+                if let Some(saving) = self.saving(action).filter(|&saving| saving > 0.0) {
+                    self.candidates.push(Candidate { saving, is_exact: true, ..candidate });
+                }
+            } else if !self.makes_cycle(action) {
+                // Since the merge was found, others may have led a way from one group to the other.
                 self.apply(action);
             }
         }
@@ -129,13 +142,10 @@ impl<'a> Merger<'a> {
             if from == to || members[from].len() + members[to].len() > MAX_NODES {
                 continue;
             }
-            if shared[from].is_some() || shared[to].is_some() {
-                // Reductions have rules: ask for the whole.
-                let nodes: Vec<NodeId> = members[from].iter().chain(&members[to]).copied().collect();
-                let outputs = self.stored(&nodes);
-                if self.analyse(nodes, outputs).is_err() {
-                    continue;
-                }
+            if let Some(reduction) = shared[from]
+                && !self.joins_rows(reduction, shared[to], user)
+            {
+                continue;
             }
             let (small, large) =
                 if members[from].len() < members[to].len() { (from, to) } else { (to, from) };
@@ -158,6 +168,20 @@ impl<'a> Merger<'a> {
                 }
             }
         }
+    }
+
+    /// Whether a node may join a tree with a reduction that it reads, and bring a tree of its own, with
+    /// or without a reduction. Both are trees in which each node has one reader, so that only `user`
+    /// newly follows from the reduction; [`Group::analyse`] checks the same for any set of nodes.
+    fn joins_rows(&self, reduction: NodeId, other: Option<NodeId>, user: NodeId) -> bool {
+        let (full, axes) = group::space(self.graph, reduction);
+        let shape = &self.graph.node(user).shape;
+        let walkable = group::is_walkable(self.graph, reduction);
+        let is_result = shape.elements() == self.graph.node(reduction).shape.elements();
+        let fits = is_result || walkable && shape == full;
+        let same_rows = other.is_none_or(|other| group::space(self.graph, other) == (full, axes));
+        let waits = self.cooperative[user.index()];
+        same_rows && if waits { walkable } else { fits }
     }
 
     /// The nodes that are needed outside of the set.
@@ -260,11 +284,38 @@ impl<'a> Merger<'a> {
         actions
     }
 
-    /// Queues a merge if it gains.
+    /// Queues a merge by what it might save. Most are overtaken by others before their turn comes, so
+    /// that only the few at the top are worked out.
     fn queue(&mut self, action: Action) {
-        if let Some(saving) = self.saving(action).filter(|&saving| saving > 0.0) {
-            self.candidates.push(Candidate { saving, action, versions: self.versions_of(action) });
+        if let Some(saving) = self.estimate(action) {
+            let versions = self.versions_of(action);
+            self.candidates.push(Candidate { saving, is_exact: false, action, versions });
         }
+    }
+
+    /// The launches and the traffic that a merge would do without.
+    fn estimate(&self, action: Action) -> Option<f64> {
+        let bytes = |&id: &NodeId| {
+            let node = self.graph.node(id);
+            (node.shape.elements() * node.dtype.size()) as f64
+        };
+        let traffic = match action {
+            Action::Merge(a, b) | Action::Siblings(a, b) => {
+                let (a, b) = (self.groups[a].as_ref()?, self.groups[b].as_ref()?);
+                let stored: f64 = a.outputs.iter().filter(|id| b.reads.contains(id)).map(bytes).sum();
+                let shared: f64 = a.reads.iter().filter(|id| b.reads.contains(id)).map(bytes).sum();
+                2.0 * stored + shared
+            }
+            Action::Inline(producer) => {
+                let consumers = self.consumers(producer).len();
+                if consumers < 2 || consumers > INLINED {
+                    return None;
+                }
+                let stored: f64 = self.groups[producer].as_ref()?.outputs.iter().map(bytes).sum();
+                stored * (1 + consumers) as f64
+            }
+        };
+        Some(self.figures.launch + traffic / self.figures.bandwidth)
     }
 
     fn saving(&self, action: Action) -> Option<f64> {
@@ -315,7 +366,7 @@ impl<'a> Merger<'a> {
             return None;
         }
         let consumers = self.consumers(producer);
-        if consumers.len() < 2 {
+        if consumers.len() < 2 || consumers.len() > INLINED {
             return None;
         }
         let inline = |number: usize| {
