@@ -1,6 +1,8 @@
 //! Pipelines as fused kernels against one kernel an operation. `benches/README.md` says how to read the
 //! figures.
 
+#![allow(clippy::expect_used, reason = "a benchmark that fails has nothing to tell")]
+
 use std::hint::black_box;
 use std::time::Duration;
 

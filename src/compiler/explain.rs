@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::Plan;
 use crate::Shape;
-use crate::fusion::Fusion;
 use crate::fusion::reads::Reads;
+use crate::fusion::{self, Facts, Fusion};
 use crate::graph::op::Op;
 use crate::graph::{Graph, NodeId};
 
@@ -45,7 +45,8 @@ struct GroupText {
 impl Explanation {
     pub(crate) fn of(plan: &Plan) -> Explanation {
         let graph = &plan.graph;
-        let reads = Reads::new(graph);
+        let facts = Facts::new(graph);
+        let singles = facts.singles(graph);
         let groups = &plan.grouping.groups;
         let name_of = |id: NodeId| value_name(graph, id);
         let mut texts = Vec::new();
@@ -79,9 +80,8 @@ impl Explanation {
                 }),
             });
         }
-        let boundaries = plan
-            .grouping
-            .boundaries
+        let figures = plan.settings.figures();
+        let boundaries = fusion::boundaries(graph, &facts, &plan.grouping, figures)
             .iter()
             .map(|boundary| {
                 let (from, to) = (boundary.producer + 1, boundary.consumer + 1);
@@ -93,9 +93,9 @@ impl Explanation {
             boundaries,
             fusion: plan.settings.fusion,
             bytes_moved: groups.iter().map(|group| group.work.bytes()).sum(),
-            least_bytes: least_bytes(graph, &reads),
-            unfused_kernels: plan.grouping.unfused_kernels,
-            unfused_bytes: plan.grouping.unfused_bytes,
+            least_bytes: least_bytes(graph, &facts.reads),
+            unfused_kernels: singles.len(),
+            unfused_bytes: singles.iter().map(|group| group.work.bytes()).sum(),
         }
     }
 

@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use lazuli_codegen::ir::Kernel;
 use lazuli_codegen::schedule::Figures;
 use lazuli_codegen::{Emitted, Language, emit};
 use lru::LruCache;
@@ -21,7 +22,7 @@ use crate::graph::op::Op;
 use crate::graph::text::{Locations, text};
 use crate::graph::{Graph, NodeId, hash};
 use crate::lower::{Lowered, Request, lower};
-use crate::{Error, Result, passes, stats};
+use crate::{Error, Result, Scalar, passes, stats};
 
 /// How many plans are kept, least recently used first out.
 const PLANS: usize = 512;
@@ -59,7 +60,7 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct PlannedKernel {
     pub(crate) lowered: Lowered,
-    pub(crate) emitted: Emitted,
+    pub(crate) emitted: Arc<Emitted>,
     /// Filled at first use: the kernel compiled for the device that ran it last.
     pub(crate) compiled: Mutex<Option<crate::runtime::kernels::Loaded>>,
 }
@@ -112,7 +113,7 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
             }
             // No schedule after all: its operations become kernels of their own, from here on.
             Err(reason) if grouping.groups[number].nodes.len() > 1 => {
-                fusion::split(&graph, &mut grouping, number, &reason, settings.figures());
+                fusion::split(&graph, &mut grouping, number, &reason);
                 kernels.clear();
                 number = 0;
             }
@@ -144,12 +145,44 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
 fn emit_group(graph: &Graph, group: &Group, settings: Settings) -> Result<PlannedKernel, String> {
     let nodes: FxHashSet<NodeId> = group.nodes.iter().copied().collect();
     let name = kernel_name(graph, group);
-    let request =
-        Request { graph, nodes: &nodes, outputs: &group.outputs, reduction: group.reduction, name: &name };
+    let request = Request {
+        graph,
+        nodes: &nodes,
+        reads: &group.reads,
+        outputs: &group.outputs,
+        reduction: group.reduction,
+        name: &name,
+    };
     let lowered = lower(&request).map_err(|error| error.to_string())?;
-    let figures = Figures { processors: settings.figures().processors };
-    let emitted = emit(&lowered.kernel, settings.language, &figures)?;
+    let emitted = emit_cached(&lowered.kernel, settings)?;
     Ok(PlannedKernel { lowered, emitted, compiled: Mutex::new(None) })
+}
+
+type EmittedCache = LruCache<(Kernel, Language), Arc<Emitted>>;
+
+static EMITTED: Mutex<Option<EmittedCache>> = Mutex::new(None);
+
+/// Emits a kernel, or finds what was emitted for an equal one: the repeated blocks of a model, or the
+/// same kernel with another learning rate.
+fn emit_cached(kernel: &Kernel, settings: Settings) -> Result<Arc<Emitted>, String> {
+    let mut key = kernel.clone();
+    for argument in &mut key.arguments {
+        // The text has the argument's name and type.
+        argument.value = Scalar::from_i64(argument.value.dtype(), 0);
+    }
+    let key = (key, settings.language);
+    if let Some(emitted) = with_emitted(|cache| cache.get(&key).cloned()) {
+        return Ok(emitted);
+    }
+    let figures = Figures { processors: settings.figures().processors };
+    let emitted = Arc::new(emit(kernel, settings.language, &figures)?);
+    with_emitted(|cache| cache.put(key, emitted.clone()));
+    Ok(emitted)
+}
+
+fn with_emitted<T>(f: impl FnOnce(&mut EmittedCache) -> T) -> T {
+    let mut cache = EMITTED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    f(cache.get_or_insert_with(|| LruCache::new(NonZeroUsize::new(PLANS).unwrap_or(NonZeroUsize::MIN))))
 }
 
 /// The operations' names in order, each once, and the dtype of the first result: `where_mul_f32`.

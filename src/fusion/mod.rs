@@ -48,55 +48,57 @@ pub(crate) struct Boundary {
 #[derive(Clone, Debug)]
 pub(crate) struct Grouping {
     pub(crate) groups: Vec<Group>,
-    pub(crate) boundaries: Vec<Boundary>,
-    /// Kernels and bytes if every operation were its own kernel.
-    pub(crate) unfused_kernels: usize,
-    pub(crate) unfused_bytes: u64,
+    /// Groups that no schedule ran as a whole: their nodes, and why.
+    parted: Vec<(Vec<NodeId>, String)>,
+    fusion: Fusion,
+}
+
+/// What fusion works on: the graph, what its nodes read, and which reductions threads share.
+pub(crate) struct Facts {
+    pub(crate) reads: Reads,
+    cooperative: Vec<bool>,
+}
+
+impl Facts {
+    pub(crate) fn new(graph: &Graph) -> Facts {
+        let reads = Reads::new(graph);
+        let is_shared = |id| reads.is_computed(id) && group::is_cooperative(graph, &reads, id);
+        let cooperative = graph.nodes().map(is_shared).collect();
+        Facts { reads, cooperative }
+    }
+
+    fn single(&self, graph: &Graph, id: NodeId) -> Option<Group> {
+        Group::analyse(graph, &self.reads, &self.cooperative, vec![id], vec![id]).ok()
+    }
+
+    /// Every operation as a kernel of its own.
+    pub(crate) fn singles(&self, graph: &Graph) -> Vec<Group> {
+        let computed = graph.nodes().filter(|&id| self.reads.is_computed(id));
+        computed.filter_map(|id| self.single(graph, id)).collect()
+    }
 }
 
 /// Divides the graph into kernels.
 pub(crate) fn fuse(graph: &Graph, fusion: Fusion, figures: &TargetFigures) -> Grouping {
-    let reads = Reads::new(graph);
-    let cooperative: Vec<bool> =
-        graph.nodes().map(|id| reads.is_computed(id) && group::is_cooperative(graph, &reads, id)).collect();
-    let single = |id: NodeId| Group::analyse(graph, &reads, &cooperative, vec![id], vec![id]).ok();
-    let singles: Vec<Group> = graph.nodes().filter(|&id| reads.is_computed(id)).filter_map(single).collect();
-    let unfused_kernels = singles.len();
-    let unfused_bytes = singles.iter().map(|group| group.work.bytes()).sum();
+    let facts = Facts::new(graph);
     let mut groups = match fusion {
-        Fusion::Off => singles,
-        Fusion::On => merge::Merger::new(graph, &reads, &cooperative, figures).run(),
+        Fusion::Off => facts.singles(graph),
+        Fusion::On => merge::Merger::new(graph, &facts.reads, &facts.cooperative, figures).run(),
     };
     sort(&mut groups);
-    let boundaries = boundaries(graph, &reads, &cooperative, &groups, fusion, figures);
-    Grouping { groups, boundaries, unfused_kernels, unfused_bytes }
+    Grouping { groups, parted: Vec::new(), fusion }
 }
 
 /// Divides a group into kernels of one operation each, because no schedule runs it as a whole.
-pub(crate) fn split(
-    graph: &Graph,
-    grouping: &mut Grouping,
-    number: usize,
-    why: &str,
-    figures: &TargetFigures,
-) {
-    let reads = Reads::new(graph);
-    let cooperative: Vec<bool> =
-        graph.nodes().map(|id| reads.is_computed(id) && group::is_cooperative(graph, &reads, id)).collect();
-    let parted: Vec<NodeId> = grouping.groups.remove(number).nodes;
+pub(crate) fn split(graph: &Graph, grouping: &mut Grouping, number: usize, why: &str) {
+    let facts = Facts::new(graph);
+    let nodes = grouping.groups.remove(number).nodes;
     let stored: rustc_hash::FxHashSet<NodeId> =
         grouping.groups.iter().flat_map(|group| group.outputs.iter().copied()).collect();
-    let missing = parted.iter().copied().filter(|id| !stored.contains(id));
-    let singles =
-        missing.filter_map(|id| Group::analyse(graph, &reads, &cooperative, vec![id], vec![id]).ok());
-    grouping.groups.extend(singles);
+    let missing = nodes.iter().copied().filter(|id| !stored.contains(id));
+    grouping.groups.extend(missing.filter_map(|id| facts.single(graph, id)));
+    grouping.parted.push((nodes, why.to_string()));
     sort(&mut grouping.groups);
-    grouping.boundaries = boundaries(graph, &reads, &cooperative, &grouping.groups, Fusion::On, figures);
-    for boundary in &mut grouping.boundaries {
-        if parted.contains(&boundary.value) {
-            boundary.reason = WhyNot::Schedule(why.to_string());
-        }
-    }
 }
 
 /// Producers before consumers; otherwise by first node.
@@ -138,14 +140,13 @@ fn owners(groups: &[Group]) -> FxHashMap<NodeId, usize> {
 }
 
 /// Why each pair of neighbouring groups is apart.
-fn boundaries(
+pub(crate) fn boundaries(
     graph: &Graph,
-    reads: &Reads,
-    cooperative: &[bool],
-    groups: &[Group],
-    fusion: Fusion,
+    facts: &Facts,
+    grouping: &Grouping,
     figures: &TargetFigures,
 ) -> Vec<Boundary> {
+    let (groups, reads) = (&grouping.groups, &facts.reads);
     let owner = owners(groups);
     let mut readers: FxHashMap<NodeId, usize> = FxHashMap::default();
     groups.iter().flat_map(|group| &group.reads).for_each(|&value| *readers.entry(value).or_default() += 1);
@@ -159,9 +160,11 @@ fn boundaries(
                 reads.is_output(*id) || readers.get(id).is_some_and(|&all| all > here)
             };
             let kept: Vec<NodeId> = groups[producer].outputs.iter().copied().filter(is_kept).collect();
-            let reason = match fusion {
-                Fusion::Off => WhyNot::Off,
-                Fusion::On => why_apart(graph, reads, cooperative, &groups[producer], group, kept, figures),
+            let parted = grouping.parted.iter().find(|(nodes, _)| nodes.contains(&value));
+            let reason = match (grouping.fusion, parted) {
+                (Fusion::Off, _) => WhyNot::Off,
+                (Fusion::On, Some((_, why))) => WhyNot::Schedule(why.clone()),
+                (Fusion::On, None) => why_apart(graph, facts, &groups[producer], group, kept, figures),
             };
             result.push(Boundary { value, producer, consumer, reason });
         }
@@ -171,8 +174,7 @@ fn boundaries(
 
 fn why_apart(
     graph: &Graph,
-    reads: &Reads,
-    cooperative: &[bool],
+    facts: &Facts,
     producer: &Group,
     consumer: &Group,
     kept: Vec<NodeId>,
@@ -180,7 +182,7 @@ fn why_apart(
 ) -> WhyNot {
     let nodes = producer.nodes.iter().chain(&consumer.nodes).copied().collect();
     let outputs = kept.into_iter().chain(consumer.outputs.iter().copied()).collect();
-    match Group::analyse(graph, reads, cooperative, nodes, outputs) {
+    match Group::analyse(graph, &facts.reads, &facts.cooperative, nodes, outputs) {
         Err(reason) => reason,
         Ok(merged) => {
             let apart = producer.work.seconds(figures) + consumer.work.seconds(figures);

@@ -83,7 +83,7 @@ mod tests {
         let other: Vec<f32> = generate(Op::Random { seed: 7 }, [24]);
         assert_eq!(flat, cube);
         assert!(flat.iter().zip(&other).all(|(a, b)| a != b));
-        assert_eq!(generate::<f32>(Op::Random { seed: 7 }, [3, 0]), []);
+        assert!(generate::<f32>(Op::Random { seed: 7 }, [3, 0]).is_empty());
     }
 
     #[test]

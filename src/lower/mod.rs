@@ -40,6 +40,8 @@ pub(crate) struct Request<'a> {
     pub(crate) graph: &'a Graph,
     /// Computed nodes; free nodes (views, constants) between them need not be listed.
     pub(crate) nodes: &'a FxHashSet<NodeId>,
+    /// Nodes that other kernels store and this one reads.
+    pub(crate) reads: &'a [NodeId],
     /// Stored nodes, ascending.
     pub(crate) outputs: &'a [NodeId],
     /// The reduction that threads share, if there is one: it spans the iteration space.
@@ -247,7 +249,9 @@ impl<'a> Lowering<'a> {
     fn lower_node(&mut self, id: NodeId, indices: &Indices, guards: &Guards) -> Result<ValueId> {
         let graph = self.request.graph;
         let node = graph.node(id);
-        let is_inside = self.request.nodes.contains(&id) || node.op.is_free();
+        // A view that is an output of its own is read like any other stored value.
+        let is_view = node.op.is_free() && !self.request.reads.contains(&id);
+        let is_inside = self.request.nodes.contains(&id) || is_view;
         if !is_inside || matches!(node.op, Op::Input(_)) {
             return Ok(self.load(id, node, indices, guards));
         }

@@ -207,8 +207,12 @@ impl Accumulator {
             }
             ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
                 let target = self.part(0, lane);
-                let combined =
-                    Expr::Combine(self.op, self.dtype, Box::new(target.clone()), Box::new(other(0)));
+                // Maxima may be spelled with the operand twice, and a shuffle must happen once.
+                let other = match self.op {
+                    ReduceOp::Max | ReduceOp::Min => emitter.named(other(0), self.dtype),
+                    ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations => other(0),
+                };
+                let combined = Expr::Combine(self.op, self.dtype, Box::new(target.clone()), Box::new(other));
                 emitter.push(set(target, combined));
             }
         }
