@@ -54,10 +54,17 @@ pub(crate) struct Request<'a> {
 /// # Errors
 /// If the outputs do not share an iteration space.
 pub(crate) fn lower(request: &Request) -> Result<Lowered> {
-    let mut lowering = Lowering::new(request);
-    lowering.run()?;
-    let Lowering { mut kernel, inputs, .. } = lowering;
-    kernel.merge_axes();
+    let attempt = |has_argument: bool| -> Result<(Kernel, Vec<NodeId>)> {
+        let mut lowering = Lowering::new(request, has_argument);
+        lowering.run()?;
+        lowering.kernel.merge_axes();
+        Ok((lowering.kernel, lowering.inputs))
+    };
+    let (mut kernel, mut inputs) = attempt(true)?;
+    if kernel.divides_below_zero() {
+        // Backwards along the outermost axis: only with a known end do its divisions stay above zero.
+        (kernel, inputs) = attempt(false)?;
+    }
     if cfg!(debug_assertions) {
         kernel.verify().map_err(|message| Error::internal("lowering", message))?;
     }
@@ -78,10 +85,12 @@ struct Lowering<'a> {
     reduce_axes: FxHashMap<(Extents, usize), SmallVec<[AxisId; 4]>>,
     /// The axes of the reductions around, outermost first.
     enclosing: Vec<SmallVec<[AxisId; 4]>>,
+    /// Whether the outermost extent is an argument of the kernel, and no constant.
+    has_argument: bool,
 }
 
 impl<'a> Lowering<'a> {
-    fn new(request: &'a Request<'a>) -> Lowering<'a> {
+    fn new(request: &'a Request<'a>, has_argument: bool) -> Lowering<'a> {
         Lowering {
             request,
             kernel: Kernel::new(request.name),
@@ -94,10 +103,12 @@ impl<'a> Lowering<'a> {
             guards: FxHashMap::default(),
             reduce_axes: FxHashMap::default(),
             enclosing: Vec::new(),
+            has_argument,
         }
     }
 
     fn axis(&mut self, kind: AxisKind, extent: usize, is_argument: bool) -> AxisId {
+        let is_argument = is_argument && self.has_argument;
         let id = self.kernel.add_axis(kind, extent as u64, is_argument);
         match is_argument {
             true => self.ranges.set_unbounded(id),

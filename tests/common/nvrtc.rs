@@ -22,7 +22,7 @@ pub fn compile(tensors: &[&Tensor], every_architecture: bool) -> Result<(), Stri
     let mut problems = String::new();
     for (number, architecture) in ARCHITECTURES.into_iter().enumerate() {
         let program = lazuli::compile_for(tensors.iter().copied(), &Target::cuda(architecture));
-        let program = program.map_err(|error| error.to_string())?;
+        let program = program.map_err(|error| super::brief(&error))?;
         for kernel in program.kernels() {
             let is_small = kernel.source().len() <= SMALL;
             let is_chosen = every_architecture && is_small || chosen(kernel) == number;
@@ -44,7 +44,7 @@ pub fn compile(tensors: &[&Tensor], every_architecture: bool) -> Result<(), Stri
                     return Ok(());
                 }
                 Err(error) => {
-                    let _ = write!(problems, "\n{architecture}: {error}");
+                    let _ = write!(problems, "\n{architecture}: {}", super::brief(&error));
                 }
             }
         }

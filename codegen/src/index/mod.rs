@@ -219,6 +219,15 @@ impl IndexExpr {
             .sum()
     }
 
+    /// Whether a division or remainder occurs of what may be less than zero, as far as the ranges tell:
+    /// C would round it the other way.
+    pub fn divides_below_zero(&self, ranges: &AxisRanges) -> bool {
+        self.terms.iter().any(|(atom, _)| match atom {
+            Atom::Axis(_) => false,
+            Atom::Div(e, _) | Atom::Mod(e, _) => e.range(ranges).0 < 0 || e.divides_below_zero(ranges),
+        })
+    }
+
     /// Whether no division or remainder occurs.
     fn is_linear(&self) -> bool {
         self.terms.iter().all(|(atom, _)| matches!(atom, Atom::Axis(_)))

@@ -23,6 +23,13 @@ impl Kernel {
         self.compact_axes();
     }
 
+    /// Whether an index divides what may be less than zero while arguments may have any value: see
+    /// [`IndexExpr::divides_below_zero`].
+    pub fn divides_below_zero(&self) -> bool {
+        let ranges = self.ranges();
+        self.all_indices().any(|index| index.divides_below_zero(&ranges))
+    }
+
     fn all_indices(&self) -> impl Iterator<Item = &IndexExpr> {
         let loads = self.values.iter().flat_map(|value| index_expressions(&value.op));
         loads.chain(self.stores.iter().map(|store| &store.index))

@@ -75,12 +75,17 @@ impl Emitter<'_> {
         let width = rows.iter().fold(self.alignment(&base, limit), |width, &(_, stride)| {
             self.alignment(&IndexExpr::constant(stride), width)
         });
-        if width < 2 || (row_count * span) as u64 > TILE_LIMIT {
+        // Every row of the tile starts where a whole access may be written.
+        let pitch = match row_count {
+            1 => span,
+            _ => (span as u64).next_multiple_of(width) as i64,
+        };
+        if width < 2 || (row_count * pitch) as u64 > TILE_LIMIT {
             return None;
         }
         let key = TileKey { buffer, base, rows, dense };
-        let tile = self.tile(&key, dtype, span as u64, row_count as u64, width);
-        let mut offset = self.row_number(&key.rows).scale(span);
+        let tile = self.tile(&key, dtype, span as u64, pitch as u64, width);
+        let mut offset = self.row_number(&key.rows).scale(pitch);
         for &(axis, stride) in &key.dense {
             offset = offset.add(&IndexExpr::axis(axis).scale(stride));
         }
@@ -94,7 +99,7 @@ impl Emitter<'_> {
     }
 
     /// The name of the tile's array, loaded in the scope that binds the base's axes.
-    fn tile(&mut self, key: &TileKey, dtype: crate::DType, span: u64, rows: u64, width: u64) -> String {
+    fn tile(&mut self, key: &TileKey, dtype: crate::DType, span: u64, pitch: u64, width: u64) -> String {
         if let Some(name) = self.scopes.iter().rev().find_map(|scope| scope.tiles.get(key)) {
             return name.clone();
         }
@@ -104,13 +109,13 @@ impl Emitter<'_> {
         self.push(Stmt::Variable {
             name: name.clone(),
             ty: Type::Memory(dtype),
-            len: Some(rows * span),
+            len: Some(key.rows.iter().fold(pitch, |len, &(axis, _)| len * self.kernel.axis(axis).extent)),
             init: None,
         });
         for &(axis, _) in &key.rows {
             self.open(&[axis], true);
         }
-        let row_start = self.row_number(&key.rows).scale(span as i64);
+        let row_start = self.row_number(&key.rows).scale(pitch as i64);
         let source = key
             .rows
             .iter()

@@ -60,7 +60,8 @@ pub fn cooperative(kernel: &Kernel) -> Result<Vec<ValueId>, String> {
 /// Whether one thread computes the reduction by itself.
 fn is_in_thread(kernel: &Kernel, id: ValueId) -> bool {
     let ValueOp::Reduce { axes, operand, .. } = &kernel.value(id).op else { return false };
-    if axes.iter().any(|&axis| kernel.axis(axis).is_argument) {
+    let is_stored_along = |axis| kernel.stores.iter().any(|store| store.index.uses(axis));
+    if axes.iter().any(|&axis| kernel.axis(axis).is_argument || is_stored_along(axis)) {
         return false;
     }
     let positions: u64 = axes.iter().map(|&axis| kernel.axis(axis).extent).product();
