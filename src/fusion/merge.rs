@@ -308,7 +308,7 @@ impl<'a> Merger<'a> {
             }
             Action::Inline(producer) => {
                 let consumers = self.consumers(producer).len();
-                if consumers < 2 || consumers > INLINED {
+                if !(2..=INLINED).contains(&consumers) {
                     return None;
                 }
                 let stored: f64 = self.groups[producer].as_ref()?.outputs.iter().map(bytes).sum();
@@ -366,7 +366,7 @@ impl<'a> Merger<'a> {
             return None;
         }
         let consumers = self.consumers(producer);
-        if consumers.len() < 2 || consumers.len() > INLINED {
+        if !(2..=INLINED).contains(&consumers.len()) {
             return None;
         }
         let inline = |number: usize| {
