@@ -2,6 +2,7 @@
 //! interpreter: all dtypes, special values, odd and empty shapes, and every schedule. The CUDA kernels that come
 //! up are compiled by NVRTC for several architectures, and must not spill registers.
 
+#![allow(clippy::reversed_empty_ranges, reason = "a slice to -1 ends before the last, as in Python")]
 // What a test cannot compute should stop it, in its helpers as well.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
