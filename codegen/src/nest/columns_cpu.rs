@@ -10,7 +10,7 @@ use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueOp};
-use crate::schedule::{ColumnSchedule, Launch, SPLIT_LENGTH};
+use crate::schedule::{COLUMN_SPLIT_LENGTH, ColumnSchedule, Launch};
 
 pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> Nest {
     let width = u64::from(schedule.threads_x);
@@ -44,8 +44,9 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> 
     if split {
         let mut emitter = Emitter::new(kernel, Language::C);
         writer.begin(&mut emitter, true);
-        let from = Expr::name("part").then(Mul, Expr::Int(SPLIT_LENGTH));
-        let to = from.clone().then(Add, Expr::Int(SPLIT_LENGTH)).then(Min, emitter.positions(&plan.axes));
+        let from = Expr::name("part").then(Mul, Expr::Int(COLUMN_SPLIT_LENGTH));
+        let to =
+            from.clone().then(Add, Expr::Int(COLUMN_SPLIT_LENGTH)).then(Min, emitter.positions(&plan.axes));
         emitter.bind("end", INDEX, to);
         let to = Expr::name("end");
         let accumulators = writer.walk(&mut emitter, &plan.passes[0], from, to);
@@ -58,7 +59,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> 
         functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch: launch_parts });
         let mut emitter = Emitter::new(kernel, Language::C);
         writer.begin(&mut emitter, false);
-        let parts = plan.parts(&emitter);
+        let parts = plan.parts(&emitter, COLUMN_SPLIT_LENGTH);
         let accumulators = plan.passes[0].declare(&mut emitter, kernel, Some(width));
         emitter.open(&[], false);
         writer.each_column(&mut emitter, |emitter, lane| {
@@ -109,7 +110,7 @@ impl CpuColumns<'_> {
     fn begin(&self, emitter: &mut Emitter, split: bool) {
         let mut block = Expr::Builtin(Builtin::BlockX);
         if split {
-            let parts = self.plan.parts(emitter);
+            let parts = self.plan.parts(emitter, COLUMN_SPLIT_LENGTH);
             emitter.bind("parts", INDEX, parts);
             emitter.bind("part", INDEX, block.clone().then(Rem, Expr::name("parts")));
             block = block.then(Div, Expr::name("parts"));

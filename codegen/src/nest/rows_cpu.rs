@@ -26,7 +26,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
     let mut functions = Vec::new();
     if split {
         // First phase: a block is a part of a row, and leaves partial results.
-        let parts = plan.parts(&emitter);
+        let parts = plan.parts(&emitter, SPLIT_LENGTH);
         emitter.bind("parts", INDEX, parts);
         emitter.bind("row", INDEX, Expr::Builtin(Builtin::BlockX).then(Div, Expr::name("parts")));
         let part = Expr::Builtin(Builtin::BlockX).then(Rem, Expr::name("parts"));
@@ -54,7 +54,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
         functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch });
         // Second phase: merge the parts of each row in order.
         let mut emitter = Emitter::new(kernel, Language::C);
-        let parts = plan.parts(&emitter);
+        let parts = plan.parts(&emitter, SPLIT_LENGTH);
         emitter.bind("parts", INDEX, parts);
         emitter.bind("row", INDEX, Expr::Builtin(Builtin::BlockX));
         emitter.unflatten("row", &plan.map, 1);

@@ -12,7 +12,7 @@ use super::{Workspace, extent_name};
 use crate::Language;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp, operands};
-use crate::schedule::{SPLIT_LENGTH, cooperative};
+use crate::schedule::cooperative;
 
 /// What the walks along a row compute.
 pub(super) struct Plan {
@@ -93,10 +93,9 @@ impl Plan {
         }
     }
 
-    /// How many parts of [`SPLIT_LENGTH`] a walk has: the CPU's split reductions.
-    pub(super) fn parts(&self, emitter: &Emitter) -> Expr {
-        let length = Expr::Int(SPLIT_LENGTH);
-        emitter.positions(&self.axes).then(Add, Expr::Int(SPLIT_LENGTH - 1)).then(Div, length)
+    /// How many parts of a length a walk has: the CPU's split reductions.
+    pub(super) fn parts(&self, emitter: &Emitter, length: u64) -> Expr {
+        emitter.positions(&self.axes).then(Add, Expr::Int(length - 1)).then(Div, Expr::Int(length))
     }
 }
 

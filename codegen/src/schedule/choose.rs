@@ -31,6 +31,9 @@ const LOADS_PER_THREAD: u64 = 64;
 /// and one row keeps all processors busy.
 pub const SPLIT_LENGTH: u64 = 1 << 16;
 
+/// Elements of a part of a split column on the CPU, where one lane adds up all of them.
+pub const COLUMN_SPLIT_LENGTH: u64 = 1 << 12;
+
 /// Results of a CPU block: enough work to outweigh handing it to a thread.
 const CPU_ELEMENTS_PER_BLOCK: u64 = 1 << 14;
 
@@ -267,7 +270,7 @@ fn columns(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figur
             // A block's partial results stay in the first-level cache.
             let lanes = inner.clamp(1, 512) as u32;
             let splits = match is_splittable(kernel, axes) {
-                true => length.div_ceil(SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32,
+                true => length.div_ceil(COLUMN_SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32,
                 false => 1,
             };
             ColumnSchedule { threads_x: lanes, threads_y: 1, vector: 1, splits }

@@ -4,7 +4,7 @@ mod choose;
 
 use std::fmt;
 
-pub use choose::{Figures, SPLIT_LENGTH, cooperative, schedule};
+pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, cooperative, schedule};
 
 /// A schedule: small and printable.
 ///
