@@ -22,8 +22,6 @@ pub struct Emitted {
     pub parameters: Vec<Parameter>,
     /// Scratch memory to provide.
     pub workspaces: Vec<Workspace>,
-    /// Whether extents are passed as 64-bit integers: always in C.
-    pub wide_extents: bool,
 }
 
 /// Schedules a kernel for a target and prints it.
@@ -46,6 +44,5 @@ fn emitted(nest: Nest, language: Language, schedule: Schedule) -> Emitted {
         launches: nest.functions.into_iter().map(|function| (function.name, function.launch)).collect(),
         parameters: nest.parameters,
         workspaces: nest.workspaces,
-        wide_extents: nest.wide_index || language == Language::C,
     }
 }

@@ -21,6 +21,7 @@ pub(crate) enum Buffer {
 
 impl Buffer {
     /// Size in bytes.
+    // Only copies to and from a GPU ask for it.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub(crate) fn bytes(&self) -> usize {
         match self {

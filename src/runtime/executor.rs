@@ -190,7 +190,7 @@ fn is_empty(kernel: &PlannedKernel) -> bool {
     kernel.lowered.kernel.buffers.iter().filter(|buffer| buffer.is_output).all(|buffer| buffer.elements == 0)
 }
 
-/// An argument's bytes; pointers, integers and floats alike start at the low end.
+/// Launches one kernel: takes its inputs from the values, and adds its outputs to them.
 fn launch(
     plan: &Plan,
     kernel: &PlannedKernel,

@@ -100,6 +100,7 @@ impl HostBuffer {
     }
 
     /// Size in bytes.
+    // Only copies to and from a GPU ask for it.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub(crate) fn bytes(&self) -> usize {
         self.bytes

@@ -366,6 +366,5 @@ fn size(expr: &Expr) -> usize {
         }
         Expr::Select(condition, a, b) => 1 + size(condition) + size(a) + size(b),
         Expr::ShuffleXor { value, .. } => 1 + size(value),
-        Expr::Call(_, arguments) => 1 + arguments.iter().map(size).sum::<usize>(),
     }
 }

@@ -77,8 +77,6 @@ pub enum Expr {
         /// Lanes in the group.
         width: u32,
     },
-    /// A function of the runtime text, such as a Welford step.
-    Call(&'static str, Vec<Expr>),
 }
 
 /// Index arithmetic.
@@ -148,8 +146,6 @@ pub enum Step {
 /// A statement.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stmt {
-    /// A line for the reader.
-    Comment(String),
     /// An immutable variable.
     Let {
         /// Its name.
@@ -242,8 +238,6 @@ pub enum Stmt {
     },
     /// All threads of the block wait for each other.
     Barrier,
-    /// Writes before it are seen by all blocks before writes after it.
-    Fence,
     /// Counts this block's arrival for its row or column block, and sets the shared flag `is_last` in
     /// the one that finds all others there.
     Arrive {

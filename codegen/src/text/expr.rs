@@ -133,10 +133,6 @@ impl Printer<'_> {
                     _ => format!("__shfl_xor_sync(0xffffffffu, {value}, {mask}, {width})"),
                 }
             }
-            Expr::Call(function, arguments) => {
-                let arguments: Vec<String> = arguments.iter().map(|argument| self.expr(argument)).collect();
-                format!("{function}({})", arguments.join(", "))
-            }
         }
     }
 

@@ -71,7 +71,6 @@ impl<'a> Printer<'a> {
 
     fn statement(&mut self, stmt: &Stmt) {
         match stmt {
-            Stmt::Comment(text) => self.line(&format!("// {text}")),
             Stmt::Let { name, ty, value } => {
                 let value = self.expr(value);
                 self.line(&format!("const {} {name} = {value};", self.type_name(*ty)));
@@ -109,7 +108,6 @@ impl<'a> Printer<'a> {
                 self.line(&format!("*({ty}*)({target}) = *(const {ty}*)({source});"));
             }
             Stmt::Barrier => self.line("__syncthreads();"),
-            Stmt::Fence => self.line("__threadfence();"),
             Stmt::Arrive { index, count } => self.arrive(index, count),
             Stmt::Return => self.line("return;"),
         }

@@ -2,7 +2,7 @@
 //! of it looks like.
 
 // A failed assumption should stop a test; the lint knows tests by their attribute alone, not what they call.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic)] // A failed assumption stops the test.
 
 mod c_library;
 mod exact;
