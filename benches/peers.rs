@@ -118,7 +118,8 @@ impl Arguments {
     fn parse() -> Arguments {
         // `cargo bench` adds `--bench`.
         let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
-        let pairs = words.chunks_exact(2).map(|pair| (pair[0].trim_start_matches('-').into(), pair[1].clone()));
+        let pairs =
+            words.chunks_exact(2).map(|pair| (pair[0].trim_start_matches('-').into(), pair[1].clone()));
         Arguments(pairs.collect())
     }
 
@@ -209,9 +210,7 @@ fn run(case: &str, entry: &Value, arguments: &Arguments) {
     let host: Vec<Tensor> = inputs
         .iter()
         .enumerate()
-        .map(|(i, input)| {
-            read(&folder.join(format!("in{i}.npy")), input["dtype"].as_str().expect("a dtype"))
-        })
+        .map(|(i, input)| read(&folder.join(format!("in{i}.npy")), input["dtype"].as_str().expect("a dtype")))
         .collect();
     let bytes: usize = host
         .iter()

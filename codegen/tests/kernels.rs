@@ -192,7 +192,7 @@ fn borders_are_guarded() {
 
 #[test]
 fn transposes() {
-    assert_kernel("transpose", transposed(), "pointwise(");
+    assert_kernel("transpose", transposed(), "tiled(");
 }
 
 #[test]
