@@ -141,8 +141,10 @@ fn needs_wide_index(kernel: &Kernel) -> bool {
         || points(crate::ir::AxisKind::Map) > largest as u64
         || points(crate::ir::AxisKind::Reduce) > largest as u64
         || kernel.values.iter().flat_map(|value| crate::ir::index_expressions(&value.op)).any(|index| {
-            let (low, high) = index.range(&kernel.launch_ranges());
-            low < -largest || high > largest
+            // The parts are computed on their own where one is subtracted.
+            let (added, subtracted) = index.by_sign();
+            let ranges = kernel.launch_ranges();
+            added.range(&ranges).1 > largest || subtracted.range(&ranges).1 > largest
         })
 }
 
