@@ -20,33 +20,37 @@ pub(super) struct Analysis {
     pub(super) recomputed: Option<(&'static str, f64)>,
 }
 
-/// Tables that are kept from one analysis to the next: `place` and `demands` are indexed by node, the others by
-/// place among the nodes.
+/// What is known of a node at its place among the nodes.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// Its reads that are among the nodes, as a range of the links.
+    links: (u32, u32),
+    /// The place of a shared reduction that it depends on.
+    after: u32,
+    /// How many walks must have ended before it can be computed.
+    stage: u32,
+    /// In which walks its value is needed, as bits.
+    needed: u32,
+    is_stored: bool,
+    /// Whether it has one value a row of the reduction.
+    once_a_row: bool,
+    /// Evaluations. Readers at the same index share an evaluation; others add up.
+    aligned: f64,
+    scattered: f64,
+}
+
+/// Tables that are kept from one analysis to the next.
 pub(super) struct Analyser<'a> {
     graph: &'a Graph,
     facts: &'a Facts,
+    /// Where a node is among the nodes; by node.
     place: Vec<u32>,
+    /// Elements that are read from memory; by node.
     demands: Vec<f64>,
-    /// Where each node's reads begin among the links.
-    starts: Vec<u32>,
-    /// The place of each read.
+    states: Vec<State>,
     links: Vec<u32>,
-    /// Which shared reduction each node depends on, by place.
-    after: Vec<u32>,
-    is_stored: Vec<bool>,
-    stage: Vec<u32>,
-    needed: Vec<u32>,
-    walks: Vec<u32>,
-    once_a_row: Vec<bool>,
-    aligned: Vec<f64>,
-    scattered: Vec<f64>,
     /// What is read from memory, in the order of first use.
     external: Vec<NodeId>,
-}
-
-fn reset<T: Clone>(table: &mut Vec<T>, len: usize, value: T) {
-    table.clear();
-    table.resize(len, value);
 }
 
 impl<'a> Analyser<'a> {
@@ -56,16 +60,8 @@ impl<'a> Analyser<'a> {
             facts,
             place: vec![OUTSIDE; facts.bound()],
             demands: vec![UNREAD; facts.bound()],
-            starts: Vec::new(),
+            states: Vec::new(),
             links: Vec::new(),
-            after: Vec::new(),
-            is_stored: Vec::new(),
-            stage: Vec::new(),
-            needed: Vec::new(),
-            walks: Vec::new(),
-            once_a_row: Vec::new(),
-            aligned: Vec::new(),
-            scattered: Vec::new(),
             external: Vec::new(),
         }
     }
@@ -94,32 +90,37 @@ impl<'a> Analyser<'a> {
         if nodes.len() > MAX_NODES {
             return Err(WhyNot::TooLarge { nodes: nodes.len() });
         }
-        self.link(nodes, outputs);
-        let result = self.analyse_linked(nodes, outputs);
+        self.external.clear();
+        let result = self.analyse_nodes(nodes, outputs);
         nodes.iter().for_each(|id| self.place[id.index()] = OUTSIDE);
         self.external.iter().for_each(|id| self.demands[id.index()] = UNREAD);
         result
     }
 
-    fn analyse_linked(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
-        let reduction = self.check_reductions(nodes)?;
+    fn analyse_nodes(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
+        let reduction = self.link(nodes)?;
+        let walked = reduction.and_then(|reduction| self.facts.space(reduction)).copied();
+        let mut walks = 1;
+        if let Some((reduction, space)) = reduction.zip(walked.as_ref()) {
+            walks = self.follow_reductions(nodes, reduction, space)?;
+        }
         if let Some(misfit) = self.misfit(outputs, reduction) {
             let shape = |id: NodeId| self.graph.node(id).shape.clone();
             let (first, last) = (outputs[0], outputs[outputs.len() - 1]);
             let other = if misfit == first { last } else { first };
-            return Err(WhyNot::DifferentSpaces {
-                first: shape(reduction.unwrap_or(other)),
-                second: shape(misfit),
-            });
+            let first = shape(reduction.unwrap_or(other));
+            return Err(WhyNot::DifferentSpaces { first, second: shape(misfit) });
         }
-        reset(&mut self.walks, nodes.len(), 1);
-        reset(&mut self.once_a_row, nodes.len(), false);
-        if let Some(&space) = reduction.and_then(|reduction| self.facts.space(reduction)) {
-            self.count_walks(nodes, &space)?;
-            self.find_once_a_row(nodes, &space);
+        if walks > MAX_WALKS {
+            return Err(WhyNot::TooManyWalks);
+        }
+        for output in outputs {
+            if let Some(state) = self.states.get_mut(self.place[output.index()] as usize) {
+                state.is_stored = true;
+            }
         }
         let mut analysis = Analysis { reduction, ..Analysis::default() };
-        self.count(&mut analysis, nodes, outputs)?;
+        self.count(&mut analysis, nodes, outputs, walked.as_ref())?;
         let buffers = self.external.len() + outputs.len();
         match buffers > MAX_BUFFERS {
             true => Err(WhyNot::TooManyBuffers { buffers }),
@@ -127,87 +128,86 @@ impl<'a> Analyser<'a> {
         }
     }
 
-    /// Finds where each node's reads are among the nodes.
-    fn link(&mut self, nodes: &[NodeId], outputs: &[NodeId]) {
-        self.starts.clear();
-        self.links.clear();
-        self.external.clear();
-        for (number, &id) in nodes.iter().enumerate() {
-            self.starts.push(self.links.len() as u32);
-            let reads = self.facts.reads.reads(id).iter();
-            self.links.extend(reads.map(|read| self.place[read.node.index()]));
-            self.place[id.index()] = number as u32;
-        }
-        self.starts.push(self.links.len() as u32);
-        reset(&mut self.is_stored, nodes.len(), false);
-        for output in outputs {
-            if let Some(is_stored) = self.is_stored.get_mut(self.place[output.index()] as usize) {
-                *is_stored = true;
-            }
-        }
-    }
-
-    /// The links of a node's reads, by their numbers, in order.
-    fn links_of(&self, number: usize) -> std::ops::Range<usize> {
-        self.starts[number] as usize..self.starts[number + 1] as usize
-    }
-
-    /// All reductions that threads share walk the same rows, and none waits for another.
-    fn check_reductions(&mut self, nodes: &[NodeId]) -> Result<Option<NodeId>, WhyNot> {
+    /// Finds where each node's reads are among the nodes. All reductions that threads share must walk the same
+    /// rows, and none wait for another.
+    fn link(&mut self, nodes: &[NodeId]) -> Result<Option<NodeId>, WhyNot> {
         let facts = self.facts;
-        let Some(first) = nodes.iter().copied().find(|&id| facts.is_cooperative(id)) else { return Ok(None) };
-        let node = |id: NodeId| self.graph.node(id);
-        let (number_of_space, space) = (facts.of(first).space, facts.space(first).copied());
-        let is_walkable = space.is_some_and(|space| space.is_walkable);
-        reset(&mut self.after, nodes.len(), OUTSIDE);
+        self.states.clear();
+        self.links.clear();
+        let mut first: Option<NodeId> = None;
         for (number, &id) in nodes.iter().enumerate() {
-            for link in self.links_of(number) {
-                let at = self.links[link];
+            let start = self.links.len() as u32;
+            let mut after = OUTSIDE;
+            for read in facts.reads.reads(id) {
+                let at = self.place[read.node.index()];
                 if at == OUTSIDE {
                     continue;
                 }
-                let is_shared = facts.is_cooperative(nodes[at as usize]);
-                self.after[number] = if is_shared { at } else { self.after[at as usize] };
-                if self.after[number] != OUTSIDE {
-                    break;
+                self.links.push(at);
+                if after == OUTSIDE && first.is_some() {
+                    after = if facts.is_cooperative(read.node) { at } else { self.states[at as usize].after };
                 }
             }
-            let own = facts.of(id).space;
-            if own.is_none() {
-                continue;
-            }
-            if let Some(&other) = nodes.get(self.after[number] as usize)
-                && (facts.of(other).space != own || !is_walkable)
+            self.place[id.index()] = number as u32;
+            self.states.push(State {
+                links: (start, self.links.len() as u32),
+                after,
+                stage: 0,
+                needed: 0,
+                is_stored: false,
+                once_a_row: false,
+                aligned: 0.0,
+                scattered: 0.0,
+            });
+            let Some(own) = facts.of(id).space else { continue };
+            let origin = |id: NodeId| self.graph.node(id).origin;
+            if let Some(&other) = nodes.get(after as usize)
+                && (facts.of(other).space != Some(own) || !facts.space(other).is_some_and(|s| s.is_walkable))
             {
-                let (producer, consumer) = (node(other).origin, node(id).origin);
-                return Err(WhyNot::FeedsReduction { producer, consumer });
+                return Err(WhyNot::FeedsReduction { producer: origin(other), consumer: origin(id) });
             }
-            if own != number_of_space {
-                return Err(WhyNot::DifferentReductions {
-                    first: node(first).origin,
-                    second: node(id).origin,
-                });
+            let &mut first = first.get_or_insert(id);
+            if facts.of(first).space != Some(own) {
+                return Err(WhyNot::DifferentReductions { first: origin(first), second: origin(id) });
             }
         }
-        // What follows a reduction is either one value a row or, if the row can be walked again, of the
-        // row's own shape.
+        Ok(first)
+    }
+
+    /// Checks what follows the shared reductions: it is either one value a row or, if the row can be walked again,
+    /// of the row's own shape. Finds what has one value a row of the reduction, not one a column, even where there
+    /// are as many: results of reductions, what follows from them, and what has the shape of a result with its axes
+    /// kept. Returns the number of walks.
+    fn follow_reductions(&mut self, nodes: &[NodeId], first: NodeId, space: &Space) -> Result<u32, WhyNot> {
+        let facts = self.facts;
         let results = facts.of(first).elements;
-        let full = space.map_or(0, |space| space.full_elements);
-        for (&id, &after) in nodes.iter().zip(&self.after) {
-            let Some(&waits_for) = nodes.get(after as usize) else { continue };
-            let own = facts.of(id);
-            let fits =
-                own.elements == results || is_walkable && (own.space.is_some() || own.elements == full);
-            if !fits {
-                let reduction = node(waits_for);
-                return Err(WhyNot::FlowsBack {
-                    reduction: reduction.origin,
-                    reduced: reduction.shape.clone(),
-                    to: node(id).shape.clone(),
-                });
+        let mut last = 0;
+        for (number, &id) in nodes.iter().enumerate() {
+            let (own, state) = (facts.of(id), self.states[number]);
+            if let Some(&waits_for) = nodes.get(state.after as usize) {
+                let of_row = || own.space.is_some() || own.elements == space.full_elements;
+                if own.elements != results && !(space.is_walkable && of_row()) {
+                    let (reduction, node) = (self.graph.node(waits_for), self.graph.node(id));
+                    return Err(WhyNot::FlowsBack {
+                        reduction: reduction.origin,
+                        reduced: reduction.shape.clone(),
+                        to: node.shape.clone(),
+                    });
+                }
             }
+            let (mut stage, mut follows) = (0, false);
+            for &at in &self.links[state.links.0 as usize..state.links.1 as usize] {
+                let (before, at) = (&self.states[at as usize], nodes[at as usize]);
+                stage = stage.max(before.stage + u32::from(facts.is_cooperative(at)));
+                follows |= before.once_a_row;
+            }
+            last = last.max(stage);
+            let is_result = own.elements == space.kept_elements;
+            let state = &mut self.states[number];
+            state.stage = stage;
+            state.once_a_row = is_result && (own.space.is_some() || own.shape == space.kept || follows);
         }
-        Ok(Some(first))
+        Ok(last + 1)
     }
 
     /// The first output without a place in one iteration space with the others.
@@ -223,102 +223,67 @@ impl<'a> Analyser<'a> {
         outputs.iter().copied().find(|output| !fits(output))
     }
 
-    /// In how many walks along the rows each node is computed: what varies along a row is computed anew
-    /// in each walk that leads to a reduction or a result that needs it.
-    fn count_walks(&mut self, nodes: &[NodeId], space: &Space) -> Result<(), WhyNot> {
-        // How many walks must have ended before a node can be computed.
-        reset(&mut self.stage, nodes.len(), 0);
-        for number in 0..nodes.len() {
-            let mut stage = 0;
-            for link in self.links_of(number) {
-                let at = self.links[link] as usize;
-                if let Some(&before) = self.stage.get(at) {
-                    stage = stage.max(before + u32::from(self.facts.is_cooperative(nodes[at])));
-                }
-            }
-            if stage >= MAX_WALKS {
-                return Err(WhyNot::TooManyWalks);
-            }
-            self.stage[number] = stage;
-        }
-        // In which walks, as bits.
-        reset(&mut self.needed, nodes.len(), 0);
-        for (number, &id) in nodes.iter().enumerate().rev() {
-            let (is_shared, walk) = (self.facts.is_cooperative(id), 1 << self.stage[number]);
-            let varies = self.facts.of(id).elements == space.full_elements && !is_shared;
-            if varies && self.is_stored[number] {
-                self.needed[number] |= walk;
-            }
-            let wanted = if is_shared { walk } else { self.needed[number] };
-            if varies {
-                self.walks[number] = wanted.count_ones().max(1);
-            }
-            for link in self.links_of(number) {
-                if let Some(needed) = self.needed.get_mut(self.links[link] as usize) {
-                    *needed |= wanted;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// What has one value a row of the reduction, not one a column, even where there are as many: results of
-    /// reductions, what follows from them, and what has the shape of a result with its axes kept.
-    fn find_once_a_row(&mut self, nodes: &[NodeId], space: &Space) {
-        for (number, &id) in nodes.iter().enumerate() {
-            let node = self.facts.of(id);
-            let follows = |link: usize| self.once_a_row.get(self.links[link] as usize) == Some(&true);
-            self.once_a_row[number] = node.elements == space.kept_elements
-                && (node.space.is_some() || node.shape == space.kept || self.links_of(number).any(follows));
-        }
-    }
-
-    /// How often each node is evaluated, and what follows: operations and bytes.
-    fn count(&mut self, analysis: &mut Analysis, nodes: &[NodeId], outputs: &[NodeId]) -> Result<(), WhyNot> {
+    /// How often each node is evaluated, and what follows: operations and bytes. What varies along a row is
+    /// computed anew in each walk that leads to a reduction or a result that needs it.
+    fn count(
+        &mut self,
+        analysis: &mut Analysis,
+        nodes: &[NodeId],
+        outputs: &[NodeId],
+        space: Option<&Space>,
+    ) -> Result<(), WhyNot> {
         let facts = self.facts;
         let Analysis { work, recomputed, .. } = analysis;
-        // Readers at the same index share an evaluation; others add up.
-        reset(&mut self.aligned, nodes.len(), 0.0);
-        reset(&mut self.scattered, nodes.len(), 0.0);
         for (number, &id) in nodes.iter().enumerate().rev() {
-            let node = facts.of(id);
+            let (node, mut state) = (facts.of(id), self.states[number]);
             let elements = node.elements as f64;
-            if self.is_stored[number] {
-                self.aligned[number] = self.aligned[number].max(elements);
+            if state.is_stored {
+                state.aligned = state.aligned.max(elements);
             }
-            let evaluations = self.aligned[number] + self.scattered[number];
+            let evaluations = state.aligned + state.scattered;
             let mut times = if elements > 0.0 { evaluations / elements } else { 1.0 };
-            if times > 1.001
-                && let Some(space) = facts.space(id)
-            {
-                if !space.is_walkable {
-                    let node = self.graph.node(id);
-                    let to = outputs.first().map(|&output| self.graph.node(output).shape.clone());
-                    let (reduced, to) = (node.shape.clone(), to.unwrap_or_default());
-                    return Err(WhyNot::FlowsBack { reduction: node.origin, reduced, to });
+            let mut walks = 1;
+            if let Some(space) = space {
+                let is_shared = node.space.is_some();
+                if is_shared && times > 1.001 {
+                    if !space.is_walkable {
+                        let node = self.graph.node(id);
+                        let to = outputs.first().map(|&output| self.graph.node(output).shape.clone());
+                        let (reduced, to) = (node.shape.clone(), to.unwrap_or_default());
+                        return Err(WhyNot::FlowsBack { reduction: node.origin, reduced, to });
+                    }
+                    times = 1.0;
                 }
-                times = 1.0;
+                if state.once_a_row {
+                    // Once a row, however often the row's elements use it: kernels hoist what does not vary.
+                    times = times.min(1.0);
+                }
+                let varies = node.elements == space.full_elements && !is_shared;
+                if is_shared || varies && state.is_stored {
+                    state.needed = 1 << state.stage | if is_shared { 0 } else { state.needed };
+                }
+                if varies {
+                    walks = state.needed.count_ones().max(1);
+                }
+                for &at in &self.links[state.links.0 as usize..state.links.1 as usize] {
+                    self.states[at as usize].needed |= state.needed;
+                }
             }
-            if self.once_a_row[number] {
-                // Once a row, however often the row's elements use it: kernels hoist what does not vary.
-                times = times.min(1.0);
-            }
-            let repeated = times * f64::from(self.walks[number]);
+            let repeated = times * f64::from(walks);
             work.operations += elements * repeated * node.fan * node.cost;
             if repeated > 1.001 && node.cost > 0.0 && recomputed.is_none_or(|(_, most)| repeated > most) {
                 *recomputed = Some((self.graph.node(id).origin, repeated));
             }
-            for (link, read) in self.links_of(number).zip(facts.reads.reads(id)) {
+            for read in facts.reads.reads(id) {
                 let demand = read.elements as f64 * times;
-                let at = self.links[link] as usize;
-                if at == OUTSIDE as usize {
-                    self.external.push(read.node);
-                    let whole = &mut self.demands[read.node.index()];
-                    *whole = whole.max(0.0) + demand;
-                } else if read.aligned {
-                    self.aligned[at] = self.aligned[at].max(demand);
-                } else {
-                    self.scattered[at] += demand;
+                match self.states.get_mut(self.place[read.node.index()] as usize) {
+                    Some(state) if read.aligned => state.aligned = state.aligned.max(demand),
+                    Some(state) => state.scattered += demand,
+                    None => {
+                        self.external.push(read.node);
+                        let whole = &mut self.demands[read.node.index()];
+                        *whole = whole.max(0.0) + demand;
+                    }
                 }
             }
         }

@@ -329,10 +329,7 @@ impl<'a> Merger<'a> {
                 2.0 * stored + shared
             }
             Action::Inline(producer) => {
-                let consumers = self.consumers(producer).len();
-                if !(2..=INLINED).contains(&consumers) {
-                    return None;
-                }
+                let consumers = self.inlines(producer)?.len();
                 let stored: f64 = self.groups[producer].as_ref()?.outputs.iter().map(bytes).sum();
                 stored * (1 + consumers) as f64
             }
@@ -342,12 +339,7 @@ impl<'a> Merger<'a> {
 
     fn saving(&mut self, action: Action) -> Option<f64> {
         match action {
-            Action::Merge(producer, consumer) => {
-                let merged = self.merged_seconds(producer, consumer)?;
-                let saving = self.seconds(producer) + self.seconds(consumer) - merged;
-                (saving > 0.0 && !self.makes_cycle(action)).then_some(saving)
-            }
-            Action::Siblings(a, b) => {
+            Action::Merge(a, b) | Action::Siblings(a, b) => {
                 if self.makes_cycle(action) {
                     return None;
                 }
