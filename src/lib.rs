@@ -78,6 +78,9 @@ pub use error::{Error, Result, SourceLocation};
 pub use fusion::Fusion;
 pub use half::{bf16, f16};
 pub use lazuli_codegen::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
+#[cfg(feature = "cuda")]
+#[doc(hidden)]
+pub use runtime::cuda::testing as nvrtc;
 pub use runtime::device::Device;
 pub use shape::Shape;
 pub use stats::{Stats, stats};
