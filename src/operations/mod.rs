@@ -19,7 +19,7 @@
 //! For each dtype: the result's dtype, found by recording the operation with inputs of that dtype; `–` where it is
 //! invalid. "Accuracy" is the largest error in units in the last place (ulp) of the result's dtype; "exact" is to the
 //! last bit. Where it has two numbers, the error is at most the first, times the result's magnitude, plus the second,
-//! both in units of the dtype's epsilon.
+//! both in units of the dtype's [`eps`](crate::FloatInfo::eps).
 #![doc = include_str!("operations.md")]
 
 mod constructors;
@@ -121,7 +121,7 @@ pub enum Accuracy {
     Exact,
     /// So many representable numbers of the result's dtype; of the 16-bit floats, one.
     Ulps(u32),
-    /// `eps * (relative * |expected| + absolute)`, with the epsilon of the result's dtype:
+    /// `eps * (relative * |expected| + absolute)`, with the [`eps`](crate::FloatInfo::eps) of the result's dtype:
     /// sums, and compositions that cancel.
     Near {
         /// Of the result's magnitude.
@@ -172,6 +172,8 @@ impl Input {
 const ANY: Input = Input::new(Elements::Special, None);
 /// Small elements of the dtype under test.
 const SMALL: Input = Input::new(Elements::Small, None);
+/// Floats from 0 to 1.
+const UNIT: Input = Input::new(Elements::Unit, None);
 /// `Bool`s.
 const MASK: Input = Input::new(Elements::Special, Some(DType::Bool));
 
@@ -216,6 +218,7 @@ pub fn all() -> impl Iterator<Item = &'static Operation> {
         elementwise::BINARY,
         elementwise::LOGIC,
         layers::ACTIVATIONS,
+        layers::LOSSES,
         layers::NORMS,
         layers::WINDOWS,
         reductions::REDUCTIONS,

@@ -98,7 +98,10 @@ fn values(tensor: &Tensor) -> lazuli::Result<Values> {
     match tensor.dtype()? {
         DType::Bool => whole::<bool>(tensor),
         DType::U8 => whole::<u8>(tensor),
+        DType::I8 => whole::<i8>(tensor),
+        DType::I16 => whole::<i16>(tensor),
         DType::I32 => whole::<i32>(tensor),
+        DType::U32 => whole::<u32>(tensor),
         DType::I64 => whole::<i64>(tensor),
         DType::F16 => float::<f16>(tensor, |x| x.to_bits().into()),
         DType::BF16 => float::<bf16>(tensor, |x| x.to_bits().into()),
@@ -196,13 +199,17 @@ pub struct Scope {
     pub unfused_on_cpu: bool,
     /// CUDA kernels are compiled for every architecture, if they are small; else each for one.
     pub every_architecture: bool,
+    /// CUDA kernels are compiled by NVRTC.
+    pub nvrtc: bool,
 }
 
 /// Everything: fused and unfused on every device, and compiled for every architecture.
-pub const EVERYTHING: Scope = Scope { unfused: true, unfused_on_cpu: true, every_architecture: true };
+pub const EVERYTHING: Scope =
+    Scope { unfused: true, unfused_on_cpu: true, every_architecture: true, nvrtc: true };
 
 /// Fused alone: where the same operations are checked unfused at other shapes.
-pub const FUSED: Scope = Scope { unfused: false, unfused_on_cpu: false, every_architecture: false };
+pub const FUSED: Scope =
+    Scope { unfused: false, unfused_on_cpu: false, every_architecture: false, nvrtc: true };
 
 /// Evaluates all outputs in one plan, and reads them.
 fn evaluated(outputs: &[Output]) -> lazuli::Result<Vec<Values>> {
@@ -279,7 +286,11 @@ pub fn differences(name: &str, scope: Scope, build: impl Fn(&Device) -> Vec<Outp
         }
     }
     #[cfg(feature = "cuda")]
-    for &fusion in if scope.unfused { &[Fusion::On, Fusion::Off][..] } else { &[Fusion::On] } {
+    for &fusion in match (scope.nvrtc, scope.unfused) {
+        (false, _) => &[][..],
+        (true, true) => &[Fusion::On, Fusion::Off],
+        (true, false) => &[Fusion::On],
+    } {
         let outputs = build(&Device::cpu());
         let tensors: Vec<&Tensor> = outputs.iter().map(|output| &output.tensor).collect();
         // Unfused kernels are small and alike: one architecture each, which their text chooses.
