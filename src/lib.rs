@@ -64,6 +64,7 @@ mod fusion;
 mod graph;
 mod interpreter;
 mod lower;
+pub mod operations;
 mod passes;
 mod runtime;
 mod shape;
@@ -77,7 +78,7 @@ pub use compiler::program::{KernelInfo, Program, Target};
 pub use error::{Error, Result, SourceLocation};
 pub use fusion::Fusion;
 pub use half::{bf16, f16};
-pub use lazuli_codegen::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
+pub use lazuli_codegen::{BinaryOp, DType, FloatInfo, IntInfo, ReduceOp, Scalar, UnaryOp};
 #[cfg(feature = "cuda")]
 #[doc(hidden)]
 pub use runtime::cuda::testing as nvrtc;
@@ -85,7 +86,7 @@ pub use runtime::device::Device;
 pub use shape::Shape;
 pub use stats::{Stats, stats};
 pub use tensor::evaluate::{compile_for, cuda_is_available, eval, with_fusion};
-pub use tensor::{Axes, Dims, Element, Number, Operand, Pair, Pool2d, Tensor};
+pub use tensor::{Axes, Dims, Element, Number, Operand, Pair, Pool2d, Reduction, Tensor};
 
 /// Its examples are tests too.
 #[cfg(doctest)]

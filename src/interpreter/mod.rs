@@ -13,6 +13,7 @@ mod composite;
 mod random;
 mod reduce;
 mod scalar;
+mod special;
 #[cfg(test)]
 mod testing;
 mod values;

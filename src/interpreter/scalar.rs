@@ -1,6 +1,7 @@
 //! Pointwise operations, with the semantics that [`lazuli_codegen`] states for scalars.
 
 use super::broken;
+use super::special;
 use super::values::{Element, Float, Int, Real, Values, for_any};
 use crate::{BinaryOp, Result, UnaryOp};
 
@@ -16,7 +17,10 @@ pub(super) fn unary(op: UnaryOp, x: &Values) -> Result<Values> {
     let result = match x {
         Values::Bool(x) => (op == UnaryOp::Not).then(|| Values::Bool(map(x, |x| !x))),
         Values::U8(x) => int_unary(op, x),
+        Values::I8(x) => int_unary(op, x),
+        Values::I16(x) => int_unary(op, x),
         Values::I32(x) => int_unary(op, x),
+        Values::U32(x) => int_unary(op, x),
         Values::I64(x) => int_unary(op, x),
         Values::F16(x) => float_unary(op, x),
         Values::BF16(x) => float_unary(op, x),
@@ -48,6 +52,19 @@ fn int_unary<T: Int>(op: UnaryOp, x: &[T]) -> Option<Values> {
         | UnaryOp::Sin
         | UnaryOp::Cos
         | UnaryOp::Tan
+        | UnaryOp::Asin
+        | UnaryOp::Acos
+        | UnaryOp::Atan
+        | UnaryOp::Sinh
+        | UnaryOp::Cosh
+        | UnaryOp::Asinh
+        | UnaryOp::Acosh
+        | UnaryOp::Atanh
+        | UnaryOp::Cbrt
+        | UnaryOp::Erfc
+        | UnaryOp::Erfinv
+        | UnaryOp::Lgamma
+        | UnaryOp::Digamma
         | UnaryOp::Tanh
         | UnaryOp::Erf
         | UnaryOp::Floor
@@ -96,6 +113,19 @@ fn float_unary<T: Float>(op: UnaryOp, x: &[T]) -> Option<Values> {
         UnaryOp::Tan => rounded(f64::tan),
         UnaryOp::Tanh => rounded(f64::tanh),
         UnaryOp::Erf => rounded(libm::erf),
+        UnaryOp::Asin => rounded(f64::asin),
+        UnaryOp::Acos => rounded(f64::acos),
+        UnaryOp::Atan => rounded(f64::atan),
+        UnaryOp::Sinh => rounded(f64::sinh),
+        UnaryOp::Cosh => rounded(f64::cosh),
+        UnaryOp::Asinh => rounded(libm::asinh),
+        UnaryOp::Acosh => rounded(special::acosh),
+        UnaryOp::Atanh => rounded(libm::atanh),
+        UnaryOp::Cbrt => rounded(f64::cbrt),
+        UnaryOp::Erfc => rounded(libm::erfc),
+        UnaryOp::Erfinv => rounded(special::erfinv),
+        UnaryOp::Lgamma => rounded(special::lgamma),
+        UnaryOp::Digamma => rounded(special::digamma),
         UnaryOp::Floor => exact(Real::floor),
         UnaryOp::Ceil => exact(Real::ceil),
         UnaryOp::Round => exact(Real::round_ties_even),
@@ -112,7 +142,10 @@ pub(super) fn binary(op: BinaryOp, a: &Values, b: &Values) -> Result<Values> {
     let result = match (a, b) {
         (Values::Bool(a), Values::Bool(b)) => bool_binary(op, a, b),
         (Values::U8(a), Values::U8(b)) => int_binary(op, a, b),
+        (Values::I8(a), Values::I8(b)) => int_binary(op, a, b),
+        (Values::I16(a), Values::I16(b)) => int_binary(op, a, b),
         (Values::I32(a), Values::I32(b)) => int_binary(op, a, b),
+        (Values::U32(a), Values::U32(b)) => int_binary(op, a, b),
         (Values::I64(a), Values::I64(b)) => int_binary(op, a, b),
         (Values::F16(a), Values::F16(b)) => float_binary(op, a, b),
         (Values::BF16(a), Values::BF16(b)) => float_binary(op, a, b),
@@ -141,7 +174,14 @@ fn comparison<T: Element>(op: BinaryOp, a: &[T], b: &[T]) -> Option<Values> {
         | BinaryOp::Pow
         | BinaryOp::Maximum
         | BinaryOp::Minimum
+        | BinaryOp::Fmod
+        | BinaryOp::Fmax
+        | BinaryOp::Fmin
         | BinaryOp::Atan2
+        | BinaryOp::Hypot
+        | BinaryOp::Copysign
+        | BinaryOp::Shl
+        | BinaryOp::Shr
         | BinaryOp::And
         | BinaryOp::Or
         | BinaryOp::Xor => return None,
@@ -151,15 +191,20 @@ fn comparison<T: Element>(op: BinaryOp, a: &[T], b: &[T]) -> Option<Values> {
 
 fn bool_binary(op: BinaryOp, a: &[bool], b: &[bool]) -> Option<Values> {
     let result = match op {
-        BinaryOp::Add | BinaryOp::Maximum | BinaryOp::Or => zip(a, b, |a, b| a | b),
-        BinaryOp::Mul | BinaryOp::Minimum | BinaryOp::And => zip(a, b, |a, b| a & b),
+        BinaryOp::Add | BinaryOp::Maximum | BinaryOp::Fmax | BinaryOp::Or => zip(a, b, |a, b| a | b),
+        BinaryOp::Mul | BinaryOp::Minimum | BinaryOp::Fmin | BinaryOp::And => zip(a, b, |a, b| a & b),
         BinaryOp::Xor => zip(a, b, |a, b| a ^ b),
         BinaryOp::Sub
         | BinaryOp::Div
         | BinaryOp::FloorDiv
         | BinaryOp::Rem
+        | BinaryOp::Fmod
         | BinaryOp::Pow
-        | BinaryOp::Atan2 => return None,
+        | BinaryOp::Atan2
+        | BinaryOp::Hypot
+        | BinaryOp::Copysign
+        | BinaryOp::Shl
+        | BinaryOp::Shr => return None,
         BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
             return comparison(op, a, b);
         }
@@ -175,17 +220,32 @@ fn int_binary<T: Int>(op: BinaryOp, a: &[T], b: &[T]) -> Option<Values> {
         BinaryOp::FloorDiv => int_floor_div,
         BinaryOp::Rem => int_remainder,
         BinaryOp::Pow => int_pow,
-        BinaryOp::Maximum => i64::max,
-        BinaryOp::Minimum => i64::min,
+        BinaryOp::Fmod => |a, b| if b == 0 { 0 } else { a.wrapping_rem(b) },
+        BinaryOp::Maximum | BinaryOp::Fmax => i64::max,
+        BinaryOp::Minimum | BinaryOp::Fmin => i64::min,
+        BinaryOp::Shl => return Some(T::wrap(zip(a, b, |a, b| T::from_int(shifted_left::<T>(a, b))))),
+        BinaryOp::Shr => return Some(T::wrap(zip(a, b, |a, b| T::from_int(shifted_right::<T>(a, b))))),
         BinaryOp::And => |a, b| a & b,
         BinaryOp::Or => |a, b| a | b,
         BinaryOp::Xor => |a, b| a ^ b,
-        BinaryOp::Div | BinaryOp::Atan2 => return None,
+        BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Copysign => return None,
         BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
             return comparison(op, a, b);
         }
     };
     Some(T::wrap(zip(a, b, |a, b| T::from_int(function(a.to_i64(), b.to_i64())))))
+}
+
+/// As PyTorch: nothing is left where the amount is no number of bits that the type has.
+fn shifted_left<T: Int>(a: T, b: T) -> i64 {
+    let width = 8 * size_of::<T>() as i64;
+    if (0..width).contains(&b.to_i64()) { a.to_i64() << b.to_i64() } else { 0 }
+}
+
+fn shifted_right<T: Int>(a: T, b: T) -> i64 {
+    let width = 8 * size_of::<T>() as i64;
+    let amount = if (0..width).contains(&b.to_i64()) { b.to_i64() } else { 63 };
+    a.to_i64() >> amount
 }
 
 fn int_floor_div(a: i64, b: i64) -> i64 {
@@ -247,11 +307,25 @@ fn float_binary<T: Float>(op: BinaryOp, a: &[T], b: &[T]) -> Option<Values> {
         BinaryOp::Maximum => Some(T::wrap(zip(a, b, T::maximum))),
         BinaryOp::Minimum => Some(T::wrap(zip(a, b, T::minimum))),
         BinaryOp::Atan2 => rounded(f64::atan2),
-        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => None,
+        BinaryOp::Hypot => rounded(libm::hypot),
+        BinaryOp::Copysign => exact(Real::copysign),
+        BinaryOp::Fmod => exact(|a, b| a % b),
+        BinaryOp::Fmax => {
+            Some(T::wrap(zip(a, b, |a, b| if b.to_f64().is_nan() { a } else { number(a, b, T::maximum) })))
+        }
+        BinaryOp::Fmin => {
+            Some(T::wrap(zip(a, b, |a, b| if b.to_f64().is_nan() { a } else { number(a, b, T::minimum) })))
+        }
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => None,
         BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
             comparison(op, a, b)
         }
     }
+}
+
+/// The number `b` itself if `a` is NaN.
+fn number<T: Float>(a: T, b: T, combine: fn(T, T) -> T) -> T {
+    if a.to_f64().is_nan() { b } else { combine(a, b) }
 }
 
 /// As PyTorch's `floor_divide`: the quotient without the remainder, snapped to an integer.

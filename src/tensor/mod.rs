@@ -3,6 +3,8 @@
 //! Every public operation starts a [`call::Call`], which knows its name and the user's place, and records
 //! primitives or a composite through [`Tensor::record`]. What cannot be recorded becomes an invalid tensor.
 
+mod activations;
+mod arithmetic;
 mod axes;
 mod binary;
 mod call;
@@ -10,6 +12,8 @@ mod constructors;
 pub(crate) mod element;
 mod elementwise;
 pub(crate) mod evaluate;
+mod formula;
+mod losses;
 mod nn;
 mod operators;
 mod promotion;
@@ -21,6 +25,7 @@ mod views;
 
 pub use axes::{Axes, Dims};
 pub use element::Element;
+pub use losses::Reduction;
 pub use nn::{Pair, Pool2d};
 pub use promotion::{Number, Operand};
 

@@ -1,5 +1,6 @@
 //! Elements to compute with: those where implementations go wrong, and ordinary ones.
 
+use lazuli::operations::{Elements, Input};
 use lazuli::{DType, Device, Element, Shape, Tensor, bf16, f16};
 
 /// A source of test elements.
@@ -104,6 +105,16 @@ macro_rules! samples {
 samples! {
     bool: vec![false, true, true], |x| x > 0.0;
     u8: vec![0, 1, 2, 3, 5, 7, 16, 100, 127, 128, 200, 254, 255], |x| (x.abs() * 8.0) as u8;
+    i8: vec![0, 1, -1, 2, -2, 3, -3, 5, 7, -7, 10, 16, 100, -100, i8::MAX, i8::MIN, i8::MAX - 1, i8::MIN + 1],
+        |x| (x * 8.0) as i8;
+    i16: vec![
+        0, 1, -1, 2, -2, 3, -3, 5, 7, -7, 10, 15, 16, 100, -100, 181, 182, 255, 256, -256, i16::MAX, i16::MIN,
+        i16::MAX - 1, i16::MIN + 1,
+    ], |x| (x * 8.0) as i16;
+    u32: vec![
+        0, 1, 2, 3, 5, 7, 10, 31, 32, 100, 255, 256, 65_535, 65_536, 16_777_217, i32::MAX as u32, 1 << 31, 3_000_000_000,
+        u32::MAX - 1, u32::MAX,
+    ], |x| (x.abs() * 8.0) as u32;
     i32: vec![
         0, 1, -1, 2, -2, 3, -3, 5, 7, -7, 10, 31, 32, 100, -100, 255, 256, -256, 46_341, 65_535, 16_777_217, -16_777_217,
         i32::MAX, i32::MIN, i32::MAX - 1, i32::MIN + 1,
@@ -126,7 +137,7 @@ samples! {
 macro_rules! with_type {
     ($dtype:expr, $alias:ident => $body:expr) => {
         $crate::with_type!(@ $dtype, $alias, $body,
-            Bool bool, U8 u8, I32 i32, I64 i64, F16 lazuli::f16, BF16 lazuli::bf16, F32 f32, F64 f64)
+            Bool bool, U8 u8, I8 i8, I16 i16, I32 i32, U32 u32, I64 i64, F16 lazuli::f16, BF16 lazuli::bf16, F32 f32, F64 f64)
     };
     (@ $dtype:expr, $alias:ident, $body:expr, $($variant:ident $ty:ty),*) => {
         match $dtype {
@@ -190,4 +201,24 @@ pub fn floats(device: &Device, dtype: DType, shape: impl Into<Shape>, scale: f64
         _ => Tensor::from_vec(elements, shape),
     }
     .to(device)
+}
+
+/// An input of an operation of the table. `shape` is for one that may have any shape, `first` chooses its elements.
+pub fn input(device: &Device, input: &Input, dtype: DType, shape: &[usize], first: usize) -> Tensor {
+    let (shape, dtype) = (input.shape.unwrap_or(shape), input.dtype.unwrap_or(dtype));
+    match input.elements {
+        Elements::Special => mixed(device, dtype, shape, first, 1),
+        Elements::Small => ordinary(device, dtype, shape, first as u64 + 1),
+        Elements::Unit => {
+            let shape = Shape::from(shape);
+            let elements = units(shape.elements(), first as u64 + 1).map(|x| x.abs() as f32).collect();
+            Tensor::from_vec(elements, shape).cast(dtype).to(device)
+        }
+        Elements::Below(end) => {
+            let shape = Shape::from(shape);
+            let index = |x: f64| (x.abs() * end as f64) as i64;
+            let elements = units(shape.elements(), first as u64 + 1).map(index).collect();
+            Tensor::from_vec(elements, shape).cast(dtype).to(device)
+        }
+    }
 }

@@ -53,6 +53,11 @@ impl Output {
         Output { label, tensor, tolerance, same_unfused }
     }
 
+    /// The same on a device: for results that follow from no tensor there.
+    pub fn to(self, device: &Device) -> Output {
+        Output { tensor: self.tensor.to(device), ..self }
+    }
+
     /// The tolerance is for the interpreter alone: fused and unfused must agree to the last bit.
     pub fn same_unfused(mut self) -> Output {
         self.same_unfused = true;
@@ -93,7 +98,10 @@ fn values(tensor: &Tensor) -> lazuli::Result<Values> {
     match tensor.dtype()? {
         DType::Bool => whole::<bool>(tensor),
         DType::U8 => whole::<u8>(tensor),
+        DType::I8 => whole::<i8>(tensor),
+        DType::I16 => whole::<i16>(tensor),
         DType::I32 => whole::<i32>(tensor),
+        DType::U32 => whole::<u32>(tensor),
         DType::I64 => whole::<i64>(tensor),
         DType::F16 => float::<f16>(tensor, |x| x.to_bits().into()),
         DType::BF16 => float::<bf16>(tensor, |x| x.to_bits().into()),
@@ -189,13 +197,15 @@ pub struct Scope {
     pub unfused: bool,
     /// Also unfused, on the CPU.
     pub unfused_on_cpu: bool,
+    /// CUDA kernels are compiled by NVRTC.
+    pub nvrtc: bool,
 }
 
 /// Everything: fused and unfused on every device.
-pub const EVERYTHING: Scope = Scope { unfused: true, unfused_on_cpu: true };
+pub const EVERYTHING: Scope = Scope { unfused: true, unfused_on_cpu: true, nvrtc: true };
 
 /// Fused alone: where the same operations are checked unfused at other shapes.
-pub const FUSED: Scope = Scope { unfused: false, unfused_on_cpu: false };
+pub const FUSED: Scope = Scope { unfused: false, unfused_on_cpu: false, nvrtc: true };
 
 /// Evaluates all outputs in one plan, and reads them.
 fn evaluated(outputs: &[Output]) -> lazuli::Result<Vec<Values>> {
@@ -272,7 +282,7 @@ pub fn differences(name: &str, scope: Scope, build: impl Fn(&Device) -> Vec<Outp
         }
     }
     #[cfg(feature = "cuda")]
-    {
+    if scope.nvrtc {
         let modes = if scope.unfused { &[Fusion::On, Fusion::Off][..] } else { &[Fusion::On] };
         let program = |&fusion: &Fusion| {
             let outputs = build(&Device::cpu());

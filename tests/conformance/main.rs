@@ -13,4 +13,5 @@ mod nn;
 mod pipelines;
 mod pooling;
 mod reductions;
+mod table;
 mod views;

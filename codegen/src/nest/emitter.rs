@@ -269,7 +269,12 @@ impl<'k> Emitter<'k> {
             ValueOp::Binary(op, a, b) => {
                 let dtype = kernel.value(*a).dtype;
                 let (a, b) = (self.value(*a), self.value(*b));
-                let (a, b) = match matches!(op, BinaryOp::Maximum | BinaryOp::Minimum) {
+                let repeats = match op {
+                    BinaryOp::Maximum | BinaryOp::Minimum | BinaryOp::Shl | BinaryOp::Shr => true,
+                    BinaryOp::Fmax | BinaryOp::Fmin => dtype.is_int(),
+                    _ => false,
+                };
+                let (a, b) = match repeats {
                     true => (self.named(a, dtype), self.named(b, dtype)),
                     false => (a, b),
                 };
