@@ -5,14 +5,20 @@
 
 mod axes;
 mod binary;
+mod border;
 mod call;
 mod constructors;
+mod create;
 pub(crate) mod element;
 mod elementwise;
 pub(crate) mod evaluate;
+mod index;
+mod join;
 mod nn;
 mod operators;
 mod promotion;
+mod random;
+mod rearrange;
 mod reductions;
 mod slices;
 #[cfg(test)]
@@ -20,7 +26,10 @@ mod tests;
 mod views;
 
 pub use axes::{Axes, Dims};
+pub use border::PadMode;
 pub use element::Element;
+pub use index::Index;
+pub use join::Indexing;
 pub use nn::{Pair, Pool2d};
 pub use promotion::{Number, Operand};
 

@@ -12,5 +12,6 @@ mod elementwise;
 mod nn;
 mod pipelines;
 mod pooling;
+mod rearrange;
 mod reductions;
 mod views;
