@@ -15,12 +15,14 @@ pub(crate) mod evaluate;
 mod index;
 mod join;
 mod nn;
+mod norms;
 mod operators;
 mod promotion;
 mod random;
 mod rearrange;
 mod reductions;
 mod slices;
+mod statistics;
 #[cfg(test)]
 mod tests;
 mod views;

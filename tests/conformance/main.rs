@@ -8,8 +8,10 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod creation;
 mod elementwise;
 mod nn;
+mod norms;
 mod pipelines;
 mod pooling;
 mod rearrange;
