@@ -64,6 +64,7 @@ mod fusion;
 mod graph;
 mod interpreter;
 mod lower;
+pub mod operations;
 mod passes;
 mod runtime;
 mod shape;

@@ -1,5 +1,6 @@
 //! Elements to compute with: those where implementations go wrong, and ordinary ones.
 
+use lazuli::operations::{Elements, Input};
 use lazuli::{DType, Device, Element, Shape, Tensor, bf16, f16};
 
 /// A source of test elements.
@@ -190,4 +191,24 @@ pub fn floats(device: &Device, dtype: DType, shape: impl Into<Shape>, scale: f64
         _ => Tensor::from_vec(elements, shape),
     }
     .to(device)
+}
+
+/// An input of an operation of the table. `shape` is for one that may have any shape, `first` chooses its elements.
+pub fn input(device: &Device, input: &Input, dtype: DType, shape: &[usize], first: usize) -> Tensor {
+    let (shape, dtype) = (input.shape.unwrap_or(shape), input.dtype.unwrap_or(dtype));
+    match input.elements {
+        Elements::Special => mixed(device, dtype, shape, first, 1),
+        Elements::Small => ordinary(device, dtype, shape, first as u64 + 1),
+        Elements::Unit => {
+            let shape = Shape::from(shape);
+            let elements = units(shape.elements(), first as u64 + 1).map(|x| x.abs() as f32).collect();
+            Tensor::from_vec(elements, shape).cast(dtype).to(device)
+        }
+        Elements::Below(end) => {
+            let shape = Shape::from(shape);
+            let index = |x: f64| (x.abs() * end as f64) as i64;
+            let elements = units(shape.elements(), first as u64 + 1).map(index).collect();
+            Tensor::from_vec(elements, shape).cast(dtype).to(device)
+        }
+    }
 }

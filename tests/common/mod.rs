@@ -53,6 +53,11 @@ impl Output {
         Output { label, tensor, tolerance, same_unfused }
     }
 
+    /// The same on a device: for results that follow from no tensor there.
+    pub fn to(self, device: &Device) -> Output {
+        Output { tensor: self.tensor.to(device), ..self }
+    }
+
     /// The tolerance is for the interpreter alone: fused and unfused must agree to the last bit.
     pub fn same_unfused(mut self) -> Output {
         self.same_unfused = true;

@@ -16,4 +16,5 @@ mod pipelines;
 mod pooling;
 mod rearrange;
 mod reductions;
+mod table;
 mod views;

@@ -1,0 +1,292 @@
+//! The table of all operations that a [`Tensor`](crate::Tensor) has: the one list that the documentation below, the
+//! tests of every device, and the comparison with PyTorch are made from.
+//!
+//! A test fails if a public method that records is in no row, or if a row says something about dtypes that recording
+//! does not do. [`all`] walks over the rows:
+//!
+//! ```
+//! use lazuli::{DType, Tensor, operations};
+//!
+//! let exp2 = operations::all().find(|operation| operation.name == "exp2").unwrap();
+//! assert_eq!(exp2.cases[0].torch, "torch.exp2(a)");
+//! let y = (exp2.cases[0].record)(&[Tensor::from_slice(&[3i32], [1])], DType::I32);
+//! assert_eq!(y[0].to_vec::<f32>()?, [8.0]);
+//! # Ok::<(), lazuli::Error>(())
+//! ```
+//!
+//! # The table
+//!
+//! For each dtype: the result's dtype, found by recording the operation with inputs of that dtype; `–` where it is
+//! invalid. "Accuracy" is the largest error in units in the last place (ulp) of the result's dtype; "exact" is to the
+//! last bit. Where it has two numbers, the error is at most the first, times the result's magnitude, plus the second,
+//! both in units of the dtype's epsilon.
+#![doc = include_str!("operations.md")]
+
+mod constructors;
+mod elementwise;
+mod layers;
+mod reductions;
+mod views;
+
+use crate::{DType, Tensor};
+
+/// What kind of operation a row is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Group {
+    /// Of each element of one tensor.
+    Unary,
+    /// Of the elements of several tensors, which broadcast.
+    Binary,
+    /// Comparisons, logic, bits and selection; they broadcast too.
+    Logic,
+    /// Activations of neural networks.
+    Activation,
+    /// Losses.
+    Loss,
+    /// Other arrangements of the same elements.
+    View,
+    /// Combinations of the elements along axes.
+    Reduction,
+    /// Pooling and interpolation.
+    Window,
+    /// Normalisation.
+    Norm,
+    /// Tensors from numbers.
+    Constructor,
+    /// Tensors from seeds.
+    Random,
+}
+
+/// The dtypes that an operation accepts, as a class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Accepts {
+    /// Every dtype.
+    All,
+    /// Every dtype but `Bool`.
+    Numbers,
+    /// Floats.
+    Floats,
+    /// Integers and `Bool`.
+    Bits,
+    /// Integers.
+    Integers,
+}
+
+impl Accepts {
+    /// Whether the dtype is in the class.
+    pub fn accepts(self, dtype: DType) -> bool {
+        match self {
+            Accepts::All => true,
+            Accepts::Numbers => dtype != DType::Bool,
+            Accepts::Floats => dtype.is_float(),
+            Accepts::Bits => !dtype.is_float(),
+            Accepts::Integers => dtype.is_int(),
+        }
+    }
+}
+
+/// The result's dtype (the first result's, of several), given the dtype that the inputs promote to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gives {
+    /// The inputs' dtype.
+    Same,
+    /// The inputs' dtype if it is a float, else `F32`.
+    Float,
+    /// The inputs' dtype if it is a float, else `I64`.
+    Sum,
+    /// This dtype.
+    Fixed(DType),
+}
+
+impl Gives {
+    /// The result's dtype.
+    pub fn of(self, dtype: DType) -> DType {
+        match self {
+            Gives::Same => dtype,
+            Gives::Float if !dtype.is_float() => DType::F32,
+            Gives::Sum if !dtype.is_float() => DType::I64,
+            Gives::Float | Gives::Sum => dtype,
+            Gives::Fixed(dtype) => dtype,
+        }
+    }
+}
+
+/// `Bool`, as the result of a question.
+const TRUTH: Gives = Gives::Fixed(DType::Bool);
+
+/// How far a result may be from the exact one, computed from the same inputs and rounded once.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Accuracy {
+    /// Not a bit.
+    Exact,
+    /// So many representable numbers of the result's dtype; of the 16-bit floats, one.
+    Ulps(u32),
+    /// `eps * (relative * |expected| + absolute)`, with the epsilon of the result's dtype:
+    /// sums, and compositions that cancel.
+    Near {
+        /// Of the result's magnitude.
+        relative: f64,
+        /// In the result's unit.
+        absolute: f64,
+    },
+}
+
+/// Which elements an input of the tests has.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Elements {
+    /// Those where implementations go wrong: NaN, infinities, zeros of both signs, subnormals, extremes.
+    Special,
+    /// Small ones that every dtype holds exactly, at most 8 in magnitude; sums of them are exact too.
+    Small,
+    /// Floats from 0 to 1.
+    Unit,
+    /// Indices from 0 to, but without, this number.
+    Below(i64),
+}
+
+/// An input of an operation, as the tests make it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Input {
+    /// The name that it has in [`Case::torch`].
+    pub name: &'static str,
+    /// Its elements.
+    pub elements: Elements,
+    /// Its shape; `None`: any, that broadcasts with the others.
+    pub shape: Option<&'static [usize]>,
+    /// Its dtype; `None`: the dtype under test.
+    pub dtype: Option<DType>,
+}
+
+impl Input {
+    const fn new(elements: Elements, dtype: Option<DType>) -> Input {
+        Input { name: "", elements, shape: None, dtype }
+    }
+
+    /// Of that shape alone.
+    const fn shape(self, shape: &'static [usize]) -> Input {
+        Input { shape: Some(shape), ..self }
+    }
+}
+
+/// Any elements of the dtype under test.
+const ANY: Input = Input::new(Elements::Special, None);
+/// Small elements of the dtype under test.
+const SMALL: Input = Input::new(Elements::Small, None);
+/// `Bool`s.
+const MASK: Input = Input::new(Elements::Special, Some(DType::Bool));
+
+/// One way to call an operation.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// The same in PyTorch, or, if PyTorch does not have it, in NumPy (`np.…`). The inputs have their names, and
+    /// `dtype` is the dtype under test.
+    pub torch: &'static str,
+    /// The call as it is written in Rust.
+    pub rust: &'static str,
+    /// Records the call on inputs, in the order of [`Operation::inputs`], with the dtype under test. Nothing, for
+    /// another number of inputs.
+    pub record: fn(&[Tensor], DType) -> Vec<Tensor>,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy)]
+pub struct Operation {
+    /// The method's name.
+    pub name: &'static str,
+    /// What kind of operation it is.
+    pub group: Group,
+    /// What it computes, in a line.
+    pub summary: &'static str,
+    /// The dtypes of inputs that have no dtype of their own.
+    pub accepts: Accepts,
+    /// The result's dtype.
+    pub gives: Gives,
+    /// How accurate it is.
+    pub accuracy: Accuracy,
+    /// What it is called with.
+    pub inputs: &'static [Input],
+    /// Ways to call it: several where it has parameters.
+    pub cases: &'static [Case],
+}
+
+/// All rows, group by group.
+pub fn all() -> impl Iterator<Item = &'static Operation> {
+    let tables = [
+        elementwise::UNARY,
+        elementwise::BINARY,
+        elementwise::LOGIC,
+        layers::ACTIVATIONS,
+        layers::NORMS,
+        layers::WINDOWS,
+        reductions::REDUCTIONS,
+        views::VIEWS,
+        constructors::CONSTRUCTORS,
+        constructors::RANDOM,
+    ];
+    tables.into_iter().flatten()
+}
+
+/// What a call results in, as a list.
+trait Results {
+    fn list(self) -> Vec<Tensor>;
+}
+
+impl Results for Tensor {
+    fn list(self) -> Vec<Tensor> {
+        vec![self]
+    }
+}
+
+/// `operations! { NAME: Group::…; rows }` makes a table. A row is
+///
+/// ```text
+/// name(input: KIND, …) Accepts -> Gives, Accuracy, "What it computes.": "PyTorch" => rust, "PyTorch" => rust;
+/// ```
+///
+/// where `rust` uses the inputs (`&Tensor`s) by their names, and every KIND is an [`Input`]: [`ANY`], [`SMALL`],
+/// [`MASK`], with `.shape(&[…])` where it cannot be any. A row without inputs, or one that needs to know the dtype
+/// under test, begins with a name for it: `zeros(dtype;) …` or `cast(dtype; a: ANY) …`. For example:
+///
+/// ```text
+/// exp2(a: ANY) All -> Float, Ulps(2), "2 to the power x.": "torch.exp2(a)" => a.exp2();
+/// ```
+macro_rules! operations {
+    (
+        $(#[$meta:meta])* $table:ident: $group:expr;
+        $($name:ident $inputs:tt $accepts:ident -> $gives:expr, $accuracy:expr, $summary:literal:
+            $($torch:literal => $rust:expr),+;)*
+    ) => {
+        $(#[$meta])*
+        pub(super) static $table: &[$crate::operations::Operation] = &[$($crate::operations::Operation {
+            name: stringify!($name),
+            group: $group,
+            summary: $summary,
+            accepts: $crate::operations::Accepts::$accepts,
+            gives: $gives,
+            accuracy: $accuracy,
+            inputs: $crate::operations::operations!(@inputs $inputs),
+            cases: &[$($crate::operations::Case {
+                torch: $torch,
+                rust: stringify!($rust),
+                record: $crate::operations::operations!(@record $inputs $rust),
+            }),+],
+        }),*];
+    };
+    (@inputs ($dtype:ident; $($input:ident: $kind:expr),*)) => {
+        $crate::operations::operations!(@inputs ($($input: $kind),*))
+    };
+    (@inputs ($($input:ident: $kind:expr),*)) => {
+        &[$($crate::operations::Input { name: stringify!($input), ..$kind }),*]
+    };
+    (@record ($dtype:ident; $($input:ident: $kind:expr),*) $rust:expr) => {
+        |inputs, $dtype| {
+            #[allow(unused_variables, reason = "not every case takes every input")]
+            let [$($input),*] = inputs else { return Vec::new() };
+            $crate::operations::Results::list($rust)
+        }
+    };
+    (@record ($($input:ident: $kind:expr),*) $rust:expr) => {
+        $crate::operations::operations!(@record (_dtype; $($input: $kind),*) $rust)
+    };
+}
+use operations;

@@ -1,0 +1,116 @@
+//! Every row of the table of operations, with every dtype that it accepts: special values in all pairs, and shapes
+//! that are odd, empty, of one element and broadcast.
+
+use lazuli::operations::{self, Accuracy, Operation};
+use lazuli::{DType, Device, Tensor};
+
+use crate::common::data::{input, specials};
+use crate::common::{FUSED, Output, Scope, differences, exact, near, ulps};
+
+/// Also unfused, where that is quick.
+const UNFUSED_ON_CPU: Scope = Scope { unfused_on_cpu: true, ..FUSED };
+
+/// The machine epsilon of a float dtype, and its least positive number.
+fn steps(dtype: DType) -> (f64, f64) {
+    match dtype {
+        DType::F16 => (f64::powi(2.0, -10), f64::powi(2.0, -24)),
+        DType::BF16 => (f64::powi(2.0, -7), f64::powi(2.0, -133)),
+        DType::F32 => (f32::EPSILON.into(), f64::powi(2.0, -149)),
+        _ => (f64::EPSILON, f64::from_bits(1)),
+    }
+}
+
+/// The output with the tolerance that the row states.
+fn output(operation: &Operation, label: String, tensor: Tensor) -> Option<Output> {
+    let dtype = tensor.dtype().ok()?;
+    let is_16_bit = matches!(dtype, DType::F16 | DType::BF16);
+    Some(match operation.accuracy {
+        _ if !dtype.is_float() => exact(label, tensor),
+        Accuracy::Exact => exact(label, tensor),
+        Accuracy::Ulps(_) if is_16_bit => ulps(label, tensor, 1),
+        Accuracy::Ulps(steps) => ulps(label, tensor, steps.into()),
+        Accuracy::Near { relative, absolute } => {
+            let (eps, least) = steps(dtype);
+            near(label, tensor, relative * eps, absolute * eps + least)
+        }
+    })
+}
+
+/// All cases of an operation, with inputs made by `make` from the input's number.
+fn outputs(operation: &Operation, dtype: DType, make: &dyn Fn(usize) -> Tensor) -> Vec<Output> {
+    let inputs: Vec<Tensor> = (0..operation.inputs.len()).map(make).collect();
+    let of_case = |case: &operations::Case| -> Vec<Output> {
+        let results = (case.record)(&inputs, dtype);
+        results.into_iter().filter_map(|tensor| output(operation, case.rust.into(), tensor)).collect()
+    };
+    operation.cases.iter().flat_map(of_case).collect()
+}
+
+/// Checks a part of the table, with every dtype; reports all that differs at once.
+fn check(scope: Scope, part: fn(&Operation) -> bool, make: fn(&Operation, usize, DType, &Device) -> Tensor) {
+    let mut report = String::new();
+    for dtype in DType::ALL {
+        report += &differences(&format!("table {dtype}"), scope, |device| {
+            let rows = operations::all().filter(|operation| part(operation));
+            let moved = |outputs: Vec<Output>| outputs.into_iter().map(|output| output.to(device));
+            rows.flat_map(|row| moved(outputs(row, dtype, &|n| make(row, n, dtype, device)))).collect()
+        });
+    }
+    assert!(report.is_empty(), "\n{report}");
+}
+
+/// Whether inputs may have any shape.
+fn is_elementwise(operation: &Operation) -> bool {
+    !operation.inputs.is_empty() && operation.inputs.iter().all(|input| input.shape.is_none())
+}
+
+/// Every input along a dimension of its own: all combinations of two inputs; of three, some.
+#[test]
+fn special_values_in_all_pairs() {
+    check(
+        UNFUSED_ON_CPU,
+        |row| is_elementwise(row) && row.inputs.len() <= 2,
+        |row, n, dtype, device| {
+            let own = row.inputs[n].dtype.unwrap_or(dtype);
+            match (row.inputs.len(), n) {
+                (1, _) => specials(device, own),
+                (_, 0) => specials(device, own).unsqueeze(1),
+                (_, _) => specials(device, own).unsqueeze(0),
+            }
+        },
+    );
+    check(
+        FUSED,
+        |row| is_elementwise(row) && row.inputs.len() > 2,
+        |row, n, dtype, device| {
+            let shapes: [&[usize]; 3] = [&[13, 1, 1], &[1, 17, 1], &[61]];
+            input(device, &row.inputs[n], dtype, shapes[n % 3], 7 * n)
+        },
+    );
+}
+
+#[test]
+fn shapes_that_broadcast() {
+    check(FUSED, is_elementwise, |row, n, dtype, device| {
+        input(device, &row.inputs[n], dtype, [&[13, 5][..], &[5], &[13, 1]][n % 3], 3 * n)
+    });
+}
+
+#[test]
+fn shapes_of_few_elements() {
+    check(FUSED, is_elementwise, |row, n, dtype, device| {
+        input(device, &row.inputs[n], dtype, [&[][..], &[1, 1], &[1]][n % 3], 5 + n)
+    });
+    check(FUSED, is_elementwise, |row, n, dtype, device| {
+        input(device, &row.inputs[n], dtype, [&[3, 0, 2][..], &[1, 2], &[]][n % 3], 1)
+    });
+}
+
+#[test]
+fn shapes_of_their_own() {
+    check(
+        UNFUSED_ON_CPU,
+        |row| !is_elementwise(row),
+        |row, n, dtype, device| input(device, &row.inputs[n], dtype, &[13, 5], 11 * n),
+    );
+}

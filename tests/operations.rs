@@ -1,0 +1,218 @@
+//! The table of operations is whole and true: every public method that records is in it, recording does with every
+//! dtype what it says, and the documentation's page shows it. `UPDATE_DOCS=1 cargo test --test operations` writes
+//! that page anew.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // A failed assumption stops the test.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use lazuli::operations::{self, Accuracy, Case, Group, Operation};
+use lazuli::{DType, Tensor};
+
+/// What a case results in, for inputs of that dtype; the error of the first result that is invalid.
+fn recorded(operation: &Operation, case: &Case, dtype: DType) -> lazuli::Result<DType> {
+    let zeros = |input: &operations::Input| {
+        Tensor::zeros(input.shape.unwrap_or(&[2, 3]), input.dtype.unwrap_or(dtype))
+    };
+    let inputs: Vec<Tensor> = operation.inputs.iter().map(zeros).collect();
+    let results = (case.record)(&inputs, dtype);
+    let dtypes: lazuli::Result<Vec<DType>> = results.iter().map(Tensor::dtype).collect();
+    Ok(dtypes?[0])
+}
+
+#[test]
+fn recording_does_what_the_table_says() {
+    let mut wrong = String::new();
+    for operation in operations::all() {
+        for dtype in DType::ALL {
+            for case in operation.cases {
+                let says = operation.accepts.accepts(dtype).then(|| operation.gives.of(dtype));
+                let does = recorded(operation, case, dtype);
+                // A number beside a tensor of a lower kind lifts the result's dtype: such a case need not fit.
+                if operation.cases.len() > 1
+                    && case.torch != operation.cases[0].torch
+                    && says != does.clone().ok()
+                {
+                    continue;
+                }
+                if says != does.clone().ok() {
+                    writeln!(wrong, "{} of {dtype} gives {does:?}, the table says {says:?}", case.rust)
+                        .unwrap();
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn rows_are_well_formed() {
+    let mut names = BTreeSet::new();
+    for operation in operations::all() {
+        let Operation { name, summary, .. } = operation;
+        assert!(names.insert(*name), "{name} has two rows");
+        assert!(
+            summary.ends_with('.') && !summary.contains('|') | summary.contains("`|"),
+            "{name}: {summary}"
+        );
+        assert!(
+            operation.group == Group::Random || operation.cases.iter().all(|case| !case.torch.is_empty())
+        );
+        let without_inputs = (operation.cases[0].record)(&[], DType::F32);
+        assert!(without_inputs.is_empty() || operation.inputs.is_empty(), "{name} of nothing");
+    }
+}
+
+// --- Every public method has a row ---
+
+/// Methods that give a tensor and record no operation, or only a part of one that has a row.
+const NO_ROW: [(&str, &str); 4] =
+    [("from_vec", "data"), ("from_slice", "data"), ("scalar", "data"), ("to", "moves to a device")];
+
+fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => rust_files(&path, files),
+            false if path.extension().is_some_and(|extension| extension == "rs") => files.push(path),
+            false => {}
+        }
+    }
+}
+
+/// The names of public functions that give tensors, in `impl Tensor` or in the arguments of a macro whose name ends
+/// in `_methods` (whose lines begin with `name =`, `name(` or `name, name =`).
+fn methods(source: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let (mut in_impl, mut in_macro) = (false, false);
+    let mut signature: Option<String> = None;
+    for line in source.lines() {
+        match line {
+            "impl Tensor {" => in_impl = true,
+            "}" => (in_impl, in_macro) = (false, false),
+            _ if line.ends_with("_methods! {") => in_macro = true,
+            _ => {}
+        }
+        let text = line.trim();
+        if in_impl && text.starts_with("pub fn ") {
+            signature = Some(String::new());
+        }
+        if let Some(open) = &mut signature {
+            open.push_str(text);
+            if text.ends_with('{') {
+                let gives = open.rsplit("-> ").next().unwrap_or_default();
+                if open.contains("->") && gives.contains("Tensor") {
+                    let name = open.trim_start_matches("pub fn ").split(['(', '<']).next().unwrap();
+                    found.insert(name.to_owned());
+                }
+                signature = None;
+            }
+        }
+        if in_macro && !text.starts_with("//") && text.ends_with(';') {
+            let head = text.split(['=', '(', ';']).next().unwrap();
+            let names = head.split(',').map(str::trim);
+            let is_name = |name: &&str| {
+                !name.is_empty()
+                    && name.chars().all(|c| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit())
+            };
+            found.extend(names.filter(is_name).map(str::to_owned));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_method_that_records_has_a_row() {
+    let mut files = Vec::new();
+    rust_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tensor"), &mut files);
+    let mut found = BTreeSet::new();
+    for file in files {
+        found.extend(methods(&std::fs::read_to_string(file).unwrap()));
+    }
+    // The search itself works.
+    for name in
+        ["exp", "add", "where_", "sum_keepdim", "reshape", "layer_norm", "slice_step", "from_vec", "rand"]
+    {
+        assert!(found.contains(name), "{name} is not found in the sources");
+    }
+    let rows: BTreeSet<String> = operations::all().map(|operation| operation.name.to_owned()).collect();
+    let exceptions: BTreeSet<String> = NO_ROW.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let known: BTreeSet<String> = rows.union(&exceptions).cloned().collect();
+    let missing: Vec<&String> = found.difference(&known).collect();
+    assert!(missing.is_empty(), "methods without a row in src/operations: {missing:?}");
+    let unknown: Vec<&String> = known.difference(&found).collect();
+    assert!(unknown.is_empty(), "rows and exceptions without a method: {unknown:?}");
+}
+
+// --- The documentation's page ---
+
+fn heading(group: Group) -> &'static str {
+    match group {
+        Group::Unary => "Of each element",
+        Group::Binary => "Of several elements",
+        Group::Logic => "Comparisons, logic, bits, selection",
+        Group::Activation => "Activations",
+        Group::Loss => "Losses",
+        Group::View => "Views and rearrangement",
+        Group::Reduction => "Reductions",
+        Group::Window => "Windows",
+        Group::Norm => "Normalisation",
+        Group::Constructor => "Constructors",
+        Group::Random => "Random numbers",
+    }
+}
+
+fn accuracy(accuracy: Accuracy) -> String {
+    match accuracy {
+        Accuracy::Exact => "exact".into(),
+        Accuracy::Ulps(ulps) => format!("{ulps} ulp"),
+        Accuracy::Near { relative, absolute: 0.0 } => format!("{relative} eps"),
+        Accuracy::Near { relative, absolute } => format!("{relative} + {absolute} eps"),
+    }
+}
+
+fn page() -> String {
+    let mut page = String::new();
+    let mut group = None;
+    for operation in operations::all() {
+        if group != Some(operation.group) {
+            group = Some(operation.group);
+            let dtypes = DType::ALL.map(|dtype| dtype.to_string()).join(" | ");
+            let dashes = "---|".repeat(DType::ALL.len() + 4);
+            writeln!(page, "\n## {}\n", heading(operation.group)).unwrap();
+            writeln!(page, "| operation | computes | PyTorch | {dtypes} | accuracy |\n|{dashes}").unwrap();
+        }
+        let results = DType::ALL.map(|dtype| match recorded(operation, &operation.cases[0], dtype) {
+            Ok(result) => result.to_string(),
+            Err(_) => "–".into(),
+        });
+        let code = |text: &str| format!("`{}`", text.replace('|', "\\|"));
+        let torch = operation.cases.iter().map(|case| case.torch).filter(|torch| !torch.is_empty());
+        let torch: Vec<String> = torch.map(code).collect();
+        writeln!(
+            page,
+            "| [`{name}`](crate::Tensor::{name}) | {} | {} | {} | {} |",
+            operation.summary.replace('|', "\\|"),
+            torch.join(", "),
+            results.join(" | "),
+            accuracy(operation.accuracy),
+            name = operation.name,
+        )
+        .unwrap();
+    }
+    page
+}
+
+#[test]
+fn the_documentation_shows_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/operations/operations.md");
+    let fresh = page();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, fresh).unwrap();
+    } else {
+        let shown = std::fs::read_to_string(&path).unwrap();
+        assert!(shown == fresh, "run UPDATE_DOCS=1 cargo test --test operations");
+    }
+}
