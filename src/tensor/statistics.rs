@@ -7,7 +7,7 @@ use super::call::Call;
 use super::elementwise::float_for;
 use crate::{DType, Result, Shape, Tensor};
 
-macro_rules! composed_reductions {
+macro_rules! composed_reduction_methods {
     ($($(#[$meta:meta])* $name:ident, $name_keepdim:ident = $reduction:path $(, $argument:ident: $ty:ty)?;)*) => {
         impl Tensor {
             $(
@@ -34,7 +34,7 @@ macro_rules! composed_reductions {
     };
 }
 
-composed_reductions! {
+composed_reduction_methods! {
     /// The p-norm along the axes, which the result no longer has: `sum(|x|^p)^(1/p)`, the largest magnitude for
     /// infinity, the smallest for minus infinity, and the number of elements that are not 0 for `p` = 0. Keeps
     /// the dtype. PyTorch's `vector_norm`.

@@ -18,3 +18,4 @@ mod rearrange;
 mod reductions;
 mod table;
 mod views;
+mod windows;
