@@ -74,13 +74,11 @@ fn pad_axis(
     let (shape, _) = x.known()?;
     let (extent, at) = (shape[axis], axis as isize);
     let widest = before.max(after);
-    let limit = |limit: usize, kind: &str| {
-        match widest <= limit {
+    let limit = |limit: usize, kind: &str| match widest <= limit {
         true => Ok(()),
         false => call.fail(format!(
-            "a {kind} border of {widest} needs more positions than the {extent} that axis {axis} of shape {shape} has"
+            "a {kind} border of axis {axis} of shape {shape} can be at most {limit} wide, got {widest}"
         )),
-    }
     };
     match mode {
         PadMode::Reflect => {

@@ -120,6 +120,7 @@ fn spaced(call: Call, start: f64, end: f64, steps: usize, dtype: DType) -> Resul
     if dtype == DType::Bool {
         return call.fail("not defined for bool; use integers or floats");
     }
+    call.needs_addressable(&[steps].into())?;
     let position = counting(steps).cast(DType::F64);
     if steps < 2 {
         return Ok(position + start);

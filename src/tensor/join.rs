@@ -86,7 +86,7 @@ impl Tensor {
         let (shape, _) = self.known()?;
         let extent = shape[call.axis(axis, shape)?];
         if size == 0 {
-            return call.fail(format!("parts of 0 positions never end, for shape {shape}"));
+            return call.fail(format!("parts of shape {shape} must have at least 1 position, got 0"));
         }
         parts(call, self, axis, &sizes(extent, size))
     }
@@ -134,7 +134,7 @@ impl Tensor {
         let (shape, _) = self.known()?;
         let extent = shape[call.axis(axis, shape)?];
         match count {
-            0 => call.fail(format!("0 chunks cannot hold shape {shape}")),
+            0 => call.fail(format!("needs at least 1 chunk of shape {shape}, got 0")),
             _ if extent == 0 => parts(call, self, axis, &vec![0; count]),
             _ => parts(call, self, axis, &sizes(extent, extent.div_ceil(count))),
         }

@@ -474,7 +474,7 @@ fn adaptive<const N: usize>(call: Call, x: &Tensor, size: [usize; N], is_max: bo
     let extents: [usize; N] = std::array::from_fn(|d| shape[first + d]);
     if size.contains(&0) || extents.contains(&0) {
         return call
-            .fail(format!("cannot divide the last {N} dimensions of shape {shape} into {size:?} windows"));
+            .fail(format!("cannot divide the last {N} dimensions of shape {shape} into {size:?} windows: extents and sizes must be at least 1"));
     }
     let reduced = |x: &Tensor| if is_max { x.max(last::<N>()) } else { x.mean(last::<N>()) };
     let pooled: Shape = shape[..first].iter().copied().chain(size).collect();

@@ -215,7 +215,7 @@ impl Tensor {
             let area = square(call, factor)?;
             if channels % area != 0 {
                 return call.fail(format!(
-                    "the {channels} channels of shape {} are no multiple of the {factor}×{factor} pixels of a square",
+                    "the {channels} channels of shape {} are no multiple of {area}, the pixels of a {factor}×{factor} square",
                     self.known()?.0
                 ));
             }
@@ -276,7 +276,11 @@ fn movedim(call: Call, x: &Tensor, source: &Axes, destination: &Axes) -> Result<
     };
     let (from, to) = (in_order(source)?, in_order(destination)?);
     if from.len() != to.len() {
-        return call.fail(format!("{} axes cannot move to {} places", from.len(), to.len()));
+        return call.fail(format!(
+            "{} axes of shape {shape} cannot move to {} places: give as many of both",
+            from.len(),
+            to.len()
+        ));
     }
     let mut others = (0..shape.rank()).filter(|axis| !from.contains(axis));
     let order: op::Axes = (0..shape.rank())
@@ -301,7 +305,7 @@ fn planes(call: Call, x: &Tensor) -> Result<(&[usize], [usize; 3])> {
 fn square(call: Call, factor: usize) -> Result<usize> {
     match factor.checked_mul(factor) {
         Some(area) if area > 0 => Ok(area),
-        _ => call.fail(format!("the factor must be at least 1 and its square a number, got {factor}")),
+        _ => call.fail(format!("the factor must be at least 1 and its square addressable, got {factor}")),
     }
 }
 
@@ -377,9 +381,9 @@ pub(super) fn around(x: &Tensor, axis: usize, start: isize, length: usize) -> Re
 }
 
 fn diagonal(call: Call, x: &Tensor, offset: isize, axes: [isize; 2]) -> Result<Tensor> {
-    let (shape, _) = x.known()?;
+    let (shape, dtype) = x.known()?;
     if shape.rank() < 2 {
-        return call.fail(format!("needs at least 2 dimensions, got shape {shape}"));
+        return call.fail(format!("needs at least 2 dimensions, got {dtype} {shape}"));
     }
     let axes = call.axes_in_order(&axes, shape)?;
     let (rows, columns) = (shape[axes[0]], shape[axes[1]]);
@@ -403,9 +407,9 @@ fn diagonal(call: Call, x: &Tensor, offset: isize, axes: [isize; 2]) -> Result<T
 }
 
 fn triangle(call: Call, x: &Tensor, diagonal: isize, lower: bool) -> Result<Tensor> {
-    let (shape, _) = x.known()?;
+    let (shape, dtype) = x.known()?;
     let [.., rows, columns] = shape[..] else {
-        return call.fail(format!("needs at least 2 dimensions, got shape {shape}"));
+        return call.fail(format!("needs at least 2 dimensions, got {dtype} {shape}"));
     };
     Ok(below(rows, columns, diagonal, lower).where_(x, x.zeros_like()))
 }
