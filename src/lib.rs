@@ -86,7 +86,10 @@ pub use runtime::device::Device;
 pub use shape::Shape;
 pub use stats::{Stats, stats};
 pub use tensor::evaluate::{compile_for, cuda_is_available, eval, with_fusion};
-pub use tensor::{Axes, Dims, Element, Number, Operand, Pair, Pool2d, Reduction, Tensor};
+pub use tensor::{
+    Axes, Dims, Element, Index, Indexing, Interpolation, Number, Operand, PadMode, Pair, PerAxis, Pool,
+    Pool1d, Pool2d, Pool3d, Reduction, Tensor,
+};
 
 /// Its examples are tests too.
 #[cfg(doctest)]

@@ -158,37 +158,82 @@ pub(crate) fn window_count(extent: usize, size: usize, stride: usize, dilation: 
     Some(extent.checked_sub(span)? / stride.max(1) + 1)
 }
 
-/// The shape after a 2-d pooling of the last two dimensions.
-pub(crate) fn pool2d_shape(shape: &Shape, pool: &Pool2d) -> Result<Shape, String> {
-    let rank = shape.rank();
-    if rank < 2 {
-        return Err(format!("needs at least 2 dimensions (height, width), got shape {shape}"));
+/// The windows of a pooling, one entry for each of the last dimensions.
+#[derive(Clone, Copy)]
+pub(crate) struct Windows<'a> {
+    pub kernel: &'a [usize],
+    pub stride: &'a [usize],
+    pub padding: &'a [usize],
+    pub dilation: &'a [usize],
+    /// Whether a last window may reach beyond the padding, if it starts before it.
+    pub ceil: bool,
+}
+
+impl Pool2d {
+    pub(crate) fn windows(&self) -> Windows<'_> {
+        let Pool2d { kernel, stride, padding, dilation } = self;
+        Windows { kernel, stride, padding, dilation, ceil: false }
     }
+}
+
+/// The shape after a pooling of the last dimensions.
+pub(crate) fn pool_shape(shape: &Shape, windows: Windows<'_>) -> Result<Shape, String> {
+    let Windows { kernel, stride, padding, dilation, ceil } = windows;
+    let Some(first) = shape.rank().checked_sub(kernel.len()) else {
+        let (count, names) = (kernel.len(), ["depth, height, width", "height, width", "length"]);
+        let names = names[3usize.saturating_sub(count).min(2)];
+        let s = if count == 1 { "" } else { "s" };
+        return Err(format!("needs at least {count} dimension{s} ({names}), got shape {shape}"));
+    };
     let mut extents = shape.to_vec();
-    let padded = |axis: usize, d: usize| shape[axis].saturating_add(pool.padding[d].saturating_mul(2));
-    for d in 0..2 {
-        let axis = rank - 2 + d;
-        let (kernel, stride, padding, dilation) =
-            (pool.kernel[d], pool.stride[d], pool.padding[d], pool.dilation[d]);
-        if kernel == 0 || stride == 0 || dilation == 0 {
+    let padded: Vec<usize> =
+        (0..kernel.len()).map(|d| shape[first + d].saturating_add(padding[d].saturating_mul(2))).collect();
+    for d in 0..kernel.len() {
+        let (size, step, border, apart) = (kernel[d], stride[d], padding[d], dilation[d]);
+        if size == 0 || step == 0 || apart == 0 {
             return Err(format!(
-                "kernel, stride and dilation must be at least 1, got {kernel}, {stride}, {dilation}"
+                "kernel, stride and dilation must be at least 1, got {size}, {step}, {apart}"
             ));
         }
-        if padding > kernel / 2 {
-            return Err(format!("padding {padding} is more than half of the kernel {kernel}"));
+        if border > size / 2 {
+            return Err(format!("padding {border} is more than half of the kernel {size}"));
         }
-        let count = window_count(padded(axis, d), kernel, stride, dilation);
-        extents[axis] = count.ok_or_else(|| {
-            format!(
-                "kernel {}×{} with dilation {}×{} exceeds the padded input {}×{} (input {shape}, padding {}×{})",
-                pool.kernel[0], pool.kernel[1], pool.dilation[0], pool.dilation[1],
-                padded(rank - 2, 0), padded(rank - 1, 1),
-                pool.padding[0], pool.padding[1]
-            )
-        })?;
+        let whole = window_count(padded[d], size, step, apart);
+        let Some(count) = whole.or_else(|| partial(padded[d], size, step, apart).filter(|_| ceil)) else {
+            let dilated = match dilation.iter().all(|&dilation| dilation == 1) {
+                true => String::new(),
+                false => format!(" with dilation {}", sizes(dilation)),
+            };
+            return Err(format!(
+                "kernel {}{dilated} exceeds the padded input {} (input {shape}, padding {})",
+                sizes(kernel),
+                padded.iter().map(usize::to_string).collect::<Vec<_>>().join("×"),
+                sizes(padding)
+            ));
+        };
+        let reach = (count - 1) * step + apart * (size - 1) + 1; // Of the whole ones: no overflow.
+        // One more, if it starts in the input or in the padding before it, as in PyTorch.
+        let more = ceil
+            && whole.is_some()
+            && reach < padded[d]
+            && count.saturating_mul(step) < shape[first + d] + border;
+        extents[first + d] = count + usize::from(more);
     }
     Ok(Shape::from(extents))
+}
+
+/// One window if, rounded up, that is how many fit an extent that is shorter.
+fn partial(extent: usize, size: usize, stride: usize, dilation: usize) -> Option<usize> {
+    let span = dilation.checked_mul(size.checked_sub(1)?)?.checked_add(1)?;
+    (extent > 0 && extent.saturating_add(stride - 1) >= span).then_some(1)
+}
+
+/// `3` for 3×3, else all.
+fn sizes(list: &[usize]) -> String {
+    match list.iter().all(|size| *size == list[0]) {
+        true => list[0].to_string(),
+        false => list.iter().map(usize::to_string).collect::<Vec<_>>().join("×"),
+    }
 }
 
 fn check_composite(composite: &Composite, shape: &Shape, dtype: DType, result: &Type) -> Result<(), String> {
@@ -224,10 +269,10 @@ fn check_composite(composite: &Composite, shape: &Shape, dtype: DType, result: &
                 false => Err(format!("cannot normalise the last {dims} dimensions of shape {shape}")),
             }
         }
-        Composite::MaxPool2d(pool) => expect(pool2d_shape(shape, pool)?),
+        Composite::MaxPool2d(pool) => expect(pool_shape(shape, pool.windows())?),
         Composite::AvgPool2d(pool) => {
             float?;
-            expect(pool2d_shape(shape, pool)?)
+            expect(pool_shape(shape, pool.windows())?)
         }
     }
 }

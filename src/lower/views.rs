@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::{Guards, Indices, Lowering};
 use crate::graph::op::View;
 use crate::graph::{Node, NodeId};
-use crate::{Result, Shape};
+use crate::{Result, Scalar, Shape};
 
 /// The row-major position of an element.
 pub(super) fn flatten(indices: &[IndexExpr], shape: &Shape) -> IndexExpr {
@@ -110,16 +110,25 @@ impl Lowering<'_> {
                 }
                 let mut all = guards.clone();
                 for bound in own {
-                    if !all.contains(&bound) {
-                        all.push(bound);
+                    // Two bounds on one index, as a pad of a pad has them, are one.
+                    match all.iter_mut().find(|other| other.expr == bound.expr) {
+                        Some(other) => {
+                            (other.lo, other.hi) = (other.lo.max(bound.lo), other.hi.min(bound.hi));
+                            if other.lo >= other.hi {
+                                return Ok(padding);
+                            }
+                        }
+                        None => all.push(bound),
                     }
                 }
                 let value = self.value(operand, &inner, &all)?;
                 // The outer guards hold wherever this value is used, so the choice may test all of them.
-                match self.guard(&all) {
-                    Some(guard) => Ok(self.kernel.select(guard, value, padding)),
-                    None => Ok(value),
+                let Some(guard) = self.guard(&all) else { return Ok(value) };
+                let truth = |of: bool| self.literals.get(&Scalar::from_bool(of)).copied();
+                if truth(true) == Some(value) && truth(false) == Some(padding) {
+                    return Ok(guard);
                 }
+                Ok(self.kernel.select(guard, value, padding))
             }
         }
     }

@@ -1,9 +1,13 @@
 //! Tensors from numbers and seeds.
 
-use super::Accuracy::Exact;
+use super::Accuracy::{Exact, Near, Ulps};
 use super::Gives::{Fixed, Same};
-use super::{ANY, Group, operations};
+use super::{ANY, Accuracy, Elements, Group, Input, SMALL, operations};
 use crate::{DType, Number, Tensor};
+
+const PROBABILITY: Input = Input::new(Elements::Unit, None);
+/// Cosines near 0 cancel.
+const NORMAL: Accuracy = Near { relative: 16.0, absolute: 16.0 };
 
 operations! {
     /// From numbers.
@@ -14,6 +18,11 @@ operations! {
     zeros_like(a: ANY) All -> Same, Exact, "Zeros in a tensor's shape and dtype.": "torch.zeros_like(a)" => a.zeros_like();
     ones_like(a: ANY) All -> Same, Exact, "Ones in a tensor's shape and dtype.": "torch.ones_like(a)" => a.ones_like();
     full_like(a: ANY) All -> Same, Exact, "A value in a tensor's shape and dtype.": "torch.full_like(a, 3)" => a.full_like(Number::Int(3));
+    linspace(_dtype;) All -> Fixed(DType::F64), Exact, "So many numbers, equally far apart.": "torch.linspace(-1.0, 2.0, 13, dtype=torch.float64)" => Tensor::linspace(-1.0, 2.0, 13, DType::F64);
+    logspace(_dtype;) All -> Fixed(DType::F32), Ulps(2), "Powers, equally many times apart.": "torch.logspace(-1.0, 2.0, 13, 3.0, dtype=torch.float32)" => Tensor::logspace(-1.0, 2.0, 13, 3.0, DType::F32);
+    eye(dtype;) All -> Same, Exact, "The identity matrix.": "torch.eye(4, dtype=dtype)" => Tensor::eye(4, dtype);
+    eye_with(_dtype;) All -> Fixed(DType::F32), Exact, "Ones on a diagonal.": "torch.tensor(np.eye(3, 5, 1, dtype=np.float32))" => Tensor::eye_with(3, 5, 1, DType::F32);
+    tri(_dtype;) All -> Fixed(DType::F32), Exact, "Ones at and below a diagonal.": "torch.tensor(np.tri(3, 5, 1, dtype=np.float32))" => Tensor::tri(3, 5, 1, DType::F32);
     arange(_dtype;) All -> Fixed(DType::F32), Exact, "From start to, but without, end.": "torch.arange(0.5, 9.0, 0.25, dtype=torch.float32)" => Tensor::arange(0.5f32, 9.0, 0.25);
 }
 
@@ -22,4 +31,11 @@ operations! {
     RANDOM: Group::Random;
     rand(_dtype;) All -> Fixed(DType::F32), Exact, "Uniform in [0, 1).": "" => Tensor::rand([13, 5], 42);
     rand_with(dtype;) Floats -> Same, Exact, "Uniform in [0, 1), of any float dtype.": "" => Tensor::rand_with([13, 5], dtype, 42);
+    randn(_dtype;) All -> Fixed(DType::F32), NORMAL, "Of the standard normal distribution.": "" => Tensor::randn([13, 5], 42);
+    randn_with(dtype;) Floats -> Same, NORMAL, "Of the standard normal distribution, of any float dtype.": "" => Tensor::randn_with([13, 5], dtype, 42);
+    rand_like(a: SMALL) Floats -> Same, Exact, "Uniform in [0, 1), in a tensor's shape and dtype.": "" => a.rand_like(42);
+    randn_like(a: SMALL) Floats -> Same, NORMAL, "Normal, in a tensor's shape and dtype.": "" => a.randn_like(42);
+    randint(_dtype;) All -> Fixed(DType::I64), Exact, "Integers, all equally likely.": "" => Tensor::randint(-3, 9, [13, 5], 42);
+    bernoulli(a: PROBABILITY) Floats -> Same, Exact, "1 with a probability, else 0.": "" => a.bernoulli(42);
+    dropout(a: ANY) Floats -> Same, Exact, "0 with a probability, else scaled.": "" => a.dropout(0.3, 42);
 }

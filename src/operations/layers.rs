@@ -4,9 +4,14 @@ use super::Accuracy::{Exact, Near, Ulps};
 use super::Gives::{Float, Same};
 use super::{ANY, Accuracy, Elements, Group, Input, SMALL, UNIT, operations};
 use crate::Reduction::{Mean, None, Sum};
-use crate::{DType, Pool2d};
+use crate::{DType, Interpolation, Pool1d, Pool2d, Pool3d};
 
 const IMAGE: Input = SMALL.shape(&[2, 3, 7, 9]);
+const PLANES: Input = SMALL.shape(&[2, 4, 7, 9]);
+const CHANNELS: Input = SMALL.shape(&[4]);
+const VARIANCE: Input = Input { elements: Elements::Unit, ..CHANNELS };
+const POOLED: Accuracy = Near { relative: 2.0, absolute: 2.0 };
+const NORMAL: Accuracy = Near { relative: 16.0, absolute: 64.0 };
 const ROWS: Input = SMALL.shape(&[4, 37]);
 const LABELS: Input = Input::new(Elements::Below(37), Some(DType::I64)).shape(&[4]);
 const SUMMED: Accuracy = Near { relative: 8.0, absolute: 8.0 };
@@ -59,6 +64,14 @@ operations! {
     NORMS: Group::Norm;
     softmax(a: ROWS) Floats -> Same, Near { relative: 8.0, absolute: 0.0 }, "`exp(x - max) / sum(exp(x - max))` along an axis.": "torch.softmax(a, -1)" => a.softmax(-1), "torch.softmax(a, 0)" => a.softmax(0);
     layer_norm(a: ROWS, w: SMALL.shape(&[37]), b: SMALL.shape(&[37])) Floats -> Same, Near { relative: 8.0, absolute: 32.0 }, "`(x - mean) / sqrt(var + eps) * weight + bias` over the last dimensions.": "F.layer_norm(a, [37], w, b, 1e-5)" => a.layer_norm([37], Some(w), Some(b), 1e-5);
+    log_softmax(a: ROWS) Floats -> Same, Near { relative: 8.0, absolute: 8.0 }, "`x - logsumexp(x)` along an axis.": "torch.log_softmax(a, -1)" => a.log_softmax(-1), "torch.log_softmax(a, 0)" => a.log_softmax(0);
+    rms_norm(a: ROWS, w: SMALL.shape(&[37])) Floats -> Same, NORMAL, "`x / sqrt(mean(x²) + eps) * weight` over the last dimensions.": "F.rms_norm(a, [37], w, 1e-5)" => a.rms_norm([37], Some(w), 1e-5);
+    group_norm(a: PLANES, w: CHANNELS, b: CHANNELS) Floats -> Same, NORMAL, "Mean 0 and variance 1 within groups of channels.": "F.group_norm(a, 2, w, b, 1e-5)" => a.group_norm(2, Some(w), Some(b), 1e-5);
+    instance_norm(a: PLANES, w: CHANNELS, b: CHANNELS) Floats -> Same, NORMAL, "Mean 0 and variance 1 within each channel.": "F.instance_norm(a, weight=w, bias=b, eps=1e-5)" => a.instance_norm(Some(w), Some(b), 1e-5);
+    batch_norm(a: PLANES, m: CHANNELS, v: VARIANCE, w: CHANNELS, b: CHANNELS) Floats -> Same, NORMAL, "With given means and variances of channels.": "F.batch_norm(a, m, v, w, b, eps=1e-3)" => a.batch_norm(m, v, Some(w), Some(b), 1e-3);
+    normalize(a: ROWS) Floats -> Same, NORMAL, "Divided by the p-norm along an axis.": "F.normalize(a, 2.0, -1, 1e-6)" => a.normalize(2.0, -1, 1e-6), "F.normalize(a, 1.0, 0, 1e-6)" => a.normalize(1.0, 0, 1e-6);
+    local_response_norm(a: PLANES) Floats -> Same, NORMAL, "Divided by a mean of squares of neighbouring channels.": "F.local_response_norm(a, 3, 0.1, 0.75, 1.0)" => a.local_response_norm(3, 0.1, 0.75, 1.0);
+    cosine_similarity(a: ROWS, b: ROWS) Floats -> Same, NORMAL, "The cosine of the angle along an axis.": "F.cosine_similarity(a, b, 1, 1e-6)" => a.cosine_similarity(b, 1, 1e-6);
 }
 
 operations! {
@@ -68,4 +81,23 @@ operations! {
     max_pool2d_with(a: IMAGE) Numbers -> Same, Exact, "`max_pool2d` with padding and dilation.": "F.max_pool2d(a, 3, 2, 1, (1, 2))" => a.max_pool2d_with(Pool2d::new(3).stride(2).padding(1).dilation((1, 2)));
     avg_pool2d(a: IMAGE) Floats -> Same, Ulps(2), "The mean of each window.": "F.avg_pool2d(a, 2, 2)" => a.avg_pool2d(2, 2);
     avg_pool2d_with(a: IMAGE) Floats -> Same, Ulps(2), "`avg_pool2d` with padding and dilation.": "F.avg_pool2d(a, 3, 2, 1)" => a.avg_pool2d_with(Pool2d::new(3).stride(2).padding(1));
+    max_pool1d(a: IMAGE) Numbers -> Same, Exact, "The largest element of each window.": "F.max_pool2d(a, (1, 3), (1, 2))" => a.max_pool1d(3, 2);
+    max_pool1d_with(a: IMAGE) Numbers -> Same, Exact, "`max_pool1d` with padding and more.": "F.max_pool2d(a, (1, 3), (1, 2), (0, 1), ceil_mode=True)" => a.max_pool1d_with(Pool1d::new(3).stride(2).padding(1).ceil_mode(true));
+    max_pool3d(a: IMAGE) Numbers -> Same, Exact, "The largest element of each window.": "F.max_pool3d(a, 2, 1)" => a.max_pool3d(2, 1);
+    max_pool3d_with(a: IMAGE) Numbers -> Same, Exact, "`max_pool3d` with padding and more.": "F.max_pool3d(a, 3, 2, 1, ceil_mode=True)" => a.max_pool3d_with(Pool3d::new(3).stride(2).padding(1).ceil_mode(true));
+    avg_pool1d(a: IMAGE) Floats -> Same, POOLED, "The mean of each window.": "F.avg_pool2d(a, (1, 3), (1, 2))" => a.avg_pool1d(3, 2);
+    avg_pool1d_with(a: IMAGE) Floats -> Same, POOLED, "`avg_pool1d` with padding and more.": "F.avg_pool2d(a, (1, 3), (1, 2), (0, 1), count_include_pad=False)" => a.avg_pool1d_with(Pool1d::new(3).stride(2).padding(1).count_include_pad(false));
+    avg_pool3d(a: IMAGE) Floats -> Same, POOLED, "The mean of each window.": "F.avg_pool3d(a, 2, 1)" => a.avg_pool3d(2, 1);
+    avg_pool3d_with(a: IMAGE) Floats -> Same, POOLED, "`avg_pool3d` with padding and more.": "F.avg_pool3d(a, 3, 2, 1, ceil_mode=True)" => a.avg_pool3d_with(Pool3d::new(3).stride(2).padding(1).ceil_mode(true)), "F.avg_pool3d(a, 3, 2, 1, divisor_override=5)" => a.avg_pool3d_with(Pool3d::new(3).stride(2).padding(1).divisor_override(5));
+    lp_pool1d(a: IMAGE) Floats -> Same, POOLED, "The p-norm of each window.": "F.lp_pool2d(a, 2.0, (1, 3), (1, 2))" => a.lp_pool1d(2.0, 3, 2);
+    lp_pool2d(a: IMAGE) Floats -> Same, POOLED, "The p-norm of each window.": "F.lp_pool2d(a, 2.0, 3, 2)" => a.lp_pool2d(2.0, 3, 2);
+    lp_pool3d(a: IMAGE) Floats -> Same, POOLED, "The p-norm of each window.": "F.lp_pool3d(a, 2.0, 3, 2)" => a.lp_pool3d(2.0, 3, 2);
+    adaptive_max_pool1d(a: IMAGE) Numbers -> Same, Exact, "The largest element of each of so many windows.": "F.adaptive_max_pool2d(a, (7, 4))" => a.adaptive_max_pool1d(4);
+    adaptive_max_pool2d(a: IMAGE) Numbers -> Same, Exact, "The largest element of each of so many windows.": "F.adaptive_max_pool2d(a, (3, 4))" => a.adaptive_max_pool2d((3, 4));
+    adaptive_max_pool3d(a: IMAGE) Numbers -> Same, Exact, "The largest element of each of so many windows.": "F.adaptive_max_pool3d(a, (2, 3, 4))" => a.adaptive_max_pool3d((2, 3, 4));
+    adaptive_avg_pool1d(a: IMAGE) Floats -> Same, POOLED, "The mean of each of so many windows.": "F.adaptive_avg_pool2d(a, (7, 4))" => a.adaptive_avg_pool1d(4);
+    adaptive_avg_pool2d(a: IMAGE) Floats -> Same, POOLED, "The mean of each of so many windows.": "F.adaptive_avg_pool2d(a, (3, 4))" => a.adaptive_avg_pool2d((3, 4)), "F.adaptive_avg_pool2d(a, 1)" => a.adaptive_avg_pool2d(1);
+    adaptive_avg_pool3d(a: IMAGE) Floats -> Same, POOLED, "The mean of each of so many windows.": "F.adaptive_avg_pool3d(a, (2, 3, 4))" => a.adaptive_avg_pool3d((2, 3, 4));
+    interpolate(a: IMAGE) Floats -> Same, Near { relative: 4.0, absolute: 8.0 }, "Resized; of every dtype but for linear modes.": "F.interpolate(a, (10, 5), mode='bilinear')" => a.interpolate([10, 5], Interpolation::Linear { align_corners: false }), "F.interpolate(a, (4, 20), mode='bilinear', align_corners=True)" => a.interpolate([4, 20], Interpolation::Linear { align_corners: true }), "F.interpolate(a.double(), (10, 5), mode='nearest').to(a.dtype)" => a.interpolate([10, 5], Interpolation::Nearest), "F.interpolate(a.double(), (10, 5), mode='nearest-exact').to(a.dtype)" => a.interpolate([10, 5], Interpolation::NearestExact);
+    interpolate_scale(a: IMAGE) All -> Same, Exact, "Resized by factors.": "F.interpolate(a.double(), scale_factor=(2.0, 0.5), mode='nearest').to(a.dtype)" => a.interpolate_scale(&[2.0, 0.5], Interpolation::Nearest);
 }

@@ -240,6 +240,24 @@ impl Results for Tensor {
     }
 }
 
+impl Results for Vec<Tensor> {
+    fn list(self) -> Vec<Tensor> {
+        self
+    }
+}
+
+impl Results for (Tensor, Tensor) {
+    fn list(self) -> Vec<Tensor> {
+        vec![self.0, self.1]
+    }
+}
+
+impl Results for crate::Result<Vec<Tensor>> {
+    fn list(self) -> Vec<Tensor> {
+        self.unwrap_or_else(|error| vec![Tensor::invalid(error)])
+    }
+}
+
 /// `operations! { NAME: Group::…; rows }` makes a table. A row is
 ///
 /// ```text

@@ -1,8 +1,9 @@
 //! Reductions.
 
 use super::Accuracy::{Exact, Near};
-use super::Gives::{Same, Sum};
+use super::Gives::{Fixed, Float, Same, Sum};
 use super::{Accuracy, Group, Input, SMALL, TRUTH, operations};
+use crate::DType;
 
 const BOX: Input = SMALL.shape(&[3, 4, 37]);
 const CLOSE: Accuracy = Near { relative: 8.0, absolute: 8.0 };
@@ -28,4 +29,18 @@ operations! {
     var_keepdim(a: BOX) Floats -> Same, CLOSE, "`var` that keeps the axes.": "torch.var(a, 1, correction=0, keepdim=True)" => a.var_keepdim(1, 0);
     std(a: BOX) Floats -> Same, CLOSE, "The standard deviation.": "torch.std(a, -1, correction=1)" => a.std(-1, 1);
     std_keepdim(a: BOX) Floats -> Same, CLOSE, "`std` that keeps the axes.": "torch.std(a, 1, correction=0, keepdim=True)" => a.std_keepdim(1, 0);
+    norm(a: BOX) Floats -> Same, CLOSE, "The p-norm.": "torch.linalg.vector_norm(a, 2, dim=-1)" => a.norm(-1, 2.0), "torch.linalg.vector_norm(a, 3, dim=0)" => a.norm(0, 3.0), "torch.linalg.vector_norm(a, float('inf'), dim=(0, 1))" => a.norm([0, 1], f64::INFINITY), "torch.linalg.vector_norm(a, 0, dim=1)" => a.norm(1, 0.0);
+    norm_keepdim(a: BOX) Floats -> Same, CLOSE, "`norm` that keeps the axes.": "torch.linalg.vector_norm(a, 2, dim=1, keepdim=True)" => a.norm_keepdim(1, 2.0);
+    logsumexp(a: BOX) All -> Float, CLOSE, "`log(sum(exp(x)))`.": "torch.logsumexp(a if a.is_floating_point() else a.float(), -1)" => a.logsumexp(-1);
+    logsumexp_keepdim(a: BOX) All -> Float, CLOSE, "`logsumexp` that keeps the axes.": "torch.logsumexp(a if a.is_floating_point() else a.float(), 1, keepdim=True)" => a.logsumexp_keepdim(1);
+    nansum(a: BOX) All -> Sum, Exact, "The sum of what is not NaN.": "torch.nansum(a, -1)" => a.nansum(-1);
+    nansum_keepdim(a: BOX) All -> Sum, Exact, "`nansum` that keeps the axes.": "torch.nansum(a, 1, keepdim=True)" => a.nansum_keepdim(1);
+    nanmean(a: BOX) Floats -> Same, CLOSE, "The mean of what is not NaN.": "torch.nanmean(a, -1)" => a.nanmean(-1);
+    nanmean_keepdim(a: BOX) Floats -> Same, CLOSE, "`nanmean` that keeps the axes.": "torch.nanmean(a, 1, keepdim=True)" => a.nanmean_keepdim(1);
+    count_nonzero(a: BOX) All -> Fixed(DType::I64), Exact, "How many are not 0.": "torch.count_nonzero(a, -1)" => a.count_nonzero(-1);
+    count_nonzero_keepdim(a: BOX) All -> Fixed(DType::I64), Exact, "`count_nonzero` that keeps the axes.": "torch.count_nonzero(a, 1).unsqueeze(1)" => a.count_nonzero_keepdim(1);
+    aminmax(a: BOX) All -> Same, Exact, "The smallest and the largest.": "(torch.amin(a, -1), torch.amax(a, -1))" => a.aminmax(-1);
+    aminmax_keepdim(a: BOX) All -> Same, Exact, "`aminmax` that keeps the axes.": "(torch.amin(a, 1, keepdim=True), torch.amax(a, 1, keepdim=True))" => a.aminmax_keepdim(1);
+    var_mean(a: BOX) Floats -> Same, CLOSE, "The variance and the mean.": "torch.var_mean(a, -1, correction=1)" => a.var_mean(-1, 1);
+    var_mean_keepdim(a: BOX) Floats -> Same, CLOSE, "`var_mean` that keeps the axes.": "torch.var_mean(a, 1, correction=0, keepdim=True)" => a.var_mean_keepdim(1, 0);
 }

@@ -1,8 +1,9 @@
 //! Views.
 
 use super::Accuracy::Exact;
-use super::Gives::Same;
-use super::{Group, Input, SMALL, operations};
+use super::Gives::{Fixed, Same};
+use super::{Elements, Group, Input, SMALL, operations};
+use crate::{DType, Index, Indexing, PadMode, Tensor, s};
 
 const BOX: Input = SMALL.shape(&[4, 6, 5]);
 
@@ -26,4 +27,28 @@ operations! {
     flip(a: BOX) All -> Same, Exact, "Dimensions reversed.": "a.flip(0, 2)" => a.flip([0, 2]);
     unfold(a: BOX) All -> Same, Exact, "Sliding windows of a dimension.": "a.unfold(1, 3, 2)" => a.unfold(1, 3, 2);
     window(a: BOX) All -> Same, Exact, "Sliding windows with dilation.": "a.unfold(1, 4, 1)[..., ::3]" => a.window(1, 2, 1, 3);
+    unflatten(a: BOX) All -> Same, Exact, "One dimension divided into several.": "a.unflatten(1, (2, -1))" => a.unflatten(1, [2, -1]);
+    ravel(a: BOX) All -> Same, Exact, "All elements along one dimension.": "a.ravel()" => a.ravel();
+    movedim(a: BOX) All -> Same, Exact, "Dimensions moved to other places.": "a.movedim(0, -1)" => a.movedim(0, -1), "a.movedim((0, 2), (1, 0))" => a.movedim([0, 2], [1, 0]);
+    swapaxes(a: BOX) All -> Same, Exact, "Two dimensions exchanged.": "a.swapaxes(0, 2)" => a.swapaxes(0, 2);
+    i(a: BOX) All -> Same, Exact, "A part, as NumPy's brackets.": "a[1:, 2, None, :].flip(-1)" => a.i(s![1.., 2, None, ..;-1]), "a[..., -1]" => a.i([Index::Ellipsis, Index::At(-1)]);
+    rot90(a: BOX) All -> Same, Exact, "Turned by quarters.": "torch.rot90(a, 1, (0, 1))" => a.rot90(1, [0, 1]), "torch.rot90(a, -1, (1, 2))" => a.rot90(-1, [1, 2]);
+    roll(a: BOX) All -> Same, Exact, "Shifted around a dimension.": "torch.roll(a, 2, 1)" => a.roll(2, 1), "torch.roll(a, -7, 2)" => a.roll(-7, 2);
+    repeat(a: BOX) All -> Same, Exact, "Copies side by side.": "a.repeat(2, 1, 3)" => a.repeat([2, 1, 3]), "a.repeat(2, 1, 1, 1)" => a.repeat([2, 1, 1, 1]);
+    tile(a: BOX) All -> Same, Exact, "Copies side by side, of the last dimensions.": "torch.tile(a, (2,))" => a.tile([2]);
+    repeat_interleave(a: BOX) All -> Same, Exact, "Each position several times.": "torch.repeat_interleave(a, 3, 1)" => a.repeat_interleave(3, 1);
+    diagonal(a: BOX) All -> Same, Exact, "A diagonal of two dimensions.": "a.diagonal(1, 0, 2)" => a.diagonal(1, 0, 2), "a.diagonal(-2, 1, 2)" => a.diagonal(-2, 1, 2);
+    tril(a: BOX) All -> Same, Exact, "The lower triangle.": "torch.tril(a, 1)" => a.tril(1);
+    triu(a: BOX) All -> Same, Exact, "The upper triangle.": "torch.triu(a, -1)" => a.triu(-1);
+    pixel_shuffle(a: BOX) All -> Same, Exact, "Channels to squares of pixels.": "F.pixel_shuffle(a, 2)" => a.pixel_shuffle(2);
+    pixel_unshuffle(a: SMALL.shape(&[2, 6, 4])) All -> Same, Exact, "Squares of pixels to channels.": "F.pixel_unshuffle(a, 2)" => a.pixel_unshuffle(2);
+    pad_with(a: BOX) All -> Same, Exact, "With borders of the tensor's own elements.": "a[:, [3, 2, 1, 0, 1, 2, 3, 4, 5]][:, :, [2, 1, 0, 1, 2, 3, 4, 3]]" => a.pad_with(&[(0, 0), (3, 0), (2, 1)], PadMode::Reflect), "a[[0, 0, 1, 2, 3]][:, [0, 1, 2, 3, 4, 5, 5, 5]][:, :, [0, 0, 0, 0, 1, 2, 3, 4, 4, 4, 4]]" => a.pad_with(&[(1, 0), (0, 2), (3, 3)], PadMode::Replicate), "a[[3, 0, 1, 2, 3]][:, [0, 1, 2, 3, 4, 5, 0, 1]][:, :, [2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2]]" => a.pad_with(&[(1, 0), (0, 2), (3, 3)], PadMode::Circular);
+    cat(a: BOX, b: SMALL.shape(&[4, 2, 5])) All -> Same, Exact, "One after the other along a dimension.": "torch.cat([a, b, a], 1)" => Tensor::cat(&[a, b, a], 1);
+    stack(a: BOX, b: BOX) All -> Same, Exact, "Along a new dimension.": "torch.stack([a, b], 1)" => Tensor::stack(&[a, b], 1);
+    split(a: BOX) All -> Same, Exact, "Parts of equal size.": "a.split(4, 1)" => a.split(4, 1);
+    split_sizes(a: BOX) All -> Same, Exact, "Parts of given sizes.": "a.split([1, 3, 2], 1)" => a.split_sizes(&[1, 3, 2], 1);
+    chunk(a: BOX) All -> Same, Exact, "So many parts.": "a.chunk(4, 1)" => a.chunk(4, 1);
+    unbind(a: BOX) All -> Same, Exact, "The positions of a dimension.": "a.unbind(2)" => a.unbind(2);
+    meshgrid(a: SMALL.shape(&[4]), b: SMALL.shape(&[3])) All -> Same, Exact, "The coordinates of a grid.": "torch.meshgrid(a, b, indexing='ij')" => Tensor::meshgrid(&[a, b], Indexing::Ij), "torch.meshgrid(a, b, indexing='xy')" => Tensor::meshgrid(&[a, b], Indexing::Xy);
+    one_hot(a: Input::new(Elements::Below(5), None).shape(&[7, 2])) Integers -> Fixed(DType::I64), Exact, "1 at the position that the element names.": "F.one_hot(a.long(), 5)" => a.one_hot(5);
 }

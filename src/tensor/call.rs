@@ -1,5 +1,6 @@
 //! One call by the user: its name and place, which every node and every error that it makes carries.
 
+use std::cell::Cell;
 use std::fmt::Display;
 
 use smallvec::SmallVec;
@@ -9,6 +10,11 @@ use super::{Recipe, Sources, State, Tensor, is_addressable};
 use crate::graph::op::{self, Composite, Constant, ConstantRole, Op, View};
 use crate::{BinaryOp, DType, Device, Error, Result, Scalar, Shape, SourceLocation, UnaryOp};
 
+thread_local! {
+    /// The user's call while it records operations of the public API: they are part of it.
+    static OUTER: Cell<Option<Call>> = const { Cell::new(None) };
+}
+
 /// What the user called, and where. Its methods record the primitives that the call is made of.
 #[derive(Clone, Copy)]
 pub(crate) struct Call {
@@ -17,10 +23,31 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// A call of `op` by the caller of the function that is marked `#[track_caller]`.
+    /// A call of `op` by the caller of the function that is marked `#[track_caller]`; within
+    /// [`Call::compose`] the call that is composed.
     #[track_caller]
     pub(crate) fn here(op: &'static str) -> Call {
-        Call { op, location: SourceLocation::caller() }
+        let own = Call { op, location: SourceLocation::caller() };
+        OUTER.get().unwrap_or(own)
+    }
+
+    /// What `f` makes of the public API's operations. They carry this call's name and place, and so do their
+    /// errors: the user knows nothing of them.
+    pub(crate) fn compose<T>(self, f: impl FnOnce() -> T) -> T {
+        /// Restores the call around this one, also if `f` panics.
+        struct Restore(Option<Call>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                OUTER.set(self.0);
+            }
+        }
+        let _restore = Restore(OUTER.replace(Some(self)));
+        f()
+    }
+
+    /// [`Call::compose`] for one tensor, invalid where `f` fails.
+    pub(crate) fn composed(self, f: impl FnOnce() -> Result<Tensor>) -> Tensor {
+        Tensor::or_invalid(self.compose(f))
     }
 
     pub(crate) fn location(self) -> SourceLocation {

@@ -166,7 +166,7 @@ fn pad(call: Call, x: &Tensor, border: &[(usize, usize)], value: Number) -> Resu
     if border.len() != shape.rank() {
         let (given, rank) = (border.len(), shape.rank());
         return call.fail(format!(
-            "{given} pairs (before, after) for shape {shape}: give one for each of its {rank} axes"
+            "takes one pair (before, after) for each of the {rank} axes of shape {shape}, got {given}"
         ));
     }
     // What saturates cannot be addressed, and is refused.
@@ -282,7 +282,7 @@ mod tests {
         mistake!(x().select(1, 3), "select: index 3 is out of range for axis 1 of shape [2, 3, 4]");
         mistake!(
             x().pad(&[(1, 1)], 0),
-            "pad: 1 pairs (before, after) for shape [2, 3, 4]: give one for each of its 3 axes"
+            "pad: takes one pair (before, after) for each of the 3 axes of shape [2, 3, 4], got 1"
         );
         mistake!(
             x().unfold(1, 4, 1),

@@ -8,10 +8,14 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod creation;
 mod elementwise;
 mod nn;
+mod norms;
 mod pipelines;
 mod pooling;
+mod rearrange;
 mod reductions;
 mod table;
 mod views;
+mod windows;

@@ -262,8 +262,16 @@ impl Kernel {
         self.add(ValueOp::Binary(op, a, b), dtype)
     }
 
-    /// Adds a choice.
+    /// Adds a choice; one within it that asks the same is decided.
     pub fn select(&mut self, condition: ValueId, a: ValueId, b: ValueId) -> ValueId {
+        let a = match self.value(a).op {
+            ValueOp::Select(same, then, _) if same == condition => then,
+            _ => a,
+        };
+        let b = match self.value(b).op {
+            ValueOp::Select(same, _, otherwise) if same == condition => otherwise,
+            _ => b,
+        };
         let dtype = self.value(a).dtype;
         self.add(ValueOp::Select(condition, a, b), dtype)
     }

@@ -33,8 +33,19 @@ impl Interior {
                 let bound = Bound { expr: rest, lo: bound.lo - least, hi: bound.hi - most };
                 let stride = bound.expr.coefficient(axis)?;
                 if stride == 0 {
-                    if !conditions.contains(&bound) {
-                        conditions.push(bound);
+                    let condition = match conditions.iter_mut().find(|other| other.expr == bound.expr) {
+                        Some(other) => {
+                            (other.lo, other.hi) = (other.lo.max(bound.lo), other.hi.min(bound.hi));
+                            &*other
+                        }
+                        None => {
+                            conditions.push(bound);
+                            &conditions[conditions.len() - 1]
+                        }
+                    };
+                    // A window that is larger than what it slides over, or parts of which an element has one.
+                    if condition.lo >= condition.hi {
+                        return None;
                     }
                     continue;
                 }

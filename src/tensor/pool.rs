@@ -1,0 +1,657 @@
+//! Pooling over windows of the last one, two or three dimensions.
+//!
+//! The plain kinds in one and two dimensions are composites of the graph; all others are compositions of pads,
+//! windows and reductions.
+
+use super::call::Call;
+use super::create::counting;
+use super::rearrange::interleaved;
+use super::statistics::{along, widened};
+use crate::graph::infer::{Windows, pool_shape};
+use crate::graph::op::{self, Composite};
+use crate::{DType, Result, Shape, Tensor};
+
+/// One number for each of `N` dimensions: from one for all, a tuple or an array.
+///
+/// ```
+/// use lazuli::{Pair, PerAxis};
+/// assert_eq!(Pair::from(2), Pair::from((2, 2)));
+/// assert_eq!(Pair::from([3, 1]), Pair::from((3, 1)));
+/// assert_eq!(PerAxis::<3>::from(2), PerAxis::from((2, 2, 2)));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PerAxis<const N: usize>(pub(crate) [usize; N]);
+
+/// Two numbers, for height and width.
+pub type Pair = PerAxis<2>;
+
+impl<const N: usize> From<usize> for PerAxis<N> {
+    fn from(all: usize) -> PerAxis<N> {
+        PerAxis([all; N])
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for PerAxis<N> {
+    fn from(each: [usize; N]) -> PerAxis<N> {
+        PerAxis(each)
+    }
+}
+
+impl From<(usize, usize)> for PerAxis<2> {
+    fn from((height, width): (usize, usize)) -> PerAxis<2> {
+        PerAxis([height, width])
+    }
+}
+
+impl From<(usize, usize, usize)> for PerAxis<3> {
+    fn from((depth, height, width): (usize, usize, usize)) -> PerAxis<3> {
+        PerAxis([depth, height, width])
+    }
+}
+
+/// The windows of a pooling of `N` dimensions, such as those of [`Tensor::max_pool2d_with`].
+///
+/// ```
+/// use lazuli::{DType, Pool2d, Shape, Tensor};
+/// let x = Tensor::zeros([1, 8, 32, 32], DType::F32);
+/// let pool = Pool2d::new(3).stride(2).padding(1);
+/// assert_eq!(x.max_pool2d_with(pool).shape()?, Shape::from([1, 8, 16, 16]));
+/// assert_eq!(x.max_pool2d_with(pool.ceil_mode(true)).shape()?, Shape::from([1, 8, 17, 17]));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Pool<const N: usize> {
+    kernel: [usize; N],
+    stride: [usize; N],
+    padding: [usize; N],
+    dilation: [usize; N],
+    ceil: bool,
+    count_padding: bool,
+    divisor: Option<usize>,
+}
+
+/// The windows of a 1-d pooling.
+pub type Pool1d = Pool<1>;
+/// The windows of a 2-d pooling.
+pub type Pool2d = Pool<2>;
+/// The windows of a 3-d pooling.
+pub type Pool3d = Pool<3>;
+
+impl<const N: usize> Pool<N> {
+    /// Windows of that size, side by side (the stride is the size), without padding or dilation.
+    pub fn new(kernel: impl Into<PerAxis<N>>) -> Pool<N> {
+        let PerAxis(kernel) = kernel.into();
+        Pool {
+            kernel,
+            stride: kernel,
+            padding: [0; N],
+            dilation: [1; N],
+            ceil: false,
+            count_padding: true,
+            divisor: None,
+        }
+    }
+
+    /// The distance between the starts of neighbouring windows.
+    pub fn stride(mut self, stride: impl Into<PerAxis<N>>) -> Pool<N> {
+        self.stride = stride.into().0;
+        self
+    }
+
+    /// How far windows may reach beyond each edge: at most half of their size.
+    pub fn padding(mut self, padding: impl Into<PerAxis<N>>) -> Pool<N> {
+        self.padding = padding.into().0;
+        self
+    }
+
+    /// The distance between neighbouring positions of one window.
+    pub fn dilation(mut self, dilation: impl Into<PerAxis<N>>) -> Pool<N> {
+        self.dilation = dilation.into().0;
+        self
+    }
+
+    /// Whether a last window counts that is not whole, if it starts in the input or in the padding before it.
+    pub fn ceil_mode(mut self, ceil: bool) -> Pool<N> {
+        self.ceil = ceil;
+        self
+    }
+
+    /// Whether the mean counts the padding's zeros, as it does unless told otherwise.
+    pub fn count_include_pad(mut self, count: bool) -> Pool<N> {
+        self.count_padding = count;
+        self
+    }
+
+    /// The number by which the mean divides the sum, in place of the number of elements.
+    pub fn divisor_override(mut self, divisor: usize) -> Pool<N> {
+        self.divisor = Some(divisor);
+        self
+    }
+
+    fn windows(&self) -> Windows<'_> {
+        let Pool { kernel, stride, padding, dilation, ceil, .. } = self;
+        Windows { kernel, stride, padding, dilation, ceil: *ceil }
+    }
+
+    /// The same as a composite of the graph, in which a missing dimension has extent 1.
+    fn plain(&self) -> Option<op::Pool2d> {
+        let pair = |list: &[usize; N], missing: usize| match list[..] {
+            [one] => Some([missing, one]),
+            [one, other] => Some([one, other]),
+            _ => None,
+        };
+        if self.ceil || !self.count_padding || self.divisor.is_some() {
+            return None;
+        }
+        Some(op::Pool2d {
+            kernel: pair(&self.kernel, 1)?,
+            stride: pair(&self.stride, 1)?,
+            padding: pair(&self.padding, 0)?,
+            dilation: pair(&self.dilation, 1)?,
+        })
+    }
+}
+
+macro_rules! pool_methods {
+    ($($(#[$meta:meta])* $name:ident = $pool:ident, $n:literal $(, $with:ident)?;)*) => {
+        impl Tensor {
+            $(pool_methods!(@method $(#[$meta])* $name, $pool, $n $(, $with)?);)*
+        }
+    };
+    (@method $(#[$meta:meta])* $name:ident, $pool:ident, $n:literal) => {
+        $(#[$meta])*
+        #[track_caller]
+        pub fn $name(&self, kernel: impl Into<PerAxis<$n>>, stride: impl Into<PerAxis<$n>>) -> Tensor {
+            let call = Call::here(stringify!($name));
+            let pool = Pool::new(kernel).stride(stride);
+            call.composed(|| $pool(call, self, &pool))
+        }
+    };
+    (@method $(#[$meta:meta])* $name:ident, $pool:ident, $n:literal, with) => {
+        $(#[$meta])*
+        #[track_caller]
+        pub fn $name(&self, pool: Pool<$n>) -> Tensor {
+            let call = Call::here(stringify!($name));
+            call.composed(|| $pool(call, self, &pool))
+        }
+    };
+}
+
+pool_methods! {
+    /// The largest element of each window of the last dimension; see [`Tensor::max_pool2d`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1i32, 5, 2, 4], [4]);
+    /// assert_eq!(x.max_pool1d(2, 2).to_vec::<i32>()?, [5, 4]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    max_pool1d = max_pool, 1;
+    /// [`Tensor::max_pool1d`] with padding, dilation and more; see [`Tensor::max_pool2d_with`].
+    max_pool1d_with = max_pool, 1, with;
+    /// The largest element of each window of the last two dimensions; NaN if any is NaN. Any dimensions may
+    /// come before, such as `[batch, channels, height, width]`; an extent becomes
+    /// `(extent - kernel) / stride + 1`, rounded down. Keeps the dtype.
+    ///
+    /// Invalid for fewer than two dimensions, for `Bool`, and where no window fits.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], [2, 4]);
+    /// assert_eq!(x.max_pool2d(2, 2).to_vec::<f32>()?, [6.0, 8.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    max_pool2d = max_pool, 2;
+    /// [`Tensor::max_pool2d`] with padding and dilation. The padding is below every number. An extent becomes
+    /// `(extent + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1`, rounded down, or up with
+    /// [`Pool::ceil_mode`].
+    max_pool2d_with = max_pool, 2, with;
+    /// The largest element of each window of the last three dimensions; see [`Tensor::max_pool2d`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::arange(0, 8, 1).reshape([2, 2, 2]);
+    /// assert_eq!(x.max_pool3d(2, 2).to_vec::<i32>()?, [7]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    max_pool3d = max_pool, 3;
+    /// [`Tensor::max_pool3d`] with padding, dilation and more; see [`Tensor::max_pool2d_with`].
+    max_pool3d_with = max_pool, 3, with;
+    /// The mean of each window of the last dimension; see [`Tensor::avg_pool2d`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 5.0, 2.0, 4.0], [4]);
+    /// assert_eq!(x.avg_pool1d(2, 2).to_vec::<f32>()?, [3.0, 3.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    avg_pool1d = avg_pool, 1;
+    /// [`Tensor::avg_pool1d`] with padding, dilation and more; see [`Tensor::avg_pool2d_with`].
+    avg_pool1d_with = avg_pool, 1, with;
+    /// The mean of each window of the last two dimensions; shapes as by [`Tensor::max_pool2d`]. Keeps the
+    /// dtype.
+    ///
+    /// Invalid for fewer than two dimensions, for integers and bools, and where no window fits.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], [2, 4]);
+    /// assert_eq!(x.avg_pool2d(2, 2).to_vec::<f32>()?, [3.5, 5.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    avg_pool2d = avg_pool, 2;
+    /// [`Tensor::avg_pool2d`] with padding and dilation. The padding is zeros, which count in the mean unless
+    /// [`Pool::count_include_pad`] says otherwise; what a window of [`Pool::ceil_mode`] has beyond it does not.
+    ///
+    /// ```
+    /// use lazuli::{Pool2d, Tensor};
+    /// let x = Tensor::from_slice(&[8.0f32], [1, 1]);
+    /// let pool = Pool2d::new(2).padding(1).stride(1);
+    /// assert_eq!(x.avg_pool2d_with(pool).to_vec::<f32>()?, [2.0; 4]);
+    /// assert_eq!(x.avg_pool2d_with(pool.count_include_pad(false)).to_vec::<f32>()?, [8.0; 4]);
+    /// assert_eq!(x.avg_pool2d_with(pool.divisor_override(1)).to_vec::<f32>()?, [8.0; 4]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    avg_pool2d_with = avg_pool, 2, with;
+    /// The mean of each window of the last three dimensions; see [`Tensor::avg_pool2d`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::arange(0.0f32, 8.0, 1.0).reshape([2, 2, 2]);
+    /// assert_eq!(x.avg_pool3d(2, 2).to_vec::<f32>()?, [3.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    avg_pool3d = avg_pool, 3;
+    /// [`Tensor::avg_pool3d`] with padding, dilation and more; see [`Tensor::avg_pool2d_with`].
+    avg_pool3d_with = avg_pool, 3, with;
+}
+
+macro_rules! power_methods {
+    ($($name:ident = $n:literal;)*) => {
+        impl Tensor {
+            $(
+                #[doc = concat!(
+                    "The p-norm of each window of the last ", stringify!($n), " dimension(s), `sum(x^p)^(1/p)`, as \
+                     PyTorch's: so NaN for an odd `p` and a negative sum. Keeps the dtype.\n\n\
+                     Invalid for integers and bools, for a `p` that is 0 or NaN, and where no window fits."
+                )]
+                ///
+                /// ```
+                /// use lazuli::{DType, Tensor};
+                /// let x = Tensor::from_slice(&[3.0f32, 4.0], [2]);
+                /// assert_eq!(x.lp_pool1d(2.0, 2, 2).to_vec::<f32>()?, [5.0]);
+                /// # Ok::<(), lazuli::Error>(())
+                /// ```
+                #[track_caller]
+                pub fn $name(
+                    &self,
+                    p: f64,
+                    kernel: impl Into<PerAxis<$n>>,
+                    stride: impl Into<PerAxis<$n>>,
+                ) -> Tensor {
+                    let call = Call::here(stringify!($name));
+                    let pool = Pool::new(kernel).stride(stride);
+                    call.composed(|| lp_pool(call, self, p, &pool))
+                }
+            )*
+        }
+    };
+}
+
+power_methods! {
+    lp_pool1d = 1;
+    lp_pool2d = 2;
+    lp_pool3d = 3;
+}
+
+macro_rules! adaptive_methods {
+    ($($max:ident, $avg:ident = $n:literal;)*) => {
+        impl Tensor {
+            $(
+                #[doc = concat!(
+                    "The largest element of each of so many windows as `size` says, which divide the last ",
+                    stringify!($n), " dimension(s) as evenly as they can. Keeps the dtype.\n\nInvalid for `Bool` and \
+                     where there is nothing to divide."
+                )]
+                ///
+                /// ```
+                /// use lazuli::Tensor;
+                /// let x = Tensor::from_slice(&[1i32, 5, 2, 4, 3], [5]);
+                /// assert_eq!(x.adaptive_max_pool1d(2).to_vec::<i32>()?, [5, 4]); // of 1 5 2, and of 2 4 3
+                /// # Ok::<(), lazuli::Error>(())
+                /// ```
+                #[track_caller]
+                pub fn $max(&self, size: impl Into<PerAxis<$n>>) -> Tensor {
+                    let (call, size) = (Call::here(stringify!($max)), size.into());
+                    call.composed(|| {
+                        not_bool(call, self)?;
+                        adaptive(call, self, size.0, true)
+                    })
+                }
+
+                #[doc = concat!(
+                    "The mean of each of so many windows as `size` says, which divide the last ", stringify!($n),
+                    " dimension(s) as evenly as they can. Keeps the dtype.\n\nInvalid for integers and bools and \
+                     where there is nothing to divide."
+                )]
+                ///
+                /// ```
+                /// use lazuli::Tensor;
+                /// let x = Tensor::from_slice(&[1.0f32, 5.0, 3.0, 4.0, 2.0], [5]);
+                /// assert_eq!(x.adaptive_avg_pool1d(2).to_vec::<f32>()?, [3.0, 3.0]);
+                /// # Ok::<(), lazuli::Error>(())
+                /// ```
+                #[track_caller]
+                pub fn $avg(&self, size: impl Into<PerAxis<$n>>) -> Tensor {
+                    let (call, size) = (Call::here(stringify!($avg)), size.into());
+                    call.composed(|| {
+                        call.needs_float(self)?;
+                        adaptive(call, self, size.0, false)
+                    })
+                }
+            )*
+        }
+    };
+}
+
+adaptive_methods! {
+    adaptive_max_pool1d, adaptive_avg_pool1d = 1;
+    adaptive_max_pool2d, adaptive_avg_pool2d = 2;
+    adaptive_max_pool3d, adaptive_avg_pool3d = 3;
+}
+
+fn not_bool(call: Call, x: &Tensor) -> Result<()> {
+    match x.known()? {
+        (shape, DType::Bool) => {
+            call.fail(format!("not defined for bool {shape}; cast it first, such as with .cast(DType::U8)"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn max_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Tensor> {
+    not_bool(call, x)?;
+    let pooled = pooled_shape(call, x, pool)?;
+    match pool.plain() {
+        Some(plain) => composite(call, x, Composite::MaxPool2d(plain), &pooled, N),
+        None => Ok(windows(x, pool, &pooled, f64::NEG_INFINITY)?.max(last::<N>())),
+    }
+}
+
+fn avg_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Tensor> {
+    call.needs_float(x)?;
+    if pool.divisor == Some(0) {
+        return call.fail("the divisor must be at least 1, got 0");
+    }
+    let pooled = pooled_shape(call, x, pool)?;
+    if let Some(plain) = pool.plain() {
+        return composite(call, x, Composite::AvgPool2d(plain), &pooled, N);
+    }
+    let (shape, rank) = (x.known()?.0, pooled.rank());
+    let is_even = pool.count_padding && !pool.ceil;
+    widened(x, |x| {
+        let sum = Tensor::or_invalid(windows(x, pool, &pooled, 0.0)).sum(last::<N>());
+        if let Some(divisor) = pool.divisor {
+            return sum / divisor as f64;
+        }
+        if is_even {
+            return sum / pool.kernel.iter().product::<usize>() as f64;
+        }
+        (0..N).fold(sum, |sum, d| {
+            let axis = rank - N + d;
+            let count = elements_of_windows(pool, d, shape[axis], pooled[axis]);
+            sum / count.cast(x.node.dtype).reshape(along(rank, axis, pooled[axis]))
+        })
+    })
+}
+
+/// How many elements that count each window has along one dimension.
+fn elements_of_windows<const N: usize>(pool: &Pool<N>, d: usize, extent: usize, count: usize) -> Tensor {
+    let [size, stride, padding, dilation] =
+        [pool.kernel[d], pool.stride[d], pool.padding[d], pool.dilation[d]].map(|number| number as i64);
+    let border = if pool.count_padding { padding } else { 0 };
+    let start = counting(count) * stride - padding;
+    // Positions of the window from which on, and before which, its elements lie inside: quotients rounded up.
+    let first = ((-&start - border + (dilation - 1)).floor_divide(dilation)).maximum(0);
+    let end = ((-start + (extent as i64 + border + dilation - 1)).floor_divide(dilation)).minimum(size);
+    (end - first).maximum(0)
+}
+
+fn pooled_shape<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Shape> {
+    let (shape, _) = x.known()?;
+    let pooled = pool_shape(shape, pool.windows()).map_err(|message| call.error(message))?;
+    // What it consists of must be addressable as well: the padded input, and all windows of it.
+    let mut padded = shape.to_vec();
+    for (extent, padding) in padded.iter_mut().rev().zip(pool.padding.into_iter().rev()) {
+        *extent = extent.saturating_add(padding.saturating_mul(2));
+    }
+    call.needs_addressable(&padded.into())?;
+    call.needs_addressable(&pooled.iter().copied().chain(pool.kernel).collect())?;
+    Ok(pooled)
+}
+
+/// The pooling as one node of the graph.
+fn composite(call: Call, x: &Tensor, composite: Composite, pooled: &Shape, dims: usize) -> Result<Tensor> {
+    if dims == 2 {
+        return call.composite(composite, x, pooled.clone());
+    }
+    let flat = x.unsqueeze(-2);
+    let mut shape = pooled.to_vec();
+    shape.insert(pooled.rank() - 1, 1);
+    Ok(call.composite(composite, &flat, shape.into())?.squeeze(-2))
+}
+
+/// The last `N` axes.
+fn last<const N: usize>() -> Vec<isize> {
+    (1..=N as isize).map(|back| -back).collect()
+}
+
+/// All windows of the last `N` dimensions, as `N` new last dimensions.
+fn windows<const N: usize>(x: &Tensor, pool: &Pool<N>, pooled: &Shape, edge: f64) -> Result<Tensor> {
+    let (shape, _) = x.known()?;
+    let first = shape.rank() - N;
+    let mut border = vec![(0, 0); shape.rank()];
+    for d in 0..N {
+        let padding = pool.padding[d];
+        // Up to the end of the last window, which may be beyond the padding.
+        let reach = (pooled[first + d] - 1) * pool.stride[d] + pool.dilation[d] * (pool.kernel[d] - 1) + 1;
+        border[first + d] = (padding, padding.max(reach.saturating_sub(shape[first + d] + padding)));
+    }
+    let mut result =
+        if border.iter().all(|&sides| sides == (0, 0)) { x.clone() } else { x.pad(&border, edge) };
+    for d in 0..N {
+        result = result.window((first + d) as isize, pool.kernel[d], pool.stride[d], pool.dilation[d]);
+    }
+    Ok(result)
+}
+
+/// Window i of an extent begins at `floor(i * extent / size)` and ends before `ceil((i + 1) * extent / size)`.
+fn adaptive<const N: usize>(call: Call, x: &Tensor, size: [usize; N], is_max: bool) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    let Some(first) = shape.rank().checked_sub(N) else {
+        return call.fail(format!("needs at least {N} dimensions, got {dtype} {shape}"));
+    };
+    let extents: [usize; N] = std::array::from_fn(|d| shape[first + d]);
+    if size.contains(&0) || extents.contains(&0) {
+        return call
+            .fail(format!("cannot divide the last {N} dimensions of shape {shape} into {size:?} windows: extents and sizes must be at least 1"));
+    }
+    let reduced = |x: &Tensor| if is_max { x.max(last::<N>()) } else { x.mean(last::<N>()) };
+    let pooled: Shape = shape[..first].iter().copied().chain(size).collect();
+    call.needs_addressable(&pooled)?;
+    if size == [1; N] {
+        return Ok(reduced(x).reshape(pooled));
+    }
+    if (0..N).all(|d| extents[d] % size[d] == 0) {
+        let pool = Pool::<N>::new(std::array::from_fn(|d| extents[d] / size[d]));
+        return if is_max { max_pool(call, x, &pool) } else { avg_pool(call, x, &pool) };
+    }
+    let longest: [usize; N] = std::array::from_fn(|d| longest_window(extents[d], size[d]));
+    call.needs_addressable(&pooled.iter().copied().chain(longest).collect())?;
+    // All windows of the longest length, then those that begin where they should; a position that is no element
+    // of its window is masked.
+    let mut border = vec![(0, 0); shape.rank()];
+    (0..N).for_each(|d| border[first + d] = (0, longest[d] - 1));
+    let mut elements = x.pad(&border, 0);
+    for d in 0..N {
+        elements = elements.unfold((first + d) as isize, longest[d], 1);
+    }
+    let lengths: [Tensor; N] = std::array::from_fn(|d| {
+        let (extent, size) = (extents[d] as i64, size[d] as i64);
+        let windows = counting(size as usize);
+        let end = ((&windows + 1) * extent + (size - 1)).floor_divide(size);
+        end - (windows * extent).floor_divide(size)
+    });
+    for d in 0..N {
+        let axis = first + d;
+        elements = interleaved(call, &elements, axis, size[d])?.slice_step(
+            axis as isize,
+            None,
+            None,
+            extents[d] as isize,
+        );
+        let inside = counting(longest[d]).lt(lengths[d].unsqueeze(1));
+        let mut dims = vec![1; shape.rank() + N];
+        (dims[axis], dims[shape.rank() + d]) = (size[d], longest[d]);
+        let edge = if is_max { f64::NEG_INFINITY } else { 0.0 };
+        elements = inside.reshape(dims).where_(&elements, elements.full_like(edge));
+    }
+    if is_max {
+        return Ok(reduced(&elements));
+    }
+    widened(&elements, |elements| {
+        (0..N).fold(elements.sum(last::<N>()), |sum, d| {
+            let dims = along(shape.rank(), first + d, size[d]);
+            sum / lengths[d].cast(elements.node.dtype).reshape(dims)
+        })
+    })
+}
+
+/// The length of the longest of the windows that divide an extent.
+fn longest_window(extent: usize, count: usize) -> usize {
+    let (whole, rest) = (extent / count, extent % count);
+    // Where a window begins within an element, it ends so much later.
+    whole + usize::from(rest > 0) + usize::from(rest > gcd(rest, count))
+}
+
+pub(super) fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+fn lp_pool<const N: usize>(call: Call, x: &Tensor, p: f64, pool: &Pool<N>) -> Result<Tensor> {
+    call.needs_float(x)?;
+    if p == 0.0 || p.is_nan() {
+        return call.fail(format!("the order p of a norm must be a number other than 0, got {p}"));
+    }
+    if p == f64::INFINITY {
+        return max_pool(call, x, pool);
+    }
+    let pooled = pooled_shape(call, x, pool)?;
+    widened(x, |x| match Tensor::or_invalid(windows(x, pool, &pooled, 0.0)) {
+        all if p == 2.0 => all.square().sum(last::<N>()).sqrt(),
+        all if p == 1.0 => all.sum(last::<N>()),
+        all => all.pow(p).sum(last::<N>()).pow(1.0 / p),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::tests::{mistake, recorded};
+
+    #[test]
+    fn pooling_shapes_are_pytorchs() {
+        let x = Tensor::zeros([2, 3, 7, 9], DType::F32);
+        let shape = |x: Tensor| x.shape().unwrap();
+        assert_eq!(shape(x.max_pool2d(2, 2)), Shape::from([2, 3, 3, 4]));
+        assert_eq!(shape(x.avg_pool2d((3, 2), [1, 3])), Shape::from([2, 3, 5, 3]));
+        let pool = Pool2d::new(3).stride(2).padding(1).dilation((1, 2));
+        assert_eq!(shape(x.max_pool2d_with(pool)), Shape::from([2, 3, 4, 4]));
+        assert_eq!(shape(x.avg_pool2d_with(Pool2d::new(3))), Shape::from([2, 3, 2, 3]));
+        assert_eq!(shape(x.select(0, 0).max_pool2d(2, 1)), Shape::from([3, 6, 8]));
+        assert_eq!(shape(x.select(0, 0).select(0, 0).max_pool2d(2, 1)), Shape::from([6, 8]));
+        assert_eq!(
+            shape(Tensor::zeros([0, 3, 4, 4], DType::F32).max_pool2d(2, 2)),
+            Shape::from([0, 3, 2, 2])
+        );
+        // Rounded up: 7 has a fourth window of 2, but none that starts in the padding after.
+        assert_eq!(shape(x.max_pool2d_with(Pool2d::new(2).ceil_mode(true))), Shape::from([2, 3, 4, 5]));
+        let padded = Pool2d::new(3).stride(2).padding(1).ceil_mode(true);
+        assert_eq!(shape(x.max_pool2d_with(padded)), Shape::from([2, 3, 4, 5]));
+        assert_eq!(shape(x.max_pool1d(3, 3)), Shape::from([2, 3, 7, 3]));
+        assert_eq!(shape(x.avg_pool3d(3, 2)), Shape::from([2, 1, 3, 4]));
+        assert_eq!(shape(x.adaptive_avg_pool2d((3, 20))), Shape::from([2, 3, 3, 20]));
+        let short = Tensor::zeros([1], DType::F32).max_pool1d_with(Pool1d::new(2).ceil_mode(true));
+        assert_eq!(shape(short), Shape::from([1]));
+    }
+
+    #[test]
+    fn longest_windows() {
+        for (extent, count) in (1..20).flat_map(|extent| (1..25).map(move |count| (extent, count))) {
+            let length = |i: usize| ((i + 1) * extent).div_ceil(count) - i * extent / count;
+            let longest = (0..count).map(length).max().unwrap();
+            assert_eq!(longest_window(extent, count), longest, "{extent} by {count}");
+        }
+    }
+
+    #[test]
+    fn plain_pools_are_recorded_whole() {
+        let x = Tensor::from_slice(&[1.0f32; 4], [2, 2]);
+        assert_eq!(recorded(&x.relu().max_pool2d(2, 2)), ["input", "relu", "max_pool2d"]);
+        assert_eq!(recorded(&x.max_pool1d(2, 2)), ["input", "reshape", "max_pool2d", "reshape"]);
+    }
+
+    #[test]
+    fn dtypes_follow_pytorch() {
+        for dtype in DType::ALL {
+            let x = Tensor::zeros([1, 4, 4], dtype);
+            let float = dtype.is_float().then_some(dtype);
+            for y in [
+                x.avg_pool2d(2, 2),
+                x.avg_pool3d((1, 2, 2), 1),
+                x.adaptive_avg_pool2d(3),
+                x.lp_pool2d(2.0, 2, 2),
+            ] {
+                assert_eq!(y.dtype().ok(), float, "{dtype}");
+            }
+            let number = (dtype != DType::Bool).then_some(dtype);
+            for y in [x.max_pool2d(2, 2), x.max_pool3d((1, 2, 2), 1), x.adaptive_max_pool1d(3)] {
+                assert_eq!(y.dtype().ok(), number, "{dtype}");
+            }
+        }
+    }
+
+    #[test]
+    fn mistakes_say_what_does_not_fit() {
+        let x = Tensor::ones([1, 2, 3], DType::F32);
+        mistake!(
+            x.max_pool2d(4, 1),
+            "max_pool2d: kernel 4 exceeds the padded input 2×3 (input [1, 2, 3], padding 0)"
+        );
+        mistake!(
+            x.max_pool2d_with(Pool2d::new((2, 3)).dilation((4, 1)).padding((1, 0))),
+            "max_pool2d_with: kernel 2×3 with dilation 4×1 exceeds the padded input 4×3 (input [1, 2, 3], padding 1×0)"
+        );
+        mistake!(
+            x.avg_pool2d_with(Pool2d::new(2).padding(2)),
+            "avg_pool2d_with: padding 2 is more than half of the kernel 2"
+        );
+        mistake!(
+            x.max_pool2d(2, 0),
+            "max_pool2d: kernel, stride and dilation must be at least 1, got 2, 0, 1"
+        );
+        mistake!(
+            Tensor::ones([3], DType::F32).max_pool2d(2, 2),
+            "max_pool2d: needs at least 2 dimensions (height, width), got shape [3]"
+        );
+        mistake!(
+            x.cast(DType::U8).avg_pool2d(2, 2),
+            "avg_pool2d: needs a float tensor, got u8 [1, 2, 3]; cast it first, such as with .cast(DType::F32)"
+        );
+        let huge = Tensor::ones([1 << 29, 1 << 29], DType::U8);
+        mistake!(
+            huge.max_pool2d(1 << 28, 1),
+            "max_pool2d: shape [268435457, 268435457, 268435456, 268435456] has more elements than can be addressed"
+        );
+    }
+}

@@ -1,0 +1,404 @@
+//! Every operation's bad inputs, with the message that each gives: the page `snapshots/error_messages.snap`. A message
+//! names the operation, what does not fit with shapes and dtypes, and the user's line, and lets the user mend it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use lazuli::operations::{self, Accepts};
+use lazuli::{
+    DType, Device, Error, Indexing, Interpolation, PadMode, Pool1d, Pool2d, Pool3d, Result, SourceLocation,
+    Tensor, s,
+};
+
+/// What a call records, as its first error, if it has one.
+trait Outcome {
+    fn error(self) -> Option<Error>;
+}
+
+impl Outcome for Tensor {
+    fn error(self) -> Option<Error> {
+        self.shape().err()
+    }
+}
+
+impl Outcome for Vec<Tensor> {
+    fn error(self) -> Option<Error> {
+        self.into_iter().find_map(Outcome::error)
+    }
+}
+
+impl Outcome for (Tensor, Tensor) {
+    fn error(self) -> Option<Error> {
+        self.0.error().or(self.1.error())
+    }
+}
+
+impl<T: std::fmt::Debug> Outcome for Result<T> {
+    fn error(self) -> Option<Error> {
+        self.err()
+    }
+}
+
+/// The error's text with its place replaced, and the name of the operation.
+fn text(error: &Error) -> (&'static str, SourceLocation, String) {
+    let Error::InvalidOperation { op, location, .. } = error else { panic!("{error}") };
+    let text = error.to_string();
+    assert!(text.ends_with(&format!(", at {location}")), "{text}");
+    (op, *location, text.replace(&location.to_string(), "src/main.rs:9:14"))
+}
+
+/// The page in sections, and which operations are on it.
+#[derive(Default)]
+struct Page {
+    text: String,
+    operations: BTreeSet<&'static str>,
+}
+
+impl Page {
+    fn section(&mut self, title: &str) {
+        write!(self.text, "## {title}\n\n").unwrap();
+    }
+
+    fn add(&mut self, call: &str, outcome: impl Outcome, first_line: u32) {
+        let call: String = call.split_whitespace().collect::<Vec<_>>().join(" ");
+        let Some(error) = outcome.error() else { panic!("{call} is no mistake") };
+        let (op, location, text) = text(&error);
+        assert_eq!(location.file, file!(), "{call}: {text}");
+        let lines = first_line..first_line + 70; // Of the macro's call.
+        assert!(lines.contains(&location.line), "{call}: line {}, not in {lines:?}", location.line);
+        self.operations.insert(op);
+        write!(self.text, "{call}\n    {text}\n\n").unwrap();
+    }
+}
+
+macro_rules! mistakes {
+    ($page:ident: $($call:expr;)*) => {$(
+        $page.add(stringify!($call), $call, line!());
+    )*};
+}
+
+fn tensor(dtype: DType, shape: &[usize]) -> Tensor {
+    Tensor::ones(shape, dtype)
+}
+
+fn elementwise(page: &mut Page) {
+    let (x, y) = (tensor(DType::F32, &[3, 4]), tensor(DType::F32, &[5]));
+    let flag = tensor(DType::Bool, &[3]);
+    page.section("Elementwise");
+    mistakes! { page:
+        &x + &y;
+        x.add(tensor(DType::F32, &[2, 4]));
+        &x * x.to(&Device::interpreter()) + x.to(&Device::cpu());
+        -&flag;
+        &flag - &flag;
+        flag.pow(true);
+        &x & &x;
+        x.bitwise_or(3);
+        x.bitwise_not();
+        x.where_(&x, 0.0);
+        x.gt(0.0).where_(&x, tensor(DType::F32, &[2, 4]));
+        x.clamp(0.0, &y);
+        // The first mistake is the one that is told.
+        x.reshape([5]).relu() + x.permute([1]);
+    }
+}
+
+fn constructors(page: &mut Page) {
+    page.section("Constructors and random numbers");
+    let (x, count) = (tensor(DType::F32, &[2, 3]), tensor(DType::I32, &[2, 3]));
+    mistakes! { page:
+        Tensor::from_vec(vec![1.0f32; 5], [2, 3]);
+        Tensor::from_slice(&[1u8, 2], [3]);
+        Tensor::zeros([1 << 40, 1 << 40], DType::F32);
+        Tensor::arange(0i32, 10, 0);
+        Tensor::arange(0, 4, -1);
+        Tensor::arange(0.0, f64::INFINITY, 1.0);
+        Tensor::arange(false, true, true);
+        Tensor::linspace(0.0, f64::NAN, 3, DType::F32);
+        Tensor::linspace(0.0, 1.0, usize::MAX, DType::F32);
+        Tensor::linspace(0.0, 1.0, 3, DType::Bool);
+        Tensor::logspace(0.0, f64::INFINITY, 3, 10.0, DType::F32);
+        Tensor::eye(1 << 40, DType::F32);
+        Tensor::eye_with(1 << 40, 1 << 40, 0, DType::F32);
+        Tensor::tri(1 << 40, 1 << 40, 0, DType::F32);
+        x.one_hot(3);
+        Tensor::rand([1 << 40, 1 << 40], 1);
+        Tensor::rand_with([2], DType::I32, 1);
+        Tensor::randn_with([2], DType::U8, 1);
+        Tensor::randint(3, 3, [2], 1);
+        Tensor::randint(i64::MIN, i64::MAX, [2], 1);
+        count.bernoulli(1);
+        count.dropout(0.5, 1);
+        x.dropout(1.5, 1);
+        count.rand_like(1);
+        count.randn_like(1);
+    }
+}
+
+fn views(page: &mut Page) {
+    page.section("Views");
+    let (x, image) = (tensor(DType::F32, &[3, 4]), tensor(DType::F32, &[1, 3, 8, 8]));
+    mistakes! { page:
+        x.reshape([5, -1]);
+        x.reshape([7, 2]);
+        x.reshape([-1, -1]);
+        x.reshape([-3, 4]);
+        x.slice(0, 5..).reshape([0, -1]);
+        x.flatten(1..1);
+        x.flatten(0..3);
+        x.unflatten(1, [3, -1]);
+        x.unflatten(2, [2, 2]);
+        x.permute([0, 0]);
+        x.permute([0]);
+        x.transpose(0, 2);
+        x.swapaxes(-3, 0);
+        x.movedim([0, 1], 0);
+        x.movedim(0, 2);
+        image.t();
+        x.squeeze(2);
+        x.unsqueeze(4);
+        x.expand([3, 5]);
+        x.expand([-1, 3, 4]);
+        x.broadcast_to([4]);
+        x.slice(5, ..);
+        x.slice_step(0, None, None, 0);
+        x.narrow(1, 2, 3);
+        x.select(0, 3);
+        x.i(s![0, 0, 0]);
+        x.i(s![.., 4]);
+        x.i(s![..., ...]);
+        x.i(s![..;0]);
+        x.flip([0, 0]);
+        x.roll(1, 2);
+        x.rot90(1, [0, 0]);
+        x.rot90(1, [0, 2]);
+        x.repeat([2]);
+        x.repeat([2, -1]);
+        x.tile([-1]);
+        x.tile([1i64 << 40, 1 << 40]);
+        x.repeat_interleave(2, 2);
+        x.repeat_interleave(usize::MAX, 0);
+        x.diagonal(0, 0, 0);
+        tensor(DType::F32, &[3]).diagonal(0, 0, 1);
+        tensor(DType::F32, &[3]).tril(0);
+        tensor(DType::F32, &[]).triu(0);
+        image.pixel_shuffle(2);
+        image.pixel_shuffle(0);
+        x.pixel_shuffle(2);
+        image.pixel_unshuffle(3);
+        x.pixel_unshuffle(2);
+        x.pad(&[(1, 1)], 0.0);
+        x.pad(&[(1, 1), (usize::MAX, 0)], 0.0);
+        x.pad_with(&[(1, 1)], PadMode::Reflect);
+        x.pad_with(&[(3, 1), (0, 0)], PadMode::Reflect);
+        x.pad_with(&[(0, 0), (0, 5)], PadMode::Circular);
+        x.slice(0, 3..).pad_with(&[(1, 0), (0, 0)], PadMode::Replicate);
+        x.unfold(0, 4, 1);
+        x.unfold(0, 0, 1);
+        x.window(1, 2, 1, 4);
+    }
+}
+
+fn joins(page: &mut Page) {
+    page.section("Joins and parts");
+    let (x, y) = (tensor(DType::F32, &[3, 4]), tensor(DType::F32, &[3, 5]));
+    let zero = tensor(DType::F32, &[]);
+    mistakes! { page:
+        Tensor::cat(&[], 0);
+        Tensor::cat(&[&x, &y], 0);
+        Tensor::cat(&[&x, &x.ravel()], 0);
+        Tensor::cat(&[&x, &x], 2);
+        Tensor::cat(&[&zero, &zero], 0);
+        Tensor::cat(&[&x, &x.to(&Device::interpreter()), &x.to(&Device::cpu())], 0);
+        Tensor::stack(&[], 0);
+        Tensor::stack(&[&x, &y], 0);
+        Tensor::stack(&[&x, &x], 3);
+        x.split(0, 0);
+        x.split(2, 2);
+        x.split_sizes(&[1, 1], 0);
+        x.chunk(0, 0);
+        x.unbind(2);
+        Tensor::meshgrid(&[&x.select(0, 0), &y], Indexing::Ij);
+        x.reshape([7]).split(1, 0);
+    }
+}
+
+fn reductions(page: &mut Page) {
+    page.section("Reductions");
+    let (x, count) = (tensor(DType::F32, &[3, 4]), tensor(DType::I32, &[3]));
+    let none = tensor(DType::F32, &[0, 4]);
+    mistakes! { page:
+        x.sum(2);
+        x.sum([0, 0]);
+        tensor(DType::F32, &[]).prod(0);
+        none.max(0);
+        none.min(0);
+        none.min_keepdim(..);
+        x.any(-3);
+        x.all(5);
+        count.mean(..);
+        count.var(0, 1);
+        count.std(0, 1);
+        count.norm(0, 2.0);
+        x.norm(0, f64::NAN);
+        none.norm(0, f64::INFINITY);
+        x.logsumexp(2);
+        x.nansum(2);
+        count.nanmean(0);
+        x.count_nonzero([0, -2]);
+        none.aminmax(0);
+        count.var_mean(0, 1);
+    }
+}
+
+fn layers(page: &mut Page) {
+    page.section("Normalisation and activations");
+    let (x, count) = (tensor(DType::F32, &[2, 4, 3]), tensor(DType::I32, &[2, 4]));
+    let (four, three) = (tensor(DType::F32, &[4]), tensor(DType::F32, &[3]));
+    mistakes! { page:
+        count.silu();
+        count.gelu();
+        count.gelu_tanh();
+        x.softmax(3);
+        count.softmax(0);
+        x.log_softmax(3);
+        count.log_softmax(0);
+        x.layer_norm([5], None, None, 1e-5);
+        x.layer_norm([3], Some(&four), None, 1e-5);
+        x.rms_norm([4], None, 1e-5);
+        x.rms_norm([3], Some(&four), 1e-5);
+        x.group_norm(3, None, None, 1e-5);
+        x.group_norm(0, None, None, 1e-5);
+        x.group_norm(2, Some(&three), None, 1e-5);
+        four.group_norm(2, None, None, 1e-5);
+        x.cast(DType::F16).group_norm(2, None, Some(&count), 1e-5);
+        count.instance_norm(None, None, 1e-5);
+        x.batch_norm(&three, &four, None, None, 1e-5);
+        x.batch_norm(&four, &four.cast(DType::I32), None, None, 1e-5);
+        count.normalize(2.0, 0, 1e-12);
+        x.normalize(2.0, 3, 1e-12);
+        x.local_response_norm(0, 1e-4, 0.75, 1.0);
+        three.local_response_norm(2, 1e-4, 0.75, 1.0);
+        x.cosine_similarity(&four, 1, 1e-8);
+        x.cosine_similarity(&three, 3, 1e-8);
+        count.cosine_similarity(&count, 1, 1e-8);
+    }
+}
+
+fn windows(page: &mut Page) {
+    page.section("Windows");
+    let (image, small) = (tensor(DType::F32, &[1, 3, 8, 8]), tensor(DType::F32, &[1, 1, 3, 3]));
+    let (line, bytes) = (tensor(DType::F32, &[8]), tensor(DType::U8, &[1, 8, 8]));
+    let linear = Interpolation::Linear { align_corners: false };
+    mistakes! { page:
+        small.max_pool2d(5, 1);
+        small.max_pool2d_with(Pool2d::new((2, 3)).dilation((4, 1)));
+        image.max_pool2d_with(Pool2d::new(2).padding(2));
+        image.max_pool2d(2, 0);
+        line.max_pool2d(2, 2);
+        tensor(DType::Bool, &[4, 4]).max_pool2d(2, 2);
+        line.max_pool1d(9, 1);
+        line.max_pool1d_with(Pool1d::new(3).stride(0));
+        small.max_pool3d(2, 1);
+        small.max_pool3d_with(Pool3d::new((1, 4, 4)).padding((0, 0, 1)));
+        tensor(DType::F32, &[1 << 29, 1 << 29]).max_pool2d(1 << 28, 1);
+        image.avg_pool2d(0, 1);
+        bytes.avg_pool2d(2, 2);
+        image.avg_pool2d_with(Pool2d::new(2).divisor_override(0));
+        line.avg_pool1d(9, 9);
+        line.avg_pool1d_with(Pool1d::new(2).padding(2));
+        line.avg_pool3d(2, 2);
+        small.avg_pool3d_with(Pool3d::new(2).dilation(0));
+        bytes.lp_pool1d(2.0, 2, 2);
+        image.lp_pool2d(0.0, 2, 2);
+        image.lp_pool3d(2.0, (4, 1, 1), 1);
+        image.adaptive_max_pool2d(0);
+        tensor(DType::Bool, &[8]).adaptive_max_pool1d(2);
+        line.adaptive_max_pool3d(2);
+        bytes.adaptive_avg_pool1d(3);
+        line.adaptive_avg_pool2d(2);
+        image.slice(0, 1..).slice(3, 9..).adaptive_avg_pool3d(2);
+        bytes.interpolate([4, 4], linear);
+        line.interpolate([4, 4], linear);
+        image.interpolate([0, 4], linear);
+        image.slice(3, 9..).interpolate([4, 4], Interpolation::Nearest);
+        image.interpolate_scale(&[2.0, -1.0], linear);
+        image.interpolate_scale(&[0.01, 1.0], linear);
+        image.interpolate_scale(&[f64::NAN], Interpolation::Nearest);
+    }
+}
+
+fn questions(page: &mut Page) {
+    page.section("Questions");
+    let x = tensor(DType::F32, &[3, 4]);
+    mistakes! { page:
+        x.to_vec::<f64>();
+        x.item::<f32>();
+    }
+}
+
+/// The first dtype that each operation refuses, and operands that do not broadcast. The calls are those of the table.
+fn refusals(page: &mut Page) {
+    page.section("Dtypes that are refused");
+    for operation in operations::all().filter(|operation| operation.accepts != Accepts::All) {
+        let case = &operation.cases[0];
+        let refused = DType::ALL.into_iter().filter(|&dtype| !operation.accepts.accepts(dtype));
+        let Some(dtype) = refused.max_by_key(|dtype| dtype.is_float()) else { continue };
+        let inputs: Vec<Tensor> = operation
+            .inputs
+            .iter()
+            .map(|input| tensor(input.dtype.unwrap_or(dtype), input.shape.unwrap_or(&[2, 3])))
+            .collect();
+        let error =
+            (case.record)(&inputs, dtype).error().unwrap_or_else(|| panic!("{} of {dtype}", case.rust));
+        let (op, _, text) = text(&error);
+        assert_eq!(op.trim_end_matches('_'), operation.name.trim_end_matches('_'), "{text}");
+        page.operations.insert(op);
+        write!(page.text, "{text}\n\n").unwrap();
+    }
+    page.section("Shapes that do not broadcast");
+    for operation in operations::all().filter(|operation| operation.inputs.len() > 1) {
+        if operation.inputs.iter().any(|input| input.shape.is_some()) {
+            continue;
+        }
+        let dtype = DType::ALL.into_iter().rfind(|&dtype| operation.accepts.accepts(dtype)).unwrap();
+        let inputs: Vec<Tensor> = operation
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(n, input)| tensor(input.dtype.unwrap_or(dtype), &[2, 3 + n]))
+            .collect();
+        let error = (operation.cases[0].record)(&inputs, dtype).error().expect(operation.name);
+        let (op, _, text) = text(&error);
+        page.operations.insert(op);
+        write!(page.text, "{text}\n\n").unwrap();
+    }
+}
+
+#[test]
+fn messages_of_every_operation() {
+    let mut page = Page::default();
+    for part in [elementwise, constructors, views, joins, reductions, layers, windows, questions, refusals] {
+        part(&mut page);
+    }
+    // Whatever has arguments, or does not take every dtype, can be called in a way that does not fit.
+    let cannot_fail = |operation: &&operations::Operation| {
+        let name = operation.name;
+        let twin = name.trim_end_matches("_keepdim").trim_end_matches("_like");
+        page.operations.contains(name.trim_end_matches('_')) || page.operations.contains(twin)
+    };
+    let takes_all = ["cast", "full_like", "nan_to_num", "ravel", "ones", "full", "zeros", "randn"];
+    let missing: Vec<&str> = operations::all()
+        .filter(|operation| !cannot_fail(operation) && !takes_all.contains(&operation.name))
+        .filter(|operation| operation.accepts != Accepts::All || !operation.cases[0].rust.ends_with("()"))
+        .map(|operation| operation.name)
+        .collect();
+    assert!(missing.is_empty(), "no bad inputs on the page: {missing:?}");
+    insta::with_settings!({
+        snapshot_path => "../snapshots",
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, { insta::assert_snapshot!("error_messages", page.text) });
+}
