@@ -249,6 +249,11 @@ fn reductions(page: &mut Page) {
         count.nanmean(0);
         x.count_nonzero([0, -2]);
         none.aminmax(0);
+        none.argmax(0);
+        none.argmin(..);
+        x.argmax(2);
+        none.max_with_indices(0);
+        x.min_with_indices(-3);
         count.var_mean(0, 1);
     }
 }

@@ -23,6 +23,7 @@ mod nn;
 mod norms;
 mod operators;
 mod pool;
+mod positions;
 mod promotion;
 mod random;
 mod rearrange;
