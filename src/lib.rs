@@ -28,7 +28,7 @@
 //!
 //! # Recording
 //!
-//! Names and meanings of operations are PyTorch's where it has them, and broadcasting is NumPy's; an operator takes
+//! Names and meanings of operations are PyTorch's where it has them ([`operations`] lists them all), and broadcasting is NumPy's; an operator takes
 //! tensors by value or by reference, or a number on either side. A mistake makes an invalid tensor. It surfaces as an
 //! [`Error`] that names the operation, the shapes and your line, at the first question: [`Tensor::to_vec`],
 //! [`Tensor::item`], [`Tensor::eval`], [`eval`], [`Tensor::shape`], [`Tensor::explain`], [`Tensor::compile_for`].

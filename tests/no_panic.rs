@@ -95,7 +95,7 @@ fn the_first_mistake_is_what_every_question_answers() {
 fn values_of_another_kind_or_number_are_an_error() {
     let x = tensor([3, 4]);
     let error = x.relu().to_vec::<i32>().unwrap_err();
-    assert!(error.to_string().starts_with("to_vec: the tensor is f32, not i32"), "{error}");
+    assert!(error.to_string().starts_with("to_vec: the tensor is f32 [3, 4], not i32"), "{error}");
     let error = x.relu().item::<f32>().unwrap_err();
     assert!(error.to_string().starts_with("item: shape [3, 4] has 12 elements, not one"), "{error}");
     let empty = Tensor::from_vec(Vec::<f32>::new(), [0]);

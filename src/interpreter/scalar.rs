@@ -121,7 +121,7 @@ fn float_unary<T: Float>(op: UnaryOp, x: &[T]) -> Option<Values> {
         UnaryOp::Asinh => rounded(libm::asinh),
         UnaryOp::Acosh => rounded(special::acosh),
         UnaryOp::Atanh => rounded(libm::atanh),
-        UnaryOp::Cbrt => rounded(f64::cbrt),
+        UnaryOp::Cbrt => rounded(libm::cbrt),
         UnaryOp::Erfc => rounded(libm::erfc),
         UnaryOp::Erfinv => rounded(special::erfinv),
         UnaryOp::Lgamma => rounded(special::lgamma),

@@ -88,10 +88,10 @@ impl Tensor {
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let location = SourceLocation::caller();
-        let dtype = self.dtype()?;
+        let (shape, dtype) = self.known()?;
         if dtype != T::DTYPE {
             let message =
-                format!("the tensor is {dtype}, not {}; convert it with .cast(DType::...)", T::DTYPE);
+                format!("the tensor is {dtype} {shape}, not {}; convert it with .cast(DType::...)", T::DTYPE);
             return Err(Error::InvalidOperation { op: "to_vec", message, location });
         }
         self.eval()?;

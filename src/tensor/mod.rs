@@ -11,6 +11,7 @@ mod border;
 mod call;
 mod constructors;
 mod create;
+mod display;
 pub(crate) mod element;
 mod elementwise;
 pub(crate) mod evaluate;
@@ -44,7 +45,6 @@ pub use losses::Reduction;
 pub use pool::{Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d};
 pub use promotion::{Number, Operand};
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use smallvec::SmallVec;
@@ -268,29 +268,5 @@ impl Tensor {
     /// Whether the values are there already.
     pub fn is_evaluated(&self) -> bool {
         matches!(&*self.node.state(), State::Evaluated(_))
-    }
-}
-
-/// What it is and where it was recorded; evaluates nothing.
-///
-/// ```
-/// use lazuli::{DType, Tensor};
-/// let x = Tensor::zeros([2, 3], DType::F32).relu();
-/// assert!(format!("{x:?}").starts_with("Tensor(f32 [2, 3], relu at "));
-/// ```
-impl fmt::Debug for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TensorNode { shape, dtype, origin, location, .. } = &*self.node;
-        match self.validity() {
-            Ok(()) => write!(f, "Tensor({dtype} {shape}, {origin} at {location})"),
-            Err(error) => write!(f, "Tensor(invalid: {error})"),
-        }
-    }
-}
-
-/// The same as `Debug`: what it is and where it was recorded.
-impl fmt::Display for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
     }
 }

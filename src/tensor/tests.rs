@@ -108,12 +108,12 @@ fn debug_evaluates_nothing() {
     let x = Tensor::ones([2, 3], DType::F32);
     #[rustfmt::skip]
     let (y, line) = (x.relu(), line!());
-    assert_eq!(format!("{y:?}"), format!("Tensor(f32 [2, 3], relu at src/tensor/tests.rs:{line}:24)"));
-    assert_eq!(y.to_string(), format!("{y:?}"));
+    let place = format!("relu at src/tensor/tests.rs:{line}:24");
+    assert_eq!(format!("{y:?}"), format!("Tensor(f32 [2, 3] on cpu, not evaluated, {place})"));
     assert!(!y.is_evaluated());
     let invalid = y.reshape([7]);
     assert!(
-        format!("{invalid}")
+        format!("{invalid:?}")
             .starts_with("Tensor(invalid: reshape: shape [2, 3] has 6 elements, but [7] takes 7, at")
     );
 }

@@ -179,6 +179,16 @@ fn difference(dtype: DType, tolerance: Tolerance, got: &Values, expected: &Value
     }
 }
 
+/// How a tensor differs from an expected one, in words, if it does.
+pub fn mismatch(got: &Tensor, expected: &Tensor, tolerance: Tolerance) -> Option<String> {
+    let types = [got, expected].map(|tensor| (tensor.dtype().unwrap(), tensor.shape().unwrap()));
+    if types[0] != types[1] {
+        let [(dtype, shape), (expected_dtype, expected_shape)] = types;
+        return Some(format!("{dtype} {shape} instead of {expected_dtype} {expected_shape}"));
+    }
+    difference(types[0].0, tolerance, &values(got).unwrap(), &values(expected).unwrap())
+}
+
 /// The devices under test.
 pub fn devices() -> Vec<Device> {
     let mut devices = vec![Device::cpu()];
