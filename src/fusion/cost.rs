@@ -116,7 +116,7 @@ pub(crate) fn operation_cost(op: &Op) -> f64 {
             | BinaryOp::Ge => 1.0,
         },
         Op::Select | Op::Cast => 1.0,
-        // Per element that is reduced; see `Group::analyse`.
+        // Per element that is reduced; see `Analyser`.
         Op::Reduce { .. } => 1.0,
         Op::Composite(_) => 50.0,
     }

@@ -25,10 +25,12 @@ struct Candidate {
     saving: f64,
     is_exact: bool,
     action: Action,
+    /// [`Action::order`].
+    order: u64,
     versions: (u32, u32),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Action {
     /// A producer and one of its consumers become one kernel.
     Merge(usize, usize),
@@ -49,7 +51,19 @@ impl PartialOrd for Candidate {
 impl Ord for Candidate {
     /// By saving; equal ones in a fixed order, so that the same graph gives the same groups.
     fn cmp(&self, other: &Candidate) -> Ordering {
-        self.saving.total_cmp(&other.saving).then_with(|| other.action.cmp(&self.action))
+        self.saving.total_cmp(&other.saving).then_with(|| other.order.cmp(&self.order))
+    }
+}
+
+impl Action {
+    /// The kind, then the groups, as one number: repeated blocks of a graph make many equal candidates.
+    fn order(self) -> u64 {
+        let (kind, a, b) = match self {
+            Action::Merge(a, b) => (0, a, b),
+            Action::Inline(a) => (1, a, 0),
+            Action::Siblings(a, b) => (2, a, b),
+        };
+        kind << 62 | (a as u64) << 31 | b as u64
     }
 }
 
@@ -298,11 +312,15 @@ impl<'a> Merger<'a> {
             let before = &readers[here.saturating_sub(SIBLINGS)..here];
             before.iter().chain(&readers[behind..readers.len().min(behind + SIBLINGS)])
         };
-        let siblings = ascending(group.reads.iter().flat_map(near).map(|&sibling| sibling as usize));
-        let mut actions: Vec<Action> = Vec::new();
+        let consumers = self.consumers(number);
+        let mut siblings = ascending(group.reads.iter().flat_map(near).map(|&sibling| sibling as usize));
+        // One that needs the other is no sibling.
+        siblings.retain(|other| !producers.contains(other) && !consumers.contains(other));
+        let count = 2 * producers.len() + consumers.len() + 1 + siblings.len();
+        let mut actions: Vec<Action> = Vec::with_capacity(count);
         actions.extend(producers.iter().map(|&producer| Action::Merge(producer, number)));
         actions.extend(producers.iter().map(|&producer| Action::Inline(producer)));
-        actions.extend(self.consumers(number).into_iter().map(|consumer| Action::Merge(number, consumer)));
+        actions.extend(consumers.iter().map(|&consumer| Action::Merge(number, consumer)));
         actions.push(Action::Inline(number));
         actions
             .extend(siblings.into_iter().map(|other| Action::Siblings(number.min(other), number.max(other))));
@@ -314,7 +332,13 @@ impl<'a> Merger<'a> {
     fn queue(&mut self, action: Action) {
         if let Some(saving) = self.estimate(action) {
             let versions = self.versions_of(action);
-            self.candidates.push(Candidate { saving, is_exact: false, action, versions });
+            self.candidates.push(Candidate {
+                saving,
+                is_exact: false,
+                action,
+                order: action.order(),
+                versions,
+            });
         }
     }
 
@@ -362,10 +386,15 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// Finds the nodes and outputs of two groups as one; what only they use is not stored. `None` if it is
-    /// plain that they cannot be one.
-    fn merge(&mut self, a: usize, b: usize) -> Option<()> {
+    /// Finds what two groups store as one; what only they use is not stored. `None` if it is plain that they
+    /// cannot be one.
+    fn stored_by_both(&mut self, a: usize, b: usize) -> Option<()> {
         let (first, second) = (self.groups[a].as_ref()?, self.groups[b].as_ref()?);
+        if let (Some(first), Some(second)) = (first.reduction, second.reduction)
+            && self.facts.of(first).space != self.facts.of(second).space
+        {
+            return None;
+        }
         if first.nodes.len() + second.nodes.len() > MAX_NODES {
             return None;
         }
@@ -377,20 +406,18 @@ impl<'a> Merger<'a> {
         self.outputs.extend(first.outputs.iter().chain(&second.outputs).filter(is_needed));
         self.outputs.sort_unstable();
         self.outputs.dedup();
-        if let (Some(first), Some(second)) = (first.reduction, second.reduction)
-            && self.facts.of(first).space != self.facts.of(second).space
-        {
-            return None;
-        }
-        if self.analyser.misfit(&self.outputs, first.reduction.or(second.reduction)).is_some() {
-            return None;
-        }
-        union(&first.nodes, &second.nodes, &mut self.nodes);
+        let reduction = first.reduction.or(second.reduction);
+        self.analyser.misfit(&self.outputs, reduction).is_none().then_some(())
+    }
+
+    /// Finds the nodes of two groups as one.
+    fn nodes_of_both(&mut self, a: usize, b: usize) -> Option<()> {
+        union(&self.groups[a].as_ref()?.nodes, &self.groups[b].as_ref()?.nodes, &mut self.nodes);
         Some(())
     }
 
     fn merged_seconds(&mut self, a: usize, b: usize) -> Option<f64> {
-        self.merge(a, b)?;
+        self.stored_by_both(a, b)?;
         let (key, outputs) = ((a.min(b), a.max(b)), self.outputs.len());
         let versions = (self.versions[key.0], self.versions[key.1]);
         if let Some(memo) = self.merged.get(&key)
@@ -398,6 +425,7 @@ impl<'a> Merger<'a> {
         {
             return memo.seconds;
         }
+        self.nodes_of_both(a, b)?;
         let seconds = self.analysed_seconds();
         self.merged.insert(key, Memo { versions, outputs, seconds });
         seconds
@@ -506,7 +534,8 @@ impl<'a> Merger<'a> {
     fn apply(&mut self, action: Action) {
         let changed: Vec<usize> = match action {
             Action::Merge(a, b) | Action::Siblings(a, b) => {
-                let Some(group) = self.merge(a, b).and_then(|()| self.found()) else { return };
+                let found = self.stored_by_both(a, b).and_then(|()| self.nodes_of_both(a, b));
+                let Some(group) = found.and_then(|()| self.found()) else { return };
                 self.take(a);
                 self.take(b);
                 self.put(b, group);
