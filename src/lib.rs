@@ -50,6 +50,9 @@
 //! infinities and signed zeros are kept by every rewrite; max, min, relu and pooling hand NaN on. Random numbers
 //! depend on seed and position alone.
 //!
+//! Dtypes promote as in PyTorch. `U32` beside another integer type, which PyTorch refuses, promotes as in NumPy: to
+//! `U32` with `U8`, else to `I64`.
+//!
 //! # Devices and features
 //!
 //! [`Device::cpu`] needs a C compiler when a kernel first runs (without one the [`Device::interpreter`] takes over).

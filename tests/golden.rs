@@ -302,6 +302,17 @@ fn results_are_pytorchs() {
 }
 
 #[test]
+fn tensors_survive_their_text() {
+    for dtype in DType::ALL {
+        let x = with_type!(dtype, T => spread::<T>(30, 1, false)).reshape([5, 6]);
+        for x in [x.slice(0, 1..1), x.select(0, 0).select(0, 0), x] {
+            let text = format!("{dtype} {} {}", shape_text(&x.shape().unwrap()), bits_text(&x));
+            assert_eq!(mismatch(&parsed(&text), &x, Tolerance::Exact), None, "{text}");
+        }
+    }
+}
+
+#[test]
 fn differences_name_operations_and_say_why() {
     for (name, dtypes, _, reason) in DIFFERENCES {
         assert!(operations::all().any(|operation| operation.name == *name), "{name} is no operation");

@@ -10,6 +10,7 @@
 
 mod cast;
 mod composite;
+mod integers;
 mod random;
 mod reduce;
 mod scalar;

@@ -17,9 +17,10 @@
 //! # The table
 //!
 //! For each dtype: the result's dtype, found by recording the operation with inputs of that dtype; `–` where it is
-//! invalid. "Accuracy" is the largest error in units in the last place (ulp) of the result's dtype; "exact" is to the
-//! last bit. Where it has two numbers, the error is at most the first, times the result's magnitude, plus the second,
-//! both in units of the dtype's [`eps`](crate::FloatInfo::eps).
+//! invalid. "Accuracy" is the largest error in units in the last place (ulp) of the result's dtype. "exact" is what
+//! IEEE arithmetic gives, each step of the formula rounded to nearest: the same bits on every device, fused or not.
+//! Where it has two numbers, the error is at most the first, times the result's magnitude, plus the second, both in
+//! units of the dtype's [`eps`](crate::FloatInfo::eps).
 #![doc = include_str!("operations.md")]
 
 mod constructors;
@@ -114,10 +115,10 @@ impl Gives {
 /// `Bool`, as the result of a question.
 const TRUTH: Gives = Gives::Fixed(DType::Bool);
 
-/// How far a result may be from the exact one, computed from the same inputs and rounded once.
+/// How far a result may be from that of exact arithmetic on the same inputs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Accuracy {
-    /// Not a bit.
+    /// Not a bit from what IEEE arithmetic gives, each step rounded to nearest.
     Exact,
     /// So many representable numbers of the result's dtype; of the 16-bit floats, one.
     Ulps(u32),

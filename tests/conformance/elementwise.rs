@@ -5,7 +5,7 @@ use lazuli::operations::{self, Accuracy, Group, Operation};
 use lazuli::{DType, Device, Operand, Tensor, bf16, f16};
 
 use crate::common::data::{floats, mixed, ordinary, specials};
-use crate::common::{Output, Tolerance, check, check_fused, devices, exact, ulps};
+use crate::common::{Output, Tolerance, check, check_fused, devices, exact, mismatch, ulps};
 use crate::table;
 
 type Binary = fn(&Tensor, Operand) -> Tensor;
@@ -101,6 +101,37 @@ fn numbers_beside_tensors() {
             outputs
         });
     }
+}
+
+/// What the table states of formulas holds against the same formula in double precision, and not only step by step.
+#[test]
+fn formulas_are_as_accurate_as_the_table_says() {
+    let mut report = String::new();
+    for (range, scale) in [1e-3, 1.0, 10.0, 80.0].into_iter().enumerate() {
+        let cpu = [31, 57].map(|seed| floats(&Device::cpu(), DType::F32, [3001], scale, seed + range as u64));
+        let exact = cpu.each_ref().map(|x| x.to(&Device::interpreter()).cast(DType::F64));
+        for row in operations::all() {
+            let is_elementwise = row.inputs.iter().all(|input| input.shape.is_none());
+            let is_approximate = row.accuracy != Accuracy::Exact;
+            if !is_elementwise || !is_approximate || row.inputs.is_empty() {
+                continue;
+            }
+            let of = |x: &[Tensor], dtype| (row.cases[0].record)(&x[..row.inputs.len()], dtype)[0].clone();
+            let (got, expected) = (of(&cpu, DType::F32), of(&exact, DType::F64).cast(DType::F32));
+            let tolerance = match row.accuracy {
+                Accuracy::Ulps(steps) => Tolerance::Ulps(steps.into()),
+                Accuracy::Near { relative, absolute } => {
+                    let eps = f64::from(f32::EPSILON);
+                    Tolerance::Near { relative: relative * eps, absolute: absolute * eps }
+                }
+                Accuracy::Exact => Tolerance::Exact,
+            };
+            if let Some(difference) = mismatch(&got, &expected, tolerance) {
+                report += &format!("{} up to {scale}: {difference}\n", row.name);
+            }
+        }
+    }
+    assert!(report.is_empty(), "\n{report}");
 }
 
 #[test]
