@@ -307,6 +307,9 @@ fn windows(page: &mut Page) {
         line.max_pool1d(9, 1);
         line.max_pool1d_with(Pool1d::new(3).stride(0));
         small.max_pool3d(2, 1);
+        small.max_pool1d_with_indices(Pool1d::new(9));
+        small.max_pool2d_with_indices(Pool2d::new(2).padding(2));
+        small.max_pool3d_with_indices(Pool3d::new(9));
         small.max_pool3d_with(Pool3d::new((1, 4, 4)).padding((0, 0, 1)));
         tensor(DType::F32, &[1 << 29, 1 << 29]).max_pool2d(1 << 28, 1);
         image.avg_pool2d(0, 1);

@@ -369,7 +369,7 @@ fn not_bool(call: Call, x: &Tensor) -> Result<()> {
     }
 }
 
-fn max_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Tensor> {
+pub(super) fn max_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Tensor> {
     not_bool(call, x)?;
     let pooled = pooled_shape(call, x, pool)?;
     match pool.plain() {
@@ -417,7 +417,7 @@ fn elements_of_windows<const N: usize>(pool: &Pool<N>, d: usize, extent: usize, 
     (end - first).maximum(0)
 }
 
-fn pooled_shape<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Shape> {
+pub(super) fn pooled_shape<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Shape> {
     let (shape, _) = x.known()?;
     let pooled = pool_shape(shape, pool.windows()).map_err(|message| call.error(message))?;
     // What it consists of must be addressable as well: the padded input, and all windows of it.
@@ -442,12 +442,17 @@ fn composite(call: Call, x: &Tensor, composite: Composite, pooled: &Shape, dims:
 }
 
 /// The last `N` axes.
-fn last<const N: usize>() -> Vec<isize> {
+pub(super) fn last<const N: usize>() -> Vec<isize> {
     (1..=N as isize).map(|back| -back).collect()
 }
 
 /// All windows of the last `N` dimensions, as `N` new last dimensions.
-fn windows<const N: usize>(x: &Tensor, pool: &Pool<N>, pooled: &Shape, edge: f64) -> Result<Tensor> {
+pub(super) fn windows<const N: usize>(
+    x: &Tensor,
+    pool: &Pool<N>,
+    pooled: &Shape,
+    edge: f64,
+) -> Result<Tensor> {
     let (shape, _) = x.known()?;
     let first = shape.rank() - N;
     let mut border = vec![(0, 0); shape.rank()];
@@ -482,7 +487,7 @@ fn adaptive<const N: usize>(call: Call, x: &Tensor, size: [usize; N], is_max: bo
     if size == [1; N] {
         return Ok(reduced(x).reshape(pooled));
     }
-    if (0..N).all(|d| extents[d] % size[d] == 0) {
+    if (0..N).all(|d| extents[d].is_multiple_of(size[d])) {
         let pool = Pool::<N>::new(std::array::from_fn(|d| extents[d] / size[d]));
         return if is_max { max_pool(call, x, &pool) } else { avg_pool(call, x, &pool) };
     }
@@ -493,8 +498,8 @@ fn adaptive<const N: usize>(call: Call, x: &Tensor, size: [usize; N], is_max: bo
     let mut border = vec![(0, 0); shape.rank()];
     (0..N).for_each(|d| border[first + d] = (0, longest[d] - 1));
     let mut elements = x.pad(&border, 0);
-    for d in 0..N {
-        elements = elements.unfold((first + d) as isize, longest[d], 1);
+    for (d, &longest) in longest.iter().enumerate() {
+        elements = elements.unfold((first + d) as isize, longest, 1);
     }
     let lengths: [Tensor; N] = std::array::from_fn(|d| {
         let (extent, size) = (extents[d] as i64, size[d] as i64);
@@ -502,7 +507,7 @@ fn adaptive<const N: usize>(call: Call, x: &Tensor, size: [usize; N], is_max: bo
         let end = ((&windows + 1) * extent + (size - 1)).floor_divide(size);
         end - (windows * extent).floor_divide(size)
     });
-    for d in 0..N {
+    for (d, &longest) in longest.iter().enumerate() {
         let axis = first + d;
         elements = interleaved(call, &elements, axis, size[d])?.slice_step(
             axis as isize,
@@ -510,9 +515,9 @@ fn adaptive<const N: usize>(call: Call, x: &Tensor, size: [usize; N], is_max: bo
             None,
             extents[d] as isize,
         );
-        let inside = counting(longest[d]).lt(lengths[d].unsqueeze(1));
+        let inside = counting(longest).lt(lengths[d].unsqueeze(1));
         let mut dims = vec![1; shape.rank() + N];
-        (dims[axis], dims[shape.rank() + d]) = (size[d], longest[d]);
+        (dims[axis], dims[shape.rank() + d]) = (size[d], longest);
         let edge = if is_max { f64::NEG_INFINITY } else { 0.0 };
         elements = inside.reshape(dims).where_(&elements, elements.full_like(edge));
     }
