@@ -63,6 +63,7 @@ mod error;
 mod fusion;
 mod graph;
 mod interpreter;
+pub mod io;
 mod lower;
 pub mod operations;
 mod passes;

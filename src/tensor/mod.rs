@@ -6,8 +6,9 @@
 mod axes;
 mod binary;
 mod border;
-mod call;
+pub(crate) mod call;
 mod constructors;
+mod convert;
 mod create;
 mod display;
 pub(crate) mod element;
