@@ -154,7 +154,7 @@ mod tests {
                     x.cast(DType::F64).to_vec::<f64>().unwrap()
                 );
                 let header = bytes.len() - count * dtype.size();
-                assert!(header % 64 == 0 && bytes[header - 1] == b'\n');
+                assert!(header.is_multiple_of(64) && bytes[header - 1] == b'\n');
             }
         }
         let special = [f16::NAN, f16::INFINITY, f16::NEG_ZERO];

@@ -482,7 +482,7 @@ fn adaptive<const N: usize>(call: Call, x: &Tensor, size: [usize; N], is_max: bo
     if size == [1; N] {
         return Ok(reduced(x).reshape(pooled));
     }
-    if (0..N).all(|d| extents[d] % size[d] == 0) {
+    if (0..N).all(|d| extents[d].is_multiple_of(size[d])) {
         let pool = Pool::<N>::new(std::array::from_fn(|d| extents[d] / size[d]));
         return if is_max { max_pool(call, x, &pool) } else { avg_pool(call, x, &pool) };
     }
@@ -493,8 +493,8 @@ fn adaptive<const N: usize>(call: Call, x: &Tensor, size: [usize; N], is_max: bo
     let mut border = vec![(0, 0); shape.rank()];
     (0..N).for_each(|d| border[first + d] = (0, longest[d] - 1));
     let mut elements = x.pad(&border, 0);
-    for d in 0..N {
-        elements = elements.unfold((first + d) as isize, longest[d], 1);
+    for (d, &length) in longest.iter().enumerate() {
+        elements = elements.unfold((first + d) as isize, length, 1);
     }
     let lengths: [Tensor; N] = std::array::from_fn(|d| {
         let (extent, size) = (extents[d] as i64, size[d] as i64);
