@@ -7,6 +7,7 @@
 
 use super::call::Call;
 use super::create::counting;
+use super::is_addressable;
 use super::pool::gcd;
 use super::rearrange::{around, interleaved};
 use super::statistics::{along, widened};
@@ -155,6 +156,12 @@ fn resize(call: Call, x: &Tensor, axes: &[(usize, usize, usize)], mode: Interpol
                 (0, ((extent - 1) / common) as i64, ((size - 1) / common) as i64)
             }
         };
+        // The last of the repeated elements must have a number.
+        if !is_addressable(&[extent + 2, unit as usize]) {
+            return call.fail(format!(
+                "shape {shape} resized to {resized} has more positions than can be addressed"
+            ));
+        }
         positions.push(Positions { start, step, unit, size });
     }
     match mode {

@@ -3,6 +3,7 @@
 //! Every public operation starts a [`call::Call`], which knows its name and the user's place, and records
 //! primitives or a composite through [`Tensor::record`]. What cannot be recorded becomes an invalid tensor.
 
+mod adaptive;
 mod axes;
 mod binary;
 mod border;
