@@ -4,12 +4,14 @@
 //! primitives or a composite through [`Tensor::record`]. What cannot be recorded becomes an invalid tensor.
 
 mod activations;
+mod adaptive;
 mod arithmetic;
 mod axes;
 mod binary;
 mod border;
-mod call;
+pub(crate) mod call;
 mod constructors;
+mod convert;
 mod create;
 mod display;
 pub(crate) mod element;

@@ -178,7 +178,9 @@ fn positions_of_the_largest() {
                     continue;
                 }
                 let at = y as usize * width + x as usize;
-                let is_better = |best: usize| !values[best].is_nan() && !(values[at] <= values[best]);
+                let is_better = |best: usize| {
+                    !values[best].is_nan() && (values[at].is_nan() || values[at] > values[best])
+                };
                 if best.is_none_or(is_better) {
                     best = Some(at);
                 }
