@@ -28,7 +28,7 @@
 //!
 //! # Recording
 //!
-//! Names and meanings of operations are PyTorch's where it has them, and broadcasting is NumPy's; an operator takes
+//! Names and meanings of operations are PyTorch's where it has them ([`operations`] lists them all), and broadcasting is NumPy's; an operator takes
 //! tensors by value or by reference, or a number on either side. A mistake makes an invalid tensor. It surfaces as an
 //! [`Error`] that names the operation, the shapes and your line, at the first question: [`Tensor::to_vec`],
 //! [`Tensor::item`], [`Tensor::eval`], [`eval`], [`Tensor::shape`], [`Tensor::explain`], [`Tensor::compile_for`].
@@ -54,6 +54,9 @@
 //! types: arithmetic is in `F32`, and rounds at a cast or a store. Sums have a fixed order, the same in every run. NaN,
 //! infinities and signed zeros are kept by every rewrite; max, min, relu and pooling hand NaN on. Random numbers
 //! depend on seed and position alone.
+//!
+//! Dtypes promote as in PyTorch. `U32` beside another integer type, which PyTorch refuses, promotes as in NumPy: to
+//! `U32` with `U8`, else to `I64`.
 //!
 //! # Devices and features
 //!
@@ -86,14 +89,17 @@ pub use compiler::program::{KernelInfo, Program, Target};
 pub use error::{Error, Result, SourceLocation};
 pub use fusion::Fusion;
 pub use half::{bf16, f16};
-pub use lazuli_codegen::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
+pub use lazuli_codegen::{BinaryOp, DType, FloatInfo, IntInfo, ReduceOp, Scalar, UnaryOp};
+#[cfg(feature = "cuda")]
+#[doc(hidden)]
+pub use runtime::cuda::testing as nvrtc;
 pub use runtime::device::Device;
 pub use shape::Shape;
 pub use stats::{Stats, stats};
 pub use tensor::evaluate::{compile_for, cuda_is_available, eval, with_fusion};
 pub use tensor::{
     Axes, Dims, Element, Index, Indexing, Interpolation, Number, Operand, PadMode, Pair, PerAxis, Pool,
-    Pool1d, Pool2d, Pool3d, Tensor,
+    Pool1d, Pool2d, Pool3d, Reduction, Tensor,
 };
 
 /// Its examples are tests too.

@@ -6,8 +6,8 @@ mod workloads;
 
 use std::collections::BTreeSet;
 
-use lazuli::{DType, Program, Target, Tensor, compile_for};
-use workloads::{SEEDS, tensor};
+use lazuli::{DType, Program, Target, Tensor};
+use workloads::{SEEDS, compile_for, tensor};
 
 fn targets() -> [Target; 2] {
     [Target::cuda("sm_90"), Target::cpu()]
@@ -167,14 +167,14 @@ fn other_numbers_are_arguments_of_the_same_kernel() {
     for expression in expressions {
         for target in targets() {
             let sources: BTreeSet<Vec<String>> = [0.37, 1.5, 3.25, 1e-5, 1e10]
-                .map(|c| kernels(&expression(c).compile_for(&target).unwrap()))
+                .map(|c| kernels(&compile_for(&[expression(c)], &target).unwrap()))
                 .into_iter()
                 .collect();
             assert_eq!(sources.len(), 1, "{target}: {sources:#?}");
         }
     }
     let sources: BTreeSet<Vec<String>> = [0, 1, 42, u64::MAX]
-        .map(|seed| kernels(&Tensor::rand([100], seed).compile_for(&Target::cuda("sm_90")).unwrap()))
+        .map(|seed| kernels(&compile_for(&[Tensor::rand([100], seed)], &Target::cuda("sm_90")).unwrap()))
         .into_iter()
         .collect();
     assert_eq!(sources.len(), 1, "{sources:#?}");

@@ -249,6 +249,11 @@ fn reductions(page: &mut Page) {
         count.nanmean(0);
         x.count_nonzero([0, -2]);
         none.aminmax(0);
+        none.argmax(0);
+        none.argmin(..);
+        x.argmax(2);
+        none.max_with_indices(0);
+        x.min_with_indices(-3);
         count.var_mean(0, 1);
     }
 }
@@ -389,7 +394,7 @@ fn messages_of_every_operation() {
         let twin = name.trim_end_matches("_keepdim").trim_end_matches("_like");
         page.operations.contains(name.trim_end_matches('_')) || page.operations.contains(twin)
     };
-    let takes_all = ["cast", "full_like", "ravel", "ones", "full", "zeros", "randn"];
+    let takes_all = ["cast", "full_like", "nan_to_num", "ravel", "ones", "full", "zeros", "randn"];
     let missing: Vec<&str> = operations::all()
         .filter(|operation| !cannot_fail(operation) && !takes_all.contains(&operation.name))
         .filter(|operation| operation.accepts != Accepts::All || !operation.cases[0].rust.ends_with("()"))

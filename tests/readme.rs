@@ -1,8 +1,13 @@
 //! The README shows what the compiler does. `UPDATE_README=1 cargo test --test readme` writes it anew.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
+
+mod workloads;
+
 use std::path::Path;
 
 use lazuli::{Target, Tensor};
+use workloads::compile_for;
 
 /// The text with the fenced block after `<!-- name -->` replaced.
 fn with_block(text: &str, name: &str, content: &str) -> Option<String> {
@@ -16,7 +21,7 @@ fn with_block(text: &str, name: &str, content: &str) -> Option<String> {
 #[test]
 fn readme_shows_what_is_emitted() {
     let x = Tensor::from_vec(vec![0.0f32; 8 * 64 * 128 * 128], [8, 64, 128, 128]);
-    let program = x.relu().max_pool2d(2, 2).compile_for(&Target::cuda("sm_90")).unwrap();
+    let program = compile_for(&[x.relu().max_pool2d(2, 2)], &Target::cuda("sm_90")).unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     let readme = std::fs::read_to_string(&path).unwrap();
     let fresh = with_block(&readme, "explain", &program.explain().to_string()).unwrap();

@@ -4,8 +4,8 @@
 
 mod workloads;
 
-use lazuli::{Explanation, Fusion, Program, Target, Tensor, compile_for, with_fusion};
-use workloads::{SEEDS, tensor};
+use lazuli::{Explanation, Fusion, Program, Target, Tensor, with_fusion};
+use workloads::{SEEDS, compile_for, tensor};
 
 fn targets() -> [Target; 2] {
     [Target::cuda("sm_90"), Target::cpu()]

@@ -5,8 +5,8 @@
 
 mod workloads;
 
-use lazuli::{Error, Target, compile_for};
-use workloads::SEEDS;
+use lazuli::{Error, Target};
+use workloads::{SEEDS, compile_for};
 
 fn assert_text(name: &str, text: &str) {
     insta::with_settings!({
@@ -39,6 +39,27 @@ fn kernels_of_the_seeds() {
     }
 }
 
+/// The crate that emits them knows no compiler: what its tests emit is in these files.
+#[test]
+#[cfg(feature = "cuda")]
+fn kernels_of_codegen_compile() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots");
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_kernel = |name: &str| name.starts_with("codegen_") && name.ends_with("_cuda.snap");
+    let paths = paths.filter(|path| path.file_name().unwrap().to_str().is_some_and(is_kernel));
+    let texts: Vec<(String, String, String)> = paths
+        .map(|path| {
+            let snapshot = std::fs::read_to_string(&path).unwrap();
+            let (_, source) = snapshot.split_once("\n---\n").unwrap();
+            let (before, _) = source.split_once("(\n").unwrap();
+            let name = before.split(' ').next_back().unwrap();
+            (name.into(), source.lines().next().unwrap().into(), source.into())
+        })
+        .collect();
+    assert!(texts.len() >= 10);
+    workloads::nvrtc::compile_texts(&texts).unwrap();
+}
+
 #[test]
 fn explanations_of_the_seeds() {
     let mut text = String::new();
@@ -61,7 +82,7 @@ fn explanations_of_what_stays_apart() {
     ];
     let mut text = String::new();
     for (name, result) in apart {
-        let program = result.compile_for(&Target::cuda("sm_90")).unwrap();
+        let program = compile_for(&[result], &Target::cuda("sm_90")).unwrap();
         text.push_str(&format!("=== {name} ===\n{}\n", program.explain()));
     }
     assert_text("explanations_apart", &text);

@@ -19,8 +19,14 @@ pub enum DType {
     Bool,
     /// Unsigned 8-bit integer.
     U8,
+    /// Signed 8-bit integer.
+    I8,
+    /// Signed 16-bit integer.
+    I16,
     /// Signed 32-bit integer.
     I32,
+    /// Unsigned 32-bit integer.
+    U32,
     /// Signed 64-bit integer.
     I64,
     /// IEEE 754 binary16.
@@ -34,16 +40,27 @@ pub enum DType {
 }
 
 impl DType {
-    /// Every dtype, in promotion order.
-    pub const ALL: [DType; 8] =
-        [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
+    /// Every dtype: bools, integers and floats, each kind by size.
+    pub const ALL: [DType; 11] = [
+        DType::Bool,
+        DType::U8,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::U32,
+        DType::I64,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+    ];
 
     /// Bytes of one element in memory.
     pub const fn size(self) -> usize {
         match self {
-            DType::Bool | DType::U8 => 1,
-            DType::F16 | DType::BF16 => 2,
-            DType::I32 | DType::F32 => 4,
+            DType::Bool | DType::U8 | DType::I8 => 1,
+            DType::I16 | DType::F16 | DType::BF16 => 2,
+            DType::I32 | DType::U32 | DType::F32 => 4,
             DType::I64 | DType::F64 => 8,
         }
     }
@@ -55,14 +72,27 @@ impl DType {
 
     /// Whether this is an integer type; `Bool` is not.
     pub const fn is_int(self) -> bool {
-        matches!(self, DType::U8 | DType::I32 | DType::I64)
+        matches!(self, DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64)
+    }
+
+    /// Whether this is an integer type without negative numbers; `Bool` is not.
+    pub const fn is_unsigned(self) -> bool {
+        matches!(self, DType::U8 | DType::U32)
     }
 
     /// The type that values of this dtype have in registers: `F32` for the 16-bit floats, otherwise itself.
     pub const fn compute(self) -> DType {
         match self {
             DType::F16 | DType::BF16 => DType::F32,
-            DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self,
+            DType::Bool
+            | DType::U8
+            | DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::U32
+            | DType::I64
+            | DType::F32
+            | DType::F64 => self,
         }
     }
 
@@ -71,7 +101,10 @@ impl DType {
         match self {
             DType::Bool => "bool",
             DType::U8 => "u8",
+            DType::I8 => "i8",
+            DType::I16 => "i16",
             DType::I32 => "i32",
+            DType::U32 => "u32",
             DType::I64 => "i64",
             DType::F16 => "f16",
             DType::BF16 => "bf16",

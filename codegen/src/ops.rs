@@ -1,132 +1,274 @@
 //! The scalar operations that kernels are made of, and what each computes.
 //!
 //! The semantics stated here bind every implementation: the emitted CUDA C, the emitted C and the
-//! reference interpreter. Comparison results are `Bool`; every other result has the operands' type.
+//! reference interpreter. Each operation is declared in one place, here: its name, the dtypes that it is defined for,
+//! its result, and how it is spelled ([`Spelling`]). What it computes in constants and in the interpreter stands in
+//! matches without a default, so that an operation cannot be missing there.
 
 use std::fmt;
 
 use crate::DType;
 
-/// An operation on one value.
-///
-/// ```
-/// use lazuli_codegen::{DType, UnaryOp};
-/// assert_eq!(UnaryOp::Relu.name(), "relu");
-/// assert!(UnaryOp::Relu.accepts(DType::I32) && !UnaryOp::Exp.accepts(DType::I32));
-/// assert_eq!(UnaryOp::IsNan.result(DType::F32), DType::Bool);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum UnaryOp {
-    /// `-x`; wraps for integers.
-    Neg,
-    /// `|x|`; the least integer stays itself; NaN keeps being NaN.
-    Abs,
-    /// -1, 0 or 1; NaN for NaN, and 0 for ±0.
-    Sign,
-    /// `1 / x`.
-    Reciprocal,
-    /// `x * x`.
-    Square,
-    /// Square root, correctly rounded.
-    Sqrt,
-    /// `1 / sqrt(x)`.
-    Rsqrt,
-    /// e to the x.
-    Exp,
-    /// 2 to the x.
-    Exp2,
-    /// `exp(x) - 1`, exact near 0.
-    Expm1,
-    /// Natural logarithm.
-    Log,
-    /// Logarithm to base 2.
-    Log2,
-    /// Logarithm to base 10.
-    Log10,
-    /// `log(1 + x)`, exact near 0.
-    Log1p,
-    /// Sine of radians.
-    Sin,
-    /// Cosine of radians.
-    Cos,
-    /// Tangent of radians.
-    Tan,
-    /// Hyperbolic tangent.
-    Tanh,
-    /// The error function.
-    Erf,
-    /// Round towards minus infinity.
-    Floor,
-    /// Round towards plus infinity.
-    Ceil,
-    /// Round half to even.
-    Round,
-    /// Round towards zero.
-    Trunc,
-    /// `x < 0 ? 0 : x`: NaN stays NaN and -0 stays -0.
-    Relu,
-    /// Logical not of a `Bool`.
-    Not,
-    /// Bitwise complement of an integer.
-    BitNot,
-    /// `Bool`: whether x is NaN.
-    IsNan,
-    /// `Bool`: whether x is ±infinity.
-    IsInf,
-    /// `Bool`: whether x is neither NaN nor infinite.
-    IsFinite,
+/// How an operation is spelled in CUDA C and in C.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Spelling {
+    /// By operators, or in a way of its own: see `intrinsics`.
+    Own,
+    /// A function of this name of CUDA's and of C's library; with an `f` behind it for `F32`.
+    Library(&'static str),
+    /// The library's function of the operation's name; in C for `F32` the helper `lz_NAME_f32`, and where C's library
+    /// has none, for `F64` too.
+    Vectorised,
+    /// The helper `lz_NAME_DTYPE`, in both languages.
+    Helper,
+    /// The helper `lz_THIS_DTYPE`, in both languages.
+    Named(&'static str),
 }
 
-/// An operation on two values of the same type.
-///
-/// ```
-/// use lazuli_codegen::{BinaryOp, DType};
-/// assert_eq!(BinaryOp::FloorDiv.name(), "floor_divide");
-/// assert_eq!(BinaryOp::Lt.result(DType::F32), DType::Bool);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum BinaryOp {
+macro_rules! scalar_operations {
+    (
+        $(#[$type_meta:meta])*
+        $type:ident: $($(#[$meta:meta])* $op:ident = $name:literal, $accepts:ident -> $result:ident, $spelling:expr;)*
+    ) => {
+        $(#[$type_meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum $type {
+            $($(#[$meta])* $op,)*
+        }
+
+        impl $type {
+            /// Every operation.
+            pub const ALL: [$type; [$($name),*].len()] = [$($type::$op),*];
+
+            /// The name in dumps and messages.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($type::$op => $name,)*
+                }
+            }
+
+            /// Whether the operation is defined for operands of `dtype`.
+            pub const fn accepts(self, dtype: DType) -> bool {
+                match self {
+                    $($type::$op => scalar_operations!(@accepts $accepts dtype),)*
+                }
+            }
+
+            /// The result's dtype for operands of `dtype`.
+            pub const fn result(self, dtype: DType) -> DType {
+                match self {
+                    $($type::$op => scalar_operations!(@result $result dtype),)*
+                }
+            }
+
+            pub(crate) const fn spelling(self) -> Spelling {
+                use Spelling::*;
+                match self {
+                    $($type::$op => $spelling,)*
+                }
+            }
+        }
+    };
+    (@accepts All $dtype:ident) => { true };
+    (@accepts Numbers $dtype:ident) => { !matches!($dtype, DType::Bool) };
+    (@accepts Floats $dtype:ident) => { $dtype.is_float() };
+    (@accepts Bits $dtype:ident) => { !$dtype.is_float() };
+    (@accepts Integers $dtype:ident) => { $dtype.is_int() };
+    (@accepts Bool $dtype:ident) => { matches!($dtype, DType::Bool) };
+    (@result Same $dtype:ident) => { $dtype };
+    (@result Bool $dtype:ident) => { DType::Bool };
+}
+
+scalar_operations! {
+    /// An operation on one value.
+    ///
+    /// ```
+    /// use lazuli_codegen::{DType, UnaryOp};
+    /// assert_eq!(UnaryOp::Relu.name(), "relu");
+    /// assert!(UnaryOp::Relu.accepts(DType::I32) && !UnaryOp::Exp.accepts(DType::I32));
+    /// assert_eq!(UnaryOp::IsNan.result(DType::F32), DType::Bool);
+    /// ```
+    UnaryOp:
+    /// `-x`; wraps for integers.
+    Neg = "neg", Numbers -> Same, Own;
+    /// `|x|`; the least integer stays itself; NaN keeps being NaN.
+    Abs = "abs", Numbers -> Same, Own;
+    /// -1, 0 or 1; NaN for NaN, and 0 for ±0.
+    Sign = "sign", Numbers -> Same, Own;
+    /// `1 / x`.
+    Reciprocal = "reciprocal", Floats -> Same, Own;
+    /// `x * x`.
+    Square = "square", Numbers -> Same, Own;
+    /// Square root, correctly rounded.
+    Sqrt = "sqrt", Floats -> Same, Library("sqrt");
+    /// `1 / sqrt(x)`.
+    Rsqrt = "rsqrt", Floats -> Same, Own;
+    /// Cube root.
+    Cbrt = "cbrt", Floats -> Same, Library("cbrt");
+    /// e to the x.
+    Exp = "exp", Floats -> Same, Vectorised;
+    /// 2 to the x.
+    Exp2 = "exp2", Floats -> Same, Vectorised;
+    /// `exp(x) - 1`, exact near 0.
+    Expm1 = "expm1", Floats -> Same, Vectorised;
+    /// Natural logarithm.
+    Log = "log", Floats -> Same, Vectorised;
+    /// Logarithm to base 2.
+    Log2 = "log2", Floats -> Same, Vectorised;
+    /// Logarithm to base 10.
+    Log10 = "log10", Floats -> Same, Vectorised;
+    /// `log(1 + x)`, exact near 0.
+    Log1p = "log1p", Floats -> Same, Vectorised;
+    /// Sine of radians.
+    Sin = "sin", Floats -> Same, Vectorised;
+    /// Cosine of radians.
+    Cos = "cos", Floats -> Same, Vectorised;
+    /// Tangent of radians.
+    Tan = "tan", Floats -> Same, Vectorised;
+    /// Arc sine, in radians.
+    Asin = "asin", Floats -> Same, Library("asin");
+    /// Arc cosine, in radians.
+    Acos = "acos", Floats -> Same, Library("acos");
+    /// Arc tangent, in radians.
+    Atan = "atan", Floats -> Same, Library("atan");
+    /// Hyperbolic sine.
+    Sinh = "sinh", Floats -> Same, Library("sinh");
+    /// Hyperbolic cosine.
+    Cosh = "cosh", Floats -> Same, Library("cosh");
+    /// Hyperbolic tangent.
+    Tanh = "tanh", Floats -> Same, Vectorised;
+    /// Inverse of the hyperbolic sine.
+    Asinh = "asinh", Floats -> Same, Library("asinh");
+    /// Inverse of the hyperbolic cosine.
+    Acosh = "acosh", Floats -> Same, Library("acosh");
+    /// Inverse of the hyperbolic tangent.
+    Atanh = "atanh", Floats -> Same, Library("atanh");
+    /// The error function.
+    Erf = "erf", Floats -> Same, Vectorised;
+    /// `1 - erf(x)`, exact for large x.
+    Erfc = "erfc", Floats -> Same, Library("erfc");
+    /// Inverse of the error function: ±infinity at ±1, NaN beyond.
+    Erfinv = "erfinv", Floats -> Same, Vectorised;
+    /// Logarithm of the absolute value of the gamma function; infinity at its poles.
+    Lgamma = "lgamma", Floats -> Same, Library("lgamma");
+    /// Derivative of the logarithm of the gamma function: infinity of the other sign at ±0, NaN at negative integers.
+    Digamma = "digamma", Floats -> Same, Helper;
+    /// Round towards minus infinity.
+    Floor = "floor", Floats -> Same, Library("floor");
+    /// Round towards plus infinity.
+    Ceil = "ceil", Floats -> Same, Library("ceil");
+    /// Round half to even.
+    Round = "round", Floats -> Same, Library("rint");
+    /// Round towards zero.
+    Trunc = "trunc", Floats -> Same, Library("trunc");
+    /// `x < 0 ? 0 : x`: NaN stays NaN and -0 stays -0.
+    Relu = "relu", Numbers -> Same, Own;
+    /// Logical not of a `Bool`.
+    Not = "not", Bool -> Same, Own;
+    /// Bitwise complement of an integer.
+    BitNot = "bitnot", Integers -> Same, Own;
+    /// `Bool`: whether x is NaN.
+    IsNan = "isnan", Floats -> Bool, Own;
+    /// `Bool`: whether x is ±infinity.
+    IsInf = "isinf", Floats -> Bool, Named("is_inf");
+    /// `Bool`: whether x is neither NaN nor infinite.
+    IsFinite = "isfinite", Floats -> Bool, Named("is_finite");
+}
+
+scalar_operations! {
+    /// An operation on two values of the same type.
+    ///
+    /// ```
+    /// use lazuli_codegen::{BinaryOp, DType};
+    /// assert_eq!(BinaryOp::FloorDiv.name(), "floor_divide");
+    /// assert_eq!(BinaryOp::Lt.result(DType::F32), DType::Bool);
+    /// ```
+    BinaryOp:
     /// Sum; wraps for integers; logical or for `Bool`.
-    Add,
+    Add = "add", All -> Same, Own;
     /// Difference; wraps for integers.
-    Sub,
+    Sub = "sub", Numbers -> Same, Own;
     /// Product; wraps for integers; logical and for `Bool`.
-    Mul,
+    Mul = "mul", All -> Same, Own;
     /// IEEE quotient; floats only.
-    Div,
+    Div = "div", Floats -> Same, Own;
     /// Quotient rounded towards minus infinity, as PyTorch's `//`. Integer division by zero gives 0;
     /// the least integer divided by -1 wraps to itself. For floats as PyTorch's `floor_divide`
     /// (`(a - fmod(a, b)) / b` snapped to the nearest integer below; `x // 0` is `x / 0`).
-    FloorDiv,
+    FloorDiv = "floor_divide", Numbers -> Same, Named("floor_div");
     /// Remainder with the divisor's sign, as PyTorch's `%`. An integer remainder by zero is 0.
-    Rem,
+    Rem = "remainder", Numbers -> Same, Named("rem");
+    /// Remainder with the dividend's sign, as C's `fmod`. An integer remainder by zero is 0.
+    Fmod = "fmod", Numbers -> Same, Own;
     /// `a` to the power `b`. Integers: repeated wrapping multiplication; a negative exponent gives
     /// 0, except for bases 1 (1) and -1 (±1).
-    Pow,
+    Pow = "pow", Numbers -> Same, Vectorised;
     /// The larger; NaN if either is NaN.
-    Maximum,
+    Maximum = "maximum", All -> Same, Own;
     /// The smaller; NaN if either is NaN.
-    Minimum,
+    Minimum = "minimum", All -> Same, Own;
+    /// The larger; the other if one is NaN.
+    Fmax = "fmax", All -> Same, Own;
+    /// The smaller; the other if one is NaN.
+    Fmin = "fmin", All -> Same, Own;
     /// Angle of the point (`b`, `a`), in radians.
-    Atan2,
+    Atan2 = "atan2", Floats -> Same, Vectorised;
+    /// `sqrt(a² + b²)` without overflow on the way; infinite if either is, even beside NaN.
+    Hypot = "hypot", Floats -> Same, Library("hypot");
+    /// The magnitude of `a` with the sign of `b`.
+    Copysign = "copysign", Floats -> Same, Library("copysign");
     /// Bitwise and; logical for `Bool`.
-    And,
+    And = "and", Bits -> Same, Own;
     /// Bitwise or; logical for `Bool`.
-    Or,
+    Or = "or", Bits -> Same, Own;
     /// Bitwise exclusive or; logical for `Bool`.
-    Xor,
+    Xor = "xor", Bits -> Same, Own;
+    /// `a` shifted left by `b` bits; 0 where `b` is negative or not less than the width.
+    Shl = "shl", Integers -> Same, Own;
+    /// `a` shifted right by `b` bits, copies of the sign coming in; where `b` is negative or not less than the
+    /// width, nothing but these: -1 or 0.
+    Shr = "shr", Integers -> Same, Own;
     /// `a == b`; false if either is NaN.
-    Eq,
+    Eq = "eq", All -> Bool, Own;
     /// `a != b`; true if either is NaN.
-    Ne,
+    Ne = "ne", All -> Bool, Own;
     /// `a < b`.
-    Lt,
+    Lt = "lt", All -> Bool, Own;
     /// `a <= b`.
-    Le,
+    Le = "le", All -> Bool, Own;
     /// `a > b`.
-    Gt,
+    Gt = "gt", All -> Bool, Own;
     /// `a >= b`.
-    Ge,
+    Ge = "ge", All -> Bool, Own;
+}
+
+impl BinaryOp {
+    /// Whether the result is a `Bool` comparison.
+    pub const fn is_comparison(self) -> bool {
+        matches!(
+            self,
+            BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge
+        )
+    }
+
+    /// Whether swapping the operands never changes the result (NaN payloads aside).
+    pub const fn is_commutative(self) -> bool {
+        matches!(
+            self,
+            BinaryOp::Add
+                | BinaryOp::Mul
+                | BinaryOp::Maximum
+                | BinaryOp::Minimum
+                | BinaryOp::Fmax
+                | BinaryOp::Fmin
+                | BinaryOp::Hypot
+                | BinaryOp::And
+                | BinaryOp::Or
+                | BinaryOp::Xor
+                | BinaryOp::Eq
+                | BinaryOp::Ne
+        )
+    }
 }
 
 /// How the values along reduced axes are combined.
@@ -148,209 +290,6 @@ pub enum ReduceOp {
     /// The sum of squared deviations from the mean, by Welford's method; floats only; 0 for no values.
     /// B. P. Welford, Technometrics 4(3), 1962; merged as in Chan, Golub, LeVeque, 1979.
     SquaredDeviations,
-}
-
-impl UnaryOp {
-    /// Every unary operation.
-    pub const ALL: [UnaryOp; 29] = [
-        UnaryOp::Neg,
-        UnaryOp::Abs,
-        UnaryOp::Sign,
-        UnaryOp::Reciprocal,
-        UnaryOp::Square,
-        UnaryOp::Sqrt,
-        UnaryOp::Rsqrt,
-        UnaryOp::Exp,
-        UnaryOp::Exp2,
-        UnaryOp::Expm1,
-        UnaryOp::Log,
-        UnaryOp::Log2,
-        UnaryOp::Log10,
-        UnaryOp::Log1p,
-        UnaryOp::Sin,
-        UnaryOp::Cos,
-        UnaryOp::Tan,
-        UnaryOp::Tanh,
-        UnaryOp::Erf,
-        UnaryOp::Floor,
-        UnaryOp::Ceil,
-        UnaryOp::Round,
-        UnaryOp::Trunc,
-        UnaryOp::Relu,
-        UnaryOp::Not,
-        UnaryOp::BitNot,
-        UnaryOp::IsNan,
-        UnaryOp::IsInf,
-        UnaryOp::IsFinite,
-    ];
-
-    /// The name in dumps and messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            UnaryOp::Neg => "neg",
-            UnaryOp::Abs => "abs",
-            UnaryOp::Sign => "sign",
-            UnaryOp::Reciprocal => "reciprocal",
-            UnaryOp::Square => "square",
-            UnaryOp::Sqrt => "sqrt",
-            UnaryOp::Rsqrt => "rsqrt",
-            UnaryOp::Exp => "exp",
-            UnaryOp::Exp2 => "exp2",
-            UnaryOp::Expm1 => "expm1",
-            UnaryOp::Log => "log",
-            UnaryOp::Log2 => "log2",
-            UnaryOp::Log10 => "log10",
-            UnaryOp::Log1p => "log1p",
-            UnaryOp::Sin => "sin",
-            UnaryOp::Cos => "cos",
-            UnaryOp::Tan => "tan",
-            UnaryOp::Tanh => "tanh",
-            UnaryOp::Erf => "erf",
-            UnaryOp::Floor => "floor",
-            UnaryOp::Ceil => "ceil",
-            UnaryOp::Round => "round",
-            UnaryOp::Trunc => "trunc",
-            UnaryOp::Relu => "relu",
-            UnaryOp::Not => "not",
-            UnaryOp::BitNot => "bitnot",
-            UnaryOp::IsNan => "isnan",
-            UnaryOp::IsInf => "isinf",
-            UnaryOp::IsFinite => "isfinite",
-        }
-    }
-
-    /// Whether the operation is defined for operands of `dtype`.
-    pub const fn accepts(self, dtype: DType) -> bool {
-        match self {
-            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Square | UnaryOp::Relu => {
-                !matches!(dtype, DType::Bool)
-            }
-            UnaryOp::Not => matches!(dtype, DType::Bool),
-            UnaryOp::BitNot => dtype.is_int(),
-            UnaryOp::Reciprocal
-            | UnaryOp::Sqrt
-            | UnaryOp::Rsqrt
-            | UnaryOp::Exp
-            | UnaryOp::Exp2
-            | UnaryOp::Expm1
-            | UnaryOp::Log
-            | UnaryOp::Log2
-            | UnaryOp::Log10
-            | UnaryOp::Log1p
-            | UnaryOp::Sin
-            | UnaryOp::Cos
-            | UnaryOp::Tan
-            | UnaryOp::Tanh
-            | UnaryOp::Erf
-            | UnaryOp::Floor
-            | UnaryOp::Ceil
-            | UnaryOp::Round
-            | UnaryOp::Trunc
-            | UnaryOp::IsNan
-            | UnaryOp::IsInf
-            | UnaryOp::IsFinite => dtype.is_float(),
-        }
-    }
-
-    /// The result's dtype for operands of `dtype`.
-    pub const fn result(self, dtype: DType) -> DType {
-        match self {
-            UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite => DType::Bool,
-            _ => dtype,
-        }
-    }
-}
-
-impl BinaryOp {
-    /// Every binary operation.
-    pub const ALL: [BinaryOp; 19] = [
-        BinaryOp::Add,
-        BinaryOp::Sub,
-        BinaryOp::Mul,
-        BinaryOp::Div,
-        BinaryOp::FloorDiv,
-        BinaryOp::Rem,
-        BinaryOp::Pow,
-        BinaryOp::Maximum,
-        BinaryOp::Minimum,
-        BinaryOp::Atan2,
-        BinaryOp::And,
-        BinaryOp::Or,
-        BinaryOp::Xor,
-        BinaryOp::Eq,
-        BinaryOp::Ne,
-        BinaryOp::Lt,
-        BinaryOp::Le,
-        BinaryOp::Gt,
-        BinaryOp::Ge,
-    ];
-
-    /// The name in dumps and messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            BinaryOp::Add => "add",
-            BinaryOp::Sub => "sub",
-            BinaryOp::Mul => "mul",
-            BinaryOp::Div => "div",
-            BinaryOp::FloorDiv => "floor_divide",
-            BinaryOp::Rem => "remainder",
-            BinaryOp::Pow => "pow",
-            BinaryOp::Maximum => "maximum",
-            BinaryOp::Minimum => "minimum",
-            BinaryOp::Atan2 => "atan2",
-            BinaryOp::And => "and",
-            BinaryOp::Or => "or",
-            BinaryOp::Xor => "xor",
-            BinaryOp::Eq => "eq",
-            BinaryOp::Ne => "ne",
-            BinaryOp::Lt => "lt",
-            BinaryOp::Le => "le",
-            BinaryOp::Gt => "gt",
-            BinaryOp::Ge => "ge",
-        }
-    }
-
-    /// Whether the operation is defined for operands of `dtype`.
-    pub const fn accepts(self, dtype: DType) -> bool {
-        match self {
-            BinaryOp::Add | BinaryOp::Mul | BinaryOp::Maximum | BinaryOp::Minimum => true,
-            BinaryOp::Sub | BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::Pow => {
-                !matches!(dtype, DType::Bool)
-            }
-            BinaryOp::Div | BinaryOp::Atan2 => dtype.is_float(),
-            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => !dtype.is_float(),
-            BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => true,
-        }
-    }
-
-    /// Whether the result is a `Bool` comparison.
-    pub const fn is_comparison(self) -> bool {
-        matches!(
-            self,
-            BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge
-        )
-    }
-
-    /// Whether swapping the operands never changes the result (NaN payloads aside).
-    pub const fn is_commutative(self) -> bool {
-        matches!(
-            self,
-            BinaryOp::Add
-                | BinaryOp::Mul
-                | BinaryOp::Maximum
-                | BinaryOp::Minimum
-                | BinaryOp::And
-                | BinaryOp::Or
-                | BinaryOp::Xor
-                | BinaryOp::Eq
-                | BinaryOp::Ne
-        )
-    }
-
-    /// The result's dtype for operands of `dtype`.
-    pub const fn result(self, dtype: DType) -> DType {
-        if self.is_comparison() { DType::Bool } else { dtype }
-    }
 }
 
 impl ReduceOp {

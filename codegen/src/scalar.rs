@@ -27,7 +27,10 @@ impl Scalar {
         let bits = match dtype {
             DType::Bool => (value != 0.0) as u64,
             DType::U8 => value as u8 as u64,
+            DType::I8 => value as i8 as u8 as u64,
+            DType::I16 => value as i16 as u16 as u64,
             DType::I32 => value as i32 as u32 as u64,
+            DType::U32 => value as u32 as u64,
             DType::I64 => value as i64 as u64,
             DType::F16 => f16::from_f32(round_to_odd(value)).to_bits() as u64,
             DType::BF16 => bf16::from_f32(round_to_odd(value)).to_bits() as u64,
@@ -42,7 +45,10 @@ impl Scalar {
         let bits = match dtype {
             DType::Bool => (value != 0) as u64,
             DType::U8 => value as u8 as u64,
+            DType::I8 => value as i8 as u8 as u64,
+            DType::I16 => value as i16 as u16 as u64,
             DType::I32 => value as i32 as u32 as u64,
+            DType::U32 => value as u32 as u64,
             DType::I64 => value as u64,
             DType::F32 => (value as f32).to_bits() as u64,
             DType::F16 => f16::from_f32(value as f32).to_bits() as u64,
@@ -65,8 +71,10 @@ impl Scalar {
     /// The value as f64: exact for everything but `I64` beyond 2^53.
     pub fn as_f64(self) -> f64 {
         match self.dtype {
-            DType::Bool | DType::U8 => self.bits as f64,
-            DType::I32 => self.bits as u32 as i32 as f64,
+            DType::Bool | DType::U8 | DType::U32 => self.bits as f64,
+            DType::I8 => self.bits as i8 as f64,
+            DType::I16 => self.bits as i16 as f64,
+            DType::I32 => self.bits as i32 as f64,
             DType::I64 => self.bits as i64 as f64,
             DType::F16 => f16::from_bits(self.bits as u16).to_f64(),
             DType::BF16 => bf16::from_bits(self.bits as u16).to_f64(),
@@ -78,8 +86,10 @@ impl Scalar {
     /// The value as i64; floats convert as Rust's `as` does.
     pub fn as_i64(self) -> i64 {
         match self.dtype {
-            DType::Bool | DType::U8 => self.bits as i64,
-            DType::I32 => self.bits as u32 as i32 as i64,
+            DType::Bool | DType::U8 | DType::U32 => self.bits as i64,
+            DType::I8 => self.bits as i8 as i64,
+            DType::I16 => self.bits as i16 as i64,
+            DType::I32 => self.bits as i32 as i64,
             DType::I64 => self.bits as i64,
             DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.as_f64() as i64,
         }
@@ -131,7 +141,9 @@ impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.dtype {
             DType::Bool => write!(f, "{}", self.bits != 0),
-            DType::U8 | DType::I32 | DType::I64 => write!(f, "{}", self.as_i64()),
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64 => {
+                write!(f, "{}", self.as_i64())
+            }
             DType::F32 => write!(f, "{:?}", f32::from_bits(self.bits as u32)),
             DType::F16 | DType::BF16 | DType::F64 => write!(f, "{:?}", self.as_f64()),
         }

@@ -192,7 +192,21 @@ fn borders_are_guarded() {
 
 #[test]
 fn transposes() {
-    assert_kernel("transpose", transposed(), "pointwise(");
+    assert_kernel("transpose", transposed(), "tiled(");
+}
+
+/// Indices that go down are signed: NVRTC takes the wrapping of unsigned ones for none.
+#[test]
+fn reversed() {
+    let mut k = Kernel::new("reversed");
+    let i0 = k.add_axis(AxisKind::Map, 100, true);
+    let i1 = k.add_axis(AxisKind::Map, 6, false);
+    let x = k.add_input(DType::F32, 600);
+    let y = k.add_output(DType::F32, 600);
+    let v = k.load(x, affine(&[(i0, -6), (i1, -1)], 599), None);
+    k.store(y, affine(&[(i0, 6), (i1, 1)], 0), v);
+    assert!(emit(&k, Language::Cuda, &FIGURES).unwrap().source.contains("in0[599 - (int)("));
+    assert_kernel("reversed", k, "pointwise(");
 }
 
 #[test]

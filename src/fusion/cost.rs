@@ -78,16 +78,33 @@ pub(crate) fn operation_cost(op: &Op) -> f64 {
             UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Log | UnaryOp::Log2 | UnaryOp::Log10 => 15.0,
             UnaryOp::Expm1 | UnaryOp::Log1p | UnaryOp::Tanh | UnaryOp::Erf => 25.0,
             UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Tan => 30.0,
+            UnaryOp::Asin
+            | UnaryOp::Acos
+            | UnaryOp::Atan
+            | UnaryOp::Sinh
+            | UnaryOp::Cosh
+            | UnaryOp::Asinh
+            | UnaryOp::Acosh
+            | UnaryOp::Atanh
+            | UnaryOp::Cbrt
+            | UnaryOp::Erfc
+            | UnaryOp::Erfinv => 40.0,
+            UnaryOp::Lgamma | UnaryOp::Digamma => 80.0,
         },
         Op::Binary(op) => match op {
             BinaryOp::Div => 8.0,
-            BinaryOp::FloorDiv | BinaryOp::Rem => 15.0,
-            BinaryOp::Pow | BinaryOp::Atan2 => 40.0,
+            BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::Fmod => 15.0,
+            BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot => 40.0,
             BinaryOp::Add
             | BinaryOp::Sub
             | BinaryOp::Mul
             | BinaryOp::Maximum
             | BinaryOp::Minimum
+            | BinaryOp::Fmax
+            | BinaryOp::Fmin
+            | BinaryOp::Copysign
+            | BinaryOp::Shl
+            | BinaryOp::Shr
             | BinaryOp::And
             | BinaryOp::Or
             | BinaryOp::Xor
@@ -99,7 +116,7 @@ pub(crate) fn operation_cost(op: &Op) -> f64 {
             | BinaryOp::Ge => 1.0,
         },
         Op::Select | Op::Cast => 1.0,
-        // Per element that is reduced; see `Group::analyse`.
+        // Per element that is reduced; see `Analyser`.
         Op::Reduce { .. } => 1.0,
         Op::Composite(_) => 50.0,
     }

@@ -1,13 +1,15 @@
 //! The search for groups: sure gains first, then the best merge until none gains.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
+use super::analyse::Analyser;
 use super::cost::TargetFigures;
-use super::group::{self, Group, MAX_NODES, WhyNot};
-use super::reads::Reads;
+use super::facts::Facts;
+use super::group::{Group, MAX_NODES};
 use crate::graph::{Graph, NodeId};
 
 /// Siblings that are considered for each shared input.
@@ -23,10 +25,12 @@ struct Candidate {
     saving: f64,
     is_exact: bool,
     action: Action,
+    /// [`Action::order`].
+    order: u64,
     versions: (u32, u32),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Action {
     /// A producer and one of its consumers become one kernel.
     Merge(usize, usize),
@@ -47,44 +51,91 @@ impl PartialOrd for Candidate {
 impl Ord for Candidate {
     /// By saving; equal ones in a fixed order, so that the same graph gives the same groups.
     fn cmp(&self, other: &Candidate) -> Ordering {
-        self.saving.total_cmp(&other.saving).then_with(|| other.action.cmp(&self.action))
+        self.saving.total_cmp(&other.saving).then_with(|| other.order.cmp(&self.order))
     }
 }
 
+impl Action {
+    /// The kind, then the groups, as one number: repeated blocks of a graph make many equal candidates.
+    fn order(self) -> u64 {
+        let (kind, a, b) = match self {
+            Action::Merge(a, b) => (0, a, b),
+            Action::Inline(a) => (1, a, 0),
+            Action::Siblings(a, b) => (2, a, b),
+        };
+        kind << 62 | (a as u64) << 31 | b as u64
+    }
+}
+
+/// What an analysis of two groups said, as long as they are as they were.
+#[derive(Clone, Copy)]
+struct Memo {
+    versions: (u32, u32),
+    outputs: usize,
+    /// Modelled, if one kernel can do it.
+    seconds: Option<f64>,
+}
+
+/// Numbers of groups, ascending, each once.
+type Numbers = SmallVec<[usize; 8]>;
+
+fn ascending(numbers: impl Iterator<Item = usize>) -> Numbers {
+    let mut numbers: Numbers = numbers.collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+/// No group stores the node.
+const NOBODY: u32 = u32::MAX;
+
 pub(super) struct Merger<'a> {
     graph: &'a Graph,
-    reads: &'a Reads,
-    cooperative: &'a [bool],
+    facts: &'a Facts,
     figures: &'a TargetFigures,
+    analyser: Analyser<'a>,
     groups: Vec<Option<Group>>,
     versions: Vec<u32>,
     /// Less than those of all consumers, so that a search for a way between two groups stays between them.
     ranks: Vec<u32>,
-    /// Which group stores a node.
-    owner: FxHashMap<NodeId, usize>,
-    /// Which groups read a node from memory.
-    readers: FxHashMap<NodeId, BTreeSet<usize>>,
+    /// Which group stores a node; by node.
+    owner: Vec<u32>,
+    /// Which groups read a node from memory, ascending; by node.
+    readers: Vec<SmallVec<[u32; 4]>>,
     candidates: BinaryHeap<Candidate>,
+    /// Two groups as one.
+    merged: FxHashMap<(usize, usize), Memo>,
+    /// The second with what it needs of the first.
+    inlined: FxHashMap<(usize, usize), Memo>,
+    /// Buffers of one step, kept for the next.
+    nodes: Vec<NodeId>,
+    outputs: Vec<NodeId>,
+    is_needed: Vec<bool>,
+    /// The last search that came by each group, and the number of the last search.
+    seen: Vec<u32>,
+    searches: u32,
 }
 
 impl<'a> Merger<'a> {
-    pub(super) fn new(
-        graph: &'a Graph,
-        reads: &'a Reads,
-        cooperative: &'a [bool],
-        figures: &'a TargetFigures,
-    ) -> Merger<'a> {
+    pub(super) fn new(graph: &'a Graph, facts: &'a Facts, figures: &'a TargetFigures) -> Merger<'a> {
         Merger {
             graph,
-            reads,
-            cooperative,
+            facts,
             figures,
+            analyser: Analyser::new(graph, facts),
             groups: Vec::new(),
             versions: Vec::new(),
             ranks: Vec::new(),
-            owner: FxHashMap::default(),
-            readers: FxHashMap::default(),
+            owner: vec![NOBODY; facts.bound()],
+            readers: vec![SmallVec::new(); facts.bound()],
             candidates: BinaryHeap::new(),
+            merged: FxHashMap::default(),
+            inlined: FxHashMap::default(),
+            nodes: Vec::new(),
+            outputs: Vec::new(),
+            is_needed: vec![false; facts.bound()],
+            seen: Vec::new(),
+            searches: 0,
         }
     }
 
@@ -96,6 +147,7 @@ impl<'a> Merger<'a> {
             let actions = self.actions(group);
             actions.into_iter().filter(|&action| seen.insert(action)).for_each(|action| self.queue(action));
         }
+        self.seen = vec![0; self.groups.len()];
         while let Some(candidate) = self.candidates.pop() {
             let action = candidate.action;
             if self.versions_of(action) != candidate.versions {
@@ -114,31 +166,27 @@ impl<'a> Merger<'a> {
         self.groups.into_iter().flatten().collect()
     }
 
-    fn analyse(&self, nodes: Vec<NodeId>, outputs: Vec<NodeId>) -> Result<Group, WhyNot> {
-        Group::analyse(self.graph, self.reads, self.cooperative, nodes, outputs)
-    }
-
     /// A node that one other reads, without computing any element twice, joins it.
     fn join_sure_gains(&mut self) {
-        let graph = self.graph;
-        let computed: Vec<NodeId> = graph.nodes().filter(|&id| self.reads.is_computed(id)).collect();
-        let mut group_of: FxHashMap<NodeId, usize> = FxHashMap::default();
-        let mut members: Vec<Vec<NodeId>> = Vec::new();
-        let mut shared: Vec<Option<NodeId>> = Vec::new();
+        let (graph, facts) = (self.graph, self.facts);
+        let reads = &facts.reads;
+        let computed: Vec<NodeId> = graph.nodes().filter(|&id| reads.is_computed(id)).collect();
+        let mut group_of: Vec<usize> = vec![usize::MAX; facts.bound()];
+        let mut members: Vec<Vec<NodeId>> = Vec::with_capacity(computed.len());
+        let mut shared: Vec<Option<NodeId>> = Vec::with_capacity(computed.len());
         for &id in &computed {
-            group_of.insert(id, members.len());
+            group_of[id.index()] = members.len();
             members.push(vec![id]);
-            shared.push(self.cooperative[id.index()].then_some(id));
+            shared.push(facts.is_cooperative(id).then_some(id));
         }
         for &id in &computed {
-            let &[user] = self.reads.users(id) else { continue };
-            let elements = graph.node(id).shape.elements() as u64;
-            let demand: u64 =
-                self.reads.reads(user).iter().filter(|r| r.node == id).map(|r| r.elements).sum();
-            if self.reads.is_output(id) || demand > elements {
+            let &[user] = reads.users(id) else { continue };
+            let elements = facts.of(id).elements as u64;
+            let demand: u64 = reads.reads(user).iter().filter(|r| r.node == id).map(|r| r.elements).sum();
+            if reads.is_output(id) || demand > elements {
                 continue;
             }
-            let (from, to) = (group_of[&id], group_of[&user]);
+            let (from, to) = (group_of[id.index()], group_of[user.index()]);
             if from == to || members[from].len() + members[to].len() > MAX_NODES {
                 continue;
             }
@@ -150,21 +198,24 @@ impl<'a> Merger<'a> {
             let (small, large) =
                 if members[from].len() < members[to].len() { (from, to) } else { (to, from) };
             let moved = std::mem::take(&mut members[small]);
-            moved.iter().for_each(|&node| {
-                group_of.insert(node, large);
-            });
+            moved.iter().for_each(|node| group_of[node.index()] = large);
             members[large].extend(moved);
             shared[large] = shared[large].or(shared[small]);
         }
-        for nodes in members.into_iter().filter(|nodes| !nodes.is_empty()) {
-            let outputs = self.stored(&nodes);
-            match self.analyse(nodes.clone(), outputs) {
+        for (number, nodes) in members.into_iter().enumerate().filter(|(_, nodes)| !nodes.is_empty()) {
+            // What is needed outside is stored.
+            let is_outside = |user: &NodeId| group_of[user.index()] != number;
+            let is_needed = |id: &NodeId| reads.is_output(*id) || reads.users(*id).iter().any(is_outside);
+            let outputs = nodes.iter().copied().filter(is_needed).collect();
+            match self.analyser.group(nodes.clone(), outputs) {
                 Ok(group) => self.add(group),
                 // Joins were checked, so this is unreachable; alone, every node is a kernel.
                 Err(_) => {
-                    let singles: Vec<Group> =
-                        nodes.iter().filter_map(|&id| self.analyse(vec![id], vec![id]).ok()).collect();
-                    singles.into_iter().for_each(|group| self.add(group));
+                    for id in nodes {
+                        if let Some(group) = self.analyser.single(id) {
+                            self.add(group);
+                        }
+                    }
                 }
             }
         }
@@ -172,25 +223,13 @@ impl<'a> Merger<'a> {
 
     /// Whether a node may join a tree with a reduction that it reads, and bring a tree of its own, with
     /// or without a reduction. Both are trees in which each node has one reader, so that only `user`
-    /// newly follows from the reduction; [`Group::analyse`] checks the same for any set of nodes.
+    /// newly follows from the reduction; [`Analyser`] checks the same for any set of nodes.
     fn joins_rows(&self, reduction: NodeId, other: Option<NodeId>, user: NodeId) -> bool {
-        let (full, axes) = group::space(self.graph, reduction);
-        let shape = &self.graph.node(user).shape;
-        let walkable = group::is_walkable(self.graph, reduction);
-        let is_result = shape.elements() == self.graph.node(reduction).shape.elements();
-        let fits = is_result || walkable && shape == full;
-        let same_rows = other.is_none_or(|other| group::space(self.graph, other) == (full, axes));
-        let waits = self.cooperative[user.index()];
-        same_rows && if waits { walkable } else { fits }
-    }
-
-    /// The nodes that are needed outside of the set.
-    fn stored(&self, nodes: &[NodeId]) -> Vec<NodeId> {
-        let inside: FxHashSet<NodeId> = nodes.iter().copied().collect();
-        let is_needed = |id: &NodeId| {
-            self.reads.is_output(*id) || self.reads.users(*id).iter().any(|user| !inside.contains(user))
-        };
-        nodes.iter().copied().filter(is_needed).collect()
+        let (own, reader) = (self.facts.of(reduction), self.facts.of(user));
+        let Some(space) = self.facts.space(reduction) else { return false };
+        let fits = reader.elements == own.elements || space.is_walkable && reader.shape == space.full;
+        let same_rows = other.is_none_or(|other| self.facts.of(other).space == own.space);
+        same_rows && if reader.space.is_some() { space.is_walkable } else { fits }
     }
 
     fn add(&mut self, group: Group) {
@@ -205,10 +244,13 @@ impl<'a> Merger<'a> {
 
     fn put(&mut self, number: usize, group: Group) {
         for &output in &group.outputs {
-            self.owner.insert(output, number);
+            self.owner[output.index()] = number as u32;
         }
         for &read in &group.reads {
-            self.readers.entry(read).or_default().insert(number);
+            let readers = &mut self.readers[read.index()];
+            if let Err(place) = readers.binary_search(&(number as u32)) {
+                readers.insert(place, number as u32);
+            }
         }
         self.groups[number] = Some(group);
         self.versions[number] += 1;
@@ -217,11 +259,12 @@ impl<'a> Merger<'a> {
     fn take(&mut self, number: usize) -> Option<Group> {
         let group = self.groups[number].take()?;
         for output in &group.outputs {
-            self.owner.remove(output);
+            self.owner[output.index()] = NOBODY;
         }
         for read in &group.reads {
-            if let Some(readers) = self.readers.get_mut(read) {
-                readers.remove(&number);
+            let readers = &mut self.readers[read.index()];
+            if let Ok(place) = readers.binary_search(&(number as u32)) {
+                readers.remove(place);
             }
         }
         self.versions[number] += 1;
@@ -242,15 +285,15 @@ impl<'a> Merger<'a> {
     }
 
     /// The groups that read what a group stores.
-    fn consumers(&self, number: usize) -> BTreeSet<usize> {
-        self.readers_of(number).collect()
+    fn consumers(&self, number: usize) -> Numbers {
+        ascending(self.readers_of(number))
     }
 
     /// The consumers, some of them several times.
     fn readers_of(&self, number: usize) -> impl Iterator<Item = usize> + '_ {
         let outputs = self.groups[number].iter().flat_map(|group| &group.outputs);
-        let readers = outputs.filter_map(|output| self.readers.get(output));
-        readers.flatten().copied().filter(move |&reader| reader != number)
+        let readers = outputs.flat_map(|output| &self.readers[output.index()]);
+        readers.map(|&reader| reader as usize).filter(move |&reader| reader != number)
     }
 
     fn seconds(&self, number: usize) -> f64 {
@@ -260,21 +303,21 @@ impl<'a> Merger<'a> {
     /// The merges that involve a group.
     fn actions(&self, number: usize) -> Vec<Action> {
         let Some(group) = &self.groups[number] else { return Vec::new() };
-        let producers: BTreeSet<usize> =
-            group.reads.iter().filter_map(|read| self.owner.get(read).copied()).collect();
-        let mut siblings: BTreeSet<usize> = BTreeSet::new();
-        for read in &group.reads {
-            if let Some(readers) = self.readers.get(read) {
-                let near = readers
-                    .range(..number)
-                    .rev()
-                    .take(SIBLINGS)
-                    .chain(readers.range(number + 1..).take(SIBLINGS));
-                siblings.extend(near.copied());
-            }
-        }
+        let owners = group.reads.iter().map(|read| self.owner[read.index()]);
+        let producers = ascending(owners.filter(|&owner| owner != NOBODY).map(|owner| owner as usize));
+        let near = |read: &NodeId| {
+            let readers = &self.readers[read.index()];
+            let here = readers.partition_point(|&reader| (reader as usize) < number);
+            let behind = readers.len().min(here + 1);
+            let before = &readers[here.saturating_sub(SIBLINGS)..here];
+            before.iter().chain(&readers[behind..readers.len().min(behind + SIBLINGS)])
+        };
         let consumers = self.consumers(number);
-        let mut actions: Vec<Action> = Vec::new();
+        let mut siblings = ascending(group.reads.iter().flat_map(near).map(|&sibling| sibling as usize));
+        // One that needs the other is no sibling.
+        siblings.retain(|other| !producers.contains(other) && !consumers.contains(other));
+        let count = 2 * producers.len() + consumers.len() + 1 + siblings.len();
+        let mut actions: Vec<Action> = Vec::with_capacity(count);
         actions.extend(producers.iter().map(|&producer| Action::Merge(producer, number)));
         actions.extend(producers.iter().map(|&producer| Action::Inline(producer)));
         actions.extend(consumers.iter().map(|&consumer| Action::Merge(number, consumer)));
@@ -289,16 +332,19 @@ impl<'a> Merger<'a> {
     fn queue(&mut self, action: Action) {
         if let Some(saving) = self.estimate(action) {
             let versions = self.versions_of(action);
-            self.candidates.push(Candidate { saving, is_exact: false, action, versions });
+            self.candidates.push(Candidate {
+                saving,
+                is_exact: false,
+                action,
+                order: action.order(),
+                versions,
+            });
         }
     }
 
     /// The launches and the traffic that a merge would do without.
     fn estimate(&self, action: Action) -> Option<f64> {
-        let bytes = |&id: &NodeId| {
-            let node = self.graph.node(id);
-            (node.shape.elements() * node.dtype.size()) as f64
-        };
+        let bytes = |&id: &NodeId| self.facts.of(id).bytes() as f64;
         let traffic = match action {
             Action::Merge(a, b) | Action::Siblings(a, b) => {
                 let (a, b) = (self.groups[a].as_ref()?, self.groups[b].as_ref()?);
@@ -307,10 +353,7 @@ impl<'a> Merger<'a> {
                 2.0 * stored + shared
             }
             Action::Inline(producer) => {
-                let consumers = self.consumers(producer).len();
-                if !(2..=INLINED).contains(&consumers) {
-                    return None;
-                }
+                let consumers = self.inlines(producer)?.len();
                 let stored: f64 = self.groups[producer].as_ref()?.outputs.iter().map(bytes).sum();
                 stored * (1 + consumers) as f64
             }
@@ -318,101 +361,151 @@ impl<'a> Merger<'a> {
         Some(self.figures.launch + traffic / self.figures.bandwidth)
     }
 
-    fn saving(&self, action: Action) -> Option<f64> {
+    fn saving(&mut self, action: Action) -> Option<f64> {
         match action {
-            Action::Merge(producer, consumer) => {
-                let merged = self.merged(producer, consumer)?;
-                let before = self.seconds(producer) + self.seconds(consumer);
-                let saving = before - merged.work.seconds(self.figures);
-                (saving > 0.0 && !self.makes_cycle(action)).then_some(saving)
-            }
-            Action::Siblings(a, b) => {
+            Action::Merge(a, b) | Action::Siblings(a, b) => {
                 if self.makes_cycle(action) {
                     return None;
                 }
-                let merged = self.merged(a, b)?;
-                Some(self.seconds(a) + self.seconds(b) - merged.work.seconds(self.figures))
+                let merged = self.merged_seconds(a, b)?;
+                Some(self.seconds(a) + self.seconds(b) - merged)
             }
             Action::Inline(producer) => {
-                let consumers = self.inlined(producer)?;
+                let consumers = self.inlines(producer)?;
                 let before: f64 = self.seconds(producer)
-                    + consumers.iter().map(|(number, _)| self.seconds(*number)).sum::<f64>();
-                let after: f64 = consumers.iter().map(|(_, group)| group.work.seconds(self.figures)).sum();
+                    + consumers.iter().map(|&number| self.seconds(number)).sum::<f64>();
+                let mut after = 0.0;
+                for consumer in consumers {
+                    after += self.inlined_seconds(producer, consumer)?;
+                    if after >= before {
+                        return None;
+                    }
+                }
                 Some(before - after)
             }
         }
     }
 
-    /// Two groups as one; what only they use is not stored.
-    fn merged(&self, a: usize, b: usize) -> Option<Group> {
+    /// Finds what two groups store as one; what only they use is not stored. `None` if it is plain that they
+    /// cannot be one.
+    fn stored_by_both(&mut self, a: usize, b: usize) -> Option<()> {
         let (first, second) = (self.groups[a].as_ref()?, self.groups[b].as_ref()?);
+        if let (Some(first), Some(second)) = (first.reduction, second.reduction)
+            && self.facts.of(first).space != self.facts.of(second).space
+        {
+            return None;
+        }
         if first.nodes.len() + second.nodes.len() > MAX_NODES {
             return None;
         }
-        let nodes: Vec<NodeId> = first.nodes.iter().chain(&second.nodes).copied().collect();
-        let is_needed = |id: &NodeId| {
-            let mut readers = self.readers.get(id).into_iter().flatten();
-            self.reads.is_output(*id) || readers.any(|&reader| reader != a && reader != b)
+        let is_needed = |id: &&NodeId| {
+            let mut readers = self.readers[id.index()].iter().map(|&reader| reader as usize);
+            self.facts.reads.is_output(**id) || readers.any(|reader| reader != a && reader != b)
         };
-        let outputs = first.outputs.iter().chain(&second.outputs).copied().filter(is_needed).collect();
-        self.analyse(nodes, outputs).ok()
+        self.outputs.clear();
+        self.outputs.extend(first.outputs.iter().chain(&second.outputs).filter(is_needed));
+        self.outputs.sort_unstable();
+        self.outputs.dedup();
+        let reduction = first.reduction.or(second.reduction);
+        self.analyser.misfit(&self.outputs, reduction).is_none().then_some(())
     }
 
-    /// Each consumer with the producer's nodes computed inside, if the producer is not needed then.
-    fn inlined(&self, producer: usize) -> Option<Vec<(usize, Group)>> {
+    /// Finds the nodes of two groups as one.
+    fn nodes_of_both(&mut self, a: usize, b: usize) -> Option<()> {
+        union(&self.groups[a].as_ref()?.nodes, &self.groups[b].as_ref()?.nodes, &mut self.nodes);
+        Some(())
+    }
+
+    fn merged_seconds(&mut self, a: usize, b: usize) -> Option<f64> {
+        self.stored_by_both(a, b)?;
+        let (key, outputs) = ((a.min(b), a.max(b)), self.outputs.len());
+        let versions = (self.versions[key.0], self.versions[key.1]);
+        if let Some(memo) = self.merged.get(&key)
+            && (memo.versions, memo.outputs) == (versions, outputs)
+        {
+            return memo.seconds;
+        }
+        self.nodes_of_both(a, b)?;
+        let seconds = self.analysed_seconds();
+        self.merged.insert(key, Memo { versions, outputs, seconds });
+        seconds
+    }
+
+    fn analysed_seconds(&mut self) -> Option<f64> {
+        let analysis = self.analyser.analyse(&self.nodes, &self.outputs).ok()?;
+        Some(analysis.work.seconds(self.figures))
+    }
+
+    /// The consumers that the producer may be computed in, if it is not needed then.
+    fn inlines(&self, producer: usize) -> Option<Numbers> {
         let group = self.groups[producer].as_ref()?;
-        let shares = group.nodes.iter().any(|id| self.cooperative[id.index()]);
-        if shares || group.outputs.iter().any(|&output| self.reads.is_output(output)) {
+        // The reduction is one that threads share.
+        if group.reduction.is_some() || group.outputs.iter().any(|&id| self.facts.reads.is_output(id)) {
             return None;
         }
         let consumers = self.consumers(producer);
-        if !(2..=INLINED).contains(&consumers.len()) {
-            return None;
-        }
-        let inline = |number: usize| {
-            let consumer = self.groups[number].as_ref()?;
-            let nodes =
-                self.needed(group, consumer).into_iter().chain(consumer.nodes.iter().copied()).collect();
-            self.analyse(nodes, consumer.outputs.clone()).ok().map(|group| (number, group))
-        };
-        consumers.into_iter().map(inline).collect()
+        (2..=INLINED).contains(&consumers.len()).then_some(consumers)
     }
 
-    /// The producer's nodes that lead to what the consumer reads.
-    fn needed(&self, producer: &Group, consumer: &Group) -> Vec<NodeId> {
-        let inside: FxHashSet<NodeId> = producer.nodes.iter().copied().collect();
-        let mut pending: Vec<NodeId> =
-            consumer.reads.iter().copied().filter(|id| inside.contains(id)).collect();
-        let mut needed = BTreeSet::new();
-        while let Some(id) = pending.pop() {
-            if needed.insert(id) {
-                pending
-                    .extend(self.reads.reads(id).iter().map(|r| r.node).filter(|node| inside.contains(node)));
+    /// Finds the nodes and outputs of a consumer with the producer's nodes computed inside.
+    fn inline(&mut self, producer: usize, consumer: usize) -> Option<()> {
+        let (first, second) = (self.groups[producer].as_ref()?, self.groups[consumer].as_ref()?);
+        // From the last of the producer's nodes on, those that lead to what the consumer reads.
+        let (reads, is_needed) = (&self.facts.reads, &mut self.is_needed);
+        second.reads.iter().for_each(|read| is_needed[read.index()] = true);
+        let mut needed: SmallVec<[NodeId; 32]> = SmallVec::new();
+        for &id in first.nodes.iter().rev() {
+            if is_needed[id.index()] {
+                needed.push(id);
+                reads.reads(id).iter().for_each(|read| is_needed[read.node.index()] = true);
             }
         }
-        needed.into_iter().collect()
+        second.reads.iter().for_each(|read| is_needed[read.index()] = false);
+        let marked = needed.iter().flat_map(|&id| reads.reads(id));
+        marked.for_each(|read| is_needed[read.node.index()] = false);
+        needed.reverse();
+        union(&needed, &second.nodes, &mut self.nodes);
+        self.outputs.clone_from(&second.outputs);
+        Some(())
+    }
+
+    fn inlined_seconds(&mut self, producer: usize, consumer: usize) -> Option<f64> {
+        let key = (producer, consumer);
+        let versions = (self.versions[producer], self.versions[consumer]);
+        if let Some(memo) = self.inlined.get(&key).filter(|memo| memo.versions == versions) {
+            return memo.seconds;
+        }
+        self.inline(producer, consumer)?;
+        let seconds = self.analysed_seconds();
+        self.inlined.insert(key, Memo { versions, outputs: self.outputs.len(), seconds });
+        seconds
     }
 
     /// Whether a third group would both need the merged one and be needed by it.
-    fn makes_cycle(&self, action: Action) -> bool {
+    fn makes_cycle(&mut self, action: Action) -> bool {
         match action {
             Action::Merge(producer, consumer) => {
-                self.readers_of(producer).any(|next| next != consumer && self.reaches(next, consumer))
+                let others = self.readers_of(producer).filter(|&next| next != consumer).collect();
+                self.reaches(others, consumer)
             }
-            Action::Siblings(a, b) => self.reaches(a, b) || self.reaches(b, a),
+            Action::Siblings(a, b) => {
+                self.reaches(Numbers::from_slice(&[a]), b) || self.reaches(Numbers::from_slice(&[b]), a)
+            }
             // What reads the producer reads what it read instead: no new ways.
             Action::Inline(_) => false,
         }
     }
 
-    fn reaches(&self, from: usize, to: usize) -> bool {
-        let mut seen = FxHashSet::default();
-        let mut pending = vec![from];
+    /// Whether a way leads from one of the groups to another.
+    fn reaches(&mut self, from: Numbers, to: usize) -> bool {
+        self.searches += 1;
+        let mut pending = from;
         while let Some(number) = pending.pop() {
             if number == to {
                 return true;
             }
-            if self.ranks[number] < self.ranks[to] && seen.insert(number) {
+            if self.ranks[number] < self.ranks[to] && self.seen[number] != self.searches {
+                self.seen[number] = self.searches;
                 let between = |&next: &usize| next == to || self.ranks[next] < self.ranks[to];
                 pending.extend(self.readers_of(number).filter(between));
             }
@@ -433,10 +526,16 @@ impl<'a> Merger<'a> {
         }
     }
 
+    /// The kernel of the nodes and outputs found last.
+    fn found(&mut self) -> Option<Group> {
+        self.analyser.group(self.nodes.clone(), self.outputs.clone()).ok()
+    }
+
     fn apply(&mut self, action: Action) {
         let changed: Vec<usize> = match action {
             Action::Merge(a, b) | Action::Siblings(a, b) => {
-                let Some(group) = self.merged(a, b) else { return };
+                let found = self.stored_by_both(a, b).and_then(|()| self.nodes_of_both(a, b));
+                let Some(group) = found.and_then(|()| self.found()) else { return };
                 self.take(a);
                 self.take(b);
                 self.put(b, group);
@@ -444,19 +543,34 @@ impl<'a> Merger<'a> {
                 vec![b]
             }
             Action::Inline(producer) => {
-                let Some(consumers) = self.inlined(producer) else { return };
+                let Some(numbers) = self.inlines(producer) else { return };
+                let inlined = |number| self.inline(producer, number).and_then(|()| self.found());
+                let Some(groups) = numbers.iter().copied().map(inlined).collect::<Option<Vec<Group>>>()
+                else {
+                    return;
+                };
                 self.take(producer);
-                let mut changed = Vec::new();
-                for (number, group) in consumers {
+                for (&number, group) in numbers.iter().zip(groups) {
                     self.take(number);
                     self.put(number, group);
-                    changed.push(number);
                 }
-                changed
+                numbers.to_vec()
             }
         };
         for number in changed {
             self.actions(number).into_iter().for_each(|action| self.queue(action));
         }
     }
+}
+
+/// The nodes of two ascending lists, ascending, each once.
+fn union(a: &[NodeId], b: &[NodeId], result: &mut Vec<NodeId>) {
+    result.clear();
+    let (mut a, mut b) = (a, b);
+    while let (Some((&first, behind_a)), Some((&second, behind_b))) = (a.split_first(), b.split_first()) {
+        result.push(first.min(second));
+        a = if first <= second { behind_a } else { a };
+        b = if second <= first { behind_b } else { b };
+    }
+    result.extend(a.iter().chain(b));
 }

@@ -2,10 +2,12 @@
 //!
 //! Every computed node starts as a kernel of its own. A node with one reader that recomputes nothing
 //! joins its reader at once; after that, merges are tried best first, as the cost model ranks them,
-//! until none gains. A merge is legal if [`group::Group::analyse`] finds one kernel for it, and every
-//! refusal carries its reason.
+//! until none gains. A merge is legal if [`analyse::Analyser`] finds one kernel for it, and every refusal
+//! carries its reason.
 
+mod analyse;
 pub(crate) mod cost;
+mod facts;
 pub(crate) mod group;
 mod merge;
 pub(crate) mod reads;
@@ -15,9 +17,10 @@ mod tests;
 use rustc_hash::FxHashMap;
 
 use crate::graph::{Graph, NodeId};
+use analyse::Analyser;
 use cost::TargetFigures;
+pub(crate) use facts::Facts;
 use group::{Group, WhyNot};
-use reads::Reads;
 
 /// Whether operations are combined into kernels.
 ///
@@ -53,37 +56,12 @@ pub(crate) struct Grouping {
     fusion: Fusion,
 }
 
-/// What fusion works on: the graph, what its nodes read, and which reductions threads share.
-pub(crate) struct Facts {
-    pub(crate) reads: Reads,
-    cooperative: Vec<bool>,
-}
-
-impl Facts {
-    pub(crate) fn new(graph: &Graph) -> Facts {
-        let reads = Reads::new(graph);
-        let is_shared = |id| reads.is_computed(id) && group::is_cooperative(graph, &reads, id);
-        let cooperative = graph.nodes().map(is_shared).collect();
-        Facts { reads, cooperative }
-    }
-
-    fn single(&self, graph: &Graph, id: NodeId) -> Option<Group> {
-        Group::analyse(graph, &self.reads, &self.cooperative, vec![id], vec![id]).ok()
-    }
-
-    /// Every operation as a kernel of its own.
-    pub(crate) fn singles(&self, graph: &Graph) -> Vec<Group> {
-        let computed = graph.nodes().filter(|&id| self.reads.is_computed(id));
-        computed.filter_map(|id| self.single(graph, id)).collect()
-    }
-}
-
 /// Divides the graph into kernels.
 pub(crate) fn fuse(graph: &Graph, fusion: Fusion, figures: &TargetFigures) -> Grouping {
     let facts = Facts::new(graph);
     let mut groups = match fusion {
         Fusion::Off => facts.singles(graph),
-        Fusion::On => merge::Merger::new(graph, &facts.reads, &facts.cooperative, figures).run(),
+        Fusion::On => merge::Merger::new(graph, &facts, figures).run(),
     };
     sort(&mut groups);
     Grouping { groups, parted: Vec::new(), fusion }
@@ -96,7 +74,8 @@ pub(crate) fn split(graph: &Graph, grouping: &mut Grouping, number: usize, why: 
     let stored: rustc_hash::FxHashSet<NodeId> =
         grouping.groups.iter().flat_map(|group| group.outputs.iter().copied()).collect();
     let missing = nodes.iter().copied().filter(|id| !stored.contains(id));
-    grouping.groups.extend(missing.filter_map(|id| facts.single(graph, id)));
+    let mut analyser = Analyser::new(graph, &facts);
+    grouping.groups.extend(missing.filter_map(|id| analyser.single(id)));
     grouping.parted.push((nodes, why.to_string()));
     sort(&mut grouping.groups);
 }
@@ -182,7 +161,7 @@ fn why_apart(
 ) -> WhyNot {
     let nodes = producer.nodes.iter().chain(&consumer.nodes).copied().collect();
     let outputs = kept.into_iter().chain(consumer.outputs.iter().copied()).collect();
-    match Group::analyse(graph, &facts.reads, &facts.cooperative, nodes, outputs) {
+    match Analyser::new(graph, facts).group(nodes, outputs) {
         Err(reason) => reason,
         Ok(merged) => {
             let apart = producer.work.seconds(figures) + consumer.work.seconds(figures);

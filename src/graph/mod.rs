@@ -15,7 +15,6 @@ pub(crate) mod verify;
 
 use petgraph::Direction;
 use petgraph::stable_graph::{NodeIndex, StableDiGraph};
-use petgraph::visit::EdgeRef;
 use smallvec::SmallVec;
 
 use crate::{DType, Shape, SourceLocation};
@@ -79,10 +78,13 @@ impl Graph {
     }
 
     pub(crate) fn operands(&self, id: NodeId) -> Operands {
-        let mut edges: SmallVec<[(u32, NodeId); 4]> =
-            self.inner.edges_directed(id, Direction::Incoming).map(|e| (*e.weight(), e.source())).collect();
-        edges.sort_unstable();
-        edges.into_iter().map(|(_, source)| source).collect()
+        let mut operands = Operands::new();
+        // Edges were added in the order of the operands, which `verify` checks, and come back the last one first.
+        for operand in self.inner.neighbors_directed(id, Direction::Incoming) {
+            operands.push(operand);
+        }
+        operands.reverse();
+        operands
     }
 
     /// Which nodes the outputs need, as a table indexed by node.

@@ -15,7 +15,10 @@ pub(super) fn cast(x: &Values, to: DType) -> Values {
     match x {
         Values::Bool(x) => from_int(x, to, i64::from),
         Values::U8(x) => from_int(x, to, Int::to_i64),
+        Values::I8(x) => from_int(x, to, Int::to_i64),
+        Values::I16(x) => from_int(x, to, Int::to_i64),
         Values::I32(x) => from_int(x, to, Int::to_i64),
+        Values::U32(x) => from_int(x, to, Int::to_i64),
         Values::I64(x) => from_int(x, to, Int::to_i64),
         Values::F16(x) => from_float(x, to),
         Values::BF16(x) => from_float(x, to),

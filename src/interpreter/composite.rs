@@ -17,9 +17,13 @@ pub(super) fn composite(composite: &Composite, x: &Values, from: &Shape, to: &Sh
         Values::BF16(x) => of_floats(composite, x, from, to),
         Values::F32(x) => of_floats(composite, x, from, to),
         Values::F64(x) => of_floats(composite, x, from, to),
-        Values::Bool(_) | Values::U8(_) | Values::I32(_) | Values::I64(_) => {
-            Err(broken(format!("{composite:?} is not defined for {}", x.dtype())))
-        }
+        Values::Bool(_)
+        | Values::U8(_)
+        | Values::I8(_)
+        | Values::I16(_)
+        | Values::I32(_)
+        | Values::U32(_)
+        | Values::I64(_) => Err(broken(format!("{composite:?} is not defined for {}", x.dtype()))),
     }
 }
 

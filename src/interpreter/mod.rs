@@ -10,9 +10,11 @@
 
 mod cast;
 mod composite;
+mod integers;
 mod random;
 mod reduce;
 mod scalar;
+mod special;
 #[cfg(test)]
 mod testing;
 mod values;

@@ -21,7 +21,7 @@ pub(super) fn uniform(seed: u64, count: usize, dtype: DType) -> Result<Values> {
             let wide = |w: [u32; 4]| u64::from(w[0]) << 32 | u64::from(w[1]);
             Values::F64(words.map(|w| (wide(w) >> 11) as f64 / (1u64 << 53) as f64).collect())
         }
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 => {
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64 => {
             return Err(broken(format!("random numbers are floats, not {dtype}")));
         }
     })

@@ -48,7 +48,12 @@ pub(super) fn reduce(op: ReduceOp, x: &Values, shape: &Shape, axes: &[usize]) ->
             Values::BF16(x) => float(op, &Rows::new(x, shape, axes)),
             Values::F32(x) => float(op, &Rows::new(x, shape, axes)),
             Values::F64(x) => float(op, &Rows::new(x, shape, axes)),
-            Values::Bool(_) | Values::U8(_) | Values::I32(_) => None,
+            Values::Bool(_)
+            | Values::U8(_)
+            | Values::I8(_)
+            | Values::I16(_)
+            | Values::I32(_)
+            | Values::U32(_) => None,
         },
     };
     result.ok_or_else(|| broken(format!("{op} is not defined for {}", x.dtype())))

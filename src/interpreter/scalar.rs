@@ -1,6 +1,8 @@
 //! Pointwise operations, with the semantics that [`lazuli_codegen`] states for scalars.
 
 use super::broken;
+use super::integers::{int_floor_div, int_pow, int_remainder, shifted_left, shifted_right};
+use super::special;
 use super::values::{Element, Float, Int, Real, Values, for_any};
 use crate::{BinaryOp, Result, UnaryOp};
 
@@ -16,7 +18,10 @@ pub(super) fn unary(op: UnaryOp, x: &Values) -> Result<Values> {
     let result = match x {
         Values::Bool(x) => (op == UnaryOp::Not).then(|| Values::Bool(map(x, |x| !x))),
         Values::U8(x) => int_unary(op, x),
+        Values::I8(x) => int_unary(op, x),
+        Values::I16(x) => int_unary(op, x),
         Values::I32(x) => int_unary(op, x),
+        Values::U32(x) => int_unary(op, x),
         Values::I64(x) => int_unary(op, x),
         Values::F16(x) => float_unary(op, x),
         Values::BF16(x) => float_unary(op, x),
@@ -48,6 +53,19 @@ fn int_unary<T: Int>(op: UnaryOp, x: &[T]) -> Option<Values> {
         | UnaryOp::Sin
         | UnaryOp::Cos
         | UnaryOp::Tan
+        | UnaryOp::Asin
+        | UnaryOp::Acos
+        | UnaryOp::Atan
+        | UnaryOp::Sinh
+        | UnaryOp::Cosh
+        | UnaryOp::Asinh
+        | UnaryOp::Acosh
+        | UnaryOp::Atanh
+        | UnaryOp::Cbrt
+        | UnaryOp::Erfc
+        | UnaryOp::Erfinv
+        | UnaryOp::Lgamma
+        | UnaryOp::Digamma
         | UnaryOp::Tanh
         | UnaryOp::Erf
         | UnaryOp::Floor
@@ -96,6 +114,19 @@ fn float_unary<T: Float>(op: UnaryOp, x: &[T]) -> Option<Values> {
         UnaryOp::Tan => rounded(f64::tan),
         UnaryOp::Tanh => rounded(f64::tanh),
         UnaryOp::Erf => rounded(libm::erf),
+        UnaryOp::Asin => rounded(f64::asin),
+        UnaryOp::Acos => rounded(f64::acos),
+        UnaryOp::Atan => rounded(f64::atan),
+        UnaryOp::Sinh => rounded(f64::sinh),
+        UnaryOp::Cosh => rounded(f64::cosh),
+        UnaryOp::Asinh => rounded(libm::asinh),
+        UnaryOp::Acosh => rounded(special::acosh),
+        UnaryOp::Atanh => rounded(libm::atanh),
+        UnaryOp::Cbrt => rounded(libm::cbrt),
+        UnaryOp::Erfc => rounded(libm::erfc),
+        UnaryOp::Erfinv => rounded(special::erfinv),
+        UnaryOp::Lgamma => rounded(special::lgamma),
+        UnaryOp::Digamma => rounded(special::digamma),
         UnaryOp::Floor => exact(Real::floor),
         UnaryOp::Ceil => exact(Real::ceil),
         UnaryOp::Round => exact(Real::round_ties_even),
@@ -112,7 +143,10 @@ pub(super) fn binary(op: BinaryOp, a: &Values, b: &Values) -> Result<Values> {
     let result = match (a, b) {
         (Values::Bool(a), Values::Bool(b)) => bool_binary(op, a, b),
         (Values::U8(a), Values::U8(b)) => int_binary(op, a, b),
+        (Values::I8(a), Values::I8(b)) => int_binary(op, a, b),
+        (Values::I16(a), Values::I16(b)) => int_binary(op, a, b),
         (Values::I32(a), Values::I32(b)) => int_binary(op, a, b),
+        (Values::U32(a), Values::U32(b)) => int_binary(op, a, b),
         (Values::I64(a), Values::I64(b)) => int_binary(op, a, b),
         (Values::F16(a), Values::F16(b)) => float_binary(op, a, b),
         (Values::BF16(a), Values::BF16(b)) => float_binary(op, a, b),
@@ -141,7 +175,14 @@ fn comparison<T: Element>(op: BinaryOp, a: &[T], b: &[T]) -> Option<Values> {
         | BinaryOp::Pow
         | BinaryOp::Maximum
         | BinaryOp::Minimum
+        | BinaryOp::Fmod
+        | BinaryOp::Fmax
+        | BinaryOp::Fmin
         | BinaryOp::Atan2
+        | BinaryOp::Hypot
+        | BinaryOp::Copysign
+        | BinaryOp::Shl
+        | BinaryOp::Shr
         | BinaryOp::And
         | BinaryOp::Or
         | BinaryOp::Xor => return None,
@@ -151,15 +192,20 @@ fn comparison<T: Element>(op: BinaryOp, a: &[T], b: &[T]) -> Option<Values> {
 
 fn bool_binary(op: BinaryOp, a: &[bool], b: &[bool]) -> Option<Values> {
     let result = match op {
-        BinaryOp::Add | BinaryOp::Maximum | BinaryOp::Or => zip(a, b, |a, b| a | b),
-        BinaryOp::Mul | BinaryOp::Minimum | BinaryOp::And => zip(a, b, |a, b| a & b),
+        BinaryOp::Add | BinaryOp::Maximum | BinaryOp::Fmax | BinaryOp::Or => zip(a, b, |a, b| a | b),
+        BinaryOp::Mul | BinaryOp::Minimum | BinaryOp::Fmin | BinaryOp::And => zip(a, b, |a, b| a & b),
         BinaryOp::Xor => zip(a, b, |a, b| a ^ b),
         BinaryOp::Sub
         | BinaryOp::Div
         | BinaryOp::FloorDiv
         | BinaryOp::Rem
+        | BinaryOp::Fmod
         | BinaryOp::Pow
-        | BinaryOp::Atan2 => return None,
+        | BinaryOp::Atan2
+        | BinaryOp::Hypot
+        | BinaryOp::Copysign
+        | BinaryOp::Shl
+        | BinaryOp::Shr => return None,
         BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
             return comparison(op, a, b);
         }
@@ -175,59 +221,20 @@ fn int_binary<T: Int>(op: BinaryOp, a: &[T], b: &[T]) -> Option<Values> {
         BinaryOp::FloorDiv => int_floor_div,
         BinaryOp::Rem => int_remainder,
         BinaryOp::Pow => int_pow,
-        BinaryOp::Maximum => i64::max,
-        BinaryOp::Minimum => i64::min,
+        BinaryOp::Fmod => |a, b| if b == 0 { 0 } else { a.wrapping_rem(b) },
+        BinaryOp::Maximum | BinaryOp::Fmax => i64::max,
+        BinaryOp::Minimum | BinaryOp::Fmin => i64::min,
+        BinaryOp::Shl => return Some(T::wrap(zip(a, b, |a, b| T::from_int(shifted_left::<T>(a, b))))),
+        BinaryOp::Shr => return Some(T::wrap(zip(a, b, |a, b| T::from_int(shifted_right::<T>(a, b))))),
         BinaryOp::And => |a, b| a & b,
         BinaryOp::Or => |a, b| a | b,
         BinaryOp::Xor => |a, b| a ^ b,
-        BinaryOp::Div | BinaryOp::Atan2 => return None,
+        BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Copysign => return None,
         BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
             return comparison(op, a, b);
         }
     };
     Some(T::wrap(zip(a, b, |a, b| T::from_int(function(a.to_i64(), b.to_i64())))))
-}
-
-fn int_floor_div(a: i64, b: i64) -> i64 {
-    if b == 0 {
-        return 0;
-    }
-    let quotient = a.wrapping_div(b);
-    let inexact_and_negative = a.wrapping_rem(b) != 0 && (a < 0) != (b < 0);
-    if inexact_and_negative { quotient - 1 } else { quotient }
-}
-
-fn int_remainder(a: i64, b: i64) -> i64 {
-    if b == 0 {
-        return 0;
-    }
-    let remainder = a.wrapping_rem(b);
-    if remainder != 0 && (remainder < 0) != (b < 0) { remainder + b } else { remainder }
-}
-
-fn int_pow(base: i64, exponent: i64) -> i64 {
-    match (base, exponent) {
-        (1, _) => 1,
-        (-1, _) => {
-            if exponent % 2 == 0 {
-                1
-            } else {
-                -1
-            }
-        }
-        (_, ..0) => 0,
-        (_, 0..) => {
-            let (mut result, mut square, mut rest) = (1i64, base, exponent);
-            while rest > 0 {
-                if rest % 2 == 1 {
-                    result = result.wrapping_mul(square);
-                }
-                square = square.wrapping_mul(square);
-                rest /= 2;
-            }
-            result
-        }
-    }
 }
 
 fn float_binary<T: Float>(op: BinaryOp, a: &[T], b: &[T]) -> Option<Values> {
@@ -247,11 +254,25 @@ fn float_binary<T: Float>(op: BinaryOp, a: &[T], b: &[T]) -> Option<Values> {
         BinaryOp::Maximum => Some(T::wrap(zip(a, b, T::maximum))),
         BinaryOp::Minimum => Some(T::wrap(zip(a, b, T::minimum))),
         BinaryOp::Atan2 => rounded(f64::atan2),
-        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => None,
+        BinaryOp::Hypot => rounded(libm::hypot),
+        BinaryOp::Copysign => exact(Real::copysign),
+        BinaryOp::Fmod => exact(|a, b| a % b),
+        BinaryOp::Fmax => {
+            Some(T::wrap(zip(a, b, |a, b| if b.to_f64().is_nan() { a } else { number(a, b, T::maximum) })))
+        }
+        BinaryOp::Fmin => {
+            Some(T::wrap(zip(a, b, |a, b| if b.to_f64().is_nan() { a } else { number(a, b, T::minimum) })))
+        }
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => None,
         BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
             comparison(op, a, b)
         }
     }
+}
+
+/// The number `b` itself if `a` is NaN.
+fn number<T: Float>(a: T, b: T, combine: fn(T, T) -> T) -> T {
+    if a.to_f64().is_nan() { b } else { combine(a, b) }
 }
 
 /// As PyTorch's `floor_divide`: the quotient without the remainder, snapped to an integer.

@@ -10,7 +10,10 @@ use crate::{DType, Scalar};
 pub(super) enum Values {
     Bool(Vec<bool>),
     U8(Vec<u8>),
+    I8(Vec<i8>),
+    I16(Vec<i16>),
     I32(Vec<i32>),
+    U32(Vec<u32>),
     I64(Vec<i64>),
     F16(Vec<f16>),
     BF16(Vec<bf16>),
@@ -24,7 +27,10 @@ macro_rules! for_any {
         match $values {
             Values::Bool($name) => $body,
             Values::U8($name) => $body,
+            Values::I8($name) => $body,
+            Values::I16($name) => $body,
             Values::I32($name) => $body,
+            Values::U32($name) => $body,
             Values::I64($name) => $body,
             Values::F16($name) => $body,
             Values::BF16($name) => $body,
@@ -38,7 +44,7 @@ macro_rules! for_any {
 macro_rules! with_type {
     ($dtype:expr, $alias:ident => $body:expr) => {
         with_type!(@ $dtype, $alias, $body,
-            Bool bool, U8 u8, I32 i32, I64 i64, F16 half::f16, BF16 half::bf16, F32 f32, F64 f64)
+            Bool bool, U8 u8, I8 i8, I16 i16, I32 i32, U32 u32, I64 i64, F16 half::f16, BF16 half::bf16, F32 f32, F64 f64)
     };
     (@ $dtype:expr, $alias:ident, $body:expr, $($variant:ident $ty:ty),*) => {
         match $dtype {
@@ -56,7 +62,10 @@ impl Values {
         match self {
             Values::Bool(_) => DType::Bool,
             Values::U8(_) => DType::U8,
+            Values::I8(_) => DType::I8,
+            Values::I16(_) => DType::I16,
             Values::I32(_) => DType::I32,
+            Values::U32(_) => DType::U32,
             Values::I64(_) => DType::I64,
             Values::F16(_) => DType::F16,
             Values::BF16(_) => DType::BF16,
@@ -79,7 +88,10 @@ impl Values {
         match dtype {
             DType::Bool => Values::Bool(bytes.iter().map(|&byte| byte != 0).collect()),
             DType::U8 => Values::U8(bytes.to_vec()),
+            DType::I8 => Values::I8(bytemuck::pod_collect_to_vec(bytes)),
+            DType::I16 => Values::I16(bytemuck::pod_collect_to_vec(whole(bytes, 2))),
             DType::I32 => Values::I32(bytemuck::pod_collect_to_vec(whole(bytes, 4))),
+            DType::U32 => Values::U32(bytemuck::pod_collect_to_vec(whole(bytes, 4))),
             DType::I64 => Values::I64(bytemuck::pod_collect_to_vec(whole(bytes, 8))),
             DType::F16 => Values::F16(bytemuck::pod_collect_to_vec(whole(bytes, 2))),
             DType::BF16 => Values::BF16(bytemuck::pod_collect_to_vec(whole(bytes, 2))),
@@ -225,7 +237,10 @@ macro_rules! int {
     };
 }
 int!(U8, u8);
+int!(I8, i8);
+int!(I16, i16);
 int!(I32, i32);
+int!(U32, u32);
 int!(I64, i64);
 
 macro_rules! float {

@@ -8,7 +8,7 @@ mod views;
 
 use lazuli_codegen::index::{AxisId, AxisRanges, Bound, IndexExpr};
 use lazuli_codegen::ir::{ArgumentId, AxisKind, BufferId, Kernel, ValueId, ValueOp};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::graph::op::{ConstantRole, Op};
@@ -99,7 +99,7 @@ impl<'a> Lowering<'a> {
             buffers: FxHashMap::default(),
             arguments: FxHashMap::default(),
             literals: FxHashMap::default(),
-            values: FxHashMap::default(),
+            values: FxHashMap::with_capacity_and_hasher(2 * request.nodes.len(), FxBuildHasher),
             guards: FxHashMap::default(),
             reduce_axes: FxHashMap::default(),
             enclosing: Vec::new(),

@@ -1,6 +1,6 @@
 //! Elementwise operations.
 
-use super::Accuracy::{Exact, Ulps};
+use super::Accuracy::{Exact, Near, Ulps};
 use super::Gives::{Float, Same};
 use super::{ANY, Group, MASK, TRUTH, operations};
 
@@ -30,6 +30,25 @@ operations! {
     tan(a: ANY) All -> Float, Ulps(4), "The tangent of radians.": "torch.tan(a)" => a.tan();
     tanh(a: ANY) All -> Float, Ulps(2), "The hyperbolic tangent.": "torch.tanh(a)" => a.tanh();
     erf(a: ANY) All -> Float, Ulps(2), "The error function.": "torch.erf(a)" => a.erf();
+    cbrt(a: ANY) All -> Float, Ulps(4), "The cube root.": "np.cbrt(a)" => a.cbrt();
+    asin(a: ANY) All -> Float, Ulps(2), "The arc sine.": "torch.asin(a)" => a.asin();
+    acos(a: ANY) All -> Float, Ulps(2), "The arc cosine.": "torch.acos(a)" => a.acos();
+    atan(a: ANY) All -> Float, Ulps(2), "The arc tangent.": "torch.atan(a)" => a.atan();
+    sinh(a: ANY) All -> Float, Ulps(3), "The hyperbolic sine.": "torch.sinh(a)" => a.sinh();
+    cosh(a: ANY) All -> Float, Ulps(2), "The hyperbolic cosine.": "torch.cosh(a)" => a.cosh();
+    asinh(a: ANY) All -> Float, Ulps(3), "The inverse of sinh.": "torch.asinh(a)" => a.asinh();
+    acosh(a: ANY) All -> Float, Ulps(4), "The inverse of cosh.": "torch.acosh(a)" => a.acosh();
+    atanh(a: ANY) All -> Float, Ulps(3), "The inverse of tanh.": "torch.atanh(a)" => a.atanh();
+    erfc(a: ANY) All -> Float, Ulps(5), "`1 - erf(x)`, accurate for large x.": "torch.special.erfc(a)" => a.erfc();
+    erfinv(a: ANY) All -> Float, Ulps(5), "The inverse of erf.": "torch.erfinv(a)" => a.erfinv();
+    lgamma(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The logarithm of the absolute value of the gamma function.": "torch.lgamma(a)" => a.lgamma();
+    digamma(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The derivative of lgamma.": "torch.digamma(a)" => a.digamma();
+    sinc(a: ANY) All -> Float, Near { relative: 4.0, absolute: 2.0 }, "`sin(πx) / (πx)`.": "torch.sinc(a)" => a.sinc();
+    deg2rad(a: ANY) All -> Float, Exact, "Radians of degrees.": "torch.deg2rad(a)" => a.deg2rad();
+    rad2deg(a: ANY) All -> Float, Exact, "Degrees of radians.": "torch.rad2deg(a)" => a.rad2deg();
+    frac(a: ANY) Floats -> Same, Exact, "What is behind the point.": "torch.frac(a)" => a.frac();
+    round_decimals(a: ANY) Floats -> Same, Exact, "Rounded to so many decimals, halves to even.": "torch.round(a, decimals=2)" => a.round_decimals(2), "torch.round(a, decimals=-1)" => a.round_decimals(-1);
+    nan_to_num(a: ANY) All -> Same, Exact, "NaN and infinities replaced.": "torch.nan_to_num(a)" => a.nan_to_num(0.0, None, None), "torch.nan_to_num(a, 1.0, 2.0, -3.0)" => a.nan_to_num(1.0, Some(2.0), Some(-3.0));
     cast(dtype; a: ANY) All -> Same, Exact, "Converted as Rust's `as` converts.": "a.to(dtype)" => a.cast(dtype);
 }
 
@@ -46,6 +65,19 @@ operations! {
     maximum(a: ANY, b: ANY) All -> Same, Exact, "The larger; NaN if either is.": "torch.maximum(a, b)" => a.maximum(b);
     minimum(a: ANY, b: ANY) All -> Same, Exact, "The smaller; NaN if either is.": "torch.minimum(a, b)" => a.minimum(b);
     atan2(a: ANY, b: ANY) All -> Float, Ulps(3), "The angle of the point (b, a).": "torch.atan2(a, b)" => a.atan2(b);
+    fmod(a: ANY, b: ANY) Numbers -> Same, Exact, "The remainder with the dividend's sign; an integer by zero is 0.": "torch.fmod(a, b)" => a.fmod(b);
+    fmax(a: ANY, b: ANY) All -> Same, Exact, "The larger, or the one that is no NaN.": "torch.fmax(a, b)" => a.fmax(b);
+    fmin(a: ANY, b: ANY) All -> Same, Exact, "The smaller, or the one that is no NaN.": "torch.fmin(a, b)" => a.fmin(b);
+    hypot(a: ANY, b: ANY) All -> Float, Ulps(3), "`sqrt(a² + b²)`.": "torch.hypot(a, b)" => a.hypot(b);
+    copysign(a: ANY, b: ANY) All -> Float, Exact, "The magnitude of a with the sign of b.": "torch.copysign(a, b)" => a.copysign(b);
+    logaddexp(a: ANY, b: ANY) All -> Float, Near { relative: 4.0, absolute: 4.0 }, "`log(exp(a) + exp(b))`.": "torch.logaddexp(a, b)" => a.logaddexp(b);
+    xlogy(a: ANY, b: ANY) All -> Float, Ulps(4), "`a * log(b)`, 0 where a is.": "torch.xlogy(a, b)" => a.xlogy(b);
+    heaviside(a: ANY, b: ANY) All -> Same, Exact, "0 below 0, 1 above, b at 0.": "torch.heaviside(a, b)" => a.heaviside(b);
+    lerp(a: ANY, b: ANY, c: ANY) Floats -> Same, Exact, "From a to b on a line.": "torch.lerp(a, b, c)" => a.lerp(b, c), "torch.lerp(a, b, 0.25)" => a.lerp(b, 0.25), "torch.lerp(a, b, 0.75)" => a.lerp(b, 0.75);
+    addcmul(a: ANY, b: ANY, c: ANY) Numbers -> Same, Exact, "`a + value * b * c`.": "torch.addcmul(a, b, c, value=3)" => a.addcmul(b, c, 3.0);
+    addcdiv(a: ANY, b: ANY, c: ANY) Floats -> Same, Exact, "`a + value * b / c`.": "torch.addcdiv(a, b, c, value=0.5)" => a.addcdiv(b, c, 0.5);
+    clamp_min(a: ANY, b: ANY) All -> Same, Exact, "Not below b; NaN if either is.": "torch.clamp_min(a, b)" => a.clamp_min(b), "torch.clamp(a, min=1)" => a.clamp_min(1);
+    clamp_max(a: ANY, b: ANY) All -> Same, Exact, "Not above b; NaN if either is.": "torch.clamp_max(a, b)" => a.clamp_max(b), "torch.clamp(a, max=1)" => a.clamp_max(1);
     clamp(a: ANY, b: ANY, c: ANY) All -> Same, Exact, "`min(max(a, low), high)`.": "torch.clamp(a, b, c)" => a.clamp(b, c);
 }
 
@@ -69,5 +101,9 @@ operations! {
     isnan(a: ANY) All -> TRUTH, Exact, "Whether it is NaN.": "torch.isnan(a)" => a.isnan();
     isinf(a: ANY) All -> TRUTH, Exact, "Whether it is an infinity.": "torch.isinf(a)" => a.isinf();
     isfinite(a: ANY) All -> TRUTH, Exact, "Whether it is neither NaN nor an infinity.": "torch.isfinite(a)" => a.isfinite();
+    isclose(a: ANY, b: ANY) All -> TRUTH, Exact, "Whether the difference is within tolerances.": "torch.isclose(a, b)" => a.isclose(b, 1e-5, 1e-8, false), "torch.isclose(a, b, 0.1, 0.5, True)" => a.isclose(b, 0.1, 0.5, true);
+    bitwise_left_shift(a: ANY, b: ANY) Integers -> Same, Exact, "Shifted left by b bits; 0 where that is no number of bits.": "torch.bitwise_left_shift(a, b)" => a.bitwise_left_shift(b);
+    bitwise_right_shift(a: ANY, b: ANY) Integers -> Same, Exact, "Shifted right by b bits, copies of the sign coming in.": "torch.bitwise_right_shift(a, b)" => a.bitwise_right_shift(b);
+    masked_fill(a: ANY, m: MASK) All -> Same, Exact, "A value where the mask is true.": "a.masked_fill(m, 1)" => a.masked_fill(m, 1);
     where_(m: MASK, a: ANY, b: ANY) All -> Same, Exact, "a where the mask is true, b elsewhere.": "torch.where(m, a, b)" => m.where_(a, b);
 }

@@ -17,9 +17,10 @@
 //! # The table
 //!
 //! For each dtype: the result's dtype, found by recording the operation with inputs of that dtype; `–` where it is
-//! invalid. "Accuracy" is the largest error in units in the last place (ulp) of the result's dtype; "exact" is to the
-//! last bit. Where it has two numbers, the error is at most the first, times the result's magnitude, plus the second,
-//! both in units of the dtype's epsilon.
+//! invalid. "Accuracy" is the largest error in units in the last place (ulp) of the result's dtype. "exact" is what
+//! IEEE arithmetic gives, each step of the formula rounded to nearest: the same bits on every device, fused or not.
+//! Where it has two numbers, the error is at most the first, times the result's magnitude, plus the second, both in
+//! units of the dtype's [`eps`](crate::FloatInfo::eps).
 #![doc = include_str!("operations.md")]
 
 mod constructors;
@@ -114,14 +115,14 @@ impl Gives {
 /// `Bool`, as the result of a question.
 const TRUTH: Gives = Gives::Fixed(DType::Bool);
 
-/// How far a result may be from the exact one, computed from the same inputs and rounded once.
+/// How far a result may be from that of exact arithmetic on the same inputs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Accuracy {
-    /// Not a bit.
+    /// Not a bit from what IEEE arithmetic gives, each step rounded to nearest.
     Exact,
     /// So many representable numbers of the result's dtype; of the 16-bit floats, one.
     Ulps(u32),
-    /// `eps * (relative * |expected| + absolute)`, with the epsilon of the result's dtype:
+    /// `eps * (relative * |expected| + absolute)`, with the [`eps`](crate::FloatInfo::eps) of the result's dtype:
     /// sums, and compositions that cancel.
     Near {
         /// Of the result's magnitude.
@@ -172,6 +173,8 @@ impl Input {
 const ANY: Input = Input::new(Elements::Special, None);
 /// Small elements of the dtype under test.
 const SMALL: Input = Input::new(Elements::Small, None);
+/// Floats from 0 to 1.
+const UNIT: Input = Input::new(Elements::Unit, None);
 /// `Bool`s.
 const MASK: Input = Input::new(Elements::Special, Some(DType::Bool));
 
@@ -216,6 +219,7 @@ pub fn all() -> impl Iterator<Item = &'static Operation> {
         elementwise::BINARY,
         elementwise::LOGIC,
         layers::ACTIVATIONS,
+        layers::LOSSES,
         layers::NORMS,
         layers::WINDOWS,
         reductions::REDUCTIONS,

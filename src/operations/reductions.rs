@@ -41,6 +41,12 @@ operations! {
     count_nonzero_keepdim(a: BOX) All -> Fixed(DType::I64), Exact, "`count_nonzero` that keeps the axes.": "torch.count_nonzero(a, 1).unsqueeze(1)" => a.count_nonzero_keepdim(1);
     aminmax(a: BOX) All -> Same, Exact, "The smallest and the largest.": "(torch.amin(a, -1), torch.amax(a, -1))" => a.aminmax(-1);
     aminmax_keepdim(a: BOX) All -> Same, Exact, "`aminmax` that keeps the axes.": "(torch.amin(a, 1, keepdim=True), torch.amax(a, 1, keepdim=True))" => a.aminmax_keepdim(1);
+    argmax(a: BOX) All -> Fixed(DType::I64), Exact, "The first index of the largest; of NaN if there is one.": "torch.argmax(a.to(torch.uint8) if a.dtype == torch.bool else a, -1)" => a.argmax(-1), "torch.argmax(a.to(torch.uint8) if a.dtype == torch.bool else a)" => a.argmax(..);
+    argmax_keepdim(a: BOX) All -> Fixed(DType::I64), Exact, "`argmax` that keeps the axes.": "torch.argmax(a.to(torch.uint8) if a.dtype == torch.bool else a, 1, keepdim=True)" => a.argmax_keepdim(1);
+    max_with_indices(a: BOX) All -> Same, Exact, "`max` and `argmax`.": "(torch.amax(a, 0), torch.argmax(a.to(torch.uint8) if a.dtype == torch.bool else a, 0))" => a.max_with_indices(0);
+    argmin(a: BOX) All -> Fixed(DType::I64), Exact, "The first index of the smallest; of NaN if there is one.": "torch.argmin(a.to(torch.uint8) if a.dtype == torch.bool else a, -1)" => a.argmin(-1), "torch.argmin(a.to(torch.uint8) if a.dtype == torch.bool else a)" => a.argmin(..);
+    argmin_keepdim(a: BOX) All -> Fixed(DType::I64), Exact, "`argmin` that keeps the axes.": "torch.argmin(a.to(torch.uint8) if a.dtype == torch.bool else a, 1, keepdim=True)" => a.argmin_keepdim(1);
+    min_with_indices(a: BOX) All -> Same, Exact, "`min` and `argmin`.": "(torch.amin(a, 0), torch.argmin(a.to(torch.uint8) if a.dtype == torch.bool else a, 0))" => a.min_with_indices(0);
     var_mean(a: BOX) Floats -> Same, CLOSE, "The variance and the mean.": "torch.var_mean(a, -1, correction=1)" => a.var_mean(-1, 1);
     var_mean_keepdim(a: BOX) Floats -> Same, CLOSE, "`var_mean` that keeps the axes.": "torch.var_mean(a, 1, correction=0, keepdim=True)" => a.var_mean_keepdim(1, 0);
 }

@@ -238,9 +238,7 @@ impl Recipe<'_> {
 fn least(dtype: DType) -> Scalar {
     match dtype {
         DType::Bool => Scalar::from_bool(false),
-        DType::U8 => Scalar::from_i64(dtype, 0),
-        DType::I32 => Scalar::from_i64(dtype, i32::MIN.into()),
-        DType::I64 => Scalar::from_i64(dtype, i64::MIN),
-        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Scalar::from_f64(dtype, f64::NEG_INFINITY),
+        // Saturates: the least integer.
+        _ => Scalar::from_f64(dtype, f64::NEG_INFINITY),
     }
 }

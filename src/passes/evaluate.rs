@@ -82,6 +82,18 @@ pub(super) fn unary(op: UnaryOp, x: Scalar) -> Scalar {
         UnaryOp::Tan => x.tan(),
         UnaryOp::Tanh => x.tanh(),
         UnaryOp::Erf => erf(x),
+        UnaryOp::Asin => x.asin(),
+        UnaryOp::Acos => x.acos(),
+        UnaryOp::Atan => x.atan(),
+        UnaryOp::Sinh => x.sinh(),
+        UnaryOp::Cosh => x.cosh(),
+        UnaryOp::Asinh => x.asinh(),
+        UnaryOp::Acosh => x.acosh(),
+        UnaryOp::Atanh => x.atanh(),
+        UnaryOp::Cbrt => x.cbrt(),
+        UnaryOp::Erfc => 1.0 - erf(x),
+        // No pass looks at these.
+        UnaryOp::Erfinv | UnaryOp::Lgamma | UnaryOp::Digamma => x,
         UnaryOp::Floor => x.floor(),
         UnaryOp::Ceil => x.ceil(),
         UnaryOp::Round => x.round_ties_even(),
@@ -128,13 +140,24 @@ pub(super) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Scalar {
                 }
             }
             BinaryOp::Atan2 => a.atan2(b),
+            BinaryOp::Hypot => a.hypot(b),
+            BinaryOp::Copysign => a.copysign(b),
+            BinaryOp::Fmod => a % b,
+            // Zeros are ordered by their signs.
+            BinaryOp::Fmax if a == b && b.is_sign_negative() => a,
+            BinaryOp::Fmin if a == b && a.is_sign_negative() => a,
+            BinaryOp::Fmax | BinaryOp::Fmin if a == b => b,
+            BinaryOp::Fmax => a.max(b),
+            BinaryOp::Fmin => a.min(b),
             BinaryOp::Eq => return Scalar::from_bool(a == b),
             BinaryOp::Ne => return Scalar::from_bool(a != b),
             BinaryOp::Lt => return Scalar::from_bool(a < b),
             BinaryOp::Le => return Scalar::from_bool(a <= b),
             BinaryOp::Gt => return Scalar::from_bool(a > b),
             BinaryOp::Ge => return Scalar::from_bool(a >= b),
-            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => panic!("{op} of {dtype}"),
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
+                panic!("{op} of {dtype}")
+            }
         };
         return Scalar::from_f64(dtype, result);
     }
@@ -159,8 +182,14 @@ pub(super) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Scalar {
             let to_2_32 = a.wrapping_pow(1 << 16).wrapping_pow(1 << 16);
             to_2_32.wrapping_pow(high).wrapping_mul(a.wrapping_pow(low)) as i128
         }
-        BinaryOp::Maximum => a.max(b),
-        BinaryOp::Minimum => a.min(b),
+        BinaryOp::Maximum | BinaryOp::Fmax => a.max(b),
+        BinaryOp::Minimum | BinaryOp::Fmin => a.min(b),
+        BinaryOp::Fmod if b == 0 => 0,
+        BinaryOp::Fmod => a % b,
+        BinaryOp::Shl if b >= 0 && b < dtype.size() as i128 * 8 => a << b,
+        BinaryOp::Shl => 0,
+        BinaryOp::Shr if b >= 0 && b < dtype.size() as i128 * 8 => a >> b,
+        BinaryOp::Shr => -((a < 0) as i128),
         BinaryOp::And => a & b,
         BinaryOp::Or => a | b,
         BinaryOp::Xor => a ^ b,
@@ -170,7 +199,7 @@ pub(super) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Scalar {
         BinaryOp::Le => return Scalar::from_bool(a <= b),
         BinaryOp::Gt => return Scalar::from_bool(a > b),
         BinaryOp::Ge => return Scalar::from_bool(a >= b),
-        BinaryOp::Div | BinaryOp::Atan2 => panic!("{op} of {dtype}"),
+        BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Copysign => panic!("{op} of {dtype}"),
     };
     Scalar::from_i64(dtype, result as i64)
 }

@@ -14,7 +14,9 @@ pub(super) fn unary(op: UnaryOp, x: Scalar) -> Option<Scalar> {
     }
     match dtype {
         DType::Bool => Some(Scalar::from_bool(!x.is_nonzero())),
-        DType::U8 | DType::I32 | DType::I64 => Some(Scalar::from_i64(dtype, integer_unary(op, x.as_i64())?)),
+        DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64 => {
+            Some(Scalar::from_i64(dtype, integer_unary(op, x.as_i64())?))
+        }
         DType::F16 | DType::BF16 => match op {
             UnaryOp::Neg
             | UnaryOp::Abs
@@ -41,8 +43,8 @@ pub(super) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Option<Scalar> {
     }
     match dtype {
         DType::Bool => Some(Scalar::from_bool(bool_binary(op, a.is_nonzero(), b.is_nonzero())?)),
-        DType::U8 | DType::I32 | DType::I64 => {
-            let result = integer_binary(op, a.as_i64(), b.as_i64())?;
+        DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64 => {
+            let result = integer_binary(op, dtype, a.as_i64(), b.as_i64())?;
             Some(Scalar::from_i64(op.result(dtype), result))
         }
         DType::F16 | DType::BF16 => match op {
@@ -80,18 +82,32 @@ pub(super) fn cast(x: Scalar, to: DType) -> Option<Scalar> {
             let rounded = x.cast(to);
             (rounded.as_f64() == x.as_f64()).then_some(rounded)
         }
-        (DType::Bool | DType::U8 | DType::I32 | DType::I64, DType::F16 | DType::BF16) => {
+        (
+            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64,
+            DType::F16 | DType::BF16,
+        ) => {
             let rounded = x.cast(to);
             (rounded.as_f64().is_finite() && rounded.as_i64() == x.as_i64()).then_some(rounded)
         }
-        (_, DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64) => Some(x.cast(to)),
+        (
+            _,
+            DType::Bool
+            | DType::U8
+            | DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::U32
+            | DType::I64
+            | DType::F32
+            | DType::F64,
+        ) => Some(x.cast(to)),
     }
 }
 
 fn bool_binary(op: BinaryOp, a: bool, b: bool) -> Option<bool> {
     Some(match op {
-        BinaryOp::Add | BinaryOp::Maximum | BinaryOp::Or => a | b,
-        BinaryOp::Mul | BinaryOp::Minimum | BinaryOp::And => a & b,
+        BinaryOp::Add | BinaryOp::Maximum | BinaryOp::Fmax | BinaryOp::Or => a | b,
+        BinaryOp::Mul | BinaryOp::Minimum | BinaryOp::Fmin | BinaryOp::And => a & b,
         BinaryOp::Xor | BinaryOp::Ne => a != b,
         BinaryOp::Eq => a == b,
         BinaryOp::Lt => !a & b,
@@ -102,8 +118,13 @@ fn bool_binary(op: BinaryOp, a: bool, b: bool) -> Option<bool> {
         | BinaryOp::Div
         | BinaryOp::FloorDiv
         | BinaryOp::Rem
+        | BinaryOp::Fmod
         | BinaryOp::Pow
-        | BinaryOp::Atan2 => return None,
+        | BinaryOp::Atan2
+        | BinaryOp::Hypot
+        | BinaryOp::Copysign
+        | BinaryOp::Shl
+        | BinaryOp::Shr => return None,
     })
 }
 
@@ -121,8 +142,15 @@ fn integer_unary(op: UnaryOp, x: i64) -> Option<i64> {
 }
 
 /// In i64; the low bits are right for every narrower type.
-fn integer_binary(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
+fn integer_binary(op: BinaryOp, dtype: DType, a: i64, b: i64) -> Option<i64> {
+    let width = dtype.size() as i64 * 8;
     Some(match op {
+        BinaryOp::Fmod if b == 0 => 0,
+        BinaryOp::Fmod => a.wrapping_rem(b),
+        BinaryOp::Shl if (0..width).contains(&b) => a << b,
+        BinaryOp::Shl => 0,
+        BinaryOp::Shr if (0..width).contains(&b) => a >> b,
+        BinaryOp::Shr => -i64::from(a < 0),
         BinaryOp::Add => a.wrapping_add(b),
         BinaryOp::Sub => a.wrapping_sub(b),
         BinaryOp::Mul => a.wrapping_mul(b),
@@ -137,8 +165,8 @@ fn integer_binary(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
             if remainder != 0 && (remainder < 0) != (b < 0) { remainder + b } else { remainder }
         }
         BinaryOp::Pow => integer_power(a, b),
-        BinaryOp::Maximum => a.max(b),
-        BinaryOp::Minimum => a.min(b),
+        BinaryOp::Maximum | BinaryOp::Fmax => a.max(b),
+        BinaryOp::Minimum | BinaryOp::Fmin => a.min(b),
         BinaryOp::And => a & b,
         BinaryOp::Or => a | b,
         BinaryOp::Xor => a ^ b,
@@ -148,7 +176,7 @@ fn integer_binary(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
         BinaryOp::Le => (a <= b) as i64,
         BinaryOp::Gt => (a > b) as i64,
         BinaryOp::Ge => (a >= b) as i64,
-        BinaryOp::Div | BinaryOp::Atan2 => return None,
+        BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Copysign => return None,
     })
 }
 
@@ -224,6 +252,19 @@ macro_rules! float_operations {
                 | UnaryOp::Sin
                 | UnaryOp::Cos
                 | UnaryOp::Tan
+                | UnaryOp::Asin
+                | UnaryOp::Acos
+                | UnaryOp::Atan
+                | UnaryOp::Sinh
+                | UnaryOp::Cosh
+                | UnaryOp::Asinh
+                | UnaryOp::Acosh
+                | UnaryOp::Atanh
+                | UnaryOp::Cbrt
+                | UnaryOp::Erfc
+                | UnaryOp::Erfinv
+                | UnaryOp::Lgamma
+                | UnaryOp::Digamma
                 | UnaryOp::Tanh
                 | UnaryOp::Erf
                 | UnaryOp::Not
@@ -251,8 +292,15 @@ macro_rules! float_operations {
                 BinaryOp::Ge => return Some(Outcome::Truth(a >= b)),
                 BinaryOp::FloorDiv
                 | BinaryOp::Rem
+                | BinaryOp::Fmod
+                | BinaryOp::Fmax
+                | BinaryOp::Fmin
                 | BinaryOp::Pow
                 | BinaryOp::Atan2
+                | BinaryOp::Hypot
+                | BinaryOp::Copysign
+                | BinaryOp::Shl
+                | BinaryOp::Shr
                 | BinaryOp::And
                 | BinaryOp::Or
                 | BinaryOp::Xor => return None,

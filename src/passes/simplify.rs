@@ -27,7 +27,16 @@ pub(super) fn rules_for(op: &Op) -> &'static [Rule] {
             BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
                 &COMPARISONS
             }
-            BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::Atan2 => &[],
+            BinaryOp::FloorDiv
+            | BinaryOp::Rem
+            | BinaryOp::Fmod
+            | BinaryOp::Fmax
+            | BinaryOp::Fmin
+            | BinaryOp::Atan2
+            | BinaryOp::Hypot
+            | BinaryOp::Copysign
+            | BinaryOp::Shl
+            | BinaryOp::Shr => &[],
         },
         Op::Select => &SELECT,
         Op::Cast => &CAST,
@@ -76,9 +85,9 @@ pub(super) const UNARY: [Rule; 6] = [
     },
     Rule {
         name: "even_of_neg",
-        statement: "abs(-x), abs(x)² and (-x)² do not see the sign: abs(x), x² and x²; abs(-x) of a u8 does",
+        statement: "abs(-x), abs(x)² and (-x)² do not see the sign: abs(x), x² and x²; abs(-x) of unsigned integers does",
         apply: |site| match site.node.op {
-            Op::Unary(UnaryOp::Abs) if site.node.dtype == DType::U8 => None,
+            Op::Unary(UnaryOp::Abs) if site.node.dtype.is_unsigned() => None,
             Op::Unary(op @ (UnaryOp::Abs | UnaryOp::Square)) => {
                 let x = of_unary(
                     site,
@@ -245,7 +254,9 @@ fn reciprocal_of_power_of_two(value: Scalar) -> Option<Scalar> {
         DType::BF16 => (7, 8),
         DType::F32 => (23, 8),
         DType::F64 => (52, 11),
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 => return None,
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64 => {
+            return None;
+        }
     };
     let bias = (1u64 << (exponent_bits - 1)) - 1;
     let exponent = value.to_bits() >> mantissa_bits & (2 * bias + 1);
@@ -316,12 +327,8 @@ pub(super) const EXTREMA: [Rule; 2] = [
 fn bound(dtype: DType, greatest: bool) -> Scalar {
     match dtype {
         DType::Bool => Scalar::from_bool(greatest),
-        DType::U8 => integer(dtype, if greatest { 255 } else { 0 }),
-        DType::I32 => integer(dtype, if greatest { i32::MAX } else { i32::MIN }.into()),
-        DType::I64 => integer(dtype, if greatest { i64::MAX } else { i64::MIN }),
-        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {
-            Scalar::from_f64(dtype, if greatest { f64::INFINITY } else { f64::NEG_INFINITY })
-        }
+        // Saturates: the extreme integers.
+        _ => Scalar::from_f64(dtype, if greatest { f64::INFINITY } else { f64::NEG_INFINITY }),
     }
 }
 
@@ -460,8 +467,11 @@ fn casts_merge(from: DType, through: DType, to: DType) -> bool {
 fn is_lossless(from: DType, to: DType) -> bool {
     match from {
         DType::Bool => true,
-        DType::U8 => to != DType::Bool,
+        DType::U8 => !matches!(to, DType::Bool | DType::I8),
+        DType::I8 => !matches!(to, DType::Bool | DType::U8 | DType::U32),
+        DType::I16 => matches!(to, DType::I16 | DType::I32 | DType::I64 | DType::F32 | DType::F64),
         DType::I32 => matches!(to, DType::I32 | DType::I64 | DType::F64),
+        DType::U32 => matches!(to, DType::U32 | DType::I64 | DType::F64),
         DType::I64 => to == DType::I64,
         DType::F16 => matches!(to, DType::F16 | DType::F32 | DType::F64),
         DType::BF16 => matches!(to, DType::BF16 | DType::F32 | DType::F64),

@@ -1,7 +1,11 @@
 //! What the executor asks of a device: memory, compiled kernels, launches.
 
+#[cfg(feature = "cuda")]
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::Arc;
+#[cfg(feature = "cuda")]
+use std::sync::Mutex;
 
 use lazuli_codegen::Language;
 
@@ -12,6 +16,10 @@ use super::cuda::driver::{CudaDevice, CudaKernel};
 use super::device::{Device, DeviceKind};
 use super::host::HostBuffer;
 use crate::{Error, Result};
+
+/// Enough counters for most kernels.
+#[cfg(feature = "cuda")]
+const LEAST_COUNTER_BYTES: usize = 1 << 16;
 
 /// An opened device.
 #[derive(Clone)]
@@ -80,6 +88,26 @@ impl Backend {
             #[cfg(feature = "cuda")]
             Backend::Cuda(device) => device.allocate_zeroed(bytes).map(Arc::new).map(Buffer::Cuda),
             _ => HostBuffer::zeroed(bytes).map(Arc::new).map(Buffer::Host),
+        }
+    }
+
+    /// Counters that are zero whenever no kernel runs: kernels that count leave zeros behind.
+    pub(crate) fn counters(&self, bytes: usize) -> Result<Buffer> {
+        match self {
+            // Kernels of one device run one after the other: they share the counters.
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(device) => {
+                static COUNTERS: Mutex<BTreeMap<usize, Buffer>> = Mutex::new(BTreeMap::new());
+                let mut counters = COUNTERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                if let Some(buffer) = counters.get(&device.ordinal()).filter(|buffer| buffer.bytes() >= bytes)
+                {
+                    return Ok(buffer.clone());
+                }
+                let buffer = self.allocate_zeroed(bytes.next_power_of_two().max(LEAST_COUNTER_BYTES))?;
+                counters.insert(device.ordinal(), buffer.clone());
+                Ok(buffer)
+            }
+            _ => self.allocate_zeroed(bytes),
         }
     }
 

@@ -214,7 +214,7 @@ fn launch(
     let mut scratch = Vec::with_capacity(emitted.workspaces.len());
     for space in &emitted.workspaces {
         let bytes = space.elements as usize * space.dtype.size();
-        scratch.push(if space.zeroed { backend.allocate_zeroed(bytes)? } else { backend.allocate(bytes)? });
+        scratch.push(if space.zeroed { backend.counters(bytes)? } else { backend.allocate(bytes)? });
     }
     // Little-endian: a narrower parameter is the low bytes of its word.
     let mut words: Vec<u64> = emitted

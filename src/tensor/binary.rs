@@ -16,6 +16,10 @@ pub(super) enum Rule {
     Promoted,
     /// Their promoted dtype, `F32` if that is no float.
     Float,
+    /// Their promoted dtype, which must be a float.
+    Floats,
+    /// Their promoted dtype, which must not be `Bool`.
+    Numbers,
     /// Each is asked whether it is nonzero.
     Truth,
 }
@@ -84,6 +88,53 @@ binary_methods! {
     /// The angle in radians of the point (`other`, `self`), in the promoted dtype, or `F32` for integers and
     /// bools. Shapes broadcast.
     atan2 = Atan2, Float;
+    /// The remainder with the dividend's sign (C's `fmod`), in the promoted dtype. An integer remainder by zero is 0.
+    /// Shapes broadcast; invalid for two bools.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[7i32, -7], [2]);
+    /// assert_eq!(x.fmod(3).to_vec::<i32>()?, [1, -1]);
+    /// assert_eq!(x.remainder(3).to_vec::<i32>()?, [1, 2]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    fmod = Fmod, Promoted;
+    /// The larger of two elements, or the one that is a number, in the promoted dtype. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[f32::NAN, 1.0], [2]);
+    /// assert_eq!(x.fmax(0.5).to_vec::<f32>()?, [0.5, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    fmax = Fmax, Promoted;
+    /// The smaller of two elements, or the one that is a number, in the promoted dtype. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[f32::NAN, 1.0], [2]);
+    /// assert_eq!(x.fmin(0.5).to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    fmin = Fmin, Promoted;
+    /// `sqrt(self² + other²)` without overflow on the way, in the promoted dtype, or `F32` for integers and bools.
+    /// Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[3.0f32], [1]).hypot(4.0).to_vec::<f32>()?, [5.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    hypot = Hypot, Float;
+    /// The magnitude of `self` with the sign of `other`, also of -0, in the promoted dtype, or `F32` for integers and
+    /// bools. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[3.0f32], [1]).copysign(-0.0).to_vec::<f32>()?, [-3.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    copysign = Copysign, Float;
 }
 
 binary_methods! {
@@ -104,6 +155,28 @@ binary_methods! {
     logical_or = Or, Truth;
     /// Whether exactly one is nonzero: a `Bool`, for every dtype. Shapes broadcast.
     logical_xor = Xor, Truth;
+    /// Shifted left by so many bits, in the promoted dtype; 0 where the number is negative or not less than the
+    /// dtype's bits. Shapes broadcast; invalid for floats and bools. Also written `a << b`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1u8, 200], [2]);
+    /// assert_eq!(x.bitwise_left_shift(1).to_vec::<u8>()?, [2, 144]);
+    /// assert_eq!((&x >> 3).to_vec::<u8>()?, [0, 25]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    bitwise_left_shift = Shl, Promoted;
+    /// Shifted right by so many bits, in the promoted dtype, copies of the sign coming in; where the number is negative
+    /// or not less than the dtype's bits, nothing but these. Shapes broadcast; invalid for floats and bools. Also
+    /// written `a >> b`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-9i32, 9], [2]);
+    /// assert_eq!(x.bitwise_right_shift(1).to_vec::<i32>()?, [-5, 4]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    bitwise_right_shift = Shr, Promoted;
 }
 
 binary_methods! {
@@ -170,18 +243,40 @@ impl Tensor {
 }
 
 pub(super) fn binary(call: Call, op: BinaryOp, rule: Rule, operands: [Operand; 2]) -> Result<Tensor> {
-    let promoted = result_type(&operands)?;
-    let dtype = match rule {
-        Rule::Promoted => promoted,
-        Rule::Float => float_for(promoted),
-        Rule::Truth => DType::Bool,
-    };
+    let dtype = rule.dtype(call, &operands)?;
     if !op.accepts(dtype) {
         return call.fail(refusal(op, dtype, &operands));
     }
     let [a, b] = operands;
     let shape = call.broadcast(&[&a.shape(), &b.shape()])?;
     call.binary(op, &unified(call, a, dtype, &shape)?, &unified(call, b, dtype, &shape)?)
+}
+
+impl Rule {
+    /// The dtype in which the operands meet.
+    pub(super) fn dtype(self, call: Call, operands: &[Operand]) -> Result<DType> {
+        let promoted = result_type(operands)?;
+        let got = || list(&operands.iter().map(described).collect::<SmallVec<[String; 3]>>());
+        match self {
+            Rule::Promoted => Ok(promoted),
+            Rule::Float => Ok(float_for(promoted)),
+            Rule::Truth => Ok(DType::Bool),
+            Rule::Floats if promoted.is_float() => Ok(promoted),
+            Rule::Floats if operands.len() == 1 => call.fail(format!(
+                "needs a float tensor, got {}; cast it first, such as with .cast(DType::F32)",
+                got()
+            )),
+            Rule::Floats => call.fail(format!(
+                "needs float tensors, got {}; cast one first, such as with .cast(DType::F32)",
+                got()
+            )),
+            Rule::Numbers if promoted == DType::Bool => call.fail(format!(
+                "not defined for bools, got {}; cast first, such as with .cast(DType::I64)",
+                got()
+            )),
+            Rule::Numbers => Ok(promoted),
+        }
+    }
 }
 
 /// Why operands of a dtype do not fit, and what to do.
@@ -195,6 +290,7 @@ fn refusal(op: BinaryOp, dtype: DType, operands: &[Operand]) -> String {
         _ if dtype == DType::Bool => {
             format!("not defined for bools, got {named}; cast one first, such as with .cast(DType::I64)")
         }
+        BinaryOp::Shl | BinaryOp::Shr => format!("needs integers, got {named}"),
         BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => {
             format!("needs integers or bools, got {named}")
         }
@@ -210,7 +306,7 @@ fn described(operand: &Operand) -> String {
 }
 
 /// The operand as a tensor of that dtype and shape.
-fn unified(call: Call, operand: Operand, dtype: DType, shape: &Shape) -> Result<Tensor> {
+pub(super) fn unified(call: Call, operand: Operand, dtype: DType, shape: &Shape) -> Result<Tensor> {
     // Cast before broadcasting: there are fewer elements.
     let tensor = match operand {
         Operand::Tensor(tensor) => call.cast(&tensor, dtype)?,

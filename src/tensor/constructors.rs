@@ -198,7 +198,7 @@ fn arange(call: Call, [start, end, step]: [Scalar; 3]) -> Result<Tensor> {
     let between = || format!("from {start} to {end} by {step}");
     let (computed, count) = match dtype {
         DType::Bool => return call.fail("not defined for bool; use integers or floats"),
-        DType::U8 | DType::I32 | DType::I64 => {
+        DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64 => {
             let (from, to, by) = (start.as_i64() as i128, end.as_i64() as i128, step.as_i64() as i128);
             let count = match by.signum() * (to - from) {
                 _ if by == 0 => return call.fail(format!("the step is zero, {}", between())),

@@ -6,8 +6,8 @@ use half::{bf16, f16};
 
 use crate::{DType, Error, Result, Scalar};
 
-/// A Rust type that is a tensor's element type: `bool`, `u8`, `i32`, `i64`, [`f16`](struct@f16), [`bf16`], `f32` or
-/// `f64`. Sealed: a tensor has no other elements.
+/// A Rust type that is a tensor's element type: `bool`, `u8`, `i8`, `i16`, `i32`, `u32`, `i64`,
+/// [`f16`](struct@f16), [`bf16`], `f32` or `f64`. Sealed: a tensor has no other elements.
 ///
 /// ```
 /// use lazuli::{DType, Element};
@@ -48,7 +48,10 @@ macro_rules! elements {
 elements! {
     bool = Bool, Scalar::from_bool;
     u8 = U8, |value| Scalar::from_i64(DType::U8, value.into());
+    i8 = I8, |value| Scalar::from_i64(DType::I8, value.into());
+    i16 = I16, |value| Scalar::from_i64(DType::I16, value.into());
     i32 = I32, |value| Scalar::from_i64(DType::I32, value.into());
+    u32 = U32, |value| Scalar::from_i64(DType::U32, value.into());
     i64 = I64, |value| Scalar::from_i64(DType::I64, value);
     f16 = F16, |value| Scalar::from_bits(DType::F16, value.to_bits().into());
     bf16 = BF16, |value| Scalar::from_bits(DType::BF16, value.to_bits().into());
@@ -96,7 +99,10 @@ mod tests {
     fn elements_survive_their_bytes() {
         round_trip(&[true, false]);
         round_trip(&[0u8, 255]);
+        round_trip(&[i8::MIN, -1, i8::MAX]);
+        round_trip(&[i16::MIN, -1, i16::MAX]);
         round_trip(&[i32::MIN, -1, i32::MAX]);
+        round_trip(&[0, 1, u32::MAX]);
         round_trip(&[i64::MIN, -1, i64::MAX]);
         round_trip(&[f16::MIN, f16::EPSILON, f16::INFINITY]);
         round_trip(&[bf16::MIN, bf16::EPSILON, bf16::INFINITY]);

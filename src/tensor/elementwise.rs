@@ -96,10 +96,133 @@ unary_methods! {
     cos = Cos;
     /// The tangent of radians. Floats keep their dtype, integers and bools give `F32`.
     tan = Tan;
+    /// The arc sine, in radians; NaN beyond ±1. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let zero = Tensor::from_slice(&[0.0f32], [1]);
+    /// assert_eq!(zero.asin().to_vec::<f32>()?, [0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    asin = Asin;
+    /// The arc cosine, in radians; NaN beyond ±1. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let zero = Tensor::from_slice(&[1.0f32], [1]);
+    /// assert_eq!(zero.acos().to_vec::<f32>()?, [0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    acos = Acos;
+    /// The arc tangent, in radians. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let zero = Tensor::from_slice(&[0.0f32], [1]);
+    /// assert_eq!(zero.atan().to_vec::<f32>()?, [0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    atan = Atan;
+    /// The hyperbolic sine. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let zero = Tensor::from_slice(&[0.0f32], [1]);
+    /// assert_eq!(zero.sinh().to_vec::<f32>()?, [0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    sinh = Sinh;
+    /// The hyperbolic cosine. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let zero = Tensor::from_slice(&[0.0f32], [1]);
+    /// assert_eq!(zero.cosh().to_vec::<f32>()?, [1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    cosh = Cosh;
     /// The hyperbolic tangent. Floats keep their dtype, integers and bools give `F32`.
     tanh = Tanh;
     /// The error function. Floats keep their dtype, integers and bools give `F32`.
     erf = Erf;
+    /// The inverse of the hyperbolic sine. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32], [1]);
+    /// assert_eq!(x.asinh().to_vec::<f32>()?, [0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    asinh = Asinh;
+    /// The inverse of the hyperbolic cosine; NaN below 1.
+    /// Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32], [1]);
+    /// assert_eq!(x.acosh().to_vec::<f32>()?, [0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    acosh = Acosh;
+    /// The inverse of the hyperbolic tangent; NaN beyond ±1.
+    /// Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32], [1]);
+    /// assert_eq!(x.atanh().to_vec::<f32>()?, [0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    atanh = Atanh;
+    /// The cube root, also of negative numbers. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-27.0f32], [1]);
+    /// assert_eq!(x.cbrt().to_vec::<f32>()?, [-3.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    cbrt = Cbrt;
+    /// `1 - erf(x)`, accurate for large x. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32], [1]);
+    /// assert_eq!(x.erfc().to_vec::<f32>()?, [1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    erfc = Erfc;
+    /// The inverse of the error function: ±infinity at ±1, NaN beyond.
+    /// Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32], [1]);
+    /// assert_eq!(x.erfinv().to_vec::<f32>()?, [0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    erfinv = Erfinv;
+    /// The logarithm of the absolute value of the gamma function; infinity at its poles.
+    /// Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[2.0f32], [1]);
+    /// assert_eq!(x.lgamma().to_vec::<f32>()?, [0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    lgamma = Lgamma;
+    /// The derivative of the logarithm of the gamma function. At 0 an infinity of the other sign,
+    /// NaN at negative integers.
+    /// Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[f32::INFINITY], [1]);
+    /// assert_eq!(x.digamma().to_vec::<f32>()?, [f32::INFINITY]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    digamma = Digamma;
 }
 
 unary_methods! {
@@ -156,24 +279,9 @@ pub(super) fn unary(call: Call, op: UnaryOp, x: &Tensor) -> Result<Tensor> {
         UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Square | UnaryOp::Relu => call.unary(op, x),
         UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => match dtype {
             DType::Bool => bool_message(cast_message),
-            DType::U8 | DType::I32 | DType::I64 => Ok(x.clone()),
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64 => Ok(x.clone()),
             DType::F16 | DType::BF16 | DType::F32 | DType::F64 => call.unary(op, x),
         },
-        UnaryOp::Reciprocal
-        | UnaryOp::Sqrt
-        | UnaryOp::Rsqrt
-        | UnaryOp::Exp
-        | UnaryOp::Exp2
-        | UnaryOp::Expm1
-        | UnaryOp::Log
-        | UnaryOp::Log2
-        | UnaryOp::Log10
-        | UnaryOp::Log1p
-        | UnaryOp::Sin
-        | UnaryOp::Cos
-        | UnaryOp::Tan
-        | UnaryOp::Tanh
-        | UnaryOp::Erf => call.unary(op, &call.cast(x, float_for(dtype))?),
         UnaryOp::Not => call.unary(op, &call.cast(x, DType::Bool)?),
         UnaryOp::BitNot if dtype == DType::Bool => call.unary(UnaryOp::Not, x),
         UnaryOp::BitNot if dtype.is_float() => {
@@ -184,6 +292,8 @@ pub(super) fn unary(call: Call, op: UnaryOp, x: &Tensor) -> Result<Tensor> {
         UnaryOp::IsNan | UnaryOp::IsInf if !dtype.is_float() => call.binary(BinaryOp::Ne, x, x),
         UnaryOp::IsFinite if !dtype.is_float() => call.binary(BinaryOp::Eq, x, x),
         UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite => call.unary(op, x),
+        // Functions of real numbers.
+        _ => call.unary(op, &call.cast(x, float_for(dtype))?),
     }
 }
 

@@ -3,7 +3,9 @@
 //! Every public operation starts a [`call::Call`], which knows its name and the user's place, and records
 //! primitives or a composite through [`Tensor::record`]. What cannot be recorded becomes an invalid tensor.
 
+mod activations;
 mod adaptive;
+mod arithmetic;
 mod axes;
 mod binary;
 mod border;
@@ -15,13 +17,16 @@ mod display;
 pub(crate) mod element;
 mod elementwise;
 pub(crate) mod evaluate;
+mod formula;
 mod index;
 mod interpolate;
 mod join;
+mod losses;
 mod nn;
 mod norms;
 mod operators;
 mod pool;
+mod positions;
 mod promotion;
 mod random;
 mod rearrange;
@@ -38,6 +43,7 @@ pub use element::Element;
 pub use index::Index;
 pub use interpolate::Interpolation;
 pub use join::Indexing;
+pub use losses::Reduction;
 pub use pool::{Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d};
 pub use promotion::{Number, Operand};
 

@@ -1,9 +1,9 @@
-//! `+ - * / % & | ^ ! -` on tensors by value and by reference, with numbers on either side.
+//! `+ - * / % & | ^ << >> ! -` on tensors by value and by reference, with numbers on either side.
 //!
 //! `/` is the true quotient and `%` has the divisor's sign, as in PyTorch. On the right stands whatever is
 //! an [`Operand`]; on the left of a tensor a number is `f64`, `i64` or, for bits, `bool`.
 
-use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Sub};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
 
 use super::binary::{Rule, binary};
 use super::call::Call;
@@ -46,6 +46,8 @@ operator!(Rem, rem, "remainder", Rem, Promoted: f64, i64);
 operator!(BitAnd, bitand, "bitwise_and", And, Promoted: bool, i64);
 operator!(BitOr, bitor, "bitwise_or", Or, Promoted: bool, i64);
 operator!(BitXor, bitxor, "bitwise_xor", Xor, Promoted: bool, i64);
+operator!(Shl, shl, "bitwise_left_shift", Shl, Promoted: i64);
+operator!(Shr, shr, "bitwise_right_shift", Shr, Promoted: i64);
 
 macro_rules! prefix_operator {
     ($trait:ident, $method:ident, $call:ident: $($ty:ty),*) => {$(

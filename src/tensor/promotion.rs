@@ -2,7 +2,8 @@
 //!
 //! Within one category (dimensioned tensors, 0-d tensors, numbers) the wider dtype wins; a lower
 //! category changes the dtype only if it is of a higher kind (bool < integers < floats). See
-//! <https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc>.
+//! <https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc>. PyTorch has no promotion for
+//! `U32` beside another integer type; NumPy's stands in: `U32` with `U8`, `I64` with signed integers.
 
 use crate::{DType, Result, Scalar, Shape, Tensor};
 
@@ -110,11 +111,19 @@ impl From<&Tensor> for Operand {
     }
 }
 
-/// The dtype in which two of one category meet (`torch.promote_types`).
+/// The dtype in which two of one category meet (`torch.promote_types`). PyTorch refuses `U32` beside another
+/// integer type; here it is promoted as NumPy does.
 pub(crate) fn promote(a: DType, b: DType) -> DType {
     match (a, b) {
         (DType::F16, DType::BF16) | (DType::BF16, DType::F16) => DType::F32,
-        // Dtypes are ordered by promotion; a float beside an integer of any width wins.
+        // An unsigned integer beside a signed one: the least that holds both.
+        (DType::U8, DType::I8) | (DType::I8, DType::U8) => DType::I16,
+        (DType::U32, signed) | (signed, DType::U32)
+            if matches!(signed, DType::I8 | DType::I16 | DType::I32) =>
+        {
+            DType::I64
+        }
+        // Else dtypes are ordered by promotion; a float beside an integer of any width wins.
         (a, b) => a.max(b),
     }
 }
@@ -154,18 +163,21 @@ mod tests {
     use super::*;
     use DType::*;
 
-    /// `torch.promote_types`, as documented; rows and columns in the order of [`DType::ALL`].
+    /// `torch.promote_types`, as documented, and NumPy's for `U32` beside integers; rows and columns in the order of [`DType::ALL`].
     #[test]
     fn one_category_follows_pytorchs_table() {
         let table = [
-            [Bool, U8, I32, I64, F16, BF16, F32, F64],
-            [U8, U8, I32, I64, F16, BF16, F32, F64],
-            [I32, I32, I32, I64, F16, BF16, F32, F64],
-            [I64, I64, I64, I64, F16, BF16, F32, F64],
-            [F16, F16, F16, F16, F16, F32, F32, F64],
-            [BF16, BF16, BF16, BF16, F32, BF16, F32, F64],
-            [F32, F32, F32, F32, F32, F32, F32, F64],
-            [F64, F64, F64, F64, F64, F64, F64, F64],
+            [Bool, U8, I8, I16, I32, U32, I64, F16, BF16, F32, F64],
+            [U8, U8, I16, I16, I32, U32, I64, F16, BF16, F32, F64],
+            [I8, I16, I8, I16, I32, I64, I64, F16, BF16, F32, F64],
+            [I16, I16, I16, I16, I32, I64, I64, F16, BF16, F32, F64],
+            [I32, I32, I32, I32, I32, I64, I64, F16, BF16, F32, F64],
+            [U32, U32, I64, I64, I64, U32, I64, F16, BF16, F32, F64],
+            [I64, I64, I64, I64, I64, I64, I64, F16, BF16, F32, F64],
+            [F16, F16, F16, F16, F16, F16, F16, F16, F32, F32, F64],
+            [BF16, BF16, BF16, BF16, BF16, BF16, BF16, F32, BF16, F32, F64],
+            [F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F64],
+            [F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64],
         ];
         for (a, row) in DType::ALL.into_iter().zip(table) {
             for (b, expected) in DType::ALL.into_iter().zip(row) {

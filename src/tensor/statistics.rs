@@ -148,7 +148,7 @@ pub(super) fn widened(x: &Tensor, f: impl FnOnce(&Tensor) -> Tensor) -> Result<T
 }
 
 /// A result with kept axes, without them.
-fn without(call: Call, x: &Tensor, kept: &Tensor, axes: &Axes) -> Result<Tensor> {
+pub(super) fn without(call: Call, x: &Tensor, kept: &Tensor, axes: &Axes) -> Result<Tensor> {
     let (shape, _) = x.known()?;
     call.reshape(kept, shape.without(&call.axes(axes, shape)?))
 }

@@ -105,6 +105,16 @@ macro_rules! samples {
 samples! {
     bool: vec![false, true, true], |x| x > 0.0;
     u8: vec![0, 1, 2, 3, 5, 7, 16, 100, 127, 128, 200, 254, 255], |x| (x.abs() * 8.0) as u8;
+    i8: vec![0, 1, -1, 2, -2, 3, -3, 5, 7, -7, 10, 16, 100, -100, i8::MAX, i8::MIN, i8::MAX - 1, i8::MIN + 1],
+        |x| (x * 8.0) as i8;
+    i16: vec![
+        0, 1, -1, 2, -2, 3, -3, 5, 7, -7, 10, 15, 16, 100, -100, 181, 182, 255, 256, -256, i16::MAX, i16::MIN,
+        i16::MAX - 1, i16::MIN + 1,
+    ], |x| (x * 8.0) as i16;
+    u32: vec![
+        0, 1, 2, 3, 5, 7, 10, 31, 32, 100, 255, 256, 65_535, 65_536, 16_777_217, i32::MAX as u32, 1 << 31, 3_000_000_000,
+        u32::MAX - 1, u32::MAX,
+    ], |x| (x.abs() * 8.0) as u32;
     i32: vec![
         0, 1, -1, 2, -2, 3, -3, 5, 7, -7, 10, 31, 32, 100, -100, 255, 256, -256, 46_341, 65_535, 16_777_217, -16_777_217,
         i32::MAX, i32::MIN, i32::MAX - 1, i32::MIN + 1,
@@ -127,7 +137,7 @@ samples! {
 macro_rules! with_type {
     ($dtype:expr, $alias:ident => $body:expr) => {
         $crate::with_type!(@ $dtype, $alias, $body,
-            Bool bool, U8 u8, I32 i32, I64 i64, F16 lazuli::f16, BF16 lazuli::bf16, F32 f32, F64 f64)
+            Bool bool, U8 u8, I8 i8, I16 i16, I32 i32, U32 u32, I64 i64, F16 lazuli::f16, BF16 lazuli::bf16, F32 f32, F64 f64)
     };
     (@ $dtype:expr, $alias:ident, $body:expr, $($variant:ident $ty:ty),*) => {
         match $dtype {

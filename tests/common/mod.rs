@@ -98,7 +98,10 @@ fn values(tensor: &Tensor) -> lazuli::Result<Values> {
     match tensor.dtype()? {
         DType::Bool => whole::<bool>(tensor),
         DType::U8 => whole::<u8>(tensor),
+        DType::I8 => whole::<i8>(tensor),
+        DType::I16 => whole::<i16>(tensor),
         DType::I32 => whole::<i32>(tensor),
+        DType::U32 => whole::<u32>(tensor),
         DType::I64 => whole::<i64>(tensor),
         DType::F16 => float::<f16>(tensor, |x| x.to_bits().into()),
         DType::BF16 => float::<bf16>(tensor, |x| x.to_bits().into()),
@@ -176,6 +179,16 @@ fn difference(dtype: DType, tolerance: Tolerance, got: &Values, expected: &Value
     }
 }
 
+/// How a tensor differs from an expected one, in words, if it does.
+pub fn mismatch(got: &Tensor, expected: &Tensor, tolerance: Tolerance) -> Option<String> {
+    let types = [got, expected].map(|tensor| (tensor.dtype().unwrap(), tensor.shape().unwrap()));
+    if types[0] != types[1] {
+        let [(dtype, shape), (expected_dtype, expected_shape)] = types;
+        return Some(format!("{dtype} {shape} instead of {expected_dtype} {expected_shape}"));
+    }
+    difference(types[0].0, tolerance, &values(got).unwrap(), &values(expected).unwrap())
+}
+
 /// The devices under test.
 pub fn devices() -> Vec<Device> {
     let mut devices = vec![Device::cpu()];
@@ -194,15 +207,15 @@ pub struct Scope {
     pub unfused: bool,
     /// Also unfused, on the CPU.
     pub unfused_on_cpu: bool,
-    /// CUDA kernels are compiled for every architecture, if they are small; else each for one.
-    pub every_architecture: bool,
+    /// CUDA kernels are compiled by NVRTC.
+    pub nvrtc: bool,
 }
 
-/// Everything: fused and unfused on every device, and compiled for every architecture.
-pub const EVERYTHING: Scope = Scope { unfused: true, unfused_on_cpu: true, every_architecture: true };
+/// Everything: fused and unfused on every device.
+pub const EVERYTHING: Scope = Scope { unfused: true, unfused_on_cpu: true, nvrtc: true };
 
 /// Fused alone: where the same operations are checked unfused at other shapes.
-pub const FUSED: Scope = Scope { unfused: false, unfused_on_cpu: false, every_architecture: false };
+pub const FUSED: Scope = Scope { unfused: false, unfused_on_cpu: false, nvrtc: true };
 
 /// Evaluates all outputs in one plan, and reads them.
 fn evaluated(outputs: &[Output]) -> lazuli::Result<Vec<Values>> {
@@ -229,7 +242,7 @@ fn check_scope(name: &str, scope: Scope, build: impl Fn(&Device) -> Vec<Output>)
 }
 
 /// The error without the source of the kernel that a compiler refused.
-pub fn brief(error: &lazuli::Error) -> String {
+fn brief(error: &lazuli::Error) -> String {
     let text = error.to_string();
     text.split("--- source ---").next().unwrap_or_default().trim_end().to_string()
 }
@@ -279,13 +292,17 @@ pub fn differences(name: &str, scope: Scope, build: impl Fn(&Device) -> Vec<Outp
         }
     }
     #[cfg(feature = "cuda")]
-    for &fusion in if scope.unfused { &[Fusion::On, Fusion::Off][..] } else { &[Fusion::On] } {
-        let outputs = build(&Device::cpu());
-        let tensors: Vec<&Tensor> = outputs.iter().map(|output| &output.tensor).collect();
-        // Unfused kernels are small and alike: one architecture each, which their text chooses.
-        let every_architecture = scope.every_architecture && fusion == Fusion::On;
-        if let Err(error) = with_fusion(fusion, || nvrtc::compile(&tensors, every_architecture)) {
-            let _ = writeln!(failures, "{name}, NVRTC, fusion {fusion:?}: {error}");
+    if scope.nvrtc {
+        let modes = if scope.unfused { &[Fusion::On, Fusion::Off][..] } else { &[Fusion::On] };
+        let program = |&fusion: &Fusion| {
+            let outputs = build(&Device::cpu());
+            let tensors = outputs.iter().map(|output| &output.tensor);
+            with_fusion(fusion, || lazuli::compile_for(tensors, &lazuli::Target::cuda("sm_90")))
+        };
+        let programs: lazuli::Result<Vec<lazuli::Program>> = modes.iter().map(program).collect();
+        let compiled = programs.map_err(|error| brief(&error)).and_then(|programs| nvrtc::compile(&programs));
+        if let Err(error) = compiled {
+            let _ = writeln!(failures, "{name}, NVRTC: {error}");
         }
     }
     report + &failures

@@ -1,69 +1,137 @@
-//! Every CUDA kernel that a case emits goes through the real compiler; no GPU is needed.
+//! Every CUDA kernel that a test emits goes through the real compiler, for every architecture; no GPU is needed.
+//!
+//! Compiling is most of the time that the tests take. So the kernels of a case are compiled together, a few in each
+//! text, on all cores; texts that differ in the kernel's name alone are compiled once; and what passed is remembered
+//! in the target folder, by text and version of the compiler.
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Once};
 
-use lazuli::{Error, KernelInfo, Target, Tensor};
+use lazuli::{Program, Target, nvrtc};
+use rayon::prelude::*;
 
 const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
 
+/// Kernels in one text: the more, the less the compiler's start costs.
+const TOGETHER: usize = 16;
+
 /// Characters of the source of a small kernel. Larger ones, where a test does many operations on one input, and
-/// CUDA's functions in double precision take NVRTC seconds: such a kernel is compiled for one architecture, which its
-/// text chooses, and may use a stack.
+/// CUDA's functions in double precision take the optimiser seconds: such a kernel is optimised for one architecture,
+/// which its text chooses, and otherwise compiled in a hurry. It may use a stack.
 const SMALL: usize = 4000;
 
 /// Bytes of stack that the compiler spends around calls of its own, such as the slow path of a division. More are
 /// registers that ran out, or an array indexed at run time.
 const STACK_LIMIT: u32 = 64;
 
-/// Compiles the kernels of the tensors that have not been compiled before.
-pub fn compile(tensors: &[&Tensor], every_architecture: bool) -> Result<(), String> {
+struct Kernel {
+    name: String,
+    schedule: String,
+    source: String,
+    is_small: bool,
+    /// The architecture that it is optimised for if it is not small.
+    chosen: usize,
+    /// Is there once it has passed.
+    stamp: PathBuf,
+}
+
+impl Kernel {
+    fn new(name: &str, schedule: &str, source: &str, version: (i32, i32)) -> Kernel {
+        let nameless = source.replace(&format!(" {name}("), " kernel(");
+        let rules = format!("{version:?} {ARCHITECTURES:?} {SMALL} {STACK_LIMIT}\n");
+        let hash = blake3::hash((rules + &nameless).as_bytes());
+        Kernel {
+            name: name.into(),
+            schedule: schedule.into(),
+            source: source.into(),
+            is_small: source.len() <= SMALL && !source.contains("double"),
+            chosen: usize::from(hash.as_bytes()[0]) % ARCHITECTURES.len(),
+            stamp: Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvrtc").join(hash.to_hex().as_str()),
+        }
+    }
+
+    fn is_optimised(&self, architecture: usize) -> bool {
+        self.is_small || self.chosen == architecture
+    }
+
+    /// Whether this process has not compiled the text before, and no other has.
+    fn is_new(&self) -> bool {
+        static SEEN: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
+        let mut seen = SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        seen.get_or_insert_default().insert(self.stamp.clone()) && !self.stamp.exists()
+    }
+}
+
+/// Compiles the kernels of the programs that have not been compiled before.
+pub fn compile(programs: &[Program]) -> Result<(), String> {
+    let programs = programs.iter().filter(|program| *program.target() != Target::cpu());
+    let kernels = programs.flat_map(Program::kernels);
+    let texts: Vec<_> =
+        kernels.map(|k| (k.name().into(), k.schedule().to_string(), k.source().into())).collect();
+    compile_texts(&texts)
+}
+
+/// Compiles texts, each with the kernel's name and schedule.
+pub fn compile_texts(texts: &[(String, String, String)]) -> Result<(), String> {
+    let Ok((version, known)) = nvrtc::find() else {
+        warn();
+        return Ok(());
+    };
+    let kernels = texts.iter().map(|(name, schedule, source)| Kernel::new(name, schedule, source, version));
+    let kernels: Vec<Kernel> = kernels.filter(Kernel::is_new).collect();
+    let mut jobs: Vec<(usize, bool, Vec<&Kernel>)> = Vec::new();
+    let is_known = |number: &usize| known.iter().any(|known| ARCHITECTURES[*number] == format!("sm_{known}"));
+    for architecture in (0..ARCHITECTURES.len()).filter(is_known) {
+        let (slow, quick): (Vec<&Kernel>, Vec<&Kernel>) =
+            kernels.iter().partition(|kernel| kernel.is_optimised(architecture));
+        jobs.extend(slow.chunks(TOGETHER).map(|part| (architecture, true, part.to_vec())));
+        jobs.extend(quick.chunks(TOGETHER).map(|part| (architecture, false, part.to_vec())));
+    }
+    let problems: String = jobs
+        .par_iter()
+        .map(|(number, optimise, part)| problems(ARCHITECTURES[*number], *optimise, part))
+        .collect();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    for kernel in &kernels {
+        // Without a stamp it is compiled again the next time.
+        let _ = kernel.stamp.parent().map(std::fs::create_dir_all);
+        let _ = std::fs::write(&kernel.stamp, "");
+    }
+    Ok(())
+}
+
+/// What the compiler has against the kernels; empty if nothing.
+fn problems(architecture: &str, optimise: bool, kernels: &[&Kernel]) -> String {
+    let mut text = String::new();
+    let names: Vec<String> = (0..kernels.len()).map(|n| format!("kernel_{n}")).collect();
+    for (new_name, Kernel { name, source, .. }) in names.iter().zip(kernels) {
+        // Kernels of a case may have one name, and all have helpers of the same names.
+        let _ = write!(
+            text,
+            "#define {name} {new_name}\nnamespace in_{new_name} {{\n{source}\n}}\n#undef {name}\n"
+        );
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut problems = String::new();
-    for (number, architecture) in ARCHITECTURES.into_iter().enumerate() {
-        let program = lazuli::compile_for(tensors.iter().copied(), &Target::cuda(architecture));
-        let program = program.map_err(|error| super::brief(&error))?;
-        for kernel in program.kernels() {
-            let is_small = kernel.source().len() <= SMALL && !kernel.source().contains("double");
-            let is_chosen = every_architecture && is_small || chosen(kernel) == number;
-            if !is_chosen || !is_new(architecture, kernel) {
-                continue;
-            }
-            match kernel.compile() {
-                Ok(compiled) if is_small => {
-                    let info = compiled.info;
-                    if info.stack_bytes.max(info.spill_bytes) > STACK_LIMIT {
-                        let (name, schedule) = (kernel.name(), kernel.schedule());
-                        let _ = write!(problems, "\n{architecture}: {name}, {schedule} spills: {info:?}");
-                    }
-                }
-                Ok(_) => {}
-                Err(Error::Unavailable { .. }) => {
-                    warn();
-                    return Ok(());
-                }
-                Err(error) => {
-                    let _ = write!(problems, "\n{architecture}: {}", super::brief(&error));
+    match nvrtc::compile(&text, &names, architecture, optimise) {
+        Ok(infos) => {
+            for (kernel, info) in kernels.iter().zip(infos).filter(|(kernel, _)| kernel.is_small) {
+                if info.stack_bytes.max(info.spill_bytes) > STACK_LIMIT {
+                    let Kernel { name, schedule, .. } = kernel;
+                    let _ = write!(problems, "\n{architecture}: {name}, {schedule} spills: {info:?}");
                 }
             }
         }
+        Err(error) => {
+            let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+            let _ = write!(problems, "\n{architecture}: {names:?}: {error}");
+        }
     }
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
-}
-
-/// The architecture of a kernel that is compiled for one alone.
-fn chosen(kernel: &KernelInfo) -> usize {
-    let mut hasher = DefaultHasher::new();
-    kernel.source().hash(&mut hasher);
-    hasher.finish() as usize % ARCHITECTURES.len()
-}
-
-/// Whether this process has not compiled the text before.
-fn is_new(architecture: &'static str, kernel: &KernelInfo) -> bool {
-    static SEEN: Mutex<Option<HashSet<(&str, String)>>> = Mutex::new(None);
-    let mut seen = SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    seen.get_or_insert_default().insert((architecture, kernel.source().to_string()))
+    problems
 }
 
 fn warn() {

@@ -1,52 +1,14 @@
-//! Proves that every elementwise operation gives the same values everywhere: all dtypes that it accepts, special
-//! values in all pairs, casts between all dtypes, promotion, broadcasting, and shapes with and without vector
-//! accesses. Arithmetic is compared to the last bit; the tolerance of each approximated function stands beside it.
+//! What the table of operations (see `table.rs`) does not say of elementwise operations: accuracy over wide ranges,
+//! casts between all dtypes, promotion, and numbers beside tensors.
 
+use lazuli::operations::{self, Accuracy, Group, Operation};
 use lazuli::{DType, Device, Operand, Tensor, bf16, f16};
 
 use crate::common::data::{floats, mixed, ordinary, specials};
-use crate::common::{Output, Tolerance, check, check_fused, devices, exact, ulps};
+use crate::common::{Output, Tolerance, check, check_fused, devices, exact, mismatch, ulps};
+use crate::table;
 
-type Unary = fn(&Tensor) -> Tensor;
 type Binary = fn(&Tensor, Operand) -> Tensor;
-
-/// Operations whose every bit is defined.
-const EXACT: [(&str, Unary); 16] = [
-    ("neg", Tensor::neg),
-    ("abs", Tensor::abs),
-    ("sign", Tensor::sign),
-    ("square", Tensor::square),
-    ("relu", Tensor::relu),
-    ("floor", Tensor::floor),
-    ("ceil", Tensor::ceil),
-    ("round", Tensor::round),
-    ("trunc", Tensor::trunc),
-    ("reciprocal", Tensor::reciprocal),
-    ("sqrt", Tensor::sqrt),
-    ("logical_not", Tensor::logical_not),
-    ("bitwise_not", Tensor::bitwise_not),
-    ("isnan", Tensor::isnan),
-    ("isinf", Tensor::isinf),
-    ("isfinite", Tensor::isfinite),
-];
-
-/// Approximated functions, with the units in the last place that they may be off in `F32` and `F64`. The figures
-/// are CUDA's for its own functions, which are the least accurate; 16-bit results may round to the other side.
-const APPROXIMATE: [(&str, Unary, u64); 13] = [
-    ("rsqrt", Tensor::rsqrt, 2),
-    ("exp", Tensor::exp, 2),
-    ("exp2", Tensor::exp2, 2),
-    ("expm1", Tensor::expm1, 2),
-    ("log", Tensor::log, 2),
-    ("log2", Tensor::log2, 2),
-    ("log10", Tensor::log10, 2),
-    ("log1p", Tensor::log1p, 2),
-    ("sin", Tensor::sin, 2),
-    ("cos", Tensor::cos, 2),
-    ("tan", Tensor::tan, 4),
-    ("tanh", Tensor::tanh, 2),
-    ("erf", Tensor::erf, 2),
-];
 
 /// Operations on two values; the approximated ones with their units in the last place.
 const BINARY: [(&str, Binary, u64); 22] = [
@@ -80,7 +42,9 @@ fn accepted(label: String, tensor: Tensor, steps: u64) -> Option<Output> {
         _ if steps == 0 => Tolerance::Exact,
         DType::F16 | DType::BF16 => Tolerance::Ulps(1),
         DType::F32 | DType::F64 => Tolerance::Ulps(steps),
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 => Tolerance::Exact,
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64 => {
+            Tolerance::Exact
+        }
     };
     Some(match tolerance {
         Tolerance::Ulps(steps) => ulps(label, tensor, steps),
@@ -88,33 +52,9 @@ fn accepted(label: String, tensor: Tensor, steps: u64) -> Option<Output> {
     })
 }
 
-fn all_unary(x: &Tensor) -> Vec<Output> {
-    let exact = EXACT.iter().map(|&(name, f)| (name, f, 0));
-    let all = exact.chain(APPROXIMATE);
-    all.filter_map(|(name, f, steps)| accepted(name.into(), f(x), steps)).collect()
-}
-
 fn all_binary(a: &Tensor, b: impl Into<Operand>) -> Vec<Output> {
     let b = b.into();
     BINARY.iter().filter_map(|&(name, f, steps)| accepted(name.into(), f(a, b.clone()), steps)).collect()
-}
-
-#[test]
-fn unary_operations_of_special_values() {
-    for dtype in DType::ALL {
-        check(&format!("unary {dtype}"), |device| all_unary(&specials(device, dtype)));
-    }
-}
-
-#[test]
-fn unary_operations_of_any_shape() {
-    for dtype in DType::ALL {
-        for shape in [&[64][..], &[13, 5], &[1, 7, 1], &[], &[0], &[3, 0, 2]] {
-            check_fused(&format!("unary {dtype} {shape:?}"), |device| {
-                all_unary(&mixed(device, dtype, shape, 1, 5))
-            });
-        }
-    }
 }
 
 /// Many numbers of every magnitude where the function is neither constant nor infinite.
@@ -125,44 +65,20 @@ fn approximated_functions_are_accurate_everywhere() {
             check_fused(&format!("accuracy {dtype} up to {scale}"), |device| {
                 let x = floats(device, dtype, [3001], scale, 17 + range as u64);
                 let y = floats(device, dtype, [3001], 10.0, 71);
-                let mut outputs: Vec<Output> =
-                    APPROXIMATE.iter().filter_map(|&(name, f, n)| accepted(name.into(), f(&x), n)).collect();
-                outputs.extend(accepted("pow".into(), x.abs().pow(&y), 8));
-                outputs.extend(accepted("atan2".into(), x.atan2(&y), 3));
-                outputs
-            });
-        }
-    }
-}
-
-#[test]
-fn binary_operations_of_all_pairs_of_special_values() {
-    for dtype in DType::ALL {
-        check(&format!("pairs {dtype}"), |device| {
-            let x = specials(device, dtype);
-            all_binary(&x.unsqueeze(1), x.unsqueeze(0))
-        });
-    }
-}
-
-#[test]
-fn binary_operations_broadcast() {
-    for dtype in [DType::F32, DType::I32, DType::U8, DType::F16] {
-        let shapes: [(&[usize], &[usize]); 9] = [
-            (&[64], &[64]),
-            (&[13, 5], &[5]),
-            (&[13, 1], &[1, 5]),
-            (&[4, 1, 8], &[3, 1]),
-            (&[], &[7]),
-            (&[7], &[]),
-            (&[], &[]),
-            (&[3, 0, 2], &[1, 2]),
-            (&[1], &[0]),
-        ];
-        for (left, right) in shapes {
-            check_fused(&format!("{dtype} {left:?} with {right:?}"), |device| {
-                let (a, b) = (mixed(device, dtype, left, 2, 3), mixed(device, dtype, right, 5, 7));
-                all_binary(&a, b)
+                let inputs = [x, y];
+                let is_approximate = |row: &&Operation| {
+                    row.accuracy != Accuracy::Exact
+                        && matches!(row.group, Group::Unary | Group::Binary | Group::Activation)
+                        && row.inputs.iter().all(|input| input.shape.is_none())
+                };
+                let outputs = |row: &Operation| {
+                    let results = (row.cases[0].record)(&inputs[..row.inputs.len()], dtype);
+                    results
+                        .into_iter()
+                        .filter_map(|y| table::output(row, row.name.into(), y))
+                        .collect::<Vec<_>>()
+                };
+                operations::all().filter(is_approximate).flat_map(outputs).collect()
             });
         }
     }
@@ -185,6 +101,37 @@ fn numbers_beside_tensors() {
             outputs
         });
     }
+}
+
+/// What the table states of formulas holds against the same formula in double precision, and not only step by step.
+#[test]
+fn formulas_are_as_accurate_as_the_table_says() {
+    let mut report = String::new();
+    for (range, scale) in [1e-3, 1.0, 10.0, 80.0].into_iter().enumerate() {
+        let cpu = [31, 57].map(|seed| floats(&Device::cpu(), DType::F32, [3001], scale, seed + range as u64));
+        let exact = cpu.each_ref().map(|x| x.to(&Device::interpreter()).cast(DType::F64));
+        for row in operations::all() {
+            let is_elementwise = row.inputs.iter().all(|input| input.shape.is_none());
+            let is_approximate = row.accuracy != Accuracy::Exact;
+            if !is_elementwise || !is_approximate || row.inputs.is_empty() {
+                continue;
+            }
+            let of = |x: &[Tensor], dtype| (row.cases[0].record)(&x[..row.inputs.len()], dtype)[0].clone();
+            let (got, expected) = (of(&cpu, DType::F32), of(&exact, DType::F64).cast(DType::F32));
+            let tolerance = match row.accuracy {
+                Accuracy::Ulps(steps) => Tolerance::Ulps(steps.into()),
+                Accuracy::Near { relative, absolute } => {
+                    let eps = f64::from(f32::EPSILON);
+                    Tolerance::Near { relative: relative * eps, absolute: absolute * eps }
+                }
+                Accuracy::Exact => Tolerance::Exact,
+            };
+            if let Some(difference) = mismatch(&got, &expected, tolerance) {
+                report += &format!("{} up to {scale}: {difference}\n", row.name);
+            }
+        }
+    }
+    assert!(report.is_empty(), "\n{report}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Every operation of the public API, on every device under test, fused and unfused, against the reference
 //! interpreter: all dtypes, special values, odd and empty shapes, and every schedule. The CUDA kernels that come
-//! up are compiled by NVRTC for several architectures, and must not spill registers.
+//! up are compiled by NVRTC for four architectures, and small ones must not spill registers.
 
 #![allow(clippy::reversed_empty_ranges, reason = "a slice to -1 ends before the last, as in Python")]
 // What a test cannot compute should stop it, in its helpers as well.

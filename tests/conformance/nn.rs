@@ -17,7 +17,14 @@ fn within(label: impl Into<String>, tensor: Tensor, units: f64) -> Output {
         DType::BF16 => 2f64.powi(-8),
         DType::F16 => 2f64.powi(-11),
         DType::F64 => 2f64.powi(-53),
-        DType::F32 | DType::Bool | DType::U8 | DType::I32 | DType::I64 => 2f64.powi(-24),
+        DType::F32
+        | DType::Bool
+        | DType::U8
+        | DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::U32
+        | DType::I64 => 2f64.powi(-24),
     };
     near(label, tensor, unit * units, unit * units)
 }

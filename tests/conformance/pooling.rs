@@ -12,7 +12,14 @@ fn epsilon(dtype: DType) -> f64 {
         DType::BF16 => 2f64.powi(-7),
         DType::F16 => 2f64.powi(-10),
         DType::F64 => 2f64.powi(-52),
-        DType::F32 | DType::Bool | DType::U8 | DType::I32 | DType::I64 => 2f64.powi(-23),
+        DType::F32
+        | DType::Bool
+        | DType::U8
+        | DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::U32
+        | DType::I64 => 2f64.powi(-23),
     }
 }
 

@@ -3,7 +3,7 @@
 //! order; other float sums and products are compared with the double-precision oracle within bounds that follow
 //! from the length and the magnitudes.
 
-use lazuli::{DType, Tensor};
+use lazuli::{DType, Device, Tensor};
 
 use crate::common::data::{floats, mixed, ordinary};
 use crate::common::{Output, check, check_fused, devices, exact, near};
@@ -16,7 +16,14 @@ fn epsilon(dtype: DType) -> f64 {
         DType::BF16 => 2f64.powi(-7),
         DType::F16 => 2f64.powi(-10),
         DType::F64 => 2f64.powi(-52),
-        DType::F32 | DType::Bool | DType::U8 | DType::I32 | DType::I64 => 2f64.powi(-23),
+        DType::F32
+        | DType::Bool
+        | DType::U8
+        | DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::U32
+        | DType::I64 => 2f64.powi(-23),
     }
 }
 
@@ -341,4 +348,41 @@ fn reductions_among_other_operations() {
             ]
         });
     }
+}
+
+/// Positions against a plain loop: the first NaN, else the first of the equal extremes.
+#[test]
+fn positions_of_extremes() {
+    let first = |values: &[f32], is_better: fn(f32, f32) -> bool| -> i64 {
+        let nan = values.iter().position(|x| x.is_nan());
+        let best =
+            || (1..values.len()).fold(0, |best, i| if is_better(values[i], values[best]) { i } else { best });
+        nan.unwrap_or_else(best) as i64
+    };
+    for length in [1, 2, 7, 33, 300, 5000] {
+        let mut values: Vec<f32> = (0..3 * length).map(|i| ((i * 7919) % 101) as f32 - 50.0).collect();
+        values[length / 2] = f32::NEG_INFINITY;
+        values[length + length / 3] = f32::NAN;
+        values[3 * length - 1] = f32::INFINITY;
+        let rows: Vec<&[f32]> = values.chunks(length).collect();
+        let most: Vec<i64> = rows.iter().map(|row| first(row, |x, best| x > best)).collect();
+        let least: Vec<i64> = rows.iter().map(|row| first(row, |x, best| x < best)).collect();
+        let devices = crate::common::devices();
+        for device in devices.into_iter().chain([Device::interpreter()]) {
+            let x = Tensor::from_slice(&values, [3, length]).to(&device);
+            let columns = x.t();
+            assert_eq!(x.argmax(1).to_vec::<i64>().unwrap(), most, "{length} on {device}");
+            assert_eq!(x.argmin(1).to_vec::<i64>().unwrap(), least, "{length} on {device}");
+            assert_eq!(columns.argmax(0).to_vec::<i64>().unwrap(), most, "columns of {length} on {device}");
+            let everywhere = (length + length / 3) as i64;
+            assert_eq!(x.argmin(..).item::<i64>().unwrap(), everywhere, "all of 3 x {length} on {device}");
+            let (value, index) = x.max_with_indices(1);
+            assert_eq!(index.to_vec::<i64>().unwrap(), most);
+            assert!(value.to_vec::<f32>().unwrap()[1].is_nan());
+        }
+    }
+    // The value and its position share one kernel.
+    let (value, index) = Tensor::rand([64, 500], 1).max_with_indices(1);
+    let explanation = lazuli::compile_for([&value, &index], &lazuli::Target::cuda("sm_90")).unwrap();
+    assert_eq!(explanation.kernels().len(), 1);
 }

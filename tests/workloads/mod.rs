@@ -4,7 +4,11 @@
 
 use std::process::{Command, Output};
 
-use lazuli::{Error, Pool2d, Tensor};
+use lazuli::{Error, Pool2d, Program, Target, Tensor};
+
+#[cfg(feature = "cuda")]
+#[path = "../common/nvrtc.rs"]
+pub mod nvrtc;
 
 /// Numbers between -5 and 5, none of them special.
 pub fn data(elements: usize) -> Vec<f32> {
@@ -13,6 +17,19 @@ pub fn data(elements: usize) -> Vec<f32> {
 
 pub fn tensor<const N: usize>(shape: [usize; N]) -> Tensor {
     Tensor::from_vec(data(shape.iter().product()), shape)
+}
+
+/// Plans for a target. NVRTC compiles kernels for CUDA, where it is there.
+pub fn compile_for<'a>(
+    tensors: impl IntoIterator<Item = &'a Tensor>,
+    target: &Target,
+) -> lazuli::Result<Program> {
+    let program = lazuli::compile_for(tensors, target)?;
+    #[cfg(feature = "cuda")]
+    if let Err(problems) = nvrtc::compile(std::slice::from_ref(&program)) {
+        panic!("{problems}");
+    }
+    Ok(program)
 }
 
 /// A pipeline that fusion exists for, at any batch size.

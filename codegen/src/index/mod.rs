@@ -155,6 +155,14 @@ impl IndexExpr {
         IndexExpr { terms: self.terms.clone(), constant: 0 }
     }
 
+    /// What is added and what is subtracted: two sums without negative coefficients, whose difference this is.
+    pub fn by_sign(&self) -> (Self, Self) {
+        let (added, subtracted): (Vec<_>, Vec<_>) = self.terms.iter().cloned().partition(|(_, k)| *k > 0);
+        let subtracted = subtracted.into_iter().map(|(atom, k)| (atom, k.saturating_neg())).collect();
+        let negative = IndexExpr { terms: subtracted, constant: self.constant.min(0).saturating_neg() };
+        (IndexExpr { terms: added.into_iter().collect(), constant: self.constant.max(0) }, negative)
+    }
+
     /// Every axis that occurs, inside divisions and remainders too.
     pub fn axes(&self) -> BTreeSet<AxisId> {
         let mut axes = BTreeSet::new();

@@ -1,6 +1,6 @@
 //! Operations on two values, and selection between two.
 
-use super::{Helpers, library, needs_wrapping};
+use super::{Helpers, function, library, narrowed, needs_wrapping, register_type, zero};
 use crate::{BinaryOp, DType, Language};
 
 /// The text of `op` applied to `a` and `b`, values of compute type `dtype` that the operation accepts. Comparisons
@@ -20,16 +20,22 @@ pub fn binary(
         BinaryOp::Sub => arithmetic(language, "sub", "-", dtype, a, b, helpers),
         BinaryOp::Mul => arithmetic(language, "mul", "*", dtype, a, b, helpers),
         BinaryOp::Div => format!("{a} / {b}"),
-        BinaryOp::FloorDiv => helpers.call(language, &format!("lz_floor_div_{dtype}"), &[a, b]),
-        BinaryOp::Rem => helpers.call(language, &format!("lz_rem_{dtype}"), &[a, b]),
         BinaryOp::Pow if dtype.is_int() => helpers.call(language, &format!("lz_pow_{dtype}"), &[a, b]),
-        BinaryOp::Pow | BinaryOp::Atan2 => {
-            let function = match (language, dtype) {
-                (Language::C, DType::F32) => format!("lz_{op}_f32"),
-                _ => library(op.name(), dtype),
+        BinaryOp::Fmod if dtype.is_float() => helpers.call(language, &library("fmod", dtype), &[a, b]),
+        // Without negative numbers the remainders are one.
+        BinaryOp::Fmod if dtype.is_unsigned() => helpers.call(language, &format!("lz_rem_{dtype}"), &[a, b]),
+        BinaryOp::Fmod => helpers.call(language, &format!("lz_fmod_{dtype}"), &[a, b]),
+        BinaryOp::Fmax | BinaryOp::Fmin if dtype.is_float() => {
+            let name = match language {
+                // CUDA's own order zeros by their signs, and prefer a number to NaN; C's may not do the former.
+                Language::Cuda => library(op.name(), dtype),
+                Language::C => format!("lz_{op}_{dtype}"),
             };
-            helpers.call(language, &function, &[a, b])
+            helpers.call(language, &name, &[a, b])
         }
+        BinaryOp::Fmax => binary(language, BinaryOp::Maximum, dtype, a, b, helpers),
+        BinaryOp::Fmin => binary(language, BinaryOp::Minimum, dtype, a, b, helpers),
+        BinaryOp::Shl | BinaryOp::Shr => shift(language, op, dtype, a, b),
         BinaryOp::Maximum | BinaryOp::Minimum if dtype.is_float() => {
             helpers.call(language, &format!("lz_{op}_{dtype}"), &[a, b])
         }
@@ -46,12 +52,40 @@ pub fn binary(
         BinaryOp::Le => format!("{a} <= {b}"),
         BinaryOp::Gt => format!("{a} > {b}"),
         BinaryOp::Ge => format!("{a} >= {b}"),
+        BinaryOp::FloorDiv
+        | BinaryOp::Rem
+        | BinaryOp::Pow
+        | BinaryOp::Atan2
+        | BinaryOp::Hypot
+        | BinaryOp::Copysign => function(language, op.spelling(), op.name(), dtype, &[a, b], helpers),
     }
 }
 
 /// `a` where `condition` (a `Bool`) holds, `b` elsewhere.
 pub fn select(_language: Language, condition: &str, a: &str, b: &str) -> String {
     format!("{condition} ? {a} : {b}")
+}
+
+/// A shift by any number of bits; the hardware's own is only asked for those that the type has.
+fn shift(language: Language, op: BinaryOp, dtype: DType, a: &str, b: &str) -> String {
+    let last = dtype.size() * 8 - 1;
+    let fits = match dtype {
+        DType::U8 => format!("{b} <= {last}"),
+        DType::U32 => format!("{b} <= {last}u"),
+        _ => format!("{b} >= 0 && {b} <= {last}"),
+    };
+    let (amount, unsigned) = match dtype {
+        DType::I64 => (format!("((int){b} & {last})"), "unsigned long long"),
+        _ => (format!("({b} & {last})"), "unsigned int"),
+    };
+    match op {
+        BinaryOp::Shl => {
+            let ty = register_type(language, dtype);
+            format!("{fits} ? ({ty})(({unsigned}){a} << {amount}) : {}", zero(dtype))
+        }
+        _ if dtype.is_unsigned() => format!("{fits} ? {a} >> {amount} : {}", zero(dtype)),
+        _ => format!("{a} >> ({fits} ? {amount} : {last})"),
+    }
 }
 
 /// A sum, difference or product: integers wrap, and of `Bool` the sum is "or" and the product "and".
@@ -67,11 +101,9 @@ fn arithmetic(
     if dtype == DType::Bool {
         let operator = if operator == "*" { "&" } else { "|" };
         format!("{a} {operator} {b}")
-    } else if dtype == DType::U8 {
-        format!("(unsigned char)({a} {operator} {b})")
     } else if needs_wrapping(language, dtype) {
         helpers.call(language, &format!("lz_{name}_{dtype}"), &[a, b])
     } else {
-        format!("{a} {operator} {b}")
+        narrowed(language, dtype, &format!("{a} {operator} {b}"))
     }
 }

@@ -1,13 +1,21 @@
 //! Conversions between types, and between registers and memory.
 
-use super::{Helpers, zero};
+use super::{Helpers, register_type, zero};
 use crate::{DType, Language};
 
 /// A raw element of `dtype`, as read from memory, as a value in a register.
 pub fn from_memory(language: Language, dtype: DType, raw: &str, helpers: &mut Helpers) -> String {
     match dtype {
         DType::F16 | DType::BF16 => helpers.call(language, &format!("lz_{dtype}_to_f32"), &[raw]),
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => raw.to_string(),
+        DType::Bool
+        | DType::U8
+        | DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::U32
+        | DType::I64
+        | DType::F32
+        | DType::F64 => raw.to_string(),
     }
 }
 
@@ -15,7 +23,15 @@ pub fn from_memory(language: Language, dtype: DType, raw: &str, helpers: &mut He
 pub fn to_memory(language: Language, dtype: DType, value: &str, helpers: &mut Helpers) -> String {
     match dtype {
         DType::F16 | DType::BF16 => helpers.call(language, &format!("lz_f32_to_{dtype}"), &[value]),
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => value.to_string(),
+        DType::Bool
+        | DType::U8
+        | DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::U32
+        | DType::I64
+        | DType::F32
+        | DType::F64 => value.to_string(),
     }
 }
 
@@ -29,7 +45,15 @@ pub fn cast(language: Language, from: DType, to: DType, x: &str, helpers: &mut H
             let single = match from {
                 DType::F32 => x.to_string(),
                 DType::F64 => helpers.call(language, "lz_f64_to_f32_odd", &[x]),
-                DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 => {
+                DType::Bool
+                | DType::U8
+                | DType::I8
+                | DType::I16
+                | DType::I32
+                | DType::U32
+                | DType::I64
+                | DType::F16
+                | DType::BF16 => {
                     format!("(float){x}")
                 }
             };
@@ -37,13 +61,16 @@ pub fn cast(language: Language, from: DType, to: DType, x: &str, helpers: &mut H
         }
         _ if from == to => x.to_string(),
         DType::Bool => format!("{x} != {}", zero(from)),
-        DType::U8 | DType::I32 | DType::I64 if from.is_float() => {
+        DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64 if from.is_float() => {
             helpers.call(language, &format!("lz_{from}_to_{to}"), &[x])
         }
-        DType::U8 => format!("(unsigned char){x}"),
-        DType::I32 => format!("(int){x}"),
-        DType::I64 => format!("(long long){x}"),
-        DType::F32 => format!("(float){x}"),
-        DType::F64 => format!("(double){x}"),
+        DType::U8
+        | DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::U32
+        | DType::I64
+        | DType::F32
+        | DType::F64 => format!("({}){x}", register_type(language, to)),
     }
 }

@@ -109,6 +109,11 @@ impl Helpers {
         text
     }
 
+    /// Whether the library has such a function.
+    pub(super) fn exists(&self, language: Language, function: &str) -> bool {
+        snippets(language).iter().any(|snippet| snippet.name == function)
+    }
+
     /// The text of a call, noting the function if it is one of the library's; other functions are the language's own.
     pub(super) fn call(&mut self, language: Language, function: &str, arguments: &[&str]) -> String {
         if let Some(snippet) = snippets(language).iter().find(|snippet| snippet.name == function) {

@@ -22,7 +22,8 @@ pub fn literal(language: Language, value: Scalar) -> String {
             (Language::C, false) => "0",
         }
         .to_string(),
-        DType::U8 => value.as_i64().to_string(),
+        DType::U8 | DType::I8 | DType::I16 => value.as_i64().to_string(),
+        DType::U32 => format!("{}u", value.as_i64()),
         // C has no negative literals: the least integer's absolute value is not an integer of its type.
         DType::I32 => match value.as_i64() as i32 {
             i32::MIN => "(-2147483647 - 1)".to_string(),

@@ -45,7 +45,30 @@ pub use reduce::{reduce_combine, reduce_identity};
 pub use types::{memory_type, register_type};
 pub use unary::unary;
 
+use crate::ops::Spelling;
 use crate::{DType, Language};
+
+/// A call of the function that an operation is spelled as.
+fn function(
+    language: Language,
+    spelling: Spelling,
+    name: &str,
+    dtype: DType,
+    operands: &[&str],
+    helpers: &mut Helpers,
+) -> String {
+    let helper = |name: &str| format!("lz_{name}_{dtype}");
+    let name = match spelling {
+        Spelling::Library(name) => library(name, dtype),
+        Spelling::Vectorised if language == Language::C && helpers.exists(language, &helper(name)) => {
+            helper(name)
+        }
+        Spelling::Vectorised | Spelling::Own => library(name, dtype),
+        Spelling::Helper => helper(name),
+        Spelling::Named(name) => helper(name),
+    };
+    helpers.call(language, &name, operands)
+}
 
 /// The C library's name of a function for floats of `dtype`, such as `sqrtf` or `sqrt`.
 fn library(name: &str, dtype: DType) -> String {
@@ -57,7 +80,8 @@ fn zero(dtype: DType) -> &'static str {
     match dtype {
         DType::F64 => "0.0",
         DType::F16 | DType::BF16 | DType::F32 => "0.0f",
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 => "0",
+        DType::U32 => "0u",
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => "0",
     }
 }
 
@@ -66,11 +90,22 @@ fn one(dtype: DType) -> &'static str {
     match dtype {
         DType::F64 => "1.0",
         DType::F16 | DType::BF16 | DType::F32 => "1.0f",
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 => "1",
+        DType::U32 => "1u",
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => "1",
     }
 }
 
 /// Whether an operator on signed integers of `dtype` must be spelled as a helper that wraps.
 fn needs_wrapping(language: Language, dtype: DType) -> bool {
     language == Language::Cuda && matches!(dtype, DType::I32 | DType::I64)
+}
+
+/// The text of an integer expression in the type of `dtype`: C computes with narrower integers than `int` in `int`.
+fn narrowed(language: Language, dtype: DType, text: &str) -> String {
+    match dtype {
+        DType::U8 | DType::I8 | DType::I16 => {
+            format!("({}){}", register_type(language, dtype), parenthesise(text))
+        }
+        _ => text.to_string(),
+    }
 }

@@ -11,7 +11,10 @@ pub fn register_type(language: Language, dtype: DType) -> &'static str {
             Language::C => "unsigned char",
         },
         DType::U8 => "unsigned char",
+        DType::I8 => "signed char",
+        DType::I16 => "short",
         DType::I32 => "int",
+        DType::U32 => "unsigned int",
         DType::I64 => "long long",
         DType::F16 | DType::BF16 | DType::F32 => "float",
         DType::F64 => "double",
@@ -22,7 +25,10 @@ pub fn register_type(language: Language, dtype: DType) -> &'static str {
 pub fn memory_type(_language: Language, dtype: DType) -> &'static str {
     match dtype {
         DType::Bool | DType::U8 => "unsigned char",
+        DType::I8 => "signed char",
+        DType::I16 => "short",
         DType::I32 => "int",
+        DType::U32 => "unsigned int",
         DType::I64 => "long long",
         DType::F16 | DType::BF16 => "unsigned short",
         DType::F32 => "float",

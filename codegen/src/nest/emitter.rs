@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::accumulate::Accumulator;
+use super::persistent::Kept;
 use super::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use super::tile::TileKey;
 use crate::index::AxisId;
@@ -39,12 +40,24 @@ impl Scope {
     }
 }
 
+/// An array in shared memory that holds a load's elements.
+pub(super) struct Staged {
+    pub(super) array: String,
+    pub(super) dtype: DType,
+}
+
 /// Builds the body of one function.
 pub(super) struct Emitter<'k> {
     pub(super) kernel: &'k Kernel,
     pub(super) scopes: Vec<Scope>,
     /// Axis variables that only take multiples of a number: the first of several lanes.
     pub(super) multiples: FxHashMap<AxisId, i64>,
+    /// What stays in registers between the walks along a row.
+    pub(super) kept: Option<Kept>,
+    /// Loads whose elements wait in shared memory.
+    pub(super) staged: FxHashMap<ValueId, Staged>,
+    /// Where this thread's elements are in the staged arrays.
+    pub(super) staged_slot: Option<Expr>,
     language: Language,
     uses: Vec<usize>,
     names: FxHashMap<&'static str, usize>,
@@ -56,6 +69,9 @@ impl<'k> Emitter<'k> {
             kernel,
             scopes: vec![Scope::default()],
             multiples: FxHashMap::default(),
+            kept: None,
+            staged: FxHashMap::default(),
+            staged_slot: None,
             language,
             uses: kernel.use_counts(),
             names: FxHashMap::default(),
@@ -89,6 +105,13 @@ impl<'k> Emitter<'k> {
     /// Appends a statement to the innermost scope.
     pub(super) fn push(&mut self, stmt: Stmt) {
         if let Some(scope) = self.scopes.last_mut() {
+            scope.block.push(stmt);
+        }
+    }
+
+    /// Appends a statement to the function's own scope: before the loops that are open now.
+    pub(super) fn push_first(&mut self, stmt: Stmt) {
+        if let Some(scope) = self.scopes.first_mut() {
             scope.block.push(stmt);
         }
     }
@@ -203,6 +226,13 @@ impl<'k> Emitter<'k> {
             ValueOp::Load { buffer, index, guard } => {
                 let guard = guard.map(|guard| self.value(guard));
                 let source = &kernel.buffers[buffer.index()];
+                if let Some(element) = self.kept_load(id, *buffer, index) {
+                    return element;
+                }
+                if let (Some(staged), Some(slot)) = (self.staged.get(&id), &self.staged_slot) {
+                    let element = Expr::element(&staged.array, slot.clone());
+                    return Expr::FromMemory(staged.dtype, Box::new(element));
+                }
                 if guard.is_none()
                     && self.language == Language::Cuda
                     && let Some(element) = self.tile_load(*buffer, index)
@@ -239,7 +269,12 @@ impl<'k> Emitter<'k> {
             ValueOp::Binary(op, a, b) => {
                 let dtype = kernel.value(*a).dtype;
                 let (a, b) = (self.value(*a), self.value(*b));
-                let (a, b) = match matches!(op, BinaryOp::Maximum | BinaryOp::Minimum) {
+                let repeats = match op {
+                    BinaryOp::Maximum | BinaryOp::Minimum | BinaryOp::Shl | BinaryOp::Shr => true,
+                    BinaryOp::Fmax | BinaryOp::Fmin => dtype.is_int(),
+                    _ => false,
+                };
+                let (a, b) = match repeats {
                     true => (self.named(a, dtype), self.named(b, dtype)),
                     false => (a, b),
                 };

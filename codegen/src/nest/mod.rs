@@ -9,18 +9,20 @@ mod columns_cpu;
 mod columns_cuda;
 mod emitter;
 mod interior;
+mod persistent;
 mod pointwise;
 mod pointwise_cpu;
 mod rows_cpu;
 mod rows_cuda;
 pub mod stmt;
 mod tile;
+mod tiled_cuda;
 mod walk;
 
 use crate::Language;
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, BufferId, Kernel};
-use crate::schedule::{Launch, Schedule};
+use crate::schedule::{Launch, Schedule, in_two_walks};
 use stmt::{Stmt, Type};
 
 /// A parameter of an emitted function, in order.
@@ -87,7 +89,16 @@ pub fn extent_name(kernel: &Kernel, axis: AxisId) -> String {
 pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, String> {
     match schedule {
         Schedule::Pointwise(schedule) => pointwise::build(kernel, language, schedule),
+        Schedule::Tiled(schedule) => tiled_cuda::build(kernel, schedule),
         Schedule::Rows(schedule) => {
+            let two_walks;
+            let kernel = match schedule.persistent > 0 {
+                true => {
+                    two_walks = in_two_walks(kernel)?;
+                    &two_walks
+                }
+                false => kernel,
+            };
             let plan = walk::Plan::new(kernel)?;
             if schedule.splits > 1 && !plan.walks_once() {
                 return Err("a split row can only be walked once".into());
@@ -130,8 +141,10 @@ fn needs_wide_index(kernel: &Kernel) -> bool {
         || points(crate::ir::AxisKind::Map) > largest as u64
         || points(crate::ir::AxisKind::Reduce) > largest as u64
         || kernel.values.iter().flat_map(|value| crate::ir::index_expressions(&value.op)).any(|index| {
-            let (low, high) = index.range(&kernel.launch_ranges());
-            low < -largest || high > largest
+            // The parts are computed on their own where one is subtracted.
+            let (added, subtracted) = index.by_sign();
+            let ranges = kernel.launch_ranges();
+            added.range(&ranges).1 > largest || subtracted.range(&ranges).1 > largest
         })
 }
 

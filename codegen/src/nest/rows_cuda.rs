@@ -2,10 +2,11 @@
 
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
+use super::persistent::{Kept, TURN};
 use super::pointwise::{lanes_and_stores, launch_items, split_lanes};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
-use super::walk::{Pass, Plan, items_formula, partial_workspaces};
+use super::walk::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::ir::{Kernel, Store, ValueOp};
 use crate::schedule::{Launch, RowSchedule};
@@ -54,6 +55,10 @@ impl<'a> CudaRows<'a> {
 
     fn body(&self, kernel: &'a Kernel) -> Vec<Stmt> {
         let mut emitter = Emitter::new(kernel, Language::Cuda);
+        if self.schedule.persistent > 0 {
+            let loads = self.plan.shared_loads(self.scalar);
+            emitter.kept = Some(Kept::new(loads, u64::from(self.schedule.persistent)));
+        }
         let several = self.schedule.rows_per_block > 1;
         let row = match several {
             true => mul_add(
@@ -75,7 +80,11 @@ impl<'a> CudaRows<'a> {
         }
         emitter.unflatten(&name, &self.plan.map, 1);
         for pass in &self.plan.passes {
-            let accumulators = self.walk(&mut emitter, kernel, pass, several.then(|| rows.clone()));
+            let inside = several.then(|| rows.clone());
+            let accumulators = match self.schedule.persistent {
+                0 => self.walk(&mut emitter, kernel, pass, inside),
+                turns => self.walk_registers(&mut emitter, kernel, pass, inside, u64::from(turns)),
+            };
             for (reduction, accumulator) in pass.reductions.iter().zip(&accumulators) {
                 self.merge_threads(&mut emitter, accumulator);
                 if self.schedule.splits == 1 {
@@ -135,15 +144,7 @@ impl<'a> CudaRows<'a> {
         };
         let position = thread.clone().then(Mul, Expr::Int(vector));
         emitter.open(&[], false);
-        if single {
-            emitter.bind_axes(&self.plan.axes);
-            if vector > 1 {
-                emitter.multiples.insert(self.plan.axes[0], vector as i64);
-            }
-        } else {
-            // The flat position counts vectors, so that it unflattens by whole ones.
-            emitter.unflatten("r", &self.plan.axes, vector);
-        }
+        emitter.unflatten_walk(&flat, &self.plan.axes, vector);
         let (from, to, stride) = match single {
             true => (position, whole.clone(), step.clone().then(Mul, Expr::Int(vector))),
             false => (thread.clone(), whole.clone().then(Div, Expr::Int(vector)), step.clone()),
@@ -173,6 +174,43 @@ impl<'a> CudaRows<'a> {
                 body,
             });
         }
+        accumulators
+    }
+
+    /// One walk along a row that its threads keep in registers, unrolled.
+    fn walk_registers(
+        &self,
+        emitter: &mut Emitter<'a>,
+        kernel: &'a Kernel,
+        pass: &Pass,
+        rows: Option<Expr>,
+        turns: u64,
+    ) -> Vec<Accumulator> {
+        let accumulators = pass.declare(emitter, kernel, None);
+        let vector = u64::from(self.schedule.vector);
+        let threads = u64::from(self.schedule.threads_per_row);
+        let vectors = launch_items(self.scalar, &self.plan.axes) / vector;
+        let flat = self.plan.walk_name(kernel);
+        let position = mul_add(Expr::name(TURN), Expr::Int(threads), Expr::Builtin(Builtin::ThreadX));
+        emitter.open(&[], false);
+        let length = match self.plan.axes.as_slice() {
+            [_] => {
+                emitter.bind(flat.clone(), INDEX, position.then(Mul, Expr::Int(vector)));
+                vectors * vector
+            }
+            _ => {
+                emitter.bind(flat.clone(), INDEX, position);
+                vectors
+            }
+        };
+        emitter.open(&[], false);
+        emitter.unflatten_walk(&flat, &self.plan.axes, vector);
+        self.elements(emitter, kernel, pass, &accumulators, rows);
+        let then = emitter.close();
+        let is_inside = (turns * threads != vectors).then(|| Expr::name(flat).then(Less, Expr::Int(length)));
+        emitter.guarded(is_inside, then);
+        let body = emitter.close();
+        emitter.push(count_loop(TURN, Expr::Int(0), Expr::Int(turns), LoopHint::Unroll, body));
         accumulators
     }
 

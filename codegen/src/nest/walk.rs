@@ -1,8 +1,5 @@
-//! What the schedules of reductions share: which walks along the reduced axes compute what, and the
+//! What the schedules of reductions share: the names of the walks' variables, accumulators, and the
 //! partial results of several blocks.
-//!
-//! A pass is one walk. Reductions of what is known before a walk share it; what depends on their
-//! results needs the next one. Elements that a later pass needs again are read again.
 
 use super::accumulate::Accumulator;
 use super::emitter::Emitter;
@@ -11,72 +8,10 @@ use super::stmt::{Expr, LoopHint, Step, Stmt};
 use super::{Workspace, extent_name};
 use crate::Language;
 use crate::index::AxisId;
-use crate::ir::{AxisKind, Kernel, ValueId, ValueOp, operands};
-use crate::schedule::cooperative;
-
-/// What the walks along a row compute.
-pub(super) struct Plan {
-    /// The reduced axes, outermost first.
-    pub(super) axes: Vec<AxisId>,
-    /// The axes of the results.
-    pub(super) map: Vec<AxisId>,
-    /// One entry a pass.
-    pub(super) passes: Vec<Pass>,
-    /// Stores of results that do not vary along the row.
-    pub(super) results: Vec<usize>,
-}
-
-/// One walk.
-#[derive(Default)]
-pub(super) struct Pass {
-    pub(super) reductions: Vec<ValueId>,
-    /// Stores of values that vary along the row.
-    pub(super) stores: Vec<usize>,
-}
+use crate::ir::{Kernel, ValueId, ValueOp};
+pub(super) use crate::schedule::{Pass, Plan};
 
 impl Plan {
-    pub(super) fn new(kernel: &Kernel) -> Result<Plan, String> {
-        let reductions = cooperative(kernel)?;
-        let axes = match reductions.first().map(|&first| &kernel.value(first).op) {
-            Some(ValueOp::Reduce { axes, .. }) => axes.to_vec(),
-            _ => return Err("no reduction for several threads".into()),
-        };
-        // A value's pass: how many walks must have ended before it can be computed.
-        let mut pass_of = vec![0usize; kernel.values.len()];
-        for (number, value) in kernel.values.iter().enumerate() {
-            let before =
-                operands(&value.op).iter().map(|operand| pass_of[operand.index()]).max().unwrap_or(0);
-            let is_cooperative = reductions.contains(&ValueId(number as u32));
-            pass_of[number] = before + usize::from(is_cooperative);
-        }
-        let last = pass_of.iter().copied().max().unwrap_or(0);
-        let mut passes: Vec<Pass> = (0..=last).map(|_| Pass::default()).collect();
-        for &reduction in &reductions {
-            passes[pass_of[reduction.index()] - 1].reductions.push(reduction);
-        }
-        let mut results = Vec::new();
-        for (number, store) in kernel.stores.iter().enumerate() {
-            let value = kernel.value(store.value);
-            let varies = |axis: &AxisId| value.axes.contains(axis) || store.index.uses(*axis);
-            match kernel.axes_of_kind(AxisKind::Reduce).iter().any(varies) {
-                true => passes[pass_of[store.value.index()]].stores.push(number),
-                false => results.push(number),
-            }
-        }
-        passes.retain(|pass| !pass.reductions.is_empty() || !pass.stores.is_empty());
-        Ok(Plan { axes, map: kernel.axes_of_kind(AxisKind::Map), passes, results })
-    }
-
-    /// All reductions that threads share, in the order of their passes.
-    pub(super) fn reductions(&self) -> Vec<ValueId> {
-        self.passes.iter().flat_map(|pass| pass.reductions.clone()).collect()
-    }
-
-    /// Whether one walk is all, and nothing varies along it in the results: then it can be split.
-    pub(super) fn walks_once(&self) -> bool {
-        self.passes.len() == 1 && self.passes.iter().all(|pass| pass.stores.is_empty())
-    }
-
     /// The variable that numbers the rows: the map axis itself where there is only one.
     pub(super) fn row_name(&self, kernel: &Kernel) -> String {
         match self.map.as_slice() {
@@ -96,6 +31,22 @@ impl Plan {
     /// How many parts of a length a walk has: the CPU's split reductions.
     pub(super) fn parts(&self, emitter: &Emitter, length: u64) -> Expr {
         emitter.positions(&self.axes).then(Add, Expr::Int(length - 1)).then(Div, Expr::Int(length))
+    }
+}
+
+impl Emitter<'_> {
+    /// Binds the axes of a walk: the one axis itself, in steps of `vector`; several from a flat position that
+    /// counts vectors, so that it unflattens by whole ones.
+    pub(super) fn unflatten_walk(&mut self, flat: &str, axes: &[AxisId], vector: u64) {
+        match axes {
+            [axis] => {
+                self.bind_axes(axes);
+                if vector > 1 {
+                    self.multiples.insert(*axis, vector as i64);
+                }
+            }
+            _ => self.unflatten(flat, axes, vector),
+        }
     }
 }
 

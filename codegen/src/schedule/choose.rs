@@ -1,9 +1,9 @@
 //! Choosing a schedule from the kernel's shape and the target's figures.
 
-use super::{ColumnSchedule, PointwiseSchedule, RowSchedule, Schedule};
+use super::{ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, Schedule, in_two_walks};
 use crate::Language;
-use crate::index::AxisId;
-use crate::ir::{AxisKind, Kernel, ValueId, ValueOp, operands};
+use crate::index::{AxisId, IndexExpr};
+use crate::ir::{AxisKind, BufferId, Kernel, Value, ValueId, ValueOp, operands};
 
 /// What schedules depend on of the target.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -26,6 +26,20 @@ const ACCESS_BYTES: u64 = 16;
 
 /// Register values that the unrolled loops of one thread may load.
 const LOADS_PER_THREAD: u64 = 64;
+
+/// Bytes of a row that a thread should keep in registers: four 16-byte accesses in flight. More threads share a
+/// longer row.
+const KEPT_BYTES: u64 = 64;
+
+/// Bytes of a row that a thread can keep in registers beside what it computes, where a block is as large as
+/// it can be (1024 threads have 64 registers each).
+const MOST_KEPT_BYTES: u64 = 128;
+
+/// Operations of an unrolled walk: compilation takes time in proportion.
+const UNROLLED_OPERATIONS: u64 = 8192;
+
+/// Blocks of 256 threads that fill a multiprocessor.
+const BLOCKS_PER_PROCESSOR: u64 = 8;
 
 /// Elements of a part of a split row, and the length from which rows are split: sums stay accurate,
 /// and one row keeps all processors busy.
@@ -110,6 +124,11 @@ fn loads_below(kernel: &Kernel, root: ValueId) -> Vec<ValueId> {
 pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Schedule, String> {
     let reductions = cooperative(kernel)?;
     match reductions.first() {
+        None if language == Language::Cuda
+            && let Some(tiled) = super::tiled::tiled(kernel) =>
+        {
+            Ok(Schedule::Tiled(tiled))
+        }
         None => Ok(Schedule::Pointwise(match language {
             Language::Cuda => PointwiseSchedule {
                 threads: THREADS,
@@ -159,6 +178,11 @@ fn pointwise_vector(kernel: &Kernel) -> u32 {
     }
     let window: u64 =
         kernel.axes_of_kind(AxisKind::Reduce).iter().map(|&axis| kernel.axis(axis).extent).product();
+    // Guarded elements are read one by one: neighbouring threads should be as near as can be.
+    let is_guarded = |value: &Value| matches!(value.op, ValueOp::Load { guard: Some(_), .. });
+    if window > 1 && kernel.values.iter().any(is_guarded) {
+        return 1;
+    }
     while vector > 1 && vector * window > LOADS_PER_THREAD {
         vector /= 2;
     }
@@ -203,38 +227,58 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
                 true => 1,
                 false => (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) as u32,
             };
-            RowSchedule { threads_per_row: lanes as u32, rows_per_block, vector: 1, splits }
+            RowSchedule { threads_per_row: lanes as u32, rows_per_block, vector: 1, persistent: 0, splits }
         }
         Language::Cuda => {
-            let busy = u64::from(figures.processors) * 2;
-            let splits = match is_splittable(kernel, axes) && rows * 4 < busy && length >= SPLIT_LENGTH / 2 {
-                true => (length / (SPLIT_LENGTH / 8)).clamp(1, (busy * 2).div_ceil(rows.max(1))).min(1024),
+            let full = u64::from(figures.processors) * BLOCKS_PER_PROCESSOR;
+            let splits = match is_splittable(kernel, axes) && rows * 16 < full && length >= SPLIT_LENGTH / 2 {
+                true => (length / (SPLIT_LENGTH / 8)).clamp(1, full.div_ceil(rows.max(1))).min(1024),
                 false => 1,
-            };
-            let threads_per_row = match length {
-                _ if splits > 1 || is_argument => THREADS,
-                0..=64 => 8,
-                65..=3072 => 32,
-                3073..=16384 => 128,
-                _ => THREADS,
             };
             let widest_vector = ACCESS_BYTES / widest_input(kernel);
             let vector = match is_argument && axes.len() == 1 {
                 true => widest_vector,
                 false => largest_power_of_two_divisor(inner, widest_vector),
             };
+            let (threads_per_row, persistent) = match (splits, is_argument) {
+                (1, false) => persistent(kernel, length, vector).unwrap_or((THREADS, 0)),
+                _ => (THREADS, 0),
+            };
+            let rows_per_block = if threads_per_row <= 32 { THREADS / threads_per_row } else { 1 };
             RowSchedule {
                 threads_per_row,
-                rows_per_block: (THREADS / threads_per_row).max(1).min(if threads_per_row <= 32 {
-                    32
-                } else {
-                    1
-                }),
+                rows_per_block,
                 vector: vector as u32,
+                persistent,
                 splits: splits as u32,
             }
         }
     }
+}
+
+/// The threads of a row and the vectors of each, if these fit its registers.
+fn persistent(kernel: &Kernel, length: u64, vector: u64) -> Option<(u32, u32)> {
+    let two_walks = in_two_walks(kernel).ok()?;
+    let plan = Plan::new(&two_walks).ok()?;
+    let mut kept: Vec<(&BufferId, &IndexExpr)> = Vec::new();
+    for load in plan.shared_loads(&two_walks) {
+        if let ValueOp::Load { buffer, index, .. } = &two_walks.value(load).op
+            && !kept.contains(&(buffer, index))
+        {
+            kept.push((buffer, index));
+        }
+    }
+    // A register holds at most two elements.
+    let bytes = |buffer: &BufferId| (kernel.buffers[buffer.index()].dtype.size() as u64).max(2);
+    let kept: u64 = kept.into_iter().map(|(buffer, _)| bytes(buffer)).sum();
+    let bytes = kept.max(widest_input(kernel));
+    let vectors = length / vector;
+    let wanted = (length * bytes).div_ceil(KEPT_BYTES).min(vectors).next_power_of_two();
+    let threads = wanted.clamp(8, 1024);
+    let turns = vectors.div_ceil(threads);
+    let operations = two_walks.values.len() as u64 * turns * vector;
+    let fits = turns * vector * bytes <= MOST_KEPT_BYTES && operations <= UNROLLED_OPERATIONS;
+    fits.then_some((threads as u32, turns as u32))
 }
 
 /// A split row is read once: nothing that depends on the result may vary along it.
@@ -279,9 +323,9 @@ fn columns(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figur
             let widest_vector = ACCESS_BYTES / widest(kernel).max(4);
             let vector = largest_power_of_two_divisor(inner, widest_vector);
             let blocks = columns.div_ceil(32 * vector);
-            let busy = u64::from(figures.processors) * 2;
-            let splits = match is_splittable(kernel, axes) && blocks < busy && length >= 512 {
-                true => (busy / blocks.max(1)).clamp(1, length / 128).min(256),
+            let full = u64::from(figures.processors) * BLOCKS_PER_PROCESSOR;
+            let splits = match is_splittable(kernel, axes) && blocks * 2 < full && length >= 512 {
+                true => (full / blocks.max(1)).clamp(1, length / 128).min(256),
                 false => 1,
             };
             ColumnSchedule { threads_x: 32, threads_y: 8, vector: vector as u32, splits: splits as u32 }

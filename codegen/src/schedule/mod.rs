@@ -1,22 +1,32 @@
 //! How a kernel's axes map to blocks, threads, vector lanes and loops.
 
 mod choose;
+mod deviations;
+mod passes;
+mod tiled;
 
 use std::fmt;
 
+use crate::index::AxisId;
+
 pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, cooperative, schedule};
+pub(crate) use deviations::in_two_walks;
+pub(crate) use passes::{Pass, Plan};
+pub(crate) use tiled::{TILE, transposed_loads};
 
 /// A schedule: small and printable.
 ///
 /// ```
 /// use lazuli_codegen::schedule::{RowSchedule, Schedule};
-/// let rows = RowSchedule { threads_per_row: 32, rows_per_block: 8, vector: 4, splits: 1 };
+/// let rows = RowSchedule { threads_per_row: 32, rows_per_block: 8, vector: 4, persistent: 0, splits: 1 };
 /// assert_eq!(Schedule::Rows(rows).to_string(), "row_reduce(threads_per_row=32, rows_per_block=8, vec=4)");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Schedule {
     /// Every thread computes its own results.
     Pointwise(PointwiseSchedule),
+    /// As `Pointwise`, with transposed reads through shared memory (CUDA).
+    Tiled(TiledSchedule),
     /// A group of threads reduces a row whose elements are consecutive.
     Rows(RowSchedule),
     /// Neighbouring threads reduce neighbouring columns.
@@ -34,6 +44,15 @@ pub struct PointwiseSchedule {
     pub elements_per_block: u64,
 }
 
+/// Tiles of 32 × 32 results: an input is consecutive along another axis than the results are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TiledSchedule {
+    /// The axis along which the transposed inputs are consecutive.
+    pub across: AxisId,
+    /// Rows of threads in a block of 32 columns.
+    pub rows: u32,
+}
+
 /// Rows: the reduced elements are consecutive in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RowSchedule {
@@ -43,6 +62,9 @@ pub struct RowSchedule {
     pub rows_per_block: u32,
     /// Consecutive elements that a thread reads at once.
     pub vector: u32,
+    /// How many such vectors of a row a thread has, if it keeps them in registers from walk to walk, each walk
+    /// unrolled; 0 for loops that read again (CUDA).
+    pub persistent: u32,
     /// Parts of a row, each for a block of its own; the last one to finish combines them.
     pub splits: u32,
 }
@@ -71,12 +93,16 @@ impl fmt::Display for Schedule {
                 write!(f, "pointwise(elements_per_block={})", s.elements_per_block)
             }
             Schedule::Pointwise(s) => write!(f, "pointwise(threads={}, vec={})", s.threads, s.vector),
+            Schedule::Tiled(s) => write!(f, "tiled(tile={TILE}x{TILE}, threads={TILE}x{})", s.rows),
             Schedule::Rows(s) => {
                 write!(
                     f,
                     "row_reduce(threads_per_row={}, rows_per_block={}, vec={}",
                     s.threads_per_row, s.rows_per_block, s.vector
                 )?;
+                if s.persistent > 0 {
+                    write!(f, ", persistent={}", s.persistent)?;
+                }
                 splits(f, s.splits)
             }
             Schedule::Columns(s) => {

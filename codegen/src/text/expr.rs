@@ -27,7 +27,27 @@ impl Printer<'_> {
         }
     }
 
+    /// An index as the number that it is, also where a part of it is negative.
+    ///
+    /// CUDA's 32-bit indices are unsigned, and NVRTC (seen with 13.0 and 13.5) computes `in0[c - i]` as an offset
+    /// of `c` from `in0 + (unsigned)-i`, 2^34 bytes away. Differences are therefore taken of signed numbers.
     fn index(&self, index: &IndexExpr) -> String {
+        let (added, subtracted) = index.by_sign();
+        if self.language != Language::Cuda || self.wide_index || subtracted == IndexExpr::zero() {
+            return self.wrapping_index(index);
+        }
+        let signed = |part: &IndexExpr| match part.as_constant() {
+            Some(constant) => constant.to_string(),
+            None => format!("(int){}", parenthesise(&self.wrapping_index(part))),
+        };
+        match added == IndexExpr::zero() {
+            true => format!("-{}", signed(&subtracted)),
+            false => format!("{} - {}", signed(&added), signed(&subtracted)),
+        }
+    }
+
+    /// An index in the arithmetic of index variables: negative numbers wrap.
+    fn wrapping_index(&self, index: &IndexExpr) -> String {
         index.to_text(&|axis: AxisId| self.kernel.axis(axis).name.clone(), self.suffix())
     }
 
@@ -138,7 +158,7 @@ impl Printer<'_> {
 
     /// `lo <= expr < hi` as one comparison: below `lo`, unsigned arithmetic wraps to above `hi`.
     fn bound(&self, bound: &Bound) -> String {
-        let shifted = self.index(&bound.expr.offset(bound.lo.saturating_neg()));
+        let shifted = self.wrapping_index(&bound.expr.offset(bound.lo.saturating_neg()));
         let extent = bound.hi.saturating_sub(bound.lo);
         match (self.language, bound.lo > i64::MIN / 4 && bound.hi < i64::MAX / 4) {
             (Language::Cuda, true) => format!("{shifted} < {extent}{}", self.suffix()),

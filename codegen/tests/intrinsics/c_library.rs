@@ -33,14 +33,33 @@ static inline int __float_as_int(float x) { union { float f; int i; } u = { x };
 static inline double __longlong_as_double(long long x) { union { long long i; double f; } u = { x }; return u.f; }
 static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
-#define fmaxf(a, b) (a > b || (a == b && !signbit(a)) ? a : b)
-#define fminf(a, b) (a < b || (a == b && signbit(a)) ? a : b)
+#define fmaxf(a, b) (b != b || a > b || (a == b && !signbit(a)) ? a : b)
+#define fminf(a, b) (b != b || a < b || (a == b && signbit(a)) ? a : b)
+static inline double erfinv(double x) {
+    double a = fabs(x), w = log((1 - a) * (1 + a)), t = 4.330746750799873 + w / 2;
+    if (!(a < 1)) return a == 1 ? x * INFINITY : NAN;
+    if (a < 1e-150) return x * 0.8862269254527580;
+    double y = sqrt(sqrt(t * t - w / 0.147) - t);
+    for (int i = 0; i < 6; i++) y -= (a < 0.5 ? erf(y) - a : (1 - a) - erfc(y)) * (0.8862269254527580 * exp(y * y));
+    return copysign(y, x);
+}
+static inline float erfinvf(float x) { return (float)erfinv((double)x); }
 #define fmax fmaxf
 #define fmin fminf
 "#;
 
 /// The types that values have in registers.
-pub const COMPUTE: [DType; 6] = [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F32, DType::F64];
+pub const COMPUTE: [DType; 9] = [
+    DType::Bool,
+    DType::U8,
+    DType::I8,
+    DType::I16,
+    DType::I32,
+    DType::U32,
+    DType::I64,
+    DType::F32,
+    DType::F64,
+];
 
 type Loop = unsafe extern "C" fn(*const u8, *const u8, *mut u8, i64);
 

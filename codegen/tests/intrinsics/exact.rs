@@ -89,8 +89,9 @@ fn specials(dtype: DType) -> Vec<Scalar> {
     match dtype {
         DType::Bool => values.extend([false, true].map(Scalar::from_bool)),
         DType::U8 => values.extend((0..256).map(|x| Scalar::from_i64(dtype, x))),
-        DType::I32 | DType::I64 => {
-            let least = if dtype == DType::I32 { i32::MIN as i64 } else { i64::MIN };
+        DType::I8 => values.extend((-128..128).map(|x| Scalar::from_i64(dtype, x))),
+        DType::I16 | DType::I32 | DType::U32 | DType::I64 => {
+            let least = dtype.iinfo().unwrap().min;
             for x in INTEGERS {
                 values.extend([x, -x].map(|x| Scalar::from_i64(dtype, x)));
             }
@@ -123,6 +124,7 @@ fn run(library: &CLibrary, name: &str, a: &[Scalar], b: &[Scalar], result: DType
         let (a, b) = (raws(a), raws(b));
         let bits: Vec<u64> = match result.size() {
             1 => library.run::<A, u8>(name, &a, &b).into_iter().map(u64::from).collect(),
+            2 => library.run::<A, u16>(name, &a, &b).into_iter().map(u64::from).collect(),
             4 => library.run::<A, u32>(name, &a, &b).into_iter().map(u64::from).collect(),
             _ => library.run::<A, u64>(name, &a, &b),
         };
@@ -130,6 +132,7 @@ fn run(library: &CLibrary, name: &str, a: &[Scalar], b: &[Scalar], result: DType
     }
     match a[0].dtype().size() {
         1 => with(library, name, a, b, result, |bits| bits as u8),
+        2 => with(library, name, a, b, result, |bits| bits as u16),
         4 => with(library, name, a, b, result, |bits| bits as u32),
         _ => with(library, name, a, b, result, |bits| bits),
     }
@@ -149,19 +152,32 @@ fn compare(got: Scalar, expected: Expected) -> Option<String> {
 
 #[test]
 fn unary_operations_are_right_on_special_values() {
+    let mut failures = Vec::new();
     for library in CLibrary::both() {
         for dtype in COMPUTE {
             let x = specials(dtype);
             for op in UnaryOp::ALL.into_iter().filter(|op| op.accepts(dtype)) {
                 let got = run(library, &format!("{op}_{dtype}"), &x, &x, op.result(dtype));
                 for (x, got) in x.iter().zip(got) {
-                    if let Some(wrong) = compare(got, reference::unary(op, *x)) {
-                        panic!("{}: {op}({x:?}) is {wrong}", library.language);
+                    let wrong = compare(got, reference::unary(op, *x));
+                    if let Some(wrong) = wrong.filter(|_| !near_a_zero(op, *x, got)) {
+                        failures.push(format!("{}: {op}({x:?}) is {wrong}", library.language));
+                        break;
                     }
                 }
             }
         }
     }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// These have zeros between numbers, where only the absolute error is small; in double precision nothing hides that.
+fn near_a_zero(op: UnaryOp, x: Scalar, got: Scalar) -> bool {
+    let Expected::Near(expected) = reference::unary(op, x) else { return false };
+    let error = (got.as_f64() - expected).abs();
+    matches!(op, UnaryOp::Digamma | UnaryOp::Lgamma)
+        && x.dtype() == DType::F64
+        && error <= 4.0 * f64::EPSILON * expected.abs().max(1.0)
 }
 
 #[test]

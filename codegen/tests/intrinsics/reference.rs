@@ -12,8 +12,14 @@ pub enum Expected {
 }
 
 unsafe extern "C" {
-    // The standard library of Rust has no stable error function; the C library that it links has.
+    // The standard library of Rust has no stable error function, and its inverse hyperbolic functions lose digits; the
+    // C library that it links has better.
     safe fn erf(x: f64) -> f64;
+    safe fn erfc(x: f64) -> f64;
+    safe fn asinh(x: f64) -> f64;
+    safe fn acosh(x: f64) -> f64;
+    safe fn atanh(x: f64) -> f64;
+    safe fn lgamma(x: f64) -> f64;
 }
 
 /// A transcendental function in f64.
@@ -31,9 +37,61 @@ pub fn transcendental(op: UnaryOp) -> Option<fn(f64) -> f64> {
         UnaryOp::Tan => f64::tan,
         UnaryOp::Tanh => f64::tanh,
         UnaryOp::Erf => |x| erf(x),
+        UnaryOp::Asin => f64::asin,
+        UnaryOp::Acos => f64::acos,
+        UnaryOp::Atan => f64::atan,
+        UnaryOp::Sinh => f64::sinh,
+        UnaryOp::Cosh => f64::cosh,
+        UnaryOp::Asinh => |x| asinh(x),
+        UnaryOp::Acosh => |x| acosh(x),
+        UnaryOp::Atanh => |x| atanh(x),
+        UnaryOp::Cbrt => f64::cbrt,
+        UnaryOp::Erfc => |x| erfc(x),
+        UnaryOp::Lgamma => |x| lgamma(x),
+        UnaryOp::Erfinv => erfinv,
+        UnaryOp::Digamma => digamma,
         UnaryOp::Rsqrt => |x| 1.0 / x.sqrt(),
         _ => return None,
     })
+}
+
+/// Newton's method on the C library's functions, from a bracket.
+fn erfinv(x: f64) -> f64 {
+    let a = x.abs();
+    if a.is_nan() || a >= 1.0 {
+        return if a == 1.0 { x * f64::INFINITY } else { f64::NAN };
+    }
+    let scale = std::f64::consts::PI.sqrt() / 2.0;
+    if a < 1e-8 {
+        return x * scale;
+    }
+    let excess = |y: f64| if a < 0.5 { erf(y) - a } else { (1.0 - a) - erfc(y) };
+    let (mut low, mut high) = (0.0, 6.0);
+    for _ in 0..40 {
+        let middle = (low + high) / 2.0;
+        *(if excess(middle) < 0.0 { &mut low } else { &mut high }) = middle;
+    }
+    let y = (low + high) / 2.0;
+    (y - excess(y) * (y * y).exp() * scale).copysign(x)
+}
+
+/// The derivative of Stirling's series far out, and the recurrence down from there.
+fn digamma(x: f64) -> f64 {
+    if x == 0.0 {
+        return f64::INFINITY.copysign(-x);
+    }
+    if x < 0.0 {
+        let fraction = x - x.round_ties_even();
+        let is_pole = fraction == 0.0 || x.is_infinite();
+        let cotangent = std::f64::consts::PI / (std::f64::consts::PI * fraction).tan();
+        return if is_pole { f64::NAN } else { digamma(1.0 - x) - cotangent };
+    }
+    let steps = if x < 30.0 { (30.0 - x).ceil() as usize } else { 0 };
+    let y = x + steps as f64;
+    let z = 1.0 / (y * y);
+    let series = z * (1.0 / 12.0 - z * (1.0 / 120.0 - z * (1.0 / 252.0 - z / 240.0)));
+    let below: f64 = (0..steps).rev().map(|n| 1.0 / (x + n as f64)).sum();
+    y.ln() - 0.5 / y - series - below
 }
 
 pub fn unary(op: UnaryOp, x: Scalar) -> Expected {
@@ -116,6 +174,7 @@ pub fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Expected {
     }
     match (dtype, op) {
         (DType::F32 | DType::F64, BinaryOp::Pow) => Expected::Near(a.as_f64().powf(b.as_f64())),
+        (DType::F32 | DType::F64, BinaryOp::Hypot) => Expected::Near(a.as_f64().hypot(b.as_f64())),
         (DType::F32 | DType::F64, BinaryOp::Atan2) => Expected::Near(a.as_f64().atan2(b.as_f64())),
         (DType::F32, _) => {
             let value = float_f32(op, a.as_f64() as f32, b.as_f64() as f32);
@@ -125,8 +184,8 @@ pub fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Expected {
         (DType::Bool, _) => {
             let (a, b) = (a.is_nonzero(), b.is_nonzero());
             Expected::Exact(Scalar::from_bool(match op {
-                BinaryOp::Add | BinaryOp::Or | BinaryOp::Maximum => a || b,
-                BinaryOp::Mul | BinaryOp::And | BinaryOp::Minimum => a && b,
+                BinaryOp::Add | BinaryOp::Or | BinaryOp::Maximum | BinaryOp::Fmax => a || b,
+                BinaryOp::Mul | BinaryOp::And | BinaryOp::Minimum | BinaryOp::Fmin => a && b,
                 BinaryOp::Xor => a != b,
                 _ => unreachable!("{op} of bool"),
             }))
@@ -141,7 +200,17 @@ fn integers(op: BinaryOp, dtype: DType, a: i64, b: i64) -> i64 {
         BinaryOp::Add => a.wrapping_add(b),
         BinaryOp::Sub => a.wrapping_sub(b),
         BinaryOp::Mul => a.wrapping_mul(b),
-        BinaryOp::FloorDiv | BinaryOp::Rem if b == 0 => 0,
+        BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::Fmod if b == 0 => 0,
+        BinaryOp::Fmod => (a as i128 % b as i128) as i64,
+        BinaryOp::Shl | BinaryOp::Shr => {
+            let fits = b >= 0 && b < 8 * dtype.size() as i64;
+            match op {
+                BinaryOp::Shl if fits => ((a as i128) << b) as i64,
+                BinaryOp::Shl => 0,
+                _ if fits => a >> b,
+                _ => -((a < 0) as i64),
+            }
+        }
         BinaryOp::FloorDiv => {
             let quotient = a as i128 / b as i128;
             let inexact = a as i128 % b as i128 != 0;
@@ -165,8 +234,8 @@ fn integers(op: BinaryOp, dtype: DType, a: i64, b: i64) -> i64 {
                 if b >> bit & 1 == 1 { square.wrapping_mul(a) } else { square }
             })
         }
-        BinaryOp::Maximum => a.max(b),
-        BinaryOp::Minimum => a.min(b),
+        BinaryOp::Maximum | BinaryOp::Fmax => a.max(b),
+        BinaryOp::Minimum | BinaryOp::Fmin => a.min(b),
         BinaryOp::And => a & b,
         BinaryOp::Or => a | b,
         BinaryOp::Xor => a ^ b,
@@ -199,6 +268,12 @@ macro_rules! float_binary {
                         b
                     }
                 }
+                BinaryOp::Fmod => a % b,
+                BinaryOp::Copysign => a.copysign(b),
+                BinaryOp::Fmax | BinaryOp::Fmin if a.is_nan() => b,
+                BinaryOp::Fmax | BinaryOp::Fmin if b.is_nan() => a,
+                BinaryOp::Fmax => $name(BinaryOp::Maximum, a, b),
+                BinaryOp::Fmin => $name(BinaryOp::Minimum, a, b),
                 BinaryOp::Rem => {
                     let r = a % b;
                     if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r }

@@ -20,11 +20,8 @@ fn specials(dtype: DType) -> Vec<Scalar> {
     let (tiny, least_normal, largest): (f64, f64, f64) = match dtype {
         DType::Bool => return [0, 1].iter().map(integer).collect(),
         DType::U8 => return [0, 1, 2, 3, 7, 128, 254, 255].iter().map(integer).collect(),
-        DType::I32 | DType::I64 => {
-            let (least, most) = match dtype {
-                DType::I64 => (i64::MIN, i64::MAX),
-                _ => (i32::MIN.into(), i32::MAX.into()),
-            };
+        DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64 => {
+            let (least, most) = dtype.iinfo().map(|info| (info.min, info.max)).unwrap();
             return [0, 1, -1, 2, -2, 3, 7, -7, 300, (1 << 24) + 1, least, least + 1, most]
                 .iter()
                 .map(integer)

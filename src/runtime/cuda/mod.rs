@@ -6,3 +6,4 @@
 pub(crate) mod cubin;
 pub(crate) mod driver;
 pub(crate) mod nvrtc;
+pub mod testing;

@@ -272,6 +272,19 @@ LZ_EMU_FUNCTION1(round) LZ_EMU_FUNCTION1(rint) LZ_EMU_FUNCTION1(nearbyint) LZ_EM
 LZ_EMU_FUNCTION2(pow) LZ_EMU_FUNCTION2(fmod) LZ_EMU_FUNCTION2(remainder) LZ_EMU_FUNCTION2(fdim)
 LZ_EMU_FUNCTION2(atan2) LZ_EMU_FUNCTION2(hypot)
 LZ_EMU_FUNCTION2(copysign) LZ_EMU_FUNCTION2(nextafter)
+// The host has no inverse of the error function: Newton's method, with Winitzki's guess to start from.
+LZ_EMU_INLINE double erfinv(double x) {
+    double a = fabs(x), w = log((1 - a) * (1 + a)), t = 4.330746750799873 + w / 2;
+    if (!(a < 1)) return a == 1 ? x * __builtin_inf() : __builtin_nan("");
+    if (a < 1e-150) return x * 0.8862269254527580;
+    double y = sqrt(sqrt(t * t - w / 0.147) - t);
+    for (int i = 0; i < 6; i++) {
+        double error = a < 0.5 ? erf(y) - a : (1 - a) - erfc(y);
+        y -= error * (0.8862269254527580 * exp(y * y));
+    }
+    return copysign(y, x);
+}
+LZ_EMU_INLINE float erfinvf(float x) { return (float)erfinv((double)x); }
 #pragma GCC visibility push(default)
 extern "C" {
 float fmaf(float, float, float) noexcept;

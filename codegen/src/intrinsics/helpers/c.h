@@ -119,6 +119,31 @@ double lz_maximum_f64(double a, double b) {
     return lz_as_f64(((p | q) & 0x7fffffffffffffffLL) | (p & q));
 }
 
+// A number rather than NaN.
+float lz_fmin_f32(float a, float b) {
+    float m = lz_minimum_f32(a, b);
+    m = a != a ? b : m;
+    return b != b ? a : m;
+}
+
+float lz_fmax_f32(float a, float b) {
+    float m = lz_maximum_f32(a, b);
+    m = a != a ? b : m;
+    return b != b ? a : m;
+}
+
+double lz_fmin_f64(double a, double b) {
+    double m = lz_minimum_f64(a, b);
+    m = a != a ? b : m;
+    return b != b ? a : m;
+}
+
+double lz_fmax_f64(double a, double b) {
+    double m = lz_maximum_f64(a, b);
+    m = a != a ? b : m;
+    return b != b ? a : m;
+}
+
 // Words 0 (upper half of the result) and 1 of Philox4x32-10 for the counter (low, high, 0, 0): Salmon, Moraes, Dror
 // and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. In 64-bit lanes, which the products need.
 unsigned long long lz_philox(unsigned long long seed, unsigned long long index) {

@@ -277,3 +277,86 @@ float lz_atan2_f32(float y, float x) {
     float result = copysignf((float)t, y);
     return (x != x) | (y != y) ? x + y : result;
 }
+
+// x times a polynomial of w = -ln(1 - x * x), or of its root where that is large. M. Giles, "Approximating the erfinv
+// function", GPU Computing Gems, Jade edition, 2011: the coefficients for double precision.
+double lz_erfinv_core(double x, double w) {
+    double u = w - 3.125;
+    double p = -3.64441206401782e-21;
+    p = fma(p, u, -1.6850591381820166e-19);
+    p = fma(p, u, 1.28584807152564e-18);
+    p = fma(p, u, 1.1157877678025181e-17);
+    p = fma(p, u, -1.333171662854621e-16);
+    p = fma(p, u, 2.0972767875968562e-17);
+    p = fma(p, u, 6.637638134358324e-15);
+    p = fma(p, u, -4.054566272975207e-14);
+    p = fma(p, u, -8.151934197605472e-14);
+    p = fma(p, u, 2.6335093153082323e-12);
+    p = fma(p, u, -1.2975133253453532e-11);
+    p = fma(p, u, -5.415412054294628e-11);
+    p = fma(p, u, 1.0512122733215323e-09);
+    p = fma(p, u, -4.112633980346984e-09);
+    p = fma(p, u, -2.9070369957882005e-08);
+    p = fma(p, u, 4.2347877827932404e-07);
+    p = fma(p, u, -1.3654692000834679e-06);
+    p = fma(p, u, -1.3882523362786469e-05);
+    p = fma(p, u, 0.00018673420803405714);
+    p = fma(p, u, -0.000740702534166267);
+    p = fma(p, u, -0.006033670871430149);
+    p = fma(p, u, 0.24015818242558962);
+    p = fma(p, u, 1.6536545626831027);
+    double root = sqrt(w);
+    double v = root - 3.25;
+    double q = 2.2137376921775787e-09;
+    q = fma(q, v, 9.075656193888539e-08);
+    q = fma(q, v, -2.7517406297064545e-07);
+    q = fma(q, v, 1.8239629214389228e-08);
+    q = fma(q, v, 1.5027403968909828e-06);
+    q = fma(q, v, -4.013867526981546e-06);
+    q = fma(q, v, 2.9234449089955446e-06);
+    q = fma(q, v, 1.2475304481671779e-05);
+    q = fma(q, v, -4.7318229009055734e-05);
+    q = fma(q, v, 6.828485145957318e-05);
+    q = fma(q, v, 2.4031110387097894e-05);
+    q = fma(q, v, -0.0003550375203628475);
+    q = fma(q, v, 0.0009532893797373805);
+    q = fma(q, v, -0.0016882755560235047);
+    q = fma(q, v, 0.002491442096107851);
+    q = fma(q, v, -0.003751208507569241);
+    q = fma(q, v, 0.005370914553590064);
+    q = fma(q, v, 1.0052589676941592);
+    q = fma(q, v, 3.0838856104922208);
+    double t = root - 5.0;
+    double r = -2.7109920616438573e-11;
+    r = fma(r, t, -2.555641816996525e-10);
+    r = fma(r, t, 1.5076572693500548e-09);
+    r = fma(r, t, -3.789465440126737e-09);
+    r = fma(r, t, 7.61570120807834e-09);
+    r = fma(r, t, -1.496002662714924e-08);
+    r = fma(r, t, 2.914795345090108e-08);
+    r = fma(r, t, -6.771199775845234e-08);
+    r = fma(r, t, 2.2900482228026655e-07);
+    r = fma(r, t, -9.9298272942317e-07);
+    r = fma(r, t, 4.526062597223154e-06);
+    r = fma(r, t, -1.968177810553167e-05);
+    r = fma(r, t, 7.599527703001776e-05);
+    r = fma(r, t, -0.00021503011930044477);
+    r = fma(r, t, -0.00013871931833623122);
+    r = fma(r, t, 1.0103004648645344);
+    r = fma(r, t, 4.849906401408584);
+    double result = w < 6.25 ? p : w < 16.0 ? q : r;
+    return fabs(x) == 1.0 ? x * __builtin_inf() : result * x;
+}
+
+float lz_erfinv_f32(float x) {
+    double k;
+    double d = (double)x;
+    double y = fma(-d, d, 1.0);
+    double f = lz_split_f64(y < 0x1p-60 ? 0x1p-60 : y, &k);
+    double w = -fma(k, 0.6931471805599453, lz_log1p_core(f));
+    return y < 0.0 ? __builtin_nanf("") : (float)lz_erfinv_core(d, w);
+}
+
+double lz_erfinv_f64(double x) {
+    return lz_erfinv_core(x, -log((1.0 - x) * (1.0 + x)));
+}

@@ -39,6 +39,47 @@ unsigned char lz_f64_to_u8(double x) {
 }
 
 // Rounds towards zero and saturates; NaN gives 0.
+signed char lz_f32_to_i8(float x) {
+    float c = x > -128.0f ? x : -128.0f;
+    int i = (int)(c < 127.0f ? c : 127.0f);
+    return (signed char)(x != x ? 0 : i);
+}
+
+// Rounds towards zero and saturates; NaN gives 0.
+signed char lz_f64_to_i8(double x) {
+    double c = x > -128.0 ? x : -128.0;
+    int i = (int)(c < 127.0 ? c : 127.0);
+    return (signed char)(x != x ? 0 : i);
+}
+
+// Rounds towards zero and saturates; NaN gives 0.
+short lz_f32_to_i16(float x) {
+    float c = x > -32768.0f ? x : -32768.0f;
+    int i = (int)(c < 32767.0f ? c : 32767.0f);
+    return (short)(x != x ? 0 : i);
+}
+
+// Rounds towards zero and saturates; NaN gives 0.
+short lz_f64_to_i16(double x) {
+    double c = x > -32768.0 ? x : -32768.0;
+    int i = (int)(c < 32767.0 ? c : 32767.0);
+    return (short)(x != x ? 0 : i);
+}
+
+// Rounds towards zero and saturates; NaN gives 0.
+unsigned int lz_f32_to_u32(float x) {
+    float c = x > 0.0f ? x : 0.0f;
+    unsigned int i = (unsigned int)(c < 4294967040.0f ? c : 4294967040.0f);
+    return x >= 4294967296.0f ? 4294967295u : i;
+}
+
+// Rounds towards zero and saturates; NaN gives 0.
+unsigned int lz_f64_to_u32(double x) {
+    double c = x > 0.0 ? x : 0.0;
+    return (unsigned int)(c < 4294967295.0 ? c : 4294967295.0);
+}
+
+// Rounds towards zero and saturates; NaN gives 0.
 int lz_f32_to_i32(float x) {
     float c = x > -2147483648.0f ? x : -2147483648.0f;
     int i = (int)(c < 2147483520.0f ? c : 2147483520.0f);
@@ -80,6 +121,38 @@ unsigned char lz_rem_u8(unsigned char a, unsigned char b) {
     return (unsigned char)(b == 0 ? 0 : a - q * b);
 }
 
+// The quotient in single precision never rounds across an integer.
+signed char lz_floor_div_i8(signed char a, signed char b) {
+    int q = (int)floorf((float)a / (float)(b == 0 ? 1 : b));
+    return (signed char)(b == 0 ? 0 : q);
+}
+
+signed char lz_rem_i8(signed char a, signed char b) {
+    int q = (int)floorf((float)a / (float)(b == 0 ? 1 : b));
+    return (signed char)(b == 0 ? 0 : a - q * b);
+}
+
+// The quotient in single precision never rounds across an integer.
+short lz_floor_div_i16(short a, short b) {
+    int q = (int)floorf((float)a / (float)(b == 0 ? 1 : b));
+    return (short)(b == 0 ? 0 : q);
+}
+
+short lz_rem_i16(short a, short b) {
+    int q = (int)floorf((float)a / (float)(b == 0 ? 1 : b));
+    return (short)(b == 0 ? 0 : a - q * b);
+}
+
+unsigned int lz_floor_div_u32(unsigned int a, unsigned int b) {
+    unsigned int q = a / (b == 0 ? 1 : b);
+    return b == 0 ? 0 : q;
+}
+
+unsigned int lz_rem_u32(unsigned int a, unsigned int b) {
+    unsigned int r = a % (b == 0 ? 1 : b);
+    return b == 0 ? 0 : r;
+}
+
 // -1 is kept from the division, which would overflow for the least integer.
 long long lz_floor_div_i64(long long a, long long b) {
     long long d = b == 0 || b == -1 ? 1 : b;
@@ -94,6 +167,26 @@ long long lz_rem_i64(long long a, long long b) {
     long long d = b == 0 || b == -1 ? 1 : b;
     long long r = a % d;
     return r != 0 && (r < 0) != (d < 0) ? r + d : r;
+}
+
+signed char lz_fmod_i8(signed char a, signed char b) {
+    int r = a % (b == 0 ? 1 : b);
+    return (signed char)(b == 0 ? 0 : r);
+}
+
+short lz_fmod_i16(short a, short b) {
+    int r = a % (b == 0 ? 1 : b);
+    return (short)(b == 0 ? 0 : r);
+}
+
+// -1 is kept from the division, which would overflow for the least integer.
+int lz_fmod_i32(int a, int b) {
+    return a % (b == 0 || b == -1 ? 1 : b);
+}
+
+// -1 is kept from the division, which would overflow for the least integer.
+long long lz_fmod_i64(long long a, long long b) {
+    return a % (b == 0 || b == -1 ? 1 : b);
 }
 
 // The remainder has the divisor's sign.
@@ -139,6 +232,40 @@ unsigned char lz_pow_u8(unsigned char a, unsigned char b) {
 }
 
 // Wraps; a negative exponent gives 0 unless the base is 1 or -1.
+signed char lz_pow_i8(signed char a, signed char b) {
+    unsigned result = 1;
+    unsigned base = (unsigned)a;
+    for (unsigned e = b < 0 ? 0 : (unsigned)b; e != 0; e >>= 1) {
+        result = e & 1 ? result * base : result;
+        base *= base;
+    }
+    int inverse = a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+    return (signed char)(b < 0 ? inverse : (int)result);
+}
+
+// Wraps; a negative exponent gives 0 unless the base is 1 or -1.
+short lz_pow_i16(short a, short b) {
+    unsigned result = 1;
+    unsigned base = (unsigned)a;
+    for (unsigned e = b < 0 ? 0 : (unsigned)b; e != 0; e >>= 1) {
+        result = e & 1 ? result * base : result;
+        base *= base;
+    }
+    int inverse = a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+    return (short)(b < 0 ? inverse : (int)result);
+}
+
+unsigned int lz_pow_u32(unsigned int a, unsigned int b) {
+    unsigned int result = 1;
+    unsigned int base = a;
+    for (unsigned int e = b; e != 0; e >>= 1) {
+        result = e & 1 ? result * base : result;
+        base *= base;
+    }
+    return result;
+}
+
+// Wraps; a negative exponent gives 0 unless the base is 1 or -1.
 int lz_pow_i32(int a, int b) {
     unsigned result = 1;
     unsigned base = (unsigned)a;
@@ -160,4 +287,33 @@ long long lz_pow_i64(long long a, long long b) {
     }
     long long inverse = a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
     return b < 0 ? inverse : (long long)result;
+}
+
+// Reflected to x > 0, raised to at least 10 by psi(x) = psi(x + 1) - 1 / x, then Stirling's series: Abramowitz and
+// Stegun, "Handbook of Mathematical Functions", 1964, formulas 6.3.5, 6.3.7 and 6.3.18.
+double lz_digamma_f64(double x) {
+    double y = x < 0.5 ? 1.0 - x : x;
+    double result = 0.0;
+    for (int i = 0; i < 10; ++i) {
+        result = y < 10.0 ? result - 1.0 / y : result;
+        y = y < 10.0 ? y + 1.0 : y;
+    }
+    double z = 1.0 / (y * y);
+    double p = 1.0 / 12.0;
+    p = 691.0 / 32760.0 - p * z;
+    p = 1.0 / 132.0 - p * z;
+    p = 1.0 / 240.0 - p * z;
+    p = 1.0 / 252.0 - p * z;
+    p = 1.0 / 120.0 - p * z;
+    p = 1.0 / 12.0 - p * z;
+    result += log(y) - 0.5 / y - p * z;
+    double fraction = x - rint(x);
+    double reflected = result - 3.141592653589793 / tan(3.141592653589793 * fraction);
+    result = x < 0.5 ? reflected : result;
+    result = x < 0.0 && fraction == 0.0 ? x - x + 0.0 * (1.0 / fraction) : result;
+    return x == 0.0 ? -1.0 / x : result;
+}
+
+float lz_digamma_f32(float x) {
+    return (float)lz_digamma_f64((double)x);
 }

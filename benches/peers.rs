@@ -1,0 +1,286 @@
+//! The workloads of a comparison with other systems: the other side of a harness that makes the inputs, times the
+//! peers in the same run, and checks every output against float64. `benches/README.md` has the protocol.
+//!
+//! ```text
+//! peers --data DIR --device cpu|cuda --threads N --cases a,b,c --out OUT
+//! ```
+//! `DIR/manifest.json` names each case's dtype, inputs and bytes; `DIR/CASE/in0.npy` … are its inputs. Outputs go to
+//! `OUT/CASE/out0.npy` …, timings as a line of JSON a case to the standard output.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a benchmark that fails has nothing to tell")]
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::hint::black_box;
+use std::io::{BufReader, BufWriter};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use lazuli::{DType, Device, Pool2d, Tensor, bf16, f16};
+use npyz::WriterBuilder;
+use serde_json::{Value, json};
+
+type Pipeline = fn(&[Tensor]) -> Vec<Tensor>;
+
+/// The part of a case's name before its size names the formula.
+fn pipeline(case: &str) -> Option<Pipeline> {
+    let prefixes: [(&str, Pipeline); 14] = [
+        ("gelu_chain", |x| {
+            let y = wide(&x[0]);
+            let y = 0.5 * &y * (1.0 + (0.797_884_56 * (&y + 0.044715 * (&y * &y * &y))).tanh()) * 1.5 + 0.25;
+            vec![narrow(y, &x[0])]
+        }),
+        ("chain20", |x| {
+            let x = &x[0];
+            let y = (x * 1.01 + 0.5).abs().sqrt() - 0.75;
+            let y = y.maximum(-0.5);
+            let y = &y * &y + x;
+            let y = (-y.abs()).exp() * 2.0 - x;
+            let y = y.minimum(3.0).maximum(-3.0) * 0.5;
+            vec![(&y * &y + 1.0).sqrt() / 1.5]
+        }),
+        ("where_mul", |x| vec![x[0].gt(0.125).where_(&x[0] * 2.0, &x[0] / 2.0) * &x[1]]),
+        ("bias_relu", |x| vec![(&x[0] + &x[1]).relu()]),
+        ("relu_maxpool_k2", |x| vec![x[0].relu().max_pool2d(2, 2)]),
+        ("relu_maxpool_k3", |x| vec![x[0].relu().max_pool2d_with(Pool2d::new(3).stride(2).padding(1))]),
+        ("sum_all", |x| vec![x[0].sum(..)]),
+        ("sum_rows", |x| vec![x[0].sum(1)]),
+        ("sum_cols", |x| vec![x[0].sum(0)]),
+        ("mean_var_rows", |x| vec![x[0].mean(1), x[0].var(1, 0)]),
+        ("softmax", |x| vec![x[0].softmax(-1)]),
+        ("layernorm", |x| {
+            let length = x[1].shape().expect("a shape")[0];
+            vec![x[0].layer_norm([length], Some(&x[1]), Some(&x[2]), 1e-5)]
+        }),
+        ("rmsnorm", |x| {
+            let scale = ((&x[0] * &x[0]).mean_keepdim(1) + 1e-6).sqrt();
+            vec![&x[0] / scale * &x[1]]
+        }),
+        ("adamw", |x| {
+            let m = &x[2] * 0.9 + &x[1] * 0.1;
+            let v = &x[3] * 0.999 + (&x[1] * &x[1]) * 0.001;
+            let d = (&v * (1.0 / (1.0 - 0.999f64.powi(10)))).sqrt() + 1e-8;
+            let p = &x[0] * (1.0 - 1e-5) - (&m * (1e-3 / (1.0 - 0.9f64.powi(10)))) / d;
+            vec![p, m, v]
+        }),
+    ];
+    prefixes.into_iter().find(|(prefix, _)| case.starts_with(prefix)).map(|(_, pipeline)| pipeline)
+}
+
+/// 16-bit chains compute in `F32` and store 16 bits.
+fn wide(x: &Tensor) -> Tensor {
+    x.cast(DType::F32)
+}
+
+fn narrow(y: Tensor, like: &Tensor) -> Tensor {
+    y.cast(like.dtype().expect("a dtype"))
+}
+
+fn read(path: &Path, dtype: &str) -> Tensor {
+    let reader = BufReader::new(File::open(path).expect("an input"));
+    let file = npyz::NpyFile::new(reader).expect("an .npy file");
+    let shape: Vec<usize> = file.shape().iter().map(|&extent| extent as usize).collect();
+    match dtype {
+        "f32" => Tensor::from_vec(file.into_vec::<f32>().expect("f32"), shape),
+        // numpy has no bfloat16: its bits are stored as integers.
+        "bf16" => {
+            let bits = file.into_vec::<u16>().expect("the bits of bf16");
+            Tensor::from_vec(bits.into_iter().map(bf16::from_bits).collect(), shape)
+        }
+        "f16" => Tensor::from_vec(file.into_vec::<f16>().expect("f16"), shape),
+        other => panic!("no case has inputs of {other}"),
+    }
+}
+
+fn write(path: &Path, tensor: &Tensor) {
+    fn save<T: npyz::AutoSerialize>(path: &Path, shape: &[u64], values: Vec<T>) {
+        let writer = BufWriter::new(File::create(path).expect("a file for an output"));
+        let options = npyz::WriteOptions::new().default_dtype().shape(shape).writer(writer);
+        let mut npy = options.begin_nd().expect("a header");
+        npy.extend(values).expect("values");
+        npy.finish().expect("the end of the file");
+    }
+    let shape: Vec<u64> = tensor.shape().expect("a shape").iter().map(|&extent| extent as u64).collect();
+    match tensor.dtype().expect("a dtype") {
+        DType::F32 => save(path, &shape, tensor.to_vec::<f32>().expect("values")),
+        DType::F16 => save(path, &shape, tensor.to_vec::<f16>().expect("values")),
+        DType::BF16 => {
+            let values = tensor.to_vec::<bf16>().expect("values");
+            save(path, &shape, values.into_iter().map(bf16::to_bits).collect());
+        }
+        other => panic!("no case has outputs of {other}"),
+    }
+}
+
+struct Arguments(BTreeMap<String, String>);
+
+impl Arguments {
+    fn parse() -> Arguments {
+        // `cargo bench` adds `--bench`.
+        let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+        let pairs =
+            words.chunks_exact(2).map(|pair| (pair[0].trim_start_matches('-').into(), pair[1].clone()));
+        Arguments(pairs.collect())
+    }
+
+    fn get(&self, name: &str) -> &str {
+        self.0.get(name).unwrap_or_else(|| panic!("--{name} is missing; see the head of benches/peers.rs"))
+    }
+}
+
+fn evaluated(device: &Device, tensors: &[Tensor]) {
+    lazuli::eval(tensors).expect("values");
+    device.synchronize().expect("a device");
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Milliseconds of each sample, and how many calls they were.
+struct Samples {
+    milliseconds: Vec<f64>,
+    /// Wall time a call of a batch that is waited for once.
+    wall: Option<f64>,
+    calls: usize,
+}
+
+fn steady(device: &Device, pipeline: Pipeline, sets: &[Vec<Tensor>]) -> Samples {
+    let mut turn = 0;
+    let mut call = || {
+        turn += 1;
+        let outputs = pipeline(&sets[turn % sets.len()]);
+        lazuli::eval(&outputs).expect("values");
+        black_box(outputs);
+    };
+    (0..4).for_each(|_| call());
+    device.synchronize().expect("a device");
+    let start = Instant::now();
+    call();
+    device.synchronize().expect("a device");
+    let estimate = start.elapsed().as_secs_f64();
+    if *device == Device::cpu() {
+        let batch = if estimate > 1e-3 { 1 } else { (1e-3 / estimate) as usize + 1 };
+        let mut milliseconds = Vec::new();
+        let end = Instant::now() + Duration::from_millis(400);
+        while milliseconds.len() < 7 || Instant::now() < end && milliseconds.len() < 400 {
+            let start = Instant::now();
+            (0..batch).for_each(|_| call());
+            milliseconds.push(start.elapsed().as_secs_f64() * 1e3 / batch as f64);
+        }
+        let calls = milliseconds.len() * batch;
+        return Samples { milliseconds, wall: None, calls };
+    }
+    let batch = sets.len().max(((0.02 / estimate) as usize + 1).min(200));
+    let mut wall: Vec<f64> = (0..11)
+        .map(|_| {
+            let start = Instant::now();
+            (0..batch).for_each(|_| call());
+            device.synchronize().expect("a device");
+            start.elapsed().as_secs_f64() * 1e3 / batch as f64
+        })
+        .collect();
+    // Work queued before the first event keeps the device busy while the host records and launches the batch.
+    let busy = Tensor::ones([1 << 28], DType::F32).to(device);
+    busy.eval().expect("values");
+    let batch = sets.len().max(batch.min(50));
+    let milliseconds = (0..11)
+        .map(|_| {
+            let heads: Vec<Tensor> = (0..4).map(|_| busy.sin()).collect();
+            heads.iter().for_each(|head| head.eval().expect("values"));
+            let seconds = device.time(|| {
+                (0..batch).for_each(|_| call());
+                Ok(())
+            });
+            seconds.expect("a time") * 1e3 / batch as f64
+        })
+        .collect();
+    Samples { milliseconds, wall: Some(median(&mut wall)), calls: 11 * batch }
+}
+
+fn run(case: &str, entry: &Value, arguments: &Arguments) {
+    let Some(pipeline) = pipeline(case) else {
+        println!("{}", json!({"case": case, "status": "unsupported"}));
+        return;
+    };
+    let device = if arguments.get("device") == "cuda" { Device::cuda(0) } else { Device::cpu() };
+    let folder = PathBuf::from(arguments.get("data")).join(case);
+    let inputs = entry["inputs"].as_array().expect("inputs");
+    let host: Vec<Tensor> = inputs
+        .iter()
+        .enumerate()
+        .map(|(i, input)| read(&folder.join(format!("in{i}.npy")), input["dtype"].as_str().expect("a dtype")))
+        .collect();
+    let bytes: usize = host
+        .iter()
+        .map(|x| x.shape().expect("a shape").iter().product::<usize>() * x.dtype().expect("a dtype").size())
+        .sum();
+    let tiny = entry["tiny"].as_bool().unwrap_or(false);
+    let copies = match (device == Device::cpu(), tiny) {
+        (true, true) => 1,
+        (true, false) => ((128 << 20) / bytes + 1).clamp(1, 16),
+        (false, _) => ((256 << 20) / bytes + 1).clamp(2, 16),
+    };
+    // Copies of their own: the same memory again would be read from the caches.
+    let sets: Vec<Vec<Tensor>> = (0..copies)
+        .map(|_| {
+            host.iter()
+                .map(|x| {
+                    let copy = x.to(&Device::interpreter()).slice(0, ..).to(&device);
+                    let copy = if device == Device::cpu() { own(&copy) } else { copy };
+                    copy.eval().expect("an input");
+                    copy
+                })
+                .collect()
+        })
+        .collect();
+    device.synchronize().expect("a device");
+    let start = Instant::now();
+    let outputs = pipeline(&sets[0]);
+    evaluated(&device, &outputs);
+    let first = start.elapsed().as_secs_f64() * 1e3;
+    let out = PathBuf::from(arguments.get("out")).join(case);
+    std::fs::create_dir_all(&out).expect("a folder for outputs");
+    for (i, output) in outputs.iter().enumerate() {
+        write(&out.join(format!("out{i}.npy")), output);
+    }
+    drop(outputs);
+    let mut samples = steady(&device, pipeline, &sets);
+    let least = samples.milliseconds.iter().copied().fold(f64::INFINITY, f64::min);
+    let mut line = json!({
+        "case": case, "first_ms": first, "median_ms": median(&mut samples.milliseconds), "min_ms": least,
+        "n": samples.calls,
+    });
+    if let Some(wall) = samples.wall {
+        line["wall_ms"] = json!(wall);
+        line["timer"] = json!("events");
+    }
+    println!("{line}");
+}
+
+/// A copy in memory of its own.
+fn own(x: &Tensor) -> Tensor {
+    match x.dtype().expect("a dtype") {
+        DType::F32 => Tensor::from_vec(x.to_vec::<f32>().expect("values"), x.shape().expect("a shape")),
+        DType::F16 => Tensor::from_vec(x.to_vec::<f16>().expect("values"), x.shape().expect("a shape")),
+        _ => Tensor::from_vec(x.to_vec::<bf16>().expect("values"), x.shape().expect("a shape")),
+    }
+}
+
+fn main() {
+    if std::env::args().filter(|word| word != "--bench").count() == 1 {
+        eprintln!("peers: needs the data of a harness; see the head of benches/peers.rs");
+        return;
+    }
+    let arguments = Arguments::parse();
+    let threads = arguments.get("threads").parse().expect("a number of threads");
+    // Before anything runs: the CPU kernels use the global pool.
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().expect("a thread pool");
+    let manifest = PathBuf::from(arguments.get("data")).join("manifest.json");
+    let manifest: Value =
+        serde_json::from_reader(BufReader::new(File::open(manifest).expect("a manifest"))).expect("JSON");
+    for case in arguments.get("cases").split(',') {
+        run(case, &manifest[case], &arguments);
+    }
+}

@@ -1,0 +1,89 @@
+//! Elements that stay in registers from one walk along a row to the next.
+
+use rustc_hash::FxHashMap;
+
+use super::accumulate::set;
+use super::emitter::Emitter;
+use super::pointwise::{lane_axis, unrolled_lanes};
+use super::stmt::Arithmetic::{Add, Mul};
+use super::stmt::{Expr, Stmt, Type};
+use super::tile::chunks;
+use crate::index::IndexExpr;
+use crate::ir::{BufferId, ValueId};
+
+/// The variable that counts a thread's vectors of a row.
+pub(super) const TURN: &str = "turn";
+
+/// What an emitter keeps of a row.
+pub(super) struct Kept {
+    /// Loads whose elements several walks need.
+    pub(super) loads: Vec<ValueId>,
+    /// Vectors of a thread.
+    pub(super) turns: u64,
+    /// The arrays so far.
+    arrays: FxHashMap<(BufferId, IndexExpr), String>,
+}
+
+impl Kept {
+    pub(super) fn new(loads: Vec<ValueId>, turns: u64) -> Kept {
+        Kept { loads, turns, arrays: FxHashMap::default() }
+    }
+}
+
+impl Emitter<'_> {
+    /// The load's element in the array that keeps it; the first walk that asks for it fills the array.
+    pub(super) fn kept_load(&mut self, id: ValueId, buffer: BufferId, index: &IndexExpr) -> Option<Expr> {
+        let kept = self.kept.as_ref().filter(|kept| kept.loads.contains(&id))?;
+        let turns = kept.turns;
+        let existing = kept.arrays.get(&(buffer, index.clone())).cloned();
+        let lane = lane_axis(self.kernel).filter(|&lane| index.uses(lane));
+        let lanes = lane.map_or(1, |lane| self.kernel.axis(lane).extent);
+        let dtype = self.kernel.buffers[buffer.index()].dtype;
+        let first = Expr::name(TURN).then(Mul, Expr::Int(lanes));
+        let array = existing.unwrap_or_else(|| {
+            let base = match lane {
+                Some(lane) => index.substitute(lane, &IndexExpr::zero(), &self.kernel.ranges()),
+                None => index.clone(),
+            };
+            let home = self.home(&base.axes().into_iter().collect());
+            let deeper = self.scopes.split_off(home + 1);
+            let array = self.fresh("kept");
+            let ty = Type::Memory(dtype);
+            let variable = Stmt::Variable { name: array.clone(), ty, len: Some(turns * lanes), init: None };
+            self.push_first(variable);
+            let source = self.kernel.buffers[buffer.index()].name.clone();
+            let is_consecutive = lane.is_some_and(|lane| index.coefficient(lane) == Some(1));
+            let width = if is_consecutive { self.alignment(&base, lanes) } else { 1 };
+            if width > 1 {
+                for (at, width) in chunks(lanes, width) {
+                    self.push(Stmt::VectorLoad {
+                        array: array.clone(),
+                        at: first.clone().then(Add, Expr::Int(at)),
+                        buffer: source.clone(),
+                        index: Expr::Index(base.offset(at as i64)),
+                        dtype,
+                        width,
+                    });
+                }
+            } else {
+                let element = Expr::element(&source, Expr::Index(index.clone()));
+                let slot = match lane {
+                    Some(_) => first.clone().then(Add, Expr::name("l")),
+                    None => first.clone(),
+                };
+                let load = set(Expr::element(&array, slot), element);
+                self.push(if lane.is_some() { unrolled_lanes(lanes, vec![load]) } else { load });
+            }
+            self.scopes.extend(deeper);
+            if let Some(kept) = &mut self.kept {
+                kept.arrays.insert((buffer, index.clone()), array.clone());
+            }
+            array
+        });
+        let slot = match lane {
+            Some(_) => first.then(Add, Expr::name("l")),
+            None => first,
+        };
+        Some(Expr::FromMemory(dtype, Box::new(Expr::element(array, slot))))
+    }
+}

@@ -1,0 +1,96 @@
+//! Which walks along the reduced axes compute what.
+//!
+//! A pass is one walk. Reductions of what is known before a walk share it; what depends on their
+//! results needs the next one.
+
+use super::cooperative;
+use crate::index::AxisId;
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp, operands};
+
+/// What the walks along a row compute.
+pub(crate) struct Plan {
+    /// The reduced axes, outermost first.
+    pub(crate) axes: Vec<AxisId>,
+    /// The axes of the results.
+    pub(crate) map: Vec<AxisId>,
+    /// One entry a pass.
+    pub(crate) passes: Vec<Pass>,
+    /// Stores of results that do not vary along the row.
+    pub(crate) results: Vec<usize>,
+}
+
+/// One walk.
+#[derive(Default)]
+pub(crate) struct Pass {
+    pub(crate) reductions: Vec<ValueId>,
+    /// Stores of values that vary along the row.
+    pub(crate) stores: Vec<usize>,
+}
+
+impl Plan {
+    pub(crate) fn new(kernel: &Kernel) -> Result<Plan, String> {
+        let reductions = cooperative(kernel)?;
+        let axes = match reductions.first().map(|&first| &kernel.value(first).op) {
+            Some(ValueOp::Reduce { axes, .. }) => axes.to_vec(),
+            _ => return Err("no reduction for several threads".into()),
+        };
+        // A value's pass: how many walks must have ended before it can be computed.
+        let mut pass_of = vec![0usize; kernel.values.len()];
+        for (number, value) in kernel.values.iter().enumerate() {
+            let before =
+                operands(&value.op).iter().map(|operand| pass_of[operand.index()]).max().unwrap_or(0);
+            let is_cooperative = reductions.contains(&ValueId(number as u32));
+            pass_of[number] = before + usize::from(is_cooperative);
+        }
+        let last = pass_of.iter().copied().max().unwrap_or(0);
+        let mut passes: Vec<Pass> = (0..=last).map(|_| Pass::default()).collect();
+        for &reduction in &reductions {
+            passes[pass_of[reduction.index()] - 1].reductions.push(reduction);
+        }
+        let mut results = Vec::new();
+        for (number, store) in kernel.stores.iter().enumerate() {
+            let value = kernel.value(store.value);
+            let varies = |axis: &AxisId| value.axes.contains(axis) || store.index.uses(*axis);
+            match kernel.axes_of_kind(AxisKind::Reduce).iter().any(varies) {
+                true => passes[pass_of[store.value.index()]].stores.push(number),
+                false => results.push(number),
+            }
+        }
+        passes.retain(|pass| !pass.reductions.is_empty() || !pass.stores.is_empty());
+        Ok(Plan { axes, map: kernel.axes_of_kind(AxisKind::Map), passes, results })
+    }
+
+    /// All reductions that threads share, in the order of their passes.
+    pub(crate) fn reductions(&self) -> Vec<ValueId> {
+        self.passes.iter().flat_map(|pass| pass.reductions.clone()).collect()
+    }
+
+    /// Whether one walk is all, and nothing varies along it in the results: then it can be split.
+    pub(crate) fn walks_once(&self) -> bool {
+        self.passes.len() == 1 && self.passes.iter().all(|pass| pass.stores.is_empty())
+    }
+
+    /// Loads that more than one walk needs, and that no guard protects: worth keeping between the walks.
+    pub(crate) fn shared_loads(&self, kernel: &Kernel) -> Vec<ValueId> {
+        let mut walks = vec![0u32; kernel.values.len()];
+        let mut seen_by = vec![usize::MAX; kernel.values.len()];
+        for (number, pass) in self.passes.iter().enumerate() {
+            let below = pass.reductions.iter().flat_map(|id| operands(&kernel.value(*id).op));
+            let stored = pass.stores.iter().map(|&store| kernel.stores[store].value);
+            let mut pending: Vec<ValueId> = below.chain(stored).collect();
+            while let Some(id) = pending.pop() {
+                let varies = kernel.value(id).axes.iter().any(|axis| self.axes.contains(axis));
+                if !varies || std::mem::replace(&mut seen_by[id.index()], number) == number {
+                    continue;
+                }
+                walks[id.index()] += 1;
+                pending.extend(operands(&kernel.value(id).op));
+            }
+        }
+        let is_shared = |id: &ValueId| {
+            let is_load = matches!(kernel.value(*id).op, ValueOp::Load { guard: None, .. });
+            is_load && walks[id.index()] > 1
+        };
+        (0..kernel.values.len() as u32).map(ValueId).filter(is_shared).collect()
+    }
+}

@@ -1,0 +1,304 @@
+//! Whether one kernel can compute some nodes, and its work. Fusion asks this of every merge that it considers, so
+//! nothing is allocated for an answer.
+
+use super::cost::Work;
+use super::facts::{Facts, Space};
+use super::group::{Group, MAX_BUFFERS, MAX_NODES, MAX_WALKS, WhyNot};
+use crate::graph::{Graph, NodeId};
+
+/// The place of what is not among the nodes: it comes from memory.
+const OUTSIDE: u32 = u32::MAX;
+
+/// The demand for what is not read from memory.
+const UNREAD: f64 = -1.0;
+
+/// What [`Group`] says besides nodes and buffers.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Analysis {
+    pub(super) reduction: Option<NodeId>,
+    pub(super) work: Work,
+    pub(super) recomputed: Option<(&'static str, f64)>,
+}
+
+/// What is known of a node at its place among the nodes.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// Its reads that are among the nodes, as a range of the links.
+    links: (u32, u32),
+    /// The place of a shared reduction that it depends on.
+    after: u32,
+    /// How many walks must have ended before it can be computed.
+    stage: u32,
+    /// In which walks its value is needed, as bits.
+    needed: u32,
+    is_stored: bool,
+    /// Whether it has one value a row of the reduction.
+    once_a_row: bool,
+    /// Evaluations. Readers at the same index share an evaluation; others add up.
+    aligned: f64,
+    scattered: f64,
+}
+
+/// Tables that are kept from one analysis to the next.
+pub(super) struct Analyser<'a> {
+    graph: &'a Graph,
+    facts: &'a Facts,
+    /// Where a node is among the nodes; by node.
+    place: Vec<u32>,
+    /// Elements that are read from memory; by node.
+    demands: Vec<f64>,
+    states: Vec<State>,
+    links: Vec<u32>,
+    /// What is read from memory, in the order of first use.
+    external: Vec<NodeId>,
+}
+
+impl<'a> Analyser<'a> {
+    pub(super) fn new(graph: &'a Graph, facts: &'a Facts) -> Analyser<'a> {
+        Analyser {
+            graph,
+            facts,
+            place: vec![OUTSIDE; facts.bound()],
+            demands: vec![UNREAD; facts.bound()],
+            states: Vec::new(),
+            links: Vec::new(),
+            external: Vec::new(),
+        }
+    }
+
+    /// A node as a kernel of its own.
+    pub(super) fn single(&mut self, id: NodeId) -> Option<Group> {
+        self.group(vec![id], vec![id]).ok()
+    }
+
+    /// The kernel that computes `nodes` and stores `outputs`.
+    pub(super) fn group(
+        &mut self,
+        mut nodes: Vec<NodeId>,
+        mut outputs: Vec<NodeId>,
+    ) -> Result<Group, WhyNot> {
+        nodes.sort_unstable();
+        nodes.dedup();
+        outputs.sort_unstable();
+        outputs.dedup();
+        let Analysis { reduction, work, recomputed } = self.analyse(&nodes, &outputs)?;
+        Ok(Group { nodes, outputs, reads: self.external.clone(), reduction, work, recomputed })
+    }
+
+    /// Checks that one kernel can compute `nodes` and store `outputs`, both ascending, and adds up its work.
+    pub(super) fn analyse(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
+        if nodes.len() > MAX_NODES {
+            return Err(WhyNot::TooLarge { nodes: nodes.len() });
+        }
+        self.external.clear();
+        let result = self.analyse_nodes(nodes, outputs);
+        nodes.iter().for_each(|id| self.place[id.index()] = OUTSIDE);
+        self.external.iter().for_each(|id| self.demands[id.index()] = UNREAD);
+        result
+    }
+
+    fn analyse_nodes(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
+        let reduction = self.link(nodes)?;
+        let walked = reduction.and_then(|reduction| self.facts.space(reduction)).copied();
+        let mut walks = 1;
+        if let Some((reduction, space)) = reduction.zip(walked.as_ref()) {
+            walks = self.follow_reductions(nodes, reduction, space)?;
+        }
+        if let Some(misfit) = self.misfit(outputs, reduction) {
+            let shape = |id: NodeId| self.graph.node(id).shape.clone();
+            let (first, last) = (outputs[0], outputs[outputs.len() - 1]);
+            let other = if misfit == first { last } else { first };
+            let first = shape(reduction.unwrap_or(other));
+            return Err(WhyNot::DifferentSpaces { first, second: shape(misfit) });
+        }
+        if walks > MAX_WALKS {
+            return Err(WhyNot::TooManyWalks);
+        }
+        for output in outputs {
+            if let Some(state) = self.states.get_mut(self.place[output.index()] as usize) {
+                state.is_stored = true;
+            }
+        }
+        let mut analysis = Analysis { reduction, ..Analysis::default() };
+        self.count(&mut analysis, nodes, outputs, walked.as_ref())?;
+        let buffers = self.external.len() + outputs.len();
+        match buffers > MAX_BUFFERS {
+            true => Err(WhyNot::TooManyBuffers { buffers }),
+            false => Ok(analysis),
+        }
+    }
+
+    /// Finds where each node's reads are among the nodes. All reductions that threads share must walk the same
+    /// rows, and none wait for another.
+    fn link(&mut self, nodes: &[NodeId]) -> Result<Option<NodeId>, WhyNot> {
+        let facts = self.facts;
+        self.states.clear();
+        self.links.clear();
+        let mut first: Option<NodeId> = None;
+        for (number, &id) in nodes.iter().enumerate() {
+            let start = self.links.len() as u32;
+            let mut after = OUTSIDE;
+            for read in facts.reads.reads(id) {
+                let at = self.place[read.node.index()];
+                if at == OUTSIDE {
+                    continue;
+                }
+                self.links.push(at);
+                if after == OUTSIDE && first.is_some() {
+                    after = if facts.is_cooperative(read.node) { at } else { self.states[at as usize].after };
+                }
+            }
+            self.place[id.index()] = number as u32;
+            self.states.push(State {
+                links: (start, self.links.len() as u32),
+                after,
+                stage: 0,
+                needed: 0,
+                is_stored: false,
+                once_a_row: false,
+                aligned: 0.0,
+                scattered: 0.0,
+            });
+            let Some(own) = facts.of(id).space else { continue };
+            let origin = |id: NodeId| self.graph.node(id).origin;
+            if let Some(&other) = nodes.get(after as usize)
+                && (facts.of(other).space != Some(own) || !facts.space(other).is_some_and(|s| s.is_walkable))
+            {
+                return Err(WhyNot::FeedsReduction { producer: origin(other), consumer: origin(id) });
+            }
+            let &mut first = first.get_or_insert(id);
+            if facts.of(first).space != Some(own) {
+                return Err(WhyNot::DifferentReductions { first: origin(first), second: origin(id) });
+            }
+        }
+        Ok(first)
+    }
+
+    /// Checks what follows the shared reductions: it is either one value a row or, if the row can be walked again,
+    /// of the row's own shape. Finds what has one value a row of the reduction, not one a column, even where there
+    /// are as many: results of reductions, what follows from them, and what has the shape of a result with its axes
+    /// kept. Returns the number of walks.
+    fn follow_reductions(&mut self, nodes: &[NodeId], first: NodeId, space: &Space) -> Result<u32, WhyNot> {
+        let facts = self.facts;
+        let results = facts.of(first).elements;
+        let mut last = 0;
+        for (number, &id) in nodes.iter().enumerate() {
+            let (own, state) = (facts.of(id), self.states[number]);
+            if let Some(&waits_for) = nodes.get(state.after as usize) {
+                let of_row = || own.space.is_some() || own.elements == space.full_elements;
+                if own.elements != results && !(space.is_walkable && of_row()) {
+                    let (reduction, node) = (self.graph.node(waits_for), self.graph.node(id));
+                    return Err(WhyNot::FlowsBack {
+                        reduction: reduction.origin,
+                        reduced: reduction.shape.clone(),
+                        to: node.shape.clone(),
+                    });
+                }
+            }
+            let (mut stage, mut follows) = (0, false);
+            for &at in &self.links[state.links.0 as usize..state.links.1 as usize] {
+                let (before, at) = (&self.states[at as usize], nodes[at as usize]);
+                stage = stage.max(before.stage + u32::from(facts.is_cooperative(at)));
+                follows |= before.once_a_row;
+            }
+            last = last.max(stage);
+            let is_result = own.elements == space.kept_elements;
+            let state = &mut self.states[number];
+            state.stage = stage;
+            state.once_a_row = is_result && (own.space.is_some() || own.shape == space.kept || follows);
+        }
+        Ok(last + 1)
+    }
+
+    /// The first output without a place in one iteration space with the others.
+    pub(super) fn misfit(&self, outputs: &[NodeId], reduction: Option<NodeId>) -> Option<NodeId> {
+        let of = |id: NodeId| self.facts.of(id);
+        let &first = outputs.first()?;
+        let fits = |&output: &NodeId| match reduction.zip(reduction.and_then(|id| self.facts.space(id))) {
+            None => of(output).shape == of(first).shape,
+            Some((reduction, space)) => {
+                of(output).elements == of(reduction).elements || of(output).shape == space.full
+            }
+        };
+        outputs.iter().copied().find(|output| !fits(output))
+    }
+
+    /// How often each node is evaluated, and what follows: operations and bytes. What varies along a row is
+    /// computed anew in each walk that leads to a reduction or a result that needs it.
+    fn count(
+        &mut self,
+        analysis: &mut Analysis,
+        nodes: &[NodeId],
+        outputs: &[NodeId],
+        space: Option<&Space>,
+    ) -> Result<(), WhyNot> {
+        let facts = self.facts;
+        let Analysis { work, recomputed, .. } = analysis;
+        for (number, &id) in nodes.iter().enumerate().rev() {
+            let (node, mut state) = (facts.of(id), self.states[number]);
+            let elements = node.elements as f64;
+            if state.is_stored {
+                state.aligned = state.aligned.max(elements);
+            }
+            let evaluations = state.aligned + state.scattered;
+            let mut times = if elements > 0.0 { evaluations / elements } else { 1.0 };
+            let mut walks = 1;
+            if let Some(space) = space {
+                let is_shared = node.space.is_some();
+                if is_shared && times > 1.001 {
+                    if !space.is_walkable {
+                        let node = self.graph.node(id);
+                        let to = outputs.first().map(|&output| self.graph.node(output).shape.clone());
+                        let (reduced, to) = (node.shape.clone(), to.unwrap_or_default());
+                        return Err(WhyNot::FlowsBack { reduction: node.origin, reduced, to });
+                    }
+                    times = 1.0;
+                }
+                if state.once_a_row {
+                    // Once a row, however often the row's elements use it: kernels hoist what does not vary.
+                    times = times.min(1.0);
+                }
+                let varies = node.elements == space.full_elements && !is_shared;
+                if is_shared || varies && state.is_stored {
+                    state.needed = 1 << state.stage | if is_shared { 0 } else { state.needed };
+                }
+                if varies {
+                    walks = state.needed.count_ones().max(1);
+                }
+                for &at in &self.links[state.links.0 as usize..state.links.1 as usize] {
+                    self.states[at as usize].needed |= state.needed;
+                }
+            }
+            let repeated = times * f64::from(walks);
+            work.operations += elements * repeated * node.fan * node.cost;
+            if repeated > 1.001 && node.cost > 0.0 && recomputed.is_none_or(|(_, most)| repeated > most) {
+                *recomputed = Some((self.graph.node(id).origin, repeated));
+            }
+            for read in facts.reads.reads(id) {
+                let demand = read.elements as f64 * times;
+                match self.states.get_mut(self.place[read.node.index()] as usize) {
+                    Some(state) if read.aligned => state.aligned = state.aligned.max(demand),
+                    Some(state) => state.scattered += demand,
+                    None => {
+                        self.external.push(read.node);
+                        let whole = &mut self.demands[read.node.index()];
+                        *whole = whole.max(0.0) + demand;
+                    }
+                }
+            }
+        }
+        self.external.reverse();
+        let demands = &mut self.demands;
+        self.external.retain(|&read| {
+            let demand = std::mem::replace(&mut demands[read.index()], UNREAD);
+            if demand < 0.0 {
+                return false;
+            }
+            let node = facts.of(read);
+            work.bytes_read += demand.min(node.elements as f64) as u64 * node.size as u64;
+            true
+        });
+        work.bytes_written += outputs.iter().map(|&output| facts.of(output).bytes()).sum::<u64>();
+        Ok(())
+    }
+}

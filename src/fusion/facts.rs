@@ -1,0 +1,171 @@
+//! What fusion asks of each node again and again, worked out once a graph.
+
+use rustc_hash::FxHashMap;
+
+use super::analyse::Analyser;
+use super::cost::operation_cost;
+use super::group::Group;
+use super::reads::Reads;
+use crate::graph::op::{Op, View};
+use crate::graph::{Graph, NodeId};
+use crate::{ReduceOp, Shape};
+
+/// Reductions up to this many positions are loops of one thread.
+const IN_THREAD: usize = 8;
+
+/// So are windows up to this many.
+const IN_THREAD_WINDOW: usize = 64;
+
+/// Rows up to this long may be walked several times by one kernel: what a walk has read is still in a
+/// near cache when the next one wants it.
+const WALKABLE: usize = 16_384;
+
+/// The figures of a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NodeFacts {
+    pub(super) elements: usize,
+    /// Of one element.
+    pub(super) size: usize,
+    /// Equal for equal shapes.
+    pub(super) shape: u32,
+    /// Simple operations for each element that is computed or, in a reduction, combined.
+    pub(super) cost: f64,
+    /// Elements that a reduction combines into one; otherwise 1.
+    pub(super) fan: f64,
+    /// Of a reduction that threads share; equal for reductions of the same axes of the same shape.
+    pub(super) space: Option<u32>,
+}
+
+impl NodeFacts {
+    pub(super) fn bytes(&self) -> u64 {
+        self.elements.saturating_mul(self.size) as u64
+    }
+}
+
+/// What shared reductions walk.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Space {
+    /// The shape that is reduced.
+    pub(super) full: u32,
+    pub(super) full_elements: usize,
+    /// The shape with the reduced axes kept, as 1.
+    pub(super) kept: u32,
+    pub(super) kept_elements: usize,
+    /// Whether the rows are short enough to be walked more than once.
+    pub(super) is_walkable: bool,
+}
+
+/// What fusion works on: what nodes read, their figures, and which reductions threads share.
+pub(crate) struct Facts {
+    pub(crate) reads: Reads,
+    nodes: Vec<NodeFacts>,
+    spaces: Vec<Space>,
+}
+
+impl Facts {
+    pub(crate) fn new(graph: &Graph) -> Facts {
+        let reads = Reads::new(graph);
+        let mut numbers = Numbers::default();
+        let mut facts = Facts { reads, nodes: Vec::with_capacity(graph.bound()), spaces: Vec::new() };
+        let mut spaces: FxHashMap<(u32, &[usize]), u32> = FxHashMap::default();
+        for id in graph.nodes() {
+            let node = graph.node(id);
+            let elements = node.shape.elements();
+            let (mut cost, mut fan, mut space) = (operation_cost(&node.op), 1.0, None);
+            if let Op::Reduce { op, axes, .. } = &node.op {
+                let operand = graph.operands(id)[0];
+                fan = facts.nodes[operand.index()].elements as f64 / (elements as f64).max(1.0);
+                if *op == ReduceOp::SquaredDeviations {
+                    cost = 12.0;
+                }
+                if facts.reads.is_computed(id) && is_cooperative(graph, &facts.reads, id) {
+                    let full = &graph.node(operand).shape;
+                    let number = numbers.of(full);
+                    space = Some(*spaces.entry((number, axes)).or_insert_with(|| {
+                        facts.spaces.push(Space::new(full, axes, &mut numbers));
+                        facts.spaces.len() as u32 - 1
+                    }));
+                }
+            }
+            let shape = numbers.of(&node.shape);
+            facts.nodes.push(NodeFacts { elements, size: node.dtype.size(), shape, cost, fan, space });
+        }
+        facts
+    }
+
+    pub(super) fn of(&self, id: NodeId) -> &NodeFacts {
+        &self.nodes[id.index()]
+    }
+
+    /// What a shared reduction walks; `None` for every other node.
+    pub(super) fn space(&self, id: NodeId) -> Option<&Space> {
+        self.of(id).space.map(|space| &self.spaces[space as usize])
+    }
+
+    /// Whether several threads share the node, a reduction.
+    pub(super) fn is_cooperative(&self, id: NodeId) -> bool {
+        self.of(id).space.is_some()
+    }
+
+    /// Whether node indices are below this.
+    pub(super) fn bound(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Every operation as a kernel of its own.
+    pub(crate) fn singles(&self, graph: &Graph) -> Vec<Group> {
+        let mut analyser = Analyser::new(graph, self);
+        let computed = graph.nodes().filter(|&id| self.reads.is_computed(id));
+        computed.filter_map(|id| analyser.single(id)).collect()
+    }
+}
+
+/// Shapes by number, so that comparing them is comparing numbers.
+#[derive(Default)]
+struct Numbers(FxHashMap<Shape, u32>);
+
+impl Numbers {
+    fn of(&mut self, shape: &Shape) -> u32 {
+        if let Some(&number) = self.0.get(shape) {
+            return number;
+        }
+        let number = self.0.len() as u32;
+        self.0.insert(shape.clone(), number);
+        number
+    }
+}
+
+impl Space {
+    fn new(full: &Shape, axes: &[usize], numbers: &mut Numbers) -> Space {
+        let extents = (0..full.rank()).map(|axis| if axes.contains(&axis) { 1 } else { full[axis] });
+        let kept: Shape = extents.collect();
+        Space {
+            full: numbers.of(full),
+            full_elements: full.elements(),
+            kept: numbers.of(&kept),
+            kept_elements: kept.elements(),
+            is_walkable: axes.iter().map(|&axis| full[axis]).product::<usize>() <= WALKABLE,
+        }
+    }
+}
+
+/// Whether several threads share the reduction.
+fn is_cooperative(graph: &Graph, reads: &Reads, id: NodeId) -> bool {
+    let Op::Reduce { axes, .. } = &graph.node(id).op else { return false };
+    let shape = &graph.node(graph.operands(id)[0]).shape;
+    let positions: usize = axes.iter().map(|&axis| shape[axis]).product();
+    let is_windowed = || reads.reads(id).iter().any(|read| read.windowed) || through_window(graph, id);
+    !(positions <= IN_THREAD || positions <= IN_THREAD_WINDOW && is_windowed())
+}
+
+/// Whether the reduction's operand is itself a window view of something.
+fn through_window(graph: &Graph, id: NodeId) -> bool {
+    let mut at = graph.operands(id)[0];
+    loop {
+        match &graph.node(at).op {
+            Op::View(View::Window { .. }) => return true,
+            Op::View(_) => at = graph.operands(at)[0],
+            _ => return false,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! NVRTC as tests use it: many kernels in one text. Hidden from the documentation, and no part of the interface.
+
+use super::cubin::CubinInfo;
+use super::nvrtc::Nvrtc;
+use crate::{Error, Result};
+
+/// The version, and the architectures that it compiles for, such as `[75, 80, 90, 100]`.
+pub fn find() -> Result<((i32, i32), &'static [u32])> {
+    let nvrtc = Nvrtc::get()?;
+    Ok((nvrtc.version(), nvrtc.architectures()))
+}
+
+/// Compiles a text with the options of every kernel, and tells what became of the kernels in it. What is not
+/// `optimised` is compiled in less time, to see that it compiles at all.
+pub fn compile(
+    source: &str,
+    kernels: &[&str],
+    architecture: &str,
+    optimised: bool,
+) -> Result<Vec<CubinInfo>> {
+    let nvrtc = Nvrtc::get()?;
+    let mut options = nvrtc.options().to_vec();
+    if !optimised && nvrtc.version() >= (13, 0) {
+        options.push("--Ofast-compile=mid");
+    }
+    let cubin = nvrtc.compile("kernels", source, architecture, &options)?;
+    let inspect = |name: &&str| {
+        let missing = || Error::internal("CUBIN inspection", format!("{name} is not in the compiled module"));
+        cubin.inspect(name).ok_or_else(missing)
+    };
+    kernels.iter().map(inspect).collect()
+}

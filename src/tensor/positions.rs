@@ -1,0 +1,118 @@
+//! Where the extreme elements are.
+//!
+//! A position is found as the least index at which the element is the extreme one: reductions of the same rows,
+//! which share a kernel with the extreme value itself. No schedule can find another one.
+
+use super::axes::Axes;
+use super::call::Call;
+use super::create::counting;
+use super::statistics::without;
+use crate::{Result, Shape, Tensor};
+
+macro_rules! position_methods {
+    ($($(#[$meta:meta])* $name:ident, $name_keepdim:ident, $with_values:ident = $extreme:ident;)*) => {
+        impl Tensor {
+            $(
+                $(#[$meta])*
+                #[track_caller]
+                pub fn $name(&self, axes: impl Into<Axes>) -> Tensor {
+                    let (call, axes) = (Call::here(stringify!($name)), axes.into());
+                    call.composed(|| {
+                        let (_, kept) = positions(call, self, &axes, Tensor::$extreme)?;
+                        without(call, self, &kept, &axes)
+                    })
+                }
+
+                #[doc = concat!(
+                    "[`Tensor::", stringify!($name), "`] that keeps the reduced axes, with extent 1."
+                )]
+                #[track_caller]
+                pub fn $name_keepdim(&self, axes: impl Into<Axes>) -> Tensor {
+                    let (call, axes) = (Call::here(stringify!($name_keepdim)), axes.into());
+                    call.composed(|| Ok(positions(call, self, &axes, Tensor::$extreme)?.1))
+                }
+
+                #[doc = concat!(
+                    "The extreme values and their positions, [`Tensor::", stringify!($name), "`]: one kernel if they \
+                     are evaluated together.\n\n",
+                    "```\n",
+                    "use lazuli::Tensor;\n",
+                    "let x = Tensor::from_slice(&[7.0f32, 7.0, 7.0], [3]);\n",
+                    "let (value, index) = x.", stringify!($with_values), "(0);\n",
+                    "lazuli::eval([&value, &index])?;\n",
+                    "assert_eq!((value.item::<f32>()?, index.item::<i64>()?), (7.0, 0));\n",
+                    "# Ok::<(), lazuli::Error>(())\n",
+                    "```"
+                )]
+                #[track_caller]
+                pub fn $with_values(&self, axes: impl Into<Axes>) -> (Tensor, Tensor) {
+                    let (call, axes) = (Call::here(stringify!($with_values)), axes.into());
+                    let both = call.compose(|| positions(call, self, &axes, Tensor::$extreme));
+                    let part = |kept: Result<Tensor>| {
+                        call.composed(|| without(call, self, &kept?, &axes))
+                    };
+                    match both {
+                        Ok((value, index)) => (part(Ok(value)), part(Ok(index))),
+                        Err(error) => (part(Err(error.clone())), part(Err(error))),
+                    }
+                }
+            )*
+        }
+    };
+}
+
+position_methods! {
+    /// The index of the largest element along the axes, which the result no longer has: `I64`. Of equal ones the
+    /// first counts, and the first NaN before all numbers. Along several axes the index counts their positions in
+    /// row-major order; all axes (`..`) give the index into the flattened tensor.
+    ///
+    /// Invalid along an axis of extent 0, for an axis out of range or given twice.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 5.0, 5.0, 2.0, f32::NAN, 9.0], [2, 3]);
+    /// assert_eq!(x.argmax(-1).to_vec::<i64>()?, [1, 1]);
+    /// assert_eq!(x.argmax(..).item::<i64>()?, 4);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    argmax, argmax_keepdim, max_with_indices = max_keepdim;
+    /// The index of the smallest element along the axes, which the result no longer has: `I64`. Of equal ones the
+    /// first counts, and the first NaN before all numbers. Along several axes the index counts their positions in
+    /// row-major order; all axes (`..`) give the index into the flattened tensor.
+    ///
+    /// Invalid along an axis of extent 0, for an axis out of range or given twice.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[4i32, 1, 1, 3, 0, 2], [2, 3]);
+    /// assert_eq!(x.argmin(-1).to_vec::<i64>()?, [1, 1]);
+    /// assert_eq!(x.argmin(0).to_vec::<i64>()?, [1, 1, 0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    argmin, argmin_keepdim, min_with_indices = min_keepdim;
+}
+
+/// The extreme along the axes, and its first position, both with the axes kept.
+fn positions(
+    call: Call,
+    x: &Tensor,
+    axes: &Axes,
+    extreme: impl Fn(&Tensor, Axes) -> Tensor,
+) -> Result<(Tensor, Tensor)> {
+    let (shape, dtype) = x.known()?;
+    let reduced = call.axes(axes, shape)?;
+    if let Some(&axis) = reduced.iter().find(|&&axis| shape[axis] == 0) {
+        return call.fail(format!("axis {axis} of {dtype} {shape} has no elements to choose from"));
+    }
+    let kept = |axis: usize| if reduced.contains(&axis) { shape[axis] } else { 1 };
+    let indices: Shape = (0..shape.rank()).map(kept).collect();
+    let count = indices.elements();
+    let best = extreme(x, axes.clone());
+    let is_best = match dtype.is_float() {
+        true => x.eq(&best).logical_or(x.isnan()),
+        false => x.eq(&best),
+    };
+    let index = counting(count).reshape(indices);
+    let position = is_best.where_(index, count as i64).min_keepdim(axes.clone());
+    Ok((best, position))
+}
