@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use lazuli::operations::{self, Accepts};
 use lazuli::{
-    DType, Device, Error, Indexing, Interpolation, PadMode, Pool1d, Pool2d, Pool3d, Result, SourceLocation,
-    Tensor, s,
+    DType, Device, Error, Indexing, Interpolation, PadMode, Pool1d, Pool2d, Pool3d, Result, ScanOrder,
+    SourceLocation, Tensor, s,
 };
 
 /// What a call records, as its first error, if it has one.
@@ -249,6 +249,10 @@ fn reductions(page: &mut Page) {
         count.nanmean(0);
         x.count_nonzero([0, -2]);
         none.aminmax(0);
+        x.cumsum(2);
+        x.cumprod_with(-3, ScanOrder::new());
+        x.cummax_with(0, ScanOrder::new().exclusive());
+        x.cummin(7);
         none.argmax(0);
         none.argmin(..);
         x.argmax(2);

@@ -205,7 +205,13 @@ fn scan(axis: usize, length: u64, reverse: bool) -> Kernel {
     let at = affine(&[(i0, length as i64), (i1, 1)], 0);
     let v = k.load(x, at.clone(), None);
     let squared = k.binary(BinaryOp::Mul, v, v);
-    let op = ValueOp::Scan { op: ReduceOp::Sum, axis: [i0, i1][axis], reverse, exclusive: false, operand: squared };
+    let op = ValueOp::Scan {
+        op: ReduceOp::Sum,
+        axis: [i0, i1][axis],
+        reverse,
+        exclusive: false,
+        operand: squared,
+    };
     let sum = k.add(op, DType::F32);
     let ratio = k.binary(BinaryOp::Div, v, sum);
     k.store(y, at, ratio);

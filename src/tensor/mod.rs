@@ -31,6 +31,7 @@ mod promotion;
 mod random;
 mod rearrange;
 mod reductions;
+mod scans;
 mod slices;
 mod statistics;
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub use join::Indexing;
 pub use losses::Reduction;
 pub use pool::{Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d};
 pub use promotion::{Number, Operand};
+pub use scans::ScanOrder;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

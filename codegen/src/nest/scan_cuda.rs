@@ -243,8 +243,7 @@ impl<'a> Writer<'a> {
             for ((&id, prefix), part) in self.scans.ids.iter().zip(&prefixes).zip(&parts) {
                 let ValueOp::Scan { op, .. } = self.kernel.value(id).op else { continue };
                 let own = emitter.named(Expr::element(part, lane.clone()), prefix.dtype);
-                let value =
-                    Expr::Combine(op, prefix.dtype, Box::new(prefix.part(0, None)), Box::new(own));
+                let value = Expr::Combine(op, prefix.dtype, Box::new(prefix.part(0, None)), Box::new(own));
                 let value = emitter.named(value, prefix.dtype);
                 emitter.define(id, value);
             }
@@ -298,7 +297,8 @@ impl<'a> Writer<'a> {
     /// thread before.
     fn scan_warp(&self, emitter: &mut Emitter<'a>, total: &Accumulator, prefix: &Accumulator) {
         let lane = || Expr::Builtin(Builtin::ThreadX).then(Rem, Expr::Int(32));
-        let up = |delta: Expr| Expr::ShuffleUp { value: Box::new(total.part(0, None)), delta: Box::new(delta) };
+        let up =
+            |delta: Expr| Expr::ShuffleUp { value: Box::new(total.part(0, None)), delta: Box::new(delta) };
         emitter.open(&[], false);
         let before = emitter.named(up(Expr::name("delta")), total.dtype);
         emitter.open(&[], false);
@@ -317,11 +317,7 @@ impl<'a> Writer<'a> {
         });
         let before = emitter.named(up(Expr::Int(1)), total.dtype);
         let then = vec![set(prefix.part(0, None), before)];
-        emitter.push(Stmt::If {
-            condition: Expr::Int(0).then(Less, lane()),
-            then,
-            otherwise: Vec::new(),
-        });
+        emitter.push(Stmt::If { condition: Expr::Int(0).then(Less, lane()), then, otherwise: Vec::new() });
     }
 
     /// The unguarded loads that the scans' operands depend on, and that vary along the axis.
