@@ -250,8 +250,12 @@ fn reductions(page: &mut Page) {
         x.count_nonzero([0, -2]);
         none.aminmax(0);
         x.cumsum(2);
+        x.cumsum_with(2, ScanOrder::new());
+        x.cumprod(-3);
         x.cumprod_with(-3, ScanOrder::new());
+        x.cummax(2);
         x.cummax_with(0, ScanOrder::new().exclusive());
+        x.cummin_with(0, ScanOrder::new().exclusive());
         x.cummin(7);
         none.argmax(0);
         none.argmin(..);

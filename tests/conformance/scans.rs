@@ -74,7 +74,7 @@ fn every_dtype_and_axis() {
                     x.cummin_with(axis, ScanOrder::new().reverse()),
                 ));
                 let (sum, product) =
-                    (x.cumsum(axis), (&x * 0 + 1).cumprod_with(axis, ScanOrder::new().exclusive()));
+                    (x.cumsum(axis), x.ones_like().cumprod_with(axis, ScanOrder::new().exclusive()));
                 let eps = dtype.finfo().map_or(0.0, |info| info.eps);
                 outputs.push(near(format!("cumsum along {axis}"), sum, 8.0 * eps, 64.0 * eps));
                 outputs.push(exact(format!("cumprod along {axis}"), product));
