@@ -24,7 +24,7 @@ type Pipeline = fn(&[Tensor]) -> Vec<Tensor>;
 
 /// The part of a case's name before its size names the formula.
 fn pipeline(case: &str) -> Option<Pipeline> {
-    let prefixes: [(&str, Pipeline); 14] = [
+    let prefixes: [(&str, Pipeline); 17] = [
         ("gelu_chain", |x| {
             let y = wide(&x[0]);
             let y = 0.5 * &y * (1.0 + (0.797_884_56 * (&y + 0.044715 * (&y * &y * &y))).tanh()) * 1.5 + 0.25;
@@ -56,6 +56,9 @@ fn pipeline(case: &str) -> Option<Pipeline> {
             let scale = ((&x[0] * &x[0]).mean_keepdim(1) + 1e-6).sqrt();
             vec![&x[0] / scale * &x[1]]
         }),
+        ("cumsum_dim0", |x| vec![x[0].cumsum(0)]),
+        ("cumsum_dim1", |x| vec![x[0].cumsum(1)]),
+        ("cat10", |x| vec![Tensor::cat(&x.iter().collect::<Vec<_>>(), 0) * 1.5 + 0.25]),
         ("adamw", |x| {
             let m = &x[2] * 0.9 + &x[1] * 0.1;
             let v = &x[3] * 0.999 + (&x[1] * &x[1]) * 0.001;
