@@ -43,6 +43,11 @@
 //! launched. `LAZULI_DEBUG=1` to `5` prints, to standard error, times of kernels, plans, schedules, sources,
 //! and the graph after every pass.
 //!
+//! # Indexing and printing
+//!
+//! `x.i(s![.., 1, ..;-1, None])` is NumPy's `x[:, 1, ::-1, None]`: see [`s!`]. `println!("{x}")` computes the values and
+//! prints them as NumPy does; `{x:?}` says what the tensor is and computes nothing.
+//!
 //! # Numbers
 //!
 //! Fusing never changes a bit of an elementwise result in `F32`, `F64` and integers. `F16` and `BF16` are storage
@@ -55,6 +60,8 @@
 //!
 //! # Devices and features
 //!
+//! Files and arrays of others are in [`io`]; the features `npz`, `safetensors` and `ndarray` add what needs other crates.
+//!
 //! [`Device::cpu`] needs a C compiler when a kernel first runs (without one the [`Device::interpreter`] takes over).
 //! [`Device::cuda`] needs a driver and NVRTC, which are looked for when it is used: with the feature `cuda`, on by
 //! default, nothing of CUDA is needed to build. With the feature `emulate`, [`Device::cuda_emulated`] executes the
@@ -66,6 +73,7 @@ mod error;
 mod fusion;
 mod graph;
 mod interpreter;
+pub mod io;
 mod lower;
 pub mod operations;
 mod passes;
@@ -91,7 +99,7 @@ pub use stats::{Stats, stats};
 pub use tensor::evaluate::{compile_for, cuda_is_available, eval, with_fusion};
 pub use tensor::{
     Axes, Dims, Element, Index, Indexing, Interpolation, Number, Operand, PadMode, Pair, PerAxis, Pool,
-    Pool1d, Pool2d, Pool3d, Reduction, Tensor,
+    Pool1d, Pool2d, Pool3d, Reduction, ScanOrder, Tensor,
 };
 
 /// Its examples are tests too.

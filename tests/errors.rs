@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use lazuli::operations::{self, Accepts};
 use lazuli::{
-    DType, Device, Error, Indexing, Interpolation, PadMode, Pool1d, Pool2d, Pool3d, Result, SourceLocation,
-    Tensor, s,
+    DType, Device, Error, Indexing, Interpolation, PadMode, Pool1d, Pool2d, Pool3d, Result, ScanOrder,
+    SourceLocation, Tensor, s,
 };
 
 /// What a call records, as its first error, if it has one.
@@ -92,9 +92,9 @@ fn elementwise(page: &mut Page) {
         x.add(tensor(DType::F32, &[2, 4]));
         &x * x.to(&Device::interpreter()) + x.to(&Device::cpu());
         -&flag;
-        &flag - &flag;
+        &flag - true;
         flag.pow(true);
-        &x & &x;
+        &x & 3;
         x.bitwise_or(3);
         x.bitwise_not();
         x.where_(&x, 0.0);
@@ -249,6 +249,14 @@ fn reductions(page: &mut Page) {
         count.nanmean(0);
         x.count_nonzero([0, -2]);
         none.aminmax(0);
+        x.cumsum(2);
+        x.cumsum_with(2, ScanOrder::new());
+        x.cumprod(-3);
+        x.cumprod_with(-3, ScanOrder::new());
+        x.cummax(2);
+        x.cummax_with(0, ScanOrder::new().exclusive());
+        x.cummin_with(0, ScanOrder::new().exclusive());
+        x.cummin(7);
         none.argmax(0);
         none.argmin(..);
         x.argmax(2);
@@ -307,6 +315,9 @@ fn windows(page: &mut Page) {
         line.max_pool1d(9, 1);
         line.max_pool1d_with(Pool1d::new(3).stride(0));
         small.max_pool3d(2, 1);
+        small.max_pool1d_with_indices(Pool1d::new(9));
+        small.max_pool2d_with_indices(Pool2d::new(2).padding(2));
+        small.max_pool3d_with_indices(Pool3d::new(9));
         small.max_pool3d_with(Pool3d::new((1, 4, 4)).padding((0, 0, 1)));
         tensor(DType::F32, &[1 << 29, 1 << 29]).max_pool2d(1 << 28, 1);
         image.avg_pool2d(0, 1);

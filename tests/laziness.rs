@@ -253,12 +253,12 @@ fn results_without_dimensions_or_elements() {
         assert_eq!(scalar.exp().log().round().item::<f32>().unwrap(), 3.0, "{device}");
         assert_eq!(tensor([5]).to(&device).sum(..).shape().unwrap().rank(), 0);
         let empty = Tensor::from_vec(Vec::<f32>::new(), [3, 0]).to(&device);
-        assert_eq!((&empty * 2.0).to_vec::<f32>().unwrap(), [], "{device}");
-        assert_eq!(empty.exp().t().relu().to_vec::<f32>().unwrap(), [], "{device}");
+        assert_eq!((&empty * 2.0).to_vec::<f32>().unwrap(), [0.0f32; 0], "{device}");
+        assert_eq!(empty.exp().t().relu().to_vec::<f32>().unwrap(), [0.0f32; 0], "{device}");
         // The sum of nothing is zero; the mean is not a number.
         assert_eq!(empty.sum(1).to_vec::<f32>().unwrap(), [0.0; 3], "{device}");
         assert_eq!((empty.sum(..) + 1.0).item::<f32>().unwrap(), 1.0, "{device}");
-        assert_eq!(empty.sum(0).to_vec::<f32>().unwrap(), [], "{device}");
+        assert_eq!(empty.sum(0).to_vec::<f32>().unwrap(), [0.0f32; 0], "{device}");
         assert_eq!(empty.prod(1).to_vec::<f32>().unwrap(), [1.0; 3], "{device}");
         assert!(empty.mean(..).item::<f32>().unwrap().is_nan(), "{device}");
         assert_eq!(empty.pad(&[(0, 0), (1, 0)], 4.0).to_vec::<f32>().unwrap(), [4.0; 3], "{device}");

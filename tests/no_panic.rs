@@ -101,7 +101,7 @@ fn values_of_another_kind_or_number_are_an_error() {
     let empty = Tensor::from_vec(Vec::<f32>::new(), [0]);
     let error = empty.item::<f32>().unwrap_err();
     assert!(error.to_string().starts_with("item: shape [0] has 0 elements, not one"), "{error}");
-    assert_eq!(empty.to_vec::<f32>().unwrap(), []);
+    assert_eq!(empty.to_vec::<f32>().unwrap(), [0.0f32; 0]);
     assert!(tensor([1]).item::<f64>().unwrap_err().to_string().contains("not f64"));
 }
 

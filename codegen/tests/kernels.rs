@@ -195,6 +195,36 @@ fn transposes() {
     assert_kernel("transpose", transposed(), "tiled(");
 }
 
+/// Sums of all elements up to each, along axis 0 or 1 of 100 × `length`, twice.
+fn scan(axis: usize, length: u64, reverse: bool) -> Kernel {
+    let mut k = Kernel::new("scan");
+    let i0 = k.add_axis(AxisKind::Map, 100, true);
+    let i1 = k.add_axis(AxisKind::Map, length, false);
+    let x = k.add_input(DType::F32, 100 * length);
+    let y = k.add_output(DType::F32, 100 * length);
+    let at = affine(&[(i0, length as i64), (i1, 1)], 0);
+    let v = k.load(x, at.clone(), None);
+    let squared = k.binary(BinaryOp::Mul, v, v);
+    let op = ValueOp::Scan {
+        op: ReduceOp::Sum,
+        axis: [i0, i1][axis],
+        reverse,
+        exclusive: false,
+        operand: squared,
+    };
+    let sum = k.add(op, DType::F32);
+    let ratio = k.binary(BinaryOp::Div, v, sum);
+    k.store(y, at, ratio);
+    k
+}
+
+#[test]
+fn scans() {
+    assert_kernel("scan_rows", scan(1, 4096, false), "scan(threads=256");
+    assert_kernel("scan_rows_short", scan(1, 100, true), "scan(threads=128");
+    assert_kernel("scan_columns", scan(0, 4096, false), "scan(threads=8");
+}
+
 /// Indices that go down are signed: NVRTC takes the wrapping of unsigned ones for none.
 #[test]
 fn reversed() {

@@ -32,6 +32,8 @@ struct State {
     /// In which walks its value is needed, as bits.
     needed: u32,
     is_stored: bool,
+    /// Whether it is a scan or follows from one.
+    follows_scan: bool,
     /// Whether it has one value a row of the reduction.
     once_a_row: bool,
     /// Evaluations. Readers at the same index share an evaluation; others add up.
@@ -99,6 +101,7 @@ impl<'a> Analyser<'a> {
 
     fn analyse_nodes(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
         let reduction = self.link(nodes)?;
+        self.follow_scans(nodes, outputs)?;
         let walked = reduction.and_then(|reduction| self.facts.space(reduction)).copied();
         let mut walks = 1;
         if let Some((reduction, space)) = reduction.zip(walked.as_ref()) {
@@ -155,6 +158,7 @@ impl<'a> Analyser<'a> {
                 stage: 0,
                 needed: 0,
                 is_stored: false,
+                follows_scan: false,
                 once_a_row: false,
                 aligned: 0.0,
                 scattered: 0.0,
@@ -172,6 +176,37 @@ impl<'a> Analyser<'a> {
             }
         }
         Ok(first)
+    }
+
+    /// Checks that scans go along one axis of one shape, which all outputs have, and that what follows from them is
+    /// computed where they are: element by element.
+    fn follow_scans(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<(), WhyNot> {
+        let facts = self.facts;
+        let Some(&first) = nodes.iter().find(|&&id| facts.of(id).scan.is_some()) else { return Ok(()) };
+        let (own, origin) = (facts.of(first), |id: NodeId| self.graph.node(id).origin);
+        let beside = |other: NodeId| WhyNot::BesideScan { scan: origin(first), other: origin(other) };
+        for (number, &id) in nodes.iter().enumerate() {
+            let node = facts.of(id);
+            let is_other = node.scan.is_some() && (node.scan != own.scan || node.shape != own.shape);
+            if is_other || node.space.is_some() {
+                return Err(beside(id));
+            }
+            let mut follows = node.scan.is_some();
+            for read in facts.reads.reads(id) {
+                let Some(state) = self.states.get(self.place[read.node.index()] as usize) else { continue };
+                if state.follows_scan {
+                    if !read.aligned || node.shape != own.shape || node.scan.is_some() {
+                        return Err(WhyNot::OutOfOrder { scan: origin(first), reader: origin(id) });
+                    }
+                    follows = true;
+                }
+            }
+            self.states[number].follows_scan = follows;
+        }
+        match outputs.iter().find(|&&output| facts.of(output).shape != own.shape) {
+            Some(&output) => Err(beside(output)),
+            None => Ok(()),
+        }
     }
 
     /// Checks what follows the shared reductions: it is either one value a row or, if the row can be walked again,

@@ -32,6 +32,8 @@ pub(super) struct NodeFacts {
     pub(super) cost: f64,
     /// Elements that a reduction combines into one; otherwise 1.
     pub(super) fan: f64,
+    /// Of a scan: its axis, and whether it goes in reverse.
+    pub(super) scan: Option<(u32, bool)>,
     /// Of a reduction that threads share; equal for reductions of the same axes of the same shape.
     pub(super) space: Option<u32>,
 }
@@ -87,8 +89,12 @@ impl Facts {
                     }));
                 }
             }
+            let scan = match node.op {
+                Op::Scan { axis, reverse, .. } => Some((axis as u32, reverse)),
+                _ => None,
+            };
             let shape = numbers.of(&node.shape);
-            facts.nodes.push(NodeFacts { elements, size: node.dtype.size(), shape, cost, fan, space });
+            facts.nodes.push(NodeFacts { elements, size: node.dtype.size(), shape, cost, fan, scan, space });
         }
         facts
     }

@@ -19,16 +19,51 @@ pub(super) const MAX_WALKS: u32 = 5;
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum WhyNot {
     Off,
-    FlowsBack { reduction: &'static str, reduced: Shape, to: Shape },
-    FeedsReduction { producer: &'static str, consumer: &'static str },
-    DifferentReductions { first: &'static str, second: &'static str },
-    DifferentSpaces { first: Shape, second: Shape },
-    Recomputation { value: &'static str, times: f64, fused: f64, apart: f64 },
-    Unprofitable { fused: f64, apart: f64 },
+    FlowsBack {
+        reduction: &'static str,
+        reduced: Shape,
+        to: Shape,
+    },
+    FeedsReduction {
+        producer: &'static str,
+        consumer: &'static str,
+    },
+    DifferentReductions {
+        first: &'static str,
+        second: &'static str,
+    },
+    DifferentSpaces {
+        first: Shape,
+        second: Shape,
+    },
+    /// A scan's running results are known where they are computed.
+    OutOfOrder {
+        scan: &'static str,
+        reader: &'static str,
+    },
+    /// A kernel goes along one axis.
+    BesideScan {
+        scan: &'static str,
+        other: &'static str,
+    },
+    Recomputation {
+        value: &'static str,
+        times: f64,
+        fused: f64,
+        apart: f64,
+    },
+    Unprofitable {
+        fused: f64,
+        apart: f64,
+    },
     Cycle,
-    TooLarge { nodes: usize },
+    TooLarge {
+        nodes: usize,
+    },
     TooManyWalks,
-    TooManyBuffers { buffers: usize },
+    TooManyBuffers {
+        buffers: usize,
+    },
     Schedule(String),
 }
 
@@ -55,6 +90,12 @@ impl fmt::Display for WhyNot {
             }
             WhyNot::DifferentSpaces { first, second } => {
                 write!(f, "both are stored, but over different iteration spaces: {first} and {second}")
+            }
+            WhyNot::OutOfOrder { scan, reader } => {
+                write!(f, "{reader} needs the results of {scan} at other positions than they come up")
+            }
+            WhyNot::BesideScan { scan, other } => {
+                write!(f, "{scan} goes along its axis in order, and {other} does not")
             }
             WhyNot::Recomputation { value, times, fused, apart } => write!(
                 f,

@@ -94,6 +94,10 @@ impl Code {
                 self.bytes.extend([9, *op as u8]);
                 self.sizes(axes);
             }
+            Op::Scan { op, axis, reverse, exclusive } => {
+                self.bytes.extend([10, *op as u8, u8::from(*reverse), u8::from(*exclusive)]);
+                self.number(*axis as u64);
+            }
             Op::Composite(composite) => self.composite(composite),
         }
     }

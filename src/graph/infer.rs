@@ -90,6 +90,15 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
             }
             expect(&shape.without(axes), *dtype)
         }
+        Op::Scan { op, axis, .. } => {
+            count(1)?;
+            let (shape, dtype) = operand(0)?;
+            check_axes(&[*axis], shape)?;
+            match op.accepts(*dtype) && *op != ReduceOp::SquaredDeviations {
+                true => expect(shape, *dtype),
+                false => Err(format!("not defined for {dtype}")),
+            }
+        }
         Op::Composite(composite) => {
             count(1)?;
             let (shape, dtype) = operand(0)?;

@@ -31,6 +31,9 @@ pub(crate) enum Op {
     View(View),
     /// Combines the elements along the axes, which the result no longer has.
     Reduce { op: ReduceOp, axes: Axes },
+    /// The elements along the axis up to each, combined; not by squared deviations. In reverse: from each on.
+    /// Exclusive: without the element itself, beginning with what nothing combines to.
+    Scan { op: ReduceOp, axis: usize, reverse: bool, exclusive: bool },
     /// Shorthand for several primitives.
     Composite(Composite),
 }
@@ -124,6 +127,13 @@ impl Op {
                 View::Window { .. } => "window",
             },
             Op::Reduce { op, .. } => op.name(),
+            Op::Scan { op, .. } => match op {
+                ReduceOp::Sum => "cumsum",
+                ReduceOp::Prod => "cumprod",
+                ReduceOp::Max => "cummax",
+                ReduceOp::Min => "cummin",
+                ReduceOp::SquaredDeviations => "cumulative_deviations",
+            },
             Op::Composite(composite) => match composite {
                 Composite::Mean { .. } => "mean",
                 Composite::Var { .. } => "var",

@@ -126,6 +126,11 @@ impl fmt::Display for Attributes<'_> {
                 }
             },
             Op::Reduce { op: _, axes } => write!(f, " axes={axes:?}"),
+            Op::Scan { op: _, axis, reverse, exclusive } => {
+                write!(f, " axis={axis}")?;
+                f.write_str(if *reverse { " reverse" } else { "" })?;
+                f.write_str(if *exclusive { " exclusive" } else { "" })
+            }
             Op::Composite(composite) => match composite {
                 Composite::Mean { axes } => write!(f, " axes={axes:?}"),
                 Composite::Var { axes, correction } => write!(f, " axes={axes:?} correction={correction}"),

@@ -14,6 +14,7 @@ mod integers;
 mod random;
 mod reduce;
 mod scalar;
+mod scan;
 mod special;
 #[cfg(test)]
 mod testing;
@@ -23,6 +24,8 @@ mod views;
 use std::rc::Rc;
 
 use smallvec::SmallVec;
+
+use scan::Scan;
 
 use crate::graph::op::Op;
 use crate::graph::{Graph, Node, NodeId, infer};
@@ -108,6 +111,9 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
             None => return Ok(x.values.clone()),
         },
         (Op::Reduce { op, axes }, [x]) => reduce::reduce(*op, &x.values, x.shape, axes)?,
+        (&Op::Scan { op, axis, reverse, exclusive }, [x]) => {
+            scan::scan(Scan { op, axis, reverse, exclusive }, &x.values, x.shape)?
+        }
         (Op::Composite(composite), [x]) => composite::composite(composite, &x.values, x.shape, &node.shape)?,
         (op, operands) => return Err(context(format!("{op:?} with {} operands", operands.len()))),
     };

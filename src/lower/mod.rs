@@ -6,7 +6,7 @@
 
 mod views;
 
-use lazuli_codegen::index::{AxisId, AxisRanges, Bound, IndexExpr};
+use lazuli_codegen::index::{Atom, AxisId, AxisRanges, Bound, IndexExpr};
 use lazuli_codegen::ir::{ArgumentId, AxisKind, BufferId, Kernel, ValueId, ValueOp};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -296,6 +296,19 @@ impl<'a> Lowering<'a> {
                 }
             }
             Op::View(view) => self.view(view, node, operands[0], indices, guards)?,
+            Op::Scan { op, axis, reverse, exclusive } => {
+                // Where it is computed: along an axis of the iteration space itself.
+                let along = match indices[*axis].terms() {
+                    [(Atom::Axis(along), 1)] if indices[*axis].constant_term() == 0 => *along,
+                    _ => {
+                        return Err(Error::internal("lowering", "a scan is not along an axis of its kernel"));
+                    }
+                };
+                let operand = self.value(operands[0], indices, guards)?;
+                let dtype = self.kernel.value(operand).dtype;
+                let (op, reverse, exclusive) = (*op, *reverse, *exclusive);
+                self.kernel.add(ValueOp::Scan { op, axis: along, reverse, exclusive, operand }, dtype)
+            }
             Op::Reduce { op, axes } => {
                 let operand = operands[0];
                 let shape = &graph.node(operand).shape;

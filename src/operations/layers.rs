@@ -89,6 +89,9 @@ operations! {
     avg_pool1d_with(a: IMAGE) Floats -> Same, POOLED, "`avg_pool1d` with padding and more.": "F.avg_pool2d(a, (1, 3), (1, 2), (0, 1), count_include_pad=False)" => a.avg_pool1d_with(Pool1d::new(3).stride(2).padding(1).count_include_pad(false));
     avg_pool3d(a: IMAGE) Floats -> Same, POOLED, "The mean of each window.": "F.avg_pool3d(a, 2, 1)" => a.avg_pool3d(2, 1);
     avg_pool3d_with(a: IMAGE) Floats -> Same, POOLED, "`avg_pool3d` with padding and more.": "F.avg_pool3d(a, 3, 2, 1, ceil_mode=True)" => a.avg_pool3d_with(Pool3d::new(3).stride(2).padding(1).ceil_mode(true)), "F.avg_pool3d(a, 3, 2, 1, divisor_override=5)" => a.avg_pool3d_with(Pool3d::new(3).stride(2).padding(1).divisor_override(5));
+    max_pool1d_with_indices(a: PLANES) Numbers -> Same, Exact, "`max_pool1d` and the positions.": "(F.max_pool2d(a, (1, 3), (1, 2)), F.max_pool2d(a, (1, 3), (1, 2), return_indices=True)[1] % 9)" => a.max_pool1d_with_indices(Pool1d::new(3).stride(2));
+    max_pool2d_with_indices(a: PLANES) Numbers -> Same, Exact, "`max_pool2d` and the positions.": "F.max_pool2d(a, 3, 2, 1, return_indices=True)" => a.max_pool2d_with_indices(Pool2d::new(3).stride(2).padding(1));
+    max_pool3d_with_indices(a: PLANES) Numbers -> Same, Exact, "`max_pool3d` and the positions.": "F.max_pool3d(a, 2, 1, return_indices=True)" => a.max_pool3d_with_indices(Pool3d::new(2).stride(1));
     lp_pool1d(a: IMAGE) Floats -> Same, POOLED, "The p-norm of each window.": "F.lp_pool2d(a, 2.0, (1, 3), (1, 2))" => a.lp_pool1d(2.0, 3, 2);
     lp_pool2d(a: IMAGE) Floats -> Same, POOLED, "The p-norm of each window.": "F.lp_pool2d(a, 2.0, 3, 2)" => a.lp_pool2d(2.0, 3, 2);
     lp_pool3d(a: IMAGE) Floats -> Same, POOLED, "The p-norm of each window.": "F.lp_pool3d(a, 2.0, 3, 2)" => a.lp_pool3d(2.0, 3, 2);

@@ -3,7 +3,7 @@
 use super::Accuracy::{Exact, Near};
 use super::Gives::{Fixed, Float, Same, Sum};
 use super::{Accuracy, Group, Input, SMALL, TRUTH, operations};
-use crate::DType;
+use crate::{DType, ScanOrder};
 
 const BOX: Input = SMALL.shape(&[3, 4, 37]);
 const CLOSE: Accuracy = Near { relative: 8.0, absolute: 8.0 };
@@ -49,4 +49,12 @@ operations! {
     min_with_indices(a: BOX) All -> Same, Exact, "`min` and `argmin`.": "(torch.amin(a, 0), torch.argmin(a.to(torch.uint8) if a.dtype == torch.bool else a, 0))" => a.min_with_indices(0);
     var_mean(a: BOX) Floats -> Same, CLOSE, "The variance and the mean.": "torch.var_mean(a, -1, correction=1)" => a.var_mean(-1, 1);
     var_mean_keepdim(a: BOX) Floats -> Same, CLOSE, "`var_mean` that keeps the axes.": "torch.var_mean(a, 1, correction=0, keepdim=True)" => a.var_mean_keepdim(1, 0);
+    cumsum(a: BOX) All -> Sum, CLOSE, "The sums up to each element.": "torch.cumsum(a, -1)" => a.cumsum(-1), "torch.cumsum(a, 1)" => a.cumsum(1);
+    cumsum_with(a: BOX) All -> Sum, CLOSE, "`cumsum` in another order.": "torch.cumsum(a.flip(0), 0).flip(0)" => a.cumsum_with(0, ScanOrder::new().reverse());
+    cumprod(a: BOX) All -> Sum, Near { relative: 40.0, absolute: 0.0 }, "The products up to each element.": "torch.cumprod(a, 0)" => a.cumprod(0);
+    cumprod_with(a: BOX) All -> Sum, Near { relative: 40.0, absolute: 0.0 }, "`cumprod` in another order.": "torch.cumprod(a.flip(1), 1).flip(1)" => a.cumprod_with(1, ScanOrder::new().reverse());
+    cummax(a: BOX) All -> Same, Exact, "The largest up to each element.": "torch.cummax(a, -1)[0]" => a.cummax(-1);
+    cummax_with(a: BOX) All -> Same, Exact, "`cummax` in another order.": "torch.cummax(a.flip(0), 0)[0].flip(0)" => a.cummax_with(0, ScanOrder::new().reverse());
+    cummin(a: BOX) All -> Same, Exact, "The smallest up to each element.": "torch.cummin(a, 1)[0]" => a.cummin(1);
+    cummin_with(a: BOX) All -> Same, Exact, "`cummin` in another order.": "torch.cummin(a.flip(-1), -1)[0].flip(-1)" => a.cummin_with(-1, ScanOrder::new().reverse());
 }

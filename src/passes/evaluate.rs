@@ -29,6 +29,21 @@ pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>
             Op::Cast => pointwise(&|n| operand(0)[n].cast(node.dtype).cast(node.dtype.compute())),
             Op::View(view) => viewed(view, operand(0), shape(0), node),
             Op::Reduce { op, axes } => reduced(*op, axes, operand(0), shape(0), node.dtype.compute()),
+            Op::Scan { op, axis, reverse, exclusive } => {
+                let (x, extent) = (operand(0), shape(0)[*axis]);
+                let stride: usize = shape(0)[axis + 1..].iter().product();
+                let at = |n: usize| {
+                    let place = n / stride % extent;
+                    let before = match reverse {
+                        true => place + usize::from(*exclusive)..extent,
+                        false => 0..place + usize::from(!exclusive),
+                    };
+                    let row: Vec<Scalar> = before.map(|k| x[n + k * stride - place * stride]).collect();
+                    let row_shape = Shape::from([row.len()]);
+                    reduced(*op, &[0], &row, &row_shape, node.dtype.compute())[0]
+                };
+                pointwise(&at)
+            }
             Op::Composite(composite) => {
                 let float: Vec<f64> = operand(0).iter().map(|x| x.as_f64()).collect();
                 let result = composed(composite, &float, operand(0), shape(0), node);

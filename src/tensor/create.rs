@@ -48,7 +48,10 @@ impl Tensor {
     #[track_caller]
     pub fn eye(n: usize, dtype: DType) -> Tensor {
         let call = Call::here("eye");
-        call.composed(|| Ok(diagonal(n, n, 0).cast(dtype)))
+        call.composed(|| {
+            call.needs_addressable(&[n, n].into())?;
+            Ok(diagonal(n, n, 0).cast(dtype))
+        })
     }
 
     /// A matrix with ones where the column is `offset` more than the row, and zeros elsewhere.
@@ -62,7 +65,10 @@ impl Tensor {
     #[track_caller]
     pub fn eye_with(rows: usize, columns: usize, offset: isize, dtype: DType) -> Tensor {
         let call = Call::here("eye_with");
-        call.composed(|| Ok(diagonal(rows, columns, offset).cast(dtype)))
+        call.composed(|| {
+            call.needs_addressable(&[rows, columns].into())?;
+            Ok(diagonal(rows, columns, offset).cast(dtype))
+        })
     }
 
     /// A matrix with ones at and below a diagonal (where the column is at most `offset` more than the row), and
@@ -77,7 +83,10 @@ impl Tensor {
     #[track_caller]
     pub fn tri(rows: usize, columns: usize, offset: isize, dtype: DType) -> Tensor {
         let call = Call::here("tri");
-        call.composed(|| Ok(below(rows, columns, offset, true).cast(dtype)))
+        call.composed(|| {
+            call.needs_addressable(&[rows, columns].into())?;
+            Ok(below(rows, columns, offset, true).cast(dtype))
+        })
     }
 
     /// Along a new last axis, 1 at the position that the element names and 0 elsewhere: `I64`, of `classes`
@@ -99,6 +108,7 @@ impl Tensor {
             if !dtype.is_int() {
                 return call.fail(format!("needs integers that name classes, got {dtype} {shape}"));
             }
+            call.needs_addressable(&shape.iter().copied().chain([classes]).collect())?;
             Ok(self.cast(DType::I64).unsqueeze(-1).eq(counting(classes)).cast(DType::I64))
         })
     }

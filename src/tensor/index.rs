@@ -124,6 +124,8 @@ fn saturated<T: TryInto<isize>>(index: T) -> isize {
 /// | `...` | the same | all axes that the others leave |
 /// | `None` | the same | a new axis |
 ///
+/// Clippy takes `8..2` and `1..-1` for mistakes: allow `clippy::reversed_empty_ranges`.
+///
 /// ```
 /// use lazuli::{Shape, Tensor, s};
 /// let x = Tensor::arange(0, 24, 1).reshape([2, 3, 4]);

@@ -7,6 +7,7 @@
 
 use super::call::Call;
 use super::create::counting;
+use super::is_addressable;
 use super::pool::gcd;
 use super::rearrange::{around, interleaved};
 use super::statistics::{along, widened};
@@ -155,6 +156,12 @@ fn resize(call: Call, x: &Tensor, axes: &[(usize, usize, usize)], mode: Interpol
                 (0, ((extent - 1) / common) as i64, ((size - 1) / common) as i64)
             }
         };
+        // The last of the repeated elements must have a number.
+        if !is_addressable(&[extent + 2, unit as usize]) {
+            return call.fail(format!(
+                "shape {shape} resized to {resized} has more positions than can be addressed"
+            ));
+        }
         positions.push(Positions { start, step, unit, size });
     }
     match mode {
@@ -203,20 +210,31 @@ fn linear(call: Call, x: &Tensor, axis: usize, axes: &[Positions]) -> Result<Ten
     Ok(low * (1.0 - &weight) + high * weight)
 }
 
-/// How much the higher neighbour counts.
+/// How much the higher neighbour counts: the remainder, but all before the first element and nothing after the last,
+/// where there is one neighbour alone.
 fn weights(positions: Positions, extent: usize, dtype: DType) -> Result<Tensor> {
     let Positions { start, step, unit, size } = positions;
     if step == 0 {
         return Ok(Tensor::zeros([size], dtype));
     }
-    let span = (size - 1) * step as usize + 1;
-    let remainder = around(&counting(unit as usize), 0, (start + unit) as isize, span)?;
-    let part = remainder.slice_step(0, None, None, step as isize).cast(dtype) / unit as f64;
-    // Before the first element and after the last there is one neighbour.
-    let inside = |position: i64| (position - start + step - 1).div_euclid(step);
-    let index = counting(size);
-    let part = index.lt(inside(0)).where_(part.ones_like(), part);
-    Ok(index.ge(inside((extent as i64 - 1) * unit)).where_(part.zeros_like(), part))
+    // The first index whose position is not less.
+    let index_of = |position: i64| {
+        let index = (position - start + step - 1).div_euclid(step);
+        usize::try_from(index).unwrap_or(0).min(size)
+    };
+    let (first, end) = (index_of(0), index_of((extent as i64 - 1) * unit));
+    let end = end.max(first);
+    let inside = match end - first {
+        0 => Tensor::zeros([0], dtype),
+        count => {
+            let at = start + unit + first as i64 * step;
+            let remainder =
+                around(&counting(unit as usize), 0, at as isize, (count - 1) * step as usize + 1)?;
+            remainder.slice_step(0, None, None, step as isize).cast(dtype) * (1.0 / unit as f64)
+        }
+    };
+    // As pads, which cost nothing.
+    Ok(inside.pad(&[(0, size - end)], 0).pad(&[(first, 0)], 1))
 }
 
 #[cfg(test)]

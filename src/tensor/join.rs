@@ -7,6 +7,9 @@ use super::call::Call;
 use crate::tensor::promotion::{Operand, result_type};
 use crate::{DType, Result, Shape, Tensor};
 
+/// A tensor is divided into so many parts at most: each is a tensor of its own.
+const MOST_PARTS: usize = 1 << 20;
+
 /// Whether the first two axes of [`Tensor::meshgrid`]'s results are rows and columns, or x and y.
 ///
 /// ```
@@ -88,7 +91,7 @@ impl Tensor {
         if size == 0 {
             return call.fail(format!("parts of shape {shape} must have at least 1 position, got 0"));
         }
-        parts(call, self, axis, &sizes(extent, size))
+        parts(call, self, axis, &sizes(call, extent, size, shape)?)
     }
 
     /// Consecutive parts of the given sizes along an axis, which together are all of it.
@@ -135,8 +138,11 @@ impl Tensor {
         let extent = shape[call.axis(axis, shape)?];
         match count {
             0 => call.fail(format!("needs at least 1 chunk of shape {shape}, got 0")),
-            _ if extent == 0 => parts(call, self, axis, &vec![0; count]),
-            _ => parts(call, self, axis, &sizes(extent, extent.div_ceil(count))),
+            _ if extent == 0 => {
+                bounded(call, count, shape)?;
+                parts(call, self, axis, &vec![0; count])
+            }
+            _ => parts(call, self, axis, &sizes(call, extent, extent.div_ceil(count), shape)?),
         }
     }
 
@@ -156,6 +162,7 @@ impl Tensor {
         let call = Call::here("unbind");
         let (shape, _) = self.known()?;
         let extent = shape[call.axis(axis, shape)?] as isize;
+        bounded(call, extent as usize, shape)?;
         call.compose(|| (0..extent).map(|index| valid(self.select(axis, index))).collect())
     }
 
@@ -183,8 +190,17 @@ fn valid(tensor: Tensor) -> Result<Tensor> {
     tensor.validity().map(|()| tensor)
 }
 
-fn sizes(extent: usize, size: usize) -> Vec<usize> {
-    (0..extent.div_ceil(size).max(1)).map(|part| size.min(extent - part * size)).collect()
+fn bounded(call: Call, count: usize, shape: &Shape) -> Result<()> {
+    match count <= MOST_PARTS {
+        true => Ok(()),
+        false => call.fail(format!("{count} parts of shape {shape} are more than the {MOST_PARTS} allowed")),
+    }
+}
+
+fn sizes(call: Call, extent: usize, size: usize, shape: &Shape) -> Result<Vec<usize>> {
+    let count = extent.div_ceil(size).max(1);
+    bounded(call, count, shape)?;
+    Ok((0..count).map(|part| size.min(extent - part * size)).collect())
 }
 
 fn parts(call: Call, x: &Tensor, axis: isize, sizes: &[usize]) -> Result<Vec<Tensor>> {

@@ -4,12 +4,14 @@
 //! primitives or a composite through [`Tensor::record`]. What cannot be recorded becomes an invalid tensor.
 
 mod activations;
+mod adaptive;
 mod arithmetic;
 mod axes;
 mod binary;
 mod border;
-mod call;
+pub(crate) mod call;
 mod constructors;
+mod convert;
 mod create;
 mod display;
 pub(crate) mod element;
@@ -29,6 +31,7 @@ mod promotion;
 mod random;
 mod rearrange;
 mod reductions;
+mod scans;
 mod slices;
 mod statistics;
 #[cfg(test)]
@@ -44,6 +47,7 @@ pub use join::Indexing;
 pub use losses::Reduction;
 pub use pool::{Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d};
 pub use promotion::{Number, Operand};
+pub use scans::ScanOrder;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

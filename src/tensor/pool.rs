@@ -5,7 +5,6 @@
 
 use super::call::Call;
 use super::create::counting;
-use super::rearrange::interleaved;
 use super::statistics::{along, widened};
 use crate::graph::infer::{Windows, pool_shape};
 use crate::graph::op::{self, Composite};
@@ -304,63 +303,7 @@ power_methods! {
     lp_pool3d = 3;
 }
 
-macro_rules! adaptive_methods {
-    ($($max:ident, $avg:ident = $n:literal;)*) => {
-        impl Tensor {
-            $(
-                #[doc = concat!(
-                    "The largest element of each of so many windows as `size` says, which divide the last ",
-                    stringify!($n), " dimension(s) as evenly as they can. Keeps the dtype.\n\nInvalid for `Bool` and \
-                     where there is nothing to divide."
-                )]
-                ///
-                /// ```
-                /// use lazuli::Tensor;
-                /// let x = Tensor::from_slice(&[1i32, 5, 2, 4, 3], [5]);
-                /// assert_eq!(x.adaptive_max_pool1d(2).to_vec::<i32>()?, [5, 4]); // of 1 5 2, and of 2 4 3
-                /// # Ok::<(), lazuli::Error>(())
-                /// ```
-                #[track_caller]
-                pub fn $max(&self, size: impl Into<PerAxis<$n>>) -> Tensor {
-                    let (call, size) = (Call::here(stringify!($max)), size.into());
-                    call.composed(|| {
-                        not_bool(call, self)?;
-                        adaptive(call, self, size.0, true)
-                    })
-                }
-
-                #[doc = concat!(
-                    "The mean of each of so many windows as `size` says, which divide the last ", stringify!($n),
-                    " dimension(s) as evenly as they can. Keeps the dtype.\n\nInvalid for integers and bools and \
-                     where there is nothing to divide."
-                )]
-                ///
-                /// ```
-                /// use lazuli::Tensor;
-                /// let x = Tensor::from_slice(&[1.0f32, 5.0, 3.0, 4.0, 2.0], [5]);
-                /// assert_eq!(x.adaptive_avg_pool1d(2).to_vec::<f32>()?, [3.0, 3.0]);
-                /// # Ok::<(), lazuli::Error>(())
-                /// ```
-                #[track_caller]
-                pub fn $avg(&self, size: impl Into<PerAxis<$n>>) -> Tensor {
-                    let (call, size) = (Call::here(stringify!($avg)), size.into());
-                    call.composed(|| {
-                        call.needs_float(self)?;
-                        adaptive(call, self, size.0, false)
-                    })
-                }
-            )*
-        }
-    };
-}
-
-adaptive_methods! {
-    adaptive_max_pool1d, adaptive_avg_pool1d = 1;
-    adaptive_max_pool2d, adaptive_avg_pool2d = 2;
-    adaptive_max_pool3d, adaptive_avg_pool3d = 3;
-}
-
-fn not_bool(call: Call, x: &Tensor) -> Result<()> {
+pub(super) fn not_bool(call: Call, x: &Tensor) -> Result<()> {
     match x.known()? {
         (shape, DType::Bool) => {
             call.fail(format!("not defined for bool {shape}; cast it first, such as with .cast(DType::U8)"))
@@ -369,7 +312,7 @@ fn not_bool(call: Call, x: &Tensor) -> Result<()> {
     }
 }
 
-fn max_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Tensor> {
+pub(super) fn max_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Tensor> {
     not_bool(call, x)?;
     let pooled = pooled_shape(call, x, pool)?;
     match pool.plain() {
@@ -378,7 +321,7 @@ fn max_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Te
     }
 }
 
-fn avg_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Tensor> {
+pub(super) fn avg_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Tensor> {
     call.needs_float(x)?;
     if pool.divisor == Some(0) {
         return call.fail("the divisor must be at least 1, got 0");
@@ -409,6 +352,8 @@ fn avg_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Te
 fn elements_of_windows<const N: usize>(pool: &Pool<N>, d: usize, extent: usize, count: usize) -> Tensor {
     let [size, stride, padding, dilation] =
         [pool.kernel[d], pool.stride[d], pool.padding[d], pool.dilation[d]].map(|number| number as i64);
+    // Of a single position no dilation matters, and it may be any number.
+    let dilation = if size == 1 { 1 } else { dilation };
     let border = if pool.count_padding { padding } else { 0 };
     let start = counting(count) * stride - padding;
     // Positions of the window from which on, and before which, its elements lie inside: quotients rounded up.
@@ -417,7 +362,7 @@ fn elements_of_windows<const N: usize>(pool: &Pool<N>, d: usize, extent: usize, 
     (end - first).maximum(0)
 }
 
-fn pooled_shape<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Shape> {
+pub(super) fn pooled_shape<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Shape> {
     let (shape, _) = x.known()?;
     let pooled = pool_shape(shape, pool.windows()).map_err(|message| call.error(message))?;
     // What it consists of must be addressable as well: the padded input, and all windows of it.
@@ -442,12 +387,17 @@ fn composite(call: Call, x: &Tensor, composite: Composite, pooled: &Shape, dims:
 }
 
 /// The last `N` axes.
-fn last<const N: usize>() -> Vec<isize> {
+pub(super) fn last<const N: usize>() -> Vec<isize> {
     (1..=N as isize).map(|back| -back).collect()
 }
 
 /// All windows of the last `N` dimensions, as `N` new last dimensions.
-fn windows<const N: usize>(x: &Tensor, pool: &Pool<N>, pooled: &Shape, edge: f64) -> Result<Tensor> {
+pub(super) fn windows<const N: usize>(
+    x: &Tensor,
+    pool: &Pool<N>,
+    pooled: &Shape,
+    edge: f64,
+) -> Result<Tensor> {
     let (shape, _) = x.known()?;
     let first = shape.rank() - N;
     let mut border = vec![(0, 0); shape.rank()];
@@ -463,75 +413,6 @@ fn windows<const N: usize>(x: &Tensor, pool: &Pool<N>, pooled: &Shape, edge: f64
         result = result.window((first + d) as isize, pool.kernel[d], pool.stride[d], pool.dilation[d]);
     }
     Ok(result)
-}
-
-/// Window i of an extent begins at `floor(i * extent / size)` and ends before `ceil((i + 1) * extent / size)`.
-fn adaptive<const N: usize>(call: Call, x: &Tensor, size: [usize; N], is_max: bool) -> Result<Tensor> {
-    let (shape, dtype) = x.known()?;
-    let Some(first) = shape.rank().checked_sub(N) else {
-        return call.fail(format!("needs at least {N} dimensions, got {dtype} {shape}"));
-    };
-    let extents: [usize; N] = std::array::from_fn(|d| shape[first + d]);
-    if size.contains(&0) || extents.contains(&0) {
-        return call
-            .fail(format!("cannot divide the last {N} dimensions of shape {shape} into {size:?} windows: extents and sizes must be at least 1"));
-    }
-    let reduced = |x: &Tensor| if is_max { x.max(last::<N>()) } else { x.mean(last::<N>()) };
-    let pooled: Shape = shape[..first].iter().copied().chain(size).collect();
-    call.needs_addressable(&pooled)?;
-    if size == [1; N] {
-        return Ok(reduced(x).reshape(pooled));
-    }
-    if (0..N).all(|d| extents[d] % size[d] == 0) {
-        let pool = Pool::<N>::new(std::array::from_fn(|d| extents[d] / size[d]));
-        return if is_max { max_pool(call, x, &pool) } else { avg_pool(call, x, &pool) };
-    }
-    let longest: [usize; N] = std::array::from_fn(|d| longest_window(extents[d], size[d]));
-    call.needs_addressable(&pooled.iter().copied().chain(longest).collect())?;
-    // All windows of the longest length, then those that begin where they should; a position that is no element
-    // of its window is masked.
-    let mut border = vec![(0, 0); shape.rank()];
-    (0..N).for_each(|d| border[first + d] = (0, longest[d] - 1));
-    let mut elements = x.pad(&border, 0);
-    for d in 0..N {
-        elements = elements.unfold((first + d) as isize, longest[d], 1);
-    }
-    let lengths: [Tensor; N] = std::array::from_fn(|d| {
-        let (extent, size) = (extents[d] as i64, size[d] as i64);
-        let windows = counting(size as usize);
-        let end = ((&windows + 1) * extent + (size - 1)).floor_divide(size);
-        end - (windows * extent).floor_divide(size)
-    });
-    for d in 0..N {
-        let axis = first + d;
-        elements = interleaved(call, &elements, axis, size[d])?.slice_step(
-            axis as isize,
-            None,
-            None,
-            extents[d] as isize,
-        );
-        let inside = counting(longest[d]).lt(lengths[d].unsqueeze(1));
-        let mut dims = vec![1; shape.rank() + N];
-        (dims[axis], dims[shape.rank() + d]) = (size[d], longest[d]);
-        let edge = if is_max { f64::NEG_INFINITY } else { 0.0 };
-        elements = inside.reshape(dims).where_(&elements, elements.full_like(edge));
-    }
-    if is_max {
-        return Ok(reduced(&elements));
-    }
-    widened(&elements, |elements| {
-        (0..N).fold(elements.sum(last::<N>()), |sum, d| {
-            let dims = along(shape.rank(), first + d, size[d]);
-            sum / lengths[d].cast(elements.node.dtype).reshape(dims)
-        })
-    })
-}
-
-/// The length of the longest of the windows that divide an extent.
-fn longest_window(extent: usize, count: usize) -> usize {
-    let (whole, rest) = (extent / count, extent % count);
-    // Where a window begins within an element, it ends so much later.
-    whole + usize::from(rest > 0) + usize::from(rest > gcd(rest, count))
 }
 
 pub(super) fn gcd(a: usize, b: usize) -> usize {
@@ -583,15 +464,6 @@ mod tests {
         assert_eq!(shape(x.adaptive_avg_pool2d((3, 20))), Shape::from([2, 3, 3, 20]));
         let short = Tensor::zeros([1], DType::F32).max_pool1d_with(Pool1d::new(2).ceil_mode(true));
         assert_eq!(shape(short), Shape::from([1]));
-    }
-
-    #[test]
-    fn longest_windows() {
-        for (extent, count) in (1..20).flat_map(|extent| (1..25).map(move |count| (extent, count))) {
-            let length = |i: usize| ((i + 1) * extent).div_ceil(count) - i * extent / count;
-            let longest = (0..count).map(length).max().unwrap();
-            assert_eq!(longest_window(extent, count), longest, "{extent} by {count}");
-        }
     }
 
     #[test]

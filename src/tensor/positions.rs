@@ -6,6 +6,7 @@
 use super::axes::Axes;
 use super::call::Call;
 use super::create::counting;
+use super::pool::{Pool, last, max_pool, pooled_shape, windows};
 use super::statistics::without;
 use crate::{Result, Shape, Tensor};
 
@@ -90,6 +91,64 @@ position_methods! {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     argmin, argmin_keepdim, min_with_indices = min_keepdim;
+}
+
+macro_rules! pooled_position_methods {
+    ($($name:ident = $n:literal;)*) => {
+        impl Tensor {
+            $(
+                #[doc = concat!(
+                    "The largest element of each window over the last ", stringify!($n), " dimension(s), and its \
+                     position: the index into these dimensions, flattened, as `I64`. Of equal ones the first counts, \
+                     and the first NaN before all numbers.\n\nInvalid where pooling is."
+                )]
+                ///
+                /// ```
+                /// use lazuli::{Pool1d, Tensor};
+                /// let x = Tensor::from_slice(&[1i32, 5, 5, 2, 0, 9], [1, 6]);
+                /// let (value, index) = x.max_pool1d_with_indices(Pool1d::new(3));
+                /// lazuli::eval([&value, &index])?;
+                /// assert_eq!(value.to_vec::<i32>()?, [5, 9]);
+                /// assert_eq!(index.to_vec::<i64>()?, [1, 5]);
+                /// # Ok::<(), lazuli::Error>(())
+                /// ```
+                #[track_caller]
+                pub fn $name(&self, pool: Pool<$n>) -> (Tensor, Tensor) {
+                    let call = Call::here(stringify!($name));
+                    match call.compose(|| pooled_positions(call, self, &pool)) {
+                        Ok((value, index)) => (value, index),
+                        Err(error) => {
+                            (Tensor::or_invalid(Err(error.clone())), Tensor::or_invalid(Err(error)))
+                        }
+                    }
+                }
+            )*
+        }
+    };
+}
+
+pooled_position_methods! {
+    max_pool1d_with_indices = 1;
+    max_pool2d_with_indices = 2;
+    max_pool3d_with_indices = 3;
+}
+
+fn pooled_positions<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<(Tensor, Tensor)> {
+    let best = max_pool(call, x, pool)?;
+    let pooled = pooled_shape(call, x, pool)?;
+    let (shape, dtype) = x.known()?;
+    let first = shape.rank() - N;
+    let plane: Shape = (0..shape.rank()).map(|axis| if axis < first { 1 } else { shape[axis] }).collect();
+    let count = plane.elements();
+    // The border is no element: its index is after all others.
+    let indices = windows(&counting(count).reshape(plane), pool, &pooled, count as f64)?;
+    let elements = windows(x, pool, &pooled, f64::NEG_INFINITY)?;
+    let kept = best.reshape(pooled.iter().copied().chain([1; N]).collect::<Shape>());
+    let is_best = match dtype.is_float() {
+        true => elements.eq(&kept).logical_or(elements.isnan()),
+        false => elements.eq(&kept),
+    };
+    Ok((best, is_best.where_(indices, count as i64).min(last::<N>())))
 }
 
 /// The extreme along the axes, and its first position, both with the axes kept.

@@ -98,7 +98,9 @@ impl Tensor {
             let (shape, _) = self.known()?;
             let axis = call.axis(axis, shape)?;
             match isize::try_from(shape[axis]) {
-                Ok(extent) if extent > 1 => around(self, axis, (-shift).rem_euclid(extent), shape[axis]),
+                Ok(extent) if extent > 1 => {
+                    around(self, axis, extent - shift.rem_euclid(extent), shape[axis])
+                }
                 _ => Ok(self.clone()),
             }
         })
@@ -222,7 +224,7 @@ impl Tensor {
             let count = channels / area;
             let split = self.reshape(joined(batch, &[count, factor, factor, height, width]));
             let moved = split.movedim([-4, -3], [-3, -1]);
-            Ok(moved.reshape(joined(batch, &[count, height * factor, width * factor])))
+            Ok(moved.reshape(joined(batch, &[count, height.saturating_mul(factor), width.saturating_mul(factor)])))
         })
     }
 
@@ -249,7 +251,7 @@ impl Tensor {
             let (rows, columns) = (height / factor, width / factor);
             let split = self.reshape(joined(batch, &[channels, rows, factor, columns, factor]));
             let moved = split.movedim([-3, -1], [-4, -3]);
-            Ok(moved.reshape(joined(batch, &[channels * area, rows, columns])))
+            Ok(moved.reshape(joined(batch, &[channels.saturating_mul(area), rows, columns])))
         })
     }
 }

@@ -197,7 +197,7 @@ fn reduce(call: Call, reduction: Reduction, x: &Tensor, axes: &Axes, keepdim: bo
 }
 
 /// The dtype of a sum or product.
-fn accumulator(dtype: DType) -> DType {
+pub(super) fn accumulator(dtype: DType) -> DType {
     if dtype.is_float() { dtype } else { DType::I64 }
 }
 

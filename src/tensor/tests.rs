@@ -4,7 +4,9 @@ use proptest::prelude::*;
 
 use crate::graph::build::build;
 use crate::graph::op::{ConstantRole, Op, View};
-use crate::{Axes, DType, Device, Dims, Error, Pool2d, Shape, Tensor};
+use crate::{
+    Axes, DType, Device, Dims, Error, Index, Interpolation, PadMode, Pool1d, Pool2d, Pool3d, Shape, Tensor,
+};
 
 /// The operations that a tensor needs, operands first; constants with their value and role.
 pub(crate) fn recorded(tensor: &Tensor) -> Vec<String> {
@@ -217,6 +219,54 @@ proptest! {
             Tensor::arange(a as f32, b as f32, c as f32), Tensor::rand([n, m], 1), x.zeros_like(),
             Tensor::from_slice(&[1u8], [n, m, k]), x.to(&Device::cuda(n)),
         ];
+        for tensor in &tensors {
+            prop_assert!(tensor.validity().is_ok() == build(std::slice::from_ref(tensor)).is_ok(), "{tensor:?}");
+        }
+    }
+
+    /// The same of what is made of other operations.
+    #[test]
+    fn wild_arguments_of_compositions_do_not_panic(
+        x in tensor(),
+        y in tensor(),
+        list in proptest::collection::vec(wild(), 0..4),
+        (a, b, c) in (wild(), wild(), wild()),
+        (n, m, k) in (extent(), extent(), extent()),
+        flag in any::<bool>(),
+    ) {
+        let f = x.cast(DType::F32);
+        let pool = Pool2d::new((n, m)).stride((k, n)).padding((n / 2, 0)).dilation((n, k));
+        let pool = pool.ceil_mode(flag).count_include_pad(!flag);
+        let line = Pool1d::new(n).stride(m).padding(n / 2).dilation(k).ceil_mode(true).count_include_pad(flag);
+        let cube = Pool3d::new((n, 1, m)).stride((1, k, 1)).divisor_override(k);
+        let modes = [
+            Interpolation::Nearest, Interpolation::NearestExact, Interpolation::Linear { align_corners: flag },
+        ];
+        let borders = [PadMode::Reflect, PadMode::Replicate, PadMode::Circular];
+        let mut tensors = vec![
+            x.unflatten(a, &list), x.movedim(&list, [b, c]), x.movedim(a, b), x.rot90(a, [b, c]), x.rot90(a, [0, 1]),
+            x.roll(a, b), x.roll(a, 0), x.repeat(&list), x.tile(&list), x.repeat_interleave(n, a),
+            x.repeat_interleave(n, 0), x.diagonal(a, b, c), x.diagonal(a, 0, 1), x.tril(a), x.triu(a),
+            x.pixel_shuffle(n), x.pixel_unshuffle(n), x.i([Index::At(a), Index::NewAxis, Index::from(b..c).step(a)]),
+            x.i([Index::Ellipsis, Index::from(..=b)]), Tensor::cat(&[&x, &y], a), Tensor::cat(&[&x, &x, &x], 0),
+            Tensor::stack(&[&x, &y], a), Tensor::stack(&[&x, &x], a), x.one_hot(n),
+            Tensor::eye_with(n, m, a, DType::U8), Tensor::tri(n, m, a, DType::F32), Tensor::eye(n, DType::Bool),
+            Tensor::linspace(a as f64, b as f64, n, DType::I32), Tensor::randint(a as i64, b as i64, [n], 1),
+            Tensor::randn([n, m], 2), f.dropout(0.5, 3), f.bernoulli(1), f.norm(&list, a as f64), x.logsumexp(&list),
+            x.nansum(&list), f.nanmean(&list), x.count_nonzero(&list), f.log_softmax(a), f.rms_norm([n], None, 0.0),
+            f.group_norm(n, Some(&y), None, 0.0), f.instance_norm(None, None, 0.0), f.normalize(2.0, a, 0.0),
+            f.batch_norm(&y, &y, None, None, 0.0), f.local_response_norm(n, 1.0, 1.0, 1.0),
+            f.cosine_similarity(&y.cast(DType::F32), a, 0.0), x.max_pool2d_with(pool), f.avg_pool2d_with(pool),
+            x.max_pool1d_with(line), f.avg_pool1d_with(line), x.max_pool3d_with(cube), f.avg_pool3d_with(cube),
+            f.lp_pool2d(2.0, (n, m), k), x.adaptive_max_pool2d((n, m)), f.adaptive_avg_pool1d(n),
+            f.adaptive_avg_pool3d((n, m, k)),
+        ];
+        tensors.extend(borders.map(|mode| x.pad_with(&[(n, m), (k, 0)], mode)));
+        tensors.extend(modes.map(|mode| f.interpolate([n, m], mode)));
+        tensors.extend(modes.map(|mode| f.interpolate_scale(&[a as f64 / b as f64, 1.7], mode)));
+        for parts in [x.split(n, a), x.split(n, 0), x.chunk(m, 0), x.unbind(a), x.split_sizes(&[n, m], 0)] {
+            tensors.extend(parts.unwrap_or_default().into_iter().take(3));
+        }
         for tensor in &tensors {
             prop_assert!(tensor.validity().is_ok() == build(std::slice::from_ref(tensor)).is_ok(), "{tensor:?}");
         }

@@ -12,7 +12,7 @@ fn spaces_are_numpys() {
     assert_eq!(f64s(Tensor::linspace(2.0, -2.0, 5, DType::F64)), [2.0, 1.0, 0.0, -1.0, -2.0]);
     assert_eq!(f64s(Tensor::linspace(3.0, 3.0, 2, DType::F64)), [3.0, 3.0]);
     assert_eq!(f64s(Tensor::linspace(3.0, 9.0, 1, DType::F64)), [3.0]);
-    assert_eq!(f64s(Tensor::linspace(3.0, 9.0, 0, DType::F64)), []);
+    assert_eq!(f64s(Tensor::linspace(3.0, 9.0, 0, DType::F64)), [0.0f64; 0]);
     // Both ends are exact although the step is not.
     let tenths = f64s(Tensor::linspace(0.1, 0.7, 7, DType::F64));
     assert_eq!((tenths[0], tenths[6]), (0.1, 0.7));

@@ -16,6 +16,7 @@ mod pipelines;
 mod pooling;
 mod rearrange;
 mod reductions;
+mod scans;
 mod table;
 mod views;
 mod windows;

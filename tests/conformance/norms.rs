@@ -75,7 +75,7 @@ fn reductions_against_loops() {
 fn reductions_of_special_values() {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     let x = Tensor::from_vec(
-        vec![
+        [
             [nan, 1.0, 2.0],
             [inf, 1.0, -inf],
             [-inf, -inf, -inf],

@@ -161,3 +161,41 @@ fn pooling_is_pytorchs() {
         assert_eq!(sums, [10.0, 24.0, 51.0, 90.0]);
     }
 }
+
+/// Positions of the largest elements, against a plain loop over the windows.
+#[test]
+fn positions_of_the_largest() {
+    let (height, width) = (7, 6);
+    let mut values: Vec<f32> = (0..height * width).map(|i| ((i * 37) % 11) as f32 - 5.0).collect();
+    values[15] = f32::NAN;
+    values[20..26].fill(f32::NEG_INFINITY);
+    let mut expected = Vec::new();
+    for top in (-1..height as isize - 1).step_by(2) {
+        for left in (-1..width as isize - 1).step_by(2) {
+            let mut best: Option<usize> = None;
+            for (y, x) in (0..9).map(|n| (top + n / 3, left + n % 3)) {
+                if y < 0 || x < 0 || y >= height as isize || x >= width as isize {
+                    continue;
+                }
+                let at = y as usize * width + x as usize;
+                let is_better = |best: usize| {
+                    !values[best].is_nan() && (values[at].is_nan() || values[at] > values[best])
+                };
+                if best.is_none_or(is_better) {
+                    best = Some(at);
+                }
+            }
+            expected.push(best.unwrap() as i64);
+        }
+    }
+    for device in crate::common::devices().into_iter().chain([lazuli::Device::interpreter()]) {
+        let x = Tensor::from_slice(&values, [1, 1, height, width]).to(&device);
+        let pool = Pool2d::new(3).stride(2).padding(1);
+        let (value, index) = x.max_pool2d_with_indices(pool);
+        lazuli::eval([&value, &index]).unwrap();
+        assert_eq!(index.to_vec::<i64>().unwrap(), expected, "{device}");
+        let plain = x.max_pool2d_with(pool).to_vec::<f32>().unwrap();
+        let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
+        assert_eq!(bits(value.to_vec::<f32>().unwrap()), bits(plain), "{device}");
+    }
+}

@@ -200,8 +200,10 @@ fn borders_are_numpys() {
     );
 }
 
+type Move = fn(&Tensor) -> Tensor;
+
 /// Rearrangements of a [4, 6, 5] tensor that are more than one view.
-const MOVES: [(&str, fn(&Tensor) -> Tensor); 19] = [
+const MOVES: [(&str, Move); 19] = [
     ("unflatten", |x| x.unflatten(1, [2, 3])),
     ("movedim", |x| x.movedim([0, 2], [2, 0])),
     ("rot90", |x| x.rot90(1, [1, 2])),

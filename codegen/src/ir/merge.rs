@@ -40,6 +40,7 @@ impl Kernel {
         for number in 0..self.axes.len() as u32 {
             let axis = AxisId(number);
             if self.axis(axis).extent == 1
+                && !self.is_scanned(axis)
                 && !self.axis(axis).is_argument
                 && self.axis(axis).kind == AxisKind::Map
             {
@@ -51,7 +52,11 @@ impl Kernel {
     fn try_merge(&mut self, outer: AxisId, inner: AxisId) -> bool {
         let inner_axis = self.axis(inner);
         let Ok(extent) = i64::try_from(inner_axis.extent) else { return false };
-        if inner_axis.is_argument || !self.reduced_together(outer, inner) {
+        if inner_axis.is_argument
+            || self.is_scanned(outer)
+            || self.is_scanned(inner)
+            || !self.reduced_together(outer, inner)
+        {
             return false;
         }
         if !self.all_indices().all(|index| index.can_merge(outer, inner, extent)) {
@@ -69,6 +74,10 @@ impl Kernel {
         true
     }
 
+    fn is_scanned(&self, along: AxisId) -> bool {
+        self.values.iter().any(|value| matches!(&value.op, ValueOp::Scan { axis, .. } if *axis == along))
+    }
+
     /// Whether every reduction combines both axes or neither.
     fn reduced_together(&self, outer: AxisId, inner: AxisId) -> bool {
         self.values.iter().all(|value| match &value.op {
@@ -84,8 +93,12 @@ impl Kernel {
             used.extend(index.axes());
         }
         for value in &self.values {
-            if let ValueOp::Reduce { axes, .. } = &value.op {
-                used.extend(axes.iter().copied());
+            match &value.op {
+                ValueOp::Reduce { axes, .. } => used.extend(axes.iter().copied()),
+                ValueOp::Scan { axis, .. } => {
+                    used.insert(*axis);
+                }
+                _ => {}
             }
         }
         let old = std::mem::take(&mut self.axes);
@@ -105,10 +118,14 @@ impl Kernel {
             }
         }
         for Value { op, .. } in &mut self.values {
-            if let ValueOp::Reduce { axes, .. } = op {
-                for axis in axes {
-                    *axis = renumbered[axis.0 as usize];
+            match op {
+                ValueOp::Reduce { axes, .. } => {
+                    for axis in axes {
+                        *axis = renumbered[axis.0 as usize];
+                    }
                 }
+                ValueOp::Scan { axis, .. } => *axis = renumbered[axis.0 as usize],
+                _ => {}
             }
         }
         self.map_indices(IndexExpr::clone);

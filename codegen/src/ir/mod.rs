@@ -121,6 +121,19 @@ pub enum ValueOp {
     Select(ValueId, ValueId, ValueId),
     /// Conversion; to a 16-bit float it rounds and stays an `F32`.
     Cast(DType, ValueId),
+    /// The operands of all positions along a map axis up to this one, combined.
+    Scan {
+        /// How; not by squared deviations.
+        op: ReduceOp,
+        /// Along which axis; it is never merged with another.
+        axis: AxisId,
+        /// Whether it goes from the last position to the first.
+        reverse: bool,
+        /// Whether the position itself is left out.
+        exclusive: bool,
+        /// What.
+        operand: ValueId,
+    },
     /// The operand combined over the axes.
     Reduce {
         /// How.
@@ -338,8 +351,12 @@ impl Kernel {
         for index in index_expressions(op) {
             axes.extend(index.axes());
         }
-        if let ValueOp::Reduce { axes: reduced, .. } = op {
-            axes.retain(|axis| !reduced.contains(axis));
+        match op {
+            ValueOp::Reduce { axes: reduced, .. } => axes.retain(|axis| !reduced.contains(axis)),
+            ValueOp::Scan { axis, .. } => {
+                axes.insert(*axis);
+            }
+            _ => {}
         }
         axes
     }
@@ -363,6 +380,7 @@ impl Kernel {
                 | ValueOp::Binary(..)
                 | ValueOp::Select(..)
                 | ValueOp::Cast(..)
+                | ValueOp::Scan { .. }
                 | ValueOp::Reduce { .. } => {}
             }
             let axes = self.axes_of(&op);
@@ -401,7 +419,7 @@ pub fn operands(op: &ValueOp) -> SmallVec<[ValueId; 3]> {
         ValueOp::Unary(_, a) | ValueOp::Cast(_, a) => SmallVec::from_slice(&[*a]),
         ValueOp::Binary(_, a, b) => SmallVec::from_slice(&[*a, *b]),
         ValueOp::Select(condition, a, b) => SmallVec::from_slice(&[*condition, *a, *b]),
-        ValueOp::Reduce { operand, .. } => SmallVec::from_slice(&[*operand]),
+        ValueOp::Scan { operand, .. } | ValueOp::Reduce { operand, .. } => SmallVec::from_slice(&[*operand]),
     }
 }
 
@@ -418,6 +436,7 @@ pub fn index_expressions(op: &ValueOp) -> SmallVec<[&IndexExpr; 2]> {
         | ValueOp::Binary(..)
         | ValueOp::Select(..)
         | ValueOp::Cast(..)
+        | ValueOp::Scan { .. }
         | ValueOp::Reduce { .. } => SmallVec::new(),
     }
 }

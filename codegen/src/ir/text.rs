@@ -38,6 +38,15 @@ impl Kernel {
             ValueOp::Binary(op, a, b) => format!("{op} {} {}", name(a), name(b)),
             ValueOp::Select(condition, a, b) => format!("select {} {} {}", name(condition), name(a), name(b)),
             ValueOp::Cast(dtype, a) => format!("cast {} to {dtype}", name(a)),
+            ValueOp::Scan { op, axis, reverse, exclusive, operand } => {
+                let how = match (reverse, exclusive) {
+                    (false, false) => "",
+                    (true, false) => "reverse ",
+                    (false, true) => "exclusive ",
+                    (true, true) => "reverse exclusive ",
+                };
+                format!("{how}scan {op} along {} of {}", self.axis(*axis).name, name(operand))
+            }
             ValueOp::Reduce { op, axes, operand } => {
                 let axes: Vec<&str> = axes.iter().map(|&axis| self.axis(axis).name.as_str()).collect();
                 format!("reduce {op} over {} of {}", axes.join(", "), name(operand))

@@ -1,7 +1,7 @@
 //! Checks the invariants of a kernel.
 
 use super::{AxisKind, Kernel, ValueId, ValueOp, operands};
-use crate::DType;
+use crate::{DType, ReduceOp};
 
 impl Kernel {
     /// Checks the invariants stated in the [module](super).
@@ -43,6 +43,12 @@ impl Kernel {
                     dtype(condition) == DType::Bool && dtype(a) == dtype(b) && dtype(a) == value.dtype
                 }
                 ValueOp::Cast(to, _) => to.compute() == value.dtype,
+                ValueOp::Scan { op, axis, operand, .. } => {
+                    *op != ReduceOp::SquaredDeviations
+                        && op.accepts(dtype(operand))
+                        && dtype(operand) == value.dtype
+                        && self.axis(*axis).kind == AxisKind::Map
+                }
                 ValueOp::Reduce { op, axes, operand } => {
                     op.accepts(dtype(operand))
                         && dtype(operand) == value.dtype

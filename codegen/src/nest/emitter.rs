@@ -288,6 +288,8 @@ impl<'k> Emitter<'k> {
             ValueOp::Cast(to, a) => {
                 Expr::Cast { from: kernel.value(*a).dtype, to: *to, operand: Box::new(self.value(*a)) }
             }
+            // Schedules define scans before anything asks for them; a name that is not there does not compile.
+            ValueOp::Scan { .. } => Expr::name("scan_outside_of_its_loop"),
             ValueOp::Reduce { op, axes, operand } => self.reduce_in_thread(*op, axes, *operand, value.dtype),
         }
     }
@@ -383,6 +385,7 @@ fn prefix(op: &ValueOp) -> &'static str {
         | ValueOp::Binary(..)
         | ValueOp::Select(..)
         | ValueOp::Cast(..)
+        | ValueOp::Scan { .. }
         | ValueOp::Reduce { .. } => "v",
     }
 }
@@ -400,6 +403,6 @@ fn size(expr: &Expr) -> usize {
             1 + size(a) + size(b)
         }
         Expr::Select(condition, a, b) => 1 + size(condition) + size(a) + size(b),
-        Expr::ShuffleXor { value, .. } => 1 + size(value),
+        Expr::ShuffleXor { value, .. } | Expr::ShuffleUp { value, .. } => 1 + size(value),
     }
 }

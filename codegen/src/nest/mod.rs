@@ -14,6 +14,9 @@ mod pointwise;
 mod pointwise_cpu;
 mod rows_cpu;
 mod rows_cuda;
+mod scan;
+mod scan_cpu;
+mod scan_cuda;
 pub mod stmt;
 mod tile;
 mod tiled_cuda;
@@ -90,6 +93,13 @@ pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
     match schedule {
         Schedule::Pointwise(schedule) => pointwise::build(kernel, language, schedule),
         Schedule::Tiled(schedule) => tiled_cuda::build(kernel, schedule),
+        Schedule::Scan(schedule) => {
+            let scans = scan::Scans::new(kernel)?;
+            Ok(match language {
+                Language::Cuda => scan_cuda::build(kernel, &scans, schedule),
+                Language::C => scan_cpu::build(kernel, &scans, schedule),
+            })
+        }
         Schedule::Rows(schedule) => {
             let two_walks;
             let kernel = match schedule.persistent > 0 {

@@ -67,6 +67,13 @@ pub enum Expr {
     Identity(ReduceOp, DType),
     /// Two partial results of a reduction as one.
     Combine(ReduceOp, DType, Box<Expr>, Box<Expr>),
+    /// The value of the lane of the warp that is `delta` before; of this lane where there is none.
+    ShuffleUp {
+        /// The value to exchange.
+        value: Box<Expr>,
+        /// How far.
+        delta: Box<Expr>,
+    },
     /// The value that another lane of the group of `width` lanes has: the one whose number differs in
     /// the bits of `mask`, an expression.
     ShuffleXor {

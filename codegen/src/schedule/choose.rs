@@ -1,6 +1,6 @@
 //! Choosing a schedule from the kernel's shape and the target's figures.
 
-use super::{ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, Schedule, in_two_walks};
+use super::{ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Schedule, in_two_walks};
 use crate::Language;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, BufferId, Kernel, Value, ValueId, ValueOp, operands};
@@ -122,6 +122,9 @@ fn loads_below(kernel: &Kernel, root: ValueId) -> Vec<ValueId> {
 /// # Errors
 /// If none can run it: the reason.
 pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Schedule, String> {
+    if let Some(scan) = scan(kernel, language) {
+        return Ok(Schedule::Scan(scan));
+    }
     let reductions = cooperative(kernel)?;
     match reductions.first() {
         None if language == Language::Cuda
@@ -149,6 +152,47 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
             }
         }
     }
+}
+
+/// The schedule of a kernel with scans.
+fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> {
+    let (axis, reverse) = kernel.values.iter().find_map(|value| match value.op {
+        ValueOp::Scan { axis, reverse, .. } => Some((axis, reverse)),
+        _ => None,
+    })?;
+    let map = kernel.axes_of_kind(AxisKind::Map);
+    let (length, is_argument) = (kernel.axis(axis).extent, kernel.axis(axis).is_argument);
+    let is_innermost = map.last() == Some(&axis);
+    Some(match (language, is_innermost) {
+        (Language::C, true) => {
+            let rows = if is_argument { 1 } else { (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) };
+            ScanSchedule { threads: 1, rows: rows as u32, vector: 1 }
+        }
+        (Language::C, false) => {
+            let columns = map.last().map_or(1, |&inner| kernel.axis(inner).extent);
+            ScanSchedule { threads: 1, rows: columns.clamp(1, 512) as u32, vector: 1 }
+        }
+        (Language::Cuda, true) => {
+            let vector = match reverse || is_argument {
+                true => 1,
+                false => largest_power_of_two_divisor(length, ACCESS_BYTES / widest(kernel).max(4)),
+            };
+            let vectors = length / vector;
+            let (threads, rows) = match vectors {
+                _ if is_argument => (1024, 1),
+                0..=64 => (32, 8),
+                65..=512 => (128, 1),
+                513..=16384 => (256, 1),
+                _ => (1024, 1),
+            };
+            ScanSchedule { threads, rows, vector: vector as u32 }
+        }
+        (Language::Cuda, false) => {
+            // At least 16 elements for each thread that shares a column.
+            let parts = if is_argument { 8 } else { previous_power_of_two(length / 16).clamp(1, 32) };
+            ScanSchedule { threads: parts as u32, rows: 32, vector: 1 }
+        }
+    })
 }
 
 /// The widest dtype that the kernel moves.

@@ -62,6 +62,13 @@ fn with_operands(op: &ValueOp, new_ids: &[ValueId]) -> ValueOp {
         ValueOp::Binary(op, a, b) => ValueOp::Binary(*op, new(*a), new(*b)),
         ValueOp::Select(condition, a, b) => ValueOp::Select(new(*condition), new(*a), new(*b)),
         ValueOp::Cast(to, a) => ValueOp::Cast(*to, new(*a)),
+        ValueOp::Scan { op, axis, reverse, exclusive, operand } => ValueOp::Scan {
+            op: *op,
+            axis: *axis,
+            reverse: *reverse,
+            exclusive: *exclusive,
+            operand: new(*operand),
+        },
         ValueOp::Reduce { op, axes, operand } => {
             ValueOp::Reduce { op: *op, axes: axes.clone(), operand: new(*operand) }
         }

@@ -27,6 +27,8 @@ pub enum Schedule {
     Pointwise(PointwiseSchedule),
     /// As `Pointwise`, with transposed reads through shared memory (CUDA).
     Tiled(TiledSchedule),
+    /// Every element follows from those before it along an axis.
+    Scan(ScanSchedule),
     /// A group of threads reduces a row whose elements are consecutive.
     Rows(RowSchedule),
     /// Neighbouring threads reduce neighbouring columns.
@@ -51,6 +53,17 @@ pub struct TiledSchedule {
     pub across: AxisId,
     /// Rows of threads in a block of 32 columns.
     pub rows: u32,
+}
+
+/// Scans along one axis.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ScanSchedule {
+    /// Threads that share a scan (CUDA).
+    pub threads: u32,
+    /// Scans of a block; of neighbouring columns, lanes on the CPU.
+    pub rows: u32,
+    /// Consecutive elements of a thread, where the scanned elements are consecutive (CUDA).
+    pub vector: u32,
 }
 
 /// Rows: the reduced elements are consecutive in memory.
@@ -94,6 +107,9 @@ impl fmt::Display for Schedule {
             }
             Schedule::Pointwise(s) => write!(f, "pointwise(threads={}, vec={})", s.threads, s.vector),
             Schedule::Tiled(s) => write!(f, "tiled(tile={TILE}x{TILE}, threads={TILE}x{})", s.rows),
+            Schedule::Scan(s) => {
+                write!(f, "scan(threads={}, rows_per_block={}, vec={})", s.threads, s.rows, s.vector)
+            }
             Schedule::Rows(s) => {
                 write!(
                     f,

@@ -146,6 +146,9 @@ impl Printer<'_> {
                 let (a, b) = (self.primary(a), self.primary(b));
                 intrinsics::reduce_combine(language, *op, *dtype, &a, &b, &mut self.helpers)
             }
+            Expr::ShuffleUp { value, delta } => {
+                format!("__shfl_up_sync(0xffffffffu, {}, {})", self.expr(value), self.expr(delta))
+            }
             Expr::ShuffleXor { value, mask, width } => {
                 let (value, mask) = (self.expr(value), self.expr(mask));
                 match width {

@@ -1,0 +1,95 @@
+//! Scans on the CPU. Along the innermost axis one loop goes along each row; along another, neighbouring columns go
+//! down together, in vectors.
+
+use super::emitter::Emitter;
+use super::scan::Scans;
+use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt};
+use super::walk::{count_loop, items_formula};
+use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use crate::Language;
+use crate::ir::Kernel;
+use crate::schedule::{Launch, ScanSchedule};
+
+pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Nest {
+    let mut emitter = Emitter::new(kernel, Language::C);
+    let launch = match scans.is_innermost {
+        true => rows(&mut emitter, kernel, scans, schedule),
+        false => columns(&mut emitter, kernel, scans, schedule),
+    };
+    Nest {
+        functions: vec![Function { name: kernel.name.clone(), body: emitter.finish(), launch }],
+        parameters: parameters(kernel, &[]),
+        workspaces: Vec::new(),
+        wide_index: needs_wide_index(kernel),
+        kernel: kernel.clone(),
+    }
+}
+
+fn rows(emitter: &mut Emitter, kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Launch {
+    let rows = u64::from(schedule.rows);
+    emitter.bind("first", INDEX, Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(rows)));
+    let end = Expr::name("first").then(Add, Expr::Int(rows)).then(Min, emitter.positions(&scans.others));
+    emitter.bind("end", INDEX, end);
+    emitter.open(&[], false);
+    emitter.unflatten("row", &scans.others, 1);
+    let running = scans.declare(emitter, kernel, None);
+    let step = scans.step_name(kernel);
+    emitter.open(&[], false);
+    scans.bind_position(emitter, kernel, &step);
+    emitter.bind_axes(&[scans.axis]);
+    scans.advance(emitter, kernel, &running, None);
+    kernel.stores.iter().for_each(|store| emitter.store(store));
+    let body = emitter.close();
+    let extent = emitter.extent(scans.axis);
+    emitter.push(count_loop(&step, Expr::Int(0), extent, LoopHint::None, body));
+    let body = emitter.close();
+    emitter.push(count_loop("row", Expr::name("first"), Expr::name("end"), LoopHint::None, body));
+    Launch {
+        items: scans.rows(kernel),
+        formula: items_formula(kernel, &scans.others, 1),
+        per_block: rows,
+        splits: 1,
+        block: [1, 1, 1],
+    }
+}
+
+fn columns(emitter: &mut Emitter, kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Launch {
+    let Some((&inner, outer)) = scans.others.split_last() else {
+        return rows(emitter, kernel, scans, schedule);
+    };
+    let lanes = u64::from(schedule.rows);
+    let columns = emitter.extent(inner);
+    let parts = columns.clone().then(Add, Expr::Int(lanes - 1)).then(Div, Expr::Int(lanes));
+    emitter.bind("parts", INDEX, parts);
+    let block = || Expr::Builtin(Builtin::BlockX);
+    if !outer.is_empty() {
+        emitter.bind("row", INDEX, block().then(Div, Expr::name("parts")));
+        emitter.unflatten("row", outer, 1);
+    }
+    emitter.bind("left", INDEX, block().then(Rem, Expr::name("parts")).then(Mul, Expr::Int(lanes)));
+    emitter.bind("right", INDEX, Expr::name("left").then(Add, Expr::Int(lanes)).then(Min, columns));
+    let running = scans.declare(emitter, kernel, Some(lanes));
+    let step = scans.step_name(kernel);
+    emitter.open(&[], false);
+    scans.bind_position(emitter, kernel, &step);
+    emitter.bind_axes(&[scans.axis]);
+    emitter.open(&[inner], false);
+    let column = kernel.axis(inner).name.clone();
+    let lane = Expr::name(&column).then(Sub, Expr::name("left"));
+    scans.advance(emitter, kernel, &running, Some(&lane));
+    kernel.stores.iter().for_each(|store| emitter.store(store));
+    let body = emitter.close();
+    emitter.push(count_loop(&column, Expr::name("left"), Expr::name("right"), LoopHint::Simd, body));
+    let body: Vec<Stmt> = emitter.close();
+    let extent = emitter.extent(scans.axis);
+    emitter.push(count_loop(&step, Expr::Int(0), extent, LoopHint::None, body));
+    let parts = kernel.axis(inner).extent.div_ceil(lanes);
+    let inner_formula = items_formula(kernel, &[inner], lanes);
+    let formula = match outer.is_empty() {
+        true => inner_formula,
+        false => format!("{} * {inner_formula}", items_formula(kernel, outer, 1)),
+    };
+    let items = parts.saturating_mul(super::pointwise::launch_items(kernel, outer));
+    Launch { items, formula, per_block: 1, splits: 1, block: [1, 1, 1] }
+}

@@ -1,0 +1,342 @@
+//! Scans on CUDA. Along the innermost axis a block goes along a row tile by tile: each thread scans its own elements,
+//! the threads scan their totals, and what came before is carried on. Along another axis neighbouring threads hold
+//! neighbouring columns, and a column's parts are first combined, then scanned from what the parts before gave.
+
+use super::accumulate::{Accumulator, mul_add, set};
+use super::emitter::Emitter;
+use super::persistent::{Kept, TURN};
+use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
+use super::scan::Scans;
+use super::stmt::Arithmetic::{Add, Div, Equal, Less, LessEqual, Min, Mul, Rem, Sub};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::walk::{count_loop, items_formula};
+use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use crate::Language;
+use crate::ir::{Kernel, Store, ValueId, ValueOp, operands};
+use crate::schedule::{Launch, ScanSchedule};
+
+pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Nest {
+    let kernel = match scans.is_innermost {
+        true => split_lanes(scalar, Some(scans.axis), schedule.vector),
+        false => scalar.clone(),
+    };
+    let mut emitter = Emitter::new(&kernel, Language::Cuda);
+    let writer = Writer { scalar, kernel: &kernel, scans, schedule };
+    let block = match scans.is_innermost {
+        true => {
+            writer.rows(&mut emitter);
+            [schedule.threads, schedule.rows, 1]
+        }
+        false => {
+            writer.columns(&mut emitter);
+            [schedule.rows, schedule.threads, 1]
+        }
+    };
+    let launch = Launch {
+        items: scans.rows(scalar),
+        formula: items_formula(scalar, &scans.others, 1),
+        per_block: u64::from(schedule.rows),
+        splits: 1,
+        block,
+    };
+    let body = emitter.finish();
+    Nest {
+        functions: vec![Function { name: kernel.name.clone(), body, launch }],
+        parameters: parameters(&kernel, &[]),
+        workspaces: Vec::new(),
+        wide_index: needs_wide_index(scalar),
+        kernel,
+    }
+}
+
+struct Writer<'a> {
+    scalar: &'a Kernel,
+    kernel: &'a Kernel,
+    scans: &'a Scans,
+    schedule: &'a ScanSchedule,
+}
+
+impl<'a> Writer<'a> {
+    /// Binds the axes of this thread's scan; threads beyond the last one compute it too, but store nothing, so that
+    /// all take part in barriers. Gives the condition to store.
+    fn bind_row(&self, emitter: &mut Emitter<'a>, number: Expr) -> Option<Expr> {
+        let rows = emitter.positions(&self.scans.others);
+        if self.schedule.rows == 1 {
+            if !self.scans.others.is_empty() {
+                emitter.bind("row", INDEX, number);
+                emitter.unflatten("row", &self.scans.others, 1);
+            }
+            return None;
+        }
+        emitter.bind("own_row", INDEX, number);
+        let last = rows.clone().then(Sub, Expr::Int(1));
+        emitter.bind("row", INDEX, Expr::name("own_row").then(Min, last));
+        emitter.unflatten("row", &self.scans.others, 1);
+        Some(Expr::name("own_row").then(Less, rows))
+    }
+
+    fn columns(&self, emitter: &mut Emitter<'a>) {
+        let (width, parts) = (u64::from(self.schedule.rows), u64::from(self.schedule.threads));
+        let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
+        let number = mul_add(Expr::Builtin(Builtin::BlockX), Expr::Int(width), x.clone());
+        let inside = self.bind_row(emitter, number);
+        let running = self.scans.declare(emitter, self.kernel, None);
+        let extent = emitter.extent(self.scans.axis);
+        let (mut from, mut to) = (Expr::Int(0), extent.clone());
+        if parts > 1 {
+            let length = extent.clone().then(Add, Expr::Int(parts - 1)).then(Div, Expr::Int(parts));
+            emitter.bind("length", INDEX, length);
+            emitter.bind("from", INDEX, y.clone().then(Mul, Expr::name("length")));
+            let end = Expr::name("from").then(Add, Expr::name("length")).then(Min, extent);
+            emitter.bind("to", INDEX, end);
+            (from, to) = (Expr::name("from"), Expr::name("to"));
+            // What each part comes to.
+            let walk = self.walk(emitter, &from, &to, |emitter| {
+                self.scans.advance(emitter, self.kernel, &running, None);
+            });
+            emitter.push(walk);
+            let shared: Vec<String> =
+                running.iter().map(|running| format!("shared_{}", running.parts[0])).collect();
+            for (running, name) in running.iter().zip(&shared) {
+                let ty = Type::Register(running.dtype);
+                emitter.push(Stmt::Shared { name: name.clone(), ty, len: width * parts });
+                let slot = mul_add(y.clone(), Expr::Int(width), x.clone());
+                emitter.push(set(Expr::element(name, slot), running.part(0, None)));
+            }
+            emitter.push(Stmt::Barrier);
+            running.iter().for_each(|running| running.reset(emitter));
+            emitter.open(&[], false);
+            for (running, name) in running.iter().zip(&shared) {
+                let slot = mul_add(Expr::name("part"), Expr::Int(width), x.clone());
+                running.merge(emitter, None, &|_| Expr::element(name, slot.clone()));
+            }
+            let body = emitter.close();
+            emitter.push(count_loop("part", Expr::Int(0), y, LoopHint::None, body));
+        }
+        let walk = self.walk(emitter, &from, &to, |emitter| {
+            self.scans.advance(emitter, self.kernel, &running, None);
+            emitter.open_pinned();
+            self.kernel.stores.iter().for_each(|store| emitter.store(store));
+            let then = emitter.close();
+            emitter.guarded(inside, then);
+        });
+        emitter.push(walk);
+    }
+
+    /// A loop along a part of a column.
+    fn walk(
+        &self,
+        emitter: &mut Emitter<'a>,
+        from: &Expr,
+        to: &Expr,
+        body: impl FnOnce(&mut Emitter<'a>),
+    ) -> Stmt {
+        let step = self.scans.step_name(self.kernel);
+        emitter.open(&[], false);
+        self.scans.bind_position(emitter, self.kernel, &step);
+        emitter.bind_axes(&[self.scans.axis]);
+        body(emitter);
+        let body = emitter.close();
+        count_loop(&step, from.clone(), to.clone(), LoopHint::UnrollBy(4), body)
+    }
+
+    fn rows(&self, emitter: &mut Emitter<'a>) {
+        let (threads, vector) = (u64::from(self.schedule.threads), u64::from(self.schedule.vector));
+        let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
+        let several = self.schedule.rows > 1;
+        let block = Expr::Builtin(Builtin::BlockX);
+        let number = match several {
+            true => mul_add(block, Expr::Int(u64::from(self.schedule.rows)), y.clone()),
+            false => block,
+        };
+        let own_row = self.bind_row(emitter, number);
+        let axis = self.scalar.axis(self.scans.axis);
+        let tile = threads * vector;
+        let is_single = !axis.is_argument && axis.extent <= tile;
+        // Elements of the tile that the scan and the results need stay in registers between them.
+        emitter.kept = Some(Kept::new(self.scanned_loads(), 1));
+        emitter.bind(TURN, INDEX, Expr::Int(0));
+        let carries = match is_single {
+            true => Vec::new(),
+            false => self.scans.declare(emitter, self.kernel, None),
+        };
+        let warps = threads / 32;
+        let mut shared = Vec::new();
+        emitter.open(&[], false);
+        let position = x.clone().then(Mul, Expr::Int(vector));
+        let first = if is_single { position } else { Expr::name("tile").then(Add, position) };
+        let step = "step";
+        emitter.bind(step, INDEX, first);
+        let extent = emitter.extent(self.scans.axis);
+        let in_row = Expr::name(step).then(Less, extent.clone());
+        // Each thread's own elements: the results so far, and in all.
+        let totals = self.scans.declare(emitter, self.kernel, None);
+        let parts: Vec<String> = totals
+            .iter()
+            .map(|total| {
+                let name = emitter.fresh("part");
+                let ty = Type::Register(total.dtype);
+                emitter.push(Stmt::Variable { name: name.clone(), ty, len: Some(vector), init: None });
+                name
+            })
+            .collect();
+        self.open_elements(emitter);
+        self.for_lanes(emitter, |emitter, lane| {
+            for ((&id, total), part) in self.scans.ids.iter().zip(&totals).zip(&parts) {
+                let ValueOp::Scan { operand, exclusive, .. } = self.kernel.value(id).op else { continue };
+                let value = emitter.value(operand);
+                let keep = set(Expr::element(part, lane.clone()), total.part(0, None));
+                if exclusive {
+                    emitter.push(keep.clone());
+                }
+                total.update(emitter, value, None, None);
+                if !exclusive {
+                    emitter.push(keep);
+                }
+            }
+        });
+        let then = emitter.close();
+        emitter.guarded(Some(in_row.clone()), then);
+        // The threads' totals, scanned within each warp; then what the warps before come to.
+        let prefixes: Vec<Accumulator> = self.scans.declare(emitter, self.kernel, None);
+        for (number, (total, prefix)) in totals.iter().zip(&prefixes).enumerate() {
+            self.scan_warp(emitter, total, prefix);
+            let name = format!("shared_{}", total.parts[0]);
+            let len = warps * u64::from(self.schedule.rows);
+            emitter.push(Stmt::Shared { name: name.clone(), ty: Type::Register(total.dtype), len });
+            let warp = x.clone().then(Div, Expr::Int(32));
+            let slot = match several {
+                true => mul_add(y.clone(), Expr::Int(warps), warp.clone()),
+                false => warp.clone(),
+            };
+            let last = x.clone().then(Rem, Expr::Int(32)).then(Equal, Expr::Int(31));
+            let write = set(Expr::element(&name, slot), total.part(0, None));
+            emitter.push(Stmt::If { condition: last, then: vec![write], otherwise: Vec::new() });
+            shared.push((number, name, warp));
+        }
+        emitter.push(Stmt::Barrier);
+        for (number, name, warp) in &shared {
+            let slot = |index: Expr| match several {
+                true => mul_add(y.clone(), Expr::Int(warps), index),
+                false => index,
+            };
+            if warps > 1 {
+                emitter.open(&[], false);
+                let other = Expr::element(name, slot(Expr::name("w")));
+                prefixes[*number].merge(emitter, None, &|_| other.clone());
+                let body = emitter.close();
+                emitter.push(count_loop("w", Expr::Int(0), warp.clone(), LoopHint::None, body));
+            }
+            if let Some(carry) = carries.get(*number) {
+                prefixes[*number].merge(emitter, None, &|_| carry.part(0, None));
+                emitter.open(&[], false);
+                let other = Expr::element(name, slot(Expr::name("w")));
+                carry.merge(emitter, None, &|_| other.clone());
+                let body = emitter.close();
+                emitter.push(count_loop("w", Expr::Int(0), Expr::Int(warps), LoopHint::Unroll, body));
+            }
+        }
+        self.open_elements(emitter);
+        let stores: Vec<&Store> = self.kernel.stores.iter().collect();
+        lanes_and_stores(emitter, self.kernel, &stores, own_row, |emitter| {
+            let lane = self.lane();
+            for ((&id, prefix), part) in self.scans.ids.iter().zip(&prefixes).zip(&parts) {
+                let ValueOp::Scan { op, .. } = self.kernel.value(id).op else { continue };
+                let own = emitter.named(Expr::element(part, lane.clone()), prefix.dtype);
+                let value = Expr::Combine(op, prefix.dtype, Box::new(prefix.part(0, None)), Box::new(own));
+                let value = emitter.named(value, prefix.dtype);
+                emitter.define(id, value);
+            }
+        });
+        let then = emitter.close();
+        emitter.guarded(Some(in_row), then);
+        if !is_single {
+            // The next tile overwrites what the warps have left.
+            emitter.push(Stmt::Barrier);
+        }
+        let body = emitter.close();
+        match is_single {
+            true => body.into_iter().for_each(|stmt| emitter.push(stmt)),
+            false => emitter.push(Stmt::For {
+                name: "tile".into(),
+                from: Expr::Int(0),
+                to: extent,
+                step: Step::Add(Expr::Int(tile)),
+                hint: LoopHint::None,
+                body,
+            }),
+        }
+    }
+
+    /// Opens the scope of this thread's elements of a tile.
+    fn open_elements(&self, emitter: &mut Emitter<'a>) {
+        emitter.open(&[], false);
+        self.scans.bind_position(emitter, self.kernel, "step");
+        emitter.bind_axes(&[self.scans.axis]);
+        if self.schedule.vector > 1 {
+            emitter.multiples.insert(self.scans.axis, i64::from(self.schedule.vector));
+        }
+    }
+
+    fn lane(&self) -> Expr {
+        match lane_axis(self.kernel) {
+            Some(_) => Expr::name("l"),
+            None => Expr::Int(0),
+        }
+    }
+
+    fn for_lanes(&self, emitter: &mut Emitter<'a>, body: impl FnOnce(&mut Emitter<'a>, Expr)) {
+        let Some(axis) = lane_axis(self.kernel) else { return body(emitter, Expr::Int(0)) };
+        emitter.open(&[axis], true);
+        body(emitter, Expr::name("l"));
+        let body = emitter.close();
+        emitter.push(unrolled_lanes(u64::from(self.schedule.vector), body));
+    }
+
+    /// Makes each thread's total the one up to and with this thread, within its warp; the prefix gets that of the
+    /// thread before.
+    fn scan_warp(&self, emitter: &mut Emitter<'a>, total: &Accumulator, prefix: &Accumulator) {
+        let lane = || Expr::Builtin(Builtin::ThreadX).then(Rem, Expr::Int(32));
+        let up =
+            |delta: Expr| Expr::ShuffleUp { value: Box::new(total.part(0, None)), delta: Box::new(delta) };
+        emitter.open(&[], false);
+        let before = emitter.named(up(Expr::name("delta")), total.dtype);
+        emitter.open(&[], false);
+        total.merge(emitter, None, &|_| before.clone());
+        let then = emitter.close();
+        let condition = Expr::name("delta").then(LessEqual, lane());
+        emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
+        let body = emitter.close();
+        emitter.push(Stmt::For {
+            name: "delta".into(),
+            from: Expr::Int(1),
+            to: Expr::Int(32),
+            step: Step::Add(Expr::name("delta")),
+            hint: LoopHint::Unroll,
+            body,
+        });
+        let before = emitter.named(up(Expr::Int(1)), total.dtype);
+        let then = vec![set(prefix.part(0, None), before)];
+        emitter.push(Stmt::If { condition: Expr::Int(0).then(Less, lane()), then, otherwise: Vec::new() });
+    }
+
+    /// The unguarded loads that the scans' operands depend on, and that vary along the axis.
+    fn scanned_loads(&self) -> Vec<ValueId> {
+        let mut seen = vec![false; self.kernel.values.len()];
+        let mut pending: Vec<ValueId> =
+            self.scans.ids.iter().flat_map(|&id| operands(&self.kernel.value(id).op)).collect();
+        let mut loads = Vec::new();
+        while let Some(id) = pending.pop() {
+            if std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            let value = self.kernel.value(id);
+            if matches!(&value.op, ValueOp::Load { guard: None, index, .. } if index.uses(self.scans.axis)) {
+                loads.push(id);
+            }
+            pending.extend(operands(&value.op));
+        }
+        loads.sort_unstable();
+        loads
+    }
+}

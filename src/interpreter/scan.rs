@@ -1,0 +1,122 @@
+//! Scans: the elements along an axis up to each, combined.
+
+use smallvec::SmallVec;
+
+use super::broken;
+use super::reduce::Rows;
+use super::values::{Element, Float, Values, for_any};
+use super::views::gather;
+use crate::{ReduceOp, Result, Shape};
+
+/// How a scan goes along its axis.
+#[derive(Clone, Copy)]
+pub(super) struct Scan {
+    pub(super) op: ReduceOp,
+    pub(super) axis: usize,
+    pub(super) reverse: bool,
+    pub(super) exclusive: bool,
+}
+
+pub(super) fn scan(scan: Scan, x: &Values, shape: &Shape) -> Result<Values> {
+    let result = match scan.op {
+        ReduceOp::Max => Some(extreme(scan, x, shape, true)),
+        ReduceOp::Min => Some(extreme(scan, x, shape, false)),
+        ReduceOp::Sum | ReduceOp::Prod => match x {
+            Values::I64(x) => Some(integer(scan, x, shape)),
+            Values::F16(x) => Some(float(scan, x, shape)),
+            Values::BF16(x) => Some(float(scan, x, shape)),
+            Values::F32(x) => Some(float(scan, x, shape)),
+            Values::F64(x) => Some(float(scan, x, shape)),
+            Values::Bool(_)
+            | Values::U8(_)
+            | Values::I8(_)
+            | Values::I16(_)
+            | Values::I32(_)
+            | Values::U32(_) => None,
+        },
+        ReduceOp::SquaredDeviations => None,
+    };
+    let is_defined = !scan.exclusive || matches!(scan.op, ReduceOp::Sum | ReduceOp::Prod);
+    result
+        .filter(|_| is_defined)
+        .ok_or_else(|| broken(format!("a scan by {} is not defined for {}", scan.op, x.dtype())))
+}
+
+fn extreme(scan: Scan, x: &Values, shape: &Shape, largest: bool) -> Values {
+    for_any!(x, x => {
+        let combine = if largest { Element::maximum } else { Element::minimum };
+        let running = |row: &mut dyn Iterator<Item = _>| {
+            let mut best = None;
+            row.map(|x| {
+                let next = best.map_or(x, |best| combine(best, x));
+                best = Some(next);
+                next
+            })
+            .collect()
+        };
+        Element::wrap(along(scan, x, shape, &running))
+    })
+}
+
+fn integer(scan: Scan, x: &[i64], shape: &Shape) -> Values {
+    let (first, combine): (i64, fn(i64, i64) -> i64) = match scan.op {
+        ReduceOp::Prod => (1, i64::wrapping_mul),
+        _ => (0, i64::wrapping_add),
+    };
+    Values::I64(along(scan, x, shape, &|row| folded(scan.exclusive, first, combine, row, |x| x, |x| x)))
+}
+
+fn float<T: Float>(scan: Scan, x: &[T], shape: &Shape) -> Values {
+    let (first, combine): (f64, fn(f64, f64) -> f64) = match scan.op {
+        ReduceOp::Prod => (1.0, |a, b| a * b),
+        _ => (0.0, |a, b| a + b),
+    };
+    let running = |row: &mut dyn Iterator<Item = T>| {
+        folded(scan.exclusive, first, combine, row, |x| x.to_f64(), T::from_real)
+    };
+    T::wrap(along(scan, x, shape, &running))
+}
+
+/// The running results of one row.
+fn folded<T, A: Copy>(
+    exclusive: bool,
+    first: A,
+    combine: fn(A, A) -> A,
+    row: &mut dyn Iterator<Item = T>,
+    widen: impl Fn(T) -> A,
+    round: impl Fn(A) -> T,
+) -> Vec<T> {
+    let mut running = first;
+    row.map(|x| {
+        let before = running;
+        running = combine(running, widen(x));
+        round(if exclusive { before } else { running })
+    })
+    .collect()
+}
+
+/// Applies a function to the elements along the axis, in the order of the scan, for every other position.
+fn along<T: Copy>(
+    scan: Scan,
+    x: &[T],
+    shape: &Shape,
+    running: &dyn Fn(&mut dyn Iterator<Item = T>) -> Vec<T>,
+) -> Vec<T> {
+    let mut result = Vec::with_capacity(x.len());
+    for row in Rows::new(x, shape, &[scan.axis]).iter() {
+        match scan.reverse {
+            false => result.extend(running(&mut row.iter().copied())),
+            true => result.extend(running(&mut row.iter().rev().copied()).into_iter().rev()),
+        }
+    }
+    // The axis is the last one now: back to its place.
+    let kept = (0..shape.rank()).filter(|&axis| axis != scan.axis);
+    let order: SmallVec<[usize; 6]> = kept.chain([scan.axis]).collect();
+    let mut strides: SmallVec<[i64; 6]> = SmallVec::from_elem(0, shape.rank());
+    let mut stride = 1;
+    for &axis in order.iter().rev() {
+        strides[axis] = stride;
+        stride *= shape[axis] as i64;
+    }
+    gather(&result, 0, shape, &strides)
+}

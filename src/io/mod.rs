@@ -1,0 +1,60 @@
+//! Tensors from files and into files.
+//!
+//! | format | functions | feature |
+//! |---|---|---|
+//! | NumPy's `.npy`, one tensor | [`read_npy`], [`write_npy`] | – |
+//! | NumPy's `.npz`, several with names | `read_npz`, `write_npz` | `npz` |
+//! | safetensors, several with names | `read_safetensors`, `write_safetensors` | `safetensors` |
+//!
+//! What is read is on the CPU. What is written is evaluated first. With the feature `ndarray`, `Tensor::from(&array)`
+//! and [`Tensor::to_ndarray`](crate::Tensor) convert in memory.
+
+#[cfg(feature = "ndarray")]
+mod ndarray;
+mod npy;
+#[cfg(feature = "npz")]
+mod npz;
+#[cfg(feature = "safetensors")]
+mod safetensors;
+
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use npy::{read_npy, write_npy};
+#[cfg(feature = "npz")]
+pub use npz::{read_npz, write_npz};
+#[cfg(feature = "safetensors")]
+pub use safetensors::{read_safetensors, write_safetensors};
+
+use crate::runtime::buffer::Buffer;
+use crate::runtime::host::HostBuffer;
+use crate::tensor::call::Call;
+use crate::{DType, Device, Error, Result, Shape, Tensor};
+
+/// An [`Error::Io`].
+fn failure(action: &'static str, path: &Path, message: impl Display) -> Error {
+    Error::Io { action, path: path.display().to_string(), message: message.to_string() }
+}
+
+/// A tensor of elements as they lie in memory, little-endian and row-major.
+fn tensor(call: Call, bytes: &[u8], dtype: DType, shape: Shape) -> Result<Tensor, String> {
+    let expected = shape.elements().checked_mul(dtype.size());
+    if expected != Some(bytes.len()) {
+        return Err(format!("{} bytes are not the elements of {dtype} {shape}", bytes.len()));
+    }
+    if dtype == DType::Bool && bytes.iter().any(|&byte| byte > 1) {
+        return Err("a bool is neither 0 nor 1".into());
+    }
+    call.needs_addressable(&shape).map_err(|error| error.to_string())?;
+    let buffer = HostBuffer::from_bytes(bytes).map_err(|error| error.to_string())?;
+    let buffer = Buffer::Host(Arc::new(buffer));
+    Ok(Tensor::from_buffer(buffer, shape, dtype, Device::cpu(), call.name(), call.location()))
+}
+
+/// The tensor's shape, dtype and elements, computed if they are not there yet.
+fn parts(x: &Tensor) -> Result<(&Shape, DType, Arc<HostBuffer>)> {
+    x.eval()?;
+    let (shape, dtype) = x.known()?;
+    Ok((shape, dtype, x.buffer()?.to_host()?))
+}
