@@ -14,6 +14,13 @@
 //! # Ok::<(), lazuli::Error>(())
 //! ```
 //!
+//! # Differences from PyTorch
+//!
+//! Each call of the table has been compared with PyTorch on the CPU, on special values, broadcast, 0-d and empty. Where
+//! PyTorch's result is another one than within the stated accuracy, and ours stays, that is listed here. Beside that,
+//! there are calls that PyTorch refuses: most of `u32`, some of integers, and windows of 16-bit floats.
+#![doc = include_str!("differences.md")]
+//!
 //! # The table
 //!
 //! For each dtype: the result's dtype, found by recording the operation with inputs of that dtype; `–` where it is

@@ -174,8 +174,8 @@ activation_methods! {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     softshrink(lambda) = |x| {
-        let below = x.lt(Argument(-lambda.0)).select(x + lambda, x * 0.0);
-        x.gt(lambda).select(x - lambda, below)
+        let moved = x.gt(0.0).select(x - lambda, x + lambda);
+        x.abs().le(lambda).select(0.0, moved)
     };
     /// 0 within ±lambda, `x` beyond. Keeps shape and dtype; invalid for integers and bools. PyTorch's lambda is 0.5.
     ///

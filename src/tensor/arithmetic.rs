@@ -274,12 +274,12 @@ pub(super) fn xlogy(x: &Term, y: &Term) -> Term {
 }
 
 fn lerp(call: Call, start: Operand, end: Operand, weight: Operand) -> Result<Tensor> {
-    // Away from the end that is nearer the result is exact at both.
+    // From the end that is nearer the result is exact at both, and beyond the start it overflows no sooner than it must.
     let from_start = |start: &Term, end: &Term, weight: &Term| start + weight * (end - start);
     let from_end = |start: &Term, end: &Term, weight: &Term| end - (end - start) * (-weight + 1.0);
     let is_near_start = match weight {
-        Operand::Number(Number::Float(weight)) => Some(weight.abs() < 0.5),
-        Operand::Number(Number::Int(weight)) => Some(weight == 0),
+        Operand::Number(Number::Float(weight)) => Some(weight < 0.5),
+        Operand::Number(Number::Int(weight)) => Some(weight < 1),
         Operand::Number(Number::Bool(weight)) => Some(!weight),
         Operand::Tensor(_) => None,
     };
@@ -287,7 +287,7 @@ fn lerp(call: Call, start: Operand, end: Operand, weight: Operand) -> Result<Ten
         Some(true) => from_start(&start, &end, &weight),
         Some(false) => from_end(&start, &end, &weight),
         None => {
-            let near = weight.abs().lt(0.5);
+            let near = weight.lt(0.5);
             near.select(from_start(&start, &end, &weight), from_end(&start, &end, &weight))
         }
     })

@@ -9,7 +9,8 @@ Needs torch (for the CPU) and numpy. The cases are lines of fields between tabs:
     input  KEY  DTYPE  SHAPE  HEX                 elements as they lie in memory, little-endian
     case   KEY  DTYPE  NAME=INPUT,…  EXPRESSION   in PyTorch, or beginning with "np." in NumPy
 
-The results name their case; one without results was refused by PyTorch, and says how:
+A case's key ends with a checksum of its expression and inputs: what has changed since has no results, which the test
+says. The results name their case; one without results was refused by PyTorch, and says how:
 
     versions  torch …  numpy …
     result    KEY  DTYPE SHAPE HEX  …             one field of three words for each result
