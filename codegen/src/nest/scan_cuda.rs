@@ -137,7 +137,7 @@ impl<'a> Writer<'a> {
         emitter.bind_axes(&[self.scans.axis]);
         body(emitter);
         let body = emitter.close();
-        count_loop(&step, from.clone(), to.clone(), LoopHint::UnrollBy(4), body)
+        count_loop(&step, from.clone(), to.clone(), LoopHint::UnrollBy(8), body)
     }
 
     fn rows(&self, emitter: &mut Emitter<'a>) {
