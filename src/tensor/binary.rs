@@ -79,11 +79,11 @@ binary_methods! {
     /// `self` to the power `other`, in the promoted dtype. Integers wrap, and negative exponents give 0 but
     /// for the bases 1 and -1. Shapes broadcast; invalid for two bools.
     pow = Pow, Promoted;
-    /// The larger of two elements, NaN if either is, in the promoted dtype. Shapes broadcast. See
-    /// [`Tensor::max`] for the largest along axes.
+    /// The larger of two elements, NaN if either is, in the promoted dtype; +0 is larger than -0. Shapes broadcast.
+    /// See [`Tensor::max`] for the largest along axes.
     maximum = Maximum, Promoted;
-    /// The smaller of two elements, NaN if either is, in the promoted dtype. Shapes broadcast. See
-    /// [`Tensor::min`] for the smallest along axes.
+    /// The smaller of two elements, NaN if either is, in the promoted dtype; -0 is smaller than +0. Shapes broadcast.
+    /// See [`Tensor::min`] for the smallest along axes.
     minimum = Minimum, Promoted;
     /// The angle in radians of the point (`other`, `self`), in the promoted dtype, or `F32` for integers and
     /// bools. Shapes broadcast.
