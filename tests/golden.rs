@@ -75,7 +75,7 @@ const DIFFERENCES: &[Difference] = &[
         ],
         dtypes: FLOATS,
         which: "between zeros of different sign",
-        reason: "+0 is greater than -0 here, in whichever order the operands are, as IEEE 754 recommends. PyTorch \
+        reason: "+0 is greater than -0 here, in whichever order the operands are, as in IEEE 754-2019. PyTorch \
                  takes either, and another one for another dtype.",
         is_meant: |x| x.ours == 0.0 && x.theirs == 0.0,
     },
@@ -91,7 +91,7 @@ const DIFFERENCES: &[Difference] = &[
         operations: &["fmod", "remainder"],
         dtypes: &[DType::BF16, DType::F32, DType::F64],
         which: "where the quotient overflows",
-        reason: "The remainder is exact, as in C. PyTorch's is computed from the quotient, and is NaN.",
+        reason: "The remainder is exact, as in C. PyTorch's is NaN.",
         is_meant: |x| {
             let quotient = (x.inputs[0] / x.inputs[1]).abs();
             let overflows = quotient > if x.eps < 1e-10 { f64::MAX } else { f32::MAX.into() };
@@ -102,10 +102,8 @@ const DIFFERENCES: &[Difference] = &[
         operations: &["floor_divide"],
         dtypes: HALVES,
         which: "where the quotient's floor is rounded",
-        reason: "The floor is rounded once. PyTorch rounds steps before it, and can be off by two ulp.",
-        is_meant: |x| {
-            x.is_rounded((x.inputs[0] / x.inputs[1]).floor()) && x.is_rounding_of(2.0 * x.ours.abs())
-        },
+        reason: "The floor is rounded once. PyTorch rounds steps before it, and can be off by one ulp.",
+        is_meant: |x| x.is_rounded((x.inputs[0] / x.inputs[1]).floor()) && x.is_rounding_of(x.ours.abs()),
     },
     Difference {
         operations: &["sqrt"],
@@ -485,7 +483,8 @@ fn results_are_pytorchs() {
     assert!(report.is_empty(), "\n{report}");
     for row in DIFFERENCES {
         let is_needed = row.operations.iter().any(|name| needed.contains(name));
-        assert!(is_needed || !missing.is_empty(), "no result of {:?} differs any more", row.operations);
+        let is_unchecked = missing.iter().any(|case| row.operations.contains(&case.operation.name));
+        assert!(is_needed || is_unchecked, "no result of {:?} differs any more", row.operations);
     }
 }
 
