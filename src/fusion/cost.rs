@@ -118,6 +118,8 @@ pub(crate) fn operation_cost(op: &Op) -> f64 {
         Op::Select | Op::Cast => 1.0,
         // Per element that is reduced; see `Analyser`.
         Op::Reduce { .. } => 1.0,
+        // The check.
+        Op::Gather { .. } => 3.0,
         Op::Composite(_) => 50.0,
     }
 }

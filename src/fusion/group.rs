@@ -22,6 +22,7 @@ pub(crate) enum WhyNot {
     FlowsBack { reduction: &'static str, reduced: Shape, to: Shape },
     FeedsReduction { producer: &'static str, consumer: &'static str },
     DifferentReductions { first: &'static str, second: &'static str },
+    Gathered { producer: &'static str, consumer: &'static str },
     DifferentSpaces { first: Shape, second: Shape },
     Recomputation { value: &'static str, times: f64, fused: f64, apart: f64 },
     Unprofitable { fused: f64, apart: f64 },
@@ -52,6 +53,9 @@ impl fmt::Display for WhyNot {
             }
             WhyNot::DifferentReductions { first, second } => {
                 write!(f, "{first} and {second} reduce different axes")
+            }
+            WhyNot::Gathered { producer, consumer } => {
+                write!(f, "{consumer} reads {producer} at computed positions: all of it must be there first")
             }
             WhyNot::DifferentSpaces { first, second } => {
                 write!(f, "both are stored, but over different iteration spaces: {first} and {second}")

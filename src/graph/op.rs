@@ -31,6 +31,9 @@ pub(crate) enum Op {
     View(View),
     /// Combines the elements along the axes, which the result no longer has.
     Reduce { op: ReduceOp, axes: Axes },
+    /// `gather(x, index)`: at each position of the index, the element of x at the same position but for the axis, where
+    /// the index says which. x has the index's shape but for the axis; an index outside of the axis is an error.
+    Gather { axis: usize },
     /// Shorthand for several primitives.
     Composite(Composite),
 }
@@ -124,6 +127,7 @@ impl Op {
                 View::Window { .. } => "window",
             },
             Op::Reduce { op, .. } => op.name(),
+            Op::Gather { .. } => "gather",
             Op::Composite(composite) => match composite {
                 Composite::Mean { .. } => "mean",
                 Composite::Var { .. } => "var",

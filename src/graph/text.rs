@@ -126,6 +126,7 @@ impl fmt::Display for Attributes<'_> {
                 }
             },
             Op::Reduce { op: _, axes } => write!(f, " axes={axes:?}"),
+            Op::Gather { axis } => write!(f, " axis={axis}"),
             Op::Composite(composite) => match composite {
                 Composite::Mean { axes } => write!(f, " axes={axes:?}"),
                 Composite::Var { axes, correction } => write!(f, " axes={axes:?} correction={correction}"),

@@ -10,6 +10,7 @@
 
 mod cast;
 mod composite;
+mod gather;
 mod integers;
 mod random;
 mod reduce;
@@ -108,6 +109,7 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
             None => return Ok(x.values.clone()),
         },
         (Op::Reduce { op, axes }, [x]) => reduce::reduce(*op, &x.values, x.shape, axes)?,
+        (Op::Gather { axis }, [x, index]) => gather::gather(node, *axis, x, &index.values)?,
         (Op::Composite(composite), [x]) => composite::composite(composite, &x.values, x.shape, &node.shape)?,
         (op, operands) => return Err(context(format!("{op:?} with {} operands", operands.len()))),
     };

@@ -31,6 +31,7 @@ pub(super) fn rules_for(op: &Op) -> &'static [Rule] {
         | Op::Random { .. }
         | Op::Unary(_)
         | Op::Select
+        | Op::Gather { .. }
         | Op::Composite(_) => &[],
     }
 }

@@ -29,6 +29,14 @@ pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>
             Op::Cast => pointwise(&|n| operand(0)[n].cast(node.dtype).cast(node.dtype.compute())),
             Op::View(view) => viewed(view, operand(0), shape(0), node),
             Op::Reduce { op, axes } => reduced(*op, axes, operand(0), shape(0), node.dtype.compute()),
+            Op::Gather { axis } => {
+                let (inner, extent) = (node.shape.strides()[*axis], shape(0)[*axis]);
+                pointwise(&|n| {
+                    let outer = n / (inner * node.shape[*axis]);
+                    let row = outer * extent + operand(1)[n].as_i64() as usize;
+                    operand(0)[row * inner + n % inner]
+                })
+            }
             Op::Composite(composite) => {
                 let float: Vec<f64> = operand(0).iter().map(|x| x.as_f64()).collect();
                 let result = composed(composite, &float, operand(0), shape(0), node);

@@ -28,6 +28,7 @@ fn rules_for(op: &Op) -> &'static [Rule] {
         | Op::Random { .. }
         | Op::View(_)
         | Op::Reduce { .. }
+        | Op::Gather { .. }
         | Op::Composite(_) => &[],
     }
 }

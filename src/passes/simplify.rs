@@ -46,6 +46,7 @@ pub(super) fn rules_for(op: &Op) -> &'static [Rule] {
         | Op::Random { .. }
         | Op::View(_)
         | Op::Reduce { .. }
+        | Op::Gather { .. }
         | Op::Composite(_) => &[],
     }
 }
