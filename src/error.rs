@@ -69,6 +69,23 @@ pub enum Error {
         /// Where the user called it.
         location: SourceLocation,
     },
+    /// An index that was computed is no position of the axis that it was to be read at. On the CPU the evaluation
+    /// fails; on a GPU, which is not waited for, whatever waits for it next (such as [`Tensor::to_vec`]).
+    ///
+    /// [`Tensor::to_vec`]: crate::Tensor::to_vec
+    #[error("{op}: index {index} is out of range for axis {axis} of extent {extent}, at {location}")]
+    IndexOutOfRange {
+        /// The operation as the user called it.
+        op: &'static str,
+        /// The index: the first that was found, of several.
+        index: i64,
+        /// The axis that is read.
+        axis: usize,
+        /// How many positions it has.
+        extent: usize,
+        /// Where the user called the operation.
+        location: SourceLocation,
+    },
     /// A device, driver, library or compiler that was asked for is not there.
     #[error("{what} is not available: {reason}. {hint}")]
     Unavailable {

@@ -186,6 +186,7 @@ impl KernelInfo {
             Parameter::Extent(axis) => {
                 format!("n_{}: extent = {}", kernel.axis(axis).name, kernel.axis(axis).extent)
             }
+            Parameter::Checks => "checks: where positions that are none are noted".to_string(),
             Parameter::Workspace(number) => {
                 let space = &self.emitted().workspaces[number];
                 format!("{}: workspace of {} {}", space.name, space.elements, space.dtype)

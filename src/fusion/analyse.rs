@@ -146,6 +146,10 @@ impl<'a> Analyser<'a> {
                 if at == OUTSIDE {
                     continue;
                 }
+                if read.gathered {
+                    let (producer, consumer) = (self.graph.node(read.node), self.graph.node(id));
+                    return Err(WhyNot::Gathered { producer: producer.origin, consumer: consumer.origin });
+                }
                 self.links.push(at);
                 if after == OUTSIDE && first.is_some() {
                     after = if facts.is_cooperative(read.node) { at } else { self.states[at as usize].after };

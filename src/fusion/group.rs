@@ -32,6 +32,10 @@ pub(crate) enum WhyNot {
         first: &'static str,
         second: &'static str,
     },
+    Gathered {
+        producer: &'static str,
+        consumer: &'static str,
+    },
     DifferentSpaces {
         first: Shape,
         second: Shape,
@@ -87,6 +91,9 @@ impl fmt::Display for WhyNot {
             }
             WhyNot::DifferentReductions { first, second } => {
                 write!(f, "{first} and {second} reduce different axes")
+            }
+            WhyNot::Gathered { producer, consumer } => {
+                write!(f, "{consumer} reads {producer} at computed positions: all of it must be there first")
             }
             WhyNot::DifferentSpaces { first, second } => {
                 write!(f, "both are stored, but over different iteration spaces: {first} and {second}")

@@ -182,8 +182,9 @@ impl<'a> Merger<'a> {
         for &id in &computed {
             let &[user] = reads.users(id) else { continue };
             let elements = facts.of(id).elements as u64;
-            let demand: u64 = reads.reads(user).iter().filter(|r| r.node == id).map(|r| r.elements).sum();
-            if reads.is_output(id) || demand > elements {
+            let uses = || reads.reads(user).iter().filter(|r| r.node == id);
+            let demand: u64 = uses().map(|r| r.elements).sum();
+            if reads.is_output(id) || demand > elements || uses().any(|r| r.gathered) {
                 continue;
             }
             let (from, to) = (group_of[id.index()], group_of[user.index()]);

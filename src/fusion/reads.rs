@@ -15,6 +15,8 @@ pub(crate) struct Read {
     pub(crate) aligned: bool,
     /// Whether a window view lies between.
     pub(crate) windowed: bool,
+    /// Whether the reader computes where it reads: it must find the elements in memory.
+    pub(crate) gathered: bool,
 }
 
 /// The reads of every computed node and who uses each; tables indexed by node.
@@ -59,11 +61,17 @@ impl Reads {
                 _ => node.shape.elements(),
             };
             let mut found: SmallVec<[Read; 2]> = SmallVec::new();
-            for operand in graph.operands(id) {
+            for (position, operand) in graph.operands(id).into_iter().enumerate() {
                 // A free output is its own kernel: it reads what its operand leads to.
-                let start = Read { node: operand, elements: elements as u64, aligned: true, windowed: false };
                 let own_view = matches!(&node.op, Op::View(view) if !matches!(view, View::Reshape));
-                let start = Read { aligned: !own_view, ..start };
+                let gathered = matches!(node.op, Op::Gather { .. }) && position == 0;
+                let start = Read {
+                    node: operand,
+                    elements: elements as u64,
+                    aligned: !own_view && !gathered,
+                    windowed: false,
+                    gathered,
+                };
                 result.follow(graph, start, &mut found);
             }
             for read in &found {

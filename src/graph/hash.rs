@@ -2,11 +2,12 @@
 
 use super::Graph;
 use super::op::{Composite, Constant, ConstantRole, Op, Pool2d, View};
-use crate::Scalar;
+use crate::{Scalar, SourceLocation};
 
 /// 128 bits that are equal for two graphs if, and for all practical purposes only if, their live nodes
 /// agree in operation, attributes (constants by their bits), shape, dtype, operands and origin, and
-/// their outputs agree. Locations do not count: another call of the same function is the same graph.
+/// their outputs agree. Locations do not count: another call of the same function is the same graph. Only those of
+/// gathers do, because running a plan may report them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct StructuralKey(pub(crate) u128);
 
@@ -21,6 +22,11 @@ pub(crate) fn structural_key(graph: &Graph) -> StructuralKey {
         code.list(node.shape.iter().map(|&extent| extent as u64));
         code.list(graph.operands(id).iter().map(|&operand| number(operand)));
         code.list(node.origin.bytes().map(u64::from));
+        if let Op::Gather { .. } = node.op {
+            let SourceLocation { file, line, column } = node.location;
+            code.list(file.bytes().map(u64::from));
+            code.list([line, column].into_iter().map(u64::from));
+        }
     }
     code.byte(END);
     code.list(graph.outputs().iter().map(|&output| number(output)));
@@ -96,6 +102,10 @@ impl Code {
             }
             Op::Scan { op, axis, reverse, exclusive } => {
                 self.bytes.extend([10, *op as u8, u8::from(*reverse), u8::from(*exclusive)]);
+                self.number(*axis as u64);
+            }
+            Op::Gather { axis } => {
+                self.byte(12);
                 self.number(*axis as u64);
             }
             Op::Composite(composite) => self.composite(composite),

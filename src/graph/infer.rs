@@ -99,6 +99,17 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
                 false => Err(format!("not defined for {dtype}")),
             }
         }
+        Op::Gather { axis } => {
+            count(2)?;
+            let ((shape, dtype), (at, index)) = (operand(0)?, operand(1)?);
+            let fits = *axis < at.rank()
+                && shape.rank() == at.rank()
+                && (0..at.rank()).all(|k| k == *axis || shape[k] == at[k]);
+            match fits && index.is_int() {
+                true => expect(at, *dtype),
+                false => Err(format!("{index} {at} is no index of axis {axis} of shape {shape}")),
+            }
+        }
         Op::Composite(composite) => {
             count(1)?;
             let (shape, dtype) = operand(0)?;

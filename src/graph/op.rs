@@ -34,6 +34,9 @@ pub(crate) enum Op {
     /// The elements along the axis up to each, combined; not by squared deviations. In reverse: from each on.
     /// Exclusive: without the element itself, beginning with what nothing combines to.
     Scan { op: ReduceOp, axis: usize, reverse: bool, exclusive: bool },
+    /// `gather(x, index)`: at each position of the index, the element of x at the same position but for the axis, where
+    /// the index says which. x has the index's shape but for the axis; an index outside of the axis is an error.
+    Gather { axis: usize },
     /// Shorthand for several primitives.
     Composite(Composite),
 }
@@ -134,6 +137,7 @@ impl Op {
                 ReduceOp::Min => "cummin",
                 ReduceOp::SquaredDeviations => "cumulative_deviations",
             },
+            Op::Gather { .. } => "gather",
             Op::Composite(composite) => match composite {
                 Composite::Mean { .. } => "mean",
                 Composite::Var { .. } => "var",

@@ -131,6 +131,7 @@ impl fmt::Display for Attributes<'_> {
                 f.write_str(if *reverse { " reverse" } else { "" })?;
                 f.write_str(if *exclusive { " exclusive" } else { "" })
             }
+            Op::Gather { axis } => write!(f, " axis={axis}"),
             Op::Composite(composite) => match composite {
                 Composite::Mean { axes } => write!(f, " axes={axes:?}"),
                 Composite::Var { axes, correction } => write!(f, " axes={axes:?} correction={correction}"),

@@ -10,6 +10,7 @@
 
 mod cast;
 mod composite;
+mod gather;
 mod integers;
 mod random;
 mod reduce;
@@ -114,6 +115,7 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
         (&Op::Scan { op, axis, reverse, exclusive }, [x]) => {
             scan::scan(Scan { op, axis, reverse, exclusive }, &x.values, x.shape)?
         }
+        (Op::Gather { axis }, [x, index]) => gather::gather(node, *axis, x, &index.values)?,
         (Op::Composite(composite), [x]) => composite::composite(composite, &x.values, x.shape, &node.shape)?,
         (op, operands) => return Err(context(format!("{op:?} with {} operands", operands.len()))),
     };

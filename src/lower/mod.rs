@@ -4,7 +4,10 @@
 //! nothing: a permute swaps them, a slice scales and shifts them, a reshape flattens and unflattens
 //! them. The codegen crate takes over from there; it never sees a tensor.
 
+mod gather;
 mod views;
+
+use std::sync::Arc;
 
 use lazuli_codegen::index::{Atom, AxisId, AxisRanges, Bound, IndexExpr};
 use lazuli_codegen::ir::{ArgumentId, AxisKind, BufferId, Kernel, ValueId, ValueOp};
@@ -13,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::graph::op::{ConstantRole, Op};
 use crate::graph::{Graph, Node, NodeId};
-use crate::{BinaryOp, DType, Error, Result, Scalar, Shape, UnaryOp};
+use crate::{BinaryOp, DType, Error, Result, Scalar, Shape, SourceLocation, UnaryOp};
 
 /// Index expressions, one a dimension.
 type Indices = SmallVec<[IndexExpr; 4]>;
@@ -32,6 +35,17 @@ pub(crate) struct Lowered {
     pub(crate) inputs: Vec<NodeId>,
     /// The node behind each output buffer, in order.
     pub(crate) outputs: Vec<NodeId>,
+    /// What the kernel checks, by number.
+    pub(crate) checks: Arc<[Check]>,
+}
+
+/// What it means that a check of a kernel fails: who asked for a position that an axis does not have.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Check {
+    pub(crate) op: &'static str,
+    pub(crate) axis: usize,
+    pub(crate) extent: usize,
+    pub(crate) location: SourceLocation,
 }
 
 /// What to lower: nodes that are computed inside, and those of them that are stored.
@@ -54,21 +68,21 @@ pub(crate) struct Request<'a> {
 /// # Errors
 /// If the outputs do not share an iteration space.
 pub(crate) fn lower(request: &Request) -> Result<Lowered> {
-    let attempt = |has_argument: bool| -> Result<(Kernel, Vec<NodeId>)> {
+    let attempt = |has_argument: bool| -> Result<(Kernel, Vec<NodeId>, Vec<Check>)> {
         let mut lowering = Lowering::new(request, has_argument);
         lowering.run()?;
         lowering.kernel.merge_axes();
-        Ok((lowering.kernel, lowering.inputs))
+        Ok((lowering.kernel, lowering.inputs, lowering.checks))
     };
-    let (mut kernel, mut inputs) = attempt(true)?;
+    let (mut kernel, mut inputs, mut checks) = attempt(true)?;
     if kernel.divides_below_zero() {
         // Backwards along the outermost axis: only with a known end do its divisions stay above zero.
-        (kernel, inputs) = attempt(false)?;
+        (kernel, inputs, checks) = attempt(false)?;
     }
     if cfg!(debug_assertions) {
         kernel.verify().map_err(|message| Error::internal("lowering", message))?;
     }
-    Ok(Lowered { kernel, inputs, outputs: request.outputs.to_vec() })
+    Ok(Lowered { kernel, inputs, outputs: request.outputs.to_vec(), checks: checks.into() })
 }
 
 struct Lowering<'a> {
@@ -79,6 +93,10 @@ struct Lowering<'a> {
     buffers: FxHashMap<NodeId, BufferId>,
     arguments: FxHashMap<NodeId, ArgumentId>,
     literals: FxHashMap<Scalar, ValueId>,
+    /// What was said of each check, in order of their numbers.
+    checks: Vec<Check>,
+    /// Computed axes by the value that says their position, and their extent.
+    computed: FxHashMap<(ValueId, usize, bool), AxisId>,
     values: FxHashMap<(NodeId, Indices, Guards), ValueId>,
     guards: FxHashMap<Guards, ValueId>,
     /// Reduce axes by extents and by how many reductions they are inside of.
@@ -99,6 +117,8 @@ impl<'a> Lowering<'a> {
             buffers: FxHashMap::default(),
             arguments: FxHashMap::default(),
             literals: FxHashMap::default(),
+            checks: Vec::new(),
+            computed: FxHashMap::default(),
             values: FxHashMap::with_capacity_and_hasher(2 * request.nodes.len(), FxBuildHasher),
             guards: FxHashMap::default(),
             reduce_axes: FxHashMap::default(),
@@ -112,7 +132,7 @@ impl<'a> Lowering<'a> {
         let id = self.kernel.add_axis(kind, extent as u64, is_argument);
         match is_argument {
             true => self.ranges.set_unbounded(id),
-            false => self.ranges.set(id, extent as u64),
+            false => self.ranges.set(id, self.kernel.axis(id).range()),
         }
         id
     }
@@ -339,6 +359,7 @@ impl<'a> Lowering<'a> {
                 let value = value?;
                 self.kernel.reduce(*op, &reduced, value)
             }
+            Op::Gather { axis } => self.gather(id, *axis, indices, guards)?,
             Op::Composite(_) => {
                 return Err(Error::internal("lowering", format!("{} was not decomposed", node.op.name())));
             }

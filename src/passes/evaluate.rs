@@ -44,6 +44,14 @@ pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>
                 };
                 pointwise(&at)
             }
+            Op::Gather { axis } => {
+                let (inner, extent) = (node.shape.strides()[*axis], shape(0)[*axis]);
+                pointwise(&|n| {
+                    let outer = n / (inner * node.shape[*axis]);
+                    let row = outer * extent + operand(1)[n].as_i64() as usize;
+                    operand(0)[row * inner + n % inner]
+                })
+            }
             Op::Composite(composite) => {
                 let float: Vec<f64> = operand(0).iter().map(|x| x.as_f64()).collect();
                 let result = composed(composite, &float, operand(0), shape(0), node);

@@ -10,11 +10,13 @@ use std::sync::Mutex;
 use lazuli_codegen::Language;
 
 use super::buffer::Buffer;
+use super::checks::Notes;
 use super::cpu::{Compiler, CpuModule};
 #[cfg(feature = "cuda")]
 use super::cuda::driver::{CudaDevice, CudaKernel};
 use super::device::{Device, DeviceKind};
 use super::host::HostBuffer;
+use crate::lower::Check;
 use crate::{Error, Result};
 
 /// Enough counters for most kernels.
@@ -111,6 +113,19 @@ impl Backend {
         }
     }
 
+    /// Where the next launch of a kernel notes which of its checks failed.
+    pub(crate) fn notes(&self, checks: &Arc<[Check]>) -> Result<Notes> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(device) => super::checks::on_device(device, checks),
+            _ => {
+                #[cfg(not(feature = "cuda"))]
+                let _ = checks; // looked at when the launch is over
+                Ok(Notes::on_host())
+            }
+        }
+    }
+
     /// The elements in this device's memory: shared where it is the same memory, else copied.
     pub(crate) fn import(&self, buffer: &Buffer) -> Result<Buffer> {
         match self {
@@ -168,7 +183,10 @@ impl Backend {
     pub(crate) fn synchronize(&self) -> Result<()> {
         match self {
             #[cfg(feature = "cuda")]
-            Backend::Cuda(device) => device.synchronize(),
+            Backend::Cuda(device) => {
+                device.synchronize()?;
+                super::checks::read(device)
+            }
             _ => Ok(()),
         }
     }

@@ -50,6 +50,8 @@ impl Buffer {
                 // SAFETY: the block holds that many bytes, and nobody else has it yet.
                 let bytes = unsafe { std::slice::from_raw_parts_mut(host.as_ptr(), host.bytes()) };
                 buffer.device().download(buffer, bytes)?;
+                // The device has been waited for.
+                super::checks::read(buffer.device())?;
                 Ok(Arc::new(host))
             }
         }

@@ -216,6 +216,8 @@ fn launch(
         let bytes = space.elements as usize * space.dtype.size();
         scratch.push(if space.zeroed { backend.counters(bytes)? } else { backend.allocate(bytes)? });
     }
+    let has_checks = !lowered.checks.is_empty();
+    let mut notes = if has_checks { Some(backend.notes(&lowered.checks)?) } else { None };
     // Little-endian: a narrower parameter is the low bytes of its word.
     let mut words: Vec<u64> = emitted
         .parameters
@@ -224,6 +226,7 @@ fn launch(
             Parameter::Buffer(id) => buffers[id.index()].pointer() as u64,
             Parameter::Argument(id) => lowered.kernel.arguments[id.index()].value.to_bits(),
             Parameter::Extent(axis) => lowered.kernel.axis(axis).extent,
+            Parameter::Checks => notes.as_mut().map_or(0, |notes| notes.pointer() as u64),
             Parameter::Workspace(number) => scratch[number].pointer() as u64,
         })
         .collect();
@@ -235,5 +238,5 @@ fn launch(
         // that lowering stated for it.
         unsafe { backend.launch(&loaded.module, function, shape.grid(), shape.block, &mut arguments)? };
     }
-    Ok(())
+    notes.map_or(Ok(()), |notes| notes.finish(&lowered.checks))
 }

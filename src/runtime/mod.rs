@@ -3,6 +3,7 @@
 pub(crate) mod backend;
 pub(crate) mod buffer;
 pub(crate) mod cache;
+pub(crate) mod checks;
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;

@@ -18,6 +18,7 @@ pub(crate) mod element;
 mod elementwise;
 pub(crate) mod evaluate;
 mod formula;
+mod gather;
 mod index;
 mod interpolate;
 mod join;

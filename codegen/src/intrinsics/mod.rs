@@ -25,6 +25,7 @@
 //! C is compiled with `-fwrapv`: signed integers wrap there. CUDA C has no such switch, and calls helpers that wrap.
 
 mod binary;
+mod check;
 mod convert;
 mod helpers;
 mod literal;
@@ -35,6 +36,7 @@ mod types;
 mod unary;
 
 pub use binary::{binary, select};
+pub use check::{CHECKS, checked_position};
 pub use convert::{cast, from_memory, to_memory};
 pub use helpers::Helpers;
 pub use literal::literal;

@@ -5,6 +5,7 @@
 //! has become part of an index expression; a value's axes are those of its operands and index
 //! expressions, less the ones that a `Reduce` combines; only outputs are stored to, each element once.
 
+mod computed;
 mod merge;
 mod text;
 mod verify;
@@ -48,12 +49,19 @@ pub enum AxisKind {
     Map,
     /// Positions are combined by a `Reduce`.
     Reduce,
+    /// No loop: there is one position, which a value says; see [`Kernel::add_computed_axis`].
+    Computed {
+        /// An `I64`.
+        value: ValueId,
+        /// What is noted where the value is no position: this number, and the value.
+        check: u32,
+    },
 }
 
 /// One dimension of the iteration space.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Axis {
-    /// The name in dumps and sources: `i0`, `i1`, … for `Map`, `r0`, … for `Reduce`.
+    /// The name in dumps and sources: `i0`, `i1`, … for `Map`, `r0`, … for `Reduce`, `g0`, … for `Computed`.
     pub name: String,
     /// Map or Reduce.
     pub kind: AxisKind,
@@ -214,9 +222,14 @@ impl Kernel {
 
     /// A new axis, named by its kind and number.
     pub fn add_axis(&mut self, kind: AxisKind, extent: u64, is_argument: bool) -> AxisId {
-        let letter = if kind == AxisKind::Map { 'i' } else { 'r' };
-        let number = self.axes.iter().filter(|axis| axis.kind == kind).count();
-        self.axes.push(Axis { name: format!("{letter}{number}"), kind, extent, is_argument });
+        let letter = |kind| match kind {
+            AxisKind::Map => 'i',
+            AxisKind::Reduce => 'r',
+            AxisKind::Computed { .. } => 'g',
+        };
+        let letter_of = letter(kind);
+        let number = self.axes.iter().filter(|axis| letter(axis.kind) == letter_of).count();
+        self.axes.push(Axis { name: format!("{letter_of}{number}"), kind, extent, is_argument });
         AxisId(self.axes.len() as u32 - 1)
     }
 
@@ -327,7 +340,7 @@ impl Kernel {
         for (number, axis) in self.axes.iter().enumerate() {
             match axis.is_argument {
                 true => ranges.set_unbounded(AxisId(number as u32)),
-                false => ranges.set(AxisId(number as u32), axis.extent),
+                false => ranges.set(AxisId(number as u32), axis.range()),
             }
         }
         ranges
@@ -345,11 +358,11 @@ impl Kernel {
     /// The axes of a value that is `op`.
     fn axes_of(&self, op: &ValueOp) -> AxisSet {
         let mut axes = AxisSet::new();
-        for operand in operands(op) {
+        for operand in self.operands(op) {
             axes.extend(&self.value(operand).axes);
         }
         for index in index_expressions(op) {
-            axes.extend(index.axes());
+            axes.extend(index.axes().into_iter().filter(|&axis| self.computed_by(axis).is_none()));
         }
         match op {
             ValueOp::Reduce { axes: reduced, .. } => axes.retain(|axis| !reduced.contains(axis)),
@@ -396,7 +409,7 @@ impl Kernel {
     pub fn use_counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.values.len()];
         for value in &self.values {
-            for operand in operands(&value.op) {
+            for operand in self.operands(&value.op) {
                 counts[operand.index()] += 1;
             }
         }
@@ -407,8 +420,8 @@ impl Kernel {
     }
 }
 
-/// The values that an operation uses.
-pub fn operands(op: &ValueOp) -> SmallVec<[ValueId; 3]> {
+/// The values that an operation names; [`Kernel::operands`] are all.
+fn named_operands(op: &ValueOp) -> SmallVec<[ValueId; 3]> {
     match op {
         ValueOp::Load { guard, .. } => guard.iter().copied().collect(),
         ValueOp::Literal(_)

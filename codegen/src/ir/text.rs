@@ -59,10 +59,14 @@ impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "kernel {}", self.name)?;
         for axis in &self.axes {
-            let kind = if axis.kind == AxisKind::Map { "map" } else { "reduce" };
+            let (kind, computed) = match axis.kind {
+                AxisKind::Map => ("map", String::new()),
+                AxisKind::Reduce => ("reduce", String::new()),
+                AxisKind::Computed { value, .. } => ("computed", format!(" is v{}", value.0)),
+            };
             match axis.is_argument {
-                true => writeln!(f, "  {kind} {} < n_{}", axis.name, axis.name)?,
-                false => writeln!(f, "  {kind} {} < {}", axis.name, axis.extent)?,
+                true => writeln!(f, "  {kind} {} < n_{}{computed}", axis.name, axis.name)?,
+                false => writeln!(f, "  {kind} {} < {}{computed}", axis.name, axis.extent)?,
             }
         }
         for buffer in &self.buffers {

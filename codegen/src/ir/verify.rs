@@ -1,6 +1,6 @@
 //! Checks the invariants of a kernel.
 
-use super::{AxisKind, Kernel, ValueId, ValueOp, operands};
+use super::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{DType, ReduceOp};
 
 impl Kernel {
@@ -14,7 +14,7 @@ impl Kernel {
             if value.dtype != value.dtype.compute() {
                 return fail("has a storage dtype");
             }
-            if operands(&value.op).iter().any(|operand| operand.index() >= number) {
+            if self.operands(&value.op).iter().any(|operand| operand.index() >= number) {
                 return fail("uses a later value");
             }
             if self.axes_of(&value.op) != value.axes {
@@ -58,6 +58,13 @@ impl Kernel {
             };
             if !sound {
                 return fail("does not fit its operands or parameters");
+            }
+        }
+        for axis in &self.axes {
+            if let AxisKind::Computed { value, .. } = axis.kind
+                && self.values.get(value.index()).is_none_or(|value| value.dtype != DType::I64)
+            {
+                return Err(format!("kernel {}: {} is not computed by an i64", self.name, axis.name));
             }
         }
         for store in &self.stores {

@@ -6,8 +6,8 @@ use super::accumulate::Accumulator;
 use super::persistent::Kept;
 use super::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use super::tile::TileKey;
-use crate::index::AxisId;
-use crate::ir::{AxisSet, Kernel, ValueId, ValueOp};
+use crate::index::{AxisId, IndexExpr};
+use crate::ir::{AxisKind, AxisSet, Kernel, ValueId, ValueOp, index_expressions};
 use crate::{BinaryOp, DType, Language, Scalar, UnaryOp};
 
 /// In-thread reductions with at most this many positions are unrolled: a 5×5 window.
@@ -29,6 +29,8 @@ pub(super) struct Scope {
     pub(super) unrolled: bool,
     /// Whether values that are first asked for in here must stay in here, as in a conditional.
     pinned: bool,
+    /// Computed axes that have a variable from here on.
+    computed: Vec<AxisId>,
     block: Vec<Stmt>,
     values: FxHashMap<ValueId, Expr>,
     pub(super) tiles: FxHashMap<TileKey, String>,
@@ -170,7 +172,9 @@ impl<'k> Emitter<'k> {
 
     /// The innermost scope that binds one of the axes, or that is pinned.
     pub(super) fn home(&self, axes: &AxisSet) -> usize {
-        let belongs = |scope: &Scope| scope.pinned || scope.axes.iter().any(|axis| axes.contains(axis));
+        let belongs = |scope: &Scope| {
+            scope.pinned || scope.axes.iter().chain(&scope.computed).any(|axis| axes.contains(axis))
+        };
         self.scopes.iter().rposition(belongs).unwrap_or(0)
     }
 
@@ -222,6 +226,9 @@ impl<'k> Emitter<'k> {
     fn compute(&mut self, id: ValueId) -> Expr {
         let kernel = self.kernel;
         let value = kernel.value(id);
+        for index in index_expressions(&value.op) {
+            self.bind_computed(index);
+        }
         match &value.op {
             ValueOp::Load { buffer, index, guard } => {
                 let guard = guard.map(|guard| self.value(guard));
@@ -291,6 +298,27 @@ impl<'k> Emitter<'k> {
             // Schedules define scans before anything asks for them; a name that is not there does not compile.
             ValueOp::Scan { .. } => Expr::name("scan_outside_of_its_loop"),
             ValueOp::Reduce { op, axes, operand } => self.reduce_in_thread(*op, axes, *operand, value.dtype),
+        }
+    }
+
+    /// Variables for the computed axes in an index: each is bound in the outermost scope that knows its value.
+    fn bind_computed(&mut self, index: &IndexExpr) {
+        let kernel = self.kernel;
+        for (axis, value) in kernel.computed_axes(index) {
+            let AxisKind::Computed { check, .. } = kernel.axis(axis).kind else { continue };
+            if self.scopes.iter().any(|scope| scope.computed.contains(&axis)) {
+                continue;
+            }
+            let home = self.home(&kernel.value(value).axes);
+            let deeper = self.scopes.split_off(home + 1);
+            let position = Box::new(self.value(value));
+            let extent = Box::new(self.extent(axis));
+            let name = kernel.axis(axis).name.clone();
+            self.bind(name, Type::Index, Expr::Checked { position, extent, check });
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.computed.push(axis);
+            }
+            self.scopes.extend(deeper);
         }
     }
 
@@ -396,7 +424,7 @@ fn size(expr: &Expr) -> usize {
         Expr::Name(_) | Expr::Int(_) | Expr::Literal(_) | Expr::Builtin(_) | Expr::Identity(..) => 0,
         Expr::Index(_) | Expr::Position(_) => 1,
         Expr::InBounds(bounds) => bounds.len() * 2,
-        Expr::Random { .. } => 4,
+        Expr::Random { .. } | Expr::Checked { .. } => 4,
         Expr::Unary(_, _, a) | Expr::Cast { operand: a, .. } | Expr::Element(_, a) => 1 + size(a),
         Expr::FromMemory(_, a) | Expr::ToMemory(_, a) => size(a),
         Expr::Binary(_, _, a, b) | Expr::Combine(_, _, a, b) | Expr::Arithmetic(_, a, b) => {

@@ -83,8 +83,10 @@ fn without_windows(kernel: &Kernel, expr: &IndexExpr) -> Option<(IndexExpr, i64,
     let ranges = kernel.ranges();
     let (mut rest, mut least, mut most) = (expr.clone(), 0, 0);
     for axis in expr.axes() {
-        if kernel.axis(axis).kind != AxisKind::Reduce {
-            continue;
+        match kernel.axis(axis).kind {
+            AxisKind::Map => continue,
+            AxisKind::Reduce => {}
+            AxisKind::Computed { .. } => return None,
         }
         if kernel.axis(axis).is_argument {
             return None;
@@ -118,6 +120,7 @@ fn without_guards(kernel: &Kernel) -> Kernel {
             ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) | ValueOp::Random { .. } => {}
         }
     }
+    result.replace_computed(|value| same_as[value.index()]);
     for store in &mut result.stores {
         store.value = same_as[store.value.index()];
     }

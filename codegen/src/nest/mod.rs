@@ -37,6 +37,9 @@ pub enum Parameter {
     Argument(ArgumentId),
     /// The extent of an axis.
     Extent(AxisId),
+    /// A pointer to two 64-bit integers, zeros at first: one more than the number of the check that failed, and the
+    /// value that is no position. Of several, the first to be noted stays.
+    Checks,
     /// A pointer to scratch memory: the n-th of [`Nest::workspaces`].
     Workspace(usize),
 }
@@ -131,7 +134,7 @@ pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
     }
 }
 
-/// The parameters that every kernel has: buffers, scalars, extents; workspaces follow.
+/// The parameters of a kernel: buffers, scalars, extents, the place for failed checks if it has any; workspaces follow.
 fn parameters(kernel: &Kernel, workspaces: &[Workspace]) -> Vec<Parameter> {
     let buffers = (0..kernel.buffers.len() as u32).map(|n| Parameter::Buffer(BufferId(n)));
     let arguments = (0..kernel.arguments.len() as u32).map(|n| Parameter::Argument(ArgumentId(n)));
@@ -139,7 +142,9 @@ fn parameters(kernel: &Kernel, workspaces: &[Workspace]) -> Vec<Parameter> {
         .map(AxisId)
         .filter(|&axis| kernel.axis(axis).is_argument)
         .map(Parameter::Extent);
-    buffers.chain(arguments).chain(extents).chain((0..workspaces.len()).map(Parameter::Workspace)).collect()
+    let checks = kernel.has_checks().then_some(Parameter::Checks);
+    let workspaces = (0..workspaces.len()).map(Parameter::Workspace);
+    buffers.chain(arguments).chain(extents).chain(checks).chain(workspaces).collect()
 }
 
 /// Whether any offset of this launch needs more than 31 bits.

@@ -12,7 +12,7 @@ use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
-use crate::ir::{Kernel, Store, ValueId, ValueOp, operands};
+use crate::ir::{Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{Launch, ScanSchedule};
 
 pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Nest {
@@ -324,7 +324,7 @@ impl<'a> Writer<'a> {
     fn scanned_loads(&self) -> Vec<ValueId> {
         let mut seen = vec![false; self.kernel.values.len()];
         let mut pending: Vec<ValueId> =
-            self.scans.ids.iter().flat_map(|&id| operands(&self.kernel.value(id).op)).collect();
+            self.scans.ids.iter().flat_map(|&id| self.kernel.operands(&self.kernel.value(id).op)).collect();
         let mut loads = Vec::new();
         while let Some(id) = pending.pop() {
             if std::mem::replace(&mut seen[id.index()], true) {
@@ -334,7 +334,7 @@ impl<'a> Writer<'a> {
             if matches!(&value.op, ValueOp::Load { guard: None, index, .. } if index.uses(self.scans.axis)) {
                 loads.push(id);
             }
-            pending.extend(operands(&value.op));
+            pending.extend(self.kernel.operands(&value.op));
         }
         loads.sort_unstable();
         loads

@@ -42,6 +42,16 @@ pub enum Expr {
         /// The element's number.
         index: IndexExpr,
     },
+    /// An I64 value as a position below the extent. Where it is none, it is noted with the number of the check,
+    /// and this is the nearest position that is one.
+    Checked {
+        /// The value.
+        position: Box<Expr>,
+        /// What it must be below.
+        extent: Box<Expr>,
+        /// The number.
+        check: u32,
+    },
     /// A pointwise operation; the dtype is the operand's.
     Unary(UnaryOp, DType, Box<Expr>),
     /// A pointwise operation; the dtype is the operands'.

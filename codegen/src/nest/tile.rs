@@ -53,6 +53,13 @@ impl Emitter<'_> {
                 Some(_) | None => return None,
             }
         }
+        let computed = self.kernel.computed_axes(index);
+        let strays = |(axis, _): &(AxisId, i64)| {
+            computed.iter().any(|(_, value)| self.kernel.value(*value).axes.contains(axis))
+        };
+        if strides.iter().any(strays) {
+            return None;
+        }
         let ranges = self.kernel.ranges();
         let base = strides
             .iter()

@@ -3,7 +3,7 @@
 use super::{ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Schedule, in_two_walks};
 use crate::Language;
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{AxisKind, BufferId, Kernel, Value, ValueId, ValueOp, operands};
+use crate::ir::{AxisKind, BufferId, Kernel, Value, ValueId, ValueOp};
 
 /// What schedules depend on of the target.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -111,7 +111,7 @@ fn loads_below(kernel: &Kernel, root: ValueId) -> Vec<ValueId> {
         if matches!(kernel.value(id).op, ValueOp::Load { .. }) {
             loads.push(id);
         }
-        pending.extend(operands(&kernel.value(id).op));
+        pending.extend(kernel.operands(&kernel.value(id).op));
     }
     loads.sort_unstable();
     loads
@@ -329,7 +329,7 @@ fn persistent(kernel: &Kernel, length: u64, vector: u64) -> Option<(u32, u32)> {
 fn is_splittable(kernel: &Kernel, axes: &[AxisId]) -> bool {
     let mut reduces_above = vec![false; kernel.values.len()];
     for (number, value) in kernel.values.iter().enumerate() {
-        let below = operands(&value.op).iter().any(|operand| reduces_above[operand.index()]);
+        let below = kernel.operands(&value.op).iter().any(|operand| reduces_above[operand.index()]);
         let walks = matches!(&value.op, ValueOp::Reduce { axes: own, .. } if own.as_slice() == axes);
         if below && walks {
             return false;

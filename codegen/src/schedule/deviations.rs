@@ -4,7 +4,7 @@
 //! Welford's method. Both walks are sums, merged pairwise.
 
 use super::cooperative;
-use crate::ir::{Kernel, Value, ValueId, ValueOp};
+use crate::ir::{AxisKind, Kernel, Value, ValueId, ValueOp};
 use crate::{BinaryOp, ReduceOp, Scalar};
 
 /// The kernel with every reduction of squared deviations that threads share replaced by two sums.
@@ -33,6 +33,15 @@ pub(crate) fn in_two_walks(kernel: &Kernel) -> Result<Kernel, String> {
             op => find_or_add(&mut result, op, value),
         };
         new_ids.push(id);
+        // In time for what is read at the positions that the value says.
+        for (axis, old) in result.axes.iter_mut().zip(&kernel.axes) {
+            if let (AxisKind::Computed { value, .. }, AxisKind::Computed { value: old, .. }) =
+                (&mut axis.kind, old.kind)
+                && old.index() == number
+            {
+                *value = id;
+            }
+        }
     }
     for store in &kernel.stores {
         result.store(store.buffer, store.index.clone(), new_ids[store.value.index()]);

@@ -5,7 +5,7 @@
 
 use super::cooperative;
 use crate::index::AxisId;
-use crate::ir::{AxisKind, Kernel, ValueId, ValueOp, operands};
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 
 /// What the walks along a row compute.
 pub(crate) struct Plan {
@@ -37,8 +37,7 @@ impl Plan {
         // A value's pass: how many walks must have ended before it can be computed.
         let mut pass_of = vec![0usize; kernel.values.len()];
         for (number, value) in kernel.values.iter().enumerate() {
-            let before =
-                operands(&value.op).iter().map(|operand| pass_of[operand.index()]).max().unwrap_or(0);
+            let before = kernel.operands(&value.op).iter().map(|id| pass_of[id.index()]).max().unwrap_or(0);
             let is_cooperative = reductions.contains(&ValueId(number as u32));
             pass_of[number] = before + usize::from(is_cooperative);
         }
@@ -75,7 +74,7 @@ impl Plan {
         let mut walks = vec![0u32; kernel.values.len()];
         let mut seen_by = vec![usize::MAX; kernel.values.len()];
         for (number, pass) in self.passes.iter().enumerate() {
-            let below = pass.reductions.iter().flat_map(|id| operands(&kernel.value(*id).op));
+            let below = pass.reductions.iter().flat_map(|id| kernel.operands(&kernel.value(*id).op));
             let stored = pass.stores.iter().map(|&store| kernel.stores[store].value);
             let mut pending: Vec<ValueId> = below.chain(stored).collect();
             while let Some(id) = pending.pop() {
@@ -84,12 +83,16 @@ impl Plan {
                     continue;
                 }
                 walks[id.index()] += 1;
-                pending.extend(operands(&kernel.value(id).op));
+                pending.extend(kernel.operands(&kernel.value(id).op));
             }
         }
         let is_shared = |id: &ValueId| {
-            let is_load = matches!(kernel.value(*id).op, ValueOp::Load { guard: None, .. });
-            is_load && walks[id.index()] > 1
+            let ValueOp::Load { guard: None, index, .. } = &kernel.value(*id).op else { return false };
+            // Where it is read must follow from the walk's own position.
+            let mut computed = kernel.computed_axes(index).into_iter();
+            let strays =
+                computed.any(|(_, value)| self.axes.iter().any(|a| kernel.value(value).axes.contains(a)));
+            walks[id.index()] > 1 && !strays
         };
         (0..kernel.values.len() as u32).map(ValueId).filter(is_shared).collect()
     }

@@ -19,10 +19,10 @@ pub(crate) fn transposed_loads(kernel: &Kernel, across: AxisId) -> Vec<ValueId> 
     let is_transposed = |id: &ValueId| match &kernel.value(*id).op {
         ValueOp::Load { index, guard: None, .. } => {
             let stride = |axis: AxisId| index.coefficient(axis).unwrap_or(0).unsigned_abs();
-            // A value of a tile's positions: not of a loop within them, nor of a quotient of their index.
+            // A value of a tile's positions: not of a loop within them, of a computed
+            // position, or of a quotient of their index.
             let varies_otherwise = index.axes().into_iter().any(|axis| {
-                kernel.axis(axis).kind == AxisKind::Reduce
-                    || axis == inner && index.coefficient(axis).is_none()
+                kernel.axis(axis).kind != AxisKind::Map || axis == inner && index.coefficient(axis).is_none()
             });
             !varies_otherwise && stride(across) == 1 && stride(inner) >= TILE / 2
         }

@@ -112,6 +112,10 @@ impl Printer<'_> {
                 let index = format!("((unsigned long long)({}))", self.index(index));
                 intrinsics::random_uniform(language, *dtype, &seed, &index, &mut self.helpers)
             }
+            Expr::Checked { position, extent, check } => {
+                let (position, extent) = (self.expr(position), self.expr(extent));
+                intrinsics::checked_position(language, &position, &extent, *check, &mut self.helpers)
+            }
             Expr::Unary(op, dtype, a) => {
                 let a = self.primary(a);
                 intrinsics::unary(language, *op, *dtype, &a, &mut self.helpers)

@@ -219,6 +219,7 @@ impl<'a> Printer<'a> {
                 Parameter::Extent(axis) => {
                     format!("{} {}", self.type_name(Type::Index), extent_name(self.kernel, *axis))
                 }
+                Parameter::Checks => format!("long long* {}", intrinsics::CHECKS),
                 Parameter::Workspace(number) => {
                     let space = &nest.workspaces[*number];
                     let ty =

@@ -162,3 +162,11 @@ unsigned long long lz_philox(unsigned long long seed, unsigned long long index) 
     }
     return c0 << 32 | c1;
 }
+
+// Notes the first position that is none, of whatever thread. The one branch here: it is never taken.
+long long lz_position(long long position, long long extent, long long number, long long* checks) {
+    if ((unsigned long long)position < (unsigned long long)extent) return position;
+    long long none = 0;
+    if (__atomic_compare_exchange_n(checks, &none, number, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) checks[1] = position;
+    return position < 0 ? 0 : extent - 1;
+}

@@ -126,3 +126,11 @@ unsigned long long lz_philox(unsigned long long seed, unsigned long long index) 
     }
     return (unsigned long long)c0 << 32 | c1;
 }
+
+// Notes the first position that is none, of whatever thread.
+long long lz_position(long long position, long long extent, long long number, long long* checks) {
+    if ((unsigned long long)position < (unsigned long long)extent) return position;
+    unsigned long long* claim = (unsigned long long*)checks;
+    if (atomicCAS(claim, 0ull, (unsigned long long)number) == 0ull) checks[1] = position;
+    return position < 0 ? 0 : extent - 1;
+}

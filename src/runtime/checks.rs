@@ -1,0 +1,136 @@
+//! What kernels note when a position that they computed is none, and the errors that these notes become.
+//!
+//! A launch gets two numbers to write to: one more than the number of the check that failed, and the index. On the
+//! host they are looked at when the kernel has run. A GPU is not waited for: there each launch has a slot of its own
+//! in a buffer, which is read when something waits for the device anyway, and when all slots are taken.
+
+use std::ffi::c_void;
+#[cfg(feature = "cuda")]
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+#[cfg(feature = "cuda")]
+use super::cuda::driver::{CudaBuffer, CudaDevice};
+use crate::lower::Check;
+use crate::{Error, Result};
+
+/// Where one launch notes a failed check.
+pub(crate) enum Notes {
+    Host(Box<[i64; 2]>),
+    /// A slot, and the device's others: no one else reads or takes any until the launch has been made.
+    #[cfg(feature = "cuda")]
+    Device {
+        pointer: u64,
+        _others: MutexGuard<'static, BTreeMap<usize, Slots>>,
+    },
+}
+
+impl Notes {
+    /// Of a launch on the host.
+    pub(crate) fn on_host() -> Notes {
+        Notes::Host(Box::new([0; 2]))
+    }
+
+    /// The address for the kernel.
+    pub(crate) fn pointer(&mut self) -> *mut c_void {
+        match self {
+            Notes::Host(notes) => notes.as_mut_ptr().cast(),
+            #[cfg(feature = "cuda")]
+            Notes::Device { pointer, .. } => *pointer as *mut c_void,
+        }
+    }
+
+    /// After the launch: an error if a check is known to have failed.
+    pub(crate) fn finish(self, checks: &[Check]) -> Result<()> {
+        match self {
+            Notes::Host(notes) => error_of(*notes, checks).map_or(Ok(()), Err),
+            #[cfg(feature = "cuda")]
+            Notes::Device { .. } => Ok(()),
+        }
+    }
+}
+
+fn error_of([number, index]: [i64; 2], checks: &[Check]) -> Option<Error> {
+    let number = usize::try_from(number).ok()?.checked_sub(1)?;
+    Some(match checks.get(number) {
+        Some(&Check { op, axis, extent, location }) => {
+            Error::IndexOutOfRange { op, index, axis, extent, location }
+        }
+        None => Error::internal("execution", format!("check {number}, which there is not, found {index}")),
+    })
+}
+
+/// Launches whose notes a device keeps until it is waited for.
+#[cfg(feature = "cuda")]
+const SLOTS: usize = 256;
+
+/// The notes of the launches on one device since it was last waited for.
+#[cfg(feature = "cuda")]
+pub(crate) struct Slots {
+    memory: CudaBuffer,
+    /// What the launch of each slot checks, in the order of launching.
+    taken: Vec<Arc<[Check]>>,
+}
+
+/// By the device's number.
+#[cfg(feature = "cuda")]
+fn all() -> MutexGuard<'static, BTreeMap<usize, Slots>> {
+    static ALL: Mutex<BTreeMap<usize, Slots>> = Mutex::new(BTreeMap::new());
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Notes of the next launch on a GPU.
+///
+/// # Errors
+/// Where all slots are taken: the failed check of an earlier launch. As allocating and copying.
+#[cfg(feature = "cuda")]
+pub(crate) fn on_device(device: &Arc<CudaDevice>, checks: &Arc<[Check]>) -> Result<Notes> {
+    let mut all = all();
+    let slots = match all.entry(device.ordinal()) {
+        std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+        std::collections::btree_map::Entry::Vacant(entry) => {
+            entry.insert(Slots { memory: device.allocate_zeroed(16 * SLOTS)?, taken: Vec::new() })
+        }
+    };
+    if slots.taken.len() == SLOTS {
+        slots.read()?;
+    }
+    let pointer = slots.memory.device_pointer() + 16 * slots.taken.len() as u64;
+    slots.taken.push(checks.clone());
+    Ok(Notes::Device { pointer, _others: all })
+}
+
+/// Reads what launches on the device noted, after it has been waited for.
+///
+/// # Errors
+/// The first of them whose check failed. As copying.
+#[cfg(feature = "cuda")]
+pub(crate) fn read(device: &CudaDevice) -> Result<()> {
+    match all().get_mut(&device.ordinal()) {
+        Some(slots) if !slots.taken.is_empty() => slots.read(),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl Slots {
+    fn read(&mut self) -> Result<()> {
+        let mut bytes = vec![0; 16 * SLOTS];
+        let device = self.memory.device();
+        device.download(&self.memory, &mut bytes)?;
+        let number =
+            |at: &[u8]| at.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte)) as i64;
+        let notes = bytes.chunks_exact(16).map(|slot| [number(&slot[..8]), number(&slot[8..])]);
+        let taken = std::mem::take(&mut self.taken);
+        let mut failed = notes.zip(taken).filter_map(|(notes, checks)| error_of(notes, &checks));
+        match failed.next() {
+            None => Ok(()),
+            Some(error) => {
+                device.fill(&self.memory, 0)?;
+                Err(error)
+            }
+        }
+    }
+}
