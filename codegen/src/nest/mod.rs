@@ -19,6 +19,8 @@ mod scan_cpu;
 mod scan_cuda;
 pub mod stmt;
 mod tile;
+mod tiled;
+mod tiled_cpu;
 mod tiled_cuda;
 mod walk;
 
@@ -95,7 +97,10 @@ pub fn extent_name(kernel: &Kernel, axis: AxisId) -> String {
 pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, String> {
     match schedule {
         Schedule::Pointwise(schedule) => pointwise::build(kernel, language, schedule),
-        Schedule::Tiled(schedule) => tiled_cuda::build(kernel, schedule),
+        Schedule::Tiled(schedule) => match language {
+            Language::Cuda => tiled_cuda::build(kernel, schedule),
+            Language::C => tiled_cpu::build(kernel, schedule),
+        },
         Schedule::Scan(schedule) => {
             let scans = scan::Scans::new(kernel)?;
             Ok(match language {

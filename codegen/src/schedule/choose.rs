@@ -126,12 +126,12 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
         return Ok(Schedule::Scan(scan));
     }
     let reductions = cooperative(kernel)?;
+    if reductions.is_empty()
+        && let Some(tiled) = super::tiled::tiled(kernel)
+    {
+        return Ok(Schedule::Tiled(tiled));
+    }
     match reductions.first() {
-        None if language == Language::Cuda
-            && let Some(tiled) = super::tiled::tiled(kernel) =>
-        {
-            Ok(Schedule::Tiled(tiled))
-        }
         None => Ok(Schedule::Pointwise(match language {
             Language::Cuda => PointwiseSchedule {
                 threads: THREADS,

@@ -1,0 +1,81 @@
+//! What tiles of transposed reads share: where they lie, and how many there are.
+
+use super::emitter::Emitter;
+use super::pointwise::launch_items;
+use super::stmt::Arithmetic::{Add, Div, Mul, Rem};
+use super::stmt::{Builtin, Expr};
+use super::walk::items_formula;
+use super::{INDEX, extent_name};
+use crate::index::AxisId;
+use crate::ir::{AxisKind, Kernel};
+use crate::schedule::{Launch, TILE, TiledSchedule};
+
+/// A row of a tile where it is staged: one element more than a tile is wide, so that a column's elements lie in
+/// different banks of shared memory, or sets of a cache.
+pub(super) const PITCH: u64 = TILE + 1;
+
+/// The axes of the tiles.
+pub(super) struct Tiles<'a> {
+    pub(super) kernel: &'a Kernel,
+    /// Consecutive in the results.
+    pub(super) inner: AxisId,
+    /// Consecutive in the transposed inputs.
+    pub(super) across: AxisId,
+    /// The other map axes.
+    outer: Vec<AxisId>,
+}
+
+impl<'a> Tiles<'a> {
+    pub(super) fn new(kernel: &'a Kernel, schedule: &TiledSchedule) -> Result<Tiles<'a>, String> {
+        let map = kernel.axes_of_kind(AxisKind::Map);
+        let inner = *map.last().ok_or("a tile needs two axes")?;
+        let across = schedule.across;
+        let outer = map.into_iter().filter(|&axis| axis != inner && axis != across).collect();
+        Ok(Tiles { kernel, inner, across, outer })
+    }
+
+    pub(super) fn name(&self, axis: AxisId) -> String {
+        self.kernel.axis(axis).name.clone()
+    }
+
+    /// One block a tile.
+    pub(super) fn launch(&self, block: [u32; 3]) -> Launch {
+        let tiles = |axis: AxisId| self.kernel.axis(axis).extent.div_ceil(TILE);
+        let formula = |axis: AxisId| match self.kernel.axis(axis).is_argument {
+            true => format!("ceil({} / {TILE})", extent_name(self.kernel, axis)),
+            false => tiles(axis).to_string(),
+        };
+        let mut factors = vec![formula(self.across), formula(self.inner)];
+        if !self.outer.is_empty() {
+            factors.insert(0, items_formula(self.kernel, &self.outer, 1));
+        }
+        let tiles = tiles(self.inner).saturating_mul(tiles(self.across));
+        Launch {
+            items: launch_items(self.kernel, &self.outer).saturating_mul(tiles),
+            formula: factors.join(" * "),
+            per_block: 1,
+            splits: 1,
+            block,
+        }
+    }
+
+    /// Binds `left` and `top`, where the block's tile begins along the inner axis and across, and the outer axes.
+    pub(super) fn bind(&self, emitter: &mut Emitter<'a>) {
+        let tiles = |emitter: &Emitter, axis| match self.kernel.axis(axis).is_argument {
+            true => emitter.extent(axis).then(Add, Expr::Int(TILE - 1)).then(Div, Expr::Int(TILE)),
+            false => Expr::Int(self.kernel.axis(axis).extent.div_ceil(TILE)),
+        };
+        let (along, down) = (tiles(emitter, self.inner), tiles(emitter, self.across));
+        let block = || Expr::Builtin(Builtin::BlockX);
+        emitter.bind("tile", INDEX, block().then(Div, along.clone()));
+        emitter.bind("left", INDEX, block().then(Rem, along).then(Mul, Expr::Int(TILE)));
+        let tile = Expr::name("tile");
+        if self.outer.is_empty() {
+            emitter.bind("top", INDEX, tile.then(Mul, Expr::Int(TILE)));
+        } else {
+            emitter.bind("top", INDEX, tile.clone().then(Rem, down.clone()).then(Mul, Expr::Int(TILE)));
+            emitter.bind("outer", INDEX, tile.then(Div, down));
+            emitter.unflatten("outer", &self.outer, 1);
+        }
+    }
+}

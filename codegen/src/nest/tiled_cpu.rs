@@ -1,0 +1,63 @@
+//! Transposed reads on the CPU: a tile is copied into a small array first, row by row as it lies in memory, and read
+//! from there across. Read from memory, its elements would be a power of two apart, in few sets of the caches.
+
+use rustc_hash::FxHashMap;
+
+use super::accumulate::{mul_add, set};
+use super::emitter::{Emitter, Staged};
+use super::stmt::Arithmetic::{Add, Min, Sub};
+use super::stmt::{Expr, LoopHint, Stmt, Type};
+use super::tiled::{PITCH, Tiles};
+use super::walk::count_loop;
+use super::{Function, Nest, needs_wide_index, parameters};
+use crate::Language;
+use crate::ir::{Kernel, ValueOp};
+use crate::schedule::{TILE, TiledSchedule, transposed_loads};
+
+pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, String> {
+    let tiles = Tiles::new(kernel, schedule)?;
+    let (inner, across) = (tiles.inner, tiles.across);
+    let mut emitter = Emitter::new(kernel, Language::C);
+    tiles.bind(&mut emitter);
+    for (end, start, axis) in [("right", "left", inner), ("bottom", "top", across)] {
+        let stop = Expr::name(start).then(Add, Expr::Int(TILE)).then(Min, emitter.extent(axis));
+        emitter.bind(end, super::INDEX, stop);
+    }
+    let row = Expr::name(tiles.name(inner)).then(Sub, Expr::name("left"));
+    let column = Expr::name(tiles.name(across)).then(Sub, Expr::name("top"));
+    let slot = mul_add(row, Expr::Int(PITCH), column);
+    let mut staged = FxHashMap::default();
+    for id in transposed_loads(kernel, across) {
+        let ValueOp::Load { buffer, index, .. } = &kernel.value(id).op else { continue };
+        let buffer = &kernel.buffers[buffer.index()];
+        let array = emitter.fresh("staged");
+        let ty = Type::Memory(buffer.dtype);
+        emitter.push(Stmt::Variable { name: array.clone(), ty, len: Some(TILE * PITCH), init: None });
+        let element = Expr::element(&buffer.name, Expr::Index(index.clone()));
+        let copy = set(Expr::element(&array, slot.clone()), element);
+        let body = vec![range(&tiles.name(across), "top", "bottom", LoopHint::Simd, vec![copy])];
+        emitter.push(range(&tiles.name(inner), "left", "right", LoopHint::None, body));
+        staged.insert(id, Staged { array, dtype: buffer.dtype });
+    }
+    emitter.staged = staged;
+    emitter.staged_slot = Some(slot);
+    emitter.open(&[across], false);
+    emitter.open(&[inner], false);
+    kernel.stores.iter().for_each(|store| emitter.store(store));
+    let body = emitter.close();
+    emitter.push(range(&tiles.name(inner), "left", "right", LoopHint::Simd, body));
+    let body = emitter.close();
+    emitter.push(range(&tiles.name(across), "top", "bottom", LoopHint::None, body));
+    let launch = tiles.launch([1, 1, 1]);
+    Ok(Nest {
+        functions: vec![Function { name: kernel.name.clone(), body: emitter.finish(), launch }],
+        parameters: parameters(kernel, &[]),
+        workspaces: Vec::new(),
+        wide_index: needs_wide_index(kernel),
+        kernel: kernel.clone(),
+    })
+}
+
+fn range(axis: &str, from: &str, to: &str, hint: LoopHint, body: Vec<Stmt>) -> Stmt {
+    count_loop(axis, Expr::name(from), Expr::name(to), hint, body)
+}
