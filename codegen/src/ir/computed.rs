@@ -40,7 +40,13 @@ impl Kernel {
     /// assert!(kernel.verify().is_ok() && kernel.has_checks());
     /// assert!(kernel.value(x).axes.contains(&i)); // as the value does
     /// ```
-    pub fn add_computed_axis(&mut self, value: ValueId, extent: u64, is_argument: bool, check: u32) -> AxisId {
+    pub fn add_computed_axis(
+        &mut self,
+        value: ValueId,
+        extent: u64,
+        is_argument: bool,
+        check: u32,
+    ) -> AxisId {
         self.add_axis(AxisKind::Computed { value, check }, extent, is_argument)
     }
 
@@ -57,8 +63,8 @@ impl Kernel {
         self.axes.iter().any(|axis| matches!(axis.kind, AxisKind::Computed { .. }))
     }
 
-    /// The computed axes in an index.
-    pub(crate) fn computed_axes(&self, index: &IndexExpr) -> SmallVec<[(AxisId, ValueId); 2]> {
+    /// The computed axes in an index, each with its value.
+    pub fn computed_axes(&self, index: &IndexExpr) -> SmallVec<[(AxisId, ValueId); 2]> {
         if !self.has_checks() {
             return SmallVec::new();
         }

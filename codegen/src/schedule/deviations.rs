@@ -35,7 +35,8 @@ pub(crate) fn in_two_walks(kernel: &Kernel) -> Result<Kernel, String> {
         new_ids.push(id);
         // In time for what is read at the positions that the value says.
         for (axis, old) in result.axes.iter_mut().zip(&kernel.axes) {
-            if let (AxisKind::Computed { value, .. }, AxisKind::Computed { value: old, .. }) = (&mut axis.kind, old.kind)
+            if let (AxisKind::Computed { value, .. }, AxisKind::Computed { value: old, .. }) =
+                (&mut axis.kind, old.kind)
                 && old.index() == number
             {
                 *value = id;

@@ -37,8 +37,7 @@ impl Plan {
         // A value's pass: how many walks must have ended before it can be computed.
         let mut pass_of = vec![0usize; kernel.values.len()];
         for (number, value) in kernel.values.iter().enumerate() {
-            let before =
-                kernel.operands(&value.op).iter().map(|id| pass_of[id.index()]).max().unwrap_or(0);
+            let before = kernel.operands(&value.op).iter().map(|id| pass_of[id.index()]).max().unwrap_or(0);
             let is_cooperative = reductions.contains(&ValueId(number as u32));
             pass_of[number] = before + usize::from(is_cooperative);
         }
@@ -91,7 +90,8 @@ impl Plan {
             let ValueOp::Load { guard: None, index, .. } = &kernel.value(*id).op else { return false };
             // Where it is read must follow from the walk's own position.
             let mut computed = kernel.computed_axes(index).into_iter();
-            let strays = computed.any(|(_, value)| self.axes.iter().any(|a| kernel.value(value).axes.contains(a)));
+            let strays =
+                computed.any(|(_, value)| self.axes.iter().any(|a| kernel.value(value).axes.contains(a)));
             walks[id.index()] > 1 && !strays
         };
         (0..kernel.values.len() as u32).map(ValueId).filter(is_shared).collect()
