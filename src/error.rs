@@ -77,7 +77,7 @@ pub enum Error {
     IndexOutOfRange {
         /// The operation as the user called it.
         op: &'static str,
-        /// The index: the first that was found, of several.
+        /// The index; of several, one of them.
         index: i64,
         /// The axis that is read.
         axis: usize,

@@ -43,7 +43,10 @@ impl<T: std::fmt::Debug> Outcome for Result<T> {
 
 /// The error's text with its place replaced, and the name of the operation.
 fn text(error: &Error) -> (&'static str, SourceLocation, String) {
-    let Error::InvalidOperation { op, location, .. } = error else { panic!("{error}") };
+    let (Error::InvalidOperation { op, location, .. } | Error::IndexOutOfRange { op, location, .. }) = error
+    else {
+        panic!("{error}")
+    };
     let text = error.to_string();
     assert!(text.ends_with(&format!(", at {location}")), "{text}");
     (op, *location, text.replace(&location.to_string(), "src/main.rs:9:14"))
@@ -225,6 +228,51 @@ fn joins(page: &mut Page) {
     }
 }
 
+fn gathers(page: &mut Page) {
+    page.section("Computed positions and exchanged parts");
+    let (x, index) = (tensor(DType::F32, &[3, 4]), tensor(DType::I64, &[2]));
+    let (number, none) = (tensor(DType::F32, &[]), tensor(DType::F32, &[0, 4]));
+    mistakes! { page:
+        x.index_select(2, &index);
+        number.index_select(0, &index);
+        x.index_select(0, &x);
+        x.index_select(0, &index.unsqueeze(0));
+        none.index_select(0, &index);
+        x.to(&Device::cpu()).index_select(0, &index.to(&Device::interpreter()));
+        x.gather(-3, &tensor(DType::I64, &[3, 4]));
+        x.gather(1, &index);
+        x.gather(1, &tensor(DType::Bool, &[3, 4]));
+        tensor(DType::F32, &[3, 4, 5]).gather(1, &tensor(DType::U8, &[4, 9, 6]));
+        number.gather(1, &tensor(DType::I64, &[]));
+        x.take_along_axis(&index, 0);
+        x.take_along_axis(&tensor(DType::I64, &[2, 3]), 0);
+        x.take(&number);
+        none.take(&index);
+        index.embedding(&tensor(DType::F32, &[3]));
+        x.embedding(&x);
+        x.slice_assign(s![3], 0.0);
+        x.slice_assign(s![1.., ..;2], tensor(DType::F32, &[2, 3]));
+        x.slice_scatter(2, &x, None, None, 1);
+        x.slice_scatter(1, &x, None, None, 0);
+        x.slice_scatter(1, &x, 1, None, 1);
+    }
+}
+
+/// What is only known when values are asked for.
+fn values(page: &mut Page) {
+    page.section("Values");
+    let x = tensor(DType::F32, &[3, 4]);
+    let at = |index: i64| Tensor::from_slice(&[0, index], [2]);
+    mistakes! { page:
+        x.index_select(0, &at(3)).eval();
+        x.index_select(-1, &at(-1)).sum(..).item::<f32>();
+        x.gather(1, &at(4).unsqueeze(1)).to_vec::<f32>();
+        x.take_along_axis(&at(i64::MIN).unsqueeze(0), 1).eval();
+        x.take(&at(12)).eval();
+        at(7).embedding(&x).to(&Device::interpreter()).softmax(1).eval();
+    }
+}
+
 fn reductions(page: &mut Page) {
     page.section("Reductions");
     let (x, count) = (tensor(DType::F32, &[3, 4]), tensor(DType::I32, &[3]));
@@ -396,7 +444,19 @@ fn refusals(page: &mut Page) {
 #[test]
 fn messages_of_every_operation() {
     let mut page = Page::default();
-    for part in [elementwise, constructors, views, joins, reductions, layers, windows, questions, refusals] {
+    for part in [
+        elementwise,
+        constructors,
+        views,
+        joins,
+        gathers,
+        values,
+        reductions,
+        layers,
+        windows,
+        questions,
+        refusals,
+    ] {
         part(&mut page);
     }
     // Whatever has arguments, or does not take every dtype, can be called in a way that does not fit.

@@ -109,6 +109,28 @@ fn viewed(x: &Tensor, parameter: usize) -> Tensor {
     }
 }
 
+/// Elements of `x` at positions that `y`, or their own place, says.
+fn gathered(x: &Tensor, y: &Tensor, parameter: usize) -> Tensor {
+    let shape = shape_of(x);
+    let axis = parameter % shape.len().max(1);
+    if shape.contains(&0) || shape.is_empty() {
+        return x.clone();
+    }
+    let extent = shape[axis] as i64;
+    let index = match parameter / 8 % 2 {
+        0 => Tensor::arange(0, 1 + parameter as i64 % 11, 1) * 5,
+        _ => y.flatten(..).cast(DType::I32) + parameter as i64,
+    };
+    let index = index.remainder(extent);
+    let at = y.cast(DType::I64).remainder(extent);
+    match parameter / 16 % 3 {
+        0 => x.index_select(axis as isize, &index),
+        1 if shape_of(y) == shape => x.gather(axis as isize, &at),
+        1 => x.take(&(y.cast(DType::I64).remainder(x.shape().unwrap().elements() as i64))),
+        _ => x.take_along_axis(&x.argmax_keepdim(axis as isize), axis as isize),
+    }
+}
+
 /// A tensor that broadcasts with `x`: `y`, or what is left of it.
 fn fitted(x: &Tensor, y: &Tensor) -> Tensor {
     let (shape, other) = (x.shape().unwrap(), y.shape().unwrap());
@@ -147,9 +169,10 @@ enum Exact {
     MaxPool,
     AvgPool,
     Random,
+    Gather,
 }
 
-const EXACT_OPS: [Exact; 24] = [
+const EXACT_OPS: [Exact; 26] = [
     Exact::Add,
     Exact::Sub,
     Exact::Mul,
@@ -174,6 +197,8 @@ const EXACT_OPS: [Exact; 24] = [
     Exact::MaxPool,
     Exact::AvgPool,
     Exact::Random,
+    Exact::Gather,
+    Exact::Gather,
 ];
 
 /// Back to multiples of 1/4 of at most 4: exact in every dtype, and so are their products.
@@ -239,6 +264,7 @@ fn exact_tensors(device: &Device, recipe: &Recipe<Exact>) -> Vec<Tensor> {
             Exact::MaxPool => x.max_pool2d_with(pool()),
             Exact::AvgPool => x.avg_pool2d_with(pool()),
             Exact::Random => Tensor::rand(x.shape().unwrap(), parameter as u64).lt(0.5).where_(&x, &y),
+            Exact::Gather => gathered(&x, &y, parameter),
             Exact::Max | Exact::Min => x.clone(),
         };
         if is_recordable(&result) {

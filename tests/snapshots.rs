@@ -39,6 +39,18 @@ fn kernels_of_the_seeds() {
     }
 }
 
+/// An embedding with what is before and after it.
+#[test]
+fn kernels_that_gather() {
+    let (table, ids) = (workloads::tensor([1000, 256]), workloads::tensor([8, 32]).cast(lazuli::DType::I32));
+    let vectors = (ids.relu().embedding(&table) * 16.0).layer_norm([256], None, None, 1e-5);
+    for (language, target) in [("cuda", Target::cuda("sm_90")), ("c", Target::cpu())] {
+        let program = compile_for(std::slice::from_ref(&vectors), &target).unwrap();
+        assert_eq!(program.kernels().len(), 1);
+        assert_text(&format!("embedding_{language}"), &program.source());
+    }
+}
+
 /// The crate that emits them knows no compiler: what its tests emit is in these files.
 #[test]
 #[cfg(feature = "cuda")]
@@ -78,6 +90,10 @@ fn explanations_of_what_stays_apart() {
         ("gelu, then overlapping windows", x.gelu().max_pool2d(3, 1)),
         ("softmax", rows.softmax(-1)),
         ("layer_norm", rows.layer_norm([1024], None, None, 1e-5)),
+        (
+            "gather from what is reduced",
+            rows.mean(1).index_select(0, &workloads::tensor([64]).cast(lazuli::DType::I64)),
+        ),
         ("rows, then columns", rows.sum_keepdim(1).exp() * rows.sum(0)),
     ];
     let mut text = String::new();

@@ -146,7 +146,8 @@ impl<'a> Analyser<'a> {
                 if at == OUTSIDE {
                     continue;
                 }
-                if read.gathered {
+                let follows = || facts.is_cooperative(read.node) || self.states[at as usize].after != OUTSIDE;
+                if read.gathered && follows() {
                     let (producer, consumer) = (self.graph.node(read.node), self.graph.node(id));
                     return Err(WhyNot::Gathered { producer: producer.origin, consumer: consumer.origin });
                 }

@@ -184,7 +184,7 @@ impl<'a> Merger<'a> {
             let elements = facts.of(id).elements as u64;
             let uses = || reads.reads(user).iter().filter(|r| r.node == id);
             let demand: u64 = uses().map(|r| r.elements).sum();
-            if reads.is_output(id) || demand > elements || uses().any(|r| r.gathered) {
+            if reads.is_output(id) || demand > elements {
                 continue;
             }
             let (from, to) = (group_of[id.index()], group_of[user.index()]);
@@ -192,7 +192,7 @@ impl<'a> Merger<'a> {
                 continue;
             }
             if let Some(reduction) = shared[from]
-                && !self.joins_rows(reduction, shared[to], user)
+                && (uses().any(|r| r.gathered) || !self.joins_rows(reduction, shared[to], user))
             {
                 continue;
             }

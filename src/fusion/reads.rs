@@ -15,7 +15,7 @@ pub(crate) struct Read {
     pub(crate) aligned: bool,
     /// Whether a window view lies between.
     pub(crate) windowed: bool,
-    /// Whether the reader computes where it reads: it must find the elements in memory.
+    /// Whether the reader computes where it reads: not along the rows that threads walk together.
     pub(crate) gathered: bool,
 }
 

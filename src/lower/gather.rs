@@ -1,6 +1,6 @@
 //! Reading at computed positions: the index becomes an axis of its own, whose position the kernel computes.
 
-use lazuli_codegen::index::IndexExpr;
+use lazuli_codegen::index::{AxisId, IndexExpr};
 use lazuli_codegen::ir::{AxisKind, ValueId, ValueOp};
 
 use super::{Check, Guards, Indices, Lowering};
@@ -59,6 +59,15 @@ impl Lowering<'_> {
         let Some(guard) = self.guard(guards) else { return position };
         let nowhere = self.literal(Scalar::from_i64(DType::I64, 0));
         self.kernel.select(guard, position, nowhere)
+    }
+
+    /// Whether some index varies along the axes, be it through a computed position.
+    pub(super) fn vary(&self, indices: &Indices, axes: &[AxisId]) -> bool {
+        let by_position = |index: &IndexExpr, axis: &AxisId| {
+            let computed = self.kernel.computed_axes(index);
+            computed.iter().any(|&(_, value)| self.kernel.value(value).axes.contains(axis))
+        };
+        indices.iter().any(|index| axes.iter().any(|axis| index.uses(*axis) || by_position(index, axis)))
     }
 
     /// Whether computing a value needs another one.

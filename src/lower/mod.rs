@@ -334,12 +334,10 @@ impl<'a> Lowering<'a> {
                 let shape = &graph.node(operand).shape;
                 let extents: Extents = axes.iter().map(|&axis| shape[axis]).collect();
                 // Inside of those reductions only along whose axes it varies; other rows are walked before.
-                let varies = |axes: &SmallVec<[AxisId; 4]>| {
-                    axes.iter().any(|&axis| indices.iter().any(|index| index.uses(axis)))
-                };
+                let varies = |axes: &SmallVec<[AxisId; 4]>| self.vary(indices, axes);
                 let depth = self.enclosing.iter().rposition(varies).map_or(0, |position| position + 1);
                 let reduced = self.reduce_axes_for(extents, depth, false);
-                if indices.iter().any(|index| reduced.iter().any(|&axis| index.uses(axis))) {
+                if self.vary(indices, &reduced) {
                     // A row's result wanted along the row itself, as in x + x.sum(1) of a square x.
                     return Err(Error::internal("lowering", "a reduction is read along its own axes"));
                 }

@@ -50,5 +50,12 @@ operations! {
     chunk(a: BOX) All -> Same, Exact, "So many parts.": "a.chunk(4, 1)" => a.chunk(4, 1);
     unbind(a: BOX) All -> Same, Exact, "The positions of a dimension.": "a.unbind(2)" => a.unbind(2);
     meshgrid(a: SMALL.shape(&[4]), b: SMALL.shape(&[3])) All -> Same, Exact, "The coordinates of a grid.": "torch.meshgrid(a, b, indexing='ij')" => Tensor::meshgrid(&[a, b], Indexing::Ij), "torch.meshgrid(a, b, indexing='xy')" => Tensor::meshgrid(&[a, b], Indexing::Xy);
+    index_select(a: BOX, index: Input::new(Elements::Below(6), Some(DType::I64)).shape(&[9])) All -> Same, Exact, "The positions of a dimension that an index names.": "torch.index_select(a, 1, index)" => a.index_select(1, index);
+    gather(a: BOX, index: Input::new(Elements::Below(4), Some(DType::I64)).shape(&[7, 5, 5])) All -> Same, Exact, "At each position, what the index names along a dimension.": "torch.gather(a, 0, index)" => a.gather(0, index);
+    take_along_axis(a: BOX, index: Input::new(Elements::Below(5), Some(DType::I64)).shape(&[1, 6, 3])) All -> Same, Exact, "The same, broadcasting along the other dimensions.": "torch.take_along_dim(a, index, 2)" => a.take_along_axis(index, 2);
+    take(a: BOX, index: Input::new(Elements::Below(120), Some(DType::I64)).shape(&[3, 4])) All -> Same, Exact, "The elements at positions counted through all dimensions.": "torch.take(a, index)" => a.take(index);
+    embedding(a: Input::new(Elements::Below(4), None).shape(&[3, 5]), weights: Input::new(Elements::Small, Some(DType::F32)).shape(&[4, 6])) Integers -> Fixed(DType::F32), Exact, "The rows of a table that integers name.": "F.embedding(a.long(), weights)" => a.embedding(weights);
+    slice_assign(a: BOX, b: SMALL.shape(&[2, 1])) All -> Same, Exact, "Other values at a part, as NumPy's brackets.": "torch.slice_scatter(a, torch.slice_scatter(a[1:3], b.unsqueeze(1).expand(2, 6, 1), 2, 4, 5), 0, 1, 3)" => a.slice_assign(s![1..3, .., 4..], b.unsqueeze(1)), "torch.slice_scatter(a, torch.ones_like(a[:, ::2]), 1, 0, 6, 2)" => a.slice_assign(s![.., ..;2], 1);
+    slice_scatter(a: BOX, b: SMALL.shape(&[4, 3, 5])) All -> Same, Exact, "Other values at a range of one dimension.": "torch.slice_scatter(a, b, 1, 0, 6, 2)" => a.slice_scatter(1, b, 0, 6, 2);
     one_hot(a: Input::new(Elements::Below(5), None).shape(&[7, 2])) Integers -> Fixed(DType::I64), Exact, "1 at the position that the element names.": "F.one_hot(a.long(), 5)" => a.one_hot(5);
 }

@@ -1,6 +1,6 @@
 //! What kernels note when a position that they computed is none, and the errors that these notes become.
 //!
-//! A launch gets two numbers to write to: one more than the number of the check that failed, and the index. On the
+//! A launch gets two numbers to write to: one more than the number of a check that failed, and the index. On the
 //! host they are looked at when the kernel has run. A GPU is not waited for: there each launch has a slot of its own
 //! in a buffer, which is read when something waits for the device anyway, and when all slots are taken.
 
@@ -16,9 +16,14 @@ use super::cuda::driver::{CudaBuffer, CudaDevice};
 use crate::lower::Check;
 use crate::{Error, Result};
 
+/// One more than the number of a check, and the index; zeros for none. GPUs write it as one.
+#[derive(Default)]
+#[repr(align(16))]
+pub(crate) struct Note([i64; 2]);
+
 /// Where one launch notes a failed check.
 pub(crate) enum Notes {
-    Host(Box<[i64; 2]>),
+    Host(Box<Note>),
     /// A slot, and the device's others: no one else reads or takes any until the launch has been made.
     #[cfg(feature = "cuda")]
     Device {
@@ -30,13 +35,13 @@ pub(crate) enum Notes {
 impl Notes {
     /// Of a launch on the host.
     pub(crate) fn on_host() -> Notes {
-        Notes::Host(Box::new([0; 2]))
+        Notes::Host(Box::default())
     }
 
     /// The address for the kernel.
     pub(crate) fn pointer(&mut self) -> *mut c_void {
         match self {
-            Notes::Host(notes) => notes.as_mut_ptr().cast(),
+            Notes::Host(note) => note.0.as_mut_ptr().cast(),
             #[cfg(feature = "cuda")]
             Notes::Device { pointer, .. } => *pointer as *mut c_void,
         }
@@ -45,7 +50,7 @@ impl Notes {
     /// After the launch: an error if a check is known to have failed.
     pub(crate) fn finish(self, checks: &[Check]) -> Result<()> {
         match self {
-            Notes::Host(notes) => error_of(*notes, checks).map_or(Ok(()), Err),
+            Notes::Host(note) => error_of(note.0, checks).map_or(Ok(()), Err),
             #[cfg(feature = "cuda")]
             Notes::Device { .. } => Ok(()),
         }

@@ -1,5 +1,5 @@
-//! Reading at positions that another tensor says. The index is computed in the kernel that reads; what is read from is
-//! in memory.
+//! Reading at positions that another tensor says. Both are computed in the kernel that reads;
+//! only what threads reduce together is stored before.
 
 use super::call::{Call, list};
 use crate::graph::op::Op;
@@ -166,7 +166,8 @@ fn gather(call: Call, x: &Tensor, axis: isize, index: &Tensor) -> Result<Tensor>
     let beyond: Vec<usize> = others().filter(|&other| at[other] > shape[other]).collect();
     if !beyond.is_empty() {
         return call.fail(format!(
-            "the index of shape {at} is larger than shape {shape} along axis {}; only along axis {axis} may it be",
+            "the index of shape {at} is larger than shape {shape} along {} {}; only along axis {axis} may it be",
+            if beyond.len() == 1 { "axis" } else { "axes" },
             list(&beyond)
         ));
     }

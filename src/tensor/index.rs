@@ -172,7 +172,30 @@ impl Tensor {
     }
 }
 
+/// What indices take of a tensor.
+pub(super) struct Part {
+    /// First position, step and number of positions along each axis.
+    pub(super) slices: Vec<(usize, isize, usize)>,
+    /// The result's extents, once positions have dropped their axes and new axes are there.
+    pub(super) extents: Vec<usize>,
+}
+
 fn index(call: Call, x: &Tensor, indices: &[Index]) -> Result<Tensor> {
+    let (shape, _) = x.known()?;
+    let Part { slices, extents } = resolve(call, x, indices)?;
+    let is_whole = slices.iter().zip(shape.iter()).all(|(slice, &extent)| slice.1 == 1 && slice.2 == extent);
+    let part = match is_whole {
+        true => x.clone(),
+        false => {
+            let starts = slices.iter().map(|slice| slice.0 as i64).collect();
+            let steps = slices.iter().map(|slice| slice.1 as i64).collect();
+            call.view(View::Slice { starts, steps }, x, slices.iter().map(|slice| slice.2).collect())?
+        }
+    };
+    call.reshape(&part, Shape::from(extents))
+}
+
+pub(super) fn resolve(call: Call, x: &Tensor, indices: &[Index]) -> Result<Part> {
     let (shape, _) = x.known()?;
     let rank = shape.rank();
     let given = || {
@@ -186,10 +209,7 @@ fn index(call: Call, x: &Tensor, indices: &[Index]) -> Result<Tensor> {
     let Some(left) = rank.checked_sub(taken) else {
         return call.fail(format!("{} takes {taken} axes, but shape {shape} has {rank}", given()));
     };
-    let mut starts = smallvec::SmallVec::from_elem(0, rank);
-    let mut steps = smallvec::SmallVec::from_elem(1, rank);
-    let mut sliced = shape.to_vec();
-    // The result's extents, once positions have dropped their axes and new axes are there.
+    let mut slices: Vec<(usize, isize, usize)> = shape.iter().map(|&extent| (0, 1, extent)).collect();
     let mut extents = Vec::new();
     let mut axis = 0;
     for index in indices {
@@ -207,7 +227,7 @@ fn index(call: Call, x: &Tensor, indices: &[Index]) -> Result<Tensor> {
                         given()
                     ));
                 };
-                (starts[axis], sliced[axis]) = (first as i64, 1);
+                slices[axis] = (first, 1, 1);
                 axis += 1;
             }
             Index::Slice { start, end, step } => {
@@ -217,18 +237,12 @@ fn index(call: Call, x: &Tensor, indices: &[Index]) -> Result<Tensor> {
                         given()
                     ));
                 }
-                let (first, step, count) = resolve_slice(shape[axis], start, end, step);
-                (starts[axis], steps[axis], sliced[axis]) = (first as i64, step as i64, count);
-                extents.push(count);
+                slices[axis] = resolve_slice(shape[axis], start, end, step);
+                extents.push(slices[axis].2);
                 axis += 1;
             }
         }
     }
     extents.extend_from_slice(&shape[axis..]);
-    let is_whole = sliced[..] == shape[..] && steps.iter().all(|&step| step == 1);
-    let part = match is_whole {
-        true => x.clone(),
-        false => call.view(View::Slice { starts, steps }, x, Shape::from(sliced))?,
-    };
-    call.reshape(&part, Shape::from(extents))
+    Ok(Part { slices, extents })
 }

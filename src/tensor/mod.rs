@@ -6,6 +6,7 @@
 mod activations;
 mod adaptive;
 mod arithmetic;
+mod assign;
 mod axes;
 mod binary;
 mod border;

@@ -63,8 +63,8 @@ impl Kernel {
         self.axes.iter().any(|axis| matches!(axis.kind, AxisKind::Computed { .. }))
     }
 
-    /// The computed axes in an index.
-    pub(crate) fn computed_axes(&self, index: &IndexExpr) -> SmallVec<[(AxisId, ValueId); 2]> {
+    /// The computed axes in an index, each with its value.
+    pub fn computed_axes(&self, index: &IndexExpr) -> SmallVec<[(AxisId, ValueId); 2]> {
         if !self.has_checks() {
             return SmallVec::new();
         }

@@ -39,8 +39,8 @@ pub enum Parameter {
     Argument(ArgumentId),
     /// The extent of an axis.
     Extent(AxisId),
-    /// A pointer to two 64-bit integers, zeros at first: one more than the number of the check that failed, and the
-    /// value that is no position. Of several, the first to be noted stays.
+    /// A pointer to two 64-bit integers, zeros at first, at a multiple of 16 bytes: one more than the number of a check
+    /// that failed, and the value that is no position.
     Checks,
     /// A pointer to scratch memory: the n-th of [`Nest::workspaces`].
     Workspace(usize),

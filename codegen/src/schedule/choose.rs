@@ -238,6 +238,10 @@ fn reduces_contiguous_axis(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -
     let (mut along, mut across) = (0, 0);
     for load in loads_below(kernel, operand) {
         let ValueOp::Load { index, buffer, .. } = &kernel.value(load).op else { continue };
+        // What is read once a row says nothing of the walk.
+        if !axes.iter().any(|axis| kernel.value(load).axes.contains(axis)) {
+            continue;
+        }
         let weight =
             kernel.buffers[buffer.index()].elements * kernel.buffers[buffer.index()].dtype.size() as u64;
         let consecutive = |axis: AxisId| index.coefficient(axis).is_some_and(|c| c.unsigned_abs() == 1);

@@ -127,10 +127,12 @@ unsigned long long lz_philox(unsigned long long seed, unsigned long long index) 
     return (unsigned long long)c0 << 32 | c1;
 }
 
-// Notes the first position that is none, of whatever thread.
+// Notes a position that is none: one store under a predicate, so that unrolled loops stay small.
 long long lz_position(long long position, long long extent, long long number, long long* checks) {
-    if ((unsigned long long)position < (unsigned long long)extent) return position;
-    unsigned long long* claim = (unsigned long long*)checks;
-    if (atomicCAS(claim, 0ull, (unsigned long long)number) == 0ull) checks[1] = position;
-    return position < 0 ? 0 : extent - 1;
+    bool inside = (unsigned long long)position < (unsigned long long)extent;
+    longlong2 note;
+    note.x = number;
+    note.y = position;
+    if (!inside) *(longlong2*)checks = note;
+    return inside ? position : position < 0 ? 0 : extent - 1;
 }
