@@ -2,10 +2,7 @@
 //! `snapshots/scoreboard.snap` (`INSTA_UPDATE=always cargo test --test scoreboard` writes it anew).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
-#![allow(
-    clippy::duplicate_mod,
-    reason = "both helpers that other tests use one at a time have the module for NVRTC"
-)]
+#![allow(clippy::duplicate_mod, reason = "`common` and `workloads` each have the module for NVRTC")]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -20,7 +17,7 @@ mod workloads;
 
 use std::fmt::Write;
 
-use lazuli::{DType, Program, Target};
+use lazuli::{DType, Device, Program, Target, Tensor};
 use rayon::prelude::*;
 
 use common::{Output, Scope, exact, near};
@@ -122,7 +119,7 @@ fn the_table() {
 #[test]
 fn the_results() {
     let scope = Scope { unfused: false, unfused_on_cpu: true, nvrtc: false };
-    let output = |tensor: lazuli::Tensor| -> Output {
+    let output = |tensor: Tensor| -> Output {
         match tensor.dtype().unwrap() {
             DType::F16 | DType::BF16 => near("result", tensor, 2e-2, 2e-2),
             dtype if dtype.is_float() => near("result", tensor, 1e-4, 1e-4),
@@ -133,9 +130,12 @@ fn the_results() {
     let differences: String = workloads
         .par_iter()
         .map(|Workload { name, record, .. }| {
-            common::differences(name, scope, |device| {
-                record(&mut Inputs::small(device)).into_iter().map(output).collect()
-            })
+            let results = |device: &Device| record(&mut Inputs::small(device));
+            let is_finite = |result: &Tensor| result.isfinite().all(..).item::<bool>().unwrap();
+            if !results(&Device::interpreter()).iter().all(is_finite) {
+                return format!("{name} gives a NaN or an infinity, which many mistakes give too\n");
+            }
+            common::differences(name, scope, |device| results(device).into_iter().map(output).collect())
         })
         .collect();
     assert!(differences.is_empty(), "\n{differences}");
