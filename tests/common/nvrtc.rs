@@ -26,34 +26,46 @@ const SMALL: usize = 4000;
 /// registers that ran out, or an array indexed at run time.
 const STACK_LIMIT: u32 = 64;
 
+/// What happens to kernels that are not [`SMALL`].
+#[derive(Clone, Copy, PartialEq)]
+enum Care {
+    /// They may spill, and are optimised for one architecture.
+    Hurry,
+    /// What happens to all others.
+    Full,
+}
+
 struct Kernel {
     name: String,
     schedule: String,
     source: String,
-    is_small: bool,
-    /// The architecture that it is optimised for if it is not small.
+    /// It is optimised for every architecture, and must not spill registers.
+    is_checked: bool,
+    /// The architecture that it is optimised for otherwise.
     chosen: usize,
     /// Is there once it has passed.
     stamp: PathBuf,
 }
 
 impl Kernel {
-    fn new(name: &str, schedule: &str, source: &str, version: (i32, i32)) -> Kernel {
+    fn new(name: &str, schedule: &str, source: &str, version: (i32, i32), care: Care) -> Kernel {
         let nameless = source.replace(&format!(" {name}("), " kernel(");
-        let rules = format!("{version:?} {ARCHITECTURES:?} {SMALL} {STACK_LIMIT}\n");
+        let is_small = source.len() <= SMALL && !source.contains("double");
+        let hurry = if is_small || care == Care::Hurry { "" } else { "none in a hurry " };
+        let rules = format!("{hurry}{version:?} {ARCHITECTURES:?} {SMALL} {STACK_LIMIT}\n");
         let hash = blake3::hash((rules + &nameless).as_bytes());
         Kernel {
             name: name.into(),
             schedule: schedule.into(),
             source: source.into(),
-            is_small: source.len() <= SMALL && !source.contains("double"),
+            is_checked: is_small || care == Care::Full,
             chosen: usize::from(hash.as_bytes()[0]) % ARCHITECTURES.len(),
             stamp: Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvrtc").join(hash.to_hex().as_str()),
         }
     }
 
     fn is_optimised(&self, architecture: usize) -> bool {
-        self.is_small || self.chosen == architecture
+        self.is_checked || self.chosen == architecture
     }
 
     /// Whether this process has not compiled the text before, and no other has.
@@ -66,20 +78,32 @@ impl Kernel {
 
 /// Compiles the kernels of the programs that have not been compiled before.
 pub fn compile(programs: &[Program]) -> Result<(), String> {
-    let programs = programs.iter().filter(|program| *program.target() != Target::cpu());
-    let kernels = programs.flat_map(Program::kernels);
-    let texts: Vec<_> =
-        kernels.map(|k| (k.name().into(), k.schedule().to_string(), k.source().into())).collect();
-    compile_texts(&texts)
+    compile_with(&texts(programs), Care::Hurry)
+}
+
+/// As [`compile`], but no kernel may spill, however large it is.
+pub fn compile_without_spills(programs: &[Program]) -> Result<(), String> {
+    compile_with(&texts(programs), Care::Full)
 }
 
 /// Compiles texts, each with the kernel's name and schedule.
 pub fn compile_texts(texts: &[(String, String, String)]) -> Result<(), String> {
+    compile_with(texts, Care::Hurry)
+}
+
+fn texts(programs: &[Program]) -> Vec<(String, String, String)> {
+    let programs = programs.iter().filter(|program| *program.target() != Target::cpu());
+    let kernels = programs.flat_map(Program::kernels);
+    kernels.map(|k| (k.name().into(), k.schedule().to_string(), k.source().into())).collect()
+}
+
+fn compile_with(texts: &[(String, String, String)], care: Care) -> Result<(), String> {
     let Ok((version, known)) = nvrtc::find() else {
         warn();
         return Ok(());
     };
-    let kernels = texts.iter().map(|(name, schedule, source)| Kernel::new(name, schedule, source, version));
+    let kernels =
+        texts.iter().map(|(name, schedule, source)| Kernel::new(name, schedule, source, version, care));
     let kernels: Vec<Kernel> = kernels.filter(Kernel::is_new).collect();
     let mut jobs: Vec<(usize, bool, Vec<&Kernel>)> = Vec::new();
     let is_known = |number: &usize| known.iter().any(|known| ARCHITECTURES[*number] == format!("sm_{known}"));
@@ -119,7 +143,7 @@ fn problems(architecture: &str, optimise: bool, kernels: &[&Kernel]) -> String {
     let mut problems = String::new();
     match nvrtc::compile(&text, &names, architecture, optimise) {
         Ok(infos) => {
-            for (kernel, info) in kernels.iter().zip(infos).filter(|(kernel, _)| kernel.is_small) {
+            for (kernel, info) in kernels.iter().zip(infos).filter(|(kernel, _)| kernel.is_checked) {
                 if info.stack_bytes.max(info.spill_bytes) > STACK_LIMIT {
                     let Kernel { name, schedule, .. } = kernel;
                     let _ = write!(problems, "\n{architecture}: {name}, {schedule} spills: {info:?}");

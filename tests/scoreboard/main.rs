@@ -1,0 +1,149 @@
+//! Whether fusion got better or worse: what it makes of expressions as people write them, in one table,
+//! `snapshots/scoreboard.snap` (`INSTA_UPDATE=always cargo test --test scoreboard` writes it anew).
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
+#![allow(clippy::duplicate_mod, reason = "`common` and `workloads` each have the module for NVRTC")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod inputs;
+mod rearranged;
+mod reductions;
+mod rows;
+mod science;
+mod training;
+#[path = "../workloads/mod.rs"]
+mod workloads;
+
+use std::fmt::Write;
+
+use lazuli::{DType, Device, Program, Target, Tensor};
+use rayon::prelude::*;
+
+use common::{Output, Scope, exact, near};
+use inputs::{Group, Inputs, Workload, row};
+use workloads::SEEDS;
+
+fn groups() -> Vec<Group> {
+    let seeds =
+        SEEDS.iter().map(|seed| row(seed.name, |x| (seed.record)(x.at(64, 2)))).map(|seed| match seed.name {
+            "normalise_image" => seed.because("right: statistics of everything come before the first result"),
+            _ => seed,
+        });
+    let mut groups = vec![("seed pipelines", seeds.collect())];
+    groups.extend(rows::groups());
+    groups.extend(reductions::groups());
+    groups.extend(rearranged::groups());
+    groups.extend(training::groups());
+    groups.extend(science::groups());
+    groups
+}
+
+fn program(workload: &Workload) -> Program {
+    let results = (workload.record)(&mut Inputs::large());
+    let program = lazuli::compile_for(&results, &Target::cuda("sm_90"));
+    program.unwrap_or_else(|error| panic!("{}: {error}", workload.name))
+}
+
+/// `column_reduce, pointwise ×2`: the schedules in order, without their parameters.
+fn schedules(program: &Program) -> String {
+    let mut runs: Vec<(String, usize)> = Vec::new();
+    for kernel in program.kernels() {
+        let schedule = kernel.schedule().to_string();
+        let name = schedule.split('(').next().unwrap().to_string();
+        match runs.last_mut() {
+            Some((last, count)) if *last == name => *count += 1,
+            _ => runs.push((name, 1)),
+        }
+    }
+    let text = |(name, count)| if count == 1 { name } else { format!("{name} ×{count}") };
+    runs.into_iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// As a multiple of the least possible.
+fn multiple(bytes: u64, least: u64) -> String {
+    let multiple = bytes as f64 / least as f64;
+    match multiple {
+        ..1e3 => format!("{multiple:.2}"),
+        ..1e6 => format!("{multiple:.0}"),
+        _ => format!("{multiple:.1e}"),
+    }
+}
+
+const HEAD: &str = "\
+For CUDA sm_90. Bytes are multiples of the least possible, which is each input read once and each result written once;
+a kernel's buffers count once. A note says why a row is more than one kernel or more than the least bytes.
+
+                                          kernels         bytes
+workload                               fused unfused  fused unfused  schedules                  note
+";
+
+#[test]
+fn the_table() {
+    let mut table = String::from(HEAD);
+    let (mut count, mut of_one, mut of_least) = (0, 0, 0);
+    let mut wrong = String::new();
+    for (heading, workloads) in groups() {
+        writeln!(table, "\n{heading}").unwrap();
+        for workload in workloads {
+            let program = program(&workload);
+            let explanation = program.explain();
+            let (kernels, least) = (explanation.kernels(), explanation.least_bytes());
+            let bytes = multiple(explanation.bytes_moved(), least);
+            let Workload { name, note, .. } = workload;
+            let line = format!(
+                "  {name:<36}{kernels:>6}{:>8}{bytes:>7}{:>8}  {:<27}{note}",
+                explanation.unfused_kernels(),
+                multiple(explanation.unfused_bytes(), least),
+                schedules(&program),
+            );
+            writeln!(table, "{}", line.trim_end()).unwrap();
+            count += 1;
+            of_one += usize::from(kernels == 1);
+            of_least += usize::from(bytes == "1.00");
+            if note.is_empty() != (kernels == 1 && bytes == "1.00") {
+                writeln!(wrong, "{name}: {note:?}\n{explanation}").unwrap();
+            }
+        }
+    }
+    writeln!(table, "\n{count} workloads, {of_one} with one kernel, {of_least} at 1.00×").unwrap();
+    insta::with_settings!({
+        snapshot_path => "../../snapshots",
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, { insta::assert_snapshot!("scoreboard", table) });
+    assert!(wrong.is_empty(), "a note where none is needed, or none where one is:\n{wrong}");
+}
+
+/// What the table counts is right: fused and unfused as the interpreter says, at small sizes.
+#[test]
+fn the_results() {
+    let scope = Scope { unfused: false, unfused_on_cpu: true, nvrtc: false };
+    let output = |tensor: Tensor| -> Output {
+        match tensor.dtype().unwrap() {
+            DType::F16 | DType::BF16 => near("result", tensor, 2e-2, 2e-2),
+            dtype if dtype.is_float() => near("result", tensor, 1e-4, 1e-4),
+            _ => exact("result", tensor),
+        }
+    };
+    let workloads: Vec<Workload> = groups().into_iter().flat_map(|(_, workloads)| workloads).collect();
+    let differences: String = workloads
+        .par_iter()
+        .map(|Workload { name, record, .. }| {
+            let results = |device: &Device| record(&mut Inputs::small(device));
+            let is_finite = |result: &Tensor| result.isfinite().all(..).item::<bool>().unwrap();
+            if !results(&Device::interpreter()).iter().all(is_finite) {
+                return format!("{name} gives a NaN or an infinity, which many mistakes give too\n");
+            }
+            common::differences(name, scope, |device| results(device).into_iter().map(output).collect())
+        })
+        .collect();
+    assert!(differences.is_empty(), "\n{differences}");
+}
+
+#[test]
+#[cfg(feature = "cuda")]
+fn the_kernels_compile_without_spills() {
+    let programs: Vec<Program> = groups().iter().flat_map(|(_, workloads)| workloads).map(program).collect();
+    workloads::nvrtc::compile_without_spills(&programs).unwrap();
+}
