@@ -45,6 +45,17 @@ pub(crate) fn add(counter: Counter) {
 }
 
 /// The counters of this process.
+///
+/// ```
+/// use lazuli::{Device, Tensor};
+/// let x = Tensor::from_vec(vec![1.0f32, 2.0], [2]).to(&Device::cpu());
+/// let plan = || (&x * 3.0).relu().eval();
+/// plan()?;
+/// let before = lazuli::stats();
+/// plan()?; // the same structure again: nothing is planned or compiled
+/// assert!(lazuli::stats().plan_hits > before.plan_hits);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
 pub fn stats() -> Stats {
     let get = |counter: Counter| COUNTERS[counter as usize].load(Ordering::Relaxed);
     Stats {
