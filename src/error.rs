@@ -27,6 +27,15 @@ pub struct SourceLocation {
 
 impl SourceLocation {
     /// The caller of the function that is marked `#[track_caller]`.
+    ///
+    /// ```
+    /// use lazuli::SourceLocation;
+    /// #[track_caller]
+    /// fn place() -> SourceLocation {
+    ///     SourceLocation::caller()
+    /// }
+    /// assert_eq!(place().line, line!());
+    /// ```
     #[track_caller]
     pub fn caller() -> SourceLocation {
         let location = Location::caller();

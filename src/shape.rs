@@ -19,11 +19,22 @@ pub struct Shape(SmallVec<[usize; 6]>);
 
 impl Shape {
     /// The shape of a 0-d tensor.
+    ///
+    /// ```
+    /// use lazuli::Shape;
+    /// assert_eq!((Shape::scalar().rank(), Shape::scalar().elements()), (0, 1));
+    /// ```
     pub fn scalar() -> Shape {
         Shape::default()
     }
 
     /// How many elements a tensor of this shape has; saturates at `usize::MAX`.
+    ///
+    /// ```
+    /// use lazuli::Shape;
+    /// assert_eq!(Shape::from([2, 3, 4]).elements(), 24);
+    /// assert_eq!(Shape::from([2, 0, usize::MAX]).elements(), 0);
+    /// ```
     pub fn elements(&self) -> usize {
         if self.contains(&0) {
             return 0;
@@ -32,11 +43,21 @@ impl Shape {
     }
 
     /// The number of dimensions.
+    ///
+    /// ```
+    /// use lazuli::Shape;
+    /// assert_eq!(Shape::from([2, 3, 4]).rank(), 3);
+    /// ```
     pub fn rank(&self) -> usize {
         self.len()
     }
 
     /// Row-major strides, in elements.
+    ///
+    /// ```
+    /// use lazuli::Shape;
+    /// assert_eq!(Shape::from([2, 3, 4]).strides()[..], [12, 4, 1]);
+    /// ```
     pub fn strides(&self) -> SmallVec<[usize; 6]> {
         let mut strides = SmallVec::from_elem(1, self.len());
         for axis in (0..self.len().saturating_sub(1)).rev() {
@@ -46,6 +67,13 @@ impl Shape {
     }
 
     /// The shape that both broadcast to by NumPy's rules: dimensions align at the last one, and 1 stretches.
+    ///
+    /// ```
+    /// use lazuli::Shape;
+    /// let column = Shape::from([3, 1]);
+    /// assert_eq!(column.broadcast(&Shape::from([2, 1, 4])), Some(Shape::from([2, 3, 4])));
+    /// assert_eq!(column.broadcast(&Shape::from([2, 4])), None); // 3 against 2
+    /// ```
     pub fn broadcast(&self, other: &Shape) -> Option<Shape> {
         let rank = self.rank().max(other.rank());
         let extent = |shape: &Shape, axis: usize| match (axis + shape.rank()).checked_sub(rank) {
@@ -64,6 +92,11 @@ impl Shape {
     }
 
     /// The extents without the given axes.
+    ///
+    /// ```
+    /// use lazuli::Shape;
+    /// assert_eq!(Shape::from([2, 3, 4]).without(&[0, 2]), Shape::from([3]));
+    /// ```
     pub fn without(&self, axes: &[usize]) -> Shape {
         Shape(self.iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, &e)| e).collect())
     }

@@ -45,6 +45,17 @@ pub(crate) fn add(counter: Counter) {
 }
 
 /// The counters of this process.
+///
+/// ```
+/// use lazuli::{Device, Tensor};
+/// let x = Tensor::from_vec(vec![1.0f32, 2.0], [2]).to(&Device::cpu());
+/// let run = || (&x * 3.0).relu().eval();
+/// run()?;
+/// let before = lazuli::stats();
+/// run()?; // the same structure again
+/// assert_eq!(lazuli::stats().kernels_compiled, before.kernels_compiled);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
 pub fn stats() -> Stats {
     let get = |counter: Counter| COUNTERS[counter as usize].load(Ordering::Relaxed);
     Stats {

@@ -1,6 +1,6 @@
 //! The table of operations is whole and true: every public method that records is in it, recording does with every
 //! dtype what it says, and the documentation's page shows it. `UPDATE_DOCS=1 cargo test --test operations` writes
-//! that page anew.
+//! that page anew. And every public item of the crate has an example.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // A failed assumption stops the test.
 
@@ -142,6 +142,56 @@ fn every_method_that_records_has_a_row() {
     assert!(missing.is_empty(), "methods without a row in src/operations: {missing:?}");
     let unknown: Vec<&String> = known.difference(&found).collect();
     assert!(unknown.is_empty(), "rows and exceptions without a method: {unknown:?}");
+}
+
+// --- Every public item has an example ---
+
+/// Files and items that are not in the documentation.
+const UNDOCUMENTED: [&str; 2] = ["src/runtime/cuda/testing.rs", "pub trait Plain"];
+
+/// Public functions and types without an example in their documentation, and rows of macros whose own documentation,
+/// which the macro takes as `$meta`, has none.
+fn without_example(source: &str) -> Vec<&str> {
+    let (mut found, mut docs, mut in_macro) = (Vec::new(), String::new(), false);
+    for line in source.lines() {
+        in_macro = (in_macro || line.ends_with("_methods! {")) && line != "}";
+        let text = line.trim();
+        let item = text.strip_prefix("pub ").map(|item| item.trim_start_matches("const "));
+        let is_item = item.is_some_and(|item| {
+            ["fn ", "struct ", "enum ", "trait "].iter().any(|kind| item.starts_with(kind))
+        });
+        let is_row = in_macro && !docs.is_empty() && (text.contains(" = ") || text.ends_with(';'));
+        if text.starts_with("///") || text.starts_with('"') || text.contains("$meta") {
+            docs.push_str(text);
+        } else {
+            if (is_item || is_row) && !docs.contains("```") && !docs.contains("$meta") {
+                found.push(text);
+            }
+            if text.is_empty() || text.ends_with(['{', '}', ';']) {
+                docs.clear();
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_public_item_has_an_example() {
+    let rows = "unary_methods! {\n    /// One.\n    one = One;\n    /// ```\n    two = Two;\n}\n";
+    assert_eq!(without_example(rows), ["one = One;"]);
+    assert_eq!(without_example("/// One.\npub fn f() {}\n"), ["pub fn f() {}"]);
+    let mut files = Vec::new();
+    rust_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    let mut without = String::new();
+    for file in files {
+        for item in without_example(&std::fs::read_to_string(&file).unwrap()) {
+            let place = format!("{}: {item}", file.display());
+            if !UNDOCUMENTED.iter().any(|undocumented| place.contains(undocumented)) {
+                writeln!(without, "{place}").unwrap();
+            }
+        }
+    }
+    assert!(without.is_empty(), "without an example:\n{without}");
 }
 
 // --- The documentation's page ---

@@ -100,26 +100,65 @@ impl Explanation {
     }
 
     /// How many kernels are launched.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_vec(vec![0.0f32; 1000], [10, 100]);
+    /// assert_eq!(((&x - x.mean_keepdim(1)) * 2.0).explain()?.kernels(), 1);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn kernels(&self) -> usize {
         self.groups.len()
     }
 
     /// Bytes that the kernels read and write, each kernel's buffers counted once.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_vec(vec![0.0f32; 1000], [10, 100]);
+    /// let plan = (x.exp() * 2.0).sum(1).explain()?;
+    /// assert_eq!(plan.bytes_moved(), 1000 * 4 + 10 * 4); // the exponentials are not stored
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn bytes_moved(&self) -> u64 {
         self.bytes_moved
     }
 
     /// The least possible: each input that is needed read once, each result written once.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_vec(vec![0.0f32; 1000], [10, 100]);
+    /// let plan = x.exp().slice(0, ..5).explain()?;
+    /// assert_eq!(plan.least_bytes(), 500 * 4 + 500 * 4); // half of x is not needed
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn least_bytes(&self) -> u64 {
         self.least_bytes
     }
 
     /// How many kernels there would be without fusion.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_vec(vec![0.0f32; 1000], [10, 100]);
+    /// let plan = (x.exp() * 2.0).sum(1).explain()?;
+    /// assert_eq!((plan.kernels(), plan.unfused_kernels()), (1, 3));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn unfused_kernels(&self) -> usize {
         self.unfused_kernels
     }
 
     /// Bytes that kernels would move without fusion.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_vec(vec![0.0f32; 1000], [10, 100]);
+    /// let plan = (x.exp() * 2.0).explain()?;
+    /// assert_eq!((plan.bytes_moved(), plan.unfused_bytes()), (8000, 16_000));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn unfused_bytes(&self) -> u64 {
         self.unfused_bytes
     }

@@ -28,11 +28,27 @@ pub struct Target {
 
 impl Target {
     /// A CUDA architecture, such as `sm_90`. No GPU is needed.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let y = Tensor::from_vec(vec![0.0f32; 8], [8]).relu();
+    /// let program = y.compile_for(&Target::cuda("sm_90"))?;
+    /// assert!(program.source().contains("__global__ void"));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn cuda(architecture: impl Into<String>) -> Target {
         Target { architecture: Some(architecture.into()) }
     }
 
     /// The CPU of this machine.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let y = Tensor::from_vec(vec![0.0f32; 8], [8]).relu();
+    /// let program = y.compile_for(&Target::cpu())?;
+    /// assert!(program.source().contains("void relu_f32") && !program.source().contains("__global__"));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn cpu() -> Target {
         Target { architecture: None }
     }
@@ -77,16 +93,41 @@ impl Program {
     }
 
     /// What the kernels are for.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let y = Tensor::from_vec(vec![0.0f32; 8], [8]).relu();
+    /// assert_eq!(y.compile_for(&Target::cuda("sm_90"))?.target().to_string(), "cuda sm_90");
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn target(&self) -> &Target {
         &self.target
     }
 
     /// The kernels, in the order of launching.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let x = Tensor::from_vec(vec![0.0f32; 8], [8]);
+    /// let program = lazuli::compile_for([&x.relu(), &x.exp().sum(0)], &Target::cpu())?;
+    /// for kernel in program.kernels() {
+    ///     println!("{}: {}", kernel.name(), kernel.schedule());
+    /// }
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn kernels(&self) -> &[KernelInfo] {
         &self.kernels
     }
 
     /// All kernels' sources, each under a line with its schedule and launch shape; for snapshots.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let y = Tensor::from_vec(vec![0.0f32; 4096], [4096]).relu();
+    /// let source = y.compile_for(&Target::cuda("sm_90"))?.source();
+    /// assert!(source.starts_with("// relu_f32: pointwise("));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn source(&self) -> String {
         let mut text = String::new();
         for (number, kernel) in self.kernels.iter().enumerate() {
@@ -103,11 +144,26 @@ impl Program {
     }
 
     /// Why these are the kernels.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let y = Tensor::from_vec(vec![0.0f32; 4096], [4096]).relu() + 1.0;
+    /// let explanation = y.compile_for(&Target::cuda("sm_90"))?.explain();
+    /// assert_eq!((explanation.kernels(), explanation.unfused_kernels()), (1, 2));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn explain(&self) -> Explanation {
         Explanation::of(&self.plan)
     }
 
     /// The graph that the kernels were made from, after all passes, in DOT.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let y = Tensor::from_vec(vec![0.0f32; 8], [8]).relu();
+    /// assert!(y.compile_for(&Target::cpu())?.graph_dot().starts_with("digraph"));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn graph_dot(&self) -> String {
         crate::graph::dot::dot(&self.plan.graph, crate::graph::text::Locations::Hidden)
     }
@@ -141,37 +197,95 @@ impl KernelInfo {
     }
 
     /// The function's name.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let y = Tensor::from_vec(vec![0.0f32; 8], [8]).relu() + 1.0;
+    /// assert_eq!(y.compile_for(&Target::cpu())?.kernels()[0].name(), "relu_add_f32");
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn name(&self) -> &str {
         &self.emitted().name
     }
 
     /// The whole text that the compiler gets.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let y = Tensor::from_vec(vec![0.0f32; 8], [8]).relu();
+    /// let program = y.compile_for(&Target::cuda("sm_90"))?;
+    /// assert!(program.kernels()[0].source().contains("relu_f32("));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn source(&self) -> &str {
         &self.emitted().source
     }
 
     /// How the iteration space is mapped to the machine, such as `pointwise(threads=256, vec=4)`.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let y = Tensor::from_vec(vec![0.0f32; 4096], [4096]).relu();
+    /// let program = y.compile_for(&Target::cuda("sm_90"))?;
+    /// assert_eq!(program.kernels()[0].schedule(), "pointwise(threads=256, vec=4)");
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn schedule(&self) -> String {
         self.emitted().schedule.to_string()
     }
 
     /// The launch shape of each function as a function of the sizes, such as
     /// `relu_f32: grid = ceil(n_i0 / 1024), block = 256`.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let y = Tensor::from_vec(vec![0.0f32; 4096], [4096]).relu();
+    /// let program = y.compile_for(&Target::cuda("sm_90"))?;
+    /// assert_eq!(program.kernels()[0].launches(), ["relu_f32: grid = ceil(n_i0 / 1024), block = 256"]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn launches(&self) -> Vec<String> {
         self.emitted().launches.iter().map(|(name, launch)| format!("{name}: {launch}")).collect()
     }
 
     /// The blocks of the first function for the recorded sizes, in x, y and z.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let y = Tensor::from_vec(vec![0.0f32; 4096], [4096]).relu();
+    /// let program = y.compile_for(&Target::cuda("sm_90"))?;
+    /// assert_eq!(program.kernels()[0].grid(), [4, 1, 1]); // 1024 elements a block
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn grid(&self) -> [u64; 3] {
         self.emitted().launches.first().map_or([0; 3], |(_, launch)| launch.grid())
     }
 
     /// The threads of a block, in x, y and z.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let y = Tensor::from_vec(vec![0.0f32; 4096], [4096]).relu();
+    /// let program = y.compile_for(&Target::cuda("sm_90"))?;
+    /// assert_eq!(program.kernels()[0].block(), [256, 1, 1]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn block(&self) -> [u32; 3] {
         self.emitted().launches.first().map_or([0; 3], |(_, launch)| launch.block)
     }
 
     /// The parameters in order: name, type and, for scalars and extents, this launch's value.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let y = Tensor::from_vec(vec![0.0f32; 4096], [4096]) * 2.0;
+    /// let program = y.compile_for(&Target::cuda("sm_90"))?;
+    /// assert_eq!(
+    ///     program.kernels()[0].arguments(),
+    ///     ["in0: f32 [4096]", "out0: f32 [4096]", "c0: f32 = 2.0", "n_i0: extent = 4096"]
+    /// );
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn arguments(&self) -> Vec<String> {
         let kernel = &self.plan.kernels[self.number].lowered.kernel;
         let describe = |parameter: &Parameter| match *parameter {
@@ -196,16 +310,42 @@ impl KernelInfo {
     }
 
     /// Bytes read from memory, each buffer counted once.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let x = Tensor::from_vec(vec![0.0f32; 1000], [10, 100]);
+    /// let program = (&x * &x).sum(1).compile_for(&Target::cpu())?;
+    /// assert_eq!(program.kernels()[0].bytes_read(), 4000); // x once
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn bytes_read(&self) -> u64 {
         self.plan.grouping.groups[self.number].work.bytes_read
     }
 
     /// Bytes written to memory.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let x = Tensor::from_vec(vec![0.0f32; 1000], [10, 100]);
+    /// let program = (&x * &x).sum(1).compile_for(&Target::cpu())?;
+    /// assert_eq!(program.kernels()[0].bytes_written(), 40);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn bytes_written(&self) -> u64 {
         self.plan.grouping.groups[self.number].work.bytes_written
     }
 
     /// The compiled kernel for a CUDA target. Needs NVRTC, but no GPU.
+    ///
+    /// ```
+    /// use lazuli::{Error, Target, Tensor};
+    /// let y = Tensor::from_vec(vec![0.0f32; 4096], [4096]).relu();
+    /// match y.compile_for(&Target::cuda("sm_90"))?.kernels()[0].compile() {
+    ///     Ok(kernel) => assert_eq!(kernel.info.spill_bytes, 0),
+    ///     Err(error) => assert!(matches!(error, Error::Unavailable { .. })), // no NVRTC on this machine
+    /// }
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Unavailable`](crate::Error::Unavailable) without NVRTC, for an architecture that it does not know, or

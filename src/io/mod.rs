@@ -8,6 +8,15 @@
 //!
 //! What is read is on the CPU. What is written is evaluated first. With the feature `ndarray`, `Tensor::from(&array)`
 //! and [`Tensor::to_ndarray`](crate::Tensor) convert in memory.
+//!
+//! ```
+//! use lazuli::{Tensor, io};
+//! let folder = tempfile::tempdir().unwrap();
+//! let path = folder.path().join("x.npy");
+//! io::write_npy(&path, &Tensor::arange(0.0f32, 3.0, 1.0).sqrt())?;
+//! assert_eq!(io::read_npy(&path)?.square().round().to_vec::<f32>()?, [0.0, 1.0, 2.0]);
+//! # Ok::<(), lazuli::Error>(())
+//! ```
 
 #[cfg(feature = "ndarray")]
 mod ndarray;

@@ -25,6 +25,14 @@ impl<T: Element, S: Data<Elem = T>, D: Dimension> From<&ArrayBase<S, D>> for Ten
 impl Tensor {
     /// The values as an `ndarray` array, computed if they are not there yet. Needs the feature `ndarray`.
     ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::arange(0, 6, 1).reshape([2, 3]);
+    /// let array = (x * 10).to_ndarray::<i32>()?;
+    /// assert_eq!(array[[1, 2]], 50);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::to_vec`].
     #[track_caller]

@@ -33,6 +33,15 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
 
 /// Writes a tensor as an `.npy` file; an existing one is replaced.
 ///
+/// ```
+/// use lazuli::{Tensor, io};
+/// let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("x.npy");
+/// io::write_npy(&path, &(Tensor::arange(0, 3, 1) * 2))?; // evaluated first
+/// assert_eq!(io::read_npy(&path)?.to_vec::<i32>()?, [0, 2, 4]);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+///
 /// # Errors
 /// As [`Tensor::eval`]; [`Error::Io`](crate::Error::Io) if the file cannot be written; for `BF16`, which NumPy does
 /// not have.

@@ -47,6 +47,16 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
 
 /// Writes tensors as an `.npz` file, uncompressed as NumPy's `savez`; an existing file is replaced.
 ///
+/// ```
+/// use lazuli::{DType, Tensor, io};
+/// let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("layer.npz");
+/// let layer = [("weight", Tensor::rand([2, 3], 1)), ("bias", Tensor::zeros([2], DType::F32))];
+/// io::write_npz(&path, layer.iter().map(|(name, tensor)| (name, tensor)))?;
+/// assert_eq!(io::read_npz(&path)?[1].1.to_vec::<f32>()?, [0.0, 0.0]);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+///
 /// # Errors
 /// As [`write_npy`](crate::io::write_npy).
 #[track_caller]

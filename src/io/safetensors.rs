@@ -50,6 +50,16 @@ pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>>
 
 /// Writes tensors as a safetensors file; an existing one is replaced.
 ///
+/// ```
+/// use lazuli::{DType, Tensor, io};
+/// let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("layer.safetensors");
+/// let bias = Tensor::ones([2], DType::BF16);
+/// io::write_safetensors(&path, [("bias", &bias)])?;
+/// assert_eq!(io::read_safetensors(&path)?[0].1.dtype()?, DType::BF16);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+///
 /// # Errors
 /// As [`eval`](crate::eval); [`Error::Io`](crate::Error::Io) if the file cannot be written.
 #[track_caller]

@@ -39,6 +39,12 @@ mod views;
 use crate::{DType, Tensor};
 
 /// What kind of operation a row is about.
+///
+/// ```
+/// use lazuli::operations::{self, Group};
+/// let losses = operations::all().filter(|operation| operation.group == Group::Loss);
+/// assert!(losses.map(|operation| operation.name).any(|name| name == "mse_loss"));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Group {
     /// Of each element of one tensor.
@@ -66,6 +72,12 @@ pub enum Group {
 }
 
 /// The dtypes that an operation accepts, as a class.
+///
+/// ```
+/// use lazuli::operations::{self, Accepts};
+/// let accepts = |name: &str| operations::all().find(|operation| operation.name == name).unwrap().accepts;
+/// assert_eq!((accepts("relu"), accepts("mean")), (Accepts::Numbers, Accepts::Floats));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Accepts {
     /// Every dtype.
@@ -82,6 +94,11 @@ pub enum Accepts {
 
 impl Accepts {
     /// Whether the dtype is in the class.
+    ///
+    /// ```
+    /// use lazuli::{DType, operations::Accepts};
+    /// assert!(Accepts::Bits.accepts(DType::Bool) && !Accepts::Integers.accepts(DType::Bool));
+    /// ```
     pub fn accepts(self, dtype: DType) -> bool {
         match self {
             Accepts::All => true,
@@ -94,6 +111,12 @@ impl Accepts {
 }
 
 /// The result's dtype (the first result's, of several), given the dtype that the inputs promote to.
+///
+/// ```
+/// use lazuli::operations::{self, Gives};
+/// let gives = |name: &str| operations::all().find(|operation| operation.name == name).unwrap().gives;
+/// assert_eq!((gives("sqrt"), gives("sum")), (Gives::Float, Gives::Sum));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gives {
     /// The inputs' dtype.
@@ -108,6 +131,13 @@ pub enum Gives {
 
 impl Gives {
     /// The result's dtype.
+    ///
+    /// ```
+    /// use lazuli::{DType, operations::Gives};
+    /// assert_eq!(Gives::Float.of(DType::I32), DType::F32);
+    /// assert_eq!(Gives::Float.of(DType::F16), DType::F16);
+    /// assert_eq!(Gives::Sum.of(DType::U8), DType::I64);
+    /// ```
     pub fn of(self, dtype: DType) -> DType {
         match self {
             Gives::Same => dtype,
@@ -123,6 +153,12 @@ impl Gives {
 const TRUTH: Gives = Gives::Fixed(DType::Bool);
 
 /// How far a result may be from that of exact arithmetic on the same inputs.
+///
+/// ```
+/// use lazuli::operations::{self, Accuracy};
+/// let sqrt = operations::all().find(|operation| operation.name == "sqrt").unwrap();
+/// assert_eq!(sqrt.accuracy, Accuracy::Exact);
+/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Accuracy {
     /// Not a bit from what IEEE arithmetic gives, each step rounded to nearest.
@@ -140,6 +176,12 @@ pub enum Accuracy {
 }
 
 /// Which elements an input of the tests has.
+///
+/// ```
+/// use lazuli::operations::{self, Elements};
+/// let one_hot = operations::all().find(|operation| operation.name == "one_hot").unwrap();
+/// assert!(matches!(one_hot.inputs[0].elements, Elements::Below(_)));
+/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Elements {
     /// Those where implementations go wrong: NaN, infinities, zeros of both signs, subnormals, extremes.
@@ -153,6 +195,12 @@ pub enum Elements {
 }
 
 /// An input of an operation, as the tests make it.
+///
+/// ```
+/// use lazuli::{DType, operations};
+/// let select = operations::all().find(|operation| operation.name == "where_").unwrap();
+/// assert_eq!(select.inputs[0].dtype, Some(DType::Bool)); // the condition, whatever the others are
+/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Input {
     /// The name that it has in [`Case::torch`].
@@ -186,6 +234,16 @@ const UNIT: Input = Input::new(Elements::Unit, None);
 const MASK: Input = Input::new(Elements::Special, Some(DType::Bool));
 
 /// One way to call an operation.
+///
+/// ```
+/// use lazuli::{DType, Tensor, operations};
+/// let add = operations::all().find(|operation| operation.name == "add").unwrap();
+/// let case = &add.cases[0];
+/// println!("{} is {} in PyTorch", case.rust, case.torch);
+/// let sum = (case.record)(&[Tensor::scalar(1i32), Tensor::scalar(2i32)], DType::I32);
+/// assert_eq!(sum[0].item::<i32>()?, 3);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Case {
     /// The same in PyTorch, or, if PyTorch does not have it, in NumPy (`np.…`). The inputs have their names, and
@@ -199,6 +257,14 @@ pub struct Case {
 }
 
 /// One row of the table.
+///
+/// ```
+/// use lazuli::operations;
+/// let floats = |operation: &&operations::Operation| operation.accepts == operations::Accepts::Floats;
+/// for operation in operations::all().filter(floats) {
+///     println!("{}: {}", operation.name, operation.summary);
+/// }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Operation {
     /// The method's name.
@@ -220,6 +286,11 @@ pub struct Operation {
 }
 
 /// All rows, group by group.
+///
+/// ```
+/// let names: Vec<&str> = lazuli::operations::all().map(|operation| operation.name).collect();
+/// assert!(names.contains(&"softmax") && names.len() > 100);
+/// ```
 pub fn all() -> impl Iterator<Item = &'static Operation> {
     let tables = [
         elementwise::UNARY,

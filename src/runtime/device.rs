@@ -27,22 +27,49 @@ pub(crate) enum DeviceKind {
 
 impl Device {
     /// The CPU: kernels are emitted as C and compiled by the system's C compiler.
+    ///
+    /// ```
+    /// use lazuli::{Device, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 4.0], [2]).to(&Device::cpu());
+    /// assert_eq!(x.sqrt().to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn cpu() -> Device {
         Device(DeviceKind::Cpu)
     }
 
     /// The CUDA GPU with this ordinal, from 0.
+    ///
+    /// ```
+    /// use lazuli::{Device, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 4.0], [2]).to(&Device::cuda(0)); // recorded only
+    /// assert_eq!(x.device()?.to_string(), "cuda:0");
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn cuda(ordinal: usize) -> Device {
         Device(DeviceKind::Cuda(ordinal))
     }
 
     /// The emitted CUDA C, executed on the CPU thread by thread. For tests: right, but slow. Needs
     /// the feature `emulate` and a C++ compiler.
+    ///
+    /// ```
+    /// use lazuli::Device;
+    /// assert_eq!(Device::cuda_emulated().to_string(), "cuda (emulated)");
+    /// ```
     pub fn cuda_emulated() -> Device {
         Device(DeviceKind::Emulated)
     }
 
     /// The reference interpreter: one plain loop an operation, no compiler, nothing fused.
+    ///
+    /// ```
+    /// use lazuli::{Device, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 4.0], [2]);
+    /// let reference = x.to(&Device::interpreter()).sqrt().to_vec::<f32>()?;
+    /// assert_eq!(x.sqrt().to_vec::<f32>()?, reference);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn interpreter() -> Device {
         Device(DeviceKind::Interpreter)
     }
@@ -50,6 +77,13 @@ impl Device {
 
 impl Device {
     /// What the device is, in a line: for logs and benchmark tables.
+    ///
+    /// ```
+    /// use lazuli::Device;
+    /// assert!(Device::cpu().description()?.ends_with(" threads"));
+    /// assert!(Device::cuda(1000).description().is_err());
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Unavailable`](crate::Error::Unavailable) if it is not there.
@@ -74,6 +108,14 @@ impl Device {
     }
 
     /// Waits until everything that was started on the device has ended.
+    ///
+    /// ```
+    /// use lazuli::{Device, Tensor};
+    /// let x = Tensor::rand([1000], 1).to(&Device::cpu()).exp();
+    /// x.eval()?;
+    /// Device::cpu().synchronize()?; // what x.eval() started has ended
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Unavailable`](crate::Error::Unavailable) if it is not there; what kernels reported while running.

@@ -55,8 +55,24 @@ binary_methods! {
     /// ```
     add = Add, Promoted;
     /// `self - other`, in the promoted dtype; integers wrap. Shapes broadcast; invalid for two bools.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[3u8, 1], [2]);
+    /// assert_eq!(x.sub(2).to_vec::<u8>()?, [1, 255]);
+    /// assert_eq!((1.5 - &x).to_vec::<f32>()?, [-1.5, 0.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     sub = Sub, Promoted;
     /// `self * other`, in the promoted dtype; integers wrap, bools are and-ed. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let column = Tensor::from_slice(&[1.0f32, 2.0], [2, 1]);
+    /// let row = Tensor::from_slice(&[3.0f32, 4.0], [2]);
+    /// assert_eq!(column.mul(&row).to_vec::<f32>()?, [3.0, 4.0, 6.0, 8.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     mul = Mul, Promoted;
     /// `self / other`, the true quotient: in the promoted dtype, or `F32` for integers and bools. Shapes
     /// broadcast.
@@ -72,21 +88,72 @@ binary_methods! {
     div = Div, Float;
     /// The quotient rounded towards minus infinity (Python's `//`), in the promoted dtype. Integer division
     /// by zero gives 0. Shapes broadcast; invalid for two bools.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[7i32, -7], [2]);
+    /// assert_eq!(x.floor_divide(2).to_vec::<i32>()?, [3, -4]);
+    /// assert_eq!(x.floor_divide(0).to_vec::<i32>()?, [0, 0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     floor_divide = FloorDiv, Promoted;
     /// The remainder with the divisor's sign (Python's `%`), in the promoted dtype. An integer remainder by
     /// zero is 0. Shapes broadcast; invalid for two bools.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[7i32, -7], [2]);
+    /// assert_eq!(x.remainder(3).to_vec::<i32>()?, [1, 2]);
+    /// assert_eq!(x.remainder(-3).to_vec::<i32>()?, [-2, -1]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     remainder = Rem, Promoted;
     /// `self` to the power `other`, in the promoted dtype. Integers wrap, and negative exponents give 0 but
     /// for the bases 1 and -1. Shapes broadcast; invalid for two bools.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::from_slice(&[2i32, -1], [2]);
+    /// assert_eq!(x.pow(3).to_vec::<i32>()?, [8, -1]);
+    /// assert_eq!(x.pow(-1).to_vec::<i32>()?, [0, -1]);
+    /// assert_eq!(x.cast(DType::F32).pow(-1).to_vec::<f32>()?, [0.5, -1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pow = Pow, Promoted;
     /// The larger of two elements, NaN if either is, in the promoted dtype; +0 is larger than -0. Shapes broadcast.
     /// See [`Tensor::max`] for the largest along axes.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, -2.0, f32::NAN], [3]);
+    /// let larger = x.maximum(0.0).to_vec::<f32>()?;
+    /// assert_eq!(larger[..2], [1.0, 0.0]);
+    /// assert!(larger[2].is_nan()); // `fmax` gives the number
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     maximum = Maximum, Promoted;
     /// The smaller of two elements, NaN if either is, in the promoted dtype; -0 is smaller than +0. Shapes broadcast.
     /// See [`Tensor::min`] for the smallest along axes.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, -2.0, f32::NAN], [3]);
+    /// let smaller = x.minimum(0.0).to_vec::<f32>()?;
+    /// assert_eq!(smaller[..2], [0.0, -2.0]);
+    /// assert!(smaller[2].is_nan()); // `fmin` gives the number
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     minimum = Minimum, Promoted;
     /// The angle in radians of the point (`other`, `self`), in the promoted dtype, or `F32` for integers and
     /// bools. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// use std::f32::consts::PI;
+    /// let y = Tensor::from_slice(&[0.0f32, -0.0], [2]);
+    /// assert_eq!(y.atan2(-1.0).to_vec::<f32>()?, [PI, -PI]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     atan2 = Atan2, Float;
     /// The remainder with the dividend's sign (C's `fmod`), in the promoted dtype. An integer remainder by zero is 0.
     /// Shapes broadcast; invalid for two bools.
@@ -142,18 +209,62 @@ binary_methods! {
     impl:
     /// Bitwise and of integers, logical and of bools, in the promoted dtype. Shapes broadcast; invalid for
     /// floats. Also written `a & b`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0b1100u8, 0b1010], [2]);
+    /// assert_eq!(x.bitwise_and(0b0110).to_vec::<u8>()?, [0b0100, 0b0010]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     bitwise_and = And, Promoted;
     /// Bitwise or of integers, logical or of bools, in the promoted dtype. Shapes broadcast; invalid for
     /// floats. Also written `a | b`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.5f32, 2.0, 9.0], [3]);
+    /// let outside = x.lt(1.0) | x.gt(8.0);
+    /// assert_eq!(outside.to_vec::<bool>()?, [true, false, true]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     bitwise_or = Or, Promoted;
     /// Bitwise exclusive or of integers, inequality of bools, in the promoted dtype. Shapes broadcast; invalid
     /// for floats. Also written `a ^ b`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0b1100u8, 0b1010], [2]);
+    /// assert_eq!(x.bitwise_xor(0b1111).to_vec::<u8>()?, [0b0011, 0b0101]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     bitwise_xor = Xor, Promoted;
     /// Whether both are nonzero: a `Bool`, for every dtype. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, 2.0, f32::NAN], [3]);
+    /// let y = Tensor::from_slice(&[1i32, 0, -1], [3]);
+    /// assert_eq!(x.logical_and(&y).to_vec::<bool>()?, [false, false, true]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     logical_and = And, Truth;
     /// Whether either is nonzero: a `Bool`, for every dtype. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, 2.0, f32::NAN], [3]);
+    /// assert_eq!(x.logical_or(0).to_vec::<bool>()?, [false, true, true]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     logical_or = Or, Truth;
     /// Whether exactly one is nonzero: a `Bool`, for every dtype. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, 2.0], [2]);
+    /// assert_eq!(x.logical_xor(5).to_vec::<bool>()?, [true, false]); // both 2 and 5 are nonzero
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     logical_xor = Xor, Truth;
     /// Shifted left by so many bits, in the promoted dtype; 0 where the number is negative or not less than the
     /// dtype's bits. Shapes broadcast; invalid for floats and bools. Also written `a << b`.
@@ -185,15 +296,45 @@ binary_methods! {
     impl:
     /// Whether the elements are equal, compared in the promoted dtype: a `Bool`; false if either is NaN.
     /// Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, -0.0, f32::NAN], [3]);
+    /// assert_eq!(x.eq(0).to_vec::<bool>()?, [false, true, false]);
+    /// assert_eq!(x.eq(&x).to_vec::<bool>()?, [true, true, false]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     eq = Eq, Promoted;
     /// Whether the elements differ, compared in the promoted dtype: a `Bool`; true if either is NaN. Shapes
     /// broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, -0.0, f32::NAN], [3]);
+    /// assert_eq!(x.ne(0).to_vec::<bool>()?, [true, false, true]);
+    /// assert_eq!(x.ne(&x).to_vec::<bool>()?, [false, false, true]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     ne = Ne, Promoted;
     /// Whether `self < other`, compared in the promoted dtype: a `Bool`; false if either is NaN. Shapes
     /// broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-1.0f32, 0.0, f32::NAN], [3]);
+    /// assert_eq!(x.lt(0.0).to_vec::<bool>()?, [true, false, false]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     lt = Lt, Promoted;
     /// Whether `self <= other`, compared in the promoted dtype: a `Bool`; false if either is NaN. Shapes
     /// broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-1.0f32, 0.0, f32::NAN], [3]);
+    /// assert_eq!(x.le(0.0).to_vec::<bool>()?, [true, true, false]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     le = Le, Promoted;
     /// Whether `self > other`, compared in the promoted dtype: a `Bool`; false if either is NaN. Shapes
     /// broadcast.
@@ -207,6 +348,13 @@ binary_methods! {
     gt = Gt, Promoted;
     /// Whether `self >= other`, compared in the promoted dtype: a `Bool`; false if either is NaN. Shapes
     /// broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-1.0f32, 0.0, f32::NAN], [3]);
+    /// assert_eq!(x.ge(0.0).to_vec::<bool>()?, [false, true, false]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     ge = Ge, Promoted;
 }
 

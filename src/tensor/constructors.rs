@@ -75,6 +75,13 @@ impl Tensor {
     }
 
     /// Ones (`true` for `Bool`).
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// assert_eq!(Tensor::ones([2], DType::F32).to_vec::<f32>()?, [1.0, 1.0]);
+    /// assert_eq!(Tensor::ones([2], DType::Bool).to_vec::<bool>()?, [true, true]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn ones(shape: impl Into<Shape>, dtype: DType) -> Tensor {
         let (call, one) = (Call::here("ones"), Scalar::from_i64(dtype, 1));
@@ -95,12 +102,26 @@ impl Tensor {
     }
 
     /// Zeros of this tensor's shape and dtype, on its device.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[3u8, 4], [2]);
+    /// assert_eq!(x.zeros_like().to_vec::<u8>()?, [0, 0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn zeros_like(&self) -> Tensor {
         Tensor::or_invalid(like(Call::here("zeros_like"), self, Number::Int(0), ConstantRole::Literal))
     }
 
     /// Ones of this tensor's shape and dtype, on its device.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.5f32, 2.0], [2]);
+    /// assert_eq!(x.gt(1.0).where_(x.ones_like(), &x).to_vec::<f32>()?, [0.5, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn ones_like(&self) -> Tensor {
         Tensor::or_invalid(like(Call::here("ones_like"), self, Number::Int(1), ConstantRole::Literal))
@@ -108,6 +129,14 @@ impl Tensor {
 
     /// The value at every position, with this tensor's shape, dtype and device. The value is converted as
     /// Rust's `as` converts.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[3u8, 4], [2]);
+    /// assert_eq!(x.full_like(7.9).to_vec::<u8>()?, [7, 7]);
+    /// assert_eq!(x.full_like(-1.0).to_vec::<u8>()?, [0, 0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn full_like(&self, value: impl Into<Number>) -> Tensor {
         Tensor::or_invalid(like(Call::here("full_like"), self, value.into(), ConstantRole::Argument))
@@ -151,6 +180,14 @@ impl Tensor {
     /// Uniform random numbers in [0, 1) of a float dtype; see [`Tensor::rand`].
     ///
     /// Invalid for a dtype that is not a float.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::rand_with([1000], DType::F64, 42);
+    /// assert!(x.to_vec::<f64>()?.iter().all(|number| (0.0..1.0).contains(number)));
+    /// assert!(Tensor::rand_with([1000], DType::I32, 42).eval().is_err());
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn rand_with(shape: impl Into<Shape>, dtype: DType, seed: u64) -> Tensor {
         Tensor::or_invalid(rand(Call::here("rand_with"), shape.into(), dtype, seed))

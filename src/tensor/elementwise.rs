@@ -22,6 +22,14 @@ unary_methods! {
     /// Signs, magnitudes and rounding: the dtype stays.
     impl:
     /// `-x`; integers wrap. Keeps shape and dtype; invalid for `Bool`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1i8, -2, i8::MIN], [3]);
+    /// assert_eq!(x.neg().to_vec::<i8>()?, [-1, 2, i8::MIN]);
+    /// assert_eq!((-x).to_vec::<i8>()?, [-1, 2, i8::MIN]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     neg = Neg;
     /// `|x|`; the least integer stays itself. Keeps shape and dtype; invalid for `Bool`.
     ///
@@ -32,8 +40,22 @@ unary_methods! {
     /// ```
     abs = Abs;
     /// -1, 0 or 1; 0 for ±0, and NaN for NaN. Keeps shape and dtype; invalid for `Bool`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-2.5f32, -0.0, 7.0], [3]);
+    /// assert_eq!(x.sign().to_vec::<f32>()?, [-1.0, 0.0, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     sign = Sign;
     /// `x * x`; integers wrap. Keeps shape and dtype; invalid for `Bool`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[-1.5f32, 3.0], [2]).square().to_vec::<f32>()?, [2.25, 9.0]);
+    /// assert_eq!(Tensor::from_slice(&[15u8, 17], [2]).square().to_vec::<u8>()?, [225, 33]); // 289 wraps
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     square = Square;
     /// `max(x, 0)`; NaN stays NaN, and -0 stays -0. Keeps shape and dtype; invalid for `Bool`.
     ///
@@ -44,8 +66,22 @@ unary_methods! {
     /// ```
     relu = Relu;
     /// Rounded towards minus infinity. Keeps shape and dtype; integers stay as they are; invalid for `Bool`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-1.5f32, 1.5], [2]);
+    /// assert_eq!(x.floor().to_vec::<f32>()?, [-2.0, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     floor = Floor;
     /// Rounded towards plus infinity. Keeps shape and dtype; integers stay as they are; invalid for `Bool`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-1.5f32, 1.5], [2]);
+    /// assert_eq!(x.ceil().to_vec::<f32>()?, [-1.0, 2.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     ceil = Ceil;
     /// Rounded to the nearest integer, halves to the even one. Keeps shape and dtype; integers stay as they
     /// are; invalid for `Bool`.
@@ -58,6 +94,13 @@ unary_methods! {
     /// ```
     round = Round;
     /// Rounded towards zero. Keeps shape and dtype; integers stay as they are; invalid for `Bool`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-1.5f32, 1.5], [2]);
+    /// assert_eq!(x.trunc().to_vec::<f32>()?, [-1.0, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     trunc = Trunc;
 }
 
@@ -65,6 +108,13 @@ unary_methods! {
     /// Functions of real numbers: integers and bools are taken as `F32`.
     impl:
     /// `1 / x`. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[4.0f32, -0.0], [2]);
+    /// assert_eq!(x.reciprocal().to_vec::<f32>()?, [0.25, f32::NEG_INFINITY]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     reciprocal = Reciprocal;
     /// The square root, correctly rounded; NaN below 0. Floats keep their dtype, integers and bools give `F32`.
     ///
@@ -75,26 +125,109 @@ unary_methods! {
     /// ```
     sqrt = Sqrt;
     /// `1 / sqrt(x)`. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[4.0f32, 0.0], [2]);
+    /// assert_eq!(x.rsqrt().to_vec::<f32>()?, [0.5, f32::INFINITY]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     rsqrt = Rsqrt;
     /// e to the power x. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, f32::NEG_INFINITY, 100.0], [3]);
+    /// assert_eq!(x.exp().to_vec::<f32>()?, [1.0, 0.0, f32::INFINITY]); // e^100 is too large for an f32
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     exp = Exp;
     /// 2 to the power x. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[3i32, -1], [2]);
+    /// assert_eq!(x.exp2().to_vec::<f32>()?, [8.0, 0.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     exp2 = Exp2;
     /// `exp(x) - 1`, exact near 0. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1e-10f32], [1]);
+    /// assert_eq!(x.expm1().to_vec::<f32>()?, [1e-10]);
+    /// assert_eq!((x.exp() - 1.0).to_vec::<f32>()?, [0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     expm1 = Expm1;
     /// The natural logarithm; NaN below 0. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 0.0, -1.0], [3]);
+    /// let y = x.log().to_vec::<f32>()?;
+    /// assert_eq!(y[..2], [0.0, f32::NEG_INFINITY]);
+    /// assert!(y[2].is_nan());
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     log = Log;
     /// The logarithm to base 2; NaN below 0. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[8i32, 1, 0], [3]);
+    /// assert_eq!(x.log2().to_vec::<f32>()?, [3.0, 0.0, f32::NEG_INFINITY]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     log2 = Log2;
     /// The logarithm to base 10; NaN below 0. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1000i32, 1, 0], [3]);
+    /// assert_eq!(x.log10().round().to_vec::<f32>()?, [3.0, 0.0, f32::NEG_INFINITY]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     log10 = Log10;
     /// `log(1 + x)`, exact near 0. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1e-10f32], [1]);
+    /// assert_eq!(x.log1p().to_vec::<f32>()?, [1e-10]);
+    /// assert_eq!((x + 1.0).log().to_vec::<f32>()?, [0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     log1p = Log1p;
     /// The sine of radians. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// use std::f32::consts::FRAC_PI_2;
+    /// let x = Tensor::from_slice(&[0.0, FRAC_PI_2, -FRAC_PI_2], [3]);
+    /// assert_eq!(x.sin().to_vec::<f32>()?, [0.0, 1.0, -1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     sin = Sin;
     /// The cosine of radians. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0, std::f32::consts::PI], [2]);
+    /// assert_eq!(x.cos().to_vec::<f32>()?, [1.0, -1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     cos = Cos;
     /// The tangent of radians. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// use std::f32::consts::FRAC_PI_4;
+    /// let y = Tensor::from_slice(&[0.0, FRAC_PI_4], [2]).tan().to_vec::<f32>()?;
+    /// assert!(y[0] == 0.0 && (y[1] - 1.0).abs() < 1e-6);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     tan = Tan;
     /// The arc sine, in radians; NaN beyond ±1. Floats keep their dtype, integers and bools give `F32`.
     ///
@@ -142,8 +275,22 @@ unary_methods! {
     /// ```
     cosh = Cosh;
     /// The hyperbolic tangent. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, 20.0, f32::NEG_INFINITY], [3]);
+    /// assert_eq!(x.tanh().to_vec::<f32>()?, [0.0, 1.0, -1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     tanh = Tanh;
     /// The error function. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, f32::INFINITY, f32::NEG_INFINITY], [3]);
+    /// assert_eq!(x.erf().to_vec::<f32>()?, [0.0, 1.0, -1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     erf = Erf;
     /// The inverse of the hyperbolic sine. Floats keep their dtype, integers and bools give `F32`.
     ///
@@ -229,6 +376,13 @@ unary_methods! {
     /// Questions and complements.
     impl:
     /// Whether the element is zero (or `false`): a `Bool` of the same shape, for every dtype.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, 0.5, f32::NAN], [3]);
+    /// assert_eq!(x.logical_not().to_vec::<bool>()?, [true, false, false]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     logical_not = Not;
     /// The bitwise complement of integers, the negation of bools. Keeps shape and dtype; invalid for
     /// floats. Also written `!x`.
@@ -240,11 +394,33 @@ unary_methods! {
     /// ```
     bitwise_not = BitNot;
     /// Whether the element is NaN: a `Bool` of the same shape, `false` for integers and bools.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, f32::INFINITY], [3]);
+    /// assert_eq!(x.isnan().to_vec::<bool>()?, [false, true, false]);
+    /// assert_eq!(x.isnan().where_(0.0, &x).to_vec::<f32>()?, [1.0, 0.0, f32::INFINITY]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     isnan = IsNan;
     /// Whether the element is ±infinity: a `Bool` of the same shape, `false` for integers and bools.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, f32::NEG_INFINITY], [3]);
+    /// assert_eq!(x.isinf().to_vec::<bool>()?, [false, false, true]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     isinf = IsInf;
     /// Whether the element is neither NaN nor infinite: a `Bool` of the same shape, `true` for integers and
     /// bools.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, f32::INFINITY], [3]);
+    /// assert_eq!(x.isfinite().to_vec::<bool>()?, [true, false, false]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     isfinite = IsFinite;
 }
 

@@ -67,6 +67,16 @@ pub fn eval<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
 impl Tensor {
     /// Computes the values, if they are not there yet. The tensor keeps them and lets go of its history.
     ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::ones([3], DType::F32) + 1.0;
+    /// x.eval()?;
+    /// assert!(x.is_evaluated());
+    /// let error = x.reshape([7]).eval().unwrap_err();
+    /// assert!(error.to_string().starts_with("reshape: shape [3] has 3 elements, but [7] takes 7, at "));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`eval`].
     pub fn eval(&self) -> Result<()> {
@@ -198,6 +208,12 @@ pub fn compile_for<'a>(tensors: impl IntoIterator<Item = &'a Tensor>, target: &T
 }
 
 /// Whether a CUDA driver and at least one GPU are there.
+///
+/// ```
+/// use lazuli::Device;
+/// let device = if lazuli::cuda_is_available() { Device::cuda(0) } else { Device::cpu() };
+/// assert_eq!(device, Device::best());
+/// ```
 pub fn cuda_is_available() -> bool {
     #[cfg(feature = "cuda")]
     let count = crate::runtime::cuda::driver::device_count().unwrap_or(0);
@@ -208,6 +224,13 @@ pub fn cuda_is_available() -> bool {
 
 impl Device {
     /// The first GPU where there is one, else the CPU.
+    ///
+    /// ```
+    /// use lazuli::{Device, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0], [2]).to(&Device::best());
+    /// assert_eq!((x + 1.0).to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn best() -> Device {
         if cuda_is_available() { Device::cuda(0) } else { Device::cpu() }
     }

@@ -249,6 +249,14 @@ impl Tensor {
 
     /// The extents.
     ///
+    /// ```
+    /// use lazuli::{DType, Shape, Tensor};
+    /// let (x, y) = (Tensor::ones([2, 1], DType::F32), Tensor::ones([3], DType::F32));
+    /// assert_eq!((&x + y).shape()?, Shape::from([2, 3]));
+    /// assert!((x.reshape([7]) + 1.0).shape().unwrap_err().to_string().starts_with("reshape: "));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The first error in its history, if the tensor is invalid.
     pub fn shape(&self) -> Result<Shape> {
@@ -256,6 +264,14 @@ impl Tensor {
     }
 
     /// The element type.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::from_slice(&[1u8, 2], [2]);
+    /// assert_eq!((&x + 1).dtype()?, DType::U8);
+    /// assert_eq!((&x + 0.5).dtype()?, DType::F32);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The first error in its history, if the tensor is invalid.
@@ -265,6 +281,14 @@ impl Tensor {
 
     /// Where the tensor is or will be computed.
     ///
+    /// ```
+    /// use lazuli::{Device, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0], [2]);
+    /// assert_eq!(x.device()?, Device::cpu());
+    /// assert_eq!((x.to(&Device::cuda(0)) + 1.0).device()?, Device::cuda(0)); // recorded, with or without a GPU
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The first error in its history, if the tensor is invalid.
     pub fn device(&self) -> Result<Device> {
@@ -272,6 +296,16 @@ impl Tensor {
     }
 
     /// Whether the values are there already.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-1.0f32, 2.0], [2]);
+    /// let y = x.relu();
+    /// assert!(x.is_evaluated() && !y.is_evaluated());
+    /// y.to_vec::<f32>()?;
+    /// assert!(y.is_evaluated());
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn is_evaluated(&self) -> bool {
         matches!(&*self.node.state(), State::Evaluated(_))
     }

@@ -22,6 +22,13 @@ impl Tensor {
     ///
     /// S. Elfwing, E. Uchibe, K. Doya, "Sigmoid-weighted linear units for neural network function approximation
     /// in reinforcement learning", 2017.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let y = Tensor::from_slice(&[-1.0f32, 0.0, 30.0], [3]).silu();
+    /// assert_eq!((y * 1000.0).round().to_vec::<f32>()?, [-269.0, 0.0, 30_000.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn silu(&self) -> Tensor {
         Tensor::or_invalid(activation(Call::here("silu"), Composite::Silu, self))
@@ -30,6 +37,13 @@ impl Tensor {
     /// `x / 2 * (1 + erf(x / sqrt(2)))`. Keeps shape and dtype; invalid for integers and bools.
     ///
     /// D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let y = Tensor::from_slice(&[-1.0f32, 0.0, 30.0], [3]).gelu();
+    /// assert_eq!((y * 10_000.0).round().to_vec::<f32>()?, [-1587.0, 0.0, 300_000.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn gelu(&self) -> Tensor {
         Tensor::or_invalid(activation(Call::here("gelu"), Composite::Gelu, self))
@@ -39,6 +53,13 @@ impl Tensor {
     /// shape and dtype; invalid for integers and bools.
     ///
     /// D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let y = Tensor::from_slice(&[-1.0f32, 0.0, 30.0], [3]).gelu_tanh();
+    /// assert_eq!((y * 10_000.0).round().to_vec::<f32>()?, [-1588.0, 0.0, 300_000.0]); // gelu: -1587
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn gelu_tanh(&self) -> Tensor {
         Tensor::or_invalid(activation(Call::here("gelu_tanh"), Composite::GeluTanh, self))

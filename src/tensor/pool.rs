@@ -78,6 +78,13 @@ pub type Pool3d = Pool<3>;
 
 impl<const N: usize> Pool<N> {
     /// Windows of that size, side by side (the stride is the size), without padding or dilation.
+    ///
+    /// ```
+    /// use lazuli::{Pool2d, Tensor};
+    /// let x = Tensor::arange(0, 8, 1).reshape([2, 4]);
+    /// assert_eq!(x.max_pool2d_with(Pool2d::new((1, 2))).to_vec::<i32>()?, [1, 3, 5, 7]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn new(kernel: impl Into<PerAxis<N>>) -> Pool<N> {
         let PerAxis(kernel) = kernel.into();
         Pool {
@@ -92,36 +99,82 @@ impl<const N: usize> Pool<N> {
     }
 
     /// The distance between the starts of neighbouring windows.
+    ///
+    /// ```
+    /// use lazuli::{Pool1d, Tensor};
+    /// let x = Tensor::from_slice(&[1i32, 5, 2, 4], [4]);
+    /// assert_eq!(x.max_pool1d_with(Pool1d::new(2).stride(1)).to_vec::<i32>()?, [5, 5, 4]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn stride(mut self, stride: impl Into<PerAxis<N>>) -> Pool<N> {
         self.stride = stride.into().0;
         self
     }
 
     /// How far windows may reach beyond each edge: at most half of their size.
+    ///
+    /// ```
+    /// use lazuli::{Pool1d, Tensor};
+    /// let x = Tensor::from_slice(&[1i32, 5, 2, 4], [4]);
+    /// assert_eq!(x.max_pool1d_with(Pool1d::new(2).padding(1)).to_vec::<i32>()?, [1, 5, 4]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn padding(mut self, padding: impl Into<PerAxis<N>>) -> Pool<N> {
         self.padding = padding.into().0;
         self
     }
 
     /// The distance between neighbouring positions of one window.
+    ///
+    /// ```
+    /// use lazuli::{Pool1d, Tensor};
+    /// let x = Tensor::from_slice(&[1i32, 5, 2, 4], [4]);
+    /// assert_eq!(x.max_pool1d_with(Pool1d::new(2).stride(1).dilation(2)).to_vec::<i32>()?, [2, 5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn dilation(mut self, dilation: impl Into<PerAxis<N>>) -> Pool<N> {
         self.dilation = dilation.into().0;
         self
     }
 
     /// Whether a last window counts that is not whole, if it starts in the input or in the padding before it.
+    ///
+    /// ```
+    /// use lazuli::{Pool1d, Tensor};
+    /// let x = Tensor::from_slice(&[1i32, 5, 2], [3]);
+    /// assert_eq!(x.max_pool1d_with(Pool1d::new(2)).to_vec::<i32>()?, [5]);
+    /// assert_eq!(x.max_pool1d_with(Pool1d::new(2).ceil_mode(true)).to_vec::<i32>()?, [5, 2]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn ceil_mode(mut self, ceil: bool) -> Pool<N> {
         self.ceil = ceil;
         self
     }
 
     /// Whether the mean counts the padding's zeros, as it does unless told otherwise.
+    ///
+    /// ```
+    /// use lazuli::{Pool1d, Tensor};
+    /// let x = Tensor::from_slice(&[4.0f32, 6.0], [2]);
+    /// let pool = Pool1d::new(2).padding(1);
+    /// assert_eq!(x.avg_pool1d_with(pool).to_vec::<f32>()?, [2.0, 3.0]);
+    /// assert_eq!(x.avg_pool1d_with(pool.count_include_pad(false)).to_vec::<f32>()?, [4.0, 6.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn count_include_pad(mut self, count: bool) -> Pool<N> {
         self.count_padding = count;
         self
     }
 
     /// The number by which the mean divides the sum, in place of the number of elements.
+    ///
+    /// ```
+    /// use lazuli::{Pool1d, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 5.0, 2.0, 4.0], [4]);
+    /// let sums = x.avg_pool1d_with(Pool1d::new(2).divisor_override(1));
+    /// assert_eq!(sums.to_vec::<f32>()?, [6.0, 6.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn divisor_override(mut self, divisor: usize) -> Pool<N> {
         self.divisor = Some(divisor);
         self
@@ -187,6 +240,14 @@ pool_methods! {
     /// ```
     max_pool1d = max_pool, 1;
     /// [`Tensor::max_pool1d`] with padding, dilation and more; see [`Tensor::max_pool2d_with`].
+    ///
+    /// ```
+    /// use lazuli::{Pool1d, Tensor};
+    /// let x = Tensor::from_slice(&[-1i32, -5, -2, -4], [4]);
+    /// let pool = Pool1d::new(3).stride(2).padding(1);
+    /// assert_eq!(x.max_pool1d_with(pool).to_vec::<i32>()?, [-1, -2]); // no 0 comes from the padding
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     max_pool1d_with = max_pool, 1, with;
     /// The largest element of each window of the last two dimensions; NaN if any is NaN. Any dimensions may
     /// come before, such as `[batch, channels, height, width]`; an extent becomes
@@ -204,6 +265,14 @@ pool_methods! {
     /// [`Tensor::max_pool2d`] with padding and dilation. The padding is below every number. An extent becomes
     /// `(extent + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1`, rounded down, or up with
     /// [`Pool::ceil_mode`].
+    ///
+    /// ```
+    /// use lazuli::{Pool2d, Tensor};
+    /// let x = Tensor::arange(0, 16, 1).reshape([4, 4]);
+    /// let pool = Pool2d::new(2).stride(1).dilation(2); // the first window has 0, 2, 8 and 10
+    /// assert_eq!(x.max_pool2d_with(pool).to_vec::<i32>()?, [10, 11, 14, 15]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     max_pool2d_with = max_pool, 2, with;
     /// The largest element of each window of the last three dimensions; see [`Tensor::max_pool2d`].
     ///
@@ -215,6 +284,13 @@ pool_methods! {
     /// ```
     max_pool3d = max_pool, 3;
     /// [`Tensor::max_pool3d`] with padding, dilation and more; see [`Tensor::max_pool2d_with`].
+    ///
+    /// ```
+    /// use lazuli::{Pool3d, Tensor};
+    /// let x = Tensor::arange(0, 8, 1).reshape([2, 2, 2]);
+    /// assert_eq!(x.max_pool3d_with(Pool3d::new((1, 2, 2))).to_vec::<i32>()?, [3, 7]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     max_pool3d_with = max_pool, 3, with;
     /// The mean of each window of the last dimension; see [`Tensor::avg_pool2d`].
     ///
@@ -226,6 +302,14 @@ pool_methods! {
     /// ```
     avg_pool1d = avg_pool, 1;
     /// [`Tensor::avg_pool1d`] with padding, dilation and more; see [`Tensor::avg_pool2d_with`].
+    ///
+    /// ```
+    /// use lazuli::{Pool1d, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 5.0, 2.0], [3]);
+    /// let pool = Pool1d::new(2).ceil_mode(true); // the last window has one element
+    /// assert_eq!(x.avg_pool1d_with(pool).to_vec::<f32>()?, [3.0, 2.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     avg_pool1d_with = avg_pool, 1, with;
     /// The mean of each window of the last two dimensions; shapes as by [`Tensor::max_pool2d`]. Keeps the
     /// dtype.
@@ -262,6 +346,13 @@ pool_methods! {
     /// ```
     avg_pool3d = avg_pool, 3;
     /// [`Tensor::avg_pool3d`] with padding, dilation and more; see [`Tensor::avg_pool2d_with`].
+    ///
+    /// ```
+    /// use lazuli::{Pool3d, Tensor};
+    /// let x = Tensor::arange(0.0f32, 8.0, 1.0).reshape([2, 2, 2]);
+    /// assert_eq!(x.avg_pool3d_with(Pool3d::new((1, 2, 2))).to_vec::<f32>()?, [1.5, 5.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     avg_pool3d_with = avg_pool, 3, with;
 }
 

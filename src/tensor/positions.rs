@@ -25,7 +25,16 @@ macro_rules! position_methods {
                 }
 
                 #[doc = concat!(
-                    "[`Tensor::", stringify!($name), "`] that keeps the reduced axes, with extent 1."
+                    "[`Tensor::", stringify!($name), "`] that keeps the reduced axes, with extent 1.\n\n",
+                    "```\n",
+                    "use lazuli::{Shape, Tensor};\n",
+                    "let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 6.0], [2, 2]);\n",
+                    "let kept = x.", stringify!($name_keepdim), "(1);\n",
+                    "assert_eq!(kept.shape()?, Shape::from([2, 1])); // broadcasts with x\n",
+                    "let without = x.", stringify!($name), "(1);\n",
+                    "assert_eq!(kept.squeeze(1).to_string(), without.to_string());\n",
+                    "# Ok::<(), lazuli::Error>(())\n",
+                    "```"
                 )]
                 #[track_caller]
                 pub fn $name_keepdim(&self, axes: impl Into<Axes>) -> Tensor {

@@ -34,7 +34,17 @@ macro_rules! reduction_methods {
                 }
 
                 #[doc = concat!(
-                    "[`Tensor::", stringify!($name), "`] that keeps the reduced axes, with extent 1."
+                    "[`Tensor::", stringify!($name), "`] that keeps the reduced axes, with extent 1.\n\n",
+                    "```\n",
+                    "use lazuli::{Shape, Tensor};\n",
+                    "let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 6.0], [2, 2]);\n",
+                    $("let ", stringify!($argument), " = 1;\n",)?
+                    "let kept = x.", stringify!($name_keepdim), "(1", $(", ", stringify!($argument),)? ");\n",
+                    "assert_eq!(kept.shape()?, Shape::from([2, 1])); // broadcasts with x\n",
+                    "let without = x.", stringify!($name), "(1", $(", ", stringify!($argument),)? ");\n",
+                    "assert_eq!(kept.squeeze(1).to_string(), without.to_string());\n",
+                    "# Ok::<(), lazuli::Error>(())\n",
+                    "```"
                 )]
                 #[track_caller]
                 pub fn $name_keepdim(&self, axes: impl Into<Axes> $(, $argument: $ty)?) -> Tensor {
@@ -66,6 +76,14 @@ reduction_methods! {
     /// Floats keep their dtype, integers and bools give `I64` and wrap.
     ///
     /// Invalid for an axis out of range or given twice.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::from_slice(&[1i32, 2, 3, 4], [2, 2]);
+    /// assert_eq!(x.prod(1).to_vec::<i64>()?, [2, 12]);
+    /// assert_eq!(Tensor::ones([0], DType::F32).prod(..).item::<f32>()?, 1.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     prod, prod_keepdim = Reduction::Prod;
     /// The largest element along the axes, which the result no longer has; NaN if any is NaN. Keeps the dtype.
     /// PyTorch's `amax`; see [`Tensor::maximum`] for the larger of two.
@@ -84,6 +102,14 @@ reduction_methods! {
     /// PyTorch's `amin`; see [`Tensor::minimum`] for the smaller of two.
     ///
     /// Invalid for an axis out of range, given twice, or of extent 0.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[3.0f32, 1.0, f32::NAN, 2.0], [2, 2]);
+    /// let least = x.min(1).to_vec::<f32>()?;
+    /// assert!(least[0] == 1.0 && least[1].is_nan());
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     min, min_keepdim = Reduction::Min;
     /// Whether any element along the axes is nonzero: a `Bool` without the axes, false where there are no
     /// elements.
@@ -102,6 +128,14 @@ reduction_methods! {
     /// elements.
     ///
     /// Invalid for an axis out of range or given twice.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1i32, -2, 0, 4], [2, 2]);
+    /// assert_eq!(x.all(1).to_vec::<bool>()?, [true, false]);
+    /// assert_eq!(x.all(..).item::<bool>()?, false);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     all, all_keepdim = Reduction::All;
     /// The arithmetic mean along the axes, which the result no longer has: `sum / count`, NaN of nothing.
     /// Keeps the dtype.
@@ -137,6 +171,14 @@ reduction_methods! {
     /// [`Tensor::var`]. Keeps the dtype.
     ///
     /// Invalid for integers and bools (cast them first), and for an axis out of range or given twice.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 3.0], [2]);
+    /// assert_eq!(x.std(.., 1).item::<f32>()?, 2f32.sqrt());
+    /// assert_eq!(x.std(.., 0).item::<f32>()?, 1.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     std, std_keepdim = Reduction::Std(correction), correction: usize;
 }
 

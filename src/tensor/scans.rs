@@ -23,17 +23,38 @@ pub struct ScanOrder {
 
 impl ScanOrder {
     /// From the first element to the last, each result with its own element.
+    ///
+    /// ```
+    /// use lazuli::{ScanOrder, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0, 4.0], [3]);
+    /// assert_eq!(x.cumsum_with(0, ScanOrder::new()).to_vec::<f32>()?, x.cumsum(0).to_vec::<f32>()?);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn new() -> ScanOrder {
         ScanOrder::default()
     }
 
     /// From the last element to the first.
+    ///
+    /// ```
+    /// use lazuli::{ScanOrder, Tensor};
+    /// let x = Tensor::from_slice(&[1i32, 3, 2], [3]);
+    /// assert_eq!(x.cummax_with(0, ScanOrder::new().reverse()).to_vec::<i32>()?, [3, 3, 2]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn reverse(mut self) -> ScanOrder {
         self.reverse = true;
         self
     }
 
     /// Each result without its own element: the first is 0 for sums and 1 for products.
+    ///
+    /// ```
+    /// use lazuli::{ScanOrder, Tensor};
+    /// let x = Tensor::from_slice(&[2i32, 3, 4], [3]);
+    /// assert_eq!(x.cumprod_with(0, ScanOrder::new().exclusive()).to_vec::<i64>()?, [1, 2, 6]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn exclusive(mut self) -> ScanOrder {
         self.exclusive = true;
         self
@@ -50,7 +71,15 @@ macro_rules! scan_methods {
                     Tensor::or_invalid(scan(Call::here(stringify!($name)), $op, self, axis, ScanOrder::new()))
                 }
 
-                #[doc = concat!("[`Tensor::", stringify!($name), "`] in another order.")]
+                #[doc = concat!(
+                    "[`Tensor::", stringify!($name), "`] in another order.\n\n",
+                    "```\n",
+                    "use lazuli::{ScanOrder, Tensor};\n",
+                    "let x = Tensor::from_slice(&[3i32, 1, 2], [3]);\n",
+                    "let backwards = x.", stringify!($name_with), "(0, ScanOrder::new().reverse());\n",
+                    "assert_eq!(backwards.to_string(), x.flip(0).", stringify!($name), "(0).flip(0).to_string());\n",
+                    "```"
+                )]
                 #[track_caller]
                 pub fn $name_with(&self, axis: isize, order: ScanOrder) -> Tensor {
                     Tensor::or_invalid(scan(Call::here(stringify!($name_with)), $op, self, axis, order))

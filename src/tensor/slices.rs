@@ -54,12 +54,28 @@ impl Tensor {
     /// `length` positions of one axis from `start` on.
     ///
     /// Invalid if they are not all there; [`Tensor::slice`] cuts instead.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::arange(0, 6, 1);
+    /// assert_eq!(x.narrow(0, 2, 3).to_vec::<i32>()?, [2, 3, 4]);
+    /// assert!(x.narrow(0, 4, 3).eval().is_err()); // there is no position 6
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn narrow(&self, axis: isize, start: usize, length: usize) -> Tensor {
         Tensor::or_invalid(narrow(Call::here("narrow"), self, axis, start, length))
     }
 
     /// One position of an axis, which the result no longer has. A negative index counts from the end.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::arange(0, 6, 1).reshape([2, 3]);
+    /// assert_eq!(x.select(0, -1).to_vec::<i32>()?, [3, 4, 5]);
+    /// assert_eq!(x.select(1, 0).to_vec::<i32>()?, [0, 3]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn select(&self, axis: isize, index: isize) -> Tensor {
         Tensor::or_invalid(select(Call::here("select"), self, axis, index))
@@ -80,6 +96,14 @@ impl Tensor {
     }
 
     /// Backwards along the axes.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::arange(0, 6, 1).reshape([2, 3]);
+    /// assert_eq!(x.flip(1).to_vec::<i32>()?, [2, 1, 0, 5, 4, 3]);
+    /// assert_eq!(x.flip(..).to_vec::<i32>()?, [5, 4, 3, 2, 1, 0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn flip(&self, axes: impl Into<Axes>) -> Tensor {
         Tensor::or_invalid(flip(Call::here("flip"), self, &axes.into()))
@@ -103,6 +127,14 @@ impl Tensor {
     }
 
     /// Windows as by [`Tensor::unfold`], whose positions are `dilation` apart.
+    ///
+    /// ```
+    /// use lazuli::{Shape, Tensor};
+    /// let x = Tensor::arange(0, 6, 1).window(0, 3, 1, 2);
+    /// assert_eq!(x.shape()?, Shape::from([2, 3]));
+    /// assert_eq!(x.to_vec::<i32>()?, [0, 2, 4, 1, 3, 5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn window(&self, axis: isize, size: usize, step: usize, dilation: usize) -> Tensor {
         Tensor::or_invalid(window(Call::here("window"), self, axis, size, step, dilation))

@@ -22,7 +22,17 @@ macro_rules! composed_reduction_methods {
                 }
 
                 #[doc = concat!(
-                    "[`Tensor::", stringify!($name), "`] that keeps the reduced axes, with extent 1."
+                    "[`Tensor::", stringify!($name), "`] that keeps the reduced axes, with extent 1.\n\n",
+                    "```\n",
+                    "use lazuli::{Shape, Tensor};\n",
+                    "let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 6.0], [2, 2]);\n",
+                    $("let ", stringify!($argument), " = 2.0;\n",)?
+                    "let kept = x.", stringify!($name_keepdim), "(1", $(", ", stringify!($argument),)? ");\n",
+                    "assert_eq!(kept.shape()?, Shape::from([2, 1])); // broadcasts with x\n",
+                    "let without = x.", stringify!($name), "(1", $(", ", stringify!($argument),)? ");\n",
+                    "assert_eq!(kept.squeeze(1).to_string(), without.to_string());\n",
+                    "# Ok::<(), lazuli::Error>(())\n",
+                    "```"
                 )]
                 #[track_caller]
                 pub fn $name_keepdim(&self, axes: impl Into<Axes> $(, $argument: $ty)?) -> Tensor {
@@ -110,6 +120,15 @@ impl Tensor {
     }
 
     /// [`Tensor::aminmax`] that keeps the reduced axes, with extent 1.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 3.0, 2.0, 4.0, 4.0, 8.0], [2, 3]);
+    /// let (least, most) = x.aminmax_keepdim(1);
+    /// let scaled = (x - &least) / (most - &least); // each row from 0 to 1
+    /// assert_eq!(scaled.to_vec::<f32>()?, [0.0, 1.0, 0.5, 0.0, 0.0, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn aminmax_keepdim(&self, axes: impl Into<Axes>) -> (Tensor, Tensor) {
         let axes = axes.into();
@@ -133,6 +152,15 @@ impl Tensor {
     }
 
     /// [`Tensor::var_mean`] that keeps the reduced axes, with extent 1.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 3.0, 2.0, 6.0], [2, 2]);
+    /// let (variance, mean) = x.var_mean_keepdim(1, 0);
+    /// let normal = (x - mean) / variance.sqrt();
+    /// assert_eq!(normal.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn var_mean_keepdim(&self, axes: impl Into<Axes>, correction: usize) -> (Tensor, Tensor) {
         let axes = axes.into();

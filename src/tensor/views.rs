@@ -54,6 +54,13 @@ impl Tensor {
     }
 
     /// Two axes exchanged.
+    ///
+    /// ```
+    /// use lazuli::{DType, Shape, Tensor};
+    /// let x = Tensor::zeros([2, 3, 4], DType::F32);
+    /// assert_eq!(x.transpose(0, -1).shape()?, Shape::from([4, 3, 2]));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn transpose(&self, a: isize, b: isize) -> Tensor {
         Tensor::or_invalid(transpose(Call::here("transpose"), self, a, b))
@@ -62,6 +69,14 @@ impl Tensor {
     /// The transpose of a matrix; tensors with fewer dimensions stay as they are.
     ///
     /// Invalid for more than two dimensions.
+    ///
+    /// ```
+    /// use lazuli::{Shape, Tensor};
+    /// let x = Tensor::arange(0, 6, 1).reshape([2, 3]);
+    /// assert_eq!(x.t().to_vec::<i32>()?, [0, 3, 1, 4, 2, 5]);
+    /// assert_eq!(x.flatten(..).t().shape()?, Shape::from([6]));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn t(&self) -> Tensor {
         Tensor::or_invalid(t(Call::here("t"), self))
@@ -69,6 +84,14 @@ impl Tensor {
 
     /// Without those of the axes that have extent 1: `squeeze(..)` for all of them. Other axes stay, as in
     /// PyTorch.
+    ///
+    /// ```
+    /// use lazuli::{DType, Shape, Tensor};
+    /// let x = Tensor::zeros([1, 3, 1], DType::F32);
+    /// assert_eq!(x.squeeze(..).shape()?, Shape::from([3]));
+    /// assert_eq!(x.squeeze([0, 1]).shape()?, Shape::from([3, 1]));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn squeeze(&self, axes: impl Into<Axes>) -> Tensor {
         Tensor::or_invalid(squeeze(Call::here("squeeze"), self, &axes.into()))
@@ -102,6 +125,13 @@ impl Tensor {
     }
 
     /// Broadcast to a shape: repeated along axes of extent 1 and along new leading axes.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let column = Tensor::from_slice(&[1i32, 2], [2, 1]);
+    /// assert_eq!(column.broadcast_to([2, 3]).to_vec::<i32>()?, [1, 1, 1, 2, 2, 2]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl Into<Shape>) -> Tensor {
         Tensor::or_invalid(broadcast_to(Call::here("broadcast_to"), self, shape.into()))

@@ -42,7 +42,7 @@ pub struct CubinInfo {
 }
 
 /// Reads what the kernel needs, or `None` where the bytes are no CUBIN with that kernel.
-pub fn inspect(cubin: &[u8], kernel_name: &str) -> Option<CubinInfo> {
+pub(crate) fn inspect(cubin: &[u8], kernel_name: &str) -> Option<CubinInfo> {
     let file = ElfFile64::<LittleEndian>::parse(cubin).ok()?;
     let text = file.section_by_name(&format!(".text.{kernel_name}"))?;
     let attributes = file.section_by_name(".nv.info")?.data().ok()?;

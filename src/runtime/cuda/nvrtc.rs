@@ -97,7 +97,7 @@ functions! {
 /// - `--ptxas-options=-v`: the log then states spilled bytes, for one millisecond in forty.
 ///
 /// Division, square roots and subnormal numbers keep NVRTC's defaults, which follow IEEE 754.
-pub fn default_options() -> &'static [&'static str] {
+pub(crate) fn default_options() -> &'static [&'static str] {
     &["--fmad=false", "--std=c++17", "--ptxas-options=-v"]
 }
 

@@ -69,7 +69,7 @@ pub(super) enum Failure {
 
 impl Toolchain {
     /// The toolchain of this process: looked for once.
-    pub fn get() -> Result<&'static Toolchain> {
+    pub(super) fn get() -> Result<&'static Toolchain> {
         static TOOLCHAIN: OnceLock<Result<Toolchain>> = OnceLock::new();
         TOOLCHAIN.get_or_init(Toolchain::set_up).as_ref().map_err(Error::clone)
     }
@@ -108,17 +108,17 @@ impl Toolchain {
     }
 
     /// The compiler's name and version, for messages.
-    pub fn compiler_name(&self) -> String {
+    pub(super) fn compiler_name(&self) -> String {
         self.compiler.name()
     }
 
     /// Where the library of a translated kernel is, or will be.
-    pub fn kernel_path(&self, text: &str) -> PathBuf {
+    pub(super) fn kernel_path(&self, text: &str) -> PathBuf {
         self.folder.join(format!("{}.so", &self.compiler.key(&[SHIM, FIBERS, text])[..32]))
     }
 
     /// The library of a translated kernel: from disk where it was compiled before.
-    pub fn kernel(&self, text: &str) -> Result<Library, Failure> {
+    pub(super) fn kernel(&self, text: &str) -> Result<Library, Failure> {
         let include = format!("-I{}", self.folder.display());
         let arguments = |file: &str| {
             let flags = KERNEL_FLAGS.iter().copied().chain([include.as_str(), file]).chain(KERNEL_LIBRARIES);
