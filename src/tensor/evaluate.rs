@@ -58,7 +58,8 @@ fn fusion() -> Fusion {
 /// ```
 ///
 /// # Errors
-/// The first error in the tensors' histories; an unavailable device or compiler; out of memory.
+/// The first error in the tensors' histories; an unavailable device or compiler; out of memory; on the CPU, an
+/// [`IndexOutOfRange`](crate::Error::IndexOutOfRange).
 pub fn eval<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
     let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
     executor::evaluate(&tensors, fusion())
@@ -94,7 +95,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`eval`]; if `T` is not the tensor's dtype.
+    /// As [`eval`]; if `T` is not the tensor's dtype; an index out of range that a GPU has met meanwhile.
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let location = SourceLocation::caller();

@@ -9,7 +9,7 @@ impl Tensor {
     /// The positions of an axis that a 1-d index of integers names, in its order, some of them several times.
     ///
     /// An index that is negative, or not below the extent, is an [`IndexOutOfRange`](crate::Error::IndexOutOfRange)
-    /// when the values are asked for.
+    /// when the values are asked for. Of what later operations cut off, nothing is read, and nothing checked.
     ///
     /// ```
     /// use lazuli::Tensor;

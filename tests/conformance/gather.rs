@@ -280,6 +280,30 @@ fn it_stands_beside_everything_else() {
     });
 }
 
+/// On the CPU, what a row's interior computes once a row must not be looked at where the row is padding.
+#[test]
+fn borders_of_what_varies_along_rows_alone() {
+    check("borders", |d| {
+        let column = floats(d, DType::F32, [64, 1], 2.0, 1);
+        let table = floats(d, DType::F32, [64, 100], 2.0, 2);
+        let border = [(1, 2), (3, 1)];
+        let ids = index(d, &[66], 64, 1).slice(0, 1..-1);
+        vec![
+            exact("column", column.expand([64, 100]).pad(&border, 0.5) + 1.0),
+            exact("columns", column.expand([64, 100]).pad(&[(0, 0), (0, 9)], 0.5) + 1.0),
+            exact("rows", ids.embedding(&table).pad(&border, 0.5) + 1.0),
+            exact("rows that are there", ids.embedding(&table).pad(&[(0, 0), (2, 0)], 0.5) + 1.0),
+        ]
+    });
+    // Beside the index is what is no index.
+    let device = Device::cpu();
+    let ids =
+        Tensor::from_vec((0..66).map(|n| if n % 65 == 0 { 999 } else { n }).collect(), [66]).to(&device);
+    let table = floats(&device, DType::F32, [65, 100], 2.0, 2);
+    let y = ids.slice(0, 1..-1).embedding(&table).pad(&[(1, 1), (1, 1)], 0.0);
+    assert_eq!(y.to_vec::<f32>().unwrap().len(), 66 * 102);
+}
+
 /// Neither the number of indices nor that of a table's entries is part of the text.
 #[test]
 fn another_batch_is_not_another_kernel() {

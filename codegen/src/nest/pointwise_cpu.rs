@@ -3,7 +3,7 @@
 use super::emitter::Emitter;
 use super::interior::Interior;
 use super::pointwise::launch_items;
-use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem};
+use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::{INDEX, walk::count_loop};
 use crate::index::AxisId;
@@ -193,7 +193,14 @@ fn inner_loop<'k>(
     if low != from {
         part(emitter, kernel, from, low.clone(), LoopHint::None);
     }
-    part(emitter, &interior.kernel, low, high.clone(), LoopHint::Simd);
+    // What it computes once a row lacks the guards: it stays in here, and is only computed where there is an interior.
+    emitter.open_pinned();
+    part(emitter, &interior.kernel, low.clone(), high.clone(), LoopHint::Simd);
+    let mut body = emitter.close();
+    match body.len() {
+        0 | 1 => body.drain(..).for_each(|stmt| emitter.push(stmt)),
+        _ => emitter.guarded(Some(low.then(Less, high.clone())), body),
+    }
     if high != to {
         part(emitter, kernel, high, to, LoopHint::None);
     }
