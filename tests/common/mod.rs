@@ -9,7 +9,7 @@
 
 pub mod data;
 #[cfg(feature = "cuda")]
-mod nvrtc;
+pub mod nvrtc;
 
 use std::fmt::Write;
 
