@@ -65,7 +65,10 @@ fn module(backend: &Backend, emitted: &Emitted) -> Result<Module> {
             }
         }
         #[cfg(feature = "emulate")]
-        Backend::Emulated => super::emulate::EmulatedModule::compile(name, source).map(Module::Emulated),
+        Backend::Emulated => {
+            super::emulate::keep(name, source);
+            super::emulate::EmulatedModule::compile(name, source).map(Module::Emulated)
+        }
         #[cfg(feature = "cuda")]
         Backend::Cuda(device) => {
             let nvrtc = super::cuda::nvrtc::Nvrtc::get()?;

@@ -29,6 +29,8 @@ const STACK_LIMIT: u32 = 64;
 /// What happens to kernels that are not [`SMALL`].
 #[derive(Clone, Copy, PartialEq)]
 enum Care {
+    /// All are treated like those: they must compile.
+    Least,
     /// They may spill, and are optimised for one architecture.
     Hurry,
     /// What happens to all others.
@@ -45,22 +47,33 @@ struct Kernel {
     chosen: usize,
     /// Is there once it has passed.
     stamp: PathBuf,
+    /// Is there once it has passed with more care.
+    stricter: Option<PathBuf>,
 }
 
 impl Kernel {
     fn new(name: &str, schedule: &str, source: &str, version: (i32, i32), care: Care) -> Kernel {
         let nameless = source.replace(&format!(" {name}("), " kernel(");
         let is_small = source.len() <= SMALL && !source.contains("double");
-        let hurry = if is_small || care == Care::Hurry { "" } else { "none in a hurry " };
-        let rules = format!("{hurry}{version:?} {ARCHITECTURES:?} {SMALL} {STACK_LIMIT}\n");
-        let hash = blake3::hash((rules + &nameless).as_bytes());
+        let stamp = |care: Care| {
+            let rule = match care {
+                Care::Least => "least ",
+                Care::Full if !is_small => "none in a hurry ",
+                Care::Full | Care::Hurry => "",
+            };
+            let rules = format!("{rule}{version:?} {ARCHITECTURES:?} {SMALL} {STACK_LIMIT}\n");
+            let hash = blake3::hash((rules + &nameless).as_bytes());
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvrtc").join(hash.to_hex().as_str())
+        };
+        let hash = blake3::hash(nameless.as_bytes());
         Kernel {
             name: name.into(),
             schedule: schedule.into(),
             source: source.into(),
-            is_checked: is_small || care == Care::Full,
+            is_checked: is_small && care != Care::Least || care == Care::Full,
             chosen: usize::from(hash.as_bytes()[0]) % ARCHITECTURES.len(),
-            stamp: Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvrtc").join(hash.to_hex().as_str()),
+            stamp: stamp(care),
+            stricter: (care == Care::Least).then(|| stamp(Care::Hurry)),
         }
     }
 
@@ -72,7 +85,8 @@ impl Kernel {
     fn is_new(&self) -> bool {
         static SEEN: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
         let mut seen = SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        seen.get_or_insert_default().insert(self.stamp.clone()) && !self.stamp.exists()
+        let has_passed = self.stamp.exists() || self.stricter.as_ref().is_some_and(|stamp| stamp.exists());
+        seen.get_or_insert_default().insert(self.stamp.clone()) && !has_passed
     }
 }
 
@@ -84,6 +98,11 @@ pub fn compile(programs: &[Program]) -> Result<(), String> {
 /// As [`compile`], but no kernel may spill, however large it is.
 pub fn compile_without_spills(programs: &[Program]) -> Result<(), String> {
     compile_with(&texts(programs), Care::Full)
+}
+
+/// Compiles texts, each with the kernel's name and schedule, with the least care: optimised for one architecture each.
+pub fn compile_at_all(texts: &[(String, String, String)]) -> Result<(), String> {
+    compile_with(texts, Care::Least)
 }
 
 /// Compiles texts, each with the kernel's name and schedule.

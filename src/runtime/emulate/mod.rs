@@ -31,7 +31,7 @@ mod toolchain;
 #[cfg(unix)]
 mod translate;
 #[cfg(unix)]
-pub(crate) use module::{EmulatedModule, availability};
+pub(crate) use module::{EmulatedModule, availability, keep};
 
 #[cfg(not(unix))]
 mod unsupported;

@@ -21,7 +21,7 @@ const MAX_SHARED_BYTES: u64 = 48 * 1024;
 const SOURCES_VARIABLE: &str = "LAZULI_EMULATED_SOURCES";
 
 /// Leaves the source in the folder for sources, if there is one. What cannot be written is not missed.
-fn keep(kernel_name: &str, source: &str) {
+pub(crate) fn keep(kernel_name: &str, source: &str) {
     let Some(folder) = std::env::var_os(SOURCES_VARIABLE).filter(|folder| !folder.is_empty()) else { return };
     let path =
         Path::new(&folder).join(format!("{}-{kernel_name}.cu", blake3::hash(source.as_bytes()).to_hex()));
@@ -63,7 +63,6 @@ impl EmulatedModule {
             log,
             source_text: Arc::clone(&source),
         };
-        keep(kernel_name, &source);
         let text = translate(kernel_name, &source).map_err(refused)?;
         let library = toolchain.kernel(&text).map_err(|failure| match failure {
             Failure::Refused(log) => refused(log),
