@@ -10,6 +10,8 @@
 //! driver would refuse. What it cannot: anything about speed, the hardware's approximate functions, weak memory
 //! order, blocks that wait for later blocks, accesses outside of a buffer (which may crash the process).
 
+use std::path::Path;
+
 use crate::error::Error;
 
 /// The device's name in errors.
@@ -31,7 +33,7 @@ mod toolchain;
 #[cfg(unix)]
 mod translate;
 #[cfg(unix)]
-pub(crate) use module::{EmulatedModule, availability, keep};
+pub(crate) use module::{EmulatedModule, availability};
 
 #[cfg(not(unix))]
 mod unsupported;
@@ -41,6 +43,20 @@ pub(crate) use unsupported::{EmulatedModule, availability};
 #[cfg(test)]
 #[cfg(unix)]
 mod tests;
+
+/// Names a folder for the CUDA C of every kernel, so that tests can give all of it to NVRTC.
+const SOURCES_VARIABLE: &str = "LAZULI_EMULATED_SOURCES";
+
+/// Leaves the source in the folder for sources, if there is one. What cannot be written is not missed.
+pub(crate) fn keep(kernel_name: &str, source: &str) {
+    let Some(folder) = std::env::var_os(SOURCES_VARIABLE).filter(|folder| !folder.is_empty()) else { return };
+    let path =
+        Path::new(&folder).join(format!("{}-{kernel_name}.cu", blake3::hash(source.as_bytes()).to_hex()));
+    if !path.exists() {
+        let _ = std::fs::create_dir_all(&folder);
+        let _ = std::fs::write(path, source);
+    }
+}
 
 fn unsupported() -> Error {
     Error::Unavailable {

@@ -1,7 +1,6 @@
 //! Compiled kernels and their launches.
 
 use std::ffi::c_void;
-use std::path::Path;
 use std::sync::Arc;
 
 use libloading::os::unix::Library;
@@ -16,20 +15,6 @@ const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
 const MAX_BLOCK_THREADS: u64 = 1024;
 const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 const MAX_SHARED_BYTES: u64 = 48 * 1024;
-
-/// Names a folder for the CUDA C of every kernel, so that tests can give all of it to NVRTC.
-const SOURCES_VARIABLE: &str = "LAZULI_EMULATED_SOURCES";
-
-/// Leaves the source in the folder for sources, if there is one. What cannot be written is not missed.
-pub(crate) fn keep(kernel_name: &str, source: &str) {
-    let Some(folder) = std::env::var_os(SOURCES_VARIABLE).filter(|folder| !folder.is_empty()) else { return };
-    let path =
-        Path::new(&folder).join(format!("{}-{kernel_name}.cu", blake3::hash(source.as_bytes()).to_hex()));
-    if !path.exists() {
-        let _ = std::fs::create_dir_all(&folder);
-        let _ = std::fs::write(path, source);
-    }
-}
 
 /// Whether kernels can be compiled and run here; the error says what is missing.
 pub(crate) fn availability() -> Result<()> {
