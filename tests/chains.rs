@@ -57,3 +57,21 @@ fn a_chain_is_one_kernel() {
     }
     assert!(longest >= 8, "the longest chain has {longest} operations");
 }
+
+/// However many operations of a formula read through it: the value is there after the first.
+#[test]
+fn what_is_read_through_one_view_is_computed_once() {
+    let x = Tensor::rand([2048, 1024], 1);
+    let views: [fn(&Tensor) -> Tensor; 5] = [
+        |x| x.t(),
+        |x| x.flip(0),
+        |x| x.roll(3, 1),
+        |x| x.slice(1, 5..900),
+        |x| x.reshape([8, 256, 1024]).pixel_shuffle(2),
+    ];
+    for view in views {
+        let y = view(&x.gelu()).mish().leaky_relu(0.1);
+        let explanation = y.explain().unwrap();
+        assert_eq!(explanation.kernels(), 1, "{explanation}");
+    }
+}

@@ -49,6 +49,10 @@ pub(super) struct Analyser<'a> {
     place: Vec<u32>,
     /// Elements that are read from memory; by node.
     demands: Vec<f64>,
+    /// Elements that are read through an operand, by whichever reader reads most; by node.
+    through: Vec<f64>,
+    /// Operands with an entry there.
+    touched: Vec<NodeId>,
     states: Vec<State>,
     links: Vec<u32>,
     /// What is read from memory, in the order of first use.
@@ -62,6 +66,8 @@ impl<'a> Analyser<'a> {
             facts,
             place: vec![OUTSIDE; facts.bound()],
             demands: vec![UNREAD; facts.bound()],
+            through: vec![0.0; facts.bound()],
+            touched: Vec::new(),
             states: Vec::new(),
             links: Vec::new(),
             external: Vec::new(),
@@ -96,6 +102,7 @@ impl<'a> Analyser<'a> {
         let result = self.analyse_nodes(nodes, outputs);
         nodes.iter().for_each(|id| self.place[id.index()] = OUTSIDE);
         self.external.iter().for_each(|id| self.demands[id.index()] = UNREAD);
+        self.touched.drain(..).for_each(|id| self.through[id.index()] = 0.0);
         result
     }
 
@@ -318,11 +325,21 @@ impl<'a> Analyser<'a> {
                 let demand = read.elements as f64 * times;
                 match self.states.get_mut(self.place[read.node.index()] as usize) {
                     Some(state) if read.aligned => state.aligned = state.aligned.max(demand),
-                    Some(state) => state.scattered += demand,
-                    None => {
-                        self.external.push(read.node);
-                        let whole = &mut self.demands[read.node.index()];
-                        *whole = whole.max(0.0) + demand;
+                    state => {
+                        // What is read through one view, by however many readers, is there after the first; computed
+                        // positions are each reader's own.
+                        let most = &mut self.through[read.through.index()];
+                        let more = if read.gathered { demand } else { (demand - *most).max(0.0) };
+                        *most += more;
+                        self.touched.push(read.through);
+                        match state {
+                            Some(state) => state.scattered += more,
+                            None => {
+                                self.external.push(read.node);
+                                let whole = &mut self.demands[read.node.index()];
+                                *whole = whole.max(0.0) + more;
+                            }
+                        }
                     }
                 }
             }

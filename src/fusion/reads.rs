@@ -11,6 +11,9 @@ pub(crate) struct Read {
     pub(crate) node: NodeId,
     /// How often elements of `node` are read when the reader is computed once in full.
     pub(crate) elements: u64,
+    /// The operand: the node itself, or the last of the views that lead to it. Who reads the same view reads the same
+    /// elements.
+    pub(crate) through: NodeId,
     /// Whether reader and node have the same elements in the same order.
     pub(crate) aligned: bool,
     /// Whether a window view lies between.
@@ -68,6 +71,7 @@ impl Reads {
                 let start = Read {
                     node: operand,
                     elements: elements as u64,
+                    through: operand,
                     aligned: !own_view && !gathered,
                     windowed: false,
                     gathered,
