@@ -29,8 +29,14 @@ pub struct Emitted {
 /// # Errors
 /// Why no schedule can run it.
 pub fn emit(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Emitted, String> {
-    let schedule = schedule::schedule(kernel, language, figures)?;
+    let schedule = match schedule::schedule(kernel, language, figures)? {
+        chosen if figures.is_frugal && language == Language::Cuda => chosen.frugal(),
+        chosen => chosen,
+    };
     let nest = nest::build(kernel, language, &schedule)?;
+    if language == Language::Cuda {
+        nest.check_resources()?;
+    }
     Ok(emitted(nest, language, schedule))
 }
 

@@ -2,6 +2,8 @@
 
 pub(crate) mod explain;
 pub(crate) mod program;
+#[cfg(all(test, feature = "cuda"))]
+mod tests;
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
@@ -17,7 +19,7 @@ use crate::debug::{self, Level};
 use crate::fusion::cost::TargetFigures;
 use crate::fusion::group::Group;
 use crate::fusion::reads::stored_as;
-use crate::fusion::{self, Fusion, Grouping};
+use crate::fusion::{self, Fusion, Grouping, Restraints};
 use crate::graph::op::Op;
 use crate::graph::text::{Locations, text};
 use crate::graph::{Graph, NodeId, hash};
@@ -80,18 +82,36 @@ pub(crate) fn plan(graph: &Graph, settings: Settings) -> Result<Arc<Plan>> {
         return Ok(plan.clone());
     }
     drop(cache);
-    let plan = Arc::new(make_plan(graph, settings)?);
+    Ok(remember(key, make_plan(graph, settings)?))
+}
+
+fn remember(key: (hash::StructuralKey, Settings), plan: Plan) -> Arc<Plan> {
+    let plan = Arc::new(plan);
     let mut cache = CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(plans) = cache.as_mut() {
         plans.put(key, plan.clone());
     }
-    Ok(plan)
+    plan
+}
+
+/// Another plan of the same graph, from now on the one in the cache: the kernels with these numbers spilled
+/// registers, so that they become more frugal, or smaller. `None` if they cannot.
+pub(crate) fn relieved(graph: &Graph, plan: &Plan, spilling: &[(usize, u32)]) -> Result<Option<Arc<Plan>>> {
+    let mut restraints = plan.grouping.restraints.clone();
+    let mut changed = false;
+    for &(number, bytes) in spilling {
+        changed |= restraints
+            .relieve(&plan.grouping.groups[number], format!("{bytes} bytes of a thread's registers spill"));
+    }
+    if !changed || plan.settings.fusion == Fusion::Off {
+        return Ok(None);
+    }
+    let relieved = plan_within(plan.graph.clone(), plan.settings, restraints)?;
+    Ok(Some(remember((hash::structural_key(graph), plan.settings), relieved)))
 }
 
 /// Plans without the cache.
 pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
-    let start = Instant::now();
-    stats::add(stats::Counter::PlansMade);
     let graph = match debug::enabled(Level::Ir) {
         false => passes::run(graph, None)?,
         true => {
@@ -102,24 +122,27 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
             passes::run(graph, Some(&mut observer))?
         }
     };
-    let mut grouping = fusion::fuse(&graph, settings.fusion, settings.figures());
-    let mut kernels = Vec::with_capacity(grouping.groups.len());
-    let mut number = 0;
-    while number < grouping.groups.len() {
-        match emit_group(&graph, &grouping.groups[number], settings) {
-            Ok(kernel) => {
-                kernels.push(kernel);
-                number += 1;
-            }
-            // No schedule after all: its operations become kernels of their own, from here on.
-            Err(reason) if grouping.groups[number].nodes.len() > 1 => {
-                fusion::split(&graph, &mut grouping, number, &reason);
-                kernels.clear();
-                number = 0;
-            }
-            Err(reason) => return Err(Error::internal("scheduling", reason)),
+    plan_within(graph, settings, Restraints::default())
+}
+
+/// Plans a graph that went through all passes. A kernel that turns out to be too much is divided.
+fn plan_within(graph: Graph, settings: Settings, mut restraints: Restraints) -> Result<Plan> {
+    let start = Instant::now();
+    stats::add(stats::Counter::PlansMade);
+    let (grouping, kernels) = loop {
+        let grouping = fusion::fuse(&graph, settings.fusion, settings.figures(), restraints);
+        let mut kernels = Vec::with_capacity(grouping.groups.len());
+        let emitted = grouping.groups.iter().try_for_each(|group| {
+            let is_frugal = grouping.restraints.is_frugal(group);
+            kernels.push(emit_group(&graph, group, is_frugal, settings).map_err(|reason| (group, reason))?);
+            Ok(())
+        });
+        let Err((group, reason)) = emitted else { break (grouping, kernels) };
+        restraints = grouping.restraints.clone();
+        if !restraints.divide(&group.nodes, reason.clone()) {
+            return Err(Error::internal("scheduling", reason));
         }
-    }
+    };
     let outputs = graph.outputs().iter().map(|&output| stored_as(&graph, output)).collect();
     let plan = Plan { graph, grouping, kernels, outputs, settings };
     debug::print(Level::Plan, || {
@@ -142,7 +165,12 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
     Ok(plan)
 }
 
-fn emit_group(graph: &Graph, group: &Group, settings: Settings) -> Result<PlannedKernel, String> {
+fn emit_group(
+    graph: &Graph,
+    group: &Group,
+    is_frugal: bool,
+    settings: Settings,
+) -> Result<PlannedKernel, String> {
     let nodes: FxHashSet<NodeId> = group.nodes.iter().copied().collect();
     let name = kernel_name(graph, group);
     let request = Request {
@@ -153,28 +181,28 @@ fn emit_group(graph: &Graph, group: &Group, settings: Settings) -> Result<Planne
         reduction: group.reduction,
         name: &name,
     };
-    let lowered = lower(&request).map_err(|error| error.to_string())?;
-    let emitted = emit_cached(&lowered.kernel, settings)?;
+    let lowered = lower(&request)?;
+    let emitted = emit_cached(&lowered.kernel, is_frugal, settings)?;
     Ok(PlannedKernel { lowered, emitted, compiled: Mutex::new(None) })
 }
 
-type EmittedCache = LruCache<(Kernel, Language), Arc<Emitted>>;
+type EmittedCache = LruCache<(Kernel, Language, bool), Arc<Emitted>>;
 
 static EMITTED: Mutex<Option<EmittedCache>> = Mutex::new(None);
 
 /// Emits a kernel, or finds what was emitted for an equal one: the repeated blocks of a model, or the
 /// same kernel with another learning rate.
-fn emit_cached(kernel: &Kernel, settings: Settings) -> Result<Arc<Emitted>, String> {
+fn emit_cached(kernel: &Kernel, is_frugal: bool, settings: Settings) -> Result<Arc<Emitted>, String> {
     let mut key = kernel.clone();
     for argument in &mut key.arguments {
         // The text has the argument's name and type.
         argument.value = Scalar::from_i64(argument.value.dtype(), 0);
     }
-    let key = (key, settings.language);
+    let key = (key, settings.language, is_frugal);
     if let Some(emitted) = with_emitted(|cache| cache.get(&key).cloned()) {
         return Ok(emitted);
     }
-    let figures = Figures { processors: settings.figures().processors };
+    let figures = Figures { processors: settings.figures().processors, is_frugal };
     let emitted = Arc::new(emit(kernel, settings.language, &figures)?);
     with_emitted(|cache| cache.put(key, emitted.clone()));
     Ok(emitted)

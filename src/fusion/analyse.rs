@@ -3,7 +3,7 @@
 
 use super::cost::Work;
 use super::facts::{Facts, Space};
-use super::group::{Group, MAX_BUFFERS, MAX_NODES, MAX_WALKS, WhyNot};
+use super::group::{Group, MAX_BUFFERS, MAX_WALKS, WhyNot};
 use crate::graph::{Graph, NodeId};
 
 /// The place of what is not among the nodes: it comes from memory.
@@ -95,7 +95,7 @@ impl<'a> Analyser<'a> {
 
     /// Checks that one kernel can compute `nodes` and store `outputs`, both ascending, and adds up its work.
     pub(super) fn analyse(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
-        if nodes.len() > MAX_NODES {
+        if nodes.iter().any(|&id| nodes.len() > self.facts.of(id).most_nodes as usize) {
             return Err(WhyNot::TooLarge { nodes: nodes.len() });
         }
         self.external.clear();

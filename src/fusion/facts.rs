@@ -6,6 +6,7 @@ use super::analyse::Analyser;
 use super::cost::operation_cost;
 use super::group::Group;
 use super::reads::Reads;
+use super::restraints::Restraints;
 use crate::graph::op::{Op, View};
 use crate::graph::{Graph, NodeId};
 use crate::{ReduceOp, Shape};
@@ -36,6 +37,8 @@ pub(super) struct NodeFacts {
     pub(super) scan: Option<(u32, bool)>,
     /// Of a reduction that threads share; equal for reductions of the same axes of the same shape.
     pub(super) space: Option<u32>,
+    /// The most nodes of a kernel with this one.
+    pub(super) most_nodes: u32,
 }
 
 impl NodeFacts {
@@ -65,7 +68,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn new(graph: &Graph) -> Facts {
+    pub(crate) fn new(graph: &Graph, restraints: &Restraints) -> Facts {
         let reads = Reads::new(graph);
         let mut numbers = Numbers::default();
         let mut facts = Facts { reads, nodes: Vec::with_capacity(graph.bound()), spaces: Vec::new() };
@@ -94,7 +97,9 @@ impl Facts {
                 _ => None,
             };
             let shape = numbers.of(&node.shape);
-            facts.nodes.push(NodeFacts { elements, size: node.dtype.size(), shape, cost, fan, scan, space });
+            let most_nodes = restraints.most_nodes(id) as u32;
+            let size = node.dtype.size();
+            facts.nodes.push(NodeFacts { elements, size, shape, cost, fan, scan, space, most_nodes });
         }
         facts
     }

@@ -174,9 +174,11 @@ impl<'a> Merger<'a> {
         let mut group_of: Vec<usize> = vec![usize::MAX; facts.bound()];
         let mut members: Vec<Vec<NodeId>> = Vec::with_capacity(computed.len());
         let mut shared: Vec<Option<NodeId>> = Vec::with_capacity(computed.len());
+        let mut most: Vec<u32> = Vec::with_capacity(computed.len());
         for &id in &computed {
             group_of[id.index()] = members.len();
             members.push(vec![id]);
+            most.push(facts.of(id).most_nodes);
             shared.push(facts.is_cooperative(id).then_some(id));
         }
         for &id in &computed {
@@ -188,7 +190,8 @@ impl<'a> Merger<'a> {
                 continue;
             }
             let (from, to) = (group_of[id.index()], group_of[user.index()]);
-            if from == to || members[from].len() + members[to].len() > MAX_NODES {
+            let most_of_both = most[from].min(most[to]);
+            if from == to || members[from].len() + members[to].len() > most_of_both as usize {
                 continue;
             }
             if let Some(reduction) = shared[from]
@@ -202,6 +205,7 @@ impl<'a> Merger<'a> {
             moved.iter().for_each(|node| group_of[node.index()] = large);
             members[large].extend(moved);
             shared[large] = shared[large].or(shared[small]);
+            most[large] = most_of_both;
         }
         for (number, nodes) in members.into_iter().enumerate().filter(|(_, nodes)| !nodes.is_empty()) {
             // What is needed outside is stored.

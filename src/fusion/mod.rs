@@ -11,6 +11,7 @@ mod facts;
 pub(crate) mod group;
 mod merge;
 pub(crate) mod reads;
+mod restraints;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use analyse::Analyser;
 use cost::TargetFigures;
 pub(crate) use facts::Facts;
 use group::{Group, WhyNot};
+pub(crate) use restraints::Restraints;
 
 /// Whether operations are combined into kernels.
 ///
@@ -51,33 +53,24 @@ pub(crate) struct Boundary {
 #[derive(Clone, Debug)]
 pub(crate) struct Grouping {
     pub(crate) groups: Vec<Group>,
-    /// Groups that no schedule ran as a whole: their nodes, and why.
-    parted: Vec<(Vec<NodeId>, String)>,
+    pub(crate) restraints: Restraints,
     fusion: Fusion,
 }
 
 /// Divides the graph into kernels.
-pub(crate) fn fuse(graph: &Graph, fusion: Fusion, figures: &TargetFigures) -> Grouping {
-    let facts = Facts::new(graph);
+pub(crate) fn fuse(
+    graph: &Graph,
+    fusion: Fusion,
+    figures: &TargetFigures,
+    restraints: Restraints,
+) -> Grouping {
+    let facts = Facts::new(graph, &restraints);
     let mut groups = match fusion {
         Fusion::Off => facts.singles(graph),
         Fusion::On => merge::Merger::new(graph, &facts, figures).run(),
     };
     sort(&mut groups);
-    Grouping { groups, parted: Vec::new(), fusion }
-}
-
-/// Divides a group into kernels of one operation each, because no schedule runs it as a whole.
-pub(crate) fn split(graph: &Graph, grouping: &mut Grouping, number: usize, why: &str) {
-    let facts = Facts::new(graph);
-    let nodes = grouping.groups.remove(number).nodes;
-    let stored: rustc_hash::FxHashSet<NodeId> =
-        grouping.groups.iter().flat_map(|group| group.outputs.iter().copied()).collect();
-    let missing = nodes.iter().copied().filter(|id| !stored.contains(id));
-    let mut analyser = Analyser::new(graph, &facts);
-    grouping.groups.extend(missing.filter_map(|id| analyser.single(id)));
-    grouping.parted.push((nodes, why.to_string()));
-    sort(&mut grouping.groups);
+    Grouping { groups, restraints, fusion }
 }
 
 /// Producers before consumers; otherwise by first node.
@@ -139,10 +132,10 @@ pub(crate) fn boundaries(
                 reads.is_output(*id) || readers.get(id).is_some_and(|&all| all > here)
             };
             let kept: Vec<NodeId> = groups[producer].outputs.iter().copied().filter(is_kept).collect();
-            let parted = grouping.parted.iter().find(|(nodes, _)| nodes.contains(&value));
-            let reason = match (grouping.fusion, parted) {
+            let divided = grouping.restraints.why_divided(value);
+            let reason = match (grouping.fusion, divided) {
                 (Fusion::Off, _) => WhyNot::Off,
-                (Fusion::On, Some((_, why))) => WhyNot::Schedule(why.clone()),
+                (Fusion::On, Some(why)) => WhyNot::Schedule(why.to_string()),
                 (Fusion::On, None) => why_apart(graph, facts, &groups[producer], group, kept, figures),
             };
             result.push(Boundary { value, producer, consumer, reason });

@@ -2,7 +2,7 @@
 
 use super::cost::{TargetFigures, Work};
 use super::group::{MAX_NODES, WhyNot};
-use super::{Boundary, Facts, Fusion, Grouping, fuse, split};
+use super::{Boundary, Facts, Fusion, Grouping, Restraints, fuse};
 use crate::graph::sketch::Sketch;
 use crate::graph::{Graph, NodeId};
 use crate::{BinaryOp, DType, ReduceOp, UnaryOp};
@@ -10,7 +10,7 @@ use crate::{BinaryOp, DType, ReduceOp, UnaryOp};
 const FIGURES: &TargetFigures = &TargetFigures::CUDA;
 
 fn fused(graph: &Graph) -> Grouping {
-    let grouping = fuse(graph, Fusion::On, FIGURES);
+    let grouping = fuse(graph, Fusion::On, FIGURES, Restraints::default());
     assert_sound(graph, &grouping);
     grouping
 }
@@ -34,7 +34,7 @@ fn assert_sound(graph: &Graph, grouping: &Grouping) {
 }
 
 fn boundaries(graph: &Graph, grouping: &Grouping) -> Vec<Boundary> {
-    super::boundaries(graph, &Facts::new(graph), grouping, FIGURES)
+    super::boundaries(graph, &Facts::new(graph, &Restraints::default()), grouping, FIGURES)
 }
 
 /// The reasons, each once.
@@ -56,7 +56,7 @@ fn off() {
     let y = s.unary(UnaryOp::Exp, x);
     let y = s.unary(UnaryOp::Relu, y);
     let graph = s.outputs([y]);
-    let grouping = fuse(&graph, Fusion::Off, FIGURES);
+    let grouping = fuse(&graph, Fusion::Off, FIGURES, Restraints::default());
     assert_eq!(grouping.groups.len(), 2);
     assert_eq!(reasons(&graph, &grouping), ["fusion is off"]);
     assert_eq!(fused(&graph).groups.len(), 1);
@@ -225,8 +225,9 @@ fn no_schedule() {
     let y = s.unary(UnaryOp::Exp, x);
     let y = s.unary(UnaryOp::Relu, y);
     let graph = s.outputs([y]);
-    let mut grouping = fused(&graph);
-    split(&graph, &mut grouping, 0, "too many registers");
+    let mut restraints = Restraints::default();
+    assert!(restraints.divide(&fused(&graph).groups[0].nodes, "too many registers".into()));
+    let grouping = fuse(&graph, Fusion::On, FIGURES, restraints);
     assert_sound(&graph, &grouping);
     assert_eq!(grouping.groups.len(), 2);
     assert_eq!(reasons(&graph, &grouping), ["no schedule: too many registers"]);

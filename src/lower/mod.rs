@@ -48,6 +48,9 @@ pub(crate) struct Check {
     pub(crate) location: SourceLocation,
 }
 
+/// Values of one kernel: views that read at many places make many of one operation.
+const MAX_VALUES: usize = 1 << 12;
+
 /// What to lower: nodes that are computed inside, and those of them that are stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
@@ -66,8 +69,15 @@ pub(crate) struct Request<'a> {
 /// Lowers a group.
 ///
 /// # Errors
-/// If the outputs do not share an iteration space.
-pub(crate) fn lower(request: &Request) -> Result<Lowered> {
+/// If the outputs do not share an iteration space, or the kernel would be too large: in words.
+pub(crate) fn lower(request: &Request) -> Result<Lowered, String> {
+    lowered(request).map_err(|error| match error {
+        Error::Internal { message, .. } => message,
+        other => other.to_string(),
+    })
+}
+
+fn lowered(request: &Request) -> Result<Lowered> {
     let attempt = |has_argument: bool| -> Result<(Kernel, Vec<NodeId>, Vec<Check>)> {
         let mut lowering = Lowering::new(request, has_argument);
         lowering.run()?;
@@ -259,6 +269,10 @@ impl<'a> Lowering<'a> {
         let key = (id, indices.clone(), guards.clone());
         if let Some(&value) = self.values.get(&key) {
             return Ok(value);
+        }
+        if self.kernel.values.len() > MAX_VALUES {
+            let message = format!("more than {MAX_VALUES} values are computed for one position");
+            return Err(Error::internal("lowering", message));
         }
         // As deep as the group's longest chain, views included: on whatever stack the caller has.
         let value = stacker::maybe_grow(128 << 10, 2 << 20, || self.lower_node(id, indices, guards))?;

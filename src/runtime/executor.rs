@@ -20,6 +20,10 @@ use crate::interpreter;
 use crate::tensor::{Recipe, State, Tensor, TensorNode};
 use crate::{Error, Fusion, Result, stats};
 
+/// Bytes that a thread may spill: what the threads of a full multiprocessor (2,048) spill stays in its nearest cache (128 KiB
+/// and more), while a value between two kernels goes to memory and back.
+const MOST_SPILLED_BYTES: u32 = 64;
+
 /// Computes the tensors that are not computed yet; those on one device share a plan.
 pub(crate) fn evaluate(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
     for tensor in tensors {
@@ -99,8 +103,15 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
         Backend::Interpreter => interpret(&recording.graph, &inputs)?,
         _ => {
             let settings = Settings { language: backend::language(device), fusion };
-            let plan = compiler::plan(&recording.graph, settings)?;
-            run(&plan, device, &backend, &inputs)?
+            let mut plan = compiler::plan(&recording.graph, settings)?;
+            let loaded = loop {
+                let loaded = load_all(&plan, device, &backend)?;
+                match compiler::relieved(&recording.graph, &plan, &spilling(&loaded))? {
+                    Some(relieved) => plan = relieved,
+                    None => break loaded,
+                }
+            };
+            run(&plan, &loaded, device, &backend, &inputs)?
         }
     };
     debug::print(Level::Timings, || {
@@ -122,8 +133,13 @@ fn interpret(graph: &Graph, inputs: &[Buffer]) -> Result<Vec<Buffer>> {
 }
 
 /// Runs a plan on its inputs and gives the outputs' buffers.
-fn run(plan: &Plan, device: Device, backend: &Backend, inputs: &[Buffer]) -> Result<Vec<Buffer>> {
-    let loaded = load_all(plan, device, backend)?;
+fn run(
+    plan: &Plan,
+    loaded: &[Option<Loaded>],
+    device: Device,
+    backend: &Backend,
+    inputs: &[Buffer],
+) -> Result<Vec<Buffer>> {
     let mut values: FxHashMap<NodeId, Buffer> = FxHashMap::default();
     for (slot, id) in compiler::input_nodes(&plan.graph) {
         let input = inputs.get(slot).ok_or_else(|| Error::internal("execution", "an input is missing"))?;
@@ -136,7 +152,7 @@ fn run(plan: &Plan, device: Device, backend: &Backend, inputs: &[Buffer]) -> Res
             last_reader.insert(id, number);
         });
     }
-    for (number, (kernel, loaded)) in plan.kernels.iter().zip(&loaded).enumerate() {
+    for (number, (kernel, loaded)) in plan.kernels.iter().zip(loaded).enumerate() {
         let start = Instant::now();
         launch(plan, kernel, loaded.as_ref(), backend, &mut values)?;
         if debug::enabled(Level::Timings) {
@@ -183,6 +199,12 @@ fn load_all(plan: &Plan, device: Device, backend: &Backend) -> Result<Vec<Option
         true => Ok(present),
         false => plan.kernels.par_iter().map(load).collect(),
     }
+}
+
+/// The kernels that spill too many registers, and how many bytes of them.
+fn spilling(loaded: &[Option<Loaded>]) -> Vec<(usize, u32)> {
+    let spilled = loaded.iter().map(|loaded| loaded.as_ref().map_or(0, |loaded| loaded.spill_bytes));
+    spilled.enumerate().filter(|&(_, bytes)| bytes > MOST_SPILLED_BYTES).collect()
 }
 
 /// Whether there is nothing to compute: all results are empty.

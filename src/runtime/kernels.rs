@@ -22,6 +22,8 @@ const LOADED: usize = 4096;
 pub(crate) struct Loaded {
     pub(crate) device: Device,
     pub(crate) module: Arc<Module>,
+    /// Of a thread, because registers ran out (CUDA).
+    pub(crate) spill_bytes: u32,
 }
 
 impl std::fmt::Debug for Loaded {
@@ -41,8 +43,8 @@ pub(crate) fn load(backend: &Backend, device: Device, emitted: &Emitted) -> Resu
     if let Some(loaded) = with_memory(|memory| memory.get(&memory_key).cloned()) {
         return Ok(loaded);
     }
-    let module = Arc::new(module(backend, emitted)?);
-    let loaded = Loaded { device, module };
+    let (module, spill_bytes) = module(backend, emitted)?;
+    let loaded = Loaded { device, module: Arc::new(module), spill_bytes };
     with_memory(|memory| memory.put(memory_key, loaded.clone()));
     Ok(loaded)
 }
@@ -52,45 +54,60 @@ fn with_memory<T>(f: impl FnOnce(&mut LruCache<(Device, blake3::Hash), Loaded>) 
     f(memory.get_or_insert_with(|| LruCache::new(NonZeroUsize::new(LOADED).unwrap_or(NonZeroUsize::MIN))))
 }
 
-fn module(backend: &Backend, emitted: &Emitted) -> Result<Module> {
+/// The loaded kernel, and the bytes that it spills.
+fn module(backend: &Backend, emitted: &Emitted) -> Result<(Module, u32)> {
     let (name, source) = (emitted.name.as_str(), emitted.source.as_str());
     match backend {
         Backend::Cpu(compiler) => {
             let key = Key::new("cpu", compiler.identity(), &[], source);
             let library = cached(&key, "so", source, || compiler.compile(name, source))?;
             match CpuModule::load(name, &library) {
-                Ok(module) => Ok(Module::Cpu(module)),
+                Ok(module) => Ok((Module::Cpu(module), 0)),
                 // A sound file that this system refuses all the same: compile it here.
-                Err(_) => CpuModule::load(name, &compiler.compile(name, source)?).map(Module::Cpu),
+                Err(_) => {
+                    let module = CpuModule::load(name, &compiler.compile(name, source)?)?;
+                    Ok((Module::Cpu(module), 0))
+                }
             }
         }
         #[cfg(feature = "emulate")]
         Backend::Emulated => {
             super::emulate::keep(name, source);
-            super::emulate::EmulatedModule::compile(name, source).map(Module::Emulated)
+            Ok((Module::Emulated(super::emulate::EmulatedModule::compile(name, source)?), 0))
         }
         #[cfg(feature = "cuda")]
         Backend::Cuda(device) => {
             let nvrtc = super::cuda::nvrtc::Nvrtc::get()?;
             let architecture = nearest_architecture(device.architecture(), nvrtc.architectures());
-            let cubin = compile_cubin(name, source, &architecture)?;
-            device.load(&cubin, name).map(Module::Cuda)
+            let (cubin, spill_bytes) = compile_cubin(name, source, &architecture)?;
+            Ok((Module::Cuda(device.load(&cubin, name)?), spill_bytes))
         }
         Backend::Interpreter => Err(Error::internal("kernel loading", "the interpreter has no kernels")),
     }
 }
 
-/// A CUBIN from the cache or from NVRTC.
+/// A CUBIN from the cache or from NVRTC, and the bytes that a thread spills.
 #[cfg(feature = "cuda")]
-pub(crate) fn compile_cubin(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
+pub(crate) fn compile_cubin(name: &str, source: &str, architecture: &str) -> Result<(Vec<u8>, u32)> {
     let nvrtc = super::cuda::nvrtc::Nvrtc::get()?;
     let (major, minor) = nvrtc.version();
     let options = nvrtc.options();
     debug::print(Level::Timings, || {
         format!("{name} for {architecture} by NVRTC {major}.{minor} ({})", nvrtc.place())
     });
-    let key = Key::new(architecture, &format!("nvrtc {major}.{minor}"), options, source);
-    cached(&key, "cubin", source, || Ok(nvrtc.compile(name, source, architecture, options)?.bytes))
+    // Behind the CUBIN are the spilled bytes: only the log of its compilation tells them from a stack.
+    let key = Key::new(architecture, &format!("nvrtc {major}.{minor}, spills behind"), options, source);
+    let mut cubin = cached(&key, "cubin", source, || {
+        let cubin = nvrtc.compile(name, source, architecture, options)?;
+        let spill_bytes = cubin.inspect(name).map_or(0, |info| info.spill_bytes);
+        Ok([cubin.bytes, spill_bytes.to_le_bytes().to_vec()].concat())
+    })?;
+    let spill_bytes = match cubin.split_last_chunk() {
+        Some((_, behind)) => u32::from_le_bytes(*behind),
+        None => 0,
+    };
+    cubin.truncate(cubin.len().saturating_sub(size_of::<u32>()));
+    Ok((cubin, spill_bytes))
 }
 
 /// The architecture to compile for: the device's own or, if the compiler is older than the device, the

@@ -10,6 +10,8 @@ use crate::ir::{AxisKind, BufferId, Kernel, Value, ValueId, ValueOp};
 pub struct Figures {
     /// Multiprocessors of the GPU, or cores of the CPU.
     pub processors: u32,
+    /// Whether registers ran out otherwise: then a thread computes one element at a time, and keeps none.
+    pub is_frugal: bool,
 }
 
 /// Short reductions belong to one thread, whatever they read.

@@ -95,6 +95,23 @@ pub struct ColumnSchedule {
     pub splits: u32,
 }
 
+impl Schedule {
+    /// The same with as few registers as it can have.
+    pub(crate) fn frugal(self) -> Schedule {
+        match self {
+            Schedule::Pointwise(s) => Schedule::Pointwise(PointwiseSchedule { vector: 1, ..s }),
+            Schedule::Tiled(_) => self,
+            Schedule::Scan(s) => Schedule::Scan(ScanSchedule { vector: 1, ..s }),
+            Schedule::Rows(s) => {
+                // Of 256 threads each may have 255 registers, of 1024 only 64.
+                let threads_per_row = s.threads_per_row.min(256);
+                Schedule::Rows(RowSchedule { threads_per_row, vector: 1, persistent: 0, ..s })
+            }
+            Schedule::Columns(s) => Schedule::Columns(ColumnSchedule { vector: 1, ..s }),
+        }
+    }
+}
+
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let splits = |f: &mut fmt::Formatter<'_>, splits: u32| match splits {

@@ -1,0 +1,76 @@
+//! What one launch may have on CUDA, on every architecture.
+
+use super::stmt::{Stmt, Type};
+use super::{Nest, Parameter};
+
+/// Bytes of a kernel's parameters (CUDA C++ Programming Guide, `__global__` functions; 32,764 since CUDA 12.1, but not
+/// with older drivers).
+pub const PARAMETER_BYTES: u64 = 4096;
+
+/// Bytes of shared memory that a block declares.
+pub const SHARED_BYTES: u64 = 48 << 10;
+
+impl Nest {
+    /// Whether a launch can have all that the kernel needs.
+    ///
+    /// # Errors
+    /// What there is too much of.
+    pub(crate) fn check_resources(&self) -> Result<(), String> {
+        let parameters = self.parameter_bytes();
+        if parameters > PARAMETER_BYTES {
+            return Err(format!(
+                "{parameters} bytes of parameters are more than the {PARAMETER_BYTES} of a launch"
+            ));
+        }
+        let shared = self.functions.iter().map(|function| shared_bytes(&function.body)).max().unwrap_or(0);
+        if shared > SHARED_BYTES {
+            return Err(format!(
+                "{shared} bytes of shared memory are more than the {SHARED_BYTES} of a block"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Each parameter at a multiple of its size.
+    fn parameter_bytes(&self) -> u64 {
+        self.parameters.iter().fold(0, |end: u64, parameter| {
+            let size = match parameter {
+                Parameter::Buffer(_) | Parameter::Checks | Parameter::Workspace(_) => 8,
+                Parameter::Argument(id) => self.kernel.arguments[id.index()].value.dtype().size() as u64,
+                Parameter::Extent(_) => {
+                    if self.wide_index {
+                        8
+                    } else {
+                        4
+                    }
+                }
+            };
+            end.next_multiple_of(size) + size
+        })
+    }
+}
+
+/// Of all that the statements declare.
+fn shared_bytes(body: &[Stmt]) -> u64 {
+    let of = |stmt: &Stmt| match stmt {
+        Stmt::Shared { ty, len, .. } => {
+            let size = match ty {
+                Type::Index => 8,
+                Type::Register(dtype) => dtype.compute().size(),
+                Type::Memory(dtype) => dtype.size(),
+            };
+            len.saturating_mul(size as u64)
+        }
+        Stmt::For { body, .. } => shared_bytes(body),
+        Stmt::If { then, otherwise, .. } => shared_bytes(then) + shared_bytes(otherwise),
+        Stmt::Let { .. }
+        | Stmt::Variable { .. }
+        | Stmt::Assign { .. }
+        | Stmt::VectorLoad { .. }
+        | Stmt::VectorStore { .. }
+        | Stmt::Barrier
+        | Stmt::Arrive { .. }
+        | Stmt::Return => 0,
+    };
+    body.iter().map(of).sum()
+}

@@ -1,0 +1,77 @@
+//! Kernels whose registers run out, as NVRTC sees them.
+
+// What a test cannot compute should stop it, in its helpers as well.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::graph::build::build;
+use crate::runtime::cuda::nvrtc::{Nvrtc, default_options};
+use crate::{DType, Tensor};
+
+const SETTINGS: Settings = Settings { language: Language::Cuda, fusion: Fusion::On };
+
+/// The sum of the inputs is needed before the first of them is done with: all stay in registers until then.
+fn crowded(inputs: u64, dtype: DType) -> Tensor {
+    let inputs: Vec<Tensor> = (0..inputs)
+        .map(|seed| {
+            let input = Tensor::rand([4096], seed).cast(dtype);
+            input.eval().unwrap();
+            input
+        })
+        .collect();
+    let sum = inputs[1..].iter().fold(inputs[0].clone(), |sum, input| sum + input);
+    inputs.iter().fold(sum.clone(), |product, input| product * (&sum - input))
+}
+
+/// What the kernels spill for an architecture.
+fn spilling(plan: &Plan, compiler: &Nvrtc) -> Vec<(usize, u32)> {
+    let spilled = plan.kernels.iter().map(|kernel| {
+        let (name, source) = (&kernel.emitted.name, &kernel.emitted.source);
+        let cubin = compiler.compile(name, source, "sm_90", default_options()).unwrap();
+        cubin.inspect(name).unwrap().spill_bytes
+    });
+    spilled.enumerate().filter(|&(_, bytes)| bytes > 0).collect()
+}
+
+#[test]
+fn what_spills_becomes_frugal() {
+    let Ok(compiler) = Nvrtc::get() else { return println!("not checked: there is no NVRTC") };
+    let result = crowded(80, DType::F32);
+    let graph = build(&[result]).unwrap().graph;
+    let plan = make_plan(&graph, SETTINGS).unwrap();
+    assert_eq!(plan.kernels[0].emitted.schedule.to_string(), "pointwise(threads=256, vec=4)");
+    let spilled = spilling(&plan, compiler);
+    assert_eq!(spilled.len(), 1, "320 values in 255 registers");
+    let relieved = relieved(&graph, &plan, &spilled).unwrap().unwrap();
+    assert_eq!(relieved.kernels.len(), 1);
+    assert_eq!(relieved.kernels[0].emitted.schedule.to_string(), "pointwise(threads=256, vec=1)");
+    assert_eq!(spilling(&relieved, compiler), []);
+    // From now on the plan of this graph.
+    assert!(Arc::ptr_eq(&super::plan(&graph, SETTINGS).unwrap(), &relieved));
+}
+
+#[test]
+fn what_spills_all_the_same_becomes_smaller() {
+    let graph = build(&[crowded(60, DType::F32)]).unwrap().graph;
+    let mut plan = Arc::new(make_plan(&graph, SETTINGS).unwrap());
+    let mut kernels = vec![plan.kernels.len()];
+    // Whatever is tried, each kernel spills: at last each operation is one, and there is no more to try.
+    while let Some(next) = {
+        let all: Vec<(usize, u32)> = (0..plan.kernels.len()).map(|number| (number, 100)).collect();
+        relieved(&graph, &plan, &all).unwrap()
+    } {
+        plan = next;
+        kernels.push(plan.kernels.len());
+    }
+    assert_eq!(kernels[..2], [1, 1]);
+    assert!(kernels[1..].windows(2).all(|pair| pair[0] < pair[1]), "{kernels:?}");
+    let explanation = explain::Explanation::of(&plan).to_string();
+    assert!(explanation.contains("100 bytes of a thread's registers spill"), "{explanation}");
+}
+
+#[test]
+fn unfused_kernels_stay_as_they_are() {
+    let graph = build(&[crowded(3, DType::F32)]).unwrap().graph;
+    let plan = make_plan(&graph, Settings { fusion: Fusion::Off, ..SETTINGS }).unwrap();
+    assert!(relieved(&graph, &plan, &[(0, 100)]).unwrap().is_none());
+}
