@@ -1,0 +1,126 @@
+//! Offsets that 32 bits do not hold: read and written in up to 6 GiB of memory on the CPU, in the text for CUDA, and by
+//! the emulated device where only the offsets are large.
+
+// What a test cannot compute should stop it, in its helpers as well.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[cfg(feature = "cuda")]
+mod common;
+
+use std::sync::Mutex;
+
+use lazuli::{DType, Tensor, s};
+
+/// One at a time: each test needs gigabytes.
+static MEMORY: Mutex<()> = Mutex::new(());
+
+/// More elements than an `i32` counts.
+const COUNT: i64 = (1 << 31) + 12_345;
+
+/// The element at a position; it depends on the position's highest bits.
+fn element(position: i64) -> u8 {
+    (position & 255) as u8 ^ (position >> 23 & 255) as u8
+}
+
+/// All elements, recorded: 2 GiB once they are computed.
+fn elements() -> Tensor {
+    let position = Tensor::arange(0i64, COUNT, 1);
+    let high = position.bitwise_right_shift(23) & 255;
+    ((position & 255) ^ high).cast(DType::U8)
+}
+
+/// Whether the memory is there; says so where it is not.
+fn has_memory(gibibytes: u64) -> bool {
+    let Ok(info) = std::fs::read_to_string("/proc/meminfo") else { return true };
+    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kibibytes: Option<u64> = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    let is_there = kibibytes.is_none_or(|kibibytes| kibibytes >> 20 > gibibytes);
+    if !is_there {
+        println!("not checked: less than {gibibytes} GiB of memory are free");
+    }
+    is_there
+}
+
+fn at(positions: impl IntoIterator<Item = i64>) -> Vec<u8> {
+    positions.into_iter().map(element).collect()
+}
+
+#[test]
+fn elements_beyond_two_to_the_31() {
+    let _alone = MEMORY.lock();
+    if !has_memory(5) {
+        return;
+    }
+    let x = elements();
+    x.eval().unwrap();
+    let values = |tensor: Tensor| tensor.to_vec::<u8>().unwrap();
+
+    let tail = COUNT - 100..COUNT;
+    assert_eq!(values(x.i(s![-100..]) + 0), at(tail.clone()));
+    assert_eq!(values(x.flip(0).i(s![..100]) + 0), at(tail.clone().rev()));
+    let step = (1 << 27) + 3;
+    assert_eq!(values(x.i(s![..;1 << 27 | 3]) + 0), at((0..COUNT).step_by(step)));
+
+    // A matrix, read along its columns: rows are 46,340 apart, of which there are 46,341.
+    let rows = 46_341;
+    let matrix = x.i(s![..rows * 46_340]).reshape([rows as usize, 46_340]);
+    let columns = matrix.t().i(s![46_338.., 46_330..]) + 0;
+    let expected =
+        (46_338..46_340).flat_map(|column| (46_330..rows as i64).map(move |row| row * 46_340 + column));
+    assert_eq!(values(columns), at(expected));
+    let last = matrix.i(s![46_330.., -3..]).cast(DType::I64).sum(0);
+    let column =
+        |column: i64| (46_330..rows as i64).map(|row| i64::from(element(row * 46_340 + column))).sum::<i64>();
+    assert_eq!(last.to_vec::<i64>().unwrap(), [column(46_337), column(46_338), column(46_339)]);
+
+    // Every element counts once. 256 neighbours are all numbers of a byte, in some order.
+    let blocks = COUNT / 256;
+    let rest: i64 = (blocks * 256..COUNT).map(|position| i64::from(element(position))).sum();
+    let expected = blocks * (255 * 128) + rest;
+    assert_eq!(x.sum(..).item::<i64>().unwrap(), expected);
+    let position = Tensor::from_slice(&[0, COUNT - 1, 1 << 31, (1 << 31) - 1], [4]);
+    assert_eq!(values(x.take(&position)), at([0, COUNT - 1, 1 << 31, (1 << 31) - 1]));
+
+    // The same offsets in CUDA C, executed.
+    #[cfg(feature = "emulate")]
+    {
+        let x = x.to(&lazuli::Device::cuda_emulated());
+        assert_eq!(values(x.i(s![-100..]) + 0), at(tail.clone()));
+        assert_eq!(values(x.flip(0).i(s![..100]) + 0), at(tail.rev()));
+        assert_eq!(values(x.i(s![..;1 << 27 | 3]) + 0), at((0..COUNT).step_by(step)));
+    }
+}
+
+#[test]
+fn more_results_than_elements() {
+    let _alone = MEMORY.lock();
+    if !has_memory(4) {
+        return;
+    }
+    let (rows, columns) = (60_013, 40_009);
+    let row = Tensor::arange(0i64, rows, 1).cast(DType::U8).unsqueeze(1);
+    let column = Tensor::arange(0i64, columns, 1).bitwise_right_shift(3).cast(DType::U8);
+    let sums = row + column;
+    sums.eval().unwrap();
+    let of = |row: i64, column: i64| (row as u8).wrapping_add((column >> 3) as u8);
+    let expected: Vec<u8> =
+        (rows - 2..rows).flat_map(|row| (columns - 50..columns).map(move |column| of(row, column))).collect();
+    assert_eq!((sums.i(s![-2.., -50..]) + 0).to_vec::<u8>().unwrap(), expected);
+    let middle = 53_677; // Here the 2^31st result is.
+    let expected: Vec<u8> = (0..columns).map(|column| of(middle, column)).collect();
+    assert_eq!((sums.i(s![middle as isize]) + 0).to_vec::<u8>().unwrap(), expected);
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn cuda_counts_in_64_bits_where_it_must() {
+    let is_wide = |rows: usize, columns: usize| {
+        let zeros = |extent: usize| Tensor::from_vec(vec![0u8; extent], [extent]);
+        let sum = zeros(rows).unsqueeze(1) + zeros(columns) + 1;
+        let program = sum.compile_for(&lazuli::Target::cuda("sm_90")).unwrap();
+        common::nvrtc::compile(&[program.clone()]).unwrap();
+        program.source().contains("unsigned long long i0")
+    };
+    assert!(!is_wide(60_000, 30_000));
+    assert!(is_wide(60_000, 40_000));
+}
