@@ -118,7 +118,7 @@ fn cuda_counts_in_64_bits_where_it_must() {
         let zeros = |extent: usize| Tensor::from_vec(vec![0u8; extent], [extent]);
         let sum = zeros(rows).unsqueeze(1) + zeros(columns) + 1;
         let program = sum.compile_for(&lazuli::Target::cuda("sm_90")).unwrap();
-        common::nvrtc::compile(&[program.clone()]).unwrap();
+        common::nvrtc::compile(std::slice::from_ref(&program)).unwrap();
         program.source().contains("unsigned long long i0")
     };
     assert!(!is_wide(60_000, 30_000));
