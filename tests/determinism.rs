@@ -6,7 +6,7 @@ mod workloads;
 
 use std::collections::BTreeSet;
 
-use lazuli::{DType, Program, Target, Tensor};
+use lazuli::{DType, Interpolation, Program, Target, Tensor};
 use workloads::{SEEDS, compile_for, tensor};
 
 fn targets() -> [Target; 2] {
@@ -151,6 +151,74 @@ fn a_hundred_batch_sizes_of_images_need_at_most_two_kernels() {
             let sources: BTreeSet<Vec<String>> =
                 (1..=100).map(|size| kernels(&compile_for(&(seed.record)(size), &target).unwrap())).collect();
             assert!(sources.len() <= 2, "{} for {target}: {} sources", seed.name, sources.len());
+        }
+    }
+}
+
+/// What a model does to a batch of rows, images or positions.
+const LAYERS: [(&str, fn(usize) -> Vec<Tensor>); 18] = [
+    ("softmax", |n| vec![tensor([n, 1000]).softmax(1)]),
+    ("log_softmax", |n| vec![tensor([n, 257]).log_softmax(-1)]),
+    ("attention scores", |n| {
+        let causal = Tensor::tri(128, 128, 0, DType::Bool);
+        let scores = tensor([n, 4, 128, 128]) / 8.0;
+        vec![causal.where_(&scores, f32::NEG_INFINITY).softmax(-1)]
+    }),
+    ("layer_norm", |n| {
+        vec![tensor([n, 768]).layer_norm([768], Some(&tensor([768])), Some(&tensor([768])), 1e-5)]
+    }),
+    ("residual and rms_norm", |n| {
+        let sum = tensor([n, 512]) + tensor([n, 512]);
+        vec![sum.rms_norm([512], Some(&tensor([512])), 1e-6), sum]
+    }),
+    ("group_norm", |n| vec![tensor([n, 8, 10, 10]).group_norm(4, None, None, 1e-5)]),
+    ("cross_entropy", |n| {
+        let labels = Tensor::from_vec((0..n).map(|row| (row * 7 % 100) as i64).collect(), [n]);
+        let picked = tensor([n, 100]).log_softmax(1).gather(1, &labels.unsqueeze(1));
+        vec![picked.squeeze(1).neg()]
+    }),
+    ("argmax with max", |n| {
+        let (value, position) = tensor([n, 300]).max_with_indices(1);
+        vec![value, position]
+    }),
+    ("cumsum of rows", |n| vec![tensor([n, 640]).cumsum(1)]),
+    ("cumsum of a middle axis", |n| vec![tensor([n, 64, 48]).cumsum(1)]),
+    ("sum of a middle axis", |n| vec![tensor([n, 64, 48]).sum(1)]),
+    ("global average pooling", |n| vec![tensor([n, 16, 7, 7]).mean([2, 3])]),
+    ("cat of ten", |n| {
+        let parts: Vec<Tensor> = (0..10).map(|_| tensor([n, 20])).collect();
+        vec![Tensor::cat(&parts.iter().collect::<Vec<_>>(), 1) * 2.0]
+    }),
+    ("embedding", |n| {
+        let tokens = Tensor::from_vec((0..n as i64).map(|token| token % 50).collect(), [n]);
+        vec![tokens.embedding(&tensor([50, 64])) + tensor([64])]
+    }),
+    ("transpose", |n| vec![tensor([n, 64, 96]).permute([0, 2, 1]).relu()]),
+    ("dropout, residual", |n| vec![tensor([n, 256]).dropout(0.1, 7) + tensor([n, 256])]),
+    ("one step of AdamW", |n| {
+        let (weight, gradient, mean, square) =
+            (tensor([n, 30]), tensor([n, 30]), tensor([n, 30]), tensor([n, 30]));
+        let mean = mean * 0.9 + &gradient * 0.1;
+        let square = square * 0.999 + &gradient * &gradient * 0.001;
+        let step = &mean / (square.sqrt() + 1e-8);
+        vec![weight * 0.9999 - step * 1e-3, mean, square]
+    }),
+    ("bilinear resize", |n| {
+        vec![tensor([n, 3, 8, 8]).interpolate([16, 16], Interpolation::Linear { align_corners: false })]
+    }),
+];
+
+#[test]
+fn a_hundred_batches_of_each_layer_need_at_most_two_kernels() {
+    for (name, record) in LAYERS {
+        for target in targets() {
+            let sources: BTreeSet<Vec<String>> = (1..=100)
+                .map(|size| kernels(&lazuli::compile_for(&record(size), &target).unwrap()))
+                .collect();
+            // On the CPU a mask is worth storing once enough heads share it.
+            let most = 2 + usize::from(name == "attention scores" && target == Target::cpu());
+            let texts: Vec<String> = sources.iter().map(|source| source.join("\n")).collect();
+            assert!(sources.len() <= most, "{name} for {target}:\n{}", texts.join("\n\n"));
         }
     }
 }
