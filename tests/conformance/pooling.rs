@@ -7,27 +7,11 @@ use lazuli::{DType, Pool2d, Tensor};
 use crate::common::data::{floats, mixed, ordinary};
 use crate::common::{Output, check, check_fused, devices, exact, near};
 
-fn epsilon(dtype: DType) -> f64 {
-    match dtype {
-        DType::BF16 => 2f64.powi(-7),
-        DType::F16 => 2f64.powi(-10),
-        DType::F64 => 2f64.powi(-52),
-        DType::F32
-        | DType::Bool
-        | DType::U8
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::U32
-        | DType::I64 => 2f64.powi(-23),
-    }
-}
-
 fn both(name: &str, x: &Tensor, pool: Pool2d) -> Vec<Output> {
     let dtype = x.dtype().unwrap();
     let mut outputs = vec![exact(format!("max {name}"), x.max_pool2d_with(pool))];
-    if dtype.is_float() {
-        outputs.push(near(format!("mean {name}"), x.avg_pool2d_with(pool), epsilon(dtype), 1e-6));
+    if let Some(info) = dtype.finfo() {
+        outputs.push(near(format!("mean {name}"), x.avg_pool2d_with(pool), info.eps, 1e-6));
     }
     outputs
 }

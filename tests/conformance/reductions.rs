@@ -10,21 +10,9 @@ use crate::common::{Output, check, check_fused, devices, exact, near};
 
 const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 
-/// The distance from 1 to the next number.
+/// Of a float dtype.
 fn epsilon(dtype: DType) -> f64 {
-    match dtype {
-        DType::BF16 => 2f64.powi(-7),
-        DType::F16 => 2f64.powi(-10),
-        DType::F64 => 2f64.powi(-52),
-        DType::F32
-        | DType::Bool
-        | DType::U8
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::U32
-        | DType::I64 => 2f64.powi(-23),
-    }
+    dtype.finfo().unwrap().eps
 }
 
 /// Every reduction that the dtype has, of ordinary elements: sums and extremes exact.
