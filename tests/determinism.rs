@@ -155,8 +155,11 @@ fn a_hundred_batch_sizes_of_images_need_at_most_two_kernels() {
     }
 }
 
+/// Its name, and its results for a batch size.
+type Layer = (&'static str, fn(usize) -> Vec<Tensor>);
+
 /// What a model does to a batch of rows, images or positions.
-const LAYERS: [(&str, fn(usize) -> Vec<Tensor>); 18] = [
+const LAYERS: [Layer; 18] = [
     ("softmax", |n| vec![tensor([n, 1000]).softmax(1)]),
     ("log_softmax", |n| vec![tensor([n, 257]).log_softmax(-1)]),
     ("attention scores", |n| {

@@ -22,6 +22,8 @@ pub struct Emitted {
     pub parameters: Vec<Parameter>,
     /// Scratch memory to provide.
     pub workspaces: Vec<Workspace>,
+    /// Registers of a thread, estimated from the loop nest.
+    pub register_estimate: u32,
 }
 
 /// Schedules a kernel for a target and prints it.
@@ -42,6 +44,7 @@ pub fn emit(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Em
 
 fn emitted(nest: Nest, language: Language, schedule: Schedule) -> Emitted {
     let source = text::print(&nest, language);
+    let register_estimate = nest.register_estimate();
     Emitted {
         name: nest.kernel.name.clone(),
         language,
@@ -50,5 +53,6 @@ fn emitted(nest: Nest, language: Language, schedule: Schedule) -> Emitted {
         launches: nest.functions.into_iter().map(|function| (function.name, function.launch)).collect(),
         parameters: nest.parameters,
         workspaces: nest.workspaces,
+        register_estimate,
     }
 }

@@ -335,6 +335,20 @@ impl KernelInfo {
         self.plan.grouping.groups[self.number].work.bytes_written
     }
 
+    /// Registers of a thread on CUDA, estimated from the kernel's loops before any compiler has seen it: the most 32-bit
+    /// values that are in use at once. [`KernelInfo::compile`] says how many the compiler takes.
+    ///
+    /// ```
+    /// use lazuli::{Target, Tensor};
+    /// let x = Tensor::from_vec(vec![0.0f32; 1000], [1000]);
+    /// let kernel = &x.gelu().compile_for(&Target::cuda("sm_90"))?.kernels()[0];
+    /// assert!((10..64).contains(&kernel.register_estimate()));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn register_estimate(&self) -> u32 {
+        self.emitted().register_estimate
+    }
+
     /// The compiled kernel for a CUDA target. Needs NVRTC, but no GPU.
     ///
     /// ```

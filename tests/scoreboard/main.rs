@@ -72,10 +72,11 @@ fn multiple(bytes: u64, least: u64) -> String {
 
 const HEAD: &str = "\
 For CUDA sm_90. Bytes are multiples of the least possible, which is each input read once and each result written once;
-a kernel's buffers count once. A note says why a row is more than one kernel or more than the least bytes.
+a kernel's buffers count once. Registers are the largest estimate of a fused kernel. A note says why a row is more than
+one kernel or more than the least bytes.
 
                                           kernels         bytes
-workload                               fused unfused  fused unfused  schedules                  note
+workload                               fused unfused  fused unfused  registers  schedules                  note
 ";
 
 #[test]
@@ -90,9 +91,10 @@ fn the_table() {
             let explanation = program.explain();
             let (kernels, least) = (explanation.kernels(), explanation.least_bytes());
             let bytes = multiple(explanation.bytes_moved(), least);
+            let registers = program.kernels().iter().map(|kernel| kernel.register_estimate()).max().unwrap();
             let Workload { name, note, .. } = workload;
             let line = format!(
-                "  {name:<36}{kernels:>6}{:>8}{bytes:>7}{:>8}  {:<27}{note}",
+                "  {name:<36}{kernels:>6}{:>8}{bytes:>7}{:>8}{registers:>11}  {:<27}{note}",
                 explanation.unfused_kernels(),
                 multiple(explanation.unfused_bytes(), least),
                 schedules(&program),
@@ -146,4 +148,19 @@ fn the_results() {
 fn the_kernels_compile_without_spills() {
     let programs: Vec<Program> = groups().iter().flat_map(|(_, workloads)| workloads).map(program).collect();
     workloads::nvrtc::compile_without_spills(&programs).unwrap();
+}
+
+/// The estimates are of use: NVRTC takes neither twice as many registers nor half as many, and a few.
+#[test]
+#[cfg(feature = "cuda")]
+fn registers_are_estimated() {
+    let (_, seeds) = groups().remove(0);
+    for workload in seeds {
+        for kernel in program(&workload).kernels() {
+            let Ok(compiled) = kernel.compile() else { return println!("not checked: there is no NVRTC") };
+            let (estimate, taken) = (kernel.register_estimate(), compiled.info.registers);
+            let is_near = taken <= 2 * estimate + 8 && estimate <= 2 * taken + 8;
+            assert!(is_near, "{}: {estimate} estimated, {taken} taken", workload.name);
+        }
+    }
 }
