@@ -341,8 +341,8 @@ impl KernelInfo {
     /// ```
     /// use lazuli::{Target, Tensor};
     /// let x = Tensor::from_vec(vec![0.0f32; 1000], [1000]);
-    /// let kernel = &x.gelu().compile_for(&Target::cuda("sm_90"))?.kernels()[0];
-    /// assert!((10..64).contains(&kernel.register_estimate()));
+    /// let program = x.gelu().compile_for(&Target::cuda("sm_90"))?;
+    /// assert!((10..64).contains(&program.kernels()[0].register_estimate()));
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn register_estimate(&self) -> u32 {
