@@ -18,7 +18,7 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     what.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="on the CPU; default: all processors")
     what.add_argument("--cases", default="*", metavar="NAMES", help="names or patterns between commas: 'softmax*'")
-    what.add_argument("--peers", default="*", metavar="NAMES", help="systems between commas; default: all")
+    what.add_argument("--peers", metavar="NAMES", help="systems between commas; default: all")
     what.add_argument(
         "--ext",
         action="append",
@@ -29,16 +29,16 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--list", action="store_true", help="print the cases and end")
 
     how = options.add_argument_group("how it is measured")
-    how.add_argument("--quick", action="store_true", help=f"--peers {MAIN_PEERS} --passes 1 --seconds 0.2")
-    how.add_argument("--seconds", type=float, default=0.4, help="sampling time of a case on the CPU")
-    how.add_argument("--passes", type=int, default=2, help="over all systems and cases; the lower median counts")
+    how.add_argument("--quick", action="store_true", help=f"other defaults: {MAIN_PEERS}; 0.2 s; 1 pass")
+    how.add_argument("--seconds", type=float, help="sampling time of a case on the CPU; default: 0.4")
+    how.add_argument("--passes", type=int, help="over all systems; the lower median counts; default: 2")
     how.add_argument(
         "--malloc",
         default="keep",
         choices=["keep", "default"],
         help="keep: glibc reuses freed pages, which compares kernels; default: what users get",
     )
-    how.add_argument("--case-timeout", type=float, default=120, metavar="SECONDS", help="then a system is stopped")
+    how.add_argument("--case-timeout", type=float, default=300, metavar="SECONDS", help="then a system is stopped")
 
     where = options.add_argument_group("where files go")
     where.add_argument("--data", type=Path, help="inputs and references; default: target/peers/data")
@@ -56,9 +56,9 @@ def parser() -> argparse.ArgumentParser:
 
 def settled(options: argparse.Namespace) -> argparse.Namespace:
     """Fills in what follows from other options."""
-    if options.quick:
-        options.peers = MAIN_PEERS
-        options.passes = 1
-        options.seconds = 0.2
+    peers, seconds, passes = (MAIN_PEERS, 0.2, 1) if options.quick else ("*", 0.4, 2)
+    options.peers = options.peers or peers
+    options.seconds = seconds if options.seconds is None else options.seconds
+    options.passes = options.passes or passes
     options.data = (options.data or WORK / "data").absolute()
     return options

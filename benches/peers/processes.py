@@ -167,7 +167,8 @@ def environment(name: str, device: str, threads: int, malloc: str, scratch: Path
         variables[variable] = str(caches / variable.split("_")[0].lower())
     variables |= {"XDG_CACHE_HOME": str(caches), "CACHEDB": str(caches / "tinygrad.db")}
     caches.mkdir(parents=True, exist_ok=True)
-    return variables | {"PYTHONUNBUFFERED": "1"}
+    # A message that fits into a note.
+    return variables | {"PYTHONUNBUFFERED": "1", "RUST_BACKTRACE": "0"}
 
 
 def python_command(script: str, *arguments: object) -> list[str]:

@@ -20,7 +20,7 @@ from systems import SYSTEMS, System
 from systems.base import Unsupported
 
 
-def first_lines(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".strip()[:300]
 
 
@@ -74,7 +74,7 @@ def main() -> None:
         system = SYSTEMS[options.system].make(options.device, options.threads)
     except Exception as error:
         traceback.print_exc()
-        report(missing=first_lines(error))
+        report(missing=described(error))
         return
     report(version=system.version, start_s=time.perf_counter() - start)
     report(copy_gbps=copy_bandwidth(options.device, options.threads, system))
@@ -85,7 +85,7 @@ def main() -> None:
             fields = {"status": "unsupported", "message": str(reason)}
         except Exception as error:
             traceback.print_exc()
-            fields = {"status": "error", "message": first_lines(error)}
+            fields = {"status": "error", "message": described(error)}
         report(case=name, **fields)
         system.release()
     report(copy_gbps=copy_bandwidth(options.device, options.threads, system))

@@ -56,6 +56,7 @@ class Torch(System):
         if device == "cpu":
             torch.set_num_threads(threads)
         else:
+            torch.cuda.init()
             self.has_events = True
             self.start, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
