@@ -1,5 +1,5 @@
-//! The workloads of a comparison with other systems: the other side of a harness that makes the inputs, times the
-//! peers in the same run, and checks every output against float64. `benches/README.md` has the protocol.
+//! The workloads of the comparison with other systems, which `benches/peers/run` makes: the harness writes the inputs,
+//! times the peers in the same run, and checks every output against float64. `benches/peers/README.md` has the protocol.
 //!
 //! ```text
 //! peers --data DIR --device cpu|cuda --threads N --cases a,b,c --out OUT
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 type Pipeline = fn(&[Tensor]) -> Vec<Tensor>;
 
 /// The part of a case's name before its size names the formula.
-fn pipeline(case: &str) -> Option<Pipeline> {
+pub fn pipeline(case: &str) -> Option<Pipeline> {
     let prefixes: [(&str, Pipeline); 17] = [
         ("gelu_chain", |x| {
             let y = wide(&x[0]);
@@ -79,7 +79,8 @@ fn narrow(y: Tensor, like: &Tensor) -> Tensor {
     y.cast(like.dtype().expect("a dtype"))
 }
 
-fn read(path: &Path, dtype: &str) -> Tensor {
+/// A tensor from an `.npy` file of that dtype.
+pub fn read(path: &Path, dtype: &str) -> Tensor {
     let reader = BufReader::new(File::open(path).expect("an input"));
     let file = npyz::NpyFile::new(reader).expect("an .npy file");
     let shape: Vec<usize> = file.shape().iter().map(|&extent| extent as usize).collect();
@@ -95,7 +96,8 @@ fn read(path: &Path, dtype: &str) -> Tensor {
     }
 }
 
-fn write(path: &Path, tensor: &Tensor) {
+/// Writes an `.npy` file.
+pub fn write(path: &Path, tensor: &Tensor) {
     fn save<T: npyz::AutoSerialize>(path: &Path, shape: &[u64], values: Vec<T>) {
         let writer = BufWriter::new(File::create(path).expect("a file for an output"));
         let options = npyz::WriteOptions::new().default_dtype().shape(shape).writer(writer);
@@ -115,12 +117,14 @@ fn write(path: &Path, tensor: &Tensor) {
     }
 }
 
-struct Arguments(BTreeMap<String, String>);
+/// Values by the names of their options.
+pub struct Arguments(BTreeMap<String, String>);
 
 impl Arguments {
-    fn parse() -> Arguments {
+    /// Of the command line, the program's name aside.
+    pub fn parse(words: impl IntoIterator<Item = String>) -> Arguments {
         // `cargo bench` adds `--bench`.
-        let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+        let words: Vec<String> = words.into_iter().filter(|word| word != "--bench").collect();
         let pairs =
             words.chunks_exact(2).map(|pair| (pair[0].trim_start_matches('-').into(), pair[1].clone()));
         Arguments(pairs.collect())
@@ -141,7 +145,13 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// Milliseconds of each sample, and how many calls they were.
+/// Whether the quartiles are further apart than a quarter of the median.
+fn scatters(values: &mut [f64]) -> bool {
+    let median = median(values);
+    values[values.len() * 3 / 4] - values[values.len() / 4] > 0.25 * median
+}
+
+/// Milliseconds a call of each sample, and how many calls they were.
 struct Samples {
     milliseconds: Vec<f64>,
     /// Wall time a call of a batch that is waited for once.
@@ -149,7 +159,7 @@ struct Samples {
     calls: usize,
 }
 
-fn steady(device: &Device, pipeline: Pipeline, sets: &[Vec<Tensor>]) -> Samples {
+fn steady(device: &Device, pipeline: Pipeline, sets: &[Vec<Tensor>], sampling: Duration) -> Samples {
     let mut turn = 0;
     let mut call = || {
         turn += 1;
@@ -166,11 +176,17 @@ fn steady(device: &Device, pipeline: Pipeline, sets: &[Vec<Tensor>]) -> Samples 
     if *device == Device::cpu() {
         let batch = if estimate > 1e-3 { 1 } else { (1e-3 / estimate) as usize + 1 };
         let mut milliseconds = Vec::new();
-        let end = Instant::now() + Duration::from_millis(400);
-        while milliseconds.len() < 7 || Instant::now() < end && milliseconds.len() < 400 {
-            let start = Instant::now();
-            (0..batch).for_each(|_| call());
-            milliseconds.push(start.elapsed().as_secs_f64() * 1e3 / batch as f64);
+        // Twice as long where others interfere.
+        for _ in 0..2 {
+            let end = Instant::now() + sampling;
+            while milliseconds.len() < 7 || Instant::now() < end && milliseconds.len() < 400 {
+                let start = Instant::now();
+                (0..batch).for_each(|_| call());
+                milliseconds.push(start.elapsed().as_secs_f64() * 1e3 / batch as f64);
+            }
+            if !scatters(&mut milliseconds) {
+                break;
+            }
         }
         let calls = milliseconds.len() * batch;
         return Samples { milliseconds, wall: None, calls };
@@ -202,10 +218,10 @@ fn steady(device: &Device, pipeline: Pipeline, sets: &[Vec<Tensor>]) -> Samples 
     Samples { milliseconds, wall: Some(median(&mut wall)), calls: 11 * batch }
 }
 
-fn run(case: &str, entry: &Value, arguments: &Arguments) {
+/// Runs a case and leaves its outputs; returns its line. `sampling`: how long a call is timed on the CPU, at least.
+pub fn run(case: &str, entry: &Value, arguments: &Arguments, sampling: Duration) -> Value {
     let Some(pipeline) = pipeline(case) else {
-        println!("{}", json!({"case": case, "status": "unsupported"}));
-        return;
+        return json!({"case": case, "status": "unsupported"});
     };
     let device = if arguments.get("device") == "cuda" { Device::cuda(0) } else { Device::cpu() };
     let folder = PathBuf::from(arguments.get("data")).join(case);
@@ -230,8 +246,7 @@ fn run(case: &str, entry: &Value, arguments: &Arguments) {
         .map(|_| {
             host.iter()
                 .map(|x| {
-                    let copy = x.to(&Device::interpreter()).slice(0, ..).to(&device);
-                    let copy = if device == Device::cpu() { own(&copy) } else { copy };
+                    let copy = if device == Device::cpu() { own(x) } else { x.to(&device) };
                     copy.eval().expect("an input");
                     copy
                 })
@@ -249,17 +264,17 @@ fn run(case: &str, entry: &Value, arguments: &Arguments) {
         write(&out.join(format!("out{i}.npy")), output);
     }
     drop(outputs);
-    let mut samples = steady(&device, pipeline, &sets);
+    let mut samples = steady(&device, pipeline, &sets, sampling);
     let least = samples.milliseconds.iter().copied().fold(f64::INFINITY, f64::min);
     let mut line = json!({
         "case": case, "first_ms": first, "median_ms": median(&mut samples.milliseconds), "min_ms": least,
-        "n": samples.calls,
+        "n": samples.calls, "noisy": scatters(&mut samples.milliseconds),
     });
     if let Some(wall) = samples.wall {
         line["wall_ms"] = json!(wall);
         line["timer"] = json!("events");
     }
-    println!("{line}");
+    line
 }
 
 /// A copy in memory of its own.
@@ -271,19 +286,23 @@ fn own(x: &Tensor) -> Tensor {
     }
 }
 
+fn manifest(data: &Path) -> Value {
+    let file = File::open(data.join("manifest.json")).expect("a manifest");
+    serde_json::from_reader(BufReader::new(file)).expect("JSON")
+}
+
 fn main() {
-    if std::env::args().filter(|word| word != "--bench").count() == 1 {
+    let arguments = Arguments::parse(std::env::args().skip(1));
+    if arguments.0.is_empty() {
         eprintln!("peers: needs the data of a harness; see the head of benches/peers.rs");
         return;
     }
-    let arguments = Arguments::parse();
     let threads = arguments.get("threads").parse().expect("a number of threads");
     // Before anything runs: the CPU kernels use the global pool.
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().expect("a thread pool");
-    let manifest = PathBuf::from(arguments.get("data")).join("manifest.json");
-    let manifest: Value =
-        serde_json::from_reader(BufReader::new(File::open(manifest).expect("a manifest"))).expect("JSON");
+    println!("{}", json!({"version": env!("CARGO_PKG_VERSION")}));
+    let manifest = manifest(Path::new(arguments.get("data")));
     for case in arguments.get("cases").split(',') {
-        run(case, &manifest[case], &arguments);
+        println!("{}", run(case, &manifest[case], &arguments, Duration::from_millis(400)));
     }
 }

@@ -4,7 +4,8 @@
     GOLDEN_CASES=cases.txt cargo test --test golden cases_are_written
     python3 tests/golden/generate.py cases.txt tests/golden/results.txt.gz
 
-Needs torch (for the CPU) and numpy. The cases are lines of fields between tabs:
+Needs torch (for the CPU) and numpy, which the environment of benches/peers/run has. The cases are lines of fields
+between tabs:
 
     input  KEY  DTYPE  SHAPE  HEX                 elements as they lie in memory, little-endian
     case   KEY  DTYPE  NAME=INPUT,…  EXPRESSION   in PyTorch, or beginning with "np." in NumPy
