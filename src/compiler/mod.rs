@@ -151,6 +151,7 @@ fn emit_group(graph: &Graph, group: &Group, settings: Settings) -> Result<Planne
         reads: &group.reads,
         outputs: &group.outputs,
         reduction: group.reduction,
+        scan: group.scan,
         name: &name,
     };
     let lowered = lower(&request).map_err(|error| error.to_string())?;

@@ -59,6 +59,11 @@ impl ScanOrder {
         self.exclusive = true;
         self
     }
+
+    /// Whether it is reverse, and whether exclusive.
+    pub(super) fn parts(self) -> (bool, bool) {
+        (self.reverse, self.exclusive)
+    }
 }
 
 macro_rules! scan_methods {
@@ -143,7 +148,7 @@ scan_methods! {
 fn scan(call: Call, op: ReduceOp, x: &Tensor, axis: isize, order: ScanOrder) -> Result<Tensor> {
     let (shape, dtype) = x.known()?;
     let axis = call.axis(axis, shape)?;
-    let ScanOrder { reverse, exclusive } = order;
+    let (reverse, exclusive) = order.parts();
     let x = match op {
         ReduceOp::Sum | ReduceOp::Prod => call.cast(x, accumulator(dtype))?,
         ReduceOp::Max | ReduceOp::Min | ReduceOp::SquaredDeviations if exclusive => {

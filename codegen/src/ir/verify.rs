@@ -49,6 +49,14 @@ impl Kernel {
                         && dtype(operand) == value.dtype
                         && self.axis(*axis).kind == AxisKind::Map
                 }
+                ValueOp::Carry { recurrence, init, .. } => {
+                    let axis = self.recurrences.get(recurrence.index()).map(|recurrence| recurrence.axis);
+                    dtype(init) == value.dtype
+                        && axis.is_some_and(|axis| self.axis(axis).kind == AxisKind::Map)
+                }
+                ValueOp::Last { carry } => {
+                    dtype(carry) == value.dtype && self.axis_of_carry(*carry).is_some()
+                }
                 ValueOp::Reduce { op, axes, operand } => {
                     op.accepts(dtype(operand))
                         && dtype(operand) == value.dtype
@@ -60,6 +68,7 @@ impl Kernel {
                 return fail("does not fit its operands or parameters");
             }
         }
+        self.verify_recurrences()?;
         for axis in &self.axes {
             if let AxisKind::Computed { value, .. } = axis.kind
                 && self.values.get(value.index()).is_none_or(|value| value.dtype != DType::I64)

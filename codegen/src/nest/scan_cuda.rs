@@ -1,6 +1,7 @@
 //! Scans on CUDA. Along the innermost axis a block goes along a row tile by tile: each thread scans its own elements,
 //! the threads scan their totals, and what came before is carried on. Along another axis neighbouring threads hold
 //! neighbouring columns, and a column's parts are first combined, then scanned from what the parts before gave.
+//! Recurrences can be neither combined nor divided: one thread walks each loop, along whichever axis.
 
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
@@ -16,13 +17,14 @@ use crate::ir::{Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{Launch, ScanSchedule};
 
 pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Nest {
-    let kernel = match scans.is_innermost {
+    let shares_rows = scans.is_innermost && !scans.is_sequential;
+    let kernel = match shares_rows {
         true => split_lanes(scalar, Some(scans.axis), schedule.vector),
         false => scalar.clone(),
     };
     let mut emitter = Emitter::new(&kernel, Language::Cuda);
     let writer = Writer { scalar, kernel: &kernel, scans, schedule };
-    let block = match scans.is_innermost {
+    let block = match shares_rows {
         true => {
             writer.rows(&mut emitter);
             [schedule.threads, schedule.rows, 1]
@@ -81,6 +83,8 @@ impl<'a> Writer<'a> {
         let number = mul_add(Expr::Builtin(Builtin::BlockX), Expr::Int(width), x.clone());
         let inside = self.bind_row(emitter, number);
         let running = self.scans.declare(emitter, self.kernel, None);
+        let carries = self.scans.declare_carries(emitter, self.kernel, None);
+        let (along, once) = self.scans.stores(self.kernel);
         let extent = emitter.extent(self.scans.axis);
         let (mut from, mut to) = (Expr::Int(0), extent.clone());
         if parts > 1 {
@@ -114,13 +118,18 @@ impl<'a> Writer<'a> {
             emitter.push(count_loop("part", Expr::Int(0), y, LoopHint::None, body));
         }
         let walk = self.walk(emitter, &from, &to, |emitter| {
+            carries.begin_step(emitter, None);
             self.scans.advance(emitter, self.kernel, &running, None);
-            emitter.open_pinned();
-            self.kernel.stores.iter().for_each(|store| emitter.store(store));
-            let then = emitter.close();
-            emitter.guarded(inside, then);
+            carries.end_step(emitter, None, |emitter| {
+                emitter.open_pinned();
+                along.iter().for_each(|store| emitter.store(store));
+                let then = emitter.close();
+                emitter.guarded(inside.clone(), then);
+            });
         });
         emitter.push(walk);
+        let end = carries.end(emitter, None, &once);
+        emitter.guarded(inside, end);
     }
 
     /// A loop along a part of a column.
