@@ -99,7 +99,7 @@ pub use compiler::program::{KernelInfo, Program, Target};
 pub use error::{Error, Result, SourceLocation};
 pub use fusion::Fusion;
 pub use half::{bf16, f16};
-pub use lazuli_codegen::{BinaryOp, DType, FloatInfo, IntInfo, ReduceOp, Scalar, UnaryOp};
+pub use lazuli_codegen::{BinaryOp, DType, FloatInfo, IntInfo, ReduceOp, Scalar, ScanOp, UnaryOp};
 #[cfg(feature = "cuda")]
 #[doc(hidden)]
 pub use runtime::cuda::testing as nvrtc;

@@ -311,6 +311,10 @@ fn reductions(page: &mut Page) {
         x.cummax_with(0, ScanOrder::new().exclusive());
         x.cummin_with(0, ScanOrder::new().exclusive());
         x.cummin(7);
+        x.cummax_with_indices(2);
+        x.cummin_with_indices(-3);
+        x.logcumsumexp(2);
+        count.logcumsumexp_with(0, ScanOrder::new());
         none.argmax(0);
         none.argmin(..);
         x.argmax(2);
@@ -349,7 +353,7 @@ fn steps(page: &mut Page) {
         x.scan_with(0, 0.0, |h, x| h + x.softmax(0));
         x.scan_with(0, 0.0, |h, x| h + x.to(&Device::interpreter()));
         x.scan_with(0, 0.0, |h, x| h + x.scan_with(0, 0.0, |h, x| h + x));
-        x.scan_with(0, 0.0, |h, x| h + x + kept(&x));
+        x.scan_with(0, 0.0, |h, y| h + y + kept(&x));
         kept(&x).exp().eval();
         kept(&x).sum(0);
         lazuli::scan([&x, &count], 0, ScanOrder::new(), [0.0], |[h], [x, n]| ([h + x * n], []));

@@ -25,8 +25,8 @@ pub(super) struct Analysis {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum AfterScan {
     Independent,
-    /// At each position of the axis: a scan, or what is computed from one.
-    Running,
+    /// At each position of the axis: a scan, or what is computed from one; so many scans follow from each other.
+    Running(u32),
     /// When the end is reached.
     Ended,
 }
@@ -215,20 +215,31 @@ impl<'a> Analyser<'a> {
             }
             let mut follows = match node.scan {
                 None => AfterScan::Independent,
-                Some(_) if node.shape == space.full => AfterScan::Running,
+                Some(_) if node.shape == space.full => AfterScan::Running(1),
                 Some(_) => AfterScan::Ended,
             };
             for read in facts.reads.reads(id) {
                 let Some(state) = self.states.get(self.place[read.node.index()] as usize) else { continue };
                 let shape = match state.follows_scan {
                     AfterScan::Independent => continue,
-                    AfterScan::Running => space.full,
+                    AfterScan::Running(_) => space.full,
                     AfterScan::Ended => space.slice,
                 };
-                if !read.aligned || node.shape != shape || node.scan.is_some() {
+                // A scan reads every position in its order, whatever is left of it in the end.
+                let own = if node.scan.is_some() { space.full } else { node.shape };
+                if !read.aligned || own != shape {
                     return Err(WhyNot::OutOfOrder { scan: origin(first), reader: origin(id) });
                 }
-                follows = state.follows_scan;
+                follows = match (follows, state.follows_scan) {
+                    (AfterScan::Ended, _) | (_, AfterScan::Ended) => AfterScan::Ended,
+                    (AfterScan::Running(own), AfterScan::Running(before)) => {
+                        AfterScan::Running(own.max(before + u32::from(node.scan.is_some())))
+                    }
+                    (_, after) => after,
+                };
+                if follows == AfterScan::Running(MAX_WALKS + 1) {
+                    return Err(WhyNot::TooManyWalks);
+                }
             }
             self.states[number].follows_scan = follows;
         }

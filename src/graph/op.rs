@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::body::Body;
-use crate::{BinaryOp, ReduceOp, Scalar, UnaryOp};
+use crate::{BinaryOp, ReduceOp, Scalar, ScanOp, UnaryOp};
 
 /// Axes of a tensor, ascending.
 pub(crate) type Axes = SmallVec<[usize; 6]>;
@@ -34,9 +34,9 @@ pub(crate) enum Op {
     View(View),
     /// Combines the elements along the axes, which the result no longer has.
     Reduce { op: ReduceOp, axes: Axes },
-    /// The elements along the axis up to each, combined; not by squared deviations. In reverse: from each on.
+    /// The elements along the axis up to each, combined. In reverse: from each on.
     /// Exclusive: without the element itself, beginning with what nothing combines to.
-    Scan { op: ReduceOp, axis: usize, reverse: bool, exclusive: bool },
+    Scan { op: ScanOp, axis: usize, reverse: bool, exclusive: bool },
     /// A step for each position along the axis, one after the other. The operands are what the carries begin as, of
     /// the shape without the axis, and then the elements of all steps, of the whole shape.
     Recurrence { axis: usize, reverse: bool, body: Arc<Body>, result: StepResult },
@@ -145,13 +145,7 @@ impl Op {
                 View::Window { .. } => "window",
             },
             Op::Reduce { op, .. } => op.name(),
-            Op::Scan { op, .. } => match op {
-                ReduceOp::Sum => "cumsum",
-                ReduceOp::Prod => "cumprod",
-                ReduceOp::Max => "cummax",
-                ReduceOp::Min => "cummin",
-                ReduceOp::SquaredDeviations => "cumulative_deviations",
-            },
+            Op::Scan { op, .. } => op.name(),
             Op::Recurrence { .. } => "recurrence",
             Op::Gather { .. } => "gather",
             Op::Composite(composite) => match composite {

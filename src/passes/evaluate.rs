@@ -4,7 +4,7 @@
 
 use crate::graph::op::{Composite, Op, Pool2d, StepResult, View};
 use crate::graph::{Graph, Node, NodeId};
-use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, ScanOp, Shape, UnaryOp};
 
 /// The outputs' elements, given the inputs'.
 pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>> {
@@ -38,9 +38,8 @@ pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>
                         true => place + usize::from(*exclusive)..extent,
                         false => 0..place + usize::from(!exclusive),
                     };
-                    let row: Vec<Scalar> = before.map(|k| x[n + k * stride - place * stride]).collect();
-                    let row_shape = Shape::from([row.len()]);
-                    reduced(*op, &[0], &row, &row_shape, node.dtype.compute())[0]
+                    let row = before.map(|k| x[n + k * stride - place * stride]);
+                    row.fold(op.identity(node.dtype.compute()), |a, b| scanned(*op, a, b))
                 };
                 pointwise(&at)
             }
@@ -335,6 +334,16 @@ fn reduced(op: ReduceOp, axes: &[usize], x: &[Scalar], from: &Shape, dtype: DTyp
         }
     };
     rows(axes, x, from).into_iter().map(reduce).collect()
+}
+
+fn scanned(op: ScanOp, a: Scalar, b: Scalar) -> Scalar {
+    match op {
+        ScanOp::Sum => binary(BinaryOp::Add, a, b),
+        ScanOp::Prod => binary(BinaryOp::Mul, a, b),
+        ScanOp::Max => binary(BinaryOp::Maximum, a, b),
+        ScanOp::Min => binary(BinaryOp::Minimum, a, b),
+        ScanOp::LogSumExp => Scalar::from_f64(a.dtype(), (a.as_f64().exp() + b.as_f64().exp()).ln()),
+    }
 }
 
 fn squared_deviations(values: &[f64]) -> f64 {

@@ -100,6 +100,21 @@ fn scans() -> Group {
         row("square, cumsum, sqrt", |x| vec![(x.rows().square().cumsum(1) + 1.0).sqrt()]),
         row("cumprod of 1 + x", |x| vec![(x.rows() * 1e-3 + 1.0).cumprod(1) - 1.0]),
         row("cummax of columns", |x| vec![x.rows().abs().cummax(0)]),
+        row("cummax of rows with positions", |x| {
+            let (largest, indices) = x.rows().cummax_with_indices(1);
+            vec![largest, indices]
+        }),
+        row("cummin of columns with positions", |x| {
+            let (smallest, indices) = x.rows().cummin_with_indices(0);
+            vec![smallest, indices]
+        }),
+        row("cumsum of cumsum", |x| vec![x.rows().cumsum(1).cumsum(1)]),
+        row("running mean of the running mean", |x| {
+            let x = x.rows();
+            let count = Tensor::arange(1.0, x.shape().unwrap()[1] as f32 + 1.0, 1.0);
+            vec![(x.cumsum(1) / &count).cumsum(1) / count]
+        }),
+        row("logcumsumexp of rows", |x| vec![x.rows().logcumsumexp(1)]),
         row("drawdown: 1 - x / cummax", |x| {
             let prices = x.rows().exp();
             vec![1.0 - &prices / prices.cummax(1)]

@@ -17,7 +17,7 @@ pub use recurrence::Recurrence;
 use smallvec::SmallVec;
 
 use crate::index::{AxisId, AxisRanges, Bound, IndexExpr};
-use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, ScanOp, UnaryOp};
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),*) => {$(
@@ -135,8 +135,8 @@ pub enum ValueOp {
     Cast(DType, ValueId),
     /// The operands of all positions along a map axis up to this one, combined.
     Scan {
-        /// How; not by squared deviations.
-        op: ReduceOp,
+        /// How.
+        op: ScanOp,
         /// Along which axis; it is never merged with another.
         axis: AxisId,
         /// Whether it goes from the last position to the first.

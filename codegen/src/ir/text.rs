@@ -45,7 +45,7 @@ impl Kernel {
                     (false, true) => "exclusive ",
                     (true, true) => "reverse exclusive ",
                 };
-                format!("{how}scan {op} along {} of {}", self.axis(*axis).name, name(operand))
+                format!("{how}{op} along {} of {}", self.axis(*axis).name, name(operand))
             }
             ValueOp::Carry { init, row, .. } => {
                 format!("carry of row {} from {}", self.index_text(row), name(init))

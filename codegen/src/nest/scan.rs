@@ -1,19 +1,21 @@
 //! What the schedules of scans and recurrences share: running results, carries, and what is done at one position.
 
-use super::accumulate::{Accumulator, set};
+use super::accumulate::{for_lanes, set};
 use super::emitter::Emitter;
 use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, Stmt, Type};
 use super::{INDEX, pointwise::launch_items};
-use crate::DType;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Recurrence, Store, ValueId, ValueOp};
+use crate::{BinaryOp, DType, Scalar, ScanOp, UnaryOp};
 
 /// The scans and recurrences of a kernel, all along one axis and in one direction.
 pub(super) struct Scans {
     pub(super) axis: AxisId,
     pub(super) reverse: bool,
     pub(super) ids: Vec<ValueId>,
+    /// For each scan, how many others must have come to an end of a part before it can be computed there.
+    pub(super) stages: Vec<usize>,
     /// Whether there are recurrences: then no two threads can share a loop.
     pub(super) is_sequential: bool,
     /// The other map axes, outermost first: each of their positions has a scan of its own.
@@ -29,12 +31,19 @@ impl Scans {
             return Err("scans along different axes, or in different directions".into());
         }
         let is_scan = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Scan { .. });
-        let ids = (0..kernel.values.len() as u32).map(ValueId).filter(is_scan).collect();
+        let ids: Vec<ValueId> = (0..kernel.values.len() as u32).map(ValueId).filter(is_scan).collect();
+        let mut below = vec![0; kernel.values.len()];
+        for (number, value) in kernel.values.iter().enumerate() {
+            let operands = kernel.operands(&value.op);
+            let most = operands.iter().map(|id| below[id.index()]).max().unwrap_or(0);
+            below[number] = most + usize::from(matches!(value.op, ValueOp::Scan { .. }));
+        }
+        let stages = ids.iter().map(|id| below[id.index()] - 1).collect();
         let is_sequential = !kernel.recurrences.is_empty();
         let map = kernel.axes_of_kind(AxisKind::Map);
         let is_innermost = map.last() == Some(&axis);
         let others = map.into_iter().filter(|&other| other != axis).collect();
-        Ok(Scans { axis, reverse, ids, is_sequential, others, is_innermost })
+        Ok(Scans { axis, reverse, ids, stages, is_sequential, others, is_innermost })
     }
 
     /// How many scans this launch has.
@@ -43,19 +52,33 @@ impl Scans {
     }
 
     /// Running results for all scans, holding no values yet.
-    pub(super) fn declare(
+    pub(super) fn declare(&self, emitter: &mut Emitter, kernel: &Kernel, lanes: Option<u64>) -> Vec<Running> {
+        (0..self.ids.len()).filter_map(|number| self.declare_one(emitter, kernel, number, lanes)).collect()
+    }
+
+    /// A running result for one scan.
+    pub(super) fn declare_one(
         &self,
         emitter: &mut Emitter,
         kernel: &Kernel,
+        number: usize,
         lanes: Option<u64>,
-    ) -> Vec<Accumulator> {
-        let declared = self.ids.iter().filter_map(|&id| match kernel.value(id).op {
-            ValueOp::Scan { op, .. } => {
-                Some(Accumulator::declare(emitter, op, kernel.value(id).dtype, lanes))
-            }
+    ) -> Option<Running> {
+        let value = kernel.value(self.ids[number]);
+        match value.op {
+            ValueOp::Scan { op, .. } => Some(Running::declare(emitter, op, value.dtype, lanes)),
             _ => None,
-        });
-        declared.collect()
+        }
+    }
+
+    /// The numbers of the scans of a stage.
+    pub(super) fn of_stage(&self, stage: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.ids.len()).filter(move |&number| self.stages[number] == stage)
+    }
+
+    /// How many stages there are.
+    pub(super) fn stage_count(&self) -> usize {
+        self.stages.iter().map(|stage| stage + 1).max().unwrap_or(0)
     }
 
     /// Variables for the carries of all recurrences, as the first step finds them; or arrays with one for each lane,
@@ -103,28 +126,118 @@ impl Scans {
         }
     }
 
-    /// Takes the elements of one position, and defines the scans' values there.
+    /// Takes the elements of one position, and defines the scans' values there; of the stages up to one, if that is
+    /// given.
     pub(super) fn advance(
         &self,
         emitter: &mut Emitter,
         kernel: &Kernel,
-        running: &[Accumulator],
+        running: &[Running],
         lane: Option<&Expr>,
+        last_stage: Option<usize>,
     ) {
-        for (&id, running) in self.ids.iter().zip(running) {
+        for (number, (&id, running)) in self.ids.iter().zip(running).enumerate() {
             let ValueOp::Scan { operand, exclusive, .. } = kernel.value(id).op else { continue };
+            if last_stage.is_some_and(|last| self.stages[number] > last) {
+                continue;
+            }
             let value = emitter.value(operand);
             match exclusive {
                 true => {
                     let before = emitter.fresh("before");
-                    emitter.bind(before.clone(), Type::Register(running.dtype), running.part(0, lane));
-                    running.update(emitter, value, lane, None);
+                    emitter.bind(before.clone(), Type::Register(running.dtype), running.place(lane));
+                    running.take(emitter, value, lane);
                     emitter.define(id, Expr::Name(before));
                 }
                 false => {
-                    running.update(emitter, value, lane, None);
-                    emitter.define(id, running.part(0, lane));
+                    running.take(emitter, value, lane);
+                    emitter.define(id, running.place(lane));
                 }
+            }
+        }
+    }
+}
+
+/// The variable of a scan's running result, or an array with one for each lane.
+pub(super) struct Running {
+    pub(super) op: ScanOp,
+    pub(super) dtype: DType,
+    pub(super) name: String,
+    lanes: Option<u64>,
+}
+
+impl Running {
+    fn declare(emitter: &mut Emitter, op: ScanOp, dtype: DType, lanes: Option<u64>) -> Running {
+        let name = emitter.fresh(match op {
+            ScanOp::Sum => "sum",
+            ScanOp::Prod => "prod",
+            ScanOp::Max => "max",
+            ScanOp::Min => "min",
+            ScanOp::LogSumExp => "logsum",
+        });
+        let running = Running { op, dtype, name, lanes };
+        let init = lanes.is_none().then(|| running.identity());
+        let (name, ty) = (running.name.clone(), Type::Register(dtype));
+        emitter.push(Stmt::Variable { name, ty, len: lanes, init });
+        if lanes.is_some() {
+            running.reset(emitter);
+        }
+        running
+    }
+
+    fn identity(&self) -> Expr {
+        Expr::Literal(self.op.identity(self.dtype))
+    }
+
+    /// Holds no values again.
+    pub(super) fn reset(&self, emitter: &mut Emitter) {
+        match self.lanes {
+            None => emitter.push(set(self.place(None), self.identity())),
+            Some(lanes) => {
+                let lane = Expr::name("l");
+                emitter.push(for_lanes(lanes, vec![set(self.place(Some(&lane)), self.identity())]));
+            }
+        }
+    }
+
+    pub(super) fn place(&self, lane: Option<&Expr>) -> Expr {
+        match lane {
+            None => Expr::name(&self.name),
+            Some(lane) => Expr::element(&self.name, lane.clone()),
+        }
+    }
+
+    /// Takes one more value, or what other values have come to.
+    pub(super) fn take(&self, emitter: &mut Emitter, value: Expr, lane: Option<&Expr>) {
+        let combined = self.combined(emitter, self.place(lane), value);
+        emitter.push(set(self.place(lane), combined));
+    }
+
+    /// What two results are together.
+    pub(super) fn combined(&self, emitter: &mut Emitter, a: Expr, b: Expr) -> Expr {
+        let dtype = self.dtype;
+        let binary =
+            |op, a: &Expr, b: &Expr| Expr::Binary(op, dtype, Box::new(a.clone()), Box::new(b.clone()));
+        let b = emitter.named(b, dtype);
+        match self.op {
+            ScanOp::Sum => binary(BinaryOp::Add, &a, &b),
+            ScanOp::Prod => binary(BinaryOp::Mul, &a, &b),
+            ScanOp::Max => binary(BinaryOp::Maximum, &a, &b),
+            ScanOp::Min => binary(BinaryOp::Minimum, &a, &b),
+            ScanOp::LogSumExp => {
+                // The larger, and how much the smaller adds to it. Infinities of one sign are no distance apart.
+                let less = emitter.named(binary(BinaryOp::Minimum, &a, &b), dtype);
+                let more = emitter.named(binary(BinaryOp::Maximum, &a, &b), dtype);
+                let zero = Expr::Literal(Scalar::from_i64(dtype, 0));
+                let same = binary(BinaryOp::Eq, &less, &more);
+                let distance = Expr::Select(
+                    Box::new(same),
+                    Box::new(zero),
+                    Box::new(binary(BinaryOp::Sub, &less, &more)),
+                );
+                let share = Expr::Unary(UnaryOp::Exp, dtype, Box::new(distance));
+                let added = Expr::Unary(UnaryOp::Log1p, dtype, Box::new(share));
+                binary(BinaryOp::Add, &more, &added)
             }
         }
     }

@@ -41,7 +41,7 @@ fn rows(emitter: &mut Emitter, kernel: &Kernel, scans: &Scans, schedule: &ScanSc
     scans.bind_position(emitter, kernel, &step);
     emitter.bind_axes(&[scans.axis]);
     carries.begin_step(emitter, None);
-    scans.advance(emitter, kernel, &running, None);
+    scans.advance(emitter, kernel, &running, None, None);
     carries.end_step(emitter, None, |emitter| along.iter().for_each(|store| emitter.store(store)));
     let body = emitter.close();
     let extent = emitter.extent(scans.axis);
@@ -101,7 +101,7 @@ fn columns<'k>(
     emitter.bind_axes(&[scans.axis]);
     across(emitter, &|emitter| {
         carries.begin_step(emitter, lane);
-        scans.advance(emitter, kernel, &running, lane);
+        scans.advance(emitter, kernel, &running, lane, None);
         carries.end_step(emitter, lane, |emitter| along.iter().for_each(|store| emitter.store(store)));
     });
     let body: Vec<Stmt> = emitter.close();
