@@ -35,6 +35,12 @@ impl Outcome for (Tensor, Tensor) {
     }
 }
 
+impl<const N: usize, const M: usize> Outcome for ([Tensor; N], [Tensor; M]) {
+    fn error(self) -> Option<Error> {
+        self.0.into_iter().chain(self.1).find_map(Outcome::error)
+    }
+}
+
 impl<T: std::fmt::Debug> Outcome for Result<T> {
     fn error(self) -> Option<Error> {
         self.err()
@@ -305,12 +311,54 @@ fn reductions(page: &mut Page) {
         x.cummax_with(0, ScanOrder::new().exclusive());
         x.cummin_with(0, ScanOrder::new().exclusive());
         x.cummin(7);
+        x.cummax_with_indices(2);
+        x.cummin_with_indices(-3);
+        x.logcumsumexp(2);
+        count.logcumsumexp_with(0, ScanOrder::new());
         none.argmax(0);
         none.argmin(..);
         x.argmax(2);
         none.max_with_indices(0);
         x.min_with_indices(-3);
         count.var_mean(0, 1);
+    }
+}
+
+/// A value of a step that is kept.
+#[track_caller]
+fn kept(x: &Tensor) -> Tensor {
+    let mut kept = None;
+    let _ = x.scan_with(0, 0.0, |h, _| {
+        kept = Some(h * 2.0);
+        h.clone()
+    });
+    kept.unwrap()
+}
+
+/// Scans by steps: what the step gives, and what it may not do.
+fn steps(page: &mut Page) {
+    page.section("Scans by steps");
+    let (x, count) = (tensor(DType::F32, &[3, 4]), tensor(DType::I32, &[3]));
+    let exclusive = ScanOrder::new().exclusive();
+    mistakes! { page:
+        x.scan_with(2, 0.0, |h, x| h + x);
+        x.scan_with(0, &x, |h, x| h + x);
+        x.scan_with(0, 0.0, |h, x| h + x.cast(DType::F64));
+        count.scan_with(0, 0, |h, x| h + x * 0.5);
+        x.scan_with(0, 0.0, |h, x| h + tensor(DType::F32, &[2, 4]) * x);
+        x.scan_with(0, 0.0, |_, _| tensor(DType::F32, &[3]));
+        x.scan_with(0, 0.0, |h, x| h + x.sum(0));
+        x.scan_with(0, 0.0, |h, x| h + x.flip(0));
+        x.scan_with(0, 0.0, |h, x| h + x.cumsum(0));
+        x.scan_with(0, 0.0, |h, x| h + x.softmax(0));
+        x.scan_with(0, 0.0, |h, x| h + x.to(&Device::interpreter()));
+        x.scan_with(0, 0.0, |h, x| h + x.scan_with(0, 0.0, |h, x| h + x));
+        x.scan_with(0, 0.0, |h, y| h + y + kept(&x));
+        kept(&x).exp().eval();
+        kept(&x).sum(0);
+        lazuli::scan([&x, &count], 0, ScanOrder::new(), [0.0], |[h], [x, n]| ([h + x * n], []));
+        lazuli::scan([&x], 0, exclusive, [0.0], |[h], [x]| ([h + x], [h.clone()]));
+        lazuli::scan([], 0, ScanOrder::new(), [0.0], |[h], []| ([h + 1.0], []));
     }
 }
 
@@ -452,6 +500,7 @@ fn messages_of_every_operation() {
         gathers,
         values,
         reductions,
+        steps,
         layers,
         windows,
         questions,

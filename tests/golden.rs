@@ -72,6 +72,8 @@ const DIFFERENCES: &[Difference] = &[
             "cummax_with",
             "cummin",
             "cummin_with",
+            "cummax_with_indices",
+            "cummin_with_indices",
         ],
         dtypes: FLOATS,
         which: "between zeros of different sign",

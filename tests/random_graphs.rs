@@ -3,6 +3,7 @@
 //! - `exact_graphs`: every dtype, casts, comparisons, selections, views, reductions and pooling over small multiples of
 //!   1/4, with intermediates that are results too. The magnitudes are kept where every dtype computes exactly, in any order
 //!   of summation: all results must be the interpreter's to the last bit.
+//! - `exact_graphs_of_rows`: the same, of axes that several threads share.
 //! - `smooth_graphs`: approximated functions, quotients, means, variances, softmax and layer norm in `F32`, of bounded
 //!   slope: near the interpreter's results. Without reductions, fused and unfused agree to the last bit.
 //! - `smooth_graphs_of_16_bits`: the same in `F16` and `BF16`, loosely.
@@ -17,7 +18,7 @@ mod common;
 
 use common::data::{floats, ordinary};
 use common::{Output, Scope, differences, exact, near};
-use lazuli::{DType, Device, Pool2d, Tensor};
+use lazuli::{DType, Device, Pool2d, ScanOrder, Tensor};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
@@ -170,9 +171,14 @@ enum Exact {
     AvgPool,
     Random,
     Gather,
+    Scan,
+    Join,
+    Rearrange,
+    Position,
+    Assign,
 }
 
-const EXACT_OPS: [Exact; 26] = [
+const EXACT_OPS: [Exact; 32] = [
     Exact::Add,
     Exact::Sub,
     Exact::Mul,
@@ -199,6 +205,12 @@ const EXACT_OPS: [Exact; 26] = [
     Exact::Random,
     Exact::Gather,
     Exact::Gather,
+    Exact::Scan,
+    Exact::Scan,
+    Exact::Join,
+    Exact::Rearrange,
+    Exact::Position,
+    Exact::Assign,
 ];
 
 /// Back to multiples of 1/4 of at most 4: exact in every dtype, and so are their products.
@@ -212,13 +224,39 @@ fn tame(x: &Tensor) -> Tensor {
     }
 }
 
+/// The running result along an axis, in one order or another.
+fn scanned(x: &Tensor, axis: isize, parameter: usize) -> Tensor {
+    let order = match parameter / 4 % 4 {
+        0 | 1 => ScanOrder::new(),
+        2 => ScanOrder::new().reverse(),
+        _ => ScanOrder::new().exclusive(),
+    };
+    match parameter % 4 {
+        0 => x.cummax(axis),
+        1 => x.cummin_with(axis, if parameter / 4 % 4 == 2 { order } else { ScanOrder::new() }),
+        _ => x.cumsum_with(axis, order),
+    }
+}
+
+/// The elements in other places, some of them several times.
+fn rearranged(x: &Tensor, axis: isize, parameter: usize) -> Tensor {
+    match parameter % 6 {
+        0 => x.roll(1 + parameter as isize % 3, axis),
+        1 => x.repeat_interleave(2, axis),
+        2 => Tensor::cat(&[x, x], axis),
+        3 if shape_of(x).len() > 1 => x.tril(parameter as isize % 3 - 1),
+        4 => x.flip(axis),
+        _ => x.swapaxes(axis, 0),
+    }
+}
+
 /// The tensors of a recipe. Each is tame, so that every operation on two of them is exact.
-fn exact_tensors(device: &Device, recipe: &Recipe<Exact>) -> Vec<Tensor> {
+fn exact_tensors(device: &Device, [a, b, c]: [usize; 3], recipe: &Recipe<Exact>) -> Vec<Tensor> {
     let mut tensors: Vec<Tensor> = [
-        ordinary(device, DType::I64, [6, 5], 1),
-        ordinary(device, DType::F16, [4, 6, 5], 2),
-        ordinary(device, DType::F32, [6, 1], 3),
-        ordinary(device, DType::F32, [4, 6, 5], 4),
+        ordinary(device, DType::I64, [b, c], 1),
+        ordinary(device, DType::F16, [a, b, c], 2),
+        ordinary(device, DType::F32, [b, 1], 3),
+        ordinary(device, DType::F32, [a, b, c], 4),
     ]
     .iter()
     .map(tame)
@@ -231,6 +269,7 @@ fn exact_tensors(device: &Device, recipe: &Recipe<Exact>) -> Vec<Tensor> {
         let rank = shape_of(&x).len() as isize;
         let axes: Vec<isize> = (0..rank).filter(|axis| parameter >> axis & 1 == 1).collect();
         let is_empty = x.shape().unwrap().elements() == 0;
+        let axis = if rank > 0 { parameter as isize / 16 % rank } else { 0 };
         let pool = || match parameter % 4 {
             0 => Pool2d::new(2),
             1 => Pool2d::new((1, 2)).stride(1),
@@ -265,7 +304,21 @@ fn exact_tensors(device: &Device, recipe: &Recipe<Exact>) -> Vec<Tensor> {
             Exact::AvgPool => x.avg_pool2d_with(pool()),
             Exact::Random => Tensor::rand(x.shape().unwrap(), parameter as u64).lt(0.5).where_(&x, &y),
             Exact::Gather => gathered(&x, &y, parameter),
-            Exact::Max | Exact::Min => x.clone(),
+            Exact::Scan if rank > 0 => scanned(&x, axis, parameter),
+            Exact::Join if parameter % 2 == 0 => Tensor::stack(&[&x, &(&x + &y - &y), &(&x * 2)], axis),
+            Exact::Join if rank > 0 => Tensor::cat(&[&x, &x.abs(), &x.narrow(axis, 0, 1)], axis),
+            Exact::Rearrange if rank > 0 => rearranged(&x, axis, parameter),
+            Exact::Position if !is_empty => x.argmax_keepdim(&axes),
+            Exact::Assign if rank > 0 && !is_empty => {
+                x.slice_scatter(axis, &(x.narrow(axis, 0, 1) + 1).cast(x.dtype().unwrap()), 0, 1, 1)
+            }
+            Exact::Max
+            | Exact::Min
+            | Exact::Scan
+            | Exact::Join
+            | Exact::Rearrange
+            | Exact::Position
+            | Exact::Assign => x.clone(),
         };
         if is_recordable(&result) {
             tensors.push(tame(&result));
@@ -284,14 +337,21 @@ fn exact_tensors(device: &Device, recipe: &Recipe<Exact>) -> Vec<Tensor> {
     outputs
 }
 
+fn exact_graph(shape: [usize; 3], recipe: &Recipe<Exact>) -> String {
+    differences("exact graph", SCOPE, |device| {
+        let outputs = exact_tensors(device, shape, recipe);
+        outputs.into_iter().enumerate().map(|(i, tensor)| exact(format!("output {i}"), tensor)).collect()
+    })
+}
+
 #[test]
 fn exact_graphs() {
-    run(&EXACT_OPS, 1, |recipe| {
-        differences("exact graph", SCOPE, |device| {
-            let outputs = exact_tensors(device, recipe);
-            outputs.into_iter().enumerate().map(|(i, tensor)| exact(format!("output {i}"), tensor)).collect()
-        })
-    });
+    run(&EXACT_OPS, 1, |recipe| exact_graph([4, 6, 5], recipe));
+}
+
+#[test]
+fn exact_graphs_of_rows() {
+    run(&EXACT_OPS, 6, |recipe| exact_graph([3, 12, 40], recipe));
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

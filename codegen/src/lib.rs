@@ -13,6 +13,7 @@ mod limits;
 pub mod nest;
 mod ops;
 mod scalar;
+mod scan_op;
 pub mod schedule;
 mod text;
 
@@ -23,3 +24,4 @@ pub use language::Language;
 pub use limits::{FloatInfo, IntInfo};
 pub use ops::{BinaryOp, ReduceOp, UnaryOp};
 pub use scalar::Scalar;
+pub use scan_op::ScanOp;

@@ -6,7 +6,7 @@
 use lazuli_codegen::index::{Bound, IndexExpr};
 use lazuli_codegen::ir::{AxisKind, Kernel, ValueOp};
 use lazuli_codegen::schedule::Figures;
-use lazuli_codegen::{AxisId, BinaryOp, DType, Language, ReduceOp, Scalar, UnaryOp, emit};
+use lazuli_codegen::{AxisId, BinaryOp, DType, Language, ReduceOp, Scalar, ScanOp, UnaryOp, emit};
 use smallvec::smallvec;
 
 const FIGURES: Figures = Figures { processors: 132, is_frugal: false };
@@ -205,13 +205,8 @@ fn scan(axis: usize, length: u64, reverse: bool) -> Kernel {
     let at = affine(&[(i0, length as i64), (i1, 1)], 0);
     let v = k.load(x, at.clone(), None);
     let squared = k.binary(BinaryOp::Mul, v, v);
-    let op = ValueOp::Scan {
-        op: ReduceOp::Sum,
-        axis: [i0, i1][axis],
-        reverse,
-        exclusive: false,
-        operand: squared,
-    };
+    let op =
+        ValueOp::Scan { op: ScanOp::Sum, axis: [i0, i1][axis], reverse, exclusive: false, operand: squared };
     let sum = k.add(op, DType::F32);
     let ratio = k.binary(BinaryOp::Div, v, sum);
     k.store(y, at, ratio);

@@ -179,6 +179,7 @@ fn emit_group(
         reads: &group.reads,
         outputs: &group.outputs,
         reduction: group.reduction,
+        scan: group.scan,
         name: &name,
     };
     let lowered = lower(&request)?;

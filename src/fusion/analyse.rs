@@ -16,8 +16,19 @@ const UNREAD: f64 = -1.0;
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Analysis {
     pub(super) reduction: Option<NodeId>,
+    pub(super) scan: Option<NodeId>,
     pub(super) work: Work,
     pub(super) recomputed: Option<(&'static str, f64)>,
+}
+
+/// How a node follows from a scan.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum AfterScan {
+    Independent,
+    /// At each position of the axis: a scan, or what is computed from one; so many scans follow from each other.
+    Running(u32),
+    /// When the end is reached.
+    Ended,
 }
 
 /// What is known of a node at its place among the nodes.
@@ -32,8 +43,7 @@ struct State {
     /// In which walks its value is needed, as bits.
     needed: u32,
     is_stored: bool,
-    /// Whether it is a scan or follows from one.
-    follows_scan: bool,
+    follows_scan: AfterScan,
     /// Whether it has one value a row of the reduction.
     once_a_row: bool,
     /// Evaluations. Readers at the same index share an evaluation; others add up.
@@ -89,8 +99,8 @@ impl<'a> Analyser<'a> {
         nodes.dedup();
         outputs.sort_unstable();
         outputs.dedup();
-        let Analysis { reduction, work, recomputed } = self.analyse(&nodes, &outputs)?;
-        Ok(Group { nodes, outputs, reads: self.external.clone(), reduction, work, recomputed })
+        let Analysis { reduction, scan, work, recomputed } = self.analyse(&nodes, &outputs)?;
+        Ok(Group { nodes, outputs, reads: self.external.clone(), reduction, scan, work, recomputed })
     }
 
     /// Checks that one kernel can compute `nodes` and store `outputs`, both ascending, and adds up its work.
@@ -108,13 +118,13 @@ impl<'a> Analyser<'a> {
 
     fn analyse_nodes(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
         let reduction = self.link(nodes)?;
-        self.follow_scans(nodes, outputs)?;
+        let scan = self.follow_scans(nodes, outputs)?;
         let walked = reduction.and_then(|reduction| self.facts.space(reduction)).copied();
         let mut walks = 1;
         if let Some((reduction, space)) = reduction.zip(walked.as_ref()) {
             walks = self.follow_reductions(nodes, reduction, space)?;
         }
-        if let Some(misfit) = self.misfit(outputs, reduction) {
+        if let Some(misfit) = self.misfit(outputs, reduction, scan) {
             let shape = |id: NodeId| self.graph.node(id).shape.clone();
             let (first, last) = (outputs[0], outputs[outputs.len() - 1]);
             let other = if misfit == first { last } else { first };
@@ -129,7 +139,7 @@ impl<'a> Analyser<'a> {
                 state.is_stored = true;
             }
         }
-        let mut analysis = Analysis { reduction, ..Analysis::default() };
+        let mut analysis = Analysis { reduction, scan, ..Analysis::default() };
         self.count(&mut analysis, nodes, outputs, walked.as_ref())?;
         let buffers = self.external.len() + outputs.len();
         match buffers > MAX_BUFFERS {
@@ -170,7 +180,7 @@ impl<'a> Analyser<'a> {
                 stage: 0,
                 needed: 0,
                 is_stored: false,
-                follows_scan: false,
+                follows_scan: AfterScan::Independent,
                 once_a_row: false,
                 aligned: 0.0,
                 scattered: 0.0,
@@ -191,34 +201,56 @@ impl<'a> Analyser<'a> {
     }
 
     /// Checks that scans go along one axis of one shape, which all outputs have, and that what follows from them is
-    /// computed where they are: element by element.
-    fn follow_scans(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<(), WhyNot> {
+    /// computed where they are: element by element, or when they have come to their end. Gives the first scan.
+    fn follow_scans(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Option<NodeId>, WhyNot> {
         let facts = self.facts;
-        let Some(&first) = nodes.iter().find(|&&id| facts.of(id).scan.is_some()) else { return Ok(()) };
-        let (own, origin) = (facts.of(first), |id: NodeId| self.graph.node(id).origin);
+        let scan = nodes.iter().find_map(|&id| Some((id, facts.of(id).scan?)));
+        let Some((first, space)) = scan else { return Ok(None) };
+        let origin = |id: NodeId| self.graph.node(id).origin;
         let beside = |other: NodeId| WhyNot::BesideScan { scan: origin(first), other: origin(other) };
         for (number, &id) in nodes.iter().enumerate() {
             let node = facts.of(id);
-            let is_other = node.scan.is_some() && (node.scan != own.scan || node.shape != own.shape);
-            if is_other || node.space.is_some() {
+            if node.scan.is_some_and(|other| other != space) || node.space.is_some() {
                 return Err(beside(id));
             }
-            let mut follows = node.scan.is_some();
+            let mut follows = match node.scan {
+                None => AfterScan::Independent,
+                Some(_) if node.shape == space.full => AfterScan::Running(1),
+                Some(_) => AfterScan::Ended,
+            };
             for read in facts.reads.reads(id) {
                 let Some(state) = self.states.get(self.place[read.node.index()] as usize) else { continue };
-                if state.follows_scan {
-                    if !read.aligned || node.shape != own.shape || node.scan.is_some() {
-                        return Err(WhyNot::OutOfOrder { scan: origin(first), reader: origin(id) });
+                let shape = match state.follows_scan {
+                    AfterScan::Independent => continue,
+                    AfterScan::Running(_) => space.full,
+                    AfterScan::Ended => space.slice,
+                };
+                // A scan reads every position in its order, whatever is left of it in the end.
+                let own = if node.scan.is_some() { space.full } else { node.shape };
+                if !read.aligned || own != shape {
+                    return Err(WhyNot::OutOfOrder { scan: origin(first), reader: origin(id) });
+                }
+                follows = match (follows, state.follows_scan) {
+                    (AfterScan::Ended, _) | (_, AfterScan::Ended) => AfterScan::Ended,
+                    (AfterScan::Running(own), AfterScan::Running(before)) => {
+                        AfterScan::Running(own.max(before + u32::from(node.scan.is_some())))
                     }
-                    follows = true;
+                    (_, after) => after,
+                };
+                if follows == AfterScan::Running(MAX_WALKS + 1) {
+                    return Err(WhyNot::TooManyWalks);
                 }
             }
             self.states[number].follows_scan = follows;
         }
-        match outputs.iter().find(|&&output| facts.of(output).shape != own.shape) {
-            Some(&output) => Err(beside(output)),
-            None => Ok(()),
+        for &output in outputs {
+            let follows =
+                self.states.get(self.place[output.index()] as usize).map(|state| state.follows_scan);
+            if facts.of(output).shape != space.full && follows != Some(AfterScan::Ended) {
+                return Err(beside(output));
+            }
         }
+        Ok(Some(first))
     }
 
     /// Checks what follows the shared reductions: it is either one value a row or, if the row can be walked again,
@@ -258,9 +290,18 @@ impl<'a> Analyser<'a> {
     }
 
     /// The first output without a place in one iteration space with the others.
-    pub(super) fn misfit(&self, outputs: &[NodeId], reduction: Option<NodeId>) -> Option<NodeId> {
+    pub(super) fn misfit(
+        &self,
+        outputs: &[NodeId],
+        reduction: Option<NodeId>,
+        scan: Option<NodeId>,
+    ) -> Option<NodeId> {
         let of = |id: NodeId| self.facts.of(id);
         let &first = outputs.first()?;
+        if let Some(space) = scan.and_then(|scan| of(scan).scan) {
+            let fits = |output: &NodeId| [space.full, space.slice].contains(&of(*output).shape);
+            return outputs.iter().copied().find(|output| !fits(output));
+        }
         let fits = |&output: &NodeId| match reduction.zip(reduction.and_then(|id| self.facts.space(id))) {
             None => of(output).shape == of(first).shape,
             Some((reduction, space)) => {

@@ -119,6 +119,9 @@ pub(crate) fn operation_cost(op: &Op) -> f64 {
         // Per element that is reduced; see `Analyser`.
         Op::Reduce { .. } => 1.0,
         Op::Scan { .. } => 4.0,
+        Op::Recurrence { body, .. } => {
+            body.graph.nodes().map(|id| operation_cost(&body.graph.node(id).op)).sum::<f64>().max(1.0)
+        }
         // The check.
         Op::Gather { .. } => 3.0,
         Op::Composite(_) => 50.0,

@@ -33,8 +33,8 @@ pub(super) struct NodeFacts {
     pub(super) cost: f64,
     /// Elements that a reduction combines into one; otherwise 1.
     pub(super) fan: f64,
-    /// Of a scan: its axis, and whether it goes in reverse.
-    pub(super) scan: Option<(u32, bool)>,
+    /// Of a scan or a recurrence.
+    pub(super) scan: Option<ScanSpace>,
     /// Of a reduction that threads share; equal for reductions of the same axes of the same shape.
     pub(super) space: Option<u32>,
     /// The most nodes of a kernel with this one.
@@ -45,6 +45,17 @@ impl NodeFacts {
     pub(super) fn bytes(&self) -> u64 {
         self.elements.saturating_mul(self.size) as u64
     }
+}
+
+/// What scans and recurrences go along.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct ScanSpace {
+    axis: u32,
+    reverse: bool,
+    /// The shape with the axis.
+    pub(super) full: u32,
+    /// The shape without it, that of what is known in the end.
+    pub(super) slice: u32,
 }
 
 /// What shared reductions walk.
@@ -92,10 +103,20 @@ impl Facts {
                     }));
                 }
             }
-            let scan = match node.op {
-                Op::Scan { axis, reverse, .. } => Some((axis as u32, reverse)),
+            let along = match &node.op {
+                Op::Scan { axis, reverse, .. } => Some((*axis, *reverse, &node.shape)),
+                Op::Recurrence { axis, reverse, body, .. } => {
+                    let elements = graph.operands(id)[body.carries];
+                    Some((*axis, *reverse, &graph.node(elements).shape))
+                }
                 _ => None,
             };
+            let scan = along.map(|(axis, reverse, full)| {
+                // In the end, one value is left of a row.
+                fan = full.elements() as f64 / (elements as f64).max(1.0);
+                let (full, slice) = (numbers.of(full), numbers.of(&full.without(&[axis])));
+                ScanSpace { axis: axis as u32, reverse, full, slice }
+            });
             let shape = numbers.of(&node.shape);
             let most_nodes = restraints.most_nodes(id) as u32;
             let size = node.dtype.size();

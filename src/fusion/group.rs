@@ -139,6 +139,8 @@ pub(crate) struct Group {
     pub(crate) reads: Vec<NodeId>,
     /// A reduction that spans the iteration space.
     pub(crate) reduction: Option<NodeId>,
+    /// A scan or a recurrence, whose shape is the iteration space.
+    pub(crate) scan: Option<NodeId>,
     pub(crate) work: Work,
     /// The largest recomputation: which value, how often per element.
     pub(crate) recomputed: Option<(&'static str, f64)>,

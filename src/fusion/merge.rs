@@ -412,7 +412,8 @@ impl<'a> Merger<'a> {
         self.outputs.sort_unstable();
         self.outputs.dedup();
         let reduction = first.reduction.or(second.reduction);
-        self.analyser.misfit(&self.outputs, reduction).is_none().then_some(())
+        let scan = first.scan.or(second.scan);
+        self.analyser.misfit(&self.outputs, reduction, scan).is_none().then_some(())
     }
 
     /// Finds the nodes of two groups as one.

@@ -59,20 +59,22 @@ impl Reads {
             if !result.computed[id.index()] {
                 continue;
             }
-            let elements = match &node.op {
-                Op::Reduce { .. } => graph.node(graph.operands(id)[0]).shape.elements(),
-                _ => node.shape.elements(),
-            };
             let mut found: SmallVec<[Read; 2]> = SmallVec::new();
             for (position, operand) in graph.operands(id).into_iter().enumerate() {
                 // A free output is its own kernel: it reads what its operand leads to.
                 let own_view = matches!(&node.op, Op::View(view) if !matches!(view, View::Reshape));
                 let gathered = matches!(node.op, Op::Gather { .. }) && position == 0;
+                // What a carry begins as is needed before the first of the results.
+                let init = matches!(&node.op, Op::Recurrence { body, .. } if position < body.carries);
+                let elements = match &node.op {
+                    Op::Reduce { .. } | Op::Recurrence { .. } => graph.node(operand).shape.elements(),
+                    _ => node.shape.elements(),
+                };
                 let start = Read {
                     node: operand,
                     elements: elements as u64,
                     through: operand,
-                    aligned: !own_view && !gathered,
+                    aligned: !own_view && !gathered && !init,
                     windowed: false,
                     gathered,
                 };

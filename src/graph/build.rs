@@ -50,11 +50,18 @@ pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
                     inputs.push(None);
                     graph.add(node_of(&tensor.node, Op::Input(inputs.len() - 1)), &[])
                 }
+                State::Recorded(Recipe::StepValue, _) => {
+                    let TensorNode { origin, location, .. } = *tensor.node;
+                    let message =
+                        "a value of its step was used outside of the step, where it has none".into();
+                    return Err(Error::InvalidOperation { op: origin, message, location });
+                }
                 State::Recorded(recipe, sources) => {
                     let Some(operands) = finished(sources, &done, &mut pending) else { continue };
                     match recipe {
                         Recipe::Op(op) => graph.add(node_of(&tensor.node, op.clone()), &operands),
-                        Recipe::Transfer => match operands.first() {
+                        // No step's value has sources.
+                        Recipe::Transfer | Recipe::StepValue => match operands.first() {
                             Some(&source) => source,
                             None => return Err(Error::internal("graph building", "a transfer of nothing")),
                         },

@@ -79,6 +79,7 @@ fn constant_of(node: &Node) -> Option<&Constant> {
         | Op::View(_)
         | Op::Reduce { .. }
         | Op::Scan { .. }
+        | Op::Recurrence { .. }
         | Op::Gather { .. }
         | Op::Composite(_) => None,
     }
@@ -90,7 +91,7 @@ fn colour(op: &Op) -> &'static str {
         Op::Constant(_) | Op::Iota | Op::Random { .. } => "#eeeeee",
         Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast => "#ffffff",
         Op::View(_) | Op::Gather { .. } => "#fff2cc",
-        Op::Reduce { .. } | Op::Scan { .. } => "#f4cccc",
+        Op::Reduce { .. } | Op::Scan { .. } | Op::Recurrence { .. } => "#f4cccc",
         Op::Composite(_) => "#d9ead3",
     }
 }

@@ -1,7 +1,7 @@
 //! A key for everything about a graph that decides how it runs: the plan cache looks plans up by it.
 
 use super::Graph;
-use super::op::{Composite, Constant, ConstantRole, Op, Pool2d, View};
+use super::op::{Composite, Constant, ConstantRole, Op, Pool2d, StepResult, View};
 use crate::{Scalar, SourceLocation};
 
 /// 128 bits that are equal for two graphs if, and for all practical purposes only if, their live nodes
@@ -103,6 +103,16 @@ impl Code {
             Op::Scan { op, axis, reverse, exclusive } => {
                 self.bytes.extend([10, *op as u8, u8::from(*reverse), u8::from(*exclusive)]);
                 self.number(*axis as u64);
+            }
+            Op::Recurrence { axis, reverse, body, result } => {
+                let (which, number) = match *result {
+                    StepResult::Each(number) => (0, number),
+                    StepResult::Last(number) => (1, number),
+                };
+                self.bytes.extend([13, u8::from(*reverse), which]);
+                self.sizes(&[*axis, number, body.carries]);
+                self.bytes.extend(body.key().0.to_le_bytes());
+                self.list(body.inputs.iter().map(|&dtype| dtype as u64));
             }
             Op::Gather { axis } => {
                 self.byte(12);

@@ -1,6 +1,7 @@
 //! Result shape and dtype of every operation: used when recording, and by the verifier between passes.
 
-use super::op::{Composite, Op, Pool2d, View};
+use super::body::Body;
+use super::op::{Composite, Op, Pool2d, StepResult, View};
 use crate::{DType, ReduceOp, Shape};
 
 /// Shape and dtype of an operand or a result.
@@ -94,9 +95,24 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
             count(1)?;
             let (shape, dtype) = operand(0)?;
             check_axes(&[*axis], shape)?;
-            match op.accepts(*dtype) && *op != ReduceOp::SquaredDeviations {
+            match op.accepts(*dtype) {
                 true => expect(shape, *dtype),
                 false => Err(format!("not defined for {dtype}")),
+            }
+        }
+        Op::Recurrence { axis, body, result: wanted, .. } => {
+            count(body.inputs.len())?;
+            let full = &operand(body.carries)?.0;
+            check_axes(&[*axis], full)?;
+            check_body(body, full, &full.without(&[*axis]), operands)?;
+            let (shape, number) = match *wanted {
+                StepResult::Each(number) => (full.clone(), number),
+                StepResult::Last(number) if number < body.carries => (full.without(&[*axis]), number),
+                StepResult::Last(number) => return Err(format!("carry {number} is missing")),
+            };
+            match body.output(number) {
+                Some(dtype) => expect(&shape, dtype),
+                None => Err(format!("result {number} is missing")),
             }
         }
         Op::Gather { axis } => {
@@ -116,6 +132,22 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
             check_composite(composite, shape, *dtype, result)
         }
     }
+}
+
+/// Checks that the operands are what the body takes, and that what it carries stays what it is.
+fn check_body(body: &Body, full: &Shape, slice: &Shape, operands: &[&Type]) -> Result<(), String> {
+    for (number, (operand, dtype)) in operands.iter().zip(&body.inputs).enumerate() {
+        let is_carry = number < body.carries;
+        let shape = if is_carry { slice } else { full };
+        if operand.0 != *shape || operand.1 != *dtype {
+            let (got, like) = (&operand.0, operand.1);
+            return Err(format!("operand {number} is {like} {got}, and the step takes {dtype} {shape}"));
+        }
+        if is_carry && body.output(number) != Some(*dtype) {
+            return Err(format!("carry {number} begins as {dtype} and becomes something else"));
+        }
+    }
+    Ok(())
 }
 
 fn check_axes(axes: &[usize], shape: &Shape) -> Result<(), String> {

@@ -3,6 +3,7 @@
 //! Invariants: node indices are in topological order (operands before users), because nodes are only
 //! ever added; an edge's weight is the operand's position; [`verify::verify`] holds between all passes.
 
+pub(crate) mod body;
 pub(crate) mod build;
 pub(crate) mod dot;
 pub(crate) mod hash;

@@ -1,9 +1,12 @@
 //! The operations of the graph. Primitives are what fusion and lowering know; composites are
 //! rewritten into primitives by the `decompose` pass.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
-use crate::{BinaryOp, ReduceOp, Scalar, UnaryOp};
+use super::body::Body;
+use crate::{BinaryOp, ReduceOp, Scalar, ScanOp, UnaryOp};
 
 /// Axes of a tensor, ascending.
 pub(crate) type Axes = SmallVec<[usize; 6]>;
@@ -31,14 +34,26 @@ pub(crate) enum Op {
     View(View),
     /// Combines the elements along the axes, which the result no longer has.
     Reduce { op: ReduceOp, axes: Axes },
-    /// The elements along the axis up to each, combined; not by squared deviations. In reverse: from each on.
+    /// The elements along the axis up to each, combined. In reverse: from each on.
     /// Exclusive: without the element itself, beginning with what nothing combines to.
-    Scan { op: ReduceOp, axis: usize, reverse: bool, exclusive: bool },
+    Scan { op: ScanOp, axis: usize, reverse: bool, exclusive: bool },
+    /// A step for each position along the axis, one after the other. The operands are what the carries begin as, of
+    /// the shape without the axis, and then the elements of all steps, of the whole shape.
+    Recurrence { axis: usize, reverse: bool, body: Arc<Body>, result: StepResult },
     /// `gather(x, index)`: at each position of the index, the element of x at the same position but for the axis, where
     /// the index says which. x has the index's shape but for the axis; an index outside of the axis is an error.
     Gather { axis: usize },
     /// Shorthand for several primitives.
     Composite(Composite),
+}
+
+/// Which of its results a recurrence gives. Several of one loop are several nodes: one kernel computes them together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum StepResult {
+    /// An output of the body, at every position.
+    Each(usize),
+    /// A carry after the last step, which has no axis.
+    Last(usize),
 }
 
 /// A 0-d constant and how it appears in a kernel.
@@ -130,13 +145,8 @@ impl Op {
                 View::Window { .. } => "window",
             },
             Op::Reduce { op, .. } => op.name(),
-            Op::Scan { op, .. } => match op {
-                ReduceOp::Sum => "cumsum",
-                ReduceOp::Prod => "cumprod",
-                ReduceOp::Max => "cummax",
-                ReduceOp::Min => "cummin",
-                ReduceOp::SquaredDeviations => "cumulative_deviations",
-            },
+            Op::Scan { op, .. } => op.name(),
+            Op::Recurrence { .. } => "recurrence",
             Op::Gather { .. } => "gather",
             Op::Composite(composite) => match composite {
                 Composite::Mean { .. } => "mean",

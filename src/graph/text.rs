@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::op::{Composite, Constant, ConstantRole, Op, Pool2d, View};
+use super::op::{Composite, Constant, ConstantRole, Op, Pool2d, StepResult, View};
 use super::{Graph, Node};
 
 /// Whether the lines name the user's file and line: good in a dump, bad in a snapshot.
@@ -130,6 +130,15 @@ impl fmt::Display for Attributes<'_> {
                 write!(f, " axis={axis}")?;
                 f.write_str(if *reverse { " reverse" } else { "" })?;
                 f.write_str(if *exclusive { " exclusive" } else { "" })
+            }
+            Op::Recurrence { axis, reverse, body, result } => {
+                write!(f, " axis={axis}{}", if *reverse { " reverse" } else { "" })?;
+                match result {
+                    StepResult::Each(number) => write!(f, " each={number}")?,
+                    StepResult::Last(number) => write!(f, " last={number}")?,
+                }
+                let step = text(&body.graph, Locations::Hidden);
+                write!(f, " carries={} step={{{}}}", body.carries, step.trim_end().replace('\n', "; "))
             }
             Op::Gather { axis } => write!(f, " axis={axis}"),
             Op::Composite(composite) => match composite {

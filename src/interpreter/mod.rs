@@ -13,6 +13,7 @@ mod composite;
 mod gather;
 mod integers;
 mod random;
+mod recurrence;
 mod reduce;
 mod scalar;
 mod scan;
@@ -26,6 +27,7 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
+use recurrence::Recurrence;
 use scan::Scan;
 
 use crate::graph::op::Op;
@@ -114,6 +116,10 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
         (Op::Reduce { op, axes }, [x]) => reduce::reduce(*op, &x.values, x.shape, axes)?,
         (&Op::Scan { op, axis, reverse, exclusive }, [x]) => {
             scan::scan(Scan { op, axis, reverse, exclusive }, &x.values, x.shape)?
+        }
+        (&Op::Recurrence { axis, reverse, ref body, result }, operands) => {
+            let recurrence = Recurrence { axis, reverse, body, result };
+            recurrence::recurrence(&recurrence, operands)?
         }
         (Op::Gather { axis }, [x, index]) => gather::gather(node, *axis, x, &index.values)?,
         (Op::Composite(composite), [x]) => composite::composite(composite, &x.values, x.shape, &node.shape)?,

@@ -6,12 +6,12 @@ use super::broken;
 use super::reduce::Rows;
 use super::values::{Element, Float, Values, for_any};
 use super::views::gather;
-use crate::{ReduceOp, Result, Shape};
+use crate::{Result, ScanOp, Shape};
 
 /// How a scan goes along its axis.
 #[derive(Clone, Copy)]
 pub(super) struct Scan {
-    pub(super) op: ReduceOp,
+    pub(super) op: ScanOp,
     pub(super) axis: usize,
     pub(super) reverse: bool,
     pub(super) exclusive: bool,
@@ -19,10 +19,10 @@ pub(super) struct Scan {
 
 pub(super) fn scan(scan: Scan, x: &Values, shape: &Shape) -> Result<Values> {
     let result = match scan.op {
-        ReduceOp::Max => Some(extreme(scan, x, shape, true)),
-        ReduceOp::Min => Some(extreme(scan, x, shape, false)),
-        ReduceOp::Sum | ReduceOp::Prod => match x {
-            Values::I64(x) => Some(integer(scan, x, shape)),
+        ScanOp::Max => Some(extreme(scan, x, shape, true)),
+        ScanOp::Min => Some(extreme(scan, x, shape, false)),
+        ScanOp::Sum | ScanOp::Prod | ScanOp::LogSumExp => match x {
+            Values::I64(x) => integer(scan, x, shape),
             Values::F16(x) => Some(float(scan, x, shape)),
             Values::BF16(x) => Some(float(scan, x, shape)),
             Values::F32(x) => Some(float(scan, x, shape)),
@@ -34,12 +34,11 @@ pub(super) fn scan(scan: Scan, x: &Values, shape: &Shape) -> Result<Values> {
             | Values::I32(_)
             | Values::U32(_) => None,
         },
-        ReduceOp::SquaredDeviations => None,
     };
-    let is_defined = !scan.exclusive || matches!(scan.op, ReduceOp::Sum | ReduceOp::Prod);
+    let is_defined = !scan.exclusive || !matches!(scan.op, ScanOp::Max | ScanOp::Min);
     result
         .filter(|_| is_defined)
-        .ok_or_else(|| broken(format!("a scan by {} is not defined for {}", scan.op, x.dtype())))
+        .ok_or_else(|| broken(format!("{} is not defined for {}", scan.op, x.dtype())))
 }
 
 fn extreme(scan: Scan, x: &Values, shape: &Shape, largest: bool) -> Values {
@@ -58,23 +57,32 @@ fn extreme(scan: Scan, x: &Values, shape: &Shape, largest: bool) -> Values {
     })
 }
 
-fn integer(scan: Scan, x: &[i64], shape: &Shape) -> Values {
+fn integer(scan: Scan, x: &[i64], shape: &Shape) -> Option<Values> {
     let (first, combine): (i64, fn(i64, i64) -> i64) = match scan.op {
-        ReduceOp::Prod => (1, i64::wrapping_mul),
-        _ => (0, i64::wrapping_add),
+        ScanOp::Sum => (0, i64::wrapping_add),
+        ScanOp::Prod => (1, i64::wrapping_mul),
+        ScanOp::Max | ScanOp::Min | ScanOp::LogSumExp => return None,
     };
-    Values::I64(along(scan, x, shape, &|row| folded(scan.exclusive, first, combine, row, |x| x, |x| x)))
+    let result = along(scan, x, shape, &|row| folded(scan.exclusive, first, combine, row, |x| x, |x| x));
+    Some(Values::I64(result))
 }
 
 fn float<T: Float>(scan: Scan, x: &[T], shape: &Shape) -> Values {
     let (first, combine): (f64, fn(f64, f64) -> f64) = match scan.op {
-        ReduceOp::Prod => (1.0, |a, b| a * b),
-        _ => (0.0, |a, b| a + b),
+        ScanOp::Prod => (1.0, |a, b| a * b),
+        ScanOp::LogSumExp => (f64::NEG_INFINITY, log_add_exp),
+        ScanOp::Sum | ScanOp::Max | ScanOp::Min => (0.0, |a, b| a + b),
     };
     let running = |row: &mut dyn Iterator<Item = T>| {
         folded(scan.exclusive, first, combine, row, |x| x.to_f64(), T::from_real)
     };
     T::wrap(along(scan, x, shape, &running))
+}
+
+/// `log(exp(a) + exp(b))`; infinities of one sign, whose difference is NaN, are what they are.
+fn log_add_exp(a: f64, b: f64) -> f64 {
+    let (least, most) = if a < b { (a, b) } else { (b, a) };
+    if a == b && a.is_infinite() { a } else { most + (least - most).exp().ln_1p() }
 }
 
 /// The running results of one row.

@@ -5,11 +5,12 @@
 //! them. The codegen crate takes over from there; it never sees a tensor.
 
 mod gather;
+mod recurrence;
 mod views;
 
 use std::sync::Arc;
 
-use lazuli_codegen::index::{Atom, AxisId, AxisRanges, Bound, IndexExpr};
+use lazuli_codegen::index::{AxisId, AxisRanges, Bound, IndexExpr};
 use lazuli_codegen::ir::{ArgumentId, AxisKind, BufferId, Kernel, ValueId, ValueOp};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -63,6 +64,8 @@ pub(crate) struct Request<'a> {
     pub(crate) outputs: &'a [NodeId],
     /// The reduction that threads share, if there is one: it spans the iteration space.
     pub(crate) reduction: Option<NodeId>,
+    /// A scan or a recurrence, if there is one: its shape is the iteration space.
+    pub(crate) scan: Option<NodeId>,
     pub(crate) name: &'a str,
 }
 
@@ -113,6 +116,10 @@ struct Lowering<'a> {
     reduce_axes: FxHashMap<(Extents, usize), SmallVec<[AxisId; 4]>>,
     /// The axes of the reductions around, outermost first.
     enclosing: Vec<SmallVec<[AxisId; 4]>>,
+    /// The axis of the scans.
+    scan_axis: Option<AxisId>,
+    /// Recurrences so far.
+    loops: Vec<recurrence::Loop>,
     /// Whether the outermost extent is an argument of the kernel, and no constant.
     has_argument: bool,
 }
@@ -133,6 +140,8 @@ impl<'a> Lowering<'a> {
             guards: FxHashMap::default(),
             reduce_axes: FxHashMap::default(),
             enclosing: Vec::new(),
+            scan_axis: None,
+            loops: Vec::new(),
             has_argument,
         }
     }
@@ -152,9 +161,10 @@ impl<'a> Lowering<'a> {
         let shape = |id: NodeId| &graph.node(id).shape;
         // The outermost extent of the iteration space is an argument: another batch, the same kernel.
         let (map_shape, full): (Shape, Option<(Indices, Shape)>) = match self.request.reduction {
-            None => match self.request.outputs.first() {
-                Some(&first) => (shape(first).clone(), None),
-                None => return Err(Error::internal("lowering", "a group without outputs")),
+            None => match (self.request.scan, self.request.outputs.first()) {
+                (Some(scan), _) => (self.scanned(scan)?.0, None),
+                (None, Some(&first)) => (shape(first).clone(), None),
+                (None, None) => return Err(Error::internal("lowering", "a group without outputs")),
             },
             Some(reduction) => {
                 let operand = graph.operands(reduction)[0];
@@ -222,14 +232,25 @@ impl<'a> Lowering<'a> {
                 indices
             }
         };
+        // What scans have come to in the end has no place along their axis.
+        let mut ends: Option<(Indices, Shape)> = None;
+        if let Some(scan) = self.request.scan {
+            let axis = self.scanned(scan)?.1;
+            let mut others = map.clone();
+            self.scan_axis = Some(self.scan_axis(&others.remove(axis))?);
+            ends = Some((others, map_shape.without(&[axis])));
+        }
         let outputs: Vec<NodeId> = self.request.outputs.to_vec();
         let mut stores = Vec::new();
         for output in outputs {
             let own = shape(output).clone();
             let is_empty = own.elements() == 0 && map_shape.elements() == 0;
-            let (indices, space) = match &full {
+            let (indices, space) = match (&full, &ends) {
                 // Nothing fits everywhere: then the axes that all values of the kernel have.
-                Some((indices, full)) if own.elements() == full.elements() && !is_empty => (indices, full),
+                (Some((indices, full)), _) if own.elements() == full.elements() && !is_empty => {
+                    (indices, full)
+                }
+                (_, Some((indices, slice))) if own == *slice => (indices, slice),
                 _ if own.elements() == map_shape.elements() => (&map, &map_shape),
                 _ => {
                     let message = format!("output {own} does not fit the iteration space {map_shape}");
@@ -323,21 +344,12 @@ impl<'a> Lowering<'a> {
             }
             Op::Cast => {
                 let operand = self.value(operands[0], indices, guards)?;
-                let from = self.kernel.value(operand).dtype;
-                match node.dtype == from {
-                    true => operand,
-                    false => self.kernel.cast(node.dtype, operand),
-                }
+                self.cast(node.dtype, operand)
             }
             Op::View(view) => self.view(view, node, operands[0], indices, guards)?,
             Op::Scan { op, axis, reverse, exclusive } => {
-                // Where it is computed: along an axis of the iteration space itself.
-                let along = match indices[*axis].terms() {
-                    [(Atom::Axis(along), 1)] if indices[*axis].constant_term() == 0 => *along,
-                    _ => {
-                        return Err(Error::internal("lowering", "a scan is not along an axis of its kernel"));
-                    }
-                };
+                // Where it is computed.
+                let along = self.scan_axis(&indices[*axis])?;
                 let operand = self.value(operands[0], indices, guards)?;
                 let dtype = self.kernel.value(operand).dtype;
                 let (op, reverse, exclusive) = (*op, *reverse, *exclusive);
@@ -371,6 +383,7 @@ impl<'a> Lowering<'a> {
                 let value = value?;
                 self.kernel.reduce(*op, &reduced, value)
             }
+            Op::Recurrence { .. } => self.recurrence(id, indices)?,
             Op::Gather { axis } => self.gather(id, *axis, indices, guards)?,
             Op::Composite(_) => {
                 return Err(Error::internal("lowering", format!("{} was not decomposed", node.op.name())));
@@ -391,6 +404,11 @@ impl<'a> Lowering<'a> {
         let position = views::flatten(indices, &node.shape).simplify(&self.ranges);
         let guard = self.guard(guards);
         self.kernel.load(buffer, position, guard)
+    }
+
+    /// The value converted, where it is of another dtype.
+    fn cast(&mut self, to: DType, value: ValueId) -> ValueId {
+        if self.kernel.value(value).dtype == to { value } else { self.kernel.cast(to, value) }
     }
 
     /// A value that says whether all guards hold; `None` if there are none.

@@ -57,4 +57,9 @@ operations! {
     cummax_with(a: BOX) All -> Same, Exact, "`cummax` in another order.": "torch.cummax(a.flip(0), 0)[0].flip(0)" => a.cummax_with(0, ScanOrder::new().reverse());
     cummin(a: BOX) All -> Same, Exact, "The smallest up to each element.": "torch.cummin(a, 1)[0]" => a.cummin(1);
     cummin_with(a: BOX) All -> Same, Exact, "`cummin` in another order.": "torch.cummin(a.flip(-1), -1)[0].flip(-1)" => a.cummin_with(-1, ScanOrder::new().reverse());
+    cummax_with_indices(a: BOX) All -> Same, Exact, "`cummax` and its positions.": "tuple(torch.cummax(a, -1))" => a.cummax_with_indices(-1), "tuple(torch.cummax(a, 0))" => a.cummax_with_indices(0);
+    cummin_with_indices(a: BOX) All -> Same, Exact, "`cummin` and its positions.": "tuple(torch.cummin(a, 1))" => a.cummin_with_indices(1);
+    logcumsumexp(a: BOX) Floats -> Same, CLOSE, "`log(cumsum(exp(x)))`.": "torch.logcumsumexp(a, -1)" => a.logcumsumexp(-1), "torch.logcumsumexp(a, 0)" => a.logcumsumexp(0);
+    logcumsumexp_with(a: BOX) Floats -> Same, CLOSE, "`logcumsumexp` in another order.": "torch.logcumsumexp(a.flip(1), 1).flip(1)" => a.logcumsumexp_with(1, ScanOrder::new().reverse());
+    scan_with(a: BOX) All -> Float, CLOSE, "What a step of your own makes of the result before and of each element.": "torch.stack([h := x * 0.5 if i == 0 else h * 0.5 + x * 0.5 for i, x in enumerate(a.unbind(0))])" => a.scan_with(0, 0.0, |h, x| h * 0.5 + x * 0.5);
 }

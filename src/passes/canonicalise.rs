@@ -32,6 +32,7 @@ pub(super) fn rules_for(op: &Op) -> &'static [Rule] {
         | Op::Unary(_)
         | Op::Select
         | Op::Scan { .. }
+        | Op::Recurrence { .. }
         | Op::Gather { .. }
         | Op::Composite(_) => &[],
     }

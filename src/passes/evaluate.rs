@@ -2,9 +2,9 @@
 //! rounded to f32 after each operation (which rounds +, -, *, / and sqrt correctly). Values of the
 //! 16-bit floats are f32, as in a kernel's registers, and rounded where they are cast.
 
-use crate::graph::op::{Composite, Op, Pool2d, View};
+use crate::graph::op::{Composite, Op, Pool2d, StepResult, View};
 use crate::graph::{Graph, Node, NodeId};
-use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, ScanOp, Shape, UnaryOp};
 
 /// The outputs' elements, given the inputs'.
 pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>> {
@@ -38,11 +38,32 @@ pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>
                         true => place + usize::from(*exclusive)..extent,
                         false => 0..place + usize::from(!exclusive),
                     };
-                    let row: Vec<Scalar> = before.map(|k| x[n + k * stride - place * stride]).collect();
-                    let row_shape = Shape::from([row.len()]);
-                    reduced(*op, &[0], &row, &row_shape, node.dtype.compute())[0]
+                    let row = before.map(|k| x[n + k * stride - place * stride]);
+                    row.fold(op.identity(node.dtype.compute()), |a, b| scanned(*op, a, b))
                 };
                 pointwise(&at)
+            }
+            Op::Recurrence { axis, reverse, body, result } => {
+                let full = shape(body.carries);
+                let (extent, stride) = (full[*axis], full[axis + 1..].iter().product::<usize>());
+                let mut results = vec![None; node.shape.elements()];
+                for row in 0..full.elements() / extent {
+                    let mut carries: Vec<Scalar> = (0..body.carries).map(|n| operand(n)[row]).collect();
+                    for time in 0..extent {
+                        let place = if *reverse { extent - 1 - time } else { time };
+                        let at = row / stride * stride * extent + place * stride + row % stride;
+                        let elements = (body.carries..operands.len()).map(|n| operand(n)[at]);
+                        let inputs: Vec<Vec<Scalar>> =
+                            carries.iter().copied().chain(elements).map(|x| vec![x]).collect();
+                        let outputs = evaluate(&body.graph, &inputs);
+                        match result {
+                            StepResult::Each(n) => results[at] = Some(outputs[*n][0]),
+                            StepResult::Last(n) => results[row] = Some(outputs[*n][0]),
+                        }
+                        carries = outputs[..body.carries].iter().map(|output| output[0]).collect();
+                    }
+                }
+                results.into_iter().map(Option::unwrap).collect()
             }
             Op::Gather { axis } => {
                 let (inner, extent) = (node.shape.strides()[*axis], shape(0)[*axis]);
@@ -313,6 +334,16 @@ fn reduced(op: ReduceOp, axes: &[usize], x: &[Scalar], from: &Shape, dtype: DTyp
         }
     };
     rows(axes, x, from).into_iter().map(reduce).collect()
+}
+
+fn scanned(op: ScanOp, a: Scalar, b: Scalar) -> Scalar {
+    match op {
+        ScanOp::Sum => binary(BinaryOp::Add, a, b),
+        ScanOp::Prod => binary(BinaryOp::Mul, a, b),
+        ScanOp::Max => binary(BinaryOp::Maximum, a, b),
+        ScanOp::Min => binary(BinaryOp::Minimum, a, b),
+        ScanOp::LogSumExp => Scalar::from_f64(a.dtype(), (a.as_f64().exp() + b.as_f64().exp()).ln()),
+    }
 }
 
 fn squared_deviations(values: &[f64]) -> f64 {

@@ -29,6 +29,7 @@ fn rules_for(op: &Op) -> &'static [Rule] {
         | Op::View(_)
         | Op::Reduce { .. }
         | Op::Scan { .. }
+        | Op::Recurrence { .. }
         | Op::Gather { .. }
         | Op::Composite(_) => &[],
     }

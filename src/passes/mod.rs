@@ -12,6 +12,7 @@ mod exact;
 mod fold;
 mod rule;
 mod simplify;
+mod steps;
 
 #[cfg(test)]
 mod evaluate;
@@ -44,12 +45,18 @@ enum Turn {
 }
 
 /// Every pass, in order.
-pub(crate) const PASSES: [Pass; 6] = [
+pub(crate) const PASSES: [Pass; 7] = [
     Pass {
         name: "decompose",
         doc: "composites become primitives, so that fusion sees through softmax, pooling and the like",
         turn: Turn::Once,
         run: decompose::run,
+    },
+    Pass {
+        name: "steps",
+        doc: "the step of a recurrence is a graph of its own: it goes through all of these passes",
+        turn: Turn::Once,
+        run: steps::run,
     },
     Pass {
         name: "cse",

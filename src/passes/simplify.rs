@@ -47,6 +47,7 @@ pub(super) fn rules_for(op: &Op) -> &'static [Rule] {
         | Op::View(_)
         | Op::Reduce { .. }
         | Op::Scan { .. }
+        | Op::Recurrence { .. }
         | Op::Gather { .. }
         | Op::Composite(_) => &[],
     }

@@ -102,6 +102,9 @@ impl Call {
         if x.node.device == Some(device) {
             return Ok(x.clone());
         }
+        if x.node.is_of_step {
+            return self.fail(super::NOT_IN_STEPS);
+        }
         let state = State::Recorded(Recipe::Transfer, Sources::from_iter([x.clone()]));
         Ok(Tensor::from_parts(shape.clone(), dtype, Some(device), self.op, self.location, state))
     }

@@ -32,6 +32,7 @@ mod positions;
 mod promotion;
 mod random;
 mod rearrange;
+mod recurrences;
 mod reductions;
 mod scans;
 mod slices;
@@ -49,6 +50,7 @@ pub use join::Indexing;
 pub use losses::Reduction;
 pub use pool::{Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d};
 pub use promotion::{Number, Operand};
+pub use recurrences::scan;
 pub use scans::ScanOrder;
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -87,6 +89,8 @@ pub(crate) struct TensorNode {
     pub(crate) device: Option<Device>,
     pub(crate) origin: &'static str,
     pub(crate) location: SourceLocation,
+    /// Whether it is made of values of a scan's step, so that it has values only there.
+    pub(crate) is_of_step: bool,
     state: Mutex<State>,
 }
 
@@ -108,9 +112,15 @@ pub(crate) enum Recipe {
     Op(Op),
     /// The one source's elements, on this tensor's device.
     Transfer,
+    /// What a scan's step gets: it stands for the value of any position.
+    StepValue,
 }
 
 pub(crate) type Sources = SmallVec<[Tensor; 3]>;
+
+/// Why an operation is not recorded.
+pub(crate) const NOT_IN_STEPS: &str = "a scan's step takes elementwise operations alone, on values of the shape of one \
+                                       position";
 
 /// Whether offsets, strides and bytes of such a tensor fit an `i64`, whatever its dtype. Extents of 0 count
 /// as 1, as they do in [`Shape::strides`].
@@ -179,6 +189,9 @@ impl Tensor {
         let mut types = SmallVec::<[infer::Type; 3]>::new();
         for source in sources {
             source.validity()?;
+            if source.node.is_of_step && !op.is_elementwise() {
+                return Err(invalid(NOT_IN_STEPS.into()));
+            }
             types.push((source.node.shape.clone(), source.node.dtype));
             match (device, source.node.device) {
                 (Some(a), Some(b)) if a != b => {
@@ -225,8 +238,13 @@ impl Tensor {
         location: SourceLocation,
         state: State,
     ) -> Tensor {
+        let is_of_step = match &state {
+            State::Recorded(Recipe::StepValue, _) => true,
+            State::Recorded(_, sources) => sources.iter().any(|source| source.node.is_of_step),
+            State::Invalid(_) | State::Evaluated(_) => false,
+        };
         let state = Mutex::new(state);
-        Tensor { node: Arc::new(TensorNode { shape, dtype, device, origin, location, state }) }
+        Tensor { node: Arc::new(TensorNode { shape, dtype, device, origin, location, is_of_step, state }) }
     }
 
     /// The tensor, or one that stands for the error.

@@ -16,6 +16,7 @@ mod norms;
 mod pipelines;
 mod pooling;
 mod rearrange;
+mod recurrences;
 mod reductions;
 mod scans;
 mod table;

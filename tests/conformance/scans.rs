@@ -144,3 +144,132 @@ fn one_kernel() {
     let mean = x.cumsum(1) / (Tensor::arange(0.0f32, 1000.0, 1.0) + 1.0);
     assert_eq!(mean.compile_for(&Target::cuda("sm_90")).unwrap().kernels().len(), 1);
 }
+
+/// PyTorch's rule: an element that is not less takes over, and from the first NaN on only NaN does.
+fn with_position(row: &[f32]) -> (Vec<f32>, Vec<i64>) {
+    let (mut best, mut at) = (row[0], 0);
+    let step = |(i, &x): (usize, &f32)| {
+        if x.is_nan() || !best.is_nan() && x >= best {
+            (best, at) = (x, i as i64);
+        }
+        (best, at)
+    };
+    row.iter().enumerate().map(step).unzip()
+}
+
+#[test]
+fn positions_of_extremes() {
+    for length in [1usize, 2, 33, 100, 300, 1024, 5000] {
+        let element = |i: usize| match i * 7919 % 97 {
+            0 if i > 200 => f32::NAN,
+            n => (n % 13) as f32 + (i / 40) as f32,
+        };
+        let values: Vec<f32> = (0..3 * length).map(element).collect();
+        let (best, at): (Vec<f32>, Vec<i64>) =
+            values.chunks(length).map(with_position).flat_map(|(best, at)| best.into_iter().zip(at)).unzip();
+        let bits = |values: Vec<f32>| -> Vec<u32> { values.into_iter().map(f32::to_bits).collect() };
+        let best = bits(best.into_iter().map(|x| if x.is_nan() { f32::NAN } else { x }).collect());
+        for device in devices().into_iter().chain([Device::interpreter()]) {
+            let x = Tensor::from_slice(&values, [3, length]).to(&device);
+            let columns = Tensor::from_vec(x.t().to_vec::<f32>().unwrap(), [length, 3]).to(&device);
+            let rows = x.cummax_with_indices(1);
+            let down = columns.cummax_with_indices(0);
+            let least = (-&x).cummin_with_indices(1);
+            let results = [rows, (down.0.t(), down.1.t()), (-least.0, least.1)];
+            lazuli::eval(results.iter().flat_map(|(best, at)| [best, at])).unwrap();
+            for (way, (largest, indices)) in ["rows", "columns", "least"].iter().zip(&results) {
+                let context = format!("{way} of {length} on {device}");
+                let largest = largest.to_vec::<f32>().unwrap();
+                let largest = largest.into_iter().map(|x| if x.is_nan() { f32::NAN } else { x }).collect();
+                assert_eq!(bits(largest), best, "{context}");
+                assert_eq!(indices.to_vec::<i64>().unwrap(), at, "positions, {context}");
+            }
+        }
+    }
+}
+
+/// Scans of what follows from other scans at their own position share the kernel.
+#[test]
+fn scans_of_scans() {
+    for (shape, axis) in
+        [([3, 5000], 1), ([40, 60], 1), ([3, 1000], 1), ([700, 5], 0), ([9, 40], 0), ([1, 4], 0)]
+    {
+        for order in [ScanOrder::new(), ScanOrder::new().reverse(), ScanOrder::new().exclusive()] {
+            check_fused(&format!("scans of scans along {axis} of {shape:?}, {order:?}"), |device| {
+                let x = ordinary(device, DType::F32, shape, 1);
+                let whole = x.cast(DType::I64);
+                let sums = whole.cumsum_with(axis, order);
+                let most = (&sums * 2 - &whole).cummax(axis);
+                let in_order = whole.cumsum_with(axis, order).remainder(7).cumsum_with(axis, order);
+                let thrice = (&in_order + &sums).cumsum_with(axis, order);
+                let product = (x.sign() * 0.5 + 1.5).cumprod_with(axis, order);
+                let levels = (product.remainder(3.0) - &x).cumsum_with(axis, order) * &x;
+                let smooth = x.scan_with(axis, 0.0, |h, x| h * 0.5 + x).cummax(axis);
+                let again = smooth.scan_with(axis, 0.0, |h, x| x - h);
+                vec![
+                    exact("sums", sums),
+                    exact("most", most),
+                    exact("in order", in_order),
+                    exact("thrice", thrice),
+                    exact("smooth", smooth),
+                    exact("again", again),
+                    near("levels", levels, 1e-4, 2e-2),
+                ]
+            });
+        }
+    }
+}
+
+#[test]
+fn logarithms_of_sums() {
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        check(&format!("logcumsumexp of {dtype}"), |device| {
+            let eps = dtype.finfo().unwrap().eps;
+            let mut outputs = Vec::new();
+            for (shape, axis) in [([5, 700], 1), ([300, 7], 0), ([3, 1], 1)] {
+                let x = ordinary(device, dtype, shape, 3) * 4.0;
+                let (up, back) = (ScanOrder::new().exclusive(), ScanOrder::new().reverse());
+                let near = |label: &str, y| near(label, y, 16.0 * eps, 16.0 * eps);
+                outputs.push(near("inclusive", x.logcumsumexp(axis)));
+                outputs.push(near("exclusive", x.logcumsumexp_with(axis, up)));
+                outputs.push(near("reverse", x.logcumsumexp_with(axis, back) * 0.5));
+            }
+            outputs
+        });
+    }
+    let (inf, nan) = (f32::INFINITY, f32::NAN);
+    let rows = [
+        ([-inf, -inf, 0.0, -inf], [-inf, -inf, 0.0, 0.0]),
+        ([0.0, inf, 1.0, inf], [0.0, inf, inf, inf]),
+        ([-inf, inf, -inf, 0.0], [-inf, inf, inf, inf]),
+        ([1000.0, -1000.0, nan, inf], [1000.0, 1000.0, nan, nan]),
+    ];
+    for device in devices().into_iter().chain([Device::interpreter()]) {
+        for (row, expected) in rows {
+            for shape in [[1, 4], [4, 1]] {
+                let x = Tensor::from_slice(&row, shape).to(&device);
+                let axis = if shape[0] == 1 { 1 } else { 0 };
+                let got = x.logcumsumexp(axis).to_vec::<f32>().unwrap();
+                let same = got.iter().zip(&expected).all(|(a, b)| a == b || a.is_nan() && b.is_nan());
+                assert!(same, "{got:?} instead of {expected:?} along {axis} on {device}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_element_along_the_axis() {
+    for (shape, axis) in [([1, 1, 1], 0), ([1, 1, 4], 1), ([3, 1, 5], 1), ([1, 3, 5], 0), ([3, 5, 1], 2)] {
+        check(&format!("{shape:?} along {axis}"), |device| {
+            let x = ordinary(device, DType::F32, shape, 1);
+            let sum = lazuli::scan([&x], axis, ScanOrder::new(), [1.0], |[sum], [x]| ([sum + x], []));
+            let ([sum], []) = sum;
+            vec![
+                exact("cummax", x.cummax(axis)),
+                exact("cumsum without itself", x.cumsum_with(axis, ScanOrder::new().exclusive())),
+                exact("scan_with", x.scan_with(axis, 0.5, |last, x| last + x)),
+                exact("the last carry", sum),
+            ]
+        });
+    }
+}

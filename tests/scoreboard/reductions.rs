@@ -1,11 +1,11 @@
 //! Reductions that share their walk, reductions of other axes, and scans.
 
-use lazuli::{DType, ScanOrder, Tensor};
+use lazuli::{DType, ScanOrder, Tensor, scan};
 
 use crate::inputs::{Group, row};
 
 pub fn groups() -> Vec<Group> {
-    vec![siblings(), of_axes(), scans()]
+    vec![siblings(), of_axes(), scans(), recurrences()]
 }
 
 /// Sum, maximum and mean of squares.
@@ -100,6 +100,21 @@ fn scans() -> Group {
         row("square, cumsum, sqrt", |x| vec![(x.rows().square().cumsum(1) + 1.0).sqrt()]),
         row("cumprod of 1 + x", |x| vec![(x.rows() * 1e-3 + 1.0).cumprod(1) - 1.0]),
         row("cummax of columns", |x| vec![x.rows().abs().cummax(0)]),
+        row("cummax of rows with positions", |x| {
+            let (largest, indices) = x.rows().cummax_with_indices(1);
+            vec![largest, indices]
+        }),
+        row("cummin of columns with positions", |x| {
+            let (smallest, indices) = x.rows().cummin_with_indices(0);
+            vec![smallest, indices]
+        }),
+        row("cumsum of cumsum", |x| vec![x.rows().cumsum(1).cumsum(1)]),
+        row("running mean of the running mean", |x| {
+            let x = x.rows();
+            let count = Tensor::arange(1.0, x.shape().unwrap()[1] as f32 + 1.0, 1.0);
+            vec![(x.cumsum(1) / &count).cumsum(1) / count]
+        }),
+        row("logcumsumexp of rows", |x| vec![x.rows().logcumsumexp(1)]),
         row("drawdown: 1 - x / cummax", |x| {
             let prices = x.rows().exp();
             vec![1.0 - &prices / prices.cummax(1)]
@@ -134,4 +149,54 @@ fn scans() -> Group {
         .because("a weakness: a scan's results are read at its own position alone"),
     ];
     ("scans", rows)
+}
+
+fn recurrences() -> Group {
+    let rows = vec![
+        row("exponential moving average, scan_with", |x| {
+            vec![x.rows().scan_with(1, 0.0, |h, x| h * 0.97 + x * 0.03)]
+        }),
+        row("linear recurrence", |x| {
+            let shape = [x.at(2048, 17), x.at(1024, 10)];
+            let (a, b) = (x.floats(shape).sigmoid(), x.floats(shape));
+            let ([last], [h]) = scan([&a, &b], 0, ScanOrder::new(), [0.0], |[h], [a, b]| {
+                let h = a * h + b;
+                ([h.clone()], [h])
+            });
+            vec![h.tanh(), last]
+        }),
+        row("running normalisation", |x| {
+            let x = x.rows();
+            let count = Tensor::arange(1.0, x.shape().unwrap()[0] as f32 + 1.0, 1.0).unsqueeze(1);
+            let ([_, _], [normed]) =
+                scan([&x, &count], 0, ScanOrder::new(), [0.0, 0.0], |[mean, m2], [x, n]| {
+                    let delta = x - mean;
+                    let mean = mean + &delta / n;
+                    let centred = x - &mean;
+                    let m2 = m2 + delta * &centred;
+                    let normed = centred / (&m2 / n + 1e-5).sqrt();
+                    ([mean, m2], [normed])
+                });
+            vec![normed]
+        }),
+        row("discounted returns by scan", |x| {
+            let shape = [x.at(4096, 3), x.at(512, 33)];
+            let back = ScanOrder::new().reverse();
+            let ([_], [returns]) = scan([&x.floats(shape)], 1, back, [0.0], |[later], [reward]| {
+                let all = later * 0.99 + reward;
+                ([all.clone()], [all])
+            });
+            vec![returns]
+        }),
+        row("biquad filter of channels", |x| {
+            let shape = [x.at(4096, 33), x.at(1024, 3)];
+            let ([_, _], [y]) = scan([&x.floats(shape)], 0, ScanOrder::new(), [0.0, 0.0], |[s1, s2], [x]| {
+                let y = x * 0.2 + s1;
+                let next = [x * 0.4 - &y * -0.5 + s2, x * 0.2 - &y * 0.3];
+                (next, [y])
+            });
+            vec![y]
+        }),
+    ];
+    ("recurrences", rows)
 }

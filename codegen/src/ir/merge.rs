@@ -75,7 +75,7 @@ impl Kernel {
     }
 
     fn is_scanned(&self, along: AxisId) -> bool {
-        self.values.iter().any(|value| matches!(&value.op, ValueOp::Scan { axis, .. } if *axis == along))
+        self.scan_axes().any(|(axis, _)| axis == along)
     }
 
     /// Whether every reduction combines both axes or neither.
@@ -93,14 +93,11 @@ impl Kernel {
             used.extend(index.axes());
         }
         for value in &self.values {
-            match &value.op {
-                ValueOp::Reduce { axes, .. } => used.extend(axes.iter().copied()),
-                ValueOp::Scan { axis, .. } => {
-                    used.insert(*axis);
-                }
-                _ => {}
+            if let ValueOp::Reduce { axes, .. } = &value.op {
+                used.extend(axes.iter().copied());
             }
         }
+        used.extend(self.scan_axes().map(|(axis, _)| axis));
         let old = std::mem::take(&mut self.axes);
         let mut renumbered = vec![AxisId(u32::MAX); old.len()];
         for (number, axis) in old.into_iter().enumerate() {
@@ -127,6 +124,9 @@ impl Kernel {
                 ValueOp::Scan { axis, .. } => *axis = renumbered[axis.0 as usize],
                 _ => {}
             }
+        }
+        for recurrence in &mut self.recurrences {
+            recurrence.axis = renumbered[recurrence.axis.0 as usize];
         }
         self.map_indices(IndexExpr::clone);
     }

@@ -3,19 +3,21 @@
 //!
 //! Invariants (see [`verify`](Kernel::verify)): operands precede their users; every view of the graph
 //! has become part of an index expression; a value's axes are those of its operands and index
-//! expressions, less the ones that a `Reduce` combines; only outputs are stored to, each element once.
+//! expressions, less the ones that a `Reduce` combines or a `Last` is the end of; only outputs are stored to, each element once.
 
 mod computed;
 mod merge;
+mod recurrence;
 mod text;
 mod verify;
 
 use std::collections::BTreeSet;
 
+pub use recurrence::Recurrence;
 use smallvec::SmallVec;
 
 use crate::index::{AxisId, AxisRanges, Bound, IndexExpr};
-use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, ScanOp, UnaryOp};
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),*) => {$(
@@ -36,7 +38,9 @@ ids! {
     /// A [`Buffer`] parameter of a [`Kernel`].
     BufferId,
     /// An [`Argument`] of a [`Kernel`].
-    ArgumentId
+    ArgumentId,
+    /// A [`Recurrence`] of a [`Kernel`].
+    RecurrenceId
 }
 
 /// The axes that a value varies over.
@@ -131,8 +135,8 @@ pub enum ValueOp {
     Cast(DType, ValueId),
     /// The operands of all positions along a map axis up to this one, combined.
     Scan {
-        /// How; not by squared deviations.
-        op: ReduceOp,
+        /// How.
+        op: ScanOp,
         /// Along which axis; it is never merged with another.
         axis: AxisId,
         /// Whether it goes from the last position to the first.
@@ -141,6 +145,21 @@ pub enum ValueOp {
         exclusive: bool,
         /// What.
         operand: ValueId,
+    },
+    /// What a recurrence's step finds: at the first position the init, which does not vary along its axis, and then
+    /// what the step before gave.
+    Carry {
+        /// Whose.
+        recurrence: RecurrenceId,
+        /// What it begins as.
+        init: ValueId,
+        /// The number of the loop among those of all positions of the other axes.
+        row: IndexExpr,
+    },
+    /// What the last step gives to nobody: one value for each loop.
+    Last {
+        /// The recurrence's carry.
+        carry: ValueId,
     },
     /// The operand combined over the axes.
     Reduce {
@@ -203,6 +222,8 @@ pub struct Kernel {
     pub arguments: Vec<Argument>,
     /// Values, operands first.
     pub values: Vec<Value>,
+    /// What the steps of loops give to each other.
+    pub recurrences: Vec<Recurrence>,
     /// What the kernel writes.
     pub stores: Vec<Store>,
 }
@@ -216,6 +237,7 @@ impl Kernel {
             buffers: Vec::new(),
             arguments: Vec::new(),
             values: Vec::new(),
+            recurrences: Vec::new(),
             stores: Vec::new(),
         }
     }
@@ -313,6 +335,15 @@ impl Kernel {
         self.add(ValueOp::Reduce { op, axes: SmallVec::from_slice(axes), operand }, dtype)
     }
 
+    /// The axis and the direction of scans and recurrences, in the order in which these come up.
+    pub fn scan_axes(&self) -> impl Iterator<Item = (AxisId, bool)> + '_ {
+        let scans = self.values.iter().filter_map(|value| match value.op {
+            ValueOp::Scan { axis, reverse, .. } => Some((axis, reverse)),
+            _ => None,
+        });
+        scans.chain(self.recurrences.iter().map(|recurrence| (recurrence.axis, recurrence.reverse)))
+    }
+
     /// Adds a store.
     pub fn store(&mut self, buffer: BufferId, index: IndexExpr, value: ValueId) {
         self.stores.push(Store { buffer, index, value });
@@ -369,6 +400,13 @@ impl Kernel {
             ValueOp::Scan { axis, .. } => {
                 axes.insert(*axis);
             }
+            ValueOp::Carry { recurrence, .. } => {
+                axes.extend(self.recurrences.get(recurrence.index()).map(|recurrence| recurrence.axis));
+            }
+            ValueOp::Last { carry } => {
+                let along = self.axis_of_carry(*carry);
+                axes.retain(|&axis| Some(axis) != along);
+            }
             _ => {}
         }
         axes
@@ -379,7 +417,10 @@ impl Kernel {
         for number in 0..self.values.len() {
             let mut op = self.values[number].op.clone();
             match &mut op {
-                ValueOp::Load { index, .. } | ValueOp::Position(index) | ValueOp::Random { index, .. } => {
+                ValueOp::Load { index, .. }
+                | ValueOp::Position(index)
+                | ValueOp::Random { index, .. }
+                | ValueOp::Carry { row: index, .. } => {
                     *index = replace(index);
                 }
                 ValueOp::InBounds(bounds) => {
@@ -394,6 +435,7 @@ impl Kernel {
                 | ValueOp::Select(..)
                 | ValueOp::Cast(..)
                 | ValueOp::Scan { .. }
+                | ValueOp::Last { .. }
                 | ValueOp::Reduce { .. } => {}
             }
             let axes = self.axes_of(&op);
@@ -405,7 +447,7 @@ impl Kernel {
         }
     }
 
-    /// How many values and stores use each value.
+    /// How many values, stores and next steps use each value.
     pub fn use_counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.values.len()];
         for value in &self.values {
@@ -413,8 +455,9 @@ impl Kernel {
                 counts[operand.index()] += 1;
             }
         }
-        for store in &self.stores {
-            counts[store.value.index()] += 1;
+        let stored = self.stores.iter().map(|store| store.value);
+        for value in stored.chain(self.recurrences.iter().map(|recurrence| recurrence.next)) {
+            counts[value.index()] += 1;
         }
         counts
     }
@@ -432,16 +475,20 @@ fn named_operands(op: &ValueOp) -> SmallVec<[ValueId; 3]> {
         ValueOp::Unary(_, a) | ValueOp::Cast(_, a) => SmallVec::from_slice(&[*a]),
         ValueOp::Binary(_, a, b) => SmallVec::from_slice(&[*a, *b]),
         ValueOp::Select(condition, a, b) => SmallVec::from_slice(&[*condition, *a, *b]),
-        ValueOp::Scan { operand, .. } | ValueOp::Reduce { operand, .. } => SmallVec::from_slice(&[*operand]),
+        ValueOp::Scan { operand, .. }
+        | ValueOp::Reduce { operand, .. }
+        | ValueOp::Carry { init: operand, .. }
+        | ValueOp::Last { carry: operand } => SmallVec::from_slice(&[*operand]),
     }
 }
 
 /// The index expressions that an operation contains.
 pub fn index_expressions(op: &ValueOp) -> SmallVec<[&IndexExpr; 2]> {
     match op {
-        ValueOp::Load { index, .. } | ValueOp::Position(index) | ValueOp::Random { index, .. } => {
-            SmallVec::from_slice(&[index])
-        }
+        ValueOp::Load { index, .. }
+        | ValueOp::Position(index)
+        | ValueOp::Random { index, .. }
+        | ValueOp::Carry { row: index, .. } => SmallVec::from_slice(&[index]),
         ValueOp::InBounds(bounds) => bounds.iter().map(|bound| &bound.expr).collect(),
         ValueOp::Literal(_)
         | ValueOp::Argument(_)
@@ -450,6 +497,7 @@ pub fn index_expressions(op: &ValueOp) -> SmallVec<[&IndexExpr; 2]> {
         | ValueOp::Select(..)
         | ValueOp::Cast(..)
         | ValueOp::Scan { .. }
+        | ValueOp::Last { .. }
         | ValueOp::Reduce { .. } => SmallVec::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{AxisKind, Kernel, ValueId, ValueOp};
+use super::{AxisKind, Kernel, Recurrence, ValueId, ValueOp};
 use crate::index::{AxisId, IndexExpr};
 
 impl Kernel {
@@ -45,8 +45,12 @@ impl Kernel {
                     (false, true) => "exclusive ",
                     (true, true) => "reverse exclusive ",
                 };
-                format!("{how}scan {op} along {} of {}", self.axis(*axis).name, name(operand))
+                format!("{how}{op} along {} of {}", self.axis(*axis).name, name(operand))
             }
+            ValueOp::Carry { init, row, .. } => {
+                format!("carry of row {} from {}", self.index_text(row), name(init))
+            }
+            ValueOp::Last { carry } => format!("last of {}", name(carry)),
             ValueOp::Reduce { op, axes, operand } => {
                 let axes: Vec<&str> = axes.iter().map(|&axis| self.axis(axis).name.as_str()).collect();
                 format!("reduce {op} over {} of {}", axes.join(", "), name(operand))
@@ -77,6 +81,11 @@ impl fmt::Display for Kernel {
         }
         for (number, value) in self.values.iter().enumerate() {
             writeln!(f, "  v{number}: {} = {}", value.dtype, self.op_text(&value.op))?;
+        }
+        for Recurrence { axis, reverse, carry, next } in &self.recurrences {
+            let how = if *reverse { "reverse recurrence" } else { "recurrence" };
+            let along = &self.axis(*axis).name;
+            writeln!(f, "  {how} along {along}: v{} becomes v{}", carry.0, next.0)?;
         }
         for store in &self.stores {
             let buffer = &self.buffers[store.buffer.index()].name;

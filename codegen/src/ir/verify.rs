@@ -1,7 +1,8 @@
 //! Checks the invariants of a kernel.
 
 use super::{AxisKind, Kernel, ValueId, ValueOp};
-use crate::{DType, ReduceOp};
+use crate::DType;
+use crate::index::AxisId;
 
 impl Kernel {
     /// Checks the invariants stated in the [module](super).
@@ -44,10 +45,17 @@ impl Kernel {
                 }
                 ValueOp::Cast(to, _) => to.compute() == value.dtype,
                 ValueOp::Scan { op, axis, operand, .. } => {
-                    *op != ReduceOp::SquaredDeviations
-                        && op.accepts(dtype(operand))
+                    op.accepts(dtype(operand))
                         && dtype(operand) == value.dtype
                         && self.axis(*axis).kind == AxisKind::Map
+                }
+                ValueOp::Carry { recurrence, init, .. } => {
+                    let axis = self.recurrences.get(recurrence.index()).map(|recurrence| recurrence.axis);
+                    dtype(init) == value.dtype
+                        && axis.is_some_and(|axis| self.axis(axis).kind == AxisKind::Map)
+                }
+                ValueOp::Last { carry } => {
+                    dtype(carry) == value.dtype && self.axis_of_carry(*carry).is_some()
                 }
                 ValueOp::Reduce { op, axes, operand } => {
                     op.accepts(dtype(operand))
@@ -60,6 +68,7 @@ impl Kernel {
                 return fail("does not fit its operands or parameters");
             }
         }
+        self.verify_recurrences()?;
         for axis in &self.axes {
             if let AxisKind::Computed { value, .. } = axis.kind
                 && self.values.get(value.index()).is_none_or(|value| value.dtype != DType::I64)
@@ -74,7 +83,9 @@ impl Kernel {
                 return Err(format!("kernel {}: a store does not fit its output", self.name));
             }
             let written = store.index.axes();
-            if !self.value(store.value).axes.iter().all(|axis| written.contains(axis)) {
+            // Along an axis of one position there is one value.
+            let has_one = |axis: AxisId| self.axis(axis).extent == 1 && !self.axis(axis).is_argument;
+            if !self.value(store.value).axes.iter().all(|&axis| written.contains(&axis) || has_one(axis)) {
                 return Err(format!(
                     "kernel {}: a store overwrites an element with different values",
                     self.name

@@ -188,7 +188,7 @@ impl<'k> Emitter<'k> {
         Expr::Name(name)
     }
 
-    /// Declares a value that a schedule has computed by other means.
+    /// States what a value is that a schedule has computed by other means.
     pub(super) fn define(&mut self, id: ValueId, expr: Expr) {
         if let Some(scope) = self.scopes.last_mut() {
             scope.values.insert(id, expr);
@@ -296,7 +296,9 @@ impl<'k> Emitter<'k> {
                 Expr::Cast { from: kernel.value(*a).dtype, to: *to, operand: Box::new(self.value(*a)) }
             }
             // Schedules define scans before anything asks for them; a name that is not there does not compile.
-            ValueOp::Scan { .. } => Expr::name("scan_outside_of_its_loop"),
+            ValueOp::Scan { .. } | ValueOp::Carry { .. } | ValueOp::Last { .. } => {
+                Expr::name("scan_outside_of_its_loop")
+            }
             ValueOp::Reduce { op, axes, operand } => self.reduce_in_thread(*op, axes, *operand, value.dtype),
         }
     }
@@ -414,6 +416,8 @@ fn prefix(op: &ValueOp) -> &'static str {
         | ValueOp::Select(..)
         | ValueOp::Cast(..)
         | ValueOp::Scan { .. }
+        | ValueOp::Carry { .. }
+        | ValueOp::Last { .. }
         | ValueOp::Reduce { .. } => "v",
     }
 }

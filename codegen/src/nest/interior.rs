@@ -116,7 +116,10 @@ fn without_guards(kernel: &Kernel) -> Kernel {
             ValueOp::Unary(_, a) | ValueOp::Cast(_, a) => alias(a),
             ValueOp::Binary(_, a, b) => [a, b].into_iter().for_each(alias),
             ValueOp::Select(condition, a, b) => [condition, a, b].into_iter().for_each(alias),
-            ValueOp::Scan { operand, .. } | ValueOp::Reduce { operand, .. } => alias(operand),
+            ValueOp::Scan { operand, .. }
+            | ValueOp::Reduce { operand, .. }
+            | ValueOp::Carry { init: operand, .. }
+            | ValueOp::Last { carry: operand } => alias(operand),
             ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) | ValueOp::Random { .. } => {}
         }
     }

@@ -1,18 +1,23 @@
-//! What the schedules of scans share: running results, and what is done at one position.
+//! What the schedules of scans and recurrences share: running results, carries, and what is done at one position.
 
-use super::accumulate::Accumulator;
+use super::accumulate::{for_lanes, set};
 use super::emitter::Emitter;
 use super::stmt::Arithmetic::Sub;
-use super::stmt::{Expr, Type};
+use super::stmt::{Expr, Stmt, Type};
 use super::{INDEX, pointwise::launch_items};
 use crate::index::AxisId;
-use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+use crate::ir::{AxisKind, Kernel, Recurrence, Store, ValueId, ValueOp};
+use crate::{BinaryOp, DType, Scalar, ScanOp, UnaryOp};
 
-/// The scans of a kernel, all along one axis and in one direction.
+/// The scans and recurrences of a kernel, all along one axis and in one direction.
 pub(super) struct Scans {
     pub(super) axis: AxisId,
     pub(super) reverse: bool,
     pub(super) ids: Vec<ValueId>,
+    /// For each scan, how many others must have come to an end of a part before it can be computed there.
+    pub(super) stages: Vec<usize>,
+    /// Whether there are recurrences: then no two threads can share a loop.
+    pub(super) is_sequential: bool,
     /// The other map axes, outermost first: each of their positions has a scan of its own.
     pub(super) others: Vec<AxisId>,
     /// Whether neighbouring elements of a scan are neighbours in the results.
@@ -21,21 +26,24 @@ pub(super) struct Scans {
 
 impl Scans {
     pub(super) fn new(kernel: &Kernel) -> Result<Scans, String> {
-        let mut found: Option<(AxisId, bool)> = None;
-        let mut ids = Vec::new();
-        for (number, value) in kernel.values.iter().enumerate() {
-            let ValueOp::Scan { axis, reverse, .. } = value.op else { continue };
-            if found.is_some_and(|found| found != (axis, reverse)) {
-                return Err("scans along different axes, or in different directions".into());
-            }
-            found = Some((axis, reverse));
-            ids.push(ValueId(number as u32));
+        let (axis, reverse) = kernel.scan_axes().next().ok_or("no scan")?;
+        if kernel.scan_axes().any(|other| other != (axis, reverse)) {
+            return Err("scans along different axes, or in different directions".into());
         }
-        let (axis, reverse) = found.ok_or("no scan")?;
+        let is_scan = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Scan { .. });
+        let ids: Vec<ValueId> = (0..kernel.values.len() as u32).map(ValueId).filter(is_scan).collect();
+        let mut below = vec![0; kernel.values.len()];
+        for (number, value) in kernel.values.iter().enumerate() {
+            let operands = kernel.operands(&value.op);
+            let most = operands.iter().map(|id| below[id.index()]).max().unwrap_or(0);
+            below[number] = most + usize::from(matches!(value.op, ValueOp::Scan { .. }));
+        }
+        let stages = ids.iter().map(|id| below[id.index()] - 1).collect();
+        let is_sequential = !kernel.recurrences.is_empty();
         let map = kernel.axes_of_kind(AxisKind::Map);
         let is_innermost = map.last() == Some(&axis);
         let others = map.into_iter().filter(|&other| other != axis).collect();
-        Ok(Scans { axis, reverse, ids, others, is_innermost })
+        Ok(Scans { axis, reverse, ids, stages, is_sequential, others, is_innermost })
     }
 
     /// How many scans this launch has.
@@ -44,19 +52,62 @@ impl Scans {
     }
 
     /// Running results for all scans, holding no values yet.
-    pub(super) fn declare(
+    pub(super) fn declare(&self, emitter: &mut Emitter, kernel: &Kernel, lanes: Option<u64>) -> Vec<Running> {
+        (0..self.ids.len()).filter_map(|number| self.declare_one(emitter, kernel, number, lanes)).collect()
+    }
+
+    /// A running result for one scan.
+    pub(super) fn declare_one(
         &self,
         emitter: &mut Emitter,
         kernel: &Kernel,
+        number: usize,
         lanes: Option<u64>,
-    ) -> Vec<Accumulator> {
-        let declared = self.ids.iter().filter_map(|&id| match kernel.value(id).op {
-            ValueOp::Scan { op, .. } => {
-                Some(Accumulator::declare(emitter, op, kernel.value(id).dtype, lanes))
-            }
+    ) -> Option<Running> {
+        let value = kernel.value(self.ids[number]);
+        match value.op {
+            ValueOp::Scan { op, .. } => Some(Running::declare(emitter, op, value.dtype, lanes)),
             _ => None,
+        }
+    }
+
+    /// The numbers of the scans of a stage.
+    pub(super) fn of_stage(&self, stage: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.ids.len()).filter(move |&number| self.stages[number] == stage)
+    }
+
+    /// How many stages there are.
+    pub(super) fn stage_count(&self) -> usize {
+        self.stages.iter().map(|stage| stage + 1).max().unwrap_or(0)
+    }
+
+    /// Variables for the carries of all recurrences, as the first step finds them; or arrays with one for each lane,
+    /// which [`Carries::start`] fills.
+    pub(super) fn declare_carries<'k>(
+        &self,
+        emitter: &mut Emitter,
+        kernel: &'k Kernel,
+        lanes: Option<u64>,
+    ) -> Carries<'k> {
+        let names = kernel.recurrences.iter().map(|recurrence| {
+            let (name, dtype) = (emitter.fresh("carry"), kernel.value(recurrence.carry).dtype);
+            let init = match kernel.value(recurrence.carry).op {
+                ValueOp::Carry { init, .. } if lanes.is_none() => Some(emitter.value(init)),
+                _ => None,
+            };
+            let ty = Type::Register(dtype);
+            emitter.push(Stmt::Variable { name: name.clone(), ty, len: lanes, init });
+            (name, dtype)
         });
-        declared.collect()
+        Carries { names: names.collect(), kernel }
+    }
+
+    /// The stores at each position along the axis, and those of one value a row.
+    pub(super) fn stores<'k>(&self, kernel: &'k Kernel) -> (Vec<&'k Store>, Vec<&'k Store>) {
+        let axis = kernel.axis(self.axis);
+        // No index names an axis of one position.
+        let has_one = axis.extent == 1 && !axis.is_argument;
+        kernel.stores.iter().partition(|store| has_one || store.index.uses(self.axis))
     }
 
     /// Binds the axis to the position that comes after `step` others.
@@ -78,29 +129,188 @@ impl Scans {
         }
     }
 
-    /// Takes the elements of one position, and defines the scans' values there.
+    /// Takes the elements of one position, and defines the scans' values there; of the stages up to one, if that is
+    /// given.
     pub(super) fn advance(
         &self,
         emitter: &mut Emitter,
         kernel: &Kernel,
-        running: &[Accumulator],
+        running: &[Running],
         lane: Option<&Expr>,
+        last_stage: Option<usize>,
     ) {
-        for (&id, running) in self.ids.iter().zip(running) {
+        for (number, (&id, running)) in self.ids.iter().zip(running).enumerate() {
             let ValueOp::Scan { operand, exclusive, .. } = kernel.value(id).op else { continue };
+            if last_stage.is_some_and(|last| self.stages[number] > last) {
+                continue;
+            }
             let value = emitter.value(operand);
             match exclusive {
                 true => {
                     let before = emitter.fresh("before");
-                    emitter.bind(before.clone(), Type::Register(running.dtype), running.part(0, lane));
-                    running.update(emitter, value, lane, None);
+                    emitter.bind(before.clone(), Type::Register(running.dtype), running.place(lane));
+                    running.take(emitter, value, lane);
                     emitter.define(id, Expr::Name(before));
                 }
                 false => {
-                    running.update(emitter, value, lane, None);
-                    emitter.define(id, running.part(0, lane));
+                    running.take(emitter, value, lane);
+                    emitter.define(id, running.place(lane));
                 }
             }
         }
+    }
+}
+
+/// The variable of a scan's running result, or an array with one for each lane.
+pub(super) struct Running {
+    pub(super) op: ScanOp,
+    pub(super) dtype: DType,
+    pub(super) name: String,
+    lanes: Option<u64>,
+}
+
+impl Running {
+    fn declare(emitter: &mut Emitter, op: ScanOp, dtype: DType, lanes: Option<u64>) -> Running {
+        let name = emitter.fresh(match op {
+            ScanOp::Sum => "sum",
+            ScanOp::Prod => "prod",
+            ScanOp::Max => "max",
+            ScanOp::Min => "min",
+            ScanOp::LogSumExp => "logsum",
+        });
+        let running = Running { op, dtype, name, lanes };
+        let init = lanes.is_none().then(|| running.identity());
+        let (name, ty) = (running.name.clone(), Type::Register(dtype));
+        emitter.push(Stmt::Variable { name, ty, len: lanes, init });
+        if lanes.is_some() {
+            running.reset(emitter);
+        }
+        running
+    }
+
+    fn identity(&self) -> Expr {
+        Expr::Literal(self.op.identity(self.dtype))
+    }
+
+    /// Holds no values again.
+    pub(super) fn reset(&self, emitter: &mut Emitter) {
+        match self.lanes {
+            None => emitter.push(set(self.place(None), self.identity())),
+            Some(lanes) => {
+                let lane = Expr::name("l");
+                emitter.push(for_lanes(lanes, vec![set(self.place(Some(&lane)), self.identity())]));
+            }
+        }
+    }
+
+    pub(super) fn place(&self, lane: Option<&Expr>) -> Expr {
+        match lane {
+            None => Expr::name(&self.name),
+            Some(lane) => Expr::element(&self.name, lane.clone()),
+        }
+    }
+
+    /// Takes one more value, or what other values have come to.
+    pub(super) fn take(&self, emitter: &mut Emitter, value: Expr, lane: Option<&Expr>) {
+        let combined = self.combined(emitter, self.place(lane), value);
+        emitter.push(set(self.place(lane), combined));
+    }
+
+    /// What two results are together.
+    pub(super) fn combined(&self, emitter: &mut Emitter, a: Expr, b: Expr) -> Expr {
+        let dtype = self.dtype;
+        let binary =
+            |op, a: &Expr, b: &Expr| Expr::Binary(op, dtype, Box::new(a.clone()), Box::new(b.clone()));
+        let b = emitter.named(b, dtype);
+        match self.op {
+            ScanOp::Sum => binary(BinaryOp::Add, &a, &b),
+            ScanOp::Prod => binary(BinaryOp::Mul, &a, &b),
+            ScanOp::Max => binary(BinaryOp::Maximum, &a, &b),
+            ScanOp::Min => binary(BinaryOp::Minimum, &a, &b),
+            ScanOp::LogSumExp => {
+                // The larger, and how much the smaller adds to it. Infinities of one sign are no distance apart.
+                let less = emitter.named(binary(BinaryOp::Minimum, &a, &b), dtype);
+                let more = emitter.named(binary(BinaryOp::Maximum, &a, &b), dtype);
+                let zero = Expr::Literal(Scalar::from_i64(dtype, 0));
+                let same = binary(BinaryOp::Eq, &less, &more);
+                let distance = Expr::Select(
+                    Box::new(same),
+                    Box::new(zero),
+                    Box::new(binary(BinaryOp::Sub, &less, &more)),
+                );
+                let share = Expr::Unary(UnaryOp::Exp, dtype, Box::new(distance));
+                let added = Expr::Unary(UnaryOp::Log1p, dtype, Box::new(share));
+                binary(BinaryOp::Add, &more, &added)
+            }
+        }
+    }
+}
+
+/// The variables of the recurrences' carries.
+pub(super) struct Carries<'k> {
+    names: Vec<(String, DType)>,
+    kernel: &'k Kernel,
+}
+
+impl Carries<'_> {
+    fn variable(&self, number: usize, lane: Option<&Expr>) -> Expr {
+        let (name, _) = &self.names[number];
+        match lane {
+            None => Expr::name(name),
+            Some(lane) => Expr::element(name, lane.clone()),
+        }
+    }
+
+    /// Each recurrence with its carry's variable.
+    fn variables(&self, lane: Option<&Expr>) -> Vec<(&Recurrence, DType, Expr)> {
+        let recurrences = self.kernel.recurrences.iter().zip(&self.names).enumerate();
+        recurrences.map(|(number, (of, (_, dtype)))| (of, *dtype, self.variable(number, lane))).collect()
+    }
+
+    /// Before the loop: what the first step finds in a lane.
+    pub(super) fn start(&self, emitter: &mut Emitter, lane: &Expr) {
+        for (recurrence, _, variable) in self.variables(Some(lane)) {
+            if let ValueOp::Carry { init, .. } = self.kernel.value(recurrence.carry).op {
+                let init = emitter.value(init);
+                emitter.push(set(variable, init));
+            }
+        }
+    }
+
+    /// At the start of a step: what it finds. A constant each, so that no expression sees the variable change.
+    pub(super) fn begin_step(&self, emitter: &mut Emitter, lane: Option<&Expr>) {
+        for (recurrence, dtype, variable) in self.variables(lane) {
+            let before = emitter.fresh("before");
+            emitter.bind(before.clone(), Type::Register(dtype), variable);
+            emitter.define(recurrence.carry, Expr::Name(before));
+        }
+    }
+
+    /// At the end of a step: what it gives. The stores come in between, so that all use the same values.
+    pub(super) fn end_step(
+        &self,
+        emitter: &mut Emitter,
+        lane: Option<&Expr>,
+        stores: impl FnOnce(&mut Emitter),
+    ) {
+        let values: Vec<Expr> = self.kernel.recurrences.iter().map(|r| emitter.value(r.next)).collect();
+        stores(emitter);
+        for ((_, _, variable), value) in self.variables(lane).into_iter().zip(values) {
+            emitter.push(set(variable, value));
+        }
+    }
+
+    /// After the loop: stores of what follows from what the last step gave. Pinned, as nothing of it may be computed
+    /// before, whatever it varies over.
+    pub(super) fn end(&self, emitter: &mut Emitter, lane: Option<&Expr>, stores: &[&Store]) -> Vec<Stmt> {
+        emitter.open_pinned();
+        for (number, value) in self.kernel.values.iter().enumerate() {
+            let ValueOp::Last { carry } = value.op else { continue };
+            if let ValueOp::Carry { recurrence, .. } = self.kernel.value(carry).op {
+                emitter.define(ValueId(number as u32), self.variable(recurrence.index(), lane));
+            }
+        }
+        stores.iter().for_each(|store| emitter.store(store));
+        emitter.close()
     }
 }

@@ -1,4 +1,4 @@
-//! Scans on the CPU. Along the innermost axis one loop goes along each row; along another, neighbouring columns go
+//! Scans and recurrences on the CPU. Along the innermost axis one loop goes along each row; along another, neighbouring columns go
 //! down together, in vectors.
 
 use super::emitter::Emitter;
@@ -34,15 +34,20 @@ fn rows(emitter: &mut Emitter, kernel: &Kernel, scans: &Scans, schedule: &ScanSc
     emitter.open(&[], false);
     emitter.unflatten("row", &scans.others, 1);
     let running = scans.declare(emitter, kernel, None);
+    let carries = scans.declare_carries(emitter, kernel, None);
+    let (along, once) = scans.stores(kernel);
     let step = scans.step_name(kernel);
     emitter.open(&[], false);
     scans.bind_position(emitter, kernel, &step);
     emitter.bind_axes(&[scans.axis]);
-    scans.advance(emitter, kernel, &running, None);
-    kernel.stores.iter().for_each(|store| emitter.store(store));
+    carries.begin_step(emitter, None);
+    scans.advance(emitter, kernel, &running, None, None);
+    carries.end_step(emitter, None, |emitter| along.iter().for_each(|store| emitter.store(store)));
     let body = emitter.close();
     let extent = emitter.extent(scans.axis);
     emitter.push(count_loop(&step, Expr::Int(0), extent, LoopHint::None, body));
+    let end = carries.end(emitter, None, &once);
+    emitter.guarded(None, end);
     let body = emitter.close();
     emitter.push(count_loop("row", Expr::name("first"), Expr::name("end"), LoopHint::None, body));
     Launch {
@@ -54,7 +59,12 @@ fn rows(emitter: &mut Emitter, kernel: &Kernel, scans: &Scans, schedule: &ScanSc
     }
 }
 
-fn columns(emitter: &mut Emitter, kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Launch {
+fn columns<'k>(
+    emitter: &mut Emitter<'k>,
+    kernel: &'k Kernel,
+    scans: &Scans,
+    schedule: &ScanSchedule,
+) -> Launch {
     let Some((&inner, outer)) = scans.others.split_last() else {
         return rows(emitter, kernel, scans, schedule);
     };
@@ -69,21 +79,38 @@ fn columns(emitter: &mut Emitter, kernel: &Kernel, scans: &Scans, schedule: &Sca
     }
     emitter.bind("left", INDEX, block().then(Rem, Expr::name("parts")).then(Mul, Expr::Int(lanes)));
     emitter.bind("right", INDEX, Expr::name("left").then(Add, Expr::Int(lanes)).then(Min, columns));
+    let column = kernel.axis(inner).name.clone();
+    let own_lane = Expr::name(&column).then(Sub, Expr::name("left"));
+    let lane = Some(&own_lane);
+    let across = |emitter: &mut Emitter<'k>, body: &dyn Fn(&mut Emitter<'k>)| {
+        emitter.open(&[inner], false);
+        body(emitter);
+        let body = emitter.close();
+        if !body.is_empty() {
+            let (left, right) = (Expr::name("left"), Expr::name("right"));
+            emitter.push(count_loop(&column, left, right, LoopHint::Simd, body));
+        }
+    };
     let running = scans.declare(emitter, kernel, Some(lanes));
+    let carries = scans.declare_carries(emitter, kernel, Some(lanes));
+    across(emitter, &|emitter| carries.start(emitter, &own_lane));
+    let (along, once) = scans.stores(kernel);
     let step = scans.step_name(kernel);
     emitter.open(&[], false);
     scans.bind_position(emitter, kernel, &step);
     emitter.bind_axes(&[scans.axis]);
-    emitter.open(&[inner], false);
-    let column = kernel.axis(inner).name.clone();
-    let lane = Expr::name(&column).then(Sub, Expr::name("left"));
-    scans.advance(emitter, kernel, &running, Some(&lane));
-    kernel.stores.iter().for_each(|store| emitter.store(store));
-    let body = emitter.close();
-    emitter.push(count_loop(&column, Expr::name("left"), Expr::name("right"), LoopHint::Simd, body));
+    across(emitter, &|emitter| {
+        carries.begin_step(emitter, lane);
+        scans.advance(emitter, kernel, &running, lane, None);
+        carries.end_step(emitter, lane, |emitter| along.iter().for_each(|store| emitter.store(store)));
+    });
     let body: Vec<Stmt> = emitter.close();
     let extent = emitter.extent(scans.axis);
     emitter.push(count_loop(&step, Expr::Int(0), extent, LoopHint::None, body));
+    across(emitter, &|emitter| {
+        let end = carries.end(emitter, lane, &once);
+        emitter.guarded(None, end);
+    });
     let parts = kernel.axis(inner).extent.div_ceil(lanes);
     let inner_formula = items_formula(kernel, &[inner], lanes);
     let formula = match outer.is_empty() {

@@ -1,12 +1,13 @@
 //! Scans on CUDA. Along the innermost axis a block goes along a row tile by tile: each thread scans its own elements,
 //! the threads scan their totals, and what came before is carried on. Along another axis neighbouring threads hold
 //! neighbouring columns, and a column's parts are first combined, then scanned from what the parts before gave.
+//! Recurrences can be neither combined nor divided: one thread walks each loop, along whichever axis.
 
-use super::accumulate::{Accumulator, mul_add, set};
+use super::accumulate::{mul_add, set};
 use super::emitter::Emitter;
 use super::persistent::{Kept, TURN};
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
-use super::scan::Scans;
+use super::scan::{Running, Scans};
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, LessEqual, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::walk::{count_loop, items_formula};
@@ -17,13 +18,14 @@ use crate::ir::{AxisKind, Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{Launch, ScanSchedule};
 
 pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Nest {
-    let kernel = match scans.is_innermost {
+    let shares_rows = scans.is_innermost && !scans.is_sequential;
+    let kernel = match shares_rows {
         true => split_lanes(scalar, Some(scans.axis), schedule.vector),
         false => scalar.clone(),
     };
     let mut emitter = Emitter::new(&kernel, Language::Cuda);
     let writer = Writer { scalar, kernel: &kernel, scans, schedule };
-    let block = match scans.is_innermost {
+    let block = match shares_rows {
         true => {
             writer.rows(&mut emitter);
             [schedule.threads, schedule.rows, 1]
@@ -48,6 +50,18 @@ pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> 
         wide_index: needs_wide_index(scalar),
         kernel,
     }
+}
+
+/// A scan within a tile.
+struct Scanned {
+    /// Which.
+    number: usize,
+    /// What everything before this thread's elements comes to.
+    prefix: Running,
+    /// The array of results within this thread's elements.
+    part: String,
+    /// The array of what each warp comes to.
+    shared: String,
 }
 
 struct Writer<'a> {
@@ -82,7 +96,10 @@ impl<'a> Writer<'a> {
         let number = mul_add(Expr::Builtin(Builtin::BlockX), Expr::Int(width), x.clone());
         let inside = self.bind_row(emitter, number);
         let running = self.scans.declare(emitter, self.kernel, None);
+        let carries = self.scans.declare_carries(emitter, self.kernel, None);
+        let (along, once) = self.scans.stores(self.kernel);
         let extent = emitter.extent(self.scans.axis);
+        let mut prefixes: Vec<Option<String>> = vec![None; running.len()];
         let (mut from, mut to) = (Expr::Int(0), extent.clone());
         if parts > 1 {
             let length = extent.clone().then(Add, Expr::Int(parts - 1)).then(Div, Expr::Int(parts));
@@ -91,37 +108,70 @@ impl<'a> Writer<'a> {
             let end = Expr::name("from").then(Add, Expr::name("length")).then(Min, extent);
             emitter.bind("to", INDEX, end);
             (from, to) = (Expr::name("from"), Expr::name("to"));
-            // What each part comes to.
-            let walk = self.walk(emitter, &from, &to, |emitter| {
-                self.scans.advance(emitter, self.kernel, &running, None);
-            });
-            emitter.push(walk);
-            let shared: Vec<String> =
-                running.iter().map(|running| format!("shared_{}", running.parts[0])).collect();
-            for (running, name) in running.iter().zip(&shared) {
-                let ty = Type::Register(running.dtype);
-                emitter.push(Stmt::Shared { name: name.clone(), ty, len: width * parts });
-                let slot = mul_add(y.clone(), Expr::Int(width), x.clone());
-                emitter.push(set(Expr::element(name, slot), running.part(0, None)));
+            for stage in 0..self.scans.stage_count() {
+                self.scan_parts(emitter, &running, &mut prefixes, stage, (&from, &to));
             }
-            emitter.push(Stmt::Barrier);
-            running.iter().for_each(|running| running.reset(emitter));
-            emitter.open(&[], false);
-            for (running, name) in running.iter().zip(&shared) {
-                let slot = mul_add(Expr::name("part"), Expr::Int(width), x.clone());
-                running.merge(emitter, None, &|_| Expr::element(name, slot.clone()));
-            }
-            let body = emitter.close();
-            emitter.push(count_loop("part", Expr::Int(0), y, LoopHint::None, body));
         }
         let walk = self.walk(emitter, &from, &to, |emitter| {
-            self.scans.advance(emitter, self.kernel, &running, None);
-            emitter.open_pinned();
-            self.kernel.stores.iter().for_each(|store| emitter.store(store));
-            let then = emitter.close();
-            emitter.guarded(inside, then);
+            carries.begin_step(emitter, None);
+            self.scans.advance(emitter, self.kernel, &running, None, None);
+            carries.end_step(emitter, None, |emitter| {
+                emitter.open_pinned();
+                along.iter().for_each(|store| emitter.store(store));
+                let then = emitter.close();
+                emitter.guarded(inside.clone(), then);
+            });
         });
         emitter.push(walk);
+        let end = carries.end(emitter, None, &once);
+        emitter.guarded(inside, end);
+    }
+
+    /// What each part of a column comes to, for the scans of a stage: their running results become what the parts
+    /// before give. Scans of the stages before know that already, and begin there in each walk.
+    fn scan_parts(
+        &self,
+        emitter: &mut Emitter<'a>,
+        running: &[Running],
+        prefixes: &mut [Option<String>],
+        stage: usize,
+        (from, to): (&Expr, &Expr),
+    ) {
+        let (width, parts) = (u64::from(self.schedule.rows), u64::from(self.schedule.threads));
+        let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
+        let walk = self.walk(emitter, from, to, |emitter| {
+            self.scans.advance(emitter, self.kernel, running, None, Some(stage));
+        });
+        emitter.push(walk);
+        let of_stage: Vec<&Running> = self.scans.of_stage(stage).map(|number| &running[number]).collect();
+        let shared: Vec<String> = of_stage.iter().map(|running| format!("shared_{}", running.name)).collect();
+        for (running, name) in of_stage.iter().zip(&shared) {
+            let ty = Type::Register(running.dtype);
+            emitter.push(Stmt::Shared { name: name.clone(), ty, len: width * parts });
+            let slot = mul_add(y.clone(), Expr::Int(width), x.clone());
+            emitter.push(set(Expr::element(name, slot), running.place(None)));
+        }
+        emitter.push(Stmt::Barrier);
+        of_stage.iter().for_each(|running| running.reset(emitter));
+        emitter.open(&[], false);
+        for (running, name) in of_stage.iter().zip(&shared) {
+            let slot = mul_add(Expr::name("part"), Expr::Int(width), x.clone());
+            running.take(emitter, Expr::element(name, slot), None);
+        }
+        let body = emitter.close();
+        emitter.push(count_loop("part", Expr::Int(0), y, LoopHint::None, body));
+        for (running, prefix) in running.iter().zip(prefixes.iter()) {
+            if let Some(prefix) = prefix {
+                emitter.push(set(running.place(None), Expr::name(prefix)));
+            }
+        }
+        if stage + 1 < self.scans.stage_count() {
+            for number in self.scans.of_stage(stage) {
+                let (prefix, running) = (emitter.fresh("prefix"), &running[number]);
+                emitter.bind(prefix.clone(), Type::Register(running.dtype), running.place(None));
+                prefixes[number] = Some(prefix);
+            }
+        }
     }
 
     /// A loop along a part of a column.
@@ -161,8 +211,6 @@ impl<'a> Writer<'a> {
             true => Vec::new(),
             false => self.scans.declare(emitter, self.kernel, None),
         };
-        let warps = threads / 32;
-        let mut shared = Vec::new();
         emitter.open(&[], false);
         let position = x.clone().then(Mul, Expr::Int(vector));
         let first = if is_single { position } else { Expr::name("tile").then(Add, position) };
@@ -170,84 +218,14 @@ impl<'a> Writer<'a> {
         emitter.bind(step, INDEX, first);
         let extent = emitter.extent(self.scans.axis);
         let in_row = Expr::name(step).then(Less, extent.clone());
-        // Each thread's own elements: the results so far, and in all.
-        let totals = self.scans.declare(emitter, self.kernel, None);
-        let parts: Vec<String> = totals
-            .iter()
-            .map(|total| {
-                let name = emitter.fresh("part");
-                let ty = Type::Register(total.dtype);
-                emitter.push(Stmt::Variable { name: name.clone(), ty, len: Some(vector), init: None });
-                name
-            })
-            .collect();
-        self.open_elements(emitter);
-        self.for_lanes(emitter, |emitter, lane| {
-            for ((&id, total), part) in self.scans.ids.iter().zip(&totals).zip(&parts) {
-                let ValueOp::Scan { operand, exclusive, .. } = self.kernel.value(id).op else { continue };
-                let value = emitter.value(operand);
-                let keep = set(Expr::element(part, lane.clone()), total.part(0, None));
-                if exclusive {
-                    emitter.push(keep.clone());
-                }
-                total.update(emitter, value, None, None);
-                if !exclusive {
-                    emitter.push(keep);
-                }
-            }
-        });
-        let then = emitter.close();
-        emitter.guarded(Some(in_row.clone()), then);
-        // The threads' totals, scanned within each warp; then what the warps before come to.
-        let prefixes: Vec<Accumulator> = self.scans.declare(emitter, self.kernel, None);
-        for (number, (total, prefix)) in totals.iter().zip(&prefixes).enumerate() {
-            self.scan_warp(emitter, total, prefix);
-            let name = format!("shared_{}", total.parts[0]);
-            let len = warps * u64::from(self.schedule.rows);
-            emitter.push(Stmt::Shared { name: name.clone(), ty: Type::Register(total.dtype), len });
-            let warp = x.clone().then(Div, Expr::Int(32));
-            let slot = match several {
-                true => mul_add(y.clone(), Expr::Int(warps), warp.clone()),
-                false => warp.clone(),
-            };
-            let last = x.clone().then(Rem, Expr::Int(32)).then(Equal, Expr::Int(31));
-            let write = set(Expr::element(&name, slot), total.part(0, None));
-            emitter.push(Stmt::If { condition: last, then: vec![write], otherwise: Vec::new() });
-            shared.push((number, name, warp));
-        }
-        emitter.push(Stmt::Barrier);
-        for (number, name, warp) in &shared {
-            let slot = |index: Expr| match several {
-                true => mul_add(y.clone(), Expr::Int(warps), index),
-                false => index,
-            };
-            if warps > 1 {
-                emitter.open(&[], false);
-                let other = Expr::element(name, slot(Expr::name("w")));
-                prefixes[*number].merge(emitter, None, &|_| other.clone());
-                let body = emitter.close();
-                emitter.push(count_loop("w", Expr::Int(0), warp.clone(), LoopHint::None, body));
-            }
-            if let Some(carry) = carries.get(*number) {
-                prefixes[*number].merge(emitter, None, &|_| carry.part(0, None));
-                emitter.open(&[], false);
-                let other = Expr::element(name, slot(Expr::name("w")));
-                carry.merge(emitter, None, &|_| other.clone());
-                let body = emitter.close();
-                emitter.push(count_loop("w", Expr::Int(0), Expr::Int(warps), LoopHint::Unroll, body));
-            }
+        let mut scanned: Vec<Scanned> = Vec::new();
+        for stage in 0..self.scans.stage_count() {
+            self.scan_tile(emitter, &mut scanned, &carries, stage, &in_row);
         }
         self.open_elements(emitter);
         let stores: Vec<&Store> = self.kernel.stores.iter().collect();
         lanes_and_stores(emitter, self.kernel, &stores, own_row, |emitter| {
-            let lane = self.lane();
-            for ((&id, prefix), part) in self.scans.ids.iter().zip(&prefixes).zip(&parts) {
-                let ValueOp::Scan { op, .. } = self.kernel.value(id).op else { continue };
-                let own = emitter.named(Expr::element(part, lane.clone()), prefix.dtype);
-                let value = Expr::Combine(op, prefix.dtype, Box::new(prefix.part(0, None)), Box::new(own));
-                let value = emitter.named(value, prefix.dtype);
-                emitter.define(id, value);
-            }
+            self.define(emitter, &scanned, &self.lane());
         });
         let then = emitter.close();
         emitter.guarded(Some(in_row), then);
@@ -266,6 +244,93 @@ impl<'a> Writer<'a> {
                 hint: LoopHint::None,
                 body,
             }),
+        }
+    }
+
+    /// The scans of a stage within a tile: each thread's own elements, then what the threads before come to.
+    fn scan_tile(
+        &self,
+        emitter: &mut Emitter<'a>,
+        scanned: &mut Vec<Scanned>,
+        carries: &[Running],
+        stage: usize,
+        in_row: &Expr,
+    ) {
+        let warps = u64::from(self.schedule.threads) / 32;
+        let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
+        let several = self.schedule.rows > 1;
+        // Each thread's own elements: the results so far, and in all.
+        let mut own: Vec<(usize, Running, String)> = Vec::new();
+        for number in self.scans.of_stage(stage) {
+            let Some(total) = self.scans.declare_one(emitter, self.kernel, number, None) else { continue };
+            let (part, ty) = (emitter.fresh("part"), Type::Register(total.dtype));
+            let len = Some(u64::from(self.schedule.vector));
+            emitter.push(Stmt::Variable { name: part.clone(), ty, len, init: None });
+            own.push((number, total, part));
+        }
+        self.open_elements(emitter);
+        self.for_lanes(emitter, |emitter, lane| {
+            self.define(emitter, scanned, &lane);
+            for (number, total, part) in &own {
+                let id = self.scans.ids[*number];
+                let ValueOp::Scan { operand, exclusive, .. } = self.kernel.value(id).op else { continue };
+                let value = emitter.value(operand);
+                let keep = set(Expr::element(part, lane.clone()), total.place(None));
+                if exclusive {
+                    emitter.push(keep.clone());
+                }
+                total.take(emitter, value, None);
+                if !exclusive {
+                    emitter.push(keep);
+                }
+            }
+        });
+        let then = emitter.close();
+        emitter.guarded(Some(in_row.clone()), then);
+        // The threads' totals, scanned within each warp; then what the warps before come to.
+        let warp = x.clone().then(Div, Expr::Int(32));
+        let slot = |index: Expr| match several {
+            true => mul_add(y.clone(), Expr::Int(warps), index),
+            false => index,
+        };
+        let first = scanned.len();
+        for (number, total, part) in own {
+            let Some(prefix) = self.scans.declare_one(emitter, self.kernel, number, None) else { continue };
+            self.scan_warp(emitter, &total, &prefix);
+            let shared = format!("shared_{}", total.name);
+            let len = warps * u64::from(self.schedule.rows);
+            emitter.push(Stmt::Shared { name: shared.clone(), ty: Type::Register(total.dtype), len });
+            let last = x.clone().then(Rem, Expr::Int(32)).then(Equal, Expr::Int(31));
+            let write = set(Expr::element(&shared, slot(warp.clone())), total.place(None));
+            emitter.push(Stmt::If { condition: last, then: vec![write], otherwise: Vec::new() });
+            scanned.push(Scanned { number, prefix, part, shared });
+        }
+        emitter.push(Stmt::Barrier);
+        for Scanned { number, prefix, shared, .. } in &scanned[first..] {
+            let of_warp = || Expr::element(shared, slot(Expr::name("w")));
+            if warps > 1 {
+                emitter.open(&[], false);
+                prefix.take(emitter, of_warp(), None);
+                let body = emitter.close();
+                emitter.push(count_loop("w", Expr::Int(0), warp.clone(), LoopHint::None, body));
+            }
+            if let Some(carry) = carries.get(*number) {
+                prefix.take(emitter, carry.place(None), None);
+                emitter.open(&[], false);
+                carry.take(emitter, of_warp(), None);
+                let body = emitter.close();
+                emitter.push(count_loop("w", Expr::Int(0), Expr::Int(warps), LoopHint::Unroll, body));
+            }
+        }
+    }
+
+    /// The values of scans at one of this thread's elements.
+    fn define(&self, emitter: &mut Emitter, scanned: &[Scanned], lane: &Expr) {
+        for Scanned { number, prefix, part, .. } in scanned {
+            let own = emitter.named(Expr::element(part, lane.clone()), prefix.dtype);
+            let value = prefix.combined(emitter, prefix.place(None), own);
+            let value = emitter.named(value, prefix.dtype);
+            emitter.define(self.scans.ids[*number], value);
         }
     }
 
@@ -296,14 +361,13 @@ impl<'a> Writer<'a> {
 
     /// Makes each thread's total the one up to and with this thread, within its warp; the prefix gets that of the
     /// thread before.
-    fn scan_warp(&self, emitter: &mut Emitter<'a>, total: &Accumulator, prefix: &Accumulator) {
+    fn scan_warp(&self, emitter: &mut Emitter<'a>, total: &Running, prefix: &Running) {
         let lane = || Expr::Builtin(Builtin::ThreadX).then(Rem, Expr::Int(32));
-        let up =
-            |delta: Expr| Expr::ShuffleUp { value: Box::new(total.part(0, None)), delta: Box::new(delta) };
+        let up = |delta: Expr| Expr::ShuffleUp { value: Box::new(total.place(None)), delta: Box::new(delta) };
         emitter.open(&[], false);
         let before = emitter.named(up(Expr::name("delta")), total.dtype);
         emitter.open(&[], false);
-        total.merge(emitter, None, &|_| before.clone());
+        total.take(emitter, before, None);
         let then = emitter.close();
         let condition = Expr::name("delta").then(LessEqual, lane());
         emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
@@ -317,7 +381,7 @@ impl<'a> Writer<'a> {
             body,
         });
         let before = emitter.named(up(Expr::Int(1)), total.dtype);
-        let then = vec![set(prefix.part(0, None), before)];
+        let then = vec![set(prefix.place(None), before)];
         emitter.push(Stmt::If { condition: Expr::Int(0).then(Less, lane()), then, otherwise: Vec::new() });
     }
 

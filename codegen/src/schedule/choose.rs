@@ -156,12 +156,9 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
     }
 }
 
-/// The schedule of a kernel with scans.
+/// The schedule of a kernel with scans or recurrences.
 fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> {
-    let (axis, reverse) = kernel.values.iter().find_map(|value| match value.op {
-        ValueOp::Scan { axis, reverse, .. } => Some((axis, reverse)),
-        _ => None,
-    })?;
+    let (axis, reverse) = kernel.scan_axes().next()?;
     let map = kernel.axes_of_kind(AxisKind::Map);
     let (length, is_argument) = (kernel.axis(axis).extent, kernel.axis(axis).is_argument);
     let is_innermost = map.last() == Some(&axis);
@@ -173,6 +170,11 @@ fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> {
         (Language::C, false) => {
             let columns = map.last().map_or(1, |&inner| kernel.axis(inner).extent);
             ScanSchedule { threads: 1, rows: columns.clamp(1, 512) as u32, vector: 1 }
+        }
+        // One step after the other: no threads share a loop.
+        (Language::Cuda, _) if !kernel.recurrences.is_empty() => {
+            let rows = if map.len() > 1 { 32 } else { 1 };
+            ScanSchedule { threads: 1, rows, vector: 1 }
         }
         (Language::Cuda, true) => {
             let vector = match reverse || is_argument {

@@ -78,6 +78,10 @@ fn with_operands(op: &ValueOp, new_ids: &[ValueId]) -> ValueOp {
             exclusive: *exclusive,
             operand: new(*operand),
         },
+        ValueOp::Carry { recurrence, init, row } => {
+            ValueOp::Carry { recurrence: *recurrence, init: new(*init), row: row.clone() }
+        }
+        ValueOp::Last { carry } => ValueOp::Last { carry: new(*carry) },
         ValueOp::Reduce { op, axes, operand } => {
             ValueOp::Reduce { op: *op, axes: axes.clone(), operand: new(*operand) }
         }

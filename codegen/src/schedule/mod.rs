@@ -27,7 +27,7 @@ pub enum Schedule {
     Pointwise(PointwiseSchedule),
     /// As `Pointwise`, with transposed reads through shared memory (CUDA).
     Tiled(TiledSchedule),
-    /// Every element follows from those before it along an axis.
+    /// Every element follows from those before it along an axis: scans and recurrences.
     Scan(ScanSchedule),
     /// A group of threads reduces a row whose elements are consecutive.
     Rows(RowSchedule),
