@@ -104,10 +104,11 @@ impl Scans {
 
     /// The stores at each position along the axis, and those of one value a row.
     pub(super) fn stores<'k>(&self, kernel: &'k Kernel) -> (Vec<&'k Store>, Vec<&'k Store>) {
-        let axis = kernel.axis(self.axis);
-        // No index names an axis of one position.
-        let has_one = axis.extent == 1 && !axis.is_argument;
-        kernel.stores.iter().partition(|store| has_one || store.index.uses(self.axis))
+        // An axis of one position is in no index.
+        let is_along = |store: &&Store| {
+            store.index.uses(self.axis) || kernel.value(store.value).axes.contains(&self.axis)
+        };
+        kernel.stores.iter().partition(is_along)
     }
 
     /// Binds the axis to the position that comes after `step` others.
