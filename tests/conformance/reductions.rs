@@ -350,6 +350,24 @@ fn reductions_among_other_operations() {
     }
 }
 
+/// A short reduction is a loop of the thread that walks along a row: of its elements, no register holds the one.
+#[test]
+fn short_reductions_within_rows_and_scans() {
+    for length in [50, 1024, 3000] {
+        check(&format!("sums of four below rows of {length}"), |device| {
+            let of = |rows: usize| ordinary(device, DType::F32, [rows, length], rows as u64);
+            let (x, y) = (of(4), of(6));
+            let products = x.sum_keepdim(0) * (&y * 0.125);
+            vec![
+                near("softmax", products.softmax(1), 1e-4, 1e-6),
+                near("variance", products.var(1, 0), 1e-4, 1e-6),
+                exact("cumsum", x.sum(0).cumsum(0)),
+                exact("cumsum of rows", (x.sum_keepdim(0) + y).cumsum(1)),
+            ]
+        });
+    }
+}
+
 /// Positions against a plain loop: the first NaN, else the first of the equal extremes.
 #[test]
 fn positions_of_extremes() {

@@ -12,7 +12,8 @@ use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
-use crate::ir::{Kernel, Store, ValueId, ValueOp};
+use crate::index::IndexExpr;
+use crate::ir::{AxisKind, Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{Launch, ScanSchedule};
 
 pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Nest {
@@ -320,7 +321,7 @@ impl<'a> Writer<'a> {
         emitter.push(Stmt::If { condition: Expr::Int(0).then(Less, lane()), then, otherwise: Vec::new() });
     }
 
-    /// The unguarded loads that the scans' operands depend on, and that vary along the axis.
+    /// The unguarded loads that the scans' operands depend on, of one element at each position of the axis.
     fn scanned_loads(&self) -> Vec<ValueId> {
         let mut seen = vec![false; self.kernel.values.len()];
         let mut pending: Vec<ValueId> =
@@ -331,7 +332,11 @@ impl<'a> Writer<'a> {
                 continue;
             }
             let value = self.kernel.value(id);
-            if matches!(&value.op, ValueOp::Load { guard: None, index, .. } if index.uses(self.scans.axis)) {
+            let is_one = |index: &IndexExpr| {
+                index.uses(self.scans.axis)
+                    && !index.axes().iter().any(|&axis| self.kernel.axis(axis).kind == AxisKind::Reduce)
+            };
+            if matches!(&value.op, ValueOp::Load { guard: None, index, .. } if is_one(index)) {
                 loads.push(id);
             }
             pending.extend(self.kernel.operands(&value.op));

@@ -92,7 +92,12 @@ impl Plan {
             let mut computed = kernel.computed_axes(index).into_iter();
             let strays =
                 computed.any(|(_, value)| self.axes.iter().any(|a| kernel.value(value).axes.contains(a)));
-            walks[id.index()] > 1 && !strays
+            // A loop within the walk reads several elements at one position.
+            let is_one = !index
+                .axes()
+                .iter()
+                .any(|axis| kernel.axis(*axis).kind == AxisKind::Reduce && !self.axes.contains(axis));
+            walks[id.index()] > 1 && !strays && is_one
         };
         (0..kernel.values.len() as u32).map(ValueId).filter(is_shared).collect()
     }
