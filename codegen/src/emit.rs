@@ -1,5 +1,6 @@
 //! From a kernel to its source and everything that a launch needs.
 
+use crate::batch::Batch;
 use crate::ir::Kernel;
 use crate::nest::{self, Nest, Parameter, Workspace};
 use crate::schedule::{self, Figures, Launch, Schedule};
@@ -22,6 +23,8 @@ pub struct Emitted {
     pub parameters: Vec<Parameter>,
     /// Scratch memory to provide.
     pub workspaces: Vec<Workspace>,
+    /// Of a kernel for several parts: each has the parameters, and the functions take their table.
+    pub batch: Option<Batch>,
 }
 
 /// Schedules a kernel for a target and prints it.
@@ -44,5 +47,6 @@ fn emitted(nest: Nest, language: Language, schedule: Schedule) -> Emitted {
         launches: nest.functions.into_iter().map(|function| (function.name, function.launch)).collect(),
         parameters: nest.parameters,
         workspaces: nest.workspaces,
+        batch: None,
     }
 }

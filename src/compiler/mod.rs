@@ -1,5 +1,6 @@
 //! From a recorded graph to a plan: passes, fusion, lowering, emission. Knows no device, only targets.
 
+mod batch;
 pub(crate) mod explain;
 pub(crate) mod program;
 
@@ -49,7 +50,7 @@ pub(crate) struct Plan {
     /// The graph after all passes.
     pub(crate) graph: Graph,
     pub(crate) grouping: Grouping,
-    /// One a group, in the order of launching.
+    /// One a group or, of small alike ones, one for several; in the order of launching.
     pub(crate) kernels: Vec<PlannedKernel>,
     /// The node whose buffer is each output.
     pub(crate) outputs: Vec<NodeId>,
@@ -59,10 +60,34 @@ pub(crate) struct Plan {
 /// A kernel of a plan.
 #[derive(Debug)]
 pub(crate) struct PlannedKernel {
-    pub(crate) lowered: Lowered,
     pub(crate) emitted: Arc<Emitted>,
+    /// What one launch computes: a group or, if it is a batch, several of the same text.
+    pub(crate) parts: Vec<Part>,
     /// Filled at first use: the kernel compiled for the device that ran it last.
     pub(crate) compiled: Mutex<Option<crate::runtime::kernels::Loaded>>,
+}
+
+/// A group as a part of a kernel.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// The number of the group.
+    pub(crate) group: usize,
+    pub(crate) lowered: Lowered,
+    /// Blocks of its own in a batch.
+    pub(crate) blocks: u64,
+}
+
+impl PlannedKernel {
+    /// Whether there is nothing to compute: all results are empty.
+    pub(crate) fn is_empty(&self) -> bool {
+        let mut buffers = self.parts.iter().flat_map(|part| &part.lowered.kernel.buffers);
+        buffers.all(|buffer| !buffer.is_output || buffer.elements == 0)
+    }
+
+    /// What the groups do.
+    pub(crate) fn groups<'a>(&'a self, grouping: &'a Grouping) -> impl Iterator<Item = &'a Group> {
+        self.parts.iter().map(|part| &grouping.groups[part.group])
+    }
 }
 
 type PlanCache = LruCache<(hash::StructuralKey, Settings), Arc<Plan>>;
@@ -106,7 +131,7 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
     let mut kernels = Vec::with_capacity(grouping.groups.len());
     let mut number = 0;
     while number < grouping.groups.len() {
-        match emit_group(&graph, &grouping.groups[number], settings) {
+        match emit_group(&graph, number, &grouping.groups[number], settings) {
             Ok(kernel) => {
                 kernels.push(kernel);
                 number += 1;
@@ -119,6 +144,10 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
             }
             Err(reason) => return Err(Error::internal("scheduling", reason)),
         }
+    }
+    if settings.fusion == Fusion::On {
+        kernels = batch::batch(kernels, &grouping, settings.figures())
+            .map_err(|reason| Error::internal("batching", reason))?;
     }
     let outputs = graph.outputs().iter().map(|&output| stored_as(&graph, output)).collect();
     let plan = Plan { graph, grouping, kernels, outputs, settings };
@@ -137,12 +166,19 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
             format!("{}: {}; {}", emitted.name, emitted.schedule, launches.join("; "))
         });
         debug::print(Level::Source, || emitted.source.clone());
-        debug::print(Level::Ir, || kernel.lowered.kernel.to_string());
+        for part in &kernel.parts {
+            debug::print(Level::Ir, || part.lowered.kernel.to_string());
+        }
     }
     Ok(plan)
 }
 
-fn emit_group(graph: &Graph, group: &Group, settings: Settings) -> Result<PlannedKernel, String> {
+fn emit_group(
+    graph: &Graph,
+    number: usize,
+    group: &Group,
+    settings: Settings,
+) -> Result<PlannedKernel, String> {
     let nodes: FxHashSet<NodeId> = group.nodes.iter().copied().collect();
     let name = kernel_name(graph, group);
     let request = Request {
@@ -155,7 +191,9 @@ fn emit_group(graph: &Graph, group: &Group, settings: Settings) -> Result<Planne
     };
     let lowered = lower(&request).map_err(|error| error.to_string())?;
     let emitted = emit_cached(&lowered.kernel, settings)?;
-    Ok(PlannedKernel { lowered, emitted, compiled: Mutex::new(None) })
+    let blocks = emitted.launches.first().map_or(0, |(_, launch)| launch.grid()[0]);
+    let parts = vec![Part { group: number, lowered, blocks }];
+    Ok(PlannedKernel { emitted, parts, compiled: Mutex::new(None) })
 }
 
 type EmittedCache = LruCache<(Kernel, Language), Arc<Emitted>>;

@@ -12,7 +12,7 @@ use super::backend::{self, Backend};
 use super::buffer::Buffer;
 use super::device::Device;
 use super::kernels::{self, Loaded};
-use crate::compiler::{self, Plan, PlannedKernel, Settings};
+use crate::compiler::{self, Part, Plan, PlannedKernel, Settings};
 use crate::debug::{self, Level};
 use crate::graph::build::build;
 use crate::graph::{Graph, NodeId};
@@ -132,9 +132,7 @@ fn run(plan: &Plan, device: Device, backend: &Backend, inputs: &[Buffer]) -> Res
     // After its last reader, an intermediate value's memory goes back to the pool.
     let mut last_reader: FxHashMap<NodeId, usize> = FxHashMap::default();
     for (number, kernel) in plan.kernels.iter().enumerate() {
-        kernel.lowered.inputs.iter().for_each(|&id| {
-            last_reader.insert(id, number);
-        });
+        last_reader.extend(kernel.parts.iter().flat_map(|part| &part.lowered.inputs).map(|&id| (id, number)));
     }
     for (number, (kernel, loaded)) in plan.kernels.iter().zip(&loaded).enumerate() {
         let start = Instant::now();
@@ -142,7 +140,7 @@ fn run(plan: &Plan, device: Device, backend: &Backend, inputs: &[Buffer]) -> Res
         if debug::enabled(Level::Timings) {
             backend.synchronize()?;
             let seconds = start.elapsed().as_secs_f64();
-            let bytes = plan.grouping.groups[number].work.bytes();
+            let bytes: u64 = kernel.groups(&plan.grouping).map(|group| group.work.bytes()).sum();
             debug::print(Level::Timings, || {
                 format!(
                     "{device}: {} {:.1} µs, {:.1} GB/s",
@@ -152,7 +150,7 @@ fn run(plan: &Plan, device: Device, backend: &Backend, inputs: &[Buffer]) -> Res
                 )
             });
         }
-        for &id in &kernel.lowered.inputs {
+        for &id in kernel.parts.iter().flat_map(|part| &part.lowered.inputs) {
             if last_reader.get(&id) == Some(&number) && !plan.outputs.contains(&id) {
                 values.remove(&id);
             }
@@ -171,7 +169,7 @@ fn load_all(plan: &Plan, device: Device, backend: &Backend) -> Result<Vec<Option
         compiled.as_ref().filter(|loaded| loaded.device == device).cloned()
     };
     let load = |kernel: &PlannedKernel| -> Result<Option<Loaded>> {
-        if is_empty(kernel) {
+        if kernel.is_empty() {
             return Ok(None);
         }
         let loaded = kernels::load(backend, device, &kernel.emitted)?;
@@ -179,15 +177,10 @@ fn load_all(plan: &Plan, device: Device, backend: &Backend) -> Result<Vec<Option
         Ok(Some(loaded))
     };
     let present: Vec<Option<Loaded>> = plan.kernels.iter().map(ready).collect();
-    match present.iter().zip(&plan.kernels).all(|(loaded, kernel)| loaded.is_some() || is_empty(kernel)) {
+    match present.iter().zip(&plan.kernels).all(|(loaded, kernel)| loaded.is_some() || kernel.is_empty()) {
         true => Ok(present),
         false => plan.kernels.par_iter().map(load).collect(),
     }
-}
-
-/// Whether there is nothing to compute: all results are empty.
-fn is_empty(kernel: &PlannedKernel) -> bool {
-    kernel.lowered.kernel.buffers.iter().filter(|buffer| buffer.is_output).all(|buffer| buffer.elements == 0)
 }
 
 /// Launches one kernel: takes its inputs from the values, and adds its outputs to them.
@@ -198,17 +191,10 @@ fn launch(
     backend: &Backend,
     values: &mut FxHashMap<NodeId, Buffer>,
 ) -> Result<()> {
-    let PlannedKernel { lowered, emitted, .. } = kernel;
-    let mut buffers: Vec<Buffer> = Vec::with_capacity(lowered.kernel.buffers.len());
-    for id in &lowered.inputs {
-        let buffer = values.get(id).ok_or_else(|| Error::internal("execution", "a value is missing"))?;
-        buffers.push(buffer.clone());
-    }
-    for &id in &lowered.outputs {
-        let node = plan.graph.node(id);
-        let buffer = backend.allocate(node.shape.elements() * node.dtype.size())?;
-        buffers.push(buffer.clone());
-        values.insert(id, buffer);
+    let PlannedKernel { emitted, parts, .. } = kernel;
+    let mut buffers: Vec<Vec<Buffer>> = Vec::with_capacity(parts.len());
+    for part in parts {
+        buffers.push(part_buffers(plan, part, backend, values)?);
     }
     let Some(loaded) = loaded else { return Ok(()) };
     let mut scratch = Vec::with_capacity(emitted.workspaces.len());
@@ -216,27 +202,61 @@ fn launch(
         let bytes = space.elements as usize * space.dtype.size();
         scratch.push(if space.zeroed { backend.counters(bytes)? } else { backend.allocate(bytes)? });
     }
-    let has_checks = !lowered.checks.is_empty();
-    let mut notes = if has_checks { Some(backend.notes(&lowered.checks)?) } else { None };
+    let checks = parts.iter().map(|part| &part.lowered.checks).find(|checks| !checks.is_empty());
+    let mut notes = checks.map(|checks| backend.notes(checks)).transpose()?;
     // Little-endian: a narrower parameter is the low bytes of its word.
-    let mut words: Vec<u64> = emitted
-        .parameters
-        .iter()
-        .map(|parameter| match *parameter {
+    let mut words: Vec<u64> = Vec::with_capacity(parts.len() * emitted.parameters.len());
+    for (part, buffers) in parts.iter().zip(&buffers) {
+        let kernel = &part.lowered.kernel;
+        words.extend(emitted.parameters.iter().map(|parameter| match *parameter {
             Parameter::Buffer(id) => buffers[id.index()].pointer() as u64,
-            Parameter::Argument(id) => lowered.kernel.arguments[id.index()].value.to_bits(),
-            Parameter::Extent(axis) => lowered.kernel.axis(axis).extent,
+            Parameter::Argument(id) => kernel.arguments[id.index()].value.to_bits(),
+            Parameter::Extent(axis) => kernel.axis(axis).extent,
             Parameter::Checks => notes.as_mut().map_or(0, |notes| notes.pointer() as u64),
             Parameter::Workspace(number) => scratch[number].pointer() as u64,
-        })
-        .collect();
-    let mut arguments: Vec<*mut c_void> =
-        words.iter_mut().map(|word| std::ptr::from_mut(word).cast()).collect();
+        }));
+    }
+    let mut arguments: Vec<*mut c_void> = match &emitted.batch {
+        None => words.iter_mut().map(|word| std::ptr::from_mut(word).cast()).collect(),
+        Some(batch) => {
+            let first_blocks = parts.iter().scan(0, |next, part| {
+                let first = *next;
+                *next += part.blocks;
+                Some(first)
+            });
+            words = batch.table(first_blocks.zip(words.chunks(emitted.parameters.len().max(1))));
+            vec![words.as_mut_ptr().cast()]
+        }
+    };
     for (function, shape) in &emitted.launches {
         stats::add(stats::Counter::Launches);
-        // SAFETY: the arguments are made from the emitted parameter list, and every buffer has the size
-        // that lowering stated for it.
+        // SAFETY: the arguments are made from the emitted parameter list, or are the table that the batch describes;
+        // and every buffer has the size that lowering stated for it.
         unsafe { backend.launch(&loaded.module, function, shape.grid(), shape.block, &mut arguments)? };
     }
-    notes.map_or(Ok(()), |notes| notes.finish(&lowered.checks))
+    match (notes, checks) {
+        (Some(notes), Some(checks)) => notes.finish(checks),
+        _ => Ok(()),
+    }
+}
+
+/// The buffers of one part: its inputs', and new ones for its outputs.
+fn part_buffers(
+    plan: &Plan,
+    part: &Part,
+    backend: &Backend,
+    values: &mut FxHashMap<NodeId, Buffer>,
+) -> Result<Vec<Buffer>> {
+    let mut buffers: Vec<Buffer> = Vec::with_capacity(part.lowered.kernel.buffers.len());
+    for id in &part.lowered.inputs {
+        let buffer = values.get(id).ok_or_else(|| Error::internal("execution", "a value is missing"))?;
+        buffers.push(buffer.clone());
+    }
+    for &id in &part.lowered.outputs {
+        let node = plan.graph.node(id);
+        let buffer = backend.allocate(node.shape.elements() * node.dtype.size())?;
+        buffers.push(buffer.clone());
+        values.insert(id, buffer);
+    }
+    Ok(buffers)
 }

@@ -24,10 +24,10 @@ mod tiled_cpu;
 mod tiled_cuda;
 mod walk;
 
-use crate::Language;
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, BufferId, Kernel};
 use crate::schedule::{Launch, Schedule, in_two_walks};
+use crate::{Language, intrinsics};
 use stmt::{Stmt, Type};
 
 /// A parameter of an emitted function, in order.
@@ -88,6 +88,17 @@ pub struct Nest {
 /// The name of the parameter that holds an axis's extent.
 pub fn extent_name(kernel: &Kernel, axis: AxisId) -> String {
     format!("n_{}", kernel.axis(axis).name)
+}
+
+/// The name of a parameter.
+pub fn parameter_name(nest: &Nest, parameter: Parameter) -> String {
+    match parameter {
+        Parameter::Buffer(id) => nest.kernel.buffers[id.index()].name.clone(),
+        Parameter::Argument(id) => nest.kernel.arguments[id.index()].name.clone(),
+        Parameter::Extent(axis) => extent_name(&nest.kernel, axis),
+        Parameter::Checks => intrinsics::CHECKS.into(),
+        Parameter::Workspace(number) => nest.workspaces[number].name.clone(),
+    }
 }
 
 /// Applies `schedule` to `kernel`.
@@ -153,7 +164,7 @@ fn parameters(kernel: &Kernel, workspaces: &[Workspace]) -> Vec<Parameter> {
 }
 
 /// Whether any offset of this launch needs more than 31 bits.
-fn needs_wide_index(kernel: &Kernel) -> bool {
+pub(crate) fn needs_wide_index(kernel: &Kernel) -> bool {
     let largest = i64::from(i32::MAX);
     let points =
         |kind| kernel.axes_of_kind(kind).iter().fold(1u64, |n, &a| n.saturating_mul(kernel.axis(a).extent));
