@@ -96,31 +96,36 @@ impl Emitted {
     }
 }
 
-/// Emits one kernel that runs `parts`, which were emitted as the same text, `kernel` as the first of them. The text has
-/// room for `records`.
+/// Emits one kernel that runs `parts` kernels of the text that `kernel` was emitted as, with so many blocks together.
+/// The text has room for `records`.
 ///
 /// # Errors
 /// If the kernel cannot be a part of a batch.
-pub fn emit_batch(kernel: &Kernel, parts: &[&Emitted], records: usize) -> Result<Emitted, String> {
-    let Some(first) = parts.first().filter(|first| first.can_be_batched() && parts.len() <= records) else {
+pub fn emit_batch(
+    kernel: &Kernel,
+    emitted: &Emitted,
+    parts: usize,
+    blocks: u64,
+    records: usize,
+) -> Result<Emitted, String> {
+    if !emitted.can_be_batched() || parts > records {
         return Err(format!("{} cannot be batched", kernel.name));
-    };
+    }
     let mut kernel = kernel.clone();
     kernel.name = format!("{}_x{records}", kernel.name);
-    let nest = nest::build(&kernel, first.language, &first.schedule)?;
-    let batch = Batch::new(first, &kernel, nest.wide_index, records);
-    let source = text::print_batch(&nest, first.language, &batch);
-    let blocks = parts.iter().flat_map(|part| &part.launches).map(|(_, launch)| launch.grid()[0]).sum();
+    let nest = nest::build(&kernel, emitted.language, &emitted.schedule)?;
+    let batch = Batch::new(emitted, &kernel, nest.wide_index, records);
+    let source = text::print_batch(&nest, emitted.language, &batch);
     let launches = nest.functions.into_iter().map(|function| {
-        let formula = format!("the sum of {} over {} parts", function.launch.blocks(), parts.len());
+        let formula = format!("the sum of {} over {parts} parts", function.launch.blocks());
         let launch = crate::schedule::Launch { items: blocks, formula, per_block: 1, ..function.launch };
         (function.name, launch)
     });
     Ok(Emitted {
         name: kernel.name.clone(),
-        language: first.language,
+        language: emitted.language,
         source,
-        schedule: first.schedule,
+        schedule: emitted.schedule,
         launches: launches.collect(),
         parameters: nest.parameters,
         workspaces: Vec::new(),

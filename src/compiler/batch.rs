@@ -1,11 +1,11 @@
 //! Few launches for many small kernels: those of one text that wait for nothing of each other become one.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use lazuli_codegen::emit_batch;
 use lazuli_codegen::nest::Parameter;
 use lazuli_codegen::schedule::Schedule;
-use lazuli_codegen::{Emitted, emit_batch};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Part, PlannedKernel};
@@ -73,7 +73,7 @@ fn units(
     for (number, kernel) in kernels.iter().enumerate() {
         depth.push(producers[number].iter().map(|&producer| depth[producer] + 1).max().unwrap_or(0));
         let seconds: f64 = kernel.groups(grouping).map(|group| group.work.seconds(figures)).sum();
-        let emitted = &kernel.emitted;
+        let emitted = &kernel.code.emitted;
         // Behind one that takes longer than a launch, the next launch hides. And what all parts store is there at once.
         let is_small = seconds <= 2.0 * figures.launch;
         let key =
@@ -103,7 +103,7 @@ fn units(
         let kernel = &kernels[first];
         let most = match count {
             1 => 1,
-            _ => kernel.parts.first().map_or(1, |part| kernel.emitted.most_parts(&part.lowered.kernel)),
+            _ => kernel.parts.first().map_or(1, |part| kernel.code.emitted.most_parts(&part.lowered.kernel)),
         };
         // As many in each as in the others: then the text is one.
         let records = count.div_ceil(count.div_ceil(most));
@@ -142,10 +142,12 @@ fn sort(units: &mut Vec<Unit>, producers: &[Vec<usize>]) {
 
 /// Several kernels as one.
 fn joined(kernels: Vec<PlannedKernel>, records: usize) -> Result<PlannedKernel, String> {
-    let emitted: Vec<Arc<Emitted>> = kernels.iter().map(|kernel| kernel.emitted.clone()).collect();
+    let emitted = kernels.first().map(|kernel| kernel.code.emitted.clone());
     let parts: Vec<Part> = kernels.into_iter().flat_map(|kernel| kernel.parts).collect();
-    let alike: Vec<&Emitted> = emitted.iter().map(Arc::as_ref).collect();
-    let Some(first) = parts.first() else { return Err("a batch of nothing".into()) };
-    let emitted = Arc::new(emit_batch(&first.lowered.kernel, &alike, records)?);
-    Ok(PlannedKernel { emitted, parts, compiled: Mutex::new(None) })
+    let (Some(first), Some(emitted)) = (parts.first(), emitted) else {
+        return Err("a batch of nothing".into());
+    };
+    let blocks = parts.iter().map(|part| part.blocks).sum();
+    let emitted = emit_batch(&first.lowered.kernel, &emitted, parts.len(), blocks, records)?;
+    Ok(PlannedKernel::new(Arc::new(emitted), parts))
 }

@@ -192,8 +192,8 @@ impl KernelText {
             }
         };
         KernelText {
-            name: kernel.emitted.name.clone(),
-            schedule: kernel.emitted.schedule.to_string(),
+            name: kernel.code.emitted.name.clone(),
+            schedule: kernel.code.emitted.schedule.to_string(),
             operations,
             reads,
             writes,

@@ -8,9 +8,9 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use lazuli_codegen::ir::Kernel;
-use lazuli_codegen::schedule::Figures;
-use lazuli_codegen::{Emitted, Language, emit};
+use lazuli_codegen::ir::{BufferId, Kernel};
+use lazuli_codegen::schedule::{Figures, Schedule};
+use lazuli_codegen::{Emitted, Language, emit, emit_batch};
 use lru::LruCache;
 use rustc_hash::FxHashSet;
 
@@ -60,11 +60,29 @@ pub(crate) struct Plan {
 /// A kernel of a plan.
 #[derive(Debug)]
 pub(crate) struct PlannedKernel {
-    pub(crate) emitted: Arc<Emitted>,
+    pub(crate) code: Arc<Code>,
     /// What one launch computes: a group or, if it is a batch, several of the same text.
     pub(crate) parts: Vec<Part>,
+    /// Inputs that outputs can be written over where these are as long, and nobody needs them.
+    pub(crate) overwritable: Vec<(BufferId, BufferId)>,
+    /// The same for some of these pairs, each made at first use.
+    in_place: Mutex<Vec<Arc<Code>>>,
+}
+
+/// What runs a kernel.
+#[derive(Debug)]
+pub(crate) struct Code {
+    pub(crate) emitted: Arc<Emitted>,
+    /// The inputs that are written over, and the outputs that are.
+    pub(crate) over: Vec<(BufferId, BufferId)>,
     /// Filled at first use: the kernel compiled for the device that ran it last.
     pub(crate) compiled: Mutex<Option<crate::runtime::kernels::Loaded>>,
+}
+
+impl Code {
+    fn new(emitted: Arc<Emitted>, over: Vec<(BufferId, BufferId)>) -> Arc<Code> {
+        Arc::new(Code { emitted, over, compiled: Mutex::new(None) })
+    }
 }
 
 /// A group as a part of a kernel.
@@ -78,6 +96,49 @@ pub(crate) struct Part {
 }
 
 impl PlannedKernel {
+    fn new(emitted: Arc<Emitted>, parts: Vec<Part>) -> PlannedKernel {
+        let overwritable = match (&emitted.schedule, parts.first()) {
+            (Schedule::Pointwise(_), Some(part)) => part.lowered.kernel.overwritable(),
+            _ => Vec::new(),
+        };
+        PlannedKernel {
+            code: Code::new(emitted, Vec::new()),
+            parts,
+            overwritable,
+            in_place: Mutex::default(),
+        }
+    }
+
+    /// The code that writes outputs over inputs.
+    pub(crate) fn in_place(&self, over: Vec<(BufferId, BufferId)>, settings: Settings) -> Result<Arc<Code>> {
+        let mut known = self.in_place.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(code) = known.iter().find(|code| code.over == over) {
+            return Ok(code.clone());
+        }
+        let emitted =
+            self.emit_in_place(&over, settings).map_err(|reason| Error::internal("in place", reason))?;
+        let code = Code::new(emitted, over);
+        known.push(code.clone());
+        Ok(code)
+    }
+
+    fn emit_in_place(
+        &self,
+        over: &[(BufferId, BufferId)],
+        settings: Settings,
+    ) -> Result<Arc<Emitted>, String> {
+        let Some(part) = self.parts.first() else { return Err("a kernel without parts".into()) };
+        let kernel = part.lowered.kernel.written_over(over);
+        let emitted = emit_cached(&kernel, settings)?;
+        match &self.code.emitted.batch {
+            None => Ok(emitted),
+            Some(batch) => {
+                let blocks = self.parts.iter().map(|part| part.blocks).sum();
+                emit_batch(&kernel, &emitted, self.parts.len(), blocks, batch.records).map(Arc::new)
+            }
+        }
+    }
+
     /// Whether there is nothing to compute: all results are empty.
     pub(crate) fn is_empty(&self) -> bool {
         let mut buffers = self.parts.iter().flat_map(|part| &part.lowered.kernel.buffers);
@@ -159,7 +220,7 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
         )
     });
     for kernel in &plan.kernels {
-        let emitted = &kernel.emitted;
+        let emitted = &kernel.code.emitted;
         debug::print(Level::Schedule, || {
             let launches: Vec<String> =
                 emitted.launches.iter().map(|(name, launch)| format!("{name}: {launch}")).collect();
@@ -193,7 +254,7 @@ fn emit_group(
     let emitted = emit_cached(&lowered.kernel, settings)?;
     let blocks = emitted.launches.first().map_or(0, |(_, launch)| launch.grid()[0]);
     let parts = vec![Part { group: number, lowered, blocks }];
-    Ok(PlannedKernel { emitted, parts, compiled: Mutex::new(None) })
+    Ok(PlannedKernel::new(emitted, parts))
 }
 
 type EmittedCache = LruCache<(Kernel, Language), Arc<Emitted>>;

@@ -195,7 +195,7 @@ pub struct KernelInfo {
 
 impl KernelInfo {
     fn emitted(&self) -> &Emitted {
-        &self.plan.kernels[self.number].emitted
+        &self.plan.kernels[self.number].code.emitted
     }
 
     /// The function's name.

@@ -11,8 +11,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::backend::{self, Backend};
 use super::buffer::Buffer;
 use super::device::Device;
+use super::donation::{Claim, Offer};
 use super::kernels::{self, Loaded};
-use crate::compiler::{self, Part, Plan, PlannedKernel, Settings};
+use crate::compiler::{self, Code, Part, Plan, PlannedKernel, Settings};
 use crate::debug::{self, Level};
 use crate::graph::build::build;
 use crate::graph::{Graph, NodeId};
@@ -95,12 +96,13 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
     let inputs: Option<Vec<Buffer>> = recording.inputs.into_iter().collect();
     let inputs = inputs.ok_or_else(|| Error::internal("evaluation", "a transfer was not carried out"))?;
     let backend = Backend::open(device)?;
-    let results = match &backend {
-        Backend::Interpreter => interpret(&recording.graph, &inputs)?,
+    let (results, claim) = match &backend {
+        Backend::Interpreter => (interpret(&recording.graph, &inputs)?, None),
         _ => {
             let settings = Settings { language: backend::language(device), fusion };
             let plan = compiler::plan(&recording.graph, settings)?;
-            run(&plan, device, &backend, &inputs)?
+            let offer = Offer::new(&plan, tensors, &inputs, &recording.donated);
+            Run::new(&plan, device, &backend, inputs)?.carry_out(offer)?
         }
     };
     debug::print(Level::Timings, || {
@@ -111,6 +113,8 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
         )
     });
     tensors.iter().zip(results).for_each(|(tensor, buffer)| tensor.settle(buffer));
+    // Who waits for what was overwritten finds the results.
+    drop(claim);
     Ok(())
 }
 
@@ -121,92 +125,234 @@ fn interpret(graph: &Graph, inputs: &[Buffer]) -> Result<Vec<Buffer>> {
     Ok(results.into_iter().map(|result| Buffer::Host(Arc::new(result))).collect())
 }
 
-/// Runs a plan on its inputs and gives the outputs' buffers.
-fn run(plan: &Plan, device: Device, backend: &Backend, inputs: &[Buffer]) -> Result<Vec<Buffer>> {
-    let loaded = load_all(plan, device, backend)?;
-    let mut values: FxHashMap<NodeId, Buffer> = FxHashMap::default();
-    for (slot, id) in compiler::input_nodes(&plan.graph) {
-        let input = inputs.get(slot).ok_or_else(|| Error::internal("execution", "an input is missing"))?;
-        values.insert(id, input.clone());
+/// A plan on its way.
+struct Run<'a> {
+    plan: &'a Plan,
+    device: Device,
+    backend: &'a Backend,
+    /// What is there and still needed.
+    values: FxHashMap<NodeId, Buffer>,
+    /// The last kernel that reads each value.
+    last_reader: FxHashMap<NodeId, usize>,
+}
+
+/// How a kernel runs this time; the module is missing where there is nothing to compute.
+type Ready = (Arc<Code>, Option<Loaded>);
+
+/// Memory of one launch: for each part its outputs', but for those that are written over an input.
+struct Allocated {
+    outputs: Vec<Vec<Option<Buffer>>>,
+    scratch: Vec<Buffer>,
+}
+
+impl<'a> Run<'a> {
+    fn new(plan: &'a Plan, device: Device, backend: &'a Backend, inputs: Vec<Buffer>) -> Result<Run<'a>> {
+        let mut values: FxHashMap<NodeId, Buffer> = FxHashMap::default();
+        for (slot, id) in compiler::input_nodes(&plan.graph) {
+            let input =
+                inputs.get(slot).ok_or_else(|| Error::internal("execution", "an input is missing"))?;
+            values.insert(id, input.clone());
+        }
+        let mut last_reader: FxHashMap<NodeId, usize> = FxHashMap::default();
+        for (number, kernel) in plan.kernels.iter().enumerate() {
+            last_reader
+                .extend(kernel.parts.iter().flat_map(|part| &part.lowered.inputs).map(|&id| (id, number)));
+        }
+        Ok(Run { plan, device, backend, values, last_reader })
     }
-    // After its last reader, an intermediate value's memory goes back to the pool.
-    let mut last_reader: FxHashMap<NodeId, usize> = FxHashMap::default();
-    for (number, kernel) in plan.kernels.iter().enumerate() {
-        last_reader.extend(kernel.parts.iter().flat_map(|part| &part.lowered.inputs).map(|&id| (id, number)));
+
+    /// Runs all kernels, and gives the outputs' buffers, and what was overwritten for them.
+    fn carry_out(mut self, offer: Option<Offer>) -> Result<(Vec<Buffer>, Option<Claim>)> {
+        let kernels = &self.plan.kernels;
+        let (tail, codes) = match &offer {
+            None => (kernels.len(), kernels.iter().map(|kernel| kernel.code.clone()).collect()),
+            Some(offer) => (offer.tail, self.in_place(offer)?),
+        };
+        let ready = self.load_all(codes)?;
+        for (number, ready) in ready.iter().enumerate().take(tail) {
+            let memory = self.allocate(&kernels[number], &ready.0)?;
+            self.launch(number, ready, memory)?;
+        }
+        let claim = match offer {
+            None => None,
+            Some(offer) => self.overwrite(offer, ready)?,
+        };
+        let output = |id: &NodeId| {
+            let value = self.values.get(id).cloned();
+            value.ok_or_else(|| Error::internal("execution", "an output was not computed"))
+        };
+        Ok((self.plan.outputs.iter().map(output).collect::<Result<_>>()?, claim))
     }
-    for (number, (kernel, loaded)) in plan.kernels.iter().zip(&loaded).enumerate() {
+
+    /// The codes of all kernels, where some write over inputs.
+    fn in_place(&self, offer: &Offer) -> Result<Vec<Arc<Code>>> {
+        let kernels = self.plan.kernels.iter().zip(&offer.over);
+        kernels
+            .map(|(kernel, over)| match over.as_slice() {
+                [] => Ok(kernel.code.clone()),
+                over => kernel.in_place(over.to_vec(), self.plan.settings),
+            })
+            .collect()
+    }
+
+    /// Runs the last kernels, over inputs if nobody sees them. All that can fail is done before.
+    fn overwrite(&mut self, offer: Offer, mut ready: Vec<Ready>) -> Result<Option<Claim>> {
+        let (kernels, tail) = (&self.plan.kernels, offer.tail);
+        let mut memory = Vec::with_capacity(kernels.len() - tail);
+        for (kernel, (code, _)) in kernels.iter().zip(&ready).skip(tail) {
+            memory.push(self.allocate(kernel, code)?);
+        }
+        // The tensor's share, and that in `values`.
+        let claim = offer.claim(2);
+        if claim.is_none() {
+            // Someone has come to see them meanwhile.
+            ready = self.load_all(kernels.iter().map(|kernel| kernel.code.clone()).collect())?;
+            memory.clear();
+            for kernel in &kernels[tail..] {
+                memory.push(self.allocate(kernel, &kernel.code)?);
+            }
+        }
+        for (number, memory) in (tail..).zip(memory) {
+            if let Err(error) = self.launch(number, &ready[number], memory) {
+                if let Some(claim) = claim {
+                    claim.fail(&error);
+                }
+                return Err(error);
+            }
+        }
+        Ok(claim)
+    }
+
+    /// Every kernel of the plan, loaded; those that need a compiler are compiled in parallel.
+    fn load_all(&self, codes: Vec<Arc<Code>>) -> Result<Vec<Ready>> {
+        let (device, backend) = (self.device, self.backend);
+        let present = |code: &Code| {
+            let compiled = code.compiled.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            compiled.as_ref().filter(|loaded| loaded.device == device).cloned()
+        };
+        let load = |(code, kernel): (Arc<Code>, &PlannedKernel)| -> Result<Ready> {
+            if kernel.is_empty() {
+                return Ok((code, None));
+            }
+            let loaded = match present(&code) {
+                Some(loaded) => loaded,
+                None => kernels::load(backend, device, &code.emitted)?,
+            };
+            *code.compiled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(loaded.clone());
+            Ok((code, Some(loaded)))
+        };
+        let kernels = &self.plan.kernels;
+        let is_ready =
+            |(code, kernel): (&Arc<Code>, &PlannedKernel)| present(code).is_some() || kernel.is_empty();
+        match codes.iter().zip(kernels).all(is_ready) {
+            true => codes.into_iter().zip(kernels).map(load).collect(),
+            false => codes.into_par_iter().zip(kernels).map(load).collect(),
+        }
+    }
+
+    /// The memory that a kernel needs besides its inputs.
+    fn allocate(&self, kernel: &PlannedKernel, code: &Code) -> Result<Allocated> {
+        let mut outputs = Vec::with_capacity(kernel.parts.len());
+        for part in &kernel.parts {
+            let inputs = part.lowered.inputs.len();
+            let new = |(number, &id): (usize, &NodeId)| -> Result<Option<Buffer>> {
+                let node = self.plan.graph.node(id);
+                match code.over.iter().any(|(_, output)| output.index() == inputs + number) {
+                    true => Ok(None),
+                    false => self.backend.allocate(node.shape.elements() * node.dtype.size()).map(Some),
+                }
+            };
+            outputs.push(part.lowered.outputs.iter().enumerate().map(new).collect::<Result<_>>()?);
+        }
+        let mut scratch = Vec::with_capacity(code.emitted.workspaces.len());
+        // What is empty is not launched.
+        for space in code.emitted.workspaces.iter().filter(|_| !kernel.is_empty()) {
+            let bytes = space.elements as usize * space.dtype.size();
+            scratch.push(match space.zeroed {
+                true => self.backend.counters(bytes)?,
+                false => self.backend.allocate(bytes)?,
+            });
+        }
+        Ok(Allocated { outputs, scratch })
+    }
+
+    /// Launches a kernel: takes its inputs from the values, adds its outputs to them, and drops what was read last.
+    fn launch(&mut self, number: usize, (code, loaded): &Ready, memory: Allocated) -> Result<()> {
         let start = Instant::now();
-        launch(plan, kernel, loaded.as_ref(), backend, &mut values)?;
+        let kernel = &self.plan.kernels[number];
+        let mut buffers: Vec<Vec<Buffer>> = Vec::with_capacity(kernel.parts.len());
+        for (part, outputs) in kernel.parts.iter().zip(memory.outputs) {
+            buffers.push(self.part_buffers(part, code, outputs)?);
+        }
+        if let Some(loaded) = loaded {
+            call(kernel, code, loaded, self.backend, &buffers, &memory.scratch)?;
+        }
         if debug::enabled(Level::Timings) {
-            backend.synchronize()?;
+            self.backend.synchronize()?;
             let seconds = start.elapsed().as_secs_f64();
-            let bytes: u64 = kernel.groups(&plan.grouping).map(|group| group.work.bytes()).sum();
+            let bytes: u64 = kernel.groups(&self.plan.grouping).map(|group| group.work.bytes()).sum();
             debug::print(Level::Timings, || {
                 format!(
-                    "{device}: {} {:.1} µs, {:.1} GB/s",
-                    kernel.emitted.name,
+                    "{}: {} {:.1} µs, {:.1} GB/s",
+                    self.device,
+                    code.emitted.name,
                     seconds * 1e6,
                     bytes as f64 / seconds / 1e9
                 )
             });
         }
-        for &id in kernel.parts.iter().flat_map(|part| &part.lowered.inputs) {
-            if last_reader.get(&id) == Some(&number) && !plan.outputs.contains(&id) {
-                values.remove(&id);
+        // After its last reader, an intermediate value's memory goes back to the pool.
+        for id in kernel.parts.iter().flat_map(|part| &part.lowered.inputs) {
+            if self.last_reader.get(id) == Some(&number) && !self.plan.outputs.contains(id) {
+                self.values.remove(id);
             }
         }
+        Ok(())
     }
-    let output = |id: &NodeId| {
-        values.get(id).cloned().ok_or_else(|| Error::internal("execution", "an output was not computed"))
-    };
-    plan.outputs.iter().map(output).collect()
-}
 
-/// Every kernel of the plan, loaded; those that need a compiler are compiled in parallel.
-fn load_all(plan: &Plan, device: Device, backend: &Backend) -> Result<Vec<Option<Loaded>>> {
-    let ready = |kernel: &PlannedKernel| {
-        let compiled = kernel.compiled.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        compiled.as_ref().filter(|loaded| loaded.device == device).cloned()
-    };
-    let load = |kernel: &PlannedKernel| -> Result<Option<Loaded>> {
-        if kernel.is_empty() {
-            return Ok(None);
+    /// The buffers of one part: its inputs', and its outputs', which are values from now on.
+    fn part_buffers(
+        &mut self,
+        part: &Part,
+        code: &Code,
+        outputs: Vec<Option<Buffer>>,
+    ) -> Result<Vec<Buffer>> {
+        let missing = || Error::internal("execution", "a value is missing");
+        let mut buffers: Vec<Buffer> = Vec::with_capacity(part.lowered.kernel.buffers.len());
+        for id in &part.lowered.inputs {
+            buffers.push(self.values.get(id).ok_or_else(missing)?.clone());
         }
-        let loaded = kernels::load(backend, device, &kernel.emitted)?;
-        *kernel.compiled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(loaded.clone());
-        Ok(Some(loaded))
-    };
-    let present: Vec<Option<Loaded>> = plan.kernels.iter().map(ready).collect();
-    match present.iter().zip(&plan.kernels).all(|(loaded, kernel)| loaded.is_some() || kernel.is_empty()) {
-        true => Ok(present),
-        false => plan.kernels.par_iter().map(load).collect(),
+        for (&id, new) in part.lowered.outputs.iter().zip(outputs) {
+            let buffer = match new {
+                Some(new) => new,
+                None => {
+                    let over = code.over.iter().find(|(_, output)| output.index() == buffers.len());
+                    stats::add(stats::Counter::InPlace);
+                    over.and_then(|(input, _)| buffers.get(input.index()).cloned()).ok_or_else(missing)?
+                }
+            };
+            buffers.push(buffer.clone());
+            self.values.insert(id, buffer);
+        }
+        Ok(buffers)
     }
 }
 
-/// Launches one kernel: takes its inputs from the values, and adds its outputs to them.
-fn launch(
-    plan: &Plan,
+/// Calls a kernel's functions.
+fn call(
     kernel: &PlannedKernel,
-    loaded: Option<&Loaded>,
+    code: &Code,
+    loaded: &Loaded,
     backend: &Backend,
-    values: &mut FxHashMap<NodeId, Buffer>,
+    buffers: &[Vec<Buffer>],
+    scratch: &[Buffer],
 ) -> Result<()> {
-    let PlannedKernel { emitted, parts, .. } = kernel;
-    let mut buffers: Vec<Vec<Buffer>> = Vec::with_capacity(parts.len());
-    for part in parts {
-        buffers.push(part_buffers(plan, part, backend, values)?);
-    }
-    let Some(loaded) = loaded else { return Ok(()) };
-    let mut scratch = Vec::with_capacity(emitted.workspaces.len());
-    for space in &emitted.workspaces {
-        let bytes = space.elements as usize * space.dtype.size();
-        scratch.push(if space.zeroed { backend.counters(bytes)? } else { backend.allocate(bytes)? });
-    }
+    let (emitted, parts) = (&code.emitted, &kernel.parts);
     let checks = parts.iter().map(|part| &part.lowered.checks).find(|checks| !checks.is_empty());
     let mut notes = checks.map(|checks| backend.notes(checks)).transpose()?;
     // Little-endian: a narrower parameter is the low bytes of its word.
     let mut words: Vec<u64> = Vec::with_capacity(parts.len() * emitted.parameters.len());
-    for (part, buffers) in parts.iter().zip(&buffers) {
+    for (part, buffers) in parts.iter().zip(buffers) {
         let kernel = &part.lowered.kernel;
         words.extend(emitted.parameters.iter().map(|parameter| match *parameter {
             Parameter::Buffer(id) => buffers[id.index()].pointer() as u64,
@@ -238,25 +384,4 @@ fn launch(
         (Some(notes), Some(checks)) => notes.finish(checks),
         _ => Ok(()),
     }
-}
-
-/// The buffers of one part: its inputs', and new ones for its outputs.
-fn part_buffers(
-    plan: &Plan,
-    part: &Part,
-    backend: &Backend,
-    values: &mut FxHashMap<NodeId, Buffer>,
-) -> Result<Vec<Buffer>> {
-    let mut buffers: Vec<Buffer> = Vec::with_capacity(part.lowered.kernel.buffers.len());
-    for id in &part.lowered.inputs {
-        let buffer = values.get(id).ok_or_else(|| Error::internal("execution", "a value is missing"))?;
-        buffers.push(buffer.clone());
-    }
-    for &id in &part.lowered.outputs {
-        let node = plan.graph.node(id);
-        let buffer = backend.allocate(node.shape.elements() * node.dtype.size())?;
-        buffers.push(buffer.clone());
-        values.insert(id, buffer);
-    }
-    Ok(buffers)
 }

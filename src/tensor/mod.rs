@@ -51,6 +51,7 @@ pub use pool::{Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d};
 pub use promotion::{Number, Operand};
 pub use scans::ScanOrder;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use smallvec::SmallVec;
@@ -58,6 +59,7 @@ use smallvec::SmallVec;
 use crate::graph::infer;
 use crate::graph::op::Op;
 use crate::runtime::buffer::Buffer;
+use crate::runtime::donation::Loan;
 use crate::{DType, Device, Error, Result, Shape, SourceLocation};
 
 /// A lazily evaluated n-dimensional array: operations on it are recorded, and nothing runs until
@@ -87,6 +89,8 @@ pub(crate) struct TensorNode {
     pub(crate) device: Option<Device>,
     pub(crate) origin: &'static str,
     pub(crate) location: SourceLocation,
+    /// Whether its user has given the values up, however few they are.
+    pub(crate) is_donated: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -99,6 +103,8 @@ pub(crate) enum State {
     Recorded(Recipe, Sources),
     /// Computed, or given by the user; the history is gone.
     Evaluated(Buffer),
+    /// The values are being overwritten, by the evaluation of the only ones who knew them.
+    Lent(Arc<Loan>),
 }
 
 /// What to do with the sources.
@@ -141,7 +147,7 @@ fn take_sources(state: &mut Mutex<State>) -> Sources {
     let state = state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
     match state {
         State::Recorded(_, sources) => std::mem::take(sources),
-        State::Invalid(_) | State::Evaluated(_) => Sources::new(),
+        State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => Sources::new(),
     }
 }
 
@@ -226,7 +232,8 @@ impl Tensor {
         state: State,
     ) -> Tensor {
         let state = Mutex::new(state);
-        Tensor { node: Arc::new(TensorNode { shape, dtype, device, origin, location, state }) }
+        let is_donated = AtomicBool::new(false);
+        Tensor { node: Arc::new(TensorNode { shape, dtype, device, origin, location, is_donated, state }) }
     }
 
     /// The tensor, or one that stands for the error.
@@ -243,7 +250,7 @@ impl Tensor {
     pub(crate) fn validity(&self) -> Result<()> {
         match &*self.node.state() {
             State::Invalid(error) => Err(error.clone()),
-            State::Recorded(..) | State::Evaluated(_) => Ok(()),
+            State::Recorded(..) | State::Evaluated(_) | State::Lent(_) => Ok(()),
         }
     }
 

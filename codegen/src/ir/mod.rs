@@ -6,6 +6,7 @@
 //! expressions, less the ones that a `Reduce` combines; only outputs are stored to, each element once.
 
 mod computed;
+mod in_place;
 mod merge;
 mod text;
 mod verify;

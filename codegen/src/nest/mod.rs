@@ -152,7 +152,10 @@ pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
 
 /// The parameters of a kernel: buffers, scalars, extents, the place for failed checks if it has any; workspaces follow.
 fn parameters(kernel: &Kernel, workspaces: &[Workspace]) -> Vec<Parameter> {
-    let buffers = (0..kernel.buffers.len() as u32).map(|n| Parameter::Buffer(BufferId(n)));
+    let buffers = (0..kernel.buffers.len() as u32)
+        .map(BufferId)
+        .filter(|&buffer| !kernel.is_written_over(buffer))
+        .map(Parameter::Buffer);
     let arguments = (0..kernel.arguments.len() as u32).map(|n| Parameter::Argument(ArgumentId(n)));
     let extents = (0..kernel.axes.len() as u32)
         .map(AxisId)
