@@ -63,8 +63,8 @@ pub(crate) struct PlannedKernel {
     pub(crate) code: Arc<Code>,
     /// What one launch computes: a group or, if it is a batch, several of the same text.
     pub(crate) parts: Vec<Part>,
-    /// Inputs that outputs can be written over where these are as long, and nobody needs them.
-    pub(crate) overwritable: Vec<(BufferId, BufferId)>,
+    /// Inputs that an output can be written over where it is as long, and nobody needs them.
+    pub(crate) overwritable: Vec<BufferId>,
     /// The same for some of these pairs, each made at first use.
     in_place: Mutex<Vec<Arc<Code>>>,
 }
@@ -107,6 +107,13 @@ impl PlannedKernel {
             overwritable,
             in_place: Mutex::default(),
         }
+    }
+
+    /// Outputs to write over these inputs, in all parts.
+    pub(crate) fn pair_up(&self, inputs: &[BufferId]) -> Vec<(BufferId, BufferId)> {
+        let length = |part: &Part, id: BufferId| part.lowered.kernel.buffers[id.index()].elements;
+        let fits = |a, b| self.parts.iter().all(|part| length(part, a) == length(part, b));
+        self.parts.first().map_or(Vec::new(), |part| part.lowered.kernel.pair_up(inputs, fits))
     }
 
     /// The code that writes outputs over inputs.

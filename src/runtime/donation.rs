@@ -154,16 +154,23 @@ impl Offer {
                 held_by.insert(buffer.pointer() as usize, number);
             }
         }
+        let holder = |slot: &usize| held_by.get(&(inputs[*slot].pointer() as usize)).copied();
         let mut over = vec![Pairs::new(); plan.kernels.len()];
         let mut given_up = Vec::new();
-        for Candidate { kernel, pair: (input, output), slots } in candidates {
-            let holder = |slot: &usize| held_by.get(&(inputs[*slot].pointer() as usize)).copied();
-            let Some(holders) = slots.iter().map(holder).collect::<Option<Vec<usize>>>() else { continue };
-            let is_taken = |&(i, o): &(BufferId, BufferId)| i == input || o == output;
-            if !over[kernel].iter().any(is_taken) {
-                over[kernel].push((input, output));
-                given_up.extend(holders);
-            }
+        for (kernel, candidates) in candidates {
+            let holders =
+                |candidate: &Candidate| candidate.slots.iter().map(holder).collect::<Option<Vec<_>>>();
+            let free: FxHashMap<BufferId, Vec<usize>> = candidates
+                .iter()
+                .filter_map(|candidate| Some((candidate.input, holders(candidate)?)))
+                .collect();
+            let inputs: Vec<BufferId> = candidates
+                .iter()
+                .map(|candidate| candidate.input)
+                .filter(|id| free.contains_key(id))
+                .collect();
+            over[kernel] = plan.kernels[kernel].pair_up(&inputs);
+            given_up.extend(over[kernel].iter().filter_map(|(input, _)| free.get(input)).flatten());
         }
         (!given_up.is_empty()).then_some(Offer { tail, over, history, given_up })
     }
@@ -216,43 +223,45 @@ impl Drop for Claim {
     }
 }
 
-/// An output that could be written over an input, in all parts of a kernel.
+/// An input of a kernel that is worth writing over.
 struct Candidate {
-    kernel: usize,
-    pair: (BufferId, BufferId),
-    /// The plan's inputs that would be written over.
+    input: BufferId,
+    /// The plan's inputs that it is in the kernel's parts.
     slots: Vec<usize>,
 }
 
-fn candidates(plan: &Plan, tail: usize, inputs: &[Buffer], donated: &[bool]) -> Vec<Candidate> {
+/// By kernel.
+fn candidates(plan: &Plan, tail: usize, inputs: &[Buffer], donated: &[bool]) -> Vec<(usize, Vec<Candidate>)> {
     let slot_of: FxHashMap<NodeId, usize> =
         compiler::input_nodes(&plan.graph).map(|(slot, id)| (id, slot)).collect();
     let mut readers: FxHashMap<NodeId, usize> = FxHashMap::default();
     for part in plan.kernels.iter().flat_map(|kernel| &kernel.parts) {
         part.lowered.inputs.iter().for_each(|&id| *readers.entry(id).or_default() += 1);
     }
-    let mut candidates = Vec::new();
+    let mut result = Vec::new();
     for (number, kernel) in
         plan.kernels.iter().enumerate().skip(tail).filter(|(_, kernel)| !kernel.is_empty())
     {
-        for &(input, output) in &kernel.overwritable {
+        let candidate = |&input: &BufferId| {
             let slot = |part: &compiler::Part| {
                 let id = part.lowered.inputs.get(input.index())?;
                 let slot = *slot_of.get(id)?;
-                let buffers = &part.lowered.kernel.buffers;
-                let result = &buffers[output.index()];
-                let fits = buffers[input.index()].elements == result.elements
-                    && inputs.get(slot)?.bytes() == result.elements as usize * result.dtype.size();
-                (fits && readers.get(id) == Some(&1) && !plan.outputs.contains(id)).then_some(slot)
+                let buffer = &part.lowered.kernel.buffers[input.index()];
+                let is_whole = inputs.get(slot)?.bytes() == buffer.elements as usize * buffer.dtype.size();
+                (is_whole && readers.get(id) == Some(&1) && !plan.outputs.contains(id)).then_some(slot)
             };
-            let Some(slots) = kernel.parts.iter().map(slot).collect::<Option<Vec<usize>>>() else { continue };
+            let slots = kernel.parts.iter().map(slot).collect::<Option<Vec<usize>>>()?;
             let bytes: usize = slots.iter().map(|&slot| inputs[slot].bytes()).sum();
-            if bytes >= LEAST_BYTES || slots.iter().all(|&slot| donated.get(slot) == Some(&true)) {
-                candidates.push(Candidate { kernel: number, pair: (input, output), slots });
-            }
+            let is_worth_it =
+                bytes >= LEAST_BYTES || slots.iter().all(|&slot| donated.get(slot) == Some(&true));
+            is_worth_it.then_some(Candidate { input, slots })
+        };
+        let candidates: Vec<Candidate> = kernel.overwritable.iter().filter_map(candidate).collect();
+        if !candidates.is_empty() {
+            result.push((number, candidates));
         }
     }
-    candidates
+    result
 }
 
 #[cfg(test)]

@@ -1,37 +1,73 @@
 //! Results that are written over an input: where that is the same program, and the kernel that does it.
 
 use super::{AxisKind, BufferId, Kernel, ValueId, ValueOp};
+use crate::index::IndexExpr;
+
+/// How a kernel reads an input of which each position reads one element.
+struct OwnReads<'k> {
+    index: &'k IndexExpr,
+    /// The store before which all of it has been read.
+    before: usize,
+}
 
 impl Kernel {
-    /// Inputs that an output of a pointwise schedule can be written over, if nobody else needs them: each position
-    /// reads there what it overwrites, and nothing else, and reads it before. The inputs may still be of other
-    /// lengths than the outputs.
-    pub fn overwritable(&self) -> Vec<(BufferId, BufferId)> {
-        let is_pointwise = self.axes.iter().all(|axis| axis.kind == AxisKind::Map)
-            && !self.values.iter().any(|value| matches!(value.op, ValueOp::Scan { .. }));
-        if !is_pointwise {
-            return Vec::new();
-        }
-        let first_use = self.first_uses();
+    /// Inputs that a pointwise schedule can write an output over, if nobody else needs them and the two are as long: each
+    /// position reads there what it overwrites, and nothing else, and reads it before.
+    pub fn overwritable(&self) -> Vec<BufferId> {
+        let reads = self.own_reads();
+        let has_output = |input: &BufferId| {
+            let read = reads[input.index()].as_ref();
+            read.is_some_and(|read| (0..self.stores.len()).any(|store| self.goes_over(*input, read, store)))
+        };
+        (0..self.buffers.len() as u32).map(BufferId).filter(has_output).collect()
+    }
+
+    /// Outputs to write over these inputs, each over another. `fits` says whether two are as long.
+    pub fn pair_up(
+        &self,
+        inputs: &[BufferId],
+        fits: impl Fn(BufferId, BufferId) -> bool,
+    ) -> Vec<(BufferId, BufferId)> {
+        let reads = self.own_reads();
+        let mut left = inputs.to_vec();
         let mut pairs = Vec::new();
+        // Later stores can take whatever earlier ones can, so that earlier ones choose first.
         for (number, store) in self.stores.iter().enumerate() {
-            for (input, buffer) in self.buffers.iter().enumerate().filter(|(_, buffer)| !buffer.is_output) {
-                let input = BufferId(input as u32);
-                let mut is_read = false;
-                let is_own = self.values.iter().zip(&first_use).all(|(value, &first)| match &value.op {
-                    ValueOp::Load { buffer, index, guard } if *buffer == input => {
-                        is_read = true;
-                        // Statements follow the order of the stores: what a later store needs first is read too late.
-                        *index == store.index && guard.is_none() && first <= number
-                    }
-                    _ => true,
-                });
-                if is_own && is_read && buffer.dtype == self.buffers[store.buffer.index()].dtype {
-                    pairs.push((input, store.buffer));
-                }
+            let can_take = |input: &BufferId| {
+                let read = reads[input.index()].as_ref();
+                read.is_some_and(|read| self.goes_over(*input, read, number)) && fits(*input, store.buffer)
+            };
+            if let Some(position) = left.iter().position(can_take) {
+                pairs.push((left.remove(position), store.buffer));
             }
         }
         pairs
+    }
+
+    fn goes_over(&self, input: BufferId, read: &OwnReads, number: usize) -> bool {
+        let store = &self.stores[number];
+        // Statements follow the order of the stores: what a later store needs first is read too late.
+        read.before <= number
+            && self.buffers[input.index()].dtype == self.buffers[store.buffer.index()].dtype
+            && *read.index == store.index
+    }
+
+    /// Of each buffer, if it is read so.
+    fn own_reads(&self) -> Vec<Option<OwnReads<'_>>> {
+        let mut reads: Vec<Option<OwnReads>> = self.buffers.iter().map(|_| None).collect();
+        let is_pointwise = self.axes.iter().all(|axis| axis.kind == AxisKind::Map)
+            && !self.values.iter().any(|value| matches!(value.op, ValueOp::Scan { .. }));
+        if !is_pointwise {
+            return reads;
+        }
+        let mut strays = vec![false; self.buffers.len()];
+        for (value, first) in self.values.iter().zip(self.first_uses()) {
+            let ValueOp::Load { buffer, index, guard } = &value.op else { continue };
+            let read = reads[buffer.index()].get_or_insert(OwnReads { index, before: first });
+            read.before = read.before.max(first);
+            strays[buffer.index()] |= guard.is_some() || read.index != index;
+        }
+        reads.into_iter().zip(strays).map(|(read, strays)| read.filter(|_| !strays)).collect()
     }
 
     /// The first store that needs each value.
