@@ -26,6 +26,8 @@ pub struct Stats {
     pub disk_hits: u64,
     /// Kernels launched.
     pub launches: u64,
+    /// Results that were written over an input, in its memory.
+    pub in_place: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +38,10 @@ pub(crate) enum Counter {
     KernelsCompiled,
     DiskHits,
     Launches,
+    InPlace,
 }
 
-static COUNTERS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
+static COUNTERS: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
 
 pub(crate) fn add(counter: Counter) {
     COUNTERS[counter as usize].fetch_add(1, Ordering::Relaxed);
@@ -65,5 +68,6 @@ pub fn stats() -> Stats {
         kernels_compiled: get(Counter::KernelsCompiled),
         disk_hits: get(Counter::DiskHits),
         launches: get(Counter::Launches),
+        in_place: get(Counter::InPlace),
     }
 }

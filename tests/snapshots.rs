@@ -39,6 +39,20 @@ fn kernels_of_the_seeds() {
     }
 }
 
+/// Small kernels of one text: a table of their parameters.
+#[test]
+fn kernels_of_several_parts() {
+    let averaged = |n: usize| workloads::tensor([n, 9]) * 0.75 + workloads::tensor([n, 9]) * 0.25;
+    let results: Vec<lazuli::Tensor> = (1..6).map(averaged).collect();
+    for (language, target) in [("cuda", Target::cuda("sm_90")), ("c", Target::cpu())] {
+        let program = compile_for(&results, &target).unwrap();
+        assert_eq!(program.kernels().len(), 1);
+        assert_text(&format!("batch_{language}"), &program.source());
+    }
+    let explanation = compile_for(&results, &Target::cuda("sm_90")).unwrap().explain();
+    assert_text("explanation_of_a_batch", &explanation.to_string());
+}
+
 /// An embedding with what is before and after it.
 #[test]
 fn kernels_that_gather() {

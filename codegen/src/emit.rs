@@ -1,5 +1,6 @@
 //! From a kernel to its source and everything that a launch needs.
 
+use crate::batch::Batch;
 use crate::ir::Kernel;
 use crate::nest::{self, Nest, Parameter, Workspace};
 use crate::schedule::{self, Figures, Launch, Schedule};
@@ -24,6 +25,8 @@ pub struct Emitted {
     pub workspaces: Vec<Workspace>,
     /// Registers of a thread, estimated from the loop nest.
     pub register_estimate: u32,
+    /// Of a kernel for several parts: each has the parameters, and the functions take their table.
+    pub batch: Option<Batch>,
 }
 
 /// Schedules a kernel for a target and prints it.
@@ -54,5 +57,6 @@ fn emitted(nest: Nest, language: Language, schedule: Schedule) -> Emitted {
         parameters: nest.parameters,
         workspaces: nest.workspaces,
         register_estimate,
+        batch: None,
     }
 }

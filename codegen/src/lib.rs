@@ -3,6 +3,7 @@
 //! This crate turns a description of an algorithm ([`ir`]) and a schedule into CUDA C or C text. It
 //! knows nothing of tensors, graphs, devices or files.
 
+mod batch;
 mod dtype;
 mod emit;
 pub mod index;
@@ -17,6 +18,7 @@ mod scan_op;
 pub mod schedule;
 mod text;
 
+pub use batch::{Batch, emit_batch};
 pub use dtype::DType;
 pub use emit::{Emitted, emit};
 pub use index::{Atom, AxisId, AxisRanges, Bound, BoundTruth, IndexExpr};

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
 use lazuli_codegen::index::{Bound, IndexExpr};
-use lazuli_codegen::ir::{AxisKind, Kernel, ValueOp};
+use lazuli_codegen::ir::{AxisKind, BufferId, Kernel, ValueOp};
 use lazuli_codegen::schedule::Figures;
 use lazuli_codegen::{AxisId, BinaryOp, DType, Language, ReduceOp, Scalar, ScanOp, UnaryOp, emit};
 use smallvec::smallvec;
@@ -173,6 +173,42 @@ fn pointwise_with_broadcasting() {
 fn sixteen_bits_are_computed_in_thirty_two() {
     assert_kernel("pointwise_f16", pointwise(DType::F16), "pointwise(");
     assert_kernel("pointwise_bf16", pointwise(DType::BF16), "pointwise(");
+}
+
+/// A step with momentum: `v = 0.9 v + g`, then `p = p - 0.01 v`, written over the old ones.
+#[test]
+fn results_over_inputs() {
+    let mut k = Kernel::new("momentum");
+    let length = 1000;
+    let i0 = k.add_axis(AxisKind::Map, length, true);
+    let inputs = [(); 3].map(|()| k.add_input(DType::F32, length));
+    let outputs = [(); 2].map(|()| k.add_output(DType::F32, length));
+    let [v, g, p] = inputs.map(|buffer| k.load(buffer, IndexExpr::axis(i0), None));
+    let [decay, rate] = [0.9, 0.01].map(|value| {
+        let argument = k.add_argument("c", Scalar::from_f64(DType::F32, value));
+        k.add(ValueOp::Argument(argument), DType::F32)
+    });
+    let decayed = k.binary(BinaryOp::Mul, v, decay);
+    let v = k.binary(BinaryOp::Add, decayed, g);
+    let step = k.binary(BinaryOp::Mul, v, rate);
+    let p = k.binary(BinaryOp::Sub, p, step);
+    k.store(outputs[0], IndexExpr::axis(i0), v);
+    k.store(outputs[1], IndexExpr::axis(i0), p);
+    let ([v, g, p], [new_v, new_p]) = (inputs, outputs);
+    assert_eq!(k.overwritable(), [v, g, p]);
+    // The first result is there before the parameter is read.
+    assert_eq!(k.pair_up(&[p], |_, _| true), [(p, new_p)]);
+    assert_eq!(k.pair_up(&[p, g], |_, _| true), [(g, new_v), (p, new_p)]);
+    assert_eq!(k.pair_up(&[g], |_, output| output == new_p), [(g, new_p)]);
+    let in_place = k.written_over(&[(v, new_v), (p, new_p)]);
+    let emitted = emit(&in_place, Language::Cuda, &FIGURES).unwrap();
+    assert_eq!(emitted.parameters.len(), 6);
+    assert_kernel("in_place", in_place, "pointwise(");
+    // What is reduced, or read at other positions, is not written over.
+    assert_eq!(reduction(ReduceOp::Sum, 1000, 1024, false, DType::F32).overwritable(), []);
+    assert_eq!(transposed().overwritable(), []);
+    let own = pointwise(DType::F32).overwritable();
+    assert_eq!(own, [BufferId(0)], "the broadcast input is read by many positions");
 }
 
 #[test]

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-use super::Plan;
+use rustc_hash::FxHashMap;
+
+use super::{Plan, PlannedKernel};
 use crate::Shape;
+use crate::fusion::group::Group;
 use crate::fusion::reads::Reads;
 use crate::fusion::{self, Facts, Fusion};
 use crate::graph::op::Op;
@@ -22,7 +25,7 @@ use crate::graph::{Graph, NodeId};
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Explanation {
-    groups: Vec<GroupText>,
+    kernels: Vec<KernelText>,
     boundaries: Vec<String>,
     fusion: Fusion,
     bytes_moved: u64,
@@ -32,7 +35,7 @@ pub struct Explanation {
 }
 
 #[derive(Clone, PartialEq, Debug)]
-struct GroupText {
+struct KernelText {
     name: String,
     schedule: String,
     operations: String,
@@ -48,48 +51,25 @@ impl Explanation {
         let facts = Facts::new(graph, &plan.grouping.restraints);
         let singles = facts.singles(graph);
         let groups = &plan.grouping.groups;
-        let name_of = |id: NodeId| value_name(graph, id);
         let mut texts = Vec::new();
-        for (group, kernel) in groups.iter().zip(&plan.kernels) {
-            let operations: Vec<&str> = group.nodes.iter().map(|&id| operation_name(graph, id)).collect();
-            let intermediates: u64 = group
-                .nodes
-                .iter()
-                .filter(|id| !group.outputs.contains(id))
-                .map(|&id| graph.node(id).shape.elements() as u64 * graph.node(id).dtype.size() as u64)
-                .sum();
-            let saved = (group.nodes.len() > 1).then(|| {
-                let count = group.nodes.len();
-                let kernels = if count == 2 { "kernel" } else { "kernels" };
-                let launches =
-                    format!("{count} operations in one kernel: {} {kernels} not launched", count - 1);
-                match intermediates {
-                    0 => launches,
-                    _ => format!("{launches}, {} of intermediate results not stored", bytes(intermediates)),
-                }
-            });
-            texts.push(GroupText {
-                name: kernel.emitted.name.clone(),
-                schedule: kernel.emitted.schedule.to_string(),
-                operations: summary(&operations),
-                reads: group.reads.iter().map(|&id| name_of(id)).collect(),
-                writes: group.outputs.iter().map(|&id| name_of(id)).collect(),
-                saved,
-                recomputed: group.recomputed.map(|(value, times)| {
-                    format!("{value}, {times:.1} times per element, instead of storing it")
-                }),
-            });
+        for kernel in &plan.kernels {
+            texts.push(KernelText::of(plan, kernel));
         }
         let figures = plan.settings.figures();
+        let numbered = plan.kernels.iter().enumerate();
+        let kernel_of: FxHashMap<usize, usize> = numbered
+            .flat_map(|(n, kernel)| kernel.parts.iter().map(move |part| (part.group, n + 1)))
+            .collect();
+        let number = |group: usize| kernel_of.get(&group).copied().unwrap_or_default();
         let boundaries = fusion::boundaries(graph, &facts, &plan.grouping, figures)
             .iter()
             .map(|boundary| {
-                let (from, to) = (boundary.producer + 1, boundary.consumer + 1);
-                format!("{from} and {to} at {}: {}", name_of(boundary.value), boundary.reason)
+                let (from, to) = (number(boundary.producer), number(boundary.consumer));
+                format!("{from} and {to} at {}: {}", value_name(graph, boundary.value), boundary.reason)
             })
             .collect();
         Explanation {
-            groups: texts,
+            kernels: texts,
             boundaries,
             fusion: plan.settings.fusion,
             bytes_moved: groups.iter().map(|group| group.work.bytes()).sum(),
@@ -108,7 +88,7 @@ impl Explanation {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn kernels(&self) -> usize {
-        self.groups.len()
+        self.kernels.len()
     }
 
     /// Bytes that the kernels read and write, each kernel's buffers counted once.
@@ -161,6 +141,67 @@ impl Explanation {
     /// ```
     pub fn unfused_bytes(&self) -> u64 {
         self.unfused_bytes
+    }
+}
+
+impl KernelText {
+    fn of(plan: &Plan, kernel: &PlannedKernel) -> KernelText {
+        let graph = &plan.graph;
+        let name_of = |id: &NodeId| value_name(graph, *id);
+        let groups: Vec<&Group> = kernel.groups(&plan.grouping).collect();
+        let operations: Vec<&str> = groups
+            .iter()
+            .take(1)
+            .flat_map(|group| &group.nodes)
+            .map(|&id| operation_name(graph, id))
+            .collect();
+        let operations = summary(&operations);
+        let count: usize = groups.iter().map(|group| group.nodes.len()).sum();
+        let intermediates: u64 = groups
+            .iter()
+            .flat_map(|group| group.nodes.iter().filter(|id| !group.outputs.contains(id)))
+            .map(|&id| graph.node(id).shape.elements() as u64 * graph.node(id).dtype.size() as u64)
+            .sum();
+        let saved = (count > 1).then(|| {
+            let kernels = if count == 2 { "kernel" } else { "kernels" };
+            let launches = format!("{count} operations in one kernel: {} {kernels} not launched", count - 1);
+            match intermediates {
+                0 => launches,
+                _ => format!("{launches}, {} of intermediate results not stored", bytes(intermediates)),
+            }
+        });
+        let recomputed = groups.iter().find_map(|group| group.recomputed);
+        let (operations, reads, writes) = match groups.as_slice() {
+            [group] => (
+                operations,
+                group.reads.iter().map(name_of).collect(),
+                group.outputs.iter().map(name_of).collect(),
+            ),
+            _ => {
+                let total = |values: usize, of_group: fn(&Group) -> u64| {
+                    let moved = groups.iter().map(|group| of_group(group)).sum();
+                    vec![format!("{values} values ({})", bytes(moved))]
+                };
+                let reads = groups.iter().map(|group| group.reads.len()).sum();
+                let writes = groups.iter().map(|group| group.outputs.len()).sum();
+                (
+                    format!("{operations}; × {}", groups.len()),
+                    total(reads, |group| group.work.bytes_read),
+                    total(writes, |group| group.work.bytes_written),
+                )
+            }
+        };
+        KernelText {
+            name: kernel.code.emitted.name.clone(),
+            schedule: kernel.code.emitted.schedule.to_string(),
+            operations,
+            reads,
+            writes,
+            saved,
+            recomputed: recomputed.map(|(value, times)| {
+                format!("{value}, {times:.1} times per element, instead of storing it")
+            }),
+        }
     }
 }
 
@@ -231,9 +272,9 @@ pub(crate) fn bytes(count: u64) -> String {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kernels = if self.groups.len() == 1 { "kernel" } else { "kernels" };
-        write!(f, "{} {kernels}", self.groups.len())?;
-        if self.fusion == Fusion::On && self.unfused_kernels != self.groups.len() {
+        let kernels = if self.kernels.len() == 1 { "kernel" } else { "kernels" };
+        write!(f, "{} {kernels}", self.kernels.len())?;
+        if self.fusion == Fusion::On && self.unfused_kernels != self.kernels.len() {
             write!(f, " instead of {}", self.unfused_kernels)?;
         }
         write!(f, ", {} moved", bytes(self.bytes_moved))?;
@@ -245,7 +286,7 @@ impl fmt::Display for Explanation {
             write!(f, "; the least possible is {} ({ratio:.2}×)", bytes(self.least_bytes))?;
         }
         writeln!(f)?;
-        for (number, group) in self.groups.iter().enumerate() {
+        for (number, group) in self.kernels.iter().enumerate() {
             writeln!(f, "\n{}. {}: {}", number + 1, group.name, group.schedule)?;
             writeln!(f, "   computes  {}", group.operations)?;
             for read in &group.reads {

@@ -1,5 +1,6 @@
 //! From a recorded graph to a plan: passes, fusion, lowering, emission. Knows no device, only targets.
 
+mod batch;
 pub(crate) mod explain;
 pub(crate) mod program;
 #[cfg(all(test, feature = "cuda"))]
@@ -9,9 +10,9 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use lazuli_codegen::ir::Kernel;
-use lazuli_codegen::schedule::Figures;
-use lazuli_codegen::{Emitted, Language, emit};
+use lazuli_codegen::ir::{BufferId, Kernel};
+use lazuli_codegen::schedule::{Figures, Schedule};
+use lazuli_codegen::{Emitted, Language, emit, emit_batch};
 use lru::LruCache;
 use rustc_hash::FxHashSet;
 
@@ -51,7 +52,7 @@ pub(crate) struct Plan {
     /// The graph after all passes.
     pub(crate) graph: Graph,
     pub(crate) grouping: Grouping,
-    /// One a group, in the order of launching.
+    /// One a group or, of small alike ones, one for several; in the order of launching.
     pub(crate) kernels: Vec<PlannedKernel>,
     /// The node whose buffer is each output.
     pub(crate) outputs: Vec<NodeId>,
@@ -61,10 +62,105 @@ pub(crate) struct Plan {
 /// A kernel of a plan.
 #[derive(Debug)]
 pub(crate) struct PlannedKernel {
-    pub(crate) lowered: Lowered,
+    pub(crate) code: Arc<Code>,
+    /// What one launch computes: a group or, if it is a batch, several of the same text.
+    pub(crate) parts: Vec<Part>,
+    /// Inputs that an output can be written over where it is as long, and nobody needs them.
+    pub(crate) overwritable: Vec<BufferId>,
+    /// The same for some of these pairs, each made at first use.
+    in_place: Mutex<Vec<Arc<Code>>>,
+    /// Whether its threads take as few registers as they can.
+    is_frugal: bool,
+}
+
+/// What runs a kernel.
+#[derive(Debug)]
+pub(crate) struct Code {
     pub(crate) emitted: Arc<Emitted>,
+    /// The inputs that are written over, and the outputs that are.
+    pub(crate) over: Vec<(BufferId, BufferId)>,
     /// Filled at first use: the kernel compiled for the device that ran it last.
     pub(crate) compiled: Mutex<Option<crate::runtime::kernels::Loaded>>,
+}
+
+impl Code {
+    fn new(emitted: Arc<Emitted>, over: Vec<(BufferId, BufferId)>) -> Arc<Code> {
+        Arc::new(Code { emitted, over, compiled: Mutex::new(None) })
+    }
+}
+
+/// A group as a part of a kernel.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// The number of the group.
+    pub(crate) group: usize,
+    pub(crate) lowered: Lowered,
+    /// Blocks of its own in a batch.
+    pub(crate) blocks: u64,
+}
+
+impl PlannedKernel {
+    fn new(emitted: Arc<Emitted>, parts: Vec<Part>, is_frugal: bool) -> PlannedKernel {
+        let overwritable = match (&emitted.schedule, parts.first()) {
+            (Schedule::Pointwise(_), Some(part)) => part.lowered.kernel.overwritable(),
+            _ => Vec::new(),
+        };
+        PlannedKernel {
+            code: Code::new(emitted, Vec::new()),
+            parts,
+            overwritable,
+            in_place: Mutex::default(),
+            is_frugal,
+        }
+    }
+
+    /// Outputs to write over these inputs, in all parts.
+    pub(crate) fn pair_up(&self, inputs: &[BufferId]) -> Vec<(BufferId, BufferId)> {
+        let length = |part: &Part, id: BufferId| part.lowered.kernel.buffers[id.index()].elements;
+        let fits = |a, b| self.parts.iter().all(|part| length(part, a) == length(part, b));
+        self.parts.first().map_or(Vec::new(), |part| part.lowered.kernel.pair_up(inputs, fits))
+    }
+
+    /// The code that writes outputs over inputs.
+    pub(crate) fn in_place(&self, over: Vec<(BufferId, BufferId)>, settings: Settings) -> Result<Arc<Code>> {
+        let mut known = self.in_place.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(code) = known.iter().find(|code| code.over == over) {
+            return Ok(code.clone());
+        }
+        let emitted =
+            self.emit_in_place(&over, settings).map_err(|reason| Error::internal("in place", reason))?;
+        let code = Code::new(emitted, over);
+        known.push(code.clone());
+        Ok(code)
+    }
+
+    fn emit_in_place(
+        &self,
+        over: &[(BufferId, BufferId)],
+        settings: Settings,
+    ) -> Result<Arc<Emitted>, String> {
+        let Some(part) = self.parts.first() else { return Err("a kernel without parts".into()) };
+        let kernel = part.lowered.kernel.written_over(over);
+        let emitted = emit_cached(&kernel, self.is_frugal, settings)?;
+        match &self.code.emitted.batch {
+            None => Ok(emitted),
+            Some(batch) => {
+                let blocks = self.parts.iter().map(|part| part.blocks).sum();
+                emit_batch(&kernel, &emitted, self.parts.len(), blocks, batch.records).map(Arc::new)
+            }
+        }
+    }
+
+    /// Whether there is nothing to compute: all results are empty.
+    pub(crate) fn is_empty(&self) -> bool {
+        let mut buffers = self.parts.iter().flat_map(|part| &part.lowered.kernel.buffers);
+        buffers.all(|buffer| !buffer.is_output || buffer.elements == 0)
+    }
+
+    /// What the groups do.
+    pub(crate) fn groups<'a>(&'a self, grouping: &'a Grouping) -> impl Iterator<Item = &'a Group> {
+        self.parts.iter().map(|part| &grouping.groups[part.group])
+    }
 }
 
 type PlanCache = LruCache<(hash::StructuralKey, Settings), Arc<Plan>>;
@@ -100,8 +196,10 @@ pub(crate) fn relieved(graph: &Graph, plan: &Plan, spilling: &[(usize, u32)]) ->
     let mut restraints = plan.grouping.restraints.clone();
     let mut changed = false;
     for &(number, bytes) in spilling {
-        changed |= restraints
-            .relieve(&plan.grouping.groups[number], format!("{bytes} bytes of a thread's registers spill"));
+        let why = format!("{bytes} bytes of a thread's registers spill");
+        for group in plan.kernels[number].groups(&plan.grouping) {
+            changed |= restraints.relieve(group, why.clone());
+        }
     }
     if !changed || plan.settings.fusion == Fusion::Off {
         return Ok(None);
@@ -129,12 +227,13 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
 fn plan_within(graph: Graph, settings: Settings, mut restraints: Restraints) -> Result<Plan> {
     let start = Instant::now();
     stats::add(stats::Counter::PlansMade);
-    let (grouping, kernels) = loop {
+    let (grouping, mut kernels) = loop {
         let grouping = fusion::fuse(&graph, settings.fusion, settings.figures(), restraints);
         let mut kernels = Vec::with_capacity(grouping.groups.len());
-        let emitted = grouping.groups.iter().try_for_each(|group| {
+        let emitted = grouping.groups.iter().enumerate().try_for_each(|(number, group)| {
             let is_frugal = grouping.restraints.is_frugal(group);
-            kernels.push(emit_group(&graph, group, is_frugal, settings).map_err(|reason| (group, reason))?);
+            let kernel = emit_group(&graph, number, group, is_frugal, settings);
+            kernels.push(kernel.map_err(|reason| (group, reason))?);
             Ok(())
         });
         let Err((group, reason)) = emitted else { break (grouping, kernels) };
@@ -143,6 +242,10 @@ fn plan_within(graph: Graph, settings: Settings, mut restraints: Restraints) -> 
             return Err(Error::internal("scheduling", reason));
         }
     };
+    if settings.fusion == Fusion::On {
+        kernels = batch::batch(kernels, &grouping, settings.figures())
+            .map_err(|reason| Error::internal("batching", reason))?;
+    }
     let outputs = graph.outputs().iter().map(|&output| stored_as(&graph, output)).collect();
     let plan = Plan { graph, grouping, kernels, outputs, settings };
     debug::print(Level::Plan, || {
@@ -153,20 +256,23 @@ fn plan_within(graph: Graph, settings: Settings, mut restraints: Restraints) -> 
         )
     });
     for kernel in &plan.kernels {
-        let emitted = &kernel.emitted;
+        let emitted = &kernel.code.emitted;
         debug::print(Level::Schedule, || {
             let launches: Vec<String> =
                 emitted.launches.iter().map(|(name, launch)| format!("{name}: {launch}")).collect();
             format!("{}: {}; {}", emitted.name, emitted.schedule, launches.join("; "))
         });
         debug::print(Level::Source, || emitted.source.clone());
-        debug::print(Level::Ir, || kernel.lowered.kernel.to_string());
+        for part in &kernel.parts {
+            debug::print(Level::Ir, || part.lowered.kernel.to_string());
+        }
     }
     Ok(plan)
 }
 
 fn emit_group(
     graph: &Graph,
+    number: usize,
     group: &Group,
     is_frugal: bool,
     settings: Settings,
@@ -184,7 +290,9 @@ fn emit_group(
     };
     let lowered = lower(&request)?;
     let emitted = emit_cached(&lowered.kernel, is_frugal, settings)?;
-    Ok(PlannedKernel { lowered, emitted, compiled: Mutex::new(None) })
+    let blocks = emitted.launches.first().map_or(0, |(_, launch)| launch.grid()[0]);
+    let parts = vec![Part { group: number, lowered, blocks }];
+    Ok(PlannedKernel::new(emitted, parts, is_frugal))
 }
 
 type EmittedCache = LruCache<(Kernel, Language, bool), Arc<Emitted>>;

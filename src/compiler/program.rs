@@ -4,6 +4,7 @@ use std::fmt;
 
 use std::sync::Arc;
 
+use lazuli_codegen::ir::Kernel;
 use lazuli_codegen::nest::Parameter;
 use lazuli_codegen::{Emitted, Language};
 
@@ -11,6 +12,7 @@ use super::Plan;
 use super::explain::Explanation;
 #[cfg(feature = "cuda")]
 use crate::Result;
+use crate::fusion::cost::Work;
 #[cfg(feature = "cuda")]
 pub use crate::runtime::cuda::cubin::CubinInfo;
 
@@ -193,7 +195,7 @@ pub struct KernelInfo {
 
 impl KernelInfo {
     fn emitted(&self) -> &Emitted {
-        &self.plan.kernels[self.number].emitted
+        &self.plan.kernels[self.number].code.emitted
     }
 
     /// The function's name.
@@ -274,7 +276,8 @@ impl KernelInfo {
         self.emitted().launches.first().map_or([0; 3], |(_, launch)| launch.block)
     }
 
-    /// The parameters in order: name, type and, for scalars and extents, this launch's value.
+    /// The parameters in order: name, type and, for scalars and extents, this launch's value. Where one launch
+    /// computes several parts, those of each, as `part[0].in0: f32 [4096]`.
     ///
     /// ```
     /// use lazuli::{Target, Tensor};
@@ -287,8 +290,7 @@ impl KernelInfo {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn arguments(&self) -> Vec<String> {
-        let kernel = &self.plan.kernels[self.number].lowered.kernel;
-        let describe = |parameter: &Parameter| match *parameter {
+        let describe = |kernel: &Kernel, parameter: &Parameter| match *parameter {
             Parameter::Buffer(id) => {
                 let buffer = &kernel.buffers[id.index()];
                 format!("{}: {} [{}]", buffer.name, buffer.dtype, buffer.elements)
@@ -306,7 +308,17 @@ impl KernelInfo {
                 format!("{}: workspace of {} {}", space.name, space.elements, space.dtype)
             }
         };
-        self.emitted().parameters.iter().map(describe).collect()
+        let mut arguments = Vec::new();
+        for (number, part) in self.plan.kernels[self.number].parts.iter().enumerate() {
+            let place = self.emitted().batch.as_ref().map_or(String::new(), |_| format!("part[{number}]."));
+            let of_part = self.emitted().parameters.iter().map(|p| describe(&part.lowered.kernel, p));
+            arguments.extend(of_part.map(|argument| format!("{place}{argument}")));
+        }
+        arguments
+    }
+
+    fn work(&self) -> impl Iterator<Item = &Work> {
+        self.plan.kernels[self.number].groups(&self.plan.grouping).map(|group| &group.work)
     }
 
     /// Bytes read from memory, each buffer counted once.
@@ -319,7 +331,7 @@ impl KernelInfo {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn bytes_read(&self) -> u64 {
-        self.plan.grouping.groups[self.number].work.bytes_read
+        self.work().map(|work| work.bytes_read).sum()
     }
 
     /// Bytes written to memory.
@@ -332,7 +344,7 @@ impl KernelInfo {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn bytes_written(&self) -> u64 {
-        self.plan.grouping.groups[self.number].work.bytes_written
+        self.work().map(|work| work.bytes_written).sum()
     }
 
     /// Registers of a thread on CUDA, estimated from the kernel's loops before any compiler has seen it: the most 32-bit

@@ -26,7 +26,7 @@ fn crowded(inputs: u64, dtype: DType) -> Tensor {
 /// What the kernels spill for an architecture.
 fn spilling(plan: &Plan, compiler: &Nvrtc) -> Vec<(usize, u32)> {
     let spilled = plan.kernels.iter().map(|kernel| {
-        let (name, source) = (&kernel.emitted.name, &kernel.emitted.source);
+        let (name, source) = (&kernel.code.emitted.name, &kernel.code.emitted.source);
         let cubin = compiler.compile(name, source, "sm_90", default_options()).unwrap();
         cubin.inspect(name).unwrap().spill_bytes
     });
@@ -39,12 +39,12 @@ fn what_spills_becomes_frugal() {
     let result = crowded(80, DType::F32);
     let graph = build(&[result]).unwrap().graph;
     let plan = make_plan(&graph, SETTINGS).unwrap();
-    assert_eq!(plan.kernels[0].emitted.schedule.to_string(), "pointwise(threads=256, vec=4)");
+    assert_eq!(plan.kernels[0].code.emitted.schedule.to_string(), "pointwise(threads=256, vec=4)");
     let spilled = spilling(&plan, compiler);
     assert_eq!(spilled.len(), 1, "320 values in 255 registers");
     let relieved = relieved(&graph, &plan, &spilled).unwrap().unwrap();
     assert_eq!(relieved.kernels.len(), 1);
-    assert_eq!(relieved.kernels[0].emitted.schedule.to_string(), "pointwise(threads=256, vec=1)");
+    assert_eq!(relieved.kernels[0].code.emitted.schedule.to_string(), "pointwise(threads=256, vec=1)");
     assert_eq!(spilling(&relieved, compiler), []);
     // From now on the plan of this graph.
     assert!(Arc::ptr_eq(&super::plan(&graph, SETTINGS).unwrap(), &relieved));

@@ -2,10 +2,12 @@
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::op::Op;
 use super::{Graph, Node, NodeId, Operands};
 use crate::runtime::buffer::Buffer;
+use crate::runtime::donation::Loan;
 use crate::tensor::{Recipe, Sources, State, Tensor, TensorNode};
 use crate::{Error, Result};
 
@@ -14,6 +16,8 @@ pub(crate) struct Recording {
     pub(crate) graph: Graph,
     /// `None` for what a transfer will bring.
     pub(crate) inputs: Vec<Option<Buffer>>,
+    /// Of which inputs the user has given the values up.
+    pub(crate) donated: Vec<bool>,
 }
 
 /// Records the outputs' histories as a graph. Node order follows from the expression alone (operands
@@ -25,8 +29,19 @@ pub(crate) struct Recording {
 /// # Errors
 /// The first error of an invalid tensor.
 pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
+    loop {
+        match attempt(outputs)? {
+            Ok(recording) => return Ok(recording),
+            // Another thread computes some of the outputs: what led to them is going away.
+            Err(loan) if loan.wait() => {}
+            Err(_) => return Err(Error::internal("graph building", "values were given up and are lost")),
+        }
+    }
+}
+
+fn attempt(outputs: &[Tensor]) -> Result<Result<Recording, Arc<Loan>>> {
     let mut graph = Graph::default();
-    let mut inputs = Vec::new();
+    let (mut inputs, mut donated) = (Vec::new(), Vec::new());
     // Holds the tensors too, so that an address cannot be given to another one meanwhile.
     let mut done: FxHashMap<*const TensorNode, (NodeId, Tensor)> = FxHashMap::default();
     for output in outputs {
@@ -40,14 +55,17 @@ pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
             let state = tensor.node.state();
             let id = match &*state {
                 State::Invalid(error) => return Err(error.clone()),
+                State::Lent(loan) => return Ok(Err(loan.clone())),
                 State::Evaluated(buffer) => {
                     inputs.push(Some(buffer.clone()));
+                    donated.push(tensor.node.is_donated.load(Ordering::Relaxed));
                     graph.add(node_of(&tensor.node, Op::Input(inputs.len() - 1)), &[])
                 }
                 State::Recorded(Recipe::Transfer, sources)
                     if sources.iter().all(|s| s.node.device.is_some()) =>
                 {
                     inputs.push(None);
+                    donated.push(false);
                     graph.add(node_of(&tensor.node, Op::Input(inputs.len() - 1)), &[])
                 }
                 State::Recorded(Recipe::StepValue, _) => {
@@ -76,7 +94,7 @@ pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
     let ids =
         outputs.iter().filter_map(|output| done.get(&Arc::as_ptr(&output.node)).map(|(id, _)| *id)).collect();
     graph.set_outputs(ids);
-    Ok(Recording { graph, inputs })
+    Ok(Ok(Recording { graph, inputs, donated }))
 }
 
 /// The sources' nodes, or `None` after queueing those that are not there yet, the first on top.

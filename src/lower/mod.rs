@@ -223,10 +223,18 @@ impl<'a> Lowering<'a> {
                 indices.iter().filter(is_map).cloned().collect()
             }
             None => {
-                let has_reduction = self.request.reduction.is_some();
+                // Of a row as of a vector, but that a scan along the row is faster if its length is known.
+                let has_scan =
+                    || self.request.nodes.iter().any(|&id| matches!(graph.node(id).op, Op::Scan { .. }));
+                let outermost = match self.request.reduction {
+                    Some(_) => None,
+                    None => {
+                        map_shape.iter().position(|&extent| extent != 1).filter(|&at| at == 0 || !has_scan())
+                    }
+                };
                 let mut indices = Indices::new();
                 for (position, &extent) in map_shape.iter().enumerate() {
-                    let is_argument = position == 0 && extent > 1 && !has_reduction;
+                    let is_argument = outermost == Some(position) && extent > 1;
                     indices.push(IndexExpr::axis(self.axis(AxisKind::Map, extent, is_argument)));
                 }
                 indices

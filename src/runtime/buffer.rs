@@ -21,13 +21,20 @@ pub(crate) enum Buffer {
 
 impl Buffer {
     /// Size in bytes.
-    // Only copies to and from a GPU ask for it.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Buffer::Host(buffer) => buffer.bytes(),
             #[cfg(feature = "cuda")]
             Buffer::Cuda(buffer) => buffer.bytes(),
+        }
+    }
+
+    /// How many share the memory.
+    pub(crate) fn owners(&self) -> usize {
+        match self {
+            Buffer::Host(buffer) => Arc::strong_count(buffer),
+            #[cfg(feature = "cuda")]
+            Buffer::Cuda(buffer) => Arc::strong_count(buffer),
         }
     }
 

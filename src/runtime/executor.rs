@@ -11,8 +11,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::backend::{self, Backend};
 use super::buffer::Buffer;
 use super::device::Device;
+use super::donation::{Claim, Offer};
 use super::kernels::{self, Loaded};
-use crate::compiler::{self, Plan, PlannedKernel, Settings};
+use crate::compiler::{self, Code, Part, Plan, PlannedKernel, Settings};
 use crate::debug::{self, Level};
 use crate::graph::build::build;
 use crate::graph::{Graph, NodeId};
@@ -99,19 +100,20 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
     let inputs: Option<Vec<Buffer>> = recording.inputs.into_iter().collect();
     let inputs = inputs.ok_or_else(|| Error::internal("evaluation", "a transfer was not carried out"))?;
     let backend = Backend::open(device)?;
-    let results = match &backend {
-        Backend::Interpreter => interpret(&recording.graph, &inputs)?,
+    let (results, claim) = match &backend {
+        Backend::Interpreter => (interpret(&recording.graph, &inputs)?, None),
         _ => {
             let settings = Settings { language: backend::language(device), fusion };
             let mut plan = compiler::plan(&recording.graph, settings)?;
-            let loaded = loop {
-                let loaded = load_all(&plan, device, &backend)?;
-                match compiler::relieved(&recording.graph, &plan, &spilling(&loaded))? {
+            let (offer, ready) = loop {
+                let offer = Offer::new(&plan, tensors, &inputs, &recording.donated);
+                let ready = load_all(&plan, codes(&plan, offer.as_ref())?, device, &backend)?;
+                match compiler::relieved(&recording.graph, &plan, &spilling(&ready))? {
                     Some(relieved) => plan = relieved,
-                    None => break loaded,
+                    None => break (offer, ready),
                 }
             };
-            run(&plan, &loaded, device, &backend, &inputs)?
+            Run::new(&plan, device, &backend, inputs)?.carry_out(offer, ready)?
         }
     };
     debug::print(Level::Timings, || {
@@ -122,6 +124,8 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
         )
     });
     tensors.iter().zip(results).for_each(|(tensor, buffer)| tensor.settle(buffer));
+    // Who waits for what was overwritten finds the results.
+    drop(claim);
     Ok(())
 }
 
@@ -132,133 +136,265 @@ fn interpret(graph: &Graph, inputs: &[Buffer]) -> Result<Vec<Buffer>> {
     Ok(results.into_iter().map(|result| Buffer::Host(Arc::new(result))).collect())
 }
 
-/// Runs a plan on its inputs and gives the outputs' buffers.
-fn run(
-    plan: &Plan,
-    loaded: &[Option<Loaded>],
+/// A plan on its way.
+struct Run<'a> {
+    plan: &'a Plan,
     device: Device,
-    backend: &Backend,
-    inputs: &[Buffer],
-) -> Result<Vec<Buffer>> {
-    let mut values: FxHashMap<NodeId, Buffer> = FxHashMap::default();
-    for (slot, id) in compiler::input_nodes(&plan.graph) {
-        let input = inputs.get(slot).ok_or_else(|| Error::internal("execution", "an input is missing"))?;
-        values.insert(id, input.clone());
+    backend: &'a Backend,
+    /// What is there and still needed.
+    values: FxHashMap<NodeId, Buffer>,
+    /// The last kernel that reads each value.
+    last_reader: FxHashMap<NodeId, usize>,
+}
+
+/// How a kernel runs this time; the module is missing where there is nothing to compute.
+type Ready = (Arc<Code>, Option<Loaded>);
+
+/// Memory of one launch: for each part its outputs', but for those that are written over an input.
+struct Allocated {
+    outputs: Vec<Vec<Option<Buffer>>>,
+    scratch: Vec<Buffer>,
+}
+
+impl<'a> Run<'a> {
+    fn new(plan: &'a Plan, device: Device, backend: &'a Backend, inputs: Vec<Buffer>) -> Result<Run<'a>> {
+        let mut values: FxHashMap<NodeId, Buffer> = FxHashMap::default();
+        for (slot, id) in compiler::input_nodes(&plan.graph) {
+            let input =
+                inputs.get(slot).ok_or_else(|| Error::internal("execution", "an input is missing"))?;
+            values.insert(id, input.clone());
+        }
+        let mut last_reader: FxHashMap<NodeId, usize> = FxHashMap::default();
+        for (number, kernel) in plan.kernels.iter().enumerate() {
+            last_reader
+                .extend(kernel.parts.iter().flat_map(|part| &part.lowered.inputs).map(|&id| (id, number)));
+        }
+        Ok(Run { plan, device, backend, values, last_reader })
     }
-    // After its last reader, an intermediate value's memory goes back to the pool.
-    let mut last_reader: FxHashMap<NodeId, usize> = FxHashMap::default();
-    for (number, kernel) in plan.kernels.iter().enumerate() {
-        kernel.lowered.inputs.iter().for_each(|&id| {
-            last_reader.insert(id, number);
-        });
+
+    /// Runs all kernels, and gives the outputs' buffers, and what was overwritten for them.
+    fn carry_out(mut self, offer: Option<Offer>, ready: Vec<Ready>) -> Result<(Vec<Buffer>, Option<Claim>)> {
+        let kernels = &self.plan.kernels;
+        let tail = offer.as_ref().map_or(kernels.len(), |offer| offer.tail);
+        for (number, ready) in ready.iter().enumerate().take(tail) {
+            let memory = self.allocate(&kernels[number], &ready.0)?;
+            self.launch(number, ready, memory)?;
+        }
+        let claim = match offer {
+            None => None,
+            Some(offer) => self.overwrite(offer, ready)?,
+        };
+        let output = |id: &NodeId| {
+            let value = self.values.get(id).cloned();
+            value.ok_or_else(|| Error::internal("execution", "an output was not computed"))
+        };
+        Ok((self.plan.outputs.iter().map(output).collect::<Result<_>>()?, claim))
     }
-    for (number, (kernel, loaded)) in plan.kernels.iter().zip(loaded).enumerate() {
+
+    /// Runs the last kernels, over inputs if nobody sees them. All that can fail is done before.
+    fn overwrite(&mut self, offer: Offer, mut ready: Vec<Ready>) -> Result<Option<Claim>> {
+        let (kernels, tail) = (&self.plan.kernels, offer.tail);
+        let mut memory = Vec::with_capacity(kernels.len() - tail);
+        for (kernel, (code, _)) in kernels.iter().zip(&ready).skip(tail) {
+            memory.push(self.allocate(kernel, code)?);
+        }
+        // The tensor's share, and that in `values`.
+        let claim = offer.claim(2);
+        if claim.is_none() {
+            // Someone has come to see them meanwhile.
+            ready = load_all(self.plan, codes(self.plan, None)?, self.device, self.backend)?;
+            memory.clear();
+            for kernel in &kernels[tail..] {
+                memory.push(self.allocate(kernel, &kernel.code)?);
+            }
+        }
+        for (number, memory) in (tail..).zip(memory) {
+            if let Err(error) = self.launch(number, &ready[number], memory) {
+                if let Some(claim) = claim {
+                    claim.fail(&error);
+                }
+                return Err(error);
+            }
+        }
+        Ok(claim)
+    }
+
+    /// The memory that a kernel needs besides its inputs.
+    fn allocate(&self, kernel: &PlannedKernel, code: &Code) -> Result<Allocated> {
+        let mut outputs = Vec::with_capacity(kernel.parts.len());
+        for part in &kernel.parts {
+            let inputs = part.lowered.inputs.len();
+            let new = |(number, &id): (usize, &NodeId)| -> Result<Option<Buffer>> {
+                let node = self.plan.graph.node(id);
+                match code.over.iter().any(|(_, output)| output.index() == inputs + number) {
+                    true => Ok(None),
+                    false => self.backend.allocate(node.shape.elements() * node.dtype.size()).map(Some),
+                }
+            };
+            outputs.push(part.lowered.outputs.iter().enumerate().map(new).collect::<Result<_>>()?);
+        }
+        let mut scratch = Vec::with_capacity(code.emitted.workspaces.len());
+        // What is empty is not launched.
+        for space in code.emitted.workspaces.iter().filter(|_| !kernel.is_empty()) {
+            let bytes = space.elements as usize * space.dtype.size();
+            scratch.push(match space.zeroed {
+                true => self.backend.counters(bytes)?,
+                false => self.backend.allocate(bytes)?,
+            });
+        }
+        Ok(Allocated { outputs, scratch })
+    }
+
+    /// Launches a kernel: takes its inputs from the values, adds its outputs to them, and drops what was read last.
+    fn launch(&mut self, number: usize, (code, loaded): &Ready, memory: Allocated) -> Result<()> {
         let start = Instant::now();
-        launch(plan, kernel, loaded.as_ref(), backend, &mut values)?;
+        let kernel = &self.plan.kernels[number];
+        let mut buffers: Vec<Vec<Buffer>> = Vec::with_capacity(kernel.parts.len());
+        for (part, outputs) in kernel.parts.iter().zip(memory.outputs) {
+            buffers.push(self.part_buffers(part, code, outputs)?);
+        }
+        if let Some(loaded) = loaded {
+            call(kernel, code, loaded, self.backend, &buffers, &memory.scratch)?;
+        }
         if debug::enabled(Level::Timings) {
-            backend.synchronize()?;
+            self.backend.synchronize()?;
             let seconds = start.elapsed().as_secs_f64();
-            let bytes = plan.grouping.groups[number].work.bytes();
+            let bytes: u64 = kernel.groups(&self.plan.grouping).map(|group| group.work.bytes()).sum();
             debug::print(Level::Timings, || {
                 format!(
-                    "{device}: {} {:.1} µs, {:.1} GB/s",
-                    kernel.emitted.name,
+                    "{}: {} {:.1} µs, {:.1} GB/s",
+                    self.device,
+                    code.emitted.name,
                     seconds * 1e6,
                     bytes as f64 / seconds / 1e9
                 )
             });
         }
-        for &id in &kernel.lowered.inputs {
-            if last_reader.get(&id) == Some(&number) && !plan.outputs.contains(&id) {
-                values.remove(&id);
+        // After its last reader, an intermediate value's memory goes back to the pool.
+        for id in kernel.parts.iter().flat_map(|part| &part.lowered.inputs) {
+            if self.last_reader.get(id) == Some(&number) && !self.plan.outputs.contains(id) {
+                self.values.remove(id);
             }
         }
+        Ok(())
     }
-    let output = |id: &NodeId| {
-        values.get(id).cloned().ok_or_else(|| Error::internal("execution", "an output was not computed"))
-    };
-    plan.outputs.iter().map(output).collect()
+
+    /// The buffers of one part: its inputs', and its outputs', which are values from now on.
+    fn part_buffers(
+        &mut self,
+        part: &Part,
+        code: &Code,
+        outputs: Vec<Option<Buffer>>,
+    ) -> Result<Vec<Buffer>> {
+        let missing = || Error::internal("execution", "a value is missing");
+        let mut buffers: Vec<Buffer> = Vec::with_capacity(part.lowered.kernel.buffers.len());
+        for id in &part.lowered.inputs {
+            buffers.push(self.values.get(id).ok_or_else(missing)?.clone());
+        }
+        for (&id, new) in part.lowered.outputs.iter().zip(outputs) {
+            let buffer = match new {
+                Some(new) => new,
+                None => {
+                    let over = code.over.iter().find(|(_, output)| output.index() == buffers.len());
+                    stats::add(stats::Counter::InPlace);
+                    over.and_then(|(input, _)| buffers.get(input.index()).cloned()).ok_or_else(missing)?
+                }
+            };
+            buffers.push(buffer.clone());
+            self.values.insert(id, buffer);
+        }
+        Ok(buffers)
+    }
+}
+
+/// The codes of all kernels; some write over inputs, if there is an offer.
+fn codes(plan: &Plan, offer: Option<&Offer>) -> Result<Vec<Arc<Code>>> {
+    let over = |number: usize| offer.map_or(&[][..], |offer| offer.over[number].as_slice());
+    let kernels = plan.kernels.iter().enumerate();
+    kernels
+        .map(|(number, kernel)| match over(number) {
+            [] => Ok(kernel.code.clone()),
+            over => kernel.in_place(over.to_vec(), plan.settings),
+        })
+        .collect()
 }
 
 /// Every kernel of the plan, loaded; those that need a compiler are compiled in parallel.
-fn load_all(plan: &Plan, device: Device, backend: &Backend) -> Result<Vec<Option<Loaded>>> {
-    let ready = |kernel: &PlannedKernel| {
-        let compiled = kernel.compiled.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+fn load_all(plan: &Plan, codes: Vec<Arc<Code>>, device: Device, backend: &Backend) -> Result<Vec<Ready>> {
+    let present = |code: &Code| {
+        let compiled = code.compiled.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         compiled.as_ref().filter(|loaded| loaded.device == device).cloned()
     };
-    let load = |kernel: &PlannedKernel| -> Result<Option<Loaded>> {
-        if is_empty(kernel) {
-            return Ok(None);
+    let load = |(code, kernel): (Arc<Code>, &PlannedKernel)| -> Result<Ready> {
+        if kernel.is_empty() {
+            return Ok((code, None));
         }
-        let loaded = kernels::load(backend, device, &kernel.emitted)?;
-        *kernel.compiled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(loaded.clone());
-        Ok(Some(loaded))
+        let loaded = match present(&code) {
+            Some(loaded) => loaded,
+            None => kernels::load(backend, device, &code.emitted)?,
+        };
+        *code.compiled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(loaded.clone());
+        Ok((code, Some(loaded)))
     };
-    let present: Vec<Option<Loaded>> = plan.kernels.iter().map(ready).collect();
-    match present.iter().zip(&plan.kernels).all(|(loaded, kernel)| loaded.is_some() || is_empty(kernel)) {
-        true => Ok(present),
-        false => plan.kernels.par_iter().map(load).collect(),
+    let kernels = &plan.kernels;
+    let is_ready =
+        |(code, kernel): (&Arc<Code>, &PlannedKernel)| present(code).is_some() || kernel.is_empty();
+    match codes.iter().zip(kernels).all(is_ready) {
+        true => codes.into_iter().zip(kernels).map(load).collect(),
+        false => codes.into_par_iter().zip(kernels).map(load).collect(),
     }
 }
 
 /// The kernels that spill too many registers, and how many bytes of them.
-fn spilling(loaded: &[Option<Loaded>]) -> Vec<(usize, u32)> {
-    let spilled = loaded.iter().map(|loaded| loaded.as_ref().map_or(0, |loaded| loaded.spill_bytes));
+fn spilling(ready: &[Ready]) -> Vec<(usize, u32)> {
+    let spilled = ready.iter().map(|(_, loaded)| loaded.as_ref().map_or(0, |loaded| loaded.spill_bytes));
     spilled.enumerate().filter(|&(_, bytes)| bytes > MOST_SPILLED_BYTES).collect()
 }
 
-/// Whether there is nothing to compute: all results are empty.
-fn is_empty(kernel: &PlannedKernel) -> bool {
-    kernel.lowered.kernel.buffers.iter().filter(|buffer| buffer.is_output).all(|buffer| buffer.elements == 0)
-}
-
-/// Launches one kernel: takes its inputs from the values, and adds its outputs to them.
-fn launch(
-    plan: &Plan,
+/// Calls a kernel's functions.
+fn call(
     kernel: &PlannedKernel,
-    loaded: Option<&Loaded>,
+    code: &Code,
+    loaded: &Loaded,
     backend: &Backend,
-    values: &mut FxHashMap<NodeId, Buffer>,
+    buffers: &[Vec<Buffer>],
+    scratch: &[Buffer],
 ) -> Result<()> {
-    let PlannedKernel { lowered, emitted, .. } = kernel;
-    let mut buffers: Vec<Buffer> = Vec::with_capacity(lowered.kernel.buffers.len());
-    for id in &lowered.inputs {
-        let buffer = values.get(id).ok_or_else(|| Error::internal("execution", "a value is missing"))?;
-        buffers.push(buffer.clone());
-    }
-    for &id in &lowered.outputs {
-        let node = plan.graph.node(id);
-        let buffer = backend.allocate(node.shape.elements() * node.dtype.size())?;
-        buffers.push(buffer.clone());
-        values.insert(id, buffer);
-    }
-    let Some(loaded) = loaded else { return Ok(()) };
-    let mut scratch = Vec::with_capacity(emitted.workspaces.len());
-    for space in &emitted.workspaces {
-        let bytes = space.elements as usize * space.dtype.size();
-        scratch.push(if space.zeroed { backend.counters(bytes)? } else { backend.allocate(bytes)? });
-    }
-    let has_checks = !lowered.checks.is_empty();
-    let mut notes = if has_checks { Some(backend.notes(&lowered.checks)?) } else { None };
+    let (emitted, parts) = (&code.emitted, &kernel.parts);
+    let checks = parts.iter().map(|part| &part.lowered.checks).find(|checks| !checks.is_empty());
+    let mut notes = checks.map(|checks| backend.notes(checks)).transpose()?;
     // Little-endian: a narrower parameter is the low bytes of its word.
-    let mut words: Vec<u64> = emitted
-        .parameters
-        .iter()
-        .map(|parameter| match *parameter {
+    let mut words: Vec<u64> = Vec::with_capacity(parts.len() * emitted.parameters.len());
+    for (part, buffers) in parts.iter().zip(buffers) {
+        let kernel = &part.lowered.kernel;
+        words.extend(emitted.parameters.iter().map(|parameter| match *parameter {
             Parameter::Buffer(id) => buffers[id.index()].pointer() as u64,
-            Parameter::Argument(id) => lowered.kernel.arguments[id.index()].value.to_bits(),
-            Parameter::Extent(axis) => lowered.kernel.axis(axis).extent,
+            Parameter::Argument(id) => kernel.arguments[id.index()].value.to_bits(),
+            Parameter::Extent(axis) => kernel.axis(axis).extent,
             Parameter::Checks => notes.as_mut().map_or(0, |notes| notes.pointer() as u64),
             Parameter::Workspace(number) => scratch[number].pointer() as u64,
-        })
-        .collect();
-    let mut arguments: Vec<*mut c_void> =
-        words.iter_mut().map(|word| std::ptr::from_mut(word).cast()).collect();
+        }));
+    }
+    let mut arguments: Vec<*mut c_void> = match &emitted.batch {
+        None => words.iter_mut().map(|word| std::ptr::from_mut(word).cast()).collect(),
+        Some(batch) => {
+            let first_blocks = parts.iter().scan(0, |next, part| {
+                let first = *next;
+                *next += part.blocks;
+                Some(first)
+            });
+            words = batch.table(first_blocks.zip(words.chunks(emitted.parameters.len().max(1))));
+            vec![words.as_mut_ptr().cast()]
+        }
+    };
     for (function, shape) in &emitted.launches {
         stats::add(stats::Counter::Launches);
-        // SAFETY: the arguments are made from the emitted parameter list, and every buffer has the size
-        // that lowering stated for it.
+        // SAFETY: the arguments are made from the emitted parameter list, or are the table that the batch describes;
+        // and every buffer has the size that lowering stated for it.
         unsafe { backend.launch(&loaded.module, function, shape.grid(), shape.block, &mut arguments)? };
     }
-    notes.map_or(Ok(()), |notes| notes.finish(&lowered.checks))
+    match (notes, checks) {
+        (Some(notes), Some(checks)) => notes.finish(checks),
+        _ => Ok(()),
+    }
 }

@@ -16,7 +16,8 @@ const POOL_LIMIT: usize = 4 << 30;
 
 /// A block of host memory of a fixed size; returned to the pool when dropped.
 ///
-/// Kernels write through [`HostBuffer::as_ptr`] before the buffer is shared; afterwards it is only read.
+/// Kernels write through [`HostBuffer::as_ptr`] before the buffer is shared, and when nobody shares it any more
+/// (`runtime::donation`); between, it is only read.
 #[derive(Debug)]
 pub(crate) struct HostBuffer {
     block: Block,
@@ -100,8 +101,6 @@ impl HostBuffer {
     }
 
     /// Size in bytes.
-    // Only copies to and from a GPU ask for it.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

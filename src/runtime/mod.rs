@@ -8,6 +8,7 @@ pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod device;
+pub(crate) mod donation;
 #[cfg(feature = "emulate")]
 pub(crate) mod emulate;
 pub(crate) mod executor;

@@ -1,6 +1,7 @@
 //! Questions that need values or kernels: the only places where anything runs or is compiled.
 
 use std::cell::Cell;
+use std::sync::atomic::Ordering;
 
 use super::element::{self, Element};
 use super::{State, Tensor};
@@ -170,12 +171,38 @@ impl Tensor {
         compile_for([self], target)
     }
 
+    /// Gives the values up: a result may be written over them when they are read for the last time, in place, as if the
+    /// two were one variable.
+    ///
+    /// That happens only if nobody else can ask for the values: no other handle of this tensor is left, and no tensor that
+    /// is still to be computed from it, but those that the evaluation computes. Results of a megabyte and more are written
+    /// over such tensors without being told, where all handles were dropped or moved into operators; `donate` does it for
+    /// fewer values too, which is worth a kernel of its own if it is done again and again.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let mut average = Tensor::from_vec(vec![0.0f32; 1000], [1000]);
+    /// for _ in 0..3 {
+    ///     let value = Tensor::from_vec(vec![8.0f32; 1000], [1000]);
+    ///     average = average.donate() * 0.5 + value * 0.5;
+    ///     average.eval()?; // in the memory of the average before
+    /// }
+    /// assert_eq!(average.to_vec::<f32>()?[0], 7.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn donate(self) -> Tensor {
+        self.node.is_donated.store(true, Ordering::Relaxed);
+        self
+    }
+
     /// The memory of an evaluated tensor.
     pub(crate) fn buffer(&self) -> Result<Buffer> {
         match &*self.node.state() {
             State::Evaluated(buffer) => Ok(buffer.clone()),
             State::Invalid(error) => Err(error.clone()),
-            State::Recorded(..) => Err(Error::internal("evaluation", "a tensor was not computed")),
+            State::Recorded(..) | State::Lent(_) => {
+                Err(Error::internal("evaluation", "a tensor was not computed"))
+            }
         }
     }
 

@@ -53,6 +53,7 @@ pub use promotion::{Number, Operand};
 pub use recurrences::scan;
 pub use scans::ScanOrder;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use smallvec::SmallVec;
@@ -60,6 +61,7 @@ use smallvec::SmallVec;
 use crate::graph::infer;
 use crate::graph::op::Op;
 use crate::runtime::buffer::Buffer;
+use crate::runtime::donation::Loan;
 use crate::{DType, Device, Error, Result, Shape, SourceLocation};
 
 /// A lazily evaluated n-dimensional array: operations on it are recorded, and nothing runs until
@@ -91,6 +93,8 @@ pub(crate) struct TensorNode {
     pub(crate) location: SourceLocation,
     /// Whether it is made of values of a scan's step, so that it has values only there.
     pub(crate) is_of_step: bool,
+    /// Whether its user has given the values up, however few they are.
+    pub(crate) is_donated: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -103,6 +107,8 @@ pub(crate) enum State {
     Recorded(Recipe, Sources),
     /// Computed, or given by the user; the history is gone.
     Evaluated(Buffer),
+    /// The values are being overwritten, by the evaluation of the only ones who knew them.
+    Lent(Arc<Loan>),
 }
 
 /// What to do with the sources.
@@ -151,7 +157,7 @@ fn take_sources(state: &mut Mutex<State>) -> Sources {
     let state = state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
     match state {
         State::Recorded(_, sources) => std::mem::take(sources),
-        State::Invalid(_) | State::Evaluated(_) => Sources::new(),
+        State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => Sources::new(),
     }
 }
 
@@ -241,10 +247,22 @@ impl Tensor {
         let is_of_step = match &state {
             State::Recorded(Recipe::StepValue, _) => true,
             State::Recorded(_, sources) => sources.iter().any(|source| source.node.is_of_step),
-            State::Invalid(_) | State::Evaluated(_) => false,
+            State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => false,
         };
         let state = Mutex::new(state);
-        Tensor { node: Arc::new(TensorNode { shape, dtype, device, origin, location, is_of_step, state }) }
+        let is_donated = AtomicBool::new(false);
+        Tensor {
+            node: Arc::new(TensorNode {
+                shape,
+                dtype,
+                device,
+                origin,
+                location,
+                is_of_step,
+                is_donated,
+                state,
+            }),
+        }
     }
 
     /// The tensor, or one that stands for the error.
@@ -261,7 +279,7 @@ impl Tensor {
     pub(crate) fn validity(&self) -> Result<()> {
         match &*self.node.state() {
             State::Invalid(error) => Err(error.clone()),
-            State::Recorded(..) | State::Evaluated(_) => Ok(()),
+            State::Recorded(..) | State::Evaluated(_) | State::Lent(_) => Ok(()),
         }
     }
 

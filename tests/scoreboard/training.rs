@@ -212,15 +212,14 @@ fn optimisers() -> Group {
             };
             (0..50).flat_map(step).collect()
         })
-        .because("a weakness: tensors of different sizes share no launch"),
+        .because("right: a launch has 4096 bytes of parameters, and here 42 tensors fit"),
         row("weights averaged, 50 tensors", |x| {
             let step = |number: usize| {
                 let shape = [x.at(1000 * (number + 1), number + 1)];
                 x.floats(shape) * 0.999 + x.floats(shape) * 0.001
             };
             (0..50).map(step).collect()
-        })
-        .because("a weakness: tensors of different sizes share no launch"),
+        }),
         row("gradients clipped to a norm", |x| {
             let [a, b, c, _] = four(x);
             let norm = (a.square().sum(..) + b.square().sum(..) + c.square().sum(..)).sqrt();

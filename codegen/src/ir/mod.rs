@@ -6,6 +6,7 @@
 //! expressions, less the ones that a `Reduce` combines or a `Last` is the end of; only outputs are stored to, each element once.
 
 mod computed;
+mod in_place;
 mod merge;
 mod recurrence;
 mod text;

@@ -26,10 +26,10 @@ mod tiled_cpu;
 mod tiled_cuda;
 mod walk;
 
-use crate::Language;
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, BufferId, Kernel};
 use crate::schedule::{Launch, Schedule, in_two_walks};
+use crate::{Language, intrinsics};
 use stmt::{Stmt, Type};
 
 /// A parameter of an emitted function, in order.
@@ -92,6 +92,17 @@ pub fn extent_name(kernel: &Kernel, axis: AxisId) -> String {
     format!("n_{}", kernel.axis(axis).name)
 }
 
+/// The name of a parameter.
+pub fn parameter_name(nest: &Nest, parameter: Parameter) -> String {
+    match parameter {
+        Parameter::Buffer(id) => nest.kernel.buffers[id.index()].name.clone(),
+        Parameter::Argument(id) => nest.kernel.arguments[id.index()].name.clone(),
+        Parameter::Extent(axis) => extent_name(&nest.kernel, axis),
+        Parameter::Checks => intrinsics::CHECKS.into(),
+        Parameter::Workspace(number) => nest.workspaces[number].name.clone(),
+    }
+}
+
 /// Applies `schedule` to `kernel`.
 ///
 /// # Errors
@@ -143,7 +154,10 @@ pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
 
 /// The parameters of a kernel: buffers, scalars, extents, the place for failed checks if it has any; workspaces follow.
 fn parameters(kernel: &Kernel, workspaces: &[Workspace]) -> Vec<Parameter> {
-    let buffers = (0..kernel.buffers.len() as u32).map(|n| Parameter::Buffer(BufferId(n)));
+    let buffers = (0..kernel.buffers.len() as u32)
+        .map(BufferId)
+        .filter(|&buffer| !kernel.is_written_over(buffer))
+        .map(Parameter::Buffer);
     let arguments = (0..kernel.arguments.len() as u32).map(|n| Parameter::Argument(ArgumentId(n)));
     let extents = (0..kernel.axes.len() as u32)
         .map(AxisId)
@@ -155,7 +169,7 @@ fn parameters(kernel: &Kernel, workspaces: &[Workspace]) -> Vec<Parameter> {
 }
 
 /// Whether any offset of this launch needs more than 31 bits.
-fn needs_wide_index(kernel: &Kernel) -> bool {
+pub(crate) fn needs_wide_index(kernel: &Kernel) -> bool {
     let largest = i64::from(i32::MAX);
     let points =
         |kind| kernel.axes_of_kind(kind).iter().fold(1u64, |n, &a| n.saturating_mul(kernel.axis(a).extent));

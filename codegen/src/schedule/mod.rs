@@ -166,14 +166,19 @@ impl Launch {
     pub fn grid(&self) -> [u64; 3] {
         [self.items.div_ceil(self.per_block.max(1)).max(1), u64::from(self.splits), 1]
     }
+
+    /// How the blocks in x follow from the kernel's arguments, such as `ceil(n_i0 / 1024)`.
+    pub fn blocks(&self) -> String {
+        match self.per_block {
+            1 => self.formula.clone(),
+            per_block => format!("ceil({} / {per_block})", self.formula),
+        }
+    }
 }
 
 impl fmt::Display for Launch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.per_block {
-            1 => write!(f, "grid = {}", self.formula)?,
-            per_block => write!(f, "grid = ceil({} / {per_block})", self.formula)?,
-        }
+        write!(f, "grid = {}", self.blocks())?;
         if self.splits > 1 {
             write!(f, " x {}", self.splits)?;
         }

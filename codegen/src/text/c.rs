@@ -3,20 +3,14 @@
 use super::{Printer, signature};
 use crate::Language;
 use crate::intrinsics::{memory_type, register_type};
-use crate::nest::{Nest, Parameter};
+use crate::nest::{Function, Nest, Parameter};
 
 pub(super) fn print(nest: &Nest) -> String {
     let mut functions = String::new();
     let mut printer = Printer::new(nest, Language::C, 2);
     for function in &nest.functions {
-        let mut parameters = printer.parameters(nest);
-        parameters.extend(["idx first_block".to_string(), "idx end_block".to_string()]);
+        functions.push_str(&blocks(&mut printer, nest, function));
         let name = &function.name;
-        functions.push_str(&signature(&format!("static void {name}_blocks"), &parameters));
-        functions.push_str("  for (idx block = first_block; block < end_block; ++block) {\n");
-        printer.statements(&function.body);
-        functions.push_str(&std::mem::take(&mut printer.text));
-        functions.push_str("  }\n}\n\n");
         functions.push_str(&format!("void {name}(void* const* args, idx first_block, idx end_block) {{\n"));
         let arguments: Vec<String> =
             (0..nest.parameters.len()).map(|number| argument(nest, number)).collect();
@@ -26,6 +20,21 @@ pub(super) fn print(nest: &Nest) -> String {
         }
         functions.push_str("      first_block, end_block);\n}\n");
     }
+    unit(&printer, &functions)
+}
+
+/// What runs a range of blocks, with the kernel's parameters.
+pub(super) fn blocks(printer: &mut Printer, nest: &Nest, function: &Function) -> String {
+    let mut parameters = printer.parameters(nest);
+    parameters.extend(["idx first_block".to_string(), "idx end_block".to_string()]);
+    let head = signature(&format!("static void {}_blocks", function.name), &parameters);
+    printer.statements(&function.body);
+    let body = std::mem::take(&mut printer.text);
+    format!("{head}  for (idx block = first_block; block < end_block; ++block) {{\n{body}  }}\n}}\n\n")
+}
+
+/// The functions after what they need.
+pub(super) fn unit(printer: &Printer, functions: &str) -> String {
     let helpers = printer.helpers.text(Language::C);
     let separator = if helpers.is_empty() { "" } else { "\n" };
     format!("typedef long long idx;\n\n{helpers}{separator}{functions}")

@@ -15,11 +15,14 @@ pub(super) fn print(nest: &Nest) -> String {
         functions.push_str(&std::mem::take(&mut printer.text));
         functions.push_str("}\n");
     }
+    unit(&printer, &functions)
+}
+
+/// The functions after what they need.
+pub(super) fn unit(printer: &Printer, functions: &str) -> String {
     let helpers = printer.helpers.text(Language::Cuda);
-    match helpers.is_empty() {
-        true => functions,
-        false => format!("{helpers}\n{functions}"),
-    }
+    let separator = if helpers.is_empty() { "" } else { "\n" };
+    format!("{helpers}{separator}{functions}")
 }
 
 /// The built-in vector type for an access of `width` elements.

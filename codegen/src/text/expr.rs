@@ -181,7 +181,7 @@ impl Printer<'_> {
         let name = match (self.language, builtin) {
             (Language::Cuda, Builtin::ThreadX) => "threadIdx.x",
             (Language::Cuda, Builtin::ThreadY) => "threadIdx.y",
-            (Language::Cuda, Builtin::BlockX) => "blockIdx.x",
+            (Language::Cuda, Builtin::BlockX) => self.block,
             (Language::Cuda, Builtin::BlockY) => "blockIdx.y",
             (Language::Cuda, Builtin::GridY) => "gridDim.y",
             (Language::C, Builtin::BlockX) => "block",

@@ -1,14 +1,16 @@
 //! From a loop nest to text. Nothing is decided here: the two languages differ in how they spell
 //! things ([`cuda`], [`c`]), not in what is done.
 
+mod batch;
 mod c;
 mod cuda;
 mod expr;
 
+use crate::batch::Batch;
 use crate::intrinsics::{Helpers, register_type};
 use crate::ir::Kernel;
 use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
-use crate::nest::{Nest, Parameter, extent_name};
+use crate::nest::{Nest, Parameter, parameter_name};
 use crate::{Language, intrinsics};
 
 /// The source of a scheduled kernel: helpers and functions, ready for the compiler.
@@ -16,6 +18,14 @@ pub fn print(nest: &Nest, language: Language) -> String {
     match language {
         Language::Cuda => cuda::print(nest),
         Language::C => c::print(nest),
+    }
+}
+
+/// The source of several such kernels in one.
+pub fn print_batch(nest: &Nest, language: Language, batch: &Batch) -> String {
+    match language {
+        Language::Cuda => batch::print_cuda(nest, batch),
+        Language::C => batch::print_c(nest, batch),
     }
 }
 
@@ -27,13 +37,23 @@ struct Printer<'a> {
     helpers: Helpers,
     text: String,
     depth: usize,
+    /// What CUDA's functions call the number of their block.
+    block: &'static str,
 }
 
 impl<'a> Printer<'a> {
     fn new(nest: &'a Nest, language: Language, depth: usize) -> Printer<'a> {
         let wide_index = nest.wide_index;
         let helpers = Helpers::new();
-        Printer { kernel: &nest.kernel, language, wide_index, helpers, text: String::new(), depth }
+        Printer {
+            kernel: &nest.kernel,
+            language,
+            wide_index,
+            helpers,
+            text: String::new(),
+            depth,
+            block: "blockIdx.x",
+        }
     }
 
     fn line(&mut self, line: &str) {
@@ -202,32 +222,35 @@ impl<'a> Printer<'a> {
 
     /// A function's parameters, as declarations.
     fn parameters(&self, nest: &Nest) -> Vec<String> {
-        let restrict = if self.language == Language::Cuda { "__restrict__" } else { "restrict" };
-        nest.parameters
-            .iter()
-            .map(|parameter| match parameter {
+        self.declarations(nest, if self.language == Language::Cuda { "* __restrict__" } else { "* restrict" })
+    }
+
+    /// The same with another spelling of the pointers to buffers.
+    fn declarations(&self, nest: &Nest, pointer: &str) -> Vec<String> {
+        let declaration = |parameter: &Parameter| {
+            let name = parameter_name(nest, *parameter);
+            match parameter {
                 Parameter::Buffer(id) => {
                     let buffer = &self.kernel.buffers[id.index()];
                     let ty = intrinsics::memory_type(self.language, buffer.dtype);
                     let constant = if buffer.is_output { "" } else { "const " };
-                    format!("{constant}{ty}* {restrict} {}", buffer.name)
+                    format!("{constant}{ty}{pointer} {name}")
                 }
                 Parameter::Argument(id) => {
-                    let argument = &self.kernel.arguments[id.index()];
-                    format!("{} {}", register_type(self.language, argument.value.dtype()), argument.name)
+                    let dtype = self.kernel.arguments[id.index()].value.dtype();
+                    format!("{} {name}", register_type(self.language, dtype))
                 }
-                Parameter::Extent(axis) => {
-                    format!("{} {}", self.type_name(Type::Index), extent_name(self.kernel, *axis))
-                }
-                Parameter::Checks => format!("long long* {}", intrinsics::CHECKS),
+                Parameter::Extent(_) => format!("{} {name}", self.type_name(Type::Index)),
+                Parameter::Checks => format!("long long* {name}"),
                 Parameter::Workspace(number) => {
                     let space = &nest.workspaces[*number];
                     let ty =
                         if space.zeroed { "unsigned" } else { register_type(self.language, space.dtype) };
-                    format!("{ty}* {}", space.name)
+                    format!("{ty}* {name}")
                 }
-            })
-            .collect()
+            }
+        };
+        nest.parameters.iter().map(declaration).collect()
     }
 }
 
