@@ -40,7 +40,7 @@ impl Kernel {
         for number in 0..self.axes.len() as u32 {
             let axis = AxisId(number);
             if self.axis(axis).extent == 1
-                && !self.is_scanned(axis)
+                && !self.is_named(axis)
                 && !self.axis(axis).is_argument
                 && self.axis(axis).kind == AxisKind::Map
             {
@@ -53,8 +53,8 @@ impl Kernel {
         let inner_axis = self.axis(inner);
         let Ok(extent) = i64::try_from(inner_axis.extent) else { return false };
         if inner_axis.is_argument
-            || self.is_scanned(outer)
-            || self.is_scanned(inner)
+            || self.is_named(outer)
+            || self.is_named(inner)
             || !self.reduced_together(outer, inner)
         {
             return false;
@@ -74,8 +74,13 @@ impl Kernel {
         true
     }
 
-    fn is_scanned(&self, along: AxisId) -> bool {
-        self.values.iter().any(|value| matches!(&value.op, ValueOp::Scan { axis, .. } if *axis == along))
+    /// Whether a value names the axis by itself, and not as one of several that it reduces.
+    fn is_named(&self, along: AxisId) -> bool {
+        self.values.iter().any(|value| match &value.op {
+            ValueOp::Scan { axis, .. } => *axis == along,
+            ValueOp::Scatter { axis, over, .. } => [axis, over].contains(&&along),
+            _ => false,
+        })
     }
 
     /// Whether every reduction combines both axes or neither.
@@ -98,6 +103,7 @@ impl Kernel {
                 ValueOp::Scan { axis, .. } => {
                     used.insert(*axis);
                 }
+                ValueOp::Scatter { axis, over, .. } => used.extend([*axis, *over]),
                 _ => {}
             }
         }
@@ -125,6 +131,9 @@ impl Kernel {
                     }
                 }
                 ValueOp::Scan { axis, .. } => *axis = renumbered[axis.0 as usize],
+                ValueOp::Scatter { axis, over, .. } => {
+                    (*axis, *over) = (renumbered[axis.0 as usize], renumbered[over.0 as usize]);
+                }
                 _ => {}
             }
         }

@@ -142,6 +142,22 @@ pub enum ValueOp {
         /// What.
         operand: ValueId,
     },
+    /// At each position of a map axis, the operands of those positions along a reduce axis combined whose index says
+    /// this one.
+    Scatter {
+        /// How; not by squared deviations.
+        op: ReduceOp,
+        /// The map axis; it is never merged with another.
+        axis: AxisId,
+        /// The reduce axis; neither is it.
+        over: AxisId,
+        /// An `I64`.
+        index: ValueId,
+        /// What is noted where the index is no position of the map axis: this number, and the index.
+        check: u32,
+        /// What.
+        operand: ValueId,
+    },
     /// The operand combined over the axes.
     Reduce {
         /// How.
@@ -369,6 +385,10 @@ impl Kernel {
             ValueOp::Scan { axis, .. } => {
                 axes.insert(*axis);
             }
+            ValueOp::Scatter { axis, over, .. } => {
+                axes.remove(over);
+                axes.insert(*axis);
+            }
             _ => {}
         }
         axes
@@ -394,6 +414,7 @@ impl Kernel {
                 | ValueOp::Select(..)
                 | ValueOp::Cast(..)
                 | ValueOp::Scan { .. }
+                | ValueOp::Scatter { .. }
                 | ValueOp::Reduce { .. } => {}
             }
             let axes = self.axes_of(&op);
@@ -433,6 +454,7 @@ fn named_operands(op: &ValueOp) -> SmallVec<[ValueId; 3]> {
         ValueOp::Binary(_, a, b) => SmallVec::from_slice(&[*a, *b]),
         ValueOp::Select(condition, a, b) => SmallVec::from_slice(&[*condition, *a, *b]),
         ValueOp::Scan { operand, .. } | ValueOp::Reduce { operand, .. } => SmallVec::from_slice(&[*operand]),
+        ValueOp::Scatter { index, operand, .. } => SmallVec::from_slice(&[*index, *operand]),
     }
 }
 
@@ -450,6 +472,7 @@ pub fn index_expressions(op: &ValueOp) -> SmallVec<[&IndexExpr; 2]> {
         | ValueOp::Select(..)
         | ValueOp::Cast(..)
         | ValueOp::Scan { .. }
+        | ValueOp::Scatter { .. }
         | ValueOp::Reduce { .. } => SmallVec::new(),
     }
 }

@@ -49,6 +49,15 @@ impl Kernel {
                         && dtype(operand) == value.dtype
                         && self.axis(*axis).kind == AxisKind::Map
                 }
+                ValueOp::Scatter { op, axis, over, index, operand, .. } => {
+                    *op != ReduceOp::SquaredDeviations
+                        && op.accepts(dtype(operand))
+                        && dtype(operand) == value.dtype
+                        && dtype(index) == DType::I64
+                        && self.axis(*axis).kind == AxisKind::Map
+                        && self.axis(*over).kind == AxisKind::Reduce
+                        && [index, operand].iter().all(|id| !self.value(**id).axes.contains(axis))
+                }
                 ValueOp::Reduce { op, axes, operand } => {
                     op.accepts(dtype(operand))
                         && dtype(operand) == value.dtype
@@ -74,7 +83,8 @@ impl Kernel {
                 return Err(format!("kernel {}: a store does not fit its output", self.name));
             }
             let written = store.index.axes();
-            if !self.value(store.value).axes.iter().all(|axis| written.contains(axis)) {
+            let is_one = |axis| !self.axis(axis).is_argument && self.axis(axis).extent == 1;
+            if !self.value(store.value).axes.iter().all(|&axis| written.contains(&axis) || is_one(axis)) {
                 return Err(format!(
                     "kernel {}: a store overwrites an element with different values",
                     self.name

@@ -117,6 +117,7 @@ fn without_guards(kernel: &Kernel) -> Kernel {
             ValueOp::Binary(_, a, b) => [a, b].into_iter().for_each(alias),
             ValueOp::Select(condition, a, b) => [condition, a, b].into_iter().for_each(alias),
             ValueOp::Scan { operand, .. } | ValueOp::Reduce { operand, .. } => alias(operand),
+            ValueOp::Scatter { index, operand, .. } => [index, operand].into_iter().for_each(alias),
             ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) | ValueOp::Random { .. } => {}
         }
     }

@@ -78,6 +78,14 @@ fn with_operands(op: &ValueOp, new_ids: &[ValueId]) -> ValueOp {
             exclusive: *exclusive,
             operand: new(*operand),
         },
+        ValueOp::Scatter { op, axis, over, index, check, operand } => ValueOp::Scatter {
+            op: *op,
+            axis: *axis,
+            over: *over,
+            index: new(*index),
+            check: *check,
+            operand: new(*operand),
+        },
         ValueOp::Reduce { op, axes, operand } => {
             ValueOp::Reduce { op: *op, axes: axes.clone(), operand: new(*operand) }
         }
