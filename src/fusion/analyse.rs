@@ -1,6 +1,8 @@
 //! Whether one kernel can compute some nodes, and its work. Fusion asks this of every merge that it considers, so
 //! nothing is allocated for an answer.
 
+mod scatter;
+
 use super::cost::Work;
 use super::facts::{Facts, Space};
 use super::group::{Group, MAX_BUFFERS, MAX_NODES, MAX_WALKS, WhyNot};
@@ -32,7 +34,7 @@ struct State {
     /// In which walks its value is needed, as bits.
     needed: u32,
     is_stored: bool,
-    /// Whether it is a scan or follows from one.
+    /// Whether it is a scan, or a scatter, or follows from one.
     follows_scan: bool,
     /// Whether it has one value a row of the reduction.
     once_a_row: bool,
@@ -109,6 +111,7 @@ impl<'a> Analyser<'a> {
     fn analyse_nodes(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
         let reduction = self.link(nodes)?;
         self.follow_scans(nodes, outputs)?;
+        self.follow_scatters(nodes, outputs)?;
         let walked = reduction.and_then(|reduction| self.facts.space(reduction)).copied();
         let mut walks = 1;
         if let Some((reduction, space)) = reduction.zip(walked.as_ref()) {

@@ -34,6 +34,8 @@ pub(super) struct NodeFacts {
     pub(super) fan: f64,
     /// Of a scan: its axis, and whether it goes in reverse.
     pub(super) scan: Option<(u32, bool)>,
+    /// Of a scatter; equal for scatters of one shape along one axis by one index.
+    pub(super) scatter: Option<u32>,
     /// Of a reduction that threads share; equal for reductions of the same axes of the same shape.
     pub(super) space: Option<u32>,
 }
@@ -70,6 +72,7 @@ impl Facts {
         let mut numbers = Numbers::default();
         let mut facts = Facts { reads, nodes: Vec::with_capacity(graph.bound()), spaces: Vec::new() };
         let mut spaces: FxHashMap<(u32, &[usize]), u32> = FxHashMap::default();
+        let mut scatters: FxHashMap<(u32, usize, usize, NodeId), u32> = FxHashMap::default();
         for id in graph.nodes() {
             let node = graph.node(id);
             let elements = node.shape.elements();
@@ -94,7 +97,18 @@ impl Facts {
                 _ => None,
             };
             let shape = numbers.of(&node.shape);
-            facts.nodes.push(NodeFacts { elements, size: node.dtype.size(), shape, cost, fan, scan, space });
+            let scatter = match node.op {
+                Op::Scatter { axis, extent, .. } => {
+                    let (operand, index) = (graph.operands(id)[0], graph.operands(id)[1]);
+                    let operand = facts.nodes[operand.index()];
+                    fan = operand.elements as f64 / (elements as f64).max(1.0);
+                    let number = scatters.len() as u32;
+                    Some(*scatters.entry((operand.shape, axis, extent, index)).or_insert(number))
+                }
+                _ => None,
+            };
+            let size = node.dtype.size();
+            facts.nodes.push(NodeFacts { elements, size, shape, cost, fan, scan, scatter, space });
         }
         facts
     }

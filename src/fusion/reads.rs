@@ -38,6 +38,22 @@ pub(crate) fn stored_as(graph: &Graph, mut id: NodeId) -> NodeId {
     id
 }
 
+/// Results of a scatter that one block holds, about.
+const SCATTERED: usize = 4096;
+
+/// Blocks that read the same index, at most: so many ways to divide the results are enough.
+const RANGES: usize = 16;
+
+/// How often a scatter reads its index: each element once for all of a row that it moves, and for each range of
+/// results anew.
+fn index_reads(graph: &Graph, scatter: NodeId, mut index: NodeId) -> u64 {
+    while let Op::View(View::Expand) = graph.node(index).op {
+        index = graph.operands(index)[0];
+    }
+    let ranges = (graph.node(scatter).shape.elements() / SCATTERED).clamp(1, RANGES);
+    graph.node(index).shape.elements().saturating_mul(ranges) as u64
+}
+
 impl Reads {
     pub(crate) fn new(graph: &Graph) -> Reads {
         let bound = graph.bound();
@@ -60,19 +76,24 @@ impl Reads {
                 continue;
             }
             let elements = match &node.op {
-                Op::Reduce { .. } => graph.node(graph.operands(id)[0]).shape.elements(),
+                Op::Reduce { .. } | Op::Scatter { .. } => graph.node(graph.operands(id)[0]).shape.elements(),
                 _ => node.shape.elements(),
             };
+            let is_scatter = matches!(node.op, Op::Scatter { .. });
             let mut found: SmallVec<[Read; 2]> = SmallVec::new();
             for (position, operand) in graph.operands(id).into_iter().enumerate() {
                 // A free output is its own kernel: it reads what its operand leads to.
                 let own_view = matches!(&node.op, Op::View(view) if !matches!(view, View::Reshape));
                 let gathered = matches!(node.op, Op::Gather { .. }) && position == 0;
+                let elements = match is_scatter && position == 1 {
+                    true => index_reads(graph, id, operand),
+                    false => elements as u64,
+                };
                 let start = Read {
                     node: operand,
-                    elements: elements as u64,
+                    elements,
                     through: operand,
-                    aligned: !own_view && !gathered,
+                    aligned: !own_view && !gathered && !is_scatter,
                     windowed: false,
                     gathered,
                 };

@@ -80,6 +80,7 @@ fn constant_of(node: &Node) -> Option<&Constant> {
         | Op::Reduce { .. }
         | Op::Scan { .. }
         | Op::Gather { .. }
+        | Op::Scatter { .. }
         | Op::Composite(_) => None,
     }
 }
@@ -90,7 +91,7 @@ fn colour(op: &Op) -> &'static str {
         Op::Constant(_) | Op::Iota | Op::Random { .. } => "#eeeeee",
         Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast => "#ffffff",
         Op::View(_) | Op::Gather { .. } => "#fff2cc",
-        Op::Reduce { .. } | Op::Scan { .. } => "#f4cccc",
+        Op::Reduce { .. } | Op::Scan { .. } | Op::Scatter { .. } => "#f4cccc",
         Op::Composite(_) => "#d9ead3",
     }
 }

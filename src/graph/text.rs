@@ -132,6 +132,7 @@ impl fmt::Display for Attributes<'_> {
                 f.write_str(if *exclusive { " exclusive" } else { "" })
             }
             Op::Gather { axis } => write!(f, " axis={axis}"),
+            Op::Scatter { op: _, axis, extent } => write!(f, " axis={axis} extent={extent}"),
             Op::Composite(composite) => match composite {
                 Composite::Mean { axes } => write!(f, " axes={axes:?}"),
                 Composite::Var { axes, correction } => write!(f, " axes={axes:?} correction={correction}"),

@@ -16,6 +16,7 @@ mod random;
 mod reduce;
 mod scalar;
 mod scan;
+mod scatter;
 mod special;
 #[cfg(test)]
 mod testing;
@@ -116,6 +117,7 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
             scan::scan(Scan { op, axis, reverse, exclusive }, &x.values, x.shape)?
         }
         (Op::Gather { axis }, [x, index]) => gather::gather(node, *axis, x, &index.values)?,
+        (Op::Scatter { op, axis, .. }, [x, index]) => scatter::scatter(node, *op, *axis, x, &index.values)?,
         (Op::Composite(composite), [x]) => composite::composite(composite, &x.values, x.shape, &node.shape)?,
         (op, operands) => return Err(context(format!("{op:?} with {} operands", operands.len()))),
     };

@@ -5,6 +5,7 @@
 //! them. The codegen crate takes over from there; it never sees a tensor.
 
 mod gather;
+mod scatter;
 mod views;
 
 use std::sync::Arc;
@@ -103,6 +104,8 @@ struct Lowering<'a> {
     reduce_axes: FxHashMap<(Extents, usize), SmallVec<[AxisId; 4]>>,
     /// The axes of the reductions around, outermost first.
     enclosing: Vec<SmallVec<[AxisId; 4]>>,
+    /// What the scatters share, once one is lowered.
+    scattered: Option<scatter::Scattered>,
     /// Whether the outermost extent is an argument of the kernel, and no constant.
     has_argument: bool,
 }
@@ -123,6 +126,7 @@ impl<'a> Lowering<'a> {
             guards: FxHashMap::default(),
             reduce_axes: FxHashMap::default(),
             enclosing: Vec::new(),
+            scattered: None,
             has_argument,
         }
     }
@@ -204,9 +208,12 @@ impl<'a> Lowering<'a> {
             }
             None => {
                 let has_reduction = self.request.reduction.is_some();
+                // The positions to scatter to are divided into ranges of known extents.
+                let scatters = |id: &NodeId| matches!(graph.node(*id).op, Op::Scatter { axis: 0, .. });
+                let is_constant = has_reduction || self.request.nodes.iter().any(scatters);
                 let mut indices = Indices::new();
                 for (position, &extent) in map_shape.iter().enumerate() {
-                    let is_argument = position == 0 && extent > 1 && !has_reduction;
+                    let is_argument = position == 0 && extent > 1 && !is_constant;
                     indices.push(IndexExpr::axis(self.axis(AxisKind::Map, extent, is_argument)));
                 }
                 indices
@@ -358,6 +365,7 @@ impl<'a> Lowering<'a> {
                 self.kernel.reduce(*op, &reduced, value)
             }
             Op::Gather { axis } => self.gather(id, *axis, indices, guards)?,
+            Op::Scatter { op, axis, .. } => self.scatter(id, *op, *axis, indices)?,
             Op::Composite(_) => {
                 return Err(Error::internal("lowering", format!("{} was not decomposed", node.op.name())));
             }

@@ -33,6 +33,7 @@ pub(super) fn rules_for(op: &Op) -> &'static [Rule] {
         | Op::Select
         | Op::Scan { .. }
         | Op::Gather { .. }
+        | Op::Scatter { .. }
         | Op::Composite(_) => &[],
     }
 }

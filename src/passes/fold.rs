@@ -30,6 +30,7 @@ fn rules_for(op: &Op) -> &'static [Rule] {
         | Op::Reduce { .. }
         | Op::Scan { .. }
         | Op::Gather { .. }
+        | Op::Scatter { .. }
         | Op::Composite(_) => &[],
     }
 }

@@ -48,6 +48,7 @@ pub(super) fn rules_for(op: &Op) -> &'static [Rule] {
         | Op::Reduce { .. }
         | Op::Scan { .. }
         | Op::Gather { .. }
+        | Op::Scatter { .. }
         | Op::Composite(_) => &[],
     }
 }

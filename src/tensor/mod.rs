@@ -34,6 +34,7 @@ mod random;
 mod rearrange;
 mod reductions;
 mod scans;
+mod scatter;
 mod slices;
 mod statistics;
 #[cfg(test)]
@@ -50,6 +51,7 @@ pub use losses::Reduction;
 pub use pool::{Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d};
 pub use promotion::{Number, Operand};
 pub use scans::ScanOrder;
+pub use scatter::ScatterReduction;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

@@ -18,6 +18,7 @@ mod pooling;
 mod rearrange;
 mod reductions;
 mod scans;
+mod scatter;
 mod table;
 mod views;
 mod windows;
