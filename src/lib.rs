@@ -109,7 +109,7 @@ pub use stats::{Stats, stats};
 pub use tensor::evaluate::{compile_for, cuda_is_available, eval, with_fusion};
 pub use tensor::{
     Axes, Dims, Element, Index, Indexing, Interpolation, Number, Operand, PadMode, Pair, PerAxis, Pool,
-    Pool1d, Pool2d, Pool3d, Reduction, ScanOrder, Tensor, scan,
+    Pool1d, Pool2d, Pool3d, Reduction, ScanOrder, ScatterReduction, Tensor, scan,
 };
 
 /// Its examples are tests too.

@@ -100,6 +100,11 @@ impl Shape {
     pub fn without(&self, axes: &[usize]) -> Shape {
         Shape(self.iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, &e)| e).collect())
     }
+
+    /// The extents with another one at `axis`.
+    pub(crate) fn with_extent(&self, axis: usize, extent: usize) -> Shape {
+        self.iter().enumerate().map(|(at, &own)| if at == axis { extent } else { own }).collect()
+    }
 }
 
 impl Deref for Shape {

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use lazuli::operations::{self, Accepts};
 use lazuli::{
     DType, Device, Error, Indexing, Interpolation, PadMode, Pool1d, Pool2d, Pool3d, Result, ScanOrder,
-    SourceLocation, Tensor, s,
+    ScatterReduction, SourceLocation, Tensor, s,
 };
 
 /// What a call records, as its first error, if it has one.
@@ -279,6 +279,50 @@ fn values(page: &mut Page) {
     }
 }
 
+fn scatters(page: &mut Page) {
+    page.section("Combining at computed positions");
+    let (x, line) = (tensor(DType::F32, &[3, 4]), tensor(DType::I64, &[2]));
+    let (index, whole) = (tensor(DType::I64, &[3, 4]), tensor(DType::I32, &[3, 4]));
+    let (bools, none) = (tensor(DType::Bool, &[3, 4]), tensor(DType::F32, &[0, 4]));
+    mistakes! { page:
+        x.scatter_add(2, &index, &x);
+        x.scatter_add(0, &x, &x);
+        x.scatter_add(0, &line, &x);
+        x.scatter_add(0, &index, &tensor(DType::F32, &[4]));
+        x.scatter_add(0, &index, &whole);
+        x.scatter_add(0, &tensor(DType::I64, &[9, 5]), &tensor(DType::F32, &[9, 5]));
+        x.scatter_add(1, &index, &tensor(DType::F32, &[2, 3]));
+        none.scatter_add(0, &index, &x);
+        bools.scatter_add(0, &index, &bools);
+        bools.scatter_reduce(0, &index, &bools, ScatterReduction::Amax, true);
+        x.scatter_reduce(-3, &index, &x, ScatterReduction::Mean, false);
+        x.index_add(2, &line, &x);
+        x.index_add(0, &x, &x);
+        x.index_add(0, &index, &x);
+        x.index_add(0, &line, &x);
+        x.index_add(1, &line, &tensor(DType::F64, &[3, 2]));
+        tensor(DType::F32, &[]).index_add(0, &line, &x);
+        whole.index_add_with(0, &line, &tensor(DType::I32, &[2, 4]), 0.5);
+        x.bincount(3);
+        index.bincount(3);
+        line.bincount(0);
+        line.bincount_with(3, &x);
+        x.bincount_with(3, &line);
+        whole.histc(3, 0.0, 1.0);
+        x.histc(0, 0.0, 1.0);
+        x.histc(3, 1.0, 1.0);
+        x.histc(3, 0.0, f64::INFINITY);
+    }
+    let at = |value: i64| Tensor::from_slice(&[0, value], [2]);
+    mistakes! { page:
+        at(3).bincount(3).eval();
+        at(-1).bincount_with(3, &tensor(DType::F32, &[2])).eval();
+        x.index_add(1, &at(4), &tensor(DType::F32, &[3, 2])).sum(..).item::<f32>();
+        x.scatter_add(0, &at(3).unsqueeze(1), &x).to_vec::<f32>();
+        x.scatter_reduce(1, &at(i64::MAX).unsqueeze(0), &x, ScatterReduction::Mean, true).eval();
+    }
+}
+
 fn reductions(page: &mut Page) {
     page.section("Reductions");
     let (x, count) = (tensor(DType::F32, &[3, 4]), tensor(DType::I32, &[3]));
@@ -498,6 +542,7 @@ fn messages_of_every_operation() {
         views,
         joins,
         gathers,
+        scatters,
         values,
         reductions,
         steps,

@@ -49,6 +49,20 @@ fn a_position_that_there_is_not_is_an_error() {
         assert_out_of_range(&y, ("index_select", 1, 0, 1), line);
         let (y, line) = (x.slice(0, ..1).index_select(0, &at(&[0, 1])), line!());
         assert_out_of_range(&y, ("index_select", 1, 0, 1), line);
+        // Where elements go: few and many positions, with and without columns.
+        let (y, line) = (at(&[1, 5, 0]).bincount(5), line!());
+        assert_out_of_range(&y, ("bincount", 5, 0, 5), line);
+        let (y, line) = (at(&[1, -7, 0]).bincount(20_000), line!());
+        assert_out_of_range(&y, ("bincount", -7, 0, 20_000), line);
+        let (y, line) = (x.index_add(0, &at(&[1, 9]), &x.slice(0, ..2)).exp(), line!());
+        assert_out_of_range(&y, ("index_add", 9, 0, 5), line);
+        let wide = Tensor::zeros([1000, 7], DType::F32).to(&device);
+        let (y, line) = (wide.index_add(0, &at(&[1, 1000]), &x.slice(0, ..2)), line!());
+        assert_out_of_range(&y, ("index_add", 1000, 0, 1000), line);
+        let (y, line) = (x.scatter_add(1, &at(&[-1, 2]).unsqueeze(1), &x), line!());
+        assert_out_of_range(&(y * 2.0), ("scatter_add", -1, 1, 7), line);
+        let (y, line) = (x.scatter_add(0, &at(&[4, 5, 3, 0]).unsqueeze(0), &x), line!());
+        assert_out_of_range(&y, ("scatter_add", 5, 0, 5), line);
         // The second gather of a kernel, and one of another line with the same kernel.
         let good = x.index_select(0, &at(&[4, 4, 4]));
         let (y, line) = (x.index_select(0, &at(&[9, 4, 4])), line!());

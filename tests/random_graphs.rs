@@ -18,7 +18,7 @@ mod common;
 
 use common::data::{floats, ordinary};
 use common::{Output, Scope, differences, exact, near};
-use lazuli::{DType, Device, Pool2d, ScanOrder, Tensor};
+use lazuli::{DType, Device, Pool2d, ScanOrder, ScatterReduction, Tensor};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
@@ -132,6 +132,29 @@ fn gathered(x: &Tensor, y: &Tensor, parameter: usize) -> Tensor {
     }
 }
 
+/// Elements of `x` combined with those of `x` or `y` at positions that `y`, or their own place, says.
+fn scattered(x: &Tensor, y: &Tensor, parameter: usize) -> Tensor {
+    let shape = shape_of(x);
+    let axis = parameter % shape.len().max(1);
+    if shape.contains(&0) || shape.is_empty() || x.dtype().unwrap() == DType::Bool {
+        return x.clone();
+    }
+    let (along, extent) = (axis as isize, shape[axis] as i64);
+    match parameter / 8 % 4 {
+        0 => x.index_add(along, &(Tensor::arange(0, extent, 1) * 3).remainder(extent), x),
+        1 if shape_of(y) == shape => {
+            let index = y.cast(DType::I64).remainder(extent);
+            x.scatter_reduce(along, &index, x, ScatterReduction::Amax, (parameter / 32).is_multiple_of(2))
+        }
+        2 => y.flatten(..).cast(DType::I64).remainder(7).bincount(7 + parameter),
+        _ => {
+            let index = x.cast(DType::I32).remainder(extent);
+            let source = if shape_of(y) == shape { y.cast(x.dtype().unwrap()) } else { x.clone() };
+            x.scatter_add(along, &index, &source)
+        }
+    }
+}
+
 /// A tensor that broadcasts with `x`: `y`, or what is left of it.
 fn fitted(x: &Tensor, y: &Tensor) -> Tensor {
     let (shape, other) = (x.shape().unwrap(), y.shape().unwrap());
@@ -176,9 +199,10 @@ enum Exact {
     Rearrange,
     Position,
     Assign,
+    Scatter,
 }
 
-const EXACT_OPS: [Exact; 32] = [
+const EXACT_OPS: [Exact; 34] = [
     Exact::Add,
     Exact::Sub,
     Exact::Mul,
@@ -211,6 +235,8 @@ const EXACT_OPS: [Exact; 32] = [
     Exact::Rearrange,
     Exact::Position,
     Exact::Assign,
+    Exact::Scatter,
+    Exact::Scatter,
 ];
 
 /// Back to multiples of 1/4 of at most 4: exact in every dtype, and so are their products.
@@ -304,6 +330,7 @@ fn exact_tensors(device: &Device, [a, b, c]: [usize; 3], recipe: &Recipe<Exact>)
             Exact::AvgPool => x.avg_pool2d_with(pool()),
             Exact::Random => Tensor::rand(x.shape().unwrap(), parameter as u64).lt(0.5).where_(&x, &y),
             Exact::Gather => gathered(&x, &y, parameter),
+            Exact::Scatter => scattered(&x, &y, parameter),
             Exact::Scan if rank > 0 => scanned(&x, axis, parameter),
             Exact::Join if parameter % 2 == 0 => Tensor::stack(&[&x, &(&x + &y - &y), &(&x * 2)], axis),
             Exact::Join if rank > 0 => Tensor::cat(&[&x, &x.abs(), &x.narrow(axis, 0, 1)], axis),

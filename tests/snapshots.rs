@@ -119,6 +119,10 @@ fn explanations_of_what_stays_apart() {
             "gather from what is reduced",
             rows.mean(1).index_select(0, &workloads::tensor([64]).cast(lazuli::DType::I64)),
         ),
+        ("sums of segments, then their softmax", {
+            let segments = workloads::tensor([1024]).cast(lazuli::DType::I64);
+            rows.zeros_like().index_add(0, &segments, &rows).softmax(-1)
+        }),
         ("rows, then columns", rows.sum_keepdim(1).exp() * rows.sum(0)),
     ];
     let mut text = String::new();

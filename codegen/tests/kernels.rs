@@ -256,6 +256,45 @@ fn scans() {
     assert_kernel("scan_columns", scan(0, 4096, false), "scan(threads=8");
 }
 
+/// `y = 2 * the sums of those of 40,000 rows of x² whose index says each of so many positions`.
+fn scatter(op: ReduceOp, positions: u64, columns: u64, by_column: bool) -> Kernel {
+    let mut k = Kernel::new("scatter");
+    let i0 = k.add_axis(AxisKind::Map, positions, false);
+    let i1 = k.add_axis(AxisKind::Map, columns, false);
+    let r0 = k.add_axis(AxisKind::Reduce, 40_000, true);
+    let x = k.add_input(DType::F32, 40_000 * columns);
+    let indices = k.add_input(DType::I64, if by_column { 40_000 * columns } else { 40_000 });
+    let y = k.add_output(DType::F32, positions * columns);
+    let at = affine(&[(r0, columns as i64), (i1, 1)], 0);
+    let v = k.load(x, at.clone(), None);
+    let index = k.load(indices, if by_column { at } else { IndexExpr::axis(r0) }, None);
+    let operand = k.binary(BinaryOp::Mul, v, v);
+    let op = ValueOp::Scatter { op, axis: i0, over: r0, index, check: 0, operand };
+    let sum = k.add(op, DType::F32);
+    let two = k.literal(Scalar::from_f64(DType::F32, 2.0));
+    let result = k.binary(BinaryOp::Mul, sum, two);
+    k.store(y, affine(&[(i0, columns as i64), (i1, 1)], 0), result);
+    k
+}
+
+#[test]
+fn scatters() {
+    assert_kernel(
+        "scatter_elements",
+        scatter(ReduceOp::Sum, 100, 1, false),
+        "scatter(positions=100, columns=1, ",
+    );
+    assert_kernel(
+        "scatter_columns",
+        scatter(ReduceOp::Max, 200, 70, true),
+        "scatter(positions=128, columns=32, ",
+    );
+    let rows = scatter(ReduceOp::Sum, 5000, 200, false);
+    assert_kernel("scatter_rows", rows, "scatter(positions=64, columns=128, warps=8, collected=4");
+    let many = scatter(ReduceOp::Sum, 20_000, 1, false);
+    assert_kernel("scatter_many", many, "scatter(positions=1024, columns=1, warps=8, collected=4");
+}
+
 /// Indices that go down are signed: NVRTC takes the wrapping of unsigned ones for none.
 #[test]
 fn reversed() {

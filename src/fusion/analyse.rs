@@ -1,6 +1,8 @@
 //! Whether one kernel can compute some nodes, and its work. Fusion asks this of every merge that it considers, so
 //! nothing is allocated for an answer.
 
+mod scatter;
+
 use super::cost::Work;
 use super::facts::{Facts, Space};
 use super::group::{Group, MAX_BUFFERS, MAX_WALKS, WhyNot};
@@ -44,6 +46,8 @@ struct State {
     needed: u32,
     is_stored: bool,
     follows_scan: AfterScan,
+    /// Whether it is a scatter or follows from one.
+    follows_scatter: bool,
     /// Whether it has one value a row of the reduction.
     once_a_row: bool,
     /// Evaluations. Readers at the same index share an evaluation; others add up.
@@ -119,6 +123,7 @@ impl<'a> Analyser<'a> {
     fn analyse_nodes(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
         let reduction = self.link(nodes)?;
         let scan = self.follow_scans(nodes, outputs)?;
+        self.follow_scatters(nodes, outputs)?;
         let walked = reduction.and_then(|reduction| self.facts.space(reduction)).copied();
         let mut walks = 1;
         if let Some((reduction, space)) = reduction.zip(walked.as_ref()) {
@@ -181,6 +186,7 @@ impl<'a> Analyser<'a> {
                 needed: 0,
                 is_stored: false,
                 follows_scan: AfterScan::Independent,
+                follows_scatter: false,
                 once_a_row: false,
                 aligned: 0.0,
                 scattered: 0.0,

@@ -124,6 +124,8 @@ pub(crate) fn operation_cost(op: &Op) -> f64 {
         }
         // The check.
         Op::Gather { .. } => 3.0,
+        // Per element that is combined: the check, the comparison, the sum.
+        Op::Scatter { .. } => 4.0,
         Op::Composite(_) => 50.0,
     }
 }

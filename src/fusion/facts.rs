@@ -35,6 +35,8 @@ pub(super) struct NodeFacts {
     pub(super) fan: f64,
     /// Of a scan or a recurrence.
     pub(super) scan: Option<ScanSpace>,
+    /// Of a scatter; equal for scatters of one shape along one axis by one index.
+    pub(super) scatter: Option<u32>,
     /// Of a reduction that threads share; equal for reductions of the same axes of the same shape.
     pub(super) space: Option<u32>,
     /// The most nodes of a kernel with this one.
@@ -84,6 +86,7 @@ impl Facts {
         let mut numbers = Numbers::default();
         let mut facts = Facts { reads, nodes: Vec::with_capacity(graph.bound()), spaces: Vec::new() };
         let mut spaces: FxHashMap<(u32, &[usize]), u32> = FxHashMap::default();
+        let mut scatters: FxHashMap<(u32, usize, usize, NodeId), u32> = FxHashMap::default();
         for id in graph.nodes() {
             let node = graph.node(id);
             let elements = node.shape.elements();
@@ -119,8 +122,28 @@ impl Facts {
             });
             let shape = numbers.of(&node.shape);
             let most_nodes = restraints.most_nodes(id) as u32;
+            let scatter = match node.op {
+                Op::Scatter { axis, extent, .. } => {
+                    let (operand, index) = (graph.operands(id)[0], graph.operands(id)[1]);
+                    let operand = facts.nodes[operand.index()];
+                    fan = operand.elements as f64 / (elements as f64).max(1.0);
+                    let number = scatters.len() as u32;
+                    Some(*scatters.entry((operand.shape, axis, extent, index)).or_insert(number))
+                }
+                _ => None,
+            };
             let size = node.dtype.size();
-            facts.nodes.push(NodeFacts { elements, size, shape, cost, fan, scan, space, most_nodes });
+            facts.nodes.push(NodeFacts {
+                elements,
+                size,
+                shape,
+                cost,
+                fan,
+                scan,
+                scatter,
+                space,
+                most_nodes,
+            });
         }
         facts
     }

@@ -50,6 +50,16 @@ pub(crate) enum WhyNot {
         scan: &'static str,
         other: &'static str,
     },
+    /// A scatter's results are known when all of its source has been read.
+    Scattered {
+        scatter: &'static str,
+        reader: &'static str,
+    },
+    /// A kernel scatters by one index, to results of one shape.
+    BesideScatter {
+        scatter: &'static str,
+        other: &'static str,
+    },
     Recomputation {
         value: &'static str,
         times: f64,
@@ -103,6 +113,12 @@ impl fmt::Display for WhyNot {
             }
             WhyNot::BesideScan { scan, other } => {
                 write!(f, "{scan} goes along its axis in order, and {other} does not")
+            }
+            WhyNot::Scattered { scatter, reader } => {
+                write!(f, "{reader} needs results of {scatter} elsewhere than at its own place")
+            }
+            WhyNot::BesideScatter { scatter, other } => {
+                write!(f, "{scatter} goes with what is elementwise where its results are, and {other} is not")
             }
             WhyNot::Recomputation { value, times, fused, apart } => write!(
                 f,

@@ -186,7 +186,9 @@ impl<'a> Merger<'a> {
             let elements = facts.of(id).elements as u64;
             let uses = || reads.reads(user).iter().filter(|r| r.node == id);
             let demand: u64 = uses().map(|r| r.elements).sum();
-            if reads.is_output(id) || demand > elements {
+            // Scatters join by the search: what is computed where is not that of a tree.
+            let scatters = facts.of(id).scatter.is_some() || facts.of(user).scatter.is_some();
+            if reads.is_output(id) || demand > elements || scatters {
                 continue;
             }
             let (from, to) = (group_of[id.index()], group_of[user.index()]);

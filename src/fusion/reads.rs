@@ -38,6 +38,22 @@ pub(crate) fn stored_as(graph: &Graph, mut id: NodeId) -> NodeId {
     id
 }
 
+/// Results of a scatter that one block holds, about.
+const SCATTERED: usize = 4096;
+
+/// Blocks that read the same index, at most: so many ways to divide the results are enough.
+const RANGES: usize = 16;
+
+/// How often a scatter reads its index: each element once for all of a row that it moves, and for each range of
+/// results anew.
+fn index_reads(graph: &Graph, scatter: NodeId, mut index: NodeId) -> u64 {
+    while let Op::View(View::Expand) = graph.node(index).op {
+        index = graph.operands(index)[0];
+    }
+    let ranges = (graph.node(scatter).shape.elements() / SCATTERED).clamp(1, RANGES);
+    graph.node(index).shape.elements().saturating_mul(ranges) as u64
+}
+
 impl Reads {
     pub(crate) fn new(graph: &Graph) -> Reads {
         let bound = graph.bound();
@@ -67,14 +83,17 @@ impl Reads {
                 // What a carry begins as is needed before the first of the results.
                 let init = matches!(&node.op, Op::Recurrence { body, .. } if position < body.carries);
                 let elements = match &node.op {
-                    Op::Reduce { .. } | Op::Recurrence { .. } => graph.node(operand).shape.elements(),
-                    _ => node.shape.elements(),
+                    Op::Scatter { .. } if position == 1 => index_reads(graph, id, operand),
+                    Op::Reduce { .. } | Op::Recurrence { .. } | Op::Scatter { .. } => {
+                        graph.node(operand).shape.elements() as u64
+                    }
+                    _ => node.shape.elements() as u64,
                 };
                 let start = Read {
                     node: operand,
-                    elements: elements as u64,
+                    elements,
                     through: operand,
-                    aligned: !own_view && !gathered && !init,
+                    aligned: !own_view && !gathered && !init && !matches!(node.op, Op::Scatter { .. }),
                     windowed: false,
                     gathered,
                 };

@@ -88,7 +88,8 @@ impl Op {
             | Op::Reduce { .. }
             | Op::Scan { .. }
             | Op::Recurrence { .. }
-            | Op::Gather { .. } => false,
+            | Op::Gather { .. }
+            | Op::Scatter { .. } => false,
         }
     }
 }

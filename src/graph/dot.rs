@@ -81,6 +81,7 @@ fn constant_of(node: &Node) -> Option<&Constant> {
         | Op::Scan { .. }
         | Op::Recurrence { .. }
         | Op::Gather { .. }
+        | Op::Scatter { .. }
         | Op::Composite(_) => None,
     }
 }
@@ -91,7 +92,7 @@ fn colour(op: &Op) -> &'static str {
         Op::Constant(_) | Op::Iota | Op::Random { .. } => "#eeeeee",
         Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast => "#ffffff",
         Op::View(_) | Op::Gather { .. } => "#fff2cc",
-        Op::Reduce { .. } | Op::Scan { .. } | Op::Recurrence { .. } => "#f4cccc",
+        Op::Reduce { .. } | Op::Scan { .. } | Op::Recurrence { .. } | Op::Scatter { .. } => "#f4cccc",
         Op::Composite(_) => "#d9ead3",
     }
 }

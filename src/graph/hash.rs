@@ -7,7 +7,7 @@ use crate::{Scalar, SourceLocation};
 /// 128 bits that are equal for two graphs if, and for all practical purposes only if, their live nodes
 /// agree in operation, attributes (constants by their bits), shape, dtype, operands and origin, and
 /// their outputs agree. Locations do not count: another call of the same function is the same graph. Only those of
-/// gathers do, because running a plan may report them.
+/// gathers and scatters do, because running a plan may report them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct StructuralKey(pub(crate) u128);
 
@@ -22,7 +22,7 @@ pub(crate) fn structural_key(graph: &Graph) -> StructuralKey {
         code.list(node.shape.iter().map(|&extent| extent as u64));
         code.list(graph.operands(id).iter().map(|&operand| number(operand)));
         code.list(node.origin.bytes().map(u64::from));
-        if let Op::Gather { .. } = node.op {
+        if let Op::Gather { .. } | Op::Scatter { .. } = node.op {
             let SourceLocation { file, line, column } = node.location;
             code.list(file.bytes().map(u64::from));
             code.list([line, column].into_iter().map(u64::from));
@@ -117,6 +117,10 @@ impl Code {
             Op::Gather { axis } => {
                 self.byte(12);
                 self.number(*axis as u64);
+            }
+            Op::Scatter { op, axis, extent } => {
+                self.bytes.extend([13, *op as u8]);
+                self.sizes(&[*axis, *extent]);
             }
             Op::Composite(composite) => self.composite(composite),
         }

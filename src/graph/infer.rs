@@ -126,6 +126,18 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
                 false => Err(format!("{index} {at} is no index of axis {axis} of shape {shape}")),
             }
         }
+        Op::Scatter { op, axis, extent } => {
+            count(2)?;
+            let ((shape, dtype), (at, index)) = (operand(0)?, operand(1)?);
+            check_axes(&[*axis], shape)?;
+            if at != shape || !index.is_int() {
+                return Err(format!("{index} {at} is no index of each element of shape {shape}"));
+            }
+            match op.accepts(*dtype) && *op != ReduceOp::SquaredDeviations {
+                true => expect(&shape.with_extent(*axis, *extent), *dtype),
+                false => Err(format!("not defined for {dtype}")),
+            }
+        }
         Op::Composite(composite) => {
             count(1)?;
             let (shape, dtype) = operand(0)?;

@@ -43,6 +43,10 @@ pub(crate) enum Op {
     /// `gather(x, index)`: at each position of the index, the element of x at the same position but for the axis, where
     /// the index says which. x has the index's shape but for the axis; an index outside of the axis is an error.
     Gather { axis: usize },
+    /// `scatter(x, index)`, of one shape: at each of `extent` positions of the axis, those elements of x combined, in
+    /// their order along the axis, whose index says this one; what nothing combines to where there are none. Not by
+    /// squared deviations. An index outside of the axis is an error.
+    Scatter { op: ReduceOp, axis: usize, extent: usize },
     /// Shorthand for several primitives.
     Composite(Composite),
 }
@@ -148,6 +152,13 @@ impl Op {
             Op::Scan { op, .. } => op.name(),
             Op::Recurrence { .. } => "recurrence",
             Op::Gather { .. } => "gather",
+            Op::Scatter { op, .. } => match op {
+                ReduceOp::Sum => "scatter_sum",
+                ReduceOp::Prod => "scatter_prod",
+                ReduceOp::Max => "scatter_max",
+                ReduceOp::Min => "scatter_min",
+                ReduceOp::SquaredDeviations => "scatter_deviations",
+            },
             Op::Composite(composite) => match composite {
                 Composite::Mean { .. } => "mean",
                 Composite::Var { .. } => "var",

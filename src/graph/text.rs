@@ -141,6 +141,7 @@ impl fmt::Display for Attributes<'_> {
                 write!(f, " carries={} step={{{}}}", body.carries, step.trim_end().replace('\n', "; "))
             }
             Op::Gather { axis } => write!(f, " axis={axis}"),
+            Op::Scatter { op: _, axis, extent } => write!(f, " axis={axis} extent={extent}"),
             Op::Composite(composite) => match composite {
                 Composite::Mean { axes } => write!(f, " axes={axes:?}"),
                 Composite::Var { axes, correction } => write!(f, " axes={axes:?} correction={correction}"),

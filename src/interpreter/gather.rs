@@ -22,7 +22,7 @@ pub(super) fn gather(node: &Node, axis: usize, x: &Operand<'_>, index: &Values) 
     Ok(for_any!(&*x.values, x => Element::wrap(sources.into_iter().map(|at| x[at]).collect())))
 }
 
-fn integers(values: &Values) -> Result<Vec<i64>> {
+pub(super) fn integers(values: &Values) -> Result<Vec<i64>> {
     Ok(match values {
         Values::U8(values) => values.iter().map(|&value| value.into()).collect(),
         Values::I8(values) => values.iter().map(|&value| value.into()).collect(),

@@ -17,6 +17,7 @@ mod recurrence;
 mod reduce;
 mod scalar;
 mod scan;
+mod scatter;
 mod special;
 #[cfg(test)]
 mod testing;
@@ -122,6 +123,7 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
             recurrence::recurrence(&recurrence, operands)?
         }
         (Op::Gather { axis }, [x, index]) => gather::gather(node, *axis, x, &index.values)?,
+        (Op::Scatter { op, axis, .. }, [x, index]) => scatter::scatter(node, *op, *axis, x, &index.values)?,
         (Op::Composite(composite), [x]) => composite::composite(composite, &x.values, x.shape, &node.shape)?,
         (op, operands) => return Err(context(format!("{op:?} with {} operands", operands.len()))),
     };

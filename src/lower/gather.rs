@@ -51,7 +51,7 @@ impl Lowering<'_> {
     }
 
     /// An index as the position that it says; 0 where nothing is read, and so nothing can be wrong.
-    fn position(&mut self, index: ValueId, guards: &Guards) -> ValueId {
+    pub(super) fn position(&mut self, index: ValueId, guards: &Guards) -> ValueId {
         let position = match self.kernel.value(index).dtype {
             DType::I64 => index,
             _ => self.kernel.cast(DType::I64, index),

@@ -6,6 +6,7 @@
 
 mod gather;
 mod recurrence;
+mod scatter;
 mod views;
 
 use std::sync::Arc;
@@ -120,6 +121,8 @@ struct Lowering<'a> {
     scan_axis: Option<AxisId>,
     /// Recurrences so far.
     loops: Vec<recurrence::Loop>,
+    /// What the scatters share, once one is lowered.
+    scattered: Option<scatter::Scattered>,
     /// Whether the outermost extent is an argument of the kernel, and no constant.
     has_argument: bool,
 }
@@ -142,6 +145,7 @@ impl<'a> Lowering<'a> {
             enclosing: Vec::new(),
             scan_axis: None,
             loops: Vec::new(),
+            scattered: None,
             has_argument,
         }
     }
@@ -223,14 +227,18 @@ impl<'a> Lowering<'a> {
                 indices.iter().filter(is_map).cloned().collect()
             }
             None => {
-                // Of a row as of a vector, but that a scan along the row is faster if its length is known.
-                let has_scan =
-                    || self.request.nodes.iter().any(|&id| matches!(graph.node(id).op, Op::Scan { .. }));
+                // Of a row as of a vector, but that a scan along the row is faster if its length is known, and that the
+                // positions to scatter to are divided into ranges of known extents.
+                let is_known = |at: usize| {
+                    let mut ops = self.request.nodes.iter().map(|&id| &graph.node(id).op);
+                    ops.any(|op| {
+                        matches!(op, Op::Scan { .. }) && at > 0
+                            || matches!(op, Op::Scatter { axis, .. } if *axis == at)
+                    })
+                };
                 let outermost = match self.request.reduction {
                     Some(_) => None,
-                    None => {
-                        map_shape.iter().position(|&extent| extent != 1).filter(|&at| at == 0 || !has_scan())
-                    }
+                    None => map_shape.iter().position(|&extent| extent != 1).filter(|&at| !is_known(at)),
                 };
                 let mut indices = Indices::new();
                 for (position, &extent) in map_shape.iter().enumerate() {
@@ -393,6 +401,7 @@ impl<'a> Lowering<'a> {
             }
             Op::Recurrence { .. } => self.recurrence(id, indices)?,
             Op::Gather { axis } => self.gather(id, *axis, indices, guards)?,
+            Op::Scatter { op, axis, .. } => self.scatter(id, *op, *axis, indices)?,
             Op::Composite(_) => {
                 return Err(Error::internal("lowering", format!("{} was not decomposed", node.op.name())));
             }

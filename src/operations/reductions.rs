@@ -2,10 +2,16 @@
 
 use super::Accuracy::{Exact, Near};
 use super::Gives::{Fixed, Float, Same, Sum};
-use super::{Accuracy, Group, Input, SMALL, TRUTH, operations};
+use super::{Accuracy, Elements, Group, Input, SMALL, TRUTH, operations};
+use crate::ScatterReduction::{Amax, Amin, Mean, Prod, Sum as Added};
 use crate::{DType, ScanOrder};
 
 const BOX: Input = SMALL.shape(&[3, 4, 37]);
+/// Sources of [`BOX`], and where they go.
+const SOURCE: Input = SMALL.shape(&[3, 9, 37]);
+const LINE: Input = Input::new(Elements::Below(4), Some(DType::I64)).shape(&[9]);
+const PLACES: Input = Input::new(Elements::Below(4), Some(DType::I64)).shape(&[2, 9, 30]);
+const BINS: Input = Input::new(Elements::Below(5), None).shape(&[100]);
 const CLOSE: Accuracy = Near { relative: 8.0, absolute: 8.0 };
 
 operations! {
@@ -62,4 +68,11 @@ operations! {
     logcumsumexp(a: BOX) Floats -> Same, CLOSE, "`log(cumsum(exp(x)))`.": "torch.logcumsumexp(a, -1)" => a.logcumsumexp(-1), "torch.logcumsumexp(a, 0)" => a.logcumsumexp(0);
     logcumsumexp_with(a: BOX) Floats -> Same, CLOSE, "`logcumsumexp` in another order.": "torch.logcumsumexp(a.flip(1), 1).flip(1)" => a.logcumsumexp_with(1, ScanOrder::new().reverse());
     scan_with(a: BOX) All -> Float, CLOSE, "What a step of your own makes of the result before and of each element.": "torch.stack([h := x * 0.5 if i == 0 else h * 0.5 + x * 0.5 for i, x in enumerate(a.unbind(0))])" => a.scan_with(0, 0.0, |h, x| h * 0.5 + x * 0.5);
+    scatter_add(a: BOX, index: PLACES, src: SOURCE) Numbers -> Same, Exact, "The source added where the index says.": "torch.scatter_add(a, 1, index, src)" => a.scatter_add(1, index, src);
+    scatter_reduce(a: BOX, index: PLACES, src: SOURCE) Numbers -> Same, Near { relative: 40.0, absolute: 8.0 }, "Elements and the source combined where the index says.": "torch.scatter_reduce(a, 1, index, src, 'sum', include_self=False)" => a.scatter_reduce(1, index, src, Added, false), "torch.scatter_reduce(a, 1, index, src, 'prod')" => a.scatter_reduce(1, index, src, Prod, true), "torch.scatter_reduce(a, 1, index, src, 'mean')" => a.scatter_reduce(1, index, src, Mean, true), "torch.scatter_reduce(a, 1, index, src, 'amax')" => a.scatter_reduce(1, index, src, Amax, true), "torch.scatter_reduce(a, 1, index, src, 'amin', include_self=False)" => a.scatter_reduce(1, index, src, Amin, false);
+    index_add(a: BOX, index: LINE, src: SOURCE) Numbers -> Same, Exact, "Positions of the source added to those that the index names.": "torch.index_add(a, 1, index, src)" => a.index_add(1, index, src);
+    index_add_with(a: BOX, index: LINE, src: SOURCE) Numbers -> Same, Exact, "`index_add` of a multiple of the source.": "torch.index_add(a, 1, index, src, alpha=2)" => a.index_add_with(1, index, src, 2);
+    bincount(a: BINS) Integers -> Fixed(DType::I64), Exact, "How often each number occurs.": "torch.bincount(a.long(), minlength=7)" => a.bincount(7);
+    bincount_with(a: BINS, weights: Input::new(Elements::Small, Some(DType::F32)).shape(&[100])) Integers -> Fixed(DType::F32), Exact, "`bincount` with weights.": "torch.bincount(a.long(), weights, minlength=7)" => a.bincount_with(7, weights);
+    histc(a: BOX) Floats -> Same, Exact, "How many elements are in each of equal parts.": "torch.histc(a, 5, -4, 6)" => a.histc(5, -4.0, 6.0);
 }

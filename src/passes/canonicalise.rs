@@ -34,6 +34,7 @@ pub(super) fn rules_for(op: &Op) -> &'static [Rule] {
         | Op::Scan { .. }
         | Op::Recurrence { .. }
         | Op::Gather { .. }
+        | Op::Scatter { .. }
         | Op::Composite(_) => &[],
     }
 }

@@ -73,6 +73,18 @@ pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>
                     operand(0)[row * inner + n % inner]
                 })
             }
+            Op::Scatter { op, axis, extent } => {
+                let inner: usize = shape(0)[axis + 1..].iter().product();
+                let count = shape(0)[*axis];
+                pointwise(&|n| {
+                    let (outer, place) = (n / (inner * extent), (n / inner % extent) as i64);
+                    let sources = (0..count).map(|k| (outer * count + k) * inner + n % inner);
+                    let hits = sources.filter(|&at| operand(1)[at].as_i64() == place);
+                    let row: Vec<Scalar> = hits.map(|at| operand(0)[at]).collect();
+                    let row_shape = Shape::from([row.len()]);
+                    reduced(*op, &[0], &row, &row_shape, node.dtype.compute())[0]
+                })
+            }
             Op::Composite(composite) => {
                 let float: Vec<f64> = operand(0).iter().map(|x| x.as_f64()).collect();
                 let result = composed(composite, &float, operand(0), shape(0), node);

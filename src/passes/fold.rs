@@ -31,6 +31,7 @@ fn rules_for(op: &Op) -> &'static [Rule] {
         | Op::Scan { .. }
         | Op::Recurrence { .. }
         | Op::Gather { .. }
+        | Op::Scatter { .. }
         | Op::Composite(_) => &[],
     }
 }

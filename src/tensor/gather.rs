@@ -134,7 +134,7 @@ impl Tensor {
     }
 }
 
-fn needs_index(call: Call, index: &Tensor) -> Result<()> {
+pub(super) fn needs_index(call: Call, index: &Tensor) -> Result<()> {
     let (shape, dtype) = index.known()?;
     match dtype.is_int() {
         true => Ok(()),

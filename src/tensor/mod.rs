@@ -35,6 +35,7 @@ mod rearrange;
 mod recurrences;
 mod reductions;
 mod scans;
+mod scatter;
 mod slices;
 mod statistics;
 #[cfg(test)]
@@ -52,6 +53,7 @@ pub use pool::{Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d};
 pub use promotion::{Number, Operand};
 pub use recurrences::scan;
 pub use scans::ScanOrder;
+pub use scatter::ScatterReduction;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -19,6 +19,7 @@ mod rearrange;
 mod recurrences;
 mod reductions;
 mod scans;
+mod scatter;
 mod table;
 mod views;
 mod windows;

@@ -1,6 +1,6 @@
 //! Formulas: finance, distances, counting, simulation.
 
-use lazuli::{DType, Tensor};
+use lazuli::{DType, ScatterReduction, Tensor};
 
 use crate::inputs::{Group, Inputs, row};
 
@@ -130,6 +130,26 @@ fn pairs() -> Group {
             let (value, label) = (x.floats([count]), x.labels([count], 16));
             let is_class = label.eq(Tensor::arange(0i64, 16, 1).unsqueeze(1)).cast(DType::F32);
             vec![(&is_class * value).sum(1) / (is_class.sum(1) + 1e-6)]
+        }),
+        row("bincount of 256 bins", |x| {
+            let count = x.at(1 << 20, 101);
+            vec![x.labels([count], 256).bincount(256)]
+        }),
+        row("histogram of floats", |x| {
+            let count = x.at(1 << 20, 101);
+            vec![x.floats([count]).histc(64, -3.0, 3.0)]
+        }),
+        row("weighted histogram, normalised", |x| {
+            let count = x.at(1 << 20, 101);
+            let (bins, weights) = (x.labels([count], 100), x.positive([count]));
+            vec![bins.bincount_with(100, &weights.square()) / count as f64]
+        }),
+        row("means of 16 classes, scattered", |x| {
+            let (count, columns) = (x.at(1 << 16, 37), x.at(64, 5));
+            let (values, labels) = (x.floats([count, columns]), x.labels([count, 1], 16));
+            let at = labels.broadcast_to([count, columns]);
+            let none = Tensor::zeros([16, columns], DType::F32);
+            vec![none.scatter_reduce(0, &at, &values, ScatterReduction::Mean, false)]
         }),
         row("rank by counting the smaller", |x| {
             let count = x.at(4096, 21);

@@ -90,6 +90,22 @@ fn activations() -> Group {
             let angle = Tensor::arange(0.0, positions as f32, 1.0).unsqueeze(1) * rate.exp();
             vec![y + angle.sin()]
         }),
+        row("gradient of an embedding: index_add", |x| {
+            let [tokens, entries, size] = [x.at(8192, 23), x.at(50_000, 301), x.at(512, 70)];
+            let (gradient, ids) = (x.floats([tokens, size]), x.labels([tokens], entries));
+            vec![Tensor::zeros([entries, size], DType::F32).index_add(0, &ids, &gradient)]
+        }),
+        row("embedding, updated where it was read", |x| {
+            let [tokens, entries, size] = [x.at(8192, 23), x.at(50_000, 301), x.at(512, 6)];
+            let (table, gradient) = (x.floats([entries, size]), x.floats([tokens, size]));
+            let ids = x.labels([tokens], entries);
+            vec![table.index_add_with(0, &ids, &(gradient * 0.125).tanh(), -0.01)]
+        }),
+        row("scatter_add", |x| {
+            let [rows, positions, columns] = [x.at(4096, 5), x.at(1000, 11), x.at(512, 3)];
+            let (sums, values) = (x.floats([positions, columns]), x.floats([rows, columns]));
+            vec![sums.scatter_add(0, &x.labels([rows, columns], positions), &values)]
+        }),
     ];
     ("activations and positions", rows)
 }

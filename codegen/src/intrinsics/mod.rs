@@ -34,6 +34,7 @@ mod random;
 mod reduce;
 mod types;
 mod unary;
+mod warp;
 
 pub use binary::{binary, select};
 pub use check::{CHECKS, checked_position};
@@ -46,6 +47,7 @@ pub use random::{philox_uniform_f32, philox_uniform_f64, philox4x32_10, random_u
 pub use reduce::{reduce_combine, reduce_identity};
 pub use types::{memory_type, register_type};
 pub use unary::unary;
+pub use warp::{lanes_before, votes_before};
 
 use crate::ops::Spelling;
 use crate::{DType, Language};

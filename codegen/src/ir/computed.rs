@@ -58,14 +58,19 @@ impl Kernel {
         }
     }
 
-    /// Whether some axis is computed, so that launches must provide a place for what is noted.
+    /// Whether some position is computed, so that launches must provide a place for what is noted.
     pub fn has_checks(&self) -> bool {
+        self.has_computed_axes()
+            || self.values.iter().any(|value| matches!(value.op, ValueOp::Scatter { .. }))
+    }
+
+    fn has_computed_axes(&self) -> bool {
         self.axes.iter().any(|axis| matches!(axis.kind, AxisKind::Computed { .. }))
     }
 
     /// The computed axes in an index, each with its value.
     pub fn computed_axes(&self, index: &IndexExpr) -> SmallVec<[(AxisId, ValueId); 2]> {
-        if !self.has_checks() {
+        if !self.has_computed_axes() {
             return SmallVec::new();
         }
         index.axes().into_iter().filter_map(|axis| Some((axis, self.computed_by(axis)?))).collect()
@@ -74,7 +79,7 @@ impl Kernel {
     /// The values that an operation uses, also those that say at which position.
     pub fn operands(&self, op: &ValueOp) -> SmallVec<[ValueId; 3]> {
         let mut operands = named_operands(op);
-        if self.has_checks() {
+        if self.has_computed_axes() {
             let computed = index_expressions(op).into_iter().flat_map(|index| self.computed_axes(index));
             operands.extend(computed.map(|(_, value)| value));
         }

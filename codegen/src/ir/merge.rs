@@ -40,7 +40,7 @@ impl Kernel {
         for number in 0..self.axes.len() as u32 {
             let axis = AxisId(number);
             if self.axis(axis).extent == 1
-                && !self.is_scanned(axis)
+                && !self.is_named(axis)
                 && !self.axis(axis).is_argument
                 && self.axis(axis).kind == AxisKind::Map
             {
@@ -53,8 +53,8 @@ impl Kernel {
         let inner_axis = self.axis(inner);
         let Ok(extent) = i64::try_from(inner_axis.extent) else { return false };
         if inner_axis.is_argument
-            || self.is_scanned(outer)
-            || self.is_scanned(inner)
+            || self.is_named(outer)
+            || self.is_named(inner)
             || !self.reduced_together(outer, inner)
         {
             return false;
@@ -74,8 +74,13 @@ impl Kernel {
         true
     }
 
-    fn is_scanned(&self, along: AxisId) -> bool {
-        self.scan_axes().any(|(axis, _)| axis == along)
+    /// Whether a value names the axis by itself, and not as one of several that it reduces.
+    fn is_named(&self, along: AxisId) -> bool {
+        let scattered = self.values.iter().any(|value| match &value.op {
+            ValueOp::Scatter { axis, over, .. } => [axis, over].contains(&&along),
+            _ => false,
+        });
+        scattered || self.scan_axes().any(|(axis, _)| axis == along)
     }
 
     /// Whether every reduction combines both axes or neither.
@@ -93,8 +98,10 @@ impl Kernel {
             used.extend(index.axes());
         }
         for value in &self.values {
-            if let ValueOp::Reduce { axes, .. } = &value.op {
-                used.extend(axes.iter().copied());
+            match &value.op {
+                ValueOp::Reduce { axes, .. } => used.extend(axes.iter().copied()),
+                ValueOp::Scatter { axis, over, .. } => used.extend([*axis, *over]),
+                _ => {}
             }
         }
         used.extend(self.scan_axes().map(|(axis, _)| axis));
@@ -122,6 +129,9 @@ impl Kernel {
                     }
                 }
                 ValueOp::Scan { axis, .. } => *axis = renumbered[axis.0 as usize],
+                ValueOp::Scatter { axis, over, .. } => {
+                    (*axis, *over) = (renumbered[axis.0 as usize], renumbered[over.0 as usize]);
+                }
                 _ => {}
             }
         }

@@ -162,6 +162,22 @@ pub enum ValueOp {
         /// The recurrence's carry.
         carry: ValueId,
     },
+    /// At each position of a map axis, the operands of those positions along a reduce axis combined whose index says
+    /// this one.
+    Scatter {
+        /// How; not by squared deviations.
+        op: ReduceOp,
+        /// The map axis; it is never merged with another.
+        axis: AxisId,
+        /// The reduce axis; neither is it.
+        over: AxisId,
+        /// An `I64`.
+        index: ValueId,
+        /// What is noted where the index is no position of the map axis: this number, and the index.
+        check: u32,
+        /// What.
+        operand: ValueId,
+    },
     /// The operand combined over the axes.
     Reduce {
         /// How.
@@ -408,6 +424,10 @@ impl Kernel {
                 let along = self.axis_of_carry(*carry);
                 axes.retain(|&axis| Some(axis) != along);
             }
+            ValueOp::Scatter { axis, over, .. } => {
+                axes.remove(over);
+                axes.insert(*axis);
+            }
             _ => {}
         }
         axes
@@ -437,6 +457,7 @@ impl Kernel {
                 | ValueOp::Cast(..)
                 | ValueOp::Scan { .. }
                 | ValueOp::Last { .. }
+                | ValueOp::Scatter { .. }
                 | ValueOp::Reduce { .. } => {}
             }
             let axes = self.axes_of(&op);
@@ -480,6 +501,7 @@ fn named_operands(op: &ValueOp) -> SmallVec<[ValueId; 3]> {
         | ValueOp::Reduce { operand, .. }
         | ValueOp::Carry { init: operand, .. }
         | ValueOp::Last { carry: operand } => SmallVec::from_slice(&[*operand]),
+        ValueOp::Scatter { index, operand, .. } => SmallVec::from_slice(&[*index, *operand]),
     }
 }
 
@@ -499,6 +521,7 @@ pub fn index_expressions(op: &ValueOp) -> SmallVec<[&IndexExpr; 2]> {
         | ValueOp::Cast(..)
         | ValueOp::Scan { .. }
         | ValueOp::Last { .. }
+        | ValueOp::Scatter { .. }
         | ValueOp::Reduce { .. } => SmallVec::new(),
     }
 }

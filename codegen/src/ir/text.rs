@@ -51,6 +51,10 @@ impl Kernel {
                 format!("carry of row {} from {}", self.index_text(row), name(init))
             }
             ValueOp::Last { carry } => format!("last of {}", name(carry)),
+            ValueOp::Scatter { op, axis, over, index, check: _, operand } => {
+                let (axis, over) = (&self.axis(*axis).name, &self.axis(*over).name);
+                format!("scatter {op} over {over} of {} to {axis} at {}", name(operand), name(index))
+            }
             ValueOp::Reduce { op, axes, operand } => {
                 let axes: Vec<&str> = axes.iter().map(|&axis| self.axis(axis).name.as_str()).collect();
                 format!("reduce {op} over {} of {}", axes.join(", "), name(operand))

@@ -1,8 +1,7 @@
 //! Checks the invariants of a kernel.
 
 use super::{AxisKind, Kernel, ValueId, ValueOp};
-use crate::DType;
-use crate::index::AxisId;
+use crate::{DType, ReduceOp};
 
 impl Kernel {
     /// Checks the invariants stated in the [module](super).
@@ -57,6 +56,15 @@ impl Kernel {
                 ValueOp::Last { carry } => {
                     dtype(carry) == value.dtype && self.axis_of_carry(*carry).is_some()
                 }
+                ValueOp::Scatter { op, axis, over, index, operand, .. } => {
+                    *op != ReduceOp::SquaredDeviations
+                        && op.accepts(dtype(operand))
+                        && dtype(operand) == value.dtype
+                        && dtype(index) == DType::I64
+                        && self.axis(*axis).kind == AxisKind::Map
+                        && self.axis(*over).kind == AxisKind::Reduce
+                        && [index, operand].iter().all(|id| !self.value(**id).axes.contains(axis))
+                }
                 ValueOp::Reduce { op, axes, operand } => {
                     op.accepts(dtype(operand))
                         && dtype(operand) == value.dtype
@@ -83,9 +91,8 @@ impl Kernel {
                 return Err(format!("kernel {}: a store does not fit its output", self.name));
             }
             let written = store.index.axes();
-            // Along an axis of one position there is one value.
-            let has_one = |axis: AxisId| self.axis(axis).extent == 1 && !self.axis(axis).is_argument;
-            if !self.value(store.value).axes.iter().all(|&axis| written.contains(&axis) || has_one(axis)) {
+            let is_one = |axis| !self.axis(axis).is_argument && self.axis(axis).extent == 1;
+            if !self.value(store.value).axes.iter().all(|&axis| written.contains(&axis) || is_one(axis)) {
                 return Err(format!(
                     "kernel {}: a store overwrites an element with different values",
                     self.name

@@ -295,10 +295,11 @@ impl<'k> Emitter<'k> {
             ValueOp::Cast(to, a) => {
                 Expr::Cast { from: kernel.value(*a).dtype, to: *to, operand: Box::new(self.value(*a)) }
             }
-            // Schedules define scans before anything asks for them; a name that is not there does not compile.
+            // Schedules define these before anything asks for them; a name that is not there does not compile.
             ValueOp::Scan { .. } | ValueOp::Carry { .. } | ValueOp::Last { .. } => {
                 Expr::name("scan_outside_of_its_loop")
             }
+            ValueOp::Scatter { .. } => Expr::name("scatter_outside_of_its_loop"),
             ValueOp::Reduce { op, axes, operand } => self.reduce_in_thread(*op, axes, *operand, value.dtype),
         }
     }
@@ -418,6 +419,7 @@ fn prefix(op: &ValueOp) -> &'static str {
         | ValueOp::Scan { .. }
         | ValueOp::Carry { .. }
         | ValueOp::Last { .. }
+        | ValueOp::Scatter { .. }
         | ValueOp::Reduce { .. } => "v",
     }
 }
@@ -435,6 +437,7 @@ fn size(expr: &Expr) -> usize {
             1 + size(a) + size(b)
         }
         Expr::Select(condition, a, b) => 1 + size(condition) + size(a) + size(b),
+        Expr::Votes(condition) | Expr::VotesBefore(condition) => 1 + size(condition),
         Expr::ShuffleXor { value, .. } | Expr::ShuffleUp { value, .. } => 1 + size(value),
     }
 }

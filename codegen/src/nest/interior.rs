@@ -120,6 +120,7 @@ fn without_guards(kernel: &Kernel) -> Kernel {
             | ValueOp::Reduce { operand, .. }
             | ValueOp::Carry { init: operand, .. }
             | ValueOp::Last { carry: operand } => alias(operand),
+            ValueOp::Scatter { index, operand, .. } => [index, operand].into_iter().for_each(alias),
             ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) | ValueOp::Random { .. } => {}
         }
     }

@@ -19,6 +19,9 @@ mod rows_cuda;
 mod scan;
 mod scan_cpu;
 mod scan_cuda;
+mod scatter;
+mod scatter_cpu;
+mod scatter_cuda;
 pub mod stmt;
 mod tile;
 mod tiled;
@@ -28,7 +31,7 @@ mod walk;
 
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, BufferId, Kernel};
-use crate::schedule::{Launch, Schedule, in_two_walks};
+use crate::schedule::{Launch, Scatters, Schedule, in_two_walks};
 use crate::{Language, intrinsics};
 use stmt::{Stmt, Type};
 
@@ -119,6 +122,13 @@ pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             Ok(match language {
                 Language::Cuda => scan_cuda::build(kernel, &scans, schedule),
                 Language::C => scan_cpu::build(kernel, &scans, schedule),
+            })
+        }
+        Schedule::Scatter(schedule) => {
+            let scatters = Scatters::of(kernel)?.ok_or("no scatter")?;
+            Ok(match language {
+                Language::Cuda => scatter_cuda::build(kernel, &scatters, schedule),
+                Language::C => scatter_cpu::build(kernel, &scatters, schedule),
             })
         }
         Schedule::Rows(schedule) => {

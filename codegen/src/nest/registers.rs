@@ -90,6 +90,11 @@ impl Walk<'_> {
                     self.uses(at, &sizes);
                     self.uses(index, &sizes);
                 }
+                Stmt::InTurns { key, active, body } => {
+                    self.backwards(body);
+                    self.uses(key, &sizes);
+                    self.uses(active, &sizes);
+                }
                 Stmt::Arrive { index, count } => {
                     self.uses(index, &sizes);
                     self.uses(count, &sizes);
@@ -122,6 +127,7 @@ impl Walk<'_> {
             Stmt::Assign { .. }
             | Stmt::For { .. }
             | Stmt::If { .. }
+            | Stmt::InTurns { .. }
             | Stmt::VectorLoad { .. }
             | Stmt::VectorStore { .. }
             | Stmt::Barrier
@@ -167,6 +173,8 @@ impl Walk<'_> {
                 self.uses(index, sizes);
             }
             Expr::Unary(_, _, operand)
+            | Expr::Votes(operand)
+            | Expr::VotesBefore(operand)
             | Expr::Cast { operand, .. }
             | Expr::FromMemory(_, operand)
             | Expr::ToMemory(_, operand) => self.uses(operand, sizes),

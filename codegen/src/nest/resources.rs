@@ -22,7 +22,8 @@ impl Nest {
                 "{parameters} bytes of parameters are more than the {PARAMETER_BYTES} of a launch"
             ));
         }
-        let shared = self.functions.iter().map(|function| shared_bytes(&function.body)).max().unwrap_or(0);
+        let shared =
+            self.functions.iter().map(|function| self.shared_bytes(&function.body)).max().unwrap_or(0);
         if shared > SHARED_BYTES {
             return Err(format!(
                 "{shared} bytes of shared memory are more than the {SHARED_BYTES} of a block"
@@ -37,40 +38,38 @@ impl Nest {
             let size = match parameter {
                 Parameter::Buffer(_) | Parameter::Checks | Parameter::Workspace(_) => 8,
                 Parameter::Argument(id) => self.kernel.arguments[id.index()].value.dtype().size() as u64,
-                Parameter::Extent(_) => {
-                    if self.wide_index {
-                        8
-                    } else {
-                        4
-                    }
-                }
+                Parameter::Extent(_) => self.index_size(),
             };
             end.next_multiple_of(size) + size
         })
     }
-}
 
-/// Of all that the statements declare.
-fn shared_bytes(body: &[Stmt]) -> u64 {
-    let of = |stmt: &Stmt| match stmt {
-        Stmt::Shared { ty, len, .. } => {
-            let size = match ty {
-                Type::Index => 8,
-                Type::Register(dtype) => dtype.compute().size(),
-                Type::Memory(dtype) => dtype.size(),
-            };
-            len.saturating_mul(size as u64)
-        }
-        Stmt::For { body, .. } => shared_bytes(body),
-        Stmt::If { then, otherwise, .. } => shared_bytes(then) + shared_bytes(otherwise),
-        Stmt::Let { .. }
-        | Stmt::Variable { .. }
-        | Stmt::Assign { .. }
-        | Stmt::VectorLoad { .. }
-        | Stmt::VectorStore { .. }
-        | Stmt::Barrier
-        | Stmt::Arrive { .. }
-        | Stmt::Return => 0,
-    };
-    body.iter().map(of).sum()
+    fn index_size(&self) -> u64 {
+        if self.wide_index { 8 } else { 4 }
+    }
+
+    /// Of all that the statements declare.
+    fn shared_bytes(&self, body: &[Stmt]) -> u64 {
+        let of = |stmt: &Stmt| match stmt {
+            Stmt::Shared { ty, len, .. } => {
+                let size = match ty {
+                    Type::Index => self.index_size() as usize,
+                    Type::Register(dtype) => dtype.compute().size(),
+                    Type::Memory(dtype) => dtype.size(),
+                };
+                len.saturating_mul(size as u64)
+            }
+            Stmt::For { body, .. } | Stmt::InTurns { body, .. } => self.shared_bytes(body),
+            Stmt::If { then, otherwise, .. } => self.shared_bytes(then) + self.shared_bytes(otherwise),
+            Stmt::Let { .. }
+            | Stmt::Variable { .. }
+            | Stmt::Assign { .. }
+            | Stmt::VectorLoad { .. }
+            | Stmt::VectorStore { .. }
+            | Stmt::Barrier
+            | Stmt::Arrive { .. }
+            | Stmt::Return => 0,
+        };
+        body.iter().map(of).sum()
+    }
 }

@@ -77,6 +77,10 @@ pub enum Expr {
     Identity(ReduceOp, DType),
     /// Two partial results of a reduction as one.
     Combine(ReduceOp, DType, Box<Expr>, Box<Expr>),
+    /// In how many lanes of the warp, which is a row of the block, the comparison holds.
+    Votes(Box<Expr>),
+    /// In how many lanes before this one it does.
+    VotesBefore(Box<Expr>),
     /// The value of the lane of the warp that is `delta` before; of this lane where there is none.
     ShuffleUp {
         /// The value to exchange.
@@ -252,6 +256,16 @@ pub enum Stmt {
         dtype: DType,
         /// Elements.
         width: u64,
+    },
+    /// The lanes of a warp, which is a row of the block, for which it is active carry out the body: those with equal
+    /// keys one after the other, the first lane first. The other lanes' keys are none of theirs.
+    InTurns {
+        /// An index.
+        key: Expr,
+        /// A comparison.
+        active: Expr,
+        /// What they do.
+        body: Vec<Stmt>,
     },
     /// All threads of the block wait for each other.
     Barrier,

@@ -1,6 +1,8 @@
 //! Choosing a schedule from the kernel's shape and the target's figures.
 
-use super::{ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Schedule, in_two_walks};
+use super::{
+    ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Scatters, Schedule, in_two_walks,
+};
 use crate::Language;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, BufferId, Kernel, Value, ValueId, ValueOp};
@@ -41,7 +43,7 @@ const MOST_KEPT_BYTES: u64 = 128;
 const UNROLLED_OPERATIONS: u64 = 8192;
 
 /// Blocks of 256 threads that fill a multiprocessor.
-const BLOCKS_PER_PROCESSOR: u64 = 8;
+pub(super) const BLOCKS_PER_PROCESSOR: u64 = 8;
 
 /// Elements of a part of a split row, and the length from which rows are split: sums stay accurate,
 /// and one row keeps all processors busy.
@@ -126,6 +128,9 @@ fn loads_below(kernel: &Kernel, root: ValueId) -> Vec<ValueId> {
 pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Schedule, String> {
     if let Some(scan) = scan(kernel, language) {
         return Ok(Schedule::Scan(scan));
+    }
+    if let Some(scatters) = Scatters::of(kernel)? {
+        return Ok(Schedule::Scatter(super::scatter::scatter(kernel, &scatters, language, figures)));
     }
     let reductions = cooperative(kernel)?;
     if reductions.is_empty()
@@ -258,7 +263,7 @@ fn reduces_contiguous_axis(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -
     along >= across
 }
 
-fn extent_of(kernel: &Kernel, axes: &[AxisId]) -> u64 {
+pub(super) fn extent_of(kernel: &Kernel, axes: &[AxisId]) -> u64 {
     axes.iter().fold(1, |product, &axis| product.saturating_mul(kernel.axis(axis).extent))
 }
 
@@ -352,7 +357,7 @@ fn widest_input(kernel: &Kernel) -> u64 {
     inputs.map(|buffer| buffer.dtype.size() as u64).max().unwrap_or(4)
 }
 
-fn previous_power_of_two(n: u64) -> u64 {
+pub(super) fn previous_power_of_two(n: u64) -> u64 {
     1 << n.max(1).ilog2()
 }
 

@@ -82,6 +82,14 @@ fn with_operands(op: &ValueOp, new_ids: &[ValueId]) -> ValueOp {
             ValueOp::Carry { recurrence: *recurrence, init: new(*init), row: row.clone() }
         }
         ValueOp::Last { carry } => ValueOp::Last { carry: new(*carry) },
+        ValueOp::Scatter { op, axis, over, index, check, operand } => ValueOp::Scatter {
+            op: *op,
+            axis: *axis,
+            over: *over,
+            index: new(*index),
+            check: *check,
+            operand: new(*operand),
+        },
         ValueOp::Reduce { op, axes, operand } => {
             ValueOp::Reduce { op: *op, axes: axes.clone(), operand: new(*operand) }
         }

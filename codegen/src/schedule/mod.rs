@@ -3,6 +3,7 @@
 mod choose;
 mod deviations;
 mod passes;
+mod scatter;
 mod tiled;
 
 use std::fmt;
@@ -12,6 +13,8 @@ use crate::index::AxisId;
 pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, cooperative, schedule};
 pub(crate) use deviations::in_two_walks;
 pub(crate) use passes::{Pass, Plan};
+pub(crate) use scatter::Scatters;
+pub use scatter::{SCATTER_SPLIT_LENGTH, ScatterSchedule};
 pub(crate) use tiled::{TILE, transposed_loads};
 
 /// A schedule: small and printable.
@@ -29,6 +32,8 @@ pub enum Schedule {
     Tiled(TiledSchedule),
     /// Every element follows from those before it along an axis: scans and recurrences.
     Scan(ScanSchedule),
+    /// Elements are combined where their index says.
+    Scatter(ScatterSchedule),
     /// A group of threads reduces a row whose elements are consecutive.
     Rows(RowSchedule),
     /// Neighbouring threads reduce neighbouring columns.
@@ -100,7 +105,7 @@ impl Schedule {
     pub(crate) fn frugal(self) -> Schedule {
         match self {
             Schedule::Pointwise(s) => Schedule::Pointwise(PointwiseSchedule { vector: 1, ..s }),
-            Schedule::Tiled(_) => self,
+            Schedule::Tiled(_) | Schedule::Scatter(_) => self,
             Schedule::Scan(s) => Schedule::Scan(ScanSchedule { vector: 1, ..s }),
             Schedule::Rows(s) => {
                 // Of 256 threads each may have 255 registers, of 1024 only 64.
@@ -126,6 +131,14 @@ impl fmt::Display for Schedule {
             Schedule::Tiled(s) => write!(f, "tiled(tile={TILE}x{TILE}, threads={TILE}x{})", s.rows),
             Schedule::Scan(s) => {
                 write!(f, "scan(threads={}, rows_per_block={}, vec={})", s.threads, s.rows, s.vector)
+            }
+            Schedule::Scatter(s) => {
+                write!(f, "scatter(positions={}, columns={}, warps={}", s.positions, s.columns, s.warps)?;
+                if s.collected > 0 {
+                    write!(f, ", collected={}", s.collected)?;
+                }
+                f.write_str(if s.is_local { ", local" } else { "" })?;
+                splits(f, s.splits)
             }
             Schedule::Rows(s) => {
                 write!(

@@ -150,6 +150,11 @@ impl Printer<'_> {
                 let (a, b) = (self.primary(a), self.primary(b));
                 intrinsics::reduce_combine(language, *op, *dtype, &a, &b, &mut self.helpers)
             }
+            Expr::Votes(condition) => format!("__popc(__ballot_sync(0xffffffffu, {}))", self.expr(condition)),
+            Expr::VotesBefore(condition) => {
+                let condition = self.expr(condition);
+                intrinsics::votes_before(language, &condition, &mut self.helpers)
+            }
             Expr::ShuffleUp { value, delta } => {
                 format!("__shfl_up_sync(0xffffffffu, {}, {})", self.expr(value), self.expr(delta))
             }

@@ -127,6 +127,7 @@ impl<'a> Printer<'a> {
                 let source = self.place(array, at);
                 self.line(&format!("*({ty}*)({target}) = *(const {ty}*)({source});"));
             }
+            Stmt::InTurns { key, active, body } => self.in_turns(key, active, body),
             Stmt::Barrier => self.line("__syncthreads();"),
             Stmt::Arrive { index, count } => self.arrive(index, count),
             Stmt::Return => self.line("return;"),
@@ -203,6 +204,22 @@ impl<'a> Printer<'a> {
             self.line("} else {");
             self.block(otherwise);
         }
+        self.line("}");
+    }
+
+    fn in_turns(&mut self, key: &Expr, active: &Expr, body: &[Stmt]) {
+        let (key, active) = (self.expr(key), self.operand(active, 2));
+        let before = intrinsics::lanes_before(self.language, &key, &mut self.helpers);
+        self.line(&format!("const unsigned before = {before};"));
+        self.line(&format!(
+            "for (unsigned turn = 0; __any_sync(0xffffffffu, {active} && turn <= before); ++turn) {{"
+        ));
+        self.depth += 1;
+        self.line(&format!("if ({active} && turn == before) {{"));
+        self.block(body);
+        self.line("}");
+        self.line("__syncwarp();");
+        self.depth -= 1;
         self.line("}");
     }
 

@@ -218,6 +218,7 @@ const char* name_of(lz_emu_warp_operation operation) {
     case LZ_EMU_SYNC: return "__syncwarp";
     case LZ_EMU_SHUFFLE: return "a shuffle";
     case LZ_EMU_BALLOT: return "a vote";
+    case LZ_EMU_MATCH: return "a match";
     }
     return "";
 }
@@ -429,6 +430,12 @@ unsigned long long Machine::warp(lz_emu_warp_operation operation, unsigned mask,
         switch (operation) {
         case LZ_EMU_SYNC: break;
         case LZ_EMU_BALLOT: other.result = votes; break;
+        case LZ_EMU_MATCH:
+            other.result = 0;
+            for (unsigned j = 0; j < WARP; j++) {
+                if (mask >> j & 1 && threads[first + j].value == other.value) other.result |= 1ull << j;
+            }
+            break;
         case LZ_EMU_SHUFFLE: {
             // The value of a lane that does not take part is undefined.
             bool defined = other.source < WARP && mask >> other.source & 1;

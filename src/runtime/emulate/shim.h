@@ -35,7 +35,7 @@ struct lz_emu_kernel {
 };
 
 /// What the threads of a warp do together.
-enum lz_emu_warp_operation : int { LZ_EMU_SYNC, LZ_EMU_SHUFFLE, LZ_EMU_BALLOT };
+enum lz_emu_warp_operation : int { LZ_EMU_SYNC, LZ_EMU_SHUFFLE, LZ_EMU_BALLOT, LZ_EMU_MATCH };
 
 #pragma GCC visibility push(default)
 extern "C" {
@@ -43,7 +43,8 @@ extern "C" {
 extern __thread lz_emu_context* lz_emu_current;
 /// Waits for the whole block; the sum of all threads' predicates.
 unsigned lz_emu_barrier(unsigned predicate, int line);
-/// Waits for the lanes of `mask`. A shuffle returns the value of lane `source`, a ballot the lanes' bits.
+/// Waits for the lanes of `mask`. A shuffle returns the value of lane `source`, a ballot the lanes' bits,
+/// a match the bits of the lanes with the same value.
 unsigned long long lz_emu_warp(lz_emu_warp_operation operation, unsigned mask, unsigned long long value,
                                unsigned source, int line);
 /// These end the launch with an error.
@@ -148,6 +149,15 @@ LZ_EMU_INLINE int __any_sync(unsigned mask, int p, int line = __builtin_LINE()) 
 }
 LZ_EMU_INLINE int __all_sync(unsigned mask, int p, int line = __builtin_LINE()) {
     return lz_emu_warp(LZ_EMU_BALLOT, mask, p == 0, 0, line) == 0;
+}
+
+/// For whole numbers of 32 or 64 bits.
+template <class T> LZ_EMU_INLINE unsigned
+__match_any_sync(unsigned mask, T value, int line = __builtin_LINE()) {
+    static_assert(sizeof value == 4 || sizeof value == 8, "a match compares 32 or 64 bits");
+    unsigned long long bits = 0;
+    __builtin_memcpy(&bits, &value, sizeof value);
+    return (unsigned)lz_emu_warp(LZ_EMU_MATCH, mask, bits, 0, line);
 }
 
 /// The place of the running thread in its warp.

@@ -299,6 +299,8 @@ fn shuffles_and_votes_of_every_kind() {
     const unsigned half = t < 16 ? 0xffffu : 0xffff0000u;
     y[224 + t] = (float)__shfl_xor_sync(half, (long long)t << 40, 1) / (float)(1ll << 40);
     y[256 + t] = __syncthreads_count(t & 1);
+    y[320 + t] = __popc(__match_any_sync(all, t % 5));
+    y[352 + t] = __popc(__match_any_sync(all, (long long)(t / 8) << 40));
     if (t & 1) y[288 + t] = __shfl_sync(0xaaaaaaaau, (float)t, 0);  // lane 0 takes no part: undefined
     __syncwarp();
 "#;
@@ -311,6 +313,7 @@ fn shuffles_and_votes_of_every_kind() {
         let expected = [3, up, down, t ^ 5, quad, 11, 2, t ^ 1, 16].map(|v| v as f32);
         assert_eq!(got, expected, "lane {t}");
         assert_eq!(y[288 + t].is_nan(), t % 2 == 1, "lane {t}");
+        assert_eq!((y[320 + t], y[352 + t]), (if t % 5 < 2 { 7.0 } else { 6.0 }, 8.0), "lane {t}");
     }
 }
 

@@ -136,3 +136,13 @@ long long lz_position(long long position, long long extent, long long number, lo
     if (!inside) *(longlong2*)checks = note;
     return inside ? position : position < 0 ? 0 : extent - 1;
 }
+
+// How many lanes before this one, of a warp that is a row of the block, have the same key.
+unsigned lz_lanes_before(unsigned key) {
+    return __popc(__match_any_sync(0xffffffffu, key) & ((1u << threadIdx.x) - 1u));
+}
+
+// How many lanes before this one have a condition that holds.
+unsigned lz_votes_before(bool condition) {
+    return __popc(__ballot_sync(0xffffffffu, condition) & ((1u << threadIdx.x) - 1u));
+}

@@ -1,0 +1,146 @@
+//! What the schedules of scatters share: where the blocks are, and how one element is combined.
+
+use super::accumulate::{Accumulator, mul_add, set};
+use super::emitter::Emitter;
+use super::stmt::Arithmetic::{Div, Mul, Rem};
+use super::stmt::{Expr, Type};
+use super::walk::items_formula;
+use super::{INDEX, Workspace};
+use crate::ir::{Kernel, ValueId, ValueOp};
+pub(super) use crate::schedule::Scatters;
+use crate::{DType, ReduceOp};
+
+/// Partial results of one scatter, many in an array.
+pub(super) struct Partials {
+    pub(super) id: ValueId,
+    pub(super) op: ReduceOp,
+    pub(super) dtype: DType,
+    pub(super) operand: ValueId,
+    pub(super) array: String,
+}
+
+impl Partials {
+    pub(super) fn element(&self, at: &Expr) -> Expr {
+        Expr::element(&self.array, at.clone())
+    }
+
+    /// Nothing is combined yet.
+    pub(super) fn reset(&self, emitter: &mut Emitter, at: &Expr) {
+        emitter.push(set(self.element(at), Expr::Identity(self.op, self.dtype)));
+    }
+
+    /// Takes one more value.
+    pub(super) fn combine(&self, emitter: &mut Emitter, at: &Expr, value: Expr) {
+        // Maxima may be spelled with the operands twice.
+        let (before, value) = match self.op {
+            ReduceOp::Max | ReduceOp::Min => {
+                let before = emitter.named(self.element(at), self.dtype);
+                (before, emitter.named(value, self.dtype))
+            }
+            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations => (self.element(at), value),
+        };
+        let combined = Expr::Combine(self.op, self.dtype, Box::new(before), Box::new(value));
+        emitter.push(set(self.element(at), combined));
+    }
+
+    /// A variable for what several of them come to.
+    pub(super) fn declare(&self, emitter: &mut Emitter) -> Accumulator {
+        Accumulator::declare(emitter, self.op, self.dtype, None)
+    }
+
+    /// Lets a variable take one of them.
+    pub(super) fn merge(&self, emitter: &mut Emitter, into: &Accumulator, at: &Expr) {
+        into.merge(emitter, None, &|_| self.element(at));
+    }
+
+    pub(super) fn workspace(&self, elements: u64) -> Workspace {
+        Workspace { name: self.array.clone(), dtype: self.dtype, elements, zeroed: false }
+    }
+}
+
+impl Scatters {
+    /// The partial results of each scatter, in arrays of that name and a number.
+    pub(super) fn partials(&self, kernel: &Kernel, name: &str) -> Vec<Partials> {
+        let partials = self.ids.iter().enumerate().filter_map(|(number, &id)| match kernel.value(id).op {
+            ValueOp::Scatter { op, operand, .. } => Some(Partials {
+                id,
+                op,
+                dtype: kernel.value(id).dtype,
+                operand,
+                array: format!("{name}{number}"),
+            }),
+            _ => None,
+        });
+        partials.collect()
+    }
+
+    /// Binds the outer axes from a row's number, which has a variable where there are several rows.
+    pub(super) fn bind_row(&self, emitter: &mut Emitter, rows: &Expr) {
+        if *rows != Expr::Int(1) {
+            return emitter.unflatten("row", &self.outer, 1);
+        }
+        for &axis in &self.outer {
+            let name = emitter.kernel.axis(axis).name.clone();
+            emitter.bind(name, INDEX, Expr::Int(0));
+        }
+        emitter.bind_axes(&self.outer);
+    }
+
+    /// Binds `at` to the position that the index says, where the index is known.
+    pub(super) fn bind_position(&self, emitter: &mut Emitter) {
+        let position = Box::new(emitter.value(self.index));
+        let extent = Box::new(emitter.extent(self.axis));
+        emitter.bind("at", INDEX, Expr::Checked { position, extent, check: self.check });
+    }
+
+    /// How many blocks there are, as text: so many for each row.
+    pub(super) fn formula(&self, kernel: &Kernel, blocks: u64) -> String {
+        match (self.outer.as_slice(), blocks) {
+            ([], _) => blocks.to_string(),
+            (outer, 1) => items_formula(kernel, outer, 1),
+            (outer, _) => format!("{} * {blocks}", items_formula(kernel, outer, 1)),
+        }
+    }
+
+    /// The variable that numbers the columns: the inner axis itself where there is only one.
+    pub(super) fn column_name(&self, kernel: &Kernel) -> String {
+        match self.inner.as_slice() {
+            [axis] => kernel.axis(*axis).name.clone(),
+            _ => "column".into(),
+        }
+    }
+}
+
+/// Takes a number apart into digits of these bases, the last one first; a name for each whose base is not 1.
+pub(super) fn bind_digits(emitter: &mut Emitter, number: Expr, digits: &[(&str, Expr)]) {
+    let mut rest = number;
+    let mut bound = Vec::new();
+    for (place, (name, base)) in digits.iter().enumerate().rev() {
+        if *base == Expr::Int(1) {
+            continue;
+        }
+        let is_first = digits[..place].iter().all(|(_, base)| *base == Expr::Int(1));
+        let digit = if is_first { rest.clone() } else { rest.clone().then(Rem, base.clone()) };
+        bound.push((*name, digit));
+        rest = rest.then(Div, base.clone());
+    }
+    bound.into_iter().rev().for_each(|(name, digit)| emitter.bind(name, INDEX, digit));
+}
+
+/// The digit of that name, 0 where it has no variable.
+pub(super) fn digit(name: &str, base: &Expr) -> Expr {
+    if *base == Expr::Int(1) { Expr::Int(0) } else { Expr::name(name) }
+}
+
+/// `number * scale`, also where the number is 0.
+pub(super) fn scaled(number: Expr, scale: Expr) -> Expr {
+    if number == Expr::Int(0) { number } else { number.then(Mul, scale) }
+}
+
+/// `a * b + c`, also where a is 0.
+pub(super) fn offset(a: Expr, b: Expr, c: Expr) -> Expr {
+    if a == Expr::Int(0) { c } else { mul_add(a, b, c) }
+}
+
+/// A truth as a variable.
+pub(super) const TRUTH: Type = Type::Register(DType::Bool);

@@ -1,0 +1,348 @@
+//! Scatters on the CPU. A block has a range of positions and a part of the columns, and combines the elements that are
+//! its own, in their order. Where that takes few reads of the index, its results are in a local array until they are
+//! stored. Otherwise they are in scratch memory, a second function computes what is stored, and, where there are few
+//! results, a block has a part of the elements: the same for any number of threads.
+
+use super::accumulate::mul_add;
+use super::emitter::Emitter;
+use super::pointwise::launch_items;
+use super::scatter::{Partials, Scatters, bind_digits, digit, offset, scaled};
+use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Min, Mul, Sub};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
+use super::walk::{count_loop, items_formula};
+use super::{Function, INDEX, Nest, extent_name, needs_wide_index, parameters};
+use crate::Language;
+use crate::ir::{AxisKind, Kernel};
+use crate::schedule::{Launch, SCATTER_SPLIT_LENGTH, ScatterSchedule};
+
+/// Results of a block of the second function.
+const RESULTS: u64 = 1 << 14;
+
+pub(super) fn build(kernel: &Kernel, scatters: &Scatters, schedule: &ScatterSchedule) -> Nest {
+    let is_local = schedule.is_local;
+    let writer = Writer {
+        kernel,
+        scatters,
+        schedule,
+        partials: scatters.partials(kernel, if is_local { "local" } else { "partial" }),
+        rows: launch_items(kernel, &scatters.outer),
+        positions: kernel.axis(scatters.axis).extent,
+        columns: launch_items(kernel, &scatters.inner),
+    };
+    let elements = writer.rows * writer.positions * writer.columns * u64::from(schedule.splits);
+    let (functions, workspaces) = match is_local {
+        true => (vec![writer.combine()], Vec::new()),
+        false => (
+            vec![writer.combine(), writer.finish()],
+            writer.partials.iter().map(|partials| partials.workspace(elements)).collect(),
+        ),
+    };
+    Nest {
+        functions,
+        parameters: parameters(kernel, &workspaces),
+        workspaces,
+        wide_index: needs_wide_index(kernel),
+        kernel: kernel.clone(),
+    }
+}
+
+/// What of the results and of the elements is a block's.
+struct Block {
+    blocks: u64,
+    elements: (Expr, Expr),
+    positions: (Expr, Expr),
+    columns: (Expr, Expr),
+    /// Whether other blocks of the row have other positions.
+    is_range: bool,
+    /// Where the row's results begin.
+    base: Expr,
+}
+
+struct Writer<'a> {
+    kernel: &'a Kernel,
+    scatters: &'a Scatters,
+    schedule: &'a ScatterSchedule,
+    partials: Vec<Partials>,
+    rows: u64,
+    positions: u64,
+    columns: u64,
+}
+
+impl Writer<'_> {
+    fn parts(&self, emitter: &Emitter) -> Expr {
+        match self.schedule.splits {
+            1 => Expr::Int(1),
+            _ => {
+                let elements = emitter.extent(self.scatters.over);
+                let above = elements.then(Add, Expr::Int(SCATTER_SPLIT_LENGTH - 1));
+                above.then(Div, Expr::Int(SCATTER_SPLIT_LENGTH))
+            }
+        }
+    }
+
+    /// Results of all rows, of one part.
+    fn results(&self, emitter: &Emitter) -> Expr {
+        emitter.positions(&self.scatters.outer).then(Mul, Expr::Int(self.positions * self.columns))
+    }
+
+    /// Binds the axes of a block's row.
+    fn block(&self, emitter: &mut Emitter) -> Block {
+        let (scatters, schedule) = (self.scatters, self.schedule);
+        let ranges = self.positions.div_ceil(schedule.positions).max(1);
+        let tiles = self.columns.div_ceil(schedule.columns).max(1);
+        let mut parts = self.parts(emitter);
+        if schedule.splits > 1 {
+            emitter.bind("parts", INDEX, parts);
+            parts = Expr::name("parts");
+        }
+        let rows = emitter.positions(&scatters.outer);
+        let digits = [
+            ("part", parts.clone()),
+            ("row", rows.clone()),
+            ("range", Expr::Int(ranges)),
+            ("tile", Expr::Int(tiles)),
+        ];
+        bind_digits(emitter, Expr::Builtin(Builtin::BlockX), &digits);
+        scatters.bind_row(emitter, &rows);
+        let mut between = |count: u64, names: [&str; 3], length: u64, all: Expr| {
+            if count == 1 {
+                return (Expr::Int(0), all);
+            }
+            emitter.bind(names[1], INDEX, Expr::name(names[0]).then(Mul, Expr::Int(length)));
+            let to = Expr::name(names[1]).then(Add, Expr::Int(length)).then(Min, all);
+            emitter.bind(names[2], INDEX, to);
+            (Expr::name(names[1]), Expr::name(names[2]))
+        };
+        let length = match self.kernel.axis(scatters.over).is_argument {
+            true => Expr::name(extent_name(self.kernel, scatters.over)),
+            false => Expr::Int(self.kernel.axis(scatters.over).extent),
+        };
+        let splits = u64::from(schedule.splits);
+        let elements = between(splits, ["part", "from", "to"], SCATTER_SPLIT_LENGTH, length);
+        let all = Expr::Int(self.positions);
+        let positions = between(ranges, ["range", "first", "end"], schedule.positions, all);
+        let all = Expr::Int(self.columns);
+        let columns = between(tiles, ["tile", "left", "right"], schedule.columns, all);
+        let row = offset(digit("part", &parts), rows.clone(), digit("row", &rows));
+        let mut base = scaled(row, Expr::Int(self.positions * self.columns));
+        if base != Expr::Int(0) && !schedule.is_local {
+            emitter.bind("base", INDEX, base);
+            base = Expr::name("base");
+        }
+        Block { blocks: ranges * tiles, elements, positions, columns, is_range: ranges > 1, base }
+    }
+
+    /// Where the partial results of a position and a column are.
+    fn slot(&self, block: &Block, position: Expr, column: Option<Expr>) -> Expr {
+        match self.schedule.is_local {
+            true => {
+                let row = position.then(Sub, block.positions.0.clone());
+                let row = row.then(Mul, Expr::Int(self.schedule.columns.min(self.columns.max(1))));
+                column.map_or(row.clone(), |column| row.then(Add, column.then(Sub, block.columns.0.clone())))
+            }
+            false => {
+                let row = block.base.clone().then(Add, position.then(Mul, Expr::Int(self.columns)));
+                column.map_or(row.clone(), |column| row.then(Add, column))
+            }
+        }
+    }
+
+    /// A loop over the columns of a block, with the place of the partial results at the position.
+    fn for_columns(
+        &self,
+        emitter: &mut Emitter,
+        block: &Block,
+        position: &str,
+        body: &mut dyn FnMut(&mut Emitter, &Expr),
+    ) {
+        let inner = self.scatters.inner.as_slice();
+        if inner.is_empty() {
+            return body(emitter, &self.slot(block, Expr::name(position), None));
+        }
+        let column = self.scatters.column_name(self.kernel);
+        emitter.open(&[], false);
+        match inner {
+            [_] => emitter.bind_axes(inner),
+            _ => emitter.unflatten(&column, inner, 1),
+        }
+        body(emitter, &self.slot(block, Expr::name(position), Some(Expr::name(&column))));
+        let loop_body = emitter.close();
+        let (left, right) = block.columns.clone();
+        emitter.push(count_loop(&column, left, right, LoopHint::Simd, loop_body));
+    }
+
+    fn combine(&self) -> Function {
+        let (kernel, scatters, schedule) = (self.kernel, self.scatters, self.schedule);
+        let mut emitter = Emitter::new(kernel, Language::C);
+        let block = self.block(&mut emitter);
+        if schedule.is_local {
+            for partials in &self.partials {
+                let (name, ty) = (partials.array.clone(), Type::Register(partials.dtype));
+                let len = schedule.positions * schedule.columns.min(self.columns.max(1));
+                emitter.push(Stmt::Variable { name, ty, len: Some(len), init: None });
+            }
+        }
+        let (first, end) = block.positions.clone();
+        emitter.open(&[], false);
+        self.for_columns(&mut emitter, &block, "at", &mut |emitter, at| {
+            self.partials.iter().for_each(|partials| partials.reset(emitter, at));
+        });
+        let body = emitter.close();
+        emitter.push(count_loop("at", first.clone(), end.clone(), LoopHint::None, body));
+
+        emitter.open(&[scatters.over], false);
+        let is_own = block.is_range.then(|| {
+            let at = Expr::name("at");
+            first.clone().then(LessEqual, at.clone()).then(And, at.then(Less, end.clone()))
+        });
+        let combine = |emitter: &mut Emitter, at: &Expr| {
+            emitter.open_pinned();
+            for partials in &self.partials {
+                let value = emitter.value(partials.operand);
+                partials.combine(emitter, at, value);
+            }
+            emitter.close()
+        };
+        if scatters.by_column {
+            self.for_columns(&mut emitter, &block, "at", &mut |emitter, at| {
+                scatters.bind_position(emitter);
+                let then = combine(emitter, at);
+                emitter.guarded(is_own.clone(), then);
+            });
+        } else {
+            scatters.bind_position(&mut emitter);
+            emitter.open_pinned();
+            self.for_columns(&mut emitter, &block, "at", &mut |emitter, at| {
+                let then = combine(emitter, at);
+                emitter.guarded(None, then);
+            });
+            let then = emitter.close();
+            emitter.guarded(is_own, then);
+        }
+        let body = emitter.close();
+        let over = kernel.axis(scatters.over).name.clone();
+        let (from, to) = block.elements.clone();
+        emitter.push(count_loop(&over, from, to, LoopHint::None, body));
+        if schedule.is_local {
+            self.store(&mut emitter, &block);
+        }
+
+        let parts = if schedule.splits > 1 { " * parts" } else { "" };
+        let launch = Launch {
+            items: self.rows * block.blocks * u64::from(schedule.splits),
+            formula: scatters.formula(kernel, block.blocks) + parts,
+            per_block: 1,
+            splits: 1,
+            block: [1, 1, 1],
+        };
+        Function { name: kernel.name.clone(), body: emitter.finish(), launch }
+    }
+
+    /// Stores what follows from the results of a block's local arrays.
+    fn store(&self, emitter: &mut Emitter, block: &Block) {
+        let (kernel, scatters) = (self.kernel, self.scatters);
+        let position = kernel.axis(scatters.axis).name.clone();
+        let varies = |partials: &Partials| {
+            scatters.inner.iter().any(|axis| kernel.value(partials.id).axes.contains(axis))
+        };
+        let define = |emitter: &mut Emitter, at: &Expr, now: bool| {
+            for partials in self.partials.iter().filter(|partials| varies(partials) == now) {
+                let result = emitter.named(partials.element(at), partials.dtype);
+                emitter.define(partials.id, result);
+            }
+        };
+        emitter.open(&[scatters.axis], false);
+        let first_column = (!scatters.inner.is_empty()).then(|| block.columns.0.clone());
+        // What is the same for all columns is there once a position.
+        define(emitter, &self.slot(block, Expr::name(&position), first_column), false);
+        self.for_columns(emitter, block, &position, &mut |emitter, at| {
+            define(emitter, at, true);
+            kernel.stores.iter().for_each(|store| emitter.store(store));
+        });
+        let body = emitter.close();
+        let (first, end) = block.positions.clone();
+        let hint = if scatters.inner.is_empty() { LoopHint::Simd } else { LoopHint::None };
+        emitter.push(count_loop(&position, first, end, hint, body));
+    }
+
+    /// Merges the parts in order, and computes what is stored.
+    fn finish(&self) -> Function {
+        let kernel = self.kernel;
+        let mut emitter = Emitter::new(kernel, Language::C);
+        let map = kernel.axes_of_kind(AxisKind::Map);
+        let (inner, outer) =
+            map.split_last().map_or((self.scatters.axis, &[][..]), |(&last, outer)| (last, outer));
+        let length = kernel.axis(inner).extent;
+        let column = kernel.axis(inner).name.clone();
+        if self.schedule.splits > 1 {
+            let parts = self.parts(&emitter);
+            emitter.bind("parts", INDEX, parts);
+        }
+        // Whole rows of the innermost axis, or parts of the only one.
+        let per_block = if outer.is_empty() { RESULTS } else { (RESULTS / length.max(1)).max(1) };
+        let total = if outer.is_empty() { Expr::Int(length) } else { emitter.positions(outer) };
+        emitter.bind("first", INDEX, Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(per_block)));
+        emitter.bind("end", INDEX, Expr::name("first").then(Add, Expr::Int(per_block)).then(Min, total));
+        emitter.open(&[], false);
+        if !outer.is_empty() {
+            emitter.unflatten("line", outer, 1);
+        }
+        // What is the same all along a row is merged once a row.
+        let varies =
+            |partials: &&Partials| outer.is_empty() || kernel.value(partials.id).axes.contains(&inner);
+        self.partials.iter().filter(|partials| !varies(partials)).for_each(|partials| {
+            self.merge(&mut emitter, partials, Expr::name("line").then(Mul, Expr::Int(length)));
+        });
+        emitter.open(&[inner], false);
+        let at = match outer {
+            [] => Expr::name(&column),
+            _ => mul_add(Expr::name("line"), Expr::Int(length), Expr::name(&column)),
+        };
+        self.partials
+            .iter()
+            .filter(varies)
+            .for_each(|partials| self.merge(&mut emitter, partials, at.clone()));
+        kernel.stores.iter().for_each(|store| emitter.store(store));
+        let body = emitter.close();
+        let along =
+            |from: Expr, to: Expr, body: Vec<Stmt>| count_loop(&column, from, to, LoopHint::Simd, body);
+        if outer.is_empty() {
+            emitter.push(along(Expr::name("first"), Expr::name("end"), body));
+            let rest = emitter.close();
+            rest.into_iter().for_each(|stmt| emitter.push(stmt));
+        } else {
+            let extent = emitter.extent(inner);
+            emitter.push(along(Expr::Int(0), extent, body));
+            let body = emitter.close();
+            emitter.push(count_loop("line", Expr::name("first"), Expr::name("end"), LoopHint::None, body));
+        }
+        let lines = if outer.is_empty() { std::slice::from_ref(&inner) } else { outer };
+        let launch = Launch {
+            items: launch_items(kernel, lines),
+            formula: items_formula(kernel, lines, 1),
+            per_block,
+            splits: 1,
+            block: [1, 1, 1],
+        };
+        Function { name: format!("{}_merge", kernel.name), body: emitter.finish(), launch }
+    }
+
+    /// Defines a scatter as what its parts come to.
+    fn merge(&self, emitter: &mut Emitter, partials: &Partials, at: Expr) {
+        let merged = partials.declare(emitter);
+        emitter.open(&[], false);
+        match self.schedule.splits {
+            1 => partials.merge(emitter, &merged, &at),
+            _ => {
+                let place = mul_add(Expr::name("part"), self.results(emitter), at);
+                partials.merge(emitter, &merged, &place);
+            }
+        }
+        let body = emitter.close();
+        match self.schedule.splits {
+            1 => body.into_iter().for_each(|stmt| emitter.push(stmt)),
+            _ => emitter.push(count_loop("part", Expr::Int(0), Expr::name("parts"), LoopHint::None, body)),
+        }
+        emitter.define(partials.id, merged.result(None));
+    }
+}

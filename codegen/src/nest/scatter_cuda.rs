@@ -1,0 +1,343 @@
+//! Scatters on CUDA: a block has a range of positions and some columns, and partial results in shared memory, a set for
+//! each warp. The lanes of a warp have neighbouring columns, or, where there are none, neighbouring elements; those of
+//! them that meet at one position take turns. So the order of every sum follows from the sizes.
+
+mod collected;
+
+use super::accumulate::{mul_add, set};
+use super::emitter::Emitter;
+use super::pointwise::launch_items;
+use super::scatter::{Partials, Scatters, TRUTH, bind_digits, digit, offset, scaled};
+use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::walk::count_loop;
+use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
+use crate::ir::Kernel;
+use crate::schedule::{Launch, ScatterSchedule};
+use crate::{DType, Language};
+
+const LANES: u64 = 32;
+
+pub(super) fn build(kernel: &Kernel, scatters: &Scatters, schedule: &ScatterSchedule) -> Nest {
+    let columns = launch_items(kernel, &scatters.inner).max(1);
+    let writer = Writer {
+        kernel,
+        scatters,
+        schedule,
+        shared: scatters.partials(kernel, "shared"),
+        partials: scatters.partials(kernel, "partial"),
+        ranges: kernel.axis(scatters.axis).extent.div_ceil(schedule.positions).max(1),
+        tiles: columns.div_ceil(schedule.columns),
+        columns,
+    };
+    let rows = launch_items(kernel, &scatters.outer);
+    let blocks = writer.ranges * writer.tiles;
+    let launch = Launch {
+        items: rows * blocks,
+        formula: scatters.formula(kernel, blocks),
+        per_block: 1,
+        splits: schedule.splits,
+        block: [LANES as u32, schedule.warps, 1],
+    };
+    let mut workspaces = Vec::new();
+    if schedule.splits > 1 {
+        let elements = launch.items * u64::from(schedule.splits) * writer.results();
+        workspaces.extend(writer.partials.iter().map(|partials| partials.workspace(elements)));
+        let name = "arrivals".into();
+        workspaces.push(Workspace { name, dtype: DType::I32, elements: launch.items, zeroed: true });
+    }
+    let wide_index =
+        needs_wide_index(kernel) || workspaces.iter().any(|space| space.elements > i32::MAX as u64);
+    Nest {
+        functions: vec![Function { name: kernel.name.clone(), body: writer.body(), launch }],
+        parameters: parameters(kernel, &workspaces),
+        workspaces,
+        wide_index,
+        kernel: kernel.clone(),
+    }
+}
+
+struct Writer<'a> {
+    kernel: &'a Kernel,
+    scatters: &'a Scatters,
+    schedule: &'a ScatterSchedule,
+    /// In shared memory.
+    shared: Vec<Partials>,
+    /// In the workspaces.
+    partials: Vec<Partials>,
+    ranges: u64,
+    tiles: u64,
+    columns: u64,
+}
+
+impl Writer<'_> {
+    /// Results of a block.
+    fn results(&self) -> u64 {
+        self.schedule.positions * self.schedule.columns
+    }
+
+    fn body(&self) -> Vec<Stmt> {
+        let (kernel, scatters, schedule) = (self.kernel, self.scatters, self.schedule);
+        let mut emitter = Emitter::new(kernel, Language::Cuda);
+        let rows = emitter.positions(&scatters.outer);
+        let digits =
+            [("row", rows.clone()), ("range", Expr::Int(self.ranges)), ("tile", Expr::Int(self.tiles))];
+        bind_digits(&mut emitter, Expr::Builtin(Builtin::BlockX), &digits);
+        scatters.bind_row(&mut emitter, &rows);
+        let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
+        let warps = u64::from(schedule.warps);
+        emitter.bind("thread", INDEX, offset(if warps > 1 { y } else { Expr::Int(0) }, Expr::Int(LANES), x));
+        let sets = self.sets();
+        for shared in &self.shared {
+            let (name, ty) = (shared.array.clone(), Type::Register(shared.dtype));
+            emitter.push(Stmt::Shared { name, ty, len: sets * self.results() });
+        }
+        let slot = Expr::name("slot");
+        emitter.open(&[], false);
+        self.shared.iter().for_each(|shared| shared.reset(&mut emitter, &slot));
+        let body = emitter.close();
+        emitter.push(self.for_slots(sets * self.results(), body));
+        emitter.push(Stmt::Barrier);
+        emitter.open_pinned();
+        match (schedule.collected, schedule.columns) {
+            (0, 1) => self.walk_elements(&mut emitter),
+            (0, _) => self.walk_columns(&mut emitter),
+            (each, _) => self.walk_collected(&mut emitter, u64::from(each)),
+        }
+        let walk = emitter.close();
+        walk.into_iter().for_each(|stmt| emitter.push(stmt));
+        emitter.push(Stmt::Barrier);
+        self.finish(&mut emitter);
+        emitter.finish()
+    }
+
+    /// How many sets of results the block has.
+    fn sets(&self) -> u64 {
+        if self.schedule.collected > 0 { 1 } else { u64::from(self.schedule.warps) }
+    }
+
+    /// A loop of all threads over places in shared memory.
+    fn for_slots(&self, slots: u64, body: Vec<Stmt>) -> Stmt {
+        Stmt::For {
+            name: "slot".into(),
+            from: Expr::name("thread"),
+            to: Expr::Int(slots),
+            step: Step::Add(Expr::Int(LANES * u64::from(self.schedule.warps))),
+            hint: LoopHint::None,
+            body,
+        }
+    }
+
+    /// This warp's number among all that share the elements, and how many there are.
+    fn warps(&self) -> (Expr, Expr) {
+        let warps = u64::from(self.schedule.warps);
+        let warp = if warps > 1 { Expr::Builtin(Builtin::ThreadY) } else { Expr::Int(0) };
+        match self.schedule.splits {
+            1 => (warp, Expr::Int(warps)),
+            _ => (
+                mul_add(Expr::Builtin(Builtin::BlockY), Expr::Int(warps), warp),
+                Expr::Builtin(Builtin::GridY).then(Mul, Expr::Int(warps)),
+            ),
+        }
+    }
+
+    /// Whether `at` is this block's, and its place among the block's positions.
+    fn place(&self) -> (Option<Expr>, Expr) {
+        let positions = || Expr::Int(self.schedule.positions);
+        match self.ranges {
+            1 => (None, Expr::name("at")),
+            _ => {
+                let range = Expr::name("at").then(Div, positions());
+                (Some(range.then(Equal, Expr::name("range"))), Expr::name("at").then(Rem, positions()))
+            }
+        }
+    }
+
+    /// This warp's set of partial results.
+    fn own_set(&self) -> Expr {
+        let warp = if self.sets() > 1 { Expr::Builtin(Builtin::ThreadY) } else { Expr::Int(0) };
+        scaled(warp, Expr::Int(self.results()))
+    }
+
+    /// Each lane has a column, and goes from element to element.
+    fn walk_columns(&self, emitter: &mut Emitter) {
+        let (kernel, scatters) = (self.kernel, self.scatters);
+        let tile = digit("tile", &Expr::Int(self.tiles));
+        let own = offset(tile, Expr::Int(LANES), Expr::Builtin(Builtin::ThreadX));
+        let last = Expr::Int(self.columns - 1);
+        let own = if self.columns.is_multiple_of(LANES) {
+            own
+        } else {
+            // Lanes beyond the last column do the same as it, and store nothing.
+            emitter.bind("own_column", INDEX, own);
+            Expr::name("own_column").then(Min, last)
+        };
+        let column = scatters.column_name(kernel);
+        emitter.bind(column.clone(), INDEX, own);
+        match scatters.inner.as_slice() {
+            [_] => emitter.bind_axes(&scatters.inner),
+            _ => emitter.unflatten(&column, &scatters.inner, 1),
+        }
+        emitter.open(&[scatters.over], false);
+        scatters.bind_position(emitter);
+        let (is_own, place) = self.place();
+        emitter.open_pinned();
+        let own = offset(self.own_set(), Expr::Int(1), Expr::Builtin(Builtin::ThreadX));
+        let at = mul_add(place, Expr::Int(LANES), own);
+        for shared in &self.shared {
+            let value = emitter.value(shared.operand);
+            shared.combine(emitter, &at, value);
+        }
+        let then = emitter.close();
+        emitter.guarded(is_own, then);
+        let body = emitter.close();
+        let (from, step) = self.warps();
+        emitter.push(Stmt::For {
+            name: kernel.axis(scatters.over).name.clone(),
+            from,
+            to: emitter.extent(scatters.over),
+            step: Step::Add(step),
+            hint: LoopHint::UnrollBy(4),
+            body,
+        });
+    }
+
+    /// Each lane has an element of 32 that the warp goes on by.
+    fn walk_elements(&self, emitter: &mut Emitter) {
+        let (kernel, scatters) = (self.kernel, self.scatters);
+        emitter.open(&[], false);
+        let (over, extent) = (kernel.axis(scatters.over).name.clone(), emitter.extent(scatters.over));
+        let own = Expr::name("start").then(Add, Expr::Builtin(Builtin::ThreadX));
+        emitter.bind("own", INDEX, own);
+        // Lanes beyond the last element read it too, and take no turn.
+        let last = extent.clone().then(Sub, Expr::Int(1));
+        emitter.bind(over, INDEX, Expr::name("own").then(Min, last));
+        emitter.bind_axes(&[scatters.over]);
+        scatters.bind_position(emitter);
+        let (is_own, place) = self.place();
+        let inside = Expr::name("own").then(Less, extent.clone());
+        let active = is_own.map_or(inside.clone(), |is_own| inside.then(And, is_own));
+        emitter.bind("active", TRUTH, active);
+        let nowhere = Expr::Int(self.schedule.positions);
+        let active = Expr::name("active");
+        let place = Expr::Select(Box::new(active.clone()), Box::new(place), Box::new(nowhere));
+        emitter.bind("place", INDEX, place);
+        if self.ranges == 1 {
+            // All of them are needed: read before the turns.
+            self.shared.iter().for_each(|shared| {
+                emitter.value(shared.operand);
+            });
+        }
+        emitter.open_pinned();
+        let at = offset(self.own_set(), Expr::Int(1), Expr::name("place"));
+        for shared in &self.shared {
+            let value = emitter.value(shared.operand);
+            shared.combine(emitter, &at, value);
+        }
+        let body = emitter.close();
+        emitter.push(Stmt::InTurns { key: Expr::name("place"), active, body });
+        let body = emitter.close();
+        let (from, step) = self.warps();
+        emitter.push(Stmt::For {
+            name: "start".into(),
+            from: scaled(from, Expr::Int(LANES)),
+            to: extent,
+            step: Step::Add(step.then(Mul, Expr::Int(LANES))),
+            hint: LoopHint::None,
+            body,
+        });
+    }
+
+    /// Merges the warps' partial results, and the blocks', each in their order, and computes what is stored.
+    fn finish(&self, emitter: &mut Emitter) {
+        let slot = || Expr::name("slot");
+        emitter.open(&[], false);
+        let merged: Vec<_> = self.shared.iter().map(|shared| shared.declare(emitter)).collect();
+        emitter.open(&[], false);
+        let at = if self.sets() > 1 {
+            mul_add(Expr::name("set"), Expr::Int(self.results()), slot())
+        } else {
+            slot()
+        };
+        for (shared, merged) in self.shared.iter().zip(&merged) {
+            shared.merge(emitter, merged, &at);
+        }
+        let body = emitter.close();
+        match self.sets() {
+            1 => body.into_iter().for_each(|stmt| emitter.push(stmt)),
+            sets => {
+                emitter.push(count_loop("set", Expr::Int(0), Expr::Int(sets), LoopHint::Unroll, body));
+            }
+        }
+        if self.schedule.splits == 1 {
+            for (shared, merged) in self.shared.iter().zip(&merged) {
+                emitter.define(shared.id, merged.result(None));
+            }
+            self.store(emitter);
+            let body = emitter.close();
+            emitter.push(self.for_slots(self.results(), body));
+            return;
+        }
+        let splits = || Expr::Builtin(Builtin::GridY);
+        let block = || Expr::Builtin(Builtin::BlockX);
+        let place =
+            |split: Expr| mul_add(mul_add(block(), splits(), split), Expr::Int(self.results()), slot());
+        for (partials, merged) in self.partials.iter().zip(&merged) {
+            let at = place(Expr::Builtin(Builtin::BlockY));
+            emitter.push(set(Expr::element(&partials.array, at), merged.result(None)));
+        }
+        let body = emitter.close();
+        emitter.push(self.for_slots(self.results(), body));
+        emitter.push(Stmt::Arrive { index: block(), count: splits() });
+        emitter.open(&[], false);
+        let merged: Vec<_> = self.partials.iter().map(|partials| partials.declare(emitter)).collect();
+        emitter.open(&[], false);
+        for (partials, merged) in self.partials.iter().zip(&merged) {
+            partials.merge(emitter, merged, &place(Expr::name("part")));
+        }
+        let body = emitter.close();
+        emitter.push(count_loop("part", Expr::Int(0), splits(), LoopHint::UnrollBy(8), body));
+        for (partials, merged) in self.partials.iter().zip(&merged) {
+            emitter.define(partials.id, merged.result(None));
+        }
+        self.store(emitter);
+        let body = emitter.close();
+        emitter.push(self.for_slots(self.results(), body));
+        let reset = set(Expr::element("arrivals", block()), Expr::Int(0));
+        let first = Expr::name("thread").then(Equal, Expr::Int(0));
+        emitter.push(Stmt::If { condition: first, then: vec![reset], otherwise: Vec::new() });
+    }
+
+    /// Stores what follows from the results at a slot, if it is one.
+    fn store(&self, emitter: &mut Emitter) {
+        let (kernel, scatters, schedule) = (self.kernel, self.scatters, self.schedule);
+        let mut conditions = Vec::new();
+        let place = Expr::name("slot").then(Div, Expr::Int(schedule.columns));
+        let range = digit("range", &Expr::Int(self.ranges));
+        let position = kernel.axis(scatters.axis);
+        emitter.bind(position.name.clone(), INDEX, offset(range, Expr::Int(schedule.positions), place));
+        if !position.extent.is_multiple_of(schedule.positions) {
+            conditions.push(Expr::name(&position.name).then(Less, Expr::Int(position.extent)));
+        }
+        let column = scatters.column_name(kernel);
+        if schedule.columns > 1 {
+            let tile = digit("tile", &Expr::Int(self.tiles));
+            let within = Expr::name("slot").then(Rem, Expr::Int(schedule.columns));
+            emitter.bind(column.clone(), INDEX, offset(tile, Expr::Int(schedule.columns), within));
+            if !self.columns.is_multiple_of(schedule.columns) {
+                conditions.push(Expr::name(&column).then(Less, Expr::Int(self.columns)));
+            }
+        } else if !scatters.inner.is_empty() {
+            emitter.bind(column.clone(), INDEX, Expr::Int(0));
+        }
+        emitter.open_pinned();
+        emitter.bind_axes(&[scatters.axis]);
+        match scatters.inner.as_slice() {
+            [_] => emitter.bind_axes(&scatters.inner),
+            _ => emitter.unflatten(&column, &scatters.inner, 1),
+        }
+        kernel.stores.iter().for_each(|store| emitter.store(store));
+        let then = emitter.close();
+        emitter.guarded(conditions.into_iter().reduce(|a, b| a.then(And, b)), then);
+    }
+}

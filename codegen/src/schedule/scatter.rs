@@ -1,0 +1,268 @@
+//! Kernels that combine elements where their index says.
+
+use super::choose::{BLOCKS_PER_PROCESSOR, Figures, extent_of, previous_power_of_two};
+use crate::Language;
+use crate::index::AxisId;
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+
+/// How the results of a scatter are divided: a block has some positions of the axis and some columns, which are the
+/// positions of the axes inside of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ScatterSchedule {
+    /// Positions of a block.
+    pub positions: u64,
+    /// Columns of a block: neighbouring lanes (CUDA).
+    pub columns: u64,
+    /// Warps of a block, each with results of its own until the end unless elements are collected (CUDA).
+    pub warps: u32,
+    /// Where most elements are none of a block's: how many each thread looks at before the block combines those
+    /// that are; 0 where each is combined by the warp that finds it (CUDA).
+    pub collected: u32,
+    /// Whether a block's results are in a local array until they are stored (CPU).
+    pub is_local: bool,
+    /// Parts of the elements that are combined, each for a block of its own.
+    pub splits: u32,
+}
+
+/// Elements of a part on the CPU, each of whose results is added up one by one.
+pub const SCATTER_SPLIT_LENGTH: u64 = 1 << 14;
+
+/// Blocks on the CPU: enough to keep the threads busy, and few, as all of them may read all of the index.
+const CPU_BLOCKS: u64 = 16;
+
+/// Columns on the CPU for which it is worth reading the index again.
+const CPU_COLUMNS: u64 = 64;
+
+/// Bytes of a block's results in a local array.
+const LOCAL_BYTES: u64 = 64 << 10;
+
+/// Bytes of shared memory for a block's results: six blocks fit a multiprocessor.
+const SHARED_BYTES: u64 = 32 << 10;
+
+/// Lanes of a warp.
+const LANES: u64 = 32;
+
+/// Bytes of one result of each scatter of a kernel: of four, as fusion allows, of the widest dtypes.
+const MOST_BYTES: u64 = 32;
+
+/// Results of a block, at least, if there are that many.
+const LEAST_RESULTS: u64 = 1024;
+
+/// Reads of the index that take no time to speak of, since a near cache has it.
+const INDEX_READS: u64 = 1 << 23;
+
+/// Elements that a lane combines before it is worth dividing them among more blocks.
+const STEPS: u64 = 4;
+
+/// Parts of a split scatter on CUDA: the last block reads so many partial results for each of its own.
+const MOST_SPLITS: u64 = 128;
+
+/// The scatters of a kernel: along one axis, by one index.
+pub(crate) struct Scatters {
+    pub(crate) ids: Vec<ValueId>,
+    pub(crate) axis: AxisId,
+    pub(crate) over: AxisId,
+    pub(crate) index: ValueId,
+    pub(crate) check: u32,
+    /// The map axes around the axis: each of their positions has an index of its own, or the same.
+    pub(crate) outer: Vec<AxisId>,
+    /// The map axes inside of it.
+    pub(crate) inner: Vec<AxisId>,
+    /// Whether each of their positions has an index of its own.
+    pub(crate) by_column: bool,
+}
+
+impl Scatters {
+    /// What the kernel scatters; `None` for other kernels.
+    ///
+    /// # Errors
+    /// If its scatters cannot run together.
+    pub(crate) fn of(kernel: &Kernel) -> Result<Option<Scatters>, String> {
+        let mut found: Option<(AxisId, AxisId, ValueId, u32)> = None;
+        let mut ids = Vec::new();
+        for (number, value) in kernel.values.iter().enumerate() {
+            let ValueOp::Scatter { axis, over, index, check, .. } = value.op else { continue };
+            let own = (axis, over, index, check);
+            if found.is_some_and(|found| found != own) {
+                return Err("scatters along different axes, or by different indices".into());
+            }
+            found = Some(own);
+            ids.push(ValueId(number as u32));
+        }
+        let Some((axis, over, index, check)) = found else { return Ok(None) };
+        let map = kernel.axes_of_kind(AxisKind::Map);
+        let (outer, inner): (Vec<AxisId>, Vec<AxisId>) =
+            map.into_iter().filter(|&other| other != axis).partition(|other| *other < axis);
+        let by_column = inner.iter().any(|axis| kernel.value(index).axes.contains(axis));
+        let scatters = Scatters { ids, axis, over, index, check, outer, inner, by_column };
+        match scatters.bytes(kernel) > MOST_BYTES {
+            true => Err("more scatters than a block has memory for".into()),
+            false => Ok(Some(scatters)),
+        }
+    }
+
+    /// Bytes of one result of each.
+    fn bytes(&self, kernel: &Kernel) -> u64 {
+        self.ids.iter().map(|&id| kernel.value(id).dtype.size() as u64).sum()
+    }
+}
+
+pub(super) fn scatter(
+    kernel: &Kernel,
+    scatters: &Scatters,
+    language: Language,
+    figures: &Figures,
+) -> ScatterSchedule {
+    let extents = Extents {
+        rows: extent_of(kernel, &scatters.outer).max(1),
+        positions: kernel.axis(scatters.axis).extent.max(1),
+        columns: extent_of(kernel, &scatters.inner).max(1),
+        elements: kernel.axis(scatters.over).extent,
+    };
+    match language {
+        Language::C => extents.on_cpu(scatters.bytes(kernel), scatters.by_column),
+        Language::Cuda => extents.on_cuda(scatters.bytes(kernel), scatters.by_column, figures),
+    }
+}
+
+struct Extents {
+    rows: u64,
+    positions: u64,
+    columns: u64,
+    /// That each row and column combines.
+    elements: u64,
+}
+
+impl Extents {
+    fn on_cpu(&self, bytes: u64, by_column: bool) -> ScatterSchedule {
+        if let Some(local) = self.in_local_arrays(bytes, by_column) {
+            return local;
+        }
+        // Partial results must be few beside the elements that they come from.
+        let splits =
+            match self.elements >= 2 * SCATTER_SPLIT_LENGTH && self.positions <= SCATTER_SPLIT_LENGTH / 8 {
+                true => self.elements.div_ceil(SCATTER_SPLIT_LENGTH).min(u64::from(u32::MAX)),
+                false => 1,
+            };
+        let is_small = self.elements.saturating_mul(self.columns) < SCATTER_SPLIT_LENGTH;
+        let mut wanted = match is_small {
+            true => 1,
+            false => CPU_BLOCKS.div_ceil(self.rows.saturating_mul(splits)),
+        };
+        // Parts of the columns are the same work, whatever the index says.
+        let tiles = wanted.min(self.columns / CPU_COLUMNS).max(1);
+        let columns = self.columns.div_ceil(tiles).next_multiple_of(if tiles > 1 { 16 } else { 1 });
+        wanted = wanted.div_ceil(self.columns.div_ceil(columns));
+        let positions = self.positions.div_ceil(wanted.min(self.positions.div_ceil(16)));
+        ScatterSchedule { positions, columns, warps: 1, collected: 0, is_local: false, splits: splits as u32 }
+    }
+
+    /// Blocks whose results fit a near cache, if that takes little time beside that of storing all results.
+    fn in_local_arrays(&self, bytes: u64, by_column: bool) -> Option<ScatterSchedule> {
+        let most = LOCAL_BYTES / bytes;
+        let columns = match by_column {
+            // All positions of some columns: no range reads the index again.
+            true => (most / self.positions).clamp(CPU_COLUMNS, most),
+            false => most / 16,
+        };
+        let columns = columns.min(self.columns);
+        let positions = (most / columns).min(self.positions);
+        let ranges = self.positions.div_ceil(positions);
+        let tiles = if by_column { self.columns } else { self.columns.div_ceil(columns) };
+        let reads = self.elements.saturating_mul(ranges).saturating_mul(tiles);
+        let is_cheap =
+            reads.saturating_mul(2) <= self.positions.saturating_mul(self.columns).saturating_mul(bytes);
+        is_cheap.then_some(ScatterSchedule {
+            positions,
+            columns,
+            warps: 1,
+            collected: 0,
+            is_local: true,
+            splits: 1,
+        })
+    }
+
+    fn on_cuda(&self, bytes: u64, by_column: bool, figures: &Figures) -> ScatterSchedule {
+        let has_columns = self.columns > 1;
+        let columns = if has_columns { LANES } else { 1 };
+        let results = SHARED_BYTES / (bytes * columns);
+        if !by_column && results / self.positions < 4 {
+            let columns = if has_columns { self.columns.next_multiple_of(LANES).min(4 * LANES) } else { 1 };
+            let results = SHARED_BYTES / (bytes * columns);
+            let each = match bytes {
+                0..=8 => 4,
+                9..=16 => 2,
+                _ => 1,
+            };
+            let positions = self.positions.min(previous_power_of_two(results));
+            let schedule = ScatterSchedule {
+                positions,
+                columns,
+                warps: 8,
+                collected: each as u32,
+                is_local: false,
+                splits: 1,
+            };
+            return self.split(schedule, 8 * LANES * each, by_column, figures);
+        }
+        // Lanes have columns of their own, or else elements of their own.
+        let per_step = if has_columns { 1 } else { LANES };
+        let positions = |warps: u64| match self.positions * warps <= results {
+            true => self.positions,
+            // A power of two divides quickly.
+            false => previous_power_of_two(results / warps),
+        };
+        // Each range of positions reads the index again, and more sets of results are smaller ones.
+        let reads = |warps: u64| self.index_reads(positions(warps), by_column);
+        let is_busy = |warps: u64| warps * per_step < self.elements + per_step;
+        let fits =
+            |warps: &u64| is_busy(*warps) && (reads(*warps) <= INDEX_READS || reads(*warps) == reads(1));
+        let warps = [8, 4, 2].into_iter().find(fits).unwrap_or(1);
+        let positions = positions(warps);
+        let schedule = ScatterSchedule {
+            positions,
+            columns,
+            warps: warps as u32,
+            collected: 0,
+            is_local: false,
+            splits: 1,
+        };
+        self.split(schedule, warps * per_step, by_column, figures)
+    }
+
+    /// The schedule for so many blocks that all multiprocessors have some: the elements are divided as well, where there
+    /// are many beside the results, and otherwise the positions, as long as the index is not read too often.
+    fn split(
+        &self,
+        mut schedule: ScatterSchedule,
+        step: u64,
+        by_column: bool,
+        figures: &Figures,
+    ) -> ScatterSchedule {
+        let full = u64::from(figures.processors) * BLOCKS_PER_PROCESSOR / 2;
+        let most = (self.elements / (step * STEPS)).min(self.elements / (2 * self.positions));
+        let blocks = |positions: u64| {
+            let tiles = self.columns.div_ceil(schedule.columns);
+            self.rows.saturating_mul(tiles).saturating_mul(self.positions.div_ceil(positions)).max(1)
+        };
+        let splits = |positions: u64| (full / blocks(positions)).clamp(1, most.clamp(1, MOST_SPLITS));
+        let mut positions = schedule.positions;
+        let is_large = |positions: u64| positions * schedule.columns >= 2 * LEAST_RESULTS;
+        while is_large(positions) && blocks(positions) * splits(positions) < full / 4 {
+            // A power of two divides quickly.
+            let fewer = previous_power_of_two(positions - 1);
+            if self.index_reads(fewer, by_column) > INDEX_READS {
+                break;
+            }
+            positions = fewer;
+        }
+        (schedule.positions, schedule.splits) = (positions, splits(positions) as u32);
+        schedule
+    }
+
+    /// How often an index is read where each range of positions reads all of them.
+    fn index_reads(&self, positions: u64, by_column: bool) -> u64 {
+        let times = self.positions.div_ceil(positions).saturating_mul(self.rows);
+        times.saturating_mul(self.elements).saturating_mul(if by_column { self.columns } else { 1 })
+    }
+}

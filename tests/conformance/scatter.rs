@@ -1,0 +1,308 @@
+//! Combining at computed positions: against plain loops, on every device against the interpreter, the same bits for any
+//! number of threads, and in one kernel with what is computed before and after. `tests/positions.rs` has the positions
+//! that there are not.
+
+use lazuli::{DType, Device, ScatterReduction, Target, Tensor};
+
+use crate::common::data::{floats, mixed, ordinary};
+use crate::common::{check, check_fused, devices, exact, near};
+
+const REDUCTIONS: [ScatterReduction; 5] = [
+    ScatterReduction::Sum,
+    ScatterReduction::Prod,
+    ScatterReduction::Mean,
+    ScatterReduction::Amax,
+    ScatterReduction::Amin,
+];
+
+/// `count` positions below `extent`, in no order, some of them several times.
+fn positions(count: usize, extent: usize, seed: usize) -> Vec<i64> {
+    (0..count).map(|n| ((n * 7919 + seed * 31 + n * n) % extent) as i64).collect()
+}
+
+fn index(device: &Device, shape: &[usize], extent: usize, seed: usize) -> Tensor {
+    Tensor::from_vec(positions(shape.iter().product(), extent, seed), shape).to(device)
+}
+
+/// Whole numbers, whose sums are exact in any order.
+fn whole(device: &Device, shape: &[usize]) -> Tensor {
+    let count: usize = shape.iter().product();
+    Tensor::from_vec((0..count).map(|n| ((n * 31) % 23) as f32 - 11.0).collect(), shape).to(device)
+}
+
+fn zeros(device: &Device, shape: &[usize]) -> Tensor {
+    Tensor::zeros(shape, DType::F32).to(device)
+}
+
+#[test]
+fn sums_of_rows_and_elements_against_a_loop() {
+    // Rows, positions, columns and elements of each: what blocks, warps, ranges, tiles and parts divide.
+    let sizes = [
+        (1, 1, 1, 1),
+        (1, 5, 1, 7),
+        (1, 16, 1, 1000),
+        (1, 256, 1, 40_000),
+        (1, 20_000, 1, 3_000),
+        (1, 3_000, 1, 40_000),
+        (3, 4, 5, 6),
+        (2, 1, 3, 4),
+        (1, 9, 33, 200),
+        (1, 16, 64, 33_000),
+        (1, 700, 200, 300),
+        (40, 6, 2, 10),
+        (5, 300, 1, 900),
+        (70_000, 2, 1, 3),
+    ];
+    for (rows, extent, columns, count) in sizes {
+        for by_column in [false, true] {
+            if by_column && rows * count * columns > 300_000 {
+                continue;
+            }
+            let full = [rows, count, columns];
+            let shape = if by_column { full.to_vec() } else { vec![count] };
+            let at = positions(shape.iter().product(), extent, 3);
+            let source = whole(&Device::cpu(), &full).to_vec::<f32>().unwrap();
+            let mut expected = vec![1.0f32; rows * extent * columns];
+            for (n, x) in source.iter().enumerate() {
+                let (row, element, column) = (n / columns / count, n / columns % count, n % columns);
+                let position = if by_column { at[n] } else { at[element] } as usize;
+                expected[(row * extent + position) * columns + column] += x;
+            }
+            for device in devices() {
+                let x = zeros(&device, &[rows, extent, columns]) + 1.0;
+                let (at, source) =
+                    (Tensor::from_vec(at.clone(), shape.clone()).to(&device), whole(&device, &full));
+                let sum =
+                    if by_column { x.scatter_add(1, &at, &source) } else { x.index_add(1, &at, &source) };
+                let context = format!("{rows}, {extent}, {columns}, {count}, {by_column} on {device}");
+                assert!(sum.to_vec::<f32>().unwrap() == expected, "{context}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_reduction_along_every_axis() {
+    for dtype in [DType::F32, DType::F16, DType::I32, DType::U8, DType::F64] {
+        for axis in 0..3 {
+            check(&format!("scatter_reduce of {dtype} along {axis}"), |device| {
+                let x = mixed(device, dtype, [3, 4, 5], 1, 1);
+                let mut shape = [2, 4, 3];
+                shape[axis] = 6;
+                let (at, source) = (index(device, &shape, 3, axis), ordinary(device, dtype, [6, 6, 6], 5));
+                let mut outputs = Vec::new();
+                for reduce in REDUCTIONS {
+                    for include_self in [true, false] {
+                        let result = x.scatter_reduce(axis as isize - 3, &at, &source, reduce, include_self);
+                        let label = format!("{reduce:?}, {include_self}");
+                        let is_exact = matches!(reduce, ScatterReduction::Amax | ScatterReduction::Amin);
+                        outputs.push(match dtype {
+                            DType::F16 if !is_exact => near(label, result, 4e-3, 4e-3),
+                            dtype if dtype.is_float() && !is_exact => near(label, result, 1e-5, 1e-5),
+                            _ => exact(label, result),
+                        });
+                    }
+                }
+                outputs
+            });
+        }
+    }
+}
+
+#[test]
+fn counts_and_histograms_against_a_loop() {
+    for (count, bins) in [(0, 3), (1, 1), (1000, 7), (50_000, 256), (5_000, 9_000)] {
+        let at = positions(count, bins, 1);
+        let mut counts = vec![0i64; bins];
+        at.iter().for_each(|&at| counts[at as usize] += 1);
+        for device in devices().into_iter().chain([Device::interpreter()]) {
+            let context = format!("{count} in {bins} on {device}");
+            let numbers = Tensor::from_slice(&at, [count]).to(&device);
+            assert_eq!(numbers.bincount(bins).to_vec::<i64>().unwrap(), counts, "{context}");
+            // The same numbers as floats, between the limits of their parts.
+            let floats = numbers.cast(DType::F32) + 0.5;
+            let parts = floats.histc(bins, 0.0, bins as f64).to_vec::<f32>().unwrap();
+            assert!(parts.iter().zip(&counts).all(|(a, &b)| *a == b as f32), "{context}");
+        }
+    }
+    let x = [-0.001f32, -0.0, 0.0, 0.999, 1.0, 2.5, 4.0, 4.001, f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
+    for device in devices().into_iter().chain([Device::interpreter()]) {
+        for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+            let x = Tensor::from_slice(&x, [x.len()]).to(&device).cast(dtype);
+            let below = if dtype == DType::BF16 { [2.0, 2.0] } else { [3.0, 1.0] };
+            // In BF16, 0.999 is 1 and 4.001 is 4.
+            let last = if matches!(dtype, DType::BF16 | DType::F16) { 2.0 } else { 1.0 };
+            let parts = x.histc(4, 0.0, 4.0).cast(DType::F64).to_vec::<f64>().unwrap();
+            assert_eq!(parts, [below[0], below[1], 1.0, last], "{dtype} on {device}");
+        }
+        let weights = Tensor::from_slice(&[0.5f32, -1.0, f32::INFINITY, 2.0], [4]).to(&device);
+        let numbers = Tensor::from_slice(&[1u8, 1, 3, 0], [4]).to(&device);
+        let sums = numbers.bincount_with(4, &weights).to_vec::<f32>().unwrap();
+        assert_eq!(sums, [2.0, -0.5, 0.0, f32::INFINITY], "{device}");
+        let sums = numbers.bincount_with(4, &weights.cast(DType::F16)).to_vec::<f64>().unwrap();
+        assert_eq!(sums, [2.0, -0.5, 0.0, f64::INFINITY], "{device}");
+    }
+}
+
+#[test]
+fn every_index_dtype() {
+    check("indices", |device| {
+        let (x, source) = (ordinary(device, DType::F32, [5, 4], 1), ordinary(device, DType::F32, [6, 4], 2));
+        let dtypes = [DType::I64, DType::I32, DType::I16, DType::I8, DType::U8, DType::U32];
+        let at = |dtype| index(device, &[6], 5, 3).cast(dtype);
+        dtypes.map(|dtype| near(dtype.name(), x.index_add(0, &at(dtype), &source), 1e-6, 1e-6)).into()
+    });
+}
+
+#[test]
+fn shapes_that_are_special() {
+    check("special shapes", |device| {
+        let number = |value: f32| Tensor::scalar(value).to(device);
+        let zero = Tensor::scalar(0i64).to(device);
+        let none = Tensor::from_vec(Vec::<i64>::new(), [0]).to(device);
+        let x = ordinary(device, DType::F32, [3, 4], 1);
+        let mean = ScatterReduction::Mean;
+        vec![
+            exact("0-d", number(7.0).scatter_add(0, &zero, &number(2.0))),
+            exact("0-d mean", number(7.0).scatter_reduce(-1, &zero, &number(2.0), mean, true)),
+            exact("0-d index", x.index_add(0, &zero, &x.slice(0, ..1))),
+            exact("nothing to add", x.index_add(1, &none, &x.slice(1, ..0))),
+            exact("nothing to scatter", x.scatter_add(0, &none.reshape([0, 4]), &x)),
+            exact("nothing in rows", x.scatter_reduce(1, &none.reshape([3, 0]), &x, mean, false)),
+            exact("to nothing", x.slice(0, ..0).index_add(0, &none, &x.slice(0, ..0))),
+            exact(
+                "no columns",
+                x.slice(1, ..0).index_add(0, &zero.reshape([1]), &x.slice(0, ..1).slice(1, ..0)),
+            ),
+            exact(
+                "no rows",
+                x.slice(0, ..0).index_add(1, &zero.reshape([1]), &x.slice(0, ..0).slice(1, ..1)),
+            ),
+            exact("no bins", none.bincount(0)),
+            exact("none in bins", none.bincount(3)),
+            exact("one position", x.slice(0, ..1).index_add(0, &none.pad(&[(0, 3)], 0), &x)),
+            exact(
+                "of a constant",
+                Tensor::ones([3], DType::F32).index_add(0, &zero.reshape([1]), &number(1.0).reshape([1])),
+            ),
+            exact(
+                "to a constant",
+                Tensor::zeros([3, 4], DType::F32).scatter_add(0, &index(device, &[3, 4], 3, 1), &x),
+            ),
+        ]
+    });
+}
+
+#[test]
+fn nan_and_infinity_stay_where_they_go() {
+    check("special values", |device| {
+        let values = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 1.0, f32::MAX, f32::MAX, -1.0];
+        let source = Tensor::from_slice(&values, [8]).to(device);
+        let at = Tensor::from_slice(&[0i64, 1, 2, 3, 4, 5, 5, 6], [8]).to(device);
+        let meet = Tensor::from_slice(&[0i64, 1, 1, 2, 3, 4, 5, 0], [8]).to(device);
+        let x =
+            Tensor::from_slice(&[0.0f32, -0.0, 1.0, -0.0, 2.0, -1.0, f32::NAN, 3.0, -0.0], [9]).to(device);
+        let mut outputs = Vec::new();
+        for (index, name) in [(&at, "apart"), (&meet, "meeting")] {
+            for reduce in REDUCTIONS {
+                for include_self in [true, false] {
+                    let result = x.scatter_reduce(0, index, &source, reduce, include_self);
+                    // In F64 the largest numbers have a sum.
+                    let label = format!("{reduce:?}, {include_self}, {name}");
+                    let is_sum = matches!(reduce, ScatterReduction::Sum | ScatterReduction::Mean);
+                    outputs.push(match is_sum && name == "apart" {
+                        true => exact(label, result.isnan()),
+                        false => exact(label, result),
+                    });
+                }
+            }
+        }
+        outputs
+    });
+}
+
+#[test]
+fn sums_have_the_same_bits_however_often_and_by_however_many() {
+    let sizes = [(16, 1, 40_000), (20_000, 1, 9_000), (300, 40, 3_000), (5, 200, 40_000)];
+    for (extent, columns, count) in sizes {
+        let sums = |device: &Device| {
+            let source = floats(device, DType::F32, [count, columns], 1.0, 3);
+            let at = index(device, &[count], extent, 5);
+            let full = index(device, &[count, columns], extent, 7);
+            let x = zeros(device, &[extent, columns]);
+            let results = [x.index_add(0, &at, &source), x.scatter_add(0, &full, &source)];
+            results
+                .map(|sum| sum.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<u32>>())
+        };
+        let of_threads = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| sums(&Device::cpu()))
+        };
+        let first = of_threads(1);
+        for threads in [2, 3, 8] {
+            assert!(of_threads(threads) == first, "{extent}, {columns}, {count} on {threads} threads");
+        }
+        if lazuli::cuda_is_available() {
+            let device = Device::cuda(0);
+            let first = sums(&device);
+            (0..20).for_each(|_| assert!(sums(&device) == first, "{extent}, {columns}, {count} on {device}"));
+        }
+    }
+}
+
+#[test]
+fn what_is_before_and_after_is_in_the_kernel() {
+    let kernels = |results: &[&Tensor]| {
+        let program = lazuli::compile_for(results.iter().copied(), &Target::cuda("sm_90")).unwrap();
+        program.explain().kernels()
+    };
+    let device = Device::cpu();
+    let (x, source) = (ordinary(&device, DType::F32, [50, 8], 1), ordinary(&device, DType::F32, [600, 8], 2));
+    let at = index(&device, &[600], 50, 1);
+    let sums = |source: &Tensor| x.index_add_with(0, &at, source, 0.5);
+    assert_eq!(kernels(&[&(sums(&(source.exp() * 2.0)).relu() + &x).cast(DType::F16)]), 1);
+    assert_eq!(kernels(&[&sums(&source.sum_keepdim(1).broadcast_to([600, 8]))]), 1);
+    let whole = at.unsqueeze(1).broadcast_to([600, 8]);
+    let reduced = |reduce, include_self| x.scatter_reduce(0, &whole, &source, reduce, include_self);
+    assert_eq!(kernels(&[&reduced(ScatterReduction::Mean, false)]), 1);
+    assert_eq!(kernels(&[&reduced(ScatterReduction::Amax, false), &reduced(ScatterReduction::Sum, true)]), 1);
+    assert_eq!(kernels(&[&((&at * 3 + 1).remainder(50)).bincount(50)]), 1);
+    // What needs a result elsewhere waits for it.
+    assert_eq!(kernels(&[&sums(&source).softmax(1)]), 2);
+    assert_eq!(kernels(&[&sums(&source).cumsum(1)]), 2);
+    assert_eq!(kernels(&[&sums(&source.softmax(0))]), 2);
+    assert_eq!(kernels(&[&at.bincount(50).index_select(0, &at).bincount(700)]), 2);
+    let of_many: Vec<Tensor> = (0..6).map(|n| x.index_add(0, &at, &(&source * f64::from(n)))).collect();
+    assert!(kernels(&of_many.iter().collect::<Vec<_>>()) <= 3);
+    check_fused("scatters with others", |device| {
+        let (x, source) =
+            (ordinary(device, DType::F32, [50, 8], 1), ordinary(device, DType::F32, [600, 8], 2));
+        let at = index(device, &[600], 50, 1);
+        let picked = source.index_select(0, &index(device, &[600], 600, 9)).tanh();
+        let sums = x.index_add_with(0, &at, &picked, 0.5);
+        let windows = source.pad(&[(1, 1), (0, 0)], 0.0).unfold(0, 3, 1).sum(-1);
+        vec![
+            near(
+                "means of rows",
+                x.scatter_reduce(
+                    0,
+                    &at.unsqueeze(1).broadcast_to([600, 8]),
+                    &source,
+                    ScatterReduction::Mean,
+                    false,
+                ),
+                1e-5,
+                1e-5,
+            ),
+            near("gathered before", sums.relu() + &x, 1e-5, 1e-5),
+            near("softmax after", sums.softmax(1), 1e-5, 1e-5),
+            near("windows before", x.index_add(0, &at, &windows), 1e-5, 1e-5),
+            near("softmax before", x.index_add(0, &at, &source.softmax(0)), 1e-5, 1e-5),
+            near("transposed", x.t().index_add(1, &at, &source.t()) * 2.0, 1e-5, 1e-5),
+            near("reversed", x.flip(0).index_add(0, &at.flip(0), &source.flip(1)), 1e-5, 1e-5),
+            exact("of what was counted", at.bincount(50).index_select(0, &at).bincount(700)),
+            near("into itself", x.index_add(0, &index(device, &[50], 50, 2), &x), 1e-5, 1e-5),
+            near("f16", x.cast(DType::F16).index_add(0, &at, &source.cast(DType::F16)), 4e-3, 4e-3),
+        ]
+    });
+}
