@@ -65,14 +65,17 @@ fn kernels_that_gather() {
     }
 }
 
-/// An exponential moving average of each column, with what is before and after it.
+/// An exponential moving average of each column and of each row, with what is before and after it.
 #[test]
 fn kernels_of_recurrences() {
-    let average = workloads::tensor([1000, 64]).exp().scan_with(0, 0.0, |h, x| h * 0.9 + x * 0.1).sqrt();
-    for (language, target) in [("cuda", Target::cuda("sm_90")), ("c", Target::cpu())] {
-        let program = compile_for(std::slice::from_ref(&average), &target).unwrap();
-        assert_eq!(program.kernels().len(), 1);
-        assert_text(&format!("moving_average_{language}"), &program.source());
+    for (axis, name) in ["moving_average", "moving_average_rows"].into_iter().enumerate() {
+        let x = workloads::tensor([1000, 64]).square();
+        let average = x.scan_with(axis as isize, 0.0, |h, x| h * 0.9 + x * 0.1).sqrt();
+        for (language, target) in [("cuda", Target::cuda("sm_90")), ("c", Target::cpu())] {
+            let program = compile_for(std::slice::from_ref(&average), &target).unwrap();
+            assert_eq!(program.kernels().len(), 1);
+            assert_text(&format!("{name}_{language}"), &program.source());
+        }
     }
 }
 

@@ -30,3 +30,31 @@ fn simplified(body: &Body) -> Option<Body> {
     let simpler = Body::new(graph, body.carries, body.inputs.clone());
     (simpler.key() != body.key()).then_some(simpler)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::op::{Composite, StepResult};
+    use crate::graph::sketch::Sketch;
+    use crate::graph::text::{Locations, text};
+    use crate::{BinaryOp, DType, UnaryOp};
+
+    #[test]
+    fn a_step_is_simplified_as_any_graph() {
+        let mut step = Sketch::new();
+        let (h, x) = (step.input([], DType::F32), step.input([], DType::F32));
+        let back = step.unary(UnaryOp::Neg, h);
+        let forth = step.unary(UnaryOp::Neg, back);
+        let gate = step.op(Op::Composite(Composite::Sigmoid), &[x], [], DType::F32);
+        let next = step.binary(BinaryOp::Mul, forth, gate);
+        let body = Arc::new(Body::new(step.outputs([next]), 1, vec![DType::F32; 2]));
+        let mut s = Sketch::new();
+        let (init, x) = (s.input([3], DType::F32), s.input([3, 5], DType::F32));
+        let op = Op::Recurrence { axis: 1, reverse: false, body, result: StepResult::Each(0) };
+        let y = s.op(op, &[init, x], [3, 5], DType::F32);
+        let simplified = run(&s.outputs([y])).unwrap();
+        let text = text(&simplified, Locations::Hidden);
+        assert!(!text.contains("neg(%0)") && text.contains("exp(") && !text.contains("= sigmoid"), "{text}");
+        assert!(run(&simplified).is_none());
+    }
+}

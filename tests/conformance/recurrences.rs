@@ -122,19 +122,32 @@ fn biquad_filters() {
     });
 }
 
+/// More rows of tiles than shared memory has room for.
+#[test]
+fn many_inputs() {
+    check_fused("twelve inputs", |device| {
+        let inputs: [Tensor; 12] = std::array::from_fn(|n| ordinary(device, DType::F64, [40, 50], n as u64));
+        let ([last], results) = scan(inputs.each_ref(), 1, ScanOrder::new(), [0.0], |[h], x| {
+            let next = x.iter().fold(h * 0.5, |sum, x| sum * 0.5 + *x);
+            ([next.clone()], [&next - x[3], &next * x[11], next])
+        });
+        results.into_iter().chain([last]).enumerate().map(|(n, y)| exact(format!("{n}"), y)).collect()
+    });
+}
+
 #[test]
 fn every_dtype() {
     for dtype in DType::ALL {
         check(&format!("recurrences of {dtype}"), |device| {
-            let x = ordinary(device, dtype, [40, 6], 3);
+            let x = ordinary(device, dtype, [40, 20], 3);
             let zero = Tensor::zeros([], dtype).to(device);
             let none = Tensor::scalar(0i64).to(device);
-            let parity = Tensor::zeros([6], DType::Bool).to(device);
+            let parity = Tensor::zeros([20], DType::Bool).to(device);
             let sum = x.scan_with(0, &zero, |h, x| h + x);
             let eps = dtype.finfo().map_or(0.0, |info| info.eps);
             vec![
                 if eps > 1e-5 { near("sum", sum, 4.0 * eps, 32.0 * eps) } else { exact("sum", sum) },
-                exact("largest", x.scan_with(0, &zero, |h, x| h.maximum(x))),
+                exact("largest", x.scan_with(1, &zero, |h, x| h.maximum(x))),
                 exact("signs", x.scan_with(0, &parity, |odd, x| odd.logical_xor(x.gt(0)))),
                 exact("how many", x.scan_with(1, &none, |n, x| n + x.ne(0))),
             ]

@@ -12,6 +12,7 @@ mod interior;
 mod persistent;
 mod pointwise;
 mod pointwise_cpu;
+mod recurrence_cuda;
 mod registers;
 mod resources;
 mod rows_cpu;

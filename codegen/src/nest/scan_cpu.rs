@@ -1,15 +1,18 @@
-//! Scans and recurrences on the CPU. Along the innermost axis one loop goes along each row; along another, neighbouring columns go
-//! down together, in vectors.
+//! Scans and recurrences on the CPU. Along the innermost axis one loop goes along four rows at a time; along another,
+//! neighbouring columns go down together, in vectors.
 
 use super::emitter::Emitter;
 use super::scan::Scans;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Stmt};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
 use crate::ir::Kernel;
 use crate::schedule::{Launch, ScanSchedule};
+
+/// Rows that go on together along the innermost axis: a step waits for the one before it, not for those of other rows.
+const TOGETHER: u64 = 4;
 
 pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Nest {
     let mut emitter = Emitter::new(kernel, Language::C);
@@ -26,11 +29,31 @@ pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> 
     }
 }
 
-fn rows(emitter: &mut Emitter, kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Launch {
+fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedule: &ScanSchedule) -> Launch {
     let rows = u64::from(schedule.rows);
     emitter.bind("first", INDEX, Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(rows)));
     let end = Expr::name("first").then(Add, Expr::Int(rows)).then(Min, emitter.positions(&scans.others));
     emitter.bind("end", INDEX, end);
+    let mut from = Expr::name("first");
+    if rows >= TOGETHER && !scans.others.is_empty() {
+        let count = Expr::name("end").then(Sub, Expr::name("first"));
+        let whole = count.then(Div, Expr::Int(TOGETHER)).then(Mul, Expr::Int(TOGETHER));
+        emitter.bind("rest", INDEX, Expr::name("first").then(Add, whole));
+        emitter.open(&[], false);
+        side_by_side(emitter, kernel, scans, TOGETHER, &Expr::name("l"), &|emitter, body| {
+            emitter.open(&[], false);
+            emitter.bind("own_row", INDEX, Expr::name("row").then(Add, Expr::name("l")));
+            emitter.unflatten("own_row", &scans.others, 1);
+            body(emitter);
+            let body = emitter.close();
+            emitter.push(count_loop("l", Expr::Int(0), Expr::Int(TOGETHER), LoopHint::Unroll, body));
+        });
+        let body = emitter.close();
+        let step = Step::Add(Expr::Int(TOGETHER));
+        let to = Expr::name("rest");
+        emitter.push(Stmt::For { name: "row".into(), from, to, step, hint: LoopHint::None, body });
+        from = Expr::name("rest");
+    }
     emitter.open(&[], false);
     emitter.unflatten("row", &scans.others, 1);
     let running = scans.declare(emitter, kernel, None);
@@ -49,13 +72,52 @@ fn rows(emitter: &mut Emitter, kernel: &Kernel, scans: &Scans, schedule: &ScanSc
     let end = carries.end(emitter, None, &once);
     emitter.guarded(None, end);
     let body = emitter.close();
-    emitter.push(count_loop("row", Expr::name("first"), Expr::name("end"), LoopHint::None, body));
+    emitter.push(count_loop("row", from, Expr::name("end"), LoopHint::None, body));
     Launch {
         items: scans.rows(kernel),
         formula: items_formula(kernel, &scans.others, 1),
         per_block: rows,
         splits: 1,
         block: [1, 1, 1],
+    }
+}
+
+/// What is done for each of several loops that go on together.
+type ForEach<'e, 'k> = &'e dyn Fn(&mut Emitter<'k>, &dyn Fn(&mut Emitter<'k>));
+
+/// Several loops step by step together: `for_each` repeats what it is given for each of them, whose number is `lane`.
+fn side_by_side<'k>(
+    emitter: &mut Emitter<'k>,
+    kernel: &'k Kernel,
+    scans: &Scans,
+    lanes: u64,
+    lane: &Expr,
+    for_each: ForEach<'_, 'k>,
+) {
+    let running = scans.declare(emitter, kernel, Some(lanes));
+    let carries = scans.declare_carries(emitter, kernel, Some(lanes));
+    if scans.is_sequential {
+        for_each(emitter, &|emitter| carries.start(emitter, lane));
+    }
+    let (along, once) = scans.stores(kernel);
+    let step = scans.step_name(kernel);
+    emitter.open(&[], false);
+    scans.bind_position(emitter, kernel, &step);
+    emitter.bind_axes(&[scans.axis]);
+    let lane = Some(lane);
+    for_each(emitter, &|emitter| {
+        carries.begin_step(emitter, lane);
+        scans.advance(emitter, kernel, &running, lane, None);
+        carries.end_step(emitter, lane, |emitter| along.iter().for_each(|store| emitter.store(store)));
+    });
+    let body = emitter.close();
+    let extent = emitter.extent(scans.axis);
+    emitter.push(count_loop(&step, Expr::Int(0), extent, LoopHint::None, body));
+    if !once.is_empty() {
+        for_each(emitter, &|emitter| {
+            let end = carries.end(emitter, lane, &once);
+            emitter.guarded(None, end);
+        });
     }
 }
 
@@ -80,36 +142,12 @@ fn columns<'k>(
     emitter.bind("left", INDEX, block().then(Rem, Expr::name("parts")).then(Mul, Expr::Int(lanes)));
     emitter.bind("right", INDEX, Expr::name("left").then(Add, Expr::Int(lanes)).then(Min, columns));
     let column = kernel.axis(inner).name.clone();
-    let own_lane = Expr::name(&column).then(Sub, Expr::name("left"));
-    let lane = Some(&own_lane);
-    let across = |emitter: &mut Emitter<'k>, body: &dyn Fn(&mut Emitter<'k>)| {
+    let lane = Expr::name(&column).then(Sub, Expr::name("left"));
+    side_by_side(emitter, kernel, scans, lanes, &lane, &|emitter, body| {
         emitter.open(&[inner], false);
         body(emitter);
         let body = emitter.close();
-        if !body.is_empty() {
-            let (left, right) = (Expr::name("left"), Expr::name("right"));
-            emitter.push(count_loop(&column, left, right, LoopHint::Simd, body));
-        }
-    };
-    let running = scans.declare(emitter, kernel, Some(lanes));
-    let carries = scans.declare_carries(emitter, kernel, Some(lanes));
-    across(emitter, &|emitter| carries.start(emitter, &own_lane));
-    let (along, once) = scans.stores(kernel);
-    let step = scans.step_name(kernel);
-    emitter.open(&[], false);
-    scans.bind_position(emitter, kernel, &step);
-    emitter.bind_axes(&[scans.axis]);
-    across(emitter, &|emitter| {
-        carries.begin_step(emitter, lane);
-        scans.advance(emitter, kernel, &running, lane, None);
-        carries.end_step(emitter, lane, |emitter| along.iter().for_each(|store| emitter.store(store)));
-    });
-    let body: Vec<Stmt> = emitter.close();
-    let extent = emitter.extent(scans.axis);
-    emitter.push(count_loop(&step, Expr::Int(0), extent, LoopHint::None, body));
-    across(emitter, &|emitter| {
-        let end = carries.end(emitter, lane, &once);
-        emitter.guarded(None, end);
+        emitter.push(count_loop(&column, Expr::name("left"), Expr::name("right"), LoopHint::Simd, body));
     });
     let parts = kernel.axis(inner).extent.div_ceil(lanes);
     let inner_formula = items_formula(kernel, &[inner], lanes);

@@ -7,6 +7,7 @@ use super::accumulate::{mul_add, set};
 use super::emitter::Emitter;
 use super::persistent::{Kept, TURN};
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
+use super::recurrence_cuda::Tiles;
 use super::scan::{Running, Scans};
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, LessEqual, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
@@ -112,17 +113,23 @@ impl<'a> Writer<'a> {
                 self.scan_parts(emitter, &running, &mut prefixes, stage, (&from, &to));
             }
         }
-        let walk = self.walk(emitter, &from, &to, |emitter| {
-            carries.begin_step(emitter, None);
-            self.scans.advance(emitter, self.kernel, &running, None, None);
-            carries.end_step(emitter, None, |emitter| {
-                emitter.open_pinned();
-                along.iter().for_each(|store| emitter.store(store));
-                let then = emitter.close();
-                emitter.guarded(inside.clone(), then);
+        if self.schedule.tile > 0 {
+            let (rows, steps) = (width, u64::from(self.schedule.tile));
+            let tiles = Tiles { kernel: self.kernel, scans: self.scans, rows, steps };
+            tiles.walk(emitter, &running, &carries, &along, inside.clone());
+        } else {
+            let walk = self.walk(emitter, &from, &to, |emitter| {
+                carries.begin_step(emitter, None);
+                self.scans.advance(emitter, self.kernel, &running, None, None);
+                carries.end_step(emitter, None, |emitter| {
+                    emitter.open_pinned();
+                    along.iter().for_each(|store| emitter.store(store));
+                    let then = emitter.close();
+                    emitter.guarded(inside.clone(), then);
+                });
             });
-        });
-        emitter.push(walk);
+            emitter.push(walk);
+        }
         let end = carries.end(emitter, None, &once);
         emitter.guarded(inside, end);
     }

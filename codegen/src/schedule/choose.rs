@@ -39,6 +39,9 @@ const KEPT_BYTES: u64 = 64;
 /// it can be (1024 threads have 64 registers each).
 const MOST_KEPT_BYTES: u64 = 128;
 
+/// Steps from which it pays to let rows of a recurrence go through shared memory.
+const STAGED_STEPS: u64 = 16;
+
 /// Operations of an unrolled walk: compilation takes time in proportion.
 const UNROLLED_OPERATIONS: u64 = 8192;
 
@@ -170,16 +173,17 @@ fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> {
     Some(match (language, is_innermost) {
         (Language::C, true) => {
             let rows = if is_argument { 1 } else { (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) };
-            ScanSchedule { threads: 1, rows: rows as u32, vector: 1 }
+            ScanSchedule { threads: 1, rows: rows as u32, vector: 1, tile: 0 }
         }
         (Language::C, false) => {
             let columns = map.last().map_or(1, |&inner| kernel.axis(inner).extent);
-            ScanSchedule { threads: 1, rows: columns.clamp(1, 512) as u32, vector: 1 }
+            ScanSchedule { threads: 1, rows: columns.clamp(1, 512) as u32, vector: 1, tile: 0 }
         }
         // One step after the other: no threads share a loop.
         (Language::Cuda, _) if !kernel.recurrences.is_empty() => {
             let rows = if map.len() > 1 { 32 } else { 1 };
-            ScanSchedule { threads: 1, rows, vector: 1 }
+            let tile = if is_innermost && rows > 1 && length >= STAGED_STEPS { 32 } else { 0 };
+            ScanSchedule { threads: 1, rows, vector: 1, tile }
         }
         (Language::Cuda, true) => {
             let vector = match reverse || is_argument {
@@ -194,12 +198,12 @@ fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> {
                 513..=16384 => (256, 1),
                 _ => (1024, 1),
             };
-            ScanSchedule { threads, rows, vector: vector as u32 }
+            ScanSchedule { threads, rows, vector: vector as u32, tile: 0 }
         }
         (Language::Cuda, false) => {
             // At least 16 elements for each thread that shares a column.
             let parts = if is_argument { 8 } else { previous_power_of_two(length / 16).clamp(1, 32) };
-            ScanSchedule { threads: parts as u32, rows: 32, vector: 1 }
+            ScanSchedule { threads: parts as u32, rows: 32, vector: 1, tile: 0 }
         }
     })
 }

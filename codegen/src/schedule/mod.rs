@@ -69,6 +69,9 @@ pub struct ScanSchedule {
     pub rows: u32,
     /// Consecutive elements of a thread, where the scanned elements are consecutive (CUDA).
     pub vector: u32,
+    /// Steps whose elements go through shared memory together, where each thread goes along a row of its own; 0 for
+    /// none (CUDA).
+    pub tile: u32,
 }
 
 /// Rows: the reduced elements are consecutive in memory.
@@ -130,7 +133,11 @@ impl fmt::Display for Schedule {
             Schedule::Pointwise(s) => write!(f, "pointwise(threads={}, vec={})", s.threads, s.vector),
             Schedule::Tiled(s) => write!(f, "tiled(tile={TILE}x{TILE}, threads={TILE}x{})", s.rows),
             Schedule::Scan(s) => {
-                write!(f, "scan(threads={}, rows_per_block={}, vec={})", s.threads, s.rows, s.vector)
+                write!(f, "scan(threads={}, rows_per_block={}, vec={}", s.threads, s.rows, s.vector)?;
+                if s.tile > 0 {
+                    write!(f, ", tile={}x{}", s.rows, s.tile)?;
+                }
+                f.write_str(")")
             }
             Schedule::Scatter(s) => {
                 write!(f, "scatter(positions={}, columns={}, warps={}", s.positions, s.columns, s.warps)?;

@@ -1,0 +1,190 @@
+//! Recurrences along the innermost axis on CUDA: each thread goes along a row of its own, so neighbouring threads would
+//! read and write a row apart. Tiles of rows × steps go through shared memory instead, which the threads fill and empty
+//! row by row, neighbours at neighbouring elements.
+
+use rustc_hash::FxHashMap;
+
+use super::INDEX;
+use super::accumulate::{mul_add, set};
+use super::emitter::{Emitter, Staged};
+use super::scan::{Carries, Running, Scans};
+use super::stmt::Arithmetic::{Add, And, Less, Min, Mul, Sub};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::walk::count_loop;
+use crate::index::IndexExpr;
+use crate::ir::{AxisKind, BufferId, Kernel, Store, ValueId, ValueOp};
+
+/// Bytes of shared memory that the tiles of a block may take, of the 48 KiB that every GPU has.
+const SHARED_BYTES: u64 = 40 << 10;
+
+/// What goes through shared memory, and how.
+pub(super) struct Tiles<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) scans: &'a Scans,
+    /// Threads of a block, and the rows of a tile.
+    pub(super) rows: u64,
+    /// Steps of a tile.
+    pub(super) steps: u64,
+}
+
+/// The arrays of a tile.
+struct Arrays<'a> {
+    /// The loads of each, its buffer and the index there.
+    inputs: Vec<(Vec<ValueId>, BufferId, &'a IndexExpr, Staged)>,
+    results: Vec<(&'a Store, Staged)>,
+    /// What has no place there.
+    direct: Vec<&'a Store>,
+}
+
+impl<'a> Tiles<'a> {
+    /// All steps, tile by tile, with the stores at each position.
+    pub(super) fn walk(
+        &self,
+        emitter: &mut Emitter<'a>,
+        running: &[Running],
+        carries: &Carries<'_>,
+        stores: &[&'a Store],
+        inside: Option<Expr>,
+    ) {
+        let arrays = self.arrays(emitter, stores);
+        let extent = emitter.extent(self.scans.axis);
+        emitter.open(&[], false);
+        self.sweep(emitter, false, |emitter, slot| {
+            for (_, buffer, index, staged) in &arrays.inputs {
+                let source = &self.kernel.buffers[buffer.index()].name;
+                let element = Expr::element(source, Expr::Index((*index).clone()));
+                emitter.push(set(Expr::element(&staged.array, slot.clone()), element));
+            }
+        });
+        emitter.push(Stmt::Barrier);
+
+        let end = Expr::name("tile").then(Add, Expr::Int(self.steps)).then(Min, extent.clone());
+        emitter.bind("end", INDEX, end);
+        let step = self.scans.step_name(self.kernel);
+        let place = Expr::name(&step).then(Sub, Expr::name("tile"));
+        let slot = mul_add(Expr::Builtin(Builtin::ThreadX), Expr::Int(self.pitch()), place);
+        let mut staged = FxHashMap::default();
+        for (loads, _, _, array) in &arrays.inputs {
+            let of_load = |&id: &ValueId| (id, Staged { array: array.array.clone(), dtype: array.dtype });
+            staged.extend(loads.iter().map(of_load));
+        }
+        emitter.staged = staged;
+        emitter.staged_slot = Some(slot.clone());
+        emitter.open(&[], false);
+        self.scans.bind_position(emitter, self.kernel, &step);
+        emitter.bind_axes(&[self.scans.axis]);
+        carries.begin_step(emitter, None);
+        self.scans.advance(emitter, self.kernel, running, None, None);
+        carries.end_step(emitter, None, |emitter| {
+            for (store, staged) in &arrays.results {
+                let value = Expr::ToMemory(staged.dtype, Box::new(emitter.value(store.value)));
+                emitter.push(set(Expr::element(&staged.array, slot.clone()), value));
+            }
+            emitter.open_pinned();
+            arrays.direct.iter().for_each(|store| emitter.store(store));
+            let then = emitter.close();
+            emitter.guarded(inside, then);
+        });
+        let body = emitter.close();
+        emitter.push(count_loop(&step, Expr::name("tile"), Expr::name("end"), LoopHint::UnrollBy(8), body));
+        emitter.staged.clear();
+        emitter.staged_slot = None;
+
+        // The next tile overwrites the inputs now, and the results when all threads have come to its barrier.
+        emitter.push(Stmt::Barrier);
+        self.sweep(emitter, true, |emitter, slot| {
+            for (store, staged) in &arrays.results {
+                let buffer = &self.kernel.buffers[store.buffer.index()].name;
+                let target = Expr::element(buffer, Expr::Index(store.index.clone()));
+                emitter.push(set(target, Expr::element(&staged.array, slot.clone())));
+            }
+        });
+        let body = emitter.close();
+        emitter.push(Stmt::For {
+            name: "tile".into(),
+            from: Expr::Int(0),
+            to: extent,
+            step: Step::Add(Expr::Int(self.steps)),
+            hint: LoopHint::None,
+            body,
+        });
+    }
+
+    /// Elements from a row of a tile to the next: one more than there are, so that threads of neighbouring rows find
+    /// theirs in different banks.
+    fn pitch(&self) -> u64 {
+        self.steps + 1
+    }
+
+    /// Whether neighbouring steps are neighbours in memory.
+    fn is_consecutive(&self, index: &IndexExpr) -> bool {
+        let of_map = |axis| self.kernel.axis(axis).kind == AxisKind::Map;
+        index.coefficient(self.scans.axis).is_some_and(|stride| stride.unsigned_abs() == 1)
+            && index.axes().into_iter().all(of_map)
+    }
+
+    fn arrays(&self, emitter: &mut Emitter<'a>, stores: &[&'a Store]) -> Arrays<'a> {
+        let mut bytes = 0;
+        let mut array = |emitter: &mut Emitter<'a>, buffer: BufferId| {
+            let dtype = self.kernel.buffers[buffer.index()].dtype;
+            let len = self.rows * self.pitch();
+            let taken = len * dtype.size() as u64;
+            if bytes + taken > SHARED_BYTES {
+                return None;
+            }
+            bytes += taken;
+            let array = emitter.fresh("staged");
+            emitter.push(Stmt::Shared { name: array.clone(), ty: Type::Memory(dtype), len });
+            Some(Staged { array, dtype })
+        };
+        let mut arrays = Arrays { inputs: Vec::new(), results: Vec::new(), direct: Vec::new() };
+        for &store in stores {
+            let staged = self.is_consecutive(&store.index).then(|| array(emitter, store.buffer)).flatten();
+            match staged {
+                Some(staged) => arrays.results.push((store, staged)),
+                None => arrays.direct.push(store),
+            }
+        }
+        for (number, value) in self.kernel.values.iter().enumerate() {
+            let ValueOp::Load { buffer, index, guard: None } = &value.op else { continue };
+            let id = ValueId(number as u32);
+            if !self.is_consecutive(index) {
+                continue;
+            }
+            if let Some(same) = arrays.inputs.iter_mut().find(|other| (&other.1, other.2) == (buffer, index))
+            {
+                same.0.push(id);
+            } else if let Some(staged) = array(emitter, *buffer) {
+                arrays.inputs.push((vec![id], *buffer, index, staged));
+            }
+        }
+        arrays
+    }
+
+    /// Every element of the tile, a row at a time; those that there are not are left out, and on demand those of rows
+    /// that there are not: else they are the last row's.
+    fn sweep(&self, emitter: &mut Emitter<'a>, own_rows: bool, body: impl FnOnce(&mut Emitter<'a>, Expr)) {
+        let others = &self.scans.others;
+        let (x, rows) = (Expr::Builtin(Builtin::ThreadX), emitter.positions(others));
+        emitter.open(&[], false);
+        let first = Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(self.rows));
+        emitter.bind("tile_row", INDEX, first.then(Add, Expr::name("turn")));
+        let row = Expr::name("tile_row").then(Min, rows.clone().then(Sub, Expr::Int(1)));
+        emitter.bind("read_row", INDEX, row);
+        emitter.unflatten("read_row", others, 1);
+        emitter.bind("place", INDEX, Expr::name("tile").then(Add, x.clone()));
+        self.scans.bind_position(emitter, self.kernel, "place");
+        let slot = mul_add(Expr::name("turn"), Expr::Int(self.pitch()), x);
+        emitter.open_pinned();
+        body(emitter, slot);
+        let then = emitter.close();
+        let axis = self.kernel.axis(self.scans.axis);
+        let is_whole = !axis.is_argument && axis.extent.is_multiple_of(self.steps);
+        let in_row = (!is_whole).then(|| Expr::name("place").then(Less, emitter.extent(self.scans.axis)));
+        let of_row = own_rows.then(|| Expr::name("tile_row").then(Less, rows));
+        let inside = in_row.into_iter().chain(of_row).reduce(|all, next| all.then(And, next));
+        emitter.guarded(inside, then);
+        let body = emitter.close();
+        emitter.push(count_loop("turn", Expr::Int(0), Expr::Int(self.rows), LoopHint::UnrollBy(8), body));
+    }
+}
