@@ -290,12 +290,22 @@ pub enum ReduceOp {
     /// The sum of squared deviations from the mean, by Welford's method; floats only; 0 for no values.
     /// B. P. Welford, Technometrics 4(3), 1962; merged as in Chan, Golub, LeVeque, 1979.
     SquaredDeviations,
+    /// The sum of `exp(x - max)` in one walk, where max is the largest value, known at its end: what was summed up to a
+    /// new maximum is scaled to it. Floats only; NaN if the maximum is NaN or infinite.
+    /// M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018.
+    SumExp,
 }
 
 impl ReduceOp {
     /// Every reduction.
-    pub const ALL: [ReduceOp; 5] =
-        [ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min, ReduceOp::SquaredDeviations];
+    pub const ALL: [ReduceOp; 6] = [
+        ReduceOp::Sum,
+        ReduceOp::Prod,
+        ReduceOp::Max,
+        ReduceOp::Min,
+        ReduceOp::SquaredDeviations,
+        ReduceOp::SumExp,
+    ];
 
     /// The name in dumps and messages.
     pub const fn name(self) -> &'static str {
@@ -305,6 +315,7 @@ impl ReduceOp {
             ReduceOp::Max => "max",
             ReduceOp::Min => "min",
             ReduceOp::SquaredDeviations => "squared_deviations",
+            ReduceOp::SumExp => "sum_exp",
         }
     }
 
@@ -314,7 +325,15 @@ impl ReduceOp {
         match self {
             ReduceOp::Sum | ReduceOp::Prod => dtype.is_float() || matches!(dtype, DType::I64),
             ReduceOp::Max | ReduceOp::Min => true,
-            ReduceOp::SquaredDeviations => dtype.is_float(),
+            ReduceOp::SquaredDeviations | ReduceOp::SumExp => dtype.is_float(),
+        }
+    }
+
+    /// Whether a partial result is one number of the operands' kind, which takes another value by one operation.
+    pub const fn is_plain(self) -> bool {
+        match self {
+            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => true,
+            ReduceOp::SquaredDeviations | ReduceOp::SumExp => false,
         }
     }
 }

@@ -45,7 +45,7 @@ struct GroupText {
 impl Explanation {
     pub(crate) fn of(plan: &Plan) -> Explanation {
         let graph = &plan.graph;
-        let facts = Facts::new(graph);
+        let facts = Facts::new(graph, plan.settings.figures());
         let singles = facts.singles(graph);
         let groups = &plan.grouping.groups;
         let name_of = |id: NodeId| value_name(graph, id);

@@ -113,7 +113,7 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
             }
             // No schedule after all: its operations become kernels of their own, from here on.
             Err(reason) if grouping.groups[number].nodes.len() > 1 => {
-                fusion::split(&graph, &mut grouping, number, &reason);
+                fusion::split(&graph, &mut grouping, number, &reason, settings.figures());
                 kernels.clear();
                 number = 0;
             }

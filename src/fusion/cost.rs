@@ -15,18 +15,36 @@ pub(crate) struct TargetFigures {
     pub(crate) operations: f64,
     /// Multiprocessors or cores, for schedules.
     pub(crate) processors: u32,
+    /// Bytes of a row that the threads of a block can keep in registers from one walk to the next.
+    pub(crate) registers: usize,
+    /// Bytes of a row that is still in a near cache when its next walk begins, where there are rows for all
+    /// processors.
+    pub(crate) cache: usize,
 }
 
 impl TargetFigures {
     /// A data-centre GPU: 132 multiprocessors, 4.3 TB/s of copy bandwidth, 60 TFLOP/s in f32 of which
-    /// half counts (additions, not fused multiply-adds), 3 µs a launch.
-    pub(crate) const CUDA: TargetFigures =
-        TargetFigures { launch: 3e-6, bandwidth: 4.3e12, operations: 30e12, processors: 132 };
+    /// half counts (additions, not fused multiply-adds), 3 µs a launch; 1024 threads with 128 bytes of a row each, and
+    /// 50 MB of cache for two rows a multiprocessor.
+    pub(crate) const CUDA: TargetFigures = TargetFigures {
+        launch: 3e-6,
+        bandwidth: 4.3e12,
+        operations: 30e12,
+        processors: 132,
+        registers: 128 << 10,
+        cache: 192 << 10,
+    };
 
     /// A few cores of a server: 40 GB/s and 160 G simple vector operations a second (8 cores, 8 lanes,
-    /// 2.5 GHz), 5 µs to start work on all threads.
-    pub(crate) const CPU: TargetFigures =
-        TargetFigures { launch: 5e-6, bandwidth: 40e9, operations: 160e9, processors: 8 };
+    /// 2.5 GHz), 5 µs to start work on all threads; a second-level cache of 2 MB that holds a row and its results.
+    pub(crate) const CPU: TargetFigures = TargetFigures {
+        launch: 5e-6,
+        bandwidth: 40e9,
+        operations: 160e9,
+        processors: 8,
+        registers: 0,
+        cache: 1 << 20,
+    };
 }
 
 /// What one kernel does.

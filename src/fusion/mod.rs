@@ -58,7 +58,7 @@ pub(crate) struct Grouping {
 
 /// Divides the graph into kernels.
 pub(crate) fn fuse(graph: &Graph, fusion: Fusion, figures: &TargetFigures) -> Grouping {
-    let facts = Facts::new(graph);
+    let facts = Facts::new(graph, figures);
     let mut groups = match fusion {
         Fusion::Off => facts.singles(graph),
         Fusion::On => merge::Merger::new(graph, &facts, figures).run(),
@@ -68,8 +68,14 @@ pub(crate) fn fuse(graph: &Graph, fusion: Fusion, figures: &TargetFigures) -> Gr
 }
 
 /// Divides a group into kernels of one operation each, because no schedule runs it as a whole.
-pub(crate) fn split(graph: &Graph, grouping: &mut Grouping, number: usize, why: &str) {
-    let facts = Facts::new(graph);
+pub(crate) fn split(
+    graph: &Graph,
+    grouping: &mut Grouping,
+    number: usize,
+    why: &str,
+    figures: &TargetFigures,
+) {
+    let facts = Facts::new(graph, figures);
     let nodes = grouping.groups.remove(number).nodes;
     let stored: rustc_hash::FxHashSet<NodeId> =
         grouping.groups.iter().flat_map(|group| group.outputs.iter().copied()).collect();

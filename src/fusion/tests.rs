@@ -34,7 +34,7 @@ fn assert_sound(graph: &Graph, grouping: &Grouping) {
 }
 
 fn boundaries(graph: &Graph, grouping: &Grouping) -> Vec<Boundary> {
-    super::boundaries(graph, &Facts::new(graph), grouping, FIGURES)
+    super::boundaries(graph, &Facts::new(graph, FIGURES), grouping, FIGURES)
 }
 
 /// The reasons, each once.
@@ -226,7 +226,7 @@ fn no_schedule() {
     let y = s.unary(UnaryOp::Relu, y);
     let graph = s.outputs([y]);
     let mut grouping = fused(&graph);
-    split(&graph, &mut grouping, 0, "too many registers");
+    split(&graph, &mut grouping, 0, "too many registers", FIGURES);
     assert_sound(&graph, &grouping);
     assert_eq!(grouping.groups.len(), 2);
     assert_eq!(reasons(&graph, &grouping), ["no schedule: too many registers"]);

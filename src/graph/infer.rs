@@ -83,7 +83,7 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
                 return Err(format!("not defined for {dtype}"));
             }
             let empty = axes.iter().any(|&axis| shape[axis] == 0);
-            if empty && matches!(op, ReduceOp::Max | ReduceOp::Min) {
+            if empty && matches!(op, ReduceOp::Max | ReduceOp::Min | ReduceOp::SumExp) {
                 return Err(format!(
                     "no largest or smallest of nothing: shape {shape} is empty along {axes:?}"
                 ));
@@ -94,7 +94,7 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
             count(1)?;
             let (shape, dtype) = operand(0)?;
             check_axes(&[*axis], shape)?;
-            match op.accepts(*dtype) && *op != ReduceOp::SquaredDeviations {
+            match op.accepts(*dtype) && op.is_plain() {
                 true => expect(shape, *dtype),
                 false => Err(format!("not defined for {dtype}")),
             }

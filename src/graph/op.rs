@@ -31,7 +31,7 @@ pub(crate) enum Op {
     View(View),
     /// Combines the elements along the axes, which the result no longer has.
     Reduce { op: ReduceOp, axes: Axes },
-    /// The elements along the axis up to each, combined; not by squared deviations. In reverse: from each on.
+    /// The elements along the axis up to each, combined, by a plain reduction. In reverse: from each on.
     /// Exclusive: without the element itself, beginning with what nothing combines to.
     Scan { op: ReduceOp, axis: usize, reverse: bool, exclusive: bool },
     /// `gather(x, index)`: at each position of the index, the element of x at the same position but for the axis, where
@@ -136,6 +136,7 @@ impl Op {
                 ReduceOp::Max => "cummax",
                 ReduceOp::Min => "cummin",
                 ReduceOp::SquaredDeviations => "cumulative_deviations",
+                ReduceOp::SumExp => "cumulative_sum_exp",
             },
             Op::Gather { .. } => "gather",
             Op::Composite(composite) => match composite {

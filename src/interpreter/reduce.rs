@@ -42,7 +42,7 @@ pub(super) fn reduce(op: ReduceOp, x: &Values, shape: &Shape, axes: &[usize]) ->
     let result = match op {
         ReduceOp::Max => return extreme(x, shape, axes, true),
         ReduceOp::Min => return extreme(x, shape, axes, false),
-        ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations => match x {
+        ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations | ReduceOp::SumExp => match x {
             Values::I64(x) => integer(op, &Rows::new(x, shape, axes)),
             Values::F16(x) => float(op, &Rows::new(x, shape, axes)),
             Values::BF16(x) => float(op, &Rows::new(x, shape, axes)),
@@ -74,7 +74,7 @@ fn integer(op: ReduceOp, rows: &Rows<'_, i64>) -> Option<Values> {
     let of_row = |row: &[i64]| match op {
         ReduceOp::Sum => Some(row.iter().fold(0, |sum: i64, &x| sum.wrapping_add(x))),
         ReduceOp::Prod => Some(row.iter().fold(1, |product: i64, &x| product.wrapping_mul(x))),
-        ReduceOp::Max | ReduceOp::Min | ReduceOp::SquaredDeviations => None,
+        ReduceOp::Max | ReduceOp::Min | ReduceOp::SquaredDeviations | ReduceOp::SumExp => None,
     };
     rows.iter().map(of_row).collect::<Option<_>>().map(Values::I64)
 }
@@ -84,6 +84,7 @@ fn float<T: Float>(op: ReduceOp, rows: &Rows<'_, T>) -> Option<Values> {
         ReduceOp::Sum => sum,
         ReduceOp::Prod => |row| row.iter().fold(1.0, |product, x| product * x.to_f64()),
         ReduceOp::SquaredDeviations => squared_deviations,
+        ReduceOp::SumExp => sum_exp,
         ReduceOp::Max | ReduceOp::Min => return None,
     };
     Some(T::wrap(rows.iter().map(|row| T::from_real(function(row))).collect()))
@@ -100,6 +101,12 @@ pub(super) fn mean<T: Float>(row: &[T]) -> f64 {
 pub(super) fn squared_deviations<T: Float>(row: &[T]) -> f64 {
     let mean = mean(row);
     row.iter().fold(0.0, |sum, x| sum + (x.to_f64() - mean) * (x.to_f64() - mean))
+}
+
+/// By its definition: the maximum first.
+fn sum_exp<T: Float>(row: &[T]) -> f64 {
+    let max = row.iter().copied().reduce(Element::maximum).map_or(0.0, Float::to_f64);
+    row.iter().fold(0.0, |sum, x| sum + (x.to_f64() - max).exp())
 }
 
 #[cfg(test)]
@@ -177,6 +184,17 @@ mod tests {
         assert_eq!(reduced(ReduceOp::SquaredDeviations, &x, [2, 4], &[1], [2]), [5.0, 5.0]);
         assert_eq!(reduced(ReduceOp::SquaredDeviations, &[4.0f32], [1], &[0], []), [0.0]);
         same(&reduced(ReduceOp::SquaredDeviations, &[f32::INFINITY, 1.0], [2], &[0], []), &[f32::NAN]);
+    }
+
+    #[test]
+    fn exponentials_add_up_below_the_maximum() {
+        let x = [1000.0f64, 1000.0 - 2f64.ln(), 1000.0 - 4f64.ln(), f64::NEG_INFINITY];
+        let sum = reduced(ReduceOp::SumExp, &x, [4], &[0], [])[0];
+        assert!((sum - 1.75).abs() < 1e-12, "{sum}");
+        let inf = f32::INFINITY;
+        for row in [[inf, 0.0], [inf, inf], [-inf, -inf], [f32::NAN, 0.0], [0.0, f32::NAN]] {
+            same(&reduced(ReduceOp::SumExp, &row, [2], &[0], []), &[f32::NAN]);
+        }
     }
 
     #[test]

@@ -311,6 +311,11 @@ fn reduced(op: ReduceOp, axes: &[usize], x: &[Scalar], from: &Shape, dtype: DTyp
             let values: Vec<f64> = row.iter().map(|x| x.as_f64()).collect();
             Scalar::from_f64(dtype, squared_deviations(&values))
         }
+        ReduceOp::SumExp => {
+            let max = row.iter().copied().reduce(|a, b| binary(BinaryOp::Maximum, a, b));
+            let term = |x: &Scalar| unary(UnaryOp::Exp, binary(BinaryOp::Sub, *x, max.unwrap_or(*x)));
+            row.iter().fold(Scalar::from_i64(dtype, 0), |sum, x| binary(BinaryOp::Add, sum, term(x)))
+        }
     };
     rows(axes, x, from).into_iter().map(reduce).collect()
 }

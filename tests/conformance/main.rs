@@ -13,6 +13,7 @@ mod elementwise;
 mod gather;
 mod nn;
 mod norms;
+mod online;
 mod pipelines;
 mod pooling;
 mod rearrange;

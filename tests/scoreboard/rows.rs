@@ -39,7 +39,9 @@ fn softmax() -> Group {
             let shape = [x.at(64, 2), x.at(100_000, 50)];
             vec![x.floats(shape).softmax(-1)]
         })
-        .because("a weakness: maximum and sum could be found in one walk (1.50)"),
+        .because(
+            "right: the maximum and the sum come before the first result, of rows too long for registers",
+        ),
         row("log_softmax", |x| vec![x.rows().log_softmax(-1)]),
         row("logsumexp", |x| vec![x.rows().logsumexp(1)]),
         row("softmax and its entropy", |x| {
@@ -147,8 +149,7 @@ fn of_channels() -> Group {
             let y = x.images();
             let (var, mean) = y.var_mean_keepdim([0, 2, 3], 0);
             vec![(y - &mean) / (&var + 1e-5).sqrt(), mean, var]
-        })
-        .because("right: a channel's statistics come first, too long for registers"),
+        }),
         row("ResNet block: norm, add, relu", |x| {
             let (y, shortcut) = (x.images(), x.images());
             let channels = extent(&y, 1);

@@ -5,11 +5,11 @@ use crate::{BinaryOp, DType, Language, ReduceOp, Scalar};
 
 /// The neutral element of a reduction in the compute type of `dtype`: the value of a reduction of nothing.
 ///
-/// For `SquaredDeviations` this is the initial 0 of each of Welford's accumulators.
+/// For reductions of several parts this is the initial 0 of their sums.
 pub fn reduce_identity(language: Language, op: ReduceOp, dtype: DType) -> String {
     let dtype = dtype.compute();
     let value = match op {
-        ReduceOp::Sum | ReduceOp::SquaredDeviations => Scalar::from_i64(dtype, 0),
+        ReduceOp::Sum | ReduceOp::SquaredDeviations | ReduceOp::SumExp => Scalar::from_i64(dtype, 0),
         ReduceOp::Prod => Scalar::from_i64(dtype, 1),
         // The conversion saturates: infinity gives the extreme integers.
         ReduceOp::Max if dtype == DType::Bool => Scalar::from_bool(false),
@@ -21,8 +21,8 @@ pub fn reduce_identity(language: Language, op: ReduceOp, dtype: DType) -> String
 
 /// Two accumulators, or an accumulator and one more value, combined. NaN propagates.
 ///
-/// For `SquaredDeviations` this is only the sum of two accumulated sums of squares: the caller merges the means, and
-/// adds the term for their difference.
+/// For reductions of several parts this is only the sum of two accumulated sums: the caller merges the other parts, and
+/// sees to what follows for the sums.
 pub fn reduce_combine(
     language: Language,
     op: ReduceOp,
@@ -32,7 +32,7 @@ pub fn reduce_combine(
     helpers: &mut Helpers,
 ) -> String {
     let op = match op {
-        ReduceOp::Sum | ReduceOp::SquaredDeviations => BinaryOp::Add,
+        ReduceOp::Sum | ReduceOp::SquaredDeviations | ReduceOp::SumExp => BinaryOp::Add,
         ReduceOp::Prod => BinaryOp::Mul,
         ReduceOp::Max => BinaryOp::Maximum,
         ReduceOp::Min => BinaryOp::Minimum,

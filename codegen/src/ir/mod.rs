@@ -131,7 +131,7 @@ pub enum ValueOp {
     Cast(DType, ValueId),
     /// The operands of all positions along a map axis up to this one, combined.
     Scan {
-        /// How; not by squared deviations.
+        /// How; a plain one.
         op: ReduceOp,
         /// Along which axis; it is never merged with another.
         axis: AxisId,

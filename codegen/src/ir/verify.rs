@@ -1,7 +1,7 @@
 //! Checks the invariants of a kernel.
 
 use super::{AxisKind, Kernel, ValueId, ValueOp};
-use crate::{DType, ReduceOp};
+use crate::DType;
 
 impl Kernel {
     /// Checks the invariants stated in the [module](super).
@@ -44,7 +44,7 @@ impl Kernel {
                 }
                 ValueOp::Cast(to, _) => to.compute() == value.dtype,
                 ValueOp::Scan { op, axis, operand, .. } => {
-                    *op != ReduceOp::SquaredDeviations
+                    op.is_plain()
                         && op.accepts(dtype(operand))
                         && dtype(operand) == value.dtype
                         && self.axis(*axis).kind == AxisKind::Map

@@ -1,12 +1,13 @@
 //! Partial results of a reduction: how they start, take a value, and merge.
 
 use super::emitter::Emitter;
+use super::online::{MAXIMUM, SUM};
 use super::stmt::Arithmetic::{Add, Div, Equal, Mul};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use crate::{BinaryOp, DType, ReduceOp, Scalar};
 
 /// The variables of one partial result: one for most reductions; mean, squared deviations and count
-/// for Welford's method.
+/// for Welford's method; maximum and sum for exponentials.
 #[derive(Clone, Debug)]
 pub(super) struct Accumulator {
     pub(super) op: ReduceOp,
@@ -32,11 +33,12 @@ impl Accumulator {
             ReduceOp::Max => &["max"],
             ReduceOp::Min => &["min"],
             ReduceOp::SquaredDeviations => &["mean", "m2_", "count"],
+            ReduceOp::SumExp => &["max", "sum"],
         };
         let parts: Vec<String> = prefixes.iter().map(|prefix| emitter.fresh(prefix)).collect();
         let accumulator = Accumulator { op, dtype, parts, lanes };
         for part in 0..accumulator.parts.len() {
-            let init = lanes.is_none().then(|| accumulator.identity());
+            let init = lanes.is_none().then(|| accumulator.identity(part));
             let name = accumulator.parts[part].clone();
             emitter.push(Stmt::Variable { name, ty: Type::Register(dtype), len: lanes, init });
         }
@@ -50,7 +52,7 @@ impl Accumulator {
     pub(super) fn reset(&self, emitter: &mut Emitter) {
         let assign = |part: usize, lane: Option<&Expr>| Stmt::Assign {
             target: self.part(part, lane),
-            value: self.identity(),
+            value: self.identity(part),
         };
         match self.lanes {
             None => (0..self.parts.len()).for_each(|part| emitter.push(assign(part, None))),
@@ -62,9 +64,10 @@ impl Accumulator {
         }
     }
 
-    fn identity(&self) -> Expr {
+    fn identity(&self, part: usize) -> Expr {
         match self.op {
-            ReduceOp::SquaredDeviations => Expr::Literal(Scalar::from_i64(self.dtype, 0)),
+            ReduceOp::SumExp if part == MAXIMUM => self.below_all(),
+            ReduceOp::SquaredDeviations | ReduceOp::SumExp => self.number(0),
             ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
                 Expr::Identity(self.op, self.dtype)
             }
@@ -78,7 +81,7 @@ impl Accumulator {
         }
     }
 
-    fn binary(&self, op: BinaryOp, a: Expr, b: Expr) -> Expr {
+    pub(super) fn binary(&self, op: BinaryOp, a: Expr, b: Expr) -> Expr {
         Expr::Binary(op, self.dtype, Box::new(a), Box::new(b))
     }
 
@@ -112,6 +115,7 @@ impl Accumulator {
                 let product = self.binary(BinaryOp::Mul, delta, rest);
                 emitter.push(set(m2.clone(), self.binary(BinaryOp::Add, m2, product)));
             }
+            ReduceOp::SumExp => self.add_exp(emitter, value, self.number(1), lane),
             ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
                 let target = self.part(0, lane);
                 let combined = Expr::Combine(self.op, self.dtype, Box::new(target.clone()), Box::new(value));
@@ -120,8 +124,12 @@ impl Accumulator {
         }
     }
 
+    pub(super) fn number(&self, value: i64) -> Expr {
+        Expr::Literal(Scalar::from_i64(self.dtype, value))
+    }
+
     fn one(&self) -> Expr {
-        Expr::Literal(Scalar::from_i64(self.dtype, 1))
+        self.number(1)
     }
 
     /// An accumulator that counts for all that count, if they count in one type.
@@ -205,12 +213,19 @@ impl Accumulator {
                 emitter.push(set(own(0), self.binary(BinaryOp::Add, share, other_share)));
                 emitter.push(set(own(2), total));
             }
+            ReduceOp::SumExp => {
+                let max = emitter.named(other(MAXIMUM), self.dtype);
+                let sum = emitter.named(other(SUM), self.dtype);
+                self.add_exp(emitter, max, sum, lane);
+            }
             ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
                 let target = self.part(0, lane);
                 // Maxima may be spelled with the operand twice, and a shuffle must happen once.
                 let other = match self.op {
                     ReduceOp::Max | ReduceOp::Min => emitter.named(other(0), self.dtype),
-                    ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations => other(0),
+                    ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations | ReduceOp::SumExp => {
+                        other(0)
+                    }
                 };
                 let combined = Expr::Combine(self.op, self.dtype, Box::new(target.clone()), Box::new(other));
                 emitter.push(set(target, combined));
@@ -218,10 +233,23 @@ impl Accumulator {
         }
     }
 
+    /// Whether something remains to be done when all values have been taken and merged.
+    pub(super) fn settles(&self) -> bool {
+        self.op == ReduceOp::SumExp
+    }
+
+    /// Does it.
+    pub(super) fn settle(&self, emitter: &mut Emitter, lane: Option<&Expr>) {
+        if self.settles() {
+            self.settle_exp(emitter, lane);
+        }
+    }
+
     /// The reduction's result.
     pub(super) fn result(&self, lane: Option<&Expr>) -> Expr {
         match self.op {
             ReduceOp::SquaredDeviations => self.part(1, lane),
+            ReduceOp::SumExp => self.part(SUM, lane),
             ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => self.part(0, lane),
         }
     }

@@ -175,10 +175,10 @@ impl CpuColumns<'_> {
     }
 
     fn finish(&self, emitter: &mut Emitter, pass: &Pass, accumulators: &[Accumulator]) {
-        for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
-            let lane = lane_of(self.kernel, id, Some(self.inner()));
-            emitter.define(id, accumulator.result(Some(&lane)));
+        for accumulator in accumulators.iter().filter(|accumulator| accumulator.settles()) {
+            self.each_column(emitter, |emitter, lane| accumulator.settle(emitter, Some(lane)));
         }
+        pass.define(emitter, accumulators, |id| Some(lane_of(self.kernel, id, Some(self.inner()))));
     }
 
     fn results(&self, emitter: &mut Emitter) {

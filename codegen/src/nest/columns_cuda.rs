@@ -106,10 +106,10 @@ impl CudaColumns<'_> {
             if self.schedule.splits > 1 {
                 self.merge_splits(emitter, &accumulators, &inside);
             }
-            for (&id, accumulator) in pass.reductions.iter().zip(&accumulators) {
-                let lane = lane_of(kernel, id, self.lane);
-                emitter.define(id, accumulator.result(self.lane.map(|_| &lane)));
+            for accumulator in accumulators.iter().filter(|accumulator| accumulator.settles()) {
+                self.for_each_lane(emitter, |emitter, lane| accumulator.settle(emitter, lane));
             }
+            pass.define(emitter, &accumulators, |id| self.lane.map(|axis| lane_of(kernel, id, Some(axis))));
         }
         if !self.plan.results.is_empty() {
             let first = Expr::Builtin(Builtin::ThreadY).then(Equal, Expr::Int(0));

@@ -342,6 +342,7 @@ impl<'k> Emitter<'k> {
         for &axis in axes.iter().rev() {
             self.close_loop(axis, if unrolled { LoopHint::Unroll } else { LoopHint::None });
         }
+        accumulator.settle(self, None);
         accumulator.result(None)
     }
 

@@ -9,6 +9,7 @@ mod columns_cpu;
 mod columns_cuda;
 mod emitter;
 mod interior;
+mod online;
 mod persistent;
 mod pointwise;
 mod pointwise_cpu;
@@ -27,7 +28,7 @@ mod walk;
 use crate::Language;
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, BufferId, Kernel};
-use crate::schedule::{Launch, Schedule, in_two_walks};
+use crate::schedule::{Launch, Schedule, for_schedule};
 use stmt::{Stmt, Type};
 
 /// A parameter of an emitted function, in order.
@@ -95,6 +96,7 @@ pub fn extent_name(kernel: &Kernel, axis: AxisId) -> String {
 /// # Errors
 /// If the schedule does not fit the kernel.
 pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, String> {
+    let kernel = &*for_schedule(kernel, schedule)?;
     match schedule {
         Schedule::Pointwise(schedule) => pointwise::build(kernel, language, schedule),
         Schedule::Tiled(schedule) => match language {
@@ -109,14 +111,6 @@ pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             })
         }
         Schedule::Rows(schedule) => {
-            let two_walks;
-            let kernel = match schedule.persistent > 0 {
-                true => {
-                    two_walks = in_two_walks(kernel)?;
-                    &two_walks
-                }
-                false => kernel,
-            };
             let plan = walk::Plan::new(kernel)?;
             if schedule.splits > 1 && !plan.walks_once() {
                 return Err("a split row can only be walked once".into());

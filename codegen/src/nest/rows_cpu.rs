@@ -64,9 +64,8 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
         accumulators.iter().for_each(|accumulator| accumulator.load(&mut emitter, None, &at));
         let body = emitter.close();
         emitter.push(count_loop("part", Expr::Int(0), Expr::name("parts"), LoopHint::None, body));
-        for (&reduction, accumulator) in reductions.iter().zip(&accumulators) {
-            emitter.define(reduction, accumulator.result(None));
-        }
+        accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, None));
+        plan.passes[0].define(&mut emitter, &accumulators, |_| None);
         plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
         let launch = Launch { items: rows, formula, per_block: 1, splits: 1, block: [1, 1, 1] };
         let name = format!("{}_merge", kernel.name);
@@ -88,9 +87,8 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
             let accumulators = cpu_walk(&mut emitter, kernel, plan, pass, schedule, Expr::Int(0), length);
             let zero = Expr::Int(0);
             let lane = (schedule.threads_per_row > 1).then_some(&zero);
-            for (&reduction, accumulator) in pass.reductions.iter().zip(&accumulators) {
-                emitter.define(reduction, accumulator.result(lane));
-            }
+            accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, lane));
+            pass.define(&mut emitter, &accumulators, |_| lane.cloned());
         }
         plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
         if !one_row {

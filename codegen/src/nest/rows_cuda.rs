@@ -85,15 +85,14 @@ impl<'a> CudaRows<'a> {
                 0 => self.walk(&mut emitter, kernel, pass, inside),
                 turns => self.walk_registers(&mut emitter, kernel, pass, inside, u64::from(turns)),
             };
-            for (reduction, accumulator) in pass.reductions.iter().zip(&accumulators) {
+            for accumulator in &accumulators {
                 self.merge_threads(&mut emitter, accumulator);
-                if self.schedule.splits == 1 {
-                    emitter.define(*reduction, accumulator.result(None));
-                }
             }
             if self.schedule.splits > 1 {
-                self.merge_splits(&mut emitter, pass, &accumulators);
+                self.merge_splits(&mut emitter, &accumulators);
             }
+            accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, None));
+            pass.define(&mut emitter, &accumulators, |_| None);
         }
         if !self.plan.results.is_empty() {
             let first = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
@@ -241,7 +240,7 @@ impl<'a> CudaRows<'a> {
     }
 
     /// Every block leaves its partial results; the last one of a row merges all of them in order.
-    fn merge_splits(&self, emitter: &mut Emitter, pass: &Pass, accumulators: &[Accumulator]) {
+    fn merge_splits(&self, emitter: &mut Emitter, accumulators: &[Accumulator]) {
         let splits = || Expr::Builtin(Builtin::GridY);
         let row = || Expr::name(self.plan.row_name(self.scalar));
         let first = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
@@ -264,10 +263,9 @@ impl<'a> CudaRows<'a> {
             hint: LoopHint::None,
             body,
         });
-        for (&reduction, accumulator) in pass.reductions.iter().zip(accumulators) {
+        for accumulator in accumulators {
             accumulator.merge_by_shuffles(emitter, self.schedule.threads_per_row.min(32));
             accumulator.merge_by_shared_memory(emitter, self.schedule.threads_per_row / 32, "final");
-            emitter.define(reduction, accumulator.result(None));
         }
     }
 }

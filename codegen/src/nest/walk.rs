@@ -3,6 +3,7 @@
 
 use super::accumulate::Accumulator;
 use super::emitter::Emitter;
+use super::online::MAXIMUM;
 use super::stmt::Arithmetic::{Add, Div};
 use super::stmt::{Expr, LoopHint, Step, Stmt};
 use super::{Workspace, extent_name};
@@ -51,6 +52,22 @@ impl Emitter<'_> {
 }
 
 impl Pass {
+    /// Declares the values of the pass's reductions, whose partial results are merged; the lane says which of several a
+    /// value is at.
+    pub(super) fn define(
+        &self,
+        emitter: &mut Emitter,
+        accumulators: &[Accumulator],
+        lane: impl Fn(ValueId) -> Option<Expr>,
+    ) {
+        for (&id, accumulator) in self.reductions.iter().zip(accumulators) {
+            emitter.define(id, accumulator.result(lane(id).as_ref()));
+        }
+        for &(id, finder) in &self.maxima {
+            emitter.define(id, accumulators[finder].part(MAXIMUM, lane(id).as_ref()));
+        }
+    }
+
     /// Accumulators for the pass's reductions, with a partial result for each lane if there are lanes.
     pub(super) fn declare(
         &self,

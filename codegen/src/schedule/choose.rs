@@ -1,9 +1,10 @@
 //! Choosing a schedule from the kernel's shape and the target's figures.
 
-use super::{ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Schedule, in_two_walks};
-use crate::Language;
+use super::plain::in_plain_walks;
+use super::{ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Schedule};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, BufferId, Kernel, Value, ValueId, ValueOp};
+use crate::{Language, ReduceOp};
 
 /// What schedules depend on of the target.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -47,6 +48,10 @@ pub const SPLIT_LENGTH: u64 = 1 << 16;
 
 /// Elements of a part of a split column on the CPU, where one lane adds up all of them.
 pub const COLUMN_SPLIT_LENGTH: u64 = 1 << 12;
+
+/// Elements of a row that a core's own caches hold beside the results. Up to here two walks of a CPU row, for the maximum
+/// and for the sum of exponentials below it, are faster than one that finds both: see benches/README.md.
+const NEAR_LENGTH: u64 = 1 << 14;
 
 /// Results of a CPU block: enough work to outweigh handing it to a thread.
 const CPU_ELEMENTS_PER_BLOCK: u64 = 1 << 14;
@@ -263,6 +268,10 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
     let rows = extent_of(kernel, &kernel.axes_of_kind(AxisKind::Map));
     let inner = axes.last().map_or(1, |&axis| kernel.axis(axis).extent);
     let is_argument = axes.iter().any(|&axis| kernel.axis(axis).is_argument);
+    let adds_exp = kernel.values.iter().any(|value| match &value.op {
+        ValueOp::Reduce { op, axes: own, .. } => *op == ReduceOp::SumExp && own.as_slice() == axes,
+        _ => false,
+    });
     match language {
         Language::C => {
             // Two or three vectors of the widest instructions, so that additions overlap.
@@ -275,7 +284,15 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
                 true => 1,
                 false => (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) as u32,
             };
-            RowSchedule { threads_per_row: lanes as u32, rows_per_block, vector: 1, persistent: 0, splits }
+            let online = adds_exp && (splits > 1 || length > NEAR_LENGTH);
+            RowSchedule {
+                threads_per_row: lanes as u32,
+                rows_per_block,
+                vector: 1,
+                persistent: 0,
+                online,
+                splits,
+            }
         }
         Language::Cuda => {
             let full = u64::from(figures.processors) * BLOCKS_PER_PROCESSOR;
@@ -289,7 +306,7 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
                 false => largest_power_of_two_divisor(inner, widest_vector),
             };
             let (threads_per_row, persistent) = match (splits, is_argument) {
-                (1, false) => persistent(kernel, length, vector).unwrap_or((THREADS, 0)),
+                (1, false) => persistent(kernel, length, vector).unwrap_or((again(kernel, axes, length), 0)),
                 _ => (THREADS, 0),
             };
             let rows_per_block = if threads_per_row <= 32 { THREADS / threads_per_row } else { 1 };
@@ -298,19 +315,27 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
                 rows_per_block,
                 vector: vector as u32,
                 persistent,
+                online: adds_exp && persistent == 0,
                 splits: splits as u32,
             }
         }
     }
 }
 
+/// The threads of a row whose walks read it again: as many as there can be of a long one, so that few rows at a time
+/// are in the cache.
+fn again(kernel: &Kernel, axes: &[AxisId], length: u64) -> u32 {
+    let is_long = length > NEAR_LENGTH && !is_splittable(kernel, axes);
+    if is_long { 1024 } else { THREADS }
+}
+
 /// The threads of a row and the vectors of each, if these fit its registers.
 fn persistent(kernel: &Kernel, length: u64, vector: u64) -> Option<(u32, u32)> {
-    let two_walks = in_two_walks(kernel).ok()?;
-    let plan = Plan::new(&two_walks).ok()?;
+    let walked = in_plain_walks(kernel, |_| true).ok()?;
+    let plan = Plan::new(&walked).ok()?;
     let mut kept: Vec<(&BufferId, &IndexExpr)> = Vec::new();
-    for load in plan.shared_loads(&two_walks) {
-        if let ValueOp::Load { buffer, index, .. } = &two_walks.value(load).op
+    for load in plan.shared_loads(&walked) {
+        if let ValueOp::Load { buffer, index, .. } = &walked.value(load).op
             && !kept.contains(&(buffer, index))
         {
             kept.push((buffer, index));
@@ -324,8 +349,11 @@ fn persistent(kernel: &Kernel, length: u64, vector: u64) -> Option<(u32, u32)> {
     let wanted = (length * bytes).div_ceil(KEPT_BYTES).min(vectors).next_power_of_two();
     let threads = wanted.clamp(8, 1024);
     let turns = vectors.div_ceil(threads);
-    let operations = two_walks.values.len() as u64 * turns * vector;
-    let fits = turns * vector * bytes <= MOST_KEPT_BYTES && operations <= UNROLLED_OPERATIONS;
+    let operations = walked.values.len() as u64 * turns * vector;
+    // The first results take the place of the elements that they follow from, others their own.
+    let stores: usize = plan.passes.iter().map(|pass| pass.stores.len()).sum();
+    let results = ACCESS_BYTES * (stores as u64).saturating_sub(1);
+    let fits = turns * vector * bytes + results <= MOST_KEPT_BYTES && operations <= UNROLLED_OPERATIONS;
     fits.then_some((threads as u32, turns as u32))
 }
 

@@ -4,6 +4,7 @@
 //! results needs the next one.
 
 use super::cooperative;
+use crate::ReduceOp;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 
@@ -23,8 +24,30 @@ pub(crate) struct Plan {
 #[derive(Default)]
 pub(crate) struct Pass {
     pub(crate) reductions: Vec<ValueId>,
+    /// Maxima that a reduction of the pass finds on its way: the maximum, and which reduction.
+    pub(crate) maxima: Vec<(ValueId, usize)>,
     /// Stores of values that vary along the row.
     pub(crate) stores: Vec<usize>,
+}
+
+impl Pass {
+    /// Leaves the maxima of what sums of exponentials are taken of to these.
+    fn share_maxima(&mut self, kernel: &Kernel) {
+        let reduced = |id: ValueId| match &kernel.value(id).op {
+            ValueOp::Reduce { op, operand, .. } => Some((*op, *operand)),
+            _ => None,
+        };
+        let sums: Vec<ValueId> = self.reductions.clone();
+        let finds = |sums: &[ValueId], max: ValueId| {
+            let (_, operand) = reduced(max).filter(|(op, _)| *op == ReduceOp::Max)?;
+            sums.iter().copied().find(|&sum| reduced(sum) == Some((ReduceOp::SumExp, operand)))
+        };
+        self.reductions.retain(|&id| finds(&sums, id).is_none());
+        for &id in &sums {
+            let found = finds(&sums, id).and_then(|sum| self.reductions.iter().position(|&own| own == sum));
+            self.maxima.extend(found.map(|position| (id, position)));
+        }
+    }
 }
 
 impl Plan {
@@ -46,6 +69,7 @@ impl Plan {
         for &reduction in &reductions {
             passes[pass_of[reduction.index()] - 1].reductions.push(reduction);
         }
+        passes.iter_mut().for_each(|pass| pass.share_maxima(kernel));
         let mut results = Vec::new();
         for (number, store) in kernel.stores.iter().enumerate() {
             let value = kernel.value(store.value);
@@ -59,7 +83,7 @@ impl Plan {
         Ok(Plan { axes, map: kernel.axes_of_kind(AxisKind::Map), passes, results })
     }
 
-    /// All reductions that threads share, in the order of their passes.
+    /// All reductions that threads share and that have partial results of their own, in the order of their passes.
     pub(crate) fn reductions(&self) -> Vec<ValueId> {
         self.passes.iter().flat_map(|pass| pass.reductions.clone()).collect()
     }
