@@ -294,17 +294,23 @@ pub enum ReduceOp {
     /// new maximum is scaled to it. Floats only; NaN if the maximum is NaN or infinite.
     /// M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018.
     SumExp,
+    /// The position of the largest value, an `I64`: that of the first NaN, or else of the first of equal ones.
+    ArgMax,
+    /// The position of the smallest value, an `I64`: that of the first NaN, or else of the first of equal ones.
+    ArgMin,
 }
 
 impl ReduceOp {
     /// Every reduction.
-    pub const ALL: [ReduceOp; 6] = [
+    pub const ALL: [ReduceOp; 8] = [
         ReduceOp::Sum,
         ReduceOp::Prod,
         ReduceOp::Max,
         ReduceOp::Min,
         ReduceOp::SquaredDeviations,
         ReduceOp::SumExp,
+        ReduceOp::ArgMax,
+        ReduceOp::ArgMin,
     ];
 
     /// The name in dumps and messages.
@@ -316,6 +322,8 @@ impl ReduceOp {
             ReduceOp::Min => "min",
             ReduceOp::SquaredDeviations => "squared_deviations",
             ReduceOp::SumExp => "sum_exp",
+            ReduceOp::ArgMax => "argmax",
+            ReduceOp::ArgMin => "argmin",
         }
     }
 
@@ -324,7 +332,7 @@ impl ReduceOp {
     pub const fn accepts(self, dtype: DType) -> bool {
         match self {
             ReduceOp::Sum | ReduceOp::Prod => dtype.is_float() || matches!(dtype, DType::I64),
-            ReduceOp::Max | ReduceOp::Min => true,
+            ReduceOp::Max | ReduceOp::Min | ReduceOp::ArgMax | ReduceOp::ArgMin => true,
             ReduceOp::SquaredDeviations | ReduceOp::SumExp => dtype.is_float(),
         }
     }
@@ -333,7 +341,25 @@ impl ReduceOp {
     pub const fn is_plain(self) -> bool {
         match self {
             ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => true,
-            ReduceOp::SquaredDeviations | ReduceOp::SumExp => false,
+            ReduceOp::SquaredDeviations | ReduceOp::SumExp | ReduceOp::ArgMax | ReduceOp::ArgMin => false,
+        }
+    }
+
+    /// Whether the result is the position of a value.
+    pub const fn is_position(self) -> bool {
+        matches!(self, ReduceOp::ArgMax | ReduceOp::ArgMin)
+    }
+
+    /// The result's dtype for operands of `dtype`.
+    pub const fn result(self, dtype: DType) -> DType {
+        if self.is_position() { DType::I64 } else { dtype }
+    }
+
+    /// Whether there is no result for no values.
+    pub const fn needs_values(self) -> bool {
+        match self {
+            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations => false,
+            ReduceOp::Max | ReduceOp::Min | ReduceOp::SumExp | ReduceOp::ArgMax | ReduceOp::ArgMin => true,
         }
     }
 }

@@ -80,6 +80,7 @@ impl Facts {
                 match op {
                     ReduceOp::SquaredDeviations => cost = 12.0,
                     ReduceOp::SumExp => cost = 22.0,
+                    ReduceOp::ArgMax | ReduceOp::ArgMin => cost = 4.0,
                     ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {}
                 }
                 if facts.reads.is_computed(id) && is_cooperative(graph, &facts.reads, id) {

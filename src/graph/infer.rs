@@ -1,7 +1,7 @@
 //! Result shape and dtype of every operation: used when recording, and by the verifier between passes.
 
 use super::op::{Composite, Op, Pool2d, View};
-use crate::{DType, ReduceOp, Shape};
+use crate::{DType, Shape};
 
 /// Shape and dtype of an operand or a result.
 pub(crate) type Type = (Shape, DType);
@@ -83,12 +83,12 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
                 return Err(format!("not defined for {dtype}"));
             }
             let empty = axes.iter().any(|&axis| shape[axis] == 0);
-            if empty && matches!(op, ReduceOp::Max | ReduceOp::Min | ReduceOp::SumExp) {
+            if empty && op.needs_values() {
                 return Err(format!(
                     "no largest or smallest of nothing: shape {shape} is empty along {axes:?}"
                 ));
             }
-            expect(&shape.without(axes), *dtype)
+            expect(&shape.without(axes), op.result(*dtype))
         }
         Op::Scan { op, axis, .. } => {
             count(1)?;

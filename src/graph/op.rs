@@ -137,6 +137,8 @@ impl Op {
                 ReduceOp::Min => "cummin",
                 ReduceOp::SquaredDeviations => "cumulative_deviations",
                 ReduceOp::SumExp => "cumulative_sum_exp",
+                ReduceOp::ArgMax => "cumulative_argmax",
+                ReduceOp::ArgMin => "cumulative_argmin",
             },
             Op::Gather { .. } => "gather",
             Op::Composite(composite) => match composite {

@@ -42,6 +42,8 @@ pub(super) fn reduce(op: ReduceOp, x: &Values, shape: &Shape, axes: &[usize]) ->
     let result = match op {
         ReduceOp::Max => return extreme(x, shape, axes, true),
         ReduceOp::Min => return extreme(x, shape, axes, false),
+        ReduceOp::ArgMax => return position(x, shape, axes, true),
+        ReduceOp::ArgMin => return position(x, shape, axes, false),
         ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations | ReduceOp::SumExp => match x {
             Values::I64(x) => integer(op, &Rows::new(x, shape, axes)),
             Values::F16(x) => float(op, &Rows::new(x, shape, axes)),
@@ -70,11 +72,39 @@ fn extreme(x: &Values, shape: &Shape, axes: &[usize], largest: bool) -> Result<V
     result.ok_or_else(|| broken(format!("no largest or smallest of nothing: shape {shape} along {axes:?}")))
 }
 
+/// The first NaN, or else the first of the extreme values.
+fn position(x: &Values, shape: &Shape, axes: &[usize], largest: bool) -> Result<Values> {
+    fn of_rows<T: Element>(rows: &Rows<'_, T>, largest: bool) -> Option<Values> {
+        let is_nan = |x: T| x.partial_cmp(&x).is_none();
+        let of_row = |row: &[T]| {
+            let mut best: Option<(usize, T)> = None;
+            for (n, &x) in row.iter().enumerate() {
+                let is_first = best.is_none_or(|(_, best)| {
+                    let beats = if largest { x > best } else { x < best };
+                    !is_nan(best) && (is_nan(x) || beats)
+                });
+                if is_first {
+                    best = Some((n, x));
+                }
+            }
+            best.map(|(n, _)| n as i64)
+        };
+        rows.iter().map(of_row).collect::<Option<_>>().map(Values::I64)
+    }
+    let result = for_any!(x, x => of_rows(&Rows::new(x, shape, axes), largest));
+    result.ok_or_else(|| broken(format!("no largest or smallest of nothing: shape {shape} along {axes:?}")))
+}
+
 fn integer(op: ReduceOp, rows: &Rows<'_, i64>) -> Option<Values> {
     let of_row = |row: &[i64]| match op {
         ReduceOp::Sum => Some(row.iter().fold(0, |sum: i64, &x| sum.wrapping_add(x))),
         ReduceOp::Prod => Some(row.iter().fold(1, |product: i64, &x| product.wrapping_mul(x))),
-        ReduceOp::Max | ReduceOp::Min | ReduceOp::SquaredDeviations | ReduceOp::SumExp => None,
+        ReduceOp::Max
+        | ReduceOp::Min
+        | ReduceOp::SquaredDeviations
+        | ReduceOp::SumExp
+        | ReduceOp::ArgMax
+        | ReduceOp::ArgMin => None,
     };
     rows.iter().map(of_row).collect::<Option<_>>().map(Values::I64)
 }
@@ -85,7 +115,7 @@ fn float<T: Float>(op: ReduceOp, rows: &Rows<'_, T>) -> Option<Values> {
         ReduceOp::Prod => |row| row.iter().fold(1.0, |product, x| product * x.to_f64()),
         ReduceOp::SquaredDeviations => squared_deviations,
         ReduceOp::SumExp => sum_exp,
-        ReduceOp::Max | ReduceOp::Min => return None,
+        ReduceOp::Max | ReduceOp::Min | ReduceOp::ArgMax | ReduceOp::ArgMin => return None,
     };
     Some(T::wrap(rows.iter().map(|row| T::from_real(function(row))).collect()))
 }
@@ -209,6 +239,25 @@ mod tests {
         let max = Op::Reduce { op: ReduceOp::Max, axes: [1].as_slice().into() };
         assert!(try_apply::<f32>(max, &[tensor(&none, [2, 0])], [2]).is_err());
         assert!(reduce(ReduceOp::Min, &Values::F32(vec![]), &Shape::from([2, 0]), &[1]).is_err());
+    }
+
+    #[test]
+    fn positions_of_extremes() {
+        let at = |op, x: &[f32]| {
+            let op = Op::Reduce { op, axes: [0].as_slice().into() };
+            apply::<i64>(op, &[tensor(x, [x.len()])], [])[0]
+        };
+        let (nan, inf) = (f32::NAN, f32::INFINITY);
+        for (x, max, min) in [
+            (&[1.0, 5.0, 5.0, 1.0][..], 1, 0),
+            (&[-0.0, 0.0, -0.0], 0, 0),
+            (&[-inf, -inf], 0, 0),
+            (&[inf, -inf, inf], 0, 1),
+            (&[inf, nan, nan], 1, 1),
+        ] {
+            assert_eq!((at(ReduceOp::ArgMax, x), at(ReduceOp::ArgMin, x)), (max, min), "{x:?}");
+        }
+        assert!(reduce(ReduceOp::ArgMax, &Values::F32(vec![]), &Shape::from([0]), &[0]).is_err());
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(super) fn scan(scan: Scan, x: &Values, shape: &Shape) -> Result<Values> {
             | Values::I32(_)
             | Values::U32(_) => None,
         },
-        ReduceOp::SquaredDeviations | ReduceOp::SumExp => None,
+        ReduceOp::SquaredDeviations | ReduceOp::SumExp | ReduceOp::ArgMax | ReduceOp::ArgMin => None,
     };
     let is_defined = !scan.exclusive || matches!(scan.op, ReduceOp::Sum | ReduceOp::Prod);
     result

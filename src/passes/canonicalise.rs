@@ -272,7 +272,7 @@ pub(super) const CAST: [Rule; 1] = [Rule {
 pub(super) const REDUCE: [Rule; 3] = [
     Rule {
         name: "reduce_single_values",
-        statement: "reduce(x) along dimensions of one element is reshape(x); a float sum adds it to +0",
+        statement: "reduce(x) along dimensions of one element is reshape(x), the position of an extreme 0; a float sum adds x to +0",
         apply: |site| reduce_single_values(site),
     },
     Rule {
@@ -283,7 +283,9 @@ pub(super) const REDUCE: [Rule; 3] = [
             let identity = match op {
                 ReduceOp::Sum | ReduceOp::SquaredDeviations => 0,
                 ReduceOp::Prod => 1,
-                ReduceOp::Max | ReduceOp::Min | ReduceOp::SumExp => return None,
+                ReduceOp::Max | ReduceOp::Min | ReduceOp::SumExp | ReduceOp::ArgMax | ReduceOp::ArgMin => {
+                    return None;
+                }
             };
             let empty = axes.iter().any(|&axis| site.operand(0).shape[axis] == 0);
             let value = Scalar::from_i64(site.node.dtype, identity);
@@ -343,6 +345,9 @@ fn reduce_single_values(site: &mut Site<'_>) -> Option<Step> {
         }
         ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
             site.become_op(Op::View(View::Reshape), site.operands)
+        }
+        ReduceOp::ArgMax | ReduceOp::ArgMin => {
+            site.become_constant(Scalar::from_i64(DType::I64, 0), ConstantRole::Literal)
         }
         // Not 0, and not 1, but NaN for infinities and NaN.
         ReduceOp::SquaredDeviations | ReduceOp::SumExp => None,

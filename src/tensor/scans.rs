@@ -146,11 +146,19 @@ fn scan(call: Call, op: ReduceOp, x: &Tensor, axis: isize, order: ScanOrder) -> 
     let ScanOrder { reverse, exclusive } = order;
     let x = match op {
         ReduceOp::Sum | ReduceOp::Prod => call.cast(x, accumulator(dtype))?,
-        ReduceOp::Max | ReduceOp::Min | ReduceOp::SquaredDeviations | ReduceOp::SumExp if exclusive => {
-            return call
-                .fail("an exclusive order begins with nothing, which has no largest or smallest element");
+        ReduceOp::Max
+        | ReduceOp::Min
+        | ReduceOp::SquaredDeviations
+        | ReduceOp::SumExp
+        | ReduceOp::ArgMax
+        | ReduceOp::ArgMin => {
+            if exclusive {
+                return call.fail(
+                    "an exclusive order begins with nothing, which has no largest or smallest element",
+                );
+            }
+            x.clone()
         }
-        ReduceOp::Max | ReduceOp::Min | ReduceOp::SquaredDeviations | ReduceOp::SumExp => x.clone(),
     };
     call.record(Op::Scan { op, axis, reverse, exclusive }, &[&x], shape.clone(), x.node.dtype)
 }

@@ -10,6 +10,7 @@
 mod common;
 mod creation;
 mod elementwise;
+mod extremes;
 mod gather;
 mod nn;
 mod norms;

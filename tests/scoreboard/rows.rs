@@ -198,8 +198,7 @@ fn labelled() -> Group {
             vec![value, index]
         }),
         row("argmin of columns", |x| vec![x.rows().argmin(0)]),
-        row("argmax of everything", |x| vec![x.rows().argmax(..)])
-            .because("a weakness: value and position could be reduced as a pair (1.00)"),
+        row("argmax of everything", |x| vec![x.rows().argmax(..)]),
         row("correct predictions", |x| {
             let (logits, labels) = logits(x);
             vec![logits.argmax(1).eq(labels)]
@@ -213,8 +212,7 @@ fn labelled() -> Group {
             let logits = x.rows();
             let noise = -(-(logits.rand_like(3) + 1e-9).log()).log();
             vec![(logits + noise).argmax(1)]
-        })
-        .because("a weakness: both walks would compute the noise; none keeps it"),
+        }),
     ];
     ("labels and positions", rows)
 }

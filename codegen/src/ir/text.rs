@@ -47,9 +47,10 @@ impl Kernel {
                 };
                 format!("{how}scan {op} along {} of {}", self.axis(*axis).name, name(operand))
             }
-            ValueOp::Reduce { op, axes, operand } => {
+            ValueOp::Reduce { op, axes, operand, position } => {
                 let axes: Vec<&str> = axes.iter().map(|&axis| self.axis(axis).name.as_str()).collect();
-                format!("reduce {op} over {} of {}", axes.join(", "), name(operand))
+                let at = position.map_or(String::new(), |position| format!(" at {}", name(&position)));
+                format!("reduce {op} over {} of {}{at}", axes.join(", "), name(operand))
             }
         }
     }

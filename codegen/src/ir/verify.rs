@@ -49,9 +49,11 @@ impl Kernel {
                         && dtype(operand) == value.dtype
                         && self.axis(*axis).kind == AxisKind::Map
                 }
-                ValueOp::Reduce { op, axes, operand } => {
+                ValueOp::Reduce { op, axes, operand, position } => {
                     op.accepts(dtype(operand))
-                        && dtype(operand) == value.dtype
+                        && op.result(dtype(operand)) == value.dtype
+                        && position.is_some() == op.is_position()
+                        && position.is_none_or(|position| dtype(&position) == DType::I64)
                         && !axes.is_empty()
                         && axes.iter().all(|&axis| self.axis(axis).kind == AxisKind::Reduce)
                 }

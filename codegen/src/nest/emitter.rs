@@ -297,7 +297,7 @@ impl<'k> Emitter<'k> {
             }
             // Schedules define scans before anything asks for them; a name that is not there does not compile.
             ValueOp::Scan { .. } => Expr::name("scan_outside_of_its_loop"),
-            ValueOp::Reduce { op, axes, operand } => self.reduce_in_thread(*op, axes, *operand, value.dtype),
+            ValueOp::Reduce { axes, .. } => self.reduce_in_thread(id, axes),
         }
     }
 
@@ -323,22 +323,17 @@ impl<'k> Emitter<'k> {
     }
 
     /// A loop of this thread alone, unrolled if it is short.
-    fn reduce_in_thread(
-        &mut self,
-        op: crate::ReduceOp,
-        axes: &[AxisId],
-        operand: ValueId,
-        dtype: DType,
-    ) -> Expr {
-        let positions: u64 = axes.iter().map(|&axis| self.kernel.axis(axis).extent).product();
-        let unrolled =
-            positions <= UNROLL_LIMIT && !axes.iter().any(|&axis| self.kernel.axis(axis).is_argument);
-        let accumulator = Accumulator::declare(self, op, dtype, None);
+    fn reduce_in_thread(&mut self, id: ValueId, axes: &[AxisId]) -> Expr {
+        let kernel = self.kernel;
+        let positions: u64 = axes.iter().map(|&axis| kernel.axis(axis).extent).product();
+        let unrolled = positions <= UNROLL_LIMIT && !axes.iter().any(|&axis| kernel.axis(axis).is_argument);
+        let Some(accumulator) = Accumulator::of(self, kernel, id, None) else {
+            return Expr::name("no_reduction");
+        };
         for &axis in axes {
             self.open(&[axis], unrolled);
         }
-        let value = self.value(operand);
-        accumulator.update(self, value, None, None);
+        accumulator.take(self, id, None, None);
         for &axis in axes.iter().rev() {
             self.close_loop(axis, if unrolled { LoopHint::Unroll } else { LoopHint::None });
         }

@@ -8,6 +8,7 @@ mod accumulate;
 mod columns_cpu;
 mod columns_cuda;
 mod emitter;
+mod extremes;
 mod interior;
 mod online;
 mod persistent;

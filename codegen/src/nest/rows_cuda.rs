@@ -8,7 +8,7 @@ use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::walk::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
-use crate::ir::{Kernel, Store, ValueOp};
+use crate::ir::{Kernel, Store};
 use crate::schedule::{Launch, RowSchedule};
 use crate::{DType, Language};
 
@@ -226,10 +226,7 @@ impl<'a> CudaRows<'a> {
         let condition = rows.map(|rows| Expr::name("own_row").then(Less, rows));
         lanes_and_stores(emitter, kernel, &stores, condition, |emitter| {
             for (&reduction, accumulator) in pass.reductions.iter().zip(accumulators) {
-                if let ValueOp::Reduce { operand, .. } = kernel.value(reduction).op {
-                    let value = emitter.value(operand);
-                    accumulator.update(emitter, value, None, None);
-                }
+                accumulator.take(emitter, reduction, None, None);
             }
         });
     }

@@ -9,7 +9,7 @@ use super::stmt::{Expr, LoopHint, Step, Stmt};
 use super::{Workspace, extent_name};
 use crate::Language;
 use crate::index::AxisId;
-use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::ir::{Kernel, ValueId};
 pub(super) use crate::schedule::{Pass, Plan};
 
 impl Plan {
@@ -87,9 +87,7 @@ fn declare(
 ) -> Vec<Accumulator> {
     let mut accumulators = Vec::new();
     for &id in reductions {
-        if let ValueOp::Reduce { op, .. } = kernel.value(id).op {
-            accumulators.push(Accumulator::declare(emitter, op, kernel.value(id).dtype, lanes));
-        }
+        accumulators.extend(Accumulator::of(emitter, kernel, id, lanes));
     }
     accumulators
 }
@@ -124,14 +122,14 @@ pub(super) fn partial_workspaces(
     elements: u64,
 ) -> Vec<Workspace> {
     let accumulators = declare(reductions, &mut Emitter::new(kernel, language), kernel, None);
-    let space = |accumulator: &Accumulator, name| Workspace {
-        name,
-        dtype: accumulator.dtype,
-        elements,
-        zeroed: false,
-    };
     let spaces = accumulators.iter().flat_map(|accumulator| {
-        accumulator.workspace_names().into_iter().map(move |name| space(accumulator, name))
+        let names = accumulator.workspace_names().into_iter().enumerate();
+        names.map(move |(part, name)| Workspace {
+            name,
+            dtype: accumulator.part_dtype(part),
+            elements,
+            zeroed: false,
+        })
     });
     spaces.collect()
 }

@@ -205,6 +205,18 @@ fn widest(kernel: &Kernel) -> u64 {
     kernel.buffers.iter().map(|buffer| buffer.dtype.size() as u64).max().unwrap_or(4)
 }
 
+/// Lanes of a CPU row: two or three vectors of the widest instructions, so that additions overlap.
+fn lanes(kernel: &Kernel, axes: &[AxisId], inner: u64) -> u64 {
+    let finds_position = |value: &Value| matches!(value.op, ValueOp::Reduce { position: Some(_), .. });
+    let is_stored_along = kernel.stores.iter().any(|store| axes.iter().any(|axis| store.index.uses(*axis)));
+    let (widest, most) = match kernel.values.iter().any(finds_position) && !is_stored_along {
+        // Positions take 32 bits there, though the result has 64; merging two takes longer than finding one.
+        true => (widest_input(kernel).max(4), inner / 4),
+        false => (widest(kernel), inner),
+    };
+    (128 / widest).min(previous_power_of_two(most))
+}
+
 fn largest_power_of_two_divisor(n: u64, limit: u64) -> u64 {
     let mut divisor = limit.max(1);
     while !n.is_multiple_of(divisor) {
@@ -274,8 +286,7 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
     });
     match language {
         Language::C => {
-            // Two or three vectors of the widest instructions, so that additions overlap.
-            let lanes = (128 / widest(kernel)).min(previous_power_of_two(inner.max(1)));
+            let lanes = lanes(kernel, axes, inner);
             let splits = match is_splittable(kernel, axes) {
                 true => length.div_ceil(SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32,
                 false => 1,

@@ -39,7 +39,7 @@ pub(super) fn in_plain_walks(
     replaces: impl Fn(ReduceOp) -> bool,
 ) -> Result<Cow<'_, Kernel>, String> {
     let reduced = |value: &ValueOp| match value {
-        ValueOp::Reduce { op, .. } if !op.is_plain() => Some(*op),
+        ValueOp::Reduce { op: op @ (ReduceOp::SquaredDeviations | ReduceOp::SumExp), .. } => Some(*op),
         _ => None,
     };
     if !kernel.values.iter().any(|value| reduced(&value.op).is_some()) {
@@ -64,11 +64,12 @@ pub(super) fn in_plain_walks(
     for (number, value) in kernel.values.iter().enumerate() {
         let op = with_operands(&value.op, &new_ids);
         let id = match op {
-            ValueOp::Reduce { op: reduction, ref axes, operand }
-                if !reduction.is_plain() && is_replaced(number, reduction) =>
+            ValueOp::Reduce { op: reduction, ref axes, operand, .. }
+                if reduced(&value.op).is_some() && is_replaced(number, reduction) =>
             {
                 let dtype = value.dtype;
-                let reduce = |op, operand| ValueOp::Reduce { op, axes: axes.clone(), operand };
+                let reduce =
+                    |op, operand| ValueOp::Reduce { op, axes: axes.clone(), operand, position: None };
                 if reduction == ReduceOp::SumExp {
                     let max = result.add(reduce(ReduceOp::Max, operand), dtype);
                     let below = result.add(ValueOp::Binary(BinaryOp::Sub, operand, max), dtype);
@@ -135,9 +136,12 @@ fn with_operands(op: &ValueOp, new_ids: &[ValueId]) -> ValueOp {
             exclusive: *exclusive,
             operand: new(*operand),
         },
-        ValueOp::Reduce { op, axes, operand } => {
-            ValueOp::Reduce { op: *op, axes: axes.clone(), operand: new(*operand) }
-        }
+        ValueOp::Reduce { op, axes, operand, position } => ValueOp::Reduce {
+            op: *op,
+            axes: axes.clone(),
+            operand: new(*operand),
+            position: position.map(new),
+        },
         ValueOp::Literal(_)
         | ValueOp::Argument(_)
         | ValueOp::Position(_)
