@@ -3,6 +3,7 @@
 //! This crate turns a description of an algorithm ([`ir`]) and a schedule into CUDA C or C text. It
 //! knows nothing of tensors, graphs, devices or files.
 
+pub mod cost;
 mod dtype;
 mod emit;
 pub mod index;

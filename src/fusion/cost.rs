@@ -1,7 +1,8 @@
 //! The model that decides what is worth fusing: launch, memory and arithmetic of a kernel.
 
+use lazuli_codegen::cost;
+
 use crate::graph::op::Op;
-use crate::{BinaryOp, UnaryOp};
 
 /// What kernels cost on a target. Constants, not measurements: plans and snapshots must not depend on
 /// the machine that makes them, and the model only has to rank choices.
@@ -76,63 +77,9 @@ impl Work {
 pub(crate) fn operation_cost(op: &Op) -> f64 {
     match op {
         Op::Input(_) | Op::Constant(_) | Op::Iota | Op::View(_) => 0.0,
-        Op::Random { .. } => 40.0,
-        Op::Unary(op) => match op {
-            UnaryOp::Neg
-            | UnaryOp::Abs
-            | UnaryOp::Sign
-            | UnaryOp::Square
-            | UnaryOp::Floor
-            | UnaryOp::Ceil
-            | UnaryOp::Round
-            | UnaryOp::Trunc
-            | UnaryOp::Relu
-            | UnaryOp::Not
-            | UnaryOp::BitNot
-            | UnaryOp::IsNan
-            | UnaryOp::IsInf
-            | UnaryOp::IsFinite => 1.0,
-            UnaryOp::Reciprocal | UnaryOp::Sqrt | UnaryOp::Rsqrt => 8.0,
-            UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Log | UnaryOp::Log2 | UnaryOp::Log10 => 15.0,
-            UnaryOp::Expm1 | UnaryOp::Log1p | UnaryOp::Tanh | UnaryOp::Erf => 25.0,
-            UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Tan => 30.0,
-            UnaryOp::Asin
-            | UnaryOp::Acos
-            | UnaryOp::Atan
-            | UnaryOp::Sinh
-            | UnaryOp::Cosh
-            | UnaryOp::Asinh
-            | UnaryOp::Acosh
-            | UnaryOp::Atanh
-            | UnaryOp::Cbrt
-            | UnaryOp::Erfc
-            | UnaryOp::Erfinv => 40.0,
-            UnaryOp::Lgamma | UnaryOp::Digamma => 80.0,
-        },
-        Op::Binary(op) => match op {
-            BinaryOp::Div => 8.0,
-            BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::Fmod => 15.0,
-            BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot => 40.0,
-            BinaryOp::Add
-            | BinaryOp::Sub
-            | BinaryOp::Mul
-            | BinaryOp::Maximum
-            | BinaryOp::Minimum
-            | BinaryOp::Fmax
-            | BinaryOp::Fmin
-            | BinaryOp::Copysign
-            | BinaryOp::Shl
-            | BinaryOp::Shr
-            | BinaryOp::And
-            | BinaryOp::Or
-            | BinaryOp::Xor
-            | BinaryOp::Eq
-            | BinaryOp::Ne
-            | BinaryOp::Lt
-            | BinaryOp::Le
-            | BinaryOp::Gt
-            | BinaryOp::Ge => 1.0,
-        },
+        Op::Random { .. } => cost::RANDOM,
+        Op::Unary(op) => cost::unary(*op),
+        Op::Binary(op) => cost::binary(*op),
         Op::Select | Op::Cast => 1.0,
         // Per element that is reduced; see `Analyser`.
         Op::Reduce { .. } => 1.0,

@@ -55,6 +55,8 @@ pub(super) struct Space {
     pub(super) kept_elements: usize,
     /// Whether the rows are short enough to be walked more than once.
     pub(super) is_walkable: bool,
+    /// Whether the rows fit registers, with what is costly to compute again.
+    pub(super) is_kept: bool,
 }
 
 /// What fusion works on: what nodes read, their figures, and which reductions threads share.
@@ -167,6 +169,7 @@ impl Space {
             kept: numbers.of(&kept),
             kept_elements: kept.elements(),
             is_walkable: length <= WALKABLE || is_near,
+            is_kept: is_row && bytes <= figures.registers,
         }
     }
 }

@@ -12,6 +12,7 @@ mod creation;
 mod elementwise;
 mod extremes;
 mod gather;
+mod kept;
 mod nn;
 mod norms;
 mod online;

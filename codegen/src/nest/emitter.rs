@@ -28,7 +28,7 @@ pub(super) struct Scope {
     /// Whether it is the body of a loop that is unrolled wholly, so that its axes can index registers.
     pub(super) unrolled: bool,
     /// Whether values that are first asked for in here must stay in here, as in a conditional.
-    pinned: bool,
+    pub(super) pinned: bool,
     /// Computed axes that have a variable from here on.
     computed: Vec<AxisId>,
     block: Vec<Stmt>,
@@ -204,11 +204,15 @@ impl<'k> Emitter<'k> {
         let home = self.home(&kernel.value(id).axes);
         let deeper = self.scopes.split_off(home + 1);
         // As deep as the kernel's longest chain of operations: on whatever stack the caller has.
-        let expr = stacker::maybe_grow(STACK_RESERVE, STACK_STEP, || self.compute(id));
+        let kept = self.kept_value(id);
+        let is_to_keep = self.is_to_keep(id);
+        let is_there = kept.is_some();
+        let expr =
+            kept.unwrap_or_else(|| stacker::maybe_grow(STACK_RESERVE, STACK_STEP, || self.compute(id)));
         let keep = deeper.is_empty() && self.uses[id.index()] <= 1 && size(&expr) <= INLINE_LIMIT;
         let simple = matches!(expr, Expr::Name(_) | Expr::Literal(_));
-        let is_load = matches!(kernel.value(id).op, ValueOp::Load { .. });
-        let expr = match simple || keep && !is_load {
+        let is_named = is_there || is_to_keep || matches!(kernel.value(id).op, ValueOp::Load { .. });
+        let expr = match simple || keep && !is_named {
             true => expr,
             false => {
                 let name = self.fresh(prefix(&kernel.value(id).op));
@@ -216,6 +220,9 @@ impl<'k> Emitter<'k> {
                 Expr::Name(name)
             }
         };
+        if is_to_keep {
+            self.keep_value(id, &expr);
+        }
         if let Some(scope) = self.scopes.last_mut() {
             scope.values.insert(id, expr.clone());
         }

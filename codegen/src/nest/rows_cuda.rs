@@ -9,7 +9,7 @@ use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::walk::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::ir::{Kernel, Store};
-use crate::schedule::{Launch, RowSchedule};
+use crate::schedule::{Keep, Launch, RowSchedule};
 use crate::{DType, Language};
 
 pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nest {
@@ -56,8 +56,10 @@ impl<'a> CudaRows<'a> {
     fn body(&self, kernel: &'a Kernel) -> Vec<Stmt> {
         let mut emitter = Emitter::new(kernel, Language::Cuda);
         if self.schedule.persistent > 0 {
-            let loads = self.plan.shared_loads(self.scalar);
-            emitter.kept = Some(Kept::new(loads, u64::from(self.schedule.persistent)));
+            let turns = u64::from(self.schedule.persistent);
+            let Keep { loads, values, .. } =
+                self.plan.keep(self.scalar, turns * u64::from(self.schedule.vector));
+            emitter.kept = Some(Kept::new(loads, values, turns));
         }
         let several = self.schedule.rows_per_block > 1;
         let row = match several {
@@ -190,18 +192,17 @@ impl<'a> CudaRows<'a> {
         let threads = u64::from(self.schedule.threads_per_row);
         let vectors = launch_items(self.scalar, &self.plan.axes) / vector;
         let flat = self.plan.walk_name(kernel);
-        let position = mul_add(Expr::name(TURN), Expr::Int(threads), Expr::Builtin(Builtin::ThreadX));
-        emitter.open(&[], false);
-        let length = match self.plan.axes.as_slice() {
-            [_] => {
-                emitter.bind(flat.clone(), INDEX, position.then(Mul, Expr::Int(vector)));
-                vectors * vector
-            }
-            _ => {
-                emitter.bind(flat.clone(), INDEX, position);
-                vectors
-            }
+        let thread = Expr::Builtin(Builtin::ThreadX);
+        let position = match turns {
+            1 => thread,
+            _ => mul_add(Expr::name(TURN), Expr::Int(threads), thread),
         };
+        emitter.open(&[], false);
+        let (position, length) = match self.plan.axes.as_slice() {
+            [_] => (position.then(Mul, Expr::Int(vector)), vectors * vector),
+            _ => (position, vectors),
+        };
+        emitter.bind(flat.clone(), INDEX, position);
         emitter.open(&[], false);
         emitter.unflatten_walk(&flat, &self.plan.axes, vector);
         self.elements(emitter, kernel, pass, &accumulators, rows);
@@ -209,7 +210,10 @@ impl<'a> CudaRows<'a> {
         let is_inside = (turns * threads != vectors).then(|| Expr::name(flat).then(Less, Expr::Int(length)));
         emitter.guarded(is_inside, then);
         let body = emitter.close();
-        emitter.push(count_loop(TURN, Expr::Int(0), Expr::Int(turns), LoopHint::Unroll, body));
+        emitter.push(match turns {
+            1 => Stmt::Block(body),
+            _ => count_loop(TURN, Expr::Int(0), Expr::Int(turns), LoopHint::Unroll, body),
+        });
         accumulators
     }
 

@@ -4,7 +4,7 @@
 
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
-use super::persistent::{Kept, TURN};
+use super::persistent::Kept;
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
 use super::scan::Scans;
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, LessEqual, Min, Mul, Rem, Sub};
@@ -154,8 +154,7 @@ impl<'a> Writer<'a> {
         let tile = threads * vector;
         let is_single = !axis.is_argument && axis.extent <= tile;
         // Elements of the tile that the scan and the results need stay in registers between them.
-        emitter.kept = Some(Kept::new(self.scanned_loads(), 1));
-        emitter.bind(TURN, INDEX, Expr::Int(0));
+        emitter.kept = Some(Kept::new(self.scanned_loads(), Vec::new(), 1));
         let carries = match is_single {
             true => Vec::new(),
             false => self.scans.declare(emitter, self.kernel, None),

@@ -1,9 +1,10 @@
 //! Choosing a schedule from the kernel's shape and the target's figures.
 
+use super::keep::Keep;
 use super::plain::in_plain_walks;
 use super::{ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Schedule};
-use crate::index::{AxisId, IndexExpr};
-use crate::ir::{AxisKind, BufferId, Kernel, Value, ValueId, ValueOp};
+use crate::index::AxisId;
+use crate::ir::{AxisKind, Kernel, Value, ValueId, ValueOp};
 use crate::{Language, ReduceOp};
 
 /// What schedules depend on of the target.
@@ -344,28 +345,30 @@ fn again(kernel: &Kernel, axes: &[AxisId], length: u64) -> u32 {
 fn persistent(kernel: &Kernel, length: u64, vector: u64) -> Option<(u32, u32)> {
     let walked = in_plain_walks(kernel, |_| true).ok()?;
     let plan = Plan::new(&walked).ok()?;
-    let mut kept: Vec<(&BufferId, &IndexExpr)> = Vec::new();
-    for load in plan.shared_loads(&walked) {
-        if let ValueOp::Load { buffer, index, .. } = &walked.value(load).op
-            && !kept.contains(&(buffer, index))
-        {
-            kept.push((buffer, index));
-        }
-    }
-    // A register holds at most two elements.
-    let bytes = |buffer: &BufferId| (kernel.buffers[buffer.index()].dtype.size() as u64).max(2);
-    let kept: u64 = kept.into_iter().map(|(buffer, _)| bytes(buffer)).sum();
-    let bytes = kept.max(widest_input(kernel));
+    let bytes = plan.keep_loads(&walked).bytes.max(widest_input(kernel));
     let vectors = length / vector;
     let wanted = (length * bytes).div_ceil(KEPT_BYTES).min(vectors).next_power_of_two();
     let threads = wanted.clamp(8, 1024);
     let turns = vectors.div_ceil(threads);
     let operations = walked.values.len() as u64 * turns * vector;
-    // The first results take the place of the elements that they follow from, others their own.
-    let stores: usize = plan.passes.iter().map(|pass| pass.stores.len()).sum();
-    let results = ACCESS_BYTES * (stores as u64).saturating_sub(1);
-    let fits = turns * vector * bytes + results <= MOST_KEPT_BYTES && operations <= UNROLLED_OPERATIONS;
+    let fits = plan.fits(bytes, turns * vector) && operations <= UNROLLED_OPERATIONS;
     fits.then_some((threads as u32, turns as u32))
+}
+
+impl Plan {
+    /// Whether a thread can keep some bytes for each of its elements of a row.
+    fn fits(&self, bytes: u64, elements: u64) -> bool {
+        // The first results take the place of the elements that they follow from, others their own.
+        let stores: usize = self.passes.iter().map(|pass| pass.stores.len()).sum();
+        let results = ACCESS_BYTES * (stores as u64).saturating_sub(1);
+        elements * bytes + results <= MOST_KEPT_BYTES
+    }
+
+    /// What threads that have so many elements of a row keep of it.
+    pub(crate) fn keep(&self, kernel: &Kernel, elements: u64) -> Keep {
+        let values = self.keep_values(kernel);
+        if self.fits(values.bytes, elements) { values } else { self.keep_loads(kernel) }
+    }
 }
 
 /// A split row is read once: nothing that depends on the result may vary along it.

@@ -1,6 +1,7 @@
 //! How a kernel's axes map to blocks, threads, vector lanes and loops.
 
 mod choose;
+mod keep;
 mod passes;
 mod plain;
 mod tiled;
@@ -10,6 +11,7 @@ use std::fmt;
 use crate::index::AxisId;
 
 pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, cooperative, schedule};
+pub(crate) use keep::Keep;
 pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
 pub(crate) use tiled::{TILE, transposed_loads};

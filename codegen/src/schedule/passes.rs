@@ -92,32 +92,4 @@ impl Plan {
     pub(crate) fn walks_once(&self) -> bool {
         self.passes.len() == 1 && self.passes.iter().all(|pass| pass.stores.is_empty())
     }
-
-    /// Loads that more than one walk needs, and that no guard protects: worth keeping between the walks.
-    pub(crate) fn shared_loads(&self, kernel: &Kernel) -> Vec<ValueId> {
-        let mut walks = vec![0u32; kernel.values.len()];
-        let mut seen_by = vec![usize::MAX; kernel.values.len()];
-        for (number, pass) in self.passes.iter().enumerate() {
-            let below = pass.reductions.iter().flat_map(|id| kernel.operands(&kernel.value(*id).op));
-            let stored = pass.stores.iter().map(|&store| kernel.stores[store].value);
-            let mut pending: Vec<ValueId> = below.chain(stored).collect();
-            while let Some(id) = pending.pop() {
-                let varies = kernel.value(id).axes.iter().any(|axis| self.axes.contains(axis));
-                if !varies || std::mem::replace(&mut seen_by[id.index()], number) == number {
-                    continue;
-                }
-                walks[id.index()] += 1;
-                pending.extend(kernel.operands(&kernel.value(id).op));
-            }
-        }
-        let is_shared = |id: &ValueId| {
-            let ValueOp::Load { guard: None, index, .. } = &kernel.value(*id).op else { return false };
-            // Where it is read must follow from the walk's own position.
-            let mut computed = kernel.computed_axes(index).into_iter();
-            let strays =
-                computed.any(|(_, value)| self.axes.iter().any(|a| kernel.value(value).axes.contains(a)));
-            walks[id.index()] > 1 && !strays
-        };
-        (0..kernel.values.len() as u32).map(ValueId).filter(is_shared).collect()
-    }
 }

@@ -107,6 +107,11 @@ impl<'a> Printer<'a> {
                 let source = self.place(array, at);
                 self.line(&format!("*({ty}*)({target}) = *(const {ty}*)({source});"));
             }
+            Stmt::Block(body) => {
+                self.line("{");
+                self.block(body);
+                self.line("}");
+            }
             Stmt::Barrier => self.line("__syncthreads();"),
             Stmt::Arrive { index, count } => self.arrive(index, count),
             Stmt::Return => self.line("return;"),
