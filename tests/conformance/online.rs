@@ -146,5 +146,6 @@ fn kernels() {
     for target in [Target::cpu(), Target::cuda("sm_90")] {
         assert_eq!(kernels(&x(2, 100_000).logsumexp(1), &target), 1);
         assert_eq!(kernels(&x(1, 1_000_000).logsumexp(..), &target), 1);
+        assert_eq!(kernels(&x(2, 100_000).layer_norm([100_000], None, None, 1e-5), &target), 2);
     }
 }
