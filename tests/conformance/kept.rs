@@ -55,6 +55,24 @@ fn of_every_length() {
     });
 }
 
+/// A short reduction is a loop of the thread: what it computes on its way is no one value.
+#[test]
+fn loops_within_rows() {
+    for length in [50, 1024, 3000] {
+        check_fused(&format!("sums of four below rows of {length}"), |device| {
+            let of = |rows: usize| floats(device, DType::F32, [rows, length], 2.0, rows as u64);
+            let (x, y) = (of(4), of(6));
+            let products = x.erf().sum_keepdim(0) * (&y * 0.125).exp();
+            let plain = x.sum_keepdim(0) * &y;
+            vec![
+                near("softmax", products.softmax(1), 1e-4, 1e-6),
+                near("variance", products.var(1, 0), 1e-4, 1e-6),
+                near("softmax of a sum", plain.softmax(1), 1e-4, 1e-6),
+            ]
+        });
+    }
+}
+
 /// What is kept is computed once.
 #[test]
 fn once_in_the_source() {

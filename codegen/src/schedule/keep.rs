@@ -4,7 +4,7 @@
 use super::Plan;
 use crate::cost::{self, RANDOM, WORTH_KEEPING};
 use crate::index::AxisId;
-use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 
 /// What a plan's walks leave to those after them.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -71,7 +71,11 @@ impl<'a> Walks<'a> {
         if plan.passes.len() > 1 {
             let mut needed = vec![0u32; kernel.values.len()];
             walks.visit(&[], |_, id, _| needed[id.index()] += 1);
-            let is_shared = |id: &ValueId| needed[id.index()] > 1;
+            // A loop within the walk has several values at one position: no one register holds them.
+            let is_inner =
+                |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce && !plan.axes.contains(axis);
+            let is_shared =
+                |id: &ValueId| needed[id.index()] > 1 && !kernel.value(*id).axes.iter().any(is_inner);
             walks.shared = (0..kernel.values.len() as u32).map(ValueId).filter(is_shared).collect();
         }
         walks
