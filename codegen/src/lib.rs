@@ -4,6 +4,7 @@
 //! knows nothing of tensors, graphs, devices or files.
 
 mod batch;
+pub mod cost;
 mod dtype;
 mod emit;
 pub mod index;

@@ -290,12 +290,28 @@ pub enum ReduceOp {
     /// The sum of squared deviations from the mean, by Welford's method; floats only; 0 for no values.
     /// B. P. Welford, Technometrics 4(3), 1962; merged as in Chan, Golub, LeVeque, 1979.
     SquaredDeviations,
+    /// The sum of `exp(x - max)` in one walk, where max is the largest value, known at its end: what was summed up to a
+    /// new maximum is scaled to it. Floats only; NaN if the maximum is NaN or infinite.
+    /// M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018.
+    SumExp,
+    /// The position of the largest value, an `I64`: that of the first NaN, or else of the first of equal ones.
+    ArgMax,
+    /// The position of the smallest value, an `I64`: that of the first NaN, or else of the first of equal ones.
+    ArgMin,
 }
 
 impl ReduceOp {
     /// Every reduction.
-    pub const ALL: [ReduceOp; 5] =
-        [ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min, ReduceOp::SquaredDeviations];
+    pub const ALL: [ReduceOp; 8] = [
+        ReduceOp::Sum,
+        ReduceOp::Prod,
+        ReduceOp::Max,
+        ReduceOp::Min,
+        ReduceOp::SquaredDeviations,
+        ReduceOp::SumExp,
+        ReduceOp::ArgMax,
+        ReduceOp::ArgMin,
+    ];
 
     /// The name in dumps and messages.
     pub const fn name(self) -> &'static str {
@@ -305,6 +321,9 @@ impl ReduceOp {
             ReduceOp::Max => "max",
             ReduceOp::Min => "min",
             ReduceOp::SquaredDeviations => "squared_deviations",
+            ReduceOp::SumExp => "sum_exp",
+            ReduceOp::ArgMax => "argmax",
+            ReduceOp::ArgMin => "argmin",
         }
     }
 
@@ -313,8 +332,34 @@ impl ReduceOp {
     pub const fn accepts(self, dtype: DType) -> bool {
         match self {
             ReduceOp::Sum | ReduceOp::Prod => dtype.is_float() || matches!(dtype, DType::I64),
-            ReduceOp::Max | ReduceOp::Min => true,
-            ReduceOp::SquaredDeviations => dtype.is_float(),
+            ReduceOp::Max | ReduceOp::Min | ReduceOp::ArgMax | ReduceOp::ArgMin => true,
+            ReduceOp::SquaredDeviations | ReduceOp::SumExp => dtype.is_float(),
+        }
+    }
+
+    /// Whether a partial result is one number of the operands' kind, which takes another value by one operation.
+    pub const fn is_plain(self) -> bool {
+        match self {
+            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => true,
+            ReduceOp::SquaredDeviations | ReduceOp::SumExp | ReduceOp::ArgMax | ReduceOp::ArgMin => false,
+        }
+    }
+
+    /// Whether the result is the position of a value.
+    pub const fn is_position(self) -> bool {
+        matches!(self, ReduceOp::ArgMax | ReduceOp::ArgMin)
+    }
+
+    /// The result's dtype for operands of `dtype`.
+    pub const fn result(self, dtype: DType) -> DType {
+        if self.is_position() { DType::I64 } else { dtype }
+    }
+
+    /// Whether there is no result for no values.
+    pub const fn needs_values(self) -> bool {
+        match self {
+            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations => false,
+            ReduceOp::Max | ReduceOp::Min | ReduceOp::SumExp | ReduceOp::ArgMax | ReduceOp::ArgMin => true,
         }
     }
 }

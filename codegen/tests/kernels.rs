@@ -334,6 +334,45 @@ fn split_rows() {
     assert_kernel("rows_split", kernel, "row_reduce(");
 }
 
+/// `exp(x - max) / sum(exp(x - max))` of rows.
+fn softmax(rows: u64, length: u64) -> Kernel {
+    let mut k = Kernel::new("softmax");
+    let i0 = k.add_axis(AxisKind::Map, rows, true);
+    let r0 = k.add_axis(AxisKind::Reduce, length, false);
+    let (x, y) = (k.add_input(DType::F32, rows * length), k.add_output(DType::F32, rows * length));
+    let at = affine(&[(i0, length as i64), (r0, 1)], 0);
+    let value = k.load(x, at.clone(), None);
+    let (max, sum) = (k.reduce(ReduceOp::Max, &[r0], value), k.reduce(ReduceOp::SumExp, &[r0], value));
+    let below = k.binary(BinaryOp::Sub, value, max);
+    let exp = k.unary(UnaryOp::Exp, below);
+    let share = k.binary(BinaryOp::Div, exp, sum);
+    k.store(y, at, share);
+    k
+}
+
+/// One walk for the maximum and the sum where rows are read again; in registers the exponentials stay there.
+#[test]
+fn softmax_of_rows() {
+    assert_kernel("softmax_long", softmax(1000, 100_000), "row_reduce(threads_per_row=1024");
+    assert_kernel(
+        "softmax",
+        softmax(1000, 64),
+        "row_reduce(threads_per_row=8, rows_per_block=32, vec=4, persist",
+    );
+}
+
+#[test]
+fn positions() {
+    let mut k = Kernel::new("positions");
+    let i0 = k.add_axis(AxisKind::Map, 1000, true);
+    let r0 = k.add_axis(AxisKind::Reduce, 1024, false);
+    let (x, y) = (k.add_input(DType::F32, 1000 * 1024), k.add_output(DType::I64, 1000));
+    let value = k.load(x, affine(&[(i0, 1024), (r0, 1)], 0), None);
+    let first = k.reduce_position(ReduceOp::ArgMax, &[r0], value);
+    k.store(y, IndexExpr::axis(i0), first);
+    assert_kernel("positions", k, "row_reduce(");
+}
+
 #[test]
 fn columns() {
     assert_kernel("columns", reduction(ReduceOp::Max, 100_000, 100, true, DType::F32), "column_reduce(");

@@ -48,7 +48,7 @@ struct KernelText {
 impl Explanation {
     pub(crate) fn of(plan: &Plan) -> Explanation {
         let graph = &plan.graph;
-        let facts = Facts::new(graph, &plan.grouping.restraints);
+        let facts = Facts::new(graph, plan.settings.figures(), &plan.grouping.restraints);
         let singles = facts.singles(graph);
         let groups = &plan.grouping.groups;
         let mut texts = Vec::new();

@@ -2,6 +2,7 @@
 //! nothing is allocated for an answer.
 
 mod scatter;
+use lazuli_codegen::cost::WORTH_KEEPING;
 
 use super::cost::Work;
 use super::facts::{Facts, Space};
@@ -318,7 +319,7 @@ impl<'a> Analyser<'a> {
     }
 
     /// How often each node is evaluated, and what follows: operations and bytes. What varies along a row is
-    /// computed anew in each walk that leads to a reduction or a result that needs it.
+    /// computed anew in each walk that leads to a reduction or a result that needs it, but for what is kept of it.
     fn count(
         &mut self,
         analysis: &mut Analysis,
@@ -356,7 +357,7 @@ impl<'a> Analyser<'a> {
                 if is_shared || varies && state.is_stored {
                     state.needed = 1 << state.stage | if is_shared { 0 } else { state.needed };
                 }
-                if varies {
+                if varies && !(space.is_kept && node.cost >= WORTH_KEEPING) {
                     walks = state.needed.count_ones().max(1);
                 }
                 for &at in &self.links[state.links.0 as usize..state.links.1 as usize] {

@@ -1,7 +1,8 @@
 //! The model that decides what is worth fusing: launch, memory and arithmetic of a kernel.
 
+use lazuli_codegen::cost;
+
 use crate::graph::op::Op;
-use crate::{BinaryOp, UnaryOp};
 
 /// What kernels cost on a target. Constants, not measurements: plans and snapshots must not depend on
 /// the machine that makes them, and the model only has to rank choices.
@@ -15,18 +16,36 @@ pub(crate) struct TargetFigures {
     pub(crate) operations: f64,
     /// Multiprocessors or cores, for schedules.
     pub(crate) processors: u32,
+    /// Bytes of a row that the threads of a block can keep in registers from one walk to the next.
+    pub(crate) registers: usize,
+    /// Bytes of a row that is still in a near cache when its next walk begins, where there are rows for all
+    /// processors.
+    pub(crate) cache: usize,
 }
 
 impl TargetFigures {
     /// A data-centre GPU: 132 multiprocessors, 4.3 TB/s of copy bandwidth, 60 TFLOP/s in f32 of which
-    /// half counts (additions, not fused multiply-adds), 3 µs a launch.
-    pub(crate) const CUDA: TargetFigures =
-        TargetFigures { launch: 3e-6, bandwidth: 4.3e12, operations: 30e12, processors: 132 };
+    /// half counts (additions, not fused multiply-adds), 3 µs a launch; 1024 threads with 128 bytes of a row each, and
+    /// 50 MB of cache for two rows a multiprocessor.
+    pub(crate) const CUDA: TargetFigures = TargetFigures {
+        launch: 3e-6,
+        bandwidth: 4.3e12,
+        operations: 30e12,
+        processors: 132,
+        registers: 128 << 10,
+        cache: 192 << 10,
+    };
 
     /// A few cores of a server: 40 GB/s and 160 G simple vector operations a second (8 cores, 8 lanes,
-    /// 2.5 GHz), 5 µs to start work on all threads.
-    pub(crate) const CPU: TargetFigures =
-        TargetFigures { launch: 5e-6, bandwidth: 40e9, operations: 160e9, processors: 8 };
+    /// 2.5 GHz), 5 µs to start work on all threads; a second-level cache of 2 MB that holds a row and its results.
+    pub(crate) const CPU: TargetFigures = TargetFigures {
+        launch: 5e-6,
+        bandwidth: 40e9,
+        operations: 160e9,
+        processors: 8,
+        registers: 0,
+        cache: 1 << 20,
+    };
 }
 
 /// What one kernel does.
@@ -58,63 +77,9 @@ impl Work {
 pub(crate) fn operation_cost(op: &Op) -> f64 {
     match op {
         Op::Input(_) | Op::Constant(_) | Op::Iota | Op::View(_) => 0.0,
-        Op::Random { .. } => 40.0,
-        Op::Unary(op) => match op {
-            UnaryOp::Neg
-            | UnaryOp::Abs
-            | UnaryOp::Sign
-            | UnaryOp::Square
-            | UnaryOp::Floor
-            | UnaryOp::Ceil
-            | UnaryOp::Round
-            | UnaryOp::Trunc
-            | UnaryOp::Relu
-            | UnaryOp::Not
-            | UnaryOp::BitNot
-            | UnaryOp::IsNan
-            | UnaryOp::IsInf
-            | UnaryOp::IsFinite => 1.0,
-            UnaryOp::Reciprocal | UnaryOp::Sqrt | UnaryOp::Rsqrt => 8.0,
-            UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Log | UnaryOp::Log2 | UnaryOp::Log10 => 15.0,
-            UnaryOp::Expm1 | UnaryOp::Log1p | UnaryOp::Tanh | UnaryOp::Erf => 25.0,
-            UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Tan => 30.0,
-            UnaryOp::Asin
-            | UnaryOp::Acos
-            | UnaryOp::Atan
-            | UnaryOp::Sinh
-            | UnaryOp::Cosh
-            | UnaryOp::Asinh
-            | UnaryOp::Acosh
-            | UnaryOp::Atanh
-            | UnaryOp::Cbrt
-            | UnaryOp::Erfc
-            | UnaryOp::Erfinv => 40.0,
-            UnaryOp::Lgamma | UnaryOp::Digamma => 80.0,
-        },
-        Op::Binary(op) => match op {
-            BinaryOp::Div => 8.0,
-            BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::Fmod => 15.0,
-            BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot => 40.0,
-            BinaryOp::Add
-            | BinaryOp::Sub
-            | BinaryOp::Mul
-            | BinaryOp::Maximum
-            | BinaryOp::Minimum
-            | BinaryOp::Fmax
-            | BinaryOp::Fmin
-            | BinaryOp::Copysign
-            | BinaryOp::Shl
-            | BinaryOp::Shr
-            | BinaryOp::And
-            | BinaryOp::Or
-            | BinaryOp::Xor
-            | BinaryOp::Eq
-            | BinaryOp::Ne
-            | BinaryOp::Lt
-            | BinaryOp::Le
-            | BinaryOp::Gt
-            | BinaryOp::Ge => 1.0,
-        },
+        Op::Random { .. } => cost::RANDOM,
+        Op::Unary(op) => cost::unary(*op),
+        Op::Binary(op) => cost::binary(*op),
         Op::Select | Op::Cast => 1.0,
         // Per element that is reduced; see `Analyser`.
         Op::Reduce { .. } => 1.0,

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::analyse::Analyser;
-use super::cost::operation_cost;
+use super::cost::{TargetFigures, operation_cost};
 use super::group::Group;
 use super::reads::Reads;
 use super::restraints::Restraints;
@@ -17,8 +17,8 @@ const IN_THREAD: usize = 8;
 /// So are windows up to this many.
 const IN_THREAD_WINDOW: usize = 64;
 
-/// Rows up to this long may be walked several times by one kernel: what a walk has read is still in a
-/// near cache when the next one wants it.
+/// Rows up to this long may be walked several times by one kernel: what a walk has read is still near when the next one
+/// wants it. Longer ones may where the target's figures say so.
 const WALKABLE: usize = 16_384;
 
 /// The figures of a node.
@@ -71,6 +71,8 @@ pub(super) struct Space {
     pub(super) kept_elements: usize,
     /// Whether the rows are short enough to be walked more than once.
     pub(super) is_walkable: bool,
+    /// Whether the rows fit registers, with what is costly to compute again.
+    pub(super) is_kept: bool,
 }
 
 /// What fusion works on: what nodes read, their figures, and which reductions threads share.
@@ -81,7 +83,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn new(graph: &Graph, restraints: &Restraints) -> Facts {
+    pub(crate) fn new(graph: &Graph, figures: &TargetFigures, restraints: &Restraints) -> Facts {
         let reads = Reads::new(graph);
         let mut numbers = Numbers::default();
         let mut facts = Facts { reads, nodes: Vec::with_capacity(graph.bound()), spaces: Vec::new() };
@@ -94,14 +96,18 @@ impl Facts {
             if let Op::Reduce { op, axes, .. } = &node.op {
                 let operand = graph.operands(id)[0];
                 fan = facts.nodes[operand.index()].elements as f64 / (elements as f64).max(1.0);
-                if *op == ReduceOp::SquaredDeviations {
-                    cost = 12.0;
+                match op {
+                    ReduceOp::SquaredDeviations => cost = 12.0,
+                    ReduceOp::SumExp => cost = 22.0,
+                    ReduceOp::ArgMax | ReduceOp::ArgMin => cost = 4.0,
+                    ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {}
                 }
                 if facts.reads.is_computed(id) && is_cooperative(graph, &facts.reads, id) {
                     let full = &graph.node(operand).shape;
                     let number = numbers.of(full);
                     space = Some(*spaces.entry((number, axes)).or_insert_with(|| {
-                        facts.spaces.push(Space::new(full, axes, &mut numbers));
+                        let size = graph.node(operand).dtype.size();
+                        facts.spaces.push(Space::new(full, axes, size, figures, &mut numbers));
                         facts.spaces.len() as u32 - 1
                     }));
                 }
@@ -191,15 +197,28 @@ impl Numbers {
 }
 
 impl Space {
-    fn new(full: &Shape, axes: &[usize], numbers: &mut Numbers) -> Space {
+    fn new(
+        full: &Shape,
+        axes: &[usize],
+        size: usize,
+        figures: &TargetFigures,
+        numbers: &mut Numbers,
+    ) -> Space {
         let extents = (0..full.rank()).map(|axis| if axes.contains(&axis) { 1 } else { full[axis] });
         let kept: Shape = extents.collect();
+        let length = axes.iter().map(|&axis| full[axis]).product::<usize>();
+        // What is consecutive: columns share their lines with others, and have no registers to stay in.
+        let is_row = axes.last().is_some_and(|&axis| axis + 1 == full.rank());
+        let bytes = length.saturating_mul(size);
+        let fills = kept.elements() >= figures.processors as usize;
+        let is_near = is_row && (bytes <= figures.registers || fills && bytes <= figures.cache);
         Space {
             full: numbers.of(full),
             full_elements: full.elements(),
             kept: numbers.of(&kept),
             kept_elements: kept.elements(),
-            is_walkable: axes.iter().map(|&axis| full[axis]).product::<usize>() <= WALKABLE,
+            is_walkable: length <= WALKABLE || is_near,
+            is_kept: is_row && bytes <= figures.registers,
         }
     }
 }

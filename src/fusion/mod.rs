@@ -64,7 +64,7 @@ pub(crate) fn fuse(
     figures: &TargetFigures,
     restraints: Restraints,
 ) -> Grouping {
-    let facts = Facts::new(graph, &restraints);
+    let facts = Facts::new(graph, figures, &restraints);
     let mut groups = match fusion {
         Fusion::Off => facts.singles(graph),
         Fusion::On => merge::Merger::new(graph, &facts, figures).run(),

@@ -34,7 +34,7 @@ fn assert_sound(graph: &Graph, grouping: &Grouping) {
 }
 
 fn boundaries(graph: &Graph, grouping: &Grouping) -> Vec<Boundary> {
-    super::boundaries(graph, &Facts::new(graph, &Restraints::default()), grouping, FIGURES)
+    super::boundaries(graph, &Facts::new(graph, FIGURES, &Restraints::default()), grouping, FIGURES)
 }
 
 /// The reasons, each once.

@@ -2,7 +2,7 @@
 
 use super::body::Body;
 use super::op::{Composite, Op, Pool2d, StepResult, View};
-use crate::{DType, ReduceOp, Shape};
+use crate::{DType, Shape};
 
 /// Shape and dtype of an operand or a result.
 pub(crate) type Type = (Shape, DType);
@@ -84,12 +84,12 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
                 return Err(format!("not defined for {dtype}"));
             }
             let empty = axes.iter().any(|&axis| shape[axis] == 0);
-            if empty && matches!(op, ReduceOp::Max | ReduceOp::Min) {
+            if empty && op.needs_values() {
                 return Err(format!(
                     "no largest or smallest of nothing: shape {shape} is empty along {axes:?}"
                 ));
             }
-            expect(&shape.without(axes), *dtype)
+            expect(&shape.without(axes), op.result(*dtype))
         }
         Op::Scan { op, axis, .. } => {
             count(1)?;
@@ -133,7 +133,7 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
             if at != shape || !index.is_int() {
                 return Err(format!("{index} {at} is no index of each element of shape {shape}"));
             }
-            match op.accepts(*dtype) && *op != ReduceOp::SquaredDeviations {
+            match op.accepts(*dtype) && op.is_plain() {
                 true => expect(&shape.with_extent(*axis, *extent), *dtype),
                 false => Err(format!("not defined for {dtype}")),
             }

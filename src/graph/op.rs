@@ -158,6 +158,9 @@ impl Op {
                 ReduceOp::Max => "scatter_max",
                 ReduceOp::Min => "scatter_min",
                 ReduceOp::SquaredDeviations => "scatter_deviations",
+                ReduceOp::SumExp => "scatter_sum_exp",
+                ReduceOp::ArgMax => "scatter_argmax",
+                ReduceOp::ArgMin => "scatter_argmin",
             },
             Op::Composite(composite) => match composite {
                 Composite::Mean { .. } => "mean",

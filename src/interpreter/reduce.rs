@@ -42,7 +42,9 @@ pub(super) fn reduce(op: ReduceOp, x: &Values, shape: &Shape, axes: &[usize]) ->
     let result = match op {
         ReduceOp::Max => return extreme(x, shape, axes, true),
         ReduceOp::Min => return extreme(x, shape, axes, false),
-        ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations => match x {
+        ReduceOp::ArgMax => return position(x, shape, axes, true),
+        ReduceOp::ArgMin => return position(x, shape, axes, false),
+        ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations | ReduceOp::SumExp => match x {
             Values::I64(x) => integer(op, &Rows::new(x, shape, axes)),
             Values::F16(x) => float(op, &Rows::new(x, shape, axes)),
             Values::BF16(x) => float(op, &Rows::new(x, shape, axes)),
@@ -70,11 +72,39 @@ fn extreme(x: &Values, shape: &Shape, axes: &[usize], largest: bool) -> Result<V
     result.ok_or_else(|| broken(format!("no largest or smallest of nothing: shape {shape} along {axes:?}")))
 }
 
+/// The first NaN, or else the first of the extreme values.
+fn position(x: &Values, shape: &Shape, axes: &[usize], largest: bool) -> Result<Values> {
+    fn of_rows<T: Element>(rows: &Rows<'_, T>, largest: bool) -> Option<Values> {
+        let is_nan = |x: T| x.partial_cmp(&x).is_none();
+        let of_row = |row: &[T]| {
+            let mut best: Option<(usize, T)> = None;
+            for (n, &x) in row.iter().enumerate() {
+                let is_first = best.is_none_or(|(_, best)| {
+                    let beats = if largest { x > best } else { x < best };
+                    !is_nan(best) && (is_nan(x) || beats)
+                });
+                if is_first {
+                    best = Some((n, x));
+                }
+            }
+            best.map(|(n, _)| n as i64)
+        };
+        rows.iter().map(of_row).collect::<Option<_>>().map(Values::I64)
+    }
+    let result = for_any!(x, x => of_rows(&Rows::new(x, shape, axes), largest));
+    result.ok_or_else(|| broken(format!("no largest or smallest of nothing: shape {shape} along {axes:?}")))
+}
+
 fn integer(op: ReduceOp, rows: &Rows<'_, i64>) -> Option<Values> {
     let of_row = |row: &[i64]| match op {
         ReduceOp::Sum => Some(row.iter().fold(0, |sum: i64, &x| sum.wrapping_add(x))),
         ReduceOp::Prod => Some(row.iter().fold(1, |product: i64, &x| product.wrapping_mul(x))),
-        ReduceOp::Max | ReduceOp::Min | ReduceOp::SquaredDeviations => None,
+        ReduceOp::Max
+        | ReduceOp::Min
+        | ReduceOp::SquaredDeviations
+        | ReduceOp::SumExp
+        | ReduceOp::ArgMax
+        | ReduceOp::ArgMin => None,
     };
     rows.iter().map(of_row).collect::<Option<_>>().map(Values::I64)
 }
@@ -84,7 +114,8 @@ fn float<T: Float>(op: ReduceOp, rows: &Rows<'_, T>) -> Option<Values> {
         ReduceOp::Sum => sum,
         ReduceOp::Prod => |row| row.iter().fold(1.0, |product, x| product * x.to_f64()),
         ReduceOp::SquaredDeviations => squared_deviations,
-        ReduceOp::Max | ReduceOp::Min => return None,
+        ReduceOp::SumExp => sum_exp,
+        ReduceOp::Max | ReduceOp::Min | ReduceOp::ArgMax | ReduceOp::ArgMin => return None,
     };
     Some(T::wrap(rows.iter().map(|row| T::from_real(function(row))).collect()))
 }
@@ -100,6 +131,12 @@ pub(super) fn mean<T: Float>(row: &[T]) -> f64 {
 pub(super) fn squared_deviations<T: Float>(row: &[T]) -> f64 {
     let mean = mean(row);
     row.iter().fold(0.0, |sum, x| sum + (x.to_f64() - mean) * (x.to_f64() - mean))
+}
+
+/// By its definition: the maximum first.
+fn sum_exp<T: Float>(row: &[T]) -> f64 {
+    let max = row.iter().copied().reduce(Element::maximum).map_or(0.0, Float::to_f64);
+    row.iter().fold(0.0, |sum, x| sum + (x.to_f64() - max).exp())
 }
 
 #[cfg(test)]
@@ -180,6 +217,17 @@ mod tests {
     }
 
     #[test]
+    fn exponentials_add_up_below_the_maximum() {
+        let x = [1000.0f64, 1000.0 - 2f64.ln(), 1000.0 - 4f64.ln(), f64::NEG_INFINITY];
+        let sum = reduced(ReduceOp::SumExp, &x, [4], &[0], [])[0];
+        assert!((sum - 1.75).abs() < 1e-12, "{sum}");
+        let inf = f32::INFINITY;
+        for row in [[inf, 0.0], [inf, inf], [-inf, -inf], [f32::NAN, 0.0], [0.0, f32::NAN]] {
+            same(&reduced(ReduceOp::SumExp, &row, [2], &[0], []), &[f32::NAN]);
+        }
+    }
+
+    #[test]
     fn reductions_of_nothing() {
         let none: [f32; 0] = [];
         same(&reduced(ReduceOp::Sum, &none, [2, 0], &[1], [2]), &[0.0, 0.0]);
@@ -191,6 +239,25 @@ mod tests {
         let max = Op::Reduce { op: ReduceOp::Max, axes: [1].as_slice().into() };
         assert!(try_apply::<f32>(max, &[tensor(&none, [2, 0])], [2]).is_err());
         assert!(reduce(ReduceOp::Min, &Values::F32(vec![]), &Shape::from([2, 0]), &[1]).is_err());
+    }
+
+    #[test]
+    fn positions_of_extremes() {
+        let at = |op, x: &[f32]| {
+            let op = Op::Reduce { op, axes: [0].as_slice().into() };
+            apply::<i64>(op, &[tensor(x, [x.len()])], [])[0]
+        };
+        let (nan, inf) = (f32::NAN, f32::INFINITY);
+        for (x, max, min) in [
+            (&[1.0, 5.0, 5.0, 1.0][..], 1, 0),
+            (&[-0.0, 0.0, -0.0], 0, 0),
+            (&[-inf, -inf], 0, 0),
+            (&[inf, -inf, inf], 0, 1),
+            (&[inf, nan, nan], 1, 1),
+        ] {
+            assert_eq!((at(ReduceOp::ArgMax, x), at(ReduceOp::ArgMin, x)), (max, min), "{x:?}");
+        }
+        assert!(reduce(ReduceOp::ArgMax, &Values::F32(vec![]), &Shape::from([0]), &[0]).is_err());
     }
 
     #[test]

@@ -78,7 +78,12 @@ fn float<T: Float>(op: ReduceOp, x: &[T], targets: &[usize], results: usize) -> 
     let (nothing, combine): (f64, fn(f64, T) -> f64) = match op {
         ReduceOp::Sum => (0.0, |sum, x| sum + x.to_f64()),
         ReduceOp::Prod => (1.0, |product, x| product * x.to_f64()),
-        ReduceOp::Max | ReduceOp::Min | ReduceOp::SquaredDeviations => return None,
+        ReduceOp::Max
+        | ReduceOp::Min
+        | ReduceOp::SquaredDeviations
+        | ReduceOp::SumExp
+        | ReduceOp::ArgMax
+        | ReduceOp::ArgMin => return None,
     };
     let results = combined(vec![nothing; results], x, targets, combine);
     Some(T::wrap(results.into_iter().map(T::from_real).collect()))

@@ -397,7 +397,10 @@ impl<'a> Lowering<'a> {
                 self.enclosing.truncate(depth);
                 self.enclosing.extend(around);
                 let value = value?;
-                self.kernel.reduce(*op, &reduced, value)
+                match op.is_position() {
+                    true => self.kernel.reduce_position(*op, &reduced, value),
+                    false => self.kernel.reduce(*op, &reduced, value),
+                }
             }
             Op::Recurrence { .. } => self.recurrence(id, indices)?,
             Op::Gather { axis } => self.gather(id, *axis, indices, guards)?,

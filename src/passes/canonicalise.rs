@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::rule::{Rule, Site, Step, rewrite, splat};
 use crate::graph::Graph;
 use crate::graph::op::{Axes, ConstantRole, Op, View};
-use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, UnaryOp};
 
 pub(super) fn run(graph: &Graph) -> Option<Graph> {
     rewrite(graph, rules_for)
@@ -271,10 +271,10 @@ pub(super) const CAST: [Rule; 1] = [Rule {
     },
 }];
 
-pub(super) const REDUCE: [Rule; 2] = [
+pub(super) const REDUCE: [Rule; 3] = [
     Rule {
         name: "reduce_single_values",
-        statement: "reduce(x) along dimensions of one element is reshape(x); a float sum adds it to +0",
+        statement: "reduce(x) along dimensions of one element is reshape(x), the position of an extreme 0; a float sum adds x to +0",
         apply: |site| reduce_single_values(site),
     },
     Rule {
@@ -285,7 +285,9 @@ pub(super) const REDUCE: [Rule; 2] = [
             let identity = match op {
                 ReduceOp::Sum | ReduceOp::SquaredDeviations => 0,
                 ReduceOp::Prod => 1,
-                ReduceOp::Max | ReduceOp::Min => return None,
+                ReduceOp::Max | ReduceOp::Min | ReduceOp::SumExp | ReduceOp::ArgMax | ReduceOp::ArgMin => {
+                    return None;
+                }
             };
             let empty = axes.iter().any(|&axis| site.operand(0).shape[axis] == 0);
             let value = Scalar::from_i64(site.node.dtype, identity);
@@ -293,7 +295,38 @@ pub(super) const REDUCE: [Rule; 2] = [
                 .then(|| site.become_constant(value, ConstantRole::Literal))?
         },
     },
+    Rule {
+        name: "sum_of_exponentials",
+        statement: "sum(exp(x - max(x))) along the same dimensions is sum_exp(x), which needs no maximum beforehand",
+        apply: |site| sum_of_exponentials(site),
+    },
 ];
+
+fn sum_of_exponentials(site: &mut Site<'_>) -> Option<Step> {
+    let Op::Reduce { op: ReduceOp::Sum, axes } = &site.node.op else { return None };
+    let Op::Unary(UnaryOp::Exp) = site.operand(0).op else { return None };
+    let (graph, below) = (site.graph, site.inner(0)[0]);
+    let Op::Binary(BinaryOp::Sub) = graph.node(below).op else { return None };
+    let operands = graph.operands(below);
+    let (x, mut max) = (operands[0], operands[1]);
+    // The maximum at each element that it is the maximum of: spread along the axes, and nothing else.
+    let shape = &graph.node(x).shape;
+    let Op::View(View::Expand) = graph.node(max).op else { return None };
+    max = graph.operands(max)[0];
+    let spread = &graph.node(max).shape;
+    let missing = shape.rank() - spread.rank();
+    let extent = |axis: usize| if axis < missing { 1 } else { spread[axis - missing] };
+    let kept = |axis: usize| if axes.contains(&axis) { 1 } else { shape[axis] };
+    if (0..shape.rank()).any(|axis| extent(axis) != kept(axis)) {
+        return None;
+    }
+    while let Op::View(View::Reshape) = graph.node(max).op {
+        max = graph.operands(max)[0];
+    }
+    let Op::Reduce { op: ReduceOp::Max, axes: own } = &graph.node(max).op else { return None };
+    let is_of_x = own == axes && graph.operands(max)[0] == x;
+    is_of_x.then(|| site.become_op(Op::Reduce { op: ReduceOp::SumExp, axes: axes.clone() }, &[x]))?
+}
 
 fn reduce_single_values(site: &mut Site<'_>) -> Option<Step> {
     let Op::Reduce { op, axes } = &site.node.op else { return None };
@@ -315,8 +348,11 @@ fn reduce_single_values(site: &mut Site<'_>) -> Option<Step> {
         ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
             site.become_op(Op::View(View::Reshape), site.operands)
         }
-        // Not 0 but NaN for infinities and NaN.
-        ReduceOp::SquaredDeviations => None,
+        ReduceOp::ArgMax | ReduceOp::ArgMin => {
+            site.become_constant(Scalar::from_i64(DType::I64, 0), ConstantRole::Literal)
+        }
+        // Not 0, and not 1, but NaN for infinities and NaN.
+        ReduceOp::SquaredDeviations | ReduceOp::SumExp => None,
     }
 }
 

@@ -344,6 +344,18 @@ fn reduced(op: ReduceOp, axes: &[usize], x: &[Scalar], from: &Shape, dtype: DTyp
             let values: Vec<f64> = row.iter().map(|x| x.as_f64()).collect();
             Scalar::from_f64(dtype, squared_deviations(&values))
         }
+        ReduceOp::ArgMax | ReduceOp::ArgMin => {
+            let better = if op == ReduceOp::ArgMax { BinaryOp::Gt } else { BinaryOp::Lt };
+            let nan = |x: Scalar| x.as_f64().is_nan();
+            let beats = |a: Scalar, b: Scalar| !nan(b) && (nan(a) || binary(better, a, b).is_nonzero());
+            let best = (1..row.len()).fold(0, |best, n| if beats(row[n], row[best]) { n } else { best });
+            Scalar::from_i64(DType::I64, best as i64)
+        }
+        ReduceOp::SumExp => {
+            let max = row.iter().copied().reduce(|a, b| binary(BinaryOp::Maximum, a, b));
+            let term = |x: &Scalar| unary(UnaryOp::Exp, binary(BinaryOp::Sub, *x, max.unwrap_or(*x)));
+            row.iter().fold(Scalar::from_i64(dtype, 0), |sum, x| binary(BinaryOp::Add, sum, term(x)))
+        }
     };
     rows(axes, x, from).into_iter().map(reduce).collect()
 }

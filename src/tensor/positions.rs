@@ -1,17 +1,18 @@
 //! Where the extreme elements are.
 //!
-//! A position is found as the least index at which the element is the extreme one: reductions of the same rows,
-//! which share a kernel with the extreme value itself. No schedule can find another one.
+//! Along axes a position is a reduction of its own, and shares a kernel with the extreme value itself. In a window it is
+//! found as the least index at which the element is the extreme one. No schedule can find another one.
 
 use super::axes::Axes;
 use super::call::Call;
 use super::create::counting;
 use super::pool::{Pool, last, max_pool, pooled_shape, windows};
 use super::statistics::without;
-use crate::{Result, Shape, Tensor};
+use crate::graph::op::{ConstantRole, Op};
+use crate::{DType, ReduceOp, Result, Scalar, Shape, Tensor};
 
 macro_rules! position_methods {
-    ($($(#[$meta:meta])* $name:ident, $name_keepdim:ident, $with_values:ident = $extreme:ident;)*) => {
+    ($($(#[$meta:meta])* $name:ident, $name_keepdim:ident, $with_values:ident = $position:ident, $extreme:ident;)*) => {
         impl Tensor {
             $(
                 $(#[$meta])*
@@ -19,7 +20,7 @@ macro_rules! position_methods {
                 pub fn $name(&self, axes: impl Into<Axes>) -> Tensor {
                     let (call, axes) = (Call::here(stringify!($name)), axes.into());
                     call.composed(|| {
-                        let (_, kept) = positions(call, self, &axes, Tensor::$extreme)?;
+                        let kept = position(call, self, &axes, ReduceOp::$position)?;
                         without(call, self, &kept, &axes)
                     })
                 }
@@ -39,7 +40,7 @@ macro_rules! position_methods {
                 #[track_caller]
                 pub fn $name_keepdim(&self, axes: impl Into<Axes>) -> Tensor {
                     let (call, axes) = (Call::here(stringify!($name_keepdim)), axes.into());
-                    call.composed(|| Ok(positions(call, self, &axes, Tensor::$extreme)?.1))
+                    call.composed(|| position(call, self, &axes, ReduceOp::$position))
                 }
 
                 #[doc = concat!(
@@ -57,7 +58,10 @@ macro_rules! position_methods {
                 #[track_caller]
                 pub fn $with_values(&self, axes: impl Into<Axes>) -> (Tensor, Tensor) {
                     let (call, axes) = (Call::here(stringify!($with_values)), axes.into());
-                    let both = call.compose(|| positions(call, self, &axes, Tensor::$extreme));
+                    let both: Result<(Tensor, Tensor)> = call.compose(|| {
+                        let index = position(call, self, &axes, ReduceOp::$position)?;
+                        Ok((self.$extreme(axes.clone()), index))
+                    });
                     let part = |kept: Result<Tensor>| {
                         call.composed(|| without(call, self, &kept?, &axes))
                     };
@@ -85,7 +89,7 @@ position_methods! {
     /// assert_eq!(x.argmax(..).item::<i64>()?, 4);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    argmax, argmax_keepdim, max_with_indices = max_keepdim;
+    argmax, argmax_keepdim, max_with_indices = ArgMax, max_keepdim;
     /// The index of the smallest element along the axes, which the result no longer has: `I64`. Of equal ones the
     /// first counts, and the first NaN before all numbers. Along several axes the index counts their positions in
     /// row-major order; all axes (`..`) give the index into the flattened tensor.
@@ -99,7 +103,7 @@ position_methods! {
     /// assert_eq!(x.argmin(0).to_vec::<i64>()?, [1, 1, 0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    argmin, argmin_keepdim, min_with_indices = min_keepdim;
+    argmin, argmin_keepdim, min_with_indices = ArgMin, min_keepdim;
 }
 
 macro_rules! pooled_position_methods {
@@ -160,27 +164,20 @@ fn pooled_positions<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> R
     Ok((best, is_best.where_(indices, count as i64).min(last::<N>())))
 }
 
-/// The extreme along the axes, and its first position, both with the axes kept.
-fn positions(
-    call: Call,
-    x: &Tensor,
-    axes: &Axes,
-    extreme: impl Fn(&Tensor, Axes) -> Tensor,
-) -> Result<(Tensor, Tensor)> {
+/// The first position of the extreme along the axes, which are kept.
+fn position(call: Call, x: &Tensor, axes: &Axes, op: ReduceOp) -> Result<Tensor> {
     let (shape, dtype) = x.known()?;
-    let reduced = call.axes(axes, shape)?;
-    if let Some(&axis) = reduced.iter().find(|&&axis| shape[axis] == 0) {
+    let axes = call.axes(axes, shape)?;
+    if let Some(&axis) = axes.iter().find(|&&axis| shape[axis] == 0) {
         return call.fail(format!("axis {axis} of {dtype} {shape} has no elements to choose from"));
     }
-    let kept = |axis: usize| if reduced.contains(&axis) { shape[axis] } else { 1 };
-    let indices: Shape = (0..shape.rank()).map(kept).collect();
-    let count = indices.elements();
-    let best = extreme(x, axes.clone());
-    let is_best = match dtype.is_float() {
-        true => x.eq(&best).logical_or(x.isnan()),
-        false => x.eq(&best),
-    };
-    let index = counting(count).reshape(indices);
-    let position = is_best.where_(index, count as i64).min_keepdim(axes.clone());
-    Ok((best, position))
+    if axes.is_empty() {
+        let first = Scalar::from_i64(DType::I64, 0);
+        return call.filled_on(x.node.device, first, ConstantRole::Literal, shape);
+    }
+    let kept = shape.iter().enumerate().map(|(axis, &extent)| if axes.contains(&axis) { 1 } else { extent });
+    let kept: Shape = kept.collect();
+    let reduced = shape.without(&axes);
+    let position = call.record(Op::Reduce { op, axes }, &[x], reduced, DType::I64)?;
+    call.reshape(&position, kept)
 }

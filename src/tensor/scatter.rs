@@ -356,7 +356,11 @@ fn scatter_reduced(
             // Integers saturate.
             ReduceOp::Max => Number::Float(f64::NEG_INFINITY),
             ReduceOp::Min => Number::Float(f64::INFINITY),
-            ReduceOp::Sum | ReduceOp::SquaredDeviations => Number::Int(0),
+            ReduceOp::Sum
+            | ReduceOp::SquaredDeviations
+            | ReduceOp::SumExp
+            | ReduceOp::ArgMax
+            | ReduceOp::ArgMin => Number::Int(0),
         };
         scattered(call, op, &around(src, nothing), axis, &index, shape[axis])
     };

@@ -204,10 +204,10 @@ fn logsumexp(call: Call, x: &Tensor, axes: &Axes) -> Result<Tensor> {
         if is_empty {
             return x.sum_keepdim(axes.clone()).log();
         }
-        // An infinite maximum minus itself would be NaN.
         let max = x.max_keepdim(axes.clone());
-        let shift = max.isinf().where_(max.zeros_like(), &max);
-        (x - &shift).exp().sum_keepdim(axes.clone()).log() + shift
+        let log = (x - &max).exp().sum_keepdim(axes.clone()).log();
+        // An infinite maximum minus itself is NaN.
+        max.isinf().where_(&max, log + &max)
     })
 }
 

@@ -10,9 +10,12 @@
 mod common;
 mod creation;
 mod elementwise;
+mod extremes;
 mod gather;
+mod kept;
 mod nn;
 mod norms;
+mod online;
 mod pipelines;
 mod pooling;
 mod rearrange;

@@ -5,24 +5,24 @@ use crate::{BinaryOp, DType, Language, ReduceOp, Scalar};
 
 /// The neutral element of a reduction in the compute type of `dtype`: the value of a reduction of nothing.
 ///
-/// For `SquaredDeviations` this is the initial 0 of each of Welford's accumulators.
+/// For reductions of several parts this is the initial 0 of their sums, or the extreme value that is below or above all.
 pub fn reduce_identity(language: Language, op: ReduceOp, dtype: DType) -> String {
     let dtype = dtype.compute();
     let value = match op {
-        ReduceOp::Sum | ReduceOp::SquaredDeviations => Scalar::from_i64(dtype, 0),
+        ReduceOp::Sum | ReduceOp::SquaredDeviations | ReduceOp::SumExp => Scalar::from_i64(dtype, 0),
         ReduceOp::Prod => Scalar::from_i64(dtype, 1),
         // The conversion saturates: infinity gives the extreme integers.
-        ReduceOp::Max if dtype == DType::Bool => Scalar::from_bool(false),
-        ReduceOp::Max => Scalar::from_f64(dtype, f64::NEG_INFINITY),
-        ReduceOp::Min => Scalar::from_f64(dtype, f64::INFINITY),
+        ReduceOp::Max | ReduceOp::ArgMax if dtype == DType::Bool => Scalar::from_bool(false),
+        ReduceOp::Max | ReduceOp::ArgMax => Scalar::from_f64(dtype, f64::NEG_INFINITY),
+        ReduceOp::Min | ReduceOp::ArgMin => Scalar::from_f64(dtype, f64::INFINITY),
     };
     literal(language, value)
 }
 
 /// Two accumulators, or an accumulator and one more value, combined. NaN propagates.
 ///
-/// For `SquaredDeviations` this is only the sum of two accumulated sums of squares: the caller merges the means, and
-/// adds the term for their difference.
+/// For reductions of several parts this is only the sum of two accumulated sums, or the extreme value: the caller merges the other parts, and
+/// sees to what follows for the sums.
 pub fn reduce_combine(
     language: Language,
     op: ReduceOp,
@@ -32,10 +32,10 @@ pub fn reduce_combine(
     helpers: &mut Helpers,
 ) -> String {
     let op = match op {
-        ReduceOp::Sum | ReduceOp::SquaredDeviations => BinaryOp::Add,
+        ReduceOp::Sum | ReduceOp::SquaredDeviations | ReduceOp::SumExp => BinaryOp::Add,
         ReduceOp::Prod => BinaryOp::Mul,
-        ReduceOp::Max => BinaryOp::Maximum,
-        ReduceOp::Min => BinaryOp::Minimum,
+        ReduceOp::Max | ReduceOp::ArgMax => BinaryOp::Maximum,
+        ReduceOp::Min | ReduceOp::ArgMin => BinaryOp::Minimum,
     };
     binary(language, op, dtype, a, b, helpers)
 }

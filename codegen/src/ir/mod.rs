@@ -186,6 +186,8 @@ pub enum ValueOp {
         axes: SmallVec<[AxisId; 4]>,
         /// What.
         operand: ValueId,
+        /// Where the operand is, if the result is a position: an `I64` that grows along the axes, from 0 on.
+        position: Option<ValueId>,
     },
 }
 
@@ -349,7 +351,19 @@ impl Kernel {
     /// Adds a reduction.
     pub fn reduce(&mut self, op: ReduceOp, axes: &[AxisId], operand: ValueId) -> ValueId {
         let dtype = self.value(operand).dtype;
-        self.add(ValueOp::Reduce { op, axes: SmallVec::from_slice(axes), operand }, dtype)
+        let axes = SmallVec::from_slice(axes);
+        self.add(ValueOp::Reduce { op, axes, operand, position: None }, dtype)
+    }
+
+    /// Adds a reduction to the position of a value; the axes are in the order in which positions count, and do not
+    /// depend on arguments but for the first.
+    pub fn reduce_position(&mut self, op: ReduceOp, axes: &[AxisId], operand: ValueId) -> ValueId {
+        let index = axes.iter().fold(IndexExpr::zero(), |index, &axis| {
+            index.scale(self.axis(axis).extent as i64).add(&IndexExpr::axis(axis))
+        });
+        let position = Some(self.add(ValueOp::Position(index), DType::I64));
+        let axes = SmallVec::from_slice(axes);
+        self.add(ValueOp::Reduce { op, axes, operand, position }, DType::I64)
     }
 
     /// The axis and the direction of scans and recurrences, in the order in which these come up.
@@ -498,10 +512,10 @@ fn named_operands(op: &ValueOp) -> SmallVec<[ValueId; 3]> {
         ValueOp::Binary(_, a, b) => SmallVec::from_slice(&[*a, *b]),
         ValueOp::Select(condition, a, b) => SmallVec::from_slice(&[*condition, *a, *b]),
         ValueOp::Scan { operand, .. }
-        | ValueOp::Reduce { operand, .. }
         | ValueOp::Carry { init: operand, .. }
         | ValueOp::Last { carry: operand } => SmallVec::from_slice(&[*operand]),
         ValueOp::Scatter { index, operand, .. } => SmallVec::from_slice(&[*index, *operand]),
+        ValueOp::Reduce { operand, position, .. } => [*operand].into_iter().chain(*position).collect(),
     }
 }
 

@@ -55,9 +55,10 @@ impl Kernel {
                 let (axis, over) = (&self.axis(*axis).name, &self.axis(*over).name);
                 format!("scatter {op} over {over} of {} to {axis} at {}", name(operand), name(index))
             }
-            ValueOp::Reduce { op, axes, operand } => {
+            ValueOp::Reduce { op, axes, operand, position } => {
                 let axes: Vec<&str> = axes.iter().map(|&axis| self.axis(axis).name.as_str()).collect();
-                format!("reduce {op} over {} of {}", axes.join(", "), name(operand))
+                let at = position.map_or(String::new(), |position| format!(" at {}", name(&position)));
+                format!("reduce {op} over {} of {}{at}", axes.join(", "), name(operand))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Checks the invariants of a kernel.
 
 use super::{AxisKind, Kernel, ValueId, ValueOp};
-use crate::{DType, ReduceOp};
+use crate::DType;
 
 impl Kernel {
     /// Checks the invariants stated in the [module](super).
@@ -57,7 +57,7 @@ impl Kernel {
                     dtype(carry) == value.dtype && self.axis_of_carry(*carry).is_some()
                 }
                 ValueOp::Scatter { op, axis, over, index, operand, .. } => {
-                    *op != ReduceOp::SquaredDeviations
+                    op.is_plain()
                         && op.accepts(dtype(operand))
                         && dtype(operand) == value.dtype
                         && dtype(index) == DType::I64
@@ -65,9 +65,11 @@ impl Kernel {
                         && self.axis(*over).kind == AxisKind::Reduce
                         && [index, operand].iter().all(|id| !self.value(**id).axes.contains(axis))
                 }
-                ValueOp::Reduce { op, axes, operand } => {
+                ValueOp::Reduce { op, axes, operand, position } => {
                     op.accepts(dtype(operand))
-                        && dtype(operand) == value.dtype
+                        && op.result(dtype(operand)) == value.dtype
+                        && position.is_some() == op.is_position()
+                        && position.is_none_or(|position| dtype(&position) == DType::I64)
                         && !axes.is_empty()
                         && axes.iter().all(|&axis| self.axis(axis).kind == AxisKind::Reduce)
                 }

@@ -1,17 +1,23 @@
 //! Partial results of a reduction: how they start, take a value, and merge.
 
 use super::emitter::Emitter;
+use super::extremes::{POSITION, VALUE};
+use super::online::{MAXIMUM, SUM};
 use super::stmt::Arithmetic::{Add, Div, Equal, Mul};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, ReduceOp, Scalar};
 
 /// The variables of one partial result: one for most reductions; mean, squared deviations and count
-/// for Welford's method.
+/// for Welford's method; maximum and sum for exponentials; value and position for extremes.
 #[derive(Clone, Debug)]
 pub(super) struct Accumulator {
     pub(super) op: ReduceOp,
+    /// The values'.
     pub(super) dtype: DType,
     pub(super) parts: Vec<String>,
+    /// What counts positions.
+    pub(super) index: DType,
     lanes: Option<u64>,
 }
 
@@ -19,11 +25,53 @@ pub(super) struct Accumulator {
 type Place<'a> = &'a dyn Fn(usize) -> Expr;
 
 impl Accumulator {
-    /// Declares the variables, or arrays with a partial result for each lane, holding no values yet.
+    /// Declares the variables of a reduction, or arrays with a partial result for each lane, holding no values yet.
+    pub(super) fn of(
+        emitter: &mut Emitter,
+        kernel: &Kernel,
+        id: ValueId,
+        lanes: Option<u64>,
+    ) -> Option<Accumulator> {
+        let ValueOp::Reduce { op, axes, operand, .. } = &kernel.value(id).op else { return None };
+        let positions = axes.iter().fold(1, |n: u64, &axis| n.saturating_mul(kernel.axis(axis).extent));
+        let index = if positions <= i32::MAX as u64 { DType::I32 } else { DType::I64 };
+        Some(Accumulator::new(emitter, *op, kernel.value(*operand).dtype, index, lanes))
+    }
+
+    /// Takes a reduction's operand at the position that is bound.
+    pub(super) fn take(
+        &self,
+        emitter: &mut Emitter,
+        id: ValueId,
+        lane: Option<&Expr>,
+        weight: Option<&Expr>,
+    ) {
+        let ValueOp::Reduce { operand, position, .. } = emitter.kernel.value(id).op else { return };
+        let value = emitter.value(operand);
+        match position {
+            Some(position) => {
+                let position = emitter.value(position);
+                self.choose(emitter, value, position, lane);
+            }
+            None => self.update(emitter, value, lane, weight),
+        }
+    }
+
+    /// As [`Accumulator::of`], of what has no positions.
     pub(super) fn declare(
         emitter: &mut Emitter,
         op: ReduceOp,
         dtype: DType,
+        lanes: Option<u64>,
+    ) -> Accumulator {
+        Accumulator::new(emitter, op, dtype, DType::I64, lanes)
+    }
+
+    fn new(
+        emitter: &mut Emitter,
+        op: ReduceOp,
+        dtype: DType,
+        index: DType,
         lanes: Option<u64>,
     ) -> Accumulator {
         let prefixes: &[&'static str] = match op {
@@ -32,13 +80,17 @@ impl Accumulator {
             ReduceOp::Max => &["max"],
             ReduceOp::Min => &["min"],
             ReduceOp::SquaredDeviations => &["mean", "m2_", "count"],
+            ReduceOp::SumExp => &["max", "sum"],
+            ReduceOp::ArgMax => &["max", "at"],
+            ReduceOp::ArgMin => &["min", "at"],
         };
         let parts: Vec<String> = prefixes.iter().map(|prefix| emitter.fresh(prefix)).collect();
-        let accumulator = Accumulator { op, dtype, parts, lanes };
+        let accumulator = Accumulator { op, dtype, parts, index, lanes };
         for part in 0..accumulator.parts.len() {
-            let init = lanes.is_none().then(|| accumulator.identity());
+            let init = lanes.is_none().then(|| accumulator.identity(part));
             let name = accumulator.parts[part].clone();
-            emitter.push(Stmt::Variable { name, ty: Type::Register(dtype), len: lanes, init });
+            let ty = Type::Register(accumulator.part_dtype(part));
+            emitter.push(Stmt::Variable { name, ty, len: lanes, init });
         }
         if lanes.is_some() {
             accumulator.reset(emitter);
@@ -50,7 +102,7 @@ impl Accumulator {
     pub(super) fn reset(&self, emitter: &mut Emitter) {
         let assign = |part: usize, lane: Option<&Expr>| Stmt::Assign {
             target: self.part(part, lane),
-            value: self.identity(),
+            value: self.identity(part),
         };
         match self.lanes {
             None => (0..self.parts.len()).for_each(|part| emitter.push(assign(part, None))),
@@ -62,13 +114,25 @@ impl Accumulator {
         }
     }
 
-    fn identity(&self) -> Expr {
+    fn identity(&self, part: usize) -> Expr {
         match self.op {
-            ReduceOp::SquaredDeviations => Expr::Literal(Scalar::from_i64(self.dtype, 0)),
-            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
-                Expr::Identity(self.op, self.dtype)
+            ReduceOp::SumExp if part == MAXIMUM => self.below_all(),
+            ReduceOp::SquaredDeviations | ReduceOp::SumExp => self.number(0),
+            ReduceOp::ArgMax | ReduceOp::ArgMin if part == POSITION => {
+                Expr::Literal(Scalar::from_i64(self.index, 0))
             }
+            ReduceOp::Sum
+            | ReduceOp::Prod
+            | ReduceOp::Max
+            | ReduceOp::Min
+            | ReduceOp::ArgMax
+            | ReduceOp::ArgMin => Expr::Identity(self.op, self.dtype),
         }
+    }
+
+    /// What a part is.
+    pub(super) fn part_dtype(&self, part: usize) -> DType {
+        if self.op.is_position() && part == POSITION { self.index } else { self.dtype }
     }
 
     pub(super) fn part(&self, part: usize, lane: Option<&Expr>) -> Expr {
@@ -78,7 +142,7 @@ impl Accumulator {
         }
     }
 
-    fn binary(&self, op: BinaryOp, a: Expr, b: Expr) -> Expr {
+    pub(super) fn binary(&self, op: BinaryOp, a: Expr, b: Expr) -> Expr {
         Expr::Binary(op, self.dtype, Box::new(a), Box::new(b))
     }
 
@@ -112,6 +176,9 @@ impl Accumulator {
                 let product = self.binary(BinaryOp::Mul, delta, rest);
                 emitter.push(set(m2.clone(), self.binary(BinaryOp::Add, m2, product)));
             }
+            ReduceOp::SumExp => self.add_exp(emitter, value, self.number(1), lane),
+            // Not without a position.
+            ReduceOp::ArgMax | ReduceOp::ArgMin => {}
             ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
                 let target = self.part(0, lane);
                 let combined = Expr::Combine(self.op, self.dtype, Box::new(target.clone()), Box::new(value));
@@ -120,8 +187,12 @@ impl Accumulator {
         }
     }
 
+    pub(super) fn number(&self, value: i64) -> Expr {
+        Expr::Literal(Scalar::from_i64(self.dtype, value))
+    }
+
     fn one(&self) -> Expr {
-        Expr::Literal(Scalar::from_i64(self.dtype, 1))
+        self.number(1)
     }
 
     /// An accumulator that counts for all that count, if they count in one type.
@@ -205,12 +276,27 @@ impl Accumulator {
                 emitter.push(set(own(0), self.binary(BinaryOp::Add, share, other_share)));
                 emitter.push(set(own(2), total));
             }
+            ReduceOp::SumExp => {
+                let max = emitter.named(other(MAXIMUM), self.dtype);
+                let sum = emitter.named(other(SUM), self.dtype);
+                self.add_exp(emitter, max, sum, lane);
+            }
+            ReduceOp::ArgMax | ReduceOp::ArgMin => {
+                let value = emitter.named(other(VALUE), self.dtype);
+                let position = emitter.named(other(POSITION), self.index);
+                self.choose_partial(emitter, value, position, lane);
+            }
             ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
                 let target = self.part(0, lane);
                 // Maxima may be spelled with the operand twice, and a shuffle must happen once.
                 let other = match self.op {
                     ReduceOp::Max | ReduceOp::Min => emitter.named(other(0), self.dtype),
-                    ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations => other(0),
+                    ReduceOp::Sum
+                    | ReduceOp::Prod
+                    | ReduceOp::SquaredDeviations
+                    | ReduceOp::SumExp
+                    | ReduceOp::ArgMax
+                    | ReduceOp::ArgMin => other(0),
                 };
                 let combined = Expr::Combine(self.op, self.dtype, Box::new(target.clone()), Box::new(other));
                 emitter.push(set(target, combined));
@@ -218,10 +304,24 @@ impl Accumulator {
         }
     }
 
+    /// Whether something remains to be done when all values have been taken and merged.
+    pub(super) fn settles(&self) -> bool {
+        self.op == ReduceOp::SumExp
+    }
+
+    /// Does it.
+    pub(super) fn settle(&self, emitter: &mut Emitter, lane: Option<&Expr>) {
+        if self.settles() {
+            self.settle_exp(emitter, lane);
+        }
+    }
+
     /// The reduction's result.
     pub(super) fn result(&self, lane: Option<&Expr>) -> Expr {
         match self.op {
             ReduceOp::SquaredDeviations => self.part(1, lane),
+            ReduceOp::SumExp => self.part(SUM, lane),
+            ReduceOp::ArgMax | ReduceOp::ArgMin => self.position(lane),
             ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => self.part(0, lane),
         }
     }
@@ -256,10 +356,10 @@ impl Accumulator {
         }
         let thread = || Expr::Builtin(Builtin::ThreadX);
         let shared: Vec<String> = self.parts.iter().map(|part| format!("{prefix}_{part}")).collect();
-        for name in &shared {
+        for (part, name) in shared.iter().enumerate() {
             emitter.push(Stmt::Shared {
                 name: name.clone(),
-                ty: Type::Register(self.dtype),
+                ty: Type::Register(self.part_dtype(part)),
                 len: u64::from(warps),
             });
         }

@@ -9,7 +9,7 @@ use super::walk::{Pass, Plan, count_loop, items_formula, lane_of, partial_worksp
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
 use crate::index::AxisId;
-use crate::ir::{Kernel, ValueOp};
+use crate::ir::Kernel;
 use crate::schedule::{COLUMN_SPLIT_LENGTH, ColumnSchedule, Launch};
 
 pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> Nest {
@@ -150,10 +150,7 @@ impl CpuColumns<'_> {
             welford.zip(steps.as_ref()).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
         self.each_column(emitter, |emitter, lane| {
             for (&id, accumulator) in pass.reductions.iter().zip(&accumulators) {
-                if let ValueOp::Reduce { operand, .. } = self.kernel.value(id).op {
-                    let value = emitter.value(operand);
-                    accumulator.update(emitter, value, Some(lane), weight.as_ref());
-                }
+                accumulator.take(emitter, id, Some(lane), weight.as_ref());
             }
             pass.stores.iter().for_each(|&store| emitter.store(&self.kernel.stores[store]));
         });
@@ -175,10 +172,10 @@ impl CpuColumns<'_> {
     }
 
     fn finish(&self, emitter: &mut Emitter, pass: &Pass, accumulators: &[Accumulator]) {
-        for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
-            let lane = lane_of(self.kernel, id, Some(self.inner()));
-            emitter.define(id, accumulator.result(Some(&lane)));
+        for accumulator in accumulators.iter().filter(|accumulator| accumulator.settles()) {
+            self.each_column(emitter, |emitter, lane| accumulator.settle(emitter, Some(lane)));
         }
+        pass.define(emitter, accumulators, |id| Some(lane_of(self.kernel, id, Some(self.inner()))));
     }
 
     fn results(&self, emitter: &mut Emitter) {

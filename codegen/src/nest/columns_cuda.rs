@@ -9,7 +9,7 @@ use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::walk::{Pass, Plan, count_loop, items_formula, lane_of, partial_workspaces};
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::index::AxisId;
-use crate::ir::{Kernel, Store, ValueOp};
+use crate::ir::{Kernel, Store};
 use crate::schedule::{ColumnSchedule, Launch};
 use crate::{DType, Language};
 
@@ -106,10 +106,10 @@ impl CudaColumns<'_> {
             if self.schedule.splits > 1 {
                 self.merge_splits(emitter, &accumulators, &inside);
             }
-            for (&id, accumulator) in pass.reductions.iter().zip(&accumulators) {
-                let lane = lane_of(kernel, id, self.lane);
-                emitter.define(id, accumulator.result(self.lane.map(|_| &lane)));
+            for accumulator in accumulators.iter().filter(|accumulator| accumulator.settles()) {
+                self.for_each_lane(emitter, |emitter, lane| accumulator.settle(emitter, lane));
             }
+            pass.define(emitter, &accumulators, |id| self.lane.map(|axis| lane_of(kernel, id, Some(axis))));
         }
         if !self.plan.results.is_empty() {
             let first = Expr::Builtin(Builtin::ThreadY).then(Equal, Expr::Int(0));
@@ -144,10 +144,7 @@ impl CudaColumns<'_> {
         let lane = self.lane.map(|_| Expr::name("l"));
         lanes_and_stores(emitter, self.kernel, &stores, Some(inside.clone()), |emitter| {
             for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
-                if let ValueOp::Reduce { operand, .. } = self.kernel.value(id).op {
-                    let value = emitter.value(operand);
-                    accumulator.update(emitter, value, lane.as_ref(), None);
-                }
+                accumulator.take(emitter, id, lane.as_ref(), None);
             }
         });
         let body = emitter.close();
@@ -167,9 +164,10 @@ impl CudaColumns<'_> {
         let lanes = self.lanes().unwrap_or(1);
         let width = u64::from(self.schedule.threads_x) * lanes;
         let names: Vec<String> = accumulator.parts.iter().map(|part| format!("{prefix}_{part}")).collect();
-        for name in &names {
+        for (part, name) in names.iter().enumerate() {
             let len = width * u64::from(self.schedule.threads_y);
-            emitter.push(Stmt::Shared { name: name.clone(), ty: Type::Register(accumulator.dtype), len });
+            let ty = Type::Register(accumulator.part_dtype(part));
+            emitter.push(Stmt::Shared { name: name.clone(), ty, len });
         }
         let slot = |thread: Expr, lane: Option<&Expr>| {
             let column = Expr::Builtin(Builtin::ThreadX).then(Mul, Expr::Int(lanes));

@@ -28,7 +28,7 @@ pub(super) struct Scope {
     /// Whether it is the body of a loop that is unrolled wholly, so that its axes can index registers.
     pub(super) unrolled: bool,
     /// Whether values that are first asked for in here must stay in here, as in a conditional.
-    pinned: bool,
+    pub(super) pinned: bool,
     /// Computed axes that have a variable from here on.
     computed: Vec<AxisId>,
     block: Vec<Stmt>,
@@ -204,11 +204,15 @@ impl<'k> Emitter<'k> {
         let home = self.home(&kernel.value(id).axes);
         let deeper = self.scopes.split_off(home + 1);
         // As deep as the kernel's longest chain of operations: on whatever stack the caller has.
-        let expr = stacker::maybe_grow(STACK_RESERVE, STACK_STEP, || self.compute(id));
+        let kept = self.kept_value(id);
+        let is_to_keep = self.is_to_keep(id);
+        let is_there = kept.is_some();
+        let expr =
+            kept.unwrap_or_else(|| stacker::maybe_grow(STACK_RESERVE, STACK_STEP, || self.compute(id)));
         let keep = deeper.is_empty() && self.uses[id.index()] <= 1 && size(&expr) <= INLINE_LIMIT;
         let simple = matches!(expr, Expr::Name(_) | Expr::Literal(_));
-        let is_load = matches!(kernel.value(id).op, ValueOp::Load { .. });
-        let expr = match simple || keep && !is_load {
+        let is_named = is_there || is_to_keep || matches!(kernel.value(id).op, ValueOp::Load { .. });
+        let expr = match simple || keep && !is_named {
             true => expr,
             false => {
                 let name = self.fresh(prefix(&kernel.value(id).op));
@@ -216,6 +220,9 @@ impl<'k> Emitter<'k> {
                 Expr::Name(name)
             }
         };
+        if is_to_keep {
+            self.keep_value(id, &expr);
+        }
         if let Some(scope) = self.scopes.last_mut() {
             scope.values.insert(id, expr.clone());
         }
@@ -300,7 +307,7 @@ impl<'k> Emitter<'k> {
                 Expr::name("scan_outside_of_its_loop")
             }
             ValueOp::Scatter { .. } => Expr::name("scatter_outside_of_its_loop"),
-            ValueOp::Reduce { op, axes, operand } => self.reduce_in_thread(*op, axes, *operand, value.dtype),
+            ValueOp::Reduce { axes, .. } => self.reduce_in_thread(id, axes),
         }
     }
 
@@ -326,25 +333,21 @@ impl<'k> Emitter<'k> {
     }
 
     /// A loop of this thread alone, unrolled if it is short.
-    fn reduce_in_thread(
-        &mut self,
-        op: crate::ReduceOp,
-        axes: &[AxisId],
-        operand: ValueId,
-        dtype: DType,
-    ) -> Expr {
-        let positions: u64 = axes.iter().map(|&axis| self.kernel.axis(axis).extent).product();
-        let unrolled =
-            positions <= UNROLL_LIMIT && !axes.iter().any(|&axis| self.kernel.axis(axis).is_argument);
-        let accumulator = Accumulator::declare(self, op, dtype, None);
+    fn reduce_in_thread(&mut self, id: ValueId, axes: &[AxisId]) -> Expr {
+        let kernel = self.kernel;
+        let positions: u64 = axes.iter().map(|&axis| kernel.axis(axis).extent).product();
+        let unrolled = positions <= UNROLL_LIMIT && !axes.iter().any(|&axis| kernel.axis(axis).is_argument);
+        let Some(accumulator) = Accumulator::of(self, kernel, id, None) else {
+            return Expr::name("no_reduction");
+        };
         for &axis in axes {
             self.open(&[axis], unrolled);
         }
-        let value = self.value(operand);
-        accumulator.update(self, value, None, None);
+        accumulator.take(self, id, None, None);
         for &axis in axes.iter().rev() {
             self.close_loop(axis, if unrolled { LoopHint::Unroll } else { LoopHint::None });
         }
+        accumulator.settle(self, None);
         accumulator.result(None)
     }
 

@@ -8,7 +8,9 @@ mod accumulate;
 mod columns_cpu;
 mod columns_cuda;
 mod emitter;
+mod extremes;
 mod interior;
+mod online;
 mod persistent;
 mod pointwise;
 mod pointwise_cpu;
@@ -32,7 +34,7 @@ mod walk;
 
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, BufferId, Kernel};
-use crate::schedule::{Launch, Scatters, Schedule, in_two_walks};
+use crate::schedule::{Launch, Scatters, Schedule, for_schedule};
 use crate::{Language, intrinsics};
 use stmt::{Stmt, Type};
 
@@ -112,6 +114,7 @@ pub fn parameter_name(nest: &Nest, parameter: Parameter) -> String {
 /// # Errors
 /// If the schedule does not fit the kernel.
 pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, String> {
+    let kernel = &*for_schedule(kernel, schedule)?;
     match schedule {
         Schedule::Pointwise(schedule) => pointwise::build(kernel, language, schedule),
         Schedule::Tiled(schedule) => match language {
@@ -133,14 +136,6 @@ pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             })
         }
         Schedule::Rows(schedule) => {
-            let two_walks;
-            let kernel = match schedule.persistent > 0 {
-                true => {
-                    two_walks = in_two_walks(kernel)?;
-                    &two_walks
-                }
-                false => kernel,
-            };
             let plan = walk::Plan::new(kernel)?;
             if schedule.splits > 1 && !plan.walks_once() {
                 return Err("a split row can only be walked once".into());

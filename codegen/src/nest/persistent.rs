@@ -17,16 +17,24 @@ pub(super) const TURN: &str = "turn";
 /// What an emitter keeps of a row.
 pub(super) struct Kept {
     /// Loads whose elements several walks need.
-    pub(super) loads: Vec<ValueId>,
+    loads: Vec<ValueId>,
+    /// Other values that several walks need.
+    values: Vec<ValueId>,
     /// Vectors of a thread.
-    pub(super) turns: u64,
-    /// The arrays so far.
+    turns: u64,
+    /// The arrays so far: of loads, and of other values.
     arrays: FxHashMap<(BufferId, IndexExpr), String>,
+    computed: FxHashMap<ValueId, String>,
 }
 
 impl Kept {
-    pub(super) fn new(loads: Vec<ValueId>, turns: u64) -> Kept {
-        Kept { loads, turns, arrays: FxHashMap::default() }
+    pub(super) fn new(loads: Vec<ValueId>, values: Vec<ValueId>, turns: u64) -> Kept {
+        Kept { loads, values, turns, arrays: FxHashMap::default(), computed: FxHashMap::default() }
+    }
+
+    /// Which of its vectors a thread is at.
+    fn turn(&self) -> Expr {
+        if self.turns == 1 { Expr::Int(0) } else { Expr::name(TURN) }
     }
 }
 
@@ -34,12 +42,12 @@ impl Emitter<'_> {
     /// The load's element in the array that keeps it; the first walk that asks for it fills the array.
     pub(super) fn kept_load(&mut self, id: ValueId, buffer: BufferId, index: &IndexExpr) -> Option<Expr> {
         let kept = self.kept.as_ref().filter(|kept| kept.loads.contains(&id))?;
-        let turns = kept.turns;
+        let (turns, turn) = (kept.turns, kept.turn());
         let existing = kept.arrays.get(&(buffer, index.clone())).cloned();
         let lane = lane_axis(self.kernel).filter(|&lane| index.uses(lane));
         let lanes = lane.map_or(1, |lane| self.kernel.axis(lane).extent);
         let dtype = self.kernel.buffers[buffer.index()].dtype;
-        let first = Expr::name(TURN).then(Mul, Expr::Int(lanes));
+        let first = turn.then(Mul, Expr::Int(lanes));
         let array = existing.unwrap_or_else(|| {
             let base = match lane {
                 Some(lane) => index.substitute(lane, &IndexExpr::zero(), &self.kernel.ranges()),
@@ -85,5 +93,44 @@ impl Emitter<'_> {
             None => first,
         };
         Some(Expr::FromMemory(dtype, Box::new(Expr::element(array, slot))))
+    }
+
+    /// The value at this position, if an earlier walk has kept it.
+    pub(super) fn kept_value(&self, id: ValueId) -> Option<Expr> {
+        let array = self.kept.as_ref()?.computed.get(&id)?;
+        Some(Expr::element(array, self.kept_slot(id)?))
+    }
+
+    /// Whether a value that is computed now is to be kept: not where it is computed under a condition.
+    pub(super) fn is_to_keep(&self, id: ValueId) -> bool {
+        let is_wanted = |kept: &Kept| kept.values.contains(&id) && !kept.computed.contains_key(&id);
+        self.kept.as_ref().is_some_and(is_wanted) && !self.scopes.iter().any(|scope| scope.pinned)
+    }
+
+    /// Keeps a value for the walks to come.
+    pub(super) fn keep_value(&mut self, id: ValueId, value: &Expr) {
+        let (Some(slot), Some(turns)) = (self.kept_slot(id), self.kept.as_ref().map(|kept| kept.turns))
+        else {
+            return;
+        };
+        let array = self.fresh("kept");
+        let ty = Type::Register(self.kernel.value(id).dtype);
+        let len = Some(turns * self.lanes_of_value(id));
+        self.push_first(Stmt::Variable { name: array.clone(), ty, len, init: None });
+        self.push(set(Expr::element(&array, slot), value.clone()));
+        if let Some(kept) = &mut self.kept {
+            kept.computed.insert(id, array);
+        }
+    }
+
+    fn lanes_of_value(&self, id: ValueId) -> u64 {
+        let lane = lane_axis(self.kernel).filter(|lane| self.kernel.value(id).axes.contains(lane));
+        lane.map_or(1, |lane| self.kernel.axis(lane).extent)
+    }
+
+    fn kept_slot(&self, id: ValueId) -> Option<Expr> {
+        let lanes = self.lanes_of_value(id);
+        let first = self.kept.as_ref()?.turn().then(Mul, Expr::Int(lanes));
+        Some(if lanes > 1 { first.then(Add, Expr::name("l")) } else { first })
     }
 }

@@ -90,6 +90,7 @@ impl Walk<'_> {
                     self.uses(at, &sizes);
                     self.uses(index, &sizes);
                 }
+                Stmt::Block(body) => self.backwards(body),
                 Stmt::InTurns { key, active, body } => {
                     self.backwards(body);
                     self.uses(key, &sizes);
@@ -127,6 +128,7 @@ impl Walk<'_> {
             Stmt::Assign { .. }
             | Stmt::For { .. }
             | Stmt::If { .. }
+            | Stmt::Block(_)
             | Stmt::InTurns { .. }
             | Stmt::VectorLoad { .. }
             | Stmt::VectorStore { .. }

@@ -59,7 +59,9 @@ impl Nest {
                 };
                 len.saturating_mul(size as u64)
             }
-            Stmt::For { body, .. } | Stmt::InTurns { body, .. } => self.shared_bytes(body),
+            Stmt::For { body, .. } | Stmt::InTurns { body, .. } | Stmt::Block(body) => {
+                self.shared_bytes(body)
+            }
             Stmt::If { then, otherwise, .. } => self.shared_bytes(then) + self.shared_bytes(otherwise),
             Stmt::Let { .. }
             | Stmt::Variable { .. }

@@ -8,9 +8,9 @@ use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::walk::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
-use crate::ir::{Kernel, ValueOp};
+use crate::Language;
+use crate::ir::Kernel;
 use crate::schedule::{Launch, RowSchedule, SPLIT_LENGTH};
-use crate::{Language, ReduceOp};
 
 pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nest {
     let wide_index = needs_wide_index(kernel);
@@ -64,9 +64,8 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
         accumulators.iter().for_each(|accumulator| accumulator.load(&mut emitter, None, &at));
         let body = emitter.close();
         emitter.push(count_loop("part", Expr::Int(0), Expr::name("parts"), LoopHint::None, body));
-        for (&reduction, accumulator) in reductions.iter().zip(&accumulators) {
-            emitter.define(reduction, accumulator.result(None));
-        }
+        accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, None));
+        plan.passes[0].define(&mut emitter, &accumulators, |_| None);
         plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
         let launch = Launch { items: rows, formula, per_block: 1, splits: 1, block: [1, 1, 1] };
         let name = format!("{}_merge", kernel.name);
@@ -88,9 +87,8 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
             let accumulators = cpu_walk(&mut emitter, kernel, plan, pass, schedule, Expr::Int(0), length);
             let zero = Expr::Int(0);
             let lane = (schedule.threads_per_row > 1).then_some(&zero);
-            for (&reduction, accumulator) in pass.reductions.iter().zip(&accumulators) {
-                emitter.define(reduction, accumulator.result(lane));
-            }
+            accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, lane));
+            pass.define(&mut emitter, &accumulators, |_| lane.cloned());
         }
         plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
         if !one_row {
@@ -131,10 +129,7 @@ fn cpu_walk(
                 false => emitter.unflatten("r", &plan.axes, 1),
             }
             for (&reduction, accumulator) in pass.reductions.iter().zip(&accumulators) {
-                if let ValueOp::Reduce { operand, .. } = kernel.value(reduction).op {
-                    let value = emitter.value(operand);
-                    accumulator.update(emitter, value, lane, weight);
-                }
+                accumulator.take(emitter, reduction, lane, weight);
             }
             pass.stores.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
             emitter.close()
@@ -146,8 +141,8 @@ fn cpu_walk(
     }
     let welford = Accumulator::common_welford(&accumulators);
     let is_long = launch_items(kernel, &plan.axes) >= CHAIN * lanes * 8;
-    let has_welford = accumulators.iter().any(|accumulator| accumulator.op == ReduceOp::SquaredDeviations);
-    let chain = if is_long && !has_welford { CHAIN } else { 1 };
+    let is_plain = accumulators.iter().all(|accumulator| accumulator.op.is_plain());
+    let chain = if is_long && is_plain { CHAIN } else { 1 };
     let group = lanes * chain;
     let length = end.clone().then(Sub, first.clone());
     let whole_length = length.then(Div, Expr::Int(group)).then(Mul, Expr::Int(group));

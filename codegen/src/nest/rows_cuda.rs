@@ -8,8 +8,8 @@ use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::walk::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
-use crate::ir::{Kernel, Store, ValueOp};
-use crate::schedule::{Launch, RowSchedule};
+use crate::ir::{Kernel, Store};
+use crate::schedule::{Keep, Launch, RowSchedule};
 use crate::{DType, Language};
 
 pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nest {
@@ -56,8 +56,10 @@ impl<'a> CudaRows<'a> {
     fn body(&self, kernel: &'a Kernel) -> Vec<Stmt> {
         let mut emitter = Emitter::new(kernel, Language::Cuda);
         if self.schedule.persistent > 0 {
-            let loads = self.plan.shared_loads(self.scalar);
-            emitter.kept = Some(Kept::new(loads, u64::from(self.schedule.persistent)));
+            let turns = u64::from(self.schedule.persistent);
+            let Keep { loads, values, .. } =
+                self.plan.keep(self.scalar, turns * u64::from(self.schedule.vector));
+            emitter.kept = Some(Kept::new(loads, values, turns));
         }
         let several = self.schedule.rows_per_block > 1;
         let row = match several {
@@ -85,15 +87,14 @@ impl<'a> CudaRows<'a> {
                 0 => self.walk(&mut emitter, kernel, pass, inside),
                 turns => self.walk_registers(&mut emitter, kernel, pass, inside, u64::from(turns)),
             };
-            for (reduction, accumulator) in pass.reductions.iter().zip(&accumulators) {
+            for accumulator in &accumulators {
                 self.merge_threads(&mut emitter, accumulator);
-                if self.schedule.splits == 1 {
-                    emitter.define(*reduction, accumulator.result(None));
-                }
             }
             if self.schedule.splits > 1 {
-                self.merge_splits(&mut emitter, pass, &accumulators);
+                self.merge_splits(&mut emitter, &accumulators);
             }
+            accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, None));
+            pass.define(&mut emitter, &accumulators, |_| None);
         }
         if !self.plan.results.is_empty() {
             let first = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
@@ -191,18 +192,17 @@ impl<'a> CudaRows<'a> {
         let threads = u64::from(self.schedule.threads_per_row);
         let vectors = launch_items(self.scalar, &self.plan.axes) / vector;
         let flat = self.plan.walk_name(kernel);
-        let position = mul_add(Expr::name(TURN), Expr::Int(threads), Expr::Builtin(Builtin::ThreadX));
-        emitter.open(&[], false);
-        let length = match self.plan.axes.as_slice() {
-            [_] => {
-                emitter.bind(flat.clone(), INDEX, position.then(Mul, Expr::Int(vector)));
-                vectors * vector
-            }
-            _ => {
-                emitter.bind(flat.clone(), INDEX, position);
-                vectors
-            }
+        let thread = Expr::Builtin(Builtin::ThreadX);
+        let position = match turns {
+            1 => thread,
+            _ => mul_add(Expr::name(TURN), Expr::Int(threads), thread),
         };
+        emitter.open(&[], false);
+        let (position, length) = match self.plan.axes.as_slice() {
+            [_] => (position.then(Mul, Expr::Int(vector)), vectors * vector),
+            _ => (position, vectors),
+        };
+        emitter.bind(flat.clone(), INDEX, position);
         emitter.open(&[], false);
         emitter.unflatten_walk(&flat, &self.plan.axes, vector);
         self.elements(emitter, kernel, pass, &accumulators, rows);
@@ -210,7 +210,10 @@ impl<'a> CudaRows<'a> {
         let is_inside = (turns * threads != vectors).then(|| Expr::name(flat).then(Less, Expr::Int(length)));
         emitter.guarded(is_inside, then);
         let body = emitter.close();
-        emitter.push(count_loop(TURN, Expr::Int(0), Expr::Int(turns), LoopHint::Unroll, body));
+        emitter.push(match turns {
+            1 => Stmt::Block(body),
+            _ => count_loop(TURN, Expr::Int(0), Expr::Int(turns), LoopHint::Unroll, body),
+        });
         accumulators
     }
 
@@ -227,10 +230,7 @@ impl<'a> CudaRows<'a> {
         let condition = rows.map(|rows| Expr::name("own_row").then(Less, rows));
         lanes_and_stores(emitter, kernel, &stores, condition, |emitter| {
             for (&reduction, accumulator) in pass.reductions.iter().zip(accumulators) {
-                if let ValueOp::Reduce { operand, .. } = kernel.value(reduction).op {
-                    let value = emitter.value(operand);
-                    accumulator.update(emitter, value, None, None);
-                }
+                accumulator.take(emitter, reduction, None, None);
             }
         });
     }
@@ -241,7 +241,7 @@ impl<'a> CudaRows<'a> {
     }
 
     /// Every block leaves its partial results; the last one of a row merges all of them in order.
-    fn merge_splits(&self, emitter: &mut Emitter, pass: &Pass, accumulators: &[Accumulator]) {
+    fn merge_splits(&self, emitter: &mut Emitter, accumulators: &[Accumulator]) {
         let splits = || Expr::Builtin(Builtin::GridY);
         let row = || Expr::name(self.plan.row_name(self.scalar));
         let first = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
@@ -264,10 +264,9 @@ impl<'a> CudaRows<'a> {
             hint: LoopHint::None,
             body,
         });
-        for (&reduction, accumulator) in pass.reductions.iter().zip(accumulators) {
+        for accumulator in accumulators {
             accumulator.merge_by_shuffles(emitter, self.schedule.threads_per_row.min(32));
             accumulator.merge_by_shared_memory(emitter, self.schedule.threads_per_row / 32, "final");
-            emitter.define(reduction, accumulator.result(None));
         }
     }
 }

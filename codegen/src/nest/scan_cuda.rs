@@ -5,7 +5,7 @@
 
 use super::accumulate::{mul_add, set};
 use super::emitter::Emitter;
-use super::persistent::{Kept, TURN};
+use super::persistent::Kept;
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
 use super::recurrence_cuda::Tiles;
 use super::scan::{Running, Scans};
@@ -212,8 +212,7 @@ impl<'a> Writer<'a> {
         let tile = threads * vector;
         let is_single = !axis.is_argument && axis.extent <= tile;
         // Elements of the tile that the scan and the results need stay in registers between them.
-        emitter.kept = Some(Kept::new(self.scanned_loads(), 1));
-        emitter.bind(TURN, INDEX, Expr::Int(0));
+        emitter.kept = Some(Kept::new(self.scanned_loads(), Vec::new(), 1));
         let carries = match is_single {
             true => Vec::new(),
             false => self.scans.declare(emitter, self.kernel, None),

@@ -37,7 +37,13 @@ impl Partials {
                 let before = emitter.named(self.element(at), self.dtype);
                 (before, emitter.named(value, self.dtype))
             }
-            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations => (self.element(at), value),
+            // The verifier lets no reduction of several parts scatter.
+            ReduceOp::Sum
+            | ReduceOp::Prod
+            | ReduceOp::SquaredDeviations
+            | ReduceOp::SumExp
+            | ReduceOp::ArgMax
+            | ReduceOp::ArgMin => (self.element(at), value),
         };
         let combined = Expr::Combine(self.op, self.dtype, Box::new(before), Box::new(value));
         emitter.push(set(self.element(at), combined));

@@ -218,6 +218,8 @@ pub enum Stmt {
         /// What is repeated.
         body: Vec<Stmt>,
     },
+    /// Statements whose variables are their own.
+    Block(Vec<Stmt>),
     /// A choice.
     If {
         /// The condition.

@@ -3,12 +3,13 @@
 
 use super::accumulate::Accumulator;
 use super::emitter::Emitter;
+use super::online::MAXIMUM;
 use super::stmt::Arithmetic::{Add, Div};
 use super::stmt::{Expr, LoopHint, Step, Stmt};
 use super::{Workspace, extent_name};
 use crate::Language;
 use crate::index::AxisId;
-use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::ir::{Kernel, ValueId};
 pub(super) use crate::schedule::{Pass, Plan};
 
 impl Plan {
@@ -51,6 +52,22 @@ impl Emitter<'_> {
 }
 
 impl Pass {
+    /// Declares the values of the pass's reductions, whose partial results are merged; the lane says which of several a
+    /// value is at.
+    pub(super) fn define(
+        &self,
+        emitter: &mut Emitter,
+        accumulators: &[Accumulator],
+        lane: impl Fn(ValueId) -> Option<Expr>,
+    ) {
+        for (&id, accumulator) in self.reductions.iter().zip(accumulators) {
+            emitter.define(id, accumulator.result(lane(id).as_ref()));
+        }
+        for &(id, finder) in &self.maxima {
+            emitter.define(id, accumulators[finder].part(MAXIMUM, lane(id).as_ref()));
+        }
+    }
+
     /// Accumulators for the pass's reductions, with a partial result for each lane if there are lanes.
     pub(super) fn declare(
         &self,
@@ -70,9 +87,7 @@ fn declare(
 ) -> Vec<Accumulator> {
     let mut accumulators = Vec::new();
     for &id in reductions {
-        if let ValueOp::Reduce { op, .. } = kernel.value(id).op {
-            accumulators.push(Accumulator::declare(emitter, op, kernel.value(id).dtype, lanes));
-        }
+        accumulators.extend(Accumulator::of(emitter, kernel, id, lanes));
     }
     accumulators
 }
@@ -107,14 +122,14 @@ pub(super) fn partial_workspaces(
     elements: u64,
 ) -> Vec<Workspace> {
     let accumulators = declare(reductions, &mut Emitter::new(kernel, language), kernel, None);
-    let space = |accumulator: &Accumulator, name| Workspace {
-        name,
-        dtype: accumulator.dtype,
-        elements,
-        zeroed: false,
-    };
     let spaces = accumulators.iter().flat_map(|accumulator| {
-        accumulator.workspace_names().into_iter().map(move |name| space(accumulator, name))
+        let names = accumulator.workspace_names().into_iter().enumerate();
+        names.map(move |(part, name)| Workspace {
+            name,
+            dtype: accumulator.part_dtype(part),
+            elements,
+            zeroed: false,
+        })
     });
     spaces.collect()
 }

@@ -1,11 +1,11 @@
 //! Choosing a schedule from the kernel's shape and the target's figures.
 
-use super::{
-    ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Scatters, Schedule, in_two_walks,
-};
-use crate::Language;
-use crate::index::{AxisId, IndexExpr};
-use crate::ir::{AxisKind, BufferId, Kernel, Value, ValueId, ValueOp};
+use super::keep::Keep;
+use super::plain::in_plain_walks;
+use super::{ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Scatters, Schedule};
+use crate::index::AxisId;
+use crate::ir::{AxisKind, Kernel, Value, ValueId, ValueOp};
+use crate::{Language, ReduceOp};
 
 /// What schedules depend on of the target.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -54,6 +54,10 @@ pub const SPLIT_LENGTH: u64 = 1 << 16;
 
 /// Elements of a part of a split column on the CPU, where one lane adds up all of them.
 pub const COLUMN_SPLIT_LENGTH: u64 = 1 << 12;
+
+/// Elements of a row that a core's own caches hold beside the results. Up to here two walks of a CPU row, for the maximum
+/// and for the sum of exponentials below it, are faster than one that finds both: see benches/README.md.
+const NEAR_LENGTH: u64 = 1 << 14;
 
 /// Results of a CPU block: enough work to outweigh handing it to a thread.
 const CPU_ELEMENTS_PER_BLOCK: u64 = 1 << 14;
@@ -213,6 +217,18 @@ fn widest(kernel: &Kernel) -> u64 {
     kernel.buffers.iter().map(|buffer| buffer.dtype.size() as u64).max().unwrap_or(4)
 }
 
+/// Lanes of a CPU row: two or three vectors of the widest instructions, so that additions overlap.
+fn lanes(kernel: &Kernel, axes: &[AxisId], inner: u64) -> u64 {
+    let finds_position = |value: &Value| matches!(value.op, ValueOp::Reduce { position: Some(_), .. });
+    let is_stored_along = kernel.stores.iter().any(|store| axes.iter().any(|axis| store.index.uses(*axis)));
+    let (widest, most) = match kernel.values.iter().any(finds_position) && !is_stored_along {
+        // Positions take 32 bits there, though the result has 64; merging two takes longer than finding one.
+        true => (widest_input(kernel).max(4), inner / 4),
+        false => (widest(kernel), inner),
+    };
+    (128 / widest).min(previous_power_of_two(most))
+}
+
 fn largest_power_of_two_divisor(n: u64, limit: u64) -> u64 {
     let mut divisor = limit.max(1);
     while !n.is_multiple_of(divisor) {
@@ -276,10 +292,13 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
     let rows = extent_of(kernel, &kernel.axes_of_kind(AxisKind::Map));
     let inner = axes.last().map_or(1, |&axis| kernel.axis(axis).extent);
     let is_argument = axes.iter().any(|&axis| kernel.axis(axis).is_argument);
+    let adds_exp = kernel.values.iter().any(|value| match &value.op {
+        ValueOp::Reduce { op, axes: own, .. } => *op == ReduceOp::SumExp && own.as_slice() == axes,
+        _ => false,
+    });
     match language {
         Language::C => {
-            // Two or three vectors of the widest instructions, so that additions overlap.
-            let lanes = (128 / widest(kernel)).min(previous_power_of_two(inner.max(1)));
+            let lanes = lanes(kernel, axes, inner);
             let splits = match is_splittable(kernel, axes) {
                 true => length.div_ceil(SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32,
                 false => 1,
@@ -288,7 +307,15 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
                 true => 1,
                 false => (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) as u32,
             };
-            RowSchedule { threads_per_row: lanes as u32, rows_per_block, vector: 1, persistent: 0, splits }
+            let online = adds_exp && (splits > 1 || length > NEAR_LENGTH);
+            RowSchedule {
+                threads_per_row: lanes as u32,
+                rows_per_block,
+                vector: 1,
+                persistent: 0,
+                online,
+                splits,
+            }
         }
         Language::Cuda => {
             let full = u64::from(figures.processors) * BLOCKS_PER_PROCESSOR;
@@ -302,7 +329,7 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
                 false => largest_power_of_two_divisor(inner, widest_vector),
             };
             let (threads_per_row, persistent) = match (splits, is_argument) {
-                (1, false) => persistent(kernel, length, vector).unwrap_or((THREADS, 0)),
+                (1, false) => persistent(kernel, length, vector).unwrap_or((again(kernel, axes, length), 0)),
                 _ => (THREADS, 0),
             };
             let rows_per_block = if threads_per_row <= 32 { THREADS / threads_per_row } else { 1 };
@@ -311,35 +338,48 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
                 rows_per_block,
                 vector: vector as u32,
                 persistent,
+                online: adds_exp && persistent == 0,
                 splits: splits as u32,
             }
         }
     }
 }
 
+/// The threads of a row whose walks read it again: as many as there can be of a long one, so that few rows at a time
+/// are in the cache.
+fn again(kernel: &Kernel, axes: &[AxisId], length: u64) -> u32 {
+    let is_long = length > NEAR_LENGTH && !is_splittable(kernel, axes);
+    if is_long { 1024 } else { THREADS }
+}
+
 /// The threads of a row and the vectors of each, if these fit its registers.
 fn persistent(kernel: &Kernel, length: u64, vector: u64) -> Option<(u32, u32)> {
-    let two_walks = in_two_walks(kernel).ok()?;
-    let plan = Plan::new(&two_walks).ok()?;
-    let mut kept: Vec<(&BufferId, &IndexExpr)> = Vec::new();
-    for load in plan.shared_loads(&two_walks) {
-        if let ValueOp::Load { buffer, index, .. } = &two_walks.value(load).op
-            && !kept.contains(&(buffer, index))
-        {
-            kept.push((buffer, index));
-        }
-    }
-    // A register holds at most two elements.
-    let bytes = |buffer: &BufferId| (kernel.buffers[buffer.index()].dtype.size() as u64).max(2);
-    let kept: u64 = kept.into_iter().map(|(buffer, _)| bytes(buffer)).sum();
-    let bytes = kept.max(widest_input(kernel));
+    let walked = in_plain_walks(kernel, |_| true).ok()?;
+    let plan = Plan::new(&walked).ok()?;
+    let bytes = plan.keep_loads(&walked).bytes.max(widest_input(kernel));
     let vectors = length / vector;
     let wanted = (length * bytes).div_ceil(KEPT_BYTES).min(vectors).next_power_of_two();
     let threads = wanted.clamp(8, 1024);
     let turns = vectors.div_ceil(threads);
-    let operations = two_walks.values.len() as u64 * turns * vector;
-    let fits = turns * vector * bytes <= MOST_KEPT_BYTES && operations <= UNROLLED_OPERATIONS;
+    let operations = walked.values.len() as u64 * turns * vector;
+    let fits = plan.fits(bytes, turns * vector) && operations <= UNROLLED_OPERATIONS;
     fits.then_some((threads as u32, turns as u32))
+}
+
+impl Plan {
+    /// Whether a thread can keep some bytes for each of its elements of a row.
+    fn fits(&self, bytes: u64, elements: u64) -> bool {
+        // The first results take the place of the elements that they follow from, others their own.
+        let stores: usize = self.passes.iter().map(|pass| pass.stores.len()).sum();
+        let results = ACCESS_BYTES * (stores as u64).saturating_sub(1);
+        elements * bytes + results <= MOST_KEPT_BYTES
+    }
+
+    /// What threads that have so many elements of a row keep of it.
+    pub(crate) fn keep(&self, kernel: &Kernel, elements: u64) -> Keep {
+        let values = self.keep_values(kernel);
+        if self.fits(values.bytes, elements) { values } else { self.keep_loads(kernel) }
+    }
 }
 
 /// A split row is read once: nothing that depends on the result may vary along it.

@@ -1,8 +1,9 @@
 //! How a kernel's axes map to blocks, threads, vector lanes and loops.
 
 mod choose;
-mod deviations;
+mod keep;
 mod passes;
+mod plain;
 mod scatter;
 mod tiled;
 
@@ -11,8 +12,9 @@ use std::fmt;
 use crate::index::AxisId;
 
 pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, cooperative, schedule};
-pub(crate) use deviations::in_two_walks;
+pub(crate) use keep::Keep;
 pub(crate) use passes::{Pass, Plan};
+pub(crate) use plain::for_schedule;
 pub(crate) use scatter::Scatters;
 pub use scatter::{SCATTER_SPLIT_LENGTH, ScatterSchedule};
 pub(crate) use tiled::{TILE, transposed_loads};
@@ -21,7 +23,7 @@ pub(crate) use tiled::{TILE, transposed_loads};
 ///
 /// ```
 /// use lazuli_codegen::schedule::{RowSchedule, Schedule};
-/// let rows = RowSchedule { threads_per_row: 32, rows_per_block: 8, vector: 4, persistent: 0, splits: 1 };
+/// let rows = RowSchedule { threads_per_row: 32, rows_per_block: 8, vector: 4, persistent: 0, online: false, splits: 1 };
 /// assert_eq!(Schedule::Rows(rows).to_string(), "row_reduce(threads_per_row=32, rows_per_block=8, vec=4)");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -86,6 +88,8 @@ pub struct RowSchedule {
     /// How many such vectors of a row a thread has, if it keeps them in registers from walk to walk, each walk
     /// unrolled; 0 for loops that read again (CUDA).
     pub persistent: u32,
+    /// Whether sums of exponentials find their maximum on the way, in one walk; else a walk before finds it.
+    pub online: bool,
     /// Parts of a row, each for a block of its own; the last one to finish combines them.
     pub splits: u32,
 }
@@ -155,6 +159,9 @@ impl fmt::Display for Schedule {
                 )?;
                 if s.persistent > 0 {
                     write!(f, ", persistent={}", s.persistent)?;
+                }
+                if s.online {
+                    f.write_str(", online")?;
                 }
                 splits(f, s.splits)
             }

@@ -4,6 +4,7 @@
 //! results needs the next one.
 
 use super::cooperative;
+use crate::ReduceOp;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 
@@ -23,8 +24,30 @@ pub(crate) struct Plan {
 #[derive(Default)]
 pub(crate) struct Pass {
     pub(crate) reductions: Vec<ValueId>,
+    /// Maxima that a reduction of the pass finds on its way: the maximum, and which reduction.
+    pub(crate) maxima: Vec<(ValueId, usize)>,
     /// Stores of values that vary along the row.
     pub(crate) stores: Vec<usize>,
+}
+
+impl Pass {
+    /// Leaves the maxima of what sums of exponentials are taken of to these.
+    fn share_maxima(&mut self, kernel: &Kernel) {
+        let reduced = |id: ValueId| match &kernel.value(id).op {
+            ValueOp::Reduce { op, operand, .. } => Some((*op, *operand)),
+            _ => None,
+        };
+        let sums: Vec<ValueId> = self.reductions.clone();
+        let finds = |sums: &[ValueId], max: ValueId| {
+            let (_, operand) = reduced(max).filter(|(op, _)| *op == ReduceOp::Max)?;
+            sums.iter().copied().find(|&sum| reduced(sum) == Some((ReduceOp::SumExp, operand)))
+        };
+        self.reductions.retain(|&id| finds(&sums, id).is_none());
+        for &id in &sums {
+            let found = finds(&sums, id).and_then(|sum| self.reductions.iter().position(|&own| own == sum));
+            self.maxima.extend(found.map(|position| (id, position)));
+        }
+    }
 }
 
 impl Plan {
@@ -46,6 +69,7 @@ impl Plan {
         for &reduction in &reductions {
             passes[pass_of[reduction.index()] - 1].reductions.push(reduction);
         }
+        passes.iter_mut().for_each(|pass| pass.share_maxima(kernel));
         let mut results = Vec::new();
         for (number, store) in kernel.stores.iter().enumerate() {
             let value = kernel.value(store.value);
@@ -59,7 +83,7 @@ impl Plan {
         Ok(Plan { axes, map: kernel.axes_of_kind(AxisKind::Map), passes, results })
     }
 
-    /// All reductions that threads share, in the order of their passes.
+    /// All reductions that threads share and that have partial results of their own, in the order of their passes.
     pub(crate) fn reductions(&self) -> Vec<ValueId> {
         self.passes.iter().flat_map(|pass| pass.reductions.clone()).collect()
     }
@@ -67,38 +91,5 @@ impl Plan {
     /// Whether one walk is all, and nothing varies along it in the results: then it can be split.
     pub(crate) fn walks_once(&self) -> bool {
         self.passes.len() == 1 && self.passes.iter().all(|pass| pass.stores.is_empty())
-    }
-
-    /// Loads that more than one walk needs, and that no guard protects: worth keeping between the walks.
-    pub(crate) fn shared_loads(&self, kernel: &Kernel) -> Vec<ValueId> {
-        let mut walks = vec![0u32; kernel.values.len()];
-        let mut seen_by = vec![usize::MAX; kernel.values.len()];
-        for (number, pass) in self.passes.iter().enumerate() {
-            let below = pass.reductions.iter().flat_map(|id| kernel.operands(&kernel.value(*id).op));
-            let stored = pass.stores.iter().map(|&store| kernel.stores[store].value);
-            let mut pending: Vec<ValueId> = below.chain(stored).collect();
-            while let Some(id) = pending.pop() {
-                let varies = kernel.value(id).axes.iter().any(|axis| self.axes.contains(axis));
-                if !varies || std::mem::replace(&mut seen_by[id.index()], number) == number {
-                    continue;
-                }
-                walks[id.index()] += 1;
-                pending.extend(kernel.operands(&kernel.value(id).op));
-            }
-        }
-        let is_shared = |id: &ValueId| {
-            let ValueOp::Load { guard: None, index, .. } = &kernel.value(*id).op else { return false };
-            // Where it is read must follow from the walk's own position.
-            let mut computed = kernel.computed_axes(index).into_iter();
-            let strays =
-                computed.any(|(_, value)| self.axes.iter().any(|a| kernel.value(value).axes.contains(a)));
-            // A loop within the walk reads several elements at one position.
-            let is_one = !index
-                .axes()
-                .iter()
-                .any(|axis| kernel.axis(*axis).kind == AxisKind::Reduce && !self.axes.contains(axis));
-            walks[id.index()] > 1 && !strays && is_one
-        };
-        (0..kernel.values.len() as u32).map(ValueId).filter(is_shared).collect()
     }
 }

@@ -128,6 +128,11 @@ impl<'a> Printer<'a> {
                 self.line(&format!("*({ty}*)({target}) = *(const {ty}*)({source});"));
             }
             Stmt::InTurns { key, active, body } => self.in_turns(key, active, body),
+            Stmt::Block(body) => {
+                self.line("{");
+                self.block(body);
+                self.line("}");
+            }
             Stmt::Barrier => self.line("__syncthreads();"),
             Stmt::Arrive { index, count } => self.arrive(index, count),
             Stmt::Return => self.line("return;"),

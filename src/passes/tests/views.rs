@@ -5,7 +5,7 @@ use crate::graph::NodeId;
 use crate::graph::sketch::Sketch;
 use crate::graph::verify::verify;
 use crate::passes::canonicalise::{self, EXPAND, PAD, PERMUTE, REDUCE, RESHAPE, SLICE, WINDOW};
-use crate::{DType, ReduceOp, Scalar};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
 
 type Draw = fn(&mut Sketch) -> NodeId;
 
@@ -298,6 +298,25 @@ const SAMPLES: &[(&str, Draw, &str)] = &[
         },
         "%0 = constant 0.0 literal : f32 []\nreturn %0\n",
     ),
+    (
+        "sum_of_exponentials",
+        |s| {
+            let x = s.input([29, 1, 29], DType::F32);
+            let kept = s.reduce(ReduceOp::Max, x, [0]);
+            exponentials(s, x, kept, [0])
+        },
+        "%1 = sum_exp(%0) axes=[0] : f32 [1, 29]\nreturn %1\n",
+    ),
+    (
+        "sum_of_exponentials",
+        |s| {
+            let x = s.input([2, 5, 3], DType::F64);
+            let max = s.reduce(ReduceOp::Max, x, [1, 2]);
+            let kept = s.reshape(max, [2, 1, 1]);
+            exponentials(s, x, kept, [1, 2])
+        },
+        "%1 = sum_exp(%0) axes=[1, 2] : f64 [2]\nreturn %1\n",
+    ),
     // Not a rule, but what several of them make together.
     (
         "",
@@ -315,6 +334,15 @@ const SAMPLES: &[(&str, Draw, &str)] = &[
 
 const SPLAT_1_1: &str = "%0 = constant 7 argument : i64 []\n%1 = expand(%0) : i64 [1, 1]\nreturn %1\n";
 const SPLAT_2_4: &str = "%0 = constant 7 argument : i64 []\n%1 = expand(%0) : i64 [2, 4]\nreturn %1\n";
+
+/// `sum(exp(x - kept))`.
+fn exponentials(s: &mut Sketch, x: NodeId, kept: NodeId, axes: impl AsRef<[usize]>) -> NodeId {
+    let shape = s.shape(x);
+    let max = s.expand(kept, shape);
+    let below = s.binary(BinaryOp::Sub, x, max);
+    let exp = s.unary(UnaryOp::Exp, below);
+    s.reduce(ReduceOp::Sum, exp, axes)
+}
 
 fn i64s(s: &mut Sketch) -> NodeId {
     s.input([2, 1, 3], DType::I64)
@@ -370,6 +398,26 @@ fn look_alikes_are_left_alone() {
     let widened = s.expand(widened, [2, 5, 1, 3]);
     let graph = s.outputs([reshaped, permuted, cut, other, edge, widened]);
     assert!(canonicalise::run(&graph).is_none());
+}
+
+#[test]
+fn exponentials_below_something_else_stay() {
+    let mut s = Sketch::new();
+    let (x, y) = (s.input([3, 3], DType::F32), s.input([3, 3], DType::F32));
+    let max = |s: &mut Sketch, x: NodeId, axes: &[usize]| s.reduce(ReduceOp::Max, x, axes);
+    let (rows, other) = (max(&mut s, x, &[1]), max(&mut s, y, &[1]));
+    let (columns, least) = (max(&mut s, x, &[0]), s.reduce(ReduceOp::Min, x, [1]));
+    let column = |s: &mut Sketch, x: NodeId| s.reshape(x, [3, 1]);
+    // Each row's maximum, but along the columns; another tensor's; another reduction; a maximum of each column.
+    let mut sums = vec![exponentials(&mut s, x, rows, [1])];
+    for kept in [other, least, columns] {
+        let kept = column(&mut s, kept);
+        sums.push(exponentials(&mut s, x, kept, [1]));
+    }
+    let kept = column(&mut s, rows);
+    sums.extend([exponentials(&mut s, x, kept, [0]), exponentials(&mut s, x, kept, [0, 1])]);
+    let graph = s.outputs(sums);
+    assert!(canonicalise::run(&graph).is_none(), "{}", printed(&graph));
 }
 
 #[test]

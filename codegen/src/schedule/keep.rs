@@ -1,0 +1,191 @@
+//! What stays in registers from one walk along a row to the next: elements that several walks read, and values that
+//! would cost too much to compute again.
+
+use super::Plan;
+use crate::cost::{self, RANDOM, WORTH_KEEPING};
+use crate::index::AxisId;
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+
+/// What a plan's walks leave to those after them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Keep {
+    /// Loads that no guard protects: kept as they are in memory.
+    pub(crate) loads: Vec<ValueId>,
+    /// Other values.
+    pub(crate) values: Vec<ValueId>,
+    /// The most that is kept at a time, in bytes an element.
+    pub(crate) bytes: u64,
+}
+
+/// Values that are kept at most, beside loads: what they are is searched for one by one.
+const MOST_VALUES: usize = 4;
+
+impl Plan {
+    /// The loads that several walks need.
+    pub(crate) fn keep_loads(&self, kernel: &Kernel) -> Keep {
+        let walks = Walks::new(self, kernel);
+        let loads = walks.loads();
+        walks.used(&loads)
+    }
+
+    /// The loads that several walks need, and instead of them or besides what is costly to compute from them: as long as
+    /// some value saves more than a register is worth, the one that saves most.
+    pub(crate) fn keep_values(&self, kernel: &Kernel) -> Keep {
+        let walks = Walks::new(self, kernel);
+        let mut kept = walks.loads();
+        let mut cost = walks.cost(&kept);
+        let candidates: Vec<ValueId> =
+            walks.shared.iter().copied().filter(|&id| !walks.is_plain_load(id)).collect();
+        for _ in 0..MOST_VALUES.min(candidates.len()) {
+            let mut best: Option<(f64, ValueId)> = None;
+            for &id in &candidates {
+                if kept.contains(&id) {
+                    continue;
+                }
+                kept.push(id);
+                let with = walks.cost(&kept);
+                kept.pop();
+                if best.is_none_or(|(least, _)| with < least) {
+                    best = Some((with, id));
+                }
+            }
+            let Some((with, id)) = best.filter(|&(with, _)| cost - with >= WORTH_KEEPING) else { break };
+            kept.push(id);
+            cost = with;
+        }
+        walks.used(&kept)
+    }
+}
+
+/// The walks of a plan, and what they need of each other.
+struct Walks<'a> {
+    plan: &'a Plan,
+    kernel: &'a Kernel,
+    /// What several walks need if nothing is kept, ascending.
+    shared: Vec<ValueId>,
+}
+
+impl<'a> Walks<'a> {
+    fn new(plan: &'a Plan, kernel: &'a Kernel) -> Walks<'a> {
+        let mut walks = Walks { plan, kernel, shared: Vec::new() };
+        if plan.passes.len() > 1 {
+            let mut needed = vec![0u32; kernel.values.len()];
+            walks.visit(&[], |_, id, _| needed[id.index()] += 1);
+            // A loop within the walk has several values at one position: no one register holds them.
+            let is_inner =
+                |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce && !plan.axes.contains(axis);
+            let is_shared =
+                |id: &ValueId| needed[id.index()] > 1 && !kernel.value(*id).axes.iter().any(is_inner);
+            walks.shared = (0..kernel.values.len() as u32).map(ValueId).filter(is_shared).collect();
+        }
+        walks
+    }
+
+    /// Calls `found` for what each walk needs and that varies along the row: with the number of the walk, the value, and
+    /// whether an earlier walk has kept it.
+    fn visit(&self, kept: &[ValueId], mut found: impl FnMut(usize, ValueId, bool)) {
+        let (plan, kernel) = (self.plan, self.kernel);
+        let mut seen_by = vec![usize::MAX; kernel.values.len()];
+        let mut is_there = vec![false; kernel.values.len()];
+        let mut pending: Vec<ValueId> = Vec::new();
+        for (number, pass) in plan.passes.iter().enumerate() {
+            pending.extend(pass.reductions.iter().flat_map(|id| kernel.operands(&kernel.value(*id).op)));
+            pending.extend(pass.stores.iter().map(|&store| kernel.stores[store].value));
+            while let Some(id) = pending.pop() {
+                let varies = kernel.value(id).axes.iter().any(|axis| plan.axes.contains(axis));
+                if !varies || std::mem::replace(&mut seen_by[id.index()], number) == number {
+                    continue;
+                }
+                found(number, id, is_there[id.index()]);
+                if !is_there[id.index()] {
+                    pending.extend(kernel.operands(&kernel.value(id).op));
+                }
+            }
+            for id in kept {
+                is_there[id.index()] |= seen_by[id.index()] == number;
+            }
+        }
+    }
+
+    /// An unguarded load at a position that follows from the walk's own.
+    fn is_plain_load(&self, id: ValueId) -> bool {
+        let ValueOp::Load { guard: None, index, .. } = &self.kernel.value(id).op else { return false };
+        let strays = |axis: &AxisId| self.plan.axes.contains(axis);
+        !self
+            .kernel
+            .computed_axes(index)
+            .iter()
+            .any(|(_, value)| self.kernel.value(*value).axes.iter().any(strays))
+    }
+
+    fn loads(&self) -> Vec<ValueId> {
+        self.shared.iter().copied().filter(|&id| self.is_plain_load(id)).collect()
+    }
+
+    /// Simple operations for each element of the row, in all walks.
+    fn cost(&self, kept: &[ValueId]) -> f64 {
+        let mut cost = 0.0;
+        self.visit(kept, |_, id, is_there| {
+            if !is_there {
+                cost += operations(&self.kernel.value(id).op);
+            }
+        });
+        cost
+    }
+
+    /// Those of the kept values that a later walk asks for.
+    fn used(&self, kept: &[ValueId]) -> Keep {
+        let mut spans: Vec<Option<(usize, usize)>> = vec![None; self.kernel.values.len()];
+        self.visit(kept, |number, id, _| {
+            let span = spans[id.index()].get_or_insert((number, number));
+            span.1 = number;
+        });
+        let mut result = Keep::default();
+        let mut bytes = vec![0u64; self.plan.passes.len()];
+        let mut places = Vec::new();
+        for &id in kept {
+            let Some((first, last)) = spans[id.index()].filter(|(first, last)| first < last) else {
+                continue;
+            };
+            let size = match &self.kernel.value(id).op {
+                ValueOp::Load { buffer, index, .. } if self.is_plain_load(id) => {
+                    result.loads.push(id);
+                    // The same element, read by several values.
+                    if places.contains(&(buffer, index)) {
+                        continue;
+                    }
+                    places.push((buffer, index));
+                    self.kernel.buffers[buffer.index()].dtype.size()
+                }
+                _ => {
+                    result.values.push(id);
+                    self.kernel.value(id).dtype.size()
+                }
+            };
+            // A register holds at most two elements.
+            bytes[first..last].iter_mut().for_each(|bytes| *bytes += (size as u64).max(2));
+        }
+        result.bytes = bytes.into_iter().max().unwrap_or(0);
+        result
+    }
+}
+
+/// Simple operations of one evaluation.
+fn operations(op: &ValueOp) -> f64 {
+    match op {
+        ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) => 0.0,
+        // Checks of positions, and reads from a near cache.
+        ValueOp::InBounds(_) => 1.0,
+        ValueOp::Load { .. } => 4.0,
+        ValueOp::Random { .. } => RANDOM,
+        ValueOp::Unary(op, _) => cost::unary(*op),
+        ValueOp::Binary(op, ..) => cost::binary(*op),
+        ValueOp::Select(..) | ValueOp::Cast(..) => 1.0,
+        // A loop of the thread.
+        ValueOp::Reduce { .. }
+        | ValueOp::Scan { .. }
+        | ValueOp::Scatter { .. }
+        | ValueOp::Carry { .. }
+        | ValueOp::Last { .. } => WORTH_KEEPING,
+    }
+}

@@ -1,0 +1,201 @@
+//! Reductions of several parts as walks of plain reductions: squared deviations as the mean, then the squares of the
+//! distances from it; sums of exponentials as the maximum, then the sum.
+//!
+//! Where a row stays in registers the second walk costs nothing, and there is no division an element as in Welford's
+//! method, and no maximum to scale to. Sums are merged pairwise.
+
+use std::borrow::Cow;
+
+use rustc_hash::FxHashMap;
+
+use super::{Schedule, cooperative};
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
+
+/// The kernel with the reductions that its schedule walks in plain steps replaced by these.
+///
+/// # Errors
+/// If the kernel's reductions cannot run together.
+pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Result<Cow<'k, Kernel>, String> {
+    match schedule {
+        Schedule::Rows(rows) if rows.persistent > 0 => in_plain_walks(kernel, |_| true),
+        Schedule::Rows(rows) if !rows.online => in_plain_walks(kernel, |op| op == ReduceOp::SumExp),
+        // One thread's own values are near anyway.
+        Schedule::Pointwise(_)
+        | Schedule::Tiled(_)
+        | Schedule::Scan(_)
+        | Schedule::Scatter(_)
+        | Schedule::Rows(_)
+        | Schedule::Columns(_) => in_plain_walks(kernel, |_| false),
+    }
+}
+
+/// The kernel with every reduction of several parts replaced that threads share and that `replaces`, and sums of
+/// exponentials of one thread.
+///
+/// # Errors
+/// If the kernel's reductions cannot run together.
+pub(super) fn in_plain_walks(
+    kernel: &Kernel,
+    replaces: impl Fn(ReduceOp) -> bool,
+) -> Result<Cow<'_, Kernel>, String> {
+    let reduced = |value: &ValueOp| match value {
+        ValueOp::Reduce { op: op @ (ReduceOp::SquaredDeviations | ReduceOp::SumExp), .. } => Some(*op),
+        _ => None,
+    };
+    if !kernel.values.iter().any(|value| reduced(&value.op).is_some()) {
+        return Ok(Cow::Borrowed(kernel));
+    }
+    let shared = cooperative(kernel)?;
+    let is_replaced = |number: usize, op: ReduceOp| match shared.contains(&ValueId(number as u32)) {
+        true => replaces(op),
+        false => op == ReduceOp::SumExp,
+    };
+    if !kernel
+        .values
+        .iter()
+        .enumerate()
+        .any(|(n, value)| reduced(&value.op).is_some_and(|op| is_replaced(n, op)))
+    {
+        return Ok(Cow::Borrowed(kernel));
+    }
+    let empty = Kernel { values: Vec::new(), stores: Vec::new(), ..kernel.clone() };
+    let mut result = Numbered { kernel: empty, known: FxHashMap::default() };
+    let mut new_ids: Vec<ValueId> = Vec::with_capacity(kernel.values.len());
+    for (number, value) in kernel.values.iter().enumerate() {
+        let op = with_operands(&value.op, &new_ids);
+        let id = match op {
+            ValueOp::Reduce { op: reduction, ref axes, operand, .. }
+                if reduced(&value.op).is_some() && is_replaced(number, reduction) =>
+            {
+                let dtype = value.dtype;
+                let reduce =
+                    |op, operand| ValueOp::Reduce { op, axes: axes.clone(), operand, position: None };
+                if reduction == ReduceOp::SumExp {
+                    let max = result.add(reduce(ReduceOp::Max, operand), dtype);
+                    let below = result.add(ValueOp::Binary(BinaryOp::Sub, operand, max), dtype);
+                    let exp = result.add(ValueOp::Unary(UnaryOp::Exp, below), dtype);
+                    result.add(reduce(ReduceOp::Sum, exp), dtype)
+                } else {
+                    let length: u64 = axes.iter().map(|&axis| kernel.axis(axis).extent).product();
+                    let sum = result.add(reduce(ReduceOp::Sum, operand), dtype);
+                    let length = Scalar::from_f64(dtype, length.max(1) as f64);
+                    let length = result.add(ValueOp::Literal(length), dtype);
+                    let mean = result.add(ValueOp::Binary(BinaryOp::Div, sum, length), dtype);
+                    let distance = result.add(ValueOp::Binary(BinaryOp::Sub, operand, mean), dtype);
+                    let square = result.add(ValueOp::Binary(BinaryOp::Mul, distance, distance), dtype);
+                    result.add(reduce(ReduceOp::Sum, square), dtype)
+                }
+            }
+            op => result.add(op, value.dtype),
+        };
+        new_ids.push(id);
+        // In time for what is read at the positions that the value says.
+        for (axis, old) in result.kernel.axes.iter_mut().zip(&kernel.axes) {
+            if let (AxisKind::Computed { value, .. }, AxisKind::Computed { value: old, .. }) =
+                (&mut axis.kind, old.kind)
+                && old.index() == number
+            {
+                *value = id;
+            }
+        }
+    }
+    let mut result = result.kernel;
+    for store in &kernel.stores {
+        result.store(store.buffer, store.index.clone(), new_ids[store.value.index()]);
+    }
+    for recurrence in &mut result.recurrences {
+        recurrence.carry = new_ids[recurrence.carry.index()];
+        recurrence.next = new_ids[recurrence.next.index()];
+    }
+    Ok(Cow::Owned(result))
+}
+
+/// A kernel that has each value once: what replaces a reduction may be among its results as well.
+struct Numbered {
+    kernel: Kernel,
+    known: FxHashMap<(ValueOp, DType), ValueId>,
+}
+
+impl Numbered {
+    fn add(&mut self, op: ValueOp, dtype: DType) -> ValueId {
+        let Numbered { kernel, known } = self;
+        *known.entry((op, dtype)).or_insert_with_key(|(op, _)| kernel.add(op.clone(), dtype))
+    }
+}
+
+fn with_operands(op: &ValueOp, new_ids: &[ValueId]) -> ValueOp {
+    let new = |id: ValueId| new_ids[id.index()];
+    match op {
+        ValueOp::Load { buffer, index, guard } => {
+            ValueOp::Load { buffer: *buffer, index: index.clone(), guard: guard.map(new) }
+        }
+        ValueOp::Unary(op, a) => ValueOp::Unary(*op, new(*a)),
+        ValueOp::Binary(op, a, b) => ValueOp::Binary(*op, new(*a), new(*b)),
+        ValueOp::Select(condition, a, b) => ValueOp::Select(new(*condition), new(*a), new(*b)),
+        ValueOp::Cast(to, a) => ValueOp::Cast(*to, new(*a)),
+        ValueOp::Scan { op, axis, reverse, exclusive, operand } => ValueOp::Scan {
+            op: *op,
+            axis: *axis,
+            reverse: *reverse,
+            exclusive: *exclusive,
+            operand: new(*operand),
+        },
+        ValueOp::Carry { recurrence, init, row } => {
+            ValueOp::Carry { recurrence: *recurrence, init: new(*init), row: row.clone() }
+        }
+        ValueOp::Last { carry } => ValueOp::Last { carry: new(*carry) },
+        ValueOp::Scatter { op, axis, over, index, check, operand } => ValueOp::Scatter {
+            op: *op,
+            axis: *axis,
+            over: *over,
+            index: new(*index),
+            check: *check,
+            operand: new(*operand),
+        },
+        ValueOp::Reduce { op, axes, operand, position } => ValueOp::Reduce {
+            op: *op,
+            axes: axes.clone(),
+            operand: new(*operand),
+            position: position.map(new),
+        },
+        ValueOp::Literal(_)
+        | ValueOp::Argument(_)
+        | ValueOp::Position(_)
+        | ValueOp::InBounds(_)
+        | ValueOp::Random { .. } => op.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::IndexExpr;
+    use crate::ir::AxisKind;
+
+    #[test]
+    fn the_mean_is_summed_once() {
+        let mut kernel = Kernel::new("moments");
+        let row = kernel.add_axis(AxisKind::Map, 10, true);
+        let column = kernel.add_axis(AxisKind::Reduce, 100, false);
+        let input = kernel.add_input(DType::F32, 1000);
+        let (mean, spread) = (kernel.add_output(DType::F32, 10), kernel.add_output(DType::F32, 10));
+        let at = IndexExpr::axis(row).scale(100).add(&IndexExpr::axis(column));
+        let x = kernel.load(input, at, None);
+        let deviations = kernel.reduce(ReduceOp::SquaredDeviations, &[column], x);
+        let sum = kernel.reduce(ReduceOp::Sum, &[column], x);
+        kernel.store(mean, IndexExpr::axis(row), sum);
+        kernel.store(spread, IndexExpr::axis(row), deviations);
+        let two_walks = in_plain_walks(&kernel, |_| true).unwrap();
+        two_walks.verify().unwrap();
+        let reductions: Vec<&ValueOp> = two_walks
+            .values
+            .iter()
+            .map(|v| &v.op)
+            .filter(|op| matches!(op, ValueOp::Reduce { .. }))
+            .collect();
+        assert_eq!(reductions.len(), 2);
+        assert!(reductions.iter().all(|op| matches!(op, ValueOp::Reduce { op: ReduceOp::Sum, .. })));
+        assert_eq!(crate::schedule::Plan::new(&two_walks).unwrap().passes.len(), 2);
+    }
+}
