@@ -82,6 +82,13 @@ const DIFFERENCES: &[Difference] = &[
         is_meant: |x| x.ours == 0.0 && x.theirs == 0.0,
     },
     Difference {
+        operations: &["scatter_add"],
+        dtypes: FLOATS,
+        which: "where nothing is added to -0",
+        reason: "The result is +0: the sum of nothing, +0, is added to every element. PyTorch's stays -0.",
+        is_meant: |x| x.ours == 0.0 && x.ours.is_sign_positive() && x.theirs == 0.0,
+    },
+    Difference {
         operations: &["softshrink"],
         dtypes: FLOATS,
         which: "between zeros of different sign",
