@@ -140,10 +140,10 @@ fn many_tensors_take_several_launches_of_one_kernel() {
     }
 }
 
-/// Kernels of one text, two softmaxes each, the second of which reads the first.
+/// Kernels of one text, four softmaxes each, the second of which reads the first.
 fn chain(rows: usize, device: &Device) -> Vec<Tensor> {
     let mut y = vec![values(&[rows, 100], rows, device)];
-    (0..4).for_each(|n| y.push(y[n].softmax(1)));
+    (0..8).for_each(|n| y.push(y[n].softmax(1)));
     y.split_off(1)
 }
 
