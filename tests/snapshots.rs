@@ -5,7 +5,7 @@
 
 mod workloads;
 
-use lazuli::{Error, Target};
+use lazuli::{Error, Target, Tensor};
 use workloads::{SEEDS, compile_for};
 
 fn assert_text(name: &str, text: &str) {
@@ -76,6 +76,18 @@ fn kernels_of_recurrences() {
             assert_eq!(program.kernels().len(), 1);
             assert_text(&format!("{name}_{language}"), &program.source());
         }
+    }
+}
+
+/// On the CPU, each part of a join has a loop of its own.
+#[test]
+fn kernels_of_joins() {
+    let parts = [[100, 64], [20, 64], [300, 64]].map(workloads::tensor);
+    let rows = Tensor::cat(&parts.each_ref(), 0) * 2.0;
+    let columns = Tensor::cat(&[&workloads::tensor([50, 30]), &workloads::tensor([50, 70])], 1) * 2.0;
+    for (name, joined) in [("join_of_rows_c", rows), ("join_of_columns_c", columns)] {
+        let program = compile_for(std::slice::from_ref(&joined), &Target::cpu()).unwrap();
+        assert_text(name, &program.source());
     }
 }
 

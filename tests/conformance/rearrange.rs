@@ -288,6 +288,32 @@ fn joins_of_every_kind() {
     assert_eq!(bits[3..], [f32::INFINITY, 1.0, -0.0].map(f32::to_bits));
 }
 
+/// Parts of lengths that are no multiples of a block or a vector, along each axis, at and beyond the limits of the
+/// loops; more than is joined of one of them, backwards, and of joins.
+#[test]
+fn joins_of_long_parts() {
+    for (axis, shape) in [(0, [5, 3, 40]), (1, [2, 9, 33]), (2, [2, 3, 70]), (2, [1, 1, 9_000])] {
+        check_fused(&format!("{shape:?} along {axis}"), |device| {
+            let part = |n: usize| {
+                let mut own = shape;
+                own[axis as usize] += n;
+                ordinary(device, DType::F32, own, n as u64)
+            };
+            let (a, b, c) = (part(0), part(3), part(17));
+            let joined = Tensor::cat(&[&a, &b, &c], axis);
+            let most = (0..3).map(|k| if k == axis { (1, 60) } else { (0, 0) }).collect::<Vec<_>>();
+            vec![
+                exact("cat", &joined * 2 + 1),
+                exact("backwards", Tensor::cat(&[&a.flip(axis), &b], axis).flip(axis) + 1),
+                exact("of joins", Tensor::cat(&[&Tensor::cat(&[&c, &a], axis), &b, &a], axis).abs()),
+                exact("mostly border", part(1).pad(&most, 7) * 3),
+                exact("roll", joined.roll(5, axis) - 1),
+                exact("sum", joined.sum(axis)),
+            ]
+        });
+    }
+}
+
 #[test]
 fn a_hundred_parts() {
     let count = 100;

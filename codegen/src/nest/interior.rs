@@ -69,12 +69,12 @@ impl Interior {
             low: low as u64,
             high: high as u64,
             conditions,
-            kernel: without_guards(kernel),
+            kernel: decided(kernel, |_| true),
         })
     }
 }
 
-fn ceil_div(a: i64, b: i64) -> i64 {
+pub(super) fn ceil_div(a: i64, b: i64) -> i64 {
     -(-a).div_euclid(b)
 }
 
@@ -99,20 +99,30 @@ fn without_windows(kernel: &Kernel, expr: &IndexExpr) -> Option<(IndexExpr, i64,
     Some((rest, least, most))
 }
 
-/// The same kernel where all guards hold: loads read always, choices by a guard are made.
-fn without_guards(kernel: &Kernel) -> Kernel {
+/// The same kernel where it is known which guards hold: loads read always or never, choices by a guard are made.
+pub(super) fn decided(kernel: &Kernel, holds: impl Fn(&[Bound]) -> bool) -> Kernel {
     let mut result = kernel.clone();
-    let is_guard = |id: ValueId| matches!(kernel.value(id).op, ValueOp::InBounds(_));
+    let guard = |id: ValueId| match &kernel.value(id).op {
+        ValueOp::InBounds(bounds) => Some(holds(bounds)),
+        _ => None,
+    };
     let mut same_as: Vec<ValueId> = (0..kernel.values.len() as u32).map(ValueId).collect();
     for (number, value) in result.values.iter_mut().enumerate() {
         let alias = |id: &mut ValueId| *id = same_as[id.index()];
         match &mut value.op {
-            ValueOp::InBounds(_) => {
-                value.op = ValueOp::Literal(Scalar::from_bool(true));
+            ValueOp::InBounds(bounds) => {
+                value.op = ValueOp::Literal(Scalar::from_bool(holds(bounds)));
                 value.dtype = DType::Bool;
             }
-            ValueOp::Load { guard, .. } => *guard = None,
-            ValueOp::Select(condition, a, _) if is_guard(*condition) => same_as[number] = same_as[a.index()],
+            ValueOp::Load { guard: condition, .. } => match condition.and_then(guard) {
+                Some(false) => value.op = ValueOp::Literal(Scalar::from_i64(value.dtype, 0)),
+                Some(true) => *condition = None,
+                None => {}
+            },
+            ValueOp::Select(condition, a, b) if guard(*condition).is_some() => {
+                let chosen = if guard(*condition) == Some(true) { a } else { b };
+                same_as[number] = same_as[chosen.index()];
+            }
             ValueOp::Unary(_, a) | ValueOp::Cast(_, a) => alias(a),
             ValueOp::Binary(_, a, b) => [a, b].into_iter().for_each(alias),
             ValueOp::Select(condition, a, b) => [condition, a, b].into_iter().for_each(alias),

@@ -12,6 +12,7 @@ mod extremes;
 mod interior;
 mod online;
 mod persistent;
+mod pieces;
 mod pointwise;
 mod pointwise_cpu;
 mod recurrence_cuda;

@@ -2,6 +2,7 @@
 
 use super::emitter::Emitter;
 use super::interior::Interior;
+use super::pieces::Pieces;
 use super::pointwise::launch_items;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
@@ -14,7 +15,12 @@ use crate::{DType, Language};
 /// The body for a range of blocks, and how many blocks there are.
 pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> (Vec<Stmt>, Launch) {
     let interior = map.last().and_then(|&inner| Interior::of(kernel, inner));
-    let interior = interior.as_ref();
+    let pieces = if interior.is_some() { None } else { Pieces::of(kernel) };
+    let guards = match (&interior, &pieces) {
+        (Some(interior), _) => Guards::Interior(interior),
+        (None, Some(pieces)) => Guards::Pieces(pieces),
+        (None, None) => Guards::Stay,
+    };
     let mut emitter = Emitter::new(kernel, Language::C);
     let block = || Expr::Builtin(Builtin::BlockX);
     let chunk = schedule.elements_per_block;
@@ -66,7 +72,7 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
         emitter.bind("first", INDEX, number.then(Mul, Expr::Int(chunk)));
         let to = Expr::name("first").then(Add, Expr::Int(chunk)).then(Min, emitter.extent(inner));
         emitter.bind("end", INDEX, to);
-        inner_loop(&mut emitter, kernel, interior, inner, Expr::name("first"), Expr::name("end"));
+        inner_loop(&mut emitter, kernel, guards, inner, Expr::name("first"), Expr::name("end"));
         let formula = super::walk::items_formula(kernel, outer, 1);
         let inner_text = super::walk::items_formula(kernel, &[inner], chunk);
         let formula = if outer.is_empty() { inner_text } else { format!("{formula} * {inner_text}") };
@@ -83,7 +89,7 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
         emitter.open(&[], false);
         let row = row_name(kernel, outer);
         emitter.unflatten(&row, outer, 1);
-        inner_loop(&mut emitter, kernel, interior, inner, Expr::name("left"), Expr::name("right"));
+        inner_loop(&mut emitter, kernel, guards, inner, Expr::name("left"), Expr::name("right"));
         let body = emitter.close();
         emitter.push(count_loop(&row, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
         let body = emitter.close();
@@ -107,7 +113,7 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
         emitter.open(&[], false);
         emitter.unflatten(&row, outer, 1);
         let extent = emitter.extent(inner);
-        inner_loop(&mut emitter, kernel, interior, inner, Expr::Int(0), extent);
+        inner_loop(&mut emitter, kernel, guards, inner, Expr::Int(0), extent);
         let body = emitter.close();
         emitter.push(count_loop(&row, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
         (emitter.finish(), launch(launch_items(kernel, outer), outer, rows))
@@ -140,27 +146,108 @@ fn reads_across(kernel: &Kernel, inner: AxisId) -> bool {
 /// An innermost axis shorter than this is not worth a loop of its own on the CPU.
 const SHORT_AXIS: u64 = 16;
 
-/// The innermost loop. Where guards leave an interior, that is a loop without guards, because loads
-/// under a condition do not vectorise; what is left on either side keeps them.
+/// How a loop gets rid of guards, because loads under a condition do not vectorise.
+#[derive(Clone, Copy)]
+enum Guards<'k> {
+    Interior(&'k Interior),
+    Pieces(&'k Pieces),
+    Stay,
+}
+
+/// A part of the innermost loop.
+fn part<'k>(
+    emitter: &mut Emitter<'k>,
+    kernel: &'k Kernel,
+    axis: AxisId,
+    (from, to): (Expr, Expr),
+    hint: LoopHint,
+) {
+    let name = kernel.axis(axis).name.clone();
+    let body = emitter.using(kernel, |emitter| {
+        emitter.open(&[axis], false);
+        kernel.stores.iter().for_each(|store| emitter.store(store));
+        emitter.close()
+    });
+    emitter.push(count_loop(&name, from, to, hint, body));
+}
+
+/// The innermost loop.
 fn inner_loop<'k>(
     emitter: &mut Emitter<'k>,
     kernel: &'k Kernel,
-    interior: Option<&'k Interior>,
+    guards: Guards<'k>,
     axis: AxisId,
     from: Expr,
     to: Expr,
 ) {
-    let name = kernel.axis(axis).name.clone();
-    let part = |emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr, hint: LoopHint| {
-        let body = emitter.using(kernel, |emitter| {
-            emitter.open(&[axis], false);
-            kernel.stores.iter().for_each(|store| emitter.store(store));
-            emitter.close()
-        });
-        emitter.push(count_loop(&name, from, to, hint, body));
+    match guards {
+        Guards::Stay => part(emitter, kernel, axis, (from, to), LoopHint::Simd),
+        Guards::Interior(interior) => loop_with_interior(emitter, kernel, interior, axis, from, to),
+        Guards::Pieces(pieces) if pieces.axis == axis => loop_of_pieces(emitter, pieces, from, to),
+        Guards::Pieces(pieces) => {
+            // Each row is in one of the pieces.
+            let name = || Expr::name(&kernel.axis(pieces.axis).name);
+            let mut choice: Vec<Stmt> = Vec::new();
+            for (number, (_, kernel)) in pieces.parts.iter().enumerate().rev() {
+                // What it computes once a row is right in this piece alone.
+                emitter.open_pinned();
+                part(emitter, kernel, axis, (from.clone(), to.clone()), LoopHint::Simd);
+                let body = emitter.close();
+                choice = match pieces.parts.get(number + 1) {
+                    None => body,
+                    Some((end, _)) => vec![Stmt::If {
+                        condition: name().then(Less, Expr::Int(*end)),
+                        then: body,
+                        otherwise: choice,
+                    }],
+                };
+            }
+            choice.into_iter().for_each(|stmt| emitter.push(stmt));
+        }
+    }
+}
+
+/// A loop for each piece of the innermost axis.
+fn loop_of_pieces<'k>(emitter: &mut Emitter<'k>, pieces: &'k Pieces, from: Expr, to: Expr) {
+    let whole = from == Expr::Int(0) && matches!(to, Expr::Int(_));
+    let clamp = |at: u64| match whole {
+        true => Expr::Int(at),
+        false => from.clone().then(Max, Expr::Int(at)).then(Min, to.clone()),
     };
-    let Some(interior) = interior else {
-        return part(emitter, kernel, from, to, LoopHint::Simd);
+    let mut start = from.clone();
+    for (number, (_, kernel)) in pieces.parts.iter().enumerate() {
+        let end = match pieces.parts.get(number + 1).map(|(end, _)| clamp(*end)) {
+            None => to.clone(),
+            Some(end @ Expr::Int(_)) => end,
+            Some(end) => {
+                let name = emitter.fresh("piece");
+                emitter.bind(name.clone(), INDEX, end);
+                Expr::Name(name)
+            }
+        };
+        emitter.open_pinned();
+        part(emitter, kernel, pieces.axis, (start, end.clone()), LoopHint::Simd);
+        let body = emitter.close();
+        // Some pieces are not in this block.
+        match whole || body.len() < 2 {
+            true => body.into_iter().for_each(|stmt| emitter.push(stmt)),
+            false => emitter.push(Stmt::Block(body)),
+        }
+        start = end;
+    }
+}
+
+/// The loop where guards leave an interior without them; what is left on either side keeps them.
+fn loop_with_interior<'k>(
+    emitter: &mut Emitter<'k>,
+    kernel: &'k Kernel,
+    interior: &'k Interior,
+    axis: AxisId,
+    from: Expr,
+    to: Expr,
+) {
+    let part = |emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr, hint: LoopHint| {
+        part(emitter, kernel, axis, (from, to), hint);
     };
     let whole = from == Expr::Int(0) && matches!(to, Expr::Int(_));
     let clamp = |at: u64| match whole {
