@@ -227,6 +227,19 @@ fn a_hundred_batches_of_each_layer_need_at_most_two_kernels() {
 }
 
 #[test]
+fn long_scans_of_other_lengths_are_the_same_kernel() {
+    for target in targets() {
+        for columns in [1, 3] {
+            let sources: BTreeSet<Vec<String>> = [1 << 20, (1 << 20) + 1, 3 << 20]
+                .map(|length| kernels(&compile_for(&[tensor([length, columns]).cumsum(0)], &target).unwrap()))
+                .into_iter()
+                .collect();
+            assert_eq!(sources.len(), 1, "{target}: {sources:#?}");
+        }
+    }
+}
+
+#[test]
 fn other_numbers_are_arguments_of_the_same_kernel() {
     let expressions: [fn(f64) -> Tensor; 5] = [
         |c| tensor([100]) * c,

@@ -123,4 +123,8 @@ fn cuda_counts_in_64_bits_where_it_must() {
     };
     assert!(!is_wide(60_000, 30_000));
     assert!(is_wide(60_000, 40_000));
+    let scan = Tensor::arange(0i64, 3 << 30, 1).cumsum(0);
+    let program = scan.compile_for(&lazuli::Target::cuda("sm_90")).unwrap();
+    common::nvrtc::compile(std::slice::from_ref(&program)).unwrap();
+    assert!(program.source().contains("unsigned long long length"), "{}", program.source());
 }

@@ -9,7 +9,7 @@ use crate::{Language, text};
 /// An emitted kernel.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Emitted {
-    /// The kernel's name, which is also the first function's.
+    /// The kernel's name, which is also that of one of its functions.
     pub name: String,
     /// The language of the source.
     pub language: Language,
@@ -27,6 +27,13 @@ pub struct Emitted {
     pub register_estimate: u32,
     /// Of a kernel for several parts: each has the parameters, and the functions take their table.
     pub batch: Option<Batch>,
+}
+
+impl Emitted {
+    /// The names of the functions to launch, in order.
+    pub fn functions(&self) -> impl Iterator<Item = &str> {
+        self.launches.iter().map(|(name, _)| name.as_str())
+    }
 }
 
 /// Schedules a kernel for a target and prints it.

@@ -256,6 +256,42 @@ fn scans() {
     assert_kernel("scan_columns", scan(0, 4096, false), "scan(threads=8");
 }
 
+/// `y = the sums of exp(x) after each element / the largest of x from there on`, of one row or of few columns: blocks
+/// share a scan.
+fn long_scan(length: u64, columns: u64) -> Kernel {
+    let mut k = Kernel::new("scan");
+    let i0 = k.add_axis(AxisKind::Map, length, true);
+    let i1 = (columns > 1).then(|| k.add_axis(AxisKind::Map, columns, false));
+    let x = k.add_input(DType::F32, length * columns);
+    let y = k.add_output(DType::F32, length * columns);
+    let mut at = affine(&[(i0, columns as i64)], 0);
+    if let Some(i1) = i1 {
+        at = at.add(&IndexExpr::axis(i1));
+    }
+    let v = k.load(x, at.clone(), None);
+    let exp = k.unary(UnaryOp::Exp, v);
+    let scan = |op, exclusive, operand| ValueOp::Scan { op, axis: i0, reverse: true, exclusive, operand };
+    let sum = k.add(scan(ScanOp::Sum, true, exp), DType::F32);
+    let most = k.add(scan(ScanOp::Max, false, v), DType::F32);
+    let ratio = k.binary(BinaryOp::Div, sum, most);
+    k.store(y, at, ratio);
+    k
+}
+
+#[test]
+fn divided_scans() {
+    assert_kernel(
+        "scan_rows_split",
+        long_scan(1 << 24, 1),
+        "scan(threads=256, rows_per_block=1, vec=1, splits=1024)",
+    );
+    assert_kernel(
+        "scan_columns_split",
+        long_scan(1 << 22, 3),
+        "scan(threads=8, rows_per_block=32, vec=1, splits=1024)",
+    );
+}
+
 /// `y = 2 * the sums of those of 40,000 rows of x² whose index says each of so many positions`.
 fn scatter(op: ReduceOp, positions: u64, columns: u64, by_column: bool) -> Kernel {
     let mut k = Kernel::new("scatter");

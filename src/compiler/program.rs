@@ -390,7 +390,7 @@ impl KernelInfo {
         let nvrtc = crate::runtime::cuda::nvrtc::Nvrtc::get()?;
         check_architecture(architecture, nvrtc.architectures(), nvrtc.version())?;
         let cubin = nvrtc.compile(self.name(), self.source(), architecture, nvrtc.options())?;
-        let info = cubin.inspect(self.name()).ok_or_else(|| {
+        let info = cubin.inspect_all(self.emitted().functions()).ok_or_else(|| {
             Error::internal("CUBIN inspection", format!("{} is not in the compiled module", self.name()))
         })?;
         Ok(CompiledKernel { cubin: cubin.bytes, info })

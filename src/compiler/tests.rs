@@ -75,3 +75,20 @@ fn unfused_kernels_stay_as_they_are() {
     let plan = make_plan(&graph, Settings { fusion: Fusion::Off, ..SETTINGS }).unwrap();
     assert!(relieved(&graph, &plan, &[(0, 100)]).unwrap().is_none());
 }
+
+#[test]
+fn both_functions_of_a_kernel_are_inspected() {
+    let Ok(compiler) = Nvrtc::get() else { return println!("not checked: there is no NVRTC") };
+    let row = Tensor::rand([1 << 20], 1);
+    row.eval().unwrap();
+    let plan = make_plan(&build(&[row.cumsum(0)]).unwrap().graph, SETTINGS).unwrap();
+    let emitted = &plan.kernels[0].code.emitted;
+    assert_eq!(emitted.functions().collect::<Vec<_>>(), ["cumsum_f32_totals", "cumsum_f32"]);
+    let cubin = compiler.compile(&emitted.name, &emitted.source, "sm_90", default_options()).unwrap();
+    let of_each: Vec<_> = emitted.functions().map(|name| cubin.inspect(name).unwrap()).collect();
+    let of_both = cubin.inspect_all(emitted.functions()).unwrap();
+    assert_eq!(of_both.registers, of_each.iter().map(|info| info.registers).max().unwrap());
+    assert_eq!(of_both.code_bytes, of_each.iter().map(|info| info.code_bytes).sum::<u64>());
+    assert_eq!(of_both.spill_bytes, 0);
+    assert_eq!(cubin.inspect_all(["cumsum_f32", "other"].into_iter()), None);
+}

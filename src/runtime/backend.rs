@@ -34,13 +34,13 @@ pub(crate) enum Backend {
     Interpreter,
 }
 
-/// A compiled kernel in memory.
+/// A compiled kernel in memory: on CUDA each of its functions.
 pub(crate) enum Module {
     Cpu(CpuModule),
     #[cfg(feature = "emulate")]
-    Emulated(super::emulate::EmulatedModule),
+    Emulated(Vec<super::emulate::EmulatedModule>),
     #[cfg(feature = "cuda")]
-    Cuda(CudaKernel),
+    Cuda(Vec<CudaKernel>),
 }
 
 impl Backend {
@@ -162,14 +162,18 @@ impl Backend {
             // SAFETY: the caller's promise.
             Module::Cpu(module) => unsafe { module.run(function, grid[0], arguments) },
             #[cfg(feature = "emulate")]
-            Module::Emulated(module) => {
+            Module::Emulated(functions) => {
+                let module = functions.iter().find(|module| module.name() == function);
+                let module = module.ok_or_else(|| missing(function))?;
                 let grid = launch_grid(grid, "cuda (emulated)", function)?;
                 // SAFETY: the caller's promise.
                 unsafe { module.launch(grid, block, 0, arguments) }
             }
             #[cfg(feature = "cuda")]
-            Module::Cuda(kernel) => match self {
+            Module::Cuda(functions) => match self {
                 Backend::Cuda(device) => {
+                    let kernel = functions.iter().find(|kernel| kernel.name() == function);
+                    let kernel = kernel.ok_or_else(|| missing(function))?;
                     let grid = launch_grid(grid, "cuda", function)?;
                     // SAFETY: the caller's promise.
                     unsafe { device.launch(kernel, grid, block, 0, arguments) }
@@ -190,6 +194,11 @@ impl Backend {
             _ => Ok(()),
         }
     }
+}
+
+#[cfg(any(feature = "cuda", feature = "emulate"))]
+fn missing(function: &str) -> Error {
+    Error::internal("launch", format!("{function} was not loaded"))
 }
 
 #[cfg(any(feature = "cuda", feature = "emulate"))]

@@ -73,14 +73,17 @@ fn module(backend: &Backend, emitted: &Emitted) -> Result<(Module, u32)> {
         #[cfg(feature = "emulate")]
         Backend::Emulated => {
             super::emulate::keep(name, source);
-            Ok((Module::Emulated(super::emulate::EmulatedModule::compile(name, source)?), 0))
+            let functions = emitted.functions();
+            let modules = functions.map(|name| super::emulate::EmulatedModule::compile(name, source));
+            Ok((Module::Emulated(modules.collect::<Result<_>>()?), 0))
         }
         #[cfg(feature = "cuda")]
         Backend::Cuda(device) => {
             let nvrtc = super::cuda::nvrtc::Nvrtc::get()?;
             let architecture = nearest_architecture(device.architecture(), nvrtc.architectures());
-            let (cubin, spill_bytes) = compile_cubin(name, source, &architecture)?;
-            Ok((Module::Cuda(device.load(&cubin, name)?), spill_bytes))
+            let (cubin, spill_bytes) = compile_cubin(emitted, &architecture)?;
+            let functions: Vec<&str> = emitted.functions().collect();
+            Ok((Module::Cuda(device.load(&cubin, &functions)?), spill_bytes))
         }
         Backend::Interpreter => Err(Error::internal("kernel loading", "the interpreter has no kernels")),
     }
@@ -88,7 +91,8 @@ fn module(backend: &Backend, emitted: &Emitted) -> Result<(Module, u32)> {
 
 /// A CUBIN from the cache or from NVRTC, and the bytes that a thread spills.
 #[cfg(feature = "cuda")]
-pub(crate) fn compile_cubin(name: &str, source: &str, architecture: &str) -> Result<(Vec<u8>, u32)> {
+fn compile_cubin(emitted: &Emitted, architecture: &str) -> Result<(Vec<u8>, u32)> {
+    let (name, source) = (emitted.name.as_str(), emitted.source.as_str());
     let nvrtc = super::cuda::nvrtc::Nvrtc::get()?;
     let (major, minor) = nvrtc.version();
     let options = nvrtc.options();
@@ -99,7 +103,7 @@ pub(crate) fn compile_cubin(name: &str, source: &str, architecture: &str) -> Res
     let key = Key::new(architecture, &format!("nvrtc {major}.{minor}, spills behind"), options, source);
     let mut cubin = cached(&key, "cubin", source, || {
         let cubin = nvrtc.compile(name, source, architecture, options)?;
-        let spill_bytes = cubin.inspect(name).map_or(0, |info| info.spill_bytes);
+        let spill_bytes = cubin.inspect_all(emitted.functions()).map_or(0, |info| info.spill_bytes);
         Ok([cubin.bytes, spill_bytes.to_le_bytes().to_vec()].concat())
     })?;
     let spill_bytes = match cubin.split_last_chunk() {

@@ -39,6 +39,8 @@ enum Care {
 
 struct Kernel {
     name: String,
+    /// Its functions' names.
+    functions: Vec<String>,
     schedule: String,
     source: String,
     /// It is optimised for every architecture, and must not spill registers.
@@ -53,7 +55,12 @@ struct Kernel {
 
 impl Kernel {
     fn new(name: &str, schedule: &str, source: &str, version: (i32, i32), care: Care) -> Kernel {
-        let nameless = source.replace(&format!(" {name}("), " kernel(");
+        let function = |head: &str| Some(head.split_once(") ")?.1.split_once('(')?.0.to_owned());
+        let functions: Vec<String> = source.split("__global__ ").skip(1).filter_map(function).collect();
+        assert!(!functions.is_empty(), "no function in {name}:\n{source}");
+        let nameless = functions.iter().enumerate().fold(source.to_owned(), |text, (number, function)| {
+            text.replace(&format!(" {function}("), &format!(" {}(", renamed("kernel", number)))
+        });
         let is_small = source.len() <= SMALL && !source.contains("double");
         let stamp = |care: Care| {
             let rule = match care {
@@ -68,6 +75,7 @@ impl Kernel {
         let hash = blake3::hash(nameless.as_bytes());
         Kernel {
             name: name.into(),
+            functions,
             schedule: schedule.into(),
             source: source.into(),
             is_checked: is_small && care != Care::Least || care == Care::Full,
@@ -147,22 +155,35 @@ fn compile_with(texts: &[(String, String, String)], care: Care) -> Result<(), St
     Ok(())
 }
 
+/// A function of a kernel that gets another name: most have one.
+fn renamed(kernel: &str, function: usize) -> String {
+    if function == 0 { kernel.to_owned() } else { format!("{kernel}_{function}") }
+}
+
 /// What the compiler has against the kernels; empty if nothing.
 fn problems(architecture: &str, optimise: bool, kernels: &[&Kernel]) -> String {
     let mut text = String::new();
-    let names: Vec<String> = (0..kernels.len()).map(|n| format!("kernel_{n}")).collect();
-    for (new_name, Kernel { name, source, .. }) in names.iter().zip(kernels) {
+    let mut names: Vec<String> = Vec::new();
+    let mut owners: Vec<&Kernel> = Vec::new();
+    for (number, kernel) in kernels.iter().enumerate() {
         // Kernels of a case may have one name, and all have helpers of the same names.
-        let _ = write!(
-            text,
-            "#define {name} {new_name}\nnamespace in_{new_name} {{\n{source}\n}}\n#undef {name}\n"
-        );
+        let Kernel { functions, source, .. } = kernel;
+        for (function, old) in functions.iter().enumerate() {
+            let new = renamed(&format!("kernel_{number}"), function);
+            let _ = writeln!(text, "#define {old} {new}");
+            names.push(new);
+            owners.push(kernel);
+        }
+        let _ = writeln!(text, "namespace in_kernel_{number} {{\n{source}\n}}");
+        for old in functions {
+            let _ = writeln!(text, "#undef {old}");
+        }
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut problems = String::new();
     match nvrtc::compile(&text, &names, architecture, optimise) {
         Ok(infos) => {
-            for (kernel, info) in kernels.iter().zip(infos).filter(|(kernel, _)| kernel.is_checked) {
+            for (kernel, info) in owners.iter().zip(infos).filter(|(kernel, _)| kernel.is_checked) {
                 if info.stack_bytes.max(info.spill_bytes) > STACK_LIMIT {
                     let Kernel { name, schedule, .. } = kernel;
                     let _ = write!(problems, "\n{architecture}: {name}, {schedule} spills: {info:?}");

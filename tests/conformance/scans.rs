@@ -145,6 +145,119 @@ fn one_kernel() {
     assert_eq!(mean.compile_for(&Target::cuda("sm_90")).unwrap().kernels().len(), 1);
 }
 
+/// Of few long rows or columns, whose axis is divided from some length on: every order, and lengths that no part divides.
+#[test]
+fn few_long_scans() {
+    for (length, rows) in [(65_535, 1), (65_536, 2), (131_071, 1), (131_072, 2), (131_073, 3), (300_001, 1)] {
+        let values: Vec<f32> = (0..rows * length).map(|i| ((i * 7919) % 17) as f32 - 8.0).collect();
+        let x = Tensor::from_vec(values.clone(), [rows, length]);
+        let columns = Tensor::from_vec(x.t().to_vec::<f32>().unwrap(), [length, rows]);
+        for device in devices() {
+            let (x, columns) = (x.to(&device), columns.to(&device));
+            for (reverse, exclusive) in [(false, false), (true, true)] {
+                let order = if reverse { ScanOrder::new().reverse().exclusive() } else { ScanOrder::new() };
+                let sums: Vec<f32> = values
+                    .chunks(length)
+                    .flat_map(|row| running(row, (reverse, exclusive), 0.0, |a, b| a + b))
+                    .collect();
+                let context = format!("{rows} x {length}, {order:?} on {device}");
+                assert!(x.cumsum_with(1, order).to_vec::<f32>().unwrap() == sums, "{context}");
+                let down = columns.cumsum_with(0, order).t();
+                assert!(down.to_vec::<f32>().unwrap() == sums, "columns of {context}");
+            }
+        }
+    }
+}
+
+/// All that may be in a kernel whose axis is divided, of rows with whole vectors and without, and of columns.
+#[test]
+fn what_surrounds_long_scans() {
+    let shapes = [(vec![131_075], 0), (vec![2, 140_000], 1), (vec![33_000, 3], 0), (vec![3, 70_001, 2], 1)];
+    for (shape, axis) in shapes {
+        check_fused(&format!("long scans along {axis} of {shape:?}"), |device| {
+            let x = ordinary(device, DType::F32, shape.clone(), 1);
+            let (whole, half) = (x.cast(DType::I64), ordinary(device, DType::F16, shape.clone(), 2));
+            let back = ScanOrder::new().reverse();
+            let exp = ((&x - 3.0).exp().cumsum(axis) * 0.5 - &x).relu();
+            let extremes = x.cummax_with(axis, back) - (&x * 2.0).cummin_with(axis, back);
+            vec![
+                near("prologue and epilogue", exp, 1e-4, 1e-3),
+                exact("two scans", extremes),
+                exact("whole numbers", whole.cumsum_with(axis, back.exclusive())),
+                near("of f16", (half * 0.01).cumsum(axis), 1e-2, 1e-2),
+                // In F32 the rounding of so many steps one after the other comes to more than any mistake would.
+                near("logarithms", x.cast(DType::F64).logcumsumexp(axis), 1e-9, 1e-9),
+                near("products", (&x * 1e-3 + 1.0).cumprod(axis), 1e-2, 1e-6),
+            ]
+        });
+    }
+}
+
+/// From the first NaN on there is nothing else, in whichever part it is.
+#[test]
+fn not_a_number_goes_from_part_to_part() {
+    let length = 200_000;
+    for at in [0, 10, 70_000, length - 1] {
+        let values: Vec<f32> =
+            (0..length).map(|i| if i == at { f32::NAN } else { (i % 1000) as f32 }).collect();
+        for device in devices() {
+            let x = Tensor::from_slice(&values, [length]).to(&device);
+            for y in [x.cummax(0), x.cumsum(0), x.logcumsumexp(0), -(-&x).cummin(0)] {
+                let y = y.to_vec::<f32>().unwrap();
+                let first = y.iter().position(|y| y.is_nan());
+                assert!(first == Some(at) && y[at..].iter().all(|y| y.is_nan()), "{at} on {device}");
+            }
+        }
+    }
+}
+
+/// Parts follow from the sizes: the same bits on any number of threads.
+#[test]
+fn long_scans_do_not_depend_on_threads() {
+    for (shape, axis) in [(vec![1_000_003], 0), (vec![3, 200_000], 1), (vec![100_001, 5], 0)] {
+        let bits = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let x = ordinary(&Device::cpu(), DType::F32, shape.clone(), 1);
+                let sums = (&x * 0.1).cumsum(axis).to_vec::<f32>().unwrap();
+                sums.into_iter().map(f32::to_bits).collect::<Vec<u32>>()
+            })
+        };
+        let first = bits(1);
+        for threads in [2, 3, 8] {
+            assert!(bits(threads) == first, "{shape:?} along {axis} on {threads} threads");
+        }
+    }
+}
+
+/// Few long scans are divided, and what is long and many is not; nor what no part can begin before the one before it ends.
+#[test]
+fn which_scans_are_divided() {
+    let divided = |x: Tensor, target: &Target| {
+        let program = x.compile_for(target).unwrap();
+        program.kernels().iter().any(|kernel| kernel.schedule().to_string().contains("splits="))
+    };
+    for target in [Target::cuda("sm_90"), Target::cpu()] {
+        let zeros = |shape: &[usize]| {
+            let x = Tensor::from_vec(vec![0.0f32; shape.iter().product()], shape);
+            x.eval().unwrap();
+            x
+        };
+        let (long, few) = (zeros(&[1 << 18]), zeros(&[1 << 16, 4]));
+        assert!(divided(long.cumsum(0), &target) && divided(few.cumsum(0), &target), "{target}");
+        assert!(divided(long.exp().cummax(0) + long.cumsum(0), &target), "{target}");
+        for whole in [
+            zeros(&[1 << 10, 1 << 9]).cumsum(1),
+            zeros(&[200, 1 << 13]).cumsum(1),
+            zeros(&[1 << 9, 1 << 14]).cumsum(0),
+            long.cumsum(0).cummax(0),
+            long.scan_with(0, 0.0, |h, x| h * 0.5 + x),
+        ] {
+            assert!(!divided(whole, &target), "{target}");
+        }
+    }
+}
+
 /// PyTorch's rule: an element that is not less takes over, and from the first NaN on only NaN does.
 fn with_position(row: &[f32]) -> (Vec<f32>, Vec<i64>) {
     let (mut best, mut at) = (row[0], 0);

@@ -97,6 +97,10 @@ fn scans() -> Group {
             let shape = [x.at(32, 3), x.at(200, 9), x.at(512, 10)];
             vec![x.floats(shape).cumsum(1)]
         }),
+        row("cumsum of one long row", |x| {
+            let shape = [x.at(1 << 24, 140_001)];
+            vec![x.positive(shape).cumsum(0)]
+        }),
         row("square, cumsum, sqrt", |x| vec![(x.rows().square().cumsum(1) + 1.0).sqrt()]),
         row("cumprod of 1 + x", |x| vec![(x.rows() * 1e-3 + 1.0).cumprod(1) - 1.0]),
         row("cummax of columns", |x| vec![x.rows().abs().cummax(0)]),

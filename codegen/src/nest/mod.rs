@@ -23,6 +23,8 @@ mod rows_cuda;
 mod scan;
 mod scan_cpu;
 mod scan_cuda;
+mod scan_split_cpu;
+mod scan_split_cuda;
 mod scatter;
 mod scatter_cpu;
 mod scatter_cuda;
@@ -71,7 +73,7 @@ pub struct Workspace {
 /// One emitted function's body.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Function {
-    /// Its name: the kernel's, or with a suffix for a second phase.
+    /// Its name: the kernel's, or with a suffix for what comes before or after it.
     pub name: String,
     /// Its body.
     pub body: Vec<Stmt>,
@@ -82,7 +84,7 @@ pub struct Function {
 /// A scheduled kernel.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Nest {
-    /// One function, or two phases that run one after the other (CPU only).
+    /// One function, or two that run one after the other.
     pub functions: Vec<Function>,
     /// The parameters, the same for every function.
     pub parameters: Vec<Parameter>,

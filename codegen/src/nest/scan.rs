@@ -4,10 +4,10 @@ use super::accumulate::{for_lanes, set};
 use super::emitter::Emitter;
 use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, Stmt, Type};
-use super::{INDEX, pointwise::launch_items};
+use super::{INDEX, Workspace, pointwise::launch_items};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Recurrence, Store, ValueId, ValueOp};
-use crate::{BinaryOp, DType, Scalar, ScanOp, UnaryOp};
+use crate::{BinaryOp, DType, Language, Scalar, ScanOp, UnaryOp};
 
 /// The scans and recurrences of a kernel, all along one axis and in one direction.
 pub(super) struct Scans {
@@ -130,6 +130,22 @@ impl Scans {
         }
     }
 
+    /// Takes the elements of one position.
+    pub(super) fn take_elements(
+        &self,
+        emitter: &mut Emitter,
+        kernel: &Kernel,
+        running: &[Running],
+        lane: Option<&Expr>,
+    ) {
+        for (&id, running) in self.ids.iter().zip(running) {
+            if let ValueOp::Scan { operand, .. } = kernel.value(id).op {
+                let value = emitter.value(operand);
+                running.take(emitter, value, lane);
+            }
+        }
+    }
+
     /// Takes the elements of one position, and defines the scans' values there; of the stages up to one, if that is
     /// given.
     pub(super) fn advance(
@@ -243,6 +259,44 @@ impl Running {
                 let added = Expr::Unary(UnaryOp::Log1p, dtype, Box::new(share));
                 binary(BinaryOp::Add, &more, &added)
             }
+        }
+    }
+}
+
+/// What the parts of a divided axis come to, for each scan: one function leaves it in memory, the next one begins each
+/// part with what those before it come to.
+pub(super) struct Totals {
+    pub(super) workspaces: Vec<Workspace>,
+}
+
+impl Totals {
+    pub(super) fn new(kernel: &Kernel, scans: &Scans, language: Language, elements: u64) -> Totals {
+        let running = scans.declare(&mut Emitter::new(kernel, language), kernel, None);
+        let workspace = |running: &Running| Workspace {
+            name: format!("total_{}", running.name),
+            dtype: running.dtype.compute(),
+            elements,
+            zeroed: false,
+        };
+        Totals { workspaces: running.iter().map(workspace).collect() }
+    }
+
+    /// The totals of one part.
+    pub(super) fn at(&self, at: &Expr) -> Vec<Expr> {
+        self.workspaces.iter().map(|space| Expr::element(&space.name, at.clone())).collect()
+    }
+
+    /// Leaves what a part has come to.
+    pub(super) fn save(&self, emitter: &mut Emitter, running: &[Running], lane: Option<&Expr>, at: &Expr) {
+        for (running, total) in running.iter().zip(self.at(at)) {
+            emitter.push(set(total, running.place(lane)));
+        }
+    }
+
+    /// Takes what a part has come to.
+    pub(super) fn take(&self, emitter: &mut Emitter, running: &[Running], lane: Option<&Expr>, at: &Expr) {
+        for (running, total) in running.iter().zip(self.at(at)) {
+            running.take(emitter, total, lane);
         }
     }
 }

@@ -2,19 +2,24 @@
 //! neighbouring columns go down together, in vectors.
 
 use super::emitter::Emitter;
+use super::pointwise::launch_items;
 use super::scan::Scans;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::walk::{count_loop, items_formula};
-use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, needs_wide_index, parameters, scan_split_cpu};
 use crate::Language;
+use crate::index::AxisId;
 use crate::ir::Kernel;
 use crate::schedule::{Launch, ScanSchedule};
 
 /// Rows that go on together along the innermost axis: a step waits for the one before it, not for those of other rows.
-const TOGETHER: u64 = 4;
+pub(super) const TOGETHER: u64 = 4;
 
 pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Nest {
+    if schedule.splits > 1 {
+        return scan_split_cpu::build(kernel, scans, schedule);
+    }
     let mut emitter = Emitter::new(kernel, Language::C);
     let launch = match scans.is_innermost {
         true => rows(&mut emitter, kernel, scans, schedule),
@@ -127,34 +132,63 @@ fn columns<'k>(
     scans: &Scans,
     schedule: &ScanSchedule,
 ) -> Launch {
-    let Some((&inner, outer)) = scans.others.split_last() else {
+    let Some(&inner) = scans.others.last() else {
         return rows(emitter, kernel, scans, schedule);
     };
     let lanes = u64::from(schedule.rows);
+    let block = Expr::Builtin(Builtin::BlockX);
+    let (column, lane) = bind_columns(emitter, kernel, &scans.others, lanes, block);
+    side_by_side(emitter, kernel, scans, lanes, &lane, &|emitter, body| {
+        for_columns(emitter, inner, &column, body);
+    });
+    columns_launch(kernel, &scans.others, lanes)
+}
+
+/// Binds the columns from `left` to `right`, and what is outside of them, that a block has by its number. Gives the names
+/// of a column and of its lane.
+pub(super) fn bind_columns(
+    emitter: &mut Emitter,
+    kernel: &Kernel,
+    others: &[AxisId],
+    lanes: u64,
+    block: Expr,
+) -> (String, Expr) {
+    let Some((&inner, outer)) = others.split_last() else { return ("column".into(), Expr::Int(0)) };
     let columns = emitter.extent(inner);
     let parts = columns.clone().then(Add, Expr::Int(lanes - 1)).then(Div, Expr::Int(lanes));
     emitter.bind("parts", INDEX, parts);
-    let block = || Expr::Builtin(Builtin::BlockX);
     if !outer.is_empty() {
-        emitter.bind("row", INDEX, block().then(Div, Expr::name("parts")));
+        emitter.bind("row", INDEX, block.clone().then(Div, Expr::name("parts")));
         emitter.unflatten("row", outer, 1);
     }
-    emitter.bind("left", INDEX, block().then(Rem, Expr::name("parts")).then(Mul, Expr::Int(lanes)));
+    emitter.bind("left", INDEX, block.then(Rem, Expr::name("parts")).then(Mul, Expr::Int(lanes)));
     emitter.bind("right", INDEX, Expr::name("left").then(Add, Expr::Int(lanes)).then(Min, columns));
     let column = kernel.axis(inner).name.clone();
     let lane = Expr::name(&column).then(Sub, Expr::name("left"));
-    side_by_side(emitter, kernel, scans, lanes, &lane, &|emitter, body| {
-        emitter.open(&[inner], false);
-        body(emitter);
-        let body = emitter.close();
-        emitter.push(count_loop(&column, Expr::name("left"), Expr::name("right"), LoopHint::Simd, body));
-    });
-    let parts = kernel.axis(inner).extent.div_ceil(lanes);
-    let inner_formula = items_formula(kernel, &[inner], lanes);
+    (column, lane)
+}
+
+/// Does the same for all columns of a block, in vectors.
+pub(super) fn for_columns<'k>(
+    emitter: &mut Emitter<'k>,
+    inner: AxisId,
+    column: &str,
+    body: &dyn Fn(&mut Emitter<'k>),
+) {
+    emitter.open(&[inner], false);
+    body(emitter);
+    let body = emitter.close();
+    emitter.push(count_loop(column, Expr::name("left"), Expr::name("right"), LoopHint::Simd, body));
+}
+
+pub(super) fn columns_launch(kernel: &Kernel, others: &[AxisId], lanes: u64) -> Launch {
+    let (outer, inner) = others.split_at(others.len().saturating_sub(1));
+    let parts = launch_items(kernel, inner).div_ceil(lanes);
+    let inner_formula = items_formula(kernel, inner, lanes);
     let formula = match outer.is_empty() {
         true => inner_formula,
         false => format!("{} * {inner_formula}", items_formula(kernel, outer, 1)),
     };
-    let items = parts.saturating_mul(super::pointwise::launch_items(kernel, outer));
+    let items = parts.saturating_mul(launch_items(kernel, outer));
     Launch { items, formula, per_block: 1, splits: 1, block: [1, 1, 1] }
 }

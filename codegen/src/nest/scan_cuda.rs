@@ -8,7 +8,7 @@ use super::emitter::Emitter;
 use super::persistent::Kept;
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
 use super::recurrence_cuda::Tiles;
-use super::scan::{Running, Scans};
+use super::scan::{Running, Scans, Totals};
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, LessEqual, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::walk::{count_loop, items_formula};
@@ -24,30 +24,44 @@ pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> 
         true => split_lanes(scalar, Some(scans.axis), schedule.vector),
         false => scalar.clone(),
     };
-    let mut emitter = Emitter::new(&kernel, Language::Cuda);
-    let writer = Writer { scalar, kernel: &kernel, scans, schedule };
-    let block = match shares_rows {
-        true => {
-            writer.rows(&mut emitter);
-            [schedule.threads, schedule.rows, 1]
-        }
-        false => {
-            writer.columns(&mut emitter);
-            [schedule.rows, schedule.threads, 1]
-        }
+    // A part of a row has one total, a part of a column one for each thread.
+    let parts = match shares_rows {
+        true => u64::from(schedule.splits),
+        false => u64::from(schedule.splits) * u64::from(schedule.threads),
     };
+    let totals = Totals::new(&kernel, scans, Language::Cuda, scans.rows(scalar) * parts);
+    let writer = Writer { scalar, kernel: &kernel, scans, schedule, totals };
     let launch = Launch {
         items: scans.rows(scalar),
         formula: items_formula(scalar, &scans.others, 1),
         per_block: u64::from(schedule.rows),
-        splits: 1,
-        block,
+        splits: schedule.splits,
+        block: match shares_rows {
+            true => [schedule.threads, schedule.rows, 1],
+            false => [schedule.rows, schedule.threads, 1],
+        },
     };
-    let body = emitter.finish();
+    let mut functions = Vec::new();
+    if schedule.splits > 1 {
+        let mut emitter = Emitter::new(&kernel, Language::Cuda);
+        match shares_rows {
+            true => writer.row_totals(&mut emitter),
+            false => writer.column_totals(&mut emitter),
+        }
+        let name = format!("{}_totals", kernel.name);
+        functions.push(Function { name, body: emitter.finish(), launch: launch.clone() });
+    }
+    let mut emitter = Emitter::new(&kernel, Language::Cuda);
+    match shares_rows {
+        true => writer.rows(&mut emitter),
+        false => writer.columns(&mut emitter),
+    }
+    functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch });
+    let workspaces = if schedule.splits > 1 { writer.totals.workspaces } else { Vec::new() };
     Nest {
-        functions: vec![Function { name: kernel.name.clone(), body, launch }],
-        parameters: parameters(&kernel, &[]),
-        workspaces: Vec::new(),
+        functions,
+        parameters: parameters(&kernel, &workspaces),
+        workspaces,
         wide_index: needs_wide_index(scalar),
         kernel,
     }
@@ -65,17 +79,19 @@ struct Scanned {
     shared: String,
 }
 
-struct Writer<'a> {
-    scalar: &'a Kernel,
-    kernel: &'a Kernel,
-    scans: &'a Scans,
-    schedule: &'a ScanSchedule,
+pub(super) struct Writer<'a> {
+    pub(super) scalar: &'a Kernel,
+    pub(super) kernel: &'a Kernel,
+    pub(super) scans: &'a Scans,
+    pub(super) schedule: &'a ScanSchedule,
+    /// Of a divided axis.
+    pub(super) totals: Totals,
 }
 
 impl<'a> Writer<'a> {
     /// Binds the axes of this thread's scan; threads beyond the last one compute it too, but store nothing, so that
     /// all take part in barriers. Gives the condition to store.
-    fn bind_row(&self, emitter: &mut Emitter<'a>, number: Expr) -> Option<Expr> {
+    pub(super) fn bind_row(&self, emitter: &mut Emitter<'a>, number: Expr) -> Option<Expr> {
         let rows = emitter.positions(&self.scans.others);
         if self.schedule.rows == 1 {
             if !self.scans.others.is_empty() {
@@ -92,29 +108,23 @@ impl<'a> Writer<'a> {
     }
 
     fn columns(&self, emitter: &mut Emitter<'a>) {
-        let (width, parts) = (u64::from(self.schedule.rows), u64::from(self.schedule.threads));
-        let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
-        let number = mul_add(Expr::Builtin(Builtin::BlockX), Expr::Int(width), x.clone());
-        let inside = self.bind_row(emitter, number);
+        let inside = self.bind_column(emitter);
         let running = self.scans.declare(emitter, self.kernel, None);
         let carries = self.scans.declare_carries(emitter, self.kernel, None);
         let (along, once) = self.scans.stores(self.kernel);
-        let extent = emitter.extent(self.scans.axis);
         let mut prefixes: Vec<Option<String>> = vec![None; running.len()];
-        let (mut from, mut to) = (Expr::Int(0), extent.clone());
-        if parts > 1 {
-            let length = extent.clone().then(Add, Expr::Int(parts - 1)).then(Div, Expr::Int(parts));
-            emitter.bind("length", INDEX, length);
-            emitter.bind("from", INDEX, y.clone().then(Mul, Expr::name("length")));
-            let end = Expr::name("from").then(Add, Expr::name("length")).then(Min, extent);
-            emitter.bind("to", INDEX, end);
-            (from, to) = (Expr::name("from"), Expr::name("to"));
-            for stage in 0..self.scans.stage_count() {
-                self.scan_parts(emitter, &running, &mut prefixes, stage, (&from, &to));
+        let (mut from, mut to) = (Expr::Int(0), emitter.extent(self.scans.axis));
+        if self.schedule.threads > 1 {
+            (from, to) = self.bind_column_part(emitter);
+            match self.schedule.splits {
+                1 => (0..self.scans.stage_count()).for_each(|stage| {
+                    self.scan_parts(emitter, &running, &mut prefixes, stage, (&from, &to));
+                }),
+                _ => self.take_column_parts(emitter, &running),
             }
         }
         if self.schedule.tile > 0 {
-            let (rows, steps) = (width, u64::from(self.schedule.tile));
+            let (rows, steps) = (u64::from(self.schedule.rows), u64::from(self.schedule.tile));
             let tiles = Tiles { kernel: self.kernel, scans: self.scans, rows, steps };
             tiles.walk(emitter, &running, &carries, &along, inside.clone());
         } else {
@@ -134,6 +144,67 @@ impl<'a> Writer<'a> {
         emitter.guarded(inside, end);
     }
 
+    /// Binds the axes of this thread's column.
+    pub(super) fn bind_column(&self, emitter: &mut Emitter<'a>) -> Option<Expr> {
+        let width = Expr::Int(u64::from(self.schedule.rows));
+        let number = mul_add(Expr::Builtin(Builtin::BlockX), width, Expr::Builtin(Builtin::ThreadX));
+        self.bind_row(emitter, number)
+    }
+
+    /// The number of this thread's part of a column.
+    pub(super) fn column_part(&self) -> Expr {
+        let y = Expr::Builtin(Builtin::ThreadY);
+        match self.schedule.splits {
+            1 => y,
+            _ => mul_add(Expr::Builtin(Builtin::BlockY), Expr::Int(u64::from(self.schedule.threads)), y),
+        }
+    }
+
+    /// Where this thread's part of a column begins and ends.
+    pub(super) fn bind_column_part(&self, emitter: &mut Emitter<'a>) -> (Expr, Expr) {
+        let threads = Expr::Int(u64::from(self.schedule.threads));
+        let extent = emitter.extent(self.scans.axis);
+        let length = match self.schedule.splits {
+            1 => extent.clone().then(Add, threads.clone().then(Sub, Expr::Int(1))).then(Div, threads.clone()),
+            _ => {
+                let parts = Expr::Builtin(Builtin::GridY).then(Mul, threads.clone());
+                extent.clone().then(Add, parts.clone()).then(Sub, Expr::Int(1)).then(Div, parts)
+            }
+        };
+        emitter.bind("length", INDEX, length);
+        emitter.bind("from", INDEX, self.column_part().then(Mul, Expr::name("length")));
+        let end = Expr::name("from").then(Add, Expr::name("length")).then(Min, extent);
+        emitter.bind("to", INDEX, end);
+        (Expr::name("from"), Expr::name("to"))
+    }
+
+    /// The threads' running results of a column become what those of the first threads come to.
+    pub(super) fn combine_column_threads(
+        &self,
+        emitter: &mut Emitter<'a>,
+        running: &[&Running],
+        count: Expr,
+    ) {
+        let (width, threads) = (u64::from(self.schedule.rows), u64::from(self.schedule.threads));
+        let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
+        let shared: Vec<String> = running.iter().map(|running| format!("shared_{}", running.name)).collect();
+        for (running, name) in running.iter().zip(&shared) {
+            let ty = Type::Register(running.dtype);
+            emitter.push(Stmt::Shared { name: name.clone(), ty, len: width * threads });
+            let slot = mul_add(y.clone(), Expr::Int(width), x.clone());
+            emitter.push(set(Expr::element(name, slot), running.place(None)));
+        }
+        emitter.push(Stmt::Barrier);
+        running.iter().for_each(|running| running.reset(emitter));
+        emitter.open(&[], false);
+        for (running, name) in running.iter().zip(&shared) {
+            let slot = mul_add(Expr::name("part"), Expr::Int(width), x.clone());
+            running.take(emitter, Expr::element(name, slot), None);
+        }
+        let body = emitter.close();
+        emitter.push(count_loop("part", Expr::Int(0), count, LoopHint::None, body));
+    }
+
     /// What each part of a column comes to, for the scans of a stage: their running results become what the parts
     /// before give. Scans of the stages before know that already, and begin there in each walk.
     fn scan_parts(
@@ -144,29 +215,12 @@ impl<'a> Writer<'a> {
         stage: usize,
         (from, to): (&Expr, &Expr),
     ) {
-        let (width, parts) = (u64::from(self.schedule.rows), u64::from(self.schedule.threads));
-        let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
         let walk = self.walk(emitter, from, to, |emitter| {
             self.scans.advance(emitter, self.kernel, running, None, Some(stage));
         });
         emitter.push(walk);
         let of_stage: Vec<&Running> = self.scans.of_stage(stage).map(|number| &running[number]).collect();
-        let shared: Vec<String> = of_stage.iter().map(|running| format!("shared_{}", running.name)).collect();
-        for (running, name) in of_stage.iter().zip(&shared) {
-            let ty = Type::Register(running.dtype);
-            emitter.push(Stmt::Shared { name: name.clone(), ty, len: width * parts });
-            let slot = mul_add(y.clone(), Expr::Int(width), x.clone());
-            emitter.push(set(Expr::element(name, slot), running.place(None)));
-        }
-        emitter.push(Stmt::Barrier);
-        of_stage.iter().for_each(|running| running.reset(emitter));
-        emitter.open(&[], false);
-        for (running, name) in of_stage.iter().zip(&shared) {
-            let slot = mul_add(Expr::name("part"), Expr::Int(width), x.clone());
-            running.take(emitter, Expr::element(name, slot), None);
-        }
-        let body = emitter.close();
-        emitter.push(count_loop("part", Expr::Int(0), y, LoopHint::None, body));
+        self.combine_column_threads(emitter, &of_stage, Expr::Builtin(Builtin::ThreadY));
         for (running, prefix) in running.iter().zip(prefixes.iter()) {
             if let Some(prefix) = prefix {
                 emitter.push(set(running.place(None), Expr::name(prefix)));
@@ -182,7 +236,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A loop along a part of a column.
-    fn walk(
+    pub(super) fn walk(
         &self,
         emitter: &mut Emitter<'a>,
         from: &Expr,
@@ -217,13 +271,18 @@ impl<'a> Writer<'a> {
             true => Vec::new(),
             false => self.scans.declare(emitter, self.kernel, None),
         };
+        let (mut from, mut to) = (Expr::Int(0), emitter.extent(self.scans.axis));
+        if self.schedule.splits > 1 {
+            self.bind_row_part(emitter);
+            (from, to) = (Expr::name("from"), Expr::name("to"));
+            self.take_row_parts(emitter, &carries);
+        }
         emitter.open(&[], false);
         let position = x.clone().then(Mul, Expr::Int(vector));
         let first = if is_single { position } else { Expr::name("tile").then(Add, position) };
         let step = "step";
         emitter.bind(step, INDEX, first);
-        let extent = emitter.extent(self.scans.axis);
-        let in_row = Expr::name(step).then(Less, extent.clone());
+        let in_row = Expr::name(step).then(Less, to.clone());
         let mut scanned: Vec<Scanned> = Vec::new();
         for stage in 0..self.scans.stage_count() {
             self.scan_tile(emitter, &mut scanned, &carries, stage, &in_row);
@@ -244,8 +303,8 @@ impl<'a> Writer<'a> {
             true => body.into_iter().for_each(|stmt| emitter.push(stmt)),
             false => emitter.push(Stmt::For {
                 name: "tile".into(),
-                from: Expr::Int(0),
-                to: extent,
+                from,
+                to,
                 step: Step::Add(Expr::Int(tile)),
                 hint: LoopHint::None,
                 body,
@@ -341,7 +400,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Opens the scope of this thread's elements of a tile.
-    fn open_elements(&self, emitter: &mut Emitter<'a>) {
+    pub(super) fn open_elements(&self, emitter: &mut Emitter<'a>) {
         emitter.open(&[], false);
         self.scans.bind_position(emitter, self.kernel, "step");
         emitter.bind_axes(&[self.scans.axis]);
@@ -357,7 +416,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn for_lanes(&self, emitter: &mut Emitter<'a>, body: impl FnOnce(&mut Emitter<'a>, Expr)) {
+    pub(super) fn for_lanes(&self, emitter: &mut Emitter<'a>, body: impl FnOnce(&mut Emitter<'a>, Expr)) {
         let Some(axis) = lane_axis(self.kernel) else { return body(emitter, Expr::Int(0)) };
         emitter.open(&[axis], true);
         body(emitter, Expr::name("l"));

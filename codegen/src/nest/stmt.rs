@@ -300,6 +300,7 @@ impl Expr {
             (Arithmetic::Sub, Expr::Int(a), Expr::Int(b)) if a >= b => Expr::Int(a - b),
             (Arithmetic::Div, Expr::Int(a), Expr::Int(b)) if *b > 0 => Expr::Int(a / b),
             (Arithmetic::Add, Expr::Int(a), Expr::Int(b)) => Expr::Int(a.saturating_add(*b)),
+            (Arithmetic::Min, Expr::Int(a), Expr::Int(b)) => Expr::Int(*a.min(b)),
             _ => Expr::Arithmetic(op, Box::new(self), Box::new(other)),
         }
     }

@@ -55,6 +55,15 @@ pub const SPLIT_LENGTH: u64 = 1 << 16;
 /// Elements of a part of a split column on the CPU, where one lane adds up all of them.
 pub const COLUMN_SPLIT_LENGTH: u64 = 1 << 12;
 
+/// The most parts of an axis along which the CPU scans: each begins with what all before it come to.
+pub(crate) const MOST_SCAN_SPLITS: u64 = 256;
+
+/// Steps of a part of such an axis, unless it has more than [`MOST_SCAN_SPLITS`] of them, where so many columns go on
+/// together.
+pub(crate) fn scan_split_length(columns: u64) -> u64 {
+    SPLIT_LENGTH / columns.next_power_of_two()
+}
+
 /// Elements of a row that a core's own caches hold beside the results. Up to here two walks of a CPU row, for the maximum
 /// and for the sum of exponentials below it, are faster than one that finds both: see benches/README.md.
 const NEAR_LENGTH: u64 = 1 << 14;
@@ -134,7 +143,7 @@ fn loads_below(kernel: &Kernel, root: ValueId) -> Vec<ValueId> {
 /// If none can run it: the reason.
 pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Schedule, String> {
     if let Some(scan) = scan(kernel, language) {
-        return Ok(Schedule::Scan(scan));
+        return Ok(Schedule::Scan(divided(kernel, &scan, language, figures).unwrap_or(scan)));
     }
     if let Some(scatters) = Scatters::of(kernel)? {
         return Ok(Schedule::Scatter(super::scatter::scatter(kernel, &scatters, language, figures)));
@@ -177,17 +186,17 @@ fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> {
     Some(match (language, is_innermost) {
         (Language::C, true) => {
             let rows = if is_argument { 1 } else { (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) };
-            ScanSchedule { threads: 1, rows: rows as u32, vector: 1, tile: 0 }
+            ScanSchedule { threads: 1, rows: rows as u32, vector: 1, tile: 0, splits: 1 }
         }
         (Language::C, false) => {
             let columns = map.last().map_or(1, |&inner| kernel.axis(inner).extent);
-            ScanSchedule { threads: 1, rows: columns.clamp(1, 512) as u32, vector: 1, tile: 0 }
+            ScanSchedule { threads: 1, rows: columns.clamp(1, 512) as u32, vector: 1, tile: 0, splits: 1 }
         }
         // One step after the other: no threads share a loop.
         (Language::Cuda, _) if !kernel.recurrences.is_empty() => {
             let rows = if map.len() > 1 { 32 } else { 1 };
             let tile = if is_innermost && rows > 1 && length >= STAGED_STEPS { 32 } else { 0 };
-            ScanSchedule { threads: 1, rows, vector: 1, tile }
+            ScanSchedule { threads: 1, rows, vector: 1, tile, splits: 1 }
         }
         (Language::Cuda, true) => {
             let vector = match reverse || is_argument {
@@ -202,14 +211,68 @@ fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> {
                 513..=16384 => (256, 1),
                 _ => (1024, 1),
             };
-            ScanSchedule { threads, rows, vector: vector as u32, tile: 0 }
+            ScanSchedule { threads, rows, vector: vector as u32, tile: 0, splits: 1 }
         }
         (Language::Cuda, false) => {
             // At least 16 elements for each thread that shares a column.
             let parts = if is_argument { 8 } else { previous_power_of_two(length / 16).clamp(1, 32) };
-            ScanSchedule { threads: parts as u32, rows: 32, vector: 1, tile: 0 }
+            ScanSchedule { threads: parts as u32, rows: 32, vector: 1, tile: 0, splits: 1 }
         }
     })
+}
+
+/// The schedule of scans whose axis is divided: where it is long, and they are so few that processors would be idle.
+/// The elements are read twice then.
+fn divided(
+    kernel: &Kernel,
+    scan: &ScanSchedule,
+    language: Language,
+    figures: &Figures,
+) -> Option<ScanSchedule> {
+    let (axis, _) = kernel.scan_axes().next().filter(|&(axis, _)| is_divisible(kernel, axis))?;
+    let map = kernel.axes_of_kind(AxisKind::Map);
+    let is_innermost = map.last() == Some(&axis);
+    let length = kernel.axis(axis).extent;
+    let others: Vec<AxisId> = map.into_iter().filter(|&other| other != axis).collect();
+    let (processors, rows) = (u64::from(figures.processors), u64::from(scan.rows));
+    let blocks = match (language, is_innermost, others.split_last()) {
+        (Language::C, false, Some((&columns, rest))) => {
+            extent_of(kernel, rest).saturating_mul(kernel.axis(columns).extent.div_ceil(rows))
+        }
+        _ => extent_of(kernel, &others).div_ceil(rows),
+    };
+    let (threads, splits) = match language {
+        Language::C => {
+            let part = scan_split_length(if is_innermost { 1 } else { rows });
+            let is_worth_it = blocks < 4 * processors && length >= 2 * part;
+            (scan.threads, if is_worth_it { length.div_ceil(part).min(MOST_SCAN_SPLITS) } else { 1 })
+        }
+        Language::Cuda => {
+            // Of a row eight tiles at least, in small blocks: not all of a multiprocessor waits for a tile's last warp. Of
+            // columns 64 elements for each thread.
+            let (least, threads, part) = match is_innermost {
+                true => {
+                    let threads = scan.threads.min(THREADS);
+                    (SPLIT_LENGTH, threads, 8 * u64::from(threads * scan.vector))
+                }
+                false => (SPLIT_LENGTH / 8, scan.threads, 64 * u64::from(scan.threads)),
+            };
+            let full = processors * BLOCKS_PER_PROCESSOR * u64::from(THREADS) / (u64::from(threads) * rows);
+            let is_worth_it = blocks * 2 <= processors && length >= least;
+            let most = (full / blocks.max(1)).min(1024);
+            (threads, if is_worth_it { (length / part).min(most) } else { 1 })
+        }
+    };
+    (splits > 1).then_some(ScanSchedule { threads, splits: splits as u32, ..*scan })
+}
+
+/// Whether what comes before a part of the axis is known from its elements alone: no scan follows from another one, and
+/// there is no recurrence.
+fn is_divisible(kernel: &Kernel, axis: AxisId) -> bool {
+    let is_scan = |op: &ValueOp| matches!(op, ValueOp::Scan { .. });
+    kernel.recurrences.is_empty()
+        && !is_nested(kernel, is_scan)
+        && kernel.stores.iter().all(|store| store.index.uses(axis))
 }
 
 /// The widest dtype that the kernel moves.
@@ -384,16 +447,23 @@ impl Plan {
 
 /// A split row is read once: nothing that depends on the result may vary along it.
 fn is_splittable(kernel: &Kernel, axes: &[AxisId]) -> bool {
-    let mut reduces_above = vec![false; kernel.values.len()];
+    let walks = |op: &ValueOp| matches!(op, ValueOp::Reduce { axes: own, .. } if own.as_slice() == axes);
+    !is_nested(kernel, walks)
+        && !kernel.stores.iter().any(|store| axes.iter().any(|axis| store.index.uses(*axis)))
+}
+
+/// Whether one of these operations follows from another of them.
+fn is_nested(kernel: &Kernel, is_one: impl Fn(&ValueOp) -> bool) -> bool {
+    let mut follows = vec![false; kernel.values.len()];
     for (number, value) in kernel.values.iter().enumerate() {
-        let below = kernel.operands(&value.op).iter().any(|operand| reduces_above[operand.index()]);
-        let walks = matches!(&value.op, ValueOp::Reduce { axes: own, .. } if own.as_slice() == axes);
-        if below && walks {
-            return false;
+        let below = kernel.operands(&value.op).iter().any(|operand| follows[operand.index()]);
+        let is_one = is_one(&value.op);
+        if below && is_one {
+            return true;
         }
-        reduces_above[number] = below || walks;
+        follows[number] = below || is_one;
     }
-    !kernel.stores.iter().any(|store| axes.iter().any(|axis| store.index.uses(*axis)))
+    false
 }
 
 fn widest_input(kernel: &Kernel) -> u64 {

@@ -12,6 +12,7 @@ use std::fmt;
 use crate::index::AxisId;
 
 pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, cooperative, schedule};
+pub(crate) use choose::{MOST_SCAN_SPLITS, scan_split_length};
 pub(crate) use keep::Keep;
 pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
@@ -74,6 +75,9 @@ pub struct ScanSchedule {
     /// Steps whose elements go through shared memory together, where each thread goes along a row of its own; 0 for
     /// none (CUDA).
     pub tile: u32,
+    /// Parts of the axis, each for a block of its own: one function leaves what each comes to, and the next one scans
+    /// each from what those before it come to.
+    pub splits: u32,
 }
 
 /// Rows: the reduced elements are consecutive in memory.
@@ -141,7 +145,7 @@ impl fmt::Display for Schedule {
                 if s.tile > 0 {
                     write!(f, ", tile={}x{}", s.rows, s.tile)?;
                 }
-                f.write_str(")")
+                splits(f, s.splits)
             }
             Schedule::Scatter(s) => {
                 write!(f, "scatter(positions={}, columns={}, warps={}", s.positions, s.columns, s.warps)?;

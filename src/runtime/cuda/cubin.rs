@@ -14,7 +14,7 @@ const FORMAT_SIZED: u8 = 4;
 /// What the system keeps for itself at the start of shared memory, on sm_90 and later.
 const RESERVED_SHARED_BYTES: u64 = 1024;
 
-/// What one kernel needs on the device.
+/// What one kernel needs on the device; of one with several functions, what the function needs that needs most.
 ///
 /// ```
 /// use lazuli::{Target, Tensor};
@@ -39,6 +39,19 @@ pub struct CubinInfo {
     pub static_shared_bytes: u32,
     /// Instructions, in bytes.
     pub code_bytes: u64,
+}
+
+impl CubinInfo {
+    /// What either of two functions needs, and the instructions of both.
+    pub(crate) fn or_more(&self, other: &CubinInfo) -> CubinInfo {
+        CubinInfo {
+            registers: self.registers.max(other.registers),
+            stack_bytes: self.stack_bytes.max(other.stack_bytes),
+            spill_bytes: self.spill_bytes.max(other.spill_bytes),
+            static_shared_bytes: self.static_shared_bytes.max(other.static_shared_bytes),
+            code_bytes: self.code_bytes + other.code_bytes,
+        }
+    }
 }
 
 /// Reads what the kernel needs, or `None` where the bytes are no CUBIN with that kernel.

@@ -407,34 +407,34 @@ impl CudaDevice {
         .map_err(|error| self.failed(operation, error))
     }
 
-    /// Loads a compiled kernel.
+    /// Loads the functions of a compiled kernel.
     ///
     /// # Errors
     /// [`Error::Device`], such as for a CUBIN of another architecture.
-    pub(crate) fn load(self: &Arc<Self>, cubin: &[u8], kernel_name: &str) -> Result<CudaKernel> {
-        let operation = format!("load kernel {kernel_name}");
+    pub(crate) fn load(self: &Arc<Self>, cubin: &[u8], functions: &[&str]) -> Result<Vec<CudaKernel>> {
+        let operation = format!("load kernel {}", functions.last().unwrap_or(&"without functions"));
         self.enter(&operation)?;
-        // The driver is not told how long the file is, and cudarc makes a C string of the name.
-        if !super::cubin::is_whole(cubin) || kernel_name.contains('\0') {
+        // The driver is not told how long the file is, and cudarc makes C strings of the names.
+        if !super::cubin::is_whole(cubin) || functions.iter().any(|name| name.contains('\0')) {
             return Err(Error::Device {
                 device: self.label.clone(),
                 operation,
                 message: "the CUBIN is damaged".to_owned(),
             });
         }
-        let function = self
-            .context
-            .load_module(Ptx::from_binary(cubin.to_vec()))
-            .and_then(|module| module.load_function(kernel_name))
-            .map_err(|error| self.failed(&operation, error))?;
-        let static_bytes = function.shared_size_bytes().map_err(|error| self.failed(&operation, error))?;
-        let static_bytes = u32::try_from(static_bytes).unwrap_or(0);
-        Ok(CudaKernel {
-            function,
-            name: kernel_name.to_owned(),
-            shared_limit: Mutex::new(DEFAULT_SHARED_BYTES.saturating_sub(static_bytes)),
-            device: Arc::clone(self),
-        })
+        let failed = |error| self.failed(&operation, error);
+        let module = self.context.load_module(Ptx::from_binary(cubin.to_vec())).map_err(failed)?;
+        let load = |name: &&str| {
+            let function = module.load_function(name).map_err(failed)?;
+            let static_bytes = u32::try_from(function.shared_size_bytes().map_err(failed)?).unwrap_or(0);
+            Ok(CudaKernel {
+                function,
+                name: (*name).to_owned(),
+                shared_limit: Mutex::new(DEFAULT_SHARED_BYTES.saturating_sub(static_bytes)),
+                device: Arc::clone(self),
+            })
+        };
+        functions.iter().map(load).collect()
     }
 
     /// Starts a kernel and does not wait for it. A grid without blocks is nothing to do.
@@ -598,7 +598,7 @@ impl CudaBuffer {
     }
 }
 
-/// A loaded kernel. Dropping it waits for the device and unloads it.
+/// A loaded function of a kernel. Dropping it waits for the device and unloads it.
 pub(crate) struct CudaKernel {
     function: CudaFunction,
     name: String,
@@ -608,6 +608,11 @@ pub(crate) struct CudaKernel {
 }
 
 impl CudaKernel {
+    /// The function's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Raises the limit where a launch needs more.
     fn allow_shared_bytes(&self, bytes: u32) -> Result<(), DriverError> {
         let mut limit = self.shared_limit.lock().unwrap_or_else(PoisonError::into_inner);

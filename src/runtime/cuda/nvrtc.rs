@@ -119,6 +119,11 @@ impl Cubin {
         }
         Some(info)
     }
+
+    /// What the functions of a kernel need, the largest of each.
+    pub(crate) fn inspect_all<'a>(&self, functions: impl Iterator<Item = &'a str>) -> Option<CubinInfo> {
+        functions.map(|name| self.inspect(name)).reduce(|a, b| Some(a?.or_more(&b?)))?
+    }
 }
 
 /// The loaded compiler.

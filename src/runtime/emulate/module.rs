@@ -21,7 +21,7 @@ pub(crate) fn availability() -> Result<()> {
     Toolchain::get().map(|_| ())
 }
 
-/// A CUDA C kernel, compiled for the host.
+/// A function of a CUDA C kernel, compiled for the host.
 pub(crate) struct EmulatedModule {
     name: String,
     source: Arc<str>,
@@ -37,7 +37,7 @@ unsafe impl Send for EmulatedModule {}
 unsafe impl Sync for EmulatedModule {}
 
 impl EmulatedModule {
-    /// Compiles the exact text that NVRTC would be given. It has one kernel,
+    /// Compiles the exact text that NVRTC would be given, for one of the functions in it,
     /// `extern "C" __global__ void kernel_name(...)`.
     pub(crate) fn compile(kernel_name: &str, source: &str) -> Result<EmulatedModule> {
         let toolchain = Toolchain::get()?;
@@ -58,6 +58,11 @@ impl EmulatedModule {
             .map(|symbol| symbol.into_raw() as *const Kernel)
             .map_err(|error| Error::internal("emulator", error.to_string()))?;
         Ok(EmulatedModule { name: kernel_name.to_owned(), source, toolchain, kernel, _library: library })
+    }
+
+    /// The function's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Runs the kernel to its end, with the convention of `cuLaunchKernel`: `arguments` are pointers to the

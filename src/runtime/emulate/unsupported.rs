@@ -18,6 +18,11 @@ impl EmulatedModule {
         Err(super::unsupported())
     }
 
+    /// Cannot be called.
+    pub(crate) fn name(&self) -> &str {
+        match *self {}
+    }
+
     /// # Safety
     /// Cannot be called.
     pub(crate) unsafe fn launch(

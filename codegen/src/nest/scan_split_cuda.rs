@@ -1,0 +1,167 @@
+//! Scans on CUDA whose axis is divided over blocks, because there are fewer of them than multiprocessors: one function
+//! combines the elements of each part, and the next one scans each part from what those before it come to. It reads the
+//! elements twice; and no block waits for another one, whose time would decide how sums are grouped.
+
+use super::INDEX;
+use super::accumulate::{mul_add, set};
+use super::emitter::Emitter;
+use super::scan::Running;
+use super::scan_cuda::Writer;
+use super::stmt::Arithmetic::{Add, Div, Equal, Less, Min, Mul, Rem, Sub};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::walk::count_loop;
+
+impl<'a> Writer<'a> {
+    /// Where the block's part of a row begins and ends: at whole tiles.
+    pub(super) fn bind_row_part(&self, emitter: &mut Emitter<'a>) {
+        let tile = Expr::Int(u64::from(self.schedule.threads) * u64::from(self.schedule.vector));
+        let extent = emitter.extent(self.scans.axis);
+        let step = Expr::Builtin(Builtin::GridY).then(Mul, tile.clone());
+        let tiles = extent.clone().then(Add, step.clone()).then(Sub, Expr::Int(1)).then(Div, step);
+        emitter.bind("length", INDEX, tiles.then(Mul, tile));
+        emitter.bind("from", INDEX, Expr::Builtin(Builtin::BlockY).then(Mul, Expr::name("length")));
+        let end = Expr::name("from").then(Add, Expr::name("length"));
+        emitter.bind("to", INDEX, end.then(Min, extent));
+    }
+
+    /// Of a row: what the block's part comes to.
+    pub(super) fn row_totals(&self, emitter: &mut Emitter<'a>) {
+        let (threads, vector) = (u64::from(self.schedule.threads), u64::from(self.schedule.vector));
+        let x = Expr::Builtin(Builtin::ThreadX);
+        self.bind_row(emitter, Expr::Builtin(Builtin::BlockX));
+        self.bind_row_part(emitter);
+        let running = self.scans.declare(emitter, self.kernel, None);
+        self.open_elements(emitter);
+        self.for_lanes(emitter, |emitter, _| {
+            self.scans.take_elements(emitter, self.kernel, &running, None);
+        });
+        let body = emitter.close();
+        emitter.push(Stmt::For {
+            name: "step".into(),
+            from: mul_add(x.clone(), Expr::Int(vector), Expr::name("from")),
+            to: Expr::name("to"),
+            step: Step::Add(Expr::Int(threads * vector)),
+            hint: LoopHint::UnrollBy(4),
+            body,
+        });
+        self.combine_row_threads(emitter, &running);
+        emitter.open(&[], false);
+        self.totals.save(emitter, &running, None, &self.row_slot(Expr::Builtin(Builtin::BlockY)));
+        let then = emitter.close();
+        emitter.guarded(Some(x.then(Equal, Expr::Int(0))), then);
+    }
+
+    /// Of a row: takes what the parts before the block's come to, each thread some of them.
+    pub(super) fn take_row_parts(&self, emitter: &mut Emitter<'a>, running: &[Running]) {
+        emitter.open(&[], false);
+        self.totals.take(emitter, running, None, &self.row_slot(Expr::name("part")));
+        let body = emitter.close();
+        emitter.push(Stmt::For {
+            name: "part".into(),
+            from: Expr::Builtin(Builtin::ThreadX),
+            to: Expr::Builtin(Builtin::BlockY),
+            step: Step::Add(Expr::Int(u64::from(self.schedule.threads))),
+            hint: LoopHint::None,
+            body,
+        });
+        self.combine_row_threads(emitter, running);
+    }
+
+    /// Where the total of a part of the row is.
+    fn row_slot(&self, part: Expr) -> Expr {
+        match self.scans.others.is_empty() {
+            true => part,
+            false => mul_add(Expr::name("row"), Expr::Builtin(Builtin::GridY), part),
+        }
+    }
+
+    /// All threads of a row get what they come to together.
+    fn combine_row_threads(&self, emitter: &mut Emitter<'a>, running: &[Running]) {
+        let warps = u64::from(self.schedule.threads) / 32;
+        let x = Expr::Builtin(Builtin::ThreadX);
+        for running in running {
+            emitter.open(&[], false);
+            let other = Expr::ShuffleXor {
+                value: Box::new(running.place(None)),
+                mask: Box::new(Expr::name("step")),
+                width: 32,
+            };
+            running.take(emitter, other, None);
+            let body = emitter.close();
+            emitter.push(Stmt::For {
+                name: "step".into(),
+                from: Expr::Int(16),
+                to: Expr::Int(0),
+                step: Step::Halve,
+                hint: LoopHint::Unroll,
+                body,
+            });
+        }
+        let shared = |running: &Running| format!("warp_{}", running.name);
+        for running in running {
+            let (name, ty) = (shared(running), Type::Register(running.dtype));
+            emitter.push(Stmt::Shared { name: name.clone(), ty, len: warps });
+            let slot = Expr::element(name, x.clone().then(Div, Expr::Int(32)));
+            let first_lane = x.clone().then(Rem, Expr::Int(32)).then(Equal, Expr::Int(0));
+            emitter.guarded(Some(first_lane), vec![set(slot, running.place(None))]);
+        }
+        emitter.push(Stmt::Barrier);
+        running.iter().for_each(|running| running.reset(emitter));
+        emitter.open(&[], false);
+        for running in running {
+            running.take(emitter, Expr::element(shared(running), Expr::name("w")), None);
+        }
+        let body = emitter.close();
+        emitter.push(count_loop("w", Expr::Int(0), Expr::Int(warps), LoopHint::Unroll, body));
+    }
+
+    /// Of columns: what the block's threads come to, each with those before it in the block.
+    pub(super) fn column_totals(&self, emitter: &mut Emitter<'a>) {
+        let inside = self.bind_column(emitter);
+        let running = self.scans.declare(emitter, self.kernel, None);
+        let (from, to) = self.bind_column_part(emitter);
+        let walk = self.walk(emitter, &from, &to, |emitter| {
+            self.scans.take_elements(emitter, self.kernel, &running, None);
+        });
+        emitter.push(walk);
+        let y = Expr::Builtin(Builtin::ThreadY);
+        let of_all: Vec<&Running> = running.iter().collect();
+        self.combine_column_threads(emitter, &of_all, y.clone().then(Add, Expr::Int(1)));
+        emitter.open(&[], false);
+        self.totals.save(emitter, &running, None, &self.column_slot(emitter, self.column_part()));
+        let then = emitter.close();
+        emitter.guarded(inside, then);
+    }
+
+    /// Of columns: takes what the parts before this thread's come to. Those of other blocks first, each of the column's
+    /// threads some of them.
+    pub(super) fn take_column_parts(&self, emitter: &mut Emitter<'a>, running: &[Running]) {
+        let threads = Expr::Int(u64::from(self.schedule.threads));
+        let y = Expr::Builtin(Builtin::ThreadY);
+        emitter.open(&[], false);
+        let last = mul_add(Expr::name("part"), threads.clone(), threads.clone().then(Sub, Expr::Int(1)));
+        let at = self.column_slot(emitter, last);
+        self.totals.take(emitter, running, None, &at);
+        let body = emitter.close();
+        emitter.push(Stmt::For {
+            name: "part".into(),
+            from: y.clone(),
+            to: Expr::Builtin(Builtin::BlockY),
+            step: Step::Add(threads.clone()),
+            hint: LoopHint::None,
+            body,
+        });
+        let of_all: Vec<&Running> = running.iter().collect();
+        self.combine_column_threads(emitter, &of_all, threads);
+        emitter.open(&[], false);
+        let at = self.column_slot(emitter, self.column_part().then(Sub, Expr::Int(1)));
+        self.totals.take(emitter, running, None, &at);
+        let then = emitter.close();
+        emitter.guarded(Some(Expr::Int(0).then(Less, y)), then);
+    }
+
+    /// Where the total of a part of the column is.
+    fn column_slot(&self, emitter: &Emitter<'a>, part: Expr) -> Expr {
+        mul_add(part, emitter.positions(&self.scans.others), Expr::name("row"))
+    }
+}
