@@ -244,7 +244,8 @@ fn divided(
     let (threads, splits) = match language {
         Language::C => {
             let part = scan_split_length(if is_innermost { 1 } else { rows });
-            let is_worth_it = blocks < 4 * processors && length >= 2 * part;
+            // What is divided is read twice.
+            let is_worth_it = blocks * 2 <= processors && length >= 2 * part;
             (scan.threads, if is_worth_it { length.div_ceil(part).min(MOST_SCAN_SPLITS) } else { 1 })
         }
         Language::Cuda => {
