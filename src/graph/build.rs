@@ -29,12 +29,19 @@ pub(crate) struct Recording {
 /// # Errors
 /// The first error of an invalid tensor.
 pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
+    let mut ended: Option<Arc<Loan>> = None;
     loop {
         match attempt(outputs)? {
             Ok(recording) => return Ok(recording),
-            // Another thread computes some of the outputs: what led to them is going away.
-            Err(loan) if loan.wait() => {}
-            Err(_) => return Err(Error::internal("graph building", "values were given up and are lost")),
+            // What had ended before this attempt began has left no results.
+            Err(loan) if ended.as_ref().is_some_and(|ended| Arc::ptr_eq(ended, &loan)) => {
+                return Err(Error::internal("graph building", "values were given up and are lost"));
+            }
+            // Another thread computes some of the outputs, or has done so meanwhile: what led to them is going away.
+            Err(loan) => {
+                loan.wait();
+                ended = Some(loan);
+            }
         }
     }
 }

@@ -42,14 +42,12 @@ pub(crate) struct Loan {
 }
 
 impl Loan {
-    /// Waits for the end: false if it was before, so that the values are lost.
-    pub(crate) fn wait(&self) -> bool {
+    /// Waits for the end.
+    pub(crate) fn wait(&self) {
         let mut is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_over = *is_over;
         while !*is_over {
             is_over = self.ended.wait(is_over).unwrap_or_else(PoisonError::into_inner);
         }
-        !was_over
     }
 
     fn end(&self) {
