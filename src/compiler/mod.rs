@@ -193,6 +193,9 @@ fn remember(key: (hash::StructuralKey, Settings), plan: Plan) -> Arc<Plan> {
 /// Another plan of the same graph, from now on the one in the cache: the kernels with these numbers spilled
 /// registers, so that they become more frugal, or smaller. `None` if they cannot.
 pub(crate) fn relieved(graph: &Graph, plan: &Plan, spilling: &[(usize, u32)]) -> Result<Option<Arc<Plan>>> {
+    if spilling.is_empty() || plan.settings.fusion == Fusion::Off {
+        return Ok(None);
+    }
     let mut restraints = plan.grouping.restraints.clone();
     let mut changed = false;
     for &(number, bytes) in spilling {
@@ -201,7 +204,7 @@ pub(crate) fn relieved(graph: &Graph, plan: &Plan, spilling: &[(usize, u32)]) ->
             changed |= restraints.relieve(group, why.clone());
         }
     }
-    if !changed || plan.settings.fusion == Fusion::Off {
+    if !changed {
         return Ok(None);
     }
     let relieved = plan_within(plan.graph.clone(), plan.settings, restraints)?;

@@ -136,6 +136,10 @@ impl Offer {
                     && part.lowered.outputs.iter().all(|id| plan.outputs.contains(id))
             })
         };
+        let bytes: usize = inputs.iter().map(Buffer::bytes).sum();
+        if bytes < LEAST_BYTES && !donated.contains(&true) {
+            return None;
+        }
         let tail = plan.kernels.len() - plan.kernels.iter().rev().take_while(is_last).count();
         if plan.kernels[tail..].iter().all(|kernel| kernel.overwritable.is_empty()) {
             return None;

@@ -329,18 +329,14 @@ fn load_all(plan: &Plan, codes: Vec<Arc<Code>>, device: Device, backend: &Backen
         if kernel.is_empty() {
             return Ok((code, None));
         }
-        let loaded = match present(&code) {
-            Some(loaded) => loaded,
-            None => kernels::load(backend, device, &code.emitted)?,
-        };
+        let loaded = kernels::load(backend, device, &code.emitted)?;
         *code.compiled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(loaded.clone());
         Ok((code, Some(loaded)))
     };
     let kernels = &plan.kernels;
-    let is_ready =
-        |(code, kernel): (&Arc<Code>, &PlannedKernel)| present(code).is_some() || kernel.is_empty();
-    match codes.iter().zip(kernels).all(is_ready) {
-        true => codes.into_iter().zip(kernels).map(load).collect(),
+    let found: Vec<Option<Loaded>> = codes.iter().map(|code| present(code)).collect();
+    match found.iter().zip(kernels).all(|(loaded, kernel)| loaded.is_some() || kernel.is_empty()) {
+        true => Ok(codes.into_iter().zip(found).collect()),
         false => codes.into_par_iter().zip(kernels).map(load).collect(),
     }
 }
