@@ -2,11 +2,8 @@
 //! parameters are.
 
 use crate::ir::Kernel;
-use crate::nest::{self, Parameter};
+use crate::nest::{self, PARAMETER_BYTES, Parameter};
 use crate::{Emitted, Language, text};
-
-/// Bytes of parameters that a CUDA kernel may have, whatever the driver and the architecture.
-const MOST_BYTES: usize = 4096;
 
 /// The table that is the only parameter of a batch: a record for each part. The parts run one after the other's
 /// blocks, and a record starts with the parameters of the part.
@@ -42,13 +39,9 @@ impl Batch {
             end = offset + bytes;
             Field { offset, bytes }
         };
-        let bytes_of = |parameter: &Parameter| match parameter {
-            Parameter::Argument(id) => kernel.arguments[id.index()].value.dtype().size(),
-            Parameter::Extent(_) => index_bytes,
-            Parameter::Buffer(_) | Parameter::Checks | Parameter::Workspace(_) => 8,
-        };
+        let bytes_of = |parameter: &Parameter| parameter.bytes(kernel, index_bytes) as usize;
         let fields = emitted.parameters.iter().map(|parameter| field(bytes_of(parameter))).collect();
-        let first_block = field(index_bytes);
+        let first_block = field(index_bytes as usize);
         // A kernel has a buffer, whose pointer is the widest field.
         Batch { records, fields, first_block, record_bytes: end.next_multiple_of(8) }
     }
@@ -92,7 +85,8 @@ impl Emitted {
 
     /// How many kernels of this text one batch takes.
     pub fn most_parts(&self, kernel: &Kernel) -> usize {
-        (MOST_BYTES / Batch::new(self, kernel, nest::needs_wide_index(kernel), 0).record_bytes).max(1)
+        (PARAMETER_BYTES as usize / Batch::new(self, kernel, nest::needs_wide_index(kernel), 0).record_bytes)
+            .max(1)
     }
 }
 

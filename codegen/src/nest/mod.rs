@@ -39,6 +39,7 @@ use crate::index::AxisId;
 use crate::ir::{ArgumentId, BufferId, Kernel};
 use crate::schedule::{Launch, Scatters, Schedule, for_schedule};
 use crate::{Language, intrinsics};
+pub(crate) use resources::PARAMETER_BYTES;
 use stmt::{Stmt, Type};
 
 /// A parameter of an emitted function, in order.

@@ -2,13 +2,25 @@
 
 use super::stmt::{Stmt, Type};
 use super::{Nest, Parameter};
+use crate::ir::Kernel;
 
 /// Bytes of a kernel's parameters (CUDA C++ Programming Guide, `__global__` functions; 32,764 since CUDA 12.1, but not
 /// with older drivers).
-pub const PARAMETER_BYTES: u64 = 4096;
+pub(crate) const PARAMETER_BYTES: u64 = 4096;
 
 /// Bytes of shared memory that a block declares.
-pub const SHARED_BYTES: u64 = 48 << 10;
+const SHARED_BYTES: u64 = 48 << 10;
+
+impl Parameter {
+    /// Bytes of the parameter, which begins at a multiple of them.
+    pub(crate) fn bytes(self, kernel: &Kernel, index_size: u64) -> u64 {
+        match self {
+            Parameter::Buffer(_) | Parameter::Checks | Parameter::Workspace(_) => 8,
+            Parameter::Argument(id) => kernel.arguments[id.index()].value.dtype().size() as u64,
+            Parameter::Extent(_) => index_size,
+        }
+    }
+}
 
 impl Nest {
     /// Whether a launch can have all that the kernel needs.
@@ -35,11 +47,7 @@ impl Nest {
     /// Each parameter at a multiple of its size.
     fn parameter_bytes(&self) -> u64 {
         self.parameters.iter().fold(0, |end: u64, parameter| {
-            let size = match parameter {
-                Parameter::Buffer(_) | Parameter::Checks | Parameter::Workspace(_) => 8,
-                Parameter::Argument(id) => self.kernel.arguments[id.index()].value.dtype().size() as u64,
-                Parameter::Extent(_) => self.index_size(),
-            };
+            let size = parameter.bytes(&self.kernel, self.index_size());
             end.next_multiple_of(size) + size
         })
     }
