@@ -1,16 +1,15 @@
 //! Few launches for many small kernels: those of one text that wait for nothing of each other become one.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lazuli_codegen::emit_batch;
 use lazuli_codegen::nest::Parameter;
 use lazuli_codegen::schedule::Schedule;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::{Part, PlannedKernel};
-use crate::fusion::Grouping;
 use crate::fusion::cost::TargetFigures;
+use crate::fusion::{Grouping, producers_first};
 use crate::graph::NodeId;
 
 /// What kernels of one batch have in common: how many others come before at least, text and how it is launched.
@@ -119,25 +118,12 @@ fn sort(units: &mut Vec<Unit>, producers: &[Vec<usize>]) {
     for (number, unit) in units.iter().enumerate() {
         unit.members.iter().for_each(|&member| unit_of[member] = number);
     }
-    let mut missing = Vec::with_capacity(units.len());
-    let mut consumers: Vec<Vec<usize>> = vec![Vec::new(); units.len()];
-    for (number, unit) in units.iter().enumerate() {
-        let of = |member: &usize| producers[*member].iter().map(|&producer| unit_of[producer]);
-        let needed: FxHashSet<usize> = unit.members.iter().flat_map(of).collect();
-        missing.push(needed.len());
-        needed.into_iter().for_each(|producer| consumers[producer].push(number));
-    }
-    let mut ready: BTreeSet<usize> = (0..units.len()).filter(|&number| missing[number] == 0).collect();
+    let of = |member: &usize| producers[*member].iter().map(|&producer| unit_of[producer]);
+    let producers: Vec<Vec<usize>> =
+        units.iter().map(|unit| unit.members.iter().flat_map(of).collect()).collect();
+    let order = producers_first(&producers);
     let mut taken: Vec<Option<Unit>> = std::mem::take(units).into_iter().map(Some).collect();
-    while let Some(next) = ready.pop_first() {
-        units.extend(taken[next].take());
-        for &consumer in &consumers[next] {
-            missing[consumer] -= 1;
-            if missing[consumer] == 0 {
-                ready.insert(consumer);
-            }
-        }
-    }
+    units.extend(order.into_iter().filter_map(|number| taken[number].take()));
 }
 
 /// Several kernels as one.

@@ -15,6 +15,8 @@ mod restraints;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashMap;
 
 use crate::graph::{Graph, NodeId};
@@ -77,20 +79,23 @@ pub(crate) fn fuse(
 fn sort(groups: &mut Vec<Group>) {
     groups.sort_by_key(|group| group.nodes.first().copied());
     let owner = owners(groups);
-    let mut missing: Vec<usize> = Vec::with_capacity(groups.len());
-    let mut consumers: Vec<Vec<usize>> = vec![Vec::new(); groups.len()];
-    for (number, group) in groups.iter().enumerate() {
-        let mut producers: Vec<usize> =
-            group.reads.iter().filter_map(|read| owner.get(read).copied()).collect();
-        producers.sort_unstable();
-        producers.dedup();
+    let producers = groups.iter().map(|group| group.reads.iter().filter_map(|read| owner.get(read).copied()));
+    let order = producers_first(&producers.map(Iterator::collect).collect::<Vec<_>>());
+    let mut taken: Vec<Option<Group>> = std::mem::take(groups).into_iter().map(Some).collect();
+    groups.extend(order.into_iter().filter_map(|number| taken[number].take()));
+}
+
+/// An order in which everything comes after its producers, and as early as its number allows. `producers` may name one
+/// several times.
+pub(crate) fn producers_first(producers: &[Vec<usize>]) -> Vec<usize> {
+    let mut missing: Vec<usize> = Vec::with_capacity(producers.len());
+    let mut consumers: Vec<Vec<usize>> = vec![Vec::new(); producers.len()];
+    for (number, producers) in producers.iter().enumerate() {
         missing.push(producers.len());
-        producers.into_iter().for_each(|producer| consumers[producer].push(number));
+        producers.iter().for_each(|&producer| consumers[producer].push(number));
     }
-    let ready =
-        |missing: &[usize]| missing.iter().enumerate().filter(|(_, m)| **m == 0).map(|(n, _)| n).collect();
-    let mut ready: std::collections::BTreeSet<usize> = ready(&missing);
-    let mut order = Vec::with_capacity(groups.len());
+    let mut ready: BTreeSet<usize> = (0..producers.len()).filter(|&number| missing[number] == 0).collect();
+    let mut order = Vec::with_capacity(producers.len());
     while let Some(next) = ready.pop_first() {
         order.push(next);
         for &consumer in &consumers[next] {
@@ -100,8 +105,7 @@ fn sort(groups: &mut Vec<Group>) {
             }
         }
     }
-    let mut taken: Vec<Option<Group>> = std::mem::take(groups).into_iter().map(Some).collect();
-    groups.extend(order.into_iter().filter_map(|number| taken[number].take()));
+    order
 }
 
 /// Which group stores each node.
