@@ -45,7 +45,7 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
         let whole = count.then(Div, Expr::Int(TOGETHER)).then(Mul, Expr::Int(TOGETHER));
         emitter.bind("rest", INDEX, Expr::name("first").then(Add, whole));
         emitter.open(&[], false);
-        side_by_side(emitter, kernel, scans, TOGETHER, &Expr::name("l"), &|emitter, body| {
+        side_by_side(emitter, kernel, scans, Some((TOGETHER, &Expr::name("l"))), &|emitter, body| {
             emitter.open(&[], false);
             emitter.bind("own_row", INDEX, Expr::name("row").then(Add, Expr::name("l")));
             emitter.unflatten("own_row", &scans.others, 1);
@@ -61,21 +61,7 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
     }
     emitter.open(&[], false);
     emitter.unflatten("row", &scans.others, 1);
-    let running = scans.declare(emitter, kernel, None);
-    let carries = scans.declare_carries(emitter, kernel, None);
-    let (along, once) = scans.stores(kernel);
-    let step = scans.step_name(kernel);
-    emitter.open(&[], false);
-    scans.bind_position(emitter, kernel, &step);
-    emitter.bind_axes(&[scans.axis]);
-    carries.begin_step(emitter, None);
-    scans.advance(emitter, kernel, &running, None, None);
-    carries.end_step(emitter, None, |emitter| along.iter().for_each(|store| emitter.store(store)));
-    let body = emitter.close();
-    let extent = emitter.extent(scans.axis);
-    emitter.push(count_loop(&step, Expr::Int(0), extent, LoopHint::None, body));
-    let end = carries.end(emitter, None, &once);
-    emitter.guarded(None, end);
+    side_by_side(emitter, kernel, scans, None, &|emitter, body| body(emitter));
     let body = emitter.close();
     emitter.push(count_loop("row", from, Expr::name("end"), LoopHint::None, body));
     Launch {
@@ -90,18 +76,19 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
 /// What is done for each of several loops that go on together.
 type ForEach<'e, 'k> = &'e dyn Fn(&mut Emitter<'k>, &dyn Fn(&mut Emitter<'k>));
 
-/// Several loops step by step together: `for_each` repeats what it is given for each of them, whose number is `lane`.
+/// One loop, or several step by step together: `for_each` repeats what it is given for each of them. How many there are,
+/// and the number of one.
 fn side_by_side<'k>(
     emitter: &mut Emitter<'k>,
     kernel: &'k Kernel,
     scans: &Scans,
-    lanes: u64,
-    lane: &Expr,
+    lanes: Option<(u64, &Expr)>,
     for_each: ForEach<'_, 'k>,
 ) {
-    let running = scans.declare(emitter, kernel, Some(lanes));
-    let carries = scans.declare_carries(emitter, kernel, Some(lanes));
-    if scans.is_sequential {
+    let (lanes, lane) = (lanes.map(|(lanes, _)| lanes), lanes.map(|(_, lane)| lane));
+    let running = scans.declare(emitter, kernel, lanes);
+    let carries = scans.declare_carries(emitter, kernel, lanes);
+    if let Some(lane) = lane.filter(|_| scans.is_sequential) {
         for_each(emitter, &|emitter| carries.start(emitter, lane));
     }
     let (along, once) = scans.stores(kernel);
@@ -109,7 +96,6 @@ fn side_by_side<'k>(
     emitter.open(&[], false);
     scans.bind_position(emitter, kernel, &step);
     emitter.bind_axes(&[scans.axis]);
-    let lane = Some(lane);
     for_each(emitter, &|emitter| {
         carries.begin_step(emitter, lane);
         scans.advance(emitter, kernel, &running, lane, None);
@@ -138,7 +124,7 @@ fn columns<'k>(
     let lanes = u64::from(schedule.rows);
     let block = Expr::Builtin(Builtin::BlockX);
     let (column, lane) = bind_columns(emitter, kernel, &scans.others, lanes, block);
-    side_by_side(emitter, kernel, scans, lanes, &lane, &|emitter, body| {
+    side_by_side(emitter, kernel, scans, Some((lanes, &lane)), &|emitter, body| {
         for_columns(emitter, inner, &column, body);
     });
     columns_launch(kernel, &scans.others, lanes)
