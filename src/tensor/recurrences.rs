@@ -208,10 +208,11 @@ impl Recurrence {
         let sources: Vec<&Tensor> = inits.iter().chain(elements).collect();
         if full[axis] == 0 {
             // There are no steps: the carries stay what they were.
-            return match result {
-                StepResult::Last(carry) => Ok(inits[carry].clone()),
-                StepResult::Each(_) => {
-                    let device = sources.iter().find_map(|x| x.node.device);
+            let device = sources.iter().find_map(|x| x.node.device);
+            return match (result, device) {
+                (StepResult::Last(carry), Some(device)) => call.transfer(&inits[carry], device),
+                (StepResult::Last(carry), None) => Ok(inits[carry].clone()),
+                (StepResult::Each(_), _) => {
                     call.filled_on(device, Scalar::from_i64(dtype, 0), ConstantRole::Literal, &shape)
                 }
             };

@@ -293,11 +293,19 @@ fn index_added(
     let mut line = vec![1; shape.rank()];
     line[axis] = at.elements();
     let index = index.reshape(line).broadcast_to(expected);
-    let sum = scattered(call, ReduceOp::Sum, &src.cast(accumulator(dtype)), axis, &index, shape[axis])?;
-    Ok(match alpha {
-        None => x + sum.cast(dtype),
-        Some(alpha) => x + (sum * alpha).cast(dtype),
-    })
+    let widened = widened(dtype);
+    let sum = scattered(call, ReduceOp::Sum, &src.cast(widened), axis, &index, shape[axis])?;
+    let sum = match alpha {
+        None => sum,
+        Some(alpha) => sum * alpha,
+    };
+    Ok((x.cast(widened) + sum).cast(dtype))
+}
+
+/// In which sums and products are computed, to be rounded once: a sum of halves may be beyond them where the result is
+/// not.
+fn widened(dtype: DType) -> DType {
+    accumulator(dtype).compute()
 }
 
 fn scatter_reduced(
@@ -329,6 +337,9 @@ fn scatter_reduced(
     let all = 0..shape.rank();
     let beyond: Vec<usize> =
         all.clone().filter(|&k| at[k] > own[k] || k != axis && at[k] > shape[k]).collect();
+    if at.elements() == 0 {
+        return Ok(x.clone());
+    }
     if !beyond.is_empty() {
         return call.fail(format!(
             "the index of shape {at} is too large along {} {}: the source has shape {own}, and the tensor {shape}, \
@@ -365,7 +376,7 @@ fn scatter_reduced(
         scattered(call, op, &around(src, nothing), axis, &index, shape[axis])
     };
     let filled = |value: Scalar| call.filled(value, ConstantRole::Literal, at);
-    let widened = if is_extreme { dtype } else { accumulator(dtype) };
+    let widened = if is_extreme { dtype } else { widened(dtype) };
     let result = combined(src.cast(widened), reduce.op())?;
     if reduce == ScatterReduction::Mean {
         let count = combined(filled(Scalar::from_i64(DType::I64, 1))?, ReduceOp::Sum)?;
@@ -378,17 +389,18 @@ fn scatter_reduced(
         let mean = mean.cast(dtype);
         return Ok(if include_self { mean } else { count.gt(0).where_(mean, x) });
     }
-    let result = result.cast(dtype);
     if include_self {
-        return Ok(match reduce {
-            ScatterReduction::Prod => x * result,
-            ScatterReduction::Amax => x.maximum(result),
-            ScatterReduction::Amin => x.minimum(result),
-            ScatterReduction::Sum | ScatterReduction::Mean => x + result,
-        });
+        let own = x.cast(widened);
+        let result = match reduce {
+            ScatterReduction::Prod => own * result,
+            ScatterReduction::Amax => own.maximum(result),
+            ScatterReduction::Amin => own.minimum(result),
+            ScatterReduction::Sum | ScatterReduction::Mean => own + result,
+        };
+        return Ok(result.cast(dtype));
     }
     let is_met = combined(filled(Scalar::from_bool(true))?, ReduceOp::Max)?;
-    Ok(is_met.where_(result, x))
+    Ok(is_met.where_(result.cast(dtype), x))
 }
 
 /// The primitive: source and index have one shape.

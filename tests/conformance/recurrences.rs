@@ -297,3 +297,13 @@ fn values_of_a_step_do_not_leave_it() {
             .starts_with("scan_with: a scan's step takes elementwise operations alone")
     );
 }
+
+#[test]
+fn carries_of_no_steps_are_on_the_device_of_the_others() {
+    for device in devices() {
+        let x = ordinary(&device, DType::F32, [0, 3], 1);
+        let ([last], [each]) = lazuli::scan([&x], 0, ScanOrder::new(), [3.0], |[c], [x]| ([c + x], [c * x]));
+        assert_eq!(last.to_vec::<f32>().unwrap(), [3.0; 3]);
+        assert_eq!([last.device().unwrap(), each.device().unwrap()], [device, device]);
+    }
+}

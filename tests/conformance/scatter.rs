@@ -2,7 +2,7 @@
 //! number of threads, and in one kernel with what is computed before and after. `tests/positions.rs` has the positions
 //! that there are not.
 
-use lazuli::{DType, Device, ScatterReduction, Target, Tensor};
+use lazuli::{DType, Device, Fusion, ScatterReduction, Target, Tensor};
 
 use crate::common::data::{floats, mixed, ordinary};
 use crate::common::{check, check_fused, devices, exact, near};
@@ -303,6 +303,56 @@ fn what_is_before_and_after_is_in_the_kernel() {
             exact("of what was counted", at.bincount(50).index_select(0, &at).bincount(700)),
             near("into itself", x.index_add(0, &index(device, &[50], 50, 2), &x), 1e-5, 1e-5),
             near("f16", x.cast(DType::F16).index_add(0, &at, &source.cast(DType::F16)), 4e-3, 4e-3),
+        ]
+    });
+}
+
+#[test]
+fn halves_are_rounded_once() {
+    let device_results = |fusion: Fusion, device: Device| {
+        let zeros = |count: usize| Tensor::zeros([count], DType::I64).to(&device);
+        let halves = |values: &[f32]| Tensor::from_slice(values, [values.len()]).to(&device).cast(DType::F16);
+        let [large, small] = [halves(&[40_000.0, 40_000.0]), halves(&[400.0, 400.0])];
+        let many = halves(&[0.5; 100_000]);
+        let x = halves(&[-60_000.0]);
+        let mean = |x: &Tensor, source: &Tensor, include_self| {
+            let at = zeros(source.shape().unwrap().elements());
+            x.scatter_reduce(0, &at, source, ScatterReduction::Mean, include_self)
+        };
+        let results = [
+            x.scatter_add(0, &zeros(2), &large),
+            x.index_add(0, &zeros(2), &large),
+            halves(&[0.0]).index_add_with(0, &zeros(2), &large, 0.5),
+            halves(&[0.001]).scatter_reduce(0, &zeros(2), &small, ScatterReduction::Prod, true),
+            mean(&x, &large, true),
+            mean(&x, &large, false),
+            mean(&x, &many, false),
+        ];
+        let values = |x: &Tensor| x.cast(DType::F32).item::<f32>().unwrap();
+        lazuli::with_fusion(fusion, || results.each_ref().map(values))
+    };
+    for device in devices().into_iter().chain([Device::interpreter()]) {
+        for fusion in [Fusion::On, Fusion::Off] {
+            let results = device_results(fusion, device);
+            // 0.001 of F16 is 1,049 of 2^-20; the spacing of F16 at 160 is 1/8.
+            let expected = [20_000.0, 20_000.0, 40_000.0, 160.125, 6_668.0, 40_000.0, 0.5];
+            assert_eq!(results, expected, "{device} {fusion:?}");
+        }
+    }
+}
+
+#[test]
+fn an_index_without_elements_changes_nothing() {
+    check("nothing", |device| {
+        let nowhere = |shape: [usize; 2]| Tensor::zeros(shape, DType::I64).to(device);
+        let x = ordinary(device, DType::F32, [3, 4], 1);
+        let empty = ordinary(device, DType::F32, [0, 4], 1);
+        let add =
+            |x: &Tensor, at: [usize; 2]| x.scatter_add(0, &nowhere(at), &ordinary(device, DType::F32, at, 2));
+        vec![
+            exact("no rows", add(&x, [0, 4])),
+            exact("no columns", add(&x, [5, 0])),
+            exact("an empty tensor", add(&empty, [3, 0])),
         ]
     });
 }
