@@ -1,7 +1,6 @@
 //! Chains of elementwise operations and views, drawn from the table of all operations, are one kernel.
 
-// What a test cannot compute should stop it, in its helpers as well.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
 use lazuli::operations::{self, Case, Group};
 use lazuli::{DType, Target, Tensor};

@@ -4,8 +4,7 @@
 //! runs this last.
 
 #![cfg(all(feature = "cuda", feature = "emulate"))]
-// What a test cannot compute should stop it, in its helpers as well.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
 #[path = "common/mod.rs"]
 mod common;

@@ -1,8 +1,7 @@
 //! Offsets that 32 bits do not hold: read and written in up to 6 GiB of memory on the CPU, in the text for CUDA, and by
 //! the emulated device where only the offsets are large.
 
-// What a test cannot compute should stop it, in its helpers as well.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
 #[cfg(feature = "cuda")]
 mod common;

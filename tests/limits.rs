@@ -1,11 +1,10 @@
 //! What is too much for one kernel becomes several, and the values stay the same.
 
-// What a test cannot compute should stop it, in its helpers as well.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
 mod common;
 
-use common::{check_fused, near};
+use common::{check_fused, exact, near};
 use lazuli::{DType, Device, Target, Tensor};
 
 /// Values that no two tensors share, on the device.
@@ -53,7 +52,7 @@ fn column_reductions_beyond_the_shared_memory_of_a_block() {
 }
 
 #[test]
-fn more_buffers_than_a_launch_has_parameters_for() {
+fn more_operations_than_a_kernel_has() {
     let sum = |device: &Device| {
         let parts: Vec<Tensor> = (0..400).map(|n| values(device, [33], DType::F32, n)).collect();
         parts[1..].iter().fold(parts[0].clone(), |sum, part| sum + part)
@@ -61,7 +60,24 @@ fn more_buffers_than_a_launch_has_parameters_for() {
     let (kernels, _, explanation) = planned(&sum(&Device::cpu()));
     assert_eq!(kernels, 2, "{explanation}");
     assert!(explanation.contains("operations are more than the 256 of a kernel"), "{explanation}");
-    check_fused("buffers", |device| vec![near("sum", sum(device), 1e-5, 0.0)]);
+    check_fused("operations", |device| vec![near("sum", sum(device), 1e-5, 0.0)]);
+}
+
+#[test]
+fn more_buffers_than_a_launch_has_parameters_for() {
+    // Two for each of 200 operations.
+    let chosen = |device: &Device| {
+        let values = |seed: u64| values(device, [33], DType::F32, seed);
+        (0..200).fold(values(999), |last, n| {
+            let condition = values(n).gt(0.5);
+            condition.eval().unwrap();
+            condition.where_(&values(n + 300), &last)
+        })
+    };
+    let (kernels, _, explanation) = planned(&chosen(&Device::cpu()));
+    assert_eq!(kernels, 2, "{explanation}");
+    assert!(explanation.contains("buffers are more than the 384 of a kernel"), "{explanation}");
+    check_fused("buffers", |device| vec![exact("chosen", chosen(device))]);
 }
 
 #[test]

@@ -2,8 +2,7 @@
 //!
 //! By itself: a GPU is not waited for, and whichever thread waits for it first gets the error of any.
 
-// What a test cannot compute should stop it, in its helpers as well.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
 #[path = "common/mod.rs"]
 mod common;

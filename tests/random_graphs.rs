@@ -11,8 +11,7 @@
 //! The graphs are the same on every run. `LAZULI_RANDOM_CASES=1000` tries more of them, the first of which are those.
 
 #![allow(clippy::reversed_empty_ranges, reason = "a slice to -1 ends before the last, as in Python")]
-// What a test cannot compute should stop it, in its helpers as well.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
 mod common;
 

@@ -188,8 +188,7 @@ impl Program {
 pub struct KernelInfo {
     plan: Arc<Plan>,
     number: usize,
-    // Only CUDA kernels are compiled ahead.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only CUDA kernels are compiled ahead"))]
     target: Target,
 }
 

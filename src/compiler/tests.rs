@@ -1,7 +1,6 @@
 //! Kernels whose registers run out, as NVRTC sees them.
 
-// What a test cannot compute should stop it, in its helpers as well.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used)] // A failed assumption stops the test.
 
 use super::*;
 use crate::graph::build::build;

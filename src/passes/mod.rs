@@ -28,8 +28,7 @@ use crate::graph::verify::verify;
 /// A step from graph to graph.
 pub(crate) struct Pass {
     pub(crate) name: &'static str,
-    // Read by tests and by people.
-    #[cfg_attr(not(test), allow(dead_code))]
+    #[cfg_attr(not(test), allow(dead_code, reason = "read by tests and by people"))]
     pub(crate) doc: &'static str,
     turn: Turn,
     /// The new graph, or `None` if there was nothing to do.

@@ -6,10 +6,9 @@ use crate::{DType, Scalar, Shape};
 
 /// A rule with a name, and what it says in a line.
 pub(super) struct Rule {
-    // Name and statement are read by tests and by people.
-    #[cfg_attr(not(test), allow(dead_code))]
+    #[cfg_attr(not(test), allow(dead_code, reason = "read by tests and by people"))]
     pub(super) name: &'static str,
-    #[cfg_attr(not(test), allow(dead_code))]
+    #[cfg_attr(not(test), allow(dead_code, reason = "read by tests and by people"))]
     pub(super) statement: &'static str,
     /// What the rule puts in place of the node, or `None` where it does not apply.
     pub(super) apply: fn(&mut Site<'_>) -> Option<Step>,

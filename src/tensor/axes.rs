@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::reversed_empty_ranges)]
+    #[allow(clippy::reversed_empty_ranges, reason = "a slice to -1 ends before the last, as in Python")]
     fn rust_ranges_become_python_bounds() {
         assert_eq!(python_bounds(..), (None, None));
         assert_eq!(python_bounds(1..3), (Some(1), Some(3)));

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::reversed_empty_ranges)]
+    #[allow(clippy::reversed_empty_ranges, reason = "a slice to -1 ends before the last, as in Python")]
     fn shapes_are_pytorchs() {
         assert_eq!(shape(x().reshape([6, 4])), [6, 4]);
         assert_eq!(shape(x().reshape([-1])), [24]);

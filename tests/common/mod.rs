@@ -4,8 +4,7 @@
 //! A case returns its outputs, each with the tolerance that its operations allow. NaN equals NaN. Zeros must have the
 //! same sign, except where a tolerance is absolute: there a result that cancels may end on either side.
 
-// Each test target uses its own part.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test target uses its own part")]
 
 pub mod data;
 #[cfg(feature = "cuda")]

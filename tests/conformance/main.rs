@@ -3,8 +3,7 @@
 //! up are compiled by NVRTC for four architectures, and small ones must not spill registers.
 
 #![allow(clippy::reversed_empty_ranges, reason = "a slice to -1 ends before the last, as in Python")]
-// What a test cannot compute should stop it, in its helpers as well.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,6 +1,6 @@
 //! The workloads that several tests look at, and tests that need a process of their own.
 
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test target uses its own part")]
 
 use std::process::{Command, Output};
 

@@ -1,7 +1,7 @@
 //! The emitted text of every operation, compiled by the system's compiler and compared with a reference; and what some
 //! of it looks like.
 
-// A failed assumption should stop a test; the lint knows tests by their attribute alone, not what they call.
+// The lint knows tests by their attribute alone, not what they call.
 #![allow(clippy::unwrap_used, clippy::panic)] // A failed assumption stops the test.
 
 mod c_library;
