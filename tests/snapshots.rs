@@ -79,6 +79,25 @@ fn kernels_of_recurrences() {
     }
 }
 
+/// Where a row stays from walk to walk depends on what the architecture has.
+#[test]
+fn rows_in_registers_and_in_shared_memory() {
+    let mut text = String::new();
+    for length in [8_192, 24_576, 40_960, 65_536] {
+        let result = workloads::tensor([512, length]).softmax(-1);
+        for architecture in ["sm_75", "sm_86", "sm_90"] {
+            let program = result.compile_for(&Target::cuda(architecture)).unwrap();
+            let kernels: Vec<String> =
+                program.kernels().iter().map(|kernel| kernel.schedule().to_string()).collect();
+            text.push_str(&format!("{length} on {architecture}: {}\n", kernels.join("; ")));
+            if (length, architecture) == (40_960, "sm_90") {
+                assert_text("row_in_shared_memory_cuda", &program.source());
+            }
+        }
+    }
+    assert_text("where_rows_stay", &text);
+}
+
 /// On the CPU, each part of a join has a loop of its own.
 #[test]
 fn kernels_of_joins() {

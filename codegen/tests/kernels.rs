@@ -9,7 +9,7 @@ use lazuli_codegen::schedule::Figures;
 use lazuli_codegen::{AxisId, BinaryOp, DType, Language, ReduceOp, Scalar, ScanOp, UnaryOp, emit};
 use smallvec::smallvec;
 
-const FIGURES: Figures = Figures { processors: 132, is_frugal: false };
+const FIGURES: Figures = Figures { processors: 132, is_frugal: false, shared_bytes: 227 << 10 };
 
 /// The kernel in both languages; its schedule for CUDA must be of that kind.
 fn assert_kernel(name: &str, mut kernel: Kernel, schedule: &str) {

@@ -48,7 +48,7 @@ struct KernelText {
 impl Explanation {
     pub(crate) fn of(plan: &Plan) -> Explanation {
         let graph = &plan.graph;
-        let facts = Facts::new(graph, plan.settings.figures(), &plan.grouping.restraints);
+        let facts = Facts::new(graph, &plan.settings.figures(), &plan.grouping.restraints);
         let singles = facts.singles(graph);
         let groups = &plan.grouping.groups;
         let mut texts = Vec::new();
@@ -61,7 +61,7 @@ impl Explanation {
             .flat_map(|(n, kernel)| kernel.parts.iter().map(move |part| (part.group, n + 1)))
             .collect();
         let number = |group: usize| kernel_of.get(&group).copied().unwrap_or_default();
-        let boundaries = fusion::boundaries(graph, &facts, &plan.grouping, figures)
+        let boundaries = fusion::boundaries(graph, &facts, &plan.grouping, &figures)
             .iter()
             .map(|boundary| {
                 let (from, to) = (number(boundary.producer), number(boundary.consumer));

@@ -35,14 +35,17 @@ const PLANS: usize = 512;
 pub(crate) struct Settings {
     pub(crate) language: Language,
     pub(crate) fusion: Fusion,
+    /// Bytes of shared memory that a block can have (CUDA).
+    pub(crate) shared_bytes: u32,
 }
 
 impl Settings {
-    pub(crate) fn figures(self) -> &'static TargetFigures {
-        match self.language {
-            Language::Cuda => &TargetFigures::CUDA,
-            Language::C => &TargetFigures::CPU,
-        }
+    pub(crate) fn figures(self) -> TargetFigures {
+        let figures = match self.language {
+            Language::Cuda => TargetFigures::CUDA,
+            Language::C => TargetFigures::CPU,
+        };
+        TargetFigures { shared: self.shared_bytes as usize, ..figures }
     }
 }
 
@@ -231,7 +234,7 @@ fn plan_within(graph: Graph, settings: Settings, mut restraints: Restraints) -> 
     let start = Instant::now();
     stats::add(stats::Counter::PlansMade);
     let (grouping, mut kernels) = loop {
-        let grouping = fusion::fuse(&graph, settings.fusion, settings.figures(), restraints);
+        let grouping = fusion::fuse(&graph, settings.fusion, &settings.figures(), restraints);
         let mut kernels = Vec::with_capacity(grouping.groups.len());
         let emitted = grouping.groups.iter().enumerate().try_for_each(|(number, group)| {
             let is_frugal = grouping.restraints.is_frugal(group);
@@ -246,7 +249,7 @@ fn plan_within(graph: Graph, settings: Settings, mut restraints: Restraints) -> 
         }
     };
     if settings.fusion == Fusion::On {
-        kernels = batch::batch(kernels, &grouping, settings.figures())
+        kernels = batch::batch(kernels, &grouping, &settings.figures())
             .map_err(|reason| Error::internal("batching", reason))?;
     }
     let outputs = graph.outputs().iter().map(|&output| stored_as(&graph, output)).collect();
@@ -298,7 +301,7 @@ fn emit_group(
     Ok(PlannedKernel::new(emitted, parts, is_frugal))
 }
 
-type EmittedCache = LruCache<(Kernel, Language, bool), Arc<Emitted>>;
+type EmittedCache = LruCache<(Kernel, Language, bool, u32), Arc<Emitted>>;
 
 static EMITTED: Mutex<Option<EmittedCache>> = Mutex::new(None);
 
@@ -310,11 +313,12 @@ fn emit_cached(kernel: &Kernel, is_frugal: bool, settings: Settings) -> Result<A
         // The text has the argument's name and type.
         argument.value = Scalar::from_i64(argument.value.dtype(), 0);
     }
-    let key = (key, settings.language, is_frugal);
+    let key = (key, settings.language, is_frugal, settings.shared_bytes);
     if let Some(emitted) = with_emitted(|cache| cache.get(&key).cloned()) {
         return Ok(emitted);
     }
-    let figures = Figures { processors: settings.figures().processors, is_frugal };
+    let processors = settings.figures().processors;
+    let figures = Figures { processors, is_frugal, shared_bytes: settings.shared_bytes };
     let emitted = Arc::new(emit(kernel, settings.language, &figures)?);
     with_emitted(|cache| cache.put(key, emitted.clone()));
     Ok(emitted)

@@ -8,8 +8,9 @@ use lazuli_codegen::ir::Kernel;
 use lazuli_codegen::nest::Parameter;
 use lazuli_codegen::{Emitted, Language};
 
-use super::Plan;
 use super::explain::Explanation;
+use super::{Plan, Settings};
+use crate::Fusion;
 #[cfg(feature = "cuda")]
 use crate::Result;
 use crate::fusion::cost::Work;
@@ -55,9 +56,30 @@ impl Target {
         Target { architecture: None }
     }
 
-    pub(crate) fn language(&self) -> Language {
-        if self.architecture.is_some() { Language::Cuda } else { Language::C }
+    /// What plans for it depend on.
+    pub(crate) fn settings(&self, fusion: Fusion) -> Settings {
+        match &self.architecture {
+            Some(architecture) => {
+                Settings { language: Language::Cuda, fusion, shared_bytes: shared_bytes(architecture) }
+            }
+            None => Settings { language: Language::C, fusion, shared_bytes: 0 },
+        }
     }
+}
+
+/// Bytes of shared memory that a block can have, as the CUDA C++ Programming Guide has them for each compute capability;
+/// what every GPU has for those that it does not name.
+fn shared_bytes(architecture: &str) -> u32 {
+    let number = architecture.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let kibibytes = match number.trim_end_matches(|c: char| !c.is_ascii_digit()).parse() {
+        Ok(70 | 72) => 96,
+        Ok(75) => 64,
+        Ok(80 | 87) => 163,
+        Ok(86 | 89 | 120..=129) => 99,
+        Ok(90 | 100..=119) => 227,
+        Ok(_) | Err(_) => 48,
+    };
+    kibibytes << 10
 }
 
 impl fmt::Display for Target {

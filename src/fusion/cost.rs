@@ -18,6 +18,8 @@ pub(crate) struct TargetFigures {
     pub(crate) processors: u32,
     /// Bytes of a row that the threads of a block can keep in registers from one walk to the next.
     pub(crate) registers: usize,
+    /// The same of the shared memory of a block.
+    pub(crate) shared: usize,
     /// Bytes of a row that is still in a near cache when its next walk begins, where there are rows for all
     /// processors.
     pub(crate) cache: usize,
@@ -33,6 +35,7 @@ impl TargetFigures {
         operations: 30e12,
         processors: 132,
         registers: 128 << 10,
+        shared: 48 << 10,
         cache: 192 << 10,
     };
 
@@ -44,6 +47,7 @@ impl TargetFigures {
         operations: 160e9,
         processors: 8,
         registers: 0,
+        shared: 0,
         cache: 1 << 20,
     };
 }

@@ -106,7 +106,7 @@ impl Facts {
                     let full = &graph.node(operand).shape;
                     let number = numbers.of(full);
                     space = Some(*spaces.entry((number, axes)).or_insert_with(|| {
-                        let size = graph.node(operand).dtype.size();
+                        let size = narrowest(graph, operand);
                         facts.spaces.push(Space::new(full, axes, size, figures, &mut numbers));
                         facts.spaces.len() as u32 - 1
                     }));
@@ -211,16 +211,33 @@ impl Space {
         let is_row = axes.last().is_some_and(|&axis| axis + 1 == full.rank());
         let bytes = length.saturating_mul(size);
         let fills = kept.elements() >= figures.processors as usize;
-        let is_near = is_row && (bytes <= figures.registers || fills && bytes <= figures.cache);
+        // Kernels take the first axis as they find it: rows along it have no known length.
+        let room = if axes.contains(&0) && full[0] > 1 {
+            figures.registers
+        } else {
+            figures.registers.max(figures.shared)
+        };
+        let is_kept = is_row && bytes <= room;
+        let is_near = is_kept || is_row && fills && bytes <= figures.cache;
         Space {
             full: numbers.of(full),
             full_elements: full.elements(),
             kept: numbers.of(&kept),
             kept_elements: kept.elements(),
             is_walkable: length <= WALKABLE || is_near,
-            is_kept: is_row && bytes <= figures.registers,
+            is_kept,
         }
     }
+}
+
+/// Bytes of an element, or of what it follows from element by element: a row is kept as it takes the least room.
+fn narrowest(graph: &Graph, mut id: NodeId) -> usize {
+    let mut size = graph.node(id).dtype.size();
+    while let Op::Unary(_) | Op::Cast = graph.node(id).op {
+        id = graph.operands(id)[0];
+        size = size.min(graph.node(id).dtype.size());
+    }
+    size
 }
 
 /// Whether several threads share the reduction.

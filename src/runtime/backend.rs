@@ -8,16 +8,18 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use lazuli_codegen::Language;
+use lazuli_codegen::schedule::Launch;
 
 use super::buffer::Buffer;
 use super::checks::Notes;
 use super::cpu::{Compiler, CpuModule};
 #[cfg(feature = "cuda")]
-use super::cuda::driver::{CudaDevice, CudaKernel};
+use super::cuda::driver::{CudaDevice, CudaKernel, DEFAULT_SHARED_BYTES};
 use super::device::{Device, DeviceKind};
 use super::host::HostBuffer;
+use crate::compiler::Settings;
 use crate::lower::Check;
-use crate::{Error, Result};
+use crate::{Error, Fusion, Result};
 
 /// Enough counters for most kernels.
 #[cfg(feature = "cuda")]
@@ -151,32 +153,29 @@ impl Backend {
     pub(crate) unsafe fn launch(
         &self,
         module: &Module,
-        function: &str,
-        grid: [u64; 3],
-        block: [u32; 3],
+        (function, launch): &(String, Launch),
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
-        #[cfg(not(any(feature = "cuda", feature = "emulate")))]
-        let _ = block; // a CPU function is told the blocks alone
+        let grid = launch.grid();
         match module {
             // SAFETY: the caller's promise.
             Module::Cpu(module) => unsafe { module.run(function, grid[0], arguments) },
             #[cfg(feature = "emulate")]
             Module::Emulated(functions) => {
-                let module = functions.iter().find(|module| module.name() == function);
+                let module = functions.iter().find(|module| module.name() == *function);
                 let module = module.ok_or_else(|| missing(function))?;
                 let grid = launch_grid(grid, "cuda (emulated)", function)?;
                 // SAFETY: the caller's promise.
-                unsafe { module.launch(grid, block, 0, arguments) }
+                unsafe { module.launch(grid, launch.block, launch.shared_bytes, arguments) }
             }
             #[cfg(feature = "cuda")]
             Module::Cuda(functions) => match self {
                 Backend::Cuda(device) => {
-                    let kernel = functions.iter().find(|kernel| kernel.name() == function);
+                    let kernel = functions.iter().find(|kernel| kernel.name() == *function);
                     let kernel = kernel.ok_or_else(|| missing(function))?;
                     let grid = launch_grid(grid, "cuda", function)?;
                     // SAFETY: the caller's promise.
-                    unsafe { device.launch(kernel, grid, block, 0, arguments) }
+                    unsafe { device.launch(kernel, grid, launch.block, launch.shared_bytes, arguments) }
                 }
                 _ => Err(Error::internal("launch", format!("{function} was compiled for another device"))),
             },
@@ -216,10 +215,22 @@ fn launch_grid(grid: [u64; 3], device: &str, function: &str) -> Result<[u32; 3]>
     }
 }
 
-/// The language of the kernels that run on a device.
-pub(crate) fn language(device: Device) -> Language {
-    match device.0 {
-        DeviceKind::Cpu | DeviceKind::Interpreter => Language::C,
-        DeviceKind::Cuda(_) | DeviceKind::Emulated => Language::Cuda,
-    }
+/// What the plans for a device depend on.
+pub(crate) fn settings(device: Device, fusion: Fusion) -> Settings {
+    let (language, shared_bytes) = match device.0 {
+        DeviceKind::Cpu | DeviceKind::Interpreter => (Language::C, 0),
+        #[cfg(feature = "cuda")]
+        DeviceKind::Cuda(ordinal) => {
+            // Where it is not there, nothing runs.
+            let opened = CudaDevice::open(ordinal);
+            (Language::Cuda, opened.map_or(DEFAULT_SHARED_BYTES, |device| device.shared_bytes_per_block()))
+        }
+        #[cfg(not(feature = "cuda"))]
+        DeviceKind::Cuda(_) => (Language::Cuda, 0),
+        #[cfg(feature = "emulate")]
+        DeviceKind::Emulated => (Language::Cuda, super::emulate::SHARED_BYTES),
+        #[cfg(not(feature = "emulate"))]
+        DeviceKind::Emulated => (Language::Cuda, 0),
+    };
+    Settings { language, fusion, shared_bytes }
 }

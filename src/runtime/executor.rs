@@ -13,7 +13,7 @@ use super::buffer::Buffer;
 use super::device::Device;
 use super::donation::{Claim, Offer};
 use super::kernels::{self, Loaded};
-use crate::compiler::{self, Code, Part, Plan, PlannedKernel, Settings};
+use crate::compiler::{self, Code, Part, Plan, PlannedKernel};
 use crate::debug::{self, Level};
 use crate::graph::build::build;
 use crate::graph::{Graph, NodeId};
@@ -103,7 +103,7 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
     let (results, claim) = match &backend {
         Backend::Interpreter => (interpret(&recording.graph, &inputs)?, None),
         _ => {
-            let settings = Settings { language: backend::language(device), fusion };
+            let settings = backend::settings(device, fusion);
             let mut plan = compiler::plan(&recording.graph, settings)?;
             let (offer, ready) = loop {
                 let offer = Offer::new(&plan, tensors, &inputs, &recording.donated);
@@ -383,11 +383,11 @@ fn call(
             vec![words.as_mut_ptr().cast()]
         }
     };
-    for (function, shape) in &emitted.launches {
+    for launch in &emitted.launches {
         stats::add(stats::Counter::Launches);
         // SAFETY: the arguments are made from the emitted parameter list, or are the table that the batch describes;
         // and every buffer has the size that lowering stated for it.
-        unsafe { backend.launch(&loaded.module, function, shape.grid(), shape.block, &mut arguments)? };
+        unsafe { backend.launch(&loaded.module, launch, &mut arguments)? };
     }
     match (notes, checks) {
         (Some(notes), Some(checks)) => notes.finish(checks),

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use super::element::{self, Element};
 use super::{State, Tensor};
+use crate::compiler;
 use crate::compiler::explain::Explanation;
 use crate::compiler::program::{Program, Target};
-use crate::compiler::{self, Settings};
 use crate::graph::build::build;
 use crate::runtime::buffer::Buffer;
 use crate::runtime::{backend, executor};
@@ -150,7 +150,7 @@ impl Tensor {
     /// The first error in the tensor's history.
     pub fn explain(&self) -> Result<Explanation> {
         let device = self.device()?;
-        let settings = Settings { language: backend::language(device), fusion: fusion() };
+        let settings = backend::settings(device, fusion());
         let recording = build(std::slice::from_ref(self))?;
         Ok(Explanation::of(&*compiler::plan(&recording.graph, settings)?))
     }
@@ -231,7 +231,7 @@ pub fn compile_for<'a>(tensors: impl IntoIterator<Item = &'a Tensor>, target: &T
     let target = target.clone();
     let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
     let recording = build(&tensors)?;
-    let settings = Settings { language: target.language(), fusion: fusion() };
+    let settings = target.settings(fusion());
     Ok(Program::new(compiler::plan(&recording.graph, settings)?, target))
 }
 

@@ -1,7 +1,7 @@
 //! Values that are costly to compute and that several walks along a row need: kept in registers on CUDA, computed again
 //! elsewhere, and the same in both.
 
-use lazuli::{DType, Target, Tensor};
+use lazuli::{DType, Device, Target, Tensor};
 
 use crate::common::data::floats;
 use crate::common::{Output, check_fused, near};
@@ -88,4 +88,52 @@ fn once_in_the_source() {
         let calls = kernel.source().split("extern").last().unwrap().matches(function).count();
         assert_eq!(calls, 1, "{function}\n{}", kernel.source());
     }
+}
+
+/// Rows that registers do not hold, and a block's shared memory does: of several dtypes and vector widths, of several
+/// axes, with loads and computed values kept, and so many operations that no walk is unrolled wholly.
+#[test]
+fn rows_in_shared_memory() {
+    let check = |name: &str, tolerance: f64, result: &dyn Fn(&Device) -> Tensor| {
+        let program = result(&Device::cpu()).compile_for(&Target::cuda("sm_90")).unwrap();
+        let schedules: Vec<String> = program.kernels().iter().map(|k| k.schedule().to_string()).collect();
+        assert!(matches!(&schedules[..], [one] if one.contains(", shared_bytes=")), "{name}: {schedules:?}");
+        check_fused(name, |device| vec![near("result", result(device), tolerance, 1e-7)]);
+    };
+    let values = |device: &Device, dtype: DType, shape: &[usize], seed: u64| {
+        let x = floats(device, DType::F32, shape.to_vec(), 4.0, seed).cast(dtype);
+        x.eval().unwrap();
+        x
+    };
+    for (dtype, length, tolerance) in [
+        (DType::F32, 33_000, 1e-4),
+        (DType::F32, 40_001, 1e-4),
+        (DType::F32, 57_600, 1e-4),
+        (DType::F64, 20_002, 1e-11),
+        (DType::BF16, 70_000, 8e-3),
+        (DType::F16, 100_001, 1e-3),
+    ] {
+        check(&format!("{dtype} softmax of {length}"), tolerance, &|device| {
+            values(device, dtype, &[3, length], 1).softmax(1)
+        });
+    }
+    check("a sum instead of its parts", 1e-4, &|device| {
+        let sum = values(device, DType::F32, &[3, 40_000], 1) + values(device, DType::F32, &[3, 40_000], 2);
+        &sum / (sum.square().mean_keepdim(1) + 1e-5).sqrt()
+    });
+    check("random numbers", 1e-4, &|device| {
+        (values(device, DType::F32, &[3, 36_000], 1) + Tensor::rand([3, 36_000], 5)).softmax(1)
+    });
+    check("several axes", 1e-4, &|device| {
+        let x = values(device, DType::F32, &[2, 3, 210, 160], 1).permute([1, 0, 2, 3]);
+        &x - x.mean_keepdim([2, 3])
+    });
+    check("a mean and a variance", 1e-4, &|device| {
+        values(device, DType::F32, &[3, 36_000], 1).layer_norm([36_000], None, None, 1e-5)
+    });
+    check("many operations", 1e-3, &|device| {
+        let x = values(device, DType::F32, &[3, 40_000], 1);
+        let waves = (1..70).fold(x.clone(), |sum, n| sum + (&x * (f64::from(n) / 7.0)).sin());
+        &waves - waves.mean_keepdim(1)
+    });
 }

@@ -38,8 +38,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> 
         true => inner_formula,
         false => format!("{} * {inner_formula}", items_formula(kernel, outer, 1)),
     };
-    let launch =
-        |items: u64, formula: String| Launch { items, formula, per_block: 1, splits: 1, block: [1, 1, 1] };
+    let launch = |items: u64, formula: String| Launch { items, formula, ..Launch::default() };
     let mut functions = Vec::new();
     if split {
         let mut emitter = Emitter::new(kernel, Language::C);

@@ -31,6 +31,7 @@ pub(super) fn build(scalar: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> 
         per_block: u64::from(schedule.threads_x),
         splits: schedule.splits,
         block: [schedule.threads_x, schedule.threads_y, 1],
+        ..Launch::default()
     };
     let mut workspaces = Vec::new();
     if schedule.splits > 1 {

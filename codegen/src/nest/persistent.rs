@@ -1,4 +1,4 @@
-//! Elements that stay in registers from one walk along a row to the next.
+//! Elements that stay in registers or in shared memory from one walk along a row to the next.
 
 use rustc_hash::FxHashMap;
 
@@ -10,6 +10,7 @@ use super::stmt::{Expr, Stmt, Type};
 use super::tile::chunks;
 use crate::index::IndexExpr;
 use crate::ir::{BufferId, ValueId};
+use crate::schedule::array_bytes;
 
 /// The variable that counts a thread's vectors of a row.
 pub(super) const TURN: &str = "turn";
@@ -20,21 +21,51 @@ pub(super) struct Kept {
     loads: Vec<ValueId>,
     /// Other values that several walks need.
     values: Vec<ValueId>,
-    /// Vectors of a thread.
-    turns: u64,
+    place: Place,
     /// The arrays so far: of loads, and of other values.
     arrays: FxHashMap<(BufferId, IndexExpr), String>,
     computed: FxHashMap<ValueId, String>,
 }
 
+/// Where it is kept.
+pub(super) enum Place {
+    /// In arrays of each thread, which has so many vectors of the row.
+    Registers { turns: u64 },
+    /// In arrays of the block. A thread finds there what it has put there itself: nobody waits.
+    Shared {
+        /// The number of the thread's vector in the row.
+        vector: Expr,
+        /// Elements of a row.
+        length: u64,
+        /// Bytes in use so far.
+        end: u64,
+    },
+}
+
 impl Kept {
-    pub(super) fn new(loads: Vec<ValueId>, values: Vec<ValueId>, turns: u64) -> Kept {
-        Kept { loads, values, turns, arrays: FxHashMap::default(), computed: FxHashMap::default() }
+    pub(super) fn new(loads: Vec<ValueId>, values: Vec<ValueId>, place: Place) -> Kept {
+        Kept { loads, values, place, arrays: FxHashMap::default(), computed: FxHashMap::default() }
     }
 
-    /// Which of its vectors a thread is at.
-    fn turn(&self) -> Expr {
-        if self.turns == 1 { Expr::Int(0) } else { Expr::name(TURN) }
+    /// Which of the vectors in an array a thread is at.
+    fn vector(&self) -> Expr {
+        match &self.place {
+            Place::Registers { turns: 1 } => Expr::Int(0),
+            Place::Registers { .. } => Expr::name(TURN),
+            Place::Shared { vector, .. } => vector.clone(),
+        }
+    }
+
+    /// A new array for vectors of so many elements.
+    fn declare(&mut self, name: String, ty: Type, lanes: u64) -> Stmt {
+        match &mut self.place {
+            Place::Registers { turns } => Stmt::Variable { name, ty, len: Some(*turns * lanes), init: None },
+            Place::Shared { length, end, .. } => {
+                let offset = *end;
+                *end += array_bytes(*length, ty.bytes(0));
+                Stmt::LaunchShared { name, ty, offset }
+            }
+        }
     }
 }
 
@@ -42,12 +73,12 @@ impl Emitter<'_> {
     /// The load's element in the array that keeps it; the first walk that asks for it fills the array.
     pub(super) fn kept_load(&mut self, id: ValueId, buffer: BufferId, index: &IndexExpr) -> Option<Expr> {
         let kept = self.kept.as_ref().filter(|kept| kept.loads.contains(&id))?;
-        let (turns, turn) = (kept.turns, kept.turn());
+        let vector = kept.vector();
         let existing = kept.arrays.get(&(buffer, index.clone())).cloned();
         let lane = lane_axis(self.kernel).filter(|&lane| index.uses(lane));
         let lanes = lane.map_or(1, |lane| self.kernel.axis(lane).extent);
         let dtype = self.kernel.buffers[buffer.index()].dtype;
-        let first = turn.then(Mul, Expr::Int(lanes));
+        let first = vector.then(Mul, Expr::Int(lanes));
         let array = existing.unwrap_or_else(|| {
             let base = match lane {
                 Some(lane) => index.substitute(lane, &IndexExpr::zero(), &self.kernel.ranges()),
@@ -56,9 +87,7 @@ impl Emitter<'_> {
             let home = self.home(&base.axes().into_iter().collect());
             let deeper = self.scopes.split_off(home + 1);
             let array = self.fresh("kept");
-            let ty = Type::Memory(dtype);
-            let variable = Stmt::Variable { name: array.clone(), ty, len: Some(turns * lanes), init: None };
-            self.push_first(variable);
+            self.declare_kept(array.clone(), Type::Memory(dtype), lanes);
             let source = self.kernel.buffers[buffer.index()].name.clone();
             let is_consecutive = lane.is_some_and(|lane| index.coefficient(lane) == Some(1));
             let width = if is_consecutive { self.alignment(&base, lanes) } else { 1 };
@@ -109,18 +138,19 @@ impl Emitter<'_> {
 
     /// Keeps a value for the walks to come.
     pub(super) fn keep_value(&mut self, id: ValueId, value: &Expr) {
-        let (Some(slot), Some(turns)) = (self.kept_slot(id), self.kept.as_ref().map(|kept| kept.turns))
-        else {
-            return;
-        };
+        let Some(slot) = self.kept_slot(id) else { return };
         let array = self.fresh("kept");
         let ty = Type::Register(self.kernel.value(id).dtype);
-        let len = Some(turns * self.lanes_of_value(id));
-        self.push_first(Stmt::Variable { name: array.clone(), ty, len, init: None });
+        self.declare_kept(array.clone(), ty, self.lanes_of_value(id));
         self.push(set(Expr::element(&array, slot), value.clone()));
         if let Some(kept) = &mut self.kept {
             kept.computed.insert(id, array);
         }
+    }
+
+    fn declare_kept(&mut self, name: String, ty: Type, lanes: u64) {
+        let declaration = self.kept.as_mut().map(|kept| kept.declare(name, ty, lanes));
+        declaration.into_iter().for_each(|declaration| self.push_first(declaration));
     }
 
     fn lanes_of_value(&self, id: ValueId) -> u64 {
@@ -130,7 +160,7 @@ impl Emitter<'_> {
 
     fn kept_slot(&self, id: ValueId) -> Option<Expr> {
         let lanes = self.lanes_of_value(id);
-        let first = self.kept.as_ref()?.turn().then(Mul, Expr::Int(lanes));
+        let first = self.kept.as_ref()?.vector().then(Mul, Expr::Int(lanes));
         Some(if lanes > 1 { first.then(Add, Expr::name("l")) } else { first })
     }
 }

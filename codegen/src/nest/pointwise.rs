@@ -25,8 +25,8 @@ pub(super) fn build(
                 items: launch_items(kernel, &map),
                 formula: super::walk::items_formula(kernel, &map, 1),
                 per_block: u64::from(schedule.threads) * u64::from(schedule.vector),
-                splits: 1,
                 block: [schedule.threads, 1, 1],
+                ..Launch::default()
             };
             (body, launch, vectorised)
         }

@@ -28,8 +28,7 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
         items,
         formula: super::walk::items_formula(kernel, axes, 1),
         per_block,
-        splits: 1,
-        block: [1, 1, 1],
+        ..Launch::default()
     };
     let Some((&inner, outer)) = map.split_last() else {
         kernel.stores.iter().for_each(|store| emitter.store(store));
@@ -76,7 +75,7 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
         let formula = super::walk::items_formula(kernel, outer, 1);
         let inner_text = super::walk::items_formula(kernel, &[inner], chunk);
         let formula = if outer.is_empty() { inner_text } else { format!("{formula} * {inner_text}") };
-        (emitter.finish(), Launch { items, formula, per_block: 1, splits: 1, block: [1, 1, 1] })
+        (emitter.finish(), Launch { items, formula, ..Launch::default() })
     } else if reads_across(kernel, inner) {
         // Some input is consecutive along another axis: walk down a few columns at a time, so that each
         // of its cache lines is used by the rows of the block before it is gone.

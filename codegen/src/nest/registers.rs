@@ -49,7 +49,7 @@ impl Walk<'_> {
                     self.live.remove(name);
                     init.iter().for_each(|init| self.uses(init, &sizes));
                 }
-                Stmt::Shared { name, .. } => {
+                Stmt::Shared { name, .. } | Stmt::LaunchShared { name, .. } => {
                     self.live.remove(name);
                 }
                 Stmt::Assign { target, value } => {
@@ -124,7 +124,7 @@ impl Walk<'_> {
                 };
                 Some((name.as_str(), if *len > LONGEST_ARRAY { 0 } else { (len * bytes).div_ceil(4) }))
             }
-            Stmt::Shared { name, .. } => Some((name.as_str(), 0)),
+            Stmt::Shared { name, .. } | Stmt::LaunchShared { name, .. } => Some((name.as_str(), 0)),
             Stmt::Assign { .. }
             | Stmt::For { .. }
             | Stmt::If { .. }

@@ -1,6 +1,6 @@
 //! What one launch may have on CUDA, on every architecture.
 
-use super::stmt::{Stmt, Type};
+use super::stmt::Stmt;
 use super::{Nest, Parameter};
 use crate::ir::Kernel;
 
@@ -59,20 +59,14 @@ impl Nest {
     /// Of all that the statements declare.
     fn shared_bytes(&self, body: &[Stmt]) -> u64 {
         let of = |stmt: &Stmt| match stmt {
-            Stmt::Shared { ty, len, .. } => {
-                let size = match ty {
-                    Type::Index => self.index_size() as usize,
-                    Type::Register(dtype) => dtype.compute().size(),
-                    Type::Memory(dtype) => dtype.size(),
-                };
-                len.saturating_mul(size as u64)
-            }
+            Stmt::Shared { ty, len, .. } => len.saturating_mul(ty.bytes(self.index_size())),
             Stmt::For { body, .. } | Stmt::InTurns { body, .. } | Stmt::Block(body) => {
                 self.shared_bytes(body)
             }
             Stmt::If { then, otherwise, .. } => self.shared_bytes(then) + self.shared_bytes(otherwise),
             Stmt::Let { .. }
             | Stmt::Variable { .. }
+            | Stmt::LaunchShared { .. }
             | Stmt::Assign { .. }
             | Stmt::VectorLoad { .. }
             | Stmt::VectorStore { .. }

@@ -47,9 +47,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
         let launch = Launch {
             items: rows * u64::from(schedule.splits),
             formula: format!("{formula} * parts"),
-            per_block: 1,
-            splits: 1,
-            block: [1, 1, 1],
+            ..Launch::default()
         };
         functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch });
         // Second phase: merge the parts of each row in order.
@@ -67,7 +65,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
         accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, None));
         plan.passes[0].define(&mut emitter, &accumulators, |_| None);
         plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
-        let launch = Launch { items: rows, formula, per_block: 1, splits: 1, block: [1, 1, 1] };
+        let launch = Launch { items: rows, formula, ..Launch::default() };
         let name = format!("{}_merge", kernel.name);
         functions.push(Function { name, body: emitter.finish(), launch });
     } else {
@@ -96,7 +94,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
             let (first, end) = (Expr::name("first_row"), Expr::name("end_row"));
             emitter.push(count_loop(&row, first, end, LoopHint::None, body));
         }
-        let launch = Launch { items: rows, formula, per_block, splits: 1, block: [1, 1, 1] };
+        let launch = Launch { items: rows, formula, per_block, ..Launch::default() };
         functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch });
     }
     let parameters = parameters(kernel, &workspaces);

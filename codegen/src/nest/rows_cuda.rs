@@ -2,15 +2,19 @@
 
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
-use super::persistent::{Kept, TURN};
+use super::persistent::{Kept, Place, TURN};
 use super::pointwise::{lanes_and_stores, launch_items, split_lanes};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::walk::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::ir::{Kernel, Store};
-use crate::schedule::{Keep, Launch, RowSchedule};
+use crate::schedule::{Launch, RowSchedule, UNROLLED_OPERATIONS};
 use crate::{DType, Language};
+
+/// Turns of walks through shared memory that are unrolled wholly: all that 1024 threads have in 16-byte accesses. In
+/// narrower ones the code would be long, and its registers spill.
+const MOST_UNROLLED_TURNS: u64 = 16;
 
 pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nest {
     let vectorised = split_lanes(kernel, plan.axes.last().copied(), schedule.vector);
@@ -23,6 +27,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
         per_block: u64::from(schedule.rows_per_block),
         splits: schedule.splits,
         block: [schedule.threads_per_row, schedule.rows_per_block, 1],
+        shared_bytes: schedule.shared_bytes,
     };
     Nest {
         functions: vec![Function { name: kernel.name.clone(), body, launch }],
@@ -56,10 +61,7 @@ impl<'a> CudaRows<'a> {
     fn body(&self, kernel: &'a Kernel) -> Vec<Stmt> {
         let mut emitter = Emitter::new(kernel, Language::Cuda);
         if self.schedule.persistent > 0 {
-            let turns = u64::from(self.schedule.persistent);
-            let Keep { loads, values, .. } =
-                self.plan.keep(self.scalar, turns * u64::from(self.schedule.vector));
-            emitter.kept = Some(Kept::new(loads, values, turns));
+            emitter.kept = Some(self.kept());
         }
         let several = self.schedule.rows_per_block > 1;
         let row = match several {
@@ -85,7 +87,7 @@ impl<'a> CudaRows<'a> {
             let inside = several.then(|| rows.clone());
             let accumulators = match self.schedule.persistent {
                 0 => self.walk(&mut emitter, kernel, pass, inside),
-                turns => self.walk_registers(&mut emitter, kernel, pass, inside, u64::from(turns)),
+                turns => self.walk_kept(&mut emitter, kernel, pass, inside, u64::from(turns)),
             };
             for accumulator in &accumulators {
                 self.merge_threads(&mut emitter, accumulator);
@@ -114,6 +116,35 @@ impl<'a> CudaRows<'a> {
             emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
         }
         emitter.finish()
+    }
+
+    /// What stays from walk to walk.
+    fn kept(&self) -> Kept {
+        let turns = u64::from(self.schedule.persistent);
+        match self.schedule.shared_bytes {
+            0 => {
+                let keep = self.plan.keep(self.scalar, turns * u64::from(self.schedule.vector));
+                Kept::new(keep.loads, keep.values, Place::Registers { turns })
+            }
+            bytes => {
+                let length = launch_items(self.scalar, &self.plan.axes);
+                let keep = self.plan.keep_shared(self.scalar, length, u64::from(bytes));
+                Kept::new(
+                    keep.loads,
+                    keep.values,
+                    Place::Shared { vector: self.vector_of_turn(turns), length, end: 0 },
+                )
+            }
+        }
+    }
+
+    /// The number of a thread's vector in the row.
+    fn vector_of_turn(&self, turns: u64) -> Expr {
+        let thread = Expr::Builtin(Builtin::ThreadX);
+        match turns {
+            1 => thread,
+            _ => mul_add(Expr::name(TURN), Expr::Int(u64::from(self.schedule.threads_per_row)), thread),
+        }
     }
 
     /// One walk along the row, by all threads of the row.
@@ -178,8 +209,8 @@ impl<'a> CudaRows<'a> {
         accumulators
     }
 
-    /// One walk along a row that its threads keep in registers, unrolled.
-    fn walk_registers(
+    /// One walk along a row that its threads keep, unrolled: wholly, unless it is in shared memory and too much.
+    fn walk_kept(
         &self,
         emitter: &mut Emitter<'a>,
         kernel: &'a Kernel,
@@ -192,11 +223,7 @@ impl<'a> CudaRows<'a> {
         let threads = u64::from(self.schedule.threads_per_row);
         let vectors = launch_items(self.scalar, &self.plan.axes) / vector;
         let flat = self.plan.walk_name(kernel);
-        let thread = Expr::Builtin(Builtin::ThreadX);
-        let position = match turns {
-            1 => thread,
-            _ => mul_add(Expr::name(TURN), Expr::Int(threads), thread),
-        };
+        let position = self.vector_of_turn(turns);
         emitter.open(&[], false);
         let (position, length) = match self.plan.axes.as_slice() {
             [_] => (position.then(Mul, Expr::Int(vector)), vectors * vector),
@@ -212,7 +239,14 @@ impl<'a> CudaRows<'a> {
         let body = emitter.close();
         emitter.push(match turns {
             1 => Stmt::Block(body),
-            _ => count_loop(TURN, Expr::Int(0), Expr::Int(turns), LoopHint::Unroll, body),
+            _ => {
+                // Only registers have to know their turns.
+                let is_long = turns > MOST_UNROLLED_TURNS
+                    || kernel.values.len() as u64 * turns * vector > UNROLLED_OPERATIONS;
+                let is_free = self.schedule.shared_bytes > 0 && is_long;
+                let hint = if is_free { LoopHint::UnrollBy(4) } else { LoopHint::Unroll };
+                count_loop(TURN, Expr::Int(0), Expr::Int(turns), hint, body)
+            }
         });
         accumulators
     }

@@ -68,8 +68,7 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
         items: scans.rows(kernel),
         formula: items_formula(kernel, &scans.others, 1),
         per_block: rows,
-        splits: 1,
-        block: [1, 1, 1],
+        ..Launch::default()
     }
 }
 
@@ -176,5 +175,5 @@ pub(super) fn columns_launch(kernel: &Kernel, others: &[AxisId], lanes: u64) -> 
         false => format!("{} * {inner_formula}", items_formula(kernel, outer, 1)),
     };
     let items = parts.saturating_mul(launch_items(kernel, outer));
-    Launch { items, formula, per_block: 1, splits: 1, block: [1, 1, 1] }
+    Launch { items, formula, ..Launch::default() }
 }

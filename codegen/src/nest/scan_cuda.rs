@@ -5,7 +5,7 @@
 
 use super::accumulate::{mul_add, set};
 use super::emitter::Emitter;
-use super::persistent::Kept;
+use super::persistent::{Kept, Place};
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
 use super::recurrence_cuda::Tiles;
 use super::scan::{Running, Scans, Totals};
@@ -40,6 +40,7 @@ pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> 
             true => [schedule.threads, schedule.rows, 1],
             false => [schedule.rows, schedule.threads, 1],
         },
+        ..Launch::default()
     };
     let mut functions = Vec::new();
     if schedule.splits > 1 {
@@ -266,7 +267,7 @@ impl<'a> Writer<'a> {
         let tile = threads * vector;
         let is_single = !axis.is_argument && axis.extent <= tile;
         // Elements of the tile that the scan and the results need stay in registers between them.
-        emitter.kept = Some(Kept::new(self.scanned_loads(), Vec::new(), 1));
+        emitter.kept = Some(Kept::new(self.scanned_loads(), Vec::new(), Place::Registers { turns: 1 }));
         let carries = match is_single {
             true => Vec::new(),
             false => self.scans.declare(emitter, self.kernel, None),

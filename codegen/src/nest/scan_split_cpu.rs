@@ -63,9 +63,7 @@ impl<'k> Divided<'k> {
             true => Launch {
                 items: self.scans.rows(self.kernel),
                 formula: items_formula(self.kernel, &self.scans.others, 1),
-                per_block: 1,
-                splits: 1,
-                block: [1, 1, 1],
+                ..Launch::default()
             },
             false => columns_launch(self.kernel, &self.scans.others, u64::from(self.schedule.rows)),
         };

@@ -231,9 +231,7 @@ impl Writer<'_> {
         let launch = Launch {
             items: self.rows * block.blocks * u64::from(schedule.splits),
             formula: scatters.formula(kernel, block.blocks) + parts,
-            per_block: 1,
-            splits: 1,
-            block: [1, 1, 1],
+            ..Launch::default()
         };
         Function { name: kernel.name.clone(), body: emitter.finish(), launch }
     }
@@ -321,8 +319,7 @@ impl Writer<'_> {
             items: launch_items(kernel, lines),
             formula: items_formula(kernel, lines, 1),
             per_block,
-            splits: 1,
-            block: [1, 1, 1],
+            ..Launch::default()
         };
         Function { name: format!("{}_merge", kernel.name), body: emitter.finish(), launch }
     }

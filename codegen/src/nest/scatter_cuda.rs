@@ -35,9 +35,9 @@ pub(super) fn build(kernel: &Kernel, scatters: &Scatters, schedule: &ScatterSche
     let launch = Launch {
         items: rows * blocks,
         formula: scatters.formula(kernel, blocks),
-        per_block: 1,
         splits: schedule.splits,
         block: [LANES as u32, schedule.warps, 1],
+        ..Launch::default()
     };
     let mut workspaces = Vec::new();
     if schedule.splits > 1 {

@@ -14,6 +14,17 @@ pub enum Type {
     Memory(DType),
 }
 
+impl Type {
+    /// Bytes of a variable; those of an index are given.
+    pub fn bytes(self, index_bytes: u64) -> u64 {
+        match self {
+            Type::Index => index_bytes,
+            Type::Register(dtype) => dtype.compute().size() as u64,
+            Type::Memory(dtype) => dtype.size() as u64,
+        }
+    }
+}
+
 /// A side-effect-free expression.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Expr {
@@ -195,6 +206,15 @@ pub enum Stmt {
         ty: Type,
         /// Elements.
         len: u64,
+    },
+    /// An array that the block shares, in the shared memory that the launch provides.
+    LaunchShared {
+        /// Its name.
+        name: String,
+        /// Its element type.
+        ty: Type,
+        /// Its first byte.
+        offset: u64,
     },
     /// `target = value`.
     Assign {

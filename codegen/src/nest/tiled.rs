@@ -53,9 +53,8 @@ impl<'a> Tiles<'a> {
         Launch {
             items: launch_items(self.kernel, &self.outer).saturating_mul(tiles),
             formula: factors.join(" * "),
-            per_block: 1,
-            splits: 1,
             block,
+            ..Launch::default()
         }
     }
 

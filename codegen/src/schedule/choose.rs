@@ -14,6 +14,8 @@ pub struct Figures {
     pub processors: u32,
     /// Whether registers ran out otherwise: then a thread computes one element at a time, and keeps none.
     pub is_frugal: bool,
+    /// Bytes of shared memory that a block can have (CUDA).
+    pub shared_bytes: u32,
 }
 
 /// Short reductions belong to one thread, whatever they read.
@@ -39,11 +41,15 @@ const KEPT_BYTES: u64 = 64;
 /// it can be (1024 threads have 64 registers each).
 const MOST_KEPT_BYTES: u64 = 128;
 
+/// Shared memory with which the threads of a block combine what each has of a row, a reduction: 32 warps, two values of 8
+/// bytes.
+const COMBINING_BYTES: u64 = 512;
+
 /// Steps from which it pays to let rows of a recurrence go through shared memory.
 const STAGED_STEPS: u64 = 16;
 
 /// Operations of an unrolled walk: compilation takes time in proportion.
-const UNROLLED_OPERATIONS: u64 = 8192;
+pub(crate) const UNROLLED_OPERATIONS: u64 = 8192;
 
 /// Blocks of 256 threads that fill a multiprocessor.
 pub(super) const BLOCKS_PER_PROCESSOR: u64 = 8;
@@ -377,6 +383,7 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
                 rows_per_block,
                 vector: 1,
                 persistent: 0,
+                shared_bytes: 0,
                 online,
                 splits,
             }
@@ -392,16 +399,23 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
                 true => widest_vector,
                 false => largest_power_of_two_divisor(inner, widest_vector),
             };
-            let (threads_per_row, persistent) = match (splits, is_argument) {
-                (1, false) => persistent(kernel, length, vector).unwrap_or((again(kernel, axes, length), 0)),
-                _ => (THREADS, 0),
+            let row = match (splits, is_argument) {
+                (1, false) => Row::kept(kernel, length, vector, figures),
+                _ => None,
             };
+            let walked_again = || match (splits, is_argument) {
+                (1, false) => Row { threads: again(kernel, axes, length), turns: 0, shared_bytes: 0 },
+                _ => Row { threads: THREADS, turns: 0, shared_bytes: 0 },
+            };
+            let Row { threads: threads_per_row, turns: persistent, shared_bytes } =
+                row.unwrap_or_else(walked_again);
             let rows_per_block = if threads_per_row <= 32 { THREADS / threads_per_row } else { 1 };
             RowSchedule {
                 threads_per_row,
                 rows_per_block,
                 vector: vector as u32,
                 persistent,
+                shared_bytes,
                 online: adds_exp && persistent == 0,
                 splits: splits as u32,
             }
@@ -416,18 +430,43 @@ fn again(kernel: &Kernel, axes: &[AxisId], length: u64) -> u32 {
     if is_long { 1024 } else { THREADS }
 }
 
-/// The threads of a row and the vectors of each, if these fit its registers.
-fn persistent(kernel: &Kernel, length: u64, vector: u64) -> Option<(u32, u32)> {
-    let walked = in_plain_walks(kernel, |_| true).ok()?;
-    let plan = Plan::new(&walked).ok()?;
-    let bytes = plan.keep_loads(&walked).bytes.max(widest_input(kernel));
-    let vectors = length / vector;
-    let wanted = (length * bytes).div_ceil(KEPT_BYTES).min(vectors).next_power_of_two();
-    let threads = wanted.clamp(8, 1024);
-    let turns = vectors.div_ceil(threads);
-    let operations = walked.values.len() as u64 * turns * vector;
-    let fits = plan.fits(bytes, turns * vector) && operations <= UNROLLED_OPERATIONS;
-    fits.then_some((threads as u32, turns as u32))
+/// How the threads of a block share a row.
+struct Row {
+    threads: u32,
+    /// The vectors of a thread, if it keeps them.
+    turns: u32,
+    /// Of shared memory, if they do not fit registers.
+    shared_bytes: u32,
+}
+
+impl Row {
+    /// A row that is kept from walk to walk: in registers or, if these do not hold it, in shared memory.
+    fn kept(kernel: &Kernel, length: u64, vector: u64, figures: &Figures) -> Option<Row> {
+        let walked = in_plain_walks(kernel, |_| true).ok()?;
+        let plan = Plan::new(&walked).ok()?;
+        let vectors = length / vector;
+        let of = |bytes: u64| {
+            let wanted = (length * bytes).div_ceil(KEPT_BYTES).min(vectors).next_power_of_two();
+            let threads = wanted.clamp(8, 1024);
+            (threads, vectors.div_ceil(threads))
+        };
+        let mut bytes = plan.keep_loads(&walked).bytes.max(widest_input(kernel));
+        if !plan.fits(bytes, of(bytes).1 * vector) {
+            bytes = plan.keep_least(&walked).bytes.max(widest_input(kernel));
+        }
+        let (threads, turns) = of(bytes);
+        let operations = walked.values.len() as u64 * turns * vector;
+        let row = Row { threads: threads as u32, turns: turns as u32, shared_bytes: 0 };
+        if plan.fits(bytes, turns * vector) && operations <= UNROLLED_OPERATIONS {
+            return Some(row);
+        }
+        // What threads combine is in shared memory as well; several rows of a block are short enough for registers.
+        let combining = COMBINING_BYTES * plan.reductions().len() as u64;
+        let most = u64::from(figures.shared_bytes).saturating_sub(combining);
+        let shared_bytes = plan.keep_shared(&walked, length, most).shared_bytes(length);
+        let fits = threads > 32 && (1..=most).contains(&shared_bytes);
+        fits.then_some(Row { shared_bytes: shared_bytes as u32, ..row })
+    }
 }
 
 impl Plan {
@@ -441,8 +480,19 @@ impl Plan {
 
     /// What threads that have so many elements of a row keep of it.
     pub(crate) fn keep(&self, kernel: &Kernel, elements: u64) -> Keep {
-        let values = self.keep_values(kernel);
-        if self.fits(values.bytes, elements) { values } else { self.keep_loads(kernel) }
+        self.keep_what_fits(kernel, |keep| self.fits(keep.bytes, elements))
+    }
+
+    /// What is kept of a row in so many bytes of shared memory.
+    pub(crate) fn keep_shared(&self, kernel: &Kernel, length: u64, bytes: u64) -> Keep {
+        self.keep_what_fits(kernel, |keep| keep.shared_bytes(length) <= bytes)
+    }
+
+    /// Costly values, else the loads, else what takes the fewest bytes.
+    fn keep_what_fits(&self, kernel: &Kernel, fits: impl Fn(&Keep) -> bool) -> Keep {
+        let choices = [Plan::keep_values, Plan::keep_loads];
+        let found = choices.iter().map(|choice| choice(self, kernel)).find(fits);
+        found.unwrap_or_else(|| self.keep_least(kernel))
     }
 }
 

@@ -1,5 +1,5 @@
-//! What stays in registers from one walk along a row to the next: elements that several walks read, and values that
-//! would cost too much to compute again.
+//! What stays in registers or in shared memory from one walk along a row to the next: elements that several walks read,
+//! and values that would cost too much to compute again.
 
 use super::Plan;
 use crate::cost::{self, RANDOM, WORTH_KEEPING};
@@ -15,6 +15,25 @@ pub(crate) struct Keep {
     pub(crate) values: Vec<ValueId>,
     /// The most that is kept at a time, in bytes an element.
     pub(crate) bytes: u64,
+    /// Bytes of an element of each array.
+    sizes: Vec<u64>,
+}
+
+impl Keep {
+    /// Bytes of an element in all arrays.
+    fn sum(&self) -> u64 {
+        self.sizes.iter().sum()
+    }
+
+    /// Bytes that hold all of it for a row, each array from a place on where any access may begin.
+    pub(crate) fn shared_bytes(&self, length: u64) -> u64 {
+        self.sizes.iter().map(|size| array_bytes(length, *size)).sum()
+    }
+}
+
+/// Bytes of an array in shared memory.
+pub(crate) fn array_bytes(elements: u64, size: u64) -> u64 {
+    (elements * size).next_multiple_of(16)
 }
 
 /// Values that are kept at most, beside loads: what they are is searched for one by one.
@@ -54,6 +73,24 @@ impl Plan {
             cost = with;
         }
         walks.used(&kept)
+    }
+
+    /// What several walks need in the fewest bytes: a value instead of several loads that it follows from.
+    pub(crate) fn keep_least(&self, kernel: &Kernel) -> Keep {
+        let walks = Walks::new(self, kernel);
+        let mut kept = walks.loads();
+        let mut least = walks.used(&kept);
+        for _ in 0..MOST_VALUES {
+            let with = |id: ValueId| (id, walks.used(&[kept.as_slice(), &[id]].concat()));
+            let others = walks.shared.iter().copied().filter(|id| !kept.contains(id)).map(with);
+            let Some((id, with)) = others.min_by_key(|(_, keep)| keep.sum()) else { break };
+            if with.sum() >= least.sum() {
+                break;
+            }
+            kept.push(id);
+            least = with;
+        }
+        least
     }
 }
 
@@ -159,9 +196,10 @@ impl<'a> Walks<'a> {
                 }
                 _ => {
                     result.values.push(id);
-                    self.kernel.value(id).dtype.size()
+                    self.kernel.value(id).dtype.compute().size()
                 }
             };
+            result.sizes.push(size as u64);
             // A register holds at most two elements.
             bytes[first..last].iter_mut().for_each(|bytes| *bytes += (size as u64).max(2));
         }

@@ -12,8 +12,8 @@ use std::fmt;
 use crate::index::AxisId;
 
 pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, cooperative, schedule};
-pub(crate) use choose::{MOST_SCAN_SPLITS, scan_split_length};
-pub(crate) use keep::Keep;
+pub(crate) use choose::{MOST_SCAN_SPLITS, UNROLLED_OPERATIONS, scan_split_length};
+pub(crate) use keep::array_bytes;
 pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
 pub(crate) use scatter::Scatters;
@@ -24,7 +24,8 @@ pub(crate) use tiled::{TILE, transposed_loads};
 ///
 /// ```
 /// use lazuli_codegen::schedule::{RowSchedule, Schedule};
-/// let rows = RowSchedule { threads_per_row: 32, rows_per_block: 8, vector: 4, persistent: 0, online: false, splits: 1 };
+/// let rows = RowSchedule { threads_per_row: 32, rows_per_block: 8, vector: 4, persistent: 0,
+/// #   shared_bytes: 0, online: false, splits: 1 };
 /// assert_eq!(Schedule::Rows(rows).to_string(), "row_reduce(threads_per_row=32, rows_per_block=8, vec=4)");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -89,9 +90,11 @@ pub struct RowSchedule {
     pub rows_per_block: u32,
     /// Consecutive elements that a thread reads at once.
     pub vector: u32,
-    /// How many such vectors of a row a thread has, if it keeps them in registers from walk to walk, each walk
-    /// unrolled; 0 for loops that read again (CUDA).
+    /// How many such vectors of a row a thread has, if it keeps them from walk to walk; 0 for loops that read again
+    /// (CUDA).
     pub persistent: u32,
+    /// Bytes of shared memory that hold them; 0 for registers, each walk unrolled.
+    pub shared_bytes: u32,
     /// Whether sums of exponentials find their maximum on the way, in one walk; else a walk before finds it.
     pub online: bool,
     /// Parts of a row, each for a block of its own; the last one to finish combines them.
@@ -121,7 +124,13 @@ impl Schedule {
             Schedule::Rows(s) => {
                 // Of 256 threads each may have 255 registers, of 1024 only 64.
                 let threads_per_row = s.threads_per_row.min(256);
-                Schedule::Rows(RowSchedule { threads_per_row, vector: 1, persistent: 0, ..s })
+                Schedule::Rows(RowSchedule {
+                    threads_per_row,
+                    vector: 1,
+                    persistent: 0,
+                    shared_bytes: 0,
+                    ..s
+                })
             }
             Schedule::Columns(s) => Schedule::Columns(ColumnSchedule { vector: 1, ..s }),
         }
@@ -164,6 +173,9 @@ impl fmt::Display for Schedule {
                 if s.persistent > 0 {
                     write!(f, ", persistent={}", s.persistent)?;
                 }
+                if s.shared_bytes > 0 {
+                    write!(f, ", shared_bytes={}", s.shared_bytes)?;
+                }
                 if s.online {
                     f.write_str(", online")?;
                 }
@@ -190,6 +202,15 @@ pub struct Launch {
     pub splits: u32,
     /// Threads of a block, in x, y and z.
     pub block: [u32; 3],
+    /// Bytes of shared memory of a block, beside what the function declares.
+    pub shared_bytes: u32,
+}
+
+impl Default for Launch {
+    /// One thread.
+    fn default() -> Launch {
+        Launch { items: 1, formula: "1".into(), per_block: 1, splits: 1, block: [1, 1, 1], shared_bytes: 0 }
+    }
 }
 
 impl Launch {
@@ -216,6 +237,9 @@ impl fmt::Display for Launch {
         write!(f, ", block = {}", self.block[0])?;
         if self.block[1] > 1 {
             write!(f, " x {}", self.block[1])?;
+        }
+        if self.shared_bytes > 0 {
+            write!(f, ", {} bytes of shared memory", self.shared_bytes)?;
         }
         Ok(())
     }

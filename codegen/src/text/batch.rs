@@ -38,8 +38,7 @@ pub(super) fn print_cuda(nest: &Nest, batch: &Batch) -> String {
         parameters.push("unsigned block".into());
         let head = format!("static __device__ __forceinline__ void {name}_block");
         functions.push_str(&signature(&head, &parameters));
-        printer.statements(&function.body);
-        functions.push_str(&std::mem::take(&mut printer.text));
+        functions.push_str(&cuda::body(&mut printer, function));
         let threads: u32 = function.launch.block.iter().product();
         // As a grid constant the table stays where the launch put it; else each thread would copy it to index it.
         let head = format!("extern \"C\" __global__ void __launch_bounds__({threads}) {name}");

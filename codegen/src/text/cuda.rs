@@ -1,7 +1,7 @@
 //! What is particular to CUDA C.
 
-use super::{Printer, signature};
-use crate::nest::Nest;
+use super::{BLOCK_MEMORY, Printer, signature};
+use crate::nest::{Function, Nest};
 use crate::{DType, Language};
 
 pub(super) fn print(nest: &Nest) -> String {
@@ -11,11 +11,18 @@ pub(super) fn print(nest: &Nest) -> String {
         let threads: u32 = function.launch.block.iter().product();
         let head = format!("extern \"C\" __global__ void __launch_bounds__({threads}) {}", function.name);
         functions.push_str(&signature(&head, &printer.parameters(nest)));
-        printer.statements(&function.body);
-        functions.push_str(&std::mem::take(&mut printer.text));
+        functions.push_str(&body(&mut printer, function));
         functions.push_str("}\n");
     }
     unit(&printer, &functions)
+}
+
+pub(super) fn body(printer: &mut Printer, function: &Function) -> String {
+    if function.launch.shared_bytes > 0 {
+        printer.line(&format!("extern __shared__ __align__(16) unsigned char {BLOCK_MEMORY}[];"));
+    }
+    printer.statements(&function.body);
+    std::mem::take(&mut printer.text)
 }
 
 /// The functions after what they need.

@@ -13,6 +13,9 @@ use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use crate::nest::{Nest, Parameter, parameter_name};
 use crate::{Language, intrinsics};
 
+/// The shared memory that a launch provides.
+const BLOCK_MEMORY: &str = "block_memory";
+
 /// The source of a scheduled kernel: helpers and functions, ready for the compiler.
 pub fn print(nest: &Nest, language: Language) -> String {
     match language {
@@ -105,6 +108,11 @@ impl<'a> Printer<'a> {
             }
             Stmt::Shared { name, ty, len } => {
                 self.line(&format!("__shared__ {} {name}[{len}];", self.type_name(*ty)))
+            }
+            Stmt::LaunchShared { name, ty, offset } => {
+                let ty = self.type_name(*ty);
+                let place = self.place(BLOCK_MEMORY, &Expr::Int(*offset));
+                self.line(&format!("{ty}* const {name} = ({ty}*)({place});"));
             }
             Stmt::Assign { target, value } => {
                 let target = self.expr(target);

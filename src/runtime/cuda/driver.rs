@@ -58,7 +58,7 @@ const REQUIRED_FUNCTIONS: &[&str] = &[
 ];
 
 /// A kernel may have this much shared memory, static and dynamic together, without asking for more.
-const DEFAULT_SHARED_BYTES: u32 = 48 * 1024;
+pub(crate) const DEFAULT_SHARED_BYTES: u32 = 48 * 1024;
 
 /// `cuEventElapsedTime`. Drivers before 12.8 lack the second version, the only one that cudarc's bindings for
 /// CUDA 13 call; the two differ in nothing that matters here. The status is a plain integer, as in C.

@@ -44,6 +44,9 @@ pub(crate) use unsupported::{EmulatedModule, availability};
 #[cfg(unix)]
 mod tests;
 
+/// Bytes of shared memory that a block can have, as on sm_90.
+pub(crate) const SHARED_BYTES: u32 = 227 << 10;
+
 /// Names a folder for the CUDA C of every kernel, so that tests can give all of it to NVRTC.
 const SOURCES_VARIABLE: &str = "LAZULI_EMULATED_SOURCES";
 

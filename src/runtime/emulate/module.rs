@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use libloading::os::unix::Library;
 
-use super::DEVICE;
 use super::abi::{Kernel, LaunchRequest};
 use super::toolchain::{Failure, Toolchain};
 use super::translate::translate;
+use super::{DEVICE, SHARED_BYTES};
 use crate::error::{Error, Result};
 
 const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
 const MAX_BLOCK_THREADS: u64 = 1024;
 const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
-const MAX_SHARED_BYTES: u64 = 48 * 1024;
+const MAX_STATIC_SHARED_BYTES: u64 = 48 * 1024;
 
 /// Whether kernels can be compiled and run here; the error says what is missing.
 pub(crate) fn availability() -> Result<()> {
@@ -129,9 +129,14 @@ impl EmulatedModule {
             ));
         }
         let fixed = (kernel.shared_end as u64).saturating_sub(kernel.shared_begin as u64);
-        if fixed + u64::from(dynamic_shared_bytes) > MAX_SHARED_BYTES {
+        if fixed > MAX_STATIC_SHARED_BYTES {
             return Err(format!(
-                "{fixed} bytes of static and {dynamic_shared_bytes} of dynamic shared memory are more than {MAX_SHARED_BYTES}"
+                "{fixed} bytes of static shared memory are more than {MAX_STATIC_SHARED_BYTES}"
+            ));
+        }
+        if fixed + u64::from(dynamic_shared_bytes) > u64::from(SHARED_BYTES) {
+            return Err(format!(
+                "{fixed} bytes of static and {dynamic_shared_bytes} of dynamic shared memory are more than {SHARED_BYTES}"
             ));
         }
         if arguments != kernel.parameters as usize {

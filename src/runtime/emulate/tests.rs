@@ -555,7 +555,7 @@ fn launches_that_a_driver_would_refuse() {
             }
         }
     };
-    check([1, 1, 1], [128, 1, 1], 44 * 1024, "");
+    check([1, 1, 1], [128, 1, 1], 223 * 1024, "");
     check([1, 1, 1], [129, 1, 1], 0, "a block of 129 threads, while __launch_bounds__ promises at most 128");
     check([1, 1, 1], [1025, 1, 1], 0, "a block of [1025, 1, 1] threads");
     check([1, 1, 1], [32, 33, 1], 0, "all together at most 1024");
@@ -564,7 +564,7 @@ fn launches_that_a_driver_would_refuse() {
     check([1, 1, 1], [1, 0, 1], 0, "a block of [1, 0, 1] threads");
     check([1, 65536, 1], [1, 1, 1], 0, "a grid of [1, 65536, 1] blocks");
     check([1 << 31, 1, 1], [1, 1, 1], 0, "a grid of [2147483648, 1, 1] blocks");
-    check([1, 1, 1], [1, 1, 1], 44 * 1024 + 1, "4096 bytes of static and 45057 of dynamic shared memory");
+    check([1, 1, 1], [1, 1, 1], 223 * 1024 + 1, "4096 bytes of static and 228353 of dynamic shared memory");
     // SAFETY: refused before anything runs.
     let error = unsafe { module.launch([1, 1, 1], [1, 1, 1], 0, &mut []) }.unwrap_err();
     assert!(error.to_string().contains("0 arguments for 1 parameters"), "{error}");
