@@ -110,20 +110,73 @@ fn more_results_than_elements() {
     assert_eq!((sums.i(s![middle as isize]) + 0).to_vec::<u8>().unwrap(), expected);
 }
 
+/// Few results, whose places in what they are views of are beyond 2^32: quotients of them say what is read.
+#[test]
+fn places_beyond_two_to_the_32() {
+    let (rows, columns, step) = (300_007, 50_021, 150_062);
+    let results = |device: &lazuli::Device| {
+        let row = Tensor::arange(0i64, rows, 1).to(device);
+        let column = (Tensor::arange(0i64, columns, 1) * 7).to(device);
+        lazuli::eval([&row, &column]).unwrap();
+        let shape = [rows as usize, columns as usize];
+        let line = |x: &Tensor| x.broadcast_to(shape).reshape([-1]).i(s![..;step]);
+        (line(&row.unsqueeze(1)) * 1_000_000 + line(&column)).to_vec::<i64>().unwrap()
+    };
+    let place = |place: i64| place / columns * 1_000_000 + place % columns * 7;
+    let expected: Vec<i64> = (0..rows * columns).step_by(step as usize).map(place).collect();
+    assert_eq!(results(&lazuli::Device::cpu()), expected);
+    #[cfg(feature = "emulate")]
+    assert_eq!(results(&lazuli::Device::cuda_emulated()), expected);
+}
+
 #[cfg(feature = "cuda")]
 #[test]
 fn cuda_counts_in_64_bits_where_it_must() {
+    let source = |result: &Tensor| {
+        let program = result.compile_for(&lazuli::Target::cuda("sm_90")).unwrap();
+        common::nvrtc::compile(std::slice::from_ref(&program)).unwrap();
+        program.source()
+    };
     let is_wide = |rows: usize, columns: usize| {
         let zeros = |extent: usize| Tensor::from_vec(vec![0u8; extent], [extent]);
-        let sum = zeros(rows).unsqueeze(1) + zeros(columns) + 1;
-        let program = sum.compile_for(&lazuli::Target::cuda("sm_90")).unwrap();
-        common::nvrtc::compile(std::slice::from_ref(&program)).unwrap();
-        program.source().contains("unsigned long long i0")
+        let source = source(&(zeros(rows).unsqueeze(1) + zeros(columns) + 1));
+        assert!(!source.contains("(unsigned long long)i"), "{source}");
+        source.contains("unsigned long long i0")
     };
     assert!(!is_wide(60_000, 30_000));
     assert!(is_wide(60_000, 40_000));
-    let scan = Tensor::arange(0i64, 3 << 30, 1).cumsum(0);
-    let program = scan.compile_for(&lazuli::Target::cuda("sm_90")).unwrap();
-    common::nvrtc::compile(std::slice::from_ref(&program)).unwrap();
-    assert!(program.source().contains("unsigned long long length"), "{}", program.source());
+    let scan = source(&Tensor::arange(0i64, 3 << 30, 1).cumsum(0));
+    assert!(scan.contains("unsigned long long length"), "{scan}");
+}
+
+/// A kernel with few positions counts in 32 bits, and has 64 where it reads far away, there alone.
+#[cfg(feature = "cuda")]
+#[test]
+fn cuda_offsets_have_the_width_that_they_need() {
+    let _alone = MEMORY.lock();
+    if !has_memory(3) {
+        return;
+    }
+    let x = elements();
+    x.eval().unwrap();
+    let near = Tensor::from_vec(vec![1u8; 45_000], [450, 100]);
+    let far = x.i(s![..46_341i64.pow(2)]).reshape([46_341, 46_341]).t().i(s![-450.., -100..]);
+    let rows = Tensor::from_slice(&[0i64, 1_000_000, 2_097_163], [3]);
+    for (name, result, [narrow, wide]) in [
+        ("strides", &far + &near, ["in1[i0 * 100u + i1]", "(unsigned long long)i1 * 46341ull"]),
+        (
+            "a table",
+            x.i(s![..2_097_164i64 << 10]).reshape([2_097_164, 1 << 10]).index_select(0, &rows) + 1,
+            ["in0[i0]", "(unsigned long long)g0 * 1024ull"],
+        ),
+        ("differences", x.flip(0).i(s![..100]) + near.i(s![0, ..100]), ["in1[i0]", "2147495992ull - "]),
+    ] {
+        let program = result.compile_for(&lazuli::Target::cuda("sm_90")).unwrap();
+        common::nvrtc::compile(std::slice::from_ref(&program)).unwrap();
+        let source = program.source();
+        assert!(source.contains(narrow) && source.contains(wide), "{name}: {source}");
+        let counts_wide =
+            source.lines().any(|line| line.trim_start().starts_with("const unsigned long long"));
+        assert!(!counts_wide, "{name}: {source}");
+    }
 }

@@ -63,6 +63,17 @@ impl IndexExpr {
         (lo as i64, hi as i64)
     }
 
+    /// An upper bound of whatever is computed on the way to the value, where what is added and what is subtracted are
+    /// computed on their own.
+    pub fn largest_part(&self, ranges: &AxisRanges) -> i64 {
+        let (added, subtracted) = self.by_sign();
+        let inside = self.terms.iter().map(|(atom, _)| match atom {
+            Atom::Axis(_) => 0,
+            Atom::Div(numerator, _) | Atom::Mod(numerator, _) => numerator.largest_part(ranges),
+        });
+        inside.chain([added.range(ranges).1, subtracted.range(ranges).1]).max().unwrap_or(0)
+    }
+
     /// `floor(self / by)` if the bounds decide it.
     pub(super) fn bucket(&self, by: i64, ranges: &AxisRanges) -> Option<i64> {
         let (lo, hi) = self.range(ranges);

@@ -36,7 +36,7 @@ mod tiled_cuda;
 mod walk;
 
 use crate::index::AxisId;
-use crate::ir::{ArgumentId, BufferId, Kernel};
+use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
 use crate::schedule::{Launch, Scatters, Schedule, for_schedule};
 use crate::{Language, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
@@ -178,21 +178,16 @@ fn parameters(kernel: &Kernel, workspaces: &[Workspace]) -> Vec<Parameter> {
     buffers.chain(arguments).chain(extents).chain(checks).chain(workspaces).collect()
 }
 
-/// Whether any offset of this launch needs more than 31 bits.
+/// Whether this launch counts beyond 31 bits: its loop variables are 64-bit numbers then. Offsets of narrower ones that
+/// need more have it on their own, see [`crate::text`].
 pub(crate) fn needs_wide_index(kernel: &Kernel) -> bool {
-    let largest = i64::from(i32::MAX);
-    let points =
-        |kind| kernel.axes_of_kind(kind).iter().fold(1u64, |n, &a| n.saturating_mul(kernel.axis(a).extent));
-    kernel.buffers.iter().any(|buffer| buffer.elements > largest as u64)
-        || points(crate::ir::AxisKind::Map) > largest as u64
-        || points(crate::ir::AxisKind::Reduce) > largest as u64
-        || kernel.values.iter().flat_map(|value| crate::ir::index_expressions(&value.op)).any(|index| {
-            // The parts are computed on their own where one is subtracted.
-            let (added, subtracted) = index.by_sign();
-            let ranges = kernel.launch_ranges();
-            added.range(&ranges).1 > largest || subtracted.range(&ranges).1 > largest
-        })
+    let largest = i32::MAX as u64;
+    let extent = |&axis: &AxisId| kernel.axis(axis).extent;
+    let is_long = |kind| kernel.axes_of_kind(kind).iter().map(extent).fold(1, u64::saturating_mul) > largest;
+    is_long(AxisKind::Map)
+        || is_long(AxisKind::Reduce)
+        || (0..kernel.axes.len() as u32).any(|axis| extent(&AxisId(axis)) > largest)
 }
 
-/// The type of loop variables and offsets.
+/// The type of loop variables.
 pub(crate) const INDEX: Type = Type::Index;

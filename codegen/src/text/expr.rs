@@ -20,11 +20,20 @@ fn precedence(op: Arithmetic) -> u8 {
 
 impl Printer<'_> {
     fn suffix(&self) -> &'static str {
-        match (self.language, self.wide_index) {
+        self.suffix_of(self.wide_index)
+    }
+
+    fn suffix_of(&self, is_wide: bool) -> &'static str {
+        match (self.language, is_wide) {
             (Language::Cuda, false) => "u",
             (Language::Cuda, true) => "ull",
             (Language::C, _) => "",
         }
+    }
+
+    /// Whether an index takes 64 bits on its way. Loop variables may have fewer.
+    fn is_wide(&self, index: &IndexExpr) -> bool {
+        self.wide_index || index.largest_part(&self.ranges) > i64::from(i32::MAX)
     }
 
     /// An index as the number that it is, also where a part of it is negative.
@@ -33,7 +42,7 @@ impl Printer<'_> {
     /// of `c` from `in0 + (unsigned)-i`, 2^34 bytes away. Differences are therefore taken of signed numbers.
     fn index(&self, index: &IndexExpr) -> String {
         let (added, subtracted) = index.by_sign();
-        if self.language != Language::Cuda || self.wide_index || subtracted == IndexExpr::zero() {
+        if self.language != Language::Cuda || self.is_wide(index) || subtracted == IndexExpr::zero() {
             return self.wrapping_index(index);
         }
         let signed = |part: &IndexExpr| match part.as_constant() {
@@ -46,9 +55,17 @@ impl Printer<'_> {
         }
     }
 
-    /// An index in the arithmetic of index variables: negative numbers wrap.
+    /// An index in unsigned arithmetic: negative numbers wrap.
     fn wrapping_index(&self, index: &IndexExpr) -> String {
-        index.to_text(&|axis: AxisId| self.kernel.axis(axis).name.clone(), self.suffix())
+        let is_wide = self.is_wide(index);
+        let name = |axis: AxisId| {
+            let name = &self.kernel.axis(axis).name;
+            match self.language == Language::Cuda && is_wide && !self.wide_index {
+                true => format!("(unsigned long long){name}"),
+                false => name.clone(),
+            }
+        };
+        index.to_text(&name, self.suffix_of(is_wide))
     }
 
     /// An operand of an operator: parenthesised if it binds less than `level`.
@@ -170,10 +187,12 @@ impl Printer<'_> {
 
     /// `lo <= expr < hi` as one comparison: below `lo`, unsigned arithmetic wraps to above `hi`.
     fn bound(&self, bound: &Bound) -> String {
-        let shifted = self.wrapping_index(&bound.expr.offset(bound.lo.saturating_neg()));
+        let shifted = bound.expr.offset(bound.lo.saturating_neg());
+        let suffix = self.suffix_of(self.is_wide(&shifted));
+        let shifted = self.wrapping_index(&shifted);
         let extent = bound.hi.saturating_sub(bound.lo);
         match (self.language, bound.lo > i64::MIN / 4 && bound.hi < i64::MAX / 4) {
-            (Language::Cuda, true) => format!("{shifted} < {extent}{}", self.suffix()),
+            (Language::Cuda, true) => format!("{shifted} < {extent}{suffix}"),
             (Language::C, true) => format!("(unsigned long long)({shifted}) < {extent}"),
             (_, false) => {
                 let plain = self.index(&bound.expr);

@@ -7,6 +7,7 @@ mod cuda;
 mod expr;
 
 use crate::batch::Batch;
+use crate::index::AxisRanges;
 use crate::intrinsics::{Helpers, register_type};
 use crate::ir::Kernel;
 use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
@@ -36,7 +37,9 @@ pub fn print_batch(nest: &Nest, language: Language, batch: &Batch) -> String {
 struct Printer<'a> {
     kernel: &'a Kernel,
     language: Language,
+    /// Whether loop variables are 64-bit numbers.
     wide_index: bool,
+    ranges: AxisRanges,
     helpers: Helpers,
     text: String,
     depth: usize,
@@ -52,6 +55,7 @@ impl<'a> Printer<'a> {
             kernel: &nest.kernel,
             language,
             wide_index,
+            ranges: nest.kernel.launch_ranges(),
             helpers,
             text: String::new(),
             depth,
