@@ -12,6 +12,9 @@ use crate::graph::{Graph, NodeId};
 /// The place of what is not among the nodes: it comes from memory.
 const OUTSIDE: u32 = u32::MAX;
 
+/// Simple operations that reading an element is worth, which another kernel has stored instead of computing it here.
+const READ: f64 = 1.0;
+
 /// The demand for what is not read from memory.
 const UNREAD: f64 = -1.0;
 
@@ -383,6 +386,9 @@ impl<'a> Analyser<'a> {
                         match state {
                             Some(state) => state.scattered += more,
                             None => {
+                                if facts.reads.is_computed(read.node) {
+                                    work.operations += more * READ * f64::from(walks);
+                                }
                                 self.external.push(read.node);
                                 let whole = &mut self.demands[read.node.index()];
                                 *whole = whole.max(0.0) + more;

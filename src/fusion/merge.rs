@@ -18,6 +18,10 @@ const SIBLINGS: usize = 2;
 /// A producer with more consumers than this is not computed again in each of them.
 const INLINED: usize = 8;
 
+/// How much longer than two kernels one may take: that it launches less and moves less is certain, what arithmetic costs is
+/// not.
+pub(super) const DOUBT: f64 = 1.05;
+
 /// A possible merge and the seconds that the model says it saves.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Candidate {
@@ -375,7 +379,7 @@ impl<'a> Merger<'a> {
                     return None;
                 }
                 let merged = self.merged_seconds(a, b)?;
-                Some(self.seconds(a) + self.seconds(b) - merged)
+                Some((self.seconds(a) + self.seconds(b)) * DOUBT - merged)
             }
             Action::Inline(producer) => {
                 let consumers = self.inlines(producer)?;

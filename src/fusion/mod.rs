@@ -163,11 +163,10 @@ fn why_apart(
         Ok(merged) => {
             let apart = producer.work.seconds(figures) + consumer.work.seconds(figures);
             let fused = merged.work.seconds(figures);
+            let is_slower = fused >= apart * merge::DOUBT;
             match merged.recomputed {
-                Some((value, times)) if fused >= apart => {
-                    WhyNot::Recomputation { value, times, fused, apart }
-                }
-                _ if fused >= apart => WhyNot::Unprofitable { fused, apart },
+                Some((value, times)) if is_slower => WhyNot::Recomputation { value, times, fused, apart },
+                _ if is_slower => WhyNot::Unprofitable { fused, apart },
                 _ => WhyNot::Cycle,
             }
         }

@@ -112,8 +112,7 @@ fn pairs() -> Group {
             let away = b - a;
             let squared = away.square().sum_keepdim(2) + 1e-2;
             vec![(away / (&squared * squared.sqrt())).sum(1)]
-        })
-        .because("a weakness: stores a number of each pair for three sums"),
+        }),
         row("counts of 16 classes", |x| {
             let count = x.at(1 << 20, 101);
             let class = Tensor::arange(0i64, 16, 1).unsqueeze(1);
