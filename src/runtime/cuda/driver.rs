@@ -8,15 +8,17 @@
 //! All work on a device is ordered by its stream, allocation and release included. So a buffer may be dropped
 //! right after the launch that uses it, and no events are needed to order anything.
 
+mod kernel;
+
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
-use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaSlice, CudaStream, DriverError, result};
-use cudarc::nvrtc::Ptx;
+use cudarc::driver::{CudaContext, CudaEvent, CudaSlice, CudaStream, DriverError, result};
 
 use crate::{Error, Result};
+pub(crate) use kernel::{CudaKernel, DEFAULT_SHARED_BYTES};
 
 /// Every function of the driver that the calls below can reach through cudarc.
 const REQUIRED_FUNCTIONS: &[&str] = &[
@@ -56,9 +58,6 @@ const REQUIRED_FUNCTIONS: &[&str] = &[
     "cuFuncSetAttribute",
     "cuLaunchKernel",
 ];
-
-/// A kernel may have this much shared memory, static and dynamic together, without asking for more.
-pub(crate) const DEFAULT_SHARED_BYTES: u32 = 48 * 1024;
 
 /// `cuEventElapsedTime`. Drivers before 12.8 lack the second version, the only one that cudarc's bindings for
 /// CUDA 13 call; the two differ in nothing that matters here. The status is a plain integer, as in C.
@@ -407,87 +406,6 @@ impl CudaDevice {
         .map_err(|error| self.failed(operation, error))
     }
 
-    /// Loads the functions of a compiled kernel.
-    ///
-    /// # Errors
-    /// [`Error::Device`], such as for a CUBIN of another architecture.
-    pub(crate) fn load(self: &Arc<Self>, cubin: &[u8], functions: &[&str]) -> Result<Vec<CudaKernel>> {
-        let operation = format!("load kernel {}", functions.last().unwrap_or(&"without functions"));
-        self.enter(&operation)?;
-        // The driver is not told how long the file is, and cudarc makes C strings of the names.
-        if !super::cubin::is_whole(cubin) || functions.iter().any(|name| name.contains('\0')) {
-            return Err(Error::Device {
-                device: self.label.clone(),
-                operation,
-                message: "the CUBIN is damaged".to_owned(),
-            });
-        }
-        let failed = |error| self.failed(&operation, error);
-        let module = self.context.load_module(Ptx::from_binary(cubin.to_vec())).map_err(failed)?;
-        let load = |name: &&str| {
-            let function = module.load_function(name).map_err(failed)?;
-            let static_bytes = u32::try_from(function.shared_size_bytes().map_err(failed)?).unwrap_or(0);
-            Ok(CudaKernel {
-                function,
-                name: (*name).to_owned(),
-                shared_limit: Mutex::new(DEFAULT_SHARED_BYTES.saturating_sub(static_bytes)),
-                device: Arc::clone(self),
-            })
-        };
-        functions.iter().map(load).collect()
-    }
-
-    /// Starts a kernel and does not wait for it. A grid without blocks is nothing to do.
-    ///
-    /// The arguments point to the kernel's parameters; the driver copies those before this returns.
-    ///
-    /// # Safety
-    /// Each argument must point to a value of its parameter's type, in the kernel's order. Buffers whose addresses
-    /// are among them must be of this device, and the kernel must stay within their bytes with this grid and block.
-    ///
-    /// # Errors
-    /// [`Error::Device`] where the launch is refused. Failures of the kernel itself come with a later call.
-    pub(crate) unsafe fn launch(
-        &self,
-        kernel: &CudaKernel,
-        grid: [u32; 3],
-        block: [u32; 3],
-        dynamic_shared_bytes: u32,
-        arguments: &mut [*mut c_void],
-    ) -> Result<()> {
-        if !std::ptr::eq(self, Arc::as_ptr(&kernel.device)) {
-            return Err(Error::internal(
-                "launch",
-                format!("kernel {} is of {}, not {}", kernel.name, kernel.device.label, self.label),
-            ));
-        }
-        if grid.contains(&0) {
-            return Ok(());
-        }
-        let failed = |error| {
-            let operation = format!(
-                "launch of kernel {} (grid {grid:?}, block {block:?}, {dynamic_shared_bytes} bytes of shared memory)",
-                kernel.name
-            );
-            self.failed(&operation, error)
-        };
-        self.enter("launch")?;
-        kernel.allow_shared_bytes(dynamic_shared_bytes).map_err(failed)?;
-        // SAFETY: the kernel's module is loaded for as long as the kernel lives, which waits for the stream when it
-        // is dropped. The caller answers for the arguments.
-        unsafe {
-            result::launch_kernel(
-                kernel.function.cu_function(),
-                grid.into(),
-                block.into(),
-                dynamic_shared_bytes,
-                self.stream.cu_stream(),
-                arguments,
-            )
-        }
-        .map_err(failed)
-    }
-
     /// Waits until all work has been done.
     ///
     /// # Errors
@@ -595,41 +513,6 @@ impl CudaBuffer {
     /// The device that it is on.
     pub(crate) fn device(&self) -> &Arc<CudaDevice> {
         &self.device
-    }
-}
-
-/// A loaded function of a kernel. Dropping it waits for the device and unloads it.
-pub(crate) struct CudaKernel {
-    function: CudaFunction,
-    name: String,
-    /// The dynamic shared memory that the driver allows at a launch.
-    shared_limit: Mutex<u32>,
-    device: Arc<CudaDevice>,
-}
-
-impl CudaKernel {
-    /// The function's name.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Raises the limit where a launch needs more.
-    fn allow_shared_bytes(&self, bytes: u32) -> Result<(), DriverError> {
-        let mut limit = self.shared_limit.lock().unwrap_or_else(PoisonError::into_inner);
-        if bytes > *limit {
-            let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            self.function.set_attribute(attribute, i32::try_from(bytes).unwrap_or(i32::MAX))?;
-            *limit = bytes;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for CudaKernel {
-    fn drop(&mut self) {
-        // The code must not go away below a kernel that still runs. A failure here is not lost: those that matter
-        // stay with the context and come with the next call.
-        self.device.context.record_err(self.device.stream.synchronize());
     }
 }
 

@@ -127,7 +127,7 @@ fn too_much_memory_is_an_error_and_leaves_the_device_usable() {
 fn a_kernel_runs_and_is_timed() {
     let Some(device) = device_or_note("a launch") else { return };
     let Some(kernel) = scale_kernel(&device) else { return };
-    assert_eq!(kernel.name, "scale");
+    assert_eq!(kernel.name(), "scale");
     let values: Vec<f32> = (0..1000u16).map(f32::from).collect();
     let buffer = device.allocate(values.len() * 4).unwrap();
     device.upload(&buffer, bytemuck::cast_slice(&values)).unwrap();
