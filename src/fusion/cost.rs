@@ -16,7 +16,7 @@ pub(crate) struct TargetFigures {
     pub(crate) operations: f64,
     /// Multiprocessors or cores, for schedules.
     pub(crate) processors: u32,
-    /// Bytes of a row that the threads of a block can keep in registers from one walk to the next.
+    /// Bytes of a row that the threads of a block can keep in registers from one walk to the next, or a core on its stack.
     pub(crate) registers: usize,
     /// The same of the shared memory of a block.
     pub(crate) shared: usize,
@@ -46,7 +46,7 @@ impl TargetFigures {
         bandwidth: 40e9,
         operations: 160e9,
         processors: 8,
-        registers: 0,
+        registers: 64 << 10,
         shared: 0,
         cache: 1 << 20,
     };

@@ -1,5 +1,5 @@
-//! Values that are costly to compute and that several walks along a row need: kept in registers on CUDA, computed again
-//! elsewhere, and the same in both.
+//! Values that are costly to compute and that several walks along a row need: kept in registers or shared memory on CUDA,
+//! on the stack on the CPU, and the same as if computed again.
 
 use lazuli::{DType, Device, Target, Tensor};
 
@@ -78,15 +78,25 @@ fn loops_within_rows() {
 fn once_in_the_source() {
     let x = Tensor::from_vec(vec![1.0f32; 64 * 1024], [64, 1024]);
     let erf = x.erf();
-    for (y, function) in [
-        (x.softmax(1), "expf("),
-        (&erf / erf.square().sum_keepdim(1).sqrt(), "erff("),
-        ((&x + x.rand_like(1)).softmax(1), "= lz_random"),
+    let noisy = (&x + x.rand_like(1)).softmax(1);
+    let half = x.cast(DType::F16);
+    half.eval().unwrap();
+    for (y, cuda, c) in [
+        (x.softmax(1), "expf(", "lz_exp_f32("),
+        (&erf / erf.square().sum_keepdim(1).sqrt(), "erff(", "lz_erf_f32("),
+        (noisy, "= lz_random", "= lz_random"),
+        (half.softmax(1), "expf(", "lz_f16_to_f32("),
+        (half.softmax(1), "lz_f32_to_f16(", "lz_f32_to_f16("),
     ] {
-        let program = y.compile_for(&Target::cuda("sm_90")).unwrap();
-        let [kernel] = program.kernels() else { panic!("{}", program.explain()) };
-        let calls = kernel.source().split("extern").last().unwrap().matches(function).count();
-        assert_eq!(calls, 1, "{function}\n{}", kernel.source());
+        for (target, function, before) in
+            [(Target::cuda("sm_90"), cuda, "__global__"), (Target::cpu(), c, "_blocks(")]
+        {
+            let program = y.compile_for(&target).unwrap();
+            let [kernel] = program.kernels() else { panic!("{}", program.explain()) };
+            let (_, body) = kernel.source().split_once(before).unwrap();
+            assert_eq!(body.matches(function).count(), 1, "{function}\n{}", kernel.source());
+            assert!(!body.contains("lz_round_f16("), "{}", kernel.source());
+        }
     }
 }
 

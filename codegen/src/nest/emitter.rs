@@ -353,11 +353,29 @@ impl<'k> Emitter<'k> {
 
     /// Appends `buffer[index] = value` for one store.
     pub(super) fn store(&mut self, store: &crate::ir::Store) {
-        let value = self.value(store.value);
+        let value = self.stored(store);
         let buffer = &self.kernel.buffers[store.buffer.index()];
         let target = Expr::element(&buffer.name, Expr::Index(store.index.clone()));
-        let value = Expr::ToMemory(buffer.dtype, Box::new(value));
         self.push(Stmt::Assign { target, value });
+    }
+
+    /// A store's value as it is in memory.
+    pub(super) fn stored(&mut self, store: &crate::ir::Store) -> Expr {
+        let kernel = self.kernel;
+        let dtype = kernel.buffers[store.buffer.index()].dtype;
+        let value = match kernel.value(store.value).op {
+            // Storing rounds to a 16-bit float by itself.
+            ValueOp::Cast(to, operand)
+                if to == dtype
+                    && to != to.compute()
+                    && kernel.value(operand).dtype == to.compute()
+                    && self.uses[store.value.index()] == 1 =>
+            {
+                operand
+            }
+            _ => store.value,
+        };
+        Expr::ToMemory(dtype, Box::new(self.value(value)))
     }
 
     /// Binds `axes` from a row-major position over them; `flat` is a name. The last axis advances in

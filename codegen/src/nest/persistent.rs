@@ -1,4 +1,4 @@
-//! Elements that stay in registers or in shared memory from one walk along a row to the next.
+//! Elements that stay in registers, in shared memory or on the stack from one walk along a row to the next.
 
 use rustc_hash::FxHashMap;
 
@@ -22,9 +22,13 @@ pub(super) struct Kept {
     /// Other values that several walks need.
     values: Vec<ValueId>,
     place: Place,
+    /// The scopes that were open before the walks.
+    outside: usize,
     /// The arrays so far: of loads, and of other values.
     arrays: FxHashMap<(BufferId, IndexExpr), String>,
     computed: FxHashMap<ValueId, String>,
+    /// Values that are in their arrays.
+    pub(super) there: Vec<ValueId>,
 }
 
 /// Where it is kept.
@@ -40,11 +44,19 @@ pub(super) enum Place {
         /// Bytes in use so far.
         end: u64,
     },
+    /// In arrays of the function, with an element for each position of the row.
+    Stack {
+        /// The position.
+        position: Expr,
+        /// Elements of a row.
+        length: u64,
+    },
 }
 
 impl Kept {
     pub(super) fn new(loads: Vec<ValueId>, values: Vec<ValueId>, place: Place) -> Kept {
-        Kept { loads, values, place, arrays: FxHashMap::default(), computed: FxHashMap::default() }
+        let (arrays, computed) = (FxHashMap::default(), FxHashMap::default());
+        Kept { loads, values, place, outside: 0, arrays, computed, there: Vec::new() }
     }
 
     /// Which of the vectors in an array a thread is at.
@@ -53,6 +65,7 @@ impl Kept {
             Place::Registers { turns: 1 } => Expr::Int(0),
             Place::Registers { .. } => Expr::name(TURN),
             Place::Shared { vector, .. } => vector.clone(),
+            Place::Stack { position, .. } => position.clone(),
         }
     }
 
@@ -65,11 +78,17 @@ impl Kept {
                 *end += array_bytes(*length, ty.bytes(0));
                 Stmt::LaunchShared { name, ty, offset }
             }
+            Place::Stack { length, .. } => Stmt::Variable { name, ty, len: Some(*length), init: None },
         }
     }
 }
 
 impl Emitter<'_> {
+    /// From here on walks leave something to each other.
+    pub(super) fn keep(&mut self, kept: Kept) {
+        self.kept = Some(Kept { outside: self.scopes.len(), ..kept });
+    }
+
     /// The load's element in the array that keeps it; the first walk that asks for it fills the array.
     pub(super) fn kept_load(&mut self, id: ValueId, buffer: BufferId, index: &IndexExpr) -> Option<Expr> {
         let kept = self.kept.as_ref().filter(|kept| kept.loads.contains(&id))?;
@@ -126,25 +145,32 @@ impl Emitter<'_> {
 
     /// The value at this position, if an earlier walk has kept it.
     pub(super) fn kept_value(&self, id: ValueId) -> Option<Expr> {
-        let array = self.kept.as_ref()?.computed.get(&id)?;
-        Some(Expr::element(array, self.kept_slot(id)?))
+        let kept = self.kept.as_ref().filter(|kept| kept.there.contains(&id))?;
+        Some(Expr::element(kept.computed.get(&id)?, self.kept_slot(id)?))
     }
 
     /// Whether a value that is computed now is to be kept: not where it is computed under a condition.
     pub(super) fn is_to_keep(&self, id: ValueId) -> bool {
-        let is_wanted = |kept: &Kept| kept.values.contains(&id) && !kept.computed.contains_key(&id);
-        self.kept.as_ref().is_some_and(is_wanted) && !self.scopes.iter().any(|scope| scope.pinned)
+        self.kept.as_ref().is_some_and(|kept| {
+            let is_wanted = kept.values.contains(&id) && !kept.there.contains(&id);
+            is_wanted && !self.scopes.iter().skip(kept.outside).any(|scope| scope.pinned)
+        })
     }
 
     /// Keeps a value for the walks to come.
     pub(super) fn keep_value(&mut self, id: ValueId, value: &Expr) {
         let Some(slot) = self.kept_slot(id) else { return };
-        let array = self.fresh("kept");
-        let ty = Type::Register(self.kernel.value(id).dtype);
-        self.declare_kept(array.clone(), ty, self.lanes_of_value(id));
+        let existing = self.kept.as_ref().and_then(|kept| kept.computed.get(&id).cloned());
+        let array = existing.unwrap_or_else(|| {
+            let array = self.fresh("kept");
+            let ty = Type::Register(self.kernel.value(id).dtype);
+            self.declare_kept(array.clone(), ty, self.lanes_of_value(id));
+            array
+        });
         self.push(set(Expr::element(&array, slot), value.clone()));
         if let Some(kept) = &mut self.kept {
             kept.computed.insert(id, array);
+            kept.there.push(id);
         }
     }
 

@@ -168,10 +168,8 @@ pub(super) fn lanes_and_stores(
         match array {
             None => emitter.store(store),
             Some((array, _)) => {
-                let dtype = kernel.buffers[store.buffer.index()].dtype;
-                let value = emitter.value(store.value);
-                let target = Expr::element(array, Expr::name("l"));
-                emitter.push(Stmt::Assign { target, value: Expr::ToMemory(dtype, Box::new(value)) });
+                let value = emitter.stored(store);
+                emitter.push(Stmt::Assign { target: Expr::element(array, Expr::name("l")), value });
             }
         }
     }

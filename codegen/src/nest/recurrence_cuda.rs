@@ -77,7 +77,7 @@ impl<'a> Tiles<'a> {
         self.scans.advance(emitter, self.kernel, running, None, None);
         carries.end_step(emitter, None, |emitter| {
             for (store, staged) in &arrays.results {
-                let value = Expr::ToMemory(staged.dtype, Box::new(emitter.value(store.value)));
+                let value = emitter.stored(store);
                 emitter.push(set(Expr::element(&staged.array, slot.clone()), value));
             }
             emitter.open_pinned();

@@ -3,6 +3,7 @@
 
 use super::accumulate::{Accumulator, mul_add};
 use super::emitter::Emitter;
+use super::persistent::{Kept, Place};
 use super::pointwise::launch_items;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
@@ -80,6 +81,12 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
             emitter.open_pinned();
             emitter.unflatten(&row, &plan.map, 1);
         }
+        if schedule.stack_bytes > 0 {
+            let length = launch_items(kernel, &plan.axes);
+            let values = plan.keep_on_stack(kernel, length, u64::from(schedule.stack_bytes)).values;
+            let position = Expr::name(plan.walk_name(kernel));
+            emitter.keep(Kept::new(Vec::new(), values, Place::Stack { position, length }));
+        }
         for pass in &plan.passes {
             let length = emitter.positions(&plan.axes);
             let accumulators = cpu_walk(&mut emitter, kernel, plan, pass, schedule, Expr::Int(0), length);
@@ -151,6 +158,7 @@ fn cpu_walk(
         whole = Expr::Name(name);
     }
     let lane = Expr::name("l");
+    let before = emitter.kept.as_ref().map(|kept| kept.there.clone());
     let steps = welford.map(|accumulator| accumulator.declare_steps(emitter));
     emitter.open(&[], false);
     let weight =
@@ -182,6 +190,10 @@ fn cpu_walk(
     let remaining = end.then(Sub, whole.clone());
     if remaining != Expr::Int(0) {
         let own_lane = if chain == 1 { lane.clone() } else { lane.clone().then(Rem, Expr::Int(lanes)) };
+        if let (Some(kept), Some(before)) = (&mut emitter.kept, before) {
+            // The other elements are not there yet.
+            kept.there = before;
+        }
         let rest = visit(emitter, Some(whole.then(Add, lane)), Some(&own_lane), None);
         emitter.push(count_loop("l", Expr::Int(0), remaining, LoopHint::None, rest));
     }

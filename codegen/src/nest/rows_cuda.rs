@@ -61,7 +61,7 @@ impl<'a> CudaRows<'a> {
     fn body(&self, kernel: &'a Kernel) -> Vec<Stmt> {
         let mut emitter = Emitter::new(kernel, Language::Cuda);
         if self.schedule.persistent > 0 {
-            emitter.kept = Some(self.kept());
+            emitter.keep(self.kept());
         }
         let several = self.schedule.rows_per_block > 1;
         let row = match several {

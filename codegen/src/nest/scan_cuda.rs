@@ -267,7 +267,7 @@ impl<'a> Writer<'a> {
         let tile = threads * vector;
         let is_single = !axis.is_argument && axis.extent <= tile;
         // Elements of the tile that the scan and the results need stay in registers between them.
-        emitter.kept = Some(Kept::new(self.scanned_loads(), Vec::new(), Place::Registers { turns: 1 }));
+        emitter.keep(Kept::new(self.scanned_loads(), Vec::new(), Place::Registers { turns: 1 }));
         let carries = match is_single {
             true => Vec::new(),
             false => self.scans.declare(emitter, self.kernel, None),

@@ -74,6 +74,9 @@ pub(crate) fn scan_split_length(columns: u64) -> u64 {
 /// and for the sum of exponentials below it, are faster than one that finds both: see benches/README.md.
 const NEAR_LENGTH: u64 = 1 << 14;
 
+/// Bytes of the stack that a kernel takes for what it keeps of a row: near a core, and little beside any stack.
+const STACK_BYTES: u64 = 1 << 16;
+
 /// Results of a CPU block: enough work to outweigh handing it to a thread.
 const CPU_ELEMENTS_PER_BLOCK: u64 = 1 << 14;
 
@@ -378,12 +381,17 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
                 false => (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) as u32,
             };
             let online = adds_exp && (splits > 1 || length > NEAR_LENGTH);
+            let stack_bytes = match is_argument || splits > 1 || online {
+                true => 0,
+                false => stack_bytes(kernel, length).unwrap_or(0),
+            };
             RowSchedule {
                 threads_per_row: lanes as u32,
                 rows_per_block,
                 vector: 1,
                 persistent: 0,
                 shared_bytes: 0,
+                stack_bytes: stack_bytes as u32,
                 online,
                 splits,
             }
@@ -416,6 +424,7 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
                 vector: vector as u32,
                 persistent,
                 shared_bytes,
+                stack_bytes: 0,
                 online: adds_exp && persistent == 0,
                 splits: splits as u32,
             }
@@ -428,6 +437,13 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
 fn again(kernel: &Kernel, axes: &[AxisId], length: u64) -> u32 {
     let is_long = length > NEAR_LENGTH && !is_splittable(kernel, axes);
     if is_long { 1024 } else { THREADS }
+}
+
+/// The bytes of the stack that keep what is costly of a row.
+fn stack_bytes(kernel: &Kernel, length: u64) -> Option<u64> {
+    let walked = in_plain_walks(kernel, |op| op == ReduceOp::SumExp).ok()?;
+    let plan = Plan::new(&walked).ok()?;
+    Some(plan.keep_on_stack(&walked, length, STACK_BYTES).array_bytes(length))
 }
 
 /// How the threads of a block share a row.
@@ -463,7 +479,7 @@ impl Row {
         // What threads combine is in shared memory as well; several rows of a block are short enough for registers.
         let combining = COMBINING_BYTES * plan.reductions().len() as u64;
         let most = u64::from(figures.shared_bytes).saturating_sub(combining);
-        let shared_bytes = plan.keep_shared(&walked, length, most).shared_bytes(length);
+        let shared_bytes = plan.keep_shared(&walked, length, most).array_bytes(length);
         let fits = threads > 32 && (1..=most).contains(&shared_bytes);
         fits.then_some(Row { shared_bytes: shared_bytes as u32, ..row })
     }
@@ -485,7 +501,7 @@ impl Plan {
 
     /// What is kept of a row in so many bytes of shared memory.
     pub(crate) fn keep_shared(&self, kernel: &Kernel, length: u64, bytes: u64) -> Keep {
-        self.keep_what_fits(kernel, |keep| keep.shared_bytes(length) <= bytes)
+        self.keep_what_fits(kernel, |keep| keep.array_bytes(length) <= bytes)
     }
 
     /// Costly values, else the loads, else what takes the fewest bytes.

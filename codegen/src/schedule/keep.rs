@@ -1,10 +1,11 @@
-//! What stays in registers or in shared memory from one walk along a row to the next: elements that several walks read,
-//! and values that would cost too much to compute again.
+//! What stays from one walk along a row to the next, in registers, in shared memory or on the stack: elements that several
+//! walks read, and values that would cost too much to compute again.
 
 use super::Plan;
 use crate::cost::{self, RANDOM, WORTH_KEEPING};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+use crate::{DType, Language};
 
 /// What a plan's walks leave to those after them.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -25,13 +26,13 @@ impl Keep {
         self.sizes.iter().sum()
     }
 
-    /// Bytes that hold all of it for a row, each array from a place on where any access may begin.
-    pub(crate) fn shared_bytes(&self, length: u64) -> u64 {
+    /// Bytes of arrays that hold all of it for a row, each from a place on where any access may begin.
+    pub(crate) fn array_bytes(&self, length: u64) -> u64 {
         self.sizes.iter().map(|size| array_bytes(length, *size)).sum()
     }
 }
 
-/// Bytes of an array in shared memory.
+/// Bytes of one array.
 pub(crate) fn array_bytes(elements: u64, size: u64) -> u64 {
     (elements * size).next_multiple_of(16)
 }
@@ -42,42 +43,28 @@ const MOST_VALUES: usize = 4;
 impl Plan {
     /// The loads that several walks need.
     pub(crate) fn keep_loads(&self, kernel: &Kernel) -> Keep {
-        let walks = Walks::new(self, kernel);
+        let walks = Walks::new(self, kernel, Language::Cuda);
         let loads = walks.loads();
         walks.used(&loads)
     }
 
-    /// The loads that several walks need, and instead of them or besides what is costly to compute from them: as long as
-    /// some value saves more than a register is worth, the one that saves most.
+    /// The loads that several walks need, and instead of them or besides what is costly to compute from them.
     pub(crate) fn keep_values(&self, kernel: &Kernel) -> Keep {
-        let walks = Walks::new(self, kernel);
-        let mut kept = walks.loads();
-        let mut cost = walks.cost(&kept);
-        let candidates: Vec<ValueId> =
-            walks.shared.iter().copied().filter(|&id| !walks.is_plain_load(id)).collect();
-        for _ in 0..MOST_VALUES.min(candidates.len()) {
-            let mut best: Option<(f64, ValueId)> = None;
-            for &id in &candidates {
-                if kept.contains(&id) {
-                    continue;
-                }
-                kept.push(id);
-                let with = walks.cost(&kept);
-                kept.pop();
-                if best.is_none_or(|(least, _)| with < least) {
-                    best = Some((with, id));
-                }
-            }
-            let Some((with, id)) = best.filter(|&(with, _)| cost - with >= WORTH_KEEPING) else { break };
-            kept.push(id);
-            cost = with;
-        }
-        walks.used(&kept)
+        let walks = Walks::new(self, kernel, Language::Cuda);
+        walks.used(&walks.with_costly(walks.loads(), |_| true))
+    }
+
+    /// What a core keeps of a row in some bytes of its stack: what costs more to compute, or to convert, than to store and
+    /// read. Loads are near anyway.
+    pub(crate) fn keep_on_stack(&self, kernel: &Kernel, length: u64, bytes: u64) -> Keep {
+        let walks = Walks::new(self, kernel, Language::C);
+        let fits = |kept: &[ValueId]| walks.used(kept).array_bytes(length) <= bytes;
+        walks.used(&walks.with_costly(Vec::new(), fits))
     }
 
     /// What several walks need in the fewest bytes: a value instead of several loads that it follows from.
     pub(crate) fn keep_least(&self, kernel: &Kernel) -> Keep {
-        let walks = Walks::new(self, kernel);
+        let walks = Walks::new(self, kernel, Language::Cuda);
         let mut kept = walks.loads();
         let mut least = walks.used(&kept);
         for _ in 0..MOST_VALUES {
@@ -94,17 +81,21 @@ impl Plan {
     }
 }
 
+/// Integer operations that make an `f32` of an `f16` on the CPU.
+const HALF_CONVERSION: f64 = 10.0;
+
 /// The walks of a plan, and what they need of each other.
 struct Walks<'a> {
     plan: &'a Plan,
     kernel: &'a Kernel,
+    language: Language,
     /// What several walks need if nothing is kept, ascending.
     shared: Vec<ValueId>,
 }
 
 impl<'a> Walks<'a> {
-    fn new(plan: &'a Plan, kernel: &'a Kernel) -> Walks<'a> {
-        let mut walks = Walks { plan, kernel, shared: Vec::new() };
+    fn new(plan: &'a Plan, kernel: &'a Kernel, language: Language) -> Walks<'a> {
+        let mut walks = Walks { plan, kernel, language, shared: Vec::new() };
         if plan.passes.len() > 1 {
             let mut needed = vec![0u32; kernel.values.len()];
             walks.visit(&[], |_, id, _| needed[id.index()] += 1);
@@ -159,12 +150,38 @@ impl<'a> Walks<'a> {
         self.shared.iter().copied().filter(|&id| self.is_plain_load(id)).collect()
     }
 
+    /// The same, and what is costly to compute: as long as some value saves more than it takes, the one that saves most.
+    fn with_costly(&self, mut kept: Vec<ValueId>, fits: impl Fn(&[ValueId]) -> bool) -> Vec<ValueId> {
+        let mut cost = self.cost(&kept);
+        // Of a GPU's loads it is known whether they are kept.
+        let is_open = |id: &ValueId| self.language == Language::C || !self.is_plain_load(*id);
+        let candidates: Vec<ValueId> = self.shared.iter().copied().filter(is_open).collect();
+        for _ in 0..MOST_VALUES.min(candidates.len()) {
+            let mut best: Option<(f64, ValueId)> = None;
+            for &id in &candidates {
+                if kept.contains(&id) {
+                    continue;
+                }
+                kept.push(id);
+                let with = self.cost(&kept);
+                if best.is_none_or(|(least, _)| with < least) && fits(&kept) {
+                    best = Some((with, id));
+                }
+                kept.pop();
+            }
+            let Some((with, id)) = best.filter(|&(with, _)| cost - with >= WORTH_KEEPING) else { break };
+            kept.push(id);
+            cost = with;
+        }
+        kept
+    }
+
     /// Simple operations for each element of the row, in all walks.
     fn cost(&self, kept: &[ValueId]) -> f64 {
         let mut cost = 0.0;
         self.visit(kept, |_, id, is_there| {
             if !is_there {
-                cost += operations(&self.kernel.value(id).op);
+                cost += self.operations(&self.kernel.value(id).op);
             }
         });
         cost
@@ -185,7 +202,9 @@ impl<'a> Walks<'a> {
                 continue;
             };
             let size = match &self.kernel.value(id).op {
-                ValueOp::Load { buffer, index, .. } if self.is_plain_load(id) => {
+                ValueOp::Load { buffer, index, .. }
+                    if self.language == Language::Cuda && self.is_plain_load(id) =>
+                {
                     result.loads.push(id);
                     // The same element, read by several values.
                     if places.contains(&(buffer, index)) {
@@ -206,24 +225,30 @@ impl<'a> Walks<'a> {
         result.bytes = bytes.into_iter().max().unwrap_or(0);
         result
     }
-}
 
-/// Simple operations of one evaluation.
-fn operations(op: &ValueOp) -> f64 {
-    match op {
-        ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) => 0.0,
-        // Checks of positions, and reads from a near cache.
-        ValueOp::InBounds(_) => 1.0,
-        ValueOp::Load { .. } => 4.0,
-        ValueOp::Random { .. } => RANDOM,
-        ValueOp::Unary(op, _) => cost::unary(*op),
-        ValueOp::Binary(op, ..) => cost::binary(*op),
-        ValueOp::Select(..) | ValueOp::Cast(..) => 1.0,
-        // A loop of the thread.
-        ValueOp::Reduce { .. }
-        | ValueOp::Scan { .. }
-        | ValueOp::Scatter { .. }
-        | ValueOp::Carry { .. }
-        | ValueOp::Last { .. } => WORTH_KEEPING,
+    /// Simple operations of one evaluation.
+    fn operations(&self, op: &ValueOp) -> f64 {
+        match op {
+            ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) => 0.0,
+            // Checks of positions, and reads from a near cache.
+            ValueOp::InBounds(_) => 1.0,
+            ValueOp::Load { buffer, .. } => {
+                match (self.language, self.kernel.buffers[buffer.index()].dtype) {
+                    (Language::Cuda, _) => 4.0,
+                    (Language::C, DType::F16) => 1.0 + HALF_CONVERSION,
+                    (Language::C, _) => 1.0,
+                }
+            }
+            ValueOp::Random { .. } => RANDOM,
+            ValueOp::Unary(op, _) => cost::unary(*op),
+            ValueOp::Binary(op, ..) => cost::binary(*op),
+            ValueOp::Select(..) | ValueOp::Cast(..) => 1.0,
+            // A loop of the thread.
+            ValueOp::Reduce { .. }
+            | ValueOp::Scan { .. }
+            | ValueOp::Scatter { .. }
+            | ValueOp::Carry { .. }
+            | ValueOp::Last { .. } => WORTH_KEEPING,
+        }
     }
 }

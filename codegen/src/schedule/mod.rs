@@ -25,7 +25,7 @@ pub(crate) use tiled::{TILE, transposed_loads};
 /// ```
 /// use lazuli_codegen::schedule::{RowSchedule, Schedule};
 /// let rows = RowSchedule { threads_per_row: 32, rows_per_block: 8, vector: 4, persistent: 0,
-/// #   shared_bytes: 0, online: false, splits: 1 };
+/// #   shared_bytes: 0, stack_bytes: 0, online: false, splits: 1 };
 /// assert_eq!(Schedule::Rows(rows).to_string(), "row_reduce(threads_per_row=32, rows_per_block=8, vec=4)");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -95,6 +95,8 @@ pub struct RowSchedule {
     pub persistent: u32,
     /// Bytes of shared memory that hold them; 0 for registers, each walk unrolled.
     pub shared_bytes: u32,
+    /// Bytes of the stack that hold, from walk to walk, what is costly to compute again (CPU).
+    pub stack_bytes: u32,
     /// Whether sums of exponentials find their maximum on the way, in one walk; else a walk before finds it.
     pub online: bool,
     /// Parts of a row, each for a block of its own; the last one to finish combines them.
@@ -175,6 +177,9 @@ impl fmt::Display for Schedule {
                 }
                 if s.shared_bytes > 0 {
                     write!(f, ", shared_bytes={}", s.shared_bytes)?;
+                }
+                if s.stack_bytes > 0 {
+                    write!(f, ", stack_bytes={}", s.stack_bytes)?;
                 }
                 if s.online {
                     f.write_str(", online")?;
