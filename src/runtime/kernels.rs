@@ -100,7 +100,12 @@ fn compile_cubin(emitted: &Emitted, architecture: &str) -> Result<(Vec<u8>, u32)
         format!("{name} for {architecture} by NVRTC {major}.{minor} ({})", nvrtc.place())
     });
     // Behind the CUBIN are the spilled bytes: only the log of its compilation tells them from a stack.
-    let key = Key::new(architecture, &format!("nvrtc {major}.{minor}, spills behind"), options, source);
+    let key = Key::new(
+        architecture,
+        &format!("nvrtc {major}.{minor}, room before spills, which are behind"),
+        options,
+        source,
+    );
     let mut cubin = cached(&key, "cubin", source, || {
         let cubin = nvrtc.compile(name, source, architecture, options)?;
         let spill_bytes = cubin.inspect_all(emitted.functions()).map_or(0, |info| info.spill_bytes);

@@ -22,8 +22,8 @@ const TOGETHER: usize = 16;
 /// which its text chooses, and otherwise compiled in a hurry. It may use a stack.
 const SMALL: usize = 4000;
 
-/// Bytes of stack that the compiler spends around calls of its own, such as the slow path of a division. More are
-/// registers that ran out, or an array indexed at run time.
+/// Bytes of stack that the compiler spends around calls of its own, such as the slow path of a division. More are an array
+/// indexed at run time.
 const STACK_LIMIT: u32 = 64;
 
 /// What happens to kernels that are not [`SMALL`].
@@ -68,7 +68,7 @@ impl Kernel {
                 Care::Full if !is_small => "none in a hurry ",
                 Care::Full | Care::Hurry => "",
             };
-            let rules = format!("{rule}{version:?} {ARCHITECTURES:?} {SMALL} {STACK_LIMIT}\n");
+            let rules = format!("{rule}{version:?} {ARCHITECTURES:?} {SMALL} {STACK_LIMIT} 0\n");
             let hash = blake3::hash((rules + &nameless).as_bytes());
             Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvrtc").join(hash.to_hex().as_str())
         };
@@ -184,7 +184,7 @@ fn problems(architecture: &str, optimise: bool, kernels: &[&Kernel]) -> String {
     match nvrtc::compile(&text, &names, architecture, optimise) {
         Ok(infos) => {
             for (kernel, info) in owners.iter().zip(infos).filter(|(kernel, _)| kernel.is_checked) {
-                if info.stack_bytes.max(info.spill_bytes) > STACK_LIMIT {
+                if info.stack_bytes > STACK_LIMIT || info.spill_bytes > 0 {
                     let Kernel { name, schedule, .. } = kernel;
                     let _ = write!(problems, "\n{architecture}: {name}, {schedule} spills: {info:?}");
                 }

@@ -136,6 +136,24 @@ fn rows_and_columns(x: &Tensor, axis: isize, length: usize) -> Vec<Output> {
     ]
 }
 
+/// Several at a time in one thread, none of which spills a register on any architecture.
+#[test]
+fn few_neighbours() {
+    for dtype in [DType::I8, DType::U8, DType::I16, DType::F16] {
+        for length in [3, 5, 8] {
+            let x = |device: &Device| ordinary(device, dtype, [16, 64, length], length as u64);
+            let of = |name: &str, reduce: fn(&Tensor) -> Tensor| {
+                check_fused(&format!("{name} of {length} {dtype}"), |device| {
+                    vec![exact(name, reduce(&x(device)))]
+                });
+            };
+            of("max", |x| x.max(-1));
+            of("sum", |x| x.sum(-1));
+            of("argmax", |x| x.argmax(-1));
+        }
+    }
+}
+
 #[test]
 fn long_reductions_of_every_dtype() {
     for dtype in DType::ALL {

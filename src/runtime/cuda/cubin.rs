@@ -109,7 +109,16 @@ pub(crate) fn spill_bytes(log: &str, kernel_name: &str) -> Option<u32> {
     lines.find(|line| {
         line.strip_suffix(kernel_name).is_some_and(|l| l.ends_with("Function properties for "))
     })?;
-    let properties = lines.next()?;
+    spilled(lines.next()?)
+}
+
+/// The bytes that all kernels of a log spill.
+pub(crate) fn all_spill_bytes(log: &str) -> u32 {
+    log.lines().filter_map(spilled).fold(0, u32::saturating_add)
+}
+
+/// Those in a line of the log.
+fn spilled(properties: &str) -> Option<u32> {
     let before = |label: &str| {
         let (number, _) = properties.split_once(label)?;
         number.split_ascii_whitespace().next_back()?.parse::<u32>().ok()
@@ -222,5 +231,6 @@ ptxas info    : Function properties for rows
         assert_eq!(spill_bytes(log, "scale"), None);
         assert_eq!(spill_bytes("ptxas info    : Function properties for rows", "rows"), None);
         assert_eq!(spill_bytes("", "rows"), None);
+        assert_eq!(all_spill_bytes(log), 16);
     }
 }

@@ -126,6 +126,23 @@ impl Cubin {
     }
 }
 
+/// The source with kernels that are content with one block at a time on a multiprocessor.
+fn for_one_block(source: &str) -> String {
+    const BOUNDS: &str = "__launch_bounds__(";
+    let mut parts = source.split(BOUNDS);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str(BOUNDS);
+        match part.split_once(')') {
+            Some((threads, rest)) if threads.bytes().all(|byte| byte.is_ascii_digit()) => {
+                text.push_str(&format!("{threads}, 1){rest}"));
+            }
+            _ => text.push_str(part),
+        }
+    }
+    text
+}
+
 /// The loaded compiler.
 pub(crate) struct Nvrtc {
     functions: Functions,
@@ -180,6 +197,10 @@ impl Nvrtc {
 
     /// Compiles CUDA C for one architecture, such as `sm_90`, with exactly these options besides.
     ///
+    /// `ptxas` (seen with 13.0) may keep to 32 registers a thread, for more blocks at a time, and spill what does not fit,
+    /// though a thread may have 255. What spills is compiled again for one block at a time, which it does not do that for;
+    /// the one that spills less is the result.
+    ///
     /// It may be called from several threads at once.
     ///
     /// # Errors
@@ -191,12 +212,19 @@ impl Nvrtc {
         architecture: &str,
         options: &[&str],
     ) -> Result<Cubin> {
-        self.try_compile(kernel_name, source, architecture, options).map_err(|log| Error::Compilation {
+        let compile = |source: &str| self.try_compile(kernel_name, source, architecture, options);
+        let cubin = compile(source).map_err(|log| Error::Compilation {
             kernel: kernel_name.to_owned(),
             compiler: format!("NVRTC {}.{} ({})", self.version.0, self.version.1, self.place),
             log,
             source_text: Arc::from(source),
-        })
+        })?;
+        let spilled = cubin::all_spill_bytes(&cubin.log);
+        if spilled == 0 {
+            return Ok(cubin);
+        }
+        let again = compile(&for_one_block(source)).ok();
+        Ok(again.filter(|again| cubin::all_spill_bytes(&again.log) < spilled).unwrap_or(cubin))
     }
 
     /// [`compile`](Nvrtc::compile), with the text of the log as the error.

@@ -75,6 +75,16 @@ extern "C" __global__ void reverse(float* x) {
 }
 
 #[test]
+fn bounds_are_for_one_block() {
+    let source =
+        "__global__ void __launch_bounds__(256) a() {}\n__global__ void __launch_bounds__(1024, 2) b() {}";
+    let expected =
+        "__global__ void __launch_bounds__(256, 1) a() {}\n__global__ void __launch_bounds__(1024, 2) b() {}";
+    assert_eq!(for_one_block(source), expected);
+    assert_eq!(for_one_block("__launch_bounds__("), "__launch_bounds__(");
+}
+
+#[test]
 fn spills_are_seen() {
     let Some(nvrtc) = nvrtc_or_note("spilling") else { return };
     for architecture in ["sm_75", "sm_90", "sm_100"] {
