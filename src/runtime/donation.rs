@@ -214,7 +214,7 @@ impl Claim {
     /// The values are lost, and the results are not there.
     pub(crate) fn fail(self, error: &Error) {
         for (number, _) in &self.lent {
-            *self.history.tensors[*number].node.state() = State::Invalid(error.clone());
+            self.history.tensors[*number].node.fail(error.clone());
         }
     }
 }

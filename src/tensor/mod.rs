@@ -55,7 +55,7 @@ pub use recurrences::scan;
 pub use scans::ScanOrder;
 pub use scatter::ScatterReduction;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use smallvec::SmallVec;
@@ -97,6 +97,8 @@ pub(crate) struct TensorNode {
     pub(crate) is_of_step: bool,
     /// Whether its user has given the values up, however few they are.
     pub(crate) is_donated: AtomicBool,
+    /// Whether the state is, or is about to be, an error: every operation asks for that.
+    is_invalid: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -140,6 +142,12 @@ pub(crate) fn is_addressable(shape: &[usize]) -> bool {
 impl TensorNode {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// From now on the tensor stands for an error.
+    pub(crate) fn fail(&self, error: Error) {
+        self.is_invalid.store(true, Ordering::Release);
+        *self.state() = State::Invalid(error);
     }
 }
 
@@ -251,6 +259,7 @@ impl Tensor {
             State::Recorded(_, sources) => sources.iter().any(|source| source.node.is_of_step),
             State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => false,
         };
+        let is_invalid = AtomicBool::new(matches!(state, State::Invalid(_)));
         let state = Mutex::new(state);
         let is_donated = AtomicBool::new(false);
         Tensor {
@@ -262,6 +271,7 @@ impl Tensor {
                 location,
                 is_of_step,
                 is_donated,
+                is_invalid,
                 state,
             }),
         }
@@ -279,6 +289,9 @@ impl Tensor {
 
     /// The error, if this tensor stands for one.
     pub(crate) fn validity(&self) -> Result<()> {
+        if !self.node.is_invalid.load(Ordering::Acquire) {
+            return Ok(());
+        }
         match &*self.node.state() {
             State::Invalid(error) => Err(error.clone()),
             State::Recorded(..) | State::Evaluated(_) | State::Lent(_) => Ok(()),
