@@ -17,8 +17,12 @@ fn positions(x: &Tensor, axes: &[isize]) -> Vec<Output> {
 
 #[test]
 fn every_dtype() {
-    for dtype in DType::ALL {
-        for shape in [[12, 7, 3], [3, 100, 4], [4, 9, 66]] {
+    let shapes = [[12, 7, 3], [3, 100, 4], [4, 9, 66]];
+    for (number, dtype) in DType::ALL.into_iter().enumerate() {
+        // Every shape with two dtypes, and with several of the others.
+        let all = matches!(dtype, DType::F32 | DType::I64);
+        let of_dtype = shapes.into_iter().enumerate().filter(|(turn, _)| all || number % 3 == *turn);
+        for (_, shape) in of_dtype {
             check(&format!("positions in {dtype} {shape:?}"), |device| {
                 let x = mixed(device, dtype, shape, 0, 1);
                 let axes: [&[isize]; 7] = [&[0], &[1], &[2], &[0, 1], &[1, 2], &[0, 2], &[0, 1, 2]];
