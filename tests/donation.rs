@@ -230,6 +230,25 @@ fn adam([parameter, gradient, m, v]: [Tensor; 4]) -> [Tensor; 3] {
 }
 
 /// Three buffers and the gradient instead of six: the state of an optimiser stays where it is.
+/// Their elements are converted some at a time, before the results of the same positions are stored.
+#[test]
+fn halves_are_written_over() {
+    let _alone = alone();
+    for device in devices() {
+        for count in [65usize, 1003, 1 << 15] {
+            let x = Tensor::rand([count], 3).to(&device).cast(DType::F16);
+            let y = Tensor::rand([count], 4).to(&device).cast(DType::F16);
+            eval([&x, &y]).unwrap();
+            let expected = (&x * 2.0 + &y).to_vec::<lazuli::f16>().unwrap();
+            let before = stats().in_place;
+            let result = x.donate() * 2.0 + y;
+            result.eval().unwrap();
+            assert_eq!(stats().in_place - before, u64::from(device != Device::interpreter()), "{device}");
+            assert_eq!(result.to_vec::<lazuli::f16>().unwrap(), expected, "{count} on {device}");
+        }
+    }
+}
+
 #[test]
 fn the_state_of_an_optimiser_stays_in_its_memory() {
     let _alone = alone();

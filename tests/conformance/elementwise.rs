@@ -188,6 +188,36 @@ fn casts_are_rusts() {
     }
 }
 
+/// All bits of F16, and single-precision numbers on both sides of every rounding, as the `half` crate has them; and at any
+/// length and offset, since some are converted together.
+#[test]
+fn every_half() {
+    let halves: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
+    let floats: Vec<f32> = (0..400_000u32).map(|n| f32::from_bits(n.wrapping_mul(10_739))).collect();
+    let near = halves.iter().flat_map(|half| {
+        let bits = half.to_f32().to_bits();
+        [bits ^ 0xfff, bits ^ 0x1000, bits ^ 0x1001].map(f32::from_bits)
+    });
+    let floats: Vec<f32> = floats.into_iter().chain(near).collect();
+    let is_same = |a: f32, b: f32| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+    for device in devices() {
+        let x = Tensor::from_slice(&halves, [halves.len()]).to(&device);
+        let wide = x.cast(DType::F32).to_vec::<f32>().unwrap();
+        assert!(wide.iter().zip(&halves).all(|(&wide, half)| is_same(wide, half.to_f32())), "{device}");
+        let narrow = Tensor::from_slice(&floats, [floats.len()]).to(&device).cast(DType::F16);
+        for (narrow, &float) in narrow.to_vec::<f16>().unwrap().into_iter().zip(&floats) {
+            let expected = f16::from_f32(float).to_f32();
+            assert!(is_same(narrow.to_f32(), expected), "{float:e} on {device}: {narrow}, not {expected}");
+        }
+        for (start, length) in [(3, 64), (0, 65), (1, 71), (5, 255), (2, 256), (7, 257), (4, 520)] {
+            let part = start as isize..(start + length) as isize;
+            let negated = (-x.slice(0, part)).to_vec::<f16>().unwrap();
+            let expected = halves[start..start + length].iter().map(|half| -half.to_f32());
+            assert!(negated.iter().zip(expected).all(|(a, b)| is_same(a.to_f32(), b)), "{start} {length}");
+        }
+    }
+}
+
 /// As PyTorch computes: `torch.tensor([7, -7, 7, -7]) // torch.tensor([2, 2, -2, -2])` and so on.
 #[test]
 fn division_is_pytorchs() {

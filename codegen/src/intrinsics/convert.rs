@@ -19,6 +19,16 @@ pub fn from_memory(language: Language, dtype: DType, raw: &str, helpers: &mut He
     }
 }
 
+/// A call that converts consecutive `f16` into an array of `f32` (C).
+pub fn widen_halves(to: &str, from: &str, count: &str, helpers: &mut Helpers) -> String {
+    helpers.call(Language::C, "lz_widen_f16s", &[to, from, count])
+}
+
+/// The reverse.
+pub fn narrow_halves(to: &str, from: &str, count: &str, helpers: &mut Helpers) -> String {
+    helpers.call(Language::C, "lz_narrow_f16s", &[to, from, count])
+}
+
 /// A value in a register (of the compute type of `dtype`) as the raw element that memory holds.
 pub fn to_memory(language: Language, dtype: DType, value: &str, helpers: &mut Helpers) -> String {
     match dtype {

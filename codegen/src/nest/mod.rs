@@ -9,6 +9,7 @@ mod columns_cpu;
 mod columns_cuda;
 mod emitter;
 mod extremes;
+mod halves;
 mod interior;
 mod online;
 mod persistent;

@@ -1,6 +1,7 @@
 //! The CPU's pointwise schedule: blocks of consecutive results, the innermost axis in vectors.
 
 use super::emitter::Emitter;
+use super::halves::Halves;
 use super::interior::Interior;
 use super::pieces::Pieces;
 use super::pointwise::launch_items;
@@ -161,6 +162,11 @@ fn part<'k>(
     (from, to): (Expr, Expr),
     hint: LoopHint,
 ) {
+    if hint == LoopHint::Simd
+        && let Some(halves) = Halves::of(kernel, axis)
+    {
+        return halves.emit(emitter, kernel, from, to);
+    }
     let name = kernel.axis(axis).name.clone();
     let body = emitter.using(kernel, |emitter| {
         emitter.open(&[axis], false);

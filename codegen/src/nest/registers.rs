@@ -90,6 +90,12 @@ impl Walk<'_> {
                     self.uses(at, &sizes);
                     self.uses(index, &sizes);
                 }
+                Stmt::WidenHalves { array, index, count, .. }
+                | Stmt::NarrowHalves { array, index, count, .. } => {
+                    self.lives(array, &sizes);
+                    self.uses(index, &sizes);
+                    self.uses(count, &sizes);
+                }
                 Stmt::Block(body) => self.backwards(body),
                 Stmt::InTurns { key, active, body } => {
                     self.backwards(body);
@@ -132,6 +138,8 @@ impl Walk<'_> {
             | Stmt::InTurns { .. }
             | Stmt::VectorLoad { .. }
             | Stmt::VectorStore { .. }
+            | Stmt::WidenHalves { .. }
+            | Stmt::NarrowHalves { .. }
             | Stmt::Barrier
             | Stmt::Arrive { .. }
             | Stmt::Return => None,

@@ -70,6 +70,8 @@ impl Nest {
             | Stmt::Assign { .. }
             | Stmt::VectorLoad { .. }
             | Stmt::VectorStore { .. }
+            | Stmt::WidenHalves { .. }
+            | Stmt::NarrowHalves { .. }
             | Stmt::Barrier
             | Stmt::Arrive { .. }
             | Stmt::Return => 0,

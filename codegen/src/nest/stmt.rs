@@ -279,6 +279,28 @@ pub enum Stmt {
         /// Elements.
         width: u64,
     },
+    /// Converts consecutive elements of an F16 buffer into an array of F32, which has room for a multiple of eight (CPU).
+    WidenHalves {
+        /// The array.
+        array: String,
+        /// The buffer.
+        buffer: String,
+        /// First element in the buffer.
+        index: Expr,
+        /// Elements.
+        count: Expr,
+    },
+    /// Converts the first elements of an array of F32 into consecutive ones of an F16 buffer (CPU).
+    NarrowHalves {
+        /// The array.
+        array: String,
+        /// The buffer.
+        buffer: String,
+        /// First element in the buffer.
+        index: Expr,
+        /// Elements.
+        count: Expr,
+    },
     /// The lanes of a warp, which is a row of the block, for which it is active carry out the body: those with equal
     /// keys one after the other, the first lane first. The other lanes' keys are none of theirs.
     InTurns {

@@ -139,6 +139,16 @@ impl<'a> Printer<'a> {
                 let source = self.place(array, at);
                 self.line(&format!("*({ty}*)({target}) = *(const {ty}*)({source});"));
             }
+            Stmt::WidenHalves { array, buffer, index, count } => {
+                let (from, count) = (self.place(buffer, index), self.expr(count));
+                let call = intrinsics::widen_halves(array, &from, &count, &mut self.helpers);
+                self.line(&format!("{call};"));
+            }
+            Stmt::NarrowHalves { array, buffer, index, count } => {
+                let (to, count) = (self.place(buffer, index), self.expr(count));
+                let call = intrinsics::narrow_halves(&to, array, &count, &mut self.helpers);
+                self.line(&format!("{call};"));
+            }
             Stmt::InTurns { key, active, body } => self.in_turns(key, active, body),
             Stmt::Block(body) => {
                 self.line("{");

@@ -53,6 +53,39 @@ unsigned short lz_f32_to_bf16(float f) {
     return (unsigned short)((bits & 0x7fffffff) > 0x7f800000 ? 0x7fff : rounded);
 }
 
+// Eight at a time where the processor can; there is room for a multiple of eight.
+void lz_widen_f16s(float* restrict to, const unsigned short* restrict from, long long count) {
+#ifdef __F16C__
+    typedef float floats __attribute__((vector_size(32), aligned(4), may_alias));
+    typedef short halves __attribute__((vector_size(16), aligned(2), may_alias));
+    long long k = 0;
+    for (; k + 8 <= count; k += 8) *(floats*)(to + k) = __builtin_ia32_vcvtph2ps256(*(const halves*)(from + k));
+    if (k < count) {
+        unsigned short rest[8] = { 0 };
+        __builtin_memcpy(rest, from + k, (count - k) * 2);
+        *(floats*)(to + k) = __builtin_ia32_vcvtph2ps256(*(const halves*)rest);
+    }
+#else
+    for (long long k = 0; k < count; ++k) to[k] = lz_f16_to_f32(from[k]);
+#endif
+}
+
+// Eight at a time where the processor can, from room for a multiple of eight.
+void lz_narrow_f16s(unsigned short* restrict to, const float* restrict from, long long count) {
+#ifdef __F16C__
+    typedef float floats __attribute__((vector_size(32), aligned(4), may_alias));
+    typedef short halves __attribute__((vector_size(16), aligned(2), may_alias));
+    long long k = 0;
+    for (; k + 8 <= count; k += 8) *(halves*)(to + k) = __builtin_ia32_vcvtps2ph256(*(const floats*)(from + k), 0);
+    if (k < count) {
+        halves rest = __builtin_ia32_vcvtps2ph256(*(const floats*)(from + k), 0);
+        __builtin_memcpy(to + k, &rest, (count - k) * 2);
+    }
+#else
+    for (long long k = 0; k < count; ++k) to[k] = lz_f32_to_f16(from[k]);
+#endif
+}
+
 // The nearest number of f16, as storing and loading give it.
 float lz_round_f16(float x) {
     int bits = lz_as_i32(x) & 0x7fffffff;
