@@ -92,11 +92,31 @@ fn lowered(request: &Request) -> Result<Lowered> {
     if kernel.divides_below_zero() {
         // Backwards along the outermost axis: only with a known end do its divisions stay above zero.
         (kernel, inputs, checks) = attempt(false)?;
+        if kernel.divides_below_zero() {
+            return Err(Error::internal("lowering", "a division of what may be less than zero"));
+        }
     }
     if cfg!(debug_assertions) {
         kernel.verify().map_err(|message| Error::internal("lowering", message))?;
     }
     Ok(Lowered { kernel, inputs, outputs: request.outputs.to_vec(), checks: checks.into() })
+}
+
+/// The guards of what is walked along some axes, all of it, though its reader may want a part: those of other axes.
+///
+/// # Errors
+/// If one is of both: what it keeps inside along the others could not be told.
+fn without(guards: &Guards, walked: &[AxisId]) -> Result<Guards> {
+    let mut others = Guards::new();
+    for guard in guards {
+        let axes = guard.expr.axes();
+        match axes.iter().filter(|axis| walked.contains(axis)).count() {
+            0 => others.push(guard.clone()),
+            count if count == axes.len() => {}
+            _ => return Err(Error::internal("lowering", "a condition on a row and on places along it")),
+        }
+    }
+    Ok(others)
 }
 
 struct Lowering<'a> {
@@ -366,7 +386,7 @@ impl<'a> Lowering<'a> {
             Op::Scan { op, axis, reverse, exclusive } => {
                 // Where it is computed.
                 let along = self.scan_axis(&indices[*axis])?;
-                let operand = self.value(operands[0], indices, guards)?;
+                let operand = self.value(operands[0], indices, &without(guards, &[along])?)?;
                 let dtype = self.kernel.value(operand).dtype;
                 let (op, reverse, exclusive) = (*op, *reverse, *exclusive);
                 self.kernel.add(ValueOp::Scan { op, axis: along, reverse, exclusive, operand }, dtype)
@@ -391,9 +411,10 @@ impl<'a> Lowering<'a> {
                         false => kept.next().cloned(),
                     })
                     .collect();
+                let guards = without(guards, &reduced)?;
                 let around = self.enclosing.split_off(depth);
                 self.enclosing.push(reduced.clone());
-                let value = self.value(operand, &operand_indices, guards);
+                let value = self.value(operand, &operand_indices, &guards);
                 self.enclosing.truncate(depth);
                 self.enclosing.extend(around);
                 let value = value?;
@@ -401,6 +422,9 @@ impl<'a> Lowering<'a> {
                     true => self.kernel.reduce_position(*op, &reduced, value),
                     false => self.kernel.reduce(*op, &reduced, value),
                 }
+            }
+            Op::Recurrence { .. } | Op::Scatter { .. } if !guards.is_empty() => {
+                return Err(Error::internal("lowering", format!("{} under a condition", node.op.name())));
             }
             Op::Recurrence { .. } => self.recurrence(id, indices)?,
             Op::Gather { axis } => self.gather(id, *axis, indices, guards)?,

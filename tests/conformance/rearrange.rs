@@ -1,10 +1,10 @@
 //! Proves that rearrangements move the right elements: each against a plain loop that says which element comes
 //! from where, and on every device against the interpreter. Any chain of them is one kernel.
 
-use lazuli::{DType, Indexing, PadMode, Tensor, s};
+use lazuli::{DType, Device, Indexing, PadMode, ScanOrder, Tensor, s};
 
 use crate::common::data::{mixed, ordinary};
-use crate::common::{Output, check, check_fused, exact};
+use crate::common::{Output, check, check_fused, exact, near};
 
 /// The indices of every element of a shape, row-major.
 fn positions(shape: &[usize]) -> Vec<Vec<usize>> {
@@ -347,4 +347,77 @@ fn grids() {
         |i| Some(vec![i[1]]),
     );
     assert!(Tensor::meshgrid(&[], Indexing::Ij).is_empty());
+}
+
+/// Parts of rows that are as long as the rows again: a condition on a result's place is none on what its row is reduced or
+/// scanned from.
+#[test]
+fn rows_within_their_own_borders() {
+    let shifted = |y: &Tensor| y.slice(-1, 0..-1).pad(&[(0, 0), (1, 0)], 0.5);
+    let first_zeroed = |y: &Tensor| y.slice(-1, 1..).pad(&[(0, 0), (1, 0)], 0.0);
+    let last_zeroed = |y: &Tensor| y.slice(-1, 0..-1).pad(&[(0, 0), (0, 1)], 0.0);
+    let turned = |y: &Tensor| Tensor::cat(&[&y.slice(-1, 1..), &(y.slice(-1, 0..1) * 2.0)], -1);
+    let next_row = |y: &Tensor| {
+        let [rows, columns] = [0, 1].map(|axis| y.shape().unwrap()[axis]);
+        y.flatten(..).slice(0, 0..-(columns as isize)).pad(&[(columns, 0)], 0.25).reshape([rows as isize, -1])
+    };
+    let outputs = |device: &Device, shape: [usize; 2]| {
+        let x = ordinary(device, DType::F32, shape, 3);
+        let rows = [
+            ("minus its sum", &x - x.sum_keepdim(-1)),
+            ("softmax", x.softmax(-1)),
+            ("standardised", x.layer_norm([shape[1]], None, None, 1e-5)),
+            ("over its extremes", &x * 2.0 - x.max_keepdim(-1) + x.argmin_keepdim(-1).cast(DType::F32)),
+            ("minus everything", &x - x.mean_keepdim(..)),
+            ("columns", &x - x.sum_keepdim(0)),
+            ("sums so far", x.cumsum(-1)),
+            ("sums from here", x.cumsum_with(-1, ScanOrder::new().reverse())),
+            ("moving average", x.scan_with(-1, 0.0, |h, x| h * 0.5 + x * 0.5)),
+            ("sums by place", x.index_add(1, &Tensor::zeros([shape[1]], DType::I64).to(device), &x)),
+        ];
+        let of_row = |(name, y): &(&str, Tensor)| {
+            let all = [
+                ("shifted", shifted(y)),
+                ("without its first", first_zeroed(y)),
+                ("without its last", last_zeroed(y)),
+                ("turned", turned(y)),
+                ("of the row before", next_row(y)),
+                ("minus the mean of the shifted", shifted(y) - shifted(y).mean_keepdim(-1)),
+            ];
+            all.map(|(how, z)| near(format!("{name}, {how}"), z, 1e-4, 1e-4))
+        };
+        rows.iter().flat_map(of_row).collect::<Vec<Output>>()
+    };
+    for shape in [[5, 300], [3, 5000]] {
+        check(&format!("borders of {shape:?}"), |device| outputs(device, shape));
+    }
+    for number in 0..outputs(&Device::cpu(), [2, 45]).len() {
+        check_fused(&format!("border {number}"), |device| vec![outputs(device, [2, 45]).swap_remove(number)]);
+    }
+}
+
+/// Each alone, so that nothing else is in its kernel.
+#[test]
+fn turned_and_reversed() {
+    for shape in [&[9][..], &[2, 9], &[2, 2, 9], &[3, 1, 2, 7], &[2, 3, 4, 5]] {
+        let rank = shape.len();
+        for axis in 0..rank as isize {
+            for reverse in [-1, -2, -3] {
+                for turn in 0..4 {
+                    check_fused(&format!("{shape:?} along {axis}, {turn}, {reverse}"), |device| {
+                        let x = ordinary(device, DType::F32, shape.to_vec(), 5);
+                        let repeats: Vec<usize> =
+                            (0..rank).map(|k| 1 + usize::from(k as isize == axis)).collect();
+                        let turned = match turn {
+                            0 => x.roll(1, axis),
+                            1 => x.roll(-2, axis),
+                            2 => x.tile(&repeats),
+                            _ => Tensor::cat(&[&x, &x.roll(3, axis)], axis),
+                        };
+                        vec![exact("reversed", turned.slice_step(axis, None, None, reverse))]
+                    });
+                }
+            }
+        }
+    }
 }

@@ -236,6 +236,20 @@ impl IndexExpr {
         })
     }
 
+    /// The same with other axes in their places. Nothing is simplified: that could take ranges.
+    pub fn renamed(&self, name: &dyn Fn(AxisId) -> AxisId) -> IndexExpr {
+        let mut sum = IndexExpr::constant(self.constant);
+        for (atom, k) in &self.terms {
+            let atom = match atom {
+                Atom::Axis(axis) => Atom::Axis(name(*axis)),
+                Atom::Div(e, by) => Atom::Div(Box::new(e.renamed(name)), *by),
+                Atom::Mod(e, by) => Atom::Mod(Box::new(e.renamed(name)), *by),
+            };
+            sum.add_term(&atom, i128::from(*k));
+        }
+        sum
+    }
+
     /// Whether no division or remainder occurs.
     fn is_linear(&self) -> bool {
         self.terms.iter().all(|(atom, _)| matches!(atom, Atom::Axis(_)))

@@ -1,7 +1,7 @@
 //! Fewer axes: adjacent ones that every access walks as one are merged.
 
 use super::{AxisKind, AxisSet, Kernel, Value, ValueOp, index_expressions};
-use crate::index::{AxisId, AxisRanges, IndexExpr};
+use crate::index::{AxisId, IndexExpr};
 
 impl Kernel {
     /// Merges adjacent axes wherever each index expression treats them as one row-major axis, drops
@@ -112,15 +112,7 @@ impl Kernel {
                 renumbered[number] = self.add_axis(axis.kind, axis.extent, axis.is_argument);
             }
         }
-        // Renumbering goes down only, and in ascending order, so that no id is taken twice. Ids mean two
-        // things meanwhile, so nothing may be concluded from extents.
-        let ranges = AxisRanges::new();
-        for &axis in &used {
-            let target = renumbered[axis.0 as usize];
-            if target != axis {
-                self.map_indices(|index| index.substitute(axis, &IndexExpr::axis(target), &ranges));
-            }
-        }
+        self.map_indices(|index| index.renamed(&|axis| renumbered[axis.0 as usize]));
         for Value { op, .. } in &mut self.values {
             match op {
                 ValueOp::Reduce { axes, .. } => {

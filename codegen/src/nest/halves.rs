@@ -48,7 +48,7 @@ impl Halves {
             if !is_half(*buffer) || index.coefficient(axis) != Some(1) || !is_plain {
                 continue;
             }
-            match halves.loads.iter_mut().find(|(other, place, _)| (&*other, &*place) == (buffer, index)) {
+            match halves.loads.iter_mut().find(|(other, place, _)| other == buffer && place == index) {
                 Some((_, _, loads)) => loads.push(id),
                 None => halves.loads.push((*buffer, index.clone(), vec![id])),
             }
