@@ -386,3 +386,38 @@ fn one_element_along_the_axis() {
         });
     }
 }
+
+/// What is the same along an axis, or everywhere: of its own, and with what follows.
+#[test]
+fn scans_of_broadcasts() {
+    for shape in [[3, 12, 40], [1, 50, 1], [2, 1, 300]] {
+        for axis in 0..3isize {
+            let check = |name: &str, scan: &dyn Fn(&Tensor) -> Tensor| {
+                for (from, extents) in [
+                    ("one number", [1, 1, 1]),
+                    ("columns", [shape[0], 1, 1]),
+                    ("a middle axis", [1, shape[1], 1]),
+                    ("rows", [1, 1, shape[2]]),
+                ] {
+                    check_fused(&format!("{name} of {from} of {shape:?} along {axis}"), |device| {
+                        let x = ordinary(device, DType::F32, extents, 3).broadcast_to(shape);
+                        vec![near("result", scan(&x), 1e-5, 1e-5)]
+                    });
+                }
+            };
+            check("sums", &|x| x.cumsum(axis).minimum(50.0) * 2.0);
+            check("maxima from the end", &|x| x.cummax_with(axis, ScanOrder::new().reverse()) + 1.0);
+            check("averages", &|x| x.scan_with(axis, 0.0, |h, x| h * 0.5 + x).relu() - 1.0);
+            check("sums by place", &|x| {
+                let at = Tensor::zeros([x.shape().unwrap()[axis as usize]], DType::I64);
+                let at = at.to(&x.device().unwrap());
+                x.zeros_like().index_add(axis, &at, x).maximum(-3.0) * 2.0
+            });
+        }
+    }
+    check_fused("positions of a long row", |device| {
+        let ones = Tensor::ones([200_001], DType::I64).to(device);
+        let columns = Tensor::ones([70_000, 3], DType::I64).to(device);
+        vec![exact("row", ones.cumsum(0) - 1), exact("columns", columns.cumsum(0) * 2)]
+    });
+}

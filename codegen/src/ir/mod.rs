@@ -428,9 +428,8 @@ impl Kernel {
         }
         match op {
             ValueOp::Reduce { axes: reduced, .. } => axes.retain(|axis| !reduced.contains(axis)),
-            ValueOp::Scan { axis, .. } => {
-                axes.insert(*axis);
-            }
+            // Loops at every position define these, also where what they follow from is the same.
+            ValueOp::Scan { .. } => axes.extend(self.axes_of_kind(AxisKind::Map)),
             ValueOp::Carry { recurrence, .. } => {
                 axes.extend(self.recurrences.get(recurrence.index()).map(|recurrence| recurrence.axis));
             }
@@ -438,9 +437,9 @@ impl Kernel {
                 let along = self.axis_of_carry(*carry);
                 axes.retain(|&axis| Some(axis) != along);
             }
-            ValueOp::Scatter { axis, over, .. } => {
+            ValueOp::Scatter { over, .. } => {
                 axes.remove(over);
-                axes.insert(*axis);
+                axes.extend(self.axes_of_kind(AxisKind::Map));
             }
             _ => {}
         }
