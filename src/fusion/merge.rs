@@ -159,7 +159,7 @@ impl<'a> Merger<'a> {
             }
             if !candidate.is_exact {
                 // Its turn has come: work it out, and see whether it is still the best.
-                if let Some(saving) = self.saving(action).filter(|&saving| saving > 0.0) {
+                if let Some(saving) = self.saving(action) {
                     self.candidates.push(Candidate { saving, is_exact: true, ..candidate });
                 }
             } else if !self.makes_cycle(action) {
@@ -379,7 +379,8 @@ impl<'a> Merger<'a> {
                     return None;
                 }
                 let merged = self.merged_seconds(a, b)?;
-                Some((self.seconds(a) + self.seconds(b)) * DOUBT - merged)
+                let apart = self.seconds(a) + self.seconds(b);
+                (merged < apart * DOUBT).then_some(apart - merged)
             }
             Action::Inline(producer) => {
                 let consumers = self.inlines(producer)?;
