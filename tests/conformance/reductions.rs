@@ -3,7 +3,7 @@
 //! order; other float sums and products are compared with the double-precision oracle within bounds that follow
 //! from the length and the magnitudes.
 
-use lazuli::{DType, Device, Tensor};
+use lazuli::{DType, Device, Target, Tensor};
 
 use crate::common::data::{floats, mixed, ordinary};
 use crate::common::{Output, check, check_fused, devices, exact, near};
@@ -409,4 +409,36 @@ fn positions_of_extremes() {
     let (value, index) = Tensor::rand([64, 500], 1).max_with_indices(1);
     let explanation = lazuli::compile_for([&value, &index], &lazuli::Target::cuda("sm_90")).unwrap();
     assert_eq!(explanation.kernels().len(), 1);
+}
+
+/// Long reductions beside results along them, which do not wait for the reductions' end: split all the same, and as
+/// accurate.
+#[test]
+fn long_reductions_beside_their_elements() {
+    for (shape, axis) in [([1, 200_001], 1), ([2, 70_000], 1), ([65_537, 2], 0), ([9_001, 40], 0)] {
+        let results = |device: &Device| {
+            let x = ordinary(device, DType::F32, shape, 7);
+            let mean = x.mean_keepdim(axis);
+            mean.eval().unwrap();
+            [x.square().sum(axis), (&x * 2.0 + 1.0).abs(), x.max(axis), &x - mean]
+        };
+        for target in [Target::cpu(), Target::cuda("sm_90")] {
+            let program = lazuli::compile_for(&results(&Device::cpu()), &target).unwrap();
+            let [kernel] = program.kernels() else { panic!("{shape:?} for {target}: {}", program.explain()) };
+            assert!(
+                kernel.schedule().to_string().contains("splits="),
+                "{shape:?} for {target}: {}",
+                kernel.schedule()
+            );
+        }
+        check_fused(&format!("beside {shape:?}"), |device| {
+            let [squares, scaled, max, centred] = results(device);
+            vec![
+                near("squares", squares, 2f64.powi(-19), 0.0),
+                exact("scaled", scaled),
+                exact("max", max),
+                near("centred", centred, 1e-6, 1e-5),
+            ]
+        });
+    }
 }

@@ -4,7 +4,7 @@ use super::keep::Keep;
 use super::plain::in_plain_walks;
 use super::{ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Scatters, Schedule};
 use crate::index::AxisId;
-use crate::ir::{AxisKind, Kernel, Value, ValueId, ValueOp};
+use crate::ir::{AxisKind, Kernel, Store, Value, ValueId, ValueOp};
 use crate::{Language, ReduceOp};
 
 /// What schedules depend on of the target.
@@ -512,25 +512,32 @@ impl Plan {
     }
 }
 
-/// A split row is read once: nothing that depends on the result may vary along it.
+/// A split row is read once: nothing that depends on the result may vary along it. What varies along it otherwise is
+/// stored on the way.
 fn is_splittable(kernel: &Kernel, axes: &[AxisId]) -> bool {
     let walks = |op: &ValueOp| matches!(op, ValueOp::Reduce { axes: own, .. } if own.as_slice() == axes);
-    !is_nested(kernel, walks)
-        && !kernel.stores.iter().any(|store| axes.iter().any(|axis| store.index.uses(*axis)))
+    let Some(follows) = following(kernel, walks) else { return false };
+    let is_along = |store: &Store| axes.iter().any(|axis| store.index.uses(*axis));
+    !kernel.stores.iter().any(|store| is_along(store) && follows[store.value.index()])
 }
 
 /// Whether one of these operations follows from another of them.
 fn is_nested(kernel: &Kernel, is_one: impl Fn(&ValueOp) -> bool) -> bool {
+    following(kernel, is_one).is_none()
+}
+
+/// Which values are one of these operations, or follow from one; `None` if one follows from another.
+fn following(kernel: &Kernel, is_one: impl Fn(&ValueOp) -> bool) -> Option<Vec<bool>> {
     let mut follows = vec![false; kernel.values.len()];
     for (number, value) in kernel.values.iter().enumerate() {
         let below = kernel.operands(&value.op).iter().any(|operand| follows[operand.index()]);
         let is_one = is_one(&value.op);
         if below && is_one {
-            return true;
+            return None;
         }
         follows[number] = below || is_one;
     }
-    false
+    Some(follows)
 }
 
 fn widest_input(kernel: &Kernel) -> u64 {

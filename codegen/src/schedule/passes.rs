@@ -88,8 +88,8 @@ impl Plan {
         self.passes.iter().flat_map(|pass| pass.reductions.clone()).collect()
     }
 
-    /// Whether one walk is all, and nothing varies along it in the results: then it can be split.
+    /// Whether one walk is all: then it can be split. What is stored along it does not wait for its end.
     pub(crate) fn walks_once(&self) -> bool {
-        self.passes.len() == 1 && self.passes.iter().all(|pass| pass.stores.is_empty())
+        self.passes.len() == 1
     }
 }
