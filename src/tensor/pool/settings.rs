@@ -41,7 +41,7 @@ impl From<(usize, usize, usize)> for PerAxis<3> {
     }
 }
 
-/// The windows of a pooling of `N` dimensions, such as those of [`Tensor::max_pool2d_with`].
+/// The windows of a pooling of `N` dimensions, such as those of [`Tensor::max_pool2d_with`](crate::Tensor::max_pool2d_with).
 ///
 /// ```
 /// use lazuli::{DType, Pool2d, Shape, Tensor};
