@@ -446,6 +446,18 @@ impl Kernel {
         axes
     }
 
+    /// These values and all that they follow from, ascending.
+    pub(crate) fn down_from(&self, roots: impl IntoIterator<Item = ValueId>) -> Vec<ValueId> {
+        let mut is_below = vec![false; self.values.len()];
+        let mut pending: Vec<ValueId> = roots.into_iter().collect();
+        while let Some(id) = pending.pop() {
+            if !std::mem::replace(&mut is_below[id.index()], true) {
+                pending.extend(self.operands(&self.value(id).op));
+            }
+        }
+        (0..self.values.len() as u32).map(ValueId).filter(|id| is_below[id.index()]).collect()
+    }
+
     /// Replaces every index expression, and works out the values' axes anew.
     pub fn map_indices(&mut self, mut replace: impl FnMut(&IndexExpr) -> IndexExpr) {
         for number in 0..self.values.len() {

@@ -39,7 +39,8 @@ impl Halves {
         }
         let is_half = |buffer: BufferId| kernel.buffers[buffer.index()].dtype == DType::F16;
         let mut halves = Halves { axis, loads: Vec::new(), stores: Vec::new() };
-        for id in needed(kernel) {
+        // Of a part of a kernel, not all that it has.
+        for id in kernel.down_from(kernel.stores.iter().map(|store| store.value)) {
             let value = kernel.value(id);
             let ValueOp::Load { buffer, index, guard: None } = &value.op else { continue };
             // A loop within this one reads several, and a computed position may be anywhere.
@@ -133,16 +134,4 @@ impl Halves {
         let step = Step::Add(Expr::Int(TOGETHER));
         emitter.push(Stmt::For { name: start, from, to, step, hint: LoopHint::None, body });
     }
-}
-
-/// What the stores follow from, ascending: of a part of a kernel, not all that it has.
-fn needed(kernel: &Kernel) -> Vec<ValueId> {
-    let mut is_needed = vec![false; kernel.values.len()];
-    let mut pending: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
-    while let Some(id) = pending.pop() {
-        if !std::mem::replace(&mut is_needed[id.index()], true) {
-            pending.extend(kernel.operands(&kernel.value(id).op));
-        }
-    }
-    (0..kernel.values.len() as u32).map(ValueId).filter(|id| is_needed[id.index()]).collect()
 }

@@ -453,25 +453,12 @@ impl<'a> Writer<'a> {
 
     /// The unguarded loads that the scans' operands depend on, of one element at each position of the axis.
     fn scanned_loads(&self) -> Vec<ValueId> {
-        let mut seen = vec![false; self.kernel.values.len()];
-        let mut pending: Vec<ValueId> =
-            self.scans.ids.iter().flat_map(|&id| self.kernel.operands(&self.kernel.value(id).op)).collect();
-        let mut loads = Vec::new();
-        while let Some(id) = pending.pop() {
-            if std::mem::replace(&mut seen[id.index()], true) {
-                continue;
-            }
-            let value = self.kernel.value(id);
-            let is_one = |index: &IndexExpr| {
-                index.uses(self.scans.axis)
-                    && !index.axes().iter().any(|&axis| self.kernel.axis(axis).kind == AxisKind::Reduce)
-            };
-            if matches!(&value.op, ValueOp::Load { guard: None, index, .. } if is_one(index)) {
-                loads.push(id);
-            }
-            pending.extend(self.kernel.operands(&value.op));
-        }
-        loads.sort_unstable();
-        loads
+        let is_one = |index: &IndexExpr| {
+            index.uses(self.scans.axis)
+                && !index.axes().iter().any(|&axis| self.kernel.axis(axis).kind == AxisKind::Reduce)
+        };
+        let is_wanted = |id: &ValueId| matches!(&self.kernel.value(*id).op, ValueOp::Load { guard: None, index, .. } if is_one(index));
+        let operands = self.scans.ids.iter().flat_map(|&id| self.kernel.operands(&self.kernel.value(id).op));
+        self.kernel.down_from(operands).into_iter().filter(is_wanted).collect()
     }
 }

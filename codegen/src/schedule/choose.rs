@@ -117,7 +117,7 @@ fn is_in_thread(kernel: &Kernel, id: ValueId) -> bool {
 /// Whether the results of neighbouring threads read interleaved or overlapping elements: some access
 /// steps less along a map axis than across the extent of a reduced one.
 fn is_window(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -> bool {
-    loads_below(kernel, operand).into_iter().any(|load| {
+    loads_below(kernel, operand).any(|load| {
         let ValueOp::Load { index, .. } = &kernel.value(load).op else { return false };
         let stride = |axis: AxisId| index.coefficient(axis).unwrap_or(0).unsigned_abs();
         let map = kernel.axes_of_kind(AxisKind::Map);
@@ -129,21 +129,9 @@ fn is_window(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -> bool {
 }
 
 /// The loads that a value depends on.
-fn loads_below(kernel: &Kernel, root: ValueId) -> Vec<ValueId> {
-    let mut seen = vec![false; kernel.values.len()];
-    let mut pending = vec![root];
-    let mut loads = Vec::new();
-    while let Some(id) = pending.pop() {
-        if std::mem::replace(&mut seen[id.index()], true) {
-            continue;
-        }
-        if matches!(kernel.value(id).op, ValueOp::Load { .. }) {
-            loads.push(id);
-        }
-        pending.extend(kernel.operands(&kernel.value(id).op));
-    }
-    loads.sort_unstable();
-    loads
+fn loads_below(kernel: &Kernel, root: ValueId) -> impl Iterator<Item = ValueId> + '_ {
+    let is_load = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Load { .. });
+    kernel.down_from([root]).into_iter().filter(is_load)
 }
 
 /// A schedule for the kernel.
