@@ -31,9 +31,10 @@ impl Printer<'_> {
         }
     }
 
-    /// Whether an index takes 64 bits on its way. Loop variables may have fewer.
+    /// Whether an index takes 64 bits on its way, though loop variables may have fewer. In C all have 64.
     fn is_wide(&self, index: &IndexExpr) -> bool {
-        self.wide_index || index.largest_part(&self.ranges) > i64::from(i32::MAX)
+        self.language == Language::Cuda
+            && (self.wide_index || index.largest_part(&self.ranges) > i64::from(i32::MAX))
     }
 
     /// An index as the number that it is, also where a part of it is negative.
@@ -41,13 +42,14 @@ impl Printer<'_> {
     /// CUDA's 32-bit indices are unsigned, and NVRTC (seen with 13.0 and 13.5) computes `in0[c - i]` as an offset
     /// of `c` from `in0 + (unsigned)-i`, 2^34 bytes away. Differences are therefore taken of signed numbers.
     fn index(&self, index: &IndexExpr) -> String {
+        let is_wide = self.is_wide(index);
         let (added, subtracted) = index.by_sign();
-        if self.language != Language::Cuda || self.is_wide(index) || subtracted == IndexExpr::zero() {
-            return self.wrapping_index(index);
+        if self.language != Language::Cuda || is_wide || subtracted == IndexExpr::zero() {
+            return self.wrapping_index(index, is_wide);
         }
         let signed = |part: &IndexExpr| match part.as_constant() {
             Some(constant) => constant.to_string(),
-            None => format!("(int){}", parenthesise(&self.wrapping_index(part))),
+            None => format!("(int){}", parenthesise(&self.wrapping_index(part, false))),
         };
         match added == IndexExpr::zero() {
             true => format!("-{}", signed(&subtracted)),
@@ -56,11 +58,10 @@ impl Printer<'_> {
     }
 
     /// An index in unsigned arithmetic: negative numbers wrap.
-    fn wrapping_index(&self, index: &IndexExpr) -> String {
-        let is_wide = self.is_wide(index);
+    fn wrapping_index(&self, index: &IndexExpr, is_wide: bool) -> String {
         let name = |axis: AxisId| {
             let name = &self.kernel.axis(axis).name;
-            match self.language == Language::Cuda && is_wide && !self.wide_index {
+            match is_wide && !self.wide_index {
                 true => format!("(unsigned long long){name}"),
                 false => name.clone(),
             }
@@ -188,8 +189,8 @@ impl Printer<'_> {
     /// `lo <= expr < hi` as one comparison: below `lo`, unsigned arithmetic wraps to above `hi`.
     fn bound(&self, bound: &Bound) -> String {
         let shifted = bound.expr.offset(bound.lo.saturating_neg());
-        let suffix = self.suffix_of(self.is_wide(&shifted));
-        let shifted = self.wrapping_index(&shifted);
+        let is_wide = self.is_wide(&shifted);
+        let (shifted, suffix) = (self.wrapping_index(&shifted, is_wide), self.suffix_of(is_wide));
         let extent = bound.hi.saturating_sub(bound.lo);
         match (self.language, bound.lo > i64::MIN / 4 && bound.hi < i64::MAX / 4) {
             (Language::Cuda, true) => format!("{shifted} < {extent}{suffix}"),

@@ -183,11 +183,11 @@ impl CudaDevice {
     /// [`Error::Unavailable`] where there is no driver or no such device.
     pub(crate) fn open(ordinal: usize) -> Result<Arc<CudaDevice>> {
         static DEVICES: Mutex<Option<HashMap<usize, Arc<CudaDevice>>>> = Mutex::new(None);
-        let label = format!("cuda:{ordinal}");
-        let driver = driver().map_err(|no_driver| no_driver.error(&label))?;
+        let label = || format!("cuda:{ordinal}");
+        let driver = driver().map_err(|no_driver| no_driver.error(label()))?;
         if ordinal >= driver.device_count {
             return Err(Error::Unavailable {
-                what: label,
+                what: label(),
                 reason: match driver.device_count {
                     0 => "no device was found".to_owned(),
                     1 => "one device was found, cuda:0".to_owned(),
@@ -205,7 +205,7 @@ impl CudaDevice {
             return Ok(Arc::clone(device));
         }
         let device = CudaDevice::new(ordinal, driver).map_err(|error| Error::Unavailable {
-            what: label,
+            what: label(),
             reason: format!("the device could not be opened: {}", words(error)),
             hint: "Check that `nvidia-smi` lists the device as healthy and not used exclusively by another \
                    process, or evaluate on the CPU"
