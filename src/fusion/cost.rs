@@ -1,6 +1,7 @@
 //! The model that decides what is worth fusing: launch, memory and arithmetic of a kernel.
 
 use lazuli_codegen::cost;
+use lazuli_codegen::schedule::STACK_BYTES;
 
 use crate::graph::op::Op;
 
@@ -16,9 +17,9 @@ pub(crate) struct TargetFigures {
     pub(crate) operations: f64,
     /// Multiprocessors or cores, for schedules.
     pub(crate) processors: u32,
-    /// Bytes of a row that the threads of a block can keep in registers from one walk to the next, or a core on its stack.
-    pub(crate) registers: usize,
-    /// The same of the shared memory of a block.
+    /// Bytes of a row that stay from one walk to the next: in the registers of a block, or on a core's stack.
+    pub(crate) kept: usize,
+    /// The same in the shared memory of a block.
     pub(crate) shared: usize,
     /// Bytes of a row that is still in a near cache when its next walk begins, where there are rows for all
     /// processors.
@@ -34,7 +35,7 @@ impl TargetFigures {
         bandwidth: 4.3e12,
         operations: 30e12,
         processors: 132,
-        registers: 128 << 10,
+        kept: 128 << 10,
         shared: 48 << 10,
         cache: 192 << 10,
     };
@@ -46,7 +47,7 @@ impl TargetFigures {
         bandwidth: 40e9,
         operations: 160e9,
         processors: 8,
-        registers: 64 << 10,
+        kept: STACK_BYTES as usize,
         shared: 0,
         cache: 1 << 20,
     };

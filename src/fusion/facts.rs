@@ -212,11 +212,8 @@ impl Space {
         let bytes = length.saturating_mul(size);
         let fills = kept.elements() >= figures.processors as usize;
         // Kernels take the first axis as they find it: rows along it have no known length.
-        let room = if axes.contains(&0) && full[0] > 1 {
-            figures.registers
-        } else {
-            figures.registers.max(figures.shared)
-        };
+        let has_length = !axes.contains(&0) || full[0] == 1;
+        let room = figures.kept.max(if has_length { figures.shared } else { 0 });
         let is_kept = is_row && bytes <= room;
         let is_near = is_kept || is_row && fills && bytes <= figures.cache;
         Space {

@@ -75,7 +75,7 @@ pub(crate) fn scan_split_length(columns: u64) -> u64 {
 const NEAR_LENGTH: u64 = 1 << 14;
 
 /// Bytes of the stack that a kernel takes for what it keeps of a row: near a core, and little beside any stack.
-const STACK_BYTES: u64 = 1 << 16;
+pub const STACK_BYTES: u64 = 1 << 16;
 
 /// Results of a CPU block: enough work to outweigh handing it to a thread.
 const CPU_ELEMENTS_PER_BLOCK: u64 = 1 << 14;

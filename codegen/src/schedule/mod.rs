@@ -11,7 +11,7 @@ use std::fmt;
 
 use crate::index::AxisId;
 
-pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, cooperative, schedule};
+pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, STACK_BYTES, cooperative, schedule};
 pub(crate) use choose::{MOST_SCAN_SPLITS, UNROLLED_OPERATIONS, scan_split_length};
 pub(crate) use keep::array_bytes;
 pub(crate) use passes::{Pass, Plan};
@@ -24,8 +24,16 @@ pub(crate) use tiled::{TILE, transposed_loads};
 ///
 /// ```
 /// use lazuli_codegen::schedule::{RowSchedule, Schedule};
-/// let rows = RowSchedule { threads_per_row: 32, rows_per_block: 8, vector: 4, persistent: 0,
-/// #   shared_bytes: 0, stack_bytes: 0, online: false, splits: 1 };
+/// let rows = RowSchedule {
+///     threads_per_row: 32,
+///     rows_per_block: 8,
+///     vector: 4,
+///     persistent: 0,
+///     shared_bytes: 0,
+///     stack_bytes: 0,
+///     online: false,
+///     splits: 1,
+/// };
 /// assert_eq!(Schedule::Rows(rows).to_string(), "row_reduce(threads_per_row=32, rows_per_block=8, vec=4)");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

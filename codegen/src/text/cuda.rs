@@ -17,6 +17,7 @@ pub(super) fn print(nest: &Nest) -> String {
     unit(&printer, &functions)
 }
 
+/// The statements of a function, after the declaration of the shared memory that its launch provides.
 pub(super) fn body(printer: &mut Printer, function: &Function) -> String {
     if function.launch.shared_bytes > 0 {
         printer.line(&format!("extern __shared__ __align__(16) unsigned char {BLOCK_MEMORY}[];"));

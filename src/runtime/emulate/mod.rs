@@ -44,7 +44,7 @@ pub(crate) use unsupported::{EmulatedModule, availability};
 #[cfg(unix)]
 mod tests;
 
-/// Bytes of shared memory that a block can have, as on sm_90.
+/// Bytes of shared memory that a block can have, as on sm_90. The runtime has room for as many (`fibers.cpp`).
 pub(crate) const SHARED_BYTES: u32 = 227 << 10;
 
 /// Names a folder for the CUDA C of every kernel, so that tests can give all of it to NVRTC.
