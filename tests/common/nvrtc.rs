@@ -1,8 +1,9 @@
-//! Every CUDA kernel that a test emits goes through the real compiler, for every architecture; no GPU is needed.
+//! Every CUDA kernel that a test emits goes through the real compiler; no GPU is needed.
 //!
-//! Compiling is most of the time that the tests take. So the kernels of a case are compiled together, a few in each
-//! text, on all cores; texts that differ in the kernel's name alone are compiled once; and what passed is remembered
-//! in the target folder, by text and version of the compiler.
+//! Each kernel is compiled for one architecture, which its text chooses; those of the seed pipelines, and all where
+//! `LAZULI_TEST_MATRIX=full` is set, for every one. The kernels of a case are compiled together, a few in each text, on
+//! all cores; texts that differ in the kernel's name alone are compiled once; and what passed is remembered in the
+//! target folder, by text and version of the compiler.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -17,24 +18,30 @@ const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
 /// Kernels in one text: the more, the less the compiler's start costs.
 const TOGETHER: usize = 16;
 
-/// Characters of the source of a small kernel. Larger ones, where a test does many operations on one input, and
-/// CUDA's functions in double precision take the optimiser seconds: such a kernel is optimised for one architecture,
-/// which its text chooses, and otherwise compiled in a hurry. It may use a stack.
+/// Characters of the source of a small kernel, which must not spill registers. Larger ones, where a test does many
+/// operations on one input, and CUDA's functions in double precision may.
 const SMALL: usize = 4000;
 
 /// Bytes of stack that the compiler spends around calls of its own, such as the slow path of a division. More are an array
 /// indexed at run time.
 const STACK_LIMIT: u32 = 64;
 
-/// What happens to kernels that are not [`SMALL`].
+/// What is asked of kernels.
 #[derive(Clone, Copy, PartialEq)]
 enum Care {
-    /// All are treated like those: they must compile.
-    Least,
-    /// They may spill, and are optimised for one architecture.
-    Hurry,
-    /// What happens to all others.
-    Full,
+    /// They compile, in a hurry.
+    Compiles,
+    /// Those that are [`SMALL`] do not spill registers.
+    SmallFits,
+    /// None spills registers.
+    Fits,
+    /// None spills registers, on any architecture.
+    FitsEverywhere,
+}
+
+/// Whether `LAZULI_TEST_MATRIX=full` asks for every kernel on every architecture.
+fn is_full_matrix() -> bool {
+    std::env::var("LAZULI_TEST_MATRIX").is_ok_and(|matrix| matrix == "full")
 }
 
 struct Kernel {
@@ -43,14 +50,16 @@ struct Kernel {
     functions: Vec<String>,
     schedule: String,
     source: String,
-    /// It is optimised for every architecture, and must not spill registers.
-    is_checked: bool,
-    /// The architecture that it is optimised for otherwise.
-    chosen: usize,
+    /// It must not spill registers.
+    fits: bool,
+    /// It is optimised. Otherwise the compiler hurries.
+    is_optimised: bool,
+    /// The one architecture that it is compiled for, unless it is every one.
+    chosen: Option<usize>,
     /// Is there once it has passed.
     stamp: PathBuf,
-    /// Is there once it has passed with more care.
-    stricter: Option<PathBuf>,
+    /// One of them is there if it has passed with more care.
+    stricter: Vec<PathBuf>,
 }
 
 impl Kernel {
@@ -62,15 +71,27 @@ impl Kernel {
             text.replace(&format!(" {function}("), &format!(" {}(", renamed("kernel", number)))
         });
         let is_small = source.len() <= SMALL && !source.contains("double");
+        let is_everywhere = |care: Care| care == Care::FitsEverywhere || is_full_matrix();
+        let fits = |care: Care| match care {
+            Care::Compiles => false,
+            Care::SmallFits => is_small,
+            Care::Fits | Care::FitsEverywhere => true,
+        };
         let stamp = |care: Care| {
-            let rule = match care {
-                Care::Least => "least ",
-                Care::Full if !is_small => "none in a hurry ",
-                Care::Full | Care::Hurry => "",
-            };
-            let rules = format!("{rule}{version:?} {ARCHITECTURES:?} {SMALL} {STACK_LIMIT} 0\n");
+            let architectures = if is_everywhere(care) { "everywhere" } else { "somewhere" };
+            let optimised = care != Care::Compiles;
+            let rules = format!(
+                "{architectures} optimised={optimised} fits={} {version:?} {ARCHITECTURES:?} {STACK_LIMIT}\n",
+                fits(care)
+            );
             let hash = blake3::hash((rules + &nameless).as_bytes());
             Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvrtc").join(hash.to_hex().as_str())
+        };
+        let stricter = match care {
+            Care::Compiles => &[Care::SmallFits, Care::Fits, Care::FitsEverywhere][..],
+            Care::SmallFits => &[Care::Fits, Care::FitsEverywhere],
+            Care::Fits => &[Care::FitsEverywhere],
+            Care::FitsEverywhere => &[],
         };
         let hash = blake3::hash(nameless.as_bytes());
         Kernel {
@@ -78,44 +99,50 @@ impl Kernel {
             functions,
             schedule: schedule.into(),
             source: source.into(),
-            is_checked: is_small && care != Care::Least || care == Care::Full,
-            chosen: usize::from(hash.as_bytes()[0]) % ARCHITECTURES.len(),
+            fits: fits(care),
+            is_optimised: care != Care::Compiles,
+            chosen: (!is_everywhere(care)).then_some(usize::from(hash.as_bytes()[0]) % ARCHITECTURES.len()),
             stamp: stamp(care),
-            stricter: (care == Care::Least).then(|| stamp(Care::Hurry)),
+            stricter: stricter.iter().map(|&care| stamp(care)).collect(),
         }
     }
 
-    fn is_optimised(&self, architecture: usize) -> bool {
-        self.is_checked || self.chosen == architecture
+    fn is_for(&self, architecture: usize) -> bool {
+        self.chosen.is_none_or(|chosen| chosen == architecture)
     }
 
     /// Whether this process has not compiled the text before, and no other has.
     fn is_new(&self) -> bool {
         static SEEN: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
         let mut seen = SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let has_passed = self.stamp.exists() || self.stricter.as_ref().is_some_and(|stamp| stamp.exists());
+        let has_passed = self.stamp.exists() || self.stricter.iter().any(|stamp| stamp.exists());
         seen.get_or_insert_default().insert(self.stamp.clone()) && !has_passed
     }
 }
 
-/// Compiles the kernels of the programs that have not been compiled before.
+/// Compiles the kernels of the programs that have not been compiled before. Small ones must not spill.
 pub fn compile(programs: &[Program]) -> Result<(), String> {
-    compile_with(&texts(programs), Care::Hurry)
+    compile_with(&texts(programs), Care::SmallFits)
 }
 
 /// As [`compile`], but no kernel may spill, however large it is.
 pub fn compile_without_spills(programs: &[Program]) -> Result<(), String> {
-    compile_with(&texts(programs), Care::Full)
+    compile_with(&texts(programs), Care::Fits)
 }
 
-/// Compiles texts, each with the kernel's name and schedule, with the least care: optimised for one architecture each.
+/// As [`compile_without_spills`], for every architecture.
+pub fn compile_everywhere(programs: &[Program]) -> Result<(), String> {
+    compile_with(&texts(programs), Care::FitsEverywhere)
+}
+
+/// Compiles texts, each with the kernel's name and schedule, in a hurry.
 pub fn compile_at_all(texts: &[(String, String, String)]) -> Result<(), String> {
-    compile_with(texts, Care::Least)
+    compile_with(texts, Care::Compiles)
 }
 
-/// Compiles texts, each with the kernel's name and schedule.
+/// Compiles texts, each with the kernel's name and schedule. Small ones must not spill.
 pub fn compile_texts(texts: &[(String, String, String)]) -> Result<(), String> {
-    compile_with(texts, Care::Hurry)
+    compile_with(texts, Care::SmallFits)
 }
 
 fn texts(programs: &[Program]) -> Vec<(String, String, String)> {
@@ -125,9 +152,9 @@ fn texts(programs: &[Program]) -> Vec<(String, String, String)> {
 }
 
 fn compile_with(texts: &[(String, String, String)], care: Care) -> Result<(), String> {
-    let Ok((version, known)) = nvrtc::find() else {
-        warn();
-        return Ok(());
+    let (version, known) = match nvrtc::find() {
+        Ok(found) => found,
+        Err(error) => return unchecked(&format!("kernels were not compiled for CUDA: {error}")),
     };
     let kernels =
         texts.iter().map(|(name, schedule, source)| Kernel::new(name, schedule, source, version, care));
@@ -135,10 +162,11 @@ fn compile_with(texts: &[(String, String, String)], care: Care) -> Result<(), St
     let mut jobs: Vec<(usize, bool, Vec<&Kernel>)> = Vec::new();
     let is_known = |number: &usize| known.iter().any(|known| ARCHITECTURES[*number] == format!("sm_{known}"));
     for architecture in (0..ARCHITECTURES.len()).filter(is_known) {
-        let (slow, quick): (Vec<&Kernel>, Vec<&Kernel>) =
-            kernels.iter().partition(|kernel| kernel.is_optimised(architecture));
-        jobs.extend(slow.chunks(TOGETHER).map(|part| (architecture, true, part.to_vec())));
-        jobs.extend(quick.chunks(TOGETHER).map(|part| (architecture, false, part.to_vec())));
+        for is_optimised in [true, false] {
+            let here = |kernel: &&Kernel| kernel.is_for(architecture) && kernel.is_optimised == is_optimised;
+            let kernels: Vec<&Kernel> = kernels.iter().filter(here).collect();
+            jobs.extend(kernels.chunks(TOGETHER).map(|part| (architecture, is_optimised, part.to_vec())));
+        }
     }
     let problems: String = jobs
         .par_iter()
@@ -183,7 +211,7 @@ fn problems(architecture: &str, optimise: bool, kernels: &[&Kernel]) -> String {
     let mut problems = String::new();
     match nvrtc::compile(&text, &names, architecture, optimise) {
         Ok(infos) => {
-            for (kernel, info) in owners.iter().zip(infos).filter(|(kernel, _)| kernel.is_checked) {
+            for (kernel, info) in owners.iter().zip(infos).filter(|(kernel, _)| kernel.fits) {
                 if info.stack_bytes > STACK_LIMIT || info.spill_bytes > 0 {
                     let Kernel { name, schedule, .. } = kernel;
                     let _ = write!(problems, "\n{architecture}: {name}, {schedule} spills: {info:?}");
@@ -198,9 +226,12 @@ fn problems(architecture: &str, optimise: bool, kernels: &[&Kernel]) -> String {
     problems
 }
 
-fn warn() {
+/// Says what was not checked. Where `CI` is set, that is a failure.
+pub fn unchecked(what: &str) -> Result<(), String> {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        eprintln!("not checked: NVRTC is missing, kernels were not compiled for CUDA (tests/run fetches it)");
-    });
+    if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty()) {
+        return Err(format!("not checked: {what}"));
+    }
+    ONCE.call_once(|| eprintln!("not checked: {what}"));
+    Ok(())
 }
