@@ -17,7 +17,7 @@ fn everything_that_was_executed_compiles() {
     let folder = std::env::var_os("LAZULI_EMULATED_SOURCES").filter(|folder| !folder.is_empty());
     let Some(files) = folder.and_then(|folder| std::fs::read_dir(folder).ok()) else {
         let missing = "LAZULI_EMULATED_SOURCES names no folder with kernels (tests/run sets it)";
-        return common::nvrtc::unchecked(missing).unwrap();
+        return common::matrix::unchecked(missing).unwrap();
     };
     let mut paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
     paths.sort();

@@ -22,7 +22,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
 /// Unfused on the CPU alone: there are many graphs.
-const SCOPE: Scope = Scope { unfused: false, unfused_on_cpu: true, nvrtc: true };
+const SCOPE: Scope = Scope { unfused: false, unfused_on_cpu: true, emulated: true, nvrtc: true };
 
 /// Results with more elements are not recorded.
 const MOST_ELEMENTS: usize = 3000;

@@ -7,6 +7,7 @@
 #![allow(dead_code, reason = "each test target uses its own part")]
 
 pub mod data;
+pub mod matrix;
 #[cfg(feature = "cuda")]
 pub mod nvrtc;
 
@@ -217,6 +218,13 @@ pub fn devices() -> Vec<Device> {
     devices
 }
 
+fn is_emulated(device: &Device) -> bool {
+    #[cfg(feature = "emulate")]
+    return *device == Device::cuda_emulated();
+    #[cfg(not(feature = "emulate"))]
+    return false;
+}
+
 /// What a case is checked with, besides fused kernels on every device.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
@@ -224,15 +232,17 @@ pub struct Scope {
     pub unfused: bool,
     /// Also unfused, on the CPU.
     pub unfused_on_cpu: bool,
+    /// On the emulated device too.
+    pub emulated: bool,
     /// CUDA kernels are compiled by NVRTC.
     pub nvrtc: bool,
 }
 
 /// Everything: fused and unfused on every device.
-pub const EVERYTHING: Scope = Scope { unfused: true, unfused_on_cpu: true, nvrtc: true };
+pub const EVERYTHING: Scope = Scope { unfused: true, unfused_on_cpu: true, emulated: true, nvrtc: true };
 
 /// Fused alone: where the same operations are checked unfused at other shapes.
-pub const FUSED: Scope = Scope { unfused: false, unfused_on_cpu: false, nvrtc: true };
+pub const FUSED: Scope = Scope { unfused: false, unfused_on_cpu: false, emulated: true, nvrtc: true };
 
 /// Evaluates all outputs in one plan, and reads them.
 fn evaluated(outputs: &[Output]) -> lazuli::Result<Vec<Values>> {
@@ -288,6 +298,9 @@ pub fn differences(name: &str, scope: Scope, build: impl Fn(&Device) -> Vec<Outp
         };
     let mut failures = String::new();
     for device in devices() {
+        if !scope.emulated && is_emulated(&device) {
+            continue;
+        }
         let unfused = scope.unfused || scope.unfused_on_cpu && device == Device::cpu();
         let modes = if unfused { &[Fusion::On, Fusion::Off][..] } else { &[Fusion::On] };
         let mut fused: Option<Vec<Values>> = None;

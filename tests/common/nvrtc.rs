@@ -8,10 +8,12 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, Once};
+use std::sync::Mutex;
 
 use lazuli::{Program, Target, nvrtc};
 use rayon::prelude::*;
+
+use super::matrix::{is_full_matrix, unchecked};
 
 const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
 
@@ -37,11 +39,6 @@ enum Care {
     Fits,
     /// None spills registers, on any architecture.
     FitsEverywhere,
-}
-
-/// Whether `LAZULI_TEST_MATRIX=full` asks for every kernel on every architecture.
-fn is_full_matrix() -> bool {
-    std::env::var("LAZULI_TEST_MATRIX").is_ok_and(|matrix| matrix == "full")
 }
 
 struct Kernel {
@@ -224,14 +221,4 @@ fn problems(architecture: &str, optimise: bool, kernels: &[&Kernel]) -> String {
         }
     }
     problems
-}
-
-/// Says what was not checked. Where `CI` is set, that is a failure.
-pub fn unchecked(what: &str) -> Result<(), String> {
-    static ONCE: Once = Once::new();
-    if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty()) {
-        return Err(format!("not checked: {what}"));
-    }
-    ONCE.call_once(|| eprintln!("not checked: {what}"));
-    Ok(())
 }

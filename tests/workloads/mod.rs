@@ -6,6 +6,8 @@ use std::process::{Command, Output};
 
 use lazuli::{Error, Pool2d, Program, Target, Tensor};
 
+#[path = "../common/matrix.rs"]
+pub mod matrix;
 #[cfg(feature = "cuda")]
 #[path = "../common/nvrtc.rs"]
 pub mod nvrtc;

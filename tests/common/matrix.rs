@@ -1,0 +1,26 @@
+//! How much is checked: a sample, or everything where `LAZULI_TEST_MATRIX=full` is set.
+//!
+//! Compilers are nearly all of the time that the tests take. The sample compiles each operation with each dtype, each
+//! schedule in each language, and each fused pipeline; what it leaves out are their products.
+
+use std::sync::Once;
+
+/// Whether `LAZULI_TEST_MATRIX=full` asks for every kernel on every device and architecture.
+pub fn is_full_matrix() -> bool {
+    std::env::var("LAZULI_TEST_MATRIX").is_ok_and(|matrix| matrix == "full")
+}
+
+/// The whole list in the full matrix, else the sample of it.
+pub fn sampled<T: Copy>(all: &[T], sample: &[T]) -> Vec<T> {
+    if is_full_matrix() { all.to_vec() } else { sample.to_vec() }
+}
+
+/// Says what was not checked. Where `CI` is set, that is a failure.
+pub fn unchecked(what: &str) -> Result<(), String> {
+    static ONCE: Once = Once::new();
+    if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty()) {
+        return Err(format!("not checked: {what}"));
+    }
+    ONCE.call_once(|| eprintln!("not checked: {what}"));
+    Ok(())
+}
