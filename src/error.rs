@@ -158,6 +158,27 @@ pub enum Error {
 }
 
 impl Error {
+    /// The line of the user's that the error is about, where there is one.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let error = Tensor::ones([2, 3], DType::F32).reshape([7]).eval().unwrap_err(); // this line
+    /// assert!(error.location().is_some_and(|location| location.line > 0));
+    /// ```
+    pub fn location(&self) -> Option<SourceLocation> {
+        match self {
+            Error::InvalidOperation { location, .. } | Error::IndexOutOfRange { location, .. } => {
+                Some(*location)
+            }
+            Error::Unavailable { .. }
+            | Error::Compilation { .. }
+            | Error::OutOfMemory { .. }
+            | Error::Device { .. }
+            | Error::Io { .. }
+            | Error::Internal { .. } => None,
+        }
+    }
+
     /// An [`Error::Internal`].
     pub(crate) fn internal(stage: &'static str, message: impl Into<String>) -> Error {
         Error::Internal { stage, message: message.into() }

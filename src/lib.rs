@@ -99,14 +99,16 @@ pub use compiler::program::{KernelInfo, Program, Target};
 pub use error::{Error, Result, SourceLocation};
 pub use fusion::Fusion;
 pub use half::{bf16, f16};
-pub use lazuli_codegen::{BinaryOp, DType, FloatInfo, IntInfo, ReduceOp, Scalar, ScanOp, UnaryOp};
+pub use lazuli_codegen::{
+    BinaryOp, DType, FloatInfo, IntInfo, ReduceOp, Scalar, ScanOp, UnaryOp, UnknownDType,
+};
 #[cfg(feature = "cuda")]
 #[doc(hidden)]
 pub use runtime::cuda::testing as nvrtc;
 pub use runtime::device::Device;
 pub use shape::Shape;
 pub use stats::{Stats, stats};
-pub use tensor::evaluate::{compile_for, cuda_is_available, eval, with_fusion};
+pub use tensor::evaluate::{compile_for, cuda_is_available, eval, explain, with_fusion};
 pub use tensor::{
     Axes, Dims, Element, Index, Indexing, Interpolation, Number, Operand, PadMode, Pair, PerAxis, Pool,
     Pool1d, Pool2d, Pool3d, Reduction, ScanOrder, ScatterReduction, Tensor, scan,

@@ -1,6 +1,7 @@
 //! Element types of buffers, and the types that arithmetic on them is done in.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// The element type of a tensor or of a kernel parameter.
 ///
@@ -119,3 +120,50 @@ impl fmt::Display for DType {
         f.pad(self.name())
     }
 }
+
+impl FromStr for DType {
+    type Err = UnknownDType;
+
+    /// Understands the short names (`f32`), and those of NumPy and PyTorch (`float32`, `torch.half`).
+    fn from_str(name: &str) -> Result<DType, UnknownDType> {
+        let bare = name.trim();
+        let bare = bare.strip_prefix("torch.").unwrap_or(bare);
+        let other = |dtype: DType| match dtype {
+            DType::Bool => ["bool_", "bool8"],
+            DType::U8 => ["uint8", "byte"],
+            DType::I8 => ["int8", "char"],
+            DType::I16 => ["int16", "short"],
+            DType::I32 => ["int32", "int"],
+            DType::U32 => ["uint32", "uint"],
+            DType::I64 => ["int64", "long"],
+            DType::F16 => ["float16", "half"],
+            DType::BF16 => ["bfloat16", "bfloat"],
+            DType::F32 => ["float32", "float"],
+            DType::F64 => ["float64", "double"],
+        };
+        let found =
+            DType::ALL.into_iter().find(|dtype| dtype.name() == bare || other(*dtype).contains(&bare));
+        found.ok_or_else(|| UnknownDType(name.to_owned()))
+    }
+}
+
+/// A name that is none of a dtype.
+///
+/// ```
+/// use lazuli_codegen::DType;
+/// assert_eq!("f16".parse(), Ok(DType::F16));
+/// assert_eq!("torch.bfloat16".parse(), Ok(DType::BF16));
+/// let error = "complex64".parse::<DType>().unwrap_err();
+/// assert!(error.to_string().starts_with("no dtype is called `complex64`"));
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownDType(String);
+
+impl fmt::Display for UnknownDType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = DType::ALL.map(DType::name).join(", ");
+        write!(f, "no dtype is called `{}`; there are {names}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownDType {}

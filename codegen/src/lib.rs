@@ -20,7 +20,7 @@ pub mod schedule;
 mod text;
 
 pub use batch::{Batch, emit_batch};
-pub use dtype::DType;
+pub use dtype::{DType, UnknownDType};
 pub use emit::{Emitted, emit};
 pub use index::{Atom, AxisId, AxisRanges, Bound, BoundTruth, IndexExpr};
 pub use language::Language;

@@ -10,12 +10,10 @@ use lazuli_codegen::{Emitted, Language};
 
 use super::explain::Explanation;
 use super::{Plan, Settings};
-use crate::Fusion;
-#[cfg(feature = "cuda")]
-use crate::Result;
 use crate::fusion::cost::Work;
 #[cfg(feature = "cuda")]
 pub use crate::runtime::cuda::cubin::CubinInfo;
+use crate::{Device, Fusion, Result};
 
 /// What kernels are compiled for.
 ///
@@ -54,6 +52,21 @@ impl Target {
     /// ```
     pub fn cpu() -> Target {
         Target { architecture: None }
+    }
+
+    /// What kernels for a device are compiled for.
+    ///
+    /// ```
+    /// use lazuli::{Device, Target};
+    /// assert_eq!(Target::of(&Device::cpu())?, Target::cpu());
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::Error::Unavailable) if it is a GPU that is not there, or the interpreter, which has no
+    /// kernels.
+    pub fn of(device: &Device) -> Result<Target> {
+        device.architecture().map(|architecture| Target { architecture })
     }
 
     /// What plans for it depend on.

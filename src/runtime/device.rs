@@ -1,10 +1,11 @@
 //! Where tensors live and kernels run.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Instant;
 
 use super::backend::Backend;
-use crate::Result;
+use crate::{Error, Result};
 
 /// A place that holds tensors and runs kernels. Naming a device never fails; using one that is not
 /// there gives [`Error::Unavailable`](crate::Error::Unavailable).
@@ -107,6 +108,26 @@ impl Device {
         })
     }
 
+    /// The CUDA architecture that its kernels are compiled for, none on the CPU.
+    pub(crate) fn architecture(&self) -> Result<Option<String>> {
+        match self.0 {
+            DeviceKind::Cpu => Ok(None),
+            #[cfg(feature = "cuda")]
+            DeviceKind::Cuda(ordinal) => {
+                let device = super::cuda::driver::CudaDevice::open(ordinal)?;
+                Ok(Some(device.architecture().to_owned()))
+            }
+            #[cfg(not(feature = "cuda"))]
+            DeviceKind::Cuda(_) => Backend::open(*self).map(|_| None),
+            DeviceKind::Emulated => Ok(Some("sm_90".into())),
+            DeviceKind::Interpreter => Err(Error::Unavailable {
+                what: "a target for the interpreter".into(),
+                reason: "it has no kernels".into(),
+                hint: "Name another device".into(),
+            }),
+        }
+    }
+
     /// Waits until everything that was started on the device has ended.
     ///
     /// ```
@@ -154,6 +175,37 @@ impl fmt::Display for Device {
             DeviceKind::Cuda(ordinal) => f.pad(&format!("cuda:{ordinal}")),
             DeviceKind::Emulated => f.pad("cuda (emulated)"),
             DeviceKind::Interpreter => f.pad("interpreter"),
+        }
+    }
+}
+
+impl FromStr for Device {
+    type Err = Error;
+
+    /// A device by the name that it prints; `cuda` is the first GPU.
+    ///
+    /// ```
+    /// use lazuli::Device;
+    /// assert_eq!("cuda:1".parse::<Device>()?, Device::cuda(1));
+    /// assert_eq!("cpu".parse::<Device>()?, Device::cpu());
+    /// assert!("tpu".parse::<Device>().is_err());
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unavailable`](Error::Unavailable) if no device has such a name. Whether it is there shows when it is used.
+    fn from_str(name: &str) -> Result<Device> {
+        let ordinal = |name: &str| name.strip_prefix("cuda:")?.parse().ok();
+        match name.trim() {
+            "cpu" => Ok(Device::cpu()),
+            "cuda" => Ok(Device::cuda(0)),
+            "cuda (emulated)" => Ok(Device::cuda_emulated()),
+            "interpreter" => Ok(Device::interpreter()),
+            other => ordinal(other).map(Device::cuda).ok_or_else(|| Error::Unavailable {
+                what: format!("device `{name}`"),
+                reason: "no device has this name".into(),
+                hint: "There are cpu, cuda, cuda:N, interpreter and cuda (emulated)".into(),
+            }),
         }
     }
 }

@@ -149,10 +149,7 @@ impl Tensor {
     /// # Errors
     /// The first error in the tensor's history.
     pub fn explain(&self) -> Result<Explanation> {
-        let device = self.device()?;
-        let settings = backend::settings(device, fusion());
-        let recording = build(std::slice::from_ref(self))?;
-        Ok(Explanation::of(&*compiler::plan(&recording.graph, settings)?))
+        explain([self])
     }
 
     /// The kernels for a target, without a device: nothing runs, and no GPU is needed.
@@ -233,6 +230,40 @@ pub fn compile_for<'a>(tensors: impl IntoIterator<Item = &'a Tensor>, target: &T
     let recording = build(&tensors)?;
     let settings = target.settings(fusion());
     Ok(Program::new(compiler::plan(&recording.graph, settings)?, target))
+}
+
+/// The kernels that [`eval`] of these tensors would run together, and why. Runs nothing.
+///
+/// ```
+/// use lazuli::Tensor;
+/// let x = Tensor::from_vec(vec![0.0f32; 1000], [10, 100]);
+/// let (mean, variance) = (x.mean(1), x.var(1, 0));
+/// assert_eq!(lazuli::explain([&mean, &variance])?.kernels(), 1);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+///
+/// # Errors
+/// The first error in the tensors' histories; tensors of different devices, which do not share a plan.
+#[track_caller]
+pub fn explain<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<Explanation> {
+    let location = SourceLocation::caller();
+    let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
+    let mut devices = tensors.iter().map(Tensor::device);
+    let device = devices.next().unwrap_or(Ok(Device::cpu()))?;
+    for other in devices {
+        let other = other?;
+        if other != device {
+            return Err(Error::InvalidOperation {
+                op: "explain",
+                message: format!(
+                    "tensors on {device} and on {other} do not share a plan; explain them apart"
+                ),
+                location,
+            });
+        }
+    }
+    let recording = build(&tensors)?;
+    Ok(Explanation::of(&*compiler::plan(&recording.graph, backend::settings(device, fusion()))?))
 }
 
 /// Whether a CUDA driver and at least one GPU are there.
