@@ -54,6 +54,8 @@ struct State {
     follows_scatter: bool,
     /// Whether it has one value a row of the reduction.
     once_a_row: bool,
+    /// Whether it has a value for each element of the rows, in their order.
+    along_row: bool,
     /// Evaluations. Readers at the same index share an evaluation; others add up.
     aligned: f64,
     scattered: f64,
@@ -75,6 +77,10 @@ pub(super) struct Analyser<'a> {
     links: Vec<u32>,
     /// What is read from memory, in the order of first use.
     external: Vec<NodeId>,
+    /// The same of another attempt.
+    attempted: Vec<NodeId>,
+    /// Whether threads share short reductions too.
+    shares_short: bool,
 }
 
 impl<'a> Analyser<'a> {
@@ -89,6 +95,8 @@ impl<'a> Analyser<'a> {
             states: Vec::new(),
             links: Vec::new(),
             external: Vec::new(),
+            attempted: Vec::new(),
+            shares_short: false,
         }
     }
 
@@ -116,6 +124,37 @@ impl<'a> Analyser<'a> {
         if nodes.iter().any(|&id| nodes.len() > self.facts.of(id).most_nodes as usize) {
             return Err(WhyNot::TooLarge { nodes: nodes.len() });
         }
+        let own = self.attempt(nodes, outputs, false);
+        if !self.stores_short_rows(nodes, outputs) {
+            return own;
+        }
+        // A thread for each element would reduce its row anew.
+        std::mem::swap(&mut self.external, &mut self.attempted);
+        let shared = self.attempt(nodes, outputs, true);
+        match (&own, &shared) {
+            (Ok(a), Ok(b)) if a.work.operations <= b.work.operations => {}
+            (_, Ok(_)) => return shared,
+            (_, Err(_)) => {}
+        }
+        std::mem::swap(&mut self.external, &mut self.attempted);
+        own
+    }
+
+    /// Whether results along rows are stored that are short enough for one thread to reduce.
+    fn stores_short_rows(&self, nodes: &[NodeId], outputs: &[NodeId]) -> bool {
+        let facts = self.facts;
+        let Some(short) = nodes.iter().find_map(|&id| facts.of(id).short) else { return false };
+        let elements = facts.numbered(short).full_elements;
+        outputs.iter().any(|&output| facts.of(output).elements == elements)
+    }
+
+    fn attempt(
+        &mut self,
+        nodes: &[NodeId],
+        outputs: &[NodeId],
+        shares_short: bool,
+    ) -> Result<Analysis, WhyNot> {
+        self.shares_short = shares_short;
         self.external.clear();
         let result = self.analyse_nodes(nodes, outputs);
         nodes.iter().for_each(|id| self.place[id.index()] = OUTSIDE);
@@ -124,16 +163,34 @@ impl<'a> Analyser<'a> {
         result
     }
 
+    /// What a reduction walks that threads share; `None` for every other node.
+    fn space(&self, id: NodeId) -> Option<u32> {
+        let node = self.facts.of(id);
+        if self.shares_short { node.space.or(node.short) } else { node.space }
+    }
+
     fn analyse_nodes(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
         let reduction = self.link(nodes)?;
         let scan = self.follow_scans(nodes, outputs)?;
         self.follow_scatters(nodes, outputs)?;
-        let walked = reduction.and_then(|reduction| self.facts.space(reduction)).copied();
+        let walked =
+            reduction.and_then(|reduction| self.space(reduction)).map(|space| *self.facts.numbered(space));
         let mut walks = 1;
         if let Some((reduction, space)) = reduction.zip(walked.as_ref()) {
             walks = self.follow_reductions(nodes, reduction, space)?;
         }
-        if let Some(misfit) = self.misfit(outputs, reduction, scan) {
+        let misfit = match walked {
+            // In another order than the rows'.
+            Some(space) => outputs.iter().copied().find(|&output| {
+                let is_row = self.facts.of(output).elements == space.full_elements;
+                is_row
+                    && space.length > 1
+                    && !self.states[self.place[output.index()] as usize].along_row
+            }),
+            None => None,
+        };
+        let misfit = misfit.or_else(|| self.misfit(outputs, reduction, scan));
+        if let Some(misfit) = misfit {
             let shape = |id: NodeId| self.graph.node(id).shape.clone();
             let (first, last) = (outputs[0], outputs[outputs.len() - 1]);
             let other = if misfit == first { last } else { first };
@@ -172,14 +229,14 @@ impl<'a> Analyser<'a> {
                 if at == OUTSIDE {
                     continue;
                 }
-                let follows = || facts.is_cooperative(read.node) || self.states[at as usize].after != OUTSIDE;
+                let follows = || self.space(read.node).is_some() || self.states[at as usize].after != OUTSIDE;
                 if read.gathered && follows() {
                     let (producer, consumer) = (self.graph.node(read.node), self.graph.node(id));
                     return Err(WhyNot::Gathered { producer: producer.origin, consumer: consumer.origin });
                 }
                 self.links.push(at);
                 if after == OUTSIDE && first.is_some() {
-                    after = if facts.is_cooperative(read.node) { at } else { self.states[at as usize].after };
+                    after = if self.space(read.node).is_some() { at } else { self.states[at as usize].after };
                 }
             }
             self.place[id.index()] = number as u32;
@@ -192,18 +249,19 @@ impl<'a> Analyser<'a> {
                 follows_scan: AfterScan::Independent,
                 follows_scatter: false,
                 once_a_row: false,
+                along_row: false,
                 aligned: 0.0,
                 scattered: 0.0,
             });
-            let Some(own) = facts.of(id).space else { continue };
+            let Some(own) = self.space(id) else { continue };
             let origin = |id: NodeId| self.graph.node(id).origin;
             if let Some(&other) = nodes.get(after as usize)
-                && (facts.of(other).space != Some(own) || !facts.space(other).is_some_and(|s| s.is_walkable))
+                && (self.space(other) != Some(own) || !facts.numbered(own).is_walkable)
             {
                 return Err(WhyNot::FeedsReduction { producer: origin(other), consumer: origin(id) });
             }
             let &mut first = first.get_or_insert(id);
-            if facts.of(first).space != Some(own) {
+            if self.space(first) != Some(own) {
                 return Err(WhyNot::DifferentReductions { first: origin(first), second: origin(id) });
             }
         }
@@ -273,8 +331,9 @@ impl<'a> Analyser<'a> {
         let mut last = 0;
         for (number, &id) in nodes.iter().enumerate() {
             let (own, state) = (facts.of(id), self.states[number]);
+            let is_reduction = self.space(id).is_some();
             if let Some(&waits_for) = nodes.get(state.after as usize) {
-                let of_row = || own.space.is_some() || own.elements == space.full_elements;
+                let of_row = || is_reduction || own.elements == space.full_elements;
                 if own.elements != results && !(space.is_walkable && of_row()) {
                     let (reduction, node) = (self.graph.node(waits_for), self.graph.node(id));
                     return Err(WhyNot::FlowsBack {
@@ -287,14 +346,24 @@ impl<'a> Analyser<'a> {
             let (mut stage, mut follows) = (0, false);
             for &at in &self.links[state.links.0 as usize..state.links.1 as usize] {
                 let (before, at) = (&self.states[at as usize], nodes[at as usize]);
-                stage = stage.max(before.stage + u32::from(facts.is_cooperative(at)));
+                stage = stage.max(before.stage + u32::from(self.space(at).is_some()));
                 follows |= before.once_a_row;
             }
             last = last.max(stage);
             let is_result = own.elements == space.kept_elements;
+            let is_aligned = || {
+                let mut reads = facts.reads.reads(id).iter().filter(|read| read.aligned);
+                reads.any(|read| {
+                    let before = self.states.get(self.place[read.node.index()] as usize);
+                    before.is_some_and(|before| before.along_row)
+                })
+            };
+            let along_row =
+                own.elements == space.full_elements && (own.domain == space.full_domain || is_aligned());
             let state = &mut self.states[number];
             state.stage = stage;
-            state.once_a_row = is_result && (own.space.is_some() || own.shape == space.kept || follows);
+            state.once_a_row = is_result && (is_reduction || own.shape == space.kept || follows);
+            state.along_row = along_row;
         }
         Ok(last + 1)
     }
@@ -312,10 +381,11 @@ impl<'a> Analyser<'a> {
             let fits = |output: &NodeId| [space.full, space.slice].contains(&of(*output).shape);
             return outputs.iter().copied().find(|output| !fits(output));
         }
-        let fits = |&output: &NodeId| match reduction.zip(reduction.and_then(|id| self.facts.space(id))) {
-            None => of(output).shape == of(first).shape,
+        let space = |id: NodeId| of(id).space.or(of(id).short).map(|space| self.facts.numbered(space));
+        let fits = |&output: &NodeId| match reduction.zip(reduction.and_then(space)) {
+            None => of(output).domain == of(first).domain,
             Some((reduction, space)) => {
-                of(output).elements == of(reduction).elements || of(output).shape == space.full
+                [of(reduction).elements, space.full_elements].contains(&of(output).elements)
             }
         };
         outputs.iter().copied().find(|output| !fits(output))
@@ -342,7 +412,7 @@ impl<'a> Analyser<'a> {
             let mut times = if elements > 0.0 { evaluations / elements } else { 1.0 };
             let mut walks = 1;
             if let Some(space) = space {
-                let is_shared = node.space.is_some();
+                let is_shared = if self.shares_short { node.space.or(node.short) } else { node.space }.is_some();
                 if is_shared && times > 1.001 {
                     if !space.is_walkable {
                         let node = self.graph.node(id);

@@ -29,6 +29,8 @@ pub(super) struct NodeFacts {
     pub(super) size: usize,
     /// Equal for equal shapes.
     pub(super) shape: u32,
+    /// Equal for shapes that differ in dimensions of one element alone: the same elements at the same places.
+    pub(super) domain: u32,
     /// Simple operations for each element that is computed or, in a reduction, combined.
     pub(super) cost: f64,
     /// Elements that a reduction combines into one; otherwise 1.
@@ -39,6 +41,9 @@ pub(super) struct NodeFacts {
     pub(super) scatter: Option<u32>,
     /// Of a reduction that threads share; equal for reductions of the same axes of the same shape.
     pub(super) space: Option<u32>,
+    /// Of a reduction of few elements that are no window, which one thread does unless results along its rows are
+    /// stored; as [`NodeFacts::space`].
+    pub(super) short: Option<u32>,
     /// The most nodes of a kernel with this one.
     pub(super) most_nodes: u32,
 }
@@ -65,10 +70,13 @@ pub(super) struct ScanSpace {
 pub(super) struct Space {
     /// The shape that is reduced.
     pub(super) full: u32,
+    pub(super) full_domain: u32,
     pub(super) full_elements: usize,
     /// The shape with the reduced axes kept, as 1.
     pub(super) kept: u32,
     pub(super) kept_elements: usize,
+    /// Elements of a row.
+    pub(super) length: usize,
     /// Whether the rows are short enough to be walked more than once.
     pub(super) is_walkable: bool,
     /// Whether the rows fit registers, with what is costly to compute again.
@@ -92,7 +100,8 @@ impl Facts {
         for id in graph.nodes() {
             let node = graph.node(id);
             let elements = node.shape.elements();
-            let (mut cost, mut fan, mut space) = (operation_cost(&node.op), 1.0, None);
+            let (mut cost, mut fan) = (operation_cost(&node.op), 1.0);
+            let (mut space, mut short) = (None, None);
             if let Op::Reduce { op, axes, .. } = &node.op {
                 let operand = graph.operands(id)[0];
                 fan = facts.nodes[operand.index()].elements as f64 / (elements as f64).max(1.0);
@@ -102,14 +111,19 @@ impl Facts {
                     ReduceOp::ArgMax | ReduceOp::ArgMin => cost = 4.0,
                     ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {}
                 }
-                if facts.reads.is_computed(id) && is_cooperative(graph, &facts.reads, id) {
+                let kind = Reduces::of(graph, &facts.reads, id);
+                if facts.reads.is_computed(id) && kind != Reduces::Windows {
                     let full = &graph.node(operand).shape;
                     let number = numbers.of(full);
-                    space = Some(*spaces.entry((number, axes)).or_insert_with(|| {
+                    let own = Some(*spaces.entry((number, axes)).or_insert_with(|| {
                         let size = narrowest(graph, operand);
                         facts.spaces.push(Space::new(full, axes, size, figures, &mut numbers));
                         facts.spaces.len() as u32 - 1
                     }));
+                    match kind {
+                        Reduces::Short => short = own,
+                        Reduces::Shared | Reduces::Windows => space = own,
+                    }
                 }
             }
             let along = match &node.op {
@@ -127,6 +141,7 @@ impl Facts {
                 ScanSpace { axis: axis as u32, reverse, full, slice }
             });
             let shape = numbers.of(&node.shape);
+            let domain = numbers.of_domain(&node.shape, shape);
             let most_nodes = restraints.most_nodes(id) as u32;
             let scatter = match node.op {
                 Op::Scatter { axis, extent, .. } => {
@@ -143,11 +158,13 @@ impl Facts {
                 elements,
                 size,
                 shape,
+                domain,
                 cost,
                 fan,
                 scan,
                 scatter,
                 space,
+                short,
                 most_nodes,
             });
         }
@@ -160,7 +177,12 @@ impl Facts {
 
     /// What a shared reduction walks; `None` for every other node.
     pub(super) fn space(&self, id: NodeId) -> Option<&Space> {
-        self.of(id).space.map(|space| &self.spaces[space as usize])
+        self.of(id).space.map(|space| self.numbered(space))
+    }
+
+    /// The space with a number.
+    pub(super) fn numbered(&self, space: u32) -> &Space {
+        &self.spaces[space as usize]
     }
 
     /// Whether several threads share the node, a reduction.
@@ -194,6 +216,14 @@ impl Numbers {
         self.0.insert(shape.clone(), number);
         number
     }
+
+    /// That of the shape without dimensions of one element.
+    fn of_domain(&mut self, shape: &Shape, own: u32) -> u32 {
+        match shape.contains(&1) {
+            true => self.of(&shape.iter().copied().filter(|&extent| extent != 1).collect()),
+            false => own,
+        }
+    }
 }
 
 impl Space {
@@ -216,8 +246,11 @@ impl Space {
         let room = figures.kept.max(if has_length { figures.shared } else { 0 });
         let is_kept = is_row && bytes <= room;
         let is_near = is_kept || is_row && fills && bytes <= figures.cache;
+        let number = numbers.of(full);
         Space {
-            full: numbers.of(full),
+            full: number,
+            full_domain: numbers.of_domain(full, number),
+            length,
             full_elements: full.elements(),
             kept: numbers.of(&kept),
             kept_elements: kept.elements(),
@@ -237,13 +270,29 @@ fn narrowest(graph: &Graph, mut id: NodeId) -> usize {
     size
 }
 
-/// Whether several threads share the reduction.
-fn is_cooperative(graph: &Graph, reads: &Reads, id: NodeId) -> bool {
-    let Op::Reduce { axes, .. } = &graph.node(id).op else { return false };
-    let shape = &graph.node(graph.operands(id)[0]).shape;
-    let positions: usize = axes.iter().map(|&axis| shape[axis]).product();
-    let is_windowed = || reads.reads(id).iter().any(|read| read.windowed) || through_window(graph, id);
-    !(positions <= IN_THREAD || positions <= IN_THREAD_WINDOW && is_windowed())
+/// Who does a reduction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reduces {
+    /// Several threads.
+    Shared,
+    /// One thread, which has few elements to combine.
+    Short,
+    /// One thread: its neighbours read the same elements, or some of them.
+    Windows,
+}
+
+impl Reduces {
+    fn of(graph: &Graph, reads: &Reads, id: NodeId) -> Reduces {
+        let Op::Reduce { axes, .. } = &graph.node(id).op else { return Reduces::Windows };
+        let shape = &graph.node(graph.operands(id)[0]).shape;
+        let positions: usize = axes.iter().map(|&axis| shape[axis]).product();
+        let is_windowed = || reads.reads(id).iter().any(|read| read.windowed) || through_window(graph, id);
+        match positions {
+            ..=IN_THREAD_WINDOW if is_windowed() => Reduces::Windows,
+            ..=IN_THREAD => Reduces::Short,
+            _ => Reduces::Shared,
+        }
+    }
 }
 
 /// Whether the reduction's operand is itself a window view of something.

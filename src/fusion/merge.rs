@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::analyse::Analyser;
 use super::cost::TargetFigures;
 use super::facts::Facts;
-use super::group::{Group, MAX_NODES};
+use super::group::Group;
 use crate::graph::{Graph, NodeId};
 
 /// Siblings that are considered for each shared input.
@@ -402,12 +402,10 @@ impl<'a> Merger<'a> {
     /// cannot be one.
     fn stored_by_both(&mut self, a: usize, b: usize) -> Option<()> {
         let (first, second) = (self.groups[a].as_ref()?, self.groups[b].as_ref()?);
-        if let (Some(first), Some(second)) = (first.reduction, second.reduction)
-            && self.facts.of(first).space != self.facts.of(second).space
+        let space = |group: &Group| group.reduction.and_then(|id| self.facts.of(id).space);
+        if let Some((first, second)) = space(first).zip(space(second))
+            && first != second
         {
-            return None;
-        }
-        if first.nodes.len() + second.nodes.len() > MAX_NODES {
             return None;
         }
         let is_needed = |id: &&NodeId| {

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::op::{Constant, ConstantRole, Op, View};
 use super::{Graph, Node, NodeId};
-use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, SourceLocation, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, ScanOp, Shape, SourceLocation, UnaryOp};
 
 #[derive(Default)]
 pub(crate) struct Sketch {
@@ -135,5 +135,10 @@ impl Sketch {
         let axes = axes.as_ref();
         let (shape, dtype) = (self.shape(x).without(axes), self.dtype(x));
         self.op(Op::Reduce { op, axes: SmallVec::from_slice(axes) }, &[x], shape, dtype)
+    }
+
+    pub(crate) fn scan(&mut self, op: ScanOp, x: NodeId, axis: usize, reverse: bool, exclusive: bool) -> NodeId {
+        let (shape, dtype) = (self.shape(x), self.dtype(x));
+        self.op(Op::Scan { op, axis, reverse, exclusive }, &[x], shape, dtype)
     }
 }

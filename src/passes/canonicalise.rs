@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use super::rule::{Rule, Site, Step, rewrite, splat};
-use crate::graph::Graph;
+use crate::graph::{Graph, Node, Operands};
 use crate::graph::op::{Axes, ConstantRole, Op, View};
 use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, UnaryOp};
 
@@ -150,7 +150,7 @@ pub(super) const EXPAND: [Rule; 5] = [
     },
 ];
 
-pub(super) const SLICE: [Rule; 4] = [
+pub(super) const SLICE: [Rule; 5] = [
     Rule {
         name: "slice_of_everything",
         statement: "slice(x) is x, if every element stays in its place",
@@ -206,7 +206,30 @@ pub(super) const SLICE: [Rule; 4] = [
                 .then(|| site.become_op(Op::View(View::Expand), &[x]))?
         },
     },
+    Rule {
+        name: "flip_of_scan",
+        statement: "flip(scan(x)) is scan(flip(x)), the other way round if the scan's own axis is flipped",
+        apply: |site| flip_of_scan(site),
+    },
 ];
+
+/// What comes before a scan is read in any order; what follows from one is known in the scan's.
+fn flip_of_scan(site: &mut Site<'_>) -> Option<Step> {
+    let Op::View(flip @ View::Slice { starts, steps }) = &site.node.op else { return None };
+    let scan = site.operand(0);
+    let Op::Scan { op, axis, reverse, exclusive } = scan.op else { return None };
+    let is_flipped = |at: usize| steps[at] == -1 && starts[at] == scan.shape[at] as i64 - 1;
+    let is_left = |at: usize| steps[at] == 1 && starts[at] == 0;
+    if scan.shape != site.node.shape || !(0..scan.shape.rank()).all(|at| is_flipped(at) || is_left(at)) {
+        return None;
+    }
+    let operand = site.inner(0)[0];
+    let node = site.graph.node(operand);
+    let flipped = site.add(Op::View(flip.clone()), &[operand], node.shape.clone(), node.dtype);
+    let reverse = reverse != is_flipped(axis);
+    let node = Node { op: Op::Scan { op, axis, reverse, exclusive }, ..scan.clone() };
+    Some(Step::New(node, Operands::from_slice(&[flipped])))
+}
 
 pub(super) const PAD: [Rule; 3] = [
     Rule {

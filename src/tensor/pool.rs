@@ -231,13 +231,12 @@ pub(super) fn avg_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -
         return composite(call, x, Composite::AvgPool2d(plain), &pooled, N);
     }
     let (shape, rank) = (x.known()?.0, pooled.rank());
-    let is_even = pool.count_padding && !pool.ceil;
     widened(x, |x| {
         let sum = Tensor::or_invalid(windows(x, pool, &pooled, 0.0)).sum(last::<N>());
         if let Some(divisor) = pool.divisor {
             return sum / divisor as f64;
         }
-        if is_even {
+        if pool.is_even() {
             return sum / pool.kernel.iter().product::<usize>() as f64;
         }
         (0..N).fold(sum, |sum, d| {

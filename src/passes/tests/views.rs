@@ -5,7 +5,7 @@ use crate::graph::NodeId;
 use crate::graph::sketch::Sketch;
 use crate::graph::verify::verify;
 use crate::passes::canonicalise::{self, EXPAND, PAD, PERMUTE, REDUCE, RESHAPE, SLICE, WINDOW};
-use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, ScanOp, UnaryOp};
 
 type Draw = fn(&mut Sketch) -> NodeId;
 
@@ -158,6 +158,27 @@ const SAMPLES: &[(&str, Draw, &str)] = &[
             s.slice(y, [6, 0, 1, 0], [-2, 1, 3, 1], [4, 2, 3, 3])
         },
         "%1 = expand(%0) : i64 [4, 2, 3, 3]\nreturn %1\n",
+    ),
+    (
+        "flip_of_scan",
+        |s| {
+            let x = i64s(s);
+            let y = s.slice(x, [0, 0, 2], [1, 1, -1], [2, 1, 3]);
+            let y = s.scan(ScanOp::Sum, y, 2, false, true);
+            s.slice(y, [1, 0, 2], [-1, 1, -1], [2, 1, 3])
+        },
+        "%1 = slice(%0) starts=[1, 0, 0] steps=[-1, 1, 1] : i64 [2, 1, 3]\n\
+         %2 = cumsum(%1) axis=2 reverse exclusive : i64 [2, 1, 3]\nreturn %2\n",
+    ),
+    (
+        "flip_of_scan",
+        |s| {
+            let x = i64s(s);
+            let y = s.scan(ScanOp::Max, x, 0, true, false);
+            s.slice(y, [1, 0, 0], [-1, 1, 1], [2, 1, 3])
+        },
+        "%1 = slice(%0) starts=[1, 0, 0] steps=[-1, 1, 1] : i64 [2, 1, 3]\n\
+         %2 = cummax(%1) axis=0 : i64 [2, 1, 3]\nreturn %2\n",
     ),
     (
         "pad_by_nothing",

@@ -178,6 +178,11 @@ impl<const N: usize> Pool<N> {
         Windows { kernel, stride, padding, dilation, ceil: *ceil }
     }
 
+    /// Whether as many elements of every window count.
+    pub(super) fn is_even(&self) -> bool {
+        !self.ceil && (self.count_padding || self.padding == [0; N])
+    }
+
     /// The same as a composite of the graph, in which a missing dimension has extent 1.
     pub(super) fn plain(&self) -> Option<op::Pool2d> {
         let pair = |list: &[usize; N], missing: usize| match list[..] {
@@ -185,7 +190,7 @@ impl<const N: usize> Pool<N> {
             [one, other] => Some([one, other]),
             _ => None,
         };
-        if self.ceil || !self.count_padding || self.divisor.is_some() {
+        if !self.is_even() || self.divisor.is_some() {
             return None;
         }
         Some(op::Pool2d {
