@@ -85,6 +85,8 @@ mod graph;
 mod interpreter;
 pub mod io;
 mod lower;
+#[doc(hidden)]
+pub mod measure;
 pub mod operations;
 mod passes;
 mod runtime;

@@ -14,11 +14,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
 mod common;
+mod graphs;
 
-use common::data::{floats, ordinary};
+use common::data::ordinary;
 use common::{Output, Scope, differences, exact, near};
+use graphs::{
+    Recipe, SMOOTH_OPS, Smooth, SmoothInputs, Step, fitted, is_recordable, pick, recipes, shape_of,
+    smooth_tensors, viewed,
+};
 use lazuli::{DType, Device, Pool2d, ScanOrder, ScatterReduction, Tensor};
-use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
 /// Unfused on the CPU alone: there are many graphs.
@@ -27,85 +31,18 @@ const SCOPE: Scope = Scope { unfused: false, unfused_on_cpu: true, emulated: tru
 /// Results with more elements are not recorded.
 const MOST_ELEMENTS: usize = 3000;
 
-/// One operation. The numbers choose its operands, among the tensors so far from the newest on, and its parameters;
-/// whatever they are, they mean something.
-#[derive(Clone, Copy, Debug)]
-struct Step<Op> {
-    op: Op,
-    operands: [usize; 3],
-    parameter: usize,
-}
-
-/// A graph: what is recorded, and which tensors besides the last are results.
-#[derive(Clone, Debug)]
-struct Recipe<Op> {
-    steps: Vec<Step<Op>>,
-    outputs: Vec<usize>,
-}
-
-fn recipes<Op: Clone + std::fmt::Debug + 'static>(ops: Vec<Op>) -> impl Strategy<Value = Recipe<Op>> {
-    let step = (prop::sample::select(ops), prop::array::uniform3(0usize..12), 0usize..1000)
-        .prop_map(|(op, operands, parameter)| Step { op, operands, parameter });
-    (prop::collection::vec(step, 10..=25), prop::collection::vec(0usize..25, 0..3))
-        .prop_map(|(steps, outputs)| Recipe { steps, outputs })
-}
-
 fn run<Op: Clone + std::fmt::Debug + 'static>(ops: &[Op], seed: u8, test: impl Fn(&Recipe<Op>) -> String) {
     let cases = std::env::var("LAZULI_RANDOM_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 400, ..Config::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
-    let result =
-        TestRunner::new_with_rng(config, rng).run(&recipes(ops.to_vec()), |recipe| match test(&recipe) {
+    let result = TestRunner::new_with_rng(config, rng).run(&recipes(ops.to_vec(), 10..=25), |recipe| {
+        match test(&recipe) {
             report if report.is_empty() => Ok(()),
             report => Err(TestCaseError::fail(report)),
-        });
+        }
+    });
     if let Err(error) = result {
         panic!("{error}");
-    }
-}
-
-/// Of the tensors so far, the one that is meant.
-fn pick<T: Clone>(tensors: &[T], which: usize) -> T {
-    tensors[tensors.len() - 1 - which % tensors.len()].clone()
-}
-
-fn shape_of(x: &Tensor) -> Vec<usize> {
-    x.shape().unwrap().to_vec()
-}
-
-/// A view of `x`, chosen by a number.
-fn viewed(x: &Tensor, parameter: usize) -> Tensor {
-    let shape = shape_of(x);
-    let rank = shape.len() as isize;
-    let (kind, rest) = (parameter % 12, parameter / 12);
-    if rank == 0 {
-        return x.expand([1 + rest % 5]);
-    }
-    let axis = (rest as isize) % rank;
-    match kind {
-        0 => x.transpose(axis, -1),
-        1 => x.permute((0..rank).rev().collect::<Vec<_>>()),
-        2 => x.flip(axis),
-        3 => x.slice(axis, 1..),
-        4 => x.slice_step(axis, None, None, if rest % 2 == 0 { 2 } else { -2 }),
-        5 => {
-            let border: Vec<(usize, usize)> =
-                (0..shape.len()).map(|a| if a == axis as usize { (1, rest % 3) } else { (0, 0) }).collect();
-            x.pad(&border, (rest % 4) as i64)
-        }
-        6 => x.flatten(..),
-        7 => x.unsqueeze(axis),
-        8 => x
-            .unsqueeze(axis)
-            .expand(&*[&shape[..axis as usize], &[1 + rest % 3], &shape[axis as usize..]].concat()),
-        9 => x.unfold(axis, 2, 1 + rest % 2),
-        10 => x.select(axis, -1),
-        _ => {
-            // The extents in another order: the elements stay in row-major order.
-            let mut rotated = shape.clone();
-            rotated.rotate_left(1);
-            x.reshape(rotated)
-        }
     }
 }
 
@@ -152,20 +89,6 @@ fn scattered(x: &Tensor, y: &Tensor, parameter: usize) -> Tensor {
             x.scatter_add(along, &index, &source)
         }
     }
-}
-
-/// A tensor that broadcasts with `x`: `y`, or what is left of it.
-fn fitted(x: &Tensor, y: &Tensor) -> Tensor {
-    let (shape, other) = (x.shape().unwrap(), y.shape().unwrap());
-    match shape.broadcast(&other) {
-        Some(together) if together.elements() <= MOST_ELEMENTS => y.clone(),
-        _ if other.elements() == 0 => x.clone(),
-        _ => y.flatten(..).slice(0, ..1).squeeze(..),
-    }
-}
-
-fn is_recordable(x: &Tensor) -> bool {
-    x.shape().is_ok_and(|shape| shape.elements() <= MOST_ELEMENTS && shape.rank() <= 6)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -289,8 +212,8 @@ fn exact_tensors(device: &Device, [a, b, c]: [usize; 3], recipe: &Recipe<Exact>)
     let mut raw = Vec::new();
     for &Step { op, operands, parameter } in &recipe.steps {
         let x = pick(&tensors, operands[0]);
-        let y = fitted(&x, &pick(&tensors, operands[1]));
-        let z = fitted(&x, &pick(&tensors, operands[2]));
+        let y = fitted(&x, &pick(&tensors, operands[1]), MOST_ELEMENTS);
+        let z = fitted(&x, &pick(&tensors, operands[2]), MOST_ELEMENTS);
         let rank = shape_of(&x).len() as isize;
         let axes: Vec<isize> = (0..rank).filter(|axis| parameter >> axis & 1 == 1).collect();
         let is_empty = x.shape().unwrap().elements() == 0;
@@ -346,7 +269,7 @@ fn exact_tensors(device: &Device, [a, b, c]: [usize; 3], recipe: &Recipe<Exact>)
             | Exact::Position
             | Exact::Assign => x.clone(),
         };
-        if is_recordable(&result) {
+        if is_recordable(&result, MOST_ELEMENTS) {
             tensors.push(tame(&result));
             raw.push(result);
         }
@@ -380,137 +303,10 @@ fn exact_graphs_of_rows() {
     run(&EXACT_OPS, 6, |recipe| exact_graph([3, 12, 40], recipe));
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Smooth {
-    Sin,
-    Cos,
-    Tanh,
-    Sigmoid,
-    Erf,
-    Gelu,
-    Silu,
-    Relu,
-    Abs,
-    Exp,
-    Log,
-    Sqrt,
-    Scale,
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Maximum,
-    Where,
-    View,
-    Mean,
-    Sum,
-    Max,
-    Var,
-    Softmax,
-    LayerNorm,
-    AvgPool,
-}
-
-const SMOOTH_OPS: [Smooth; 29] = [
-    Smooth::Sin,
-    Smooth::Cos,
-    Smooth::Tanh,
-    Smooth::Sigmoid,
-    Smooth::Erf,
-    Smooth::Gelu,
-    Smooth::Silu,
-    Smooth::Relu,
-    Smooth::Abs,
-    Smooth::Exp,
-    Smooth::Log,
-    Smooth::Sqrt,
-    Smooth::Scale,
-    Smooth::Add,
-    Smooth::Sub,
-    Smooth::Mul,
-    Smooth::Div,
-    Smooth::Maximum,
-    Smooth::Where,
-    Smooth::View,
-    Smooth::View,
-    Smooth::View,
-    Smooth::Mean,
-    Smooth::Sum,
-    Smooth::Max,
-    Smooth::Var,
-    Smooth::Softmax,
-    Smooth::LayerNorm,
-    Smooth::AvgPool,
-];
-
-impl Smooth {
-    /// Whether the order of additions matters, which the schedule decides.
-    fn is_ordered(self) -> bool {
-        use Smooth::*;
-        matches!(self, Mean | Sum | Max | Var | Softmax | LayerNorm | AvgPool)
-    }
-}
-
-/// Every operation keeps values within a few units and errors within a few times their size.
-fn smooth_tensors(device: &Device, dtype: DType, recipe: &Recipe<Smooth>) -> Vec<Tensor> {
-    let mut tensors = vec![
-        floats(device, dtype, [6, 5], 2.0, 1),
-        floats(device, dtype, [6, 1], 2.0, 2),
-        floats(device, dtype, [4, 6, 5], 2.0, 3),
-    ];
-    let mask = ordinary(device, DType::Bool, [6, 5], 4);
-    for &Step { op, operands, parameter } in &recipe.steps {
-        let x = pick(&tensors, operands[0]);
-        let y = fitted(&x, &pick(&tensors, operands[1]));
-        let shape = shape_of(&x);
-        if shape.contains(&0) {
-            tensors.push(x.sum(..));
-            continue;
-        }
-        let rank = shape.len() as isize;
-        let axis = if rank > 0 { parameter as isize % rank } else { 0 };
-        let result = match op {
-            Smooth::Sin => x.sin(),
-            Smooth::Cos => x.cos(),
-            Smooth::Tanh => x.tanh(),
-            Smooth::Sigmoid => x.sigmoid(),
-            Smooth::Erf => x.erf(),
-            Smooth::Gelu => x.gelu(),
-            Smooth::Silu => x.silu(),
-            Smooth::Relu => x.relu(),
-            Smooth::Abs => x.abs(),
-            Smooth::Exp => x.minimum(1.0).exp(),
-            Smooth::Log => (x.square() + 1.0).log(),
-            Smooth::Sqrt => (x.square() + 1.0).sqrt(),
-            Smooth::Scale => &x * ((parameter % 4) as f64 * 0.3) + 0.1,
-            Smooth::Add => (&x + &y) * 0.5,
-            Smooth::Sub => (&x - &y) * 0.5,
-            Smooth::Mul => x.tanh() * y.tanh(),
-            Smooth::Div => &x / (y.abs() + 1.0),
-            Smooth::Maximum => x.maximum(&y),
-            Smooth::Where => fitted(&x, &mask).where_(&x, &y),
-            Smooth::View => viewed(&x, parameter),
-            Smooth::Mean if rank > 0 => x.mean_keepdim(axis),
-            Smooth::Sum if rank > 0 => x.sum(axis) * (1.0 / shape[axis as usize] as f64),
-            Smooth::Max if rank > 0 => x.max(axis),
-            Smooth::Var if rank > 0 => x.tanh().var_keepdim(axis, 0),
-            Smooth::Softmax if rank > 0 => x.softmax(axis),
-            Smooth::LayerNorm if rank > 0 => x.layer_norm([shape[shape.len() - 1]], None, None, 1.0),
-            Smooth::AvgPool if rank > 1 => x.avg_pool2d_with(Pool2d::new(2).stride(1).padding(1)),
-            _ => x.mean(..),
-        };
-        if is_recordable(&result) {
-            tensors.push(result);
-        }
-    }
-    let mut outputs = vec![tensors[tensors.len() - 1].clone()];
-    outputs.extend(recipe.outputs.iter().map(|&which| pick(&tensors, which)));
-    outputs
-}
-
 fn smooth(dtype: DType, recipe: &Recipe<Smooth>, output: impl Fn(String, Tensor) -> Output) -> String {
     differences("smooth graph", SCOPE, |device| {
-        let outputs = smooth_tensors(device, dtype, recipe);
+        let inputs = SmoothInputs::new(device, dtype, [4, 6, 5], MOST_ELEMENTS);
+        let outputs = smooth_tensors(&inputs, recipe);
         outputs.into_iter().enumerate().map(|(i, tensor)| output(format!("output {i}"), tensor)).collect()
     })
 }

@@ -18,6 +18,7 @@ use rustc_hash::FxHashSet;
 
 use crate::debug::{self, Level};
 use crate::fusion::cost::TargetFigures;
+use crate::fusion::cut::Cut;
 use crate::fusion::group::Group;
 use crate::fusion::reads::stored_as;
 use crate::fusion::{self, Fusion, Grouping, Restraints};
@@ -37,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) fusion: Fusion,
     /// Bytes of shared memory that a block can have (CUDA).
     pub(crate) shared_bytes: u32,
+    /// A merge that is not made.
+    pub(crate) undone: Option<Cut>,
 }
 
 impl Settings {
@@ -226,7 +229,7 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
             passes::run(graph, Some(&mut observer))?
         }
     };
-    plan_within(graph, settings, Restraints::default())
+    plan_within(graph, settings, Restraints::without(settings.undone))
 }
 
 /// Plans a graph that went through all passes. A kernel that turns out to be too much is divided.

@@ -13,7 +13,7 @@ use super::{Plan, Settings};
 use crate::fusion::cost::Work;
 #[cfg(feature = "cuda")]
 pub use crate::runtime::cuda::cubin::CubinInfo;
-use crate::{Device, Fusion, Result};
+use crate::{Device, Fusion, Result, measure};
 
 /// What kernels are compiled for.
 ///
@@ -71,11 +71,15 @@ impl Target {
 
     /// What plans for it depend on.
     pub(crate) fn settings(&self, fusion: Fusion) -> Settings {
+        let undone = measure::undone();
         match &self.architecture {
-            Some(architecture) => {
-                Settings { language: Language::Cuda, fusion, shared_bytes: shared_bytes(architecture) }
-            }
-            None => Settings { language: Language::C, fusion, shared_bytes: 0 },
+            Some(architecture) => Settings {
+                language: Language::Cuda,
+                fusion,
+                shared_bytes: shared_bytes(architecture),
+                undone,
+            },
+            None => Settings { language: Language::C, fusion, shared_bytes: 0, undone },
         }
     }
 }

@@ -7,7 +7,8 @@ use crate::graph::build::build;
 use crate::runtime::cuda::nvrtc::{Nvrtc, default_options};
 use crate::{DType, Tensor};
 
-const SETTINGS: Settings = Settings { language: Language::Cuda, fusion: Fusion::On, shared_bytes: 227 << 10 };
+const SETTINGS: Settings =
+    Settings { language: Language::Cuda, fusion: Fusion::On, shared_bytes: 227 << 10, undone: None };
 
 /// The sum of the inputs is needed before the first of them is done with: all stay in registers until then.
 fn crowded(inputs: u64, dtype: DType) -> Tensor {

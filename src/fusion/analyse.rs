@@ -124,6 +124,9 @@ impl<'a> Analyser<'a> {
         if nodes.iter().any(|&id| nodes.len() > self.facts.of(id).most_nodes as usize) {
             return Err(WhyNot::TooLarge { nodes: nodes.len() });
         }
+        if self.facts.undone.is_some_and(|cut| !cut.allows(nodes, outputs, &self.facts.reads)) {
+            return Err(WhyNot::Off);
+        }
         let own = self.attempt(nodes, outputs, false);
         if !self.stores_short_rows(nodes, outputs) {
             return own;
@@ -183,9 +186,7 @@ impl<'a> Analyser<'a> {
             // In another order than the rows'.
             Some(space) => outputs.iter().copied().find(|&output| {
                 let is_row = self.facts.of(output).elements == space.full_elements;
-                is_row
-                    && space.length > 1
-                    && !self.states[self.place[output.index()] as usize].along_row
+                is_row && space.length > 1 && !self.states[self.place[output.index()] as usize].along_row
             }),
             None => None,
         };
@@ -207,6 +208,9 @@ impl<'a> Analyser<'a> {
         }
         let mut analysis = Analysis { reduction, scan, ..Analysis::default() };
         self.count(&mut analysis, nodes, outputs, walked.as_ref())?;
+        if let Some(space) = walked.filter(|_| self.shares_short) {
+            analysis.work.operations *= space.waste;
+        }
         let buffers = self.external.len() + outputs.len();
         match buffers > MAX_BUFFERS {
             true => Err(WhyNot::TooManyBuffers { buffers }),
@@ -412,7 +416,8 @@ impl<'a> Analyser<'a> {
             let mut times = if elements > 0.0 { evaluations / elements } else { 1.0 };
             let mut walks = 1;
             if let Some(space) = space {
-                let is_shared = if self.shares_short { node.space.or(node.short) } else { node.space }.is_some();
+                let is_shared =
+                    if self.shares_short { node.space.or(node.short) } else { node.space }.is_some();
                 if is_shared && times > 1.001 {
                     if !space.is_walkable {
                         let node = self.graph.node(id);

@@ -17,6 +17,8 @@ pub(crate) struct TargetFigures {
     pub(crate) operations: f64,
     /// Multiprocessors or cores, for schedules.
     pub(crate) processors: u32,
+    /// Threads or lanes of a row, at least, that elements fill or leave idle.
+    pub(crate) lanes: usize,
     /// Bytes of a row that stay from one walk to the next: in the registers of a block, or on a core's stack.
     pub(crate) kept: usize,
     /// The same in the shared memory of a block.
@@ -35,6 +37,7 @@ impl TargetFigures {
         bandwidth: 4.3e12,
         operations: 30e12,
         processors: 132,
+        lanes: 8,
         kept: 128 << 10,
         shared: 48 << 10,
         cache: 192 << 10,
@@ -47,6 +50,7 @@ impl TargetFigures {
         bandwidth: 40e9,
         operations: 160e9,
         processors: 8,
+        lanes: 16,
         kept: STACK_BYTES as usize,
         shared: 0,
         cache: 1 << 20,
@@ -68,6 +72,15 @@ impl Work {
     /// Bytes read and written.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes_read + self.bytes_written
+    }
+
+    /// What is counted, by name.
+    pub(crate) fn figures(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("bytes_read", self.bytes_read as f64),
+            ("bytes_written", self.bytes_written as f64),
+            ("operations", self.operations),
+        ]
     }
 
     /// Modelled seconds: arithmetic hides nearly all of the shorter of memory and compute.

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::analyse::Analyser;
 use super::cost::{TargetFigures, operation_cost};
+use super::cut::Cut;
 use super::group::Group;
 use super::reads::Reads;
 use super::restraints::Restraints;
@@ -77,6 +78,8 @@ pub(super) struct Space {
     pub(super) kept_elements: usize,
     /// Elements of a row.
     pub(super) length: usize,
+    /// How many times as long as in full lanes an operation takes along a row that is too short for them.
+    pub(super) waste: f64,
     /// Whether the rows are short enough to be walked more than once.
     pub(super) is_walkable: bool,
     /// Whether the rows fit registers, with what is costly to compute again.
@@ -88,13 +91,20 @@ pub(crate) struct Facts {
     pub(crate) reads: Reads,
     nodes: Vec<NodeFacts>,
     spaces: Vec<Space>,
+    /// A merge that is not made.
+    pub(super) undone: Option<Cut>,
 }
 
 impl Facts {
     pub(crate) fn new(graph: &Graph, figures: &TargetFigures, restraints: &Restraints) -> Facts {
         let reads = Reads::new(graph);
         let mut numbers = Numbers::default();
-        let mut facts = Facts { reads, nodes: Vec::with_capacity(graph.bound()), spaces: Vec::new() };
+        let mut facts = Facts {
+            reads,
+            nodes: Vec::with_capacity(graph.bound()),
+            spaces: Vec::new(),
+            undone: restraints.undone,
+        };
         let mut spaces: FxHashMap<(u32, &[usize]), u32> = FxHashMap::default();
         let mut scatters: FxHashMap<(u32, usize, usize, NodeId), u32> = FxHashMap::default();
         for id in graph.nodes() {
@@ -251,6 +261,7 @@ impl Space {
             full: number,
             full_domain: numbers.of_domain(full, number),
             length,
+            waste: (figures.lanes as f64 / length.max(1) as f64).max(1.0),
             full_elements: full.elements(),
             kept: numbers.of(&kept),
             kept_elements: kept.elements(),

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::analyse::Analyser;
 use super::cost::TargetFigures;
+use super::cut::Cut;
 use super::facts::Facts;
 use super::group::Group;
 use crate::graph::{Graph, NodeId};
@@ -192,7 +193,8 @@ impl<'a> Merger<'a> {
             let demand: u64 = uses().map(|r| r.elements).sum();
             // Scatters join by the search: what is computed where is not that of a tree.
             let scatters = facts.of(id).scatter.is_some() || facts.of(user).scatter.is_some();
-            if reads.is_output(id) || demand > elements || scatters {
+            let is_apart = facts.undone == Some(Cut::Below(id));
+            if reads.is_output(id) || demand > elements || scatters || is_apart {
                 continue;
             }
             let (from, to) = (group_of[id.index()], group_of[user.index()]);

@@ -7,6 +7,7 @@
 
 mod analyse;
 pub(crate) mod cost;
+pub(crate) mod cut;
 mod facts;
 pub(crate) mod group;
 mod merge;

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::cut::Cut;
 use super::group::{Group, MAX_NODES};
 use crate::graph::NodeId;
 
@@ -17,11 +18,17 @@ struct Restraint {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Restraints {
     of: FxHashMap<NodeId, Restraint>,
+    /// A merge that is not made.
+    pub(super) undone: Option<Cut>,
     /// The nodes of kernels that were too much, and why.
     refused: Vec<(Vec<NodeId>, String)>,
 }
 
 impl Restraints {
+    pub(crate) fn without(undone: Option<Cut>) -> Restraints {
+        Restraints { undone, ..Restraints::default() }
+    }
+
     /// Kernels with these nodes become smaller. Gives whether that is possible.
     pub(crate) fn divide(&mut self, nodes: &[NodeId], why: String) -> bool {
         if nodes.len() < 2 {

@@ -137,7 +137,14 @@ impl Sketch {
         self.op(Op::Reduce { op, axes: SmallVec::from_slice(axes) }, &[x], shape, dtype)
     }
 
-    pub(crate) fn scan(&mut self, op: ScanOp, x: NodeId, axis: usize, reverse: bool, exclusive: bool) -> NodeId {
+    pub(crate) fn scan(
+        &mut self,
+        op: ScanOp,
+        x: NodeId,
+        axis: usize,
+        reverse: bool,
+        exclusive: bool,
+    ) -> NodeId {
         let (shape, dtype) = (self.shape(x), self.dtype(x));
         self.op(Op::Scan { op, axis, reverse, exclusive }, &[x], shape, dtype)
     }

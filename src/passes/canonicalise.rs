@@ -4,8 +4,8 @@
 use smallvec::SmallVec;
 
 use super::rule::{Rule, Site, Step, rewrite, splat};
-use crate::graph::{Graph, Node, Operands};
 use crate::graph::op::{Axes, ConstantRole, Op, View};
+use crate::graph::{Graph, Node, Operands};
 use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, UnaryOp};
 
 pub(super) fn run(graph: &Graph) -> Option<Graph> {

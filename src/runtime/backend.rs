@@ -19,7 +19,7 @@ use super::device::{Device, DeviceKind};
 use super::host::HostBuffer;
 use crate::compiler::Settings;
 use crate::lower::Check;
-use crate::{Error, Fusion, Result};
+use crate::{Error, Fusion, Result, measure};
 
 /// Enough counters for most kernels.
 #[cfg(feature = "cuda")]
@@ -232,5 +232,5 @@ pub(crate) fn settings(device: Device, fusion: Fusion) -> Settings {
         #[cfg(not(feature = "emulate"))]
         DeviceKind::Emulated => (Language::Cuda, 0),
     };
-    Settings { language, fusion, shared_bytes }
+    Settings { language, fusion, shared_bytes, undone: measure::undone() }
 }

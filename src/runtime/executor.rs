@@ -19,7 +19,7 @@ use crate::graph::build::build;
 use crate::graph::{Graph, NodeId};
 use crate::interpreter;
 use crate::tensor::{Recipe, State, Tensor, TensorNode};
-use crate::{Error, Fusion, Result, stats};
+use crate::{Error, Fusion, Result, measure, stats};
 
 /// Bytes that a thread may spill: what the threads of a full multiprocessor (2,048) spill stays in its nearest cache (128 KiB
 /// and more), while a value between two kernels goes to memory and back.
@@ -256,9 +256,10 @@ impl<'a> Run<'a> {
         if let Some(loaded) = loaded {
             call(kernel, code, loaded, self.backend, &buffers, &memory.scratch)?;
         }
-        if debug::enabled(Level::Timings) {
+        if debug::enabled(Level::Timings) || measure::is_timing() {
             self.backend.synchronize()?;
             let seconds = start.elapsed().as_secs_f64();
+            measure::note(seconds);
             let bytes: u64 = kernel.groups(&self.plan.grouping).map(|group| group.work.bytes()).sum();
             debug::print(Level::Timings, || {
                 format!(

@@ -1,5 +1,7 @@
 //! What a workload is, and the tensors that it starts from.
 
+#![allow(dead_code, reason = "tests compute small ones, benchmarks large ones")]
+
 use lazuli::{DType, Device, Element, Shape, Tensor, bf16, f16};
 
 use crate::common::data::units;
@@ -38,15 +40,28 @@ pub struct Inputs {
     device: Device,
     is_large: bool,
     made: u64,
+    /// Those of the recording before, where several start from the same.
+    kept: Option<Vec<Tensor>>,
 }
 
 impl Inputs {
     pub fn large() -> Inputs {
-        Inputs { device: Device::cpu(), is_large: true, made: 0 }
+        Inputs { device: Device::cpu(), is_large: true, made: 0, kept: None }
     }
 
     pub fn small(device: &Device) -> Inputs {
-        Inputs { device: *device, is_large: false, made: 0 }
+        Inputs { device: *device, is_large: false, made: 0, kept: None }
+    }
+
+    /// Large ones with elements, made by the first recording and used again by the next ones.
+    pub fn kept() -> Inputs {
+        Inputs { kept: Some(Vec::new()), ..Inputs::large() }
+    }
+
+    /// Before another recording of the same expression.
+    pub fn again(&mut self) -> &mut Inputs {
+        self.made = 0;
+        self
     }
 
     /// An extent.
@@ -58,11 +73,17 @@ impl Inputs {
     fn make<T: Element + Default>(&mut self, shape: impl Into<Shape>, element: impl Fn(f64) -> T) -> Tensor {
         let shape = shape.into();
         self.made += 1;
-        let elements = match self.is_large {
+        let number = self.made as usize - 1;
+        if let Some(input) = self.kept.as_ref().and_then(|kept| kept.get(number)) {
+            return input.clone();
+        }
+        let elements = match self.is_large && self.kept.is_none() {
             true => vec![T::default(); shape.elements()],
             false => units(shape.elements(), self.made).map(element).collect(),
         };
-        Tensor::from_vec(elements, shape).to(&self.device)
+        let input = Tensor::from_vec(elements, shape).to(&self.device);
+        self.kept.iter_mut().for_each(|kept| kept.push(input.clone()));
+        input
     }
 
     /// Numbers in [-3, 3).

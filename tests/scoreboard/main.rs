@@ -6,6 +6,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod groups;
 mod inputs;
 mod rearranged;
 mod reductions;
@@ -21,23 +22,8 @@ use lazuli::{DType, Device, Program, Target, Tensor};
 use rayon::prelude::*;
 
 use common::{Output, Scope, exact, near};
-use inputs::{Group, Inputs, Workload, row};
-use workloads::SEEDS;
-
-fn groups() -> Vec<Group> {
-    let seeds =
-        SEEDS.iter().map(|seed| row(seed.name, |x| (seed.record)(x.at(64, 2)))).map(|seed| match seed.name {
-            "normalise_image" => seed.because("right: statistics of everything come before the first result"),
-            _ => seed,
-        });
-    let mut groups = vec![("seed pipelines", seeds.collect())];
-    groups.extend(rows::groups());
-    groups.extend(reductions::groups());
-    groups.extend(rearranged::groups());
-    groups.extend(training::groups());
-    groups.extend(science::groups());
-    groups
-}
+use groups::groups;
+use inputs::{Inputs, Workload};
 
 fn program(workload: &Workload) -> Program {
     let results = (workload.record)(&mut Inputs::large());

@@ -1,6 +1,6 @@
 //! Elements that move: joins, views inside of their consumers, transposes, images, frames.
 
-use lazuli::{DType, Interpolation, Pool2d, Tensor};
+use lazuli::{DType, Interpolation, Pool2d, Pool3d, Tensor};
 
 use crate::inputs::{Group, Inputs, row};
 
@@ -140,6 +140,10 @@ fn transposed() -> Group {
         row("channels-last average pooling", |x| {
             let shape = [x.at(8, 2), x.at(64, 8), x.at(64, 8), x.at(32, 4)];
             vec![x.floats(shape).permute([0, 3, 1, 2]).avg_pool2d(2, 2).permute([0, 2, 3, 1])]
+        }),
+        row("3-d average pooling, unpadded", |x| {
+            let shape = [x.at(8, 2), 4, x.at(32, 6), x.at(32, 8), x.at(32, 5)];
+            vec![x.floats(shape).avg_pool3d_with(Pool3d::new(2).count_include_pad(false))]
         }),
     ];
     ("transposes", rows)

@@ -22,6 +22,11 @@ fn siblings() -> Group {
             let (var, mean) = x.rows().var_mean(1, 0);
             vec![mean, var]
         }),
+        row("statistics of rows of 3, both forms", |x| {
+            let shape = [x.at(1 << 20, 7), 3];
+            let x = x.floats(shape);
+            vec![x.mean(1), x.max_keepdim(1) + 1.0, x.min(1).unsqueeze(0)]
+        }),
         row("a statistic of four", |x| {
             let x = x.rows();
             let (least, most) = x.aminmax(1);
@@ -126,6 +131,7 @@ fn scans() -> Group {
         row("cumsum, reversed and exclusive", |x| {
             vec![x.rows().cumsum_with(1, ScanOrder::new().reverse().exclusive())]
         }),
+        row("flip, cumsum, flip, log", |x| vec![x.rows().exp().flip(1).cumsum(1).flip(1).log()]),
         row("running mean", |x| {
             let x = x.rows();
             let length = x.shape().unwrap()[1];

@@ -30,6 +30,10 @@ fn softmax() -> Group {
             let shape = [x.at(64, 2), x.at(32, 5), x.at(1024, 9)];
             vec![x.floats(shape).softmax(1)]
         }),
+        row("softmax of rows of 8", |x| {
+            let shape = [x.at(1 << 18, 7), 8];
+            vec![x.floats(shape).softmax(1)]
+        }),
         row("softmax of two axes", |x| {
             let y = x.images();
             let e = (&y - y.max_keepdim([2, 3])).exp();
@@ -142,6 +146,10 @@ fn of_channels() -> Group {
             let channels = extent(&y, 1);
             let (weight, bias) = (x.floats([channels]), x.floats([channels]));
             vec![y.group_norm(channels / 4, Some(&weight), Some(&bias), 1e-5)]
+        }),
+        row("group_norm f16, silu", |x| {
+            let shape = [x.at(8, 2), x.at(32, 4), x.at(64, 8), x.at(64, 10)];
+            vec![x.halves(DType::F16, shape).group_norm(x.at(8, 2), None, None, 1e-5).silu()]
         }),
         row("instance_norm", |x| vec![x.images().instance_norm(None, None, 1e-5)]),
         row("batch norm, inference", |x| {

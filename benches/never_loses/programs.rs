@@ -1,0 +1,105 @@
+//! The cases: what is measured.
+
+use lazuli::{DType, Device, Tensor};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use super::common::data::floats;
+use super::graphs::{Recipe, SMOOTH_OPS, Smooth, SmoothInputs, recipes, smooth_tensors};
+use super::groups::groups;
+use super::inputs::Inputs;
+
+/// An expression, recorded anew for each run.
+pub struct Case {
+    pub name: String,
+    pub record: Box<dyn FnMut() -> Vec<Tensor>>,
+}
+
+/// The workloads of the scoreboard at their real sizes, programs that once lost, and random graphs.
+pub fn cases(random: usize) -> Vec<Case> {
+    let mut result = Vec::new();
+    for (_, workloads) in groups() {
+        for workload in workloads {
+            let mut inputs: Option<Inputs> = None;
+            result.push(Case {
+                name: workload.name.into(),
+                record: Box::new(move || (workload.record)(inputs.get_or_insert_with(Inputs::kept).again())),
+            });
+        }
+    }
+    result.extend(programs());
+    result.extend(recipes_of(random).into_iter().enumerate().map(|(number, recipe)| graph(number, recipe)));
+    result
+}
+
+/// A program of one input.
+fn program(name: &str, shape: &[usize], f: impl Fn(&Tensor) -> Vec<Tensor> + 'static) -> Case {
+    let (shape, mut input) = (shape.to_vec(), None);
+    Case {
+        name: format!("program: {name}"),
+        record: Box::new(move || {
+            f(input.get_or_insert_with(|| floats(&Device::cpu(), DType::F32, shape.clone(), 1.0, 1)))
+        }),
+    }
+}
+
+fn programs() -> Vec<Case> {
+    vec![
+        program("rolling mean and std", &[200, 10_000], |x| {
+            let windows = x.unfold(1, 50, 1);
+            vec![windows.mean(2), windows.std(2, 1)]
+        }),
+        program("rolling z-score", &[200, 10_000], |x| {
+            let windows = x.unfold(1, 50, 1);
+            vec![(x.slice(1, 49..) - windows.mean(2)) / windows.std(2, 1)]
+        }),
+        program("random walks", &[1], |_| vec![Tensor::randn([20_000, 252], 1).cumsum(1)]),
+        program("cumsum of exp", &[4096, 1024], |x| vec![x.exp().cumsum(1)]),
+        program("std of two poolings", &[1, 1 << 20], |x| {
+            let (mean, squares) = (x.avg_pool1d(50, 1), x.square().avg_pool1d(50, 1));
+            vec![(squares - mean.square()).relu().sqrt()]
+        }),
+        program("product by broadcasting", &[2, 256, 256], |x| {
+            vec![(x.select(0, 0).unsqueeze(2) * x.select(0, 1).unsqueeze(0)).sum(1)]
+        }),
+        program("bodies as [i, j, 3]", &[2048, 3], |x| {
+            let apart = x.unsqueeze(0) - x.unsqueeze(1);
+            let square = apart.square().sum_keepdim(2) + 0.01;
+            vec![(apart / (&square * square.sqrt())).sum(1)]
+        }),
+        program("softmax of rows of 3", &[1 << 20, 3], |x| vec![x.softmax(1)]),
+        program("softmax of rows of 8", &[1 << 19, 8], |x| vec![x.softmax(1)]),
+        program("layer norm of rows of 4", &[1 << 20, 4], |x| vec![x.layer_norm([4], None, None, 1e-5)]),
+        program("softmax of rows of 12", &[1 << 18, 12], |x| vec![x.softmax(1)]),
+        program("softmax of rows of 16", &[1 << 18, 16], |x| vec![x.softmax(1)]),
+        program("layer norm of rows of 16", &[1 << 18, 16], |x| vec![x.layer_norm([16], None, None, 1e-5)]),
+        program("softmax of 3 channels", &[4, 3, 512, 512], |x| vec![x.softmax(1)]),
+        program("overlapping windows of gelu", &[64, 128, 128], |x| vec![x.gelu().max_pool2d(3, 1)]),
+    ]
+}
+
+fn recipes_of(count: usize) -> Vec<(Recipe<Smooth>, [usize; 3])> {
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    // 1 to 50 MB: 250,000 to 12,500,000 elements.
+    let shape = (0u32..18, 4u32..10, 2usize..6).prop_map(|(size, rows, batch)| {
+        let elements = 250_000.0 * f64::from(size).mul_add(0.22, 0.0).exp();
+        let rows = 1usize << rows;
+        [batch, rows, (elements / (batch * rows) as f64) as usize + 1]
+    });
+    let strategy = (recipes(SMOOTH_OPS.to_vec(), 10..=60), shape);
+    (0..count).map(|_| strategy.new_tree(&mut runner).expect("a graph").current()).collect()
+}
+
+fn graph(number: usize, (recipe, shape): (Recipe<Smooth>, [usize; 3])) -> Case {
+    let mut inputs = None;
+    let elements: usize = shape.iter().product();
+    Case {
+        name: format!("random {number}"),
+        record: Box::new(move || {
+            let new = || SmoothInputs::new(&Device::cpu(), DType::F32, shape, 2 * elements);
+            smooth_tensors(inputs.get_or_insert_with(new), &recipe)
+        }),
+    }
+}

@@ -1,0 +1,146 @@
+//! Plans as benchmarks look at them: with one merge undone, and what the model says of each kernel beside the time that
+//! it takes. Hidden from the documentation, and no part of the interface.
+
+use std::cell::{Cell, RefCell};
+
+use crate::compiler::Plan;
+use crate::fusion::Facts;
+use crate::fusion::cut::Cut;
+use crate::graph::Graph;
+use crate::graph::build::build;
+use crate::graph::op::Op;
+use crate::runtime::{backend, executor};
+use crate::{Device, Error, Fusion, Result, Tensor};
+
+thread_local! {
+    static UNDONE: Cell<Option<Cut>> = const { Cell::new(None) };
+    static TIMES: RefCell<Option<Vec<f64>>> = const { RefCell::new(None) };
+}
+
+/// The merge that is undone in what this thread plans.
+pub(crate) fn undone() -> Option<Cut> {
+    UNDONE.get()
+}
+
+/// Whether this thread wants to know how long each kernel takes.
+pub(crate) fn is_timing() -> bool {
+    TIMES.with_borrow(Option::is_some)
+}
+
+/// Notes how long a kernel took.
+pub(crate) fn note(seconds: f64) {
+    TIMES.with_borrow_mut(|times| times.iter_mut().for_each(|times| times.push(seconds)));
+}
+
+/// A merge of a plan.
+#[derive(Clone, Debug)]
+pub struct Merge {
+    cut: Cut,
+    /// Where it is, in words.
+    pub place: String,
+    /// Whether more than an element follows from an element there, or the other way round: where fusing may lose.
+    pub is_doubtful: bool,
+}
+
+/// A kernel of a plan.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Its name.
+    pub name: String,
+    /// Its schedule, in words.
+    pub schedule: String,
+    /// Seconds, as the model has them.
+    pub estimate: f64,
+    /// Seconds that it took.
+    pub measured: f64,
+    /// What the model counts, by name.
+    pub figures: Vec<(&'static str, f64)>,
+}
+
+/// Plans, explains and evaluates without one of the merges while `f` runs on this thread.
+pub fn without<T>(merge: &Merge, f: impl FnOnce() -> T) -> T {
+    /// Restores the setting also if `f` panics.
+    struct Restore(Option<Cut>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            UNDONE.set(self.0);
+        }
+    }
+    let _restore = Restore(UNDONE.replace(Some(merge.cut)));
+    f()
+}
+
+fn plan(tensors: &[Tensor], fusion: Fusion) -> Result<std::sync::Arc<Plan>> {
+    let recording = build(tensors)?;
+    crate::compiler::plan(&recording.graph, backend::settings(Device::cpu(), fusion))
+}
+
+/// The merges of the plan for some tensors on the CPU.
+///
+/// # Errors
+/// The first error in the tensors' histories.
+pub fn merges(tensors: &[Tensor]) -> Result<Vec<Merge>> {
+    let plan = plan(tensors, Fusion::On)?;
+    let (graph, figures) = (&plan.graph, plan.settings.figures());
+    let facts = Facts::new(graph, &figures, &plan.grouping.restraints);
+    let cuts = Cut::all(&plan.grouping.groups, &facts.reads);
+    Ok(cuts.into_iter().map(|cut| merge(graph, &facts, cut)).collect())
+}
+
+fn merge(graph: &Graph, facts: &Facts, cut: Cut) -> Merge {
+    let node = graph.node(cut.node());
+    let name = if node.origin.is_empty() { node.op.name() } else { node.origin };
+    let changes = |op: &Op| {
+        matches!(
+            op,
+            Op::Reduce { .. }
+                | Op::Scan { .. }
+                | Op::Recurrence { .. }
+                | Op::Scatter { .. }
+                | Op::Gather { .. }
+        )
+    };
+    let (place, is_doubtful) = match cut {
+        Cut::Below(id) => {
+            let is_doubtful = facts.reads.users(id).iter().any(|&user| {
+                let mut reads = facts.reads.reads(user).iter().filter(|read| read.node == id);
+                changes(&graph.node(user).op) || reads.any(|read| !read.aligned)
+            });
+            (format!("below {name} {} {}", node.dtype, node.shape), is_doubtful || changes(&node.op))
+        }
+        Cut::Beside(_) => (format!("beside {name} {} {}", node.dtype, node.shape), true),
+    };
+    Merge { cut, place, is_doubtful }
+}
+
+/// Evaluates tensors on the CPU, and gives the kernels of the plan.
+///
+/// # Errors
+/// As [`crate::eval`].
+pub fn kernels(tensors: &[Tensor], fusion: Fusion) -> Result<Vec<Kernel>> {
+    let plan = plan(tensors, fusion)?;
+    TIMES.set(Some(Vec::with_capacity(plan.kernels.len())));
+    let evaluated = executor::evaluate(tensors, fusion);
+    let times = TIMES.take().unwrap_or_default();
+    evaluated?;
+    if times.len() != plan.kernels.len() {
+        return Err(Error::internal("measuring", "another plan was run"));
+    }
+    let figures = plan.settings.figures();
+    let kernel = |(kernel, measured): (&crate::compiler::PlannedKernel, f64)| {
+        let (mut estimate, mut counted) = (0.0, Vec::new());
+        for group in kernel.groups(&plan.grouping) {
+            estimate += group.work.seconds(&figures);
+            counted = group.work.figures();
+        }
+        let emitted = &kernel.code.emitted;
+        Kernel {
+            name: emitted.name.clone(),
+            schedule: emitted.schedule.to_string(),
+            estimate,
+            measured,
+            figures: counted,
+        }
+    };
+    Ok(plan.kernels.iter().zip(times).map(kernel).collect())
+}
