@@ -338,7 +338,12 @@ fn load_all(plan: &Plan, codes: Vec<Arc<Code>>, device: Device, backend: &Backen
     let found: Vec<Option<Loaded>> = codes.iter().map(|code| present(code)).collect();
     match found.iter().zip(kernels).all(|(loaded, kernel)| loaded.is_some() || kernel.is_empty()) {
         true => Ok(codes.into_iter().zip(found).collect()),
-        false => codes.into_par_iter().zip(kernels).map(load).collect(),
+        false => {
+            let used = codes.iter().zip(kernels).filter(|(_, kernel)| !kernel.is_empty());
+            let emitted: Vec<_> = used.map(|(code, _)| &*code.emitted).collect();
+            kernels::compile_ahead(backend, device, &emitted);
+            codes.into_par_iter().zip(kernels).map(load).collect()
+        }
     }
 }
 

@@ -49,6 +49,25 @@ pub(crate) fn load(backend: &Backend, device: Device, emitted: &Emitted) -> Resu
     Ok(loaded)
 }
 
+/// Compiles together what is neither in memory nor on disk, where one run of the compiler takes several kernels. What
+/// fails is left to [`load`].
+pub(crate) fn compile_ahead(backend: &Backend, device: Device, emitted: &[&Emitted]) {
+    match backend {
+        #[cfg(feature = "emulate")]
+        Backend::Emulated => {
+            let is_loaded = |emitted: &Emitted| {
+                let key = (device, blake3::hash(emitted.source.as_bytes()));
+                with_memory(|memory| memory.contains(&key))
+            };
+            let new = emitted.iter().filter(|emitted| !is_loaded(emitted));
+            let kernels: Vec<_> =
+                new.map(|emitted| (emitted.functions().collect(), emitted.source.as_str())).collect();
+            super::emulate::EmulatedModule::compile_ahead(&kernels);
+        }
+        _ => {}
+    }
+}
+
 fn with_memory<T>(f: impl FnOnce(&mut LruCache<(Device, blake3::Hash), Loaded>) -> T) -> T {
     let mut memory = MEMORY.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     f(memory.get_or_insert_with(|| LruCache::new(NonZeroUsize::new(LOADED).unwrap_or(NonZeroUsize::MIN))))

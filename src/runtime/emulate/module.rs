@@ -49,15 +49,27 @@ impl EmulatedModule {
             source_text: Arc::clone(&source),
         };
         let text = translate(kernel_name, &source).map_err(refused)?;
-        let library = toolchain.kernel(&text).map_err(|failure| match failure {
+        let (library, symbol) = toolchain.kernel(&text).map_err(|failure| match failure {
             Failure::Refused(log) => refused(log),
             Failure::Broken(error) => error,
         })?;
         // SAFETY: the shim's `LZ_EMU_EXPORT` defines this symbol as a `lz_emu_kernel`.
-        let kernel = unsafe { library.get::<*const Kernel>(b"lz_emu_exported") }
+        let kernel = unsafe { library.get::<*const Kernel>(symbol.as_bytes()) }
             .map(|symbol| symbol.into_raw() as *const Kernel)
             .map_err(|error| Error::internal("emulator", error.to_string()))?;
         Ok(EmulatedModule { name: kernel_name.to_owned(), source, toolchain, kernel, _library: library })
+    }
+
+    /// Compiles kernels that are not on disk yet together, each a text with the names of its functions. What fails is
+    /// reported by [`EmulatedModule::compile`].
+    pub(crate) fn compile_ahead(kernels: &[(Vec<&str>, &str)]) {
+        let Ok(toolchain) = Toolchain::get() else { return };
+        let mut texts: Vec<(String, Vec<&str>)> = Vec::new();
+        for (functions, source) in kernels {
+            let translated = functions.iter().filter_map(|name| translate(name, source).ok());
+            texts.extend(translated.map(|text| (text, functions.clone())));
+        }
+        toolchain.compile_ahead(&texts);
     }
 
     /// The function's name.

@@ -73,7 +73,13 @@ unsigned long long lz_emu_warp(lz_emu_warp_operation operation, unsigned mask, u
 #define __launch_bounds__(...)
 // A section of its own, whose bounds the linker knows, so that the runtime can poison it before each block;
 // `used`, so that the compiler does not take itself for the only one who writes there.
-#define __shared__ static __attribute__((section("lz_emu_shared"), used))
+#define __shared__ static __attribute__((section(LZ_EMU_STRING(LZ_EMU_OWN(lz_emu_shared))), used))
+// What each kernel of a file has for itself: LZ_EMU_ID is defined before its text.
+#define LZ_EMU_PASTE_(NAME, ID) NAME##_##ID
+#define LZ_EMU_PASTE(NAME, ID) LZ_EMU_PASTE_(NAME, ID)
+#define LZ_EMU_OWN(NAME) LZ_EMU_PASTE(NAME, LZ_EMU_ID)
+#define LZ_EMU_STRING_(TEXT) #TEXT
+#define LZ_EMU_STRING(TEXT) LZ_EMU_STRING_(TEXT)
 
 #define threadIdx (lz_emu_current->thread)
 #define blockIdx (lz_emu_current->block)
@@ -514,11 +520,6 @@ LZ_EMU_INLINE unsigned short lz_emu_f32_to_bf16(float f) {
 // ---------------------------------------------------------------------------------------------
 // The way in: what stands behind the kernel's text.
 
-extern "C" {
-// Set by the linker where the section exists; null for a kernel without static shared memory.
-extern char __start_lz_emu_shared[] __attribute__((weak, visibility("hidden")));
-extern char __stop_lz_emu_shared[] __attribute__((weak, visibility("hidden")));
-}
 /// Calls a kernel with the values that the pointers lead to.
 template <class... P> struct lz_emu_call {
     // A constructor, because a braced list of arguments is evaluated from left to right.
@@ -530,13 +531,16 @@ template <class... P> LZ_EMU_INLINE void lz_emu_invoke(void (*kernel)(P...), voi
 template <class... P> constexpr unsigned lz_emu_parameters(void (*)(P...)) { return sizeof...(P); }
 constexpr unsigned lz_emu_max_threads(unsigned threads = 1024, unsigned = 0, unsigned = 0) { return threads; }
 
-#define LZ_EMU_EXPORT(KERNEL, ...)                                                                  \
-    static void lz_emu_entry(void** arguments) { lz_emu_invoke(KERNEL, arguments); }                \
-    extern "C" {                                                                                    \
-    extern __attribute__((visibility("default"))) const lz_emu_kernel lz_emu_exported;              \
-    const lz_emu_kernel lz_emu_exported = {lz_emu_entry, lz_emu_parameters(KERNEL),                 \
-                                           lz_emu_max_threads(__VA_ARGS__), __start_lz_emu_shared,  \
-                                           __stop_lz_emu_shared};                                   \
+// The linker sets the bounds where the section exists; they are null for a kernel without static shared memory.
+#define LZ_EMU_EXPORT(KERNEL, ...)                                                                                \
+    static void lz_emu_entry(void** arguments) { lz_emu_invoke(KERNEL, arguments); }                              \
+    extern "C" {                                                                                                  \
+    extern char LZ_EMU_OWN(__start_lz_emu_shared)[] __attribute__((weak, visibility("hidden")));                  \
+    extern char LZ_EMU_OWN(__stop_lz_emu_shared)[] __attribute__((weak, visibility("hidden")));                   \
+    extern __attribute__((visibility("default"))) const lz_emu_kernel LZ_EMU_OWN(lz_emu_exported);                \
+    const lz_emu_kernel LZ_EMU_OWN(lz_emu_exported) = {                                                           \
+        lz_emu_entry, lz_emu_parameters(KERNEL), lz_emu_max_threads(__VA_ARGS__),                                 \
+        LZ_EMU_OWN(__start_lz_emu_shared), LZ_EMU_OWN(__stop_lz_emu_shared)};                                     \
     }
 
 #endif  // LZ_EMU_RUNTIME

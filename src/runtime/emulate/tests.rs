@@ -540,6 +540,40 @@ fn a_damaged_entry_of_the_cache_is_compiled_again() {
 }
 
 #[test]
+fn kernels_of_one_name_are_compiled_together() {
+    let source = |shared: u32, factor: u32| {
+        format!(
+            "__device__ unsigned twice(unsigned x) {{ return {factor} * x; }}\n\
+             extern \"C\" __global__ void k(unsigned* p) {{ __shared__ unsigned s[{shared}]; s[0] = 21; *p = twice(s[0]); }}\n"
+        )
+    };
+    let sources = [source(1, 2), source(2048, 3), source(4096, 4)];
+    let toolchain = Toolchain::get().unwrap();
+    let paths: Vec<_> =
+        sources.iter().map(|source| toolchain.kernel_path(&translate("k", source).unwrap())).collect();
+    for path in &paths {
+        let _ = std::fs::remove_file(path);
+    }
+    let kernels: Vec<_> = sources.iter().map(|source| (vec!["k"], source.as_str())).collect();
+    EmulatedModule::compile_ahead(&kernels);
+    assert!(paths.iter().all(|path| path.exists()), "{paths:?}");
+    for (source, expected) in sources.iter().zip([42u32, 63, 84]) {
+        let mut value = 0u32;
+        let mut pointer = std::ptr::from_mut(&mut value);
+        // Each has its own shared memory.
+        run("k", source, 1, 1, &mut [place(&mut pointer)]).unwrap();
+        assert_eq!(value, expected);
+    }
+    // One that does not compile leaves the others to be compiled alone.
+    let kernels =
+        [(vec!["k"], "extern \"C\" __global__ void k(int* p) { *p = nothing; }\n"), kernels[0].clone()];
+    std::fs::remove_file(&paths[0]).unwrap();
+    EmulatedModule::compile_ahead(&kernels);
+    assert!(EmulatedModule::compile("k", kernels[0].1).is_err());
+    drop(EmulatedModule::compile("k", kernels[1].1).unwrap());
+}
+
+#[test]
 fn launches_that_a_driver_would_refuse() {
     let source = "extern \"C\" __global__ void __launch_bounds__(128) k(float* y) { __shared__ float s[1024]; s[0] = 0; y[0] = s[0]; }";
     let module = EmulatedModule::compile("k", source).unwrap();

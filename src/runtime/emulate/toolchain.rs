@@ -9,6 +9,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
+use rayon::prelude::*;
 
 use super::abi::LaunchFunction;
 use crate::error::{Error, Result};
@@ -38,6 +39,9 @@ const FLAGS: [&str; 14] = [
 const KERNEL_FLAGS: [&str; 4] =
     ["-O1", "-fsanitize=alignment", "-fno-sanitize-recover=alignment", "-nostdlib"];
 const KERNEL_LIBRARIES: [&str; 3] = ["-lm", "-lc", "-lgcc"];
+
+/// Kernels in one file, at most.
+const TOGETHER: usize = 16;
 
 /// All that it takes to compile and run kernels.
 pub(super) struct Toolchain {
@@ -112,19 +116,75 @@ impl Toolchain {
         self.compiler.name()
     }
 
-    /// Where the library of a translated kernel is, or will be.
-    pub(super) fn kernel_path(&self, text: &str) -> PathBuf {
-        self.folder.join(format!("{}.so", &self.compiler.key(&[SHIM, FIBERS, text])[..32]))
+    /// What tells a translated kernel from all others.
+    fn id(&self, text: &str) -> String {
+        self.compiler.key(&[SHIM, FIBERS, text])[..32].to_owned()
     }
 
-    /// The library of a translated kernel: from disk where it was compiled before.
-    pub(super) fn kernel(&self, text: &str) -> Result<Library, Failure> {
+    fn path(&self, id: &str) -> PathBuf {
+        self.folder.join(format!("{id}.so"))
+    }
+
+    /// Where the library of a translated kernel is, or will be.
+    #[cfg(test)]
+    pub(super) fn kernel_path(&self, text: &str) -> PathBuf {
+        self.path(&self.id(text))
+    }
+
+    fn arguments(&self, file: &str) -> Vec<String> {
         let include = format!("-I{}", self.folder.display());
-        let arguments = |file: &str| {
-            let flags = KERNEL_FLAGS.iter().copied().chain([include.as_str(), file]).chain(KERNEL_LIBRARIES);
-            flags.map(str::to_owned).collect()
-        };
-        load_or_compile(&self.compiler, &self.kernel_path(text), text, &arguments, RTLD_LOCAL)
+        let flags = KERNEL_FLAGS.iter().copied().chain([include.as_str(), file]).chain(KERNEL_LIBRARIES);
+        flags.map(str::to_owned).collect()
+    }
+
+    /// The library of a translated kernel, from disk where it was compiled before, and the kernel's symbol in it.
+    pub(super) fn kernel(&self, text: &str) -> Result<(Library, String), Failure> {
+        let id = self.id(text);
+        let file = format!("#include \"shim.h\"\n#define LZ_EMU_ID {id}\n{text}");
+        let arguments = |file: &str| self.arguments(file);
+        let library = load_or_compile(&self.compiler, &self.path(&id), &file, &arguments, RTLD_LOCAL)?;
+        Ok((library, format!("lz_emu_exported_{id}")))
+    }
+
+    /// Compiles translated kernels, each with the names of its functions, that are not on disk yet, several in a file:
+    /// the compiler's start and the shim are most of what one takes. Whatever fails is left for [`Toolchain::kernel`].
+    pub(super) fn compile_ahead(&self, kernels: &[(String, Vec<&str>)]) {
+        let mut missing: Vec<(String, &(String, Vec<&str>))> =
+            kernels.iter().map(|kernel| (self.id(&kernel.0), kernel)).collect();
+        missing.sort_by(|(a, _), (b, _)| a.cmp(b));
+        missing.dedup_by(|(a, _), (b, _)| a == b);
+        missing.retain(|(id, _)| !is_whole(&self.path(id)));
+        if missing.len() < 2 {
+            return;
+        }
+        let together = missing.len().div_ceil(rayon::current_num_threads()).min(TOGETHER);
+        missing.par_chunks(together).for_each(|kernels| {
+            let _ = self.compile_together(kernels);
+        });
+    }
+
+    fn compile_together(&self, kernels: &[(String, &(String, Vec<&str>))]) -> Result<(), Failure> {
+        let mut file = String::from("#include \"shim.h\"\n");
+        for (id, (text, functions)) in kernels {
+            file.push_str(&format!("#undef LZ_EMU_ID\n#define LZ_EMU_ID {id}\n"));
+            // Functions of one name with C linkage would be one, whatever their namespaces.
+            functions.iter().for_each(|name| file.push_str(&format!("#define {name} {name}_{id}\n")));
+            file.push_str(&format!("namespace lz_emu_{id} {{\n{text}}}\n"));
+            functions.iter().for_each(|name| file.push_str(&format!("#undef {name}\n")));
+        }
+        let ids: Vec<&str> = kernels.iter().map(|(id, _)| id.as_str()).collect();
+        let whole = self.path(&self.compiler.key(&ids)[..32]);
+        compile(&self.compiler, &whole, &file, &|file| self.arguments(file))?;
+        for id in ids {
+            // Others see no kernel or a whole one.
+            let (part, path) = (whole.with_extension(format!("{id}.part")), self.path(id));
+            let linked = fs::hard_link(&whole, &part).or_else(|_| fs::copy(&whole, &part).map(|_| ()));
+            let named = linked.and_then(|()| fs::rename(&part, &path));
+            named.map_err(|error| Failure::Broken(io_error("write", &path, &error)))?;
+        }
+        // The kernels' own names are left.
+        let _ = fs::remove_file(&whole);
+        Ok(())
     }
 }
 

@@ -12,7 +12,8 @@ const PTX: [(&str, &str); 3] = [
     (r#"asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f));"#, "h = lz_emu_f32_to_bf16(f);"),
 ];
 
-/// The whole C++ file for a CUDA C file whose kernel is `kernel_name`; the error says what stands in the way, and on which line.
+/// The C++ for a CUDA C file whose kernel is `kernel_name`, to stand behind the shim; the error says what stands in the
+/// way, and on which line.
 pub(super) fn translate(kernel_name: &str, source: &str) -> Result<String, String> {
     if !is_identifier(kernel_name) {
         return Err(format!("{kernel_name:?} cannot be the name of a kernel"));
@@ -77,7 +78,7 @@ pub(super) fn translate(kernel_name: &str, source: &str) -> Result<String, Strin
         i += 1;
     }
 
-    let mut text = format!("#include \"shim.h\"\nnamespace {{\n#line 1 \"{kernel_name}.cu\"\n");
+    let mut text = format!("namespace {{\n#line 1 \"{kernel_name}.cu\"\n");
     let mut copied = 0;
     for (range, replacement) in edits {
         text.push_str(&source[copied..range.start]);

@@ -18,6 +18,9 @@ impl EmulatedModule {
         Err(super::unsupported())
     }
 
+    /// Nothing.
+    pub(crate) fn compile_ahead(_kernels: &[(Vec<&str>, &str)]) {}
+
     /// Cannot be called.
     pub(crate) fn name(&self) -> &str {
         match *self {}
