@@ -28,7 +28,7 @@ pub(crate) fn structural_key(graph: &Graph) -> StructuralKey {
             code.list([line, column].into_iter().map(u64::from));
         }
     }
-    code.byte(END);
+    code.tag(Tag::End);
     code.list(graph.outputs().iter().map(|&output| number(output)));
     let hash = blake3::hash(&code.bytes);
     let mut key = [0; 16];
@@ -36,8 +36,43 @@ pub(crate) fn structural_key(graph: &Graph) -> StructuralKey {
     StructuralKey(u128::from_le_bytes(key))
 }
 
-/// No operation starts with this byte.
-const END: u8 = 0xff;
+/// What a node's code begins with: the compiler gives each a number of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Tag {
+    Input,
+    Argument,
+    Literal,
+    Iota,
+    Random,
+    Unary,
+    Binary,
+    Select,
+    Cast,
+    Reduce,
+    Scan,
+    Recurrence,
+    Gather,
+    Scatter,
+    Reshape,
+    Permute,
+    Expand,
+    Slice,
+    Pad,
+    Window,
+    Mean,
+    Var,
+    Sigmoid,
+    Silu,
+    Gelu,
+    GeluTanh,
+    Softmax,
+    LayerNorm,
+    MaxPool2d,
+    AvgPool2d,
+    /// No node: what follows are the outputs.
+    End,
+}
 
 /// A byte code that can be read back: every choice has a tag, every list its length, so that different
 /// graphs have different codes.
@@ -46,6 +81,10 @@ struct Code {
 }
 
 impl Code {
+    fn tag(&mut self, tag: Tag) {
+        self.byte(tag as u8);
+    }
+
     fn byte(&mut self, byte: u8) {
         self.bytes.push(byte);
     }
@@ -76,32 +115,32 @@ impl Code {
     fn op(&mut self, op: &Op) {
         match op {
             Op::Input(slot) => {
-                self.byte(0);
+                self.tag(Tag::Input);
                 self.number(*slot as u64);
             }
             Op::Constant(Constant { value, role }) => {
-                self.byte(match role {
-                    ConstantRole::Argument => 1,
-                    ConstantRole::Literal => 2,
+                self.tag(match role {
+                    ConstantRole::Argument => Tag::Argument,
+                    ConstantRole::Literal => Tag::Literal,
                 });
                 self.scalar(*value);
             }
-            Op::Iota => self.byte(3),
+            Op::Iota => self.tag(Tag::Iota),
             Op::Random { seed } => {
-                self.byte(4);
+                self.tag(Tag::Random);
                 self.number(*seed);
             }
-            Op::Unary(op) => self.bytes.extend([5, *op as u8]),
-            Op::Binary(op) => self.bytes.extend([6, *op as u8]),
-            Op::Select => self.byte(7),
-            Op::Cast => self.byte(8),
+            Op::Unary(op) => self.bytes.extend([Tag::Unary as u8, *op as u8]),
+            Op::Binary(op) => self.bytes.extend([Tag::Binary as u8, *op as u8]),
+            Op::Select => self.tag(Tag::Select),
+            Op::Cast => self.tag(Tag::Cast),
             Op::View(view) => self.view(view),
             Op::Reduce { op, axes } => {
-                self.bytes.extend([9, *op as u8]);
+                self.bytes.extend([Tag::Reduce as u8, *op as u8]);
                 self.sizes(axes);
             }
             Op::Scan { op, axis, reverse, exclusive } => {
-                self.bytes.extend([10, *op as u8, u8::from(*reverse), u8::from(*exclusive)]);
+                self.bytes.extend([Tag::Scan as u8, *op as u8, u8::from(*reverse), u8::from(*exclusive)]);
                 self.number(*axis as u64);
             }
             Op::Recurrence { axis, reverse, body, result } => {
@@ -109,17 +148,17 @@ impl Code {
                     StepResult::Each(number) => (0, number),
                     StepResult::Last(number) => (1, number),
                 };
-                self.bytes.extend([13, u8::from(*reverse), which]);
+                self.bytes.extend([Tag::Recurrence as u8, u8::from(*reverse), which]);
                 self.sizes(&[*axis, number, body.carries]);
                 self.bytes.extend(body.key().0.to_le_bytes());
                 self.list(body.inputs.iter().map(|&dtype| dtype as u64));
             }
             Op::Gather { axis } => {
-                self.byte(12);
+                self.tag(Tag::Gather);
                 self.number(*axis as u64);
             }
             Op::Scatter { op, axis, extent } => {
-                self.bytes.extend([13, *op as u8]);
+                self.bytes.extend([Tag::Scatter as u8, *op as u8]);
                 self.sizes(&[*axis, *extent]);
             }
             Op::Composite(composite) => self.composite(composite),
@@ -128,24 +167,24 @@ impl Code {
 
     fn view(&mut self, view: &View) {
         match view {
-            View::Reshape => self.byte(16),
+            View::Reshape => self.tag(Tag::Reshape),
             View::Permute(perm) => {
-                self.byte(17);
+                self.tag(Tag::Permute);
                 self.sizes(perm);
             }
-            View::Expand => self.byte(18),
+            View::Expand => self.tag(Tag::Expand),
             View::Slice { starts, steps } => {
-                self.byte(19);
+                self.tag(Tag::Slice);
                 self.list(starts.iter().map(|&start| start as u64));
                 self.list(steps.iter().map(|&step| step as u64));
             }
             View::Pad { before, value } => {
-                self.byte(20);
+                self.tag(Tag::Pad);
                 self.sizes(before);
                 self.scalar(*value);
             }
             View::Window { axis, size, stride, dilation } => {
-                self.byte(21);
+                self.tag(Tag::Window);
                 self.sizes(&[*axis, *size, *stride, *dilation]);
             }
         }
@@ -154,34 +193,34 @@ impl Code {
     fn composite(&mut self, composite: &Composite) {
         match composite {
             Composite::Mean { axes } => {
-                self.byte(32);
+                self.tag(Tag::Mean);
                 self.sizes(axes);
             }
             Composite::Var { axes, correction } => {
-                self.byte(33);
+                self.tag(Tag::Var);
                 self.sizes(axes);
                 self.number(*correction as u64);
             }
-            Composite::Sigmoid => self.byte(34),
-            Composite::Silu => self.byte(35),
-            Composite::Gelu => self.byte(36),
-            Composite::GeluTanh => self.byte(37),
+            Composite::Sigmoid => self.tag(Tag::Sigmoid),
+            Composite::Silu => self.tag(Tag::Silu),
+            Composite::Gelu => self.tag(Tag::Gelu),
+            Composite::GeluTanh => self.tag(Tag::GeluTanh),
             Composite::Softmax { axis } => {
-                self.byte(38);
+                self.tag(Tag::Softmax);
                 self.number(*axis as u64);
             }
             Composite::LayerNorm { dims, eps_bits } => {
-                self.byte(39);
+                self.tag(Tag::LayerNorm);
                 self.number(*dims as u64);
                 self.number(*eps_bits);
             }
-            Composite::MaxPool2d(pool) => self.pool(40, pool),
-            Composite::AvgPool2d(pool) => self.pool(41, pool),
+            Composite::MaxPool2d(pool) => self.pool(Tag::MaxPool2d, pool),
+            Composite::AvgPool2d(pool) => self.pool(Tag::AvgPool2d, pool),
         }
     }
 
-    fn pool(&mut self, tag: u8, Pool2d { kernel, stride, padding, dilation }: &Pool2d) {
-        self.byte(tag);
+    fn pool(&mut self, tag: Tag, Pool2d { kernel, stride, padding, dilation }: &Pool2d) {
+        self.tag(tag);
         for pair in [kernel, stride, padding, dilation] {
             self.sizes(pair);
         }
@@ -190,9 +229,22 @@ impl Code {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use smallvec::SmallVec;
+
     use super::*;
+    use crate::graph::body::Body;
     use crate::graph::sketch::Sketch;
-    use crate::{BinaryOp, DType, ReduceOp, SourceLocation, UnaryOp};
+    use crate::{BinaryOp, DType, ReduceOp, ScanOp, SourceLocation, UnaryOp};
+
+    impl Code {
+        fn of(op: &Op) -> Vec<u8> {
+            let mut code = Code { bytes: Vec::new() };
+            code.op(op);
+            code.bytes
+        }
+    }
 
     /// x + constant, summed; each parameter is something that must change the key, or must not.
     fn key(change: &str) -> StructuralKey {
@@ -232,5 +284,58 @@ mod tests {
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), different.len() + 1);
+    }
+
+    #[test]
+    fn every_operation_begins_its_code_with_another_byte() {
+        let mut body = Sketch::new();
+        let x = body.input([], DType::F32);
+        let body = Arc::new(Body::new(body.outputs([x]), 1, vec![DType::F32]));
+        let pool = Pool2d { kernel: [1, 1], stride: [1, 1], padding: [0, 0], dilation: [1, 1] };
+        let constant = |role| Op::Constant(Constant { value: Scalar::from_bool(true), role });
+        let (starts, steps, axes) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
+        let views = [
+            View::Reshape,
+            View::Permute(axes.clone()),
+            View::Expand,
+            View::Slice { starts, steps },
+            View::Pad { before: SmallVec::new(), value: Scalar::from_bool(false) },
+            View::Window { axis: 0, size: 1, stride: 1, dilation: 1 },
+        ];
+        let composites = [
+            Composite::Mean { axes: axes.clone() },
+            Composite::Var { axes: axes.clone(), correction: 0 },
+            Composite::Sigmoid,
+            Composite::Silu,
+            Composite::Gelu,
+            Composite::GeluTanh,
+            Composite::Softmax { axis: 0 },
+            Composite::LayerNorm { dims: 1, eps_bits: 0 },
+            Composite::MaxPool2d(pool),
+            Composite::AvgPool2d(pool),
+        ];
+        let ops = [
+            Op::Input(0),
+            constant(ConstantRole::Argument),
+            constant(ConstantRole::Literal),
+            Op::Iota,
+            Op::Random { seed: 0 },
+            Op::Unary(UnaryOp::Exp),
+            Op::Binary(BinaryOp::Add),
+            Op::Select,
+            Op::Cast,
+            Op::Reduce { op: ReduceOp::Sum, axes },
+            Op::Scan { op: ScanOp::Sum, axis: 0, reverse: false, exclusive: false },
+            Op::Recurrence { axis: 0, reverse: false, body, result: StepResult::Each(0) },
+            Op::Gather { axis: 0 },
+            Op::Scatter { op: ReduceOp::Sum, axis: 0, extent: 1 },
+        ];
+        let ops = ops.into_iter().chain(views.map(Op::View)).chain(composites.map(Op::Composite));
+        let mut first: Vec<u8> = ops.map(|op| Code::of(&op)[0]).collect();
+        assert_eq!(first.len(), usize::from(Tag::End as u8), "an operation without a row here");
+        first.push(Tag::End as u8);
+        first.sort_unstable();
+        first.dedup();
+        assert_eq!(first.len(), usize::from(Tag::End as u8) + 1);
     }
 }
