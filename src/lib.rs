@@ -112,8 +112,8 @@ pub use shape::Shape;
 pub use stats::{Stats, stats};
 pub use tensor::evaluate::{compile_for, cuda_is_available, eval, explain, with_fusion};
 pub use tensor::{
-    Axes, Dims, Element, Index, Indexing, Interpolation, Number, Operand, PadMode, Pair, PerAxis, Pool,
-    Pool1d, Pool2d, Pool3d, Reduction, ScanOrder, ScatterReduction, Tensor, scan,
+    Axes, Border, Dims, Element, Index, Indexing, Interpolation, Number, Operand, PadMode, Pair, PerAxis,
+    Pool, Pool1d, Pool2d, Pool3d, Reduction, Rounding, ScanOrder, ScatterReduction, Tensor, scan,
 };
 
 /// Its examples are tests too.

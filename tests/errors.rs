@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use lazuli::operations::{self, Accepts};
 use lazuli::{
-    DType, Device, Error, Indexing, Interpolation, PadMode, Pool1d, Pool2d, Pool3d, Result, ScanOrder,
-    ScatterReduction, SourceLocation, Tensor, s,
+    DType, Device, Error, Indexing, Interpolation, PadMode, Pool1d, Pool2d, Pool3d, Reduction, Result,
+    Rounding, ScanOrder, ScatterReduction, SourceLocation, Tensor, s,
 };
 
 /// What a call records, as its first error, if it has one.
@@ -103,12 +103,23 @@ fn elementwise(page: &mut Page) {
         -&flag;
         &flag - true;
         flag.pow(true);
+        flag.rpow(true);
+        flag.div_with(&flag, Rounding::Trunc);
         &x & 3;
         x.bitwise_or(3);
         x.bitwise_not();
         x.where_(&x, 0.0);
         x.gt(0.0).where_(&x, tensor(DType::F32, &[2, 4]));
         x.clamp(0.0, &y);
+        x.hardtanh(1.0, -1.0);
+        x.celu(0.0);
+        x.softshrink(-0.5);
+        x.isclose(&x, -1e-5, 0.0, false);
+        x.isclose(&x, 0.0, f64::NAN, false);
+        x.smooth_l1_loss(&x, -1.0, Reduction::Mean);
+        x.huber_loss(&x, 0.0, Reduction::Mean);
+        x.slice(1, 4..).nll_loss(&tensor(DType::I64, &[3]), Reduction::Mean);
+        x.cosine_similarity(&x, 0, -1.0);
         // The first mistake is the one that is told.
         x.reshape([5]).relu() + x.permute([1]);
     }
@@ -125,6 +136,8 @@ fn constructors(page: &mut Page) {
         Tensor::arange(0, 4, -1);
         Tensor::arange(0.0, f64::INFINITY, 1.0);
         Tensor::arange(false, true, true);
+        Tensor::arange_with(0, 1, 0.1, DType::Bool);
+        Tensor::arange_with(0, 1, -0.1, DType::F16);
         Tensor::linspace(0.0, f64::NAN, 3, DType::F32);
         Tensor::linspace(0.0, 1.0, usize::MAX, DType::F32);
         Tensor::linspace(0.0, 1.0, 3, DType::Bool);
@@ -181,6 +194,8 @@ fn views(page: &mut Page) {
         x.i(s![..;0]);
         x.flip([0, 0]);
         x.roll(1, 2);
+        x.roll([1, 2], 0);
+        x.roll(1, ..);
         x.rot90(1, [0, 0]);
         x.rot90(1, [0, 2]);
         x.repeat([2]);
@@ -200,6 +215,8 @@ fn views(page: &mut Page) {
         x.pixel_unshuffle(2);
         x.pad(&[(1, 1)], 0.0);
         x.pad(&[(1, 1), (usize::MAX, 0)], 0.0);
+        x.pad(&[(-2, -2), (0, 0)], 0.0);
+        x.pad_with(&[(0, 0), (5, -5)], PadMode::Circular);
         x.pad_with(&[(1, 1)], PadMode::Reflect);
         x.pad_with(&[(3, 1), (0, 0)], PadMode::Reflect);
         x.pad_with(&[(0, 0), (0, 5)], PadMode::Circular);
@@ -276,6 +293,10 @@ fn values(page: &mut Page) {
         x.take_along_axis(&at(i64::MIN).unsqueeze(0), 1).eval();
         x.take(&at(12)).eval();
         at(7).embedding(&x).to(&Device::interpreter()).softmax(1).eval();
+        at(3).one_hot(3).eval();
+        at(-1).cast(DType::I8).one_hot(3).sum(0).to_vec::<i64>();
+        x.slice(0, ..2).cross_entropy(&at(4), Reduction::Mean).item::<f32>();
+        x.slice(0, ..2).nll_loss(&at(-1), Reduction::None).to(&Device::interpreter()).eval();
     }
 }
 
@@ -403,6 +424,9 @@ fn steps(page: &mut Page) {
         lazuli::scan([&x, &count], 0, ScanOrder::new(), [0.0], |[h], [x, n]| ([h + x * n], []));
         lazuli::scan([&x], 0, exclusive, [0.0], |[h], [x]| ([h + x], [h.clone()]));
         lazuli::scan([], 0, ScanOrder::new(), [0.0], |[h], []| ([h + 1.0], []));
+        x.scan_with(0, 0.0, |h, x| (0..260).fold(h + x, |sum, n| sum + Tensor::from_slice(&[n as f32; 4], [4])));
+        x.scan_with(0, 0.0, |h, x| h + x + Tensor::rand([1], 1));
+        x.scan_with(0, 0.0, |_, _| Tensor::rand([3], 1));
     }
 }
 

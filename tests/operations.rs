@@ -113,7 +113,7 @@ fn methods(source: &str) -> BTreeSet<String> {
         }
         // At the macro's own indentation; what is deeper belongs to a formula.
         let own = line.strip_prefix("    ").filter(|own| own.starts_with(|c: char| c.is_ascii_lowercase()));
-        if let (true, Some(own)) = (in_macro && (text.contains(" = ") || text.ends_with(';')), own) {
+        if let (true, Some(own)) = (in_macro && (text.contains(" = ") || text.ends_with([';', '['])), own) {
             let head = own.split(['=', '(', ';']).next().unwrap();
             let names = head.split(',').map(str::trim);
             let is_name = |name: &&str| {

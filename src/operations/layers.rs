@@ -29,6 +29,7 @@ operations! {
     gelu_tanh(a: ANY) Floats -> Same, Near { relative: 4.0, absolute: 4.0 }, "gelu with tanh in place of erf.": "F.gelu(a, approximate='tanh')" => a.gelu_tanh();
     relu6(a: ANY) Numbers -> Same, Exact, "`min(max(x, 0), 6)`.": "F.relu6(a)" => a.relu6();
     hardtanh(a: ANY) Numbers -> Same, Exact, "`min(max(x, low), high)`.": "F.hardtanh(a, 0, 1)" => a.hardtanh(0.0, 1.0);
+    threshold(a: ANY) Numbers -> Same, Exact, "`x` above the threshold, else the value.": "F.threshold(a, 1, 3)" => a.threshold(1.0, 3.0);
     leaky_relu(a: ANY) Floats -> Same, Exact, "`x` if positive, else `slope * x`.": "F.leaky_relu(a, 0.25)" => a.leaky_relu(0.25);
     prelu(a: SMALL.shape(&[3, 4, 5]), w: SMALL.shape(&[4])) Floats -> Same, Exact, "`x` if positive, else `weight * x`.": "F.prelu(a, w)" => a.prelu(w);
     elu(a: ANY) Floats -> Same, Ulps(4), "`x` if positive, else `alpha * (exp(x) - 1)`.": "F.elu(a, 1.5)" => a.elu(1.5);

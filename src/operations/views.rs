@@ -23,7 +23,7 @@ operations! {
     slice_step(a: BOX) All -> Same, Exact, "Every n-th of a range.": "a[:, ::2]" => a.slice_step(1, None, None, 2);
     narrow(a: BOX) All -> Same, Exact, "A range by its start and length.": "a.narrow(0, 1, 2)" => a.narrow(0, 1, 2);
     select(a: BOX) All -> Same, Exact, "One index of a dimension.": "a.select(1, -2)" => a.select(1, -2);
-    pad(a: BOX) All -> Same, Exact, "With borders of a value.": "F.pad(a, (0, 3, 1, 2, 0, 0), value=1)" => a.pad(&[(0, 0), (1, 2), (0, 3)], 1);
+    pad(a: BOX) All -> Same, Exact, "With borders of a value.": "F.pad(a, (0, 3, 1, 2, 0, 0), value=1)" => a.pad(&[(0, 0), (1, 2), (0, 3)], 1), "F.pad(a, (-1, 2, 3, -2, -1, -1), value=1)" => a.pad(&[(-1, -1), (3, -2), (-1, 2)], 1);
     flip(a: BOX) All -> Same, Exact, "Dimensions reversed.": "a.flip(0, 2)" => a.flip([0, 2]);
     unfold(a: BOX) All -> Same, Exact, "Sliding windows of a dimension.": "a.unfold(1, 3, 2)" => a.unfold(1, 3, 2);
     window(a: BOX) All -> Same, Exact, "Sliding windows with dilation.": "a.unfold(1, 4, 1)[..., ::3]" => a.window(1, 2, 1, 3);
@@ -33,7 +33,7 @@ operations! {
     swapaxes(a: BOX) All -> Same, Exact, "Two dimensions exchanged.": "a.swapaxes(0, 2)" => a.swapaxes(0, 2);
     i(a: BOX) All -> Same, Exact, "A part, as NumPy's brackets.": "a[1:, 2, None, :].flip(-1)" => a.i(s![1.., 2, None, ..;-1]), "a[..., -1]" => a.i([Index::Ellipsis, Index::At(-1)]);
     rot90(a: BOX) All -> Same, Exact, "Turned by quarters.": "torch.rot90(a, 1, (0, 1))" => a.rot90(1, [0, 1]), "torch.rot90(a, -1, (1, 2))" => a.rot90(-1, [1, 2]);
-    roll(a: BOX) All -> Same, Exact, "Shifted around a dimension.": "torch.roll(a, 2, 1)" => a.roll(2, 1), "torch.roll(a, -7, 2)" => a.roll(-7, 2);
+    roll(a: BOX) All -> Same, Exact, "Shifted around a dimension.": "torch.roll(a, 2, 1)" => a.roll(2, 1), "torch.roll(a, -7, 2)" => a.roll(-7, 2), "torch.roll(a, (1, -2), (0, 2))" => a.roll([1, -2], [0, 2]);
     repeat(a: BOX) All -> Same, Exact, "Copies side by side.": "a.repeat(2, 1, 3)" => a.repeat([2, 1, 3]), "a.repeat(2, 1, 1, 1)" => a.repeat([2, 1, 1, 1]);
     tile(a: BOX) All -> Same, Exact, "Copies side by side, of the last dimensions.": "torch.tile(a, (2,))" => a.tile([2]);
     repeat_interleave(a: BOX) All -> Same, Exact, "Each position several times.": "torch.repeat_interleave(a, 3, 1)" => a.repeat_interleave(3, 1);
@@ -42,7 +42,7 @@ operations! {
     triu(a: BOX) All -> Same, Exact, "The upper triangle.": "torch.triu(a, -1)" => a.triu(-1);
     pixel_shuffle(a: BOX) All -> Same, Exact, "Channels to squares of pixels.": "F.pixel_shuffle(a, 2)" => a.pixel_shuffle(2);
     pixel_unshuffle(a: SMALL.shape(&[2, 6, 4])) All -> Same, Exact, "Squares of pixels to channels.": "F.pixel_unshuffle(a, 2)" => a.pixel_unshuffle(2);
-    pad_with(a: BOX) All -> Same, Exact, "With borders of the tensor's own elements.": "a[:, [3, 2, 1, 0, 1, 2, 3, 4, 5]][:, :, [2, 1, 0, 1, 2, 3, 4, 3]]" => a.pad_with(&[(0, 0), (3, 0), (2, 1)], PadMode::Reflect), "a[[0, 0, 1, 2, 3]][:, [0, 1, 2, 3, 4, 5, 5, 5]][:, :, [0, 0, 0, 0, 1, 2, 3, 4, 4, 4, 4]]" => a.pad_with(&[(1, 0), (0, 2), (3, 3)], PadMode::Replicate), "a[[3, 0, 1, 2, 3]][:, [0, 1, 2, 3, 4, 5, 0, 1]][:, :, [2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2]]" => a.pad_with(&[(1, 0), (0, 2), (3, 3)], PadMode::Circular);
+    pad_with(a: BOX) All -> Same, Exact, "With borders of the tensor's own elements.": "a[:, [3, 2, 1, 0, 1, 2, 3, 4, 5]][:, :, [2, 1, 0, 1, 2, 3, 4, 3]]" => a.pad_with(&[(0, 0), (3, 0), (2, 1)], PadMode::Reflect), "a[[0, 0, 1, 2, 3]][:, [0, 1, 2, 3, 4, 5, 5, 5]][:, :, [0, 0, 0, 0, 1, 2, 3, 4, 4, 4, 4]]" => a.pad_with(&[(1, 0), (0, 2), (3, 3)], PadMode::Replicate), "a[[3, 0, 1, 2, 3]][:, [0, 1, 2, 3, 4, 5, 0, 1]][:, :, [2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2]]" => a.pad_with(&[(1, 0), (0, 2), (3, 3)], PadMode::Circular), "F.pad(a, (-1, 2, 2, -1), mode='reflect')" => a.pad_with(&[(0, 0), (2, -1), (-1, 2)], PadMode::Reflect), "F.pad(a, (-2, 4, 3, -1), mode='replicate')" => a.pad_with(&[(0, 0), (3, -1), (-2, 4)], PadMode::Replicate);
     cat(a: BOX, b: SMALL.shape(&[4, 2, 5])) All -> Same, Exact, "One after the other along a dimension.": "torch.cat([a, b, a], 1)" => Tensor::cat(&[a, b, a], 1);
     stack(a: BOX, b: BOX) All -> Same, Exact, "Along a new dimension.": "torch.stack([a, b], 1)" => Tensor::stack(&[a, b], 1);
     split(a: BOX) All -> Same, Exact, "Parts of equal size.": "a.split(4, 1)" => a.split(4, 1);

@@ -7,17 +7,24 @@ use super::promotion::Operand;
 use crate::graph::op::View;
 use crate::{Result, Shape, Tensor};
 
-/// `activation_methods! { rule; docs name(parameters) = |x| formula; … }`
+/// `activation_methods! { rule: docs name(parameters) = |x| formula; … }`, where parameters may have a condition:
+/// `name(parameters) needs [condition, "what must hold", what is given] = |x| formula;`.
 macro_rules! activation_methods {
-    ($rule:ident: $($(#[$meta:meta])* $name:ident($($parameter:ident),*) = $formula:expr;)*) => {
+    ($rule:ident: $(
+        $(#[$meta:meta])*
+        $name:ident($($parameter:ident),*) $(needs [$holds:expr, $needs:literal, $given:expr])? = $formula:expr;
+    )*) => {
         impl Tensor {
             $(
                 $(#[$meta])*
                 #[track_caller]
                 pub fn $name(&self $(, $parameter: f64)*) -> Tensor {
+                    let call = Call::here(stringify!($name));
+                    $(if let Err(error) = call.needs($holds, $needs, $given) {
+                        return Tensor::invalid(error);
+                    })?
                     $(let $parameter = Argument($parameter);)*
                     let compute: &dyn Fn(&Term) -> Term = &$formula;
-                    let call = Call::here(stringify!($name));
                     Tensor::or_invalid(formula(call, Rule::$rule, [self.into()], |[x]| compute(&x)))
                 }
             )*
@@ -36,7 +43,7 @@ activation_methods! {
     /// ```
     relu6() = |x| x.clamp(0.0, 6.0);
     /// `min(max(x, low), high)`; NaN stays NaN. Keeps shape and dtype, to which the limits are converted; invalid for
-    /// `Bool`. PyTorch's limits are -1 and 1.
+    /// `Bool`, and for a low limit above the high one. PyTorch's limits are -1 and 1.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -44,7 +51,21 @@ activation_methods! {
     /// assert_eq!(x.hardtanh(-1.0, 1.0).to_vec::<f32>()?, [-1.0, 0.5]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    hardtanh(low, high) = |x| x.clamp(low, high);
+    hardtanh(low, high) needs [
+        low.is_nan() || high.is_nan() || low <= high,
+        "the low limit must not be above the high one",
+        format!("{low} and {high}")
+    ] = |x| x.clamp(low, high);
+    /// `x` where it is above the threshold, else the value; NaN stays NaN. Keeps shape and dtype, to which the numbers
+    /// are converted; invalid for `Bool`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-3.0f32, 0.5, 2.0], [3]);
+    /// assert_eq!(x.threshold(0.5, 9.0).to_vec::<f32>()?, [9.0, 9.0, 2.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    threshold(threshold, value) = |x| x.le(threshold).select(value, x);
 }
 
 activation_methods! {
@@ -85,7 +106,7 @@ activation_methods! {
     /// ```
     selu() = |x| x.gt(0.0).select(x * SELU_SCALE, x.expm1() * (SELU_SCALE * SELU_ALPHA));
     /// `x` where it is positive, `alpha * (exp(x / alpha) - 1)` elsewhere. Keeps shape and dtype; invalid for integers
-    /// and bools. PyTorch's alpha is 1.
+    /// and bools, and for an alpha of 0. PyTorch's alpha is 1.
     ///
     /// J. T. Barron, "Continuously differentiable exponential linear units", 2017.
     ///
@@ -95,7 +116,7 @@ activation_methods! {
     /// assert_eq!(x.celu(0.5).to_vec::<f32>()?, [-0.5, 2.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    celu(alpha) = |x| x.gt(0.0).select(x, (x / alpha).expm1() * alpha);
+    celu(alpha) needs [alpha != 0.0, "alpha must not be 0", alpha] = |x| x.gt(0.0).select(x, (x / alpha).expm1() * alpha);
     /// `log(sigmoid(x))`, without overflow. Keeps shape and dtype; invalid for integers and bools.
     ///
     /// ```
@@ -164,8 +185,8 @@ activation_methods! {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     tanhshrink() = |x| x - x.tanh();
-    /// Towards 0 by lambda, and 0 within it. Keeps shape and dtype; invalid for integers and bools. PyTorch's lambda is
-    /// 0.5.
+    /// Towards 0 by lambda, and 0 within it. Keeps shape and dtype; invalid for integers and bools, and unless lambda is
+    /// finite and not negative. PyTorch's lambda is 0.5.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -173,7 +194,11 @@ activation_methods! {
     /// assert_eq!(x.softshrink(0.5).to_vec::<f32>()?, [-1.5, 0.0, 1.5]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    softshrink(lambda) = |x| {
+    softshrink(lambda) needs [
+        (0.0..=f64::MAX).contains(&lambda),
+        "lambda must be finite and not negative",
+        lambda
+    ] = |x| {
         let moved = x.gt(0.0).select(x - lambda, x + lambda);
         x.abs().le(lambda).select(0.0, moved)
     };

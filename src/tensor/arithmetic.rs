@@ -2,13 +2,77 @@
 
 use std::f64::consts::PI;
 
-use super::binary::Rule;
+use super::binary::{Rule, binary};
 use super::call::Call;
 use super::formula::{Argument, Term, formula};
 use super::promotion::{Number, Operand};
-use crate::{DType, Result, Tensor};
+use crate::{BinaryOp, DType, Result, Tensor, UnaryOp};
+
+/// How [`Tensor::div_with`] rounds a quotient: PyTorch's `rounding_mode`.
+///
+/// ```
+/// use lazuli::{Rounding, Tensor};
+/// let x = Tensor::from_slice(&[-7i32, 7], [2]);
+/// assert_eq!(x.div_with(2, Rounding::Floor).to_vec::<i32>()?, [-4, 3]);
+/// assert_eq!(x.div_with(2, Rounding::Trunc).to_vec::<i32>()?, [-3, 3]);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Rounding {
+    /// Towards minus infinity, as Python's `//`.
+    Floor,
+    /// Towards zero, as C's and Rust's division of integers.
+    Trunc,
+}
 
 impl Tensor {
+    /// `self` to the power `other`, in the promoted dtype. Integers wrap, and negative exponents give 0 but
+    /// for the bases 1 and -1. Shapes broadcast; invalid for two bools. For a number's power, see [`Tensor::rpow`].
+    ///
+    /// As in PyTorch, the numbers 0.5 and -0.5 are [`Tensor::sqrt`] and [`Tensor::rsqrt`], which differ from powers by
+    /// an exponent in a tensor: of -∞ they are NaN (∞ and 0), of -0 they are -0 and -∞ (0 and ∞).
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::from_slice(&[2i32, -1], [2]);
+    /// assert_eq!(x.pow(3).to_vec::<i32>()?, [8, -1]);
+    /// assert_eq!(x.pow(-1).to_vec::<i32>()?, [0, -1]);
+    /// assert_eq!(x.cast(DType::F32).pow(-1).to_vec::<f32>()?, [0.5, -1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn pow(&self, other: impl Into<Operand>) -> Tensor {
+        Tensor::or_invalid(pow(Call::here("pow"), [self.into(), other.into()]))
+    }
+
+    /// The base to the power of each element: `base.pow(self)`, in which the base may be a number. Dtypes are those
+    /// of [`Tensor::pow`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, 1.0, 3.0], [3]);
+    /// assert_eq!(x.rpow(2).to_vec::<f32>()?, [1.0, 2.0, 8.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn rpow(&self, base: impl Into<Operand>) -> Tensor {
+        Tensor::or_invalid(pow(Call::here("rpow"), [base.into(), self.into()]))
+    }
+
+    /// The quotient rounded to an integer, in the promoted dtype. Integer division by zero gives 0. Shapes broadcast;
+    /// invalid for two bools.
+    ///
+    /// ```
+    /// use lazuli::{Rounding, Tensor};
+    /// let x = Tensor::from_slice(&[-7.5f32, 7.5], [2]);
+    /// assert_eq!(x.div_with(2, Rounding::Trunc).to_vec::<f32>()?, [-3.0, 3.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn div_with(&self, other: impl Into<Operand>, rounding: Rounding) -> Tensor {
+        Tensor::or_invalid(divided(Call::here("div_with"), [self.into(), other.into()], rounding))
+    }
+
     /// `x - trunc(x)`: what is behind the point, with the sign of x. Keeps shape and dtype; invalid for integers and
     /// bools.
     ///
@@ -232,6 +296,8 @@ impl Tensor {
     /// to NaN if `equal_nan`. Compared in the promoted dtype, or `F32` for integers and bools; shapes broadcast.
     /// PyTorch's `rtol` is 1e-5, its `atol` 1e-8.
     ///
+    /// Invalid for a negative tolerance.
+    ///
     /// ```
     /// use lazuli::Tensor;
     /// let x = Tensor::from_slice(&[1.0f32, f32::NAN], [2]);
@@ -246,8 +312,12 @@ impl Tensor {
             let near = difference.isfinite().and(difference.le(allowed)).or(a.eq(&b));
             if equal_nan { near.or(a.isnan().and(b.isnan())) } else { near }
         };
-        let operands = [self.into(), other.into()];
-        Tensor::or_invalid(formula(Call::here("isclose"), Rule::Float, operands, close))
+        let (call, operands) = (Call::here("isclose"), [self.into(), other.into()]);
+        call.composed(|| {
+            call.needs(rtol >= 0.0, "rtol must be 0 or more", rtol)?;
+            call.needs(atol >= 0.0, "atol must be 0 or more", atol)?;
+            formula(call, Rule::Float, operands, close)
+        })
     }
 
     /// The value where the `Bool` mask is true, this tensor's elements elsewhere. Keeps the dtype, to which the value
@@ -264,6 +334,31 @@ impl Tensor {
     #[track_caller]
     pub fn masked_fill(&self, mask: &Tensor, value: impl Into<Number>) -> Tensor {
         Tensor::or_invalid(masked_fill(Call::here("masked_fill"), self, mask, value.into()))
+    }
+}
+
+fn pow(call: Call, operands: [Operand; 2]) -> Result<Tensor> {
+    let root = match operands[1] {
+        Operand::Number(Number::Float(0.5)) => UnaryOp::Sqrt,
+        Operand::Number(Number::Float(-0.5)) => UnaryOp::Rsqrt,
+        _ => return binary(call, BinaryOp::Pow, Rule::Promoted, operands),
+    };
+    let dtype = Rule::Promoted.dtype(call, &operands)?;
+    match &operands[0] {
+        Operand::Tensor(x) => call.unary(root, &call.cast(x, dtype)?),
+        Operand::Number(_) => binary(call, BinaryOp::Pow, Rule::Promoted, operands),
+    }
+}
+
+fn divided(call: Call, operands: [Operand; 2], rounding: Rounding) -> Result<Tensor> {
+    let is_float = Rule::Numbers.dtype(call, &operands)?.is_float();
+    match rounding {
+        Rounding::Floor => binary(call, BinaryOp::FloorDiv, Rule::Promoted, operands),
+        Rounding::Trunc => formula(call, Rule::Numbers, operands, |[a, b]| match is_float {
+            true => (a / b).trunc(),
+            // Without its remainder a number is a multiple of the divisor: which way is rounded does not matter.
+            false => (&a - a.binary(BinaryOp::Fmod, &b)).binary(BinaryOp::FloorDiv, b),
+        }),
     }
 }
 

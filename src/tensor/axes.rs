@@ -26,7 +26,7 @@ pub(crate) enum AxesKind {
     List(SmallVec<[isize; 6]>),
 }
 
-/// Extents or axes as a list of integers of any of the usual types, some with a meaning below 0: see
+/// Extents, axes or shifts: one integer of any of the usual types or a list, some with a meaning below 0: see
 /// [`Tensor::reshape`](crate::Tensor::reshape), [`Tensor::expand`](crate::Tensor::expand) and
 /// [`Tensor::permute`](crate::Tensor::permute).
 ///
@@ -77,6 +77,12 @@ macro_rules! from_integers {
         impl From<&[$ty]> for Axes {
             fn from(axes: &[$ty]) -> Axes {
                 Axes(AxesKind::List(Dims::from(axes).0))
+            }
+        }
+
+        impl From<$ty> for Dims {
+            fn from(dim: $ty) -> Dims {
+                Dims::from([dim])
             }
         }
 

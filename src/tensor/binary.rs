@@ -108,18 +108,6 @@ binary_methods! {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     remainder = Rem, Promoted;
-    /// `self` to the power `other`, in the promoted dtype. Integers wrap, and negative exponents give 0 but
-    /// for the bases 1 and -1. Shapes broadcast; invalid for two bools.
-    ///
-    /// ```
-    /// use lazuli::{DType, Tensor};
-    /// let x = Tensor::from_slice(&[2i32, -1], [2]);
-    /// assert_eq!(x.pow(3).to_vec::<i32>()?, [8, -1]);
-    /// assert_eq!(x.pow(-1).to_vec::<i32>()?, [0, -1]);
-    /// assert_eq!(x.cast(DType::F32).pow(-1).to_vec::<f32>()?, [0.5, -1.0]);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    pow = Pow, Promoted;
     /// The larger of two elements, NaN if either is, in the promoted dtype; +0 is larger than -0. Shapes broadcast.
     /// See [`Tensor::max`] for the largest along axes.
     ///

@@ -1,9 +1,80 @@
-//! Borders whose elements are the tensor's own.
+//! How users name borders, and those whose elements are the tensor's own.
+
+use smallvec::SmallVec;
 
 use super::call::Call;
 use super::join;
 use super::rearrange::around;
+use super::slices::sliced;
 use crate::{Number, Result, Tensor};
+
+/// A border, as one pair (before, after) of integers of any of the usual types for every axis. Where a number is
+/// negative, so many positions are cut off instead.
+///
+/// ```
+/// use lazuli::{Border, DType, Shape, Tensor};
+/// let x = Tensor::zeros([2, 3], DType::F32);
+/// assert_eq!(x.pad(&[(0, 1), (2, -1)], 0).shape()?, Shape::from([3, 4]));
+/// assert_eq!(Border::from(&[(0, 1), (2, -1)]), Border::from(&vec![(0isize, 1), (2, -1)]));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Border(SmallVec<[(isize, isize); 4]>);
+
+/// Integers beyond `isize` become the largest, which no border can be.
+macro_rules! from_pairs {
+    ($($ty:ty),*) => {$(
+        impl From<&[($ty, $ty)]> for Border {
+            fn from(pairs: &[($ty, $ty)]) -> Border {
+                let one = |side: $ty| isize::try_from(side).unwrap_or(isize::MAX);
+                Border(pairs.iter().map(|&(before, after)| (one(before), one(after))).collect())
+            }
+        }
+
+        impl<const N: usize> From<&[($ty, $ty); N]> for Border {
+            fn from(pairs: &[($ty, $ty); N]) -> Border {
+                Border::from(&pairs[..])
+            }
+        }
+
+        impl From<&Vec<($ty, $ty)>> for Border {
+            fn from(pairs: &Vec<($ty, $ty)>) -> Border {
+                Border::from(&pairs[..])
+            }
+        }
+    )*};
+}
+from_pairs!(i32, i64, isize, usize);
+
+impl Border {
+    /// The tensor without what is cut off, and how wide the border of the rest is.
+    pub(super) fn cut(&self, call: Call, x: &Tensor) -> Result<(Tensor, Vec<(usize, usize)>)> {
+        let (shape, _) = x.known()?;
+        if self.0.len() != shape.rank() {
+            let (given, rank) = (self.0.len(), shape.rank());
+            return call.fail(format!(
+                "takes one pair (before, after) for each of the {rank} axes of shape {shape}, got {given}"
+            ));
+        }
+        let (mut slices, mut border) = (Vec::new(), Vec::new());
+        for (axis, &(before, after)) in self.0.iter().enumerate() {
+            let off = |side: isize| if side < 0 { side.unsigned_abs() } else { 0 };
+            let Some(count) =
+                shape[axis].checked_sub(off(before)).and_then(|rest| rest.checked_sub(off(after)))
+            else {
+                return call.fail(format!(
+                    "the border ({before}, {after}) cuts off more than axis {axis} of shape {shape} has"
+                ));
+            };
+            if before < 0 || after < 0 {
+                slices.push((axis, (if count == 0 { 0 } else { off(before) }, 1, count)));
+            }
+            border.push((before.max(0).unsigned_abs(), after.max(0).unsigned_abs()));
+        }
+        let rest = if slices.is_empty() { x.clone() } else { sliced(call, x, &slices)? };
+        Ok((rest, border))
+    }
+}
 
 /// What a border holds: see [`Tensor::pad_with`].
 ///
@@ -30,9 +101,10 @@ pub enum PadMode {
 }
 
 impl Tensor {
-    /// A border, given as one pair (before, after) for every axis; [`PadMode`] says what it holds.
+    /// A border, given as one pair (before, after) for every axis; [`PadMode`] says what it holds. Where a number is
+    /// negative, so many positions are cut off instead, before anything else.
     ///
-    /// Invalid for a reflected border that is not narrower than the tensor, for a circular one that is wider,
+    /// Invalid if more is cut off than is there, for a reflected border that is not narrower than the tensor, for a circular one that is wider,
     /// and for a replicated one where there is nothing to replicate.
     ///
     /// ```
@@ -43,16 +115,12 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn pad_with(&self, border: &[(usize, usize)], mode: PadMode) -> Tensor {
-        let call = Call::here("pad_with");
+    pub fn pad_with(&self, border: impl Into<Border>, mode: PadMode) -> Tensor {
+        let (call, border) = (Call::here("pad_with"), border.into());
         call.composed(|| match mode {
             PadMode::Constant(value) => Ok(self.pad(border, value)),
             _ => {
-                let (shape, _) = self.known()?;
-                if border.len() != shape.rank() {
-                    return Ok(self.pad(border, 0)); // Its error is this one's.
-                }
-                let mut padded = self.clone();
+                let (mut padded, border) = border.cut(call, self)?;
                 for (axis, &(before, after)) in border.iter().enumerate() {
                     if (before, after) != (0, 0) {
                         padded = pad_axis(call, &padded, axis, [before, after], mode)?;

@@ -154,6 +154,11 @@ impl Call {
         self.record(Op::Composite(composite), &[x], shape, dtype)
     }
 
+    /// An error unless a number of the user's is what it must be; a NaN mostly is not.
+    pub(crate) fn needs(self, holds: bool, what: &str, given: impl Display) -> Result<()> {
+        if holds { Ok(()) } else { self.fail(format!("{what}, got {given}")) }
+    }
+
     /// An error unless the tensor's elements are floats.
     pub(crate) fn needs_float(self, x: &Tensor) -> Result<()> {
         let (shape, dtype) = x.known()?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::call::Call;
 use super::element::{self, Element};
 use super::is_addressable;
+use super::recurrences::random;
 use crate::graph::op::{ConstantRole, Op};
 use crate::runtime::buffer::Buffer;
 use crate::runtime::host::HostBuffer;
@@ -145,7 +146,9 @@ impl Tensor {
     /// `start, start + step, …` up to, but without, `end`: a 1-d tensor of `ceil((end - start) / step)`
     /// elements, as PyTorch's `arange`. The dtype is the arguments' (`0.0` alone is an `f64`).
     ///
-    /// Element i is `start + step * i`: exact for integers, and for floats computed in `F64`, then rounded.
+    /// Element i is `start + step * i`: exact for integers, and for floats computed in `F64`, then rounded. The
+    /// arguments are what they are: 0.1 as an [`f16`](crate::f16) is less, and goes 11 times between 0 and 1. For other
+    /// dtypes than the arguments', see [`Tensor::arange_with`].
     ///
     /// Invalid if the step is zero or leads away from the end, for floats that are not finite, and for `bool`.
     ///
@@ -157,7 +160,35 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn arange<T: Element>(start: T, end: T, step: T) -> Tensor {
-        Tensor::or_invalid(arange(Call::here("arange"), [start, end, step].map(element::to_scalar)))
+        Tensor::or_invalid(arange(Call::here("arange"), [start, end, step].map(element::to_scalar), T::DTYPE))
+    }
+
+    /// [`Tensor::arange`] of a dtype that is known when the program runs. How many elements there are follows from the
+    /// numbers themselves. Element i is `start + step * i`: exact if all three are integers, else computed in `F64`;
+    /// then it is converted to the dtype as Rust's `as` converts.
+    ///
+    /// Invalid if the step is zero or leads away from the end, for floats that are not finite, and for `Bool`.
+    ///
+    /// ```
+    /// use lazuli::{DType, Shape, Tensor};
+    /// for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+    ///     assert_eq!(Tensor::arange_with(0, 1, 0.1, dtype).shape()?, Shape::from([10]));
+    /// }
+    /// assert_eq!(Tensor::arange_with(5, 0, -2, DType::U8).to_vec::<u8>()?, [5, 3, 1]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn arange_with(
+        start: impl Into<Number>,
+        end: impl Into<Number>,
+        step: impl Into<Number>,
+        dtype: DType,
+    ) -> Tensor {
+        let numbers = [start.into(), end.into(), step.into()];
+        let is_float = numbers.iter().any(|number| matches!(number, Number::Float(_)));
+        let computed = if is_float { DType::F64 } else { DType::I64 };
+        let numbers = numbers.map(|number| number.to_scalar(computed));
+        Tensor::or_invalid(arange(Call::here("arange_with"), numbers, dtype))
     }
 
     /// Uniform random `F32` numbers in [0, 1): Philox of the seed and the element's index, so the same on
@@ -225,17 +256,19 @@ fn like(call: Call, x: &Tensor, value: Number, role: ConstantRole) -> Result<Ten
 
 fn rand(call: Call, shape: Shape, dtype: DType, seed: u64) -> Result<Tensor> {
     match dtype.is_float() {
-        true => call.record(Op::Random { seed }, &[], shape, dtype),
+        true => random(call, shape, dtype, seed),
         false => call.fail(format!("random numbers are floats, not {dtype}; cast them after scaling")),
     }
 }
 
-fn arange(call: Call, [start, end, step]: [Scalar; 3]) -> Result<Tensor> {
-    let dtype = start.dtype();
+/// The numbers have one dtype, the result any.
+fn arange(call: Call, [start, end, step]: [Scalar; 3], dtype: DType) -> Result<Tensor> {
+    if dtype == DType::Bool {
+        return call.fail("not defined for bool; use integers or floats");
+    }
     let between = || format!("from {start} to {end} by {step}");
-    let (computed, count) = match dtype {
-        DType::Bool => return call.fail("not defined for bool; use integers or floats"),
-        DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64 => {
+    let (computed, count) = match start.dtype() {
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64 => {
             let (from, to, by) = (start.as_i64() as i128, end.as_i64() as i128, step.as_i64() as i128);
             let count = match by.signum() * (to - from) {
                 _ if by == 0 => return call.fail(format!("the step is zero, {}", between())),
@@ -268,7 +301,7 @@ fn arange(call: Call, [start, end, step]: [Scalar; 3]) -> Result<Tensor> {
         call.expand(&constant, &shape)
     };
     let mut values = call.cast(&call.record(Op::Iota, &[], shape.clone(), DType::I64)?, computed)?;
-    if step != Scalar::from_i64(dtype, 1) {
+    if step != Scalar::from_i64(step.dtype(), 1) {
         values = call.binary(BinaryOp::Mul, &values, &number(step)?)?;
     }
     // Adding zero is left out only where no -0 can come from it.

@@ -3,7 +3,7 @@
 
 use super::call::Call;
 use super::rearrange::below;
-use crate::{DType, Result, Tensor};
+use crate::{DType, Result, Shape, Tensor};
 
 impl Tensor {
     /// `steps` numbers from `start` to `end`, both included, equally far apart: computed in `F64` from the
@@ -90,7 +90,8 @@ impl Tensor {
     }
 
     /// Along a new last axis, 1 at the position that the element names and 0 elsewhere: `I64`, of `classes`
-    /// positions. An element that names no position gives zeros alone.
+    /// positions. An element that names none is an [`IndexOutOfRange`](crate::Error::IndexOutOfRange) when the values
+    /// are asked for.
     ///
     /// Invalid for floats and bools.
     ///
@@ -108,8 +109,12 @@ impl Tensor {
             if !dtype.is_int() {
                 return call.fail(format!("needs integers that name classes, got {dtype} {shape}"));
             }
-            call.needs_addressable(&shape.iter().copied().chain([classes]).collect())?;
-            Ok(self.cast(DType::I64).unsqueeze(-1).eq(counting(classes)).cast(DType::I64))
+            let result: Shape = shape.iter().copied().chain([classes]).collect();
+            call.needs_addressable(&result)?;
+            let classes = counting(classes).broadcast_to(result);
+            // What is at a class's position among the classes is the class itself, if there is one.
+            let class = classes.gather(-1, &self.cast(DType::I64).unsqueeze(-1));
+            Ok(class.eq(classes).cast(DType::I64))
         })
     }
 }

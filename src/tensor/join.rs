@@ -73,6 +73,9 @@ impl Tensor {
 
     /// Consecutive parts of `size` positions along an axis; the last may be shorter.
     ///
+    /// Recording never fails, but how many parts there are is a question about the shape, and what does not fit has no
+    /// answer: so this, and its kin, return a `Result` of the list.
+    ///
     /// ```
     /// use lazuli::Tensor;
     /// let parts = Tensor::arange(0, 5, 1).split(2, 0)?;

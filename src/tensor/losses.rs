@@ -60,7 +60,7 @@ impl Tensor {
     }
 
     /// `d² / (2 beta)` of the distance d from the target where that is below beta, `d - beta / 2` elsewhere. Keeps the
-    /// dtype; shapes broadcast; invalid for integers and bools. PyTorch's beta is 1.
+    /// dtype; shapes broadcast; invalid for integers and bools, and for a negative beta. PyTorch's beta is 1.
     ///
     /// ```
     /// use lazuli::{Reduction, Tensor};
@@ -70,15 +70,19 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn smooth_l1_loss(&self, target: &Tensor, beta: f64, reduction: Reduction) -> Tensor {
-        loss(Call::here("smooth_l1_loss"), self, target, reduction, |x, y| {
-            let distance = (x - y).abs();
-            let square = &distance * &distance * 0.5 / Argument(beta);
-            distance.lt(Argument(beta)).select(square, &distance - Argument(0.5 * beta))
+        let call = Call::here("smooth_l1_loss");
+        call.composed(|| {
+            call.needs(beta >= 0.0, "beta must be 0 or more", beta)?;
+            Ok(loss(call, self, target, reduction, |x, y| {
+                let distance = (x - y).abs();
+                let square = &distance * &distance * 0.5 / Argument(beta);
+                distance.lt(Argument(beta)).select(square, &distance - Argument(0.5 * beta))
+            }))
         })
     }
 
     /// `d² / 2` of the distance d from the target where that is below delta, `delta * (d - delta / 2)` elsewhere. Keeps
-    /// the dtype; shapes broadcast; invalid for integers and bools. PyTorch's delta is 1.
+    /// the dtype; shapes broadcast; invalid for integers and bools, and unless delta is positive. PyTorch's delta is 1.
     ///
     /// P. J. Huber, "Robust estimation of a location parameter", 1964.
     ///
@@ -90,11 +94,15 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn huber_loss(&self, target: &Tensor, delta: f64, reduction: Reduction) -> Tensor {
-        loss(Call::here("huber_loss"), self, target, reduction, |x, y| {
-            let distance = (x - y).abs();
-            let square = &distance * &distance * 0.5;
-            let line = (&distance - Argument(0.5 * delta)) * Argument(delta);
-            distance.lt(Argument(delta)).select(square, line)
+        let call = Call::here("huber_loss");
+        call.composed(|| {
+            call.needs(delta > 0.0, "delta must be more than 0", delta)?;
+            Ok(loss(call, self, target, reduction, |x, y| {
+                let distance = (x - y).abs();
+                let square = &distance * &distance * 0.5;
+                let line = (&distance - Argument(0.5 * delta)) * Argument(delta);
+                distance.lt(Argument(delta)).select(square, line)
+            }))
         })
     }
 
@@ -132,7 +140,8 @@ impl Tensor {
     /// The negative element that the label chooses along the classes. Classes are dimension 1 of two or more, or the
     /// only one; the labels are integers and have all other dimensions. Keeps the dtype.
     ///
-    /// A label of -100 has no loss and does not count in the mean; any other that is no class has the loss 0.
+    /// A label of -100 has the loss 0 and does not count in the mean. Any other that is no class is an
+    /// [`IndexOutOfRange`](crate::Error::IndexOutOfRange) when the values are asked for.
     ///
     /// Invalid for integers and bools, and if the labels' shape or dtype does not fit.
     ///
@@ -149,7 +158,8 @@ impl Tensor {
     }
 
     /// [`Tensor::nll_loss`] of the logarithm of [`Tensor::softmax`] along the classes: the cross-entropy of logits with
-    /// labels. No element is looked up: a label is compared with every class, so that all of it is one kernel.
+    /// labels, which are those of [`Tensor::nll_loss`]. A label is compared with every class, so that all of it is one
+    /// kernel, whatever the logits are computed from.
     ///
     /// ```
     /// use lazuli::{Reduction, Tensor};
@@ -157,6 +167,9 @@ impl Tensor {
     /// let labels = Tensor::from_slice(&[1i64, 0], [2]);
     /// let losses = logits.cross_entropy(&labels, Reduction::None);
     /// assert_eq!(losses.to_vec::<f32>()?, [std::f32::consts::LN_2, 0.0]);
+    ///
+    /// let wrong = logits.cross_entropy(&(labels + 1), Reduction::Mean).item::<f32>().unwrap_err().to_string();
+    /// assert!(wrong.starts_with("cross_entropy: index 2 is out of range for axis 1 of extent 2, at "), "{wrong}");
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
@@ -230,6 +243,9 @@ fn labelled(
             "labels of shape {own} do not fit {shape}: with classes along axis {axis} they are {expected}"
         ));
     }
+    if shape[axis] == 0 && expected.elements() > 0 {
+        return call.fail(format!("shape {shape} has no classes along axis {axis}"));
+    }
     // A value for each label at every class, or a class at every label.
     let kept: Shape =
         shape.iter().enumerate().map(|(n, &extent)| if n == axis { 1 } else { extent }).collect();
@@ -239,6 +255,13 @@ fn labelled(
     let labels = call.cast(labels, DType::I64)?;
     let classes = call.record(Op::Iota, &[], Shape::from([shape[axis]]), DType::I64)?;
     let classes = call.expand(&call.reshape(&classes, along)?, shape)?;
+    let ignored = call.filled(Scalar::from_i64(DType::I64, IGNORED), ConstantRole::Literal, &expected)?;
+    let counts = call.binary(BinaryOp::Ne, &labels, &ignored)?;
+    // What is at a class's position among the classes is the class itself: nothing is read, but the label is checked.
+    let first = call.filled(Scalar::from_i64(DType::I64, 0), ConstantRole::Literal, &expected)?;
+    let labels = call.record(Op::Select, &[&counts, &labels, &first], expected.clone(), DType::I64)?;
+    let labels = call.reshape(&labels, kept.clone())?;
+    let labels = call.record(Op::Gather { axis }, &[&classes, &labels], kept.clone(), DType::I64)?;
     let chosen = call.binary(BinaryOp::Eq, &spread(&labels)?, &classes)?;
     let mut x = call.cast(x, dtype.compute())?;
     let zero =
@@ -256,8 +279,6 @@ fn labelled(
         let total = sum(call, &call.unary(UnaryOp::Exp, &x)?, &axes)?;
         losses = call.binary(BinaryOp::Add, &call.unary(UnaryOp::Log, &total)?, &losses)?;
     }
-    let ignored = call.filled(Scalar::from_i64(DType::I64, IGNORED), ConstantRole::Literal, &expected)?;
-    let counts = call.binary(BinaryOp::Ne, &labels, &ignored)?;
     losses = select(&counts, &losses)?;
     let all: Axes = (0..expected.rank()).collect();
     let result = match reduction {

@@ -42,8 +42,9 @@ mod statistics;
 mod tests;
 mod views;
 
+pub use arithmetic::Rounding;
 pub use axes::{Axes, Dims};
-pub use border::PadMode;
+pub use border::{Border, PadMode};
 pub use element::Element;
 pub use index::Index;
 pub use interpolate::Interpolation;

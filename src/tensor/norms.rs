@@ -208,7 +208,7 @@ impl Tensor {
     /// `sum(x * y) / (max(|x|, eps) * max(|y|, eps))`. Shapes broadcast; dtypes are promoted. PyTorch's `eps`
     /// is 1e-8.
     ///
-    /// Invalid for integers and bools, and for an axis out of range.
+    /// Invalid for integers and bools, for an axis out of range, and for a negative `eps`.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -224,6 +224,7 @@ impl Tensor {
             let dtype = super::promotion::result_type(&operands)?;
             let shape = call.broadcast(&[&self.node.shape, &other.node.shape])?;
             call.axis(axis, &shape)?;
+            call.needs(eps >= 0.0, "eps must be 0 or more", eps)?;
             for tensor in [self, other] {
                 call.needs_float(tensor)?;
             }

@@ -66,7 +66,9 @@ impl Tensor {
         })
     }
 
-    /// 1 with the probability that the element says, else 0, in this tensor's dtype.
+    /// 1 with the probability that the element says, else 0, in this tensor's dtype. What is 0 or less, or NaN, is never
+    /// 1, and what is 1 or more always: PyTorch refuses probabilities outside of 0 to 1, which here are not looked at
+    /// when this is recorded.
     ///
     /// Invalid for integers and bools.
     ///
@@ -87,7 +89,7 @@ impl Tensor {
     }
 
     /// Each element is zero with probability `p`, else divided by `1 - p`: what PyTorch's `dropout` does in
-    /// training. Another step of training takes another seed.
+    /// training. Another step of training takes another seed; the steps of a scan draw by their position.
     ///
     /// N. Srivastava et al., "Dropout: a simple way to prevent neural networks from overfitting", 2014.
     ///
@@ -155,8 +157,9 @@ impl Tensor {
 
 fn on_its_device(call: Call, x: &Tensor, like: Tensor) -> Result<Tensor> {
     match x.node.device {
-        Some(device) => call.transfer(&like, device),
-        None => Ok(like),
+        // In a scan's step they are wherever the step is.
+        Some(device) if !like.node.is_of_step => call.transfer(&like, device),
+        _ => Ok(like),
     }
 }
 

@@ -82,28 +82,23 @@ impl Tensor {
         })
     }
 
-    /// Shifted by `shift` positions along an axis; what leaves at one end enters at the other.
+    /// Shifted along axes, by one number for each of them; what leaves at one end enters at the other.
+    ///
+    /// Invalid for another number of shifts than of axes. To shift all elements along one line, [`Tensor::ravel`] first.
     ///
     /// ```
     /// use lazuli::Tensor;
     /// let x = Tensor::arange(0, 5, 1);
     /// assert_eq!(x.roll(2, 0).to_vec::<i32>()?, [3, 4, 0, 1, 2]);
     /// assert_eq!(x.roll(-1, 0).to_vec::<i32>()?, [1, 2, 3, 4, 0]);
+    /// let x = Tensor::arange(0, 6, 1).reshape([2, 3]);
+    /// assert_eq!(x.roll([1, -1], [0, 1]).to_vec::<i32>()?, [4, 5, 3, 1, 2, 0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn roll(&self, shift: isize, axis: isize) -> Tensor {
-        let call = Call::here("roll");
-        call.composed(|| {
-            let (shape, _) = self.known()?;
-            let axis = call.axis(axis, shape)?;
-            match isize::try_from(shape[axis]) {
-                Ok(extent) if extent > 1 => {
-                    around(self, axis, extent - shift.rem_euclid(extent), shape[axis])
-                }
-                _ => Ok(self.clone()),
-            }
-        })
+    pub fn roll(&self, shifts: impl Into<Dims>, axes: impl Into<Axes>) -> Tensor {
+        let (call, shifts, axes) = (Call::here("roll"), shifts.into().0, axes.into());
+        call.composed(|| rolled(call, self, &shifts, &axes))
     }
 
     /// Copies side by side, so many along each axis; new axes come first. As PyTorch's `repeat`, and not
@@ -365,6 +360,24 @@ pub(super) fn interleaved(call: Call, x: &Tensor, axis: usize, count: usize) -> 
     let shape = Shape::from(extents);
     call.needs_addressable(&shape)?;
     call.reshape(&copies, shape)
+}
+
+fn rolled(call: Call, x: &Tensor, shifts: &[isize], axes: &Axes) -> Result<Tensor> {
+    let (shape, _) = x.known()?;
+    // An axis may be named again, as in PyTorch: its shifts add up.
+    let axes: Vec<usize> = match &axes.0 {
+        AxesKind::All => (0..shape.rank()).collect(),
+        AxesKind::List(list) => list.iter().map(|&axis| call.axis(axis, shape)).collect::<Result<_>>()?,
+    };
+    if shifts.len() != axes.len() {
+        let (given, taken) = (shifts.len(), axes.len());
+        return call
+            .fail(format!("takes a shift for each axis, got {given} for {taken} axes of shape {shape}"));
+    }
+    axes.iter().zip(shifts).try_fold(x.clone(), |x, (&axis, &shift)| match isize::try_from(shape[axis]) {
+        Ok(extent) if extent > 1 => around(&x, axis, extent - shift.rem_euclid(extent), shape[axis]),
+        _ => Ok(x),
+    })
 }
 
 /// `length` positions along the axis from `start` on, where the position after the last is the first. May only

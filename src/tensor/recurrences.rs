@@ -4,6 +4,7 @@
 //! ever has these as operands: [`Tensor::record`] refuses everything else that is made of them, and so does whoever
 //! evaluates.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -12,12 +13,16 @@ use super::call::Call;
 use super::promotion::{Operand, result_type};
 use super::{Recipe, ScanOrder, Sources, State, Tensor, TensorNode};
 use crate::graph::body::Body;
-use crate::graph::op::{ConstantRole, Op, StepResult};
+use crate::graph::op::{Constant, ConstantRole, Op, StepResult, View};
 use crate::graph::{Graph, Node, NodeId, Operands};
-use crate::{Error, Result, Scalar, Shape};
+use crate::{DType, Error, Result, Scalar, Shape};
 
-/// What a step may take: more would not be the parameters of one kernel.
-const MOST_OPERANDS: usize = 256;
+/// The tensors that a step may take: more would not be the parameters of one kernel.
+const MOST_TENSORS: usize = 256;
+
+/// How many of the user's numbers in a step are the kernel's arguments, so that others are not another kernel. All
+/// further ones are part of its text.
+const MOST_ARGUMENTS: usize = 128;
 
 impl Tensor {
     /// Goes along the axis step by step: the result at each position is what `step` makes of the result at the position
@@ -26,8 +31,8 @@ impl Tensor {
     /// [`scan`](crate::scan()) is the general form: several carries, several inputs, results of their own, in reverse.
     ///
     /// `step` is called once, with tensors of the shape without the axis, and may use every elementwise operation.
-    /// Other tensors that it uses broadcast to that shape, as `init` does, and are computed once, before the loop. The
-    /// result has the dtype of `init`, for a number the dtype in which it meets the elements; a 16-bit carry is rounded
+    /// Other tensors that it uses broadcast to that shape, as `init` does, and are computed once, before the loop; but
+    /// random numbers that are drawn within it, as by [`Tensor::dropout`], are others in each step. The result has the dtype of `init`, for a number the dtype in which it meets the elements; a 16-bit carry is rounded
     /// in each step. On a GPU, one thread goes along each loop: it takes many loops side by side to fill it.
     ///
     /// Invalid for an axis out of range; if `init` does not broadcast; if the step gives another dtype or shape than
@@ -66,7 +71,8 @@ impl Tensor {
 ///
 /// The inputs broadcast; the axis is one of the shape that they have together. `step` is called once, with tensors of
 /// the shape without the axis, and may use every elementwise operation. Other tensors that it uses broadcast to that
-/// shape, as the first carries, the `inits`, do, and are computed once, before the loop. A carry keeps the dtype that it
+/// shape, as the first carries, the `inits`, do, and are computed once, before the loop; random numbers that are drawn
+/// within it are others in each step. A carry keeps the dtype that it
 /// begins with, for a number the one in which it meets the inputs; a 16-bit carry is rounded in each step.
 ///
 /// All results are invalid for an axis out of range, an exclusive order, or inputs or inits that do not broadcast; if
@@ -165,8 +171,8 @@ impl Recurrence {
         };
         let [carried, given] =
             [&inits, &elements].map(|list| list.iter().map(stand_in).collect::<Vec<Tensor>>());
-        let (carries, results) = step(&carried, &given);
-        let mut trace = Trace::new(carried.iter().chain(&given));
+        let ((carries, results), draws) = Draws::during(|| step(&carried, &given));
+        let mut trace = Trace::new(call, carried.iter().chain(&given), draws, axis, &full);
         let mut outputs = Vec::new();
         for (number, result) in carries.iter().chain(&results).enumerate() {
             let (shape, dtype) = result.known()?;
@@ -180,17 +186,12 @@ impl Recurrence {
                     init.node.dtype
                 ));
             }
-            outputs.push(trace.add(call, &call.expand(result, &slice)?)?);
+            outputs.push(trace.add(&call.expand(result, &slice)?)?);
         }
-        // What the step uses from outside is the same at every position.
-        let kept: Shape =
-            full.iter().enumerate().map(|(k, &extent)| if k == axis { 1 } else { extent }).collect();
-        for captured in &trace.captured {
-            elements.push(call.expand(&call.reshape(captured, kept.clone())?, &full)?);
-        }
-        let operands = inits.len() + elements.len();
-        if operands > MOST_OPERANDS {
-            return call.fail(format!("the step uses {operands} tensors, and {MOST_OPERANDS} are the most"));
+        elements.append(&mut trace.elements);
+        let tensors = inits.len() + elements.len() - trace.arguments;
+        if tensors > MOST_TENSORS {
+            return call.fail(format!("the step uses {tensors} tensors, and {MOST_TENSORS} are the most"));
         }
         let dtypes = inits.iter().chain(&elements).map(|x| x.node.dtype).collect();
         trace.graph.set_outputs(outputs);
@@ -242,19 +243,87 @@ fn first_carry(call: Call, init: &Operand, inputs: &[&Tensor], slice: &Shape) ->
     }
 }
 
-/// The graph of a step, made of the tensors that it has recorded.
-struct Trace {
-    graph: Graph,
-    done: FxHashMap<*const TensorNode, NodeId>,
-    /// What is not of the step: further elements, the same at each position.
-    captured: Vec<Tensor>,
-    inputs: usize,
+thread_local! {
+    /// What the steps that are being recorded have drawn, the innermost last.
+    static DRAWN: RefCell<Vec<Draws>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Trace {
-    fn new<'a>(stand_ins: impl Iterator<Item = &'a Tensor>) -> Trace {
+/// Random numbers that a step has drawn: what stands for them in it, and the seeds.
+#[derive(Default)]
+struct Draws(Vec<(Tensor, u64)>);
+
+impl Draws {
+    /// What a step gives, and what it has drawn on the way.
+    fn during<T>(step: impl FnOnce() -> T) -> (T, Draws) {
+        /// Also if the step panics.
+        struct Ended;
+        impl Drop for Ended {
+            fn drop(&mut self) {
+                DRAWN.with_borrow_mut(|steps| steps.truncate(steps.len().saturating_sub(1)));
+            }
+        }
+        DRAWN.with_borrow_mut(|steps| steps.push(Draws::default()));
+        let _ended = Ended;
+        let given = step();
+        (given, DRAWN.with_borrow_mut(|steps| steps.last_mut().map(std::mem::take)).unwrap_or_default())
+    }
+}
+
+/// Random numbers, and within a step what stands for those of any position.
+pub(super) fn random(call: Call, shape: Shape, dtype: DType, seed: u64) -> Result<Tensor> {
+    let is_step = DRAWN.with_borrow(|steps| !steps.is_empty());
+    if !is_step {
+        return call.record(Op::Random { seed }, &[], shape, dtype);
+    }
+    call.needs_addressable(&shape)?;
+    let state = State::Recorded(Recipe::StepValue, Sources::new());
+    let drawn = Tensor::from_parts(shape, dtype, None, call.name(), call.location(), state);
+    DRAWN.with_borrow_mut(|steps| {
+        steps.iter_mut().last().into_iter().for_each(|step| step.0.push((drawn.clone(), seed)));
+    });
+    Ok(drawn)
+}
+
+/// The number that is the same at every position of a tensor.
+fn number_of(tensor: &Tensor) -> Option<Constant> {
+    let sources = match &*tensor.node.state() {
+        State::Recorded(Recipe::Op(Op::Constant(constant)), _) => return Some(*constant),
+        State::Recorded(Recipe::Op(Op::View(View::Expand)), sources) => sources.clone(),
+        _ => return None,
+    };
+    let state = sources.first()?.node.state();
+    match &*state {
+        State::Recorded(Recipe::Op(Op::Constant(constant)), _) => Some(*constant),
+        _ => None,
+    }
+}
+
+/// The graph of a step, made of the tensors that it has recorded.
+struct Trace<'a> {
+    call: Call,
+    graph: Graph,
+    done: FxHashMap<*const TensorNode, NodeId>,
+    draws: Draws,
+    /// What is not of the step, or drawn in it: further elements of all steps.
+    elements: Vec<Tensor>,
+    /// How many of them are the user's numbers.
+    arguments: usize,
+    inputs: usize,
+    axis: usize,
+    full: &'a Shape,
+}
+
+impl<'a> Trace<'a> {
+    fn new<'b>(
+        call: Call,
+        stand_ins: impl Iterator<Item = &'b Tensor>,
+        draws: Draws,
+        axis: usize,
+        full: &'a Shape,
+    ) -> Trace<'a> {
         let (graph, done) = (Graph::default(), FxHashMap::default());
-        let mut trace = Trace { graph, done, captured: Vec::new(), inputs: 0 };
+        let (elements, arguments, inputs) = (Vec::new(), 0, 0);
+        let mut trace = Trace { call, graph, done, draws, elements, arguments, inputs, axis, full };
         stand_ins.for_each(|x| trace.add_input(x));
         trace
     }
@@ -265,21 +334,66 @@ impl Trace {
         self.done.insert(Arc::as_ptr(&x.node), id);
     }
 
+    /// What the step uses from outside: the same at every position. The formulas' own numbers, and more of the user's
+    /// than a kernel takes, become part of the step.
+    fn add_captured(&mut self, x: &Tensor) -> Result<()> {
+        if let Some(constant) = number_of(x) {
+            let is_argument = constant.role == ConstantRole::Argument;
+            if !is_argument || self.arguments == MOST_ARGUMENTS {
+                let literal = Op::Constant(Constant { role: ConstantRole::Literal, ..constant });
+                let id = self.graph.add(zero_dimensional(&x.node, literal), &[]);
+                self.done.insert(Arc::as_ptr(&x.node), id);
+                return Ok(());
+            }
+            self.arguments += 1;
+        }
+        let kept = self.full.with_extent(self.axis, 1);
+        self.elements.push(self.call.expand(&self.call.reshape(x, kept)?, self.full)?);
+        self.add_input(x);
+        Ok(())
+    }
+
+    /// What the step has drawn itself: the numbers of all steps.
+    fn add_drawn(&mut self, x: &Tensor, seed: u64) -> Result<()> {
+        let Tensor { node } = x;
+        let slice = self.full.without(&[self.axis]);
+        if node.shape != slice {
+            return self.call.fail(format!(
+                "the step draws random numbers of shape {}, which is not that of a step, {slice}",
+                node.shape
+            ));
+        }
+        let (op, shape) = (Op::Random { seed }, self.full.clone());
+        self.elements.push(Tensor::record(op, &[], shape, node.dtype, node.origin, node.location));
+        self.add_input(x);
+        Ok(())
+    }
+
     /// The node of a tensor of the shape of a step. A loop, as the step may be a long chain.
-    fn add(&mut self, call: Call, tensor: &Tensor) -> Result<NodeId> {
+    fn add(&mut self, tensor: &Tensor) -> Result<NodeId> {
         let mut pending = vec![tensor.clone()];
         while let Some(tensor) = pending.last().cloned() {
             let key = Arc::as_ptr(&tensor.node);
             if self.done.contains_key(&key) {
                 pending.pop();
             } else if !tensor.node.is_of_step {
-                self.captured.push(tensor.clone());
-                self.add_input(&tensor);
+                self.add_captured(&tensor)?;
                 pending.pop();
             } else {
                 let state = tensor.node.state().clone();
-                let State::Recorded(Recipe::Op(op), sources) = state else {
-                    return call.fail("the step uses a value of another scan's step, which has none here");
+                let (op, sources) = match state {
+                    State::Recorded(Recipe::Op(op), sources) => (op, sources),
+                    _ => {
+                        let drawn = self.draws.0.iter().find(|(own, _)| Arc::ptr_eq(&own.node, &tensor.node));
+                        let Some(&(_, seed)) = drawn else {
+                            return self
+                                .call
+                                .fail("the step uses a value of another scan's step, which has none here");
+                        };
+                        self.add_drawn(&tensor, seed)?;
+                        pending.pop();
+                        continue;
+                    }
                 };
                 let missing: Vec<Tensor> = sources
                     .iter()

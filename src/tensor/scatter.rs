@@ -213,13 +213,17 @@ impl Tensor {
             let (shape, dtype) = self.known()?;
             // 16-bit numbers would be rounded on the way to their bin.
             let compute = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-            let width = match compute {
-                DType::F64 => max - min,
-                _ => f64::from(max as f32 - min as f32),
+            let width = |scale: f64| match compute {
+                DType::F64 => max * scale - min * scale,
+                _ => f64::from(max as f32 * scale as f32 - min as f32 * scale as f32),
             };
+            // Where a product would overflow, everything is a power of two smaller, which rounds nothing of that size.
+            let largest = if compute == DType::F64 { f64::MAX } else { f32::MAX.into() };
+            let scale = if width(1.0) * bins as f64 <= largest { 1.0 } else { 0.5f64.powi(66) };
             let x = self.reshape([shape.elements()]).cast(compute);
             let inside = x.ge(min).logical_and(x.le(max));
-            let bin = ((&x - min) * bins as f64 / width).cast(DType::I64).clamp_max(bins as i64 - 1);
+            let distance = if scale == 1.0 { &x - min } else { &x * scale - min * scale };
+            let bin = (distance * bins as f64 / width(scale)).cast(DType::I64).clamp_max(bins as i64 - 1);
             let counts = counted(call, &inside.where_(bin, 0), bins, Some(inside.cast(DType::I64)))?;
             Ok(counts.cast(dtype))
         })

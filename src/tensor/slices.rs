@@ -5,6 +5,7 @@ use std::ops::RangeBounds;
 use smallvec::SmallVec;
 
 use super::axes::{Axes, python_bounds, resolve_slice};
+use super::border::Border;
 use super::call::{Call, from_end};
 use crate::graph::infer::window_count;
 use crate::graph::op::View;
@@ -82,17 +83,20 @@ impl Tensor {
     }
 
     /// A border of `value`, given as one pair (before, after) for every axis. The value is converted to the
-    /// tensor's dtype as Rust's `as` converts.
+    /// tensor's dtype as Rust's `as` converts. Where a number is negative, so many positions are cut off instead.
+    ///
+    /// Invalid if more is cut off than is there.
     ///
     /// ```
     /// use lazuli::Tensor;
     /// let x = Tensor::from_slice(&[1.0f32, 2.0], [1, 2]);
     /// assert_eq!(x.pad(&[(0, 0), (1, 2)], 9.0).to_vec::<f32>()?, [9.0, 1.0, 2.0, 9.0, 9.0]);
+    /// assert_eq!(x.pad(&[(0, 0), (-1, 1)], 9.0).to_vec::<f32>()?, [2.0, 9.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn pad(&self, border: &[(usize, usize)], value: impl Into<Number>) -> Tensor {
-        Tensor::or_invalid(pad(Call::here("pad"), self, border, value.into()))
+    pub fn pad(&self, border: impl Into<Border>, value: impl Into<Number>) -> Tensor {
+        Tensor::or_invalid(pad(Call::here("pad"), self, border.into(), value.into()))
     }
 
     /// Backwards along the axes.
@@ -158,7 +162,7 @@ fn slice(
 }
 
 /// The slices (first, step, count) along some axes; the others stay.
-fn sliced(call: Call, x: &Tensor, slices: &[(usize, (usize, isize, usize))]) -> Result<Tensor> {
+pub(super) fn sliced(call: Call, x: &Tensor, slices: &[(usize, (usize, isize, usize))]) -> Result<Tensor> {
     let (shape, _) = x.known()?;
     let mut starts = SmallVec::from_elem(0, shape.rank());
     let mut steps = SmallVec::from_elem(1, shape.rank());
@@ -193,21 +197,16 @@ fn select(call: Call, x: &Tensor, axis: isize, index: isize) -> Result<Tensor> {
     }
 }
 
-fn pad(call: Call, x: &Tensor, border: &[(usize, usize)], value: Number) -> Result<Tensor> {
+fn pad(call: Call, x: &Tensor, border: Border, value: Number) -> Result<Tensor> {
+    let (x, border) = border.cut(call, x)?;
     let (shape, dtype) = x.known()?;
-    if border.len() != shape.rank() {
-        let (given, rank) = (border.len(), shape.rank());
-        return call.fail(format!(
-            "takes one pair (before, after) for each of the {rank} axes of shape {shape}, got {given}"
-        ));
-    }
     // What saturates cannot be addressed, and is refused.
     let extents = shape
         .iter()
-        .zip(border)
+        .zip(&border)
         .map(|(&extent, &(before, after))| extent.saturating_add(before).saturating_add(after));
     let before = border.iter().map(|&(before, _)| before).collect();
-    call.view(View::Pad { before, value: value.to_scalar(dtype) }, x, extents.collect())
+    call.view(View::Pad { before, value: value.to_scalar(dtype) }, &x, extents.collect())
 }
 
 fn flip(call: Call, x: &Tensor, axes: &Axes) -> Result<Tensor> {

@@ -210,7 +210,7 @@ proptest! {
             x.slice(a, b..c), x.slice(a, b..=c), x.slice(a, b..), x.slice(0, ..c), x.slice(0, b..=c),
             x.slice_step(a, start, end, b), x.slice_step(0, start, end, c), x.slice_step(0, start, end, a),
             x.narrow(a, n, m), x.narrow(0, n, m), x.select(a, b), x.select(0, b),
-            x.pad(&[(n, m)], a as f64), x.pad(&[(n, m), (k, n)], f64::NAN), x.pad(&[], 1),
+            x.pad(&[(n, m)], a as f64), x.pad(&[(n, m), (k, n)], f64::NAN), x.pad(&[(0, 0); 0], 1),
             x.unfold(a, n, m), x.unfold(0, n, m), x.window(0, n, m, k), x.broadcast_to([n, m, k]),
             x.softmax(a), x.layer_norm([n, m], Some(&y), Some(&y), f64::NAN), x.layer_norm([n], Some(&x), None, 0.0),
             x.max_pool2d_with(pool), x.avg_pool2d_with(pool), x.max_pool2d(n, m), x.max_pool2d_with(simple),

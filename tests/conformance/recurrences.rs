@@ -268,6 +268,48 @@ fn among_other_operations() {
     });
 }
 
+/// More than a kernel takes as arguments: the others are part of its text.
+#[test]
+fn a_step_has_as_many_numbers_as_it_likes() {
+    let values = [0.25f32, -3.0, 7.5, 1.0, 0.0, -0.125];
+    for (device, count) in [(Device::cpu(), 140), (Device::interpreter(), 302)] {
+        let numbers = || (0..count).map(|n| f64::from(n % 150) / 128.0 - 0.5);
+        let expected = plain(&values, 3, false, |h, x| numbers().fold(h * 0.5 + x, |v, n| v + n as f32));
+        let x = Tensor::from_slice(&values, [2, 3]).to(&device);
+        let y = x.scan_with(1, 0.5, |h, x| numbers().fold(h * 0.5 + x, |v, n| v + n));
+        assert_eq!(kernels(&[&y]), 1);
+        assert_eq!(y.to_vec::<f32>().unwrap(), expected, "{device}");
+    }
+}
+
+/// In a step, random numbers are those of its position in the whole tensor.
+#[test]
+fn each_step_draws_its_own_random_numbers() {
+    check("random numbers in steps", |device| {
+        let x = ordinary(device, DType::F32, [5, 33], 1);
+        let drawn = |axis| {
+            let ([], [masked, like]) = scan([&x], axis, ScanOrder::new().reverse(), [0.0; 0], |[], [x]| {
+                ([], [x.dropout(0.4, 7), x.rand_like(8) + x.bernoulli(9)])
+            });
+            [masked, like]
+        };
+        let [rows, rows_like] = drawn(0);
+        let [columns, columns_like] = drawn(1);
+        let masked = x.dropout(0.4, 7);
+        let like = x.rand_like(8) + x.bernoulli(9);
+        let same = [rows.eq(&masked), columns.eq(&masked), rows_like.eq(&like), columns_like.eq(&like)];
+        let same = same.map(|same| exact("as the whole tensor's", same.all(..)));
+        assert!(device != &Device::interpreter() || rows.eq(&masked).all(..).item::<bool>().unwrap());
+        same.into_iter().chain([exact("rows", rows), exact("columns", columns)]).collect()
+    });
+    // What is drawn before is one for all steps.
+    let (x, mask) = (Tensor::ones([8, 4], DType::F32), Tensor::rand([4], 3));
+    let kept = x.scan_with(0, 0.0, |_, x| x * &mask);
+    assert_eq!(kept.to_vec::<f32>().unwrap()[..4], kept.to_vec::<f32>().unwrap()[28..]);
+    let dropped = x.scan_with(0, 0.0, |h, x| h * 0.5 + x.dropout(0.5, 1));
+    assert_eq!(kernels(&[&dropped]), 1);
+}
+
 #[test]
 fn values_of_a_step_do_not_leave_it() {
     let x = Tensor::ones([3, 4], DType::F32);

@@ -135,6 +135,15 @@ fn counts_and_histograms_against_a_loop() {
             let parts = x.histc(4, 0.0, 4.0).cast(DType::F64).to_vec::<f64>().unwrap();
             assert_eq!(parts, [below[0], below[1], 1.0, last], "{dtype} on {device}");
         }
+        for dtype in [DType::F32, DType::F64] {
+            // The distance between the limits overflows, and so would that from the lower one, times the bins.
+            let most = dtype.finfo().unwrap().max;
+            let x = Tensor::from_slice(&[-1.0, -0.5, 0.0, 0.75, 1.0], [5]).to(&device) * most;
+            let histogram =
+                |bins, min, max| x.cast(dtype).histc(bins, min, max).cast(DType::F64).to_vec::<f64>();
+            assert_eq!(histogram(4, -most, most).unwrap(), [1.0, 1.0, 1.0, 2.0], "{dtype} on {device}");
+            assert_eq!(histogram(5, 0.0, most).unwrap(), [1.0, 0.0, 0.0, 1.0, 1.0], "{dtype} on {device}");
+        }
         let weights = Tensor::from_slice(&[0.5f32, -1.0, f32::INFINITY, 2.0], [4]).to(&device);
         let numbers = Tensor::from_slice(&[1u8, 1, 3, 0], [4]).to(&device);
         let sums = numbers.bincount_with(4, &weights).to_vec::<f32>().unwrap();
