@@ -185,7 +185,8 @@ impl<'a> Analyser<'a> {
         let misfit = match walked {
             // In another order than the rows'.
             Some(space) => outputs.iter().copied().find(|&output| {
-                let is_row = self.facts.of(output).elements == space.full_elements;
+                // Without elements, rows and their results are alike.
+                let is_row = self.facts.of(output).elements == space.full_elements && space.full_elements > 0;
                 is_row && space.length > 1 && !self.states[self.place[output.index()] as usize].along_row
             }),
             None => None,
