@@ -306,6 +306,9 @@ fn scatters(page: &mut Page) {
     let (index, whole) = (tensor(DType::I64, &[3, 4]), tensor(DType::I32, &[3, 4]));
     let (bools, none) = (tensor(DType::Bool, &[3, 4]), tensor(DType::F32, &[0, 4]));
     mistakes! { page:
+        x.scatter(0, &line, &x);
+        x.scatter(0, &index, &whole);
+        x.scatter(1, &tensor(DType::I64, &[4, 4]), 1.0);
         x.scatter_add(2, &index, &x);
         x.scatter_add(0, &x, &x);
         x.scatter_add(0, &line, &x);
@@ -340,6 +343,8 @@ fn scatters(page: &mut Page) {
         at(-1).bincount_with(3, &tensor(DType::F32, &[2])).eval();
         x.index_add(1, &at(4), &tensor(DType::F32, &[3, 2])).sum(..).item::<f32>();
         x.scatter_add(0, &at(3).unsqueeze(1), &x).to_vec::<f32>();
+        x.scatter(0, &at(3).unsqueeze(1), &x).to_vec::<f32>();
+        x.scatter(1, &at(-1).unsqueeze(0), 0).eval();
         x.scatter_reduce(1, &at(i64::MAX).unsqueeze(0), &x, ScatterReduction::Mean, true).eval();
     }
 }

@@ -198,7 +198,7 @@ fn selected(call: Call, x: &Tensor, axis: usize, index: &Tensor) -> Result<Tenso
 }
 
 /// The primitive: x has the index's shape but for the axis.
-fn gathered(call: Call, x: &Tensor, axis: usize, index: &Tensor) -> Result<Tensor> {
+pub(super) fn gathered(call: Call, x: &Tensor, axis: usize, index: &Tensor) -> Result<Tensor> {
     let ((shape, dtype), (at, _)) = (x.known()?, index.known()?);
     if shape[axis] == 0 && at.elements() > 0 {
         return call.fail(format!("axis {axis} of shape {shape} has no positions to read at"));

@@ -2,8 +2,9 @@
 //! element by element, is part of the kernel. The order of every sum follows from the sizes: no atomic additions.
 
 use super::call::{Call, list};
-use super::gather::needs_index;
-use super::promotion::Number;
+use super::create::counting;
+use super::gather::{gathered, needs_index};
+use super::promotion::{Number, Operand};
 use super::reductions::accumulator;
 use crate::graph::op::{ConstantRole, Op};
 use crate::{DType, ReduceOp, Result, Scalar, Shape, Tensor};
@@ -44,6 +45,27 @@ impl ScatterReduction {
 }
 
 impl Tensor {
+    /// The tensor with each element of `src` put where the index says: `result[index[i][j]][j] = src[i][j]` along
+    /// axis 0. Where several meet, it is the last of them along the axis, on every device. The source may be a number,
+    /// which is converted to the tensor's dtype as Rust's `as` converts.
+    ///
+    /// Shapes and index out of range: as [`Tensor::scatter_add`]; of every dtype, which the source must have.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[10.0f32, 20.0, 30.0], [3]);
+    /// let index = Tensor::from_slice(&[2i64, 0, 2], [3]);
+    /// let src = Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3]);
+    /// assert_eq!(x.scatter(0, &index, &src).to_vec::<f32>()?, [2.0, 20.0, 3.0]);
+    /// assert_eq!(x.scatter(0, &index, 5).to_vec::<f32>()?, [5.0, 20.0, 5.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn scatter(&self, axis: isize, index: &Tensor, src: impl Into<Operand>) -> Tensor {
+        let (call, src) = (Call::here("scatter"), src.into());
+        call.composed(|| scatter(call, self, axis, index, src))
+    }
+
     /// The tensor with each element of `src` added where the index says: `result[index[i][j]][j] += src[i][j]` along
     /// axis 0. Index, source and tensor have equally many dimensions; the index is nowhere larger than the source,
     /// nor than the tensor but along the axis. Elements of the source beyond the index are left out.
@@ -312,18 +334,30 @@ fn widened(dtype: DType) -> DType {
     accumulator(dtype).compute()
 }
 
-fn scatter_reduced(
+/// Where each element of a source goes.
+struct Placed {
+    call: Call,
+    /// Of the shape of the index, as far as that says where it goes.
+    src: Tensor,
+    /// Of the tensor's shape but for the axis.
+    index: Tensor,
+    axis: usize,
+    /// Positions along the axis.
+    extent: usize,
+    /// Where the index does not reach.
+    border: Vec<(usize, usize)>,
+}
+
+/// What `combine` makes of a tensor and of the elements that go to its positions; the tensor, if there are none.
+fn placed(
     call: Call,
     x: &Tensor,
     (axis, index, src): (isize, &Tensor, &Tensor),
-    reduce: ScatterReduction,
-    include_self: bool,
+    combine: impl FnOnce(&Tensor, Placed) -> Result<Tensor>,
 ) -> Result<Tensor> {
     needs_index(call, index)?;
-    let ((shape, _), (at, _), (own, dtype)) = (x.known()?, index.known()?, src.known()?);
     needs_dtype_of(call, x, src)?;
-    let is_extreme = matches!(reduce, ScatterReduction::Amax | ScatterReduction::Amin);
-    needs_numbers(call, x)?;
+    let ((shape, _), (at, _), (own, _)) = (x.known()?, index.known()?, src.known()?);
     if at.rank() != shape.rank() || own.rank() != shape.rank() {
         return call.fail(format!(
             "index and source must have as many dimensions as shape {shape}, got shapes {at} and {own}; to add whole \
@@ -333,9 +367,7 @@ fn scatter_reduced(
     if shape.rank() == 0 && (axis == 0 || axis == -1) {
         // As in PyTorch, a number has one axis here.
         let [x, index, src] = [x, index, src].map(|tensor| tensor.reshape([1]));
-        return Ok(
-            scatter_reduced(call, &x, (0, &index, &src), reduce, include_self)?.reshape(Shape::scalar())
-        );
+        return Ok(placed(call, &x, (0, &index, &src), combine)?.reshape(Shape::scalar()));
     }
     let axis = call.axis(axis, shape)?;
     let all = 0..shape.rank();
@@ -354,15 +386,23 @@ fn scatter_reduced(
     }
     let src =
         all.clone().filter(|&k| at[k] < own[k]).fold(src.clone(), |src, k| src.narrow(k as isize, 0, at[k]));
-    // Where the index does not reach, nothing is combined.
-    let border: Vec<(usize, usize)> =
-        all.map(|k| (0, if k == axis { 0 } else { shape[k] - at[k] })).collect();
-    let around = |tensor: Tensor, nothing: Number| match border.iter().any(|&(_, after)| after > 0) {
-        true => tensor.pad(&border, nothing),
-        false => tensor,
-    };
-    let index = around(index.clone(), Number::Int(0));
-    let combined = |src: Tensor, op: ReduceOp| {
+    let border = all.map(|k| (0, if k == axis { 0 } else { shape[k] - at[k] })).collect();
+    let placed = Placed { call, src, index: index.clone(), axis, extent: shape[axis], border };
+    let index = placed.around(index, Number::Int(0));
+    combine(x, Placed { index, ..placed })
+}
+
+impl Placed {
+    /// The tensor, with nothing that would count where the index does not reach.
+    fn around(&self, tensor: &Tensor, nothing: Number) -> Tensor {
+        match self.border.iter().any(|&(_, after)| after > 0) {
+            true => tensor.pad(&self.border, nothing),
+            false => tensor.clone(),
+        }
+    }
+
+    /// What meets at each position, of the source or of what is in its places.
+    fn combined(&self, src: &Tensor, op: ReduceOp) -> Result<Tensor> {
         let nothing = match op {
             ReduceOp::Prod => Number::Int(1),
             ReduceOp::Max | ReduceOp::Min if src.known()?.1 == DType::Bool => {
@@ -377,34 +417,83 @@ fn scatter_reduced(
             | ReduceOp::ArgMax
             | ReduceOp::ArgMin => Number::Int(0),
         };
-        scattered(call, op, &around(src, nothing), axis, &index, shape[axis])
-    };
-    let filled = |value: Scalar| call.filled(value, ConstantRole::Literal, at);
-    let widened = if is_extreme { dtype } else { widened(dtype) };
-    let result = combined(src.cast(widened), reduce.op())?;
-    if reduce == ScatterReduction::Mean {
-        let count = combined(filled(Scalar::from_i64(DType::I64, 1))?, ReduceOp::Sum)?;
-        let (sum, divisor) = match include_self {
-            true => (x.cast(widened) + result, &count + 1),
-            false => (result, count.clamp_min(1)),
-        };
-        let divisor = divisor.cast(widened);
-        let mean = if dtype.is_float() { sum / divisor } else { sum.floor_divide(divisor) };
-        let mean = mean.cast(dtype);
-        return Ok(if include_self { mean } else { count.gt(0).where_(mean, x) });
+        scattered(self.call, op, &self.around(src, nothing), self.axis, &self.index, self.extent)
     }
-    if include_self {
-        let own = x.cast(widened);
-        let result = match reduce {
-            ScatterReduction::Prod => own * result,
-            ScatterReduction::Amax => own.maximum(result),
-            ScatterReduction::Amin => own.minimum(result),
-            ScatterReduction::Sum | ScatterReduction::Mean => own + result,
-        };
-        return Ok(result.cast(dtype));
+
+    fn filled(&self, value: Scalar) -> Result<Tensor> {
+        self.call.filled(value, ConstantRole::Literal, self.src.known()?.0)
     }
-    let is_met = combined(filled(Scalar::from_bool(true))?, ReduceOp::Max)?;
-    Ok(is_met.where_(result.cast(dtype), x))
+
+    /// Whether anything is at a position.
+    fn is_met(&self) -> Result<Tensor> {
+        self.combined(&self.filled(Scalar::from_bool(true))?, ReduceOp::Max)
+    }
+
+    /// The last element at each position, in the source's order along the axis; x where there is none.
+    fn last(&self, x: &Tensor) -> Result<Tensor> {
+        let (shape, _) = self.src.known()?;
+        let count = shape[self.axis];
+        let dtype = if i32::try_from(count).is_ok() { DType::I32 } else { DType::I64 };
+        let mut line = vec![1; shape.rank()];
+        line[self.axis] = count;
+        let order = counting(count).cast(dtype).reshape(line).broadcast_to(shape);
+        let last = self.combined(&order, ReduceOp::Max)?;
+        let elements = self.around(&self.src, Number::Int(0));
+        let elements = gathered(self.call, &elements, self.axis, &last.clamp_min(0).cast(DType::I64))?;
+        Ok(last.ge(0).where_(elements, x))
+    }
+}
+
+fn scatter_reduced(
+    call: Call,
+    x: &Tensor,
+    places: (isize, &Tensor, &Tensor),
+    reduce: ScatterReduction,
+    include_self: bool,
+) -> Result<Tensor> {
+    needs_numbers(call, x)?;
+    let is_extreme = matches!(reduce, ScatterReduction::Amax | ScatterReduction::Amin);
+    placed(call, x, places, |x, placed| {
+        let (_, dtype) = x.known()?;
+        let widened = if is_extreme { dtype } else { widened(dtype) };
+        let result = placed.combined(&placed.src.cast(widened), reduce.op())?;
+        if reduce == ScatterReduction::Mean {
+            let count = placed.combined(&placed.filled(Scalar::from_i64(DType::I64, 1))?, ReduceOp::Sum)?;
+            let (sum, divisor) = match include_self {
+                true => (x.cast(widened) + result, &count + 1),
+                false => (result, count.clamp_min(1)),
+            };
+            let divisor = divisor.cast(widened);
+            let mean = if dtype.is_float() { sum / divisor } else { sum.floor_divide(divisor) };
+            let mean = mean.cast(dtype);
+            return Ok(if include_self { mean } else { count.gt(0).where_(mean, x) });
+        }
+        if include_self {
+            let own = x.cast(widened);
+            let result = match reduce {
+                ScatterReduction::Prod => own * result,
+                ScatterReduction::Amax => own.maximum(result),
+                ScatterReduction::Amin => own.minimum(result),
+                ScatterReduction::Sum | ScatterReduction::Mean => own + result,
+            };
+            return Ok(result.cast(dtype));
+        }
+        Ok(placed.is_met()?.where_(result.cast(dtype), x))
+    })
+}
+
+fn scatter(call: Call, x: &Tensor, axis: isize, index: &Tensor, src: Operand) -> Result<Tensor> {
+    match src {
+        Operand::Tensor(src) => placed(call, x, (axis, index, &src), |x, placed| placed.last(x)),
+        Operand::Number(value) => {
+            let ((_, dtype), (at, _)) = (x.known()?, index.known()?);
+            let value = value.to_scalar(dtype);
+            let src = call.filled(value, ConstantRole::Argument, at)?;
+            placed(call, x, (axis, index, &src), |x, placed| {
+                Ok(placed.is_met()?.where_(call.constant(value, ConstantRole::Argument)?, x))
+            })
+        }
+    }
 }
 
 /// The primitive: source and index have one shape.

@@ -154,6 +154,33 @@ fn counts_and_histograms_against_a_loop() {
 }
 
 #[test]
+fn the_last_of_several_stays() {
+    // Few positions of many elements, which blocks and cores take in parts; columns; many of few.
+    for (count, extent, columns) in [(50_000usize, 7usize, 1usize), (300, 20, 40), (5, 3_000, 1)] {
+        let at = positions(count * columns, extent, 3);
+        let source: Vec<f32> = (0..count * columns).map(|n| n as f32).collect();
+        let mut expected = vec![-0.5f32; extent * columns];
+        let places = at.iter().enumerate().map(|(n, &at)| at as usize * columns + n % columns);
+        places.zip(&source).for_each(|(place, &value)| expected[place] = value);
+        for device in devices().into_iter().chain([Device::interpreter()]) {
+            let index = Tensor::from_slice(&at, [count, columns]).to(&device);
+            let source = Tensor::from_slice(&source, [count, columns]).to(&device);
+            let x = zeros(&device, &[extent, columns]) - 0.5;
+            let y = x.scatter(0, &index, &source);
+            assert_eq!(kernels(&y), 1, "{count} in {extent}");
+            assert!(y.to_vec::<f32>().unwrap() == expected, "{count} in {extent} on {device}");
+            let met = x.scatter(0, &index, 2).to_vec::<f32>().unwrap();
+            let is_met = expected.iter().map(|&value| if value < 0.0 { -0.5 } else { 2.0 });
+            assert!(met.into_iter().eq(is_met), "{count} in {extent} on {device}");
+        }
+    }
+}
+
+fn kernels(y: &Tensor) -> usize {
+    y.compile_for(&Target::cuda("sm_90")).unwrap().kernels().len()
+}
+
+#[test]
 fn every_index_dtype() {
     check("indices", |device| {
         let (x, source) = (ordinary(device, DType::F32, [5, 4], 1), ordinary(device, DType::F32, [6, 4], 2));
