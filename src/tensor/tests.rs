@@ -211,6 +211,7 @@ proptest! {
             x.slice_step(a, start, end, b), x.slice_step(0, start, end, c), x.slice_step(0, start, end, a),
             x.narrow(a, n, m), x.narrow(0, n, m), x.select(a, b), x.select(0, b),
             x.pad(&[(n, m)], a as f64), x.pad(&[(n, m), (k, n)], f64::NAN), x.pad(&[(0, 0); 0], 1),
+            x.pad(&[(a, b)], 1), x.pad(&[(a, b), (c, a)], 1),
             x.unfold(a, n, m), x.unfold(0, n, m), x.window(0, n, m, k), x.broadcast_to([n, m, k]),
             x.softmax(a), x.layer_norm([n, m], Some(&y), Some(&y), f64::NAN), x.layer_norm([n], Some(&x), None, 0.0),
             x.max_pool2d_with(pool), x.avg_pool2d_with(pool), x.max_pool2d(n, m), x.max_pool2d_with(simple),
@@ -245,7 +246,7 @@ proptest! {
         let borders = [PadMode::Reflect, PadMode::Replicate, PadMode::Circular];
         let mut tensors = vec![
             x.unflatten(a, &list), x.movedim(&list, [b, c]), x.movedim(a, b), x.rot90(a, [b, c]), x.rot90(a, [0, 1]),
-            x.roll(a, b), x.roll(a, 0), x.repeat(&list), x.tile(&list), x.repeat_interleave(n, a),
+            x.roll(a, b), x.roll(a, 0), x.roll(&list, &list), x.roll(&list, ..), x.repeat(&list), x.tile(&list), x.repeat_interleave(n, a),
             x.repeat_interleave(n, 0), x.diagonal(a, b, c), x.diagonal(a, 0, 1), x.tril(a), x.triu(a),
             x.pixel_shuffle(n), x.pixel_unshuffle(n), x.i([Index::At(a), Index::NewAxis, Index::from(b..c).step(a)]),
             x.i([Index::Ellipsis, Index::from(..=b)]), Tensor::cat(&[&x, &y], a), Tensor::cat(&[&x, &x, &x], 0),
@@ -262,6 +263,7 @@ proptest! {
             f.adaptive_avg_pool3d((n, m, k)),
         ];
         tensors.extend(borders.map(|mode| x.pad_with(&[(n, m), (k, 0)], mode)));
+        tensors.extend(borders.map(|mode| x.pad_with(&[(a, b), (c, 0)], mode)));
         tensors.extend(modes.map(|mode| f.interpolate([n, m], mode)));
         tensors.extend(modes.map(|mode| f.interpolate_scale(&[a as f64 / b as f64, 1.7], mode)));
         for parts in [x.split(n, a), x.split(n, 0), x.chunk(m, 0), x.unbind(a), x.split_sizes(&[n, m], 0)] {
