@@ -2,6 +2,7 @@
 
 use ndarray::{ArrayBase, ArrayD, Data, Dimension, IxDyn};
 
+use crate::runtime::host;
 use crate::{Element, Result, Tensor};
 
 /// A copy of the array's elements, row-major; the array may have any strides.
@@ -17,8 +18,10 @@ use crate::{Element, Result, Tensor};
 impl<T: Element, S: Data<Elem = T>, D: Dimension> From<&ArrayBase<S, D>> for Tensor {
     #[track_caller]
     fn from(array: &ArrayBase<S, D>) -> Tensor {
-        let elements: Vec<T> = array.iter().copied().collect();
-        Tensor::from_vec(elements, array.shape())
+        match host::collect(array.iter().copied()) {
+            Ok(elements) => Tensor::from_vec(elements, array.shape()),
+            Err(error) => Tensor::invalid(error),
+        }
     }
 }
 

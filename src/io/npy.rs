@@ -1,9 +1,12 @@
 //! NumPy's format of one array: a magic number, a header in Python's syntax, and the elements.
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{failure, parts, tensor};
+use crate::runtime::host::{self, HostBuffer};
 use crate::tensor::call::Call;
 use crate::{DType, Result, Shape, Tensor};
 
@@ -48,8 +51,13 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
 #[track_caller]
 pub fn write_npy(path: impl AsRef<Path>, x: &Tensor) -> Result<()> {
     let path = path.as_ref();
-    let bytes = encode(Call::here("write_npy"), x)?;
-    fs::write(path, bytes).map_err(|error| failure("write", path, error))
+    let (header, elements) = encode(Call::here("write_npy"), x)?;
+    let write = || -> io::Result<()> {
+        let mut file = fs::File::create(path)?;
+        file.write_all(&header)?;
+        file.write_all(elements.as_slice())
+    };
+    write().map_err(|error| failure("write", path, error))
 }
 
 /// NumPy's code, such as `f4`; `None` for what it does not have.
@@ -64,7 +72,8 @@ fn code(dtype: DType) -> Option<String> {
     Some(format!("{kind}{}", dtype.size()))
 }
 
-pub(super) fn encode(call: Call, x: &Tensor) -> Result<Vec<u8>> {
+/// The file in two parts: its header, and the elements as they lie in memory.
+pub(super) fn encode(call: Call, x: &Tensor) -> Result<(Vec<u8>, Arc<HostBuffer>)> {
     let (shape, dtype) = x.known()?;
     let Some(code) = code(dtype) else {
         return call.fail(format!("NumPy has no {dtype}, got {dtype} {shape}; use .cast(DType::F32)"));
@@ -80,9 +89,7 @@ pub(super) fn encode(call: Call, x: &Tensor) -> Result<Vec<u8>> {
     header.extend(std::iter::repeat_n(' ', length - header.len() - 1));
     header.push('\n');
     // 64 axes of 20 digits fit twice.
-    let mut bytes = [MAGIC, &[1, 0], &(length as u16).to_le_bytes(), header.as_bytes()].concat();
-    bytes.extend_from_slice(elements.as_slice());
-    Ok(bytes)
+    Ok(([MAGIC, &[1, 0], &(length as u16).to_le_bytes(), header.as_bytes()].concat(), elements))
 }
 
 pub(super) fn decode(call: Call, bytes: &[u8]) -> Result<Tensor, String> {
@@ -112,11 +119,12 @@ pub(super) fn decode(call: Call, bytes: &[u8]) -> Result<Tensor, String> {
         shape.split(',').map(str::trim).filter(|extent| !extent.is_empty()).map(str::parse::<usize>);
     let extents = extents.collect::<Result<Vec<_>, _>>().map_err(|_| format!("its shape is ({shape})"))?;
     let is_fortran = field("fortran_order").is_some_and(|text| text.starts_with("True"));
-    let swapped;
+    let mut swapped = Vec::new();
     let elements = match order {
         ">" => {
-            swapped =
-                elements.chunks(dtype.size()).flat_map(|x| x.iter().rev().copied()).collect::<Vec<u8>>();
+            host::reserve(&mut swapped, elements.len()).map_err(|error| error.to_string())?;
+            swapped.extend_from_slice(elements);
+            swapped.chunks_mut(dtype.size()).for_each(<[u8]>::reverse);
             &swapped[..]
         }
         _ => elements,
@@ -140,7 +148,8 @@ mod tests {
     }
 
     fn written(x: &Tensor) -> Vec<u8> {
-        encode(Call::here("write_npy"), x).unwrap()
+        let (header, elements) = encode(Call::here("write_npy"), x).unwrap();
+        [&header, elements.as_slice()].concat()
     }
 
     /// A file with that header.

@@ -70,13 +70,14 @@ pub fn write_npz<'a>(
     let file = File::create(path).map_err(|error| failure("write", path, error))?;
     let mut archive = ZipWriter::new(BufWriter::new(file));
     for (name, tensor) in tensors {
-        let bytes = npy::encode(call, tensor)?;
+        let (header, elements) = npy::encode(call, tensor)?;
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
-            .large_file(bytes.len() >= u32::MAX as usize);
+            .large_file(header.len() + elements.bytes() >= u32::MAX as usize);
         let started = archive.start_file(format!("{}.npy", name.as_ref()), options);
         started.map_err(|error| failure("write", path, error))?;
-        archive.write_all(&bytes).map_err(|error| failure("write", path, error))?;
+        let written = archive.write_all(&header).and_then(|()| archive.write_all(elements.as_slice()));
+        written.map_err(|error| failure("write", path, error))?;
     }
     let mut file = archive.finish().map_err(|error| failure("write", path, error))?;
     file.flush().map_err(|error| failure("write", path, error))

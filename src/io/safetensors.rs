@@ -7,7 +7,7 @@ use std::sync::Arc;
 use safetensors::tensor::{Dtype, SafeTensors, View};
 
 use super::{failure, parts, tensor};
-use crate::runtime::host::HostBuffer;
+use crate::runtime::host::{self, HostBuffer};
 use crate::tensor::call::Call;
 use crate::{DType, Result, Shape, Tensor};
 
@@ -78,6 +78,8 @@ pub fn write_safetensors<'a>(
         };
         views.push((name.as_ref().to_owned(), Elements { code, shape: shape.to_vec(), elements }));
     }
+    // The crate's own vector of the whole file would end the process where it does not fit.
+    host::reserve(&mut Vec::<u8>::new(), views.iter().map(|(_, view)| view.data_len()).sum())?;
     let bytes = safetensors::serialize(views, None).map_err(|error| failure("write", path, error))?;
     fs::write(path, bytes).map_err(|error| failure("write", path, error))
 }

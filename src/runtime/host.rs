@@ -58,8 +58,8 @@ fn capacity_for(bytes: usize) -> Option<usize> {
 impl HostBuffer {
     /// A block with unspecified but initialised contents.
     pub(crate) fn allocate(bytes: usize) -> Result<HostBuffer> {
-        let out_of_memory = || Error::OutOfMemory { device: "cpu".into(), requested: bytes as u64 };
-        let capacity = capacity_for(bytes).ok_or_else(out_of_memory)?;
+        let no_room = || out_of_memory(bytes as u64);
+        let capacity = capacity_for(bytes).ok_or_else(no_room)?;
         {
             let mut pool = pool();
             if let Some(block) = pool.free.get_mut(&capacity).and_then(Vec::pop) {
@@ -67,7 +67,7 @@ impl HostBuffer {
                 return Ok(HostBuffer { block, bytes });
             }
         }
-        let layout = Layout::from_size_align(capacity, ALIGNMENT).map_err(|_| out_of_memory())?;
+        let layout = Layout::from_size_align(capacity, ALIGNMENT).map_err(|_| no_room())?;
         // SAFETY: the layout's size is not zero.
         let attempt = || NonNull::new(unsafe { alloc(layout) });
         let start = attempt().or_else(|| {
@@ -75,7 +75,7 @@ impl HostBuffer {
             trim();
             attempt()
         });
-        let start = start.ok_or_else(out_of_memory)?;
+        let start = start.ok_or_else(no_room)?;
         Ok(HostBuffer { block: Block { start, capacity }, bytes })
     }
 
@@ -134,6 +134,39 @@ fn release(block: Block) {
     }
 }
 
+/// Room in `elements` for `more`, or an error: where a user's size decides, a vector must not end the process.
+pub(crate) fn reserve<T>(elements: &mut Vec<T>, more: usize) -> Result<()> {
+    let reserved = elements.try_reserve_exact(more).or_else(|_| {
+        // The system is out of memory while the pool holds some.
+        trim();
+        elements.try_reserve_exact(more)
+    });
+    let elements = elements.len().saturating_add(more);
+    reserved.map_err(|_| out_of_memory(elements.saturating_mul(size_of::<T>()) as u64))
+}
+
+/// [`Iterator::collect`], with an error where it would end the process.
+pub(crate) fn collect<T>(elements: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
+    let mut elements = elements.into_iter();
+    let mut collected = Vec::new();
+    reserve(&mut collected, elements.size_hint().0)?;
+    loop {
+        let room = collected.capacity() - collected.len();
+        collected.extend(elements.by_ref().take(room));
+        if collected.len() < collected.capacity() {
+            return Ok(collected);
+        }
+        let Some(next) = elements.next() else { return Ok(collected) };
+        let more = collected.len().max(64);
+        reserve(&mut collected, more)?;
+        collected.push(next);
+    }
+}
+
+fn out_of_memory(requested: u64) -> Error {
+    Error::OutOfMemory { device: "cpu".into(), requested }
+}
+
 /// Gives the pool's free blocks back to the system.
 fn trim() {
     let free = std::mem::take(&mut *pool()).free;
@@ -159,6 +192,23 @@ mod tests {
     #[test]
     fn an_impossible_size_is_an_error() {
         assert!(matches!(HostBuffer::allocate(usize::MAX / 2), Err(Error::OutOfMemory { .. })));
+    }
+
+    #[test]
+    fn an_impossible_vector_is_an_error() {
+        let mut elements = vec![1u64; 3];
+        let error = reserve(&mut elements, 1 << 55).unwrap_err();
+        assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested == 8 * ((1 << 55) + 3)));
+        assert!(collect((0..1u64 << 60).map(|n| n as u8)).is_err());
+    }
+
+    #[test]
+    fn elements_are_collected_whatever_is_known_of_their_number() {
+        for count in [0u64, 1, 63, 64, 65, 1000] {
+            let expected: Vec<u64> = (0..count).collect();
+            assert_eq!(collect(0..count).unwrap(), expected);
+            assert_eq!(collect((0..2 * count).filter(|&n| n < count)).unwrap(), expected);
+        }
     }
 
     #[test]

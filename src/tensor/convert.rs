@@ -2,6 +2,7 @@
 
 use super::Tensor;
 use super::element::Element;
+use crate::runtime::host;
 
 /// A 1-d tensor of the elements.
 ///
@@ -14,7 +15,10 @@ use super::element::Element;
 impl<T: Element> FromIterator<T> for Tensor {
     #[track_caller]
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Tensor {
-        Tensor::from(elements.into_iter().collect::<Vec<T>>())
+        match host::collect(elements) {
+            Ok(elements) => Tensor::from(elements),
+            Err(error) => Tensor::invalid(error),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use half::{bf16, f16};
 
+use crate::runtime::host;
 use crate::{DType, Error, Result, Scalar};
 
 /// A Rust type that is a tensor's element type: `bool`, `u8`, `i8`, `i16`, `i32`, `u32`, `i64`,
@@ -72,13 +73,18 @@ pub(crate) fn to_bytes<T: Element>(elements: &[T]) -> &[u8] {
 /// The elements whose bytes these are.
 ///
 /// # Errors
-/// [`Error::Internal`] if the bytes are not whole elements, not aligned, or a `bool` that is neither 0 nor 1.
+/// [`Error::OutOfMemory`]; [`Error::Internal`] if the bytes are not whole elements, not aligned, or a `bool` that is neither 0 nor 1.
 pub(crate) fn from_bytes<T: Element>(bytes: &[u8]) -> Result<Vec<T>> {
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
     match bytemuck::checked::try_cast_slice::<u8, T>(bytes) {
-        Ok(elements) => Ok(elements.to_vec()),
+        Ok(elements) => {
+            let mut copy = Vec::new();
+            host::reserve(&mut copy, elements.len())?;
+            copy.extend_from_slice(elements);
+            Ok(copy)
+        }
         Err(error) => {
             let message = format!("{} bytes are no {} elements: {error}", bytes.len(), T::DTYPE);
             Err(Error::internal("reading a buffer", message))
