@@ -263,6 +263,14 @@ pub fn check_fused(name: &str, build: impl Fn(&Device) -> Vec<Output>) {
     check_scope(name, FUSED, build);
 }
 
+/// As [`check_fused`], but without the emulated device and NVRTC: for what kernels of the CPU alone do.
+///
+/// # Panics
+/// As [`check`].
+pub fn check_on_cpu(name: &str, build: impl Fn(&Device) -> Vec<Output>) {
+    check_scope(name, Scope { emulated: false, nvrtc: false, ..FUSED }, build);
+}
+
 fn check_scope(name: &str, scope: Scope, build: impl Fn(&Device) -> Vec<Output>) {
     let report = differences(name, scope, build);
     assert!(report.is_empty(), "\n{report}");

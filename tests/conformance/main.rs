@@ -12,6 +12,7 @@ mod elementwise;
 mod extremes;
 mod gather;
 mod kept;
+mod lanes;
 mod nn;
 mod norms;
 mod online;

@@ -30,11 +30,13 @@ mod scatter;
 mod scatter_cpu;
 mod scatter_cuda;
 pub mod stmt;
+mod stretch;
 mod tile;
 mod tiled;
 mod tiled_cpu;
 mod tiled_cuda;
 mod walk;
+mod windows_cpu;
 
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};

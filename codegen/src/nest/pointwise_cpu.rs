@@ -7,6 +7,7 @@ use super::pieces::Pieces;
 use super::pointwise::launch_items;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::windows_cpu::Windows;
 use super::{INDEX, walk::count_loop};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueOp};
@@ -162,6 +163,11 @@ fn part<'k>(
     (from, to): (Expr, Expr),
     hint: LoopHint,
 ) {
+    if hint == LoopHint::Simd
+        && let Some(windows) = Windows::of(kernel, axis)
+    {
+        return windows.emit(emitter, kernel, from, to);
+    }
     if hint == LoopHint::Simd
         && let Some(halves) = Halves::of(kernel, axis)
     {

@@ -133,10 +133,7 @@ fn cpu_walk(
                 true => emitter.bind_axes(&plan.axes),
                 false => emitter.unflatten("r", &plan.axes, 1),
             }
-            for (&reduction, accumulator) in pass.reductions.iter().zip(&accumulators) {
-                accumulator.take(emitter, reduction, lane, weight);
-            }
-            pass.stores.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
+            visit_here(emitter, kernel, pass, &accumulators, lane, weight);
             emitter.close()
         };
     if lanes == 1 {
@@ -147,8 +144,15 @@ fn cpu_walk(
     let welford = Accumulator::common_welford(&accumulators);
     let is_long = launch_items(kernel, &plan.axes) >= CHAIN * lanes * 8;
     let is_plain = accumulators.iter().all(|accumulator| accumulator.op.is_plain());
-    let chain = if is_long && is_plain { CHAIN } else { 1 };
+    // A group of lanes that never reaches into the next position of the outer axes needs no division for each lane.
+    let inner = plan.axes.last().map_or(1, |&axis| kernel.axis(axis).extent);
+    let stays_within = |group: u64| !single && inner.is_multiple_of(group);
+    let chain = match is_long && is_plain && (stays_within(lanes * CHAIN) || !stays_within(lanes)) {
+        true => CHAIN,
+        false => 1,
+    };
     let group = lanes * chain;
+    let is_within = stays_within(group);
     let length = end.clone().then(Sub, first.clone());
     let whole_length = length.then(Div, Expr::Int(group)).then(Mul, Expr::Int(group));
     let mut whole = first.clone().then(Add, whole_length);
@@ -163,14 +167,35 @@ fn cpu_walk(
     emitter.open(&[], false);
     let weight =
         welford.zip(steps.as_ref()).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
-    let position = Expr::name("start").then(Add, lane.clone());
+    if is_within && let Some((_, outer)) = plan.axes.split_last() {
+        emitter.bind("outer", INDEX, Expr::name("start").then(Div, Expr::Int(inner)));
+        emitter.bind("begin", INDEX, Expr::name("start").then(Rem, Expr::Int(inner)));
+        emitter.unflatten("outer", outer, 1);
+    }
+    let within = |emitter: &mut Emitter, offset: Expr, weight: Option<&Expr>| {
+        let Some((&axis, _)) = plan.axes.split_last() else { return Vec::new() };
+        emitter.open(&[axis], false);
+        let name = kernel.axis(axis).name.clone();
+        emitter.bind(name, INDEX, Expr::name("begin").then(Add, offset.clone()));
+        if emitter.kept.is_some() {
+            emitter.bind(flat.clone(), INDEX, Expr::name("start").then(Add, offset));
+        }
+        visit_here(emitter, kernel, pass, &accumulators, Some(&lane), weight);
+        emitter.close()
+    };
     let body = match chain {
-        1 => visit(emitter, Some(position), Some(&lane), weight.as_ref()),
+        1 if is_within => within(emitter, lane.clone(), weight.as_ref()),
+        1 => visit(emitter, Some(Expr::name("start").then(Add, lane.clone())), Some(&lane), weight.as_ref()),
         // Several additions to a lane at a time, so that it stays in a register between them.
         _ => {
-            let position =
-                mul_add(Expr::name("k"), Expr::Int(lanes), Expr::name("start")).then(Add, lane.clone());
-            let body = visit(emitter, Some(position), Some(&lane), None);
+            let offset =
+                |start: Expr| mul_add(Expr::name("k"), Expr::Int(lanes), start).then(Add, lane.clone());
+            let body = match is_within {
+                true => {
+                    within(emitter, Expr::name("k").then(Mul, Expr::Int(lanes)).then(Add, lane.clone()), None)
+                }
+                false => visit(emitter, Some(offset(Expr::name("start"))), Some(&lane), None),
+            };
             vec![count_loop("k", Expr::Int(0), Expr::Int(chain), LoopHint::Unroll, body)]
         }
     };
@@ -199,6 +224,21 @@ fn cpu_walk(
     }
     accumulators.iter().for_each(|accumulator| accumulator.merge_lanes(emitter));
     accumulators
+}
+
+/// What a walk does at the position that is bound.
+fn visit_here(
+    emitter: &mut Emitter,
+    kernel: &Kernel,
+    pass: &Pass,
+    accumulators: &[Accumulator],
+    lane: Option<&Expr>,
+    weight: Option<&Expr>,
+) {
+    for (&reduction, accumulator) in pass.reductions.iter().zip(accumulators) {
+        accumulator.take(emitter, reduction, lane, weight);
+    }
+    pass.stores.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
 }
 
 /// Additions to a lane in a row.

@@ -6,6 +6,7 @@ use super::pointwise::launch_items;
 use super::scan::Scans;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::stretch::{ForEach, InOrder, Stretches};
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters, scan_split_cpu};
 use crate::Language;
@@ -45,13 +46,13 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
         let whole = count.then(Div, Expr::Int(TOGETHER)).then(Mul, Expr::Int(TOGETHER));
         emitter.bind("rest", INDEX, Expr::name("first").then(Add, whole));
         emitter.open(&[], false);
-        side_by_side(emitter, kernel, scans, Some((TOGETHER, &Expr::name("l"))), &|emitter, body| {
+        side_by_side(emitter, kernel, scans, Some((TOGETHER, &Expr::name("l"))), &|emitter, hint, body| {
             emitter.open(&[], false);
             emitter.bind("own_row", INDEX, Expr::name("row").then(Add, Expr::name("l")));
             emitter.unflatten("own_row", &scans.others, 1);
             body(emitter);
             let body = emitter.close();
-            emitter.push(count_loop("l", Expr::Int(0), Expr::Int(TOGETHER), LoopHint::Unroll, body));
+            emitter.push(count_loop("l", Expr::Int(0), Expr::Int(TOGETHER), hint, body));
         });
         let body = emitter.close();
         let step = Step::Add(Expr::Int(TOGETHER));
@@ -61,7 +62,7 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
     }
     emitter.open(&[], false);
     emitter.unflatten("row", &scans.others, 1);
-    side_by_side(emitter, kernel, scans, None, &|emitter, body| body(emitter));
+    side_by_side(emitter, kernel, scans, None, &|emitter, _, body| body(emitter));
     let body = emitter.close();
     emitter.push(count_loop("row", from, Expr::name("end"), LoopHint::None, body));
     Launch {
@@ -71,9 +72,6 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
         ..Launch::default()
     }
 }
-
-/// What is done for each of several loops that go on together.
-type ForEach<'e, 'k> = &'e dyn Fn(&mut Emitter<'k>, &dyn Fn(&mut Emitter<'k>));
 
 /// One loop, or several step by step together: `for_each` repeats what it is given for each of them. How many there are,
 /// and the number of one.
@@ -88,23 +86,36 @@ fn side_by_side<'k>(
     let running = scans.declare(emitter, kernel, lanes);
     let carries = scans.declare_carries(emitter, kernel, lanes);
     if let Some(lane) = lane.filter(|_| scans.is_sequential) {
-        for_each(emitter, &|emitter| carries.start(emitter, lane));
+        for_each(emitter, LoopHint::Unroll, &|emitter| carries.start(emitter, lane));
     }
     let (along, once) = scans.stores(kernel);
     let step = scans.step_name(kernel);
-    emitter.open(&[], false);
-    scans.bind_position(emitter, kernel, &step);
-    emitter.bind_axes(&[scans.axis]);
-    for_each(emitter, &|emitter| {
-        carries.begin_step(emitter, lane);
-        scans.advance(emitter, kernel, &running, lane, None);
-        carries.end_step(emitter, lane, |emitter| along.iter().for_each(|store| emitter.store(store)));
-    });
-    let body = emitter.close();
     let extent = emitter.extent(scans.axis);
-    emitter.push(count_loop(&step, Expr::Int(0), extent, LoopHint::None, body));
+    match Stretches::of(kernel, scans) {
+        Some(stretches) => {
+            let bind = |emitter: &mut Emitter<'k>| scans.bind_position(emitter, kernel, &step);
+            let lanes = lanes.zip(lane);
+            let (running, carries, stores, step) = (&running, Some(&carries), &along, step.as_str());
+            let of =
+                InOrder { kernel, scans, running, carries, lanes, lane, stores, step, bind: &bind, for_each };
+            stretches.emit(emitter, &of, Expr::Int(0), extent);
+        }
+        None => {
+            emitter.open(&[], false);
+            scans.bind_position(emitter, kernel, &step);
+            emitter.bind_axes(&[scans.axis]);
+            for_each(emitter, LoopHint::Unroll, &|emitter| {
+                carries.begin_step(emitter, lane);
+                scans.advance(emitter, kernel, &running, lane, None);
+                carries
+                    .end_step(emitter, lane, |emitter| along.iter().for_each(|store| emitter.store(store)));
+            });
+            let body = emitter.close();
+            emitter.push(count_loop(&step, Expr::Int(0), extent, LoopHint::None, body));
+        }
+    }
     if !once.is_empty() {
-        for_each(emitter, &|emitter| {
+        for_each(emitter, LoopHint::Unroll, &|emitter| {
             let end = carries.end(emitter, lane, &once);
             emitter.guarded(None, end);
         });
@@ -123,7 +134,7 @@ fn columns<'k>(
     let lanes = u64::from(schedule.rows);
     let block = Expr::Builtin(Builtin::BlockX);
     let (column, lane) = bind_columns(emitter, kernel, &scans.others, lanes, block);
-    side_by_side(emitter, kernel, scans, Some((lanes, &lane)), &|emitter, body| {
+    side_by_side(emitter, kernel, scans, Some((lanes, &lane)), &|emitter, _, body| {
         for_columns(emitter, inner, &column, body);
     });
     columns_launch(kernel, &scans.others, lanes)

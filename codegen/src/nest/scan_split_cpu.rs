@@ -8,10 +8,11 @@ use super::scan::{Running, Scans, Totals};
 use super::scan_cpu::{TOGETHER, bind_columns, columns_launch, for_columns};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::stretch::{InOrder, Stretches};
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
-use crate::ir::Kernel;
+use crate::ir::{Kernel, Store};
 use crate::schedule::{Launch, MOST_SCAN_SPLITS, ScanSchedule, scan_split_length};
 
 /// Bytes of the vector lanes that combine elements: so many that additions overlap.
@@ -194,23 +195,66 @@ impl<'k> Divided<'k> {
         }
         let body = emitter.close();
         emitter.push(count_loop("l", Expr::Int(1), Expr::Int(TOGETHER), LoopHint::Unroll, body));
-        let body = self.row_step(emitter, &running, &l);
-        let body = vec![count_loop("l", Expr::Int(0), Expr::Int(TOGETHER), LoopHint::Unroll, body)];
-        emitter.push(count_loop("k", Expr::Int(0), Expr::name("piece"), LoopHint::None, body));
+        let piece = Expr::name("piece");
+        self.pieces(emitter, &running, (&l, true), Expr::Int(0), piece.clone());
         // What is left of the last piece.
         let length = Expr::name("end").then(Sub, Expr::name("first"));
-        let rest = length.then(Sub, Expr::name("piece").then(Mul, Expr::Int(TOGETHER - 1)));
-        let body = self.row_step(emitter, &running, &Expr::Int(TOGETHER - 1));
-        emitter.push(count_loop("k", Expr::name("piece"), rest, LoopHint::None, body));
+        let rest = length.then(Sub, piece.clone().then(Mul, Expr::Int(TOGETHER - 1)));
+        self.pieces(emitter, &running, (&Expr::Int(TOGETHER - 1), false), piece, rest);
     }
 
-    /// What is done `k` steps after the start of a piece.
-    fn row_step(&self, emitter: &mut Emitter<'k>, running: &[Running], piece: &Expr) -> Vec<Stmt> {
-        let start = mul_add(piece.clone(), Expr::name("piece"), Expr::name("first"));
-        self.at_step(emitter, start.then(Add, Expr::name("k")), |emitter| {
-            self.scans.advance(emitter, self.kernel, running, Some(piece), None);
-            self.kernel.stores.iter().for_each(|store| emitter.store(store));
-        })
+    /// What is done `from` to `to` steps after the starts of all pieces, or after that of one.
+    fn pieces(
+        &self,
+        emitter: &mut Emitter<'k>,
+        running: &[Running],
+        (piece, is_all): (&Expr, bool),
+        from: Expr,
+        to: Expr,
+    ) {
+        let (kernel, scans) = (self.kernel, self.scans);
+        let step = scans.step_name(kernel);
+        let bind = |emitter: &mut Emitter<'k>| {
+            let start = mul_add(piece.clone(), Expr::name("piece"), Expr::name("first"));
+            emitter.bind(step.clone(), INDEX, start.then(Add, Expr::name("k")));
+            scans.bind_position(emitter, kernel, &step);
+        };
+        let for_each =
+            |emitter: &mut Emitter<'k>, hint: LoopHint, body: &dyn Fn(&mut Emitter<'k>)| match is_all {
+                true => {
+                    emitter.open(&[], false);
+                    body(emitter);
+                    let body = emitter.close();
+                    emitter.push(count_loop("l", Expr::Int(0), Expr::Int(TOGETHER), hint, body));
+                }
+                false => body(emitter),
+            };
+        let stores: Vec<&Store> = kernel.stores.iter().collect();
+        let Some(stretches) = Stretches::of(kernel, scans) else {
+            emitter.open(&[], false);
+            for_each(emitter, LoopHint::Unroll, &|emitter| {
+                bind(emitter);
+                emitter.bind_axes(&[scans.axis]);
+                scans.advance(emitter, kernel, running, Some(piece), None);
+                stores.iter().for_each(|store| emitter.store(store));
+            });
+            let body = emitter.close();
+            return emitter.push(count_loop("k", from, to, LoopHint::None, body));
+        };
+        let lanes = is_all.then_some((TOGETHER, piece));
+        let of = InOrder {
+            kernel,
+            scans,
+            running,
+            carries: None,
+            lanes,
+            lane: Some(piece),
+            stores: &stores,
+            step: "k",
+            bind: &bind,
+            for_each: &for_each,
+        };
+        stretches.emit(emitter, &of, from, to);
     }
 
     /// A part of neighbouring columns, in vectors.

@@ -2,6 +2,7 @@
 
 use super::keep::Keep;
 use super::plain::in_plain_walks;
+use super::sliding::sliding_axis;
 use super::{ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Scatters, Schedule};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Store, Value, ValueId, ValueOp};
@@ -77,6 +78,9 @@ const NEAR_LENGTH: u64 = 1 << 14;
 /// Bytes of the stack that a kernel takes for what it keeps of a row: near a core, and little beside any stack.
 pub const STACK_BYTES: u64 = 1 << 16;
 
+/// Fewer columns than this do not fill the lanes of a core.
+const SHORTEST_COLUMNS: u64 = 16;
+
 /// Results of a CPU block: enough work to outweigh handing it to a thread.
 const CPU_ELEMENTS_PER_BLOCK: u64 = 1 << 14;
 
@@ -112,6 +116,18 @@ fn is_in_thread(kernel: &Kernel, id: ValueId) -> bool {
     }
     let positions: u64 = axes.iter().map(|&axis| kernel.axis(axis).extent).product();
     positions <= IN_THREAD || positions <= IN_THREAD_WINDOW && is_window(kernel, axes, *operand)
+}
+
+/// Whether a core makes all of these reductions of those of shorter windows: see `nest::windows_cpu`.
+fn slides(kernel: &Kernel, reductions: &[ValueId]) -> bool {
+    let Some(&inner) = kernel.axes_of_kind(AxisKind::Map).last() else { return false };
+    let is_reduced = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce;
+    let is_long = kernel.axis(inner).extent >= SHORTEST_COLUMNS;
+    is_long
+        && reductions.iter().all(|&id| sliding_axis(kernel, inner, id).is_some())
+        && !kernel.stores.iter().any(|store| {
+            kernel.value(store.value).axes.iter().any(is_reduced) || store.index.axes().iter().any(is_reduced)
+        })
 }
 
 /// Whether the results of neighbouring threads read interleaved or overlapping elements: some access
@@ -151,7 +167,8 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
     {
         return Ok(Schedule::Tiled(tiled));
     }
-    match reductions.first() {
+    let first = reductions.first().filter(|_| language == Language::Cuda || !slides(kernel, &reductions));
+    match first {
         None => Ok(Schedule::Pointwise(match language {
             Language::Cuda => PointwiseSchedule {
                 threads: THREADS,
@@ -166,7 +183,11 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
             let ValueOp::Reduce { axes, operand, .. } = &kernel.value(first).op else {
                 return Err("not a reduction".into());
             };
-            match reduces_contiguous_axis(kernel, axes, *operand) {
+            let walks_rows = match language {
+                Language::C => strides_less_along(kernel, axes, *operand),
+                Language::Cuda => None,
+            };
+            match walks_rows.unwrap_or_else(|| reduces_contiguous_axis(kernel, axes, *operand)) {
                 true => Ok(Schedule::Rows(rows(kernel, axes, language, figures))),
                 false => Ok(Schedule::Columns(columns(kernel, axes, language, figures))),
             }
@@ -342,6 +363,26 @@ fn reduces_contiguous_axis(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -
         }
     }
     along >= across
+}
+
+/// Whether a core's lanes read fewer loads element by element along a row than across columns; `None` if it makes no
+/// difference. What all lanes read at one place costs nothing, which is not so for the threads of a GPU's block, who share
+/// what they read.
+fn strides_less_along(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -> Option<bool> {
+    let along = *axes.last()?;
+    let across = *kernel.axes_of_kind(AxisKind::Map).last()?;
+    if kernel.axis(across).extent < SHORTEST_COLUMNS {
+        return None;
+    }
+    let strided = |axis: AxisId| {
+        let is_strided = |load: &ValueId| match &kernel.value(*load).op {
+            ValueOp::Load { index, .. } => index.coefficient(axis).is_none_or(|c| c.unsigned_abs() > 1),
+            _ => false,
+        };
+        loads_below(kernel, operand).filter(is_strided).count()
+    };
+    let (rows, columns) = (strided(along), strided(across));
+    (rows != columns).then_some(rows < columns)
 }
 
 pub(super) fn extent_of(kernel: &Kernel, axes: &[AxisId]) -> u64 {

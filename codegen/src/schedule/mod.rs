@@ -5,6 +5,7 @@ mod keep;
 mod passes;
 mod plain;
 mod scatter;
+mod sliding;
 mod tiled;
 
 use std::fmt;
@@ -18,6 +19,7 @@ pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
 pub(crate) use scatter::Scatters;
 pub use scatter::{SCATTER_SPLIT_LENGTH, ScatterSchedule};
+pub(crate) use sliding::sliding_axis;
 pub(crate) use tiled::{TILE, transposed_loads};
 
 /// A schedule: small and printable.

@@ -1,0 +1,229 @@
+//! Scans and recurrences along the innermost axis whose elements are costly: some of them are computed at a time, in
+//! vector lanes, then scanned in order, and then what follows from the results is computed in lanes again. The loop in
+//! order is the one that no compiler vectorises.
+
+use rustc_hash::FxHashSet;
+
+use super::INDEX;
+use super::accumulate::set;
+use super::emitter::Emitter;
+use super::scan::{Carries, Running, Scans};
+use super::stmt::Arithmetic::{Add, Min, Mul, Sub};
+use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
+use super::walk::count_loop;
+use crate::DType;
+use crate::cost;
+use crate::ir::{Kernel, Store, ValueId, ValueOp};
+
+/// Positions of a stretch: those of four rows, of a few values each, stay in the nearest cache.
+const LENGTH: u64 = 256;
+
+/// Shorter axes are not worth it.
+const SHORTEST: u64 = 16;
+
+/// Arrays at most: 64 KiB of the stack, with four rows.
+const MOST: usize = 16;
+
+/// Simple operations that the loop in order hides: it waits for the result before it anyway.
+const HIDDEN: f64 = 2.0;
+
+/// What of a loop in order is computed apart from it.
+pub(super) struct Stretches {
+    /// What the loop takes, computed before it.
+    inputs: Vec<ValueId>,
+    /// What the loop leaves to the loop after it; empty if it stores by itself.
+    results: Vec<ValueId>,
+}
+
+/// One loop in order, or several that go on together.
+pub(super) struct InOrder<'a, 'k> {
+    pub(super) kernel: &'k Kernel,
+    pub(super) scans: &'a Scans,
+    pub(super) running: &'a [Running],
+    pub(super) carries: Option<&'a Carries<'k>>,
+    /// How many loops there are, and the number of one.
+    pub(super) lanes: Option<(u64, &'a Expr)>,
+    /// Where the running results of one are.
+    pub(super) lane: Option<&'a Expr>,
+    /// Stores at each position.
+    pub(super) stores: &'a [&'k Store],
+    /// The variable that counts positions.
+    pub(super) step: &'a str,
+    /// Binds the axis from it.
+    pub(super) bind: &'a dyn Fn(&mut Emitter<'k>),
+    /// Repeats what it is given for each of the loops.
+    pub(super) for_each: ForEach<'a, 'k>,
+}
+
+/// Repeats something for each of several loops that go on together.
+pub(super) type ForEach<'a, 'k> = &'a dyn Fn(&mut Emitter<'k>, LoopHint, &dyn Fn(&mut Emitter<'k>));
+
+impl Stretches {
+    /// What is worth an array; `None` if nothing is.
+    pub(super) fn of(kernel: &Kernel, scans: &Scans) -> Option<Stretches> {
+        if !scans.is_innermost || kernel.axis(scans.axis).extent < SHORTEST {
+            return None;
+        }
+        let varies = |id: ValueId| kernel.value(id).axes.contains(&scans.axis);
+        let is_in_order = in_order(kernel);
+        let (along, _) = scans.stores(kernel);
+        let mut inputs: Vec<ValueId> = Vec::new();
+        let mut results: Vec<ValueId> = Vec::new();
+        let mut after: Vec<ValueId> = along.iter().map(|store| store.value).collect();
+        let mut seen = FxHashSet::default();
+        let mut epilogue = 0.0;
+        while let Some(id) = after.pop() {
+            if !seen.insert(id) || !varies(id) && !is_in_order[id.index()] {
+                continue;
+            }
+            match is_in_order[id.index()] {
+                true => results.push(id),
+                false => {
+                    epilogue += operations(kernel, id);
+                    after.extend(kernel.operands(&kernel.value(id).op));
+                }
+            }
+        }
+        for (number, value) in kernel.values.iter().enumerate().filter(|(number, _)| is_in_order[*number]) {
+            let is_carry = matches!(kernel.values[number].op, ValueOp::Carry { .. });
+            for id in kernel.operands(&value.op) {
+                let is_costly = || prologue(kernel, id, &varies) > HIDDEN;
+                if !is_carry && !is_in_order[id.index()] && varies(id) && !inputs.contains(&id) && is_costly()
+                {
+                    inputs.push(id);
+                }
+            }
+        }
+        if epilogue <= HIDDEN {
+            results.clear();
+        }
+        results.sort_unstable();
+        (1..=MOST).contains(&(inputs.len() + results.len())).then_some(Stretches { inputs, results })
+    }
+
+    /// The loops from step `from` to `to`.
+    pub(super) fn emit<'k>(&self, emitter: &mut Emitter<'k>, of: &InOrder<'_, 'k>, from: Expr, to: Expr) {
+        let rows = of.lanes.map_or(1, |(lanes, _)| lanes);
+        let array = |emitter: &mut Emitter<'k>, id: ValueId, name: &'static str| {
+            let name = emitter.fresh(name);
+            let ty = Type::Register(of.kernel.value(id).dtype);
+            emitter.push(Stmt::Variable { name: name.clone(), ty, len: Some(rows * LENGTH), init: None });
+            (id, name)
+        };
+        let inputs: Vec<(ValueId, String)> =
+            self.inputs.iter().map(|&id| array(emitter, id, "element")).collect();
+        let results: Vec<(ValueId, String)> =
+            self.results.iter().map(|&id| array(emitter, id, "result")).collect();
+        let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
+        let own = match of.lanes {
+            Some((_, lane)) => lane.clone().then(Mul, Expr::Int(LENGTH)),
+            None => Expr::Int(0),
+        };
+        let slot = own.then(Add, Expr::name(of.step).then(Sub, Expr::name(&start)));
+        let place = |name: &str| Expr::element(name, slot.clone());
+        let lane = of.lane;
+        let (first, last) = (Expr::name(&start), Expr::name(&stop));
+        emitter.open(&[], false);
+        let end = Expr::name(&start).then(Add, Expr::Int(LENGTH)).then(Min, to.clone());
+        emitter.bind(stop.clone(), INDEX, end);
+        let in_lanes = |emitter: &mut Emitter<'k>, body: &dyn Fn(&mut Emitter<'k>)| {
+            (of.for_each)(emitter, LoopHint::None, &|emitter| {
+                // What is known of a row alone is not the same in the loops of the next one.
+                emitter.open_pinned();
+                emitter.open(&[], false);
+                (of.bind)(emitter);
+                emitter.bind_axes(&[of.scans.axis]);
+                body(emitter);
+                let body = emitter.close();
+                let (first, last) = (first.clone(), last.clone());
+                emitter.push(count_loop(of.step, first, last, LoopHint::Simd, body));
+                let body = emitter.close();
+                emitter.guarded(None, body);
+            });
+        };
+        if !inputs.is_empty() {
+            in_lanes(emitter, &|emitter| {
+                for (id, name) in &inputs {
+                    let value = emitter.value(*id);
+                    emitter.push(set(place(name), value));
+                }
+            });
+        }
+        emitter.open(&[], false);
+        (of.for_each)(emitter, LoopHint::Unroll, &|emitter| {
+            (of.bind)(emitter);
+            emitter.bind_axes(&[of.scans.axis]);
+            inputs.iter().for_each(|(id, name)| emitter.define(*id, place(name)));
+            if let Some(carries) = of.carries {
+                carries.begin_step(emitter, lane);
+            }
+            of.scans.advance(emitter, of.kernel, of.running, lane, None);
+            let store = |emitter: &mut Emitter| match results.is_empty() {
+                true => of.stores.iter().for_each(|store| emitter.store(store)),
+                false => {
+                    for (id, name) in &results {
+                        let value = emitter.value(*id);
+                        emitter.push(set(place(name), value));
+                    }
+                }
+            };
+            match of.carries {
+                Some(carries) => carries.end_step(emitter, lane, store),
+                None => store(emitter),
+            }
+        });
+        let body = emitter.close();
+        emitter.push(count_loop(of.step, first.clone(), last.clone(), LoopHint::None, body));
+        if !results.is_empty() {
+            in_lanes(emitter, &|emitter| {
+                inputs.iter().chain(&results).for_each(|(id, name)| emitter.define(*id, place(name)));
+                of.stores.iter().for_each(|store| emitter.store(store));
+            });
+        }
+        let body = emitter.close();
+        let step = Step::Add(Expr::Int(LENGTH));
+        emitter.push(Stmt::For { name: start, from, to, step, hint: LoopHint::None, body });
+    }
+}
+
+/// Which values only the loop in order knows: scans, carries, and what lies between two of them or leads to what a step
+/// gives to the next.
+fn in_order(kernel: &Kernel) -> Vec<bool> {
+    let is_seed = |op: &ValueOp| matches!(op, ValueOp::Scan { .. } | ValueOp::Carry { .. });
+    let mut follows = vec![false; kernel.values.len()];
+    for (number, value) in kernel.values.iter().enumerate() {
+        let below = kernel.operands(&value.op).iter().any(|operand| follows[operand.index()]);
+        follows[number] = below || is_seed(&value.op);
+    }
+    let scans = kernel.values.iter().filter(|value| matches!(value.op, ValueOp::Scan { .. }));
+    let ends = scans.flat_map(|value| kernel.operands(&value.op));
+    let ends = ends.chain(kernel.recurrences.iter().map(|recurrence| recurrence.next));
+    let mut leads = vec![false; kernel.values.len()];
+    kernel.down_from(ends).into_iter().for_each(|id| leads[id.index()] = true);
+    let of = |(number, value): (usize, &crate::ir::Value)| {
+        is_seed(&value.op) || follows[number] && leads[number] && !matches!(value.op, ValueOp::Last { .. })
+    };
+    kernel.values.iter().enumerate().map(of).collect()
+}
+
+/// Simple operations for one element of a value and of what it follows from, as far as that varies along the axis.
+fn prologue(kernel: &Kernel, id: ValueId, varies: &dyn Fn(ValueId) -> bool) -> f64 {
+    kernel.down_from([id]).into_iter().filter(|&id| varies(id)).map(|id| operations(kernel, id)).sum()
+}
+
+/// Simple operations of one evaluation. Loads are free, but for F16, whose conversion is costly without vectors.
+fn operations(kernel: &Kernel, id: ValueId) -> f64 {
+    match &kernel.value(id).op {
+        ValueOp::Load { buffer, .. } if kernel.buffers[buffer.index()].dtype == DType::F16 => 10.0,
+        ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) | ValueOp::Load { .. } => 0.0,
+        ValueOp::InBounds(_) | ValueOp::Select(..) | ValueOp::Cast(..) => 1.0,
+        ValueOp::Random { .. } => cost::RANDOM,
+        ValueOp::Unary(op, _) => cost::unary(*op),
+        ValueOp::Binary(op, ..) => cost::binary(*op),
+        ValueOp::Scan { .. }
+        | ValueOp::Reduce { .. }
+        | ValueOp::Scatter { .. }
+        | ValueOp::Carry { .. }
+        | ValueOp::Last { .. } => cost::WORTH_KEEPING,
+    }
+}

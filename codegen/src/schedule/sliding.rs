@@ -1,0 +1,29 @@
+//! Windows that slide by one element along an axis: a window's elements but one are those of the next.
+
+use crate::index::AxisId;
+use crate::ir::{Kernel, ValueId, ValueOp, index_expressions};
+
+/// Longer windows are rows of their own: partial results of them need room.
+const LONGEST: u64 = 2048;
+
+/// The reduced axis, and its length, along which the windows of a reduction slide by one element as `axis` does: moving on
+/// along either reads the same. The longest, if there are several.
+pub(crate) fn sliding_axis(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<(AxisId, u64)> {
+    let ValueOp::Reduce { axes, operand, position: None, .. } = &kernel.value(id).op else { return None };
+    let below = kernel.down_from([*operand]);
+    let slides = |along: AxisId| {
+        let mut moves = false;
+        let is_same = below.iter().all(|&id| {
+            let op = &kernel.value(id).op;
+            index_expressions(op).into_iter().all(|index| {
+                let (a, b) = (index.coefficient(axis), index.coefficient(along));
+                moves |= b.is_some_and(|b| b != 0);
+                a.is_some() && a == b && kernel.computed_axes(index).is_empty()
+            })
+        });
+        is_same && moves
+    };
+    let lengths = axes.iter().filter(|&&axis| !kernel.axis(axis).is_argument);
+    let lengths = lengths.map(|&axis| (axis, kernel.axis(axis).extent));
+    lengths.filter(|&(along, length)| length <= LONGEST && slides(along)).max_by_key(|&(_, length)| length)
+}

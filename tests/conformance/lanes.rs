@@ -1,0 +1,170 @@
+//! What the CPU computes in vector lanes beside loops that have none: costly elements before scans and after them, windows
+//! made of shorter ones, walks along several axes, columns that are read where rows would stride.
+
+use lazuli::{DType, Device, ScanOrder, Tensor, scan};
+
+use crate::common::data::{mixed, ordinary, units};
+use crate::common::{check_on_cpu, exact, near};
+
+fn floats(device: &Device, shape: &[usize], seed: u64) -> Tensor {
+    let elements: Vec<f32> = units(shape.iter().product(), seed).map(|x| 2.0 * x as f32).collect();
+    Tensor::from_vec(elements, shape.to_vec()).to(device)
+}
+
+/// Rows on both sides of what goes on together, lengths on both sides of a stretch.
+#[test]
+fn costly_elements_of_scans() {
+    for (rows, length) in [(1, 16), (3, 255), (4, 256), (5, 257), (9, 700)] {
+        check_on_cpu(&format!("{rows} scans of {length} costly elements"), |device| {
+            let x = floats(device, &[rows, length], 1);
+            let back = ScanOrder::new().reverse();
+            let sums = x.exp().cumsum_with(1, back.exclusive());
+            let drawdown = 1.0 - x.exp() / x.exp().cummax(1);
+            let twice = (x.sigmoid().cumsum(1) / 3.0).exp().log1p().cumsum(1).sqrt();
+            let largest = (&x * 3.0).sin().cummax_with(1, back);
+            vec![
+                near("sums", sums, 1e-5, 1e-4),
+                near("drawdown", drawdown, 1e-5, 1e-6),
+                near("scan of a scan", twice, 1e-4, 1e-4),
+                near("largest", largest, 1e-5, 1e-6),
+            ]
+        });
+    }
+    for dtype in [DType::F16, DType::BF16, DType::F64, DType::I32] {
+        check_on_cpu(&format!("costly elements of {dtype}"), |device| {
+            let x = ordinary(device, dtype, [6, 300], 1);
+            let wide = if dtype.is_float() { (&x * 0.1).exp() } else { &x * &x + &x * 3 - &x / 2 };
+            vec![near("sums", wide.cumsum(1), 2e-2, 2e-2), near("least", (&wide - 1).cummin(1), 2e-2, 2e-2)]
+        });
+    }
+    check_on_cpu("special values around scans", |device| {
+        let x = mixed(device, DType::F32, [5, 300], 0, 1);
+        vec![
+            near("sums", x.exp().cumsum(1).tanh(), 1e-5, 1e-6),
+            near("largest", x.exp().cummax(1).log(), 1e-5, 1e-6),
+            near("none", Tensor::zeros([4, 0], DType::F32).to(device).exp().cumsum(1).sqrt(), 0.0, 0.0),
+        ]
+    });
+}
+
+/// Recurrences whose step takes what is costly, and whose results go on to what is.
+#[test]
+fn costly_elements_of_recurrences() {
+    for (rows, length, reverse) in [(4, 300, false), (3, 40, true)] {
+        check_on_cpu(&format!("recurrences of {rows} × {length}"), |device| {
+            let x = floats(device, &[rows, length], 1);
+            let y = floats(device, &[rows, length], 2);
+            let order = if reverse { ScanOrder::new().reverse() } else { ScanOrder::new() };
+            let inputs = [&x.sigmoid(), &y.exp()];
+            let ([last], [all]) = scan(inputs, 1, order, [0.0], |[carry], [gate, y]| {
+                let next = carry * gate + y * (1.0 - gate);
+                ([next.clone()], [next])
+            });
+            vec![near("all", all.log1p().sqrt(), 1e-5, 1e-5), near("last", last.sqrt(), 1e-5, 1e-5)]
+        });
+    }
+}
+
+/// Windows of powers of two and of all binary digits, longer than a stretch, as long as the row, of every reduction.
+#[test]
+fn sliding_windows() {
+    for (rows, length, window) in [(2, 1100, 50), (3, 40, 32), (1, 700, 63), (2, 90, 75), (1, 1500, 600)] {
+        check_on_cpu(&format!("windows of {window} in {rows} × {length}"), |device| {
+            let x = floats(device, &[rows, length], 1);
+            let windows = (&x * 1.5 + 100.0).unfold(1, window, 1);
+            let tail = x.slice(1, window as isize - 1..);
+            vec![
+                near("mean", windows.mean(2), 1e-5, 1e-4),
+                near("deviation", windows.std(2, 1), 1e-3, 1e-4),
+                exact("largest", windows.max(2)),
+                exact("least", windows.min(2)),
+                exact("where", windows.argmax(2)),
+                near("logsumexp", x.unfold(1, window, 1).logsumexp(2), 1e-5, 1e-5),
+                near(
+                    "z-score",
+                    (&tail - x.unfold(1, window, 1).mean(2)) / x.unfold(1, window, 1).std(2, 1),
+                    1e-3,
+                    1e-4,
+                ),
+                near("reversed", x.flip(1).unfold(1, window, 1).sum(2), 1e-4, 1e-4),
+            ]
+        });
+    }
+}
+
+/// Sums of whole numbers and products, special values, steps that are none, planes, borders.
+#[test]
+fn windows_of_all_kinds() {
+    for dtype in [DType::F16, DType::BF16, DType::F64, DType::I32, DType::U8, DType::Bool] {
+        check_on_cpu(&format!("windows of {dtype}"), |device| {
+            let x = ordinary(device, dtype, [3, 200], 1);
+            let windows = x.unfold(1, 37, 1);
+            let largest = if dtype == DType::Bool { windows.any(2) } else { windows.max(2) };
+            vec![exact("largest", largest), near("sum", windows.sum(2), 1e-2, 1e-2)]
+        });
+    }
+    check_on_cpu("special values in windows", |device| {
+        let x = mixed(device, DType::F32, [2, 300], 0, 1);
+        let windows = x.unfold(1, 29, 1);
+        let scattered = floats(device, &[400], 3);
+        let position = Tensor::arange(0, 400, 1).to(device);
+        let odd = position.eq(77).where_(f32::NAN, position.eq(200).where_(f32::INFINITY, &scattered));
+        let rolling = odd.unfold(0, 30, 1);
+        vec![
+            exact("largest", windows.max(2)),
+            exact("least", windows.min(2)),
+            near("mean", rolling.mean(1), 1e-4, 1e-4),
+            near("deviation", rolling.std(1, 0), 1e-3, 1e-4),
+        ]
+    });
+    check_on_cpu("windows of other steps and of planes", |device| {
+        let x = floats(device, &[2, 900], 1);
+        let plane = floats(device, &[2, 3, 40, 50], 2);
+        vec![
+            near("every third", x.unfold(1, 40, 3).mean(2), 1e-4, 1e-5),
+            near("deviation of every third", x.unfold(1, 40, 3).std(2, 0), 1e-3, 1e-5),
+            exact("largest of planes", plane.max_pool2d(9, 1)),
+            near("mean of planes", plane.avg_pool2d(11, 1), 1e-4, 1e-5),
+            exact("tiles", plane.max_pool2d(8, 8)),
+            near(
+                "mean, padded",
+                x.unsqueeze(1).avg_pool1d_with(lazuli::Pool1d::new(31).stride(1).padding(15)),
+                1e-4,
+                1e-5,
+            ),
+        ]
+    });
+}
+
+/// Walks along axes that are not neighbours: inner extents that lanes divide, and others.
+#[test]
+fn walks_along_several_axes() {
+    for inner in [5, 33, 49, 64, 128, 256] {
+        check_on_cpu(&format!("first and last axis, {inner}"), |device| {
+            let x = floats(device, &[7, 3, inner], 1);
+            let mean = x.mean_keepdim([0, 2]);
+            vec![
+                near("standardised", (&x - &mean) / (x.var_keepdim([0, 2], 0) + 1e-5).sqrt(), 1e-3, 1e-4),
+                near("softmax", (&x - x.max_keepdim([0, 2])).exp() / x.exp().sum_keepdim([0, 2]), 1e-4, 1e-6),
+                exact("largest", x.max([0, 2])),
+            ]
+        });
+    }
+    check_on_cpu("long walks along several axes", |device| {
+        let x = floats(device, &[40, 2, 4096], 1);
+        let y = floats(device, &[70, 2, 2000], 2);
+        vec![near("mean", x.mean([0, 2]), 1e-4, 1e-5), near("odd", y.std([0, 2], 1), 1e-3, 1e-5)]
+    });
+}
+
+/// Operands that are consecutive along the results as well as along what is reduced.
+#[test]
+fn products_over_a_middle_axis() {
+    for (m, k, n) in [(5, 40, 70), (3, 300, 16), (2, 33, 15), (4, 17, 3)] {
+        check_on_cpu(&format!("{m} × {k} × {n}"), |device| {
+            let (a, b) = (floats(device, &[m, k], 1), floats(device, &[k, n], 2));
+            let all = a.unsqueeze(2) * b.unsqueeze(0);
+            vec![near("sum", all.sum(1), 1e-4, 1e-4), near("largest", (all * 2.0).max(1), 1e-6, 0.0)]
+        });
+    }
+}
