@@ -144,3 +144,34 @@ pub fn kernels(tensors: &[Tensor], fusion: Fusion) -> Result<Vec<Kernel>> {
     };
     Ok(plan.kernels.iter().zip(times).map(kernel).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DType;
+
+    #[test]
+    fn each_merge_can_be_undone_alone() {
+        let x = Tensor::ones([64, 64], DType::F32);
+        x.eval().unwrap();
+        let (y, z) = (x.exp() * 2.0, x.exp() + 1.0);
+        let tensors = [y, z];
+        let found = merges(&tensors).unwrap();
+        let places: Vec<&str> = found.iter().map(|merge| merge.place.as_str()).collect();
+        assert_eq!(places, ["below exp f32 [64, 64]", "beside mul f32 [64, 64]"]);
+        let kernels = |fusion| -> usize { plan(&tensors, fusion).unwrap().kernels.len() };
+        assert_eq!((kernels(Fusion::On), kernels(Fusion::Off)), (1, 3));
+        let apart: Vec<usize> = found.iter().map(|merge| without(merge, || kernels(Fusion::On))).collect();
+        assert_eq!(apart, [2, 2]);
+        assert_eq!(kernels(Fusion::On), 1);
+    }
+
+    #[test]
+    fn kernels_of_a_plan_are_timed() {
+        let x = Tensor::ones([64, 64], DType::F32);
+        let found = kernels(&[x.exp().sum(1)], Fusion::Off).unwrap();
+        assert_eq!(found.len(), 2);
+        assert!(found.iter().all(|kernel| kernel.measured > 0.0 && kernel.estimate > 0.0));
+        assert!(!is_timing());
+    }
+}

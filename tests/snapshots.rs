@@ -159,9 +159,24 @@ fn explanations_of_what_stays_apart() {
         }),
         ("rows, then columns", rows.sum_keepdim(1).exp() * rows.sum(0)),
     ];
+    let computed = rows.sum(1);
+    computed.eval().unwrap();
+    let noise = lazuli::Tensor::rand([1 << 20], 1);
+    let statistics = |x: &lazuli::Tensor| [x.mean_keepdim(0), x.std_keepdim(0, 1), x.max_keepdim(0)];
+    let mut apart: Vec<(&str, Vec<lazuli::Tensor>)> = apart.map(|(name, result)| (name, vec![result])).into();
+    apart.extend([
+        ("what reads the same", vec![rows.sum(0), rows.sum(1)]),
+        ("an evaluated tensor", vec![computed]),
+        ("noise, beside a single number", vec![&noise * 2.0, noise.mean(..)]),
+        ("several values between two kernels", {
+            let x = workloads::tensor([1 << 20, 1]);
+            let [mean, std, max] = statistics(&x);
+            vec![(&x - mean) / std / max]
+        }),
+    ]);
     let mut text = String::new();
-    for (name, result) in apart {
-        let program = compile_for(&[result], &Target::cuda("sm_90")).unwrap();
+    for (name, results) in apart {
+        let program = compile_for(&results, &Target::cuda("sm_90")).unwrap();
         text.push_str(&format!("=== {name} ===\n{}\n", program.explain()));
     }
     assert_text("explanations_apart", &text);

@@ -158,6 +158,21 @@ fn measured(case: &mut Case, options: &Options) -> lazuli::Result<Vec<Plan>> {
     }
     // The first run compiles.
     plans.iter_mut().for_each(|plan| plan.run(case));
+    // Some merges are made in other ways, or nothing was merged: then one plan is enough.
+    let kernels = |plan: &Plan| -> Vec<(String, String)> {
+        plan.kernels
+            .iter()
+            .map(|kernel| (kernel.name.clone(), format!("{} {:?}", kernel.schedule, kernel.figures)))
+            .collect()
+    };
+    let mut seen = Vec::new();
+    plans.retain(|plan| {
+        let own = kernels(plan);
+        let is_new = plan.fusion == Fusion::Off || !seen.contains(&own);
+        seen.push(own);
+        is_new
+    });
+    let is_one = plans.len() == 2 && seen[0] == seen[1];
     for plan in &mut plans {
         (plan.measured, plan.kernels) = (f64::INFINITY, Vec::new());
     }
@@ -173,6 +188,9 @@ fn measured(case: &mut Case, options: &Options) -> lazuli::Result<Vec<Plan>> {
         }
         plans[0].run(case);
         plans[best].run(case);
+    }
+    if is_one {
+        plans[1].measured = plans[0].measured;
     }
     Ok(plans)
 }

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use indexmap::IndexMap;
 use rustc_hash::FxHashMap;
 
 use super::{Plan, PlannedKernel};
 use crate::Shape;
-use crate::fusion::group::Group;
+use crate::fusion::group::{Group, Recomputed};
 use crate::fusion::reads::Reads;
 use crate::fusion::{self, Facts, Fusion};
 use crate::graph::op::Op;
@@ -27,6 +28,7 @@ use crate::graph::{Graph, NodeId};
 pub struct Explanation {
     kernels: Vec<KernelText>,
     boundaries: Vec<String>,
+    launches: usize,
     fusion: Fusion,
     bytes_moved: u64,
     least_bytes: u64,
@@ -61,16 +63,21 @@ impl Explanation {
             .flat_map(|(n, kernel)| kernel.parts.iter().map(move |part| (part.group, n + 1)))
             .collect();
         let number = |group: usize| kernel_of.get(&group).copied().unwrap_or_default();
-        let boundaries = fusion::boundaries(graph, &facts, &plan.grouping, &figures)
+        let boundaries = fusion::boundaries(graph, &facts, &plan.grouping, &figures);
+        let boundaries: Vec<Boundary> = boundaries
             .iter()
-            .map(|boundary| {
-                let (from, to) = (number(boundary.producer), number(boundary.consumer));
-                format!("{from} and {to} at {}: {}", value_name(graph, boundary.value), boundary.reason)
+            .map(|boundary| Boundary {
+                kernels: (number(boundary.producer), number(boundary.consumer)),
+                value: value_name(graph, boundary.value),
+                reason: boundary.reason.to_string(),
             })
+            // Parts of one launch are as good as one kernel.
+            .filter(|Boundary { kernels: (from, to), .. }| from != to)
             .collect();
         Explanation {
             kernels: texts,
-            boundaries,
+            boundaries: lines(boundaries, plan.settings.fusion),
+            launches: plan.kernels.iter().map(PlannedKernel::launches).sum(),
             fusion: plan.settings.fusion,
             bytes_moved: groups.iter().map(|group| group.work.bytes()).sum(),
             least_bytes: least_bytes(graph, &facts.reads),
@@ -79,7 +86,8 @@ impl Explanation {
         }
     }
 
-    /// How many kernels are launched.
+    /// How many kernels there are. Each is launched once, but for long reductions and scans that are split, which take
+    /// two launches on some targets, and for kernels of empty results, which take none: see [`Explanation::launches`].
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -89,6 +97,21 @@ impl Explanation {
     /// ```
     pub fn kernels(&self) -> usize {
         self.kernels.len()
+    }
+
+    /// How often something is launched: what [`stats`](crate::stats()) counts when the plan is carried out.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::ones([10, 100], DType::F32);
+    /// let plan = (&x * 2.0).explain()?;
+    /// assert_eq!((plan.kernels(), plan.launches()), (1, 1));
+    /// let empty = (x.slice(0, ..0) * 2.0).explain()?;
+    /// assert_eq!((empty.kernels(), empty.launches()), (1, 0));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn launches(&self) -> usize {
+        self.launches
     }
 
     /// Bytes that the kernels read and write, each kernel's buffers counted once.
@@ -198,11 +221,57 @@ impl KernelText {
             reads,
             writes,
             saved,
-            recomputed: recomputed.map(|(value, times)| {
-                format!("{value}, {times:.1} times per element, instead of storing it")
+            recomputed: recomputed.and_then(|Recomputed { value, times, operations }| {
+                let all: f64 = groups.iter().map(|group| group.work.operations).sum();
+                let share = (100.0 * operations / all.max(1.0)).round();
+                // Less tells a reader nothing.
+                (share >= 1.0).then(|| {
+                    let times = rounded(times);
+                    format!("{value}, {times} times per element, instead of storing it: {share}% of the arithmetic")
+                })
             }),
         }
     }
+}
+
+/// Multiples of the least bytes that tell a reader something.
+const MOST_TIMES: f64 = 100.0;
+
+/// Values of one boundary that are named.
+const NAMED: usize = 2;
+
+/// A value between two kernels, by their numbers, or which both read, and why they are apart.
+struct Boundary {
+    kernels: (usize, usize),
+    value: String,
+    reason: String,
+}
+
+/// A line for each two kernels and reason.
+fn lines(boundaries: Vec<Boundary>, fusion: Fusion) -> Vec<String> {
+    if fusion == Fusion::Off {
+        return boundaries.into_iter().take(1).map(|boundary| format!("all: {}", boundary.reason)).collect();
+    }
+    let mut together: IndexMap<((usize, usize), String), Vec<String>> = IndexMap::new();
+    for Boundary { kernels, value, reason } in boundaries {
+        let values = together.entry((kernels, reason)).or_default();
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    let line = |(((from, to), reason), values): (((usize, usize), String), Vec<String>)| {
+        let named = values[..values.len().min(NAMED)].join(", ");
+        match values.len().saturating_sub(NAMED) {
+            0 => format!("{from} and {to} at {named}: {reason}"),
+            more => format!("{from} and {to} at {named} and {more} more: {reason}"),
+        }
+    };
+    together.into_iter().map(line).collect()
+}
+
+/// `7.9`, `1536`.
+fn rounded(times: f64) -> String {
+    if times < 100.0 { format!("{times:.1}") } else { format!("{times:.0}") }
 }
 
 fn operation_name(graph: &Graph, id: NodeId) -> &'static str {
@@ -272,6 +341,9 @@ pub(crate) fn bytes(count: u64) -> String {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kernels.is_empty() {
+            return writeln!(f, "nothing to compute: the values are there");
+        }
         let kernels = if self.kernels.len() == 1 { "kernel" } else { "kernels" };
         write!(f, "{} {kernels}", self.kernels.len())?;
         if self.fusion == Fusion::On && self.unfused_kernels != self.kernels.len() {
@@ -283,7 +355,11 @@ impl fmt::Display for Explanation {
         }
         if self.least_bytes > 0 {
             let ratio = self.bytes_moved as f64 / self.least_bytes as f64;
-            write!(f, "; the least possible is {} ({ratio:.2}×)", bytes(self.least_bytes))?;
+            write!(f, "; the least possible is {}", bytes(self.least_bytes))?;
+            // Beside a single number, everything is a multitude.
+            if ratio < MOST_TIMES {
+                write!(f, " ({ratio:.2}×)")?;
+            }
         }
         writeln!(f)?;
         for (number, group) in self.kernels.iter().enumerate() {

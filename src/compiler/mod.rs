@@ -163,6 +163,11 @@ impl PlannedKernel {
         buffers.all(|buffer| !buffer.is_output || buffer.elements == 0)
     }
 
+    /// How often it is launched.
+    pub(crate) fn launches(&self) -> usize {
+        if self.is_empty() { 0 } else { self.code.emitted.launches.len() }
+    }
+
     /// What the groups do.
     pub(crate) fn groups<'a>(&'a self, grouping: &'a Grouping) -> impl Iterator<Item = &'a Group> {
         self.parts.iter().map(|part| &grouping.groups[part.group])

@@ -4,9 +4,9 @@
 mod scatter;
 use lazuli_codegen::cost::WORTH_KEEPING;
 
-use super::cost::Work;
-use super::facts::{Facts, Space};
-use super::group::{Group, MAX_BUFFERS, MAX_WALKS, WhyNot};
+use super::cost::{LOOPS, Loop, Work};
+use super::facts::{Facts, NodeFacts, Space};
+use super::group::{Group, MAX_BUFFERS, MAX_WALKS, Recomputed, WhyNot};
 use crate::graph::{Graph, NodeId};
 
 /// The place of what is not among the nodes: it comes from memory.
@@ -24,7 +24,7 @@ pub(super) struct Analysis {
     pub(super) reduction: Option<NodeId>,
     pub(super) scan: Option<NodeId>,
     pub(super) work: Work,
-    pub(super) recomputed: Option<(&'static str, f64)>,
+    pub(super) recomputed: Option<Recomputed>,
 }
 
 /// How a node follows from a scan.
@@ -56,6 +56,10 @@ struct State {
     once_a_row: bool,
     /// Whether it has a value for each element of the rows, in their order.
     along_row: bool,
+    /// Whether a shared reduction follows from it.
+    is_reduced: bool,
+    /// The loop of what is computed from it, where that is in no lanes of its own.
+    inside: Loop,
     /// Evaluations. Readers at the same index share an evaluation; others add up.
     aligned: f64,
     scattered: f64,
@@ -255,6 +259,8 @@ impl<'a> Analyser<'a> {
                 follows_scatter: false,
                 once_a_row: false,
                 along_row: false,
+                is_reduced: false,
+                inside: Loop::Lanes,
                 aligned: 0.0,
                 scattered: 0.0,
             });
@@ -391,6 +397,7 @@ impl<'a> Analyser<'a> {
             None => of(output).domain == of(first).domain,
             Some((reduction, space)) => {
                 [of(reduction).elements, space.full_elements].contains(&of(output).elements)
+                    || of(reduction).short.is_some() && of(output).domain == of(first).domain
             }
         };
         outputs.iter().copied().find(|output| !fits(output))
@@ -406,7 +413,20 @@ impl<'a> Analyser<'a> {
         space: Option<&Space>,
     ) -> Result<(), WhyNot> {
         let facts = self.facts;
+        let figures = &facts.figures;
+        let along_scan = analysis.scan.and_then(|scan| facts.of(scan).scan).map(|scan| scan.is_innermost);
+        // Rows of results are stored as they are computed; what is read or stored across them takes a line an element.
+        let walks_rows = space.is_some_and(|space| {
+            outputs.iter().any(|&output| facts.of(output).elements == space.full_elements)
+        });
+        let transposed = figures.transposed[usize::from(walks_rows || analysis.scan.is_some())];
+        // Whether what is read is not walked as one, so that the innermost axis has a loop of its own.
+        let mut apart = false;
         let Analysis { work, recomputed, .. } = analysis;
+        let add = |work: &mut Work, kind: Loop, operations: f64| {
+            work.counted[kind as usize] += operations;
+            work.operations += operations * figures.loops[kind as usize];
+        };
         for (number, &id) in nodes.iter().enumerate().rev() {
             let (node, mut state) = (facts.of(id), self.states[number]);
             let elements = node.elements as f64;
@@ -416,9 +436,8 @@ impl<'a> Analyser<'a> {
             let evaluations = state.aligned + state.scattered;
             let mut times = if elements > 0.0 { evaluations / elements } else { 1.0 };
             let mut walks = 1;
+            let is_shared = self.space(id).is_some();
             if let Some(space) = space {
-                let is_shared =
-                    if self.shares_short { node.space.or(node.short) } else { node.space }.is_some();
                 if is_shared && times > 1.001 {
                     if !space.is_walkable {
                         let node = self.graph.node(id);
@@ -440,16 +459,52 @@ impl<'a> Analyser<'a> {
                     walks = state.needed.count_ones().max(1);
                 }
                 for &at in &self.links[state.links.0 as usize..state.links.1 as usize] {
-                    self.states[at as usize].needed |= state.needed;
+                    let before = &mut self.states[at as usize];
+                    before.needed |= state.needed;
+                    before.is_reduced |= is_shared || state.is_reduced;
                 }
             }
             let repeated = times * f64::from(walks);
-            work.operations += elements * repeated * node.fan * node.cost;
-            if repeated > 1.001 && node.cost > 0.0 && recomputed.is_none_or(|(_, most)| repeated > most) {
-                *recomputed = Some((self.graph.node(id).origin, repeated));
+            // What one element after the other combines or lays down, it computes as well.
+            let interleaves = facts.reads.reads(id).iter().any(|read| read.interleaved);
+            let is_in_thread = node.fan > 1.0 && !is_shared && node.scan.is_none();
+            let inside = match node.scatter.is_some() || interleaves {
+                true => Loop::Steps,
+                false if is_in_thread => state.inside.max(Loop::Windows),
+                false => state.inside,
+            };
+            let kind = match (space, along_scan) {
+                _ if inside > Loop::Columns => inside,
+                (Some(space), _) if !walks_row(node, space) => Loop::Lanes,
+                (Some(space), _) if !space.is_row => Loop::Columns,
+                // The last walk, which stores results, is a loop as any other.
+                (Some(_), _) if is_shared || state.is_reduced => Loop::Rows,
+                (_, Some(true)) => {
+                    if node.scan.is_some() {
+                        Loop::Steps
+                    } else {
+                        Loop::Rows
+                    }
+                }
+                (_, Some(false)) => Loop::Columns,
+                _ => Loop::Lanes,
+            };
+            add(work, kind, elements * repeated * node.fan * node.cost);
+            let again = elements * (repeated - 1.0) * node.fan * node.cost * figures.loops[kind as usize];
+            if repeated > 1.001 && again > recomputed.map_or(0.0, |most: Recomputed| most.operations) {
+                let value = self.graph.node(id).origin;
+                *recomputed = Some(Recomputed { value, times: repeated, operations: again });
             }
             for read in facts.reads.reads(id) {
                 let demand = read.elements as f64 * times;
+                apart |= !read.aligned && facts.of(read.node).elements > 1;
+                if read.permuted && (space.is_none() || walks_rows) {
+                    work.counted[LOOPS] += demand;
+                    work.operations += demand * transposed;
+                }
+                if let Some(state) = self.states.get_mut(self.place[read.node.index()] as usize) {
+                    state.inside = state.inside.max(inside);
+                }
                 match self.states.get_mut(self.place[read.node.index()] as usize) {
                     Some(state) if read.aligned => state.aligned = state.aligned.max(demand),
                     state => {
@@ -463,7 +518,7 @@ impl<'a> Analyser<'a> {
                             Some(state) => state.scattered += more,
                             None => {
                                 if facts.reads.is_computed(read.node) {
-                                    work.operations += more * READ * f64::from(walks);
+                                    add(work, kind, more * READ * f64::from(walks));
                                 }
                                 self.external.push(read.node);
                                 let whole = &mut self.demands[read.node.index()];
@@ -474,6 +529,12 @@ impl<'a> Analyser<'a> {
                 }
             }
         }
+        let turns = match space.is_none() && apart {
+            true => outputs.iter().map(|&id| turns(facts.of(id))).fold(0.0, f64::max),
+            false => 0.0,
+        };
+        work.counted[LOOPS + 1] += turns;
+        work.operations += turns * figures.turn;
         self.external.reverse();
         let demands = &mut self.demands;
         self.external.retain(|&read| {
@@ -482,10 +543,26 @@ impl<'a> Analyser<'a> {
                 return false;
             }
             let node = facts.of(read);
-            work.bytes_read += demand.min(node.elements as f64) as u64 * node.size as u64;
+            let bytes = demand.min(node.elements as f64) as u64 * node.size as u64;
+            work.bytes_read += bytes;
+            work.far += if node.bytes() > figures.near { bytes } else { 0 };
             true
         });
-        work.bytes_written += outputs.iter().map(|&output| facts.of(output).bytes()).sum::<u64>();
+        for &output in outputs {
+            let bytes = facts.of(output).bytes();
+            work.bytes_written += bytes;
+            work.far += if bytes > figures.near { bytes } else { 0 };
+        }
         Ok(())
     }
+}
+
+/// Whether a node is computed for each element of the rows.
+fn walks_row(node: &NodeFacts, space: &Space) -> bool {
+    node.elements as f64 * node.fan >= space.full_elements as f64
+}
+
+/// How often the loop along the innermost axis begins.
+fn turns(node: &NodeFacts) -> f64 {
+    node.elements as f64 / node.inner as f64
 }

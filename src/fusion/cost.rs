@@ -5,6 +5,24 @@ use lazuli_codegen::schedule::STACK_BYTES;
 
 use crate::graph::op::Op;
 
+/// What a core makes of a loop. The threads of a GPU compute alike in all of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Loop {
+    /// Vector lanes along what is consecutive, each element by itself.
+    Lanes,
+    /// Lanes along rows that are reduced or scanned.
+    Rows,
+    /// Lanes across columns, walking down.
+    Columns,
+    /// Loops inside of those of the lanes: windows, and reductions of a few elements.
+    Windows,
+    /// One element after the other: scans along rows, scatters, results that lie in turns.
+    Steps,
+}
+
+/// How many kinds of [`Loop`] there are.
+pub(crate) const LOOPS: usize = 5;
+
 /// What kernels cost on a target. Constants, not measurements: plans and snapshots must not depend on
 /// the machine that makes them, and the model only has to rank choices.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -13,8 +31,23 @@ pub(crate) struct TargetFigures {
     pub(crate) launch: f64,
     /// Bytes per second from and to memory.
     pub(crate) bandwidth: f64,
+    /// The same of values that stay in a shared cache from kernel to kernel.
+    pub(crate) near_bandwidth: f64,
+    /// Bytes of such a value, at most.
+    pub(crate) near: u64,
     /// Simple operations (an addition) per second.
     pub(crate) operations: f64,
+    /// How many times as long an operation takes in each [`Loop`].
+    pub(crate) loops: [f64; LOOPS],
+    /// How many times as long an operation on 64-bit numbers takes.
+    pub(crate) wide: f64,
+    /// Operations that reading an element is worth whose neighbours in the loop are not its neighbours in memory: where
+    /// tiles can be transposed, and where each element takes a line.
+    pub(crate) transposed: [f64; 2],
+    /// Operations that an innermost loop takes to begin and to end.
+    pub(crate) turn: f64,
+    /// How much of the shorter of memory and arithmetic the longer one hides.
+    pub(crate) overlap: f64,
     /// Multiprocessors or cores, for schedules.
     pub(crate) processors: u32,
     /// Threads or lanes of a row, at least, that elements fill or leave idle.
@@ -35,7 +68,14 @@ impl TargetFigures {
     pub(crate) const CUDA: TargetFigures = TargetFigures {
         launch: 3e-6,
         bandwidth: 4.3e12,
+        near_bandwidth: 4.3e12,
+        near: 0,
         operations: 30e12,
+        loops: [1.0; LOOPS],
+        wide: 1.0,
+        transposed: [0.0; 2],
+        turn: 0.0,
+        overlap: 0.95,
         processors: 132,
         lanes: 8,
         kept: 128 << 10,
@@ -43,12 +83,19 @@ impl TargetFigures {
         cache: 192 << 10,
     };
 
-    /// A few cores of a server: 40 GB/s and 160 G simple vector operations a second (8 cores, 8 lanes,
-    /// 2.5 GHz), 5 µs to start work on all threads; a second-level cache of 2 MB that holds a row and its results.
+    /// Two cores of a server, as `benches/never_loses` has them; a second-level cache of 2 MB that holds a row and its
+    /// results. Schedules are made for a few more.
     pub(crate) const CPU: TargetFigures = TargetFigures {
         launch: 5e-6,
-        bandwidth: 40e9,
-        operations: 160e9,
+        bandwidth: 45e9,
+        near_bandwidth: 110e9,
+        near: 8 << 20,
+        operations: 120e9,
+        loops: [1.0, 2.0, 2.2, 2.0, 8.0],
+        wide: 2.0,
+        transposed: [50.0, 300.0],
+        turn: 600.0,
+        overlap: 0.3,
         processors: 8,
         lanes: 16,
         kept: STACK_BYTES as usize,
@@ -64,8 +111,12 @@ pub(crate) struct Work {
     pub(crate) bytes_read: u64,
     /// Bytes written.
     pub(crate) bytes_written: u64,
-    /// Simple operations.
+    /// Those of both that are not near.
+    pub(crate) far: u64,
+    /// Simple operations, as if all were in [`Loop::Lanes`].
     pub(crate) operations: f64,
+    /// Simple operations in each loop, elements that are read across lines, and innermost loops; to fit figures to.
+    pub(crate) counted: [f64; LOOPS + 2],
 }
 
 impl Work {
@@ -79,15 +130,24 @@ impl Work {
         vec![
             ("bytes_read", self.bytes_read as f64),
             ("bytes_written", self.bytes_written as f64),
+            ("far", self.far as f64),
             ("operations", self.operations),
+            ("lanes", self.counted[0]),
+            ("rows", self.counted[1]),
+            ("columns", self.counted[2]),
+            ("windows", self.counted[3]),
+            ("steps", self.counted[4]),
+            ("transposed", self.counted[5]),
+            ("turns", self.counted[6]),
         ]
     }
 
-    /// Modelled seconds: arithmetic hides nearly all of the shorter of memory and compute.
+    /// Modelled seconds: the longer of memory and arithmetic hides most of the shorter.
     pub(crate) fn seconds(&self, figures: &TargetFigures) -> f64 {
-        let memory = self.bytes() as f64 / figures.bandwidth;
+        let near = (self.bytes() - self.far) as f64;
+        let memory = near / figures.near_bandwidth + self.far as f64 / figures.bandwidth;
         let compute = self.operations / figures.operations;
-        figures.launch + compute + memory - 0.95 * compute.min(memory)
+        figures.launch + compute + memory - figures.overlap * compute.min(memory)
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct NodeFacts {
     pub(super) elements: usize,
     /// Of one element.
     pub(super) size: usize,
+    /// The extent of the innermost dimension of more than one element.
+    pub(super) inner: usize,
     /// Equal for equal shapes.
     pub(super) shape: u32,
     /// Equal for shapes that differ in dimensions of one element alone: the same elements at the same places.
@@ -60,6 +62,8 @@ impl NodeFacts {
 pub(super) struct ScanSpace {
     axis: u32,
     reverse: bool,
+    /// Whether it is the innermost axis.
+    pub(super) is_innermost: bool,
     /// The shape with the axis.
     pub(super) full: u32,
     /// The shape without it, that of what is known in the end.
@@ -80,6 +84,8 @@ pub(super) struct Space {
     pub(super) length: usize,
     /// How many times as long as in full lanes an operation takes along a row that is too short for them.
     pub(super) waste: f64,
+    /// Whether what is reduced is consecutive.
+    pub(super) is_row: bool,
     /// Whether the rows are short enough to be walked more than once.
     pub(super) is_walkable: bool,
     /// Whether the rows fit registers, with what is costly to compute again.
@@ -91,6 +97,7 @@ pub(crate) struct Facts {
     pub(crate) reads: Reads,
     nodes: Vec<NodeFacts>,
     spaces: Vec<Space>,
+    pub(super) figures: TargetFigures,
     /// A merge that is not made.
     pub(super) undone: Option<Cut>,
 }
@@ -103,6 +110,7 @@ impl Facts {
             reads,
             nodes: Vec::with_capacity(graph.bound()),
             spaces: Vec::new(),
+            figures: *figures,
             undone: restraints.undone,
         };
         let mut spaces: FxHashMap<(u32, &[usize]), u32> = FxHashMap::default();
@@ -147,8 +155,9 @@ impl Facts {
             let scan = along.map(|(axis, reverse, full)| {
                 // In the end, one value is left of a row.
                 fan = full.elements() as f64 / (elements as f64).max(1.0);
+                let is_innermost = full[axis + 1..].iter().all(|&extent| extent == 1);
                 let (full, slice) = (numbers.of(full), numbers.of(&full.without(&[axis])));
-                ScanSpace { axis: axis as u32, reverse, full, slice }
+                ScanSpace { axis: axis as u32, reverse, is_innermost, full, slice }
             });
             let shape = numbers.of(&node.shape);
             let domain = numbers.of_domain(&node.shape, shape);
@@ -164,9 +173,16 @@ impl Facts {
                 _ => None,
             };
             let size = node.dtype.size();
+            let operands = graph.operands(id);
+            let widest =
+                operands.iter().map(|&operand| graph.node(operand).dtype.size()).fold(size, usize::max);
+            if widest == 8 {
+                cost *= figures.wide;
+            }
             facts.nodes.push(NodeFacts {
                 elements,
                 size,
+                inner: innermost(&node.shape),
                 shape,
                 domain,
                 cost,
@@ -188,6 +204,14 @@ impl Facts {
     /// What a shared reduction walks; `None` for every other node.
     pub(super) fn space(&self, id: NodeId) -> Option<&Space> {
         self.of(id).space.map(|space| self.numbered(space))
+    }
+
+    /// Whether one of two nodes may be computed in a slower loop if they share a kernel.
+    pub(super) fn changes_loop(&self, producer: NodeId, consumer: NodeId, interleaved: bool) -> bool {
+        let (producer, consumer) = (self.of(producer), self.of(consumer));
+        let is_slower =
+            interleaved || producer.scan.is_some() || consumer.fan > 1.0 || consumer.scan.is_some();
+        is_slower && self.figures.loops.iter().any(|&times| times > 1.0)
     }
 
     /// The space with a number.
@@ -265,10 +289,16 @@ impl Space {
             full_elements: full.elements(),
             kept: numbers.of(&kept),
             kept_elements: kept.elements(),
+            is_row,
             is_walkable: length <= WALKABLE || is_near,
             is_kept,
         }
     }
+}
+
+/// The extent of the innermost dimension of more than one element.
+fn innermost(shape: &Shape) -> usize {
+    shape.iter().rev().copied().find(|&extent| extent > 1).unwrap_or(1)
 }
 
 /// Bytes of an element, or of what it follows from element by element: a row is kept as it takes the least room.

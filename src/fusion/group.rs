@@ -71,6 +71,8 @@ pub(crate) enum WhyNot {
         apart: f64,
     },
     Cycle,
+    /// Kernels that read the same may be too many for each to be tried with each.
+    NotTried,
     TooLarge {
         nodes: usize,
     },
@@ -129,6 +131,9 @@ impl fmt::Display for WhyNot {
             WhyNot::Unprofitable { fused, apart } => {
                 write!(f, "nothing gained: {} fused, {} apart", microseconds(*fused), microseconds(*apart))
             }
+            WhyNot::NotTried => {
+                write!(f, "one could do, but among the many that read it these two were not tried")
+            }
             WhyNot::Cycle => write!(f, "a kernel between them needs the one and is needed by the other"),
             WhyNot::TooLarge { nodes } => {
                 write!(f, "{nodes} operations are more than the {MAX_NODES} of a kernel")
@@ -158,6 +163,16 @@ pub(crate) struct Group {
     /// A scan or a recurrence, whose shape is the iteration space.
     pub(crate) scan: Option<NodeId>,
     pub(crate) work: Work,
-    /// The largest recomputation: which value, how often per element.
-    pub(crate) recomputed: Option<(&'static str, f64)>,
+    /// The costliest recomputation.
+    pub(crate) recomputed: Option<Recomputed>,
+}
+
+/// A value that is computed more than once an element.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Recomputed {
+    pub(crate) value: &'static str,
+    /// How often per element.
+    pub(crate) times: f64,
+    /// Operations, as if all were in vector lanes, of all times but the first.
+    pub(crate) operations: f64,
 }

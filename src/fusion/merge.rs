@@ -194,7 +194,8 @@ impl<'a> Merger<'a> {
             // Scatters join by the search: what is computed where is not that of a tree.
             let scatters = facts.of(id).scatter.is_some() || facts.of(user).scatter.is_some();
             let is_apart = facts.undone == Some(Cut::Below(id));
-            if reads.is_output(id) || demand > elements || scatters || is_apart {
+            let slows = || facts.changes_loop(id, user, uses().any(|r| r.interleaved));
+            if reads.is_output(id) || demand > elements || scatters || is_apart || slows() {
                 continue;
             }
             let (from, to) = (group_of[id.index()], group_of[user.index()]);
@@ -418,7 +419,12 @@ impl<'a> Merger<'a> {
         self.outputs.extend(first.outputs.iter().chain(&second.outputs).filter(is_needed));
         self.outputs.sort_unstable();
         self.outputs.dedup();
-        let reduction = first.reduction.or(second.reduction);
+        // Short rows are walked where what is stored needs it.
+        let short = || {
+            let mut nodes = first.nodes.iter().chain(&second.nodes);
+            nodes.find(|id| self.facts.of(**id).short.is_some()).copied()
+        };
+        let reduction = first.reduction.or(second.reduction).or_else(short);
         let scan = first.scan.or(second.scan);
         self.analyser.misfit(&self.outputs, reduction, scan).is_none().then_some(())
     }

@@ -18,13 +18,13 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::graph::{Graph, NodeId};
 use analyse::Analyser;
 use cost::TargetFigures;
 pub(crate) use facts::Facts;
-use group::{Group, WhyNot};
+use group::{Group, Recomputed, WhyNot};
 pub(crate) use restraints::Restraints;
 
 /// Whether operations are combined into kernels.
@@ -42,11 +42,12 @@ pub enum Fusion {
     Off,
 }
 
-/// Two groups with a value between them, and why they are not one.
+/// Two groups with a value between them, or that read the same, and why they are not one.
 #[derive(Clone, Debug)]
 pub(crate) struct Boundary {
     /// The value in memory.
     pub(crate) value: NodeId,
+    /// Who stores it, or reads it too.
     pub(crate) producer: usize,
     pub(crate) consumer: usize,
     pub(crate) reason: WhyNot,
@@ -146,6 +147,47 @@ pub(crate) fn boundaries(
             result.push(Boundary { value, producer, consumer, reason });
         }
     }
+    result.extend(between_siblings(graph, facts, grouping, figures));
+    result
+}
+
+/// Why groups are apart that read the same, neither of which needs the other: neighbours in the order, for each value.
+fn between_siblings(
+    graph: &Graph,
+    facts: &Facts,
+    grouping: &Grouping,
+    figures: &TargetFigures,
+) -> Vec<Boundary> {
+    let groups = &grouping.groups;
+    let owner = owners(groups);
+    // What each group needs, of the groups before it.
+    let mut needs: Vec<FxHashSet<usize>> = Vec::with_capacity(groups.len());
+    let mut last_reader: FxHashMap<NodeId, usize> = FxHashMap::default();
+    let mut seen: FxHashSet<(usize, usize)> = FxHashSet::default();
+    let mut result = Vec::new();
+    for (number, group) in groups.iter().enumerate() {
+        let mut needed: FxHashSet<usize> = FxHashSet::default();
+        for producer in group.reads.iter().filter_map(|read| owner.get(read)) {
+            needed.insert(*producer);
+            needed.extend(needs.get(*producer).into_iter().flatten());
+        }
+        for &value in &group.reads {
+            let Some(other) = last_reader.insert(value, number) else { continue };
+            if other == number || needed.contains(&other) || !seen.insert((other, number)) {
+                continue;
+            }
+            let kept = groups[other].outputs.clone();
+            let reason = match grouping.fusion {
+                Fusion::Off => WhyNot::Off,
+                Fusion::On => match why_apart(graph, facts, &groups[other], group, kept, figures) {
+                    WhyNot::Cycle => WhyNot::NotTried,
+                    reason => reason,
+                },
+            };
+            result.push(Boundary { value, producer: other, consumer: number, reason });
+        }
+        needs.push(needed);
+    }
     result
 }
 
@@ -166,7 +208,9 @@ fn why_apart(
             let fused = merged.work.seconds(figures);
             let is_slower = fused >= apart * merge::DOUBT;
             match merged.recomputed {
-                Some((value, times)) if is_slower => WhyNot::Recomputation { value, times, fused, apart },
+                Some(Recomputed { value, times, .. }) if is_slower => {
+                    WhyNot::Recomputation { value, times, fused, apart }
+                }
                 _ if is_slower => WhyNot::Unprofitable { fused, apart },
                 _ => WhyNot::Cycle,
             }

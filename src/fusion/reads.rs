@@ -18,6 +18,10 @@ pub(crate) struct Read {
     pub(crate) aligned: bool,
     /// Whether a window view lies between.
     pub(crate) windowed: bool,
+    /// Whether the innermost axis is another one.
+    pub(crate) permuted: bool,
+    /// Whether the node's elements are few or one of each that are joined along the innermost axis.
+    pub(crate) interleaved: bool,
     /// Whether the reader computes where it reads: not along the rows that threads walk together.
     pub(crate) gathered: bool,
 }
@@ -52,6 +56,18 @@ fn index_reads(graph: &Graph, scatter: NodeId, mut index: NodeId) -> u64 {
     }
     let ranges = (graph.node(scatter).shape.elements() / SCATTERED).clamp(1, RANGES);
     graph.node(index).shape.elements().saturating_mul(ranges) as u64
+}
+
+/// Neighbours of a join along the innermost axis that are too few for the lanes of a core.
+const INTERLEAVED: usize = 8;
+
+/// Whether a permutation leaves the innermost axis of more than one element where it is.
+fn is_innermost_kept(graph: &Graph, permuted: NodeId, perm: &[usize]) -> bool {
+    let shape = &graph.node(permuted).shape;
+    let before = &graph.node(graph.operands(permuted)[0]).shape;
+    let inner = (0..shape.rank()).rev().find(|&axis| shape[axis] != 1);
+    let inner_before = (0..before.rank()).rev().find(|&axis| before[axis] != 1);
+    inner.map(|axis| perm[axis]) == inner_before
 }
 
 impl Reads {
@@ -95,6 +111,8 @@ impl Reads {
                     through: operand,
                     aligned: !own_view && !gathered && !init && !matches!(node.op, Op::Scatter { .. }),
                     windowed: false,
+                    permuted: false,
+                    interleaved: false,
                     gathered,
                 };
                 result.follow(graph, start, &mut found);
@@ -125,9 +143,17 @@ impl Reads {
                         read.windowed = true;
                         read.aligned = false;
                     }
-                    View::Permute(_) | View::Expand | View::Slice { .. } | View::Pad { .. } => {
-                        read.aligned = false
+                    View::Permute(perm) => {
+                        read.permuted ^= !is_innermost_kept(graph, read.node, perm);
+                        read.aligned = false;
                     }
+                    View::Pad { .. } => {
+                        let inner = |id: NodeId| graph.node(id).shape.last().copied().unwrap_or(1);
+                        let (own, joined) = (inner(graph.operands(read.node)[0]), inner(read.node));
+                        read.interleaved |= own < joined && own <= INTERLEAVED;
+                        read.aligned = false;
+                    }
+                    View::Expand | View::Slice { .. } => read.aligned = false,
                 }
                 read.node = graph.operands(read.node)[0];
                 pending.push(read);

@@ -134,8 +134,8 @@ fn recomputation() {
     assert!(reason.contains(" would be computed 7.9 times per element: "), "{reason}");
     let cheap = fused(&windows_of(UnaryOp::Relu));
     assert_eq!(cheap.groups.len(), 1);
-    let (value, times) = cheap.groups[0].recomputed.unwrap();
-    assert_eq!((value, times.round()), ("relu", 8.0));
+    let recomputed = cheap.groups[0].recomputed.unwrap();
+    assert_eq!((recomputed.value, recomputed.times.round()), ("relu", 8.0));
 }
 
 #[test]
@@ -252,7 +252,9 @@ fn two_kernels_of_any_work_are_no_faster_than_one() {
             [0.0, 1e3, 1e9, 1e12].map(|operations| Work {
                 bytes_read: bytes,
                 bytes_written: bytes,
+                far: bytes,
                 operations,
+                ..Work::default()
             })
         })
         .collect();
@@ -262,7 +264,9 @@ fn two_kernels_of_any_work_are_no_faster_than_one() {
                 let both = Work {
                     bytes_read: a.bytes_read + b.bytes_read,
                     bytes_written: a.bytes_written + b.bytes_written,
+                    far: a.far + b.far,
                     operations: a.operations + b.operations,
+                    ..Work::default()
                 };
                 assert!(both.seconds(&figures) < a.seconds(&figures) + b.seconds(&figures));
             }
@@ -284,4 +288,67 @@ fn the_same_graph_gives_the_same_groups() {
     for _ in 0..5 {
         assert_eq!(format!("{:?}", fused(&graph)), first);
     }
+}
+
+fn kernels(graph: &Graph, figures: &TargetFigures) -> usize {
+    let grouping = fuse(graph, Fusion::On, figures, Restraints::default());
+    assert_sound(graph, &grouping);
+    grouping.groups.len()
+}
+
+#[test]
+fn what_two_kernels_share_counts_once() {
+    // Each of the readers has the chain in it before they meet: 150 + 60 and 150 + 40 operations, of which 250 differ.
+    let mut s = Sketch::new();
+    let x = s.input([4096], DType::F32);
+    let chain = |s: &mut Sketch, x: NodeId, length: usize| {
+        (0..length).fold(x, |x, n| s.unary(if n % 2 == 0 { UnaryOp::Abs } else { UnaryOp::Neg }, x))
+    };
+    let shared = chain(&mut s, x, 150);
+    let (a, b) = (chain(&mut s, shared, 60), chain(&mut s, shared, 40));
+    let graph = s.outputs([a, b]);
+    for figures in [TargetFigures::CUDA, TargetFigures::CPU] {
+        assert_eq!(kernels(&graph, &figures), 1);
+    }
+}
+
+#[test]
+fn short_rows_are_walked_where_their_results_are_stored() {
+    // Shapes that differ in dimensions of one element are one space.
+    for (rows, length) in [(100_000, 3), (100_000, 8), (3, 7)] {
+        let mut s = Sketch::new();
+        let x = s.input([rows, length], DType::F32);
+        let max = s.reduce(ReduceOp::Max, x, [1]);
+        let kept = s.reshape(max, [rows, 1]);
+        let spread = s.expand(kept, [rows, length]);
+        let y = s.binary(BinaryOp::Sub, x, spread);
+        let y = s.unary(UnaryOp::Neg, y);
+        let own = s.unary(UnaryOp::Exp, kept);
+        let graph = s.outputs([max, own]);
+        assert_eq!(kernels(&graph, FIGURES), 1, "{rows} {length}");
+        let graph = s.outputs([max, y]);
+        assert_eq!(kernels(&graph, FIGURES), 1, "{rows} {length}");
+    }
+}
+
+#[test]
+fn a_core_stores_what_its_slow_loops_would_compute() {
+    // Element after element where it is scattered, or once in lanes.
+    let mut s = Sketch::new();
+    let x = s.input([1 << 20], DType::F32);
+    let index = s.input([1 << 20], DType::I64);
+    let costly = (0..4).fold(x, |x, _| s.unary(UnaryOp::Tan, x));
+    let cheap = s.unary(UnaryOp::Neg, x);
+    let (costly, cheap) = (s.scatter(costly, index, 64), s.scatter(cheap, index, 64));
+    let (costly, cheap) = (s.outputs([costly]), s.outputs([cheap]));
+    assert_eq!((kernels(&costly, &TargetFigures::CPU), kernels(&cheap, &TargetFigures::CPU)), (2, 1));
+    assert_eq!((kernels(&costly, &TargetFigures::CUDA), kernels(&cheap, &TargetFigures::CUDA)), (1, 1));
+}
+
+#[test]
+fn kernels_that_read_the_same_say_why_they_are_apart() {
+    let mut s = Sketch::new();
+    let x = s.input([300, 400], DType::F32);
+    let (rows, columns) = (s.reduce(ReduceOp::Sum, x, [1]), s.reduce(ReduceOp::Max, x, [0]));
+    assert_eq!(reasons_of(&s.outputs([rows, columns])), ["sum and max reduce different axes"]);
 }

@@ -148,4 +148,10 @@ impl Sketch {
         let (shape, dtype) = (self.shape(x), self.dtype(x));
         self.op(Op::Scan { op, axis, reverse, exclusive }, &[x], shape, dtype)
     }
+
+    /// The sums of a vector's elements at each of `extent` positions.
+    pub(crate) fn scatter(&mut self, x: NodeId, index: NodeId, extent: usize) -> NodeId {
+        let dtype = self.dtype(x);
+        self.op(Op::Scatter { op: ReduceOp::Sum, axis: 0, extent }, &[x, index], [extent], dtype)
+    }
 }
