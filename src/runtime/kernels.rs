@@ -52,20 +52,19 @@ pub(crate) fn load(backend: &Backend, device: Device, emitted: &Emitted) -> Resu
 /// Compiles together what is neither in memory nor on disk, where one run of the compiler takes several kernels. What
 /// fails is left to [`load`].
 pub(crate) fn compile_ahead(backend: &Backend, device: Device, emitted: &[&Emitted]) {
-    match backend {
-        #[cfg(feature = "emulate")]
-        Backend::Emulated => {
-            let is_loaded = |emitted: &Emitted| {
-                let key = (device, blake3::hash(emitted.source.as_bytes()));
-                with_memory(|memory| memory.contains(&key))
-            };
-            let new = emitted.iter().filter(|emitted| !is_loaded(emitted));
-            let kernels: Vec<_> =
-                new.map(|emitted| (emitted.functions().collect(), emitted.source.as_str())).collect();
-            super::emulate::EmulatedModule::compile_ahead(&kernels);
-        }
-        _ => {}
+    #[cfg(feature = "emulate")]
+    if let Backend::Emulated = backend {
+        let is_loaded = |emitted: &Emitted| {
+            let key = (device, blake3::hash(emitted.source.as_bytes()));
+            with_memory(|memory| memory.contains(&key))
+        };
+        let new = emitted.iter().filter(|emitted| !is_loaded(emitted));
+        let kernels: Vec<_> =
+            new.map(|emitted| (emitted.functions().collect(), emitted.source.as_str())).collect();
+        super::emulate::EmulatedModule::compile_ahead(&kernels);
     }
+    #[cfg(not(feature = "emulate"))]
+    let _ = (backend, device, emitted);
 }
 
 fn with_memory<T>(f: impl FnOnce(&mut LruCache<(Device, blake3::Hash), Loaded>) -> T) -> T {
