@@ -219,10 +219,7 @@ pub fn devices() -> Vec<Device> {
 }
 
 fn is_emulated(device: &Device) -> bool {
-    #[cfg(feature = "emulate")]
-    return *device == Device::cuda_emulated();
-    #[cfg(not(feature = "emulate"))]
-    return false;
+    cfg!(feature = "emulate") && *device == Device::cuda_emulated()
 }
 
 /// What a case is checked with, besides fused kernels on every device.
