@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A `Result` with this crate's [`Error`].
@@ -144,8 +145,10 @@ pub enum Error {
         action: &'static str,
         /// The file or folder.
         path: String,
-        /// The operating system's reason.
+        /// The operating system's reason, or what is wrong with the content.
         message: String,
+        /// The operating system's error, where there is one.
+        source: Option<Arc<std::io::Error>>,
     },
     /// The compiler broke one of its own rules: please report it.
     #[error("internal error in {stage}: {message}. This is a bug in Lazuli")]
@@ -182,5 +185,11 @@ impl Error {
     /// An [`Error::Internal`].
     pub(crate) fn internal(stage: &'static str, message: impl Into<String>) -> Error {
         Error::Internal { stage, message: message.into() }
+    }
+
+    /// An [`Error::Io`] of the operating system.
+    pub(crate) fn io(action: &'static str, path: &Path, error: std::io::Error) -> Error {
+        let (path, message) = (path.display().to_string(), error.to_string());
+        Error::Io { action, path, message, source: Some(Arc::new(error)) }
     }
 }

@@ -116,7 +116,10 @@ impl Folder {
 
     fn entries(&self) -> Vec<PathBuf> {
         let files = fs::read_dir(self.0.path().join("kernels")).unwrap().map(|file| file.unwrap().path());
-        let mut entries: Vec<PathBuf> = files.filter(|path| path.extension().unwrap() == "bin").collect();
+        // Other entries than kernels have no C beside them.
+        let mut entries: Vec<PathBuf> = files
+            .filter(|path| path.extension().unwrap() == "bin" && path.with_extension("so").exists())
+            .collect();
         entries.sort();
         entries
     }

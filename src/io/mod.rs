@@ -41,9 +41,9 @@ use crate::runtime::host::HostBuffer;
 use crate::tensor::call::Call;
 use crate::{DType, Device, Error, Result, Shape, Tensor};
 
-/// An [`Error::Io`].
+/// An [`Error::Io`] for what is wrong with a file's content; [`Error::io`] is for what the system says.
 fn failure(action: &'static str, path: &Path, message: impl Display) -> Error {
-    Error::Io { action, path: path.display().to_string(), message: message.to_string() }
+    Error::Io { action, path: path.display().to_string(), message: message.to_string(), source: None }
 }
 
 /// A tensor of elements as they lie in memory, little-endian and row-major.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{failure, parts, tensor};
 use crate::runtime::host::{self, HostBuffer};
 use crate::tensor::call::Call;
-use crate::{DType, Result, Shape, Tensor};
+use crate::{DType, Error, Result, Shape, Tensor};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
@@ -30,7 +30,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 #[track_caller]
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     let (call, path) = (Call::here("read_npy"), path.as_ref());
-    let bytes = fs::read(path).map_err(|error| failure("read", path, error))?;
+    let bytes = fs::read(path).map_err(|error| Error::io("read", path, error))?;
     decode(call, &bytes).map_err(|message| failure("read", path, message))
 }
 
@@ -57,7 +57,7 @@ pub fn write_npy(path: impl AsRef<Path>, x: &Tensor) -> Result<()> {
         file.write_all(&header)?;
         file.write_all(elements.as_slice())
     };
-    write().map_err(|error| failure("write", path, error))
+    write().map_err(|error| Error::io("write", path, error))
 }
 
 /// NumPy's code, such as `f4`; `None` for what it does not have.
@@ -141,7 +141,7 @@ pub(super) fn decode(call: Call, bytes: &[u8]) -> Result<Tensor, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, Error, bf16, f16};
+    use crate::{Device, bf16, f16};
 
     fn read(bytes: &[u8]) -> Result<Tensor, String> {
         decode(Call::here("read_npy"), bytes)
@@ -213,6 +213,9 @@ mod tests {
         assert!(message(&file("{}", &[])).starts_with("its header has no descr"));
         let error = read_npy("/nonexistent/x.npy").unwrap_err();
         assert!(error.to_string().starts_with("could not read /nonexistent/x.npy: "), "{error}");
+        let source =
+            std::error::Error::source(&error).and_then(|source| source.downcast_ref::<Arc<io::Error>>());
+        assert_eq!(source.map(|source| source.kind()), Some(io::ErrorKind::NotFound));
         let x = Tensor::from_slice(&[bf16::ONE], [1]);
         let error = write_npy("x.npy", &x).unwrap_err();
         assert!(matches!(error, Error::InvalidOperation { .. }));

@@ -9,7 +9,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::{failure, npy};
 use crate::tensor::call::Call;
-use crate::{Result, Tensor};
+use crate::{Error, Result, Tensor};
 
 /// The tensors of an `.npz` file with their names, in the file's order.
 ///
@@ -29,7 +29,7 @@ use crate::{Result, Tensor};
 #[track_caller]
 pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let (call, path) = (Call::here("read_npz"), path.as_ref());
-    let file = File::open(path).map_err(|error| failure("read", path, error))?;
+    let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
     let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|error| failure("read", path, error))?;
     let mut tensors = Vec::new();
     for number in 0..archive.len() {
@@ -37,7 +37,7 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
         let name = entry.name().map_err(|error| failure("read", path, error))?.into_owned();
         let Some(name) = name.strip_suffix(".npy").map(str::to_owned) else { continue };
         let mut bytes = Vec::new();
-        entry.read_to_end(&mut bytes).map_err(|error| failure("read", path, error))?;
+        entry.read_to_end(&mut bytes).map_err(|error| Error::io("read", path, error))?;
         let tensor = npy::decode(call, &bytes)
             .map_err(|message| failure("read", path, format!("{name}: {message}")))?;
         tensors.push((name, tensor));
@@ -67,7 +67,7 @@ pub fn write_npz<'a>(
     let (call, path) = (Call::here("write_npz"), path.as_ref());
     let tensors: Vec<_> = tensors.into_iter().collect();
     crate::eval(tensors.iter().map(|(_, tensor)| *tensor))?;
-    let file = File::create(path).map_err(|error| failure("write", path, error))?;
+    let file = File::create(path).map_err(|error| Error::io("write", path, error))?;
     let mut archive = ZipWriter::new(BufWriter::new(file));
     for (name, tensor) in tensors {
         let (header, elements) = npy::encode(call, tensor)?;
@@ -77,10 +77,10 @@ pub fn write_npz<'a>(
         let started = archive.start_file(format!("{}.npy", name.as_ref()), options);
         started.map_err(|error| failure("write", path, error))?;
         let written = archive.write_all(&header).and_then(|()| archive.write_all(elements.as_slice()));
-        written.map_err(|error| failure("write", path, error))?;
+        written.map_err(|error| Error::io("write", path, error))?;
     }
     let mut file = archive.finish().map_err(|error| failure("write", path, error))?;
-    file.flush().map_err(|error| failure("write", path, error))
+    file.flush().map_err(|error| Error::io("write", path, error))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use safetensors::tensor::{Dtype, SafeTensors, View};
 use super::{failure, parts, tensor};
 use crate::runtime::host::{self, HostBuffer};
 use crate::tensor::call::Call;
-use crate::{DType, Result, Shape, Tensor};
+use crate::{DType, Error, Result, Shape, Tensor};
 
 /// The tensors of a safetensors file with their names, in the order of the names.
 ///
@@ -29,7 +29,7 @@ use crate::{DType, Result, Shape, Tensor};
 #[track_caller]
 pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let (call, path) = (Call::here("read_safetensors"), path.as_ref());
-    let bytes = fs::read(path).map_err(|error| failure("read", path, error))?;
+    let bytes = fs::read(path).map_err(|error| Error::io("read", path, error))?;
     let file = SafeTensors::deserialize(&bytes).map_err(|error| failure("read", path, error))?;
     let mut tensors = Vec::new();
     for (name, view) in file.tensors() {
@@ -81,7 +81,7 @@ pub fn write_safetensors<'a>(
     // The crate's own vector of the whole file would end the process where it does not fit.
     host::reserve(&mut Vec::<u8>::new(), views.iter().map(|(_, view)| view.data_len()).sum())?;
     let bytes = safetensors::serialize(views, None).map_err(|error| failure("write", path, error))?;
-    fs::write(path, bytes).map_err(|error| failure("write", path, error))
+    fs::write(path, bytes).map_err(|error| Error::io("write", path, error))
 }
 
 fn code(dtype: DType) -> Option<Dtype> {

@@ -12,7 +12,7 @@ use lazuli_codegen::schedule::Launch;
 
 use super::buffer::Buffer;
 use super::checks::Notes;
-use super::cpu::{Compiler, CpuModule};
+use super::cpu::{self, CpuModule};
 #[cfg(feature = "cuda")]
 use super::cuda::driver::{CudaDevice, CudaKernel, DEFAULT_SHARED_BYTES};
 use super::device::{Device, DeviceKind};
@@ -28,7 +28,8 @@ const LEAST_COUNTER_BYTES: usize = 1 << 16;
 /// An opened device.
 #[derive(Clone)]
 pub(crate) enum Backend {
-    Cpu(&'static Compiler),
+    /// With what its compiled kernels are found by.
+    Cpu(&'static str),
     #[cfg(feature = "emulate")]
     Emulated,
     #[cfg(feature = "cuda")]
@@ -49,14 +50,10 @@ impl Backend {
     /// Opens a device. The CPU without a C compiler becomes the interpreter, with one warning.
     pub(crate) fn open(device: Device) -> Result<Backend> {
         match device.0 {
-            DeviceKind::Cpu => match Compiler::get() {
-                Ok(compiler) => Ok(Backend::Cpu(compiler)),
-                Err(error) => {
-                    static WARN: std::sync::Once = std::sync::Once::new();
-                    WARN.call_once(|| eprintln!("lazuli: {error} Falling back to the (slow) interpreter."));
-                    Ok(Backend::Interpreter)
-                }
-            },
+            DeviceKind::Cpu => Ok(match cpu::identity() {
+                Ok(identity) => Backend::Cpu(identity),
+                Err(error) => Backend::without_compiler(&error),
+            }),
             DeviceKind::Interpreter => Ok(Backend::Interpreter),
             #[cfg(feature = "emulate")]
             DeviceKind::Emulated => super::emulate::availability().map(|()| Backend::Emulated),
@@ -75,6 +72,19 @@ impl Backend {
                 hint: "Build with the feature `cuda`".into(),
             }),
         }
+    }
+
+    /// What takes the place of a CPU without a C compiler, with one warning.
+    fn without_compiler(error: &Error) -> Backend {
+        static WARN: std::sync::Once = std::sync::Once::new();
+        WARN.call_once(|| eprintln!("lazuli: {error} Falling back to the (slow) interpreter."));
+        Backend::Interpreter
+    }
+
+    /// What takes its place where kernels could not be loaded: a CPU without a compiler runs what the cache has.
+    pub(crate) fn after(&self, error: &Error) -> Option<Backend> {
+        let is_missing = matches!(self, Backend::Cpu(_)) && cpu::Compiler::get().is_err();
+        is_missing.then(|| Backend::without_compiler(error))
     }
 
     /// Memory with unspecified contents.

@@ -3,15 +3,18 @@
 //! An entry is one file: what the compiler made, then a trailer with the entry's key and a checksum of everything.
 //! Loaders of ELF files ignore what stands behind the end, so that `objdump`, `cuobjdump` and the like read an
 //! entry as it is. The source text lies beside it. Files appear under their names complete, by renaming; whatever
-//! is not exactly what was stored is removed and compiled again. Nothing here ever fails an evaluation.
+//! is not exactly what was stored is removed and compiled again, and what others may have written is not used. Nothing
+//! here ever fails an evaluation.
+
+pub(crate) mod trust;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Once, OnceLock};
 use std::time::{Duration, SystemTime};
 
 /// Part of every key: another format is another cache.
@@ -125,7 +128,9 @@ impl DiskCache {
         // Later changes of the current folder do not move the cache.
         let folder = std::path::absolute(folder)?.join("kernels");
         create_private(&folder)?;
-        check_trusted(&folder)?;
+        // Nor do later changes of links.
+        let folder = fs::canonicalize(folder)?;
+        trust::check_folder(&folder)?;
         Ok(DiskCache { folder, limit, stores: AtomicU64::new(0), unscanned: AtomicU64::new(0) })
     }
 
@@ -133,10 +138,24 @@ impl DiskCache {
         self.folder.join(format!("{key}.{extension}"))
     }
 
+    /// Where the entry of the key is, if there is one.
+    pub(crate) fn place(&self, key: &Key) -> PathBuf {
+        self.path(key, BINARY)
+    }
+
     /// What was stored under the key, exactly, or nothing.
     pub(crate) fn load(&self, key: &Key) -> Option<Vec<u8>> {
         let path = self.path(key, BINARY);
-        let mut content = fs::read(&path).ok()?;
+        let mut content = Vec::new();
+        let mut file = open_itself(&path).ok()?;
+        if let Err(error) = trust::check_file(&path, &file) {
+            static WARN: Once = Once::new();
+            WARN.call_once(|| {
+                eprintln!("lazuli: cached kernels are not used: {error}. They are compiled again")
+            });
+            return None;
+        }
+        file.read_to_end(&mut content).ok()?;
         let Some(length) = verified_length(key, &content) else {
             // At worst this removes a good entry that somebody just put in its place.
             let _ = fs::remove_file(&path);
@@ -144,7 +163,7 @@ impl DiskCache {
         };
         content.truncate(length);
         // For eviction: used now. A folder that cannot be written needs none.
-        let _ = fs::File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+        let _ = file.set_modified(SystemTime::now());
         Some(content)
     }
 
@@ -273,35 +292,22 @@ fn verified_length(key: &Key, content: &[u8]) -> Option<usize> {
     (trailer == expected).then_some(binary.len())
 }
 
-fn create_private(folder: &Path) -> io::Result<()> {
+/// The file, and not what a link leads to.
+fn open_itself(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::File::options();
+    #[cfg(unix)]
+    {
+        let no_links = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, no_links);
+    }
+    options.read(true).open(path)
+}
+
+pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(folder)
-}
-
-/// Code is loaded from here: nobody else may put it there. A checksum tells damage, not intent.
-#[cfg(unix)]
-fn check_trusted(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    unsafe extern "C" {
-        // SAFETY: POSIX: no arguments, no preconditions, always successful.
-        safe fn geteuid() -> u32;
-    }
-    let metadata = fs::metadata(folder)?;
-    let is_ours = metadata.uid() == geteuid() || metadata.uid() == 0;
-    if !metadata.is_dir() || !is_ours || metadata.mode() & 0o022 != 0 {
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            "others can write to its folder `kernels`",
-        ));
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn check_trusted(_folder: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

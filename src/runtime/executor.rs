@@ -105,15 +105,24 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
         _ => {
             let settings = backend::settings(device, fusion);
             let mut plan = compiler::plan(&recording.graph, settings)?;
-            let (offer, ready) = loop {
+            let ready = loop {
                 let offer = Offer::new(&plan, tensors, &inputs, &recording.donated);
-                let ready = load_all(&plan, codes(&plan, offer.as_ref())?, device, &backend)?;
+                let ready = match load_all(&plan, codes(&plan, offer.as_ref())?, device, &backend) {
+                    Ok(ready) => ready,
+                    Err(error) => match backend.after(&error) {
+                        Some(_) => break None,
+                        None => return Err(error),
+                    },
+                };
                 match compiler::relieved(&recording.graph, &plan, &spilling(&ready))? {
                     Some(relieved) => plan = relieved,
-                    None => break (offer, ready),
+                    None => break Some((offer, ready)),
                 }
             };
-            Run::new(&plan, device, &backend, inputs)?.carry_out(offer, ready)?
+            match ready {
+                Some((offer, ready)) => Run::new(&plan, device, &backend, inputs)?.carry_out(offer, ready)?,
+                None => (interpret(&recording.graph, &inputs)?, None),
+            }
         }
     };
     debug::print(Level::Timings, || {

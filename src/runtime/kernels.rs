@@ -8,7 +8,7 @@ use lru::LruCache;
 
 use super::backend::{Backend, Module};
 use super::cache::{DiskCache, Key};
-use super::cpu::CpuModule;
+use super::cpu::{Compiler, CpuModule};
 use super::device::Device;
 #[cfg(feature = "cuda")]
 use crate::debug::{self, Level};
@@ -51,6 +51,10 @@ pub(crate) fn load(backend: &Backend, device: Device, emitted: &Emitted) -> Resu
 
 /// Compiles together what is neither in memory nor on disk, where one run of the compiler takes several kernels. What
 /// fails is left to [`load`].
+#[cfg_attr(
+    not(feature = "emulate"),
+    expect(unused_variables, reason = "one run of the C compiler takes one kernel")
+)]
 pub(crate) fn compile_ahead(backend: &Backend, device: Device, emitted: &[&Emitted]) {
     #[cfg(feature = "emulate")]
     if let Backend::Emulated = backend {
@@ -74,22 +78,11 @@ fn with_memory<T>(f: impl FnOnce(&mut LruCache<(Device, blake3::Hash), Loaded>) 
 
 /// The loaded kernel, and the bytes that it spills.
 fn module(backend: &Backend, emitted: &Emitted) -> Result<(Module, u32)> {
-    let (name, source) = (emitted.name.as_str(), emitted.source.as_str());
     match backend {
-        Backend::Cpu(compiler) => {
-            let key = Key::new("cpu", compiler.identity(), &[], source);
-            let library = cached(&key, "so", source, || compiler.compile(name, source))?;
-            match CpuModule::load(name, &library) {
-                Ok(module) => Ok((Module::Cpu(module), 0)),
-                // A sound file that this system refuses all the same: compile it here.
-                Err(_) => {
-                    let module = CpuModule::load(name, &compiler.compile(name, source)?)?;
-                    Ok((Module::Cpu(module), 0))
-                }
-            }
-        }
+        Backend::Cpu(identity) => cpu_module(identity, emitted).map(|module| (Module::Cpu(module), 0)),
         #[cfg(feature = "emulate")]
         Backend::Emulated => {
+            let (name, source) = (emitted.name.as_str(), emitted.source.as_str());
             super::emulate::keep(name, source);
             let functions = emitted.functions();
             let modules = functions.map(|name| super::emulate::EmulatedModule::compile(name, source));
@@ -105,6 +98,30 @@ fn module(backend: &Backend, emitted: &Emitted) -> Result<(Module, u32)> {
         }
         Backend::Interpreter => Err(Error::internal("kernel loading", "the interpreter has no kernels")),
     }
+}
+
+/// A library from the cache, or from the C compiler, which is asked for only then.
+fn cpu_module(identity: &str, emitted: &Emitted) -> Result<CpuModule> {
+    let (name, source) = (emitted.name.as_str(), emitted.source.as_str());
+    let key = Key::new("cpu", identity, &[], source);
+    let disk = DiskCache::get();
+    if let Some(disk) = disk
+        && let Some(library) = disk.load(&key)
+        // A sound file that this system refuses all the same is replaced.
+        && let Ok(module) = CpuModule::load(name, emitted.functions(), &library, Some(&disk.place(&key)))
+    {
+        stats::add(stats::Counter::DiskHits);
+        return Ok(module);
+    }
+    let compiler = Compiler::get()?;
+    let library = compiler.compile(name, source)?;
+    stats::add(stats::Counter::KernelsCompiled);
+    let module = CpuModule::load(name, emitted.functions(), &library, None);
+    let module = module.map_err(|unloaded| compiler.not_loaded(name, unloaded))?;
+    if let Some(disk) = disk {
+        disk.store(&key, "so", source, &library);
+    }
+    Ok(module)
 }
 
 /// A CUBIN from the cache or from NVRTC, and the bytes that a thread spills.
@@ -148,6 +165,7 @@ fn nearest_architecture(device: &str, supported: &[u32]) -> String {
     best.map_or_else(|| device.to_string(), |best| format!("sm_{best}"))
 }
 
+#[cfg(feature = "cuda")]
 fn cached(
     key: &Key,
     extension: &str,

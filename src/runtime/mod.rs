@@ -14,3 +14,5 @@ pub(crate) mod emulate;
 pub(crate) mod executor;
 pub(crate) mod host;
 pub(crate) mod kernels;
+pub(crate) mod process;
+pub(crate) mod workshop;

@@ -159,7 +159,7 @@ pub fn in_child(scenario: &str, variables: &[(&str, &str)]) -> Output {
 
 /// As [`in_child`], after the shell has set limits to the process, such as `ulimit -n 16`.
 pub fn in_limited_child(limits: &str, scenario: &str, variables: &[(&str, &str)]) -> Output {
-    let mut command = Command::new("sh");
+    let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(format!("{limits}\nexec \"$0\" \"$@\"")).arg(std::env::current_exe().unwrap());
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("LAZULI_")) {
         command.env_remove(name);

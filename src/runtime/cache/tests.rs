@@ -215,12 +215,79 @@ fn a_read_only_folder_can_still_be_read() {
 }
 
 #[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+}
+
+#[cfg(unix)]
 #[test]
-fn a_folder_that_others_can_write_to_is_not_trusted() {
-    use std::os::unix::fs::PermissionsExt;
-    let (folder, cache) = cache(DEFAULT_LIMIT);
-    fs::set_permissions(&cache.folder, fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(DiskCache::open(folder.path(), 100).is_err());
+fn a_folder_that_others_can_write_to_is_not_trusted_nor_is_one_in_it() {
+    let above = tempfile::tempdir().unwrap();
+    let folder = above.path().join("cache");
+    drop(DiskCache::open(&folder, 100).unwrap());
+    for (path, mode, remedy) in [
+        (folder.join("kernels"), 0o777, "go-w"),
+        (folder.join("kernels"), 0o770, "g-w"),
+        (folder.join("kernels"), 0o1777, "go-w"),
+        (folder.clone(), 0o775, "g-w"),
+        (above.path().to_owned(), 0o707, "go-w"),
+    ] {
+        set_mode(&path, mode);
+        let error = DiskCache::open(&folder, 100).unwrap_err().to_string();
+        let path_text = path.display();
+        let expected = format!("others can write to {path_text} (`chmod {remedy} {path_text}` ends that)");
+        assert_eq!(error, expected);
+        set_mode(&path, 0o700);
+        assert!(DiskCache::open(&folder, 100).is_ok());
+    }
+    // As /tmp is.
+    set_mode(above.path(), 0o1777);
+    assert!(DiskCache::open(&folder, 100).is_ok());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_behind_a_link_is_where_the_link_leads() {
+    let above = tempfile::tempdir().unwrap();
+    let (open, own) = (above.path().join("open"), above.path().join("own"));
+    for folder in [&open, &own] {
+        fs::create_dir(folder).unwrap();
+    }
+    std::os::unix::fs::symlink(&open, own.join("cache")).unwrap();
+    assert!(DiskCache::open(&own.join("cache"), 100).is_ok());
+    set_mode(&open, 0o777);
+    assert!(DiskCache::open(&own.join("cache"), 100).is_err());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_entry_that_others_can_have_written_is_not_used_and_is_replaced() {
+    let (_folder, cache) = cache(DEFAULT_LIMIT);
+    let path = cache.place(&key("a"));
+    let is_stored_again = || {
+        cache.store(&key("a"), "c", "source", b"binary");
+        assert_eq!(cache.load(&key("a")).as_deref(), Some(&b"binary"[..]));
+    };
+    is_stored_again();
+    for mode in [0o620, 0o602] {
+        set_mode(&path, mode);
+        assert_eq!(cache.load(&key("a")), None);
+        is_stored_again();
+    }
+    let elsewhere = cache.folder.join("elsewhere");
+    fs::rename(&path, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+    assert_eq!(cache.load(&key("a")), None);
+    is_stored_again();
+    // Only root can give files to others.
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
+        assert_eq!(cache.load(&key("a")), None);
+        is_stored_again();
+        std::os::unix::fs::chown(&cache.folder, Some(12345), None).unwrap();
+        let error = trust::check_folder(&cache.folder).unwrap_err().to_string();
+        assert!(error.ends_with("belongs to another user (number 12345)"), "{error}");
+    }
 }
 
 fn configured(variables: &[(&str, &str)]) -> (Option<DiskCache>, Vec<String>) {

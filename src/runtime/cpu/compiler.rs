@@ -1,14 +1,18 @@
 //! The system's C compiler: which one, with what flags, and one kernel through it.
 
+use std::borrow::Borrow;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use super::{DEVICE, Unloaded};
 use crate::error::{Error, Result};
+use crate::runtime::cache::{DiskCache, Key};
+use crate::runtime::process::{self, Answer};
+use crate::runtime::workshop::{self, Workshop};
 
 /// Arithmetic must be what the text says, operation by operation, NaN, infinities and signed zeros included;
 /// traps and `errno` alone are given up. Nothing here may set flush-to-zero for the process, as `-ffast-math`
@@ -42,7 +46,6 @@ pub(crate) struct Compiler {
     command: Vec<String>,
     /// The first line of what it says of itself.
     version: String,
-    identity: String,
     /// Whether [`NATIVE`] is, as far as is known, accepted.
     native: AtomicBool,
 }
@@ -54,27 +57,37 @@ enum Outcome {
     Refused(String),
 }
 
+/// What is not a refused text, though a compiler can only tell by words: that the system has no more of something.
+#[cfg(unix)]
+const SHORTAGES: [(&str, rustix::io::Errno); 11] = {
+    use rustix::io::Errno;
+    [
+        ("No space left on device", Errno::NOSPC),
+        ("Disk quota exceeded", Errno::DQUOT),
+        ("File too large", Errno::FBIG),
+        ("Read-only file system", Errno::ROFS),
+        ("Too many open files", Errno::MFILE),
+        ("Resource temporarily unavailable", Errno::AGAIN),
+        ("Input/output error", Errno::IO),
+        ("Cannot allocate memory", Errno::NOMEM),
+        ("virtual memory exhausted", Errno::NOMEM),
+        ("out of memory", Errno::NOMEM),
+        ("Killed signal terminated program", Errno::NOMEM),
+    ]
+};
+
 impl Compiler {
     /// The compiler of this process, looked for once: `$LAZULI_CC`, `$CC`, `cc`, `gcc`, `clang`.
     pub(crate) fn get() -> Result<&'static Compiler> {
         static COMPILER: OnceLock<Result<Compiler>> = OnceLock::new();
-        COMPILER
-            .get_or_init(|| Compiler::find(&|name| std::env::var(name).ok()))
-            .as_ref()
-            .map_err(Error::clone)
+        COMPILER.get_or_init(|| Compiler::find(&variable)).as_ref().map_err(Error::clone)
     }
 
     /// As [`Compiler::get`], with the environment as a function.
     pub(super) fn find(environment: &dyn Fn(&str) -> Option<String>) -> Result<Compiler> {
-        let variable = |name| environment(name).filter(|value| !value.trim().is_empty());
-        // Who names a compiler for Lazuli wants that one. `$CC` is meant for others too, and may not suit.
-        let candidates = match variable("LAZULI_CC") {
-            Some(chosen) => vec![chosen],
-            None => variable("CC").into_iter().chain(["cc", "gcc", "clang"].map(str::to_owned)).collect(),
-        };
         let mut reasons = Vec::new();
-        for candidate in &candidates {
-            match Compiler::try_candidate(candidate) {
+        for candidate in candidates(environment) {
+            match Compiler::try_candidate(&candidate) {
                 Ok(compiler) => return Ok(compiler),
                 Err(reason) => reasons.push(format!("{candidate}: {reason}")),
             }
@@ -91,9 +104,11 @@ impl Compiler {
         let mut command: Vec<String> = candidate.split_whitespace().map(str::to_owned).collect();
         let Some(program) = command.first_mut() else { return Err("no program is named".into()) };
         *program = resolve(program).ok_or("not found")?;
-        let ask = |question: &str| match run(&command, [question], Path::new("/")) {
-            Ok((true, answer)) => Ok(answer.lines().next().unwrap_or_default().trim().to_owned()),
-            Ok((false, log)) => Err(format!("`{question}` failed: {}", log.trim())),
+        let ask = |question: &str| match ask(&command, [question]) {
+            Ok(Answer { success: true, text }) => {
+                Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+            }
+            Ok(Answer { text, .. }) => Err(format!("`{question}` failed: {}", text.trim())),
             Err(error) => Err(error.to_string()),
         };
         let version = ask("--version")?;
@@ -103,30 +118,33 @@ impl Compiler {
         {
             return Err(format!("it compiles for {machine}"));
         }
-        let words = command.iter().map(String::as_str);
+        Ok(Compiler { command, version, native: AtomicBool::new(true) })
+    }
+
+    /// Program, version and flags, without the processor that they are for.
+    fn maker(&self) -> String {
+        let words = self.command.iter().map(String::as_str);
         let words: Vec<&str> = words.chain(FLAGS).chain([NATIVE]).chain(LIBRARIES).collect();
-        let identity = format!("{version} | {} | {}", words.join(" "), processor(&command));
-        Ok(Compiler { command, version, identity, native: AtomicBool::new(true) })
+        format!("{} | {}", self.version, words.join(" "))
     }
 
     /// What a compiled library depends on besides the source: program, version, flags and processor. For
     /// the keys of caches, which machines may share.
-    pub(crate) fn identity(&self) -> &str {
-        &self.identity
+    pub(crate) fn identity(&self) -> String {
+        format!("{} | {}", self.maker(), processor().unwrap_or_else(|| self.processor()))
     }
 
     /// The bytes of a shared library.
+    ///
+    /// # Errors
+    /// [`Error::Compilation`] for a text that is refused; [`Error::Io`] where the system has no room, no files or no
+    /// memory for the compiler; [`Error::Unavailable`] if it does not end, or does not do its work.
     pub(crate) fn compile(&self, kernel_name: &str, source: &str) -> Result<Vec<u8>> {
-        let failed = |error: io::Error| Error::Io {
-            action: "compile in",
-            path: std::env::temp_dir().display().to_string(),
-            message: error.to_string(),
-        };
         let native = self.native.load(Ordering::Relaxed);
-        let mut outcome = self.attempt(source, native).map_err(failed)?;
-        if native && matches!(outcome, Outcome::Refused(_)) && self.refuses_native().map_err(failed)? {
+        let mut outcome = self.attempt(kernel_name, source, native)?;
+        if native && matches!(outcome, Outcome::Refused(_)) && self.refuses_native()? {
             self.native.store(false, Ordering::Relaxed);
-            outcome = self.attempt(source, false).map_err(failed)?;
+            outcome = self.attempt(kernel_name, source, false)?;
         }
         match outcome {
             Outcome::Library(library) => Ok(library),
@@ -139,41 +157,172 @@ impl Compiler {
         }
     }
 
-    /// Whether the flag is refused, rather than a text.
-    fn refuses_native(&self) -> io::Result<bool> {
-        Ok(matches!(self.attempt(PROBE, true)?, Outcome::Refused(_))
-            && matches!(self.attempt(PROBE, false)?, Outcome::Library(_)))
+    /// An error for a compiler that does not do its work, though it may be one.
+    fn unusable(&self, reason: String, hint: &str) -> Error {
+        let what = format!("the C compiler {}", self.command.join(" "));
+        Error::Unavailable { what, reason, hint: hint.to_owned() }
     }
 
-    fn attempt(&self, source: &str, native: bool) -> io::Result<Outcome> {
-        let folder = tempfile::Builder::new().prefix("lazuli-cc-").tempdir()?;
-        fs::write(folder.path().join("kernel.c"), source)?;
-        let flags = FLAGS.into_iter().chain(native.then_some(NATIVE));
-        let files = ["kernel.c", "-o", "kernel.so"];
-        let (success, log) = run(&self.command, flags.chain(files).chain(LIBRARIES), folder.path())?;
-        if !success {
-            return Ok(Outcome::Refused(log));
+    /// An error for a library that this compiler made just now.
+    pub(crate) fn not_loaded(&self, kernel_name: &str, unloaded: Unloaded) -> Error {
+        match unloaded {
+            Unloaded::Refused(message) => Error::Device {
+                device: DEVICE.into(),
+                operation: format!("loading kernel {kernel_name}"),
+                message,
+            },
+            Unloaded::Incomplete(message) => self.unusable(
+                format!("its library lacks a function of kernel {kernel_name}: {message}"),
+                "Set LAZULI_CC to another one",
+            ),
         }
-        fs::read(folder.path().join("kernel.so")).map(Outcome::Library)
+    }
+
+    /// Whether the flag is refused, rather than a text.
+    fn refuses_native(&self) -> Result<bool> {
+        Ok(matches!(self.attempt("probe", PROBE, true)?, Outcome::Refused(_))
+            && matches!(self.attempt("probe", PROBE, false)?, Outcome::Library(_)))
+    }
+
+    fn attempt(&self, kernel_name: &str, source: &str, native: bool) -> Result<Outcome> {
+        let mut shortage = None;
+        for place in workshop::places() {
+            match self.attempt_in(&place, kernel_name, source, native) {
+                Err(error @ Error::Io { .. }) => shortage = shortage.or(Some(error)),
+                outcome => return outcome,
+            }
+        }
+        Err(shortage.unwrap_or_else(|| Error::internal("cpu", "there is no place for a compiler's files")))
+    }
+
+    fn attempt_in(&self, place: &Path, kernel_name: &str, source: &str, native: bool) -> Result<Outcome> {
+        let workshop = Workshop::new(place).map_err(|error| Error::io("make a folder in", place, error))?;
+        let text = workshop.path().join("kernel.c");
+        fs::write(&text, source).map_err(|error| Error::io("write", &text, error))?;
+        let flags = FLAGS.into_iter().chain(native.then_some(NATIVE));
+        let arguments = flags.chain(["kernel.c", "-o", "kernel.so"]).chain(LIBRARIES);
+        let limit = process::limit();
+        let answer = process::run(&self.command, arguments, workshop.path(), limit);
+        let answer = answer.map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => self.unusable(
+                format!("it did not end within {limit:?}, compiling kernel {kernel_name}"),
+                "LAZULI_COMPILE_TIMEOUT is the limit, in seconds",
+            ),
+            _ => Error::io("run", Path::new(&self.command[0]), error),
+        })?;
+        if !answer.success {
+            return match self.shortage(place, &answer.text) {
+                Some(error) => Err(error),
+                None => Ok(Outcome::Refused(answer.text)),
+            };
+        }
+        let library = workshop.path().join("kernel.so");
+        match fs::read(&library) {
+            Ok(library) => Ok(Outcome::Library(library)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.unusable(
+                format!("it left no library of kernel {kernel_name}, and no word of failure"),
+                "Set LAZULI_CC to another one",
+            )),
+            Err(error) => Err(Error::io("read", &library, error)),
+        }
+    }
+
+    /// What the compiler says the system has no more of.
+    #[cfg(unix)]
+    fn shortage(&self, place: &Path, log: &str) -> Option<Error> {
+        let (_, errno) = SHORTAGES.into_iter().find(|(words, _)| log.contains(words))?;
+        let path = format!("in {} with {}", place.display(), self.command.join(" "));
+        let source = Some(Arc::new(io::Error::from(errno)));
+        Some(Error::Io { action: "compile", path, message: log.trim().to_owned(), source })
+    }
+
+    #[cfg(not(unix))]
+    fn shortage(&self, _place: &Path, _log: &str) -> Option<Error> {
+        None
+    }
+
+    /// The processor, where the system does not say: what the compiler would use.
+    fn processor(&self) -> String {
+        let macros = ask(&self.command, [NATIVE, "-dM", "-E", "-x", "c", "/dev/null"]);
+        let macros = macros.map(|answer| answer.text).unwrap_or_default();
+        format!("{} {}", std::env::consts::ARCH, short_hash(&macros))
     }
 }
 
-/// Whether it succeeded, and all that it printed.
-fn run(
-    command: &[String],
-    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
-    folder: &Path,
-) -> io::Result<(bool, String)> {
-    let Some((program, first)) = command.split_first() else { return Err(io::ErrorKind::NotFound.into()) };
-    let output = Command::new(program)
-        .args(first)
-        .args(arguments)
-        .current_dir(folder)
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .output()?;
-    let text = [output.stdout, output.stderr].concat();
-    Ok((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
+/// What compiled kernels of this machine are found by: [`Compiler::identity`]. Kernels that are compiled already need
+/// no compiler: the one that made them is remembered in the cache, and asked again only if it is another file now.
+///
+/// # Errors
+/// [`Error::Unavailable`] if there is no compiler, and never was one.
+pub(crate) fn identity() -> Result<&'static str> {
+    static IDENTITY: OnceLock<Result<String>> = OnceLock::new();
+    let identity = IDENTITY.get_or_init(|| identify(&variable, DiskCache::get(), Compiler::get));
+    identity.as_deref().map_err(Error::clone)
+}
+
+/// As [`identity`], with the environment, the cache and the compiler given.
+pub(super) fn identify<C: Borrow<Compiler>>(
+    environment: &dyn Fn(&str) -> Option<String>,
+    disk: Option<&DiskCache>,
+    compiler: impl FnOnce() -> Result<C>,
+) -> Result<String> {
+    // Without the processor, which only this machine knows, nothing can be said of a compiled kernel.
+    let (Some(disk), Some(processor)) = (disk, processor()) else {
+        return Ok(compiler()?.borrow().identity());
+    };
+    let candidates = candidates(environment);
+    let key = Key::new("the C compiler", "", &[], &candidates.join("\n"));
+    let files = files(&candidates);
+    let known = disk.load(&key).and_then(|known| String::from_utf8(known).ok());
+    if let Some((then, maker)) = known.as_ref().and_then(|known| known.split_once('\n'))
+        && files.as_ref().is_none_or(|files| then == files)
+    {
+        return Ok(format!("{maker} | {processor}"));
+    }
+    let maker = compiler()?.borrow().maker();
+    let known = format!("{}\n{maker}", files.unwrap_or_default());
+    disk.store(&key, "txt", &candidates.join("\n"), known.as_bytes());
+    Ok(format!("{maker} | {processor}"))
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The compilers to try, in this order.
+fn candidates(environment: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+    let variable = |name| environment(name).filter(|value| !value.trim().is_empty());
+    // Who names a compiler for Lazuli wants that one. `$CC` is meant for others too, and may not suit.
+    match variable("LAZULI_CC") {
+        Some(chosen) => vec![chosen],
+        None => variable("CC").into_iter().chain(["cc", "gcc", "clang"].map(str::to_owned)).collect(),
+    }
+}
+
+/// A hash of the files that these commands name, as they are now; None if there is no program to run.
+fn files(candidates: &[String]) -> Option<String> {
+    let mut described = String::new();
+    for candidate in candidates {
+        let mut words = candidate.split_whitespace();
+        // Other words may be a wrapper's own program, or its script.
+        let files = words.next().and_then(resolve).into_iter().chain(words.filter_map(resolve));
+        for file in files {
+            let Ok(path) = fs::canonicalize(file) else { continue };
+            let Ok(metadata) = fs::metadata(&path) else { continue };
+            described.push_str(&format!(
+                "{} {} {:?}\n",
+                path.display(),
+                metadata.len(),
+                metadata.modified().ok()
+            ));
+        }
+    }
+    (!described.is_empty()).then(|| short_hash(&described))
+}
+
+/// A question that is quickly answered.
+fn ask(command: &[String], arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> io::Result<Answer> {
+    process::run(command, arguments, Path::new("/"), process::limit())
 }
 
 /// The absolute path of a program. It is run from other folders, and two compilers of one name differ.
@@ -203,18 +352,11 @@ fn is_this_architecture(machine: &str) -> bool {
     }
 }
 
-/// The processor that `-march=native` means: its model in words, and a hash of its features.
-fn processor(command: &[String]) -> String {
-    let described = fs::File::open("/proc/cpuinfo").and_then(|file| describe(io::BufReader::new(file)));
-    if let Ok((model, features)) = described
-        && !features.is_empty()
-    {
-        return format!("{model} {}", short_hash(&features));
-    }
-    // Elsewhere the compiler itself knows what it would use.
-    let macros = run(command, [NATIVE, "-dM", "-E", "-x", "c", "/dev/null"], Path::new("/"));
-    let macros = macros.map(|(_, text)| text).unwrap_or_default();
-    format!("{} {}", std::env::consts::ARCH, short_hash(&macros))
+/// The processor that `-march=native` means, if the system says: its model in words, and a hash of its features.
+fn processor() -> Option<String> {
+    let (model, features) =
+        fs::File::open("/proc/cpuinfo").and_then(|file| describe(io::BufReader::new(file))).ok()?;
+    (!features.is_empty()).then(|| format!("{model} {}", short_hash(&features)))
 }
 
 /// Model and features out of the first processor's lines of `/proc/cpuinfo`. No more is read: the system

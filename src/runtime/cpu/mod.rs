@@ -4,8 +4,9 @@ mod compiler;
 mod module;
 mod parallel;
 
-pub(crate) use compiler::Compiler;
+pub(crate) use compiler::{Compiler, identity};
 pub(crate) use module::CpuModule;
+use module::Unloaded;
 
 /// The device's name in errors.
 const DEVICE: &str = "cpu";

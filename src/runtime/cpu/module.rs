@@ -1,47 +1,66 @@
 //! A compiled kernel, loaded.
 
 use std::ffi::c_void;
+use std::fs;
+#[cfg(target_os = "linux")]
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use libloading::Library;
 use smallvec::SmallVec;
 
-use super::DEVICE;
 use super::parallel::{self, Cost};
 use crate::error::{Error, Result};
+use crate::runtime::process::loader_words;
+use crate::runtime::workshop::{self, Workshop};
 
 /// `void function(void* const* args, long long first_block, long long end_block)`.
 type KernelFunction = unsafe extern "C" fn(*const *mut c_void, i64, i64);
 
-/// A loaded library. It is unloaded when dropped.
+/// A loaded library with a kernel's functions, mostly one or two. It is unloaded when dropped.
 #[derive(Debug)]
 pub(crate) struct CpuModule {
     name: String,
-    /// The functions that were run, mostly one or two.
-    functions: Mutex<SmallVec<[Arc<Function>; 2]>>,
-    library: Library,
+    functions: SmallVec<[Function; 2]>,
+    /// Keeps the functions above in memory.
+    _library: Library,
 }
 
 #[derive(Debug)]
 struct Function {
     name: String,
-    /// In the module's library: called only while that is borrowed.
     entry: KernelFunction,
     cost: Cost,
 }
 
+/// Why a library gives no kernel, in the loader's words.
+#[derive(Debug)]
+pub(crate) enum Unloaded {
+    /// It cannot be loaded.
+    Refused(String),
+    /// It has no such function.
+    Incomplete(String),
+}
+
 impl CpuModule {
-    /// Loads the bytes of a shared library that [`Compiler::compile`](super::Compiler::compile) made.
-    pub(crate) fn load(kernel_name: &str, library: &[u8]) -> Result<CpuModule> {
-        let library = load(library).map_err(|message| Error::Device {
-            device: DEVICE.into(),
-            operation: format!("loading kernel {kernel_name}"),
-            message,
-        })?;
-        Ok(CpuModule { name: kernel_name.to_owned(), functions: Mutex::default(), library })
+    /// Loads the bytes of a shared library that [`Compiler::compile`](super::Compiler::compile) made, for the functions
+    /// of the kernel. `place` is the file that has them, if there is one.
+    pub(crate) fn load<'a>(
+        kernel_name: &str,
+        functions: impl IntoIterator<Item = &'a str>,
+        library: &[u8],
+        place: Option<&Path>,
+    ) -> Result<CpuModule, Unloaded> {
+        let library = load(library, place).map_err(Unloaded::Refused)?;
+        let function = |name: &str| {
+            // SAFETY: `run`'s callers promise that a function of this name has this type.
+            let entry = unsafe { library.get::<KernelFunction>(name) };
+            let entry = *entry.map_err(|error| Unloaded::Incomplete(loader_words(&error)))?;
+            Ok(Function { name: name.to_owned(), entry, cost: Cost::default() })
+        };
+        let functions = functions.into_iter().map(function).collect::<Result<_, _>>()?;
+        Ok(CpuModule { name: kernel_name.to_owned(), functions, _library: library })
     }
 
     /// Runs blocks `0..blocks` of `function`, on the threads of rayon's current pool where that pays.
@@ -65,27 +84,29 @@ impl CpuModule {
         Ok(())
     }
 
-    fn function(&self, name: &str) -> Result<Arc<Function>> {
-        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(function) = functions.iter().find(|function| function.name == name) {
-            return Ok(Arc::clone(function));
-        }
-        // SAFETY: `run`'s callers promise that a function of this name has this type.
-        let entry = unsafe { self.library.get::<KernelFunction>(name) };
-        let entry = *entry.map_err(|error| {
-            Error::internal("cpu", format!("kernel {} has no function {name}: {error}", self.name))
-        })?;
-        let function = Arc::new(Function { name: name.to_owned(), entry, cost: Cost::default() });
-        functions.push(Arc::clone(&function));
-        Ok(function)
+    fn function(&self, name: &str) -> Result<&Function> {
+        let found = self.functions.iter().find(|function| function.name == name);
+        found.ok_or_else(|| Error::internal("cpu", format!("{name} is no function of kernel {}", self.name)))
     }
 }
 
-/// Loads from a file that is gone when this returns. Where the temporary folder is full or does not let
-/// programs run, the folder of this user's caches may do.
-fn load(library: &[u8]) -> Result<Library, String> {
+/// Loads from the file, or else from memory, or else from a file that is gone when this returns: the file may be where no
+/// programs can be run from, and not every system runs programs from memory.
+fn load(library: &[u8], place: Option<&Path>) -> Result<Library, String> {
     let mut reasons = Vec::new();
-    for folder in [Some(std::env::temp_dir()), dirs::cache_dir()].into_iter().flatten() {
+    if let Some(place) = place {
+        match open(place) {
+            Ok(library) => return Ok(library),
+            // The loader's words begin with the path.
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    #[cfg(target_os = "linux")]
+    match load_from_memory(library) {
+        Ok(library) => return Ok(library),
+        Err(reason) => reasons.push(format!("from memory: {reason}")),
+    }
+    for folder in workshop::places() {
         match load_from(&folder, library) {
             Ok(library) => return Ok(library),
             Err(reason) => reasons.push(format!("from {}: {reason}", folder.display())),
@@ -94,20 +115,39 @@ fn load(library: &[u8]) -> Result<Library, String> {
     Err(reasons.join("; "))
 }
 
-fn load_from(folder: &PathBuf, library: &[u8]) -> Result<Library, String> {
-    // The loader takes a file of a name that it has loaded for the one that it has: no name twice.
+/// The loader takes a file of a name that it has loaded for the one that it has: no name twice.
+fn next_number() -> u64 {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let prefix = format!("lazuli-{}-{number}-", std::process::id());
-    let write = || -> io::Result<tempfile::TempPath> {
-        let mut file = tempfile::Builder::new().prefix(&prefix).suffix(".so").tempfile_in(folder)?;
+    NUMBER.fetch_add(1, Ordering::Relaxed)
+}
+
+#[cfg(target_os = "linux")]
+fn load_from_memory(library: &[u8]) -> Result<Library, String> {
+    use std::os::fd::AsRawFd;
+
+    let write = || -> io::Result<fs::File> {
+        let file = rustix::fs::memfd_create("lazuli kernel", rustix::fs::MemfdFlags::CLOEXEC)?;
+        let mut file = fs::File::from(file);
         file.write_all(library)?;
-        // Closed before it is loaded: some systems refuse to run what is open for writing.
-        Ok(file.into_temp_path())
+        Ok(file)
     };
-    let path = write().map_err(|error| error.to_string())?;
+    let file = write().map_err(|error| error.to_string())?;
+    // Numbers of files are given again, and links lead to the same path: the number is spelled in steps that lead nowhere.
+    let number = next_number();
+    let bits = u64::BITS - number.leading_zeros();
+    let nowhere: String = (0..bits).map(|bit| if number >> bit & 1 == 1 { "./" } else { "/" }).collect();
+    open(Path::new(&format!("/proc/self/fd/{nowhere}{}", file.as_raw_fd())))
+}
+
+fn load_from(folder: &Path, library: &[u8]) -> Result<Library, String> {
+    let workshop = Workshop::new(folder).map_err(|error| error.to_string())?;
+    let path = workshop.path().join(format!("kernel-{}-{}.so", std::process::id(), next_number()));
+    fs::write(&path, library).map_err(|error| error.to_string())?;
+    open(&path)
+}
+
+fn open(path: &Path) -> Result<Library, String> {
     // SAFETY: the library was made by this user's C compiler from an emitted kernel, which has no
     // constructors: loading runs nothing but the C library's own start-up code.
-    let loaded = unsafe { Library::new(path.as_os_str()) };
-    loaded.map_err(|error| error.to_string())
+    unsafe { Library::new(path.as_os_str()) }.map_err(|error| loader_words(&error))
 }

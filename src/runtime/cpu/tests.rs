@@ -1,7 +1,10 @@
 use std::ffi::c_void;
 
+use super::compiler::identify;
+use super::module::Unloaded;
 use super::{Compiler, CpuModule};
 use crate::error::Error;
+use crate::runtime::cache::DiskCache;
 
 fn environment<'a>(variables: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
     |name| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string())
@@ -21,6 +24,10 @@ void scale(void* const* args, long long first_block, long long end_block) {
 }
 ";
 
+fn load(library: &[u8]) -> Result<CpuModule, Unloaded> {
+    CpuModule::load("scale", ["scale"], library, None)
+}
+
 fn scale(module: &CpuModule, x: &[f32], mut c: f32) -> Vec<f32> {
     let mut y = vec![0f32; x.len()];
     let (mut from, mut to, mut n) = (x.as_ptr(), y.as_mut_ptr(), x.len() as i64);
@@ -34,7 +41,7 @@ fn scale(module: &CpuModule, x: &[f32], mut c: f32) -> Vec<f32> {
 #[test]
 fn a_kernel_runs_from_any_thread_and_any_number_of_times() {
     let library = Compiler::get().unwrap().compile("scale", SCALE).unwrap();
-    let module = CpuModule::load("scale", &library).unwrap();
+    let module = load(&library).unwrap();
     std::thread::scope(|scope| {
         for thread in 1..4 {
             let module = &module;
@@ -55,7 +62,7 @@ fn libraries_with_equal_names_do_not_mix() {
     let doubled = SCALE.replace("* c0", "* c0 * 2.0f");
     let libraries = [SCALE, &doubled].map(|source| compiler.compile("scale", source).unwrap());
     for _ in 0..3 {
-        let modules = libraries.each_ref().map(|library| CpuModule::load("scale", library).unwrap());
+        let modules = libraries.each_ref().map(|library| load(library).unwrap());
         assert_eq!(scale(&modules[0], &[1.0], 3.0), [3.0]);
         assert_eq!(scale(&modules[1], &[1.0], 3.0), [6.0]);
     }
@@ -63,13 +70,31 @@ fn libraries_with_equal_names_do_not_mix() {
 
 #[test]
 fn an_unknown_function_and_a_damaged_library_are_errors() {
-    let library = Compiler::get().unwrap().compile("scale", SCALE).unwrap();
-    let module = CpuModule::load("scale", &library).unwrap();
+    let compiler = Compiler::get().unwrap();
+    let library = compiler.compile("scale", SCALE).unwrap();
+    let module = load(&library).unwrap();
     // SAFETY: there is no such function to call.
     let error = unsafe { module.run("scales", 1, &[]) }.unwrap_err();
     assert!(matches!(error, Error::Internal { .. }) && error.to_string().contains("scales"), "{error}");
-    let error = CpuModule::load("scale", &library[..100]).unwrap_err();
+    let unloaded = CpuModule::load("scale", ["scale", "scales"], &library, None).unwrap_err();
+    let error = compiler.not_loaded("scale", unloaded);
+    assert!(matches!(error, Error::Unavailable { .. }) && error.to_string().contains("scales"), "{error}");
+    let error = compiler.not_loaded("scale", load(&library[..100]).unwrap_err());
     assert!(matches!(error, Error::Device { .. }) && error.to_string().contains("kernel scale"), "{error}");
+    // The loader's own words.
+    assert!(cfg!(not(target_os = "linux")) || error.to_string().contains(".so: "), "{error}");
+}
+
+#[test]
+fn a_library_is_loaded_from_its_file_or_else_from_memory() {
+    let library = Compiler::get().unwrap().compile("scale", SCALE).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("scale.so");
+    for content in [&library[..], b"no library"] {
+        std::fs::write(&place, content).unwrap();
+        let module = CpuModule::load("scale", ["scale"], &library, Some(&place)).unwrap();
+        assert_eq!(scale(&module, &[2.0], 4.0), [8.0]);
+    }
 }
 
 #[test]
@@ -105,6 +130,30 @@ fn the_identity_names_compiler_flags_and_processor() {
     assert_eq!(plain.identity().matches(" | ").count(), 2, "{}", plain.identity());
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn the_compiler_is_asked_once_for_what_it_is_until_it_is_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = DiskCache::open(folder.path(), 1 << 20).unwrap();
+    let script = folder.path().join("cc");
+    std::fs::write(&script, "exec cc \"$@\"\n").unwrap();
+    let command = format!("sh {}", script.display());
+    let variables = [("LAZULI_CC", command.as_str())];
+    let asked = std::cell::Cell::new(0);
+    let identity = || {
+        identify(&environment(&variables), Some(&cache), || {
+            asked.set(asked.get() + 1);
+            Compiler::find(&environment(&variables))
+        })
+        .unwrap()
+    };
+    let first = identity();
+    assert_eq!((identity(), asked.get()), (first.clone(), 1));
+    assert_eq!(first, Compiler::find(&environment(&variables)).unwrap().identity());
+    std::fs::write(&script, "exec cc -DOTHER \"$@\"\n").unwrap();
+    assert_eq!((identity(), asked.get()), (first, 2));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_compiler_without_native_is_used_without() {
@@ -119,7 +168,7 @@ fn a_compiler_without_native_is_used_without() {
     let command = format!("sh {}", script.display());
     let compiler = Compiler::find(&environment(&[("LAZULI_CC", &command)])).unwrap();
     let library = compiler.compile("scale", SCALE).unwrap();
-    assert_eq!(scale(&CpuModule::load("scale", &library).unwrap(), &[2.0], 4.0), [8.0]);
+    assert_eq!(scale(&load(&library).unwrap(), &[2.0], 4.0), [8.0]);
     // Still: a refused kernel is a refused kernel.
     assert!(matches!(compiler.compile("x", "no C"), Err(Error::Compilation { .. })));
 }
@@ -127,7 +176,7 @@ fn a_compiler_without_native_is_used_without() {
 #[test]
 fn subnormals_and_the_floating_point_environment_stay() {
     let library = Compiler::get().unwrap().compile("scale", SCALE).unwrap();
-    let module = CpuModule::load("scale", &library).unwrap();
+    let module = load(&library).unwrap();
     let least = f32::from_bits(1);
     let y = scale(&module, &vec![least; 10_000], 3.0);
     assert!(y.iter().all(|y| y.to_bits() == 3));

@@ -6,7 +6,6 @@
 //! generated for, and a newer library may answer with a value that this `enum` lacks (13.3 added one), which
 //! is undefined behaviour. And it has no safe call for CUBINs. The dozen functions below are all that is needed.
 
-use std::error::Error as _;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -15,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use libloading::Library;
 
 use super::cubin::{self, CubinInfo};
+use crate::runtime::process::loader_words;
 use crate::{Error, Result};
 
 /// The environment variable that names the library to use, and the only one tried when it is set.
@@ -415,14 +415,6 @@ impl Drop for Program<'_> {
 /// A reason that starts with the place, which many loaders' messages do already.
 fn with_place(place: &str, reason: &str) -> String {
     if reason.starts_with(place) { reason.to_owned() } else { format!("{place}: {reason}") }
-}
-
-/// What the loader says. The outer error only names the function that failed.
-fn loader_words(error: &libloading::Error) -> String {
-    match error.source() {
-        Some(source) => source.to_string(),
-        None => error.to_string(),
-    }
 }
 
 /// A C string, or which text holds a NUL.

@@ -1,11 +1,8 @@
 //! The host's C++ compiler, the runtime library that it makes, and the folder where its products stay.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
@@ -13,6 +10,9 @@ use rayon::prelude::*;
 
 use super::abi::LaunchFunction;
 use crate::error::{Error, Result};
+use crate::runtime::cache::{create_private, trust};
+use crate::runtime::process::{self, Answer};
+use crate::runtime::workshop::Workshop;
 
 const SHIM: &str = include_str!("shim.h");
 const FIBERS: &str = include_str!("fibers.cpp");
@@ -85,7 +85,7 @@ impl Toolchain {
         let compiler = find_compiler(std::env::var("CXX").ok().as_deref())?;
         let key = compiler.key(&[SHIM, FIBERS]);
         let folder = cache_folder()?.join(&key[..16]);
-        create_private(&folder).map_err(|error| io_error("create", &folder, &error))?;
+        create_private(&folder).map_err(|error| Error::io("create", &folder, error))?;
         let shim = folder.join("shim.h");
         if fs::read_to_string(&shim).ok().as_deref() != Some(SHIM) {
             write_atomically(&folder, &shim, SHIM.as_bytes())?;
@@ -180,7 +180,7 @@ impl Toolchain {
             let (part, path) = (whole.with_extension(format!("{id}.part")), self.path(id));
             let linked = fs::hard_link(&whole, &part).or_else(|_| fs::copy(&whole, &part).map(|_| ()));
             let named = linked.and_then(|()| fs::rename(&part, &path));
-            named.map_err(|error| Failure::Broken(io_error("write", &path, &error)))?;
+            named.map_err(|error| Failure::Broken(Error::io("write", &path, error)))?;
         }
         // The kernels' own names are left.
         let _ = fs::remove_file(&whole);
@@ -205,24 +205,6 @@ impl Compiler {
         }
         hasher.finalize().to_hex().to_string()
     }
-
-    fn run(
-        command: &[String],
-        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
-        folder: &Path,
-    ) -> io::Result<(bool, String)> {
-        let Some((program, first)) = command.split_first() else {
-            return Err(io::ErrorKind::NotFound.into());
-        };
-        let output = Command::new(program)
-            .args(first)
-            .args(arguments)
-            .current_dir(folder)
-            .env("LC_ALL", "C")
-            .output()?;
-        let text = [output.stdout, output.stderr].concat();
-        Ok((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
-    }
 }
 
 /// `$CXX` if it is set, else the first of the usual compilers that runs.
@@ -233,7 +215,8 @@ fn find_compiler(cxx: Option<&str>) -> Result<Compiler> {
     };
     for candidate in &candidates {
         let command: Vec<String> = candidate.split_whitespace().map(str::to_owned).collect();
-        let Ok((true, version)) = Compiler::run(&command, ["--version"], Path::new("/")) else { continue };
+        let answer = process::run(&command, ["--version"], Path::new("/"), process::limit());
+        let Ok(Answer { success: true, text: version }) = answer else { continue };
         let mut flags = Vec::new();
         if !version.contains("clang") {
             // Otherwise variables of equal names in different kernels become one.
@@ -271,33 +254,21 @@ fn unavailable(reason: String, hint: &str) -> Error {
     Error::Unavailable { what: super::DEVICE.to_owned(), reason, hint: hint.to_owned() }
 }
 
-fn io_error(action: &'static str, path: &Path, error: &io::Error) -> Error {
-    Error::Io { action, path: path.display().to_string(), message: error.to_string() }
-}
-
 /// `$LAZULI_CACHE_DIR/emulate`, else a folder of this user's in the temporary folder.
 fn cache_folder() -> Result<PathBuf> {
-    if let Some(folder) = std::env::var_os("LAZULI_CACHE_DIR").filter(|folder| !folder.is_empty()) {
-        let folder = std::path::absolute(&folder).unwrap_or_else(|_| folder.into());
-        return Ok(folder.join("emulate"));
-    }
-    let user =
-        fs::metadata("/proc/self").map_err(|error| io_error("read", Path::new("/proc/self"), &error))?.uid();
-    let folder = std::env::temp_dir().join(format!("lazuli-emulate-{user}"));
-    create_private(&folder).map_err(|error| io_error("create", &folder, &error))?;
+    let folder = match std::env::var_os("LAZULI_CACHE_DIR").filter(|folder| !folder.is_empty()) {
+        Some(folder) => std::path::absolute(&folder).unwrap_or_else(|_| folder.into()).join("emulate"),
+        None => std::env::temp_dir().join(format!("lazuli-emulate-{}", rustix::process::geteuid().as_raw())),
+    };
+    create_private(&folder).map_err(|error| Error::io("create", &folder, error))?;
     // Code is loaded from here: nobody else may have put it there.
-    let found = fs::symlink_metadata(&folder).map_err(|error| io_error("read", &folder, &error))?;
-    if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
-        return Err(unavailable(
-            format!("others than this user can write to {}", folder.display()),
-            "Remove that folder, or set LAZULI_CACHE_DIR to a folder of your own",
-        ));
-    }
-    Ok(folder)
-}
-
-fn create_private(folder: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    let checked = fs::canonicalize(&folder).and_then(|folder| trust::check_folder(&folder).map(|()| folder));
+    checked.map_err(|error| {
+        unavailable(
+            error.to_string(),
+            "Set LAZULI_CACHE_DIR to a folder of your own, where others cannot write",
+        )
+    })
 }
 
 /// Other processes see the file as it was or as it will be, never a part of it.
@@ -308,7 +279,7 @@ fn write_atomically(folder: &Path, path: &Path, content: &[u8]) -> Result<()> {
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
     };
-    write().map_err(|error| io_error("write", path, &error))
+    write().map_err(|error| Error::io("write", path, error))
 }
 
 /// Loads the library at `path`; where it is missing or damaged, compiles `text` to it first. The text stays
@@ -339,16 +310,16 @@ fn compile(
     arguments: &dyn Fn(&str) -> Vec<String>,
 ) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let broken = |error: io::Error| Failure::Broken(io_error("compile", path, &error));
+    let broken = |error: io::Error| Failure::Broken(Error::io("compile", path, error));
     // What is unfinished stands in a folder of its own, which goes away by itself.
-    let workshop = tempfile::tempdir_in(folder).map_err(broken)?;
+    let workshop = Workshop::new(folder).map_err(broken)?;
     let (cpp, library) = (workshop.path().join("kernel.cpp"), workshop.path().join("kernel.so"));
     fs::write(&cpp, text).map_err(broken)?;
     let flags = FLAGS.iter().chain(&compiler.flags).map(|&flag| flag.to_owned());
     let all = flags.chain(arguments("kernel.cpp")).chain(["-o".to_owned(), "kernel.so".to_owned()]);
-    let (success, log) = Compiler::run(&compiler.command, all, workshop.path()).map_err(broken)?;
-    if !success {
-        return Err(Failure::Refused(log));
+    let answer = process::run(&compiler.command, all, workshop.path(), process::limit()).map_err(broken)?;
+    if !answer.success {
+        return Err(Failure::Refused(answer.text));
     }
     let checksum = blake3::hash(&fs::read(&library).map_err(broken)?);
     let append = || fs::OpenOptions::new().append(true).open(&library)?.write_all(checksum.as_bytes());

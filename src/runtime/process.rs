@@ -1,0 +1,228 @@
+//! Other programs and libraries. Compilers run in process groups of their own, for a limited time, and never longer than this process
+//! lives.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// How many seconds a compiler may take.
+const LIMIT_VARIABLE: &str = "LAZULI_COMPILE_TIMEOUT";
+const DEFAULT_LIMIT: Duration = Duration::from_secs(600);
+
+/// What the rest of a text beyond so many bytes says is not kept.
+const MOST_TEXT: usize = 1 << 20;
+
+/// What a program that came to its end said.
+pub(crate) struct Answer {
+    pub(crate) success: bool,
+    /// All that it printed.
+    pub(crate) text: String,
+}
+
+/// The time that a compiler may take.
+pub(crate) fn limit() -> Duration {
+    static LIMIT: OnceLock<Duration> = OnceLock::new();
+    *LIMIT.get_or_init(|| {
+        let Some(value) = std::env::var_os(LIMIT_VARIABLE).filter(|value| !value.is_empty()) else {
+            return DEFAULT_LIMIT;
+        };
+        let seconds = value.to_str().and_then(|text| text.trim().parse().ok());
+        let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        limit.filter(|limit| !limit.is_zero()).unwrap_or_else(|| {
+            eprintln!("lazuli: {LIMIT_VARIABLE}={} is not a number of seconds", value.display());
+            DEFAULT_LIMIT
+        })
+    })
+}
+
+/// Runs a program to its end in the folder, where its temporary files are as well.
+///
+/// # Errors
+/// What the system says where it could not be run; [`io::ErrorKind::TimedOut`] after `limit`, when it and all that it
+/// has started have been ended.
+pub(crate) fn run(
+    command: &[String],
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    folder: &Path,
+    limit: Duration,
+) -> io::Result<Answer> {
+    let Some((program, first)) = command.split_first() else { return Err(io::ErrorKind::NotFound.into()) };
+    let mut command = Command::new(program);
+    command.args(first).args(arguments).current_dir(folder).env("LC_ALL", "C").stdin(Stdio::null());
+    if folder.parent().is_some() {
+        command.env("TMPDIR", folder);
+    }
+    let (success, text) = to_the_end(command, limit)?;
+    Ok(Answer { success, text: String::from_utf8_lossy(&text).into_owned() })
+}
+
+/// What the loader of libraries says. The outer error only names the function that failed.
+pub(crate) fn loader_words(error: &libloading::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => source.to_string(),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(not(unix))]
+fn to_the_end(mut command: Command, _limit: Duration) -> io::Result<(bool, Vec<u8>)> {
+    let output = command.output()?;
+    Ok((output.status.success(), [output.stdout, output.stderr].concat()))
+}
+
+#[cfg(unix)]
+fn to_the_end(mut command: Command, limit: Duration) -> io::Result<(bool, Vec<u8>)> {
+    use std::os::unix::process::CommandExt;
+
+    let deadline = Instant::now().checked_add(limit);
+    let guard = Guard::start();
+    let (mut reader, writer) = io::pipe()?;
+    command.stdout(writer.try_clone()?).stderr(writer);
+    command.process_group(guard.as_ref().map_or(0, Guard::group));
+    let mut child = command.spawn()?;
+    // Its end of the pipe.
+    drop(command);
+    let group = guard.as_ref().map_or(child.id() as i32, Guard::group);
+    let ended =
+        read(&mut reader, &mut child, deadline).and_then(|text| Ok((wait(&mut child, deadline)?, text)));
+    if ended.is_err() {
+        if let Some(group) = rustix::process::Pid::from_raw(group) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        let _ = child.wait();
+    }
+    ended
+}
+
+/// Ends the processes of its group when this process is no more, however it came to its end: the pipe that it reads
+/// from has no other end then.
+#[cfg(unix)]
+struct Guard(Child);
+
+#[cfg(unix)]
+impl Guard {
+    /// None where there is no shell: then compilers come to their end by themselves.
+    fn start() -> Option<Guard> {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", "read _; kill -s KILL 0"]).current_dir("/");
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        std::os::unix::process::CommandExt::process_group(&mut shell, 0);
+        shell.spawn().ok().map(Guard)
+    }
+
+    fn group(&self) -> i32 {
+        self.0.id() as i32
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the process prints until it has ended. What it has started may keep the pipe open.
+#[cfg(unix)]
+fn read(reader: &mut io::PipeReader, child: &mut Child, deadline: Option<Instant>) -> io::Result<Vec<u8>> {
+    use std::io::Read;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    let mut text = Vec::new();
+    let mut buffer = [0; 8192];
+    loop {
+        let slice = left(deadline)?.min(Duration::from_millis(100));
+        let timeout = Timespec { tv_sec: 0, tv_nsec: slice.as_nanos() as i64 };
+        let ready = match poll(&mut [PollFd::new(reader, PollFlags::IN)], Some(&timeout)) {
+            Err(rustix::io::Errno::INTR) => continue,
+            ready => ready? > 0,
+        };
+        if ready {
+            match reader.read(&mut buffer)? {
+                0 => return Ok(text),
+                count if text.len() < MOST_TEXT => text.extend_from_slice(&buffer[..count]),
+                _ => {}
+            }
+        } else if child.try_wait()?.is_some() {
+            return Ok(text);
+        }
+    }
+}
+
+/// Whether the process ended well. It has closed its output, and ends any moment.
+#[cfg(unix)]
+fn wait(child: &mut Child, deadline: Option<Instant>) -> io::Result<bool> {
+    let mut pause = Duration::from_micros(50);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.success());
+        }
+        std::thread::sleep(left(deadline)?.min(pause));
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
+/// The time until the deadline, if there is any left.
+#[cfg(unix)]
+fn left(deadline: Option<Instant>) -> io::Result<Duration> {
+    let Some(deadline) = deadline else { return Ok(Duration::from_secs(1)) };
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit: Duration) -> io::Result<Answer> {
+        run(&["/bin/sh".to_owned()], ["-c", script], Path::new("/"), limit)
+    }
+
+    #[test]
+    fn both_outputs_are_the_answer() {
+        let answer = shell("echo out; echo err >&2; exit 3", DEFAULT_LIMIT).unwrap();
+        assert_eq!((answer.success, answer.text.as_str()), (false, "out\nerr\n"));
+        let answer = shell("yes | head -c 3000000", DEFAULT_LIMIT).unwrap();
+        assert!(answer.success && (MOST_TEXT..2 * MOST_TEXT).contains(&answer.text.len()));
+    }
+
+    #[test]
+    fn what_stays_behind_is_not_waited_for() {
+        let answer = shell("sleep 30 & echo done", DEFAULT_LIMIT).unwrap();
+        assert_eq!((answer.success, answer.text.as_str()), (true, "done\n"));
+    }
+
+    #[test]
+    fn what_hangs_is_ended_with_all_that_it_has_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        for script in ["sleep 40 & echo $! > FILE; wait", "exec > /dev/null 2>&1; echo $$ > FILE; sleep 40"] {
+            let script = script.replace("FILE", file.to_str().unwrap());
+            let error = shell(&script, Duration::from_millis(500)).err().unwrap();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            let pid = std::fs::read_to_string(&file).unwrap();
+            wait_until(|| has_ended(pid.trim()));
+        }
+    }
+
+    fn wait_until(condition: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !condition() {
+            assert!(start.elapsed() < Duration::from_secs(20));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Gone, or as good as.
+    fn has_ended(pid: &str) -> bool {
+        let state = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        state.map_or(true, |state| {
+            state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
+        })
+    }
+}
