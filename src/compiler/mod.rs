@@ -10,7 +10,8 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use lazuli_codegen::ir::{BufferId, Kernel};
+use lazuli_codegen::index::AxisId;
+use lazuli_codegen::ir::{ArgumentId, AxisKind, BufferId, Kernel};
 use lazuli_codegen::schedule::{Figures, Schedule};
 use lazuli_codegen::{Emitted, Language, emit, emit_batch};
 use lru::LruCache;
@@ -23,6 +24,7 @@ use crate::fusion::group::Group;
 use crate::fusion::reads::stored_as;
 use crate::fusion::{self, Fusion, Grouping, Restraints};
 use crate::graph::op::Op;
+use crate::graph::parameters::Parameters;
 use crate::graph::text::{Locations, text};
 use crate::graph::{Graph, NodeId, hash};
 use crate::lower::{Lowered, Request, lower};
@@ -57,12 +59,28 @@ impl Settings {
 pub(crate) struct Plan {
     /// The graph after all passes.
     pub(crate) graph: Graph,
+    /// The values of the graph's [`Parameters`], which are what kernels get as scalars and offsets.
+    pub(crate) values: Vec<u64>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) settings: Settings,
+}
+
+/// What plans of graphs have in common that differ in the values of their parameters alone.
+#[derive(Debug)]
+pub(crate) struct Shared {
     pub(crate) grouping: Grouping,
     /// One a group or, of small alike ones, one for several; in the order of launching.
     pub(crate) kernels: Vec<PlannedKernel>,
     /// The node whose buffer is each output.
     pub(crate) outputs: Vec<NodeId>,
-    pub(crate) settings: Settings,
+}
+
+impl std::ops::Deref for Plan {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 /// A kernel of a plan.
@@ -103,6 +121,21 @@ pub(crate) struct Part {
     pub(crate) lowered: Lowered,
     /// Blocks of its own in a batch.
     pub(crate) blocks: u64,
+}
+
+impl Part {
+    /// What a kernel of the plan gets for a scalar: the bits of its value.
+    pub(crate) fn argument(&self, plan: &Plan, id: ArgumentId) -> u64 {
+        plan.values[self.lowered.arguments[id.index()]]
+    }
+
+    /// What it gets for an offset; 0 for another axis.
+    pub(crate) fn offset(&self, plan: &Plan, axis: AxisId) -> u64 {
+        match self.lowered.kernel.axis(axis).kind {
+            AxisKind::Offset { number } => plan.values[number as usize],
+            AxisKind::Map | AxisKind::Reduce | AxisKind::Computed { .. } => 0,
+        }
+    }
 }
 
 impl PlannedKernel {
@@ -174,30 +207,50 @@ impl PlannedKernel {
     }
 }
 
-type PlanCache = LruCache<(hash::StructuralKey, Settings), Arc<Plan>>;
+type Key = (hash::StructuralKey, Settings);
+
+/// Plans by what was recorded, and what they share by what is left of that after all passes, values of parameters aside.
+struct PlanCache {
+    plans: LruCache<Key, Arc<Plan>>,
+    shared: LruCache<Key, Arc<Shared>>,
+}
 
 static CACHE: Mutex<Option<PlanCache>> = Mutex::new(None);
 
-/// The plan of a graph, from the cache if one of the same structure was planned before.
-pub(crate) fn plan(graph: &Graph, settings: Settings) -> Result<Arc<Plan>> {
-    let key = (hash::structural_key(graph), settings);
+fn with_plans<T>(f: impl FnOnce(&mut PlanCache) -> T) -> T {
     let mut cache = CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let plans =
-        cache.get_or_insert_with(|| LruCache::new(NonZeroUsize::new(PLANS).unwrap_or(NonZeroUsize::MIN)));
-    if let Some(plan) = plans.get(&key) {
-        stats::add(stats::Counter::PlanHits);
-        return Ok(plan.clone());
-    }
-    drop(cache);
-    Ok(remember(key, make_plan(graph, settings)?))
+    let most = NonZeroUsize::new(PLANS).unwrap_or(NonZeroUsize::MIN);
+    let new = || PlanCache { plans: LruCache::new(most), shared: LruCache::new(most) };
+    f(cache.get_or_insert_with(new))
 }
 
-fn remember(key: (hash::StructuralKey, Settings), plan: Plan) -> Arc<Plan> {
-    let plan = Arc::new(plan);
-    let mut cache = CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some(plans) = cache.as_mut() {
-        plans.put(key, plan.clone());
+/// The plan of a graph, from the cache if one was planned before that differs in the values of parameters at most.
+pub(crate) fn plan(graph: &Graph, settings: Settings) -> Result<Arc<Plan>> {
+    let key = (hash::structural_key(graph), settings);
+    if let Some(plan) = with_plans(|cache| cache.plans.get(&key).cloned()) {
+        stats::add(stats::Counter::PlanHits);
+        return Ok(plan);
     }
+    let graph = through_passes(graph)?;
+    let parameters = Parameters::of(&graph, settings.language);
+    let shared_key = (hash::parametric_key(&graph, &parameters), settings);
+    let known = with_plans(|cache| cache.shared.get(&shared_key).cloned());
+    let plan = match known {
+        Some(shared) => {
+            stats::add(stats::Counter::PlanHits);
+            Plan { graph, values: parameters.values, shared, settings }
+        }
+        None => plan_within(graph, parameters, settings, Restraints::without(settings.undone))?,
+    };
+    Ok(remember(key, shared_key, plan))
+}
+
+fn remember(key: Key, shared_key: Key, plan: Plan) -> Arc<Plan> {
+    let plan = Arc::new(plan);
+    with_plans(|cache| {
+        cache.shared.put(shared_key, plan.shared.clone());
+        cache.plans.put(key, plan.clone());
+    });
     plan
 }
 
@@ -218,13 +271,22 @@ pub(crate) fn relieved(graph: &Graph, plan: &Plan, spilling: &[(usize, u32)]) ->
     if !changed {
         return Ok(None);
     }
-    let relieved = plan_within(plan.graph.clone(), plan.settings, restraints)?;
-    Ok(Some(remember((hash::structural_key(graph), plan.settings), relieved)))
+    let parameters = Parameters::of(&plan.graph, plan.settings.language);
+    let shared_key = (hash::parametric_key(&plan.graph, &parameters), plan.settings);
+    let relieved = plan_within(plan.graph.clone(), parameters, plan.settings, restraints)?;
+    Ok(Some(remember((hash::structural_key(graph), plan.settings), shared_key, relieved)))
 }
 
 /// Plans without the cache.
-pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
-    let graph = match debug::enabled(Level::Ir) {
+#[cfg(test)]
+fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
+    let graph = through_passes(graph)?;
+    let parameters = Parameters::of(&graph, settings.language);
+    plan_within(graph, parameters, settings, Restraints::without(settings.undone))
+}
+
+fn through_passes(graph: &Graph) -> Result<Graph> {
+    Ok(match debug::enabled(Level::Ir) {
         false => passes::run(graph, None)?,
         true => {
             debug::print(Level::Ir, || format!("graph as recorded:\n{}", text(graph, Locations::Shown)));
@@ -233,12 +295,16 @@ pub(crate) fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
             };
             passes::run(graph, Some(&mut observer))?
         }
-    };
-    plan_within(graph, settings, Restraints::without(settings.undone))
+    })
 }
 
 /// Plans a graph that went through all passes. A kernel that turns out to be too much is divided.
-fn plan_within(graph: Graph, settings: Settings, mut restraints: Restraints) -> Result<Plan> {
+fn plan_within(
+    graph: Graph,
+    parameters: Parameters,
+    settings: Settings,
+    mut restraints: Restraints,
+) -> Result<Plan> {
     let start = Instant::now();
     stats::add(stats::Counter::PlansMade);
     let (grouping, mut kernels) = loop {
@@ -246,7 +312,7 @@ fn plan_within(graph: Graph, settings: Settings, mut restraints: Restraints) -> 
         let mut kernels = Vec::with_capacity(grouping.groups.len());
         let emitted = grouping.groups.iter().enumerate().try_for_each(|(number, group)| {
             let is_frugal = grouping.restraints.is_frugal(group);
-            let kernel = emit_group(&graph, number, group, is_frugal, settings);
+            let kernel = emit_group(&graph, &parameters, number, group, is_frugal, settings);
             kernels.push(kernel.map_err(|reason| (group, reason))?);
             Ok(())
         });
@@ -261,7 +327,8 @@ fn plan_within(graph: Graph, settings: Settings, mut restraints: Restraints) -> 
             .map_err(|reason| Error::internal("batching", reason))?;
     }
     let outputs = graph.outputs().iter().map(|&output| stored_as(&graph, output)).collect();
-    let plan = Plan { graph, grouping, kernels, outputs, settings };
+    let shared = Arc::new(Shared { grouping, kernels, outputs });
+    let plan = Plan { graph, values: parameters.values, shared, settings };
     debug::print(Level::Plan, || {
         format!(
             "planned in {:.3} ms\n{}",
@@ -286,6 +353,7 @@ fn plan_within(graph: Graph, settings: Settings, mut restraints: Restraints) -> 
 
 fn emit_group(
     graph: &Graph,
+    parameters: &Parameters,
     number: usize,
     group: &Group,
     is_frugal: bool,
@@ -295,6 +363,7 @@ fn emit_group(
     let name = kernel_name(graph, group);
     let request = Request {
         graph,
+        parameters,
         nodes: &nodes,
         reads: &group.reads,
         outputs: &group.outputs,
@@ -320,6 +389,11 @@ fn emit_cached(kernel: &Kernel, is_frugal: bool, settings: Settings) -> Result<A
     for argument in &mut key.arguments {
         // The text has the argument's name and type.
         argument.value = Scalar::from_i64(argument.value.dtype(), 0);
+    }
+    for axis in &mut key.axes {
+        if let AxisKind::Offset { number } = &mut axis.kind {
+            *number = 0;
+        }
     }
     let key = (key, settings.language, is_frugal, settings.shared_bytes);
     if let Some(emitted) = with_emitted(|cache| cache.get(&key).cloned()) {

@@ -4,12 +4,14 @@ use std::fmt;
 
 use std::sync::Arc;
 
-use lazuli_codegen::ir::Kernel;
 use lazuli_codegen::nest::Parameter;
 use lazuli_codegen::{Emitted, Language};
 
 use super::explain::Explanation;
-use super::{Plan, Settings};
+use super::{Part, Plan, Settings};
+use crate::{Fusion, Scalar};
+#[cfg(feature = "cuda")]
+use crate::Result;
 use crate::fusion::cost::Work;
 #[cfg(feature = "cuda")]
 pub use crate::runtime::cuda::cubin::CubinInfo;
@@ -328,28 +330,35 @@ impl KernelInfo {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn arguments(&self) -> Vec<String> {
-        let describe = |kernel: &Kernel, parameter: &Parameter| match *parameter {
+        let describe = |part: &Part, parameter: &Parameter| {
+            let kernel = &part.lowered.kernel;
+            match *parameter {
             Parameter::Buffer(id) => {
                 let buffer = &kernel.buffers[id.index()];
                 format!("{}: {} [{}]", buffer.name, buffer.dtype, buffer.elements)
             }
             Parameter::Argument(id) => {
                 let argument = &kernel.arguments[id.index()];
-                format!("{}: {} = {}", argument.name, argument.value.dtype(), argument.value)
+                let dtype = argument.value.dtype();
+                let value = Scalar::from_bits(dtype, part.argument(&self.plan, id));
+                format!("{}: {dtype} = {value}", argument.name)
             }
             Parameter::Extent(axis) => {
                 format!("n_{}: extent = {}", kernel.axis(axis).name, kernel.axis(axis).extent)
+            }
+            Parameter::Offset(axis) => {
+                format!("{}: offset = {}", kernel.axis(axis).name, part.offset(&self.plan, axis))
             }
             Parameter::Checks => "checks: where positions that are none are noted".to_string(),
             Parameter::Workspace(number) => {
                 let space = &self.emitted().workspaces[number];
                 format!("{}: workspace of {} {}", space.name, space.elements, space.dtype)
             }
-        };
+        }};
         let mut arguments = Vec::new();
         for (number, part) in self.plan.kernels[self.number].parts.iter().enumerate() {
             let place = self.emitted().batch.as_ref().map_or(String::new(), |_| format!("part[{number}]."));
-            let of_part = self.emitted().parameters.iter().map(|p| describe(&part.lowered.kernel, p));
+            let of_part = self.emitted().parameters.iter().map(|p| describe(part, p));
             arguments.extend(of_part.map(|argument| format!("{place}{argument}")));
         }
         arguments

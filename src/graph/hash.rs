@@ -1,6 +1,7 @@
 //! A key for everything about a graph that decides how it runs: the plan cache looks plans up by it.
 
-use super::Graph;
+use super::parameters::{Parameters, Start};
+use super::{Graph, NodeId};
 use super::op::{Composite, Constant, ConstantRole, Op, Pool2d, StepResult, View};
 use crate::{Scalar, SourceLocation};
 
@@ -12,12 +13,28 @@ use crate::{Scalar, SourceLocation};
 pub(crate) struct StructuralKey(pub(crate) u128);
 
 pub(crate) fn structural_key(graph: &Graph) -> StructuralKey {
+    key(graph, None)
+}
+
+/// The same but for the values of the parameters: whatever else decides about kernels.
+pub(crate) fn parametric_key(graph: &Graph, parameters: &Parameters) -> StructuralKey {
+    key(graph, Some(parameters))
+}
+
+fn key(graph: &Graph, parameters: Option<&Parameters>) -> StructuralKey {
     let numbers = graph.numbers();
-    let number = |id: super::NodeId| numbers[id.index()].map_or(u64::MAX, u64::from);
+    // A plan names nodes by their indices: parameters' plans are shared where these are equal too.
+    let number = |id: NodeId| match parameters {
+        None => numbers[id.index()].map_or(u64::MAX, u64::from),
+        Some(_) => id.index() as u64,
+    };
     let mut code = Code { bytes: Vec::with_capacity(48 * graph.bound() + 64) };
     for id in graph.nodes().filter(|id| numbers[id.index()].is_some()) {
         let node = graph.node(id);
-        code.op(&node.op);
+        code.number(number(id));
+        if !parameters.is_some_and(|parameters| code.parametric(id, &node.op, parameters)) {
+            code.op(&node.op);
+        }
         code.byte(node.dtype as u8);
         code.list(node.shape.iter().map(|&extent| extent as u64));
         code.list(graph.operands(id).iter().map(|&operand| number(operand)));
@@ -110,6 +127,34 @@ impl Code {
     fn scalar(&mut self, scalar: Scalar) {
         self.byte(scalar.dtype() as u8);
         self.bytes.extend_from_slice(&scalar.to_bits().to_le_bytes());
+    }
+
+    /// An operation with parameters, without their values; false, and nothing written, if it has none.
+    fn parametric(&mut self, id: NodeId, op: &Op, parameters: &Parameters) -> bool {
+        if let Some(parameter) = parameters.of_node(id) {
+            let tag = if matches!(op, Op::Random { .. }) { 65 } else { 64 };
+            self.byte(tag);
+            self.number(parameter as u64);
+            return true;
+        }
+        let Op::View(View::Slice { starts, steps }) = op else { return false };
+        if (0..starts.len()).all(|axis| parameters.start(id, axis).is_none()) {
+            return false;
+        }
+        self.byte(66);
+        self.list(steps.iter().map(|&step| step as u64));
+        for (axis, &start) in starts.iter().enumerate() {
+            match parameters.start(id, axis) {
+                None => self.list([start as u64].into_iter()),
+                Some(start) => {
+                    let Start { parameter, unit, rest, extent, is_outermost } = *start;
+                    let is_outermost = u64::from(is_outermost);
+                    let numbers = [parameter as u64, unit as u64, rest as u64, extent as u64, is_outermost];
+                    self.list(numbers.into_iter());
+                }
+            }
+        }
+        true
     }
 
     fn op(&mut self, op: &Op) {

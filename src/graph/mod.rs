@@ -9,6 +9,7 @@ pub(crate) mod dot;
 pub(crate) mod hash;
 pub(crate) mod infer;
 pub(crate) mod op;
+pub(crate) mod parameters;
 #[cfg(test)]
 pub(crate) mod sketch;
 pub(crate) mod text;

@@ -17,6 +17,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::graph::op::{ConstantRole, Op};
+use crate::graph::parameters::{Parameters, Start};
 use crate::graph::{Graph, Node, NodeId};
 use crate::{BinaryOp, DType, Error, Result, Scalar, Shape, SourceLocation, UnaryOp};
 
@@ -37,6 +38,8 @@ pub(crate) struct Lowered {
     pub(crate) inputs: Vec<NodeId>,
     /// The node behind each output buffer, in order.
     pub(crate) outputs: Vec<NodeId>,
+    /// Which of the graph's parameters each argument is.
+    pub(crate) arguments: Vec<usize>,
     /// What the kernel checks, by number.
     pub(crate) checks: Arc<[Check]>,
 }
@@ -57,6 +60,7 @@ const MAX_VALUES: usize = 1 << 12;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) graph: &'a Graph,
+    pub(crate) parameters: &'a Parameters,
     /// Computed nodes; free nodes (views, constants) between them need not be listed.
     pub(crate) nodes: &'a FxHashSet<NodeId>,
     /// Nodes that other kernels store and this one reads.
@@ -82,24 +86,25 @@ pub(crate) fn lower(request: &Request) -> Result<Lowered, String> {
 }
 
 fn lowered(request: &Request) -> Result<Lowered> {
-    let attempt = |has_argument: bool| -> Result<(Kernel, Vec<NodeId>, Vec<Check>)> {
+    let attempt = |has_argument: bool| -> Result<Lowered> {
         let mut lowering = Lowering::new(request, has_argument);
         lowering.run()?;
-        lowering.kernel.merge_axes();
-        Ok((lowering.kernel, lowering.inputs, lowering.checks))
+        let Lowering { mut kernel, inputs, argument_parameters: arguments, checks, .. } = lowering;
+        kernel.merge_axes();
+        Ok(Lowered { kernel, inputs, outputs: request.outputs.to_vec(), arguments, checks: checks.into() })
     };
-    let (mut kernel, mut inputs, mut checks) = attempt(true)?;
-    if kernel.divides_below_zero() {
+    let mut lowered = attempt(true)?;
+    if lowered.kernel.divides_below_zero() {
         // Backwards along the outermost axis: only with a known end do its divisions stay above zero.
-        (kernel, inputs, checks) = attempt(false)?;
-        if kernel.divides_below_zero() {
+        lowered = attempt(false)?;
+        if lowered.kernel.divides_below_zero() {
             return Err(Error::internal("lowering", "a division of what may be less than zero"));
         }
     }
     if cfg!(debug_assertions) {
-        kernel.verify().map_err(|message| Error::internal("lowering", message))?;
+        lowered.kernel.verify().map_err(|message| Error::internal("lowering", message))?;
     }
-    Ok(Lowered { kernel, inputs, outputs: request.outputs.to_vec(), checks: checks.into() })
+    Ok(lowered)
 }
 
 /// The guards of what is walked along some axes, all of it, though its reader may want a part: those of other axes.
@@ -126,6 +131,9 @@ struct Lowering<'a> {
     inputs: Vec<NodeId>,
     buffers: FxHashMap<NodeId, BufferId>,
     arguments: FxHashMap<NodeId, ArgumentId>,
+    argument_parameters: Vec<usize>,
+    /// Where views begin, by parameter.
+    offsets: FxHashMap<usize, AxisId>,
     literals: FxHashMap<Scalar, ValueId>,
     /// What was said of each check, in order of their numbers.
     checks: Vec<Check>,
@@ -156,6 +164,8 @@ impl<'a> Lowering<'a> {
             inputs: Vec::new(),
             buffers: FxHashMap::default(),
             arguments: FxHashMap::default(),
+            argument_parameters: Vec::new(),
+            offsets: FxHashMap::default(),
             literals: FxHashMap::default(),
             checks: Vec::new(),
             computed: FxHashMap::default(),
@@ -352,17 +362,13 @@ impl<'a> Lowering<'a> {
             Op::Constant(constant) => match constant.role {
                 ConstantRole::Literal => self.literal(constant.value),
                 ConstantRole::Argument => {
-                    let argument = match self.arguments.get(&id) {
-                        Some(&argument) => argument,
-                        None => self.kernel.add_argument("c", constant.value),
-                    };
-                    self.arguments.insert(id, argument);
+                    let argument = self.argument(id, "c", constant.value)?;
                     let dtype = self.kernel.arguments[argument.index()].value.dtype();
                     self.kernel.add(ValueOp::Argument(argument), dtype)
                 }
             },
             Op::Iota => self.kernel.add(ValueOp::Position(indices[0].clone()), DType::I64),
-            Op::Random { seed } => self.random(id, *seed, node, indices),
+            Op::Random { seed } => self.random(id, *seed, node, indices)?,
             Op::Unary(op) => {
                 let operand = self.value(operands[0], indices, guards)?;
                 self.kernel.unary(*op, operand)
@@ -382,7 +388,7 @@ impl<'a> Lowering<'a> {
                 let operand = self.value(operands[0], indices, guards)?;
                 self.cast(node.dtype, operand)
             }
-            Op::View(view) => self.view(view, node, operands[0], indices, guards)?,
+            Op::View(view) => self.view(view, id, operands[0], indices, guards)?,
             Op::Scan { op, axis, reverse, exclusive } => {
                 // Where it is computed.
                 let along = self.scan_axis(&indices[*axis])?;
@@ -478,24 +484,52 @@ impl<'a> Lowering<'a> {
     }
 
     /// Uniform numbers of the node's dtype; 16-bit ones have as many random bits as fit exactly.
-    fn random(&mut self, id: NodeId, seed: u64, node: &Node, indices: &Indices) -> ValueId {
-        let argument = match self.arguments.get(&id) {
-            Some(&argument) => argument,
-            None => self.kernel.add_argument("seed", Scalar::from_i64(DType::I64, seed as i64)),
-        };
-        self.arguments.insert(id, argument);
+    fn random(&mut self, id: NodeId, seed: u64, node: &Node, indices: &Indices) -> Result<ValueId> {
+        let argument = self.argument(id, "seed", Scalar::from_i64(DType::I64, seed as i64))?;
         let index = views::flatten(indices, &node.shape).simplify(&self.ranges);
         let dtype = node.dtype.compute();
         let uniform = self.kernel.add(ValueOp::Random { seed: argument, index }, dtype);
         let bits = match node.dtype {
             DType::F16 => 11,
             DType::BF16 => 8,
-            _ => return uniform,
+            _ => return Ok(uniform),
         };
         let scale = self.literal(Scalar::from_f64(DType::F32, f64::from(1u32 << bits)));
         let scaled = self.kernel.binary(BinaryOp::Mul, uniform, scale);
         let whole = self.kernel.unary(UnaryOp::Floor, scaled);
         let back = self.literal(Scalar::from_f64(DType::F32, 1.0 / f64::from(1u32 << bits)));
-        self.kernel.binary(BinaryOp::Mul, whole, back)
+        Ok(self.kernel.binary(BinaryOp::Mul, whole, back))
+    }
+
+    /// The argument that is a node's number.
+    fn argument(&mut self, id: NodeId, prefix: &str, value: Scalar) -> Result<ArgumentId> {
+        if let Some(&argument) = self.arguments.get(&id) {
+            return Ok(argument);
+        }
+        let parameter = self.request.parameters.of_node(id);
+        let parameter = parameter.ok_or_else(|| Error::internal("lowering", "a number is no parameter"))?;
+        let argument = self.kernel.add_argument(prefix, value);
+        self.arguments.insert(id, argument);
+        self.argument_parameters.push(parameter);
+        Ok(argument)
+    }
+
+    /// Where a view begins along an axis of its operand.
+    fn start(&mut self, id: NodeId, axis: usize, start: i64) -> IndexExpr {
+        let Some(&Start { parameter, unit, rest, extent, is_outermost }) =
+            self.request.parameters.start(id, axis)
+        else {
+            return IndexExpr::constant(start);
+        };
+        let offset = match self.offsets.get(&parameter) {
+            Some(&offset) => offset,
+            None => {
+                let kind = AxisKind::Offset { number: parameter as u32 };
+                let offset = self.axis(kind, extent, is_outermost);
+                self.offsets.insert(parameter, offset);
+                offset
+            }
+        };
+        IndexExpr::axis(offset).scale(unit).offset(rest)
     }
 }

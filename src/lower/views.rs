@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::{Guards, Indices, Lowering};
 use crate::graph::op::View;
-use crate::graph::{Node, NodeId};
+use crate::graph::NodeId;
 use crate::{Result, Scalar, Shape};
 
 /// The row-major position of an element.
@@ -41,12 +41,13 @@ impl Lowering<'_> {
     pub(super) fn view(
         &mut self,
         view: &View,
-        node: &Node,
+        id: NodeId,
         operand: NodeId,
         indices: &Indices,
         guards: &Guards,
     ) -> Result<ValueId> {
-        let from = self.request.graph.node(operand).shape.clone();
+        let graph = self.request.graph;
+        let (node, from) = (graph.node(id), graph.node(operand).shape.clone());
         match view {
             View::Reshape => {
                 let inner = reshape(indices, &node.shape, &from, &self.ranges);
@@ -72,11 +73,10 @@ impl Lowering<'_> {
                 self.value(operand, &inner, guards)
             }
             View::Slice { starts, steps } => {
-                let inner: Indices = indices
-                    .iter()
-                    .zip(starts.iter().zip(steps))
-                    .map(|(index, (&start, &step))| index.scale(step).offset(start))
-                    .collect();
+                let mut inner = Indices::new();
+                for (axis, (&start, &step)) in starts.iter().zip(steps).enumerate() {
+                    inner.push(indices[axis].scale(step).add(&self.start(id, axis, start)));
+                }
                 self.value(operand, &inner, guards)
             }
             View::Window { axis, stride, dilation, .. } => {

@@ -263,7 +263,7 @@ impl<'a> Run<'a> {
             buffers.push(self.part_buffers(part, code, outputs)?);
         }
         if let Some(loaded) = loaded {
-            call(kernel, code, loaded, self.backend, &buffers, &memory.scratch)?;
+            call(self.plan, number, code, loaded, self.backend, &buffers, &memory.scratch)?;
         }
         if debug::enabled(Level::Timings) || measure::is_timing() {
             self.backend.synchronize()?;
@@ -364,14 +364,15 @@ fn spilling(ready: &[Ready]) -> Vec<(usize, u32)> {
 
 /// Calls a kernel's functions.
 fn call(
-    kernel: &PlannedKernel,
+    plan: &Plan,
+    number: usize,
     code: &Code,
     loaded: &Loaded,
     backend: &Backend,
     buffers: &[Vec<Buffer>],
     scratch: &[Buffer],
 ) -> Result<()> {
-    let (emitted, parts) = (&code.emitted, &kernel.parts);
+    let (emitted, parts) = (&code.emitted, &plan.kernels[number].parts);
     let checks = parts.iter().map(|part| &part.lowered.checks).find(|checks| !checks.is_empty());
     let mut notes = checks.map(|checks| backend.notes(checks)).transpose()?;
     // Little-endian: a narrower parameter is the low bytes of its word.
@@ -380,8 +381,9 @@ fn call(
         let kernel = &part.lowered.kernel;
         words.extend(emitted.parameters.iter().map(|parameter| match *parameter {
             Parameter::Buffer(id) => buffers[id.index()].pointer() as u64,
-            Parameter::Argument(id) => kernel.arguments[id.index()].value.to_bits(),
+            Parameter::Argument(id) => part.argument(plan, id),
             Parameter::Extent(axis) => kernel.axis(axis).extent,
+            Parameter::Offset(axis) => part.offset(plan, axis),
             Parameter::Checks => notes.as_mut().map_or(0, |notes| notes.pointer() as u64),
             Parameter::Workspace(number) => scratch[number].pointer() as u64,
         }));

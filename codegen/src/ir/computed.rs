@@ -14,7 +14,7 @@ impl Axis {
     /// must be checked all the same.
     pub fn range(&self) -> u64 {
         match self.kind {
-            AxisKind::Map | AxisKind::Reduce => self.extent,
+            AxisKind::Map | AxisKind::Reduce | AxisKind::Offset { .. } => self.extent,
             AxisKind::Computed { .. } => self.extent.max(2),
         }
     }
@@ -53,7 +53,7 @@ impl Kernel {
     /// The value that says the axis's position, if it is computed.
     pub fn computed_by(&self, axis: AxisId) -> Option<ValueId> {
         match self.axes.get(axis.0 as usize)?.kind {
-            AxisKind::Map | AxisKind::Reduce => None,
+            AxisKind::Map | AxisKind::Reduce | AxisKind::Offset { .. } => None,
             AxisKind::Computed { value, .. } => Some(value),
         }
     }

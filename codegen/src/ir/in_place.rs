@@ -1,6 +1,6 @@
 //! Results that are written over an input: where that is the same program, and the kernel that does it.
 
-use super::{AxisKind, BufferId, Kernel, ValueId, ValueOp};
+use super::{BufferId, Kernel, ValueId, ValueOp};
 use crate::index::IndexExpr;
 
 /// How a kernel reads an input of which each position reads one element.
@@ -55,7 +55,7 @@ impl Kernel {
     /// Of each buffer, if it is read so.
     fn own_reads(&self) -> Vec<Option<OwnReads<'_>>> {
         let mut reads: Vec<Option<OwnReads>> = self.buffers.iter().map(|_| None).collect();
-        let is_pointwise = self.axes.iter().all(|axis| axis.kind == AxisKind::Map)
+        let is_pointwise = self.axes.iter().all(|axis| axis.kind.is_map_or_offset())
             && !self.values.iter().any(|value| matches!(value.op, ValueOp::Scan { .. }));
         if !is_pointwise {
             return reads;

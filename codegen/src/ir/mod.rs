@@ -61,14 +61,27 @@ pub enum AxisKind {
         /// What is noted where the value is no position: this number, and the value.
         check: u32,
     },
+    /// No loop: there is one position, which the launch says; see [`Kernel::add_offset`].
+    Offset {
+        /// Which of the numbers of whoever launches it; no part of the text.
+        number: u32,
+    },
+}
+
+impl AxisKind {
+    /// Whether index expressions that have no other axes vary over results alone.
+    pub(crate) fn is_map_or_offset(self) -> bool {
+        matches!(self, AxisKind::Map | AxisKind::Offset { .. })
+    }
 }
 
 /// One dimension of the iteration space.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Axis {
-    /// The name in dumps and sources: `i0`, `i1`, … for `Map`, `r0`, … for `Reduce`, `g0`, … for `Computed`.
+    /// The name in dumps and sources: `i0`, `i1`, … for `Map`, `r0`, … for `Reduce`, `g0`, … for `Computed`,
+    /// `o0`, … for `Offset`.
     pub name: String,
-    /// Map or Reduce.
+    /// What its positions are.
     pub kind: AxisKind,
     /// How many positions this launch has.
     pub extent: u64,
@@ -267,11 +280,40 @@ impl Kernel {
             AxisKind::Map => 'i',
             AxisKind::Reduce => 'r',
             AxisKind::Computed { .. } => 'g',
+            AxisKind::Offset { .. } => 'o',
         };
         let letter_of = letter(kind);
         let number = self.axes.iter().filter(|axis| letter(axis.kind) == letter_of).count();
         self.axes.push(Axis { name: format!("{letter_of}{number}"), kind, extent, is_argument });
         AxisId(self.axes.len() as u32 - 1)
+    }
+
+    /// A new axis whose one position is an argument: where a slice begins, say. The text holds for every position
+    /// below the extent, and for every one if that is an argument itself.
+    ///
+    /// ```
+    /// use lazuli_codegen::index::IndexExpr;
+    /// use lazuli_codegen::ir::{AxisKind, Kernel};
+    /// use lazuli_codegen::{DType, Language, emit, schedule::Figures};
+    ///
+    /// let mut kernel = Kernel::new("part");
+    /// let i = kernel.add_axis(AxisKind::Map, 100, true);
+    /// let o = kernel.add_offset(901, false, 0);
+    /// let (input, output) = (kernel.add_input(DType::F32, 1000), kernel.add_output(DType::F32, 100));
+    /// let x = kernel.load(input, IndexExpr::axis(i).add(&IndexExpr::axis(o)), None);
+    /// kernel.store(output, IndexExpr::axis(i), x);
+    /// let figures = Figures { processors: 2, is_frugal: false, shared_bytes: 0 };
+    /// let source = emit(&kernel, Language::C, &figures)?.source;
+    /// assert!(source.contains("in0[i0 + o0]"));
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn add_offset(&mut self, extent: u64, is_argument: bool, number: u32) -> AxisId {
+        self.add_axis(AxisKind::Offset { number }, extent, is_argument)
+    }
+
+    /// Whether the axis is a position that the launch says.
+    pub(crate) fn is_offset(&self, axis: AxisId) -> bool {
+        matches!(self.axis(axis).kind, AxisKind::Offset { .. })
     }
 
     /// A new input buffer.
@@ -424,7 +466,8 @@ impl Kernel {
             axes.extend(&self.value(operand).axes);
         }
         for index in index_expressions(op) {
-            axes.extend(index.axes().into_iter().filter(|&axis| self.computed_by(axis).is_none()));
+            let has_positions = |&axis: &AxisId| self.computed_by(axis).is_none() && !self.is_offset(axis);
+            axes.extend(index.axes().into_iter().filter(has_positions));
         }
         match op {
             ValueOp::Reduce { axes: reduced, .. } => axes.retain(|axis| !reduced.contains(axis)),

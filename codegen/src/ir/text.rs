@@ -72,6 +72,7 @@ impl fmt::Display for Kernel {
                 AxisKind::Map => ("map", String::new()),
                 AxisKind::Reduce => ("reduce", String::new()),
                 AxisKind::Computed { value, .. } => ("computed", format!(" is v{}", value.0)),
+                AxisKind::Offset { .. } => ("offset", String::new()),
             };
             match axis.is_argument {
                 true => writeln!(f, "  {kind} {} < n_{}{computed}", axis.name, axis.name)?,

@@ -84,7 +84,7 @@ fn without_windows(kernel: &Kernel, expr: &IndexExpr) -> Option<(IndexExpr, i64,
     let (mut rest, mut least, mut most) = (expr.clone(), 0, 0);
     for axis in expr.axes() {
         match kernel.axis(axis).kind {
-            AxisKind::Map => continue,
+            AxisKind::Map | AxisKind::Offset { .. } => continue,
             AxisKind::Reduce => {}
             AxisKind::Computed { .. } => return None,
         }

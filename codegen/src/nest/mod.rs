@@ -54,6 +54,8 @@ pub enum Parameter {
     Argument(ArgumentId),
     /// The extent of an axis.
     Extent(AxisId),
+    /// The position of an [offset](AxisKind::Offset).
+    Offset(AxisId),
     /// A pointer to two 64-bit integers, zeros at first, at a multiple of 16 bytes: one more than the number of a check
     /// that failed, and the value that is no position.
     Checks,
@@ -111,6 +113,7 @@ pub fn parameter_name(nest: &Nest, parameter: Parameter) -> String {
         Parameter::Buffer(id) => nest.kernel.buffers[id.index()].name.clone(),
         Parameter::Argument(id) => nest.kernel.arguments[id.index()].name.clone(),
         Parameter::Extent(axis) => extent_name(&nest.kernel, axis),
+        Parameter::Offset(axis) => nest.kernel.axis(axis).name.clone(),
         Parameter::Checks => intrinsics::CHECKS.into(),
         Parameter::Workspace(number) => nest.workspaces[number].name.clone(),
     }
@@ -165,20 +168,21 @@ pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
     }
 }
 
-/// The parameters of a kernel: buffers, scalars, extents, the place for failed checks if it has any; workspaces follow.
+/// The parameters of a kernel: buffers, scalars, extents, offsets, the place for failed checks if it has any; workspaces follow.
 fn parameters(kernel: &Kernel, workspaces: &[Workspace]) -> Vec<Parameter> {
     let buffers = (0..kernel.buffers.len() as u32)
         .map(BufferId)
         .filter(|&buffer| !kernel.is_written_over(buffer))
         .map(Parameter::Buffer);
     let arguments = (0..kernel.arguments.len() as u32).map(|n| Parameter::Argument(ArgumentId(n)));
-    let extents = (0..kernel.axes.len() as u32)
-        .map(AxisId)
-        .filter(|&axis| kernel.axis(axis).is_argument)
+    let axes = || (0..kernel.axes.len() as u32).map(AxisId);
+    let extents = axes()
+        .filter(|&axis| kernel.axis(axis).is_argument && !kernel.is_offset(axis))
         .map(Parameter::Extent);
+    let offsets = axes().filter(|&axis| kernel.is_offset(axis)).map(Parameter::Offset);
     let checks = kernel.has_checks().then_some(Parameter::Checks);
     let workspaces = (0..workspaces.len()).map(Parameter::Workspace);
-    buffers.chain(arguments).chain(extents).chain(checks).chain(workspaces).collect()
+    buffers.chain(arguments).chain(extents).chain(offsets).chain(checks).chain(workspaces).collect()
 }
 
 /// Whether this launch counts beyond 31 bits: its loop variables are 64-bit numbers then. Offsets of narrower ones that

@@ -12,7 +12,7 @@ use super::stmt::Arithmetic::{Add, And, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::walk::count_loop;
 use crate::index::IndexExpr;
-use crate::ir::{AxisKind, BufferId, Kernel, Store, ValueId, ValueOp};
+use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
 
 /// Bytes of shared memory that the tiles of a block may take, of the 48 KiB that every GPU has.
 const SHARED_BYTES: u64 = 40 << 10;
@@ -118,7 +118,7 @@ impl<'a> Tiles<'a> {
 
     /// Whether neighbouring steps are neighbours in memory.
     fn is_consecutive(&self, index: &IndexExpr) -> bool {
-        let of_map = |axis| self.kernel.axis(axis).kind == AxisKind::Map;
+        let of_map = |axis| self.kernel.axis(axis).kind.is_map_or_offset();
         index.coefficient(self.scans.axis).is_some_and(|stride| stride.unsigned_abs() == 1)
             && index.axes().into_iter().all(of_map)
     }

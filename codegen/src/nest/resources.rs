@@ -17,7 +17,7 @@ impl Parameter {
         match self {
             Parameter::Buffer(_) | Parameter::Checks | Parameter::Workspace(_) => 8,
             Parameter::Argument(id) => kernel.arguments[id.index()].value.dtype().size() as u64,
-            Parameter::Extent(_) => index_size,
+            Parameter::Extent(_) | Parameter::Offset(_) => index_size,
         }
     }
 }

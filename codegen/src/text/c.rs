@@ -50,7 +50,7 @@ fn argument(nest: &Nest, number: usize) -> String {
         Parameter::Argument(id) => {
             register_type(Language::C, nest.kernel.arguments[id.index()].value.dtype()).to_string()
         }
-        Parameter::Extent(_) => "idx".to_string(),
+        Parameter::Extent(_) | Parameter::Offset(_) => "idx".to_string(),
         Parameter::Checks => "long long*".to_string(),
         Parameter::Workspace(space) => {
             format!("{}*", register_type(Language::C, nest.workspaces[space].dtype))

@@ -1,0 +1,61 @@
+//! Kernels compiled, plans made and time a call of programs that do the same at another place each time.
+//! `benches/README.md` says how to read the figures.
+
+#![allow(clippy::expect_used, reason = "a benchmark that fails has nothing to tell")]
+
+#[path = "reuse/programs.rs"]
+mod programs;
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use lazuli::{Device, Target, stats};
+use programs::{CALLS, Data, PROGRAMS};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let calls = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(CALLS).min(CALLS);
+    let filter: Vec<&String> = arguments.iter().filter(|argument| argument.parse::<usize>().is_err()).collect();
+    let device = Device::best();
+    let data = Data::new(&device).expect("data");
+    println!("{calls} calls each, on {device}\n");
+    println!(
+        "{:32} {:>8} {:>8} {:>9} {:>10} {:>10}  {:>12}",
+        "program", "kernels", "on CUDA", "plans", "plan hits", "first", "then, a call"
+    );
+    for program in PROGRAMS.iter().filter(|p| filter.is_empty() || filter.iter().any(|f| p.name.contains(f.as_str()))) {
+        let sources = |target: &Target| {
+            let source = |n| {
+                let program = (program.call)(&data, n).compile_for(target).expect("a program");
+                program.kernels().iter().map(|kernel| kernel.source().to_string()).collect::<Vec<_>>()
+            };
+            (0..calls).flat_map(source).collect::<HashSet<String>>()
+        };
+        let on_cuda = sources(&Target::cuda("sm_90")).len();
+        let before = stats();
+        let mut kernels = HashSet::new();
+        let mut times = Vec::new();
+        for n in 0..calls {
+            let start = Instant::now();
+            (program.call)(&data, n).eval().expect("values");
+            times.push(start.elapsed().as_secs_f64() * 1e6);
+        }
+        let after = stats();
+        if device == Device::cpu() {
+            kernels = sources(&Target::cpu());
+        }
+        let (made, hits) = (after.plans_made - before.plans_made, after.plan_hits - before.plan_hits);
+        let first = times[0];
+        times.sort_by(f64::total_cmp);
+        println!(
+            "{:32} {:>8} {:>8} {:>9} {:>9.1}% {:>7.1} ms  {:>9.1} µs",
+            program.name,
+            kernels.len(),
+            on_cuda,
+            made,
+            hits as f64 / (made + hits) as f64 * 100.0,
+            first / 1e3,
+            times[times.len() / 2],
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! Programs that do the same at another place, or to one more row, each time: what a loop over a data set, over time or
+//! over the tokens of a text calls.
+
+use lazuli::{Tensor, s};
+
+/// A program by name, and what its n-th call computes.
+pub struct Program {
+    pub name: &'static str,
+    pub call: fn(&Data, usize) -> Tensor,
+}
+
+/// Calls of one program: each `n` is less.
+pub const CALLS: usize = 1000;
+
+/// What the programs read; evaluated.
+pub struct Data {
+    /// Rows of features, of which each call takes some.
+    pub rows: Tensor,
+    /// Channels over time.
+    pub channels: Tensor,
+    /// Frames of a film.
+    pub frames: Tensor,
+    /// Keys of [position, head, feature], and those of one position.
+    pub keys: Tensor,
+    pub key: Tensor,
+    pub query: Tensor,
+}
+
+impl Data {
+    pub fn new(device: &lazuli::Device) -> lazuli::Result<Data> {
+        let tensor = |shape: &[usize], seed: usize| {
+            let length: usize = shape.iter().product();
+            let data: Vec<f32> = (0..length).map(|i| ((i * 7 + seed) % 101) as f32 / 25.0 - 2.0).collect();
+            Tensor::from_vec(data, shape.to_vec()).to(device)
+        };
+        let data = Data {
+            rows: tensor(&[32 * CALLS, 24], 1),
+            channels: tensor(&[6, CALLS + 128], 2),
+            frames: tensor(&[4, CALLS, 30], 3),
+            keys: tensor(&[CALLS + 1, 4, 16], 4),
+            key: tensor(&[1, 4, 16], 5),
+            query: tensor(&[4, 16], 6),
+        };
+        lazuli::eval([&data.rows, &data.channels, &data.frames, &data.keys, &data.key, &data.query])?;
+        Ok(data)
+    }
+}
+
+pub const PROGRAMS: &[Program] = &[
+    Program {
+        name: "minibatches",
+        call: |data, n| {
+            let n = n as isize;
+            data.rows.slice(0, n * 32..(n + 1) * 32).relu().mean(1)
+        },
+    },
+    Program {
+        name: "normalised minibatches",
+        call: |data, n| {
+            let batch = data.rows.narrow(0, n * 32, 32);
+            batch.layer_norm([24], None, None, 1e-5) * 0.5
+        },
+    },
+    Program { name: "window over time", call: |data, n| data.channels.narrow(1, n, 64).std(1, 1) },
+    Program {
+        name: "changes within a window",
+        call: |data, n| {
+            let window = data.channels.narrow(1, n, 100);
+            (window.slice(1, 1..) - window.slice(1, ..-1)).abs()
+        },
+    },
+    Program { name: "every third, backwards", call: |data, n| data.channels.slice_step(1, n as isize + 90, n as isize, -3).exp() },
+    Program { name: "select of a middle axis", call: |data, n| data.frames.select(1, n as isize) * 2.0 },
+    Program { name: "a row over the mean", call: |data, n| data.frames.select(1, n as isize).sum(0) / 4.0 },
+    Program { name: "roll", call: |data, n| data.channels.roll(n as isize, 1).tanh() },
+    Program { name: "changing numbers", call: |data, n| (&data.query * (1.0 + n as f64)).sin() + (n as f64 + 0.5) },
+    Program { name: "placed in a row of zeros", call: |data, n| data.query.pad(&[(0, 0), (n, CALLS - n)], 0.0) * 3.0 },
+    Program {
+        name: "one position of a cache",
+        call: |data, n| data.keys.slice_assign(s![n as isize..n as isize + 1, .., ..], &data.key * 2.0),
+    },
+    Program {
+        name: "a cache that grows",
+        call: |data, n| Tensor::cat(&[&data.keys.narrow(0, 0, n + 1), &(&data.key * 2.0)], 0),
+    },
+    Program {
+        name: "attention over a growing cache",
+        call: |data, n| {
+            let keys = data.keys.narrow(0, 0, n + 1);
+            let weights = (&keys * &data.query).sum(2).softmax(0);
+            (weights.unsqueeze(2) * &keys).sum(0)
+        },
+    },
+    Program { name: "a batch that grows", call: |data, n| data.rows.narrow(0, 0, n + 1).softmax(1) },
+];
