@@ -15,7 +15,8 @@ use programs::{CALLS, Data, PROGRAMS};
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let calls = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(CALLS).min(CALLS);
-    let filter: Vec<&String> = arguments.iter().filter(|argument| argument.parse::<usize>().is_err()).collect();
+    let filter: Vec<&String> =
+        arguments.iter().filter(|argument| argument.parse::<usize>().is_err()).collect();
     let device = Device::best();
     let data = Data::new(&device).expect("data");
     println!("{calls} calls each, on {device}\n");
@@ -23,7 +24,9 @@ fn main() {
         "{:32} {:>8} {:>8} {:>9} {:>10} {:>10}  {:>12}",
         "program", "kernels", "on CUDA", "plans", "plan hits", "first", "then, a call"
     );
-    for program in PROGRAMS.iter().filter(|p| filter.is_empty() || filter.iter().any(|f| p.name.contains(f.as_str()))) {
+    for program in
+        PROGRAMS.iter().filter(|p| filter.is_empty() || filter.iter().any(|f| p.name.contains(f.as_str())))
+    {
         let sources = |target: &Target| {
             let source = |n| {
                 let program = (program.call)(&data, n).compile_for(target).expect("a program");

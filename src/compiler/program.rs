@@ -9,13 +9,10 @@ use lazuli_codegen::{Emitted, Language};
 
 use super::explain::Explanation;
 use super::{Part, Plan, Settings};
-use crate::{Fusion, Scalar};
-#[cfg(feature = "cuda")]
-use crate::Result;
 use crate::fusion::cost::Work;
 #[cfg(feature = "cuda")]
 pub use crate::runtime::cuda::cubin::CubinInfo;
-use crate::{Device, Fusion, Result, measure};
+use crate::{Device, Fusion, Result, Scalar, measure};
 
 /// What kernels are compiled for.
 ///
@@ -333,28 +330,29 @@ impl KernelInfo {
         let describe = |part: &Part, parameter: &Parameter| {
             let kernel = &part.lowered.kernel;
             match *parameter {
-            Parameter::Buffer(id) => {
-                let buffer = &kernel.buffers[id.index()];
-                format!("{}: {} [{}]", buffer.name, buffer.dtype, buffer.elements)
+                Parameter::Buffer(id) => {
+                    let buffer = &kernel.buffers[id.index()];
+                    format!("{}: {} [{}]", buffer.name, buffer.dtype, buffer.elements)
+                }
+                Parameter::Argument(id) => {
+                    let argument = &kernel.arguments[id.index()];
+                    let dtype = argument.value.dtype();
+                    let value = Scalar::from_bits(dtype, part.argument(&self.plan, id));
+                    format!("{}: {dtype} = {value}", argument.name)
+                }
+                Parameter::Extent(axis) => {
+                    format!("n_{}: extent = {}", kernel.axis(axis).name, kernel.axis(axis).extent)
+                }
+                Parameter::Offset(axis) => {
+                    format!("{}: offset = {}", kernel.axis(axis).name, part.offset(&self.plan, axis))
+                }
+                Parameter::Checks => "checks: where positions that are none are noted".to_string(),
+                Parameter::Workspace(number) => {
+                    let space = &self.emitted().workspaces[number];
+                    format!("{}: workspace of {} {}", space.name, space.elements, space.dtype)
+                }
             }
-            Parameter::Argument(id) => {
-                let argument = &kernel.arguments[id.index()];
-                let dtype = argument.value.dtype();
-                let value = Scalar::from_bits(dtype, part.argument(&self.plan, id));
-                format!("{}: {dtype} = {value}", argument.name)
-            }
-            Parameter::Extent(axis) => {
-                format!("n_{}: extent = {}", kernel.axis(axis).name, kernel.axis(axis).extent)
-            }
-            Parameter::Offset(axis) => {
-                format!("{}: offset = {}", kernel.axis(axis).name, part.offset(&self.plan, axis))
-            }
-            Parameter::Checks => "checks: where positions that are none are noted".to_string(),
-            Parameter::Workspace(number) => {
-                let space = &self.emitted().workspaces[number];
-                format!("{}: workspace of {} {}", space.name, space.elements, space.dtype)
-            }
-        }};
+        };
         let mut arguments = Vec::new();
         for (number, part) in self.plan.kernels[self.number].parts.iter().enumerate() {
             let place = self.emitted().batch.as_ref().map_or(String::new(), |_| format!("part[{number}]."));

@@ -1,8 +1,8 @@
 //! A key for everything about a graph that decides how it runs: the plan cache looks plans up by it.
 
+use super::op::{Composite, Constant, ConstantRole, Op, Pool2d, StepResult, View};
 use super::parameters::{Parameters, Start};
 use super::{Graph, NodeId};
-use super::op::{Composite, Constant, ConstantRole, Op, Pool2d, StepResult, View};
 use crate::{Scalar, SourceLocation};
 
 /// 128 bits that are equal for two graphs if, and for all practical purposes only if, their live nodes

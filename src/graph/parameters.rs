@@ -61,7 +61,9 @@ impl Parameters {
                 parameters.values.push(value.cast(value.dtype().compute()).to_bits());
             }
             for (operand, axis, _, start) in slices(graph, id) {
-                let Some(span) = spans.get_mut(&(operand, axis)).filter(|span| span.low > 0) else { continue };
+                let Some(span) = spans.get_mut(&(operand, axis)).filter(|span| span.low > 0) else {
+                    continue;
+                };
                 let node = graph.node(operand);
                 let unit = unit(&node.shape, axis, span.low, node.dtype.size() as i64, language);
                 let parameter = *span.parameter.get_or_insert_with(|| {

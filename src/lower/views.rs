@@ -5,8 +5,8 @@ use lazuli_codegen::ir::ValueId;
 use smallvec::SmallVec;
 
 use super::{Guards, Indices, Lowering};
-use crate::graph::op::View;
 use crate::graph::NodeId;
+use crate::graph::op::View;
 use crate::{Result, Scalar, Shape};
 
 /// The row-major position of an element.

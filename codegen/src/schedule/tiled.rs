@@ -22,7 +22,8 @@ pub(crate) fn transposed_loads(kernel: &Kernel, across: AxisId) -> Vec<ValueId> 
             // A value of a tile's positions: not of a loop within them, of a computed
             // position, or of a quotient of their index.
             let varies_otherwise = index.axes().into_iter().any(|axis| {
-                !kernel.axis(axis).kind.is_map_or_offset() || axis == inner && index.coefficient(axis).is_none()
+                !kernel.axis(axis).kind.is_map_or_offset()
+                    || axis == inner && index.coefficient(axis).is_none()
             });
             !varies_otherwise && stride(across) == 1 && stride(inner) >= TILE / 2
         }

@@ -284,7 +284,9 @@ impl<'a> Printer<'a> {
                     let dtype = self.kernel.arguments[id.index()].value.dtype();
                     format!("{} {name}", register_type(self.language, dtype))
                 }
-                Parameter::Extent(_) | Parameter::Offset(_) => format!("{} {name}", self.type_name(Type::Index)),
+                Parameter::Extent(_) | Parameter::Offset(_) => {
+                    format!("{} {name}", self.type_name(Type::Index))
+                }
                 Parameter::Checks => format!("long long* {name}"),
                 Parameter::Workspace(number) => {
                     let space = &nest.workspaces[*number];
