@@ -47,17 +47,21 @@ fn matrices_of_positions() {
         assert_eq!(tri.to_vec::<f32>().unwrap(), expected(|above, offset| above <= offset));
     }
     check("positions", |device| {
-        let labels = ordinary(device, DType::I32, [7, 3], 1);
+        let labels = ordinary(device, DType::I32, [7, 3], 1) % 6;
         vec![
             exact("eye", Tensor::eye(5, DType::F16).to(device)),
             exact("tri", Tensor::tri(4, 7, -1, DType::Bool).to(device)),
             exact("one_hot", labels.one_hot(6)),
-            exact("one_hot of u8", labels.cast(DType::U8).one_hot(3)),
+            exact("one_hot of u8", (labels % 3).cast(DType::U8).one_hot(3)),
         ]
     });
-    let labels = Tensor::from_slice(&[1i32, -1, 3, 0], [2, 2]).one_hot(3);
-    assert_eq!(labels.to_vec::<i64>().unwrap(), [0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0]);
+    let labels = Tensor::from_slice(&[1i32, 2, 1, 0], [2, 2]).one_hot(3);
+    assert_eq!(labels.to_vec::<i64>().unwrap(), [0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0]);
     assert_eq!(labels.shape().unwrap().to_vec(), [2, 2, 3]);
+    for wrong in [-1, 3] {
+        let error = Tensor::from_slice(&[1, wrong], [2]).one_hot(3).to_vec::<i64>().unwrap_err();
+        assert!(matches!(error, lazuli::Error::IndexOutOfRange { op: "one_hot", extent: 3, .. }), "{error}");
+    }
 }
 
 #[test]
