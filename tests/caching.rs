@@ -118,7 +118,7 @@ impl Folder {
         let files = fs::read_dir(self.0.path().join("kernels")).unwrap().map(|file| file.unwrap().path());
         // Other entries than kernels have no C beside them.
         let mut entries: Vec<PathBuf> = files
-            .filter(|path| path.extension().unwrap() == "bin" && path.with_extension("so").exists())
+            .filter(|path| path.extension().unwrap() == "bin" && path.with_extension("c").exists())
             .collect();
         entries.sort();
         entries

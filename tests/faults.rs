@@ -125,7 +125,7 @@ fn a_warm_cache_needs_no_place_to_write_and_no_compiler() {
     // What is not in it is interpreted, with a warning.
     for entry in fs::read_dir(place.path().join("cache/kernels")).unwrap() {
         let entry = entry.unwrap().path();
-        if entry.extension().is_some_and(|extension| extension == "so") {
+        if entry.extension().is_some_and(|extension| extension == "c") {
             fs::remove_file(entry.with_extension("bin")).unwrap();
         }
     }

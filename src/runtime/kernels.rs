@@ -119,7 +119,7 @@ fn cpu_module(identity: &str, emitted: &Emitted) -> Result<CpuModule> {
     let module = CpuModule::load(name, emitted.functions(), &library, None);
     let module = module.map_err(|unloaded| compiler.not_loaded(name, unloaded))?;
     if let Some(disk) = disk {
-        disk.store(&key, "so", source, &library);
+        disk.store(&key, "c", source, &library);
     }
     Ok(module)
 }
@@ -141,7 +141,7 @@ fn compile_cubin(emitted: &Emitted, architecture: &str) -> Result<(Vec<u8>, u32)
         options,
         source,
     );
-    let mut cubin = cached(&key, "cubin", source, || {
+    let mut cubin = cached(&key, "cu", source, || {
         let cubin = nvrtc.compile(name, source, architecture, options)?;
         let spill_bytes = cubin.inspect_all(emitted.functions()).map_or(0, |info| info.spill_bytes);
         Ok([cubin.bytes, spill_bytes.to_le_bytes().to_vec()].concat())

@@ -5,9 +5,14 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 
-/// Nobody but this user and root can put anything into the folder or into its place: both are as `ssh` asks of them, up
-/// to the root. The path is without links.
+/// Nobody but this user and root can put anything into the folder or into its place: all is as `ssh` asks, up to the
+/// user's home or else the root. The path is without links.
 pub(crate) fn check_folder(folder: &Path) -> io::Result<()> {
+    let home = dirs::home_dir().and_then(|home| home.canonicalize().ok());
+    check_up_to(folder, home.as_deref())
+}
+
+fn check_up_to(folder: &Path, last: Option<&Path>) -> io::Result<()> {
     for above in folder.ancestors() {
         let metadata = std::fs::symlink_metadata(above)?;
         if above == folder && !metadata.is_dir() {
@@ -16,6 +21,9 @@ pub(crate) fn check_folder(folder: &Path) -> io::Result<()> {
         // In a folder such as /tmp, others cannot replace what is not theirs.
         let is_sticky = above != folder && mode(&metadata) & 0o1000 != 0;
         check(above, &metadata, is_sticky)?;
+        if last == Some(above) {
+            break;
+        }
     }
     Ok(())
 }
@@ -62,4 +70,26 @@ fn check(_path: &Path, _metadata: &Metadata, _is_sticky: bool) -> io::Result<()>
 #[cfg(not(unix))]
 fn mode(_metadata: &Metadata) -> u32 {
     0
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_above_the_home_is_not_looked_at() {
+        let above = tempfile::tempdir().unwrap();
+        let home = above.path().canonicalize().unwrap().join("home");
+        let folder = home.join("cache");
+        std::fs::create_dir_all(&folder).unwrap();
+        let set = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        };
+        [&folder, &home].map(|path| set(path, 0o700));
+        set(above.path(), 0o777);
+        assert!(check_up_to(&folder, Some(&home)).is_ok());
+        assert!(check_up_to(&folder, None).is_err());
+        set(&home, 0o775);
+        assert!(check_up_to(&folder, Some(&home)).is_err());
+    }
 }
