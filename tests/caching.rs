@@ -42,6 +42,10 @@ fn child() {
         }
         "again" => again(),
         "structures" => structures(),
+        "many" => {
+            many();
+            println!("{}", numbers(stats()));
+        }
         other => panic!("no scenario {other}"),
     }
 }
@@ -103,6 +107,25 @@ fn structures() {
     assert_eq!((after.plans_made, after.kernels_compiled, after.disk_hits), (10, 1, 0));
 }
 
+/// Small kernels of different kinds, some of one name.
+fn many() {
+    let x = || tensor([3, 40]);
+    let chain = |length: usize| (0..length).fold(x().tanh(), |x, _| x.abs() * 1.5);
+    let outputs = [
+        x().exp(),
+        chain(5),
+        chain(6),
+        tensor([3, 40]).transpose(0, 1).exp(),
+        x().sum(0).tanh(),
+        x().cumsum(1),
+        x().cast(lazuli::DType::F16) * 2.0,
+        tensor([3, 8, 8]).max_pool2d(2, 2),
+    ];
+    lazuli::eval(&outputs).unwrap();
+    let expected = lazuli::with_fusion(lazuli::Fusion::Off, || x().exp().to_vec::<f32>().unwrap());
+    assert_eq!(outputs[0].to_vec::<f32>().unwrap(), expected);
+}
+
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -155,6 +178,23 @@ fn a_second_process_compiles_nothing() {
     assert_eq!(evaluate(&variables), (COMPILES.into(), String::new()));
     assert_eq!(evaluate(&variables), (FINDS.into(), String::new()));
     assert_eq!(folder.entries().len(), 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn one_run_of_the_compiler_takes_several_kernels() {
+    let folder = Folder::new();
+    let (script, runs) = (folder.0.path().join("cc.sh"), folder.0.path().join("runs"));
+    let text = format!("case $* in *kernel.so*) echo run >> {};; esac; exec cc \"$@\"", runs.display());
+    fs::write(&script, text).unwrap();
+    let compiler = format!("sh {}", script.display());
+    let variables =
+        [("LAZULI_CACHE_DIR", folder.path()), ("LAZULI_CC", &compiler), ("RAYON_NUM_THREADS", "1")];
+    let (stdout, _) = child_succeeds("many", &variables);
+    assert!(stdout.contains("compiled=8 from_disk=0 "), "{stdout}");
+    assert_eq!(fs::read_to_string(&runs).unwrap(), "run\n");
+    let (stdout, _) = child_succeeds("many", &variables);
+    assert!(stdout.contains("compiled=0 from_disk=8 "), "{stdout}");
 }
 
 #[test]

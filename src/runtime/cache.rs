@@ -36,7 +36,7 @@ const DEFAULT_LIMIT: u64 = 1 << 30;
 const STORES_PER_SCAN: u64 = 64;
 
 /// What an entry is found by: a hash of all that its content depends on.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key([u8; HASH]);
 
 impl Key {

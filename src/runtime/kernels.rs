@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use lazuli_codegen::Emitted;
 use lru::LruCache;
+use rayon::prelude::*;
 
 use super::backend::{Backend, Module};
 use super::cache::{DiskCache, Key};
-use super::cpu::{Compiler, CpuModule};
+use super::cpu::{Compiler, CpuModule, together};
 use super::device::Device;
 #[cfg(feature = "cuda")]
 use crate::debug::{self, Level};
@@ -51,24 +52,58 @@ pub(crate) fn load(backend: &Backend, device: Device, emitted: &Emitted) -> Resu
 
 /// Compiles together what is neither in memory nor on disk, where one run of the compiler takes several kernels. What
 /// fails is left to [`load`].
-#[cfg_attr(
-    not(feature = "emulate"),
-    expect(unused_variables, reason = "one run of the C compiler takes one kernel")
-)]
 pub(crate) fn compile_ahead(backend: &Backend, device: Device, emitted: &[&Emitted]) {
-    #[cfg(feature = "emulate")]
-    if let Backend::Emulated = backend {
-        let is_loaded = |emitted: &Emitted| {
-            let key = (device, blake3::hash(emitted.source.as_bytes()));
-            with_memory(|memory| memory.contains(&key))
-        };
-        let new = emitted.iter().filter(|emitted| !is_loaded(emitted));
-        let kernels: Vec<_> =
-            new.map(|emitted| (emitted.functions().collect(), emitted.source.as_str())).collect();
-        super::emulate::EmulatedModule::compile_ahead(&kernels);
+    let is_loaded = |emitted: &Emitted| {
+        let key = (device, blake3::hash(emitted.source.as_bytes()));
+        with_memory(|memory| memory.contains(&key))
+    };
+    match backend {
+        Backend::Cpu(identity) => {
+            let is_small = |emitted: &&Emitted| emitted.source.len() <= together::MOST_TEXT;
+            let mut new: Vec<(Key, &Emitted)> = (emitted.iter().copied().filter(is_small))
+                .map(|emitted| (Key::new("cpu", identity, &[], &emitted.source), emitted))
+                .collect();
+            new.sort_by_key(|(key, _)| *key);
+            new.dedup_by_key(|(key, _)| *key);
+            let disk = DiskCache::get();
+            new.retain(|(key, emitted)| {
+                !is_loaded(emitted) && !disk.is_some_and(|disk| disk.place(key).exists())
+            });
+            // Each thread compiles as many.
+            let count = new.len().div_ceil(rayon::current_num_threads()).min(together::MOST_KERNELS);
+            let batches = new.par_chunks(count.max(1)).filter(|batch| batch.len() > 1);
+            batches.for_each(|batch| {
+                let _ = compile_together(device, batch);
+            });
+        }
+        #[cfg(feature = "emulate")]
+        Backend::Emulated => {
+            let new = emitted.iter().filter(|emitted| !is_loaded(emitted));
+            let kernels: Vec<_> =
+                new.map(|emitted| (emitted.functions().collect(), emitted.source.as_str())).collect();
+            super::emulate::EmulatedModule::compile_ahead(&kernels);
+        }
+        _ => {}
     }
-    #[cfg(not(feature = "emulate"))]
-    let _ = (backend, device, emitted);
+}
+
+/// Compiles kernels for the CPU in one text, loads and stores each.
+fn compile_together(device: Device, kernels: &[(Key, &Emitted)]) -> Result<()> {
+    let compiler = Compiler::get()?;
+    let text = together::join(kernels.iter().map(|(_, emitted)| emitted.source.as_str()));
+    let library = compiler.compile("several", &text)?;
+    for (key, emitted) in kernels {
+        let (name, source) = (emitted.name.as_str(), emitted.source.as_str());
+        let module = CpuModule::load(name, &together::id(source), emitted.functions(), &library, None);
+        let module = module.map_err(|unloaded| compiler.not_loaded(name, unloaded))?;
+        stats::add(stats::Counter::KernelsCompiled);
+        if let Some(disk) = DiskCache::get() {
+            disk.store(key, "c", source, &library);
+        }
+        let loaded = Loaded { device, module: Arc::new(Module::Cpu(module)), spill_bytes: 0 };
+        with_memory(|memory| memory.put((device, blake3::hash(source.as_bytes())), loaded));
+    }
+    Ok(())
 }
 
 fn with_memory<T>(f: impl FnOnce(&mut LruCache<(Device, blake3::Hash), Loaded>) -> T) -> T {
@@ -103,12 +138,12 @@ fn module(backend: &Backend, emitted: &Emitted) -> Result<(Module, u32)> {
 /// A library from the cache, or from the C compiler, which is asked for only then.
 fn cpu_module(identity: &str, emitted: &Emitted) -> Result<CpuModule> {
     let (name, source) = (emitted.name.as_str(), emitted.source.as_str());
-    let key = Key::new("cpu", identity, &[], source);
+    let (key, id) = (Key::new("cpu", identity, &[], source), together::id(source));
     let disk = DiskCache::get();
     if let Some(disk) = disk
         && let Some(library) = disk.load(&key)
         // A sound file that this system refuses all the same is replaced.
-        && let Ok(module) = CpuModule::load(name, emitted.functions(), &library, Some(&disk.place(&key)))
+        && let Ok(module) = CpuModule::load(name, &id, emitted.functions(), &library, Some(&disk.place(&key)))
     {
         stats::add(stats::Counter::DiskHits);
         return Ok(module);
@@ -116,7 +151,7 @@ fn cpu_module(identity: &str, emitted: &Emitted) -> Result<CpuModule> {
     let compiler = Compiler::get()?;
     let library = compiler.compile(name, source)?;
     stats::add(stats::Counter::KernelsCompiled);
-    let module = CpuModule::load(name, emitted.functions(), &library, None);
+    let module = CpuModule::load(name, &id, emitted.functions(), &library, None);
     let module = module.map_err(|unloaded| compiler.not_loaded(name, unloaded))?;
     if let Some(disk) = disk {
         disk.store(&key, "c", source, &library);

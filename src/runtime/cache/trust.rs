@@ -85,7 +85,8 @@ mod tests {
         let set = |path: &Path, mode| {
             std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
         };
-        [&folder, &home].map(|path| set(path, 0o700));
+        set(&folder, 0o700);
+        set(&home, 0o700);
         set(above.path(), 0o777);
         assert!(check_up_to(&folder, Some(&home)).is_ok());
         assert!(check_up_to(&folder, None).is_err());

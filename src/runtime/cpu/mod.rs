@@ -3,6 +3,7 @@
 mod compiler;
 mod module;
 mod parallel;
+pub(crate) mod together;
 
 pub(crate) use compiler::{Compiler, identity};
 pub(crate) use module::CpuModule;

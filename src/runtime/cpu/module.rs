@@ -11,6 +11,7 @@ use libloading::Library;
 use smallvec::SmallVec;
 
 use super::parallel::{self, Cost};
+use super::together;
 use crate::error::{Error, Result};
 use crate::runtime::process::loader_words;
 use crate::runtime::workshop::{self, Workshop};
@@ -45,9 +46,10 @@ pub(crate) enum Unloaded {
 
 impl CpuModule {
     /// Loads the bytes of a shared library that [`Compiler::compile`](super::Compiler::compile) made, for the functions
-    /// of the kernel. `place` is the file that has them, if there is one.
+    /// of the kernel, alone or with others of which `id` tells it. `place` is the file that has them, if there is one.
     pub(crate) fn load<'a>(
         kernel_name: &str,
+        id: &str,
         functions: impl IntoIterator<Item = &'a str>,
         library: &[u8],
         place: Option<&Path>,
@@ -55,7 +57,9 @@ impl CpuModule {
         let library = load(library, place).map_err(Unloaded::Refused)?;
         let function = |name: &str| {
             // SAFETY: `run`'s callers promise that a function of this name has this type.
-            let entry = unsafe { library.get::<KernelFunction>(name) };
+            let get = |name: &str| unsafe { library.get::<KernelFunction>(name) };
+            // This one first: libraries that are needed by this one have short names too.
+            let entry = get(&together::symbol(name, id)).or_else(|_| get(name));
             let entry = *entry.map_err(|error| Unloaded::Incomplete(loader_words(&error)))?;
             Ok(Function { name: name.to_owned(), entry, cost: Cost::default() })
         };

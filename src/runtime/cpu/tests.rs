@@ -2,7 +2,7 @@ use std::ffi::c_void;
 
 use super::compiler::identify;
 use super::module::Unloaded;
-use super::{Compiler, CpuModule};
+use super::{Compiler, CpuModule, together};
 use crate::error::Error;
 use crate::runtime::cache::DiskCache;
 
@@ -25,7 +25,7 @@ void scale(void* const* args, long long first_block, long long end_block) {
 ";
 
 fn load(library: &[u8]) -> Result<CpuModule, Unloaded> {
-    CpuModule::load("scale", ["scale"], library, None)
+    CpuModule::load("scale", "", ["scale"], library, None)
 }
 
 fn scale(module: &CpuModule, x: &[f32], mut c: f32) -> Vec<f32> {
@@ -69,6 +69,16 @@ fn libraries_with_equal_names_do_not_mix() {
 }
 
 #[test]
+fn kernels_of_one_name_are_in_one_library() {
+    let sources = [SCALE, &SCALE.replace("* c0", "* c0 * 2.0f")];
+    let library = Compiler::get().unwrap().compile("several", &together::join(sources)).unwrap();
+    for (source, result) in sources.iter().zip([3.0, 6.0]) {
+        let module = CpuModule::load("scale", &together::id(source), ["scale"], &library, None).unwrap();
+        assert_eq!(scale(&module, &[1.0], 3.0), [result]);
+    }
+}
+
+#[test]
 fn an_unknown_function_and_a_damaged_library_are_errors() {
     let compiler = Compiler::get().unwrap();
     let library = compiler.compile("scale", SCALE).unwrap();
@@ -76,7 +86,7 @@ fn an_unknown_function_and_a_damaged_library_are_errors() {
     // SAFETY: there is no such function to call.
     let error = unsafe { module.run("scales", 1, &[]) }.unwrap_err();
     assert!(matches!(error, Error::Internal { .. }) && error.to_string().contains("scales"), "{error}");
-    let unloaded = CpuModule::load("scale", ["scale", "scales"], &library, None).unwrap_err();
+    let unloaded = CpuModule::load("scale", "", ["scale", "scales"], &library, None).unwrap_err();
     let error = compiler.not_loaded("scale", unloaded);
     assert!(matches!(error, Error::Unavailable { .. }) && error.to_string().contains("scales"), "{error}");
     let error = compiler.not_loaded("scale", load(&library[..100]).unwrap_err());
@@ -92,7 +102,7 @@ fn a_library_is_loaded_from_its_file_or_else_from_memory() {
     let place = folder.path().join("scale.so");
     for content in [&library[..], b"no library"] {
         std::fs::write(&place, content).unwrap();
-        let module = CpuModule::load("scale", ["scale"], &library, Some(&place)).unwrap();
+        let module = CpuModule::load("scale", "", ["scale"], &library, Some(&place)).unwrap();
         assert_eq!(scale(&module, &[2.0], 4.0), [8.0]);
     }
 }
