@@ -104,7 +104,7 @@ scalar_operations! {
     /// `1 / sqrt(x)`.
     Rsqrt = "rsqrt", Floats -> Same, Own;
     /// Cube root.
-    Cbrt = "cbrt", Floats -> Same, Library("cbrt");
+    Cbrt = "cbrt", Floats -> Same, Vectorised;
     /// e to the x.
     Exp = "exp", Floats -> Same, Vectorised;
     /// 2 to the x.
@@ -126,27 +126,27 @@ scalar_operations! {
     /// Tangent of radians.
     Tan = "tan", Floats -> Same, Vectorised;
     /// Arc sine, in radians.
-    Asin = "asin", Floats -> Same, Library("asin");
+    Asin = "asin", Floats -> Same, Vectorised;
     /// Arc cosine, in radians.
-    Acos = "acos", Floats -> Same, Library("acos");
+    Acos = "acos", Floats -> Same, Vectorised;
     /// Arc tangent, in radians.
-    Atan = "atan", Floats -> Same, Library("atan");
+    Atan = "atan", Floats -> Same, Vectorised;
     /// Hyperbolic sine.
-    Sinh = "sinh", Floats -> Same, Library("sinh");
+    Sinh = "sinh", Floats -> Same, Vectorised;
     /// Hyperbolic cosine.
-    Cosh = "cosh", Floats -> Same, Library("cosh");
+    Cosh = "cosh", Floats -> Same, Vectorised;
     /// Hyperbolic tangent.
     Tanh = "tanh", Floats -> Same, Vectorised;
     /// Inverse of the hyperbolic sine.
-    Asinh = "asinh", Floats -> Same, Library("asinh");
+    Asinh = "asinh", Floats -> Same, Vectorised;
     /// Inverse of the hyperbolic cosine.
-    Acosh = "acosh", Floats -> Same, Library("acosh");
+    Acosh = "acosh", Floats -> Same, Vectorised;
     /// Inverse of the hyperbolic tangent.
-    Atanh = "atanh", Floats -> Same, Library("atanh");
+    Atanh = "atanh", Floats -> Same, Vectorised;
     /// The error function.
     Erf = "erf", Floats -> Same, Vectorised;
     /// `1 - erf(x)`, exact for large x.
-    Erfc = "erfc", Floats -> Same, Library("erfc");
+    Erfc = "erfc", Floats -> Same, Vectorised;
     /// Inverse of the error function: ±infinity at ±1, NaN beyond.
     Erfinv = "erfinv", Floats -> Same, Vectorised;
     /// Logarithm of the absolute value of the gamma function; infinity at its poles.
@@ -214,7 +214,7 @@ scalar_operations! {
     /// Angle of the point (`b`, `a`), in radians.
     Atan2 = "atan2", Floats -> Same, Vectorised;
     /// `sqrt(a² + b²)` without overflow on the way; infinite if either is, even beside NaN.
-    Hypot = "hypot", Floats -> Same, Library("hypot");
+    Hypot = "hypot", Floats -> Same, Vectorised;
     /// The magnitude of `a` with the sign of `b`.
     Copysign = "copysign", Floats -> Same, Library("copysign");
     /// Bitwise and; logical for `Bool`.

@@ -108,12 +108,16 @@ float lz_log10_f32(float x) {
     return lz_log_special(x, (float)(lz_log2_core((double)x) * 0.3010299956639812));
 }
 
-float lz_log1p_f32(float x) {
+// ln(1 + x) for an x > -1 whose sum with 1 is normal.
+double lz_log1p_wide(double x) {
     double k;
-    double u = 1.0 + (double)x;
-    double f = lz_split_f64(u, &k);
-    double r = fma(k, 0.6931471805599453, lz_log1p_core(k == 0.0 ? (double)x : f));
-    return copysignf(lz_log_special((float)u, (float)r), x);
+    double f = lz_split_f64(1.0 + x, &k);
+    return fma(k, 0.6931471805599453, lz_log1p_core(k == 0.0 ? x : f));
+}
+
+float lz_log1p_f32(float x) {
+    float r = (float)lz_log1p_wide((double)x);
+    return copysignf(lz_log_special((float)(1.0 + (double)x), r), x);
 }
 
 // |x| * 2/pi = quadrant + f, modulo 4, with |f| <= 1/2: returns f. A large x is an integral multiple of 2^28, 2^56 or
@@ -223,14 +227,8 @@ float lz_erf_f32(float x) {
     return copysignf(a < 0.95f ? near : far, x);
 }
 
-// 2^(b log2 |a|) in double precision, then the special cases of C's pow.
-float lz_pow_f32(float a, float b) {
-    float m = fabsf(a);
-    double l = m <= 3.4028235e38f ? lz_log2_core((double)m) : (double)m;
-    l = m == 0.0f ? -__builtin_inf() : l;
-    double y = (double)b * l;
-    y = y > 200.0 ? 200.0 : y;
-    y = y < -200.0 ? -200.0 : y;
+// 2^y for |y| <= 1000; relative error 2^-36.
+double lz_exp2_core(double y) {
     double shifted = y + 0x1.8p52;
     double r = y - (shifted - 0x1.8p52);
     double p = 1.3359835598505435e-05;
@@ -241,7 +239,18 @@ float lz_pow_f32(float a, float b) {
     p = fma(p, r, 0.2402265092082983);
     p = fma(p, r, 0.6931471838172466);
     p = fma(p, r, 1.0);
-    float result = (float)(p * lz_as_f64((lz_as_i64(shifted) << 52) + 0x3ff0000000000000LL));
+    return p * lz_as_f64((lz_as_i64(shifted) << 52) + 0x3ff0000000000000LL);
+}
+
+// 2^(b log2 |a|) in double precision, then the special cases of C's pow.
+float lz_pow_f32(float a, float b) {
+    float m = fabsf(a);
+    double l = m <= 3.4028235e38f ? lz_log2_core((double)m) : (double)m;
+    l = m == 0.0f ? -__builtin_inf() : l;
+    double y = (double)b * l;
+    y = y > 200.0 ? 200.0 : y;
+    y = y < -200.0 ? -200.0 : y;
+    float result = (float)lz_exp2_core(y);
     result = m == 1.0f ? 1.0f : result;
     int fractional = truncf(b) != b;
     int odd = !fractional & (truncf(0.5f * b) != 0.5f * b);
@@ -276,6 +285,130 @@ float lz_atan2_f32(float y, float x) {
     t = copysign(1.0, (double)x) < 0.0 ? 3.141592653589793 - t : t;
     float result = copysignf((float)t, y);
     return (x != x) | (y != y) ? x + y : result;
+}
+
+// asin(s) for 0 <= s <= 1/2, with z = s * s; relative error 2^-27.
+float lz_asin_core(float s, float z) {
+    float p = 0.0421663262f;
+    p = fmaf(p, z, 0.0241795033f);
+    p = fmaf(p, z, 0.0454703793f);
+    p = fmaf(p, z, 0.074952975f);
+    p = fmaf(p, z, 0.166667521f);
+    return fmaf(s * z, p, s);
+}
+
+// pi/2 - 2 asin(sqrt((1 - x) / 2)) beyond 1/2. pi/2 has two parts.
+float lz_asin_f32(float x) {
+    float a = fabsf(x);
+    float half = 0.5f * (1.0f - a);
+    float z = a > 0.5f ? half : a * a;
+    float t = lz_asin_core(a > 0.5f ? sqrtf(half) : a, z);
+    return copysignf(a > 0.5f ? fmaf(-2.0f, t, 1.57079637f) - 4.37113883e-8f : t, x);
+}
+
+float lz_acos_f32(float x) {
+    float a = fabsf(x);
+    float half = 0.5f * (1.0f - a);
+    float z = a > 0.5f ? half : a * a;
+    float t = lz_asin_core(a > 0.5f ? sqrtf(half) : a, z);
+    float rest = 1.57079637f - ((a > 0.5f ? t : copysignf(t, x)) + 4.37113883e-8f);
+    return a > 0.5f ? 2.0f * (x < 0.0f ? rest : t) : rest;
+}
+
+// Beyond 1, pi/2 less that of the reciprocal.
+float lz_atan_f32(float x) {
+    float a = fabsf(x);
+    float s = a > 1.0f ? 1.0f / a : a;
+    float z = s * s;
+    float p = -0.00179364532f;
+    p = fmaf(p, z, 0.0109147206f);
+    p = fmaf(p, z, -0.0311780814f);
+    p = fmaf(p, z, 0.0579578541f);
+    p = fmaf(p, z, -0.0840346739f);
+    p = fmaf(p, z, 0.109521925f);
+    p = fmaf(p, z, -0.142642438f);
+    p = fmaf(p, z, 0.199985489f);
+    p = fmaf(p, z, -0.333332986f);
+    float t = fmaf(s * z, p, s);
+    return copysignf(a > 1.0f ? 1.57079637f - (t + 4.37113883e-8f) : t, x);
+}
+
+// A polynomial near 0, where the exponentials cancel.
+float lz_sinh_f32(float x) {
+    double a = fabs((double)x);
+    double e = lz_exp2_core((a > 120.0 ? 120.0 : a) * 1.4426950408889634);
+    double z = a * a;
+    double p = 2.552664352486786e-08;
+    p = fma(p, z, 2.7552141268763023e-06);
+    p = fma(p, z, 0.00019841295399019053);
+    p = fma(p, z, 0.008333333278472257);
+    p = fma(p, z, 0.166666666670473);
+    return copysignf((float)(a < 1.0 ? fma(a * z, p, a) : 0.5 * (e - 1.0 / e)), x);
+}
+
+float lz_cosh_f32(float x) {
+    double a = fabs((double)x);
+    double e = lz_exp2_core((a > 120.0 ? 120.0 : a) * 1.4426950408889634);
+    return (float)(0.5 * (e + 1.0 / e));
+}
+
+// ln(1 + x + (sqrt(x * x + 1) - 1)), the last of which would cancel.
+float lz_asinh_f32(float x) {
+    float m = fabsf(x);
+    double a = (double)m;
+    double z = a * a;
+    float r = (float)lz_log1p_wide(a + z / (1.0 + sqrt(z + 1.0)));
+    return copysignf(m <= 3.4028235e38f ? r : m, x);
+}
+
+float lz_acosh_f32(float x) {
+    double t = (double)x - 1.0;
+    float r = (float)lz_log1p_wide(t + sqrt(t * (t + 2.0)));
+    r = x <= 3.4028235e38f ? r : x;
+    return x < 1.0f ? __builtin_nanf("") : r;
+}
+
+float lz_atanh_f32(float x) {
+    float m = fabsf(x);
+    double a = (double)m;
+    float r = (float)(0.5 * lz_log1p_wide(2.0 * a / (1.0 - a)));
+    r = m < 1.0f ? r : __builtin_nanf("");
+    return copysignf(m == 1.0f ? __builtin_inff() : r, x);
+}
+
+float lz_cbrt_f32(float x) {
+    float m = fabsf(x);
+    float r = (float)lz_exp2_core(lz_log2_core((double)m) * 0.3333333333333333);
+    return copysignf((m > 0.0f) & (m <= 3.4028235e38f) ? r : m, x);
+}
+
+float lz_hypot_f32(float a, float b) {
+    double x = (double)a;
+    double y = (double)b;
+    float infinite = __builtin_inff();
+    return (fabsf(a) == infinite) | (fabsf(b) == infinite) ? infinite : (float)sqrt(x * x + y * y);
+}
+
+// e^(-x * x) times a polynomial of t = 2 / (2 + x).
+float lz_erfc_f32(float x) {
+    double a = fabs((double)x);
+    a = a > 10.5 ? 10.5 : a;
+    double t = 2.0 / (2.0 + a);
+    double p = -0.010596595288600118;
+    p = fma(p, t, 0.04285034897093985);
+    p = fma(p, t, 0.0006769737060359816);
+    p = fma(p, t, -0.31078469397020275);
+    p = fma(p, t, 0.7518361310588877);
+    p = fma(p, t, -0.7884105458953157);
+    p = fma(p, t, 0.3840567998188082);
+    p = fma(p, t, -0.1811912883633596);
+    p = fma(p, t, 0.1322060362628515);
+    p = fma(p, t, 0.16733287636538552);
+    p = fma(p, t, 0.24790686135777548);
+    p = fma(p, t, 0.28202000639942026);
+    p = fma(p, t, 0.2820970894077163);
+    double r = t * p * lz_exp2_core(a * a * -1.4426950408889634);
+    return (float)(x < 0.0f ? 2.0 - r : r);
 }
 
 // x times a polynomial of w = -ln(1 - x * x), or of its root where that is large. M. Giles, "Approximating the erfinv

@@ -65,50 +65,28 @@ double pow(double, double);
 
 double atan2(double, double);
 
-float asinf(float);
-
 double asin(double);
-
-float acosf(float);
 
 double acos(double);
 
-float atanf(float);
-
 double atan(double);
-
-float sinhf(float);
 
 double sinh(double);
 
-float coshf(float);
-
 double cosh(double);
-
-float asinhf(float);
 
 double asinh(double);
 
-float acoshf(float);
-
 double acosh(double);
-
-float atanhf(float);
 
 double atanh(double);
 
-float cbrtf(float);
-
 double cbrt(double);
-
-float erfcf(float);
 
 double erfc(double);
 
 float lgammaf(float);
 
 double lgamma(double);
-
-float hypotf(float, float);
 
 double hypot(double, double);
