@@ -4,7 +4,7 @@
 use lazuli::{DType, Device, Indexing, PadMode, ScanOrder, Tensor, s};
 
 use crate::common::data::{mixed, ordinary};
-use crate::common::{Output, check, check_fused, exact, near};
+use crate::common::{Output, check, check_fused, check_on_cpu, exact, near};
 
 /// The indices of every element of a shape, row-major.
 fn positions(shape: &[usize]) -> Vec<Vec<usize>> {
@@ -286,6 +286,34 @@ fn joins_of_every_kind() {
         Tensor::cat(&[&y, &x, &y], 0).to_vec::<f32>().unwrap().iter().map(|x| x.to_bits()).collect();
     assert_eq!(bits[..2], [1f32.to_bits(), (-0f32).to_bits()]);
     assert_eq!(bits[3..], [f32::INFINITY, 1.0, -0.0].map(f32::to_bits));
+}
+
+/// Last axes of a few positions, which stand one after the other in a loop along the axis before: at its end, across
+/// blocks, with borders, and read across.
+#[test]
+fn short_last_axes() {
+    for dtype in [DType::F32, DType::F16, DType::I64, DType::Bool] {
+        check_on_cpu(&format!("short last axes of {dtype}"), |device| {
+            let x = mixed(device, dtype, [3, 5, 19], 2, 3);
+            let few = mixed(device, dtype, [37, 3], 1, 5);
+            let own = mixed(device, dtype, [3], 1, 7);
+            vec![
+                exact("stack", Tensor::stack(&[&x, &x.flip(2), &x.maximum(&x.flip(0))], -1)),
+                exact("cat", Tensor::cat(&[&few, &few.slice(1, 1..), &few.flip(0)], 1)),
+                exact("border", few.pad(&[(0, 0), (1, 2)], 0).maximum(few.slice(1, ..1))),
+                exact("of positions", few.maximum(&own)),
+                exact("one beside many", x.unsqueeze(-1).maximum(&own)),
+                exact("across", Tensor::stack(&[&x.transpose(0, 2), &x.transpose(0, 2).flip(0)], -1)),
+            ]
+        });
+    }
+    check_on_cpu("of several blocks", |device| {
+        let x = ordinary(device, DType::F32, [2, 9_001], 1);
+        vec![
+            exact("stack", Tensor::stack(&[&x, &(&x * 2.0)], -1)),
+            exact("rows", Tensor::stack(&[&x.flip(1); 5], 2)),
+        ]
+    });
 }
 
 /// Parts of lengths that are no multiples of a block or a vector, along each axis, at and beyond the limits of the

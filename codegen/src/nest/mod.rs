@@ -29,6 +29,7 @@ mod scan_split_cuda;
 mod scatter;
 mod scatter_cpu;
 mod scatter_cuda;
+mod short_axis;
 pub mod stmt;
 mod stretch;
 mod tile;
@@ -43,6 +44,7 @@ use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
 use crate::schedule::{Launch, Scatters, Schedule, for_schedule};
 use crate::{Language, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
+pub(crate) use scan_cpu::TOGETHER as ROWS_TOGETHER;
 use stmt::{Stmt, Type};
 
 /// A parameter of an emitted function, in order.

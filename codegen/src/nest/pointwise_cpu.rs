@@ -5,6 +5,7 @@ use super::halves::Halves;
 use super::interior::Interior;
 use super::pieces::Pieces;
 use super::pointwise::launch_items;
+use super::short_axis::ShortAxis;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::windows_cpu::Windows;
@@ -16,16 +17,23 @@ use crate::{DType, Language};
 
 /// The body for a range of blocks, and how many blocks there are.
 pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> (Vec<Stmt>, Launch) {
+    let short = ShortAxis::of(kernel, map, SHORT_AXIS);
     let interior = map.last().and_then(|&inner| Interior::of(kernel, inner));
     let pieces = if interior.is_some() { None } else { Pieces::of(kernel) };
-    let guards = match (&interior, &pieces) {
-        (Some(interior), _) => Guards::Interior(interior),
-        (None, Some(pieces)) => Guards::Pieces(pieces),
-        (None, None) => Guards::Stay,
+    let guards = match (&short, &interior, &pieces) {
+        (Some(short), ..) => Guards::Short(short),
+        (None, Some(interior), _) => Guards::Interior(interior),
+        (None, None, Some(pieces)) => Guards::Pieces(pieces),
+        (None, None, None) => Guards::Stay,
+    };
+    // The loops are those of the other axes.
+    let (map, per_position) = match (&short, map) {
+        (Some(short), [outer @ .., _]) => (outer, short.extent()),
+        _ => (map, 1),
     };
     let mut emitter = Emitter::new(kernel, Language::C);
     let block = || Expr::Builtin(Builtin::BlockX);
-    let chunk = schedule.elements_per_block;
+    let chunk = (schedule.elements_per_block / per_position).max(1);
     let launch = |items: u64, axes: &[AxisId], per_block: u64| Launch {
         items,
         formula: super::walk::items_formula(kernel, axes, 1),
@@ -152,6 +160,8 @@ const SHORT_AXIS: u64 = 16;
 enum Guards<'k> {
     Interior(&'k Interior),
     Pieces(&'k Pieces),
+    /// Each position of a short axis stands for itself.
+    Short(&'k ShortAxis),
     Stay,
 }
 
@@ -193,6 +203,7 @@ fn inner_loop<'k>(
 ) {
     match guards {
         Guards::Stay => part(emitter, kernel, axis, (from, to), LoopHint::Simd),
+        Guards::Short(short) => short.emit(emitter, kernel, axis, from, to),
         Guards::Interior(interior) => loop_with_interior(emitter, kernel, interior, axis, from, to),
         Guards::Pieces(pieces) if pieces.axis == axis => loop_of_pieces(emitter, pieces, from, to),
         Guards::Pieces(pieces) => {

@@ -15,7 +15,7 @@ use crate::ir::Kernel;
 use crate::schedule::{Launch, ScanSchedule};
 
 /// Rows that go on together along the innermost axis: a step waits for the one before it, not for those of other rows.
-pub(super) const TOGETHER: u64 = 4;
+pub(crate) const TOGETHER: u64 = 4;
 
 pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Nest {
     if schedule.splits > 1 {

@@ -84,6 +84,9 @@ const SHORTEST_COLUMNS: u64 = 16;
 /// Results of a CPU block: enough work to outweigh handing it to a thread.
 const CPU_ELEMENTS_PER_BLOCK: u64 = 1 << 14;
 
+/// Rows of scans that keep every core busy even when a block takes several of them.
+const MANY_ROWS: u64 = 64;
+
 /// The reductions that several threads share; all others are loops of one thread.
 ///
 /// # Errors
@@ -204,6 +207,9 @@ fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> {
     Some(match (language, is_innermost) {
         (Language::C, true) => {
             let rows = if is_argument { 1 } else { (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) };
+            // Rows that go side by side are worth more than smaller blocks, where there are enough for all cores.
+            let others = extent_of(kernel, &map) / length.max(1);
+            let rows = if others >= MANY_ROWS { rows.max(crate::nest::ROWS_TOGETHER) } else { rows };
             ScanSchedule { threads: 1, rows: rows as u32, vector: 1, tile: 0, splits: 1 }
         }
         (Language::C, false) => {

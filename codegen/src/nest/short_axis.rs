@@ -1,0 +1,76 @@
+//! A very short innermost axis on the CPU, as of interleaved results: the loop goes along the axis before it, in vectors,
+//! and the short one's positions stand one after the other in its body.
+
+use super::INDEX;
+use super::emitter::Emitter;
+use super::pieces::Pieces;
+use super::stmt::{Expr, LoopHint, Stmt};
+use super::walk::count_loop;
+use crate::index::AxisId;
+use crate::ir::{Kernel, ValueOp};
+
+/// Longer axes, or more values at all positions together, are too much text.
+const LONGEST: u64 = 8;
+const MOST_VALUES: usize = 256;
+
+/// The axis whose positions are spelled out.
+pub(super) struct ShortAxis {
+    axis: AxisId,
+    extent: u64,
+    /// What its positions decide: which operand of a join each is of.
+    pieces: Option<Pieces>,
+}
+
+impl ShortAxis {
+    /// The innermost axis, if it is short, the one before it is at least `long`, and neither keeps guards.
+    pub(super) fn of(kernel: &Kernel, map: &[AxisId], long: u64) -> Option<ShortAxis> {
+        let [.., before, axis] = *map else { return None };
+        let extent = kernel.axis(axis).extent;
+        let is_short = (2..=LONGEST).contains(&extent) && !kernel.axis(axis).is_argument;
+        let is_plain = kernel.values.iter().all(|value| !matches!(value.op, ValueOp::Reduce { .. }));
+        let guarded = kernel.values.iter().any(|value| matches!(value.op, ValueOp::InBounds(_)));
+        let pieces = if guarded { Pieces::of(kernel).filter(|pieces| pieces.axis == axis) } else { None };
+        let fits = kernel.values.len() * extent as usize <= MOST_VALUES;
+        let before = kernel.axis(before);
+        let is_worth_it = is_short && is_plain && fits && (before.is_argument || before.extent >= long);
+        (is_worth_it && guarded == pieces.is_some()).then_some(ShortAxis { axis, extent, pieces })
+    }
+
+    /// How many results one position of the other axes has.
+    pub(super) fn extent(&self) -> u64 {
+        self.extent
+    }
+
+    /// The loop along the axis before it.
+    pub(super) fn emit<'k>(
+        &'k self,
+        emitter: &mut Emitter<'k>,
+        kernel: &'k Kernel,
+        axis: AxisId,
+        from: Expr,
+        to: Expr,
+    ) {
+        emitter.open(&[axis], false);
+        for position in 0..self.extent {
+            let part = match &self.pieces {
+                Some(pieces) => pieces.parts.iter().rev().find(|(start, _)| *start <= position),
+                None => None,
+            };
+            emitter.using(part.map_or(kernel, |(_, kernel)| kernel), |emitter| {
+                match part {
+                    // What a piece reads is not there in the next one.
+                    Some(_) => emitter.open_pinned(),
+                    None => emitter.open(&[], true),
+                }
+                emitter.bind_axes(&[self.axis]);
+                emitter.bind(kernel.axis(self.axis).name.clone(), INDEX, Expr::Int(position));
+                emitter.kernel.stores.iter().for_each(|store| emitter.store(store));
+                let body = emitter.close();
+                emitter.push(Stmt::Block(body));
+            });
+        }
+        let body = emitter.close();
+        let name = kernel.axis(axis).name.clone();
+        emitter.push(count_loop(&name, from, to, LoopHint::Simd, body));
+    }
+}
