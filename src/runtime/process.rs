@@ -1,5 +1,5 @@
-//! Other programs and libraries. Compilers run in process groups of their own, for a limited time, and never longer than this process
-//! lives.
+//! Other programs and libraries. Compilers run in process groups of their own, for a limited time, and never longer than
+//! this process lives.
 
 use std::ffi::OsStr;
 use std::io;
