@@ -313,7 +313,15 @@ fn plan_within(
         let emitted = grouping.groups.iter().enumerate().try_for_each(|(number, group)| {
             let is_frugal = grouping.restraints.is_frugal(group);
             let kernel = emit_group(&graph, &parameters, number, group, is_frugal, settings);
-            kernels.push(kernel.map_err(|reason| (group, reason))?);
+            let kernel = kernel.map_err(|reason| (group, reason))?;
+            let source = &kernel.code.emitted.source;
+            if settings.language == Language::C
+                && group.nodes.len() >= LEAST_DIVIDED
+                && compile_time(source) > MOST_COMPILE_TIME
+            {
+                return Err((group, format!("its text takes a C compiler about {} ms", compile_time(source))));
+            }
+            kernels.push(kernel);
             Ok(())
         });
         let Err((group, reason)) = emitted else { break (grouping, kernels) };
@@ -349,6 +357,17 @@ fn plan_within(
         }
     }
     Ok(plan)
+}
+
+/// Kernels of more than this many milliseconds are divided, down to this many operations.
+const MOST_COMPILE_TIME: usize = 400;
+const LEAST_DIVIDED: usize = 16;
+
+/// About how many milliseconds a C compiler takes: its time goes with the text, and with the loops in vectors.
+fn compile_time(source: &str) -> usize {
+    let functions = source.find("\nstatic void ").unwrap_or(0);
+    let text = &source[functions..];
+    text.len() / 100 + 8 * text.matches("#pragma omp simd").count()
 }
 
 fn emit_group(

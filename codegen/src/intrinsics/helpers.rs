@@ -1,6 +1,6 @@
 //! The library of helper functions, and the set of those that a kernel's text calls.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::OnceLock;
 
@@ -14,8 +14,10 @@ const C_TEXTS: &[&str] = &[
     include_str!("helpers/common.h"),
     include_str!("helpers/c.h"),
     include_str!("helpers/random.h"),
-    include_str!("helpers/c_math.h"),
+    C_MATH,
 ];
+/// Functions that may be called in vectors instead of pasted.
+const C_MATH: &str = include_str!("helpers/c_math.h");
 
 /// One helper: a definition, or the declaration of a library function, with its comment.
 struct Snippet {
@@ -41,6 +43,21 @@ impl Snippet {
 
     fn is_definition(&self) -> bool {
         self.code.ends_with('}')
+    }
+
+    /// The lines that a call costs where the function is pasted; 0 if it always is.
+    fn lines_pasted(&self) -> usize {
+        let (head, rest) = self.code.split_once('(').unwrap_or_default();
+        let parameters = rest.split_once(')').map_or("", |(parameters, _)| parameters);
+        let is_of_floats = |text: &str| text.starts_with("float ") && !text.contains('*');
+        let takes_floats = is_of_floats(head) && parameters.split(", ").all(is_of_floats);
+        if takes_floats && C_MATH.contains(self.code) { self.lines() } else { 0 }
+    }
+
+    fn lines(&self) -> usize {
+        let others = words(self.code).filter(|word| *word != self.name && word.starts_with("lz_"));
+        let of = |name| snippets(Language::C).iter().find(|other| other.name == name).map_or(0, Snippet::lines);
+        self.code.lines().count() + others.map(of).sum::<usize>()
     }
 }
 
@@ -72,8 +89,29 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 /// ```
 #[derive(Default, Clone, Debug)]
 pub struct Helpers {
-    used: BTreeSet<&'static str>,
+    /// How often each is called.
+    used: BTreeMap<&'static str, usize>,
 }
+
+/// More lines of pasted functions take a C compiler a fifth of a second; then each function is compiled once.
+const MOST_PASTED: usize = 300;
+
+/// How functions are declared that loops call in vectors. Their results do not move into branches (`tree-sink`), where
+/// no vector can call them. gcc on some processors prefers vectors of half their width, so that both are there.
+const SHARED: &str = "\
+#ifdef __clang__
+#define SHARED static inline __attribute__((always_inline))
+#else
+#pragma GCC optimize(\"no-tree-sink\")
+#ifdef __AVX512F__
+#define SHARED _Pragma(\"omp declare simd notinbranch simdlen(16)\") \\
+    _Pragma(\"omp declare simd notinbranch simdlen(8)\") static __attribute__((noinline))
+#else
+#define SHARED _Pragma(\"omp declare simd notinbranch\") static __attribute__((noinline))
+#endif
+#endif
+
+";
 
 impl Helpers {
     /// No helpers.
@@ -90,7 +128,7 @@ impl Helpers {
     /// library's own: it does not depend on the order of use.
     pub fn text(&self, language: Language) -> String {
         let all = snippets(language);
-        let mut needed: BTreeSet<&str> = self.used.clone();
+        let mut needed: BTreeSet<&str> = self.used.keys().copied().collect();
         for snippet in all.iter().rev().filter(|snippet| snippet.is_definition()) {
             if needed.contains(snippet.name) {
                 needed.extend(words(snippet.code));
@@ -101,12 +139,31 @@ impl Helpers {
             Language::C => "static inline __attribute__((always_inline)) ",
         };
         let mut text = String::new();
+        let is_shared = self.shares(language);
+        if is_shared {
+            text.push_str(SHARED);
+        }
         for snippet in all.iter().filter(|snippet| needed.contains(snippet.name)) {
-            let qualifiers = if snippet.is_definition() { qualifiers } else { "" };
+            let is_called = is_shared
+                && self.used.contains_key(snippet.name)
+                && snippet.lines_pasted() > 0;
+            let qualifiers = match snippet.is_definition() {
+                false => "",
+                true if is_called => "SHARED ",
+                true => qualifiers,
+            };
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{}{qualifiers}{}", snippet.comment, snippet.code);
         }
         text
+    }
+
+    /// Whether pasting the functions at each call would make too much text.
+    fn shares(&self, language: Language) -> bool {
+        let pasted = |snippet: &Snippet| {
+            self.used.get(snippet.name).map_or(0, |calls| calls * snippet.lines_pasted())
+        };
+        language == Language::C && snippets(language).iter().map(pasted).sum::<usize>() > MOST_PASTED
     }
 
     /// Whether the library has such a function.
@@ -117,7 +174,7 @@ impl Helpers {
     /// The text of a call, noting the function if it is one of the library's; other functions are the language's own.
     pub(super) fn call(&mut self, language: Language, function: &str, arguments: &[&str]) -> String {
         if let Some(snippet) = snippets(language).iter().find(|snippet| snippet.name == function) {
-            self.used.insert(snippet.name);
+            *self.used.entry(snippet.name).or_default() += 1;
         }
         format!("{function}({})", arguments.join(", "))
     }

@@ -8,10 +8,14 @@ use super::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use super::tile::TileKey;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, AxisSet, Kernel, ValueId, ValueOp, index_expressions};
+use crate::ops::Spelling;
 use crate::{BinaryOp, DType, Language, Scalar, UnaryOp};
 
 /// In-thread reductions with at most this many positions are unrolled: a 5×5 window.
 const UNROLL_LIMIT: u64 = 25;
+
+/// In C, unrolled loops in each other make at most this many copies: compilers take long over more.
+const MOST_COPIES: u64 = 64;
 
 /// Stack that one step of the recursion may need, and what is added when it runs out.
 const STACK_RESERVE: usize = 128 << 10;
@@ -60,6 +64,8 @@ pub(super) struct Emitter<'k> {
     pub(super) staged: FxHashMap<ValueId, Staged>,
     /// Where this thread's elements are in the staged arrays.
     pub(super) staged_slot: Option<Expr>,
+    /// Whether short loops stay loops: what few elements need is not worth the text.
+    pub(super) rolled: bool,
     language: Language,
     uses: Vec<usize>,
     names: FxHashMap<&'static str, usize>,
@@ -74,6 +80,7 @@ impl<'k> Emitter<'k> {
             kept: None,
             staged: FxHashMap::default(),
             staged_slot: None,
+            rolled: false,
             language,
             uses: kernel.use_counts(),
             names: FxHashMap::default(),
@@ -188,6 +195,11 @@ impl<'k> Emitter<'k> {
         Expr::Name(name)
     }
 
+    /// The expression without calls of the vectorised functions: with one, it gets a name.
+    fn called_before(&mut self, expr: Expr, dtype: DType) -> Expr {
+        if calls(&expr) { self.named(expr, dtype) } else { expr }
+    }
+
     /// States what a value is that a schedule has computed by other means.
     pub(super) fn define(&mut self, id: ValueId, expr: Expr) {
         if let Some(scope) = self.scopes.last_mut() {
@@ -296,8 +308,13 @@ impl<'k> Emitter<'k> {
             }
             ValueOp::Select(condition, a, b) => {
                 let condition = self.value(*condition);
-                let a = self.value(*a);
-                Expr::Select(Box::new(condition), Box::new(a), Box::new(self.value(*b)))
+                let (a, b) = (self.value(*a), self.value(*b));
+                // No vector calls a function in a branch.
+                let (a, b) = match self.language == Language::C {
+                    true => (self.called_before(a, value.dtype), self.called_before(b, value.dtype)),
+                    false => (a, b),
+                };
+                Expr::Select(Box::new(condition), Box::new(a), Box::new(b))
             }
             ValueOp::Cast(to, a) => {
                 Expr::Cast { from: kernel.value(*a).dtype, to: *to, operand: Box::new(self.value(*a)) }
@@ -336,7 +353,11 @@ impl<'k> Emitter<'k> {
     fn reduce_in_thread(&mut self, id: ValueId, axes: &[AxisId]) -> Expr {
         let kernel = self.kernel;
         let positions: u64 = axes.iter().map(|&axis| kernel.axis(axis).extent).product();
-        let unrolled = positions <= UNROLL_LIMIT && !axes.iter().any(|&axis| kernel.axis(axis).is_argument);
+        let around = self.scopes.iter().filter(|scope| scope.unrolled).flat_map(Scope::axes);
+        let copies = around.map(|&axis| kernel.axis(axis).extent).fold(positions, u64::saturating_mul);
+        let unrolled = positions <= UNROLL_LIMIT
+            && !axes.iter().any(|&axis| kernel.axis(axis).is_argument)
+            && (self.language == Language::Cuda || !self.rolled && copies <= MOST_COPIES);
         let Some(accumulator) = Accumulator::of(self, kernel, id, None) else {
             return Expr::name("no_reduction");
         };
@@ -460,5 +481,16 @@ fn size(expr: &Expr) -> usize {
         Expr::Select(condition, a, b) => 1 + size(condition) + size(a) + size(b),
         Expr::Votes(condition) | Expr::VotesBefore(condition) => 1 + size(condition),
         Expr::ShuffleXor { value, .. } | Expr::ShuffleUp { value, .. } => 1 + size(value),
+    }
+}
+
+/// Whether the expression calls a function that may be one of the text's own.
+fn calls(expr: &Expr) -> bool {
+    match expr {
+        Expr::Unary(op, _, a) => op.spelling() == Spelling::Vectorised || calls(a),
+        Expr::Binary(op, _, a, b) => op.spelling() == Spelling::Vectorised || calls(a) || calls(b),
+        Expr::Select(condition, a, b) => calls(condition) || calls(a) || calls(b),
+        Expr::Cast { operand, .. } => calls(operand),
+        _ => false,
     }
 }

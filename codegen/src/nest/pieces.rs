@@ -6,8 +6,8 @@ use crate::index::{Atom, AxisId, Bound};
 use crate::ir::{AxisKind, Kernel, ValueOp};
 
 /// More pieces, or more values in all of them, are too much text.
-const MOST_PIECES: usize = 64;
-const MOST_VALUES: usize = 4096;
+const MOST_PIECES: usize = 128;
+const MOST_VALUES: usize = 1 << 16;
 
 /// Parts of an axis.
 pub(super) struct Pieces {

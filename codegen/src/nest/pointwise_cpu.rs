@@ -186,7 +186,9 @@ fn part<'k>(
     let name = kernel.axis(axis).name.clone();
     let body = emitter.using(kernel, |emitter| {
         emitter.open(&[axis], false);
+        emitter.rolled = hint == LoopHint::None;
         kernel.stores.iter().for_each(|store| emitter.store(store));
+        emitter.rolled = false;
         emitter.close()
     });
     emitter.push(count_loop(&name, from, to, hint, body));
