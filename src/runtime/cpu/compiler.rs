@@ -19,7 +19,7 @@ use crate::runtime::workshop::{self, Workshop};
 /// does.
 const FLAGS: [&str; 13] = [
     "-std=gnu11",
-    "-O3",
+    "-ftree-vectorize",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-ffp-contract=off",
@@ -32,6 +32,16 @@ const FLAGS: [&str; 13] = [
     "-pipe",
     "-w",
 ];
+/// What makes loops over short texts faster takes much time over long ones, whose loops it makes no faster.
+fn effort(source: &str) -> &'static str {
+    // Several kernels may be in one text, each after its helpers.
+    let is_long = |kernel: &str| kernel.len() - kernel.find("\nstatic void ").unwrap_or(0) > LONG_TEXT;
+    if source.split("typedef long long idx;").any(is_long) { "-O1" } else { "-O3" }
+}
+const LONG_TEXT: usize = 12 << 10;
+/// The choice, as a part of the identity.
+const EFFORTS: &str = "-O1 for more than 12 KiB, else -O3";
+
 /// For this processor. Left out once a compiler was seen to refuse it.
 const NATIVE: &str = "-march=native";
 const LIBRARIES: [&str; 1] = ["-lm"];
@@ -124,7 +134,7 @@ impl Compiler {
     /// Program, version and flags, without the processor that they are for.
     fn maker(&self) -> String {
         let words = self.command.iter().map(String::as_str);
-        let words: Vec<&str> = words.chain(FLAGS).chain([NATIVE]).chain(LIBRARIES).collect();
+        let words: Vec<&str> = words.chain(FLAGS).chain([EFFORTS, NATIVE]).chain(LIBRARIES).collect();
         format!("{} | {}", self.version, words.join(" "))
     }
 
@@ -199,7 +209,7 @@ impl Compiler {
         let workshop = Workshop::new(place).map_err(|error| Error::io("make a folder in", place, error))?;
         let text = workshop.path().join("kernel.c");
         fs::write(&text, source).map_err(|error| Error::io("write", &text, error))?;
-        let flags = FLAGS.into_iter().chain(native.then_some(NATIVE));
+        let flags = FLAGS.into_iter().chain([effort(source)]).chain(native.then_some(NATIVE));
         let arguments = flags.chain(["kernel.c", "-o", "kernel.so"]).chain(LIBRARIES);
         let limit = process::limit();
         let answer = process::run(&self.command, arguments, workshop.path(), limit);

@@ -34,7 +34,7 @@ fn defined(line: &str) -> Option<&str> {
         return name.strip_suffix('{').map(str::trim_end);
     }
     let is_function =
-        ["static ", "void "].iter().any(|start| line.starts_with(start)) && !line.ends_with(';');
+        ["static ", "SHARED ", "void "].iter().any(|start| line.starts_with(start)) && !line.ends_with(';');
     let behind_attributes = line.rsplit_once("__attribute__((always_inline))").map_or(line, |(_, rest)| rest);
     let head = behind_attributes.split_once('(').filter(|_| is_function)?.0;
     head.rsplit([' ', '*']).next().filter(|name| !name.is_empty() && !name.starts_with("__"))
@@ -50,6 +50,7 @@ mod tests {
         assert_eq!(defined(helper), Some("lz_exp_f32"));
         assert_eq!(defined("void scan(void* const* args, idx first_block, idx end_block) {"), Some("scan"));
         assert_eq!(defined("static void scan_blocks(float* out0, idx n,"), Some("scan_blocks"));
+        assert_eq!(defined("SHARED float lz_sin_f32(float x) {"), Some("lz_sin_f32"));
         assert_eq!(defined("struct Part {"), Some("Part"));
         for other in ["    for (;;) {", "float fmaf(float, float, float);", "typedef long long idx;", "}"] {
             assert_eq!(defined(other), None);
