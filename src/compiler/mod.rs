@@ -319,7 +319,10 @@ fn plan_within(
                 && group.nodes.len() >= LEAST_DIVIDED
                 && compile_time(source) > MOST_COMPILE_TIME
             {
-                return Err((group, format!("its text takes a C compiler about {} ms", compile_time(source))));
+                return Err((
+                    group,
+                    format!("its text takes a C compiler about {} ms", compile_time(source)),
+                ));
             }
             kernels.push(kernel);
             Ok(())

@@ -56,7 +56,8 @@ impl Snippet {
 
     fn lines(&self) -> usize {
         let others = words(self.code).filter(|word| *word != self.name && word.starts_with("lz_"));
-        let of = |name| snippets(Language::C).iter().find(|other| other.name == name).map_or(0, Snippet::lines);
+        let of =
+            |name| snippets(Language::C).iter().find(|other| other.name == name).map_or(0, Snippet::lines);
         self.code.lines().count() + others.map(of).sum::<usize>()
     }
 }
@@ -144,9 +145,7 @@ impl Helpers {
             text.push_str(SHARED);
         }
         for snippet in all.iter().filter(|snippet| needed.contains(snippet.name)) {
-            let is_called = is_shared
-                && self.used.contains_key(snippet.name)
-                && snippet.lines_pasted() > 0;
+            let is_called = is_shared && self.used.contains_key(snippet.name) && snippet.lines_pasted() > 0;
             let qualifiers = match snippet.is_definition() {
                 false => "",
                 true if is_called => "SHARED ",
@@ -160,9 +159,8 @@ impl Helpers {
 
     /// Whether pasting the functions at each call would make too much text.
     fn shares(&self, language: Language) -> bool {
-        let pasted = |snippet: &Snippet| {
-            self.used.get(snippet.name).map_or(0, |calls| calls * snippet.lines_pasted())
-        };
+        let pasted =
+            |snippet: &Snippet| self.used.get(snippet.name).map_or(0, |calls| calls * snippet.lines_pasted());
         language == Language::C && snippets(language).iter().map(pasted).sum::<usize>() > MOST_PASTED
     }
 
