@@ -13,6 +13,7 @@ use super::buffer::Buffer;
 use super::device::Device;
 use super::donation::{Claim, Offer};
 use super::kernels::{self, Loaded};
+use super::progress::Progress;
 use crate::compiler::{self, Code, Part, Plan, PlannedKernel};
 use crate::debug::{self, Level};
 use crate::graph::build::build;
@@ -335,11 +336,12 @@ fn load_all(plan: &Plan, codes: Vec<Arc<Code>>, device: Device, backend: &Backen
         let compiled = code.compiled.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         compiled.as_ref().filter(|loaded| loaded.device == device).cloned()
     };
-    let load = |(code, kernel): (Arc<Code>, &PlannedKernel)| -> Result<Ready> {
+    let load = |progress: &Progress, code: Arc<Code>, kernel: &PlannedKernel| -> Result<Ready> {
         if kernel.is_empty() {
             return Ok((code, None));
         }
         let loaded = kernels::load(backend, device, &code.emitted)?;
+        progress.advance();
         *code.compiled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(loaded.clone());
         Ok((code, Some(loaded)))
     };
@@ -350,8 +352,9 @@ fn load_all(plan: &Plan, codes: Vec<Arc<Code>>, device: Device, backend: &Backen
         false => {
             let used = codes.iter().zip(kernels).filter(|(_, kernel)| !kernel.is_empty());
             let emitted: Vec<_> = used.map(|(code, _)| &*code.emitted).collect();
+            let progress = Progress::new(emitted.len());
             kernels::compile_ahead(backend, device, &emitted);
-            codes.into_par_iter().zip(kernels).map(load).collect()
+            codes.into_par_iter().zip(kernels).map(|(code, kernel)| load(&progress, code, kernel)).collect()
         }
     }
 }

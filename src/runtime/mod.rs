@@ -15,4 +15,5 @@ pub(crate) mod executor;
 pub(crate) mod host;
 pub(crate) mod kernels;
 pub(crate) mod process;
+pub(crate) mod progress;
 pub(crate) mod workshop;
