@@ -278,7 +278,7 @@ pub(crate) fn relieved(graph: &Graph, plan: &Plan, spilling: &[(usize, u32)]) ->
 }
 
 /// Plans without the cache.
-#[cfg(test)]
+#[cfg(all(test, feature = "cuda"))]
 fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
     let graph = through_passes(graph)?;
     let parameters = Parameters::of(&graph, settings.language);
