@@ -27,6 +27,8 @@ fn every_seed_pipeline_has_its_kernels_and_no_more() {
     for seed in SEEDS {
         let results = (seed.record)(64);
         for program in programs(&results) {
+            #[cfg(feature = "cuda")]
+            workloads::nvrtc::compile_everywhere(std::slice::from_ref(&program)).unwrap();
             let (explanation, target) = (program.explain(), program.target());
             assert_eq!(explanation.kernels(), program.kernels().len());
             match seed.least_traffic {

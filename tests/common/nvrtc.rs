@@ -33,7 +33,7 @@ const STACK_LIMIT: u32 = 64;
 enum Care {
     /// They compile, in a hurry.
     Compiles,
-    /// Those that are [`SMALL`] do not spill registers.
+    /// Those that are [`SMALL`] do not spill registers; others compile, in a hurry.
     SmallFits,
     /// None spills registers.
     Fits,
@@ -47,10 +47,9 @@ struct Kernel {
     functions: Vec<String>,
     schedule: String,
     source: String,
-    /// It must not spill registers.
+    /// It is optimised, and must not spill registers. Otherwise the compiler hurries: the optimiser takes minutes for the
+    /// largest.
     fits: bool,
-    /// It is optimised. Otherwise the compiler hurries.
-    is_optimised: bool,
     /// The one architecture that it is compiled for, unless it is every one.
     chosen: Option<usize>,
     /// Is there once it has passed.
@@ -76,11 +75,8 @@ impl Kernel {
         };
         let stamp = |care: Care| {
             let architectures = if is_everywhere(care) { "everywhere" } else { "somewhere" };
-            let optimised = care != Care::Compiles;
-            let rules = format!(
-                "{architectures} optimised={optimised} fits={} {version:?} {ARCHITECTURES:?} {STACK_LIMIT}\n",
-                fits(care)
-            );
+            let rules =
+                format!("{architectures} fits={} {version:?} {ARCHITECTURES:?} {STACK_LIMIT}\n", fits(care));
             let hash = blake3::hash((rules + &nameless).as_bytes());
             Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvrtc").join(hash.to_hex().as_str())
         };
@@ -97,7 +93,6 @@ impl Kernel {
             schedule: schedule.into(),
             source: source.into(),
             fits: fits(care),
-            is_optimised: care != Care::Compiles,
             chosen: (!is_everywhere(care)).then_some(usize::from(hash.as_bytes()[0]) % ARCHITECTURES.len()),
             stamp: stamp(care),
             stricter: stricter.iter().map(|&care| stamp(care)).collect(),
@@ -160,7 +155,7 @@ fn compile_with(texts: &[(String, String, String)], care: Care) -> Result<(), St
     let is_known = |number: &usize| known.iter().any(|known| ARCHITECTURES[*number] == format!("sm_{known}"));
     for architecture in (0..ARCHITECTURES.len()).filter(is_known) {
         for is_optimised in [true, false] {
-            let here = |kernel: &&Kernel| kernel.is_for(architecture) && kernel.is_optimised == is_optimised;
+            let here = |kernel: &&Kernel| kernel.is_for(architecture) && kernel.fits == is_optimised;
             let kernels: Vec<&Kernel> = kernels.iter().filter(here).collect();
             jobs.extend(kernels.chunks(TOGETHER).map(|part| (architecture, is_optimised, part.to_vec())));
         }

@@ -21,14 +21,14 @@ pub fn tensor<const N: usize>(shape: [usize; N]) -> Tensor {
     Tensor::from_vec(data(shape.iter().product()), shape)
 }
 
-/// Plans for a target. NVRTC compiles kernels for CUDA, for every architecture, where it is there.
+/// Plans for a target. NVRTC compiles kernels for CUDA, where it is there.
 pub fn compile_for<'a>(
     tensors: impl IntoIterator<Item = &'a Tensor>,
     target: &Target,
 ) -> lazuli::Result<Program> {
     let program = lazuli::compile_for(tensors, target)?;
     #[cfg(feature = "cuda")]
-    if let Err(problems) = nvrtc::compile_everywhere(std::slice::from_ref(&program)) {
+    if let Err(problems) = nvrtc::compile(std::slice::from_ref(&program)) {
         panic!("{problems}");
     }
     Ok(program)
