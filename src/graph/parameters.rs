@@ -4,7 +4,8 @@
 //! The slices of one tensor along one axis begin at one parameter, the least position that any of them reads, each at a
 //! fixed distance from there. So the distances between the elements that a kernel reads of a tensor are part of its
 //! text, as a stencil needs it; and where that least position is 0, as in halves, stencils, and everything that is only
-//! cut at its end, there is no parameter.
+//! cut at its end, there is no parameter. Neither is there one for slices of what follows from such a slice: indices with
+//! many unknown positions grow with each view, and nothing in them simplifies.
 
 use lazuli_codegen::Language;
 use rustc_hash::FxHashMap;
@@ -55,12 +56,15 @@ impl Parameters {
             }
         }
         let mut parameters = Parameters::default();
+        let mut follows = vec![false; graph.bound()];
         for id in graph.nodes() {
+            let is_cut_before = graph.operands(id).iter().any(|operand| follows[operand.index()]);
+            follows[id.index()] = is_cut_before;
             if let Some(value) = number(&graph.node(id).op) {
                 parameters.of_nodes.insert(id, parameters.values.len());
                 parameters.values.push(value.cast(value.dtype().compute()).to_bits());
             }
-            for (operand, axis, _, start) in slices(graph, id) {
+            for (operand, axis, _, start) in slices(graph, id).filter(|_| !is_cut_before) {
                 let Some(span) = spans.get_mut(&(operand, axis)).filter(|span| span.low > 0) else {
                     continue;
                 };
@@ -79,6 +83,7 @@ impl Parameters {
                     is_outermost: node.shape[..axis].iter().all(|&extent| extent == 1),
                 };
                 parameters.starts.insert((id, axis), start);
+                follows[id.index()] = true;
             }
         }
         parameters
