@@ -72,7 +72,7 @@ fn more_buffers_than_a_launch_has_parameters_for() {
         sums.split_off(1)
     };
     let all = sums(&Device::cpu());
-    let program = lazuli::compile_for(&all, &Target::cpu()).unwrap();
+    let program = lazuli::compile_for(&all, &Target::cuda("sm_90")).unwrap();
     let explanation = program.explain().to_string();
     assert_eq!(program.kernels().len(), 2, "{explanation}");
     assert!(explanation.contains("buffers are more than the 384 of a kernel"), "{explanation}");
