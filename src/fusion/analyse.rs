@@ -479,14 +479,14 @@ impl<'a> Analyser<'a> {
                 (Some(space), _) if !space.is_row => Loop::Columns,
                 // The last walk, which stores results, is a loop as any other.
                 (Some(_), _) if is_shared || state.is_reduced => Loop::Rows,
-                (_, Some(true)) => {
-                    if node.scan.is_some() {
+                // Scans compute what surrounds them a stretch at a time, or in lanes across columns.
+                (_, Some(is_row)) if node.scan.is_some() => {
+                    if is_row {
                         Loop::Steps
                     } else {
-                        Loop::Rows
+                        Loop::Columns
                     }
                 }
-                (_, Some(false)) => Loop::Columns,
                 _ => Loop::Lanes,
             };
             add(work, kind, elements * repeated * node.fan * node.cost);
