@@ -17,6 +17,7 @@ mod ops;
 mod scalar;
 mod scan_op;
 pub mod schedule;
+pub mod syntax;
 mod text;
 
 pub use batch::{Batch, emit_batch};
@@ -28,3 +29,4 @@ pub use limits::{FloatInfo, IntInfo};
 pub use ops::{BinaryOp, ReduceOp, UnaryOp};
 pub use scalar::Scalar;
 pub use scan_op::ScanOp;
+pub use syntax::ParseError;

@@ -112,6 +112,34 @@ impl Scalar {
         Scalar { dtype, bits: bits & mask }
     }
 
+    /// The scalar of which this is the text, as [`Display`](fmt::Display) gives it.
+    ///
+    /// ```
+    /// use lazuli_codegen::{DType, Scalar};
+    /// let third = Scalar::from_f64(DType::F32, 1.0 / 3.0);
+    /// assert_eq!(Scalar::from_text(DType::F32, &third.to_string()), Some(third));
+    /// assert_eq!(Scalar::from_text(DType::U8, "256"), None);
+    /// ```
+    pub fn from_text(dtype: DType, text: &str) -> Option<Scalar> {
+        if dtype == DType::Bool {
+            return text.parse().ok().map(Scalar::from_bool);
+        }
+        if !dtype.is_float() {
+            let value = text.parse().ok()?;
+            return Some(Scalar::from_i64(dtype, value)).filter(|scalar| scalar.as_i64() == value);
+        }
+        if let Some(bits) = text.strip_prefix("NaN(0x").and_then(|rest| rest.strip_suffix(')')) {
+            let scalar = Scalar::from_bits(dtype, u64::from_str_radix(bits, 16).ok()?);
+            return Some(scalar).filter(|scalar| scalar.as_f64().is_nan());
+        }
+        match dtype {
+            DType::F32 => {
+                text.parse().ok().map(|value: f32| Scalar::from_bits(dtype, value.to_bits().into()))
+            }
+            _ => text.parse().ok().map(|value| Scalar::from_f64(dtype, value)),
+        }
+    }
+
     /// Converted to `dtype` as Rust's `as` converts.
     pub fn cast(self, dtype: DType) -> Scalar {
         if dtype == self.dtype {
@@ -138,8 +166,12 @@ fn round_to_odd(value: f64) -> f32 {
 }
 
 impl fmt::Display for Scalar {
+    /// The shortest text that [`Scalar::from_text`] reads as the same bits. A NaN that is not the usual one shows them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.dtype {
+            dtype if self.as_f64().is_nan() && *self != Scalar::from_f64(dtype, f64::NAN) => {
+                write!(f, "NaN({:#x})", self.bits)
+            }
             DType::Bool => write!(f, "{}", self.bits != 0),
             DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U32 | DType::I64 => {
                 write!(f, "{}", self.as_i64())
@@ -166,6 +198,19 @@ mod tests {
         assert_eq!(Scalar::from_f64(DType::F16, above_half).as_f64(), 1.0 + 2f64.powi(-10));
         let above_half = 1.0 + 2f64.powi(-8) + 2f64.powi(-50);
         assert_eq!(Scalar::from_f64(DType::BF16, above_half).as_f64(), 1.0 + 2f64.powi(-7));
+    }
+
+    #[test]
+    fn texts_have_every_bit() {
+        for dtype in DType::ALL {
+            let patterns =
+                (0..64).flat_map(|shift| [1u64 << shift, u64::MAX << shift, 0x7fc0_1234_5678_9abd >> shift]);
+            for bits in patterns.chain([0x7fc1, 0xffc0, 0x7fc0_0001, 0xffc0_0000, 0x3c00, 0x3f80]) {
+                let bits = if dtype == DType::Bool { bits & 1 } else { bits };
+                let scalar = Scalar::from_bits(dtype, bits);
+                assert_eq!(Scalar::from_text(dtype, &scalar.to_string()), Some(scalar), "{dtype} {bits:#x}");
+            }
+        }
     }
 
     #[test]

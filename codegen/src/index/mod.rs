@@ -24,6 +24,7 @@
 
 mod bound;
 mod merge;
+mod parse;
 mod print;
 mod range;
 mod simplify;

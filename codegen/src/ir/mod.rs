@@ -8,6 +8,7 @@
 mod computed;
 mod in_place;
 mod merge;
+mod parse;
 mod recurrence;
 mod text;
 mod verify;

@@ -1,8 +1,8 @@
-//! The stable textual form of a kernel.
+//! The stable textual form of a kernel: all of it, so that `parse` gives back the same.
 
 use std::fmt;
 
-use super::{AxisKind, Kernel, Recurrence, ValueId, ValueOp};
+use super::{Argument, Axis, AxisKind, Buffer, Kernel, Recurrence, ValueId, ValueOp};
 use crate::index::{AxisId, IndexExpr};
 
 impl Kernel {
@@ -39,21 +39,18 @@ impl Kernel {
             ValueOp::Select(condition, a, b) => format!("select {} {} {}", name(condition), name(a), name(b)),
             ValueOp::Cast(dtype, a) => format!("cast {} to {dtype}", name(a)),
             ValueOp::Scan { op, axis, reverse, exclusive, operand } => {
-                let how = match (reverse, exclusive) {
-                    (false, false) => "",
-                    (true, false) => "reverse ",
-                    (false, true) => "exclusive ",
-                    (true, true) => "reverse exclusive ",
-                };
-                format!("{how}{op} along {} of {}", self.axis(*axis).name, name(operand))
+                let reverse = if *reverse { " reverse" } else { "" };
+                let exclusive = if *exclusive { " exclusive" } else { "" };
+                format!("{op}{reverse}{exclusive} along {} of {}", self.axis(*axis).name, name(operand))
             }
-            ValueOp::Carry { init, row, .. } => {
-                format!("carry of row {} from {}", self.index_text(row), name(init))
+            ValueOp::Carry { recurrence, init, row } => {
+                format!("carry {} of row {} from {}", recurrence.0, self.index_text(row), name(init))
             }
             ValueOp::Last { carry } => format!("last of {}", name(carry)),
-            ValueOp::Scatter { op, axis, over, index, check: _, operand } => {
+            ValueOp::Scatter { op, axis, over, index, check, operand } => {
                 let (axis, over) = (&self.axis(*axis).name, &self.axis(*over).name);
-                format!("scatter {op} over {over} of {} to {axis} at {}", name(operand), name(index))
+                let (operand, index) = (name(operand), name(index));
+                format!("scatter {op} over {over} of {operand} to {axis} at {index} check {check}")
             }
             ValueOp::Reduce { op, axes, operand, position } => {
                 let axes: Vec<&str> = axes.iter().map(|&axis| self.axis(axis).name.as_str()).collect();
@@ -67,31 +64,31 @@ impl Kernel {
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "kernel {}", self.name)?;
-        for axis in &self.axes {
-            let (kind, computed) = match axis.kind {
-                AxisKind::Map => ("map", String::new()),
-                AxisKind::Reduce => ("reduce", String::new()),
-                AxisKind::Computed { value, .. } => ("computed", format!(" is v{}", value.0)),
-                AxisKind::Offset { .. } => ("offset", String::new()),
-            };
-            match axis.is_argument {
-                true => writeln!(f, "  {kind} {} < n_{}{computed}", axis.name, axis.name)?,
-                false => writeln!(f, "  {kind} {} < {}{computed}", axis.name, axis.extent)?,
+        for Axis { name, kind, extent, is_argument } in &self.axes {
+            let extent = if *is_argument { format!("n_{name} = {extent}") } else { extent.to_string() };
+            match kind {
+                AxisKind::Map => writeln!(f, "  map {name} < {extent}")?,
+                AxisKind::Reduce => writeln!(f, "  reduce {name} < {extent}")?,
+                AxisKind::Computed { value, check } => {
+                    writeln!(f, "  computed {name} < {extent} is v{} check {check}", value.0)?;
+                }
+                AxisKind::Offset { number } => writeln!(f, "  offset {name} < {extent} number {number}")?,
             }
         }
-        for buffer in &self.buffers {
-            writeln!(f, "  buffer {}: {}", buffer.name, buffer.dtype)?;
+        for Buffer { name, dtype, elements, is_output } in &self.buffers {
+            let kind = if *is_output { "output" } else { "input" };
+            writeln!(f, "  {kind} {name}: {dtype} [{elements}]")?;
         }
-        for argument in &self.arguments {
-            writeln!(f, "  argument {}: {}", argument.name, argument.value.dtype())?;
+        for Argument { name, value } in &self.arguments {
+            writeln!(f, "  argument {name}: {} = {value}", value.dtype())?;
+        }
+        for Recurrence { axis, reverse, carry, next } in &self.recurrences {
+            let along = &self.axis(*axis).name;
+            let reverse = if *reverse { " reverse" } else { "" };
+            writeln!(f, "  recurrence along {along}{reverse}: v{} becomes v{}", carry.0, next.0)?;
         }
         for (number, value) in self.values.iter().enumerate() {
             writeln!(f, "  v{number}: {} = {}", value.dtype, self.op_text(&value.op))?;
-        }
-        for Recurrence { axis, reverse, carry, next } in &self.recurrences {
-            let how = if *reverse { "reverse recurrence" } else { "recurrence" };
-            let along = &self.axis(*axis).name;
-            writeln!(f, "  {how} along {along}: v{} becomes v{}", carry.0, next.0)?;
         }
         for store in &self.stores {
             let buffer = &self.buffers[store.buffer.index()].name;

@@ -2,6 +2,7 @@
 
 mod choose;
 mod keep;
+mod parse;
 mod passes;
 mod plain;
 mod scatter;
@@ -160,7 +161,9 @@ impl fmt::Display for Schedule {
                 write!(f, "pointwise(elements_per_block={})", s.elements_per_block)
             }
             Schedule::Pointwise(s) => write!(f, "pointwise(threads={}, vec={})", s.threads, s.vector),
-            Schedule::Tiled(s) => write!(f, "tiled(tile={TILE}x{TILE}, threads={TILE}x{})", s.rows),
+            Schedule::Tiled(s) => {
+                write!(f, "tiled(across={}, tile={TILE}x{TILE}, threads={TILE}x{})", s.across, s.rows)
+            }
             Schedule::Scan(s) => {
                 write!(f, "scan(threads={}, rows_per_block={}, vec={}", s.threads, s.rows, s.vector)?;
                 if s.tile > 0 {

@@ -1,0 +1,256 @@
+//! Schedules from their text.
+
+use std::str::FromStr;
+
+use super::{
+    ColumnSchedule, PointwiseSchedule, RowSchedule, ScanSchedule, ScatterSchedule, Schedule, TILE,
+    TiledSchedule,
+};
+use crate::index::AxisId;
+use crate::syntax::{Cursor, ParseError, Place};
+
+impl FromStr for Schedule {
+    type Err = ParseError;
+
+    /// The schedule that prints so.
+    ///
+    /// ```
+    /// use lazuli_codegen::schedule::Schedule;
+    /// let text = "row_reduce(threads_per_row=32, rows_per_block=8, vec=4, online)";
+    /// let schedule: Schedule = text.parse()?;
+    /// assert!(matches!(schedule, Schedule::Rows(rows) if rows.vector == 4 && rows.online));
+    /// assert_eq!(schedule.to_string(), text);
+    /// assert_eq!(
+    ///     "pointwise(threads=0)".parse::<Schedule>().unwrap_err().to_string(),
+    ///     "line 1, column 19: threads is at least 1"
+    /// );
+    /// # Ok::<(), lazuli_codegen::ParseError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Where the text is none of a schedule.
+    fn from_str(text: &str) -> Result<Schedule, ParseError> {
+        let mut text = Cursor::new(text);
+        let schedule = Schedule::parse(&mut text)?;
+        text.end()?;
+        Ok(schedule)
+    }
+}
+
+impl Schedule {
+    /// Takes a schedule.
+    ///
+    /// # Errors
+    /// As [`Schedule::from_str`].
+    pub fn parse(text: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
+        let place = text.place();
+        let name = text.word()?;
+        let mut settings = Settings::read(text)?;
+        let schedule = match name {
+            "pointwise" if settings.has("elements_per_block") => Schedule::Pointwise(PointwiseSchedule {
+                threads: 1,
+                vector: 1,
+                elements_per_block: settings.count("elements_per_block")?,
+            }),
+            "pointwise" => Schedule::Pointwise(PointwiseSchedule {
+                threads: settings.count("threads")?,
+                vector: settings.count("vec")?,
+                elements_per_block: 0,
+            }),
+            "tiled" => {
+                let ([rows, columns], [threads, of_column]) =
+                    (settings.pair("tile")?, settings.pair("threads")?);
+                if [rows, columns, threads].map(u64::from) != [TILE; 3] {
+                    return Err(
+                        text.error_at(place, format!("tiles are {TILE}x{TILE}, and their threads {TILE}x…"))
+                    );
+                }
+                Schedule::Tiled(TiledSchedule { across: settings.axis("across")?, rows: of_column })
+            }
+            "scan" => {
+                let (threads, rows) = (settings.count("threads")?, settings.count("rows_per_block")?);
+                let tile = settings.optional("tile", Settings::pair)?.unwrap_or([rows, 0]);
+                if tile[0] != rows {
+                    return Err(text.error_at(place, "a tile has the rows of a block"));
+                }
+                let vector = settings.count("vec")?;
+                Schedule::Scan(ScanSchedule {
+                    threads,
+                    rows,
+                    vector,
+                    tile: tile[1],
+                    splits: settings.splits()?,
+                })
+            }
+            "scatter" => Schedule::Scatter(ScatterSchedule {
+                positions: settings.count("positions")?,
+                columns: settings.count("columns")?,
+                warps: settings.count("warps")?,
+                collected: settings.or_zero("collected")?,
+                is_local: settings.flag("local")?,
+                splits: settings.splits()?,
+            }),
+            "row_reduce" => Schedule::Rows(RowSchedule {
+                threads_per_row: settings.count("threads_per_row")?,
+                rows_per_block: settings.count("rows_per_block")?,
+                vector: settings.count("vec")?,
+                persistent: settings.or_zero("persistent")?,
+                shared_bytes: settings.or_zero("shared_bytes")?,
+                stack_bytes: settings.or_zero("stack_bytes")?,
+                online: settings.flag("online")?,
+                splits: settings.splits()?,
+            }),
+            "column_reduce" => {
+                let [threads_x, threads_y] = settings.pair("threads")?;
+                let vector = settings.count("vec")?;
+                Schedule::Columns(ColumnSchedule { threads_x, threads_y, vector, splits: settings.splits()? })
+            }
+            _ => return Err(text.error_at(place, format!("no schedule is called `{name}`"))),
+        };
+        settings.end()?;
+        Ok(schedule)
+    }
+}
+
+/// What stands in the parentheses: `name=value`, or a name alone. Each is taken by its name.
+struct Settings<'a> {
+    /// Names, where their values begin, and the text from there.
+    left: Vec<(&'a str, Place, Cursor<'a>)>,
+    after: Cursor<'a>,
+}
+
+impl<'a> Settings<'a> {
+    fn read(text: &mut Cursor<'a>) -> Result<Settings<'a>, ParseError> {
+        text.expect("(")?;
+        let mut left: Vec<(&str, Place, Cursor)> = Vec::new();
+        loop {
+            let name = text.word()?;
+            if left.iter().any(|(other, ..)| *other == name) {
+                return Err(text.error(format!("{name} is said twice")));
+            }
+            let has_value = text.eat("=");
+            left.push((name, text.place(), text.clone()));
+            if has_value {
+                // A number, a pair or an axis; which of them is seen by name.
+                if text.word().is_err() {
+                    text.constant()?;
+                }
+            }
+            if text.eat(")") {
+                return Ok(Settings { left, after: text.clone() });
+            }
+            if !text.eat(",") {
+                return Err(text.expected("`,` or `)`"));
+            }
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.left.iter().any(|(other, ..)| *other == name)
+    }
+
+    fn take(&mut self, name: &str) -> Result<(Place, Cursor<'a>), ParseError> {
+        match self.left.iter().position(|(other, ..)| *other == name) {
+            Some(position) => {
+                let (_, place, text) = self.left.remove(position);
+                Ok((place, text))
+            }
+            None => Err(self.after.error(format!("{name} is missing"))),
+        }
+    }
+
+    fn optional<T>(
+        &mut self,
+        name: &str,
+        read: impl Fn(&mut Self, &str) -> Result<T, ParseError>,
+    ) -> Result<Option<T>, ParseError> {
+        if self.has(name) { read(self, name).map(Some) } else { Ok(None) }
+    }
+
+    /// A number, at least 1.
+    fn count<T: FromStr + PartialOrd + From<u8>>(&mut self, name: &str) -> Result<T, ParseError> {
+        let (place, mut text) = self.take(name)?;
+        let number = text.number()?;
+        match number < T::from(1) {
+            true => Err(text.error_at(place, format!("{name} is at least 1"))),
+            false => Ok(number),
+        }
+    }
+
+    fn or_zero(&mut self, name: &str) -> Result<u32, ParseError> {
+        Ok(self.optional(name, Self::count)?.unwrap_or(0))
+    }
+
+    fn splits(&mut self) -> Result<u32, ParseError> {
+        Ok(self.optional("splits", Self::count)?.unwrap_or(1))
+    }
+
+    fn pair(&mut self, name: &str) -> Result<[u32; 2], ParseError> {
+        let (place, mut text) = self.take(name)?;
+        let pair = text.pair()?;
+        match pair.contains(&0) {
+            true => Err(text.error_at(place, format!("{name} is at least 1x1"))),
+            false => Ok(pair),
+        }
+    }
+
+    fn axis(&mut self, name: &str) -> Result<AxisId, ParseError> {
+        let (place, mut text) = self.take(name)?;
+        let number = text.word()?.strip_prefix('a').and_then(|number| number.parse().ok());
+        number
+            .map(AxisId)
+            .ok_or_else(|| text.error_at(place, format!("{name} is an axis by its number, such as a1")))
+    }
+
+    fn flag(&mut self, name: &str) -> Result<bool, ParseError> {
+        Ok(self.optional(name, Self::take)?.is_some())
+    }
+
+    fn end(&self) -> Result<(), ParseError> {
+        match self.left.first() {
+            Some((name, place, text)) => Err(text.error_at(*place, format!("it has no {name}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_read_back() {
+        for text in [
+            "pointwise(threads=256, vec=4)",
+            "pointwise(elements_per_block=16384)",
+            "tiled(across=a2, tile=32x32, threads=32x8)",
+            "scan(threads=256, rows_per_block=1, vec=1, splits=1024)",
+            "scan(threads=1, rows_per_block=32, vec=1, tile=32x32)",
+            "scatter(positions=1024, columns=1, warps=8, collected=4)",
+            "scatter(positions=100, columns=64, warps=1, local, splits=3)",
+            "row_reduce(threads_per_row=1024, rows_per_block=1, vec=4, persistent=4, shared_bytes=163840)",
+            "row_reduce(threads_per_row=16, rows_per_block=8, vec=1, stack_bytes=4096, online, splits=2)",
+            "column_reduce(threads=32x8, vec=4, splits=16)",
+        ] {
+            assert_eq!(text.parse::<Schedule>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn errors_say_where() {
+        for (text, error) in [
+            ("rows(vec=1)", "line 1, column 1: no schedule is called `rows`"),
+            ("pointwise(threads=256)", "line 1, column 23: vec is missing"),
+            ("pointwise(threads=256, vec=1, tile=3x3)", "line 1, column 36: it has no tile"),
+            ("pointwise(threads=256, vec=x)", "line 1, column 28: expected a number, found `x`"),
+            ("pointwise(vec=1, vec=1)", "line 1, column 21: vec is said twice"),
+            (
+                "tiled(across=i1, tile=32x32, threads=32x8)",
+                "line 1, column 14: across is an axis by its number, such as a1",
+            ),
+            ("pointwise(threads=256; vec=1)", "line 1, column 22: expected `,` or `)`, found `;`"),
+        ] {
+            assert_eq!(text.parse::<Schedule>().unwrap_err().to_string(), error);
+        }
+    }
+}
