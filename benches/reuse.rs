@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use lazuli::{Device, Target, stats};
-use programs::{CALLS, Data, PROGRAMS};
+use programs::{CALLS, Data, GROWING, PROGRAMS};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
@@ -24,8 +24,10 @@ fn main() {
         "{:32} {:>8} {:>8} {:>9} {:>10} {:>10}  {:>12}",
         "program", "kernels", "on CUDA", "plans", "plan hits", "first", "then, a call"
     );
-    for program in
-        PROGRAMS.iter().filter(|p| filter.is_empty() || filter.iter().any(|f| p.name.contains(f.as_str())))
+    for program in PROGRAMS
+        .iter()
+        .chain(GROWING)
+        .filter(|p| filter.is_empty() || filter.iter().any(|f| p.name.contains(f.as_str())))
     {
         let sources = |target: &Target| {
             let source = |n| {

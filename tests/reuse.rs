@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use lazuli::{Device, Target, Tensor, stats};
-use programs::{CALLS, Data, PROGRAMS};
+use programs::{CALLS, Data, GROWING, PROGRAMS, Program};
 
 /// The counters are the process's: one test at a time.
 static COUNTERS: Mutex<()> = Mutex::new(());
@@ -19,30 +19,30 @@ static COUNTERS: Mutex<()> = Mutex::new(());
 /// Kernels that a program takes: where it begins at 0, and elsewhere; on CUDA also where accesses are aligned.
 const MOST_KERNELS: usize = 3;
 
+/// Kernels of all calls for a target, those of one call, and plans made.
+fn compiled(program: &Program, data: &Data, target: &Target) -> (usize, usize, u64) {
+    let before = stats();
+    let mut sources: HashSet<String> = HashSet::new();
+    let mut at_once = 0;
+    for n in 0..CALLS {
+        let compiled = (program.call)(data, n).compile_for(target).unwrap();
+        at_once = at_once.max(compiled.kernels().len());
+        sources.extend(compiled.kernels().iter().map(|kernel| kernel.source().to_string()));
+    }
+    let (plans, hits) = (stats().plans_made - before.plans_made, stats().plan_hits - before.plan_hits);
+    assert_eq!(plans + hits, CALLS as u64);
+    (sources.len(), at_once, plans)
+}
+
 #[test]
 fn few_kernels_and_plans_serve_all_positions() {
     let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
     let data = Data::new(&Device::cpu()).unwrap();
     for target in [Target::cpu(), Target::cuda("sm_90")] {
         for program in PROGRAMS {
-            let before = stats();
-            let mut sources: HashSet<String> = HashSet::new();
-            let mut at_once = 0;
-            for n in 0..CALLS {
-                let compiled = (program.call)(&data, n).compile_for(&target).unwrap();
-                at_once = at_once.max(compiled.kernels().len());
-                sources.extend(compiled.kernels().iter().map(|kernel| kernel.source().to_string()));
-            }
-            let (plans, hits) =
-                (stats().plans_made - before.plans_made, stats().plan_hits - before.plan_hits);
-            assert!(
-                sources.len() <= MOST_KERNELS * at_once,
-                "{}: {} kernels for {target}",
-                program.name,
-                sources.len()
-            );
-            assert_eq!(plans + hits, CALLS as u64);
-            assert!(hits * 100 >= CALLS as u64 * 99, "{}: {plans} plans for {target}", program.name);
+            let (kernels, at_once, plans) = compiled(program, &data, &target);
+            assert!(kernels <= MOST_KERNELS * at_once, "{}: {kernels} kernels for {target}", program.name);
+            assert!(plans * 100 <= CALLS as u64, "{}: {plans} plans for {target}", program.name);
         }
     }
 }
@@ -53,7 +53,7 @@ fn each_position_has_its_own_results() {
     let reference = Data::new(&Device::interpreter()).unwrap();
     for device in common::devices() {
         let data = Data::new(&device).unwrap();
-        for program in PROGRAMS {
+        for program in PROGRAMS.iter().chain(GROWING) {
             for n in [0, 1, 16, 17, 500, 999] {
                 let values = |tensor: Tensor| tensor.to_vec::<f32>().unwrap();
                 let (actual, expected) =

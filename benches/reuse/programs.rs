@@ -1,7 +1,7 @@
 //! Programs that do the same at another place, or to one more row, each time: what a loop over a data set, over time or
 //! over the tokens of a text calls.
 
-use lazuli::Tensor;
+use lazuli::{Tensor, s};
 
 /// A program by name, and what its n-th call computes.
 pub struct Program {
@@ -46,6 +46,7 @@ impl Data {
     }
 }
 
+/// Programs that do the same at another place.
 pub const PROGRAMS: &[Program] = &[
     Program {
         name: "minibatches",
@@ -80,4 +81,29 @@ pub const PROGRAMS: &[Program] = &[
         name: "changing numbers",
         call: |data, n| (&data.query * (1.0 + n as f64)).sin() + (n as f64 + 0.5),
     },
+    Program {
+        name: "placed in a row of zeros",
+        call: |data, n| data.query.pad(&[(0, 0), (n, CALLS - n)], 0.0) * 3.0,
+    },
+    Program {
+        name: "one position of a cache",
+        call: |data, n| data.keys.slice_assign(s![n as isize..n as isize + 1, .., ..], &data.key * 2.0),
+    },
+];
+
+/// Programs whose outermost extent is another each time.
+pub const GROWING: &[Program] = &[
+    Program {
+        name: "a cache that grows",
+        call: |data, n| Tensor::cat(&[&data.keys.narrow(0, 0, n + 1), &(&data.key * 2.0)], 0),
+    },
+    Program {
+        name: "attention over a growing cache",
+        call: |data, n| {
+            let keys = data.keys.narrow(0, 0, n + 1);
+            let weights = (&keys * &data.query).sum(2).softmax(0);
+            (weights.unsqueeze(2) * &keys).sum(0)
+        },
+    },
+    Program { name: "a batch that grows", call: |data, n| data.rows.narrow(0, 0, n + 1).softmax(1) },
 ];

@@ -1,7 +1,7 @@
 //! A key for everything about a graph that decides how it runs: the plan cache looks plans up by it.
 
 use super::op::{Composite, Constant, ConstantRole, Op, Pool2d, StepResult, View};
-use super::parameters::{Parameters, Start};
+use super::parameters::{Parameters, Placed, Start};
 use super::{Graph, NodeId};
 use crate::{Scalar, SourceLocation};
 
@@ -135,6 +135,25 @@ impl Code {
             let tag = if matches!(op, Op::Random { .. }) { 65 } else { 64 };
             self.byte(tag);
             self.number(parameter as u64);
+            return true;
+        }
+        if let Op::View(View::Pad { before, value }) = op {
+            if (0..before.len()).all(|axis| parameters.placed(id, axis).is_none()) {
+                return false;
+            }
+            self.byte(67);
+            self.scalar(*value);
+            for (axis, &before) in before.iter().enumerate() {
+                match parameters.placed(id, axis) {
+                    None => self.list([before as u64].into_iter()),
+                    Some(placed) => {
+                        let Placed { parameter, place, extent, is_outermost } = *placed;
+                        let numbers =
+                            [parameter as u64, place as u64, extent as u64, u64::from(is_outermost)];
+                        self.list(numbers.into_iter());
+                    }
+                }
+            }
             return true;
         }
         let Op::View(View::Slice { starts, steps }) = op else { return false };

@@ -1,14 +1,20 @@
 //! What of a graph its kernels get as arguments, so that another value is the same plan: the user's numbers, seeds, and
-//! where slices begin.
+//! where slices and padded tensors begin.
 //!
 //! The slices of one tensor along one axis begin at one parameter, the least position that any of them reads, each at a
 //! fixed distance from there. So the distances between the elements that a kernel reads of a tensor are part of its
 //! text, as a stencil needs it; and where that least position is 0, as in halves, stencils, and everything that is only
 //! cut at its end, there is no parameter. Neither is there one for slices of what follows from such a slice: indices with
 //! many unknown positions grow with each view, and nothing in them simplifies.
+//!
+//! What a pad puts somewhere into a larger tensor, as an assignment to a part does, begins at a parameter. So does the
+//! second of two tensors that are joined along the outermost axis, where the first one ends: a join of what grows is
+//! one kernel. Borders, which are as wide on either side or on one side alone, and other joins are part of the text,
+//! which has a loop for each of their parts.
 
 use lazuli_codegen::Language;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::op::{ConstantRole, Op, View};
 use super::{Graph, NodeId};
@@ -24,6 +30,28 @@ pub(crate) struct Parameters {
     pub(crate) values: Vec<u64>,
     of_nodes: FxHashMap<NodeId, usize>,
     starts: FxHashMap<(NodeId, usize), Start>,
+    placed: FxHashMap<(NodeId, usize), Placed>,
+}
+
+/// Where a pad puts its operand along an axis.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed {
+    pub(crate) parameter: usize,
+    pub(crate) place: Place,
+    /// The parameter is less than this.
+    pub(crate) extent: usize,
+    pub(crate) is_outermost: bool,
+}
+
+/// Which end a parameter is of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Place {
+    /// The operand begins at 0, and ends at the parameter.
+    First,
+    /// It begins at the parameter, and is as long as the text says.
+    Middle,
+    /// It begins at the parameter, and goes on to the end.
+    Last,
 }
 
 /// Where a view begins along an axis: at `unit * parameter + rest`.
@@ -49,17 +77,31 @@ struct Span {
 impl Parameters {
     pub(crate) fn of(graph: &Graph, language: Language) -> Parameters {
         let mut spans: FxHashMap<(NodeId, usize), Span> = FxHashMap::default();
+        let mut places = Places::default();
         for id in graph.nodes() {
             for (operand, axis, (low, high), _) in slices(graph, id) {
                 let span = spans.entry((operand, axis)).or_insert(Span { low, high, parameter: None });
                 (span.low, span.high) = (span.low.min(low), span.high.max(high));
             }
+            for (axis, place) in pads(graph, id) {
+                let shape = &graph.node(id).shape;
+                let along = places.entry((axis, shape[axis])).or_default();
+                along.is_inner |= shape[..axis].iter().any(|&extent| extent != 1);
+                if !along.parts.contains(&place) {
+                    along.parts.push(place);
+                }
+            }
         }
         let mut parameters = Parameters::default();
         let mut follows = vec![false; graph.bound()];
+        let mut is_divided = vec![false; graph.bound()];
+        // Both halves of a join meet at one.
+        let mut met: FxHashMap<(usize, usize, usize), usize> = FxHashMap::default();
         for id in graph.nodes() {
             let is_cut_before = graph.operands(id).iter().any(|operand| follows[operand.index()]);
             follows[id.index()] = is_cut_before;
+            let is_divided_before = graph.operands(id).iter().any(|operand| is_divided[operand.index()]);
+            is_divided[id.index()] = is_divided_before || graph.node(id).op == Op::View(View::Reshape);
             if let Some(value) = number(&graph.node(id).op) {
                 parameters.of_nodes.insert(id, parameters.values.len());
                 parameters.values.push(value.cast(value.dtype().compute()).to_bits());
@@ -85,6 +127,18 @@ impl Parameters {
                 parameters.starts.insert((id, axis), start);
                 follows[id.index()] = true;
             }
+            for (axis, part) in pads(graph, id).filter(|_| !is_divided_before) {
+                let extent = graph.node(id).shape[axis];
+                let Some(along) = places.get(&(axis, extent)) else { continue };
+                let Some(place) = along.place(part, extent) else { continue };
+                let at = if place == Place::First { part.1 } else { part.0 };
+                let parameter = *met.entry((axis, extent, at)).or_insert_with(|| {
+                    parameters.values.push(at as u64);
+                    parameters.values.len() - 1
+                });
+                let placed = Placed { parameter, place, extent: extent + 1, is_outermost: !along.is_inner };
+                parameters.placed.insert((id, axis), placed);
+            }
         }
         parameters
     }
@@ -92,6 +146,11 @@ impl Parameters {
     /// The parameter that is the number of a constant, or the seed of a random tensor.
     pub(crate) fn of_node(&self, id: NodeId) -> Option<usize> {
         self.of_nodes.get(&id).copied()
+    }
+
+    /// Where a pad puts its operand along an axis, unless that is part of the text.
+    pub(crate) fn placed(&self, id: NodeId, axis: usize) -> Option<&Placed> {
+        self.placed.get(&(id, axis))
     }
 
     /// Where a slice begins along an axis, unless that is part of the text.
@@ -121,6 +180,47 @@ fn slices(graph: &Graph, id: NodeId) -> impl Iterator<Item = (NodeId, usize, (i6
             let last = start + step * (node.shape[axis] as i64 - 1);
             (operand, axis, (start.min(last), start.max(last) + 1), start)
         })
+    })
+}
+
+/// What pads make of one axis and extent, by both.
+type Places = FxHashMap<(usize, usize), Along>;
+
+/// What pads put along an axis.
+#[derive(Default)]
+struct Along {
+    /// From and to where, each pair once.
+    parts: SmallVec<[(usize, usize); 4]>,
+    /// Whether the axis is not the outermost of one of them.
+    is_inner: bool,
+}
+
+impl Along {
+    /// Which end of a part is a parameter, if any is.
+    fn place(&self, (start, end): (usize, usize), extent: usize) -> Option<Place> {
+        if let [one, other] = self.parts[..]
+            && (one.1 == other.0 || other.1 == one.0)
+            && (one.0.min(other.0), one.1.max(other.1)) == (0, extent)
+        {
+            let place = if start == 0 { Place::First } else { Place::Last };
+            return (!self.is_inner).then_some(place);
+        }
+        let is_border = start == 0 || end == extent || start.abs_diff(extent - end) <= 1;
+        let meets_another = self.parts.iter().any(|&(from, to)| to == start || from == end);
+        (!is_border && !meets_another).then_some(Place::Middle)
+    }
+}
+
+/// Of each axis that a pad makes longer: the axis, and from and to where the operand is.
+fn pads(graph: &Graph, id: NodeId) -> impl Iterator<Item = (usize, (usize, usize))> + '_ {
+    let shape = &graph.node(id).shape;
+    let padded = match &graph.node(id).op {
+        Op::View(View::Pad { before, .. }) => Some((before, &graph.node(graph.operands(id)[0]).shape)),
+        _ => None,
+    };
+    padded.into_iter().filter(|(_, from)| from.elements() > 0).flat_map(move |(before, from)| {
+        let places = before.iter().zip(from.iter()).map(|(&before, &length)| (before, before + length));
+        places.enumerate().filter(|&(axis, _)| from[axis] != shape[axis])
     })
 }
 

@@ -111,10 +111,11 @@ fn lowered(request: &Request) -> Result<Lowered> {
 ///
 /// # Errors
 /// If one is of both: what it keeps inside along the others could not be told.
-fn without(guards: &Guards, walked: &[AxisId]) -> Result<Guards> {
+fn without(kernel: &Kernel, guards: &Guards, walked: &[AxisId]) -> Result<Guards> {
     let mut others = Guards::new();
     for guard in guards {
-        let axes = guard.expr.axes();
+        let mut axes = guard.expr.axes();
+        axes.retain(|axis| !kernel.is_offset(*axis));
         match axes.iter().filter(|axis| walked.contains(axis)).count() {
             0 => others.push(guard.clone()),
             count if count == axes.len() => {}
@@ -392,7 +393,7 @@ impl<'a> Lowering<'a> {
             Op::Scan { op, axis, reverse, exclusive } => {
                 // Where it is computed.
                 let along = self.scan_axis(&indices[*axis])?;
-                let operand = self.value(operands[0], indices, &without(guards, &[along])?)?;
+                let operand = self.value(operands[0], indices, &without(&self.kernel, guards, &[along])?)?;
                 let dtype = self.kernel.value(operand).dtype;
                 let (op, reverse, exclusive) = (*op, *reverse, *exclusive);
                 self.kernel.add(ValueOp::Scan { op, axis: along, reverse, exclusive, operand }, dtype)
@@ -417,7 +418,7 @@ impl<'a> Lowering<'a> {
                         false => kept.next().cloned(),
                     })
                     .collect();
-                let guards = without(guards, &reduced)?;
+                let guards = without(&self.kernel, guards, &reduced)?;
                 let around = self.enclosing.split_off(depth);
                 self.enclosing.push(reduced.clone());
                 let value = self.value(operand, &operand_indices, &guards);
@@ -521,6 +522,11 @@ impl<'a> Lowering<'a> {
         else {
             return IndexExpr::constant(start);
         };
+        self.offset(parameter, extent, is_outermost).scale(unit).offset(rest)
+    }
+
+    /// A parameter that is a position.
+    fn offset(&mut self, parameter: usize, extent: usize, is_outermost: bool) -> IndexExpr {
         let offset = match self.offsets.get(&parameter) {
             Some(&offset) => offset,
             None => {
@@ -530,6 +536,6 @@ impl<'a> Lowering<'a> {
                 offset
             }
         };
-        IndexExpr::axis(offset).scale(unit).offset(rest)
+        IndexExpr::axis(offset)
     }
 }

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::{Guards, Indices, Lowering};
 use crate::graph::NodeId;
 use crate::graph::op::View;
+use crate::graph::parameters::{Place, Placed};
 use crate::{Result, Scalar, Shape};
 
 /// The row-major position of an element.
@@ -87,18 +88,16 @@ impl Lowering<'_> {
                 self.value(operand, &inner, guards)
             }
             View::Pad { before, value } => {
-                let inner: Indices = indices
-                    .iter()
-                    .zip(before)
-                    .map(|(index, &before)| index.offset(-(before as i64)))
-                    .collect();
+                let mut inner = Indices::new();
                 let mut own = Guards::new();
                 let padding = self.literal(*value);
-                for (axis, index) in inner.iter().enumerate() {
+                for (axis, index) in indices.iter().enumerate() {
+                    let (inside, bound) = self.placed(id, axis, index, before[axis], from[axis]);
+                    inner.push(inside);
                     if from[axis] == node.shape[axis] {
                         continue;
                     }
-                    let bound = Bound { expr: index.simplify(&self.ranges), lo: 0, hi: from[axis] as i64 };
+                    let bound = Bound { expr: bound.expr.simplify(&self.ranges), ..bound };
                     match bound.simplify(&self.ranges) {
                         BoundTruth::Always => {}
                         BoundTruth::Never => return Ok(padding),
@@ -130,6 +129,32 @@ impl Lowering<'_> {
                 }
                 Ok(self.kernel.select(guard, value, padding))
             }
+        }
+    }
+}
+
+impl Lowering<'_> {
+    /// The operand's index of a pad along an axis, and when the operand has it.
+    fn placed(
+        &mut self,
+        id: NodeId,
+        axis: usize,
+        index: &IndexExpr,
+        before: usize,
+        length: usize,
+    ) -> (IndexExpr, Bound) {
+        let Some(&Placed { parameter, place, extent, is_outermost }) =
+            self.request.parameters.placed(id, axis)
+        else {
+            let inside = index.offset(-(before as i64));
+            return (inside.clone(), Bound { expr: inside, lo: 0, hi: length as i64 });
+        };
+        let offset = self.offset(parameter, extent, is_outermost);
+        let distance = index.sub(&offset);
+        match place {
+            Place::First => (index.clone(), Bound { expr: distance, lo: Bound::NO_LO, hi: 0 }),
+            Place::Middle => (distance.clone(), Bound { expr: distance, lo: 0, hi: length as i64 }),
+            Place::Last => (distance.clone(), Bound { expr: distance, lo: 0, hi: Bound::NO_HI }),
         }
     }
 }

@@ -368,9 +368,13 @@ proptest! {
     }
 
     #[test]
-    fn bounds_keep_their_truth((tree, extents, lo, size) in (tree(), extents(), -20..20i64, 0..30i64)) {
+    fn bounds_keep_their_truth(
+        (tree, extents, lo, size, sides) in (tree(), extents(), -20..20i64, 0..30i64, 0..4)
+    ) {
         let ranges = ranges_of(&extents);
-        let bound = Bound { expr: tree.build(extents.len(), &ranges), lo, hi: lo + size };
+        let lo = if sides == 1 { Bound::NO_LO } else { lo };
+        let hi = if sides == 2 { Bound::NO_HI } else { lo.max(-20) + size };
+        let bound = Bound { expr: tree.build(extents.len(), &ranges), lo, hi };
         let truth = bound.simplify(&ranges);
         for point in points(&extents) {
             let holds = |b: &Bound| (b.lo..b.hi).contains(&at(&b.expr, &point));

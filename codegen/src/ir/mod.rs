@@ -313,7 +313,7 @@ impl Kernel {
     }
 
     /// Whether the axis is a position that the launch says.
-    pub(crate) fn is_offset(&self, axis: AxisId) -> bool {
+    pub fn is_offset(&self, axis: AxisId) -> bool {
         matches!(self.axis(axis).kind, AxisKind::Offset { .. })
     }
 

@@ -11,6 +11,8 @@ pub(super) struct Interior {
     pub(super) low: u64,
     /// One past the last position.
     pub(super) high: u64,
+    /// Positions along the axis.
+    extent: u64,
     /// What must hold of the other axes.
     pub(super) conditions: Vec<Bound>,
     /// The kernel without guards.
@@ -30,7 +32,9 @@ impl Interior {
             guarded = true;
             for bound in bounds {
                 let (rest, least, most) = without_windows(kernel, &bound.expr)?;
-                let bound = Bound { expr: rest, lo: bound.lo - least, hi: bound.hi - most };
+                let lo = if bound.has_lo() { bound.lo - least } else { bound.lo };
+                let hi = if bound.has_hi() { bound.hi - most } else { bound.hi };
+                let bound = Bound { expr: rest, lo, hi };
                 let stride = bound.expr.coefficient(axis)?;
                 if stride == 0 {
                     let condition = match conditions.iter_mut().find(|other| other.expr == bound.expr) {
@@ -65,12 +69,21 @@ impl Interior {
             }
         }
         let is_large = high - low > extent / 2;
+        let extent = extent as u64;
         (guarded && is_large).then(|| Interior {
             low: low as u64,
             high: high as u64,
+            extent,
             conditions,
             kernel: decided(kernel, |_| true),
         })
+    }
+}
+
+impl Interior {
+    /// Whether rows are wholly in it or not at all.
+    pub(super) fn is_whole_rows(&self) -> bool {
+        (self.low, self.high) == (0, self.extent)
     }
 }
 

@@ -2,7 +2,7 @@
 //! its positions, so that a loop over it reads without conditions.
 
 use super::interior::{ceil_div, decided};
-use crate::index::{Atom, AxisId, Bound};
+use crate::index::{Atom, AxisId, Bound, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueOp};
 
 /// More pieces, or more values in all of them, are too much text.
@@ -13,34 +13,65 @@ const MOST_VALUES: usize = 1 << 16;
 pub(super) struct Pieces {
     pub(super) axis: AxisId,
     /// The kernel from each position to the next one, without guards; the first is 0.
-    pub(super) parts: Vec<(u64, Kernel)>,
+    pub(super) parts: Vec<(IndexExpr, Kernel)>,
+}
+
+/// What all guards compare: a multiple of an axis, from an offset on if there is one.
+#[derive(Clone, Copy, PartialEq)]
+struct Compared {
+    axis: AxisId,
+    from: Option<AxisId>,
+}
+
+impl Compared {
+    /// That, and the multiple.
+    fn of(kernel: &Kernel, expr: &IndexExpr) -> Option<(Compared, i64)> {
+        let is_map = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Map;
+        match expr.terms() {
+            [(Atom::Axis(axis), stride)] if is_map(axis) => {
+                Some((Compared { axis: *axis, from: None }, *stride))
+            }
+            [(Atom::Axis(axis), 1), (Atom::Axis(from), -1)] if is_map(axis) && kernel.is_offset(*from) => {
+                Some((Compared { axis: *axis, from: Some(*from) }, 1))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Pieces {
-    /// The pieces of the one axis that all guards depend on; `None` if there are several.
+    /// The pieces of the one axis that all guards depend on; `None` if there are several, or if what begins at an
+    /// offset meets what begins elsewhere: their order is not known.
     pub(super) fn of(kernel: &Kernel) -> Option<Pieces> {
-        let mut found: Option<AxisId> = None;
-        let mut starts = vec![0];
+        let mut found: Option<Compared> = None;
+        // Where each piece begins, from the offset on.
+        let mut starts = Vec::new();
         for bound in kernel.values.iter().flat_map(|value| bounds(&value.op)) {
-            let [(Atom::Axis(axis), stride)] = bound.expr.terms() else { return None };
-            let (axis, stride) = (*axis, *stride);
-            if *found.get_or_insert(axis) != axis || kernel.axis(axis).kind != AxisKind::Map {
+            let (compared, stride) = Compared::of(kernel, &bound.expr)?;
+            if *found.get_or_insert(compared) != compared {
                 return None;
             }
-            // lo <= stride * i + offset < hi begins and ends at these positions.
-            let offset = bound.expr.constant_term();
-            for limit in [bound.lo - offset, bound.hi - offset] {
+            // lo <= stride * i + constant < hi begins and ends at these positions.
+            let constant = bound.expr.constant_term();
+            let limits = [bound.has_lo().then_some(bound.lo), bound.has_hi().then_some(bound.hi)];
+            for limit in limits.into_iter().flatten().map(|limit| limit - constant) {
                 starts.push(match stride > 0 {
                     true => ceil_div(limit, stride),
                     false => (-limit).div_euclid(-stride) + 1,
                 });
             }
         }
-        let axis = found?;
-        let end = if kernel.axis(axis).is_argument { i64::MAX } else { kernel.axis(axis).extent as i64 };
-        starts.retain(|&start| (0..end).contains(&start));
+        let Compared { axis, from } = found?;
+        if from.is_none() {
+            let end = if kernel.axis(axis).is_argument { i64::MAX } else { kernel.axis(axis).extent as i64 };
+            starts.push(0);
+            starts.retain(|&start| (0..end).contains(&start));
+        }
         starts.sort_unstable();
         starts.dedup();
+        if from.is_some() {
+            starts.insert(0, starts.first()? - 1);
+        }
         if starts.len() < 2 || starts.len() > MOST_PIECES || starts.len() * kernel.values.len() > MOST_VALUES
         {
             return None;
@@ -49,11 +80,23 @@ impl Pieces {
             let stride = bound.expr.coefficient(axis).unwrap_or(0);
             (bound.lo..bound.hi).contains(&(stride * at + bound.expr.constant_term()))
         };
-        let piece = |at: i64| {
+        let piece = |(number, at): (usize, i64)| {
             let kernel = decided(kernel, |bounds| bounds.iter().all(|bound| holds(bound, at)));
-            (at as u64, kernel)
+            let start = match from {
+                _ if number == 0 => IndexExpr::zero(),
+                Some(from) => IndexExpr::axis(from).offset(at),
+                None => IndexExpr::constant(at),
+            };
+            (start, kernel)
         };
-        Some(Pieces { axis, parts: starts.into_iter().map(piece).collect() })
+        Some(Pieces { axis, parts: starts.into_iter().enumerate().map(piece).collect() })
+    }
+
+    /// The kernel at a position; `None` if that depends on an offset.
+    pub(super) fn at(&self, position: u64) -> Option<&Kernel> {
+        let starts: Option<Vec<i64>> = self.parts.iter().map(|(start, _)| start.as_constant()).collect();
+        let number = starts?.iter().rposition(|&start| start <= position as i64)?;
+        Some(&self.parts[number].1)
     }
 }
 

@@ -10,7 +10,7 @@ use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::windows_cpu::Windows;
 use super::{INDEX, walk::count_loop};
-use crate::index::AxisId;
+use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueOp};
 use crate::schedule::{Launch, PointwiseSchedule};
 use crate::{DType, Language};
@@ -19,7 +19,11 @@ use crate::{DType, Language};
 pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> (Vec<Stmt>, Launch) {
     let short = ShortAxis::of(kernel, map, SHORT_AXIS);
     let interior = map.last().and_then(|&inner| Interior::of(kernel, inner));
-    let pieces = if interior.is_some() { None } else { Pieces::of(kernel) };
+    let pieces = match &interior {
+        Some(interior) if !interior.is_whole_rows() => None,
+        _ => Pieces::of(kernel),
+    };
+    let interior = interior.filter(|_| pieces.is_none());
     let guards = match (&short, &interior, &pieces) {
         (Some(short), ..) => Guards::Short(short),
         (None, Some(interior), _) => Guards::Interior(interior),
@@ -220,7 +224,7 @@ fn inner_loop<'k>(
                 choice = match pieces.parts.get(number + 1) {
                     None => body,
                     Some((end, _)) => vec![Stmt::If {
-                        condition: name().then(Less, Expr::Int(*end)),
+                        condition: name().then(Less, position(end)),
                         then: body,
                         otherwise: choice,
                     }],
@@ -231,16 +235,23 @@ fn inner_loop<'k>(
     }
 }
 
+fn position(at: &IndexExpr) -> Expr {
+    match at.as_constant() {
+        Some(constant) => Expr::Int(constant as u64),
+        None => Expr::Index(at.clone()),
+    }
+}
+
 /// A loop for each piece of the innermost axis.
 fn loop_of_pieces<'k>(emitter: &mut Emitter<'k>, pieces: &'k Pieces, from: Expr, to: Expr) {
     let whole = from == Expr::Int(0) && matches!(to, Expr::Int(_));
-    let clamp = |at: u64| match whole {
-        true => Expr::Int(at),
-        false => from.clone().then(Max, Expr::Int(at)).then(Min, to.clone()),
+    let clamp = |at: &IndexExpr| match position(at) {
+        at @ Expr::Int(_) if whole => at,
+        at => from.clone().then(Max, at).then(Min, to.clone()),
     };
     let mut start = from.clone();
     for (number, (_, kernel)) in pieces.parts.iter().enumerate() {
-        let end = match pieces.parts.get(number + 1).map(|(end, _)| clamp(*end)) {
+        let end = match pieces.parts.get(number + 1).map(|(end, _)| clamp(end)) {
             None => to.clone(),
             Some(end @ Expr::Int(_)) => end,
             Some(end) => {

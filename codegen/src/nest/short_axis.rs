@@ -29,7 +29,7 @@ impl ShortAxis {
         let is_short = (2..=LONGEST).contains(&extent) && !kernel.axis(axis).is_argument;
         let is_plain = kernel.values.iter().all(|value| !matches!(value.op, ValueOp::Reduce { .. }));
         let guarded = kernel.values.iter().any(|value| matches!(value.op, ValueOp::InBounds(_)));
-        let pieces = if guarded { Pieces::of(kernel).filter(|pieces| pieces.axis == axis) } else { None };
+        let pieces = if guarded { fixed_pieces(kernel, axis) } else { None };
         let fits = kernel.values.len() * extent as usize <= MOST_VALUES;
         let before = kernel.axis(before);
         let is_worth_it = is_short && is_plain && fits && (before.is_argument || before.extent >= long);
@@ -53,10 +53,10 @@ impl ShortAxis {
         emitter.open(&[axis], false);
         for position in 0..self.extent {
             let part = match &self.pieces {
-                Some(pieces) => pieces.parts.iter().rev().find(|(start, _)| *start <= position),
+                Some(pieces) => pieces.at(position),
                 None => None,
             };
-            emitter.using(part.map_or(kernel, |(_, kernel)| kernel), |emitter| {
+            emitter.using(part.unwrap_or(kernel), |emitter| {
                 match part {
                     // What a piece reads is not there in the next one.
                     Some(_) => emitter.open_pinned(),
@@ -73,4 +73,9 @@ impl ShortAxis {
         let name = kernel.axis(axis).name.clone();
         emitter.push(count_loop(&name, from, to, LoopHint::Simd, body));
     }
+}
+
+/// Parts of the axis that begin where the text says.
+fn fixed_pieces(kernel: &Kernel, axis: AxisId) -> Option<Pieces> {
+    Pieces::of(kernel).filter(|pieces| pieces.axis == axis && pieces.at(0).is_some())
 }

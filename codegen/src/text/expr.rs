@@ -188,6 +188,9 @@ impl Printer<'_> {
 
     /// `lo <= expr < hi` as one comparison: below `lo`, unsigned arithmetic wraps to above `hi`.
     fn bound(&self, bound: &Bound) -> String {
+        if bound.has_lo() != bound.has_hi() {
+            return self.one_sided(bound);
+        }
         let shifted = bound.expr.offset(bound.lo.saturating_neg());
         let is_wide = self.is_wide(&shifted);
         let (shifted, suffix) = (self.wrapping_index(&shifted, is_wide), self.suffix_of(is_wide));
@@ -200,6 +203,16 @@ impl Printer<'_> {
                 format!("(long long)({plain}) >= {}ll && (long long)({plain}) < {}ll", bound.lo, bound.hi)
             }
         }
+    }
+
+    /// A condition with one limit, as a comparison of numbers that are not negative.
+    fn one_sided(&self, bound: &Bound) -> String {
+        let limit = if bound.has_lo() { bound.lo } else { bound.hi };
+        let difference = bound.expr.offset(limit.saturating_neg());
+        let is_wide = self.is_wide(&difference);
+        let (added, subtracted) = difference.by_sign();
+        let [added, subtracted] = [added, subtracted].map(|part| self.wrapping_index(&part, is_wide));
+        format!("{added} {} {subtracted}", if bound.has_lo() { ">=" } else { "<" })
     }
 
     fn builtin(&self, builtin: Builtin) -> String {
