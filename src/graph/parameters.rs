@@ -9,8 +9,9 @@
 //!
 //! What a pad puts somewhere into a larger tensor, as an assignment to a part does, begins at a parameter. So does the
 //! second of two tensors that are joined along the outermost axis, where the first one ends: a join of what grows is
-//! one kernel. Borders, which are as wide on either side or on one side alone, and other joins are part of the text,
-//! which has a loop for each of their parts.
+//! one kernel. Borders, which are as wide on either side or on one side alone, other joins, and pads of what is padded are
+//! part of the text, which has a loop for each of their parts. So is where a pad of something reshaped begins: its index
+//! is divided, and what is divided must not be less than zero.
 
 use lazuli_codegen::Language;
 use rustc_hash::FxHashMap;
@@ -78,6 +79,7 @@ impl Parameters {
     pub(crate) fn of(graph: &Graph, language: Language) -> Parameters {
         let mut spans: FxHashMap<(NodeId, usize), Span> = FxHashMap::default();
         let mut places = Places::default();
+        let is_nested = nested_pads(graph);
         for id in graph.nodes() {
             for (operand, axis, (low, high), _) in slices(graph, id) {
                 let span = spans.entry((operand, axis)).or_insert(Span { low, high, parameter: None });
@@ -87,6 +89,7 @@ impl Parameters {
                 let shape = &graph.node(id).shape;
                 let along = places.entry((axis, shape[axis])).or_default();
                 along.is_inner |= shape[..axis].iter().any(|&extent| extent != 1);
+                along.is_nested |= is_nested[id.index()];
                 if !along.parts.contains(&place) {
                     along.parts.push(place);
                 }
@@ -183,6 +186,25 @@ fn slices(graph: &Graph, id: NodeId) -> impl Iterator<Item = (NodeId, usize, (i6
     })
 }
 
+/// Pads of pads, and what these pad, as in a join of many: element by element, where one loop for each part is had.
+fn nested_pads(graph: &Graph) -> Vec<bool> {
+    let is_pad = |id: NodeId| matches!(graph.node(id).op, Op::View(View::Pad { .. }));
+    let passes_on = |id: NodeId| {
+        let op = &graph.node(id).op;
+        matches!(op, Op::View(_) | Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast)
+    };
+    let (mut below, mut above) = (vec![false; graph.bound()], vec![false; graph.bound()]);
+    for id in graph.nodes().filter(|&id| passes_on(id)) {
+        let is_padded = |operand: &NodeId| is_pad(*operand) || below[operand.index()];
+        below[id.index()] = graph.operands(id).iter().any(is_padded);
+    }
+    for id in graph.nodes().rev().filter(|&id| passes_on(id)) {
+        let is_padded = is_pad(id) || above[id.index()];
+        graph.operands(id).iter().for_each(|operand| above[operand.index()] |= is_padded);
+    }
+    below.iter().zip(&above).map(|(below, above)| below | above).collect()
+}
+
 /// What pads make of one axis and extent, by both.
 type Places = FxHashMap<(usize, usize), Along>;
 
@@ -193,11 +215,16 @@ struct Along {
     parts: SmallVec<[(usize, usize); 4]>,
     /// Whether the axis is not the outermost of one of them.
     is_inner: bool,
+    /// Whether one of them is a pad of a pad, or is padded.
+    is_nested: bool,
 }
 
 impl Along {
     /// Which end of a part is a parameter, if any is.
     fn place(&self, (start, end): (usize, usize), extent: usize) -> Option<Place> {
+        if self.is_nested {
+            return None;
+        }
         if let [one, other] = self.parts[..]
             && (one.1 == other.0 || other.1 == one.0)
             && (one.0.min(other.0), one.1.max(other.1)) == (0, extent)
