@@ -82,7 +82,7 @@ fn plan(tensors: &[Tensor], fusion: Fusion) -> Result<std::sync::Arc<Plan>> {
 pub fn merges(tensors: &[Tensor]) -> Result<Vec<Merge>> {
     let plan = plan(tensors, Fusion::On)?;
     let (graph, figures) = (&plan.graph, plan.settings.figures());
-    let facts = Facts::new(graph, &figures, &plan.grouping.restraints);
+    let facts = Facts::new(graph, &figures, plan.settings.undone);
     let cuts = Cut::all(&plan.grouping.groups, &facts.reads);
     Ok(cuts.into_iter().map(|cut| merge(graph, &facts, cut)).collect())
 }

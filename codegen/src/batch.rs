@@ -3,7 +3,7 @@
 
 use crate::ir::Kernel;
 use crate::nest::{self, PARAMETER_BYTES, Parameter};
-use crate::{Emitted, Language, text};
+use crate::{Emitted, Language, Refusal, text};
 
 /// The table that is the only parameter of a batch: a record for each part. The parts run one after the other's
 /// blocks, and a record starts with the parameters of the part.
@@ -101,9 +101,9 @@ pub fn emit_batch(
     parts: usize,
     blocks: u64,
     records: usize,
-) -> Result<Emitted, String> {
+) -> Result<Emitted, Refusal> {
     if !emitted.can_be_batched() || parts > records {
-        return Err(format!("{} cannot be batched", kernel.name));
+        return Err(Refusal::Misfit("a kernel that cannot be batched"));
     }
     let mut kernel = kernel.clone();
     kernel.name = format!("{}_x{records}", kernel.name);

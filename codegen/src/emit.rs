@@ -4,7 +4,7 @@ use crate::batch::Batch;
 use crate::ir::Kernel;
 use crate::nest::{self, Nest, Parameter, Workspace};
 use crate::schedule::{self, Figures, Launch, Schedule};
-use crate::{Language, text};
+use crate::{Language, Refusal, text};
 
 /// An emitted kernel.
 #[derive(Clone, PartialEq, Debug)]
@@ -40,7 +40,7 @@ impl Emitted {
 ///
 /// # Errors
 /// Why no schedule can run it.
-pub fn emit(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Emitted, String> {
+pub fn emit(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Emitted, Refusal> {
     let schedule = match schedule::schedule(kernel, language, figures)? {
         chosen if figures.is_frugal && language == Language::Cuda => chosen.frugal(),
         chosen => chosen,

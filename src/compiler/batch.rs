@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use lazuli_codegen::emit_batch;
 use lazuli_codegen::nest::Parameter;
 use lazuli_codegen::schedule::Schedule;
+use lazuli_codegen::{Refusal, emit_batch};
 use rustc_hash::FxHashMap;
 
 use super::{Part, PlannedKernel};
@@ -20,7 +20,7 @@ pub(super) fn batch(
     kernels: Vec<PlannedKernel>,
     grouping: &Grouping,
     figures: &TargetFigures,
-) -> Result<Vec<PlannedKernel>, String> {
+) -> Result<Vec<PlannedKernel>, Refusal> {
     let producers = producers(&kernels);
     let mut units = units(&kernels, &producers, grouping, figures);
     if units.len() == kernels.len() {
@@ -127,11 +127,11 @@ fn sort(units: &mut Vec<Unit>, producers: &[Vec<usize>]) {
 }
 
 /// Several kernels as one.
-fn joined(kernels: Vec<PlannedKernel>, records: usize) -> Result<PlannedKernel, String> {
+fn joined(kernels: Vec<PlannedKernel>, records: usize) -> Result<PlannedKernel, Refusal> {
     let first = kernels.first().map(|kernel| (kernel.code.emitted.clone(), kernel.is_frugal));
     let parts: Vec<Part> = kernels.into_iter().flat_map(|kernel| kernel.parts).collect();
     let (Some(part), Some((emitted, is_frugal))) = (parts.first(), first) else {
-        return Err("a batch of nothing".into());
+        return Err(Refusal::Misfit("a batch of nothing"));
     };
     let blocks = parts.iter().map(|part| part.blocks).sum();
     let emitted = emit_batch(&part.lowered.kernel, &emitted, parts.len(), blocks, records)?;

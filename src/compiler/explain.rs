@@ -3,11 +3,12 @@
 use std::fmt;
 
 use indexmap::IndexMap;
-use rustc_hash::FxHashMap;
+use petgraph::unionfind::UnionFind;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Plan, PlannedKernel};
 use crate::Shape;
-use crate::fusion::group::{Group, Recomputed};
+use crate::fusion::group::{Group, Recomputed, WhyNot};
 use crate::fusion::reads::Reads;
 use crate::fusion::{self, Facts, Fusion};
 use crate::graph::op::Op;
@@ -50,33 +51,30 @@ struct KernelText {
 impl Explanation {
     pub(crate) fn of(plan: &Plan) -> Explanation {
         let graph = &plan.graph;
-        let facts = Facts::new(graph, &plan.settings.figures(), &plan.grouping.restraints);
+        let facts = Facts::new(graph, &plan.settings.figures(), plan.settings.undone);
         let singles = facts.singles(graph);
         let groups = &plan.grouping.groups;
         let mut texts = Vec::new();
         for kernel in &plan.kernels {
             texts.push(KernelText::of(plan, kernel));
         }
-        let figures = plan.settings.figures();
         let numbered = plan.kernels.iter().enumerate();
-        let kernel_of: FxHashMap<usize, usize> = numbered
-            .flat_map(|(n, kernel)| kernel.parts.iter().map(move |part| (part.group, n + 1)))
-            .collect();
+        let kernel_of: FxHashMap<usize, usize> =
+            numbered.flat_map(|(n, kernel)| kernel.parts.iter().map(move |part| (part.group, n))).collect();
         let number = |group: usize| kernel_of.get(&group).copied().unwrap_or_default();
-        let boundaries = fusion::boundaries(graph, &facts, &plan.grouping, &figures);
+        let boundaries = fusion::boundaries(graph, &facts, &plan.grouping).into_iter();
         let boundaries: Vec<Boundary> = boundaries
-            .iter()
             .map(|boundary| Boundary {
                 kernels: (number(boundary.producer), number(boundary.consumer)),
-                value: value_name(graph, boundary.value),
-                reason: boundary.reason.to_string(),
+                values: boundary.values.iter().map(|&value| value_name(graph, value)).collect(),
+                reason: boundary.reason,
             })
             // Parts of one launch are as good as one kernel.
             .filter(|Boundary { kernels: (from, to), .. }| from != to)
             .collect();
         Explanation {
+            boundaries: lines(boundaries, texts.len(), plan.settings.fusion),
             kernels: texts,
-            boundaries: lines(boundaries, plan.settings.fusion),
             launches: plan.kernels.iter().map(PlannedKernel::launches).sum(),
             fusion: plan.settings.fusion,
             bytes_moved: groups.iter().map(|group| group.work.bytes()).sum(),
@@ -240,33 +238,55 @@ const MOST_TIMES: f64 = 100.0;
 /// Values of one boundary that are named.
 const NAMED: usize = 2;
 
-/// A value between two kernels, by their numbers, or which both read, and why they are apart.
+/// Values between two kernels, by their places, or which both read, and why they are apart.
 struct Boundary {
     kernels: (usize, usize),
-    value: String,
-    reason: String,
+    values: Vec<String>,
+    reason: WhyNot,
 }
 
-/// A line for each two kernels and reason.
-fn lines(boundaries: Vec<Boundary>, fusion: Fusion) -> Vec<String> {
+/// A line for each two kernels and reason, and for each kernel that shares nothing with any before.
+fn lines(mut boundaries: Vec<Boundary>, kernels: usize, fusion: Fusion) -> Vec<String> {
     if fusion == Fusion::Off {
         return boundaries.into_iter().take(1).map(|boundary| format!("all: {}", boundary.reason)).collect();
     }
+    boundaries.extend(unrelated(&boundaries, kernels));
     let mut together: IndexMap<((usize, usize), String), Vec<String>> = IndexMap::new();
-    for Boundary { kernels, value, reason } in boundaries {
-        let values = together.entry((kernels, reason)).or_default();
-        if !values.contains(&value) {
-            values.push(value);
+    for Boundary { kernels, values, reason } in boundaries {
+        let named = together.entry((kernels, reason.to_string())).or_default();
+        for value in values {
+            if !named.contains(&value) {
+                named.push(value);
+            }
         }
     }
     let line = |(((from, to), reason), values): (((usize, usize), String), Vec<String>)| {
         let named = values[..values.len().min(NAMED)].join(", ");
-        match values.len().saturating_sub(NAMED) {
-            0 => format!("{from} and {to} at {named}: {reason}"),
-            more => format!("{from} and {to} at {named} and {more} more: {reason}"),
-        }
+        let at = match values.len().saturating_sub(NAMED) {
+            0 if values.is_empty() => String::new(),
+            0 => format!(" at {named}"),
+            more => format!(" at {named} and {more} more"),
+        };
+        format!("{} and {}{at}: {reason}", from + 1, to + 1)
     };
     together.into_iter().map(line).collect()
+}
+
+/// The boundaries between kernels that neither share a value nor are joined by others.
+fn unrelated(boundaries: &[Boundary], kernels: usize) -> Vec<Boundary> {
+    let mut related = UnionFind::new(kernels);
+    for &Boundary { kernels: (from, to), .. } in boundaries {
+        related.union(from, to);
+    }
+    let mut seen: FxHashSet<usize> = FxHashSet::default();
+    let labels = related.into_labeling();
+    let first: Vec<usize> = (0..kernels).filter(|&kernel| seen.insert(labels[kernel])).collect();
+    let boundary = |pair: &[usize]| Boundary {
+        kernels: (pair[0], pair[1]),
+        values: Vec::new(),
+        reason: WhyNot::Unrelated,
+    };
+    first.windows(2).map(boundary).collect()
 }
 
 /// `7.9`, `1536`.

@@ -13,16 +13,16 @@ use std::time::Instant;
 use lazuli_codegen::index::AxisId;
 use lazuli_codegen::ir::{ArgumentId, AxisKind, BufferId, Kernel};
 use lazuli_codegen::schedule::{Figures, Schedule};
-use lazuli_codegen::{Emitted, Language, emit, emit_batch};
+use lazuli_codegen::{Emitted, Language, Refusal, emit, emit_batch};
 use lru::LruCache;
 use rustc_hash::FxHashSet;
 
 use crate::debug::{self, Level};
 use crate::fusion::cost::TargetFigures;
 use crate::fusion::cut::Cut;
-use crate::fusion::group::Group;
+use crate::fusion::group::{Group, WhyNot};
 use crate::fusion::reads::stored_as;
-use crate::fusion::{self, Fusion, Grouping, Restraints};
+use crate::fusion::{self, Facts, Fusion, Grouping};
 use crate::graph::op::Op;
 use crate::graph::parameters::Parameters;
 use crate::graph::text::{Locations, text};
@@ -166,8 +166,9 @@ impl PlannedKernel {
         if let Some(code) = known.iter().find(|code| code.over == over) {
             return Ok(code.clone());
         }
-        let emitted =
-            self.emit_in_place(&over, settings).map_err(|reason| Error::internal("in place", reason))?;
+        let emitted = self
+            .emit_in_place(&over, settings)
+            .map_err(|reason| Error::internal("in place", reason.to_string()))?;
         let code = Code::new(emitted, over);
         known.push(code.clone());
         Ok(code)
@@ -177,8 +178,8 @@ impl PlannedKernel {
         &self,
         over: &[(BufferId, BufferId)],
         settings: Settings,
-    ) -> Result<Arc<Emitted>, String> {
-        let Some(part) = self.parts.first() else { return Err("a kernel without parts".into()) };
+    ) -> Result<Arc<Emitted>, Refusal> {
+        let Some(part) = self.parts.first() else { return Err(Refusal::Misfit("a kernel without parts")) };
         let kernel = part.lowered.kernel.written_over(over);
         let emitted = emit_cached(&kernel, self.is_frugal, settings)?;
         match &self.code.emitted.batch {
@@ -240,7 +241,7 @@ pub(crate) fn plan(graph: &Graph, settings: Settings) -> Result<Arc<Plan>> {
             stats::add(stats::Counter::PlanHits);
             Plan { graph, values: parameters.values, shared, settings }
         }
-        None => plan_within(graph, parameters, settings, Restraints::without(settings.undone))?,
+        None => plan_anew(graph, parameters, settings)?,
     };
     Ok(remember(key, shared_key, plan))
 }
@@ -260,20 +261,24 @@ pub(crate) fn relieved(graph: &Graph, plan: &Plan, spilling: &[(usize, u32)]) ->
     if spilling.is_empty() || plan.settings.fusion == Fusion::Off {
         return Ok(None);
     }
-    let mut restraints = plan.grouping.restraints.clone();
-    let mut changed = false;
+    let facts = facts(&plan.graph, plan.settings);
+    let mut grouping = plan.grouping.clone();
+    let mut relieved = Vec::new();
     for &(number, bytes) in spilling {
-        let why = format!("{bytes} bytes of a thread's registers spill");
-        for group in plan.kernels[number].groups(&plan.grouping) {
-            changed |= restraints.relieve(group, why.clone());
-        }
+        relieved.extend(plan.kernels[number].parts.iter().map(|part| (part.group, bytes)));
+    }
+    // From the last one on: what is divided goes to the end of the list, and another takes its place.
+    relieved.sort_unstable_by_key(|&(group, _)| std::cmp::Reverse(group));
+    let mut changed = false;
+    for (group, bytes) in relieved {
+        changed |= grouping.relieve(&plan.graph, &facts, group, bytes).is_some();
     }
     if !changed {
         return Ok(None);
     }
     let parameters = Parameters::of(&plan.graph, plan.settings.language);
     let shared_key = (hash::parametric_key(&plan.graph, &parameters), plan.settings);
-    let relieved = plan_within(plan.graph.clone(), parameters, plan.settings, restraints)?;
+    let relieved = plan_of(plan.graph.clone(), parameters, plan.settings, &facts, grouping)?;
     Ok(Some(remember((hash::structural_key(graph), plan.settings), shared_key, relieved)))
 }
 
@@ -282,7 +287,7 @@ pub(crate) fn relieved(graph: &Graph, plan: &Plan, spilling: &[(usize, u32)]) ->
 fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
     let graph = through_passes(graph)?;
     let parameters = Parameters::of(&graph, settings.language);
-    plan_within(graph, parameters, settings, Restraints::without(settings.undone))
+    plan_anew(graph, parameters, settings)
 }
 
 fn through_passes(graph: &Graph) -> Result<Graph> {
@@ -298,44 +303,45 @@ fn through_passes(graph: &Graph) -> Result<Graph> {
     })
 }
 
-/// Plans a graph that went through all passes. A kernel that turns out to be too much is divided.
-fn plan_within(
+fn facts(graph: &Graph, settings: Settings) -> Facts {
+    Facts::new(graph, &settings.figures(), settings.undone)
+}
+
+/// Plans a graph that went through all passes.
+fn plan_anew(graph: Graph, parameters: Parameters, settings: Settings) -> Result<Plan> {
+    let facts = facts(&graph, settings);
+    let grouping = fusion::fuse(&graph, &facts, settings.fusion);
+    plan_of(graph, parameters, settings, &facts, grouping)
+}
+
+/// A plan of these groups. One that turns out to be too much is divided.
+fn plan_of(
     graph: Graph,
     parameters: Parameters,
     settings: Settings,
-    mut restraints: Restraints,
+    facts: &Facts,
+    mut grouping: Grouping,
 ) -> Result<Plan> {
     let start = Instant::now();
     stats::add(stats::Counter::PlansMade);
-    let (grouping, mut kernels) = loop {
-        let grouping = fusion::fuse(&graph, settings.fusion, &settings.figures(), restraints);
-        let mut kernels = Vec::with_capacity(grouping.groups.len());
-        let emitted = grouping.groups.iter().enumerate().try_for_each(|(number, group)| {
-            let is_frugal = grouping.restraints.is_frugal(group);
-            let kernel = emit_group(&graph, &parameters, number, group, is_frugal, settings);
-            let kernel = kernel.map_err(|reason| (group, reason))?;
-            let source = &kernel.code.emitted.source;
-            if settings.language == Language::C
-                && group.nodes.len() >= LEAST_DIVIDED
-                && compile_time(source) > MOST_COMPILE_TIME
-            {
-                return Err((
-                    group,
-                    format!("its text takes a C compiler about {} ms", compile_time(source)),
-                ));
-            }
-            kernels.push(kernel);
-            Ok(())
-        });
-        let Err((group, reason)) = emitted else { break (grouping, kernels) };
-        restraints = grouping.restraints.clone();
-        if !restraints.divide(&group.nodes, reason.clone()) {
-            return Err(Error::internal("scheduling", reason));
+    let mut kernels: Vec<PlannedKernel> = Vec::with_capacity(grouping.groups.len());
+    while let Some(group) = grouping.groups.get(kernels.len()) {
+        match emit_group(&graph, &parameters, group, settings) {
+            Ok(kernel) => kernels.push(kernel),
+            Err(reason) => grouping
+                .divide(&graph, facts, kernels.len(), reason.clone())
+                .ok_or_else(|| Error::internal("scheduling", reason.to_string()))?,
         }
-    };
+    }
+    let order = fusion::order(&grouping.groups);
+    fusion::permute(&mut grouping.groups, &order);
+    fusion::permute(&mut kernels, &order);
+    for (number, kernel) in kernels.iter_mut().enumerate() {
+        kernel.parts.iter_mut().for_each(|part| part.group = number);
+    }
     if settings.fusion == Fusion::On {
         kernels = batch::batch(kernels, &grouping, &settings.figures())
-            .map_err(|reason| Error::internal("batching", reason))?;
+            .map_err(|reason| Error::internal("batching", reason.to_string()))?;
     }
     let outputs = graph.outputs().iter().map(|&output| stored_as(&graph, output)).collect();
     let shared = Arc::new(Shared { grouping, kernels, outputs });
@@ -373,14 +379,13 @@ fn compile_time(source: &str) -> usize {
     text.len() / 100 + 8 * text.matches("#pragma omp simd").count()
 }
 
+/// The kernel of a group, whose number is not known yet.
 fn emit_group(
     graph: &Graph,
     parameters: &Parameters,
-    number: usize,
     group: &Group,
-    is_frugal: bool,
     settings: Settings,
-) -> Result<PlannedKernel, String> {
+) -> Result<PlannedKernel, WhyNot> {
     let nodes: FxHashSet<NodeId> = group.nodes.iter().copied().collect();
     let name = kernel_name(graph, group);
     let request = Request {
@@ -393,11 +398,16 @@ fn emit_group(
         scan: group.scan,
         name: &name,
     };
-    let lowered = lower(&request)?;
-    let emitted = emit_cached(&lowered.kernel, is_frugal, settings)?;
+    let lowered = lower(&request).map_err(WhyNot::NotLowered)?;
+    let emitted = emit_cached(&lowered.kernel, group.is_frugal, settings).map_err(WhyNot::NoSchedule)?;
+    let is_divisible = settings.language == Language::C && group.nodes.len() >= LEAST_DIVIDED;
+    let milliseconds = if is_divisible { compile_time(&emitted.source) } else { 0 };
+    if milliseconds > MOST_COMPILE_TIME {
+        return Err(WhyNot::CompileTime { milliseconds });
+    }
     let blocks = emitted.launches.first().map_or(0, |(_, launch)| launch.grid()[0]);
-    let parts = vec![Part { group: number, lowered, blocks }];
-    Ok(PlannedKernel::new(emitted, parts, is_frugal))
+    let parts = vec![Part { group: 0, lowered, blocks }];
+    Ok(PlannedKernel::new(emitted, parts, group.is_frugal))
 }
 
 type EmittedCache = LruCache<(Kernel, Language, bool, u32), Arc<Emitted>>;
@@ -406,7 +416,7 @@ static EMITTED: Mutex<Option<EmittedCache>> = Mutex::new(None);
 
 /// Emits a kernel, or finds what was emitted for an equal one: the repeated blocks of a model, or the
 /// same kernel with another learning rate.
-fn emit_cached(kernel: &Kernel, is_frugal: bool, settings: Settings) -> Result<Arc<Emitted>, String> {
+fn emit_cached(kernel: &Kernel, is_frugal: bool, settings: Settings) -> Result<Arc<Emitted>, Refusal> {
     let mut key = kernel.clone();
     for argument in &mut key.arguments {
         // The text has the argument's name and type.

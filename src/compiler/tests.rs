@@ -54,17 +54,17 @@ fn what_spills_becomes_frugal() {
 fn what_spills_all_the_same_becomes_smaller() {
     let graph = build(&[crowded(60, DType::F32)]).unwrap().graph;
     let mut plan = Arc::new(make_plan(&graph, SETTINGS).unwrap());
-    let mut kernels = vec![plan.kernels.len()];
+    let mut groups = vec![plan.grouping.groups.len()];
     // Whatever is tried, each kernel spills: at last each operation is one, and there is no more to try.
     while let Some(next) = {
         let all: Vec<(usize, u32)> = (0..plan.kernels.len()).map(|number| (number, 100)).collect();
         relieved(&graph, &plan, &all).unwrap()
     } {
         plan = next;
-        kernels.push(plan.kernels.len());
+        groups.push(plan.grouping.groups.len());
     }
-    assert_eq!(kernels[..2], [1, 1]);
-    assert!(kernels[1..].windows(2).all(|pair| pair[0] < pair[1]), "{kernels:?}");
+    assert_eq!(groups[..2], [1, 1]);
+    assert!(groups[1..].windows(2).all(|pair| pair[0] < pair[1]), "{groups:?}");
     let explanation = explain::Explanation::of(&plan).to_string();
     assert!(explanation.contains("100 bytes of a thread's registers spill"), "{explanation}");
 }

@@ -6,7 +6,7 @@ use lazuli_codegen::cost::WORTH_KEEPING;
 
 use super::cost::{LOOPS, Loop, Work};
 use super::facts::{Facts, NodeFacts, Space};
-use super::group::{Group, MAX_BUFFERS, MAX_WALKS, Recomputed, WhyNot};
+use super::group::{Group, MAX_BUFFERS, MAX_NODES, MAX_WALKS, Recomputed, WhyNot};
 use crate::graph::{Graph, NodeId};
 
 /// The place of what is not among the nodes: it comes from memory.
@@ -69,6 +69,8 @@ struct State {
 pub(super) struct Analyser<'a> {
     graph: &'a Graph,
     facts: &'a Facts,
+    /// Nodes of one kernel.
+    pub(super) most_nodes: usize,
     /// Where a node is among the nodes; by node.
     place: Vec<u32>,
     /// Elements that are read from memory; by node.
@@ -92,6 +94,7 @@ impl<'a> Analyser<'a> {
         Analyser {
             graph,
             facts,
+            most_nodes: MAX_NODES,
             place: vec![OUTSIDE; facts.bound()],
             demands: vec![UNREAD; facts.bound()],
             through: vec![0.0; facts.bound()],
@@ -120,12 +123,13 @@ impl<'a> Analyser<'a> {
         outputs.sort_unstable();
         outputs.dedup();
         let Analysis { reduction, scan, work, recomputed } = self.analyse(&nodes, &outputs)?;
-        Ok(Group { nodes, outputs, reads: self.external.clone(), reduction, scan, work, recomputed })
+        let (reads, is_frugal) = (self.external.clone(), false);
+        Ok(Group { nodes, outputs, reads, reduction, scan, work, recomputed, is_frugal })
     }
 
     /// Checks that one kernel can compute `nodes` and store `outputs`, both ascending, and adds up its work.
     pub(super) fn analyse(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
-        if nodes.iter().any(|&id| nodes.len() > self.facts.of(id).most_nodes as usize) {
+        if nodes.len() > self.most_nodes {
             return Err(WhyNot::TooLarge { nodes: nodes.len() });
         }
         if self.facts.undone.is_some_and(|cut| !cut.allows(nodes, outputs, &self.facts.reads)) {

@@ -7,7 +7,6 @@ use super::cost::{TargetFigures, operation_cost};
 use super::cut::Cut;
 use super::group::Group;
 use super::reads::Reads;
-use super::restraints::Restraints;
 use crate::graph::op::{Op, View};
 use crate::graph::{Graph, NodeId};
 use crate::{ReduceOp, Shape};
@@ -47,8 +46,6 @@ pub(super) struct NodeFacts {
     /// Of a reduction of few elements that are no window, which one thread does unless results along its rows are
     /// stored; as [`NodeFacts::space`].
     pub(super) short: Option<u32>,
-    /// The most nodes of a kernel with this one.
-    pub(super) most_nodes: u32,
 }
 
 impl NodeFacts {
@@ -103,7 +100,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn new(graph: &Graph, figures: &TargetFigures, restraints: &Restraints) -> Facts {
+    pub(crate) fn new(graph: &Graph, figures: &TargetFigures, undone: Option<Cut>) -> Facts {
         let reads = Reads::new(graph);
         let mut numbers = Numbers::default();
         let mut facts = Facts {
@@ -111,7 +108,7 @@ impl Facts {
             nodes: Vec::with_capacity(graph.bound()),
             spaces: Vec::new(),
             figures: *figures,
-            undone: restraints.undone,
+            undone,
         };
         let mut spaces: FxHashMap<(u32, &[usize]), u32> = FxHashMap::default();
         let mut scatters: FxHashMap<(u32, usize, usize, NodeId), u32> = FxHashMap::default();
@@ -161,7 +158,6 @@ impl Facts {
             });
             let shape = numbers.of(&node.shape);
             let domain = numbers.of_domain(&node.shape, shape);
-            let most_nodes = restraints.most_nodes(id) as u32;
             let scatter = match node.op {
                 Op::Scatter { axis, extent, .. } => {
                     let (operand, index) = (graph.operands(id)[0], graph.operands(id)[1]);
@@ -191,7 +187,6 @@ impl Facts {
                 scatter,
                 space,
                 short,
-                most_nodes,
             });
         }
         facts

@@ -5,6 +5,7 @@ use std::fmt;
 use super::cost::Work;
 use crate::Shape;
 use crate::graph::NodeId;
+use crate::lower;
 
 /// Computed nodes of one kernel; beyond it, compilers slow down and registers run out.
 pub(crate) const MAX_NODES: usize = 256;
@@ -73,6 +74,8 @@ pub(crate) enum WhyNot {
     Cycle,
     /// Kernels that read the same may be too many for each to be tried with each.
     NotTried,
+    /// Kernels without a common value are not tried.
+    Unrelated,
     TooLarge {
         nodes: usize,
     },
@@ -80,7 +83,17 @@ pub(crate) enum WhyNot {
     TooManyBuffers {
         buffers: usize,
     },
-    Schedule(String),
+    /// No kernel comes of the two as one.
+    NotLowered(lower::Refusal),
+    NoSchedule(lazuli_codegen::Refusal),
+    /// A C compiler would take too long.
+    CompileTime {
+        milliseconds: usize,
+    },
+    /// A thread's registers ran out.
+    Spills {
+        bytes: u32,
+    },
 }
 
 /// Seconds as a reader wants them.
@@ -132,7 +145,10 @@ impl fmt::Display for WhyNot {
                 write!(f, "nothing gained: {} fused, {} apart", microseconds(*fused), microseconds(*apart))
             }
             WhyNot::NotTried => {
-                write!(f, "one could do, but among the many that read it these two were not tried")
+                write!(f, "one could do, but among the many that share values these two were not tried")
+            }
+            WhyNot::Unrelated => {
+                write!(f, "they share no value, and only kernels of one text are launched together then")
             }
             WhyNot::Cycle => write!(f, "a kernel between them needs the one and is needed by the other"),
             WhyNot::TooLarge { nodes } => {
@@ -144,7 +160,12 @@ impl fmt::Display for WhyNot {
             WhyNot::TooManyBuffers { buffers } => {
                 write!(f, "{buffers} buffers are more than the {MAX_BUFFERS} of a kernel")
             }
-            WhyNot::Schedule(reason) => write!(f, "no schedule: {reason}"),
+            WhyNot::NotLowered(reason) => write!(f, "no kernel: {reason}"),
+            WhyNot::NoSchedule(reason) => write!(f, "no schedule: {reason}"),
+            WhyNot::CompileTime { milliseconds } => {
+                write!(f, "a C compiler would take about {milliseconds} ms over its text")
+            }
+            WhyNot::Spills { bytes } => write!(f, "{bytes} bytes of a thread's registers spill"),
         }
     }
 }
@@ -165,6 +186,8 @@ pub(crate) struct Group {
     pub(crate) work: Work,
     /// The costliest recomputation.
     pub(crate) recomputed: Option<Recomputed>,
+    /// Whether its threads compute as little at once as they can, since registers ran out otherwise.
+    pub(crate) is_frugal: bool,
 }
 
 /// A value that is computed more than once an element.

@@ -94,10 +94,20 @@ fn ascending(numbers: impl Iterator<Item = usize>) -> Numbers {
 /// No group stores the node.
 const NOBODY: u32 = u32::MAX;
 
+/// What to divide into kernels.
+pub(super) struct Part {
+    /// Computed nodes, ascending.
+    pub(super) nodes: Vec<NodeId>,
+    /// Those of them that are wanted; by node.
+    pub(super) is_wanted: Vec<bool>,
+    /// The most nodes of a kernel.
+    pub(super) most_nodes: usize,
+}
+
 pub(super) struct Merger<'a> {
-    graph: &'a Graph,
     facts: &'a Facts,
     figures: &'a TargetFigures,
+    part: Part,
     analyser: Analyser<'a>,
     groups: Vec<Option<Group>>,
     versions: Vec<u32>,
@@ -122,12 +132,14 @@ pub(super) struct Merger<'a> {
 }
 
 impl<'a> Merger<'a> {
-    pub(super) fn new(graph: &'a Graph, facts: &'a Facts, figures: &'a TargetFigures) -> Merger<'a> {
+    pub(super) fn new(graph: &'a Graph, facts: &'a Facts, part: Part) -> Merger<'a> {
+        let mut analyser = Analyser::new(graph, facts);
+        analyser.most_nodes = part.most_nodes;
         Merger {
-            graph,
             facts,
-            figures,
-            analyser: Analyser::new(graph, facts),
+            figures: &facts.figures,
+            part,
+            analyser,
             groups: Vec::new(),
             versions: Vec::new(),
             ranks: Vec::new(),
@@ -173,21 +185,21 @@ impl<'a> Merger<'a> {
 
     /// A node that one other reads, without computing any element twice, joins it.
     fn join_sure_gains(&mut self) {
-        let (graph, facts) = (self.graph, self.facts);
+        let facts = self.facts;
         let reads = &facts.reads;
-        let computed: Vec<NodeId> = graph.nodes().filter(|&id| reads.is_computed(id)).collect();
+        let computed = std::mem::take(&mut self.part.nodes);
         let mut group_of: Vec<usize> = vec![usize::MAX; facts.bound()];
         let mut members: Vec<Vec<NodeId>> = Vec::with_capacity(computed.len());
         let mut shared: Vec<Option<NodeId>> = Vec::with_capacity(computed.len());
-        let mut most: Vec<u32> = Vec::with_capacity(computed.len());
         for &id in &computed {
             group_of[id.index()] = members.len();
             members.push(vec![id]);
-            most.push(facts.of(id).most_nodes);
             shared.push(facts.is_cooperative(id).then_some(id));
         }
         for &id in &computed {
-            let &[user] = reads.users(id) else { continue };
+            let is_inside = |user: &&NodeId| group_of[user.index()] != usize::MAX;
+            let mut users = reads.users(id).iter().filter(is_inside);
+            let (Some(&user), None) = (users.next(), users.next()) else { continue };
             let elements = facts.of(id).elements as u64;
             let uses = || reads.reads(user).iter().filter(|r| r.node == id);
             let demand: u64 = uses().map(|r| r.elements).sum();
@@ -195,12 +207,11 @@ impl<'a> Merger<'a> {
             let scatters = facts.of(id).scatter.is_some() || facts.of(user).scatter.is_some();
             let is_apart = facts.undone == Some(Cut::Below(id));
             let slows = || facts.changes_loop(id, user, uses().any(|r| r.interleaved));
-            if reads.is_output(id) || demand > elements || scatters || is_apart || slows() {
+            if self.part.is_wanted[id.index()] || demand > elements || scatters || is_apart || slows() {
                 continue;
             }
             let (from, to) = (group_of[id.index()], group_of[user.index()]);
-            let most_of_both = most[from].min(most[to]);
-            if from == to || members[from].len() + members[to].len() > most_of_both as usize {
+            if from == to || members[from].len() + members[to].len() > self.part.most_nodes {
                 continue;
             }
             if let Some(reduction) = shared[from]
@@ -214,12 +225,12 @@ impl<'a> Merger<'a> {
             moved.iter().for_each(|node| group_of[node.index()] = large);
             members[large].extend(moved);
             shared[large] = shared[large].or(shared[small]);
-            most[large] = most_of_both;
         }
         for (number, nodes) in members.into_iter().enumerate().filter(|(_, nodes)| !nodes.is_empty()) {
             // What is needed outside is stored.
-            let is_outside = |user: &NodeId| group_of[user.index()] != number;
-            let is_needed = |id: &NodeId| reads.is_output(*id) || reads.users(*id).iter().any(is_outside);
+            let is_other = |user: &NodeId| ![number, usize::MAX].contains(&group_of[user.index()]);
+            let is_needed =
+                |id: &NodeId| self.part.is_wanted[id.index()] || reads.users(*id).iter().any(is_other);
             let outputs = nodes.iter().copied().filter(is_needed).collect();
             match self.analyser.group(nodes.clone(), outputs) {
                 Ok(group) => self.add(group),
@@ -413,7 +424,7 @@ impl<'a> Merger<'a> {
         }
         let is_needed = |id: &&NodeId| {
             let mut readers = self.readers[id.index()].iter().map(|&reader| reader as usize);
-            self.facts.reads.is_output(**id) || readers.any(|reader| reader != a && reader != b)
+            self.part.is_wanted[id.index()] || readers.any(|reader| reader != a && reader != b)
         };
         self.outputs.clear();
         self.outputs.extend(first.outputs.iter().chain(&second.outputs).filter(is_needed));
@@ -459,7 +470,7 @@ impl<'a> Merger<'a> {
     fn inlines(&self, producer: usize) -> Option<Numbers> {
         let group = self.groups[producer].as_ref()?;
         // The reduction is one that threads share.
-        if group.reduction.is_some() || group.outputs.iter().any(|&id| self.facts.reads.is_output(id)) {
+        if group.reduction.is_some() || group.outputs.iter().any(|id| self.part.is_wanted[id.index()]) {
             return None;
         }
         let consumers = self.consumers(producer);

@@ -12,20 +12,19 @@ mod facts;
 pub(crate) mod group;
 mod merge;
 pub(crate) mod reads;
-mod restraints;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use indexmap::IndexMap;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::graph::{Graph, NodeId};
 use analyse::Analyser;
-use cost::TargetFigures;
 pub(crate) use facts::Facts;
-use group::{Group, Recomputed, WhyNot};
-pub(crate) use restraints::Restraints;
+use group::{Group, MAX_NODES, Recomputed, WhyNot};
+use merge::Part;
 
 /// Whether operations are combined into kernels.
 ///
@@ -42,11 +41,11 @@ pub enum Fusion {
     Off,
 }
 
-/// Two groups with a value between them, or that read the same, and why they are not one.
+/// Two groups that share values, and why they are not one.
 #[derive(Clone, Debug)]
 pub(crate) struct Boundary {
-    /// The value in memory.
-    pub(crate) value: NodeId,
+    /// What lies between them in memory, or what both read.
+    pub(crate) values: Vec<NodeId>,
     /// Who stores it, or reads it too.
     pub(crate) producer: usize,
     pub(crate) consumer: usize,
@@ -57,34 +56,85 @@ pub(crate) struct Boundary {
 #[derive(Clone, Debug)]
 pub(crate) struct Grouping {
     pub(crate) groups: Vec<Group>,
-    pub(crate) restraints: Restraints,
     fusion: Fusion,
+    /// The nodes of kernels that were too much and became several, and why.
+    divided: Vec<(Vec<NodeId>, WhyNot)>,
 }
 
 /// Divides the graph into kernels.
-pub(crate) fn fuse(
-    graph: &Graph,
-    fusion: Fusion,
-    figures: &TargetFigures,
-    restraints: Restraints,
-) -> Grouping {
-    let facts = Facts::new(graph, figures, &restraints);
+pub(crate) fn fuse(graph: &Graph, facts: &Facts, fusion: Fusion) -> Grouping {
     let mut groups = match fusion {
         Fusion::Off => facts.singles(graph),
-        Fusion::On => merge::Merger::new(graph, &facts, figures).run(),
+        Fusion::On => {
+            let reads = &facts.reads;
+            let nodes: Vec<NodeId> = graph.nodes().filter(|&id| reads.is_computed(id)).collect();
+            let is_wanted = graph.nodes().map(|id| reads.is_output(id)).collect();
+            merge::Merger::new(graph, facts, Part { nodes, is_wanted, most_nodes: MAX_NODES }).run()
+        }
     };
-    sort(&mut groups);
-    Grouping { groups, restraints, fusion }
+    let order = order(&groups);
+    permute(&mut groups, &order);
+    Grouping { groups, fusion, divided: Vec::new() }
+}
+
+impl Grouping {
+    /// Smaller groups in the place of one that was too much, at the end of the list; the others stay as they are. `None`
+    /// if it has one operation.
+    pub(crate) fn divide(&mut self, graph: &Graph, facts: &Facts, number: usize, why: WhyNot) -> Option<()> {
+        let group = self.groups.get(number).filter(|group| group.nodes.len() > 1)?;
+        let mut is_wanted = vec![false; graph.bound()];
+        group.outputs.iter().for_each(|output| is_wanted[output.index()] = true);
+        let (nodes, is_frugal) = (group.nodes.clone(), group.is_frugal);
+        let part = Part { most_nodes: nodes.len() / 2, nodes: nodes.clone(), is_wanted };
+        let mut parts = merge::Merger::new(graph, facts, part).run();
+        parts.iter_mut().for_each(|part| part.is_frugal = is_frugal);
+        self.groups.swap_remove(number);
+        self.groups.extend(parts);
+        self.divided.push((nodes, why));
+        Some(())
+    }
+
+    /// Registers ran out in a kernel: first its threads compute fewer elements, then it becomes smaller. `None` if it
+    /// cannot.
+    pub(crate) fn relieve(&mut self, graph: &Graph, facts: &Facts, number: usize, bytes: u32) -> Option<()> {
+        match self.groups.get_mut(number)? {
+            group if group.is_frugal => self.divide(graph, facts, number, WhyNot::Spills { bytes }),
+            group => {
+                group.is_frugal = true;
+                Some(())
+            }
+        }
+    }
+
+    /// Why two groups are apart that were one.
+    fn why_divided(&self, a: usize, b: usize) -> Option<WhyNot> {
+        let is_of = |nodes: &[NodeId], number: usize| {
+            self.groups[number].nodes.iter().all(|id| nodes.binary_search(id).is_ok())
+        };
+        let mut divided = self.divided.iter().rev();
+        divided.find(|(nodes, _)| is_of(nodes, a) && is_of(nodes, b)).map(|(_, why)| why.clone())
+    }
 }
 
 /// Producers before consumers; otherwise by first node.
-fn sort(groups: &mut Vec<Group>) {
-    groups.sort_by_key(|group| group.nodes.first().copied());
+pub(crate) fn order(groups: &[Group]) -> Vec<usize> {
+    let mut by_first: Vec<usize> = (0..groups.len()).collect();
+    by_first.sort_by_key(|&number| groups[number].nodes.first().copied());
+    let mut rank = vec![0; groups.len()];
+    by_first.iter().enumerate().for_each(|(place, &number)| rank[number] = place);
     let owner = owners(groups);
-    let producers = groups.iter().map(|group| group.reads.iter().filter_map(|read| owner.get(read).copied()));
-    let order = producers_first(&producers.map(Iterator::collect).collect::<Vec<_>>());
-    let mut taken: Vec<Option<Group>> = std::mem::take(groups).into_iter().map(Some).collect();
-    groups.extend(order.into_iter().filter_map(|number| taken[number].take()));
+    let producers = by_first.iter().map(|&number| {
+        let owners = groups[number].reads.iter().filter_map(|read| owner.get(read));
+        owners.map(|&owner| rank[owner]).collect()
+    });
+    let order = producers_first(&producers.collect::<Vec<_>>());
+    order.into_iter().map(|place| by_first[place]).collect()
+}
+
+/// Brings a list into an order.
+pub(crate) fn permute<T>(list: &mut Vec<T>, order: &[usize]) {
+    let mut taken: Vec<Option<T>> = std::mem::take(list).into_iter().map(Some).collect();
+    list.extend(order.iter().filter_map(|&number| taken[number].take()));
 }
 
 /// An order in which everything comes after its producers, and as early as its number allows. `producers` may name one
@@ -117,54 +167,21 @@ fn owners(groups: &[Group]) -> FxHashMap<NodeId, usize> {
     stored.collect()
 }
 
-/// Why each pair of neighbouring groups is apart.
-pub(crate) fn boundaries(
-    graph: &Graph,
-    facts: &Facts,
-    grouping: &Grouping,
-    figures: &TargetFigures,
-) -> Vec<Boundary> {
-    let (groups, reads) = (&grouping.groups, &facts.reads);
-    let owner = owners(groups);
-    let mut readers: FxHashMap<NodeId, usize> = FxHashMap::default();
-    groups.iter().flat_map(|group| &group.reads).for_each(|&value| *readers.entry(value).or_default() += 1);
-    let mut result = Vec::new();
-    for (consumer, group) in groups.iter().enumerate() {
-        for &value in &group.reads {
-            let Some(&producer) = owner.get(&value) else { continue };
-            // What only the consumer reads would not be stored if the two were one.
-            let is_kept = |id: &NodeId| {
-                let here = usize::from(group.reads.contains(id));
-                reads.is_output(*id) || readers.get(id).is_some_and(|&all| all > here)
-            };
-            let kept: Vec<NodeId> = groups[producer].outputs.iter().copied().filter(is_kept).collect();
-            let divided = grouping.restraints.why_divided(value);
-            let reason = match (grouping.fusion, divided) {
-                (Fusion::Off, _) => WhyNot::Off,
-                (Fusion::On, Some(why)) => WhyNot::Schedule(why.to_string()),
-                (Fusion::On, None) => why_apart(graph, facts, &groups[producer], group, kept, figures),
-            };
-            result.push(Boundary { value, producer, consumer, reason });
-        }
-    }
-    result.extend(between_siblings(graph, facts, grouping, figures));
-    result
-}
-
-/// Why groups are apart that read the same, neither of which needs the other: neighbours in the order, for each value.
-fn between_siblings(
-    graph: &Graph,
-    facts: &Facts,
-    grouping: &Grouping,
-    figures: &TargetFigures,
-) -> Vec<Boundary> {
+/// Why each pair of groups is apart that share a value: one stores it and the other reads it, or both read it.
+pub(crate) fn boundaries(graph: &Graph, facts: &Facts, grouping: &Grouping) -> Vec<Boundary> {
     let groups = &grouping.groups;
     let owner = owners(groups);
+    let mut pairs: IndexMap<(usize, usize), Vec<NodeId>, FxBuildHasher> = IndexMap::default();
+    for (consumer, group) in groups.iter().enumerate() {
+        for &value in &group.reads {
+            if let Some(&producer) = owner.get(&value) {
+                pairs.entry((producer, consumer)).or_default().push(value);
+            }
+        }
+    }
     // What each group needs, of the groups before it.
     let mut needs: Vec<FxHashSet<usize>> = Vec::with_capacity(groups.len());
     let mut last_reader: FxHashMap<NodeId, usize> = FxHashMap::default();
-    let mut seen: FxHashSet<(usize, usize)> = FxHashSet::default();
-    let mut result = Vec::new();
     for (number, group) in groups.iter().enumerate() {
         let mut needed: FxHashSet<usize> = FxHashSet::default();
         for producer in group.reads.iter().filter_map(|read| owner.get(read)) {
@@ -172,48 +189,72 @@ fn between_siblings(
             needed.extend(needs.get(*producer).into_iter().flatten());
         }
         for &value in &group.reads {
+            // Neighbours in the order, for each value.
             let Some(other) = last_reader.insert(value, number) else { continue };
-            if other == number || needed.contains(&other) || !seen.insert((other, number)) {
-                continue;
+            if other != number && !needed.contains(&other) {
+                pairs.entry((other, number)).or_default().push(value);
             }
-            let kept = groups[other].outputs.clone();
-            let reason = match grouping.fusion {
-                Fusion::Off => WhyNot::Off,
-                Fusion::On => match why_apart(graph, facts, &groups[other], group, kept, figures) {
-                    WhyNot::Cycle => WhyNot::NotTried,
-                    reason => reason,
-                },
-            };
-            result.push(Boundary { value, producer: other, consumer: number, reason });
         }
         needs.push(needed);
     }
-    result
+    let mut apart = Apart { facts, grouping, needs, analyser: Analyser::new(graph, facts) };
+    let readers = readers(groups);
+    let boundary = |((producer, consumer), values): ((usize, usize), Vec<NodeId>)| {
+        let reason = apart.why(producer, consumer, &readers);
+        Boundary { values, producer, consumer, reason }
+    };
+    pairs.into_iter().map(boundary).collect()
 }
 
-fn why_apart(
-    graph: &Graph,
-    facts: &Facts,
-    producer: &Group,
-    consumer: &Group,
-    kept: Vec<NodeId>,
-    figures: &TargetFigures,
-) -> WhyNot {
-    let nodes = producer.nodes.iter().chain(&consumer.nodes).copied().collect();
-    let outputs = kept.into_iter().chain(consumer.outputs.iter().copied()).collect();
-    match Analyser::new(graph, facts).group(nodes, outputs) {
-        Err(reason) => reason,
-        Ok(merged) => {
-            let apart = producer.work.seconds(figures) + consumer.work.seconds(figures);
-            let fused = merged.work.seconds(figures);
-            let is_slower = fused >= apart * merge::DOUBT;
-            match merged.recomputed {
-                Some(Recomputed { value, times, .. }) if is_slower => {
-                    WhyNot::Recomputation { value, times, fused, apart }
-                }
-                _ if is_slower => WhyNot::Unprofitable { fused, apart },
-                _ => WhyNot::Cycle,
+/// How many groups read each node.
+fn readers(groups: &[Group]) -> FxHashMap<NodeId, usize> {
+    let mut readers: FxHashMap<NodeId, usize> = FxHashMap::default();
+    groups.iter().flat_map(|group| &group.reads).for_each(|&value| *readers.entry(value).or_default() += 1);
+    readers
+}
+
+/// What says why groups are apart.
+struct Apart<'a> {
+    facts: &'a Facts,
+    grouping: &'a Grouping,
+    needs: Vec<FxHashSet<usize>>,
+    analyser: Analyser<'a>,
+}
+
+impl Apart<'_> {
+    /// Why the second of two groups is not one with the first, which it reads from or which reads the same.
+    fn why(&mut self, a: usize, b: usize, readers: &FxHashMap<NodeId, usize>) -> WhyNot {
+        if self.grouping.fusion == Fusion::Off {
+            return WhyNot::Off;
+        }
+        if let Some(why) = self.grouping.why_divided(a, b) {
+            return why;
+        }
+        let (first, second) = (&self.grouping.groups[a], &self.grouping.groups[b]);
+        // What only the second reads would not be stored if the two were one.
+        let is_kept = |id: &NodeId| {
+            let here = usize::from(second.reads.contains(id));
+            self.facts.reads.is_output(*id) || readers.get(id).is_some_and(|&all| all > here)
+        };
+        let kept = first.outputs.iter().copied().filter(is_kept);
+        let outputs = kept.chain(second.outputs.iter().copied()).collect();
+        let nodes = first.nodes.iter().chain(&second.nodes).copied().collect();
+        let merged = match self.analyser.group(nodes, outputs) {
+            Ok(merged) => merged,
+            Err(reason) => return reason,
+        };
+        let figures = &self.facts.figures;
+        let apart = first.work.seconds(figures) + second.work.seconds(figures);
+        let fused = merged.work.seconds(figures);
+        let is_slower = fused >= apart * merge::DOUBT;
+        let is_between = |&between: &usize| between != a && self.needs[between].contains(&a);
+        match merged.recomputed {
+            Some(Recomputed { value, times, .. }) if is_slower => {
+                WhyNot::Recomputation { value, times, fused, apart }
             }
+            _ if is_slower => WhyNot::Unprofitable { fused, apart },
+            _ if self.needs[b].iter().any(is_between) => WhyNot::Cycle,
+            _ => WhyNot::NotTried,
         }
     }
 }

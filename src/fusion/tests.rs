@@ -2,15 +2,19 @@
 
 use super::cost::{TargetFigures, Work};
 use super::group::{MAX_NODES, WhyNot};
-use super::{Boundary, Facts, Fusion, Grouping, Restraints, fuse};
+use super::{Boundary, Facts, Fusion, Grouping};
 use crate::graph::sketch::Sketch;
 use crate::graph::{Graph, NodeId};
 use crate::{BinaryOp, DType, ReduceOp, UnaryOp};
 
 const FIGURES: &TargetFigures = &TargetFigures::CUDA;
 
+fn fuse(graph: &Graph, fusion: Fusion, figures: &TargetFigures) -> Grouping {
+    super::fuse(graph, &Facts::new(graph, figures, None), fusion)
+}
+
 fn fused(graph: &Graph) -> Grouping {
-    let grouping = fuse(graph, Fusion::On, FIGURES, Restraints::default());
+    let grouping = fuse(graph, Fusion::On, FIGURES);
     assert_sound(graph, &grouping);
     grouping
 }
@@ -34,7 +38,7 @@ fn assert_sound(graph: &Graph, grouping: &Grouping) {
 }
 
 fn boundaries(graph: &Graph, grouping: &Grouping) -> Vec<Boundary> {
-    super::boundaries(graph, &Facts::new(graph, FIGURES, &Restraints::default()), grouping, FIGURES)
+    super::boundaries(graph, &Facts::new(graph, FIGURES, None), grouping)
 }
 
 /// The reasons, each once.
@@ -56,7 +60,7 @@ fn off() {
     let y = s.unary(UnaryOp::Exp, x);
     let y = s.unary(UnaryOp::Relu, y);
     let graph = s.outputs([y]);
-    let grouping = fuse(&graph, Fusion::Off, FIGURES, Restraints::default());
+    let grouping = fuse(&graph, Fusion::Off, FIGURES);
     assert_eq!(grouping.groups.len(), 2);
     assert_eq!(reasons(&graph, &grouping), ["fusion is off"]);
     assert_eq!(fused(&graph).groups.len(), 1);
@@ -219,18 +223,30 @@ fn too_many_buffers() {
 }
 
 #[test]
-fn no_schedule() {
+fn what_is_too_much_is_divided_and_the_rest_stays() {
     let mut s = Sketch::new();
-    let x = s.input([8], DType::F32);
-    let y = s.unary(UnaryOp::Exp, x);
-    let y = s.unary(UnaryOp::Relu, y);
-    let graph = s.outputs([y]);
-    let mut restraints = Restraints::default();
-    assert!(restraints.divide(&fused(&graph).groups[0].nodes, "too many registers".into()));
-    let grouping = fuse(&graph, Fusion::On, FIGURES, restraints);
-    assert_sound(&graph, &grouping);
+    let chain = |s: &mut Sketch, shape: [usize; 1], last: UnaryOp| {
+        let x = s.input(shape, DType::F32);
+        let y = s.unary(UnaryOp::Exp, x);
+        s.unary(last, y)
+    };
+    let (y, z) = (chain(&mut s, [8], UnaryOp::Relu), chain(&mut s, [9], UnaryOp::Neg));
+    let graph = s.outputs([y, z]);
+    let facts = Facts::new(&graph, FIGURES, None);
+    let mut grouping = fused(&graph);
     assert_eq!(grouping.groups.len(), 2);
-    assert_eq!(reasons(&graph, &grouping), ["no schedule: too many registers"]);
+    let too_much = WhyNot::NotLowered(crate::lower::Refusal::TooManyValues);
+    grouping.divide(&graph, &facts, 0, too_much).unwrap();
+    let order = super::order(&grouping.groups);
+    super::permute(&mut grouping.groups, &order);
+    assert_sound(&graph, &grouping);
+    let sizes: Vec<usize> = grouping.groups.iter().map(|group| group.nodes.len()).collect();
+    assert_eq!(sizes, [1, 1, 2]);
+    assert_eq!(
+        reasons(&graph, &grouping),
+        ["no kernel: more than 4096 values would be computed for one position"]
+    );
+    assert!(grouping.divide(&graph, &facts, 0, WhyNot::Spills { bytes: 100 }).is_none());
 }
 
 #[test]
@@ -291,7 +307,7 @@ fn the_same_graph_gives_the_same_groups() {
 }
 
 fn kernels(graph: &Graph, figures: &TargetFigures) -> usize {
-    let grouping = fuse(graph, Fusion::On, figures, Restraints::default());
+    let grouping = fuse(graph, Fusion::On, figures);
     assert_sound(graph, &grouping);
     grouping.groups.len()
 }

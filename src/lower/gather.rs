@@ -3,9 +3,10 @@
 use lazuli_codegen::index::{AxisId, IndexExpr};
 use lazuli_codegen::ir::{AxisKind, ValueId, ValueOp};
 
+use super::refusal::Result;
 use super::{Check, Guards, Indices, Lowering};
 use crate::graph::NodeId;
-use crate::{BinaryOp, DType, Result, Scalar};
+use crate::{BinaryOp, DType, Scalar};
 
 impl Lowering<'_> {
     /// The element of the first operand at the position along `axis` that the second says.

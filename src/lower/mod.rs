@@ -6,6 +6,7 @@
 
 mod gather;
 mod recurrence;
+mod refusal;
 mod scatter;
 mod views;
 
@@ -19,7 +20,9 @@ use smallvec::SmallVec;
 use crate::graph::op::{ConstantRole, Op};
 use crate::graph::parameters::{Parameters, Start};
 use crate::graph::{Graph, Node, NodeId};
-use crate::{BinaryOp, DType, Error, Result, Scalar, Shape, SourceLocation, UnaryOp};
+use crate::{BinaryOp, DType, Scalar, Shape, SourceLocation, UnaryOp};
+pub(crate) use refusal::Refusal;
+use refusal::Result;
 
 /// Index expressions, one a dimension.
 type Indices = SmallVec<[IndexExpr; 4]>;
@@ -77,15 +80,8 @@ pub(crate) struct Request<'a> {
 /// Lowers a group.
 ///
 /// # Errors
-/// If the outputs do not share an iteration space, or the kernel would be too large: in words.
-pub(crate) fn lower(request: &Request) -> Result<Lowered, String> {
-    lowered(request).map_err(|error| match error {
-        Error::Internal { message, .. } => message,
-        other => other.to_string(),
-    })
-}
-
-fn lowered(request: &Request) -> Result<Lowered> {
+/// If one kernel cannot have all of it.
+pub(crate) fn lower(request: &Request) -> Result<Lowered> {
     let attempt = |has_argument: bool| -> Result<Lowered> {
         let mut lowering = Lowering::new(request, has_argument);
         lowering.run()?;
@@ -98,11 +94,11 @@ fn lowered(request: &Request) -> Result<Lowered> {
         // Backwards along the outermost axis: only with a known end do its divisions stay above zero.
         lowered = attempt(false)?;
         if lowered.kernel.divides_below_zero() {
-            return Err(Error::internal("lowering", "a division of what may be less than zero"));
+            return Err(Refusal::DividesBelowZero);
         }
     }
-    if cfg!(debug_assertions) {
-        lowered.kernel.verify().map_err(|message| Error::internal("lowering", message))?;
+    if cfg!(debug_assertions) && lowered.kernel.verify().is_err() {
+        return Err(Refusal::Broken("the kernel is not well formed"));
     }
     Ok(lowered)
 }
@@ -119,7 +115,7 @@ fn without(kernel: &Kernel, guards: &Guards, walked: &[AxisId]) -> Result<Guards
         match axes.iter().filter(|axis| walked.contains(axis)).count() {
             0 => others.push(guard.clone()),
             count if count == axes.len() => {}
-            _ => return Err(Error::internal("lowering", "a condition on a row and on places along it")),
+            _ => return Err(Refusal::ConditionAlong),
         }
     }
     Ok(others)
@@ -199,13 +195,13 @@ impl<'a> Lowering<'a> {
             None => match (self.request.scan, self.request.outputs.first()) {
                 (Some(scan), _) => (self.scanned(scan)?.0, None),
                 (None, Some(&first)) => (shape(first).clone(), None),
-                (None, None) => return Err(Error::internal("lowering", "a group without outputs")),
+                (None, None) => return Err(Refusal::Broken("a group without outputs")),
             },
             Some(reduction) => {
                 let operand = graph.operands(reduction)[0];
                 let full = shape(operand).clone();
                 let Op::Reduce { axes, .. } = &graph.node(reduction).op else {
-                    return Err(Error::internal("lowering", "the reduction of a group does not reduce"));
+                    return Err(Refusal::Broken("the reduction of a group does not reduce"));
                 };
                 let stores_rows =
                     self.request.outputs.iter().any(|&output| shape(output).elements() == full.elements());
@@ -300,8 +296,7 @@ impl<'a> Lowering<'a> {
                 (_, Some((indices, slice))) if own == *slice => (indices, slice),
                 _ if own.elements() == map_shape.elements() => (&map, &map_shape),
                 _ => {
-                    let message = format!("output {own} does not fit the iteration space {map_shape}");
-                    return Err(Error::internal("lowering", message));
+                    return Err(Refusal::Broken("an output does not fit the iteration space"));
                 }
             };
             let position = views::flatten(indices, space);
@@ -339,8 +334,7 @@ impl<'a> Lowering<'a> {
             return Ok(value);
         }
         if self.kernel.values.len() > MAX_VALUES {
-            let message = format!("more than {MAX_VALUES} values are computed for one position");
-            return Err(Error::internal("lowering", message));
+            return Err(Refusal::TooManyValues);
         }
         // As deep as the group's longest chain, views included: on whatever stack the caller has.
         let value = stacker::maybe_grow(128 << 10, 2 << 20, || self.lower_node(id, indices, guards))?;
@@ -408,7 +402,7 @@ impl<'a> Lowering<'a> {
                 let reduced = self.reduce_axes_for(extents, depth, false);
                 if self.vary(indices, &reduced) {
                     // A row's result wanted along the row itself, as in x + x.sum(1) of a square x.
-                    return Err(Error::internal("lowering", "a reduction is read along its own axes"));
+                    return Err(Refusal::ReducedAlong);
                 }
                 let mut kept = indices.iter();
                 let mut inner = reduced.iter();
@@ -431,13 +425,13 @@ impl<'a> Lowering<'a> {
                 }
             }
             Op::Recurrence { .. } | Op::Scatter { .. } if !guards.is_empty() => {
-                return Err(Error::internal("lowering", format!("{} under a condition", node.op.name())));
+                return Err(Refusal::Conditional(node.op.name()));
             }
             Op::Recurrence { .. } => self.recurrence(id, indices)?,
             Op::Gather { axis } => self.gather(id, *axis, indices, guards)?,
             Op::Scatter { op, axis, .. } => self.scatter(id, *op, *axis, indices)?,
             Op::Composite(_) => {
-                return Err(Error::internal("lowering", format!("{} was not decomposed", node.op.name())));
+                return Err(Refusal::Broken("a composite was not decomposed"));
             }
         })
     }
@@ -508,7 +502,7 @@ impl<'a> Lowering<'a> {
             return Ok(argument);
         }
         let parameter = self.request.parameters.of_node(id);
-        let parameter = parameter.ok_or_else(|| Error::internal("lowering", "a number is no parameter"))?;
+        let parameter = parameter.ok_or(Refusal::Broken("a number is no parameter"))?;
         let argument = self.kernel.add_argument(prefix, value);
         self.arguments.insert(id, argument);
         self.argument_parameters.push(parameter);

@@ -6,11 +6,12 @@ use lazuli_codegen::index::{Atom, AxisId, IndexExpr};
 use lazuli_codegen::ir::ValueId;
 use rustc_hash::FxHashMap;
 
+use super::refusal::{Refusal, Result};
 use super::{Guards, Indices, Lowering, views};
+use crate::Shape;
 use crate::graph::body::Body;
 use crate::graph::op::{Op, StepResult};
 use crate::graph::{NodeId, Operands};
-use crate::{Error, Result, Shape};
 
 /// One loop; all nodes that are results of it share it.
 pub(super) struct Loop {
@@ -36,7 +37,7 @@ impl Lowering<'_> {
         match &graph.node(id).op {
             Op::Scan { axis, .. } => Ok((shape_of(id), *axis)),
             Op::Recurrence { axis, body, .. } => Ok((shape_of(graph.operands(id)[body.carries]), *axis)),
-            op => Err(Error::internal("lowering", format!("{} is no scan", op.name()))),
+            _ => Err(Refusal::Broken("no scan")),
         }
     }
 
@@ -44,18 +45,18 @@ impl Lowering<'_> {
     pub(super) fn scan_axis(&self, index: &IndexExpr) -> Result<AxisId> {
         match index.terms() {
             [(Atom::Axis(along), 1)] if index.constant_term() == 0 => Ok(*along),
-            _ => Err(Error::internal("lowering", "a scan is not along an axis of its kernel")),
+            _ => Err(Refusal::Broken("a scan is not along an axis of its kernel")),
         }
     }
 
     /// A result of a recurrence at some indices.
     pub(super) fn recurrence(&mut self, id: NodeId, indices: &Indices) -> Result<ValueId> {
         let Op::Recurrence { axis, reverse, body, result } = &self.request.graph.node(id).op else {
-            return Err(Error::internal("lowering", "no recurrence"));
+            return Err(Refusal::Broken("no recurrence"));
         };
         let mut indices = indices.clone();
         if let StepResult::Last(_) = result {
-            let along = self.scan_axis.ok_or_else(|| Error::internal("lowering", "an end of no scan"))?;
+            let along = self.scan_axis.ok_or(Refusal::Broken("an end of no scan"))?;
             indices.insert(*axis, IndexExpr::axis(along));
         }
         self.scan_axis(&indices[*axis])?;
@@ -141,8 +142,7 @@ impl Lowering<'_> {
     /// The value of an output of the body, as the body gives it.
     fn step_value(&mut self, number: usize, output: usize) -> Result<ValueId> {
         let body = self.loops[number].body.clone();
-        let broken = |what: &str| Error::internal("lowering", format!("a step with {what}"));
-        let &root = body.graph.outputs().get(output).ok_or_else(|| broken("too few results"))?;
+        let &root = body.graph.outputs().get(output).ok_or(Refusal::Broken("a step with too few results"))?;
         for id in body.needed(root, |id| self.loops[number].values.contains_key(&id)) {
             let operands: Operands = body.graph.operands(id);
             let of = |n: usize| self.loops[number].values[&operands[n]];
@@ -159,7 +159,7 @@ impl Lowering<'_> {
                 Op::Binary(op) => self.kernel.binary(*op, of(0), of(1)),
                 Op::Select => self.kernel.select(of(0), of(1), of(2)),
                 Op::Cast => self.cast(node.dtype, of(0)),
-                op => return Err(broken(op.name())),
+                _ => return Err(Refusal::Broken("a step with what is not elementwise")),
             };
             self.loops[number].values.insert(id, value);
         }

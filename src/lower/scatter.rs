@@ -3,9 +3,10 @@
 use lazuli_codegen::index::{Atom, AxisId, IndexExpr};
 use lazuli_codegen::ir::{AxisKind, ValueId, ValueOp};
 
+use super::refusal::{Refusal, Result};
 use super::{Check, Guards, Indices, Lowering};
+use crate::ReduceOp;
 use crate::graph::NodeId;
-use crate::{Error, ReduceOp, Result};
 
 /// What the scatters of a kernel share.
 #[derive(Clone, Copy)]
@@ -29,7 +30,7 @@ impl Lowering<'_> {
         // Where it is computed: along an axis of the iteration space itself.
         let along = match indices[axis].terms() {
             [(Atom::Axis(along), 1)] if indices[axis].constant_term() == 0 => *along,
-            _ => return Err(Error::internal("lowering", "a scatter is not along an axis of its kernel")),
+            _ => return Err(Refusal::Broken("a scatter is not along an axis of its kernel")),
         };
         let over = match self.scattered {
             Some(scattered) => scattered.over,

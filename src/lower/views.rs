@@ -4,11 +4,12 @@ use lazuli_codegen::index::{AxisRanges, Bound, BoundTruth, IndexExpr};
 use lazuli_codegen::ir::ValueId;
 use smallvec::SmallVec;
 
+use super::refusal::Result;
 use super::{Guards, Indices, Lowering};
 use crate::graph::NodeId;
 use crate::graph::op::View;
 use crate::graph::parameters::{Place, Placed};
-use crate::{Result, Scalar, Shape};
+use crate::{Scalar, Shape};
 
 /// The row-major position of an element.
 pub(super) fn flatten(indices: &[IndexExpr], shape: &Shape) -> IndexExpr {

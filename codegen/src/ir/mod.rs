@@ -306,7 +306,7 @@ impl Kernel {
     /// let figures = Figures { processors: 2, is_frugal: false, shared_bytes: 0 };
     /// let source = emit(&kernel, Language::C, &figures)?.source;
     /// assert!(source.contains("in0[i0 + o0]"));
-    /// # Ok::<(), String>(())
+    /// # Ok::<(), lazuli_codegen::Refusal>(())
     /// ```
     pub fn add_offset(&mut self, extent: u64, is_argument: bool, number: u32) -> AxisId {
         self.add_axis(AxisKind::Offset { number }, extent, is_argument)

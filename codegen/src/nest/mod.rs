@@ -42,7 +42,7 @@ mod windows_cpu;
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
 use crate::schedule::{Launch, Scatters, Schedule, for_schedule};
-use crate::{Language, intrinsics};
+use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
 pub(crate) use scan_cpu::TOGETHER as ROWS_TOGETHER;
 use stmt::{Stmt, Type};
@@ -125,7 +125,7 @@ pub fn parameter_name(nest: &Nest, parameter: Parameter) -> String {
 ///
 /// # Errors
 /// If the schedule does not fit the kernel.
-pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, String> {
+pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, Refusal> {
     let kernel = &*for_schedule(kernel, schedule)?;
     match schedule {
         Schedule::Pointwise(schedule) => pointwise::build(kernel, language, schedule),
@@ -141,7 +141,7 @@ pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             })
         }
         Schedule::Scatter(schedule) => {
-            let scatters = Scatters::of(kernel)?.ok_or("no scatter")?;
+            let scatters = Scatters::of(kernel)?.ok_or(Refusal::Misfit("no scatter"))?;
             Ok(match language {
                 Language::Cuda => scatter_cuda::build(kernel, &scatters, schedule),
                 Language::C => scatter_cpu::build(kernel, &scatters, schedule),
@@ -150,7 +150,7 @@ pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
         Schedule::Rows(schedule) => {
             let plan = walk::Plan::new(kernel)?;
             if schedule.splits > 1 && !plan.walks_once() {
-                return Err("a split row can only be walked once".into());
+                return Err(Refusal::Misfit("a split row can only be walked once"));
             }
             Ok(match language {
                 Language::Cuda => rows_cuda::build(kernel, &plan, schedule),
@@ -160,7 +160,9 @@ pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
         Schedule::Columns(schedule) => {
             let plan = walk::Plan::new(kernel)?;
             if plan.map.is_empty() || schedule.splits > 1 && !plan.walks_once() {
-                return Err("a column reduction needs columns, and split ones are walked once".into());
+                return Err(Refusal::Misfit(
+                    "a column reduction needs columns, and split ones are walked once",
+                ));
             }
             Ok(match language {
                 Language::Cuda => columns_cuda::build(kernel, &plan, schedule),

@@ -6,6 +6,7 @@ use super::stmt::Arithmetic::{Add, Less, LessEqual, Mul};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
+use crate::Refusal;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, Store, ValueOp};
 use crate::schedule::{Launch, PointwiseSchedule};
@@ -14,7 +15,7 @@ pub(super) fn build(
     kernel: &Kernel,
     language: Language,
     schedule: &PointwiseSchedule,
-) -> Result<Nest, String> {
+) -> Result<Nest, Refusal> {
     let map = kernel.axes_of_kind(AxisKind::Map);
     let wide_index = needs_wide_index(kernel);
     let (body, launch, kernel) = match language {

@@ -2,6 +2,7 @@
 
 use super::stmt::Stmt;
 use super::{Nest, Parameter};
+use crate::Refusal;
 use crate::ir::Kernel;
 
 /// Bytes of a kernel's parameters (CUDA C++ Programming Guide, `__global__` functions; 32,764 since CUDA 12.1, but not
@@ -27,19 +28,15 @@ impl Nest {
     ///
     /// # Errors
     /// What there is too much of.
-    pub(crate) fn check_resources(&self) -> Result<(), String> {
+    pub(crate) fn check_resources(&self) -> Result<(), Refusal> {
         let parameters = self.parameter_bytes();
         if parameters > PARAMETER_BYTES {
-            return Err(format!(
-                "{parameters} bytes of parameters are more than the {PARAMETER_BYTES} of a launch"
-            ));
+            return Err(Refusal::ParameterBytes { bytes: parameters, most: PARAMETER_BYTES });
         }
         let shared =
             self.functions.iter().map(|function| self.shared_bytes(&function.body)).max().unwrap_or(0);
         if shared > SHARED_BYTES {
-            return Err(format!(
-                "{shared} bytes of shared memory are more than the {SHARED_BYTES} of a block"
-            ));
+            return Err(Refusal::SharedBytes { bytes: shared, most: SHARED_BYTES });
         }
         Ok(())
     }

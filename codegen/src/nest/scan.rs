@@ -7,7 +7,7 @@ use super::stmt::{Expr, Stmt, Type};
 use super::{INDEX, Workspace, pointwise::launch_items};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Recurrence, Store, ValueId, ValueOp};
-use crate::{BinaryOp, DType, Language, Scalar, ScanOp, UnaryOp};
+use crate::{BinaryOp, DType, Language, Refusal, Scalar, ScanOp, UnaryOp};
 
 /// The scans and recurrences of a kernel, all along one axis and in one direction.
 pub(super) struct Scans {
@@ -25,10 +25,10 @@ pub(super) struct Scans {
 }
 
 impl Scans {
-    pub(super) fn new(kernel: &Kernel) -> Result<Scans, String> {
-        let (axis, reverse) = kernel.scan_axes().next().ok_or("no scan")?;
+    pub(super) fn new(kernel: &Kernel) -> Result<Scans, Refusal> {
+        let (axis, reverse) = kernel.scan_axes().next().ok_or(Refusal::Misfit("no scan"))?;
         if kernel.scan_axes().any(|other| other != (axis, reverse)) {
-            return Err("scans along different axes, or in different directions".into());
+            return Err(Refusal::DifferentScans);
         }
         let is_scan = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Scan { .. });
         let ids: Vec<ValueId> = (0..kernel.values.len() as u32).map(ValueId).filter(is_scan).collect();

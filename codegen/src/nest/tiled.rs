@@ -6,6 +6,7 @@ use super::stmt::Arithmetic::{Add, Div, Mul, Rem};
 use super::stmt::{Builtin, Expr};
 use super::walk::items_formula;
 use super::{INDEX, extent_name};
+use crate::Refusal;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel};
 use crate::schedule::{Launch, TILE, TiledSchedule};
@@ -26,9 +27,9 @@ pub(super) struct Tiles<'a> {
 }
 
 impl<'a> Tiles<'a> {
-    pub(super) fn new(kernel: &'a Kernel, schedule: &TiledSchedule) -> Result<Tiles<'a>, String> {
+    pub(super) fn new(kernel: &'a Kernel, schedule: &TiledSchedule) -> Result<Tiles<'a>, Refusal> {
         let map = kernel.axes_of_kind(AxisKind::Map);
-        let inner = *map.last().ok_or("a tile needs two axes")?;
+        let inner = *map.last().ok_or(Refusal::Misfit("a tile needs two axes"))?;
         let across = schedule.across;
         let outer = map.into_iter().filter(|&axis| axis != inner && axis != across).collect();
         Ok(Tiles { kernel, inner, across, outer })

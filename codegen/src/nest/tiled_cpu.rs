@@ -11,10 +11,11 @@ use super::tiled::{PITCH, Tiles};
 use super::walk::count_loop;
 use super::{Function, Nest, needs_wide_index, parameters};
 use crate::Language;
+use crate::Refusal;
 use crate::ir::{Kernel, ValueOp};
 use crate::schedule::{TILE, TiledSchedule, transposed_loads};
 
-pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, String> {
+pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, Refusal> {
     let tiles = Tiles::new(kernel, schedule)?;
     let (inner, across) = (tiles.inner, tiles.across);
     let mut emitter = Emitter::new(kernel, Language::C);

@@ -14,11 +14,12 @@ use super::tiled::{PITCH, Tiles};
 use super::walk::count_loop;
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
+use crate::Refusal;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueOp};
 use crate::schedule::{TILE, TiledSchedule, transposed_loads};
 
-pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, String> {
+pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, Refusal> {
     let tiles = Tiles::new(kernel, schedule)?;
     let launch = tiles.launch([TILE as u32, schedule.rows, 1]);
     let body = Writer { tiles, rows: u64::from(schedule.rows) }.body();

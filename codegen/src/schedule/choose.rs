@@ -6,7 +6,7 @@ use super::sliding::sliding_axis;
 use super::{ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Scatters, Schedule};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Store, Value, ValueId, ValueOp};
-use crate::{Language, ReduceOp};
+use crate::{Language, ReduceOp, Refusal};
 
 /// What schedules depend on of the target.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -91,7 +91,7 @@ const MANY_ROWS: u64 = 64;
 ///
 /// # Errors
 /// If they cannot run in one kernel: they reduce different axes, or one is inside another.
-pub fn cooperative(kernel: &Kernel) -> Result<Vec<ValueId>, String> {
+pub fn cooperative(kernel: &Kernel) -> Result<Vec<ValueId>, Refusal> {
     // A reduction that varies along another's axes is inside of it: a loop of the same thread.
     let is_reduced = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce;
     let mut result: Vec<ValueId> = Vec::new();
@@ -102,7 +102,7 @@ pub fn cooperative(kernel: &Kernel) -> Result<Vec<ValueId>, String> {
             continue;
         }
         if shared.is_some_and(|shared| shared != axes.as_slice()) {
-            return Err("reductions over different axes".into());
+            return Err(Refusal::DifferentReductions);
         }
         shared = Some(axes);
         result.push(ValueId(number as u32));
@@ -157,7 +157,7 @@ fn loads_below(kernel: &Kernel, root: ValueId) -> impl Iterator<Item = ValueId> 
 ///
 /// # Errors
 /// If none can run it: the reason.
-pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Schedule, String> {
+pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Schedule, Refusal> {
     if let Some(scan) = scan(kernel, language) {
         return Ok(Schedule::Scan(divided(kernel, &scan, language, figures).unwrap_or(scan)));
     }
@@ -184,7 +184,7 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
         })),
         Some(&first) => {
             let ValueOp::Reduce { axes, operand, .. } = &kernel.value(first).op else {
-                return Err("not a reduction".into());
+                return Err(Refusal::Misfit("not a reduction"));
             };
             let walks_rows = match language {
                 Language::C => strides_less_along(kernel, axes, *operand),

@@ -4,9 +4,9 @@
 //! results needs the next one.
 
 use super::cooperative;
-use crate::ReduceOp;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+use crate::{ReduceOp, Refusal};
 
 /// What the walks along a row compute.
 pub(crate) struct Plan {
@@ -51,11 +51,11 @@ impl Pass {
 }
 
 impl Plan {
-    pub(crate) fn new(kernel: &Kernel) -> Result<Plan, String> {
+    pub(crate) fn new(kernel: &Kernel) -> Result<Plan, Refusal> {
         let reductions = cooperative(kernel)?;
         let axes = match reductions.first().map(|&first| &kernel.value(first).op) {
             Some(ValueOp::Reduce { axes, .. }) => axes.to_vec(),
-            _ => return Err("no reduction for several threads".into()),
+            _ => return Err(Refusal::Misfit("no reduction for several threads")),
         };
         // A value's pass: how many walks must have ended before it can be computed.
         let mut pass_of = vec![0usize; kernel.values.len()];

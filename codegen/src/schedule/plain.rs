@@ -10,13 +10,13 @@ use rustc_hash::FxHashMap;
 
 use super::{Schedule, cooperative};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
-use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, Refusal, Scalar, UnaryOp};
 
 /// The kernel with the reductions that its schedule walks in plain steps replaced by these.
 ///
 /// # Errors
 /// If the kernel's reductions cannot run together.
-pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Result<Cow<'k, Kernel>, String> {
+pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Result<Cow<'k, Kernel>, Refusal> {
     match schedule {
         Schedule::Rows(rows) if rows.persistent > 0 => in_plain_walks(kernel, |_| true),
         Schedule::Rows(rows) if !rows.online => in_plain_walks(kernel, |op| op == ReduceOp::SumExp),
@@ -38,7 +38,7 @@ pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Resul
 pub(super) fn in_plain_walks(
     kernel: &Kernel,
     replaces: impl Fn(ReduceOp) -> bool,
-) -> Result<Cow<'_, Kernel>, String> {
+) -> Result<Cow<'_, Kernel>, Refusal> {
     let reduced = |value: &ValueOp| match value {
         ValueOp::Reduce { op: op @ (ReduceOp::SquaredDeviations | ReduceOp::SumExp), .. } => Some(*op),
         _ => None,

@@ -2,6 +2,7 @@
 
 use super::choose::{BLOCKS_PER_PROCESSOR, Figures, extent_of, previous_power_of_two};
 use crate::Language;
+use crate::Refusal;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 
@@ -77,14 +78,14 @@ impl Scatters {
     ///
     /// # Errors
     /// If its scatters cannot run together.
-    pub(crate) fn of(kernel: &Kernel) -> Result<Option<Scatters>, String> {
+    pub(crate) fn of(kernel: &Kernel) -> Result<Option<Scatters>, Refusal> {
         let mut found: Option<(AxisId, AxisId, ValueId, u32)> = None;
         let mut ids = Vec::new();
         for (number, value) in kernel.values.iter().enumerate() {
             let ValueOp::Scatter { axis, over, index, check, .. } = value.op else { continue };
             let own = (axis, over, index, check);
             if found.is_some_and(|found| found != own) {
-                return Err("scatters along different axes, or by different indices".into());
+                return Err(Refusal::DifferentScatters);
             }
             found = Some(own);
             ids.push(ValueId(number as u32));
@@ -96,7 +97,7 @@ impl Scatters {
         let by_column = inner.iter().any(|axis| kernel.value(index).axes.contains(axis));
         let scatters = Scatters { ids, axis, over, index, check, outer, inner, by_column };
         match scatters.bytes(kernel) > MOST_BYTES {
-            true => Err("more scatters than a block has memory for".into()),
+            true => Err(Refusal::TooManyScatters),
             false => Ok(Some(scatters)),
         }
     }
