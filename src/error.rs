@@ -56,6 +56,16 @@ impl fmt::Debug for SourceLocation {
     }
 }
 
+/// What it means that a check of a kernel fails: who asked for a position that an axis does not have, which is an
+/// [`Error::IndexOutOfRange`].
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct IndexCheck {
+    pub(crate) op: &'static str,
+    pub(crate) axis: usize,
+    pub(crate) extent: usize,
+    pub(crate) location: SourceLocation,
+}
+
 /// Why a tensor cannot be evaluated, inspected or compiled.
 ///
 /// ```

@@ -80,8 +80,10 @@
 mod compiler;
 mod debug;
 mod error;
+mod executor;
 mod fusion;
 mod graph;
+mod inspect;
 mod interpreter;
 pub mod io;
 mod lower;
@@ -89,31 +91,34 @@ mod lower;
 pub mod measure;
 pub mod operations;
 mod passes;
+mod recording;
 mod runtime;
 mod shape;
 mod stats;
 mod tensor;
 
 pub use compiler::explain::Explanation;
-#[cfg(feature = "cuda")]
-pub use compiler::program::{CompiledKernel, CubinInfo};
-pub use compiler::program::{KernelInfo, Program, Target};
 pub use error::{Error, Result, SourceLocation};
 pub use fusion::Fusion;
 pub use half::{bf16, f16};
+#[cfg(feature = "cuda")]
+pub use inspect::program::{CompiledKernel, CubinInfo};
+pub use inspect::program::{KernelInfo, Program};
+pub use inspect::target::Target;
 pub use lazuli_codegen::{
     BinaryOp, DType, FloatInfo, IntInfo, ReduceOp, Scalar, ScanOp, UnaryOp, UnknownDType,
 };
+pub use recording::Tensor;
 #[cfg(feature = "cuda")]
 #[doc(hidden)]
 pub use runtime::cuda::testing as nvrtc;
 pub use runtime::device::Device;
 pub use shape::Shape;
 pub use stats::{Stats, stats};
-pub use tensor::evaluate::{compile_for, cuda_is_available, eval, explain, with_fusion};
+pub use tensor::ask::evaluate::{compile_for, cuda_is_available, eval, explain, with_fusion};
 pub use tensor::{
     Axes, Border, Dims, Element, Index, Indexing, Interpolation, Number, Operand, PadMode, Pair, PerAxis,
-    Pool, Pool1d, Pool2d, Pool3d, Reduction, Rounding, ScanOrder, ScatterReduction, Tensor, scan,
+    Pool, Pool1d, Pool2d, Pool3d, Reduction, Rounding, ScanOrder, ScatterReduction, scan,
 };
 
 /// Its examples are tests too.

@@ -1,36 +1,15 @@
 //! Plans as benchmarks look at them: with one merge undone, and what the model says of each kernel beside the time that
 //! it takes. Hidden from the documentation, and no part of the interface.
 
-use std::cell::{Cell, RefCell};
-
 use crate::compiler::Plan;
+use crate::executor::{self, settings, timing};
 use crate::fusion::Facts;
-use crate::fusion::cut::Cut;
+use crate::fusion::cut::{self, Cut};
 use crate::graph::Graph;
-use crate::graph::build::build;
 use crate::graph::op::Op;
-use crate::runtime::{backend, executor};
+use crate::recording::build::build;
+
 use crate::{Device, Error, Fusion, Result, Tensor};
-
-thread_local! {
-    static UNDONE: Cell<Option<Cut>> = const { Cell::new(None) };
-    static TIMES: RefCell<Option<Vec<f64>>> = const { RefCell::new(None) };
-}
-
-/// The merge that is undone in what this thread plans.
-pub(crate) fn undone() -> Option<Cut> {
-    UNDONE.get()
-}
-
-/// Whether this thread wants to know how long each kernel takes.
-pub(crate) fn is_timing() -> bool {
-    TIMES.with_borrow(Option::is_some)
-}
-
-/// Notes how long a kernel took.
-pub(crate) fn note(seconds: f64) {
-    TIMES.with_borrow_mut(|times| times.iter_mut().for_each(|times| times.push(seconds)));
-}
 
 /// A merge of a plan.
 #[derive(Clone, Debug)]
@@ -59,20 +38,12 @@ pub struct Kernel {
 
 /// Plans, explains and evaluates without one of the merges while `f` runs on this thread.
 pub fn without<T>(merge: &Merge, f: impl FnOnce() -> T) -> T {
-    /// Restores the setting also if `f` panics.
-    struct Restore(Option<Cut>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            UNDONE.set(self.0);
-        }
-    }
-    let _restore = Restore(UNDONE.replace(Some(merge.cut)));
-    f()
+    cut::without(merge.cut, f)
 }
 
 fn plan(tensors: &[Tensor], fusion: Fusion) -> Result<std::sync::Arc<Plan>> {
     let recording = build(tensors)?;
-    crate::compiler::plan(&recording.graph, backend::settings(Device::cpu(), fusion))
+    crate::compiler::plan(&recording.graph, settings::of(Device::cpu(), fusion))
 }
 
 /// The merges of the plan for some tensors on the CPU.
@@ -119,9 +90,7 @@ fn merge(graph: &Graph, facts: &Facts, cut: Cut) -> Merge {
 /// As [`crate::eval`].
 pub fn kernels(tensors: &[Tensor], fusion: Fusion) -> Result<Vec<Kernel>> {
     let plan = plan(tensors, fusion)?;
-    TIMES.set(Some(Vec::with_capacity(plan.kernels.len())));
-    let evaluated = executor::evaluate(tensors, fusion);
-    let times = TIMES.take().unwrap_or_default();
+    let (evaluated, times) = timing::of_kernels(|| executor::evaluate(tensors, fusion));
     evaluated?;
     if times.len() != plan.kernels.len() {
         return Err(Error::internal("measuring", "another plan was run"));
@@ -172,6 +141,6 @@ mod tests {
         let found = kernels(&[x.exp().sum(1)], Fusion::Off).unwrap();
         assert_eq!(found.len(), 2);
         assert!(found.iter().all(|kernel| kernel.measured > 0.0 && kernel.estimate > 0.0));
-        assert!(!is_timing());
+        assert!(!timing::is_timing());
     }
 }

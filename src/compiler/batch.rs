@@ -7,7 +7,7 @@ use lazuli_codegen::schedule::Schedule;
 use lazuli_codegen::{Refusal, emit_batch};
 use rustc_hash::FxHashMap;
 
-use super::{Part, PlannedKernel};
+use super::plan::{Part, PlannedKernel};
 use crate::fusion::cost::TargetFigures;
 use crate::fusion::{Grouping, producers_first};
 use crate::graph::NodeId;

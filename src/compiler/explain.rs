@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use petgraph::unionfind::UnionFind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Plan, PlannedKernel};
+use super::plan::{Plan, PlannedKernel};
 use crate::Shape;
 use crate::fusion::group::{Group, Recomputed, WhyNot};
 use crate::fusion::reads::Reads;

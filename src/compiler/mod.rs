@@ -1,8 +1,10 @@
 //! From a recorded graph to a plan: passes, fusion, lowering, emission. Knows no device, only targets.
 
 mod batch;
+mod emission;
 pub(crate) mod explain;
-pub(crate) mod program;
+mod plan;
+mod settings;
 #[cfg(all(test, feature = "cuda"))]
 mod tests;
 
@@ -10,203 +12,26 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use lazuli_codegen::index::AxisId;
-use lazuli_codegen::ir::{ArgumentId, AxisKind, BufferId, Kernel};
-use lazuli_codegen::schedule::{Figures, Schedule};
-use lazuli_codegen::{Emitted, Language, Refusal, emit, emit_batch};
+use lazuli_codegen::Language;
 use lru::LruCache;
 use rustc_hash::FxHashSet;
 
 use crate::debug::{self, Level};
-use crate::fusion::cost::TargetFigures;
-use crate::fusion::cut::Cut;
 use crate::fusion::group::{Group, WhyNot};
 use crate::fusion::reads::stored_as;
 use crate::fusion::{self, Facts, Fusion, Grouping};
-use crate::graph::op::Op;
 use crate::graph::parameters::Parameters;
 use crate::graph::text::{Locations, text};
 use crate::graph::{Graph, NodeId, hash};
-use crate::lower::{Lowered, Request, lower};
-use crate::{Error, Result, Scalar, passes, stats};
+use crate::lower::{Request, lower};
+use crate::{Error, Result, passes, stats};
+use emission::emit_cached;
+use plan::Shared;
+pub(crate) use plan::{Code, Part, Plan, PlannedKernel, input_nodes};
+pub(crate) use settings::Settings;
 
 /// How many plans are kept, least recently used first out.
 const PLANS: usize = 512;
-
-/// What plans depend on besides the graph.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Settings {
-    pub(crate) language: Language,
-    pub(crate) fusion: Fusion,
-    /// Bytes of shared memory that a block can have (CUDA).
-    pub(crate) shared_bytes: u32,
-    /// A merge that is not made.
-    pub(crate) undone: Option<Cut>,
-}
-
-impl Settings {
-    pub(crate) fn figures(self) -> TargetFigures {
-        let figures = match self.language {
-            Language::Cuda => TargetFigures::CUDA,
-            Language::C => TargetFigures::CPU,
-        };
-        TargetFigures { shared: self.shared_bytes as usize, ..figures }
-    }
-}
-
-/// What to run for a graph.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    /// The graph after all passes.
-    pub(crate) graph: Graph,
-    /// The values of the graph's [`Parameters`], which are what kernels get as scalars and offsets.
-    pub(crate) values: Vec<u64>,
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) settings: Settings,
-}
-
-/// What plans of graphs have in common that differ in the values of their parameters alone.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) grouping: Grouping,
-    /// One a group or, of small alike ones, one for several; in the order of launching.
-    pub(crate) kernels: Vec<PlannedKernel>,
-    /// The node whose buffer is each output.
-    pub(crate) outputs: Vec<NodeId>,
-}
-
-impl std::ops::Deref for Plan {
-    type Target = Shared;
-
-    fn deref(&self) -> &Shared {
-        &self.shared
-    }
-}
-
-/// A kernel of a plan.
-#[derive(Debug)]
-pub(crate) struct PlannedKernel {
-    pub(crate) code: Arc<Code>,
-    /// What one launch computes: a group or, if it is a batch, several of the same text.
-    pub(crate) parts: Vec<Part>,
-    /// Inputs that an output can be written over where it is as long, and nobody needs them.
-    pub(crate) overwritable: Vec<BufferId>,
-    /// The same for some of these pairs, each made at first use.
-    in_place: Mutex<Vec<Arc<Code>>>,
-    /// Whether its threads take as few registers as they can.
-    is_frugal: bool,
-}
-
-/// What runs a kernel.
-#[derive(Debug)]
-pub(crate) struct Code {
-    pub(crate) emitted: Arc<Emitted>,
-    /// The inputs that are written over, and the outputs that are.
-    pub(crate) over: Vec<(BufferId, BufferId)>,
-    /// Filled at first use: the kernel compiled for the device that ran it last.
-    pub(crate) compiled: Mutex<Option<crate::runtime::kernels::Loaded>>,
-}
-
-impl Code {
-    fn new(emitted: Arc<Emitted>, over: Vec<(BufferId, BufferId)>) -> Arc<Code> {
-        Arc::new(Code { emitted, over, compiled: Mutex::new(None) })
-    }
-}
-
-/// A group as a part of a kernel.
-#[derive(Debug)]
-pub(crate) struct Part {
-    /// The number of the group.
-    pub(crate) group: usize,
-    pub(crate) lowered: Lowered,
-    /// Blocks of its own in a batch.
-    pub(crate) blocks: u64,
-}
-
-impl Part {
-    /// What a kernel of the plan gets for a scalar: the bits of its value.
-    pub(crate) fn argument(&self, plan: &Plan, id: ArgumentId) -> u64 {
-        plan.values[self.lowered.arguments[id.index()]]
-    }
-
-    /// What it gets for an offset; 0 for another axis.
-    pub(crate) fn offset(&self, plan: &Plan, axis: AxisId) -> u64 {
-        match self.lowered.kernel.axis(axis).kind {
-            AxisKind::Offset { number } => plan.values[number as usize],
-            AxisKind::Map | AxisKind::Reduce | AxisKind::Computed { .. } => 0,
-        }
-    }
-}
-
-impl PlannedKernel {
-    fn new(emitted: Arc<Emitted>, parts: Vec<Part>, is_frugal: bool) -> PlannedKernel {
-        let overwritable = match (&emitted.schedule, parts.first()) {
-            (Schedule::Pointwise(_), Some(part)) => part.lowered.kernel.overwritable(),
-            _ => Vec::new(),
-        };
-        PlannedKernel {
-            code: Code::new(emitted, Vec::new()),
-            parts,
-            overwritable,
-            in_place: Mutex::default(),
-            is_frugal,
-        }
-    }
-
-    /// Outputs to write over these inputs, in all parts.
-    pub(crate) fn pair_up(&self, inputs: &[BufferId]) -> Vec<(BufferId, BufferId)> {
-        let length = |part: &Part, id: BufferId| part.lowered.kernel.buffers[id.index()].elements;
-        let fits = |a, b| self.parts.iter().all(|part| length(part, a) == length(part, b));
-        self.parts.first().map_or(Vec::new(), |part| part.lowered.kernel.pair_up(inputs, fits))
-    }
-
-    /// The code that writes outputs over inputs.
-    pub(crate) fn in_place(&self, over: Vec<(BufferId, BufferId)>, settings: Settings) -> Result<Arc<Code>> {
-        let mut known = self.in_place.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(code) = known.iter().find(|code| code.over == over) {
-            return Ok(code.clone());
-        }
-        let emitted = self
-            .emit_in_place(&over, settings)
-            .map_err(|reason| Error::internal("in place", reason.to_string()))?;
-        let code = Code::new(emitted, over);
-        known.push(code.clone());
-        Ok(code)
-    }
-
-    fn emit_in_place(
-        &self,
-        over: &[(BufferId, BufferId)],
-        settings: Settings,
-    ) -> Result<Arc<Emitted>, Refusal> {
-        let Some(part) = self.parts.first() else { return Err(Refusal::Misfit("a kernel without parts")) };
-        let kernel = part.lowered.kernel.written_over(over);
-        let emitted = emit_cached(&kernel, self.is_frugal, settings)?;
-        match &self.code.emitted.batch {
-            None => Ok(emitted),
-            Some(batch) => {
-                let blocks = self.parts.iter().map(|part| part.blocks).sum();
-                emit_batch(&kernel, &emitted, self.parts.len(), blocks, batch.records).map(Arc::new)
-            }
-        }
-    }
-
-    /// Whether there is nothing to compute: all results are empty.
-    pub(crate) fn is_empty(&self) -> bool {
-        let mut buffers = self.parts.iter().flat_map(|part| &part.lowered.kernel.buffers);
-        buffers.all(|buffer| !buffer.is_output || buffer.elements == 0)
-    }
-
-    /// How often it is launched.
-    pub(crate) fn launches(&self) -> usize {
-        if self.is_empty() { 0 } else { self.code.emitted.launches.len() }
-    }
-
-    /// What the groups do.
-    pub(crate) fn groups<'a>(&'a self, grouping: &'a Grouping) -> impl Iterator<Item = &'a Group> {
-        self.parts.iter().map(|part| &grouping.groups[part.group])
-    }
-}
 
 type Key = (hash::StructuralKey, Settings);
 
@@ -410,39 +235,6 @@ fn emit_group(
     Ok(PlannedKernel::new(emitted, parts, group.is_frugal))
 }
 
-type EmittedCache = LruCache<(Kernel, Language, bool, u32), Arc<Emitted>>;
-
-static EMITTED: Mutex<Option<EmittedCache>> = Mutex::new(None);
-
-/// Emits a kernel, or finds what was emitted for an equal one: the repeated blocks of a model, or the
-/// same kernel with another learning rate.
-fn emit_cached(kernel: &Kernel, is_frugal: bool, settings: Settings) -> Result<Arc<Emitted>, Refusal> {
-    let mut key = kernel.clone();
-    for argument in &mut key.arguments {
-        // The text has the argument's name and type.
-        argument.value = Scalar::from_i64(argument.value.dtype(), 0);
-    }
-    for axis in &mut key.axes {
-        if let AxisKind::Offset { number } = &mut axis.kind {
-            *number = 0;
-        }
-    }
-    let key = (key, settings.language, is_frugal, settings.shared_bytes);
-    if let Some(emitted) = with_emitted(|cache| cache.get(&key).cloned()) {
-        return Ok(emitted);
-    }
-    let processors = settings.figures().processors;
-    let figures = Figures { processors, is_frugal, shared_bytes: settings.shared_bytes };
-    let emitted = Arc::new(emit(kernel, settings.language, &figures)?);
-    with_emitted(|cache| cache.put(key, emitted.clone()));
-    Ok(emitted)
-}
-
-fn with_emitted<T>(f: impl FnOnce(&mut EmittedCache) -> T) -> T {
-    let mut cache = EMITTED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    f(cache.get_or_insert_with(|| LruCache::new(NonZeroUsize::new(PLANS).unwrap_or(NonZeroUsize::MIN))))
-}
-
 /// The operations' names in order, each once, and the dtype of the first result: `where_mul_f32`.
 fn kernel_name(graph: &Graph, group: &Group) -> String {
     const NAMES: usize = 4;
@@ -458,12 +250,4 @@ fn kernel_name(graph: &Graph, group: &Group) -> String {
     names.truncate(NAMES);
     let dtype = group.outputs.first().map_or("", |&output| graph.node(output).dtype.name());
     format!("{}{more}_{dtype}", names.join("_"))
-}
-
-/// The graph's input nodes, by input number.
-pub(crate) fn input_nodes(graph: &Graph) -> impl Iterator<Item = (usize, NodeId)> + '_ {
-    graph.nodes().filter_map(|id| match graph.node(id).op {
-        Op::Input(slot) => Some((slot, id)),
-        _ => None,
-    })
 }

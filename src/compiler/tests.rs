@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // A failed assumption stops the test.
 
 use super::*;
-use crate::graph::build::build;
+use crate::recording::build::build;
 use crate::runtime::cuda::nvrtc::{Nvrtc, default_options};
 use crate::{DType, Tensor};
 

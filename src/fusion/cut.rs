@@ -1,8 +1,32 @@
 //! A merge undone: what benchmarks compare a plan with.
 
+use std::cell::Cell;
+
 use super::group::Group;
 use super::reads::Reads;
 use crate::graph::NodeId;
+
+thread_local! {
+    static UNDONE: Cell<Option<Cut>> = const { Cell::new(None) };
+}
+
+/// The merge that is undone in what this thread plans.
+pub(crate) fn undone() -> Option<Cut> {
+    UNDONE.get()
+}
+
+/// Plans without the merge while `f` runs on this thread.
+pub(crate) fn without<T>(cut: Cut, f: impl FnOnce() -> T) -> T {
+    /// Restores the setting also if `f` panics.
+    struct Restore(Option<Cut>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            UNDONE.set(self.0);
+        }
+    }
+    let _restore = Restore(UNDONE.replace(Some(cut)));
+    f()
+}
 
 /// A merge that fusion does not make, at one node of a graph that went through all passes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,16 +1,10 @@
 //! A key for everything about a graph that decides how it runs: the plan cache looks plans up by it.
 
-use super::op::{Composite, Constant, ConstantRole, Op, Pool2d, StepResult, View};
+use super::dag::NodeId;
+pub(crate) use super::op::StructuralKey;
+use super::op::{Composite, Constant, ConstantRole, Graph, Op, Pool2d, StepResult, View};
 use super::parameters::{Parameters, Placed, Start};
-use super::{Graph, NodeId};
 use crate::{Scalar, SourceLocation};
-
-/// 128 bits that are equal for two graphs if, and for all practical purposes only if, their live nodes
-/// agree in operation, attributes (constants by their bits), shape, dtype, operands and origin, and
-/// their outputs agree. Locations do not count: another call of the same function is the same graph. Only those of
-/// gathers and scatters do, because running a plan may report them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(crate) struct StructuralKey(pub(crate) u128);
 
 pub(crate) fn structural_key(graph: &Graph) -> StructuralKey {
     key(graph, None)

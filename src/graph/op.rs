@@ -1,15 +1,30 @@
 //! The operations of the graph. Primitives are what fusion and lowering know; composites are
 //! rewritten into primitives by the `decompose` pass.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::body::Body;
-use crate::{BinaryOp, ReduceOp, Scalar, ScanOp, UnaryOp};
+use super::dag::Dag;
+use crate::{BinaryOp, DType, ReduceOp, Scalar, ScanOp, Shape, SourceLocation, UnaryOp};
 
 /// Axes of a tensor, ascending.
 pub(crate) type Axes = SmallVec<[usize; 6]>;
+
+/// The operations that some outputs need.
+pub(crate) type Graph = Dag<Node>;
+
+/// One operation with its result's type and where it came from.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Node {
+    pub op: Op,
+    pub shape: Shape,
+    pub dtype: DType,
+    /// The operation as the user called it, such as `softmax` for each primitive of a softmax.
+    pub origin: &'static str,
+    pub location: SourceLocation,
+}
 
 /// What a node of the graph computes from its operands.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -50,6 +65,40 @@ pub(crate) enum Op {
     /// Shorthand for several primitives.
     Composite(Composite),
 }
+
+/// What one step of a recurrence computes. Nodes are 0-d, because every position is a step of its own; the inputs are
+/// the carries and then the elements, the outputs the carries of the next step and then results.
+#[derive(Clone, Debug)]
+pub(crate) struct Body {
+    pub(crate) graph: Graph,
+    /// How many of the inputs are carries.
+    pub(crate) carries: usize,
+    /// The inputs' dtypes; one that nothing needs may have no node.
+    pub(crate) inputs: Vec<DType>,
+    pub(super) key: StructuralKey,
+}
+
+/// Bodies are equal if their graphs are, whatever lines of the user's they are from.
+impl PartialEq for Body {
+    fn eq(&self, other: &Body) -> bool {
+        (self.key, self.carries, &self.inputs) == (other.key, other.carries, &other.inputs)
+    }
+}
+
+impl Eq for Body {}
+
+impl Hash for Body {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.key, self.carries).hash(state);
+    }
+}
+
+/// 128 bits that are equal for two graphs if, and for all practical purposes only if, their live nodes
+/// agree in operation, attributes (constants by their bits), shape, dtype, operands and origin, and
+/// their outputs agree. Locations do not count: another call of the same function is the same graph. Only those of
+/// gathers and scatters do, because running a plan may report them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct StructuralKey(pub(crate) u128);
 
 /// Which of its results a recurrence gives. Several of one loop are several nodes: one kernel computes them together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -180,5 +229,32 @@ impl Op {
     /// Whether elements are only renamed or generated from their position: free inside any kernel.
     pub(crate) fn is_free(&self) -> bool {
         matches!(self, Op::Input(_) | Op::Constant(_) | Op::Iota | Op::View(_))
+    }
+
+    /// Whether each element of the result follows from the operands' elements at its own position, whatever the
+    /// shape: then a step may consist of it.
+    pub(crate) fn is_elementwise(&self) -> bool {
+        match self {
+            Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast => true,
+            Op::Composite(composite) => match composite {
+                Composite::Sigmoid | Composite::Silu | Composite::Gelu | Composite::GeluTanh => true,
+                Composite::Mean { .. }
+                | Composite::Var { .. }
+                | Composite::Softmax { .. }
+                | Composite::LayerNorm { .. }
+                | Composite::MaxPool2d(_)
+                | Composite::AvgPool2d(_) => false,
+            },
+            Op::Input(_)
+            | Op::Constant(_)
+            | Op::Iota
+            | Op::Random { .. }
+            | Op::View(_)
+            | Op::Reduce { .. }
+            | Op::Scan { .. }
+            | Op::Recurrence { .. }
+            | Op::Gather { .. }
+            | Op::Scatter { .. } => false,
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::f64::consts::{PI, SQRT_2};
 
-use super::broken;
+use super::operand::broken;
 use super::reduce::{Rows, mean, squared_deviations};
 use super::values::{Element, Float, Values, for_any};
 use crate::graph::op::{Composite, Pool2d};

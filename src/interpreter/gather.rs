@@ -1,7 +1,7 @@
 //! Reading at positions that are values.
 
+use super::operand::{Operand, broken};
 use super::values::{Element, Values, for_any};
-use super::{Operand, broken};
 use crate::graph::Node;
 use crate::{Error, Result};
 

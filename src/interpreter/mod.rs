@@ -12,6 +12,7 @@ mod cast;
 mod composite;
 mod gather;
 mod integers;
+mod operand;
 mod random;
 mod recurrence;
 mod reduce;
@@ -28,6 +29,7 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
+use operand::{Operand, broken};
 use recurrence::Recurrence;
 use scan::Scan;
 
@@ -39,12 +41,6 @@ use values::Values;
 
 /// Larger results are asked for before they are computed, so that running out of memory is an error.
 const SMALL: usize = 1 << 20;
-
-/// A value that an operation reads.
-struct Operand<'a> {
-    values: Rc<Values>,
-    shape: &'a Shape,
-}
 
 /// Values of the graph's outputs, each contiguous and row-major in its dtype. `inputs` are the
 /// contiguous data of the graph's [`Op::Input`]s.
@@ -78,10 +74,6 @@ pub(crate) fn evaluate(graph: &Graph, inputs: &[&[u8]]) -> Result<Vec<HostBuffer
         }
     }
     graph.outputs().iter().map(|&output| HostBuffer::from_bytes(value(&values, output)?.bytes())).collect()
-}
-
-fn broken(message: impl Into<String>) -> Error {
-    Error::internal("interpreter", message)
 }
 
 fn value(values: &[Option<Rc<Values>>], id: NodeId) -> Result<Rc<Values>> {
@@ -120,7 +112,7 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
         }
         (&Op::Recurrence { axis, reverse, ref body, result }, operands) => {
             let recurrence = Recurrence { axis, reverse, body, result };
-            recurrence::recurrence(&recurrence, operands)?
+            recurrence::recurrence(&recurrence, operands, evaluate)?
         }
         (Op::Gather { axis }, [x, index]) => gather::gather(node, *axis, x, &index.values)?,
         (Op::Scatter { op, axis, .. }, [x, index]) => scatter::scatter(node, *op, *axis, x, &index.values)?,

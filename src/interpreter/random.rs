@@ -3,7 +3,7 @@
 
 use half::{bf16, f16};
 
-use super::broken;
+use super::operand::broken;
 use super::values::Values;
 use crate::{DType, Result};
 

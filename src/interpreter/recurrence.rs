@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
+use super::operand::{Operand, broken};
 use super::values::Values;
-use super::{Operand, broken, views};
+use super::views;
 use crate::graph::body::Body;
 use crate::graph::op::{Op, StepResult, View};
 use crate::graph::{Graph, Node};
@@ -18,7 +19,15 @@ pub(super) struct Recurrence<'a> {
     pub(super) result: StepResult,
 }
 
-pub(super) fn recurrence(recurrence: &Recurrence, operands: &[Operand<'_>]) -> Result<Values> {
+/// Evaluates a graph, given its inputs.
+pub(super) type Evaluate = fn(&Graph, &[&[u8]]) -> Result<Vec<HostBuffer>>;
+
+/// A result of the recurrence; `evaluate` is for the body.
+pub(super) fn recurrence(
+    recurrence: &Recurrence,
+    operands: &[Operand<'_>],
+    evaluate: Evaluate,
+) -> Result<Values> {
     let Recurrence { axis, reverse, body, result } = *recurrence;
     let (inits, elements) = operands.split_at(body.carries.min(operands.len()));
     let full = elements.first().ok_or_else(|| broken("a recurrence along nothing"))?.shape;
@@ -40,7 +49,7 @@ pub(super) fn recurrence(recurrence: &Recurrence, operands: &[Operand<'_>]) -> R
         };
         let inputs: Vec<Vec<u8>> = carries.iter().cloned().chain(rows.iter().map(of_step)).collect();
         let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
-        let outputs = super::evaluate(&step, &inputs)?;
+        let outputs = evaluate(&step, &inputs)?;
         let bytes = |output: &HostBuffer| output.as_slice().to_vec();
         if let StepResult::Each(number) = result {
             each[place] = outputs.get(number).map(bytes).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use super::broken;
+use super::operand::broken;
 use super::values::{Element, Float, Values, for_any};
 use super::views::gather;
 use crate::{ReduceOp, Result, Shape};

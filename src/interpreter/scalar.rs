@@ -1,7 +1,7 @@
 //! Pointwise operations, with the semantics that [`lazuli_codegen`] states for scalars.
 
-use super::broken;
 use super::integers::{int_floor_div, int_pow, int_remainder, shifted_left, shifted_right};
+use super::operand::broken;
 use super::special;
 use super::values::{Element, Float, Int, Real, Values, for_any};
 use crate::{BinaryOp, Result, UnaryOp};

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::broken;
+use super::operand::broken;
 use super::reduce::Rows;
 use super::values::{Element, Float, Values, for_any};
 use super::views::gather;

@@ -1,8 +1,8 @@
 //! Combining at positions that are values.
 
 use super::gather::integers;
+use super::operand::{Operand, broken};
 use super::values::{Element, Float, Values, for_any};
-use super::{Operand, broken};
 use crate::graph::Node;
 use crate::{DType, Error, ReduceOp, Result, Scalar};
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::broken;
+use super::operand::broken;
 use super::values::{Element, Values, for_any};
 use crate::graph::op::View;
 use crate::{Result, Scalar, Shape};

@@ -38,7 +38,7 @@ pub use safetensors::{read_safetensors, write_safetensors};
 
 use crate::runtime::buffer::Buffer;
 use crate::runtime::host::HostBuffer;
-use crate::tensor::call::Call;
+use crate::tensor::arguments::call::Call;
 use crate::{DType, Device, Error, Result, Shape, Tensor};
 
 /// An [`Error::Io`] for what is wrong with a file's content; [`Error::io`] is for what the system says.

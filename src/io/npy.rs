@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{failure, parts, tensor};
 use crate::runtime::host::{self, HostBuffer};
-use crate::tensor::call::Call;
+use crate::tensor::arguments::call::Call;
 use crate::{DType, Error, Result, Shape, Tensor};
 
 const MAGIC: &[u8] = b"\x93NUMPY";

@@ -8,7 +8,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::{failure, npy};
-use crate::tensor::call::Call;
+use crate::tensor::arguments::call::Call;
 use crate::{Error, Result, Tensor};
 
 /// The tensors of an `.npz` file with their names, in the file's order.

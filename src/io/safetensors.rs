@@ -8,7 +8,7 @@ use safetensors::tensor::{Dtype, SafeTensors, View};
 
 use super::{failure, parts, tensor};
 use crate::runtime::host::{self, HostBuffer};
-use crate::tensor::call::Call;
+use crate::tensor::arguments::call::Call;
 use crate::{DType, Error, Result, Shape, Tensor};
 
 /// The tensors of a safetensors file with their names, in the order of the names.

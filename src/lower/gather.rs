@@ -3,8 +3,10 @@
 use lazuli_codegen::index::{AxisId, IndexExpr};
 use lazuli_codegen::ir::{AxisKind, ValueId, ValueOp};
 
+use super::Lowering;
+use super::indices::{Guards, Indices};
 use super::refusal::Result;
-use super::{Check, Guards, Indices, Lowering};
+use crate::error::IndexCheck;
 use crate::graph::NodeId;
 use crate::{BinaryOp, DType, Scalar};
 
@@ -30,7 +32,7 @@ impl Lowering<'_> {
                 let position = self.position(index, guards);
                 let node = graph.node(id);
                 let kind = AxisKind::Computed { value: position, check: self.checks.len() as u32 };
-                self.checks.push(Check { op: node.origin, axis, extent, location: node.location });
+                self.checks.push(IndexCheck { op: node.origin, axis, extent, location: node.location });
                 let computed = self.axis(kind, extent, is_outermost);
                 self.computed.insert((index, extent, is_outermost), computed);
                 (computed, position)

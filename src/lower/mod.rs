@@ -5,6 +5,7 @@
 //! them. The codegen crate takes over from there; it never sees a tensor.
 
 mod gather;
+mod indices;
 mod recurrence;
 mod refusal;
 mod scatter;
@@ -12,26 +13,22 @@ mod views;
 
 use std::sync::Arc;
 
-use lazuli_codegen::index::{AxisId, AxisRanges, Bound, IndexExpr};
+use indices::{Guards, Indices, flatten, unflatten};
+use lazuli_codegen::index::{AxisId, AxisRanges, IndexExpr};
 use lazuli_codegen::ir::{ArgumentId, AxisKind, BufferId, Kernel, ValueId, ValueOp};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::graph::op::{ConstantRole, Op};
+use crate::error::IndexCheck;
+use crate::graph::op::{Body, ConstantRole, Op};
 use crate::graph::parameters::{Parameters, Start};
-use crate::graph::{Graph, Node, NodeId};
-use crate::{BinaryOp, DType, Scalar, Shape, SourceLocation, UnaryOp};
+use crate::graph::{Graph, Node, NodeId, Operands};
+use crate::{BinaryOp, DType, Scalar, Shape, UnaryOp};
 pub(crate) use refusal::Refusal;
-use refusal::Result;
-
-/// Index expressions, one a dimension.
-type Indices = SmallVec<[IndexExpr; 4]>;
+use refusal::{MAX_VALUES, Result};
 
 /// Extents of reduced dimensions.
 type Extents = SmallVec<[usize; 4]>;
-
-/// Conditions under which a value exists: it lies inside of all pads on the way.
-type Guards = SmallVec<[Bound; 2]>;
 
 /// A group as a kernel, and which graph nodes its buffers are.
 #[derive(Clone, Debug)]
@@ -44,20 +41,8 @@ pub(crate) struct Lowered {
     /// Which of the graph's parameters each argument is.
     pub(crate) arguments: Vec<usize>,
     /// What the kernel checks, by number.
-    pub(crate) checks: Arc<[Check]>,
+    pub(crate) checks: Arc<[IndexCheck]>,
 }
-
-/// What it means that a check of a kernel fails: who asked for a position that an axis does not have.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Check {
-    pub(crate) op: &'static str,
-    pub(crate) axis: usize,
-    pub(crate) extent: usize,
-    pub(crate) location: SourceLocation,
-}
-
-/// Values of one kernel: views that read at many places make many of one operation.
-const MAX_VALUES: usize = 1 << 12;
 
 /// What to lower: nodes that are computed inside, and those of them that are stored.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +118,7 @@ struct Lowering<'a> {
     offsets: FxHashMap<usize, AxisId>,
     literals: FxHashMap<Scalar, ValueId>,
     /// What was said of each check, in order of their numbers.
-    checks: Vec<Check>,
+    checks: Vec<IndexCheck>,
     /// Computed axes by the value that says their position, and their extent.
     computed: FxHashMap<(ValueId, usize, bool), AxisId>,
     values: FxHashMap<(NodeId, Indices, Guards), ValueId>,
@@ -145,11 +130,35 @@ struct Lowering<'a> {
     /// The axis of the scans.
     scan_axis: Option<AxisId>,
     /// Recurrences so far.
-    loops: Vec<recurrence::Loop>,
+    loops: Vec<Loop>,
     /// What the scatters share, once one is lowered.
-    scattered: Option<scatter::Scattered>,
+    scattered: Option<Scattered>,
     /// Whether the outermost extent is an argument of the kernel, and no constant.
     has_argument: bool,
+}
+
+/// One loop; all nodes that are results of it share it.
+struct Loop {
+    operands: Operands,
+    body: Arc<Body>,
+    reverse: bool,
+    /// The position of a step.
+    indices: Indices,
+    /// Where in the indices the axis is.
+    axis: usize,
+    /// Of the body's nodes.
+    values: FxHashMap<NodeId, ValueId>,
+    /// What the carries are at the start of a step and at its end, where that was asked for.
+    carries: Vec<Option<ValueId>>,
+    next: Vec<Option<ValueId>>,
+}
+
+/// What the scatters of a kernel share.
+#[derive(Clone, Copy)]
+struct Scattered {
+    over: AxisId,
+    index: ValueId,
+    check: u32,
 }
 
 impl<'a> Lowering<'a> {
@@ -299,10 +308,10 @@ impl<'a> Lowering<'a> {
                     return Err(Refusal::Broken("an output does not fit the iteration space"));
                 }
             };
-            let position = views::flatten(indices, space);
+            let position = flatten(indices, space);
             let own_indices = match own == *space {
                 true => indices.clone(),
-                false => views::unflatten(&position, &own, &self.ranges),
+                false => unflatten(&position, &own, &self.ranges),
             };
             let value = self.value(output, &own_indices, &Guards::new())?;
             stores.push((output, position, value));
@@ -446,7 +455,7 @@ impl<'a> Lowering<'a> {
                 buffer
             }
         };
-        let position = views::flatten(indices, &node.shape).simplify(&self.ranges);
+        let position = flatten(indices, &node.shape).simplify(&self.ranges);
         let guard = self.guard(guards);
         self.kernel.load(buffer, position, guard)
     }
@@ -481,7 +490,7 @@ impl<'a> Lowering<'a> {
     /// Uniform numbers of the node's dtype; 16-bit ones have as many random bits as fit exactly.
     fn random(&mut self, id: NodeId, seed: u64, node: &Node, indices: &Indices) -> Result<ValueId> {
         let argument = self.argument(id, "seed", Scalar::from_i64(DType::I64, seed as i64))?;
-        let index = views::flatten(indices, &node.shape).simplify(&self.ranges);
+        let index = flatten(indices, &node.shape).simplify(&self.ranges);
         let dtype = node.dtype.compute();
         let uniform = self.kernel.add(ValueOp::Random { seed: argument, index }, dtype);
         let bits = match node.dtype {

@@ -1,33 +1,15 @@
 //! Recurrences: the body's nodes become values of the kernel, as far as what is asked for needs them.
 
-use std::sync::Arc;
-
 use lazuli_codegen::index::{Atom, AxisId, IndexExpr};
 use lazuli_codegen::ir::ValueId;
 use rustc_hash::FxHashMap;
 
+use super::indices::{Guards, Indices, flatten};
 use super::refusal::{Refusal, Result};
-use super::{Guards, Indices, Lowering, views};
+use super::{Loop, Lowering};
 use crate::Shape;
-use crate::graph::body::Body;
 use crate::graph::op::{Op, StepResult};
 use crate::graph::{NodeId, Operands};
-
-/// One loop; all nodes that are results of it share it.
-pub(super) struct Loop {
-    operands: Operands,
-    body: Arc<Body>,
-    reverse: bool,
-    /// The position of a step.
-    indices: Indices,
-    /// Where in the indices the axis is.
-    axis: usize,
-    /// Of the body's nodes.
-    values: FxHashMap<NodeId, ValueId>,
-    /// What the carries are at the start of a step and at its end, where that was asked for.
-    carries: Vec<Option<ValueId>>,
-    next: Vec<Option<ValueId>>,
-}
 
 impl Lowering<'_> {
     /// The shape that a scan or a recurrence goes along, and its axis.
@@ -103,7 +85,7 @@ impl Lowering<'_> {
         let mut row = indices.clone();
         row.remove(axis);
         let init = self.value(operand, &row, &Guards::new())?;
-        let position = views::flatten(&row, &self.request.graph.node(operand).shape).simplify(&self.ranges);
+        let position = flatten(&row, &self.request.graph.node(operand).shape).simplify(&self.ranges);
         let value = self.kernel.add_recurrence(along, reverse, init, position);
         self.loops[number].carries[carry] = Some(value);
         Ok(value)

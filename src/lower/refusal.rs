@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::MAX_VALUES;
+/// Values of one kernel: views that read at many places make many of one operation.
+pub(super) const MAX_VALUES: usize = 1 << 12;
 
 pub(super) type Result<T> = std::result::Result<T, Refusal>;
 

@@ -1,20 +1,14 @@
 //! Combining at computed positions.
 
-use lazuli_codegen::index::{Atom, AxisId, IndexExpr};
+use lazuli_codegen::index::{Atom, IndexExpr};
 use lazuli_codegen::ir::{AxisKind, ValueId, ValueOp};
 
+use super::indices::{Guards, Indices};
 use super::refusal::{Refusal, Result};
-use super::{Check, Guards, Indices, Lowering};
+use super::{Lowering, Scattered};
 use crate::ReduceOp;
+use crate::error::IndexCheck;
 use crate::graph::NodeId;
-
-/// What the scatters of a kernel share.
-#[derive(Clone, Copy)]
-pub(super) struct Scattered {
-    over: AxisId,
-    index: ValueId,
-    check: u32,
-}
 
 impl Lowering<'_> {
     /// The elements of the first operand combined whose index, the second, says the position along `axis`.
@@ -50,7 +44,7 @@ impl Lowering<'_> {
                 let node = graph.node(id);
                 let check = self.checks.len() as u32;
                 let extent = node.shape[axis];
-                self.checks.push(Check { op: node.origin, axis, extent, location: node.location });
+                self.checks.push(IndexCheck { op: node.origin, axis, extent, location: node.location });
                 Scattered { over, index: self.position(index, &Guards::new()), check }
             }
         };

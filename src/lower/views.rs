@@ -4,40 +4,13 @@ use lazuli_codegen::index::{AxisRanges, Bound, BoundTruth, IndexExpr};
 use lazuli_codegen::ir::ValueId;
 use smallvec::SmallVec;
 
+use super::Lowering;
+use super::indices::{Guards, Indices, flatten, unflatten};
 use super::refusal::Result;
-use super::{Guards, Indices, Lowering};
 use crate::graph::NodeId;
 use crate::graph::op::View;
 use crate::graph::parameters::{Place, Placed};
 use crate::{Scalar, Shape};
-
-/// The row-major position of an element.
-pub(super) fn flatten(indices: &[IndexExpr], shape: &Shape) -> IndexExpr {
-    let strides = shape.strides();
-    indices
-        .iter()
-        .zip(&strides)
-        .fold(IndexExpr::zero(), |position, (index, &stride)| position.add(&index.scale(stride as i64)))
-}
-
-/// The indices of the element at a row-major position.
-pub(super) fn unflatten(position: &IndexExpr, shape: &Shape, ranges: &AxisRanges) -> Indices {
-    let position = position.simplify(ranges);
-    let strides = shape.strides();
-    let mut indices = Indices::new();
-    // The outermost dimension needs no remainder, unless everything before it is 1 as well.
-    let first = shape.iter().position(|&extent| extent > 1);
-    for (axis, (&extent, &stride)) in shape.iter().zip(&strides).enumerate() {
-        indices.push(match extent {
-            0 | 1 => IndexExpr::zero(),
-            _ => {
-                let quotient = position.div(stride as i64, ranges);
-                if first == Some(axis) { quotient } else { quotient.modulo(extent as i64, ranges) }
-            }
-        });
-    }
-    indices
-}
 
 impl Lowering<'_> {
     pub(super) fn view(

@@ -1,8 +1,8 @@
 //! Tensors from numbers and seeds.
 
-use super::Accuracy::{Exact, Near, Ulps};
-use super::Gives::{Fixed, Same};
-use super::{ANY, Accuracy, Elements, Group, Input, SMALL, operations};
+use super::row::Accuracy::{Exact, Near, Ulps};
+use super::row::Gives::{Fixed, Same};
+use super::row::{ANY, Accuracy, Elements, Group, Input, SMALL, operations};
 use crate::{DType, Number, Tensor};
 
 const PROBABILITY: Input = Input::new(Elements::Unit, None);

@@ -1,8 +1,8 @@
 //! Elementwise operations.
 
-use super::Accuracy::{Exact, Near, Ulps};
-use super::Gives::{Float, Same};
-use super::{ANY, Group, MASK, TRUTH, operations};
+use super::row::Accuracy::{Exact, Near, Ulps};
+use super::row::Gives::{Float, Same};
+use super::row::{ANY, Group, MASK, TRUTH, operations};
 use crate::Rounding;
 
 operations! {

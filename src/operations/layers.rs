@@ -1,8 +1,8 @@
 //! Layers of neural networks.
 
-use super::Accuracy::{Exact, Near, Ulps};
-use super::Gives::{Float, Same};
-use super::{ANY, Accuracy, Elements, Group, Input, SMALL, UNIT, operations};
+use super::row::Accuracy::{Exact, Near, Ulps};
+use super::row::Gives::{Float, Same};
+use super::row::{ANY, Accuracy, Elements, Group, Input, SMALL, UNIT, operations};
 use crate::Reduction::{Mean, None, Sum};
 use crate::{DType, Interpolation, Pool1d, Pool2d, Pool3d};
 

@@ -1,8 +1,8 @@
 //! Reductions.
 
-use super::Accuracy::{Exact, Near};
-use super::Gives::{Fixed, Float, Same, Sum};
-use super::{Accuracy, Elements, Group, Input, SMALL, TRUTH, operations};
+use super::row::Accuracy::{Exact, Near};
+use super::row::Gives::{Fixed, Float, Same, Sum};
+use super::row::{Accuracy, Elements, Group, Input, SMALL, TRUTH, operations};
 use crate::ScatterReduction::{Amax, Amin, Mean, Prod, Sum as Added};
 use crate::{DType, ScanOrder};
 

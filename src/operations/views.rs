@@ -1,8 +1,8 @@
 //! Views.
 
-use super::Accuracy::Exact;
-use super::Gives::{Fixed, Same};
-use super::{Elements, Group, Input, SMALL, operations};
+use super::row::Accuracy::Exact;
+use super::row::Gives::{Fixed, Same};
+use super::row::{Elements, Group, Input, SMALL, operations};
 use crate::{DType, Index, Indexing, PadMode, Tensor, s};
 
 const BOX: Input = SMALL.shape(&[4, 6, 5]);

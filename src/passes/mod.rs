@@ -55,7 +55,7 @@ pub(crate) const PASSES: [Pass; 7] = [
         name: "steps",
         doc: "the step of a recurrence is a graph of its own: it goes through all of these passes",
         turn: Turn::Once,
-        run: steps::run,
+        run: |graph| steps::run(graph, |body| run(body, None)),
     },
     Pass {
         name: "cse",

@@ -7,19 +7,17 @@ use std::sync::Arc;
 #[cfg(feature = "cuda")]
 use std::sync::Mutex;
 
-use lazuli_codegen::Language;
 use lazuli_codegen::schedule::Launch;
 
 use super::buffer::Buffer;
 use super::checks::Notes;
 use super::cpu::{self, CpuModule};
 #[cfg(feature = "cuda")]
-use super::cuda::driver::{CudaDevice, CudaKernel, DEFAULT_SHARED_BYTES};
+use super::cuda::driver::{CudaDevice, CudaKernel};
 use super::device::{Device, DeviceKind};
 use super::host::HostBuffer;
-use crate::compiler::Settings;
-use crate::lower::Check;
-use crate::{Error, Fusion, Result, measure};
+use crate::error::IndexCheck;
+use crate::{Error, Result};
 
 /// Enough counters for most kernels.
 #[cfg(feature = "cuda")]
@@ -126,7 +124,7 @@ impl Backend {
     }
 
     /// Where the next launch of a kernel notes which of its checks failed.
-    pub(crate) fn notes(&self, checks: &Arc<[Check]>) -> Result<Notes> {
+    pub(crate) fn notes(&self, checks: &Arc<[IndexCheck]>) -> Result<Notes> {
         match self {
             #[cfg(feature = "cuda")]
             Backend::Cuda(device) => super::checks::on_device(device, checks),
@@ -223,24 +221,4 @@ fn launch_grid(grid: [u64; 3], device: &str, function: &str) -> Result<[u32; 3]>
             ),
         }),
     }
-}
-
-/// What the plans for a device depend on.
-pub(crate) fn settings(device: Device, fusion: Fusion) -> Settings {
-    let (language, shared_bytes) = match device.0 {
-        DeviceKind::Cpu | DeviceKind::Interpreter => (Language::C, 0),
-        #[cfg(feature = "cuda")]
-        DeviceKind::Cuda(ordinal) => {
-            // Where it is not there, nothing runs.
-            let opened = CudaDevice::open(ordinal);
-            (Language::Cuda, opened.map_or(DEFAULT_SHARED_BYTES, |device| device.shared_bytes_per_block()))
-        }
-        #[cfg(not(feature = "cuda"))]
-        DeviceKind::Cuda(_) => (Language::Cuda, 0),
-        #[cfg(feature = "emulate")]
-        DeviceKind::Emulated => (Language::Cuda, super::emulate::SHARED_BYTES),
-        #[cfg(not(feature = "emulate"))]
-        DeviceKind::Emulated => (Language::Cuda, 0),
-    };
-    Settings { language, fusion, shared_bytes, undone: measure::undone() }
 }

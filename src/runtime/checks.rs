@@ -13,7 +13,7 @@ use std::{
 
 #[cfg(feature = "cuda")]
 use super::cuda::driver::{CudaBuffer, CudaDevice};
-use crate::lower::Check;
+use crate::error::IndexCheck;
 use crate::{Error, Result};
 
 /// One more than the number of a check, and the index; zeros for none. GPUs write it as one.
@@ -48,7 +48,7 @@ impl Notes {
     }
 
     /// After the launch: an error if a check is known to have failed.
-    pub(crate) fn finish(self, checks: &[Check]) -> Result<()> {
+    pub(crate) fn finish(self, checks: &[IndexCheck]) -> Result<()> {
         match self {
             Notes::Host(note) => error_of(note.0, checks).map_or(Ok(()), Err),
             #[cfg(feature = "cuda")]
@@ -57,10 +57,10 @@ impl Notes {
     }
 }
 
-fn error_of([number, index]: [i64; 2], checks: &[Check]) -> Option<Error> {
+fn error_of([number, index]: [i64; 2], checks: &[IndexCheck]) -> Option<Error> {
     let number = usize::try_from(number).ok()?.checked_sub(1)?;
     Some(match checks.get(number) {
-        Some(&Check { op, axis, extent, location }) => {
+        Some(&IndexCheck { op, axis, extent, location }) => {
             Error::IndexOutOfRange { op, index, axis, extent, location }
         }
         None => Error::internal("execution", format!("check {number}, which there is not, found {index}")),
@@ -76,7 +76,7 @@ const SLOTS: usize = 256;
 pub(crate) struct Slots {
     memory: CudaBuffer,
     /// What the launch of each slot checks, in the order of launching.
-    taken: Vec<Arc<[Check]>>,
+    taken: Vec<Arc<[IndexCheck]>>,
 }
 
 /// By the device's number.
@@ -91,7 +91,7 @@ fn all() -> MutexGuard<'static, BTreeMap<usize, Slots>> {
 /// # Errors
 /// Where all slots are taken: the failed check of an earlier launch. As allocating and copying.
 #[cfg(feature = "cuda")]
-pub(crate) fn on_device(device: &Arc<CudaDevice>, checks: &Arc<[Check]>) -> Result<Notes> {
+pub(crate) fn on_device(device: &Arc<CudaDevice>, checks: &Arc<[IndexCheck]>) -> Result<Notes> {
     let mut all = all();
     let slots = match all.entry(device.ordinal()) {
         std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use crate::graph::build::build;
 use crate::graph::op::{ConstantRole, Op, View};
+use crate::recording::build::build;
 use crate::{
     Axes, DType, Device, Dims, Error, Index, Interpolation, PadMode, Pool1d, Pool2d, Pool3d, Shape, Tensor,
 };

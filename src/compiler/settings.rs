@@ -1,0 +1,28 @@
+//! What plans depend on besides the graph.
+
+use lazuli_codegen::Language;
+
+use crate::fusion::Fusion;
+use crate::fusion::cost::TargetFigures;
+use crate::fusion::cut::Cut;
+
+/// What plans depend on besides the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Settings {
+    pub(crate) language: Language,
+    pub(crate) fusion: Fusion,
+    /// Bytes of shared memory that a block can have (CUDA).
+    pub(crate) shared_bytes: u32,
+    /// A merge that is not made.
+    pub(crate) undone: Option<Cut>,
+}
+
+impl Settings {
+    pub(crate) fn figures(self) -> TargetFigures {
+        let figures = match self.language {
+            Language::Cuda => TargetFigures::CUDA,
+            Language::C => TargetFigures::CPU,
+        };
+        TargetFigures { shared: self.shared_bytes as usize, ..figures }
+    }
+}

@@ -1,0 +1,32 @@
+//! What the plans for a device depend on.
+
+use lazuli_codegen::Language;
+
+use crate::Fusion;
+use crate::compiler::Settings;
+use crate::fusion::cut;
+#[cfg(feature = "cuda")]
+use crate::runtime::cuda::driver::{CudaDevice, DEFAULT_SHARED_BYTES};
+use crate::runtime::device::{Device, DeviceKind};
+#[cfg(feature = "emulate")]
+use crate::runtime::emulate;
+
+/// What the plans for a device depend on.
+pub(crate) fn of(device: Device, fusion: Fusion) -> Settings {
+    let (language, shared_bytes) = match device.0 {
+        DeviceKind::Cpu | DeviceKind::Interpreter => (Language::C, 0),
+        #[cfg(feature = "cuda")]
+        DeviceKind::Cuda(ordinal) => {
+            // Where it is not there, nothing runs.
+            let opened = CudaDevice::open(ordinal);
+            (Language::Cuda, opened.map_or(DEFAULT_SHARED_BYTES, |device| device.shared_bytes_per_block()))
+        }
+        #[cfg(not(feature = "cuda"))]
+        DeviceKind::Cuda(_) => (Language::Cuda, 0),
+        #[cfg(feature = "emulate")]
+        DeviceKind::Emulated => (Language::Cuda, emulate::SHARED_BYTES),
+        #[cfg(not(feature = "emulate"))]
+        DeviceKind::Emulated => (Language::Cuda, 0),
+    };
+    Settings { language, fusion, shared_bytes, undone: cut::undone() }
+}

@@ -1,0 +1,4 @@
+//! What users inspect without running it: the kernels of an expression for a target.
+
+pub(crate) mod program;
+pub(crate) mod target;

@@ -1,0 +1,132 @@
+//! From tensor handles to a graph: everything recorded that the outputs need.
+
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::loan::Loan;
+use super::{Recipe, Sources, State, Tensor, TensorNode};
+use crate::graph::op::Op;
+use crate::graph::{Graph, Node, NodeId, Operands};
+use crate::runtime::buffer::Buffer;
+use crate::{Error, Result};
+
+/// The graph of some outputs, with the data of its [`Op::Input`]s.
+pub(crate) struct Recording {
+    pub(crate) graph: Graph,
+    /// `None` for what a transfer will bring.
+    pub(crate) inputs: Vec<Option<Buffer>>,
+    /// Of which inputs the user has given the values up.
+    pub(crate) donated: Vec<bool>,
+}
+
+/// Records the outputs' histories as a graph. Node order follows from the expression alone (operands
+/// first, outputs in the order given), not from the order of recording.
+///
+/// A transfer from another device that has not been carried out is an input without data; one from no
+/// particular device is looked through.
+///
+/// # Errors
+/// The first error of an invalid tensor.
+pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
+    let mut ended: Option<Arc<Loan>> = None;
+    loop {
+        match attempt(outputs)? {
+            Ok(recording) => return Ok(recording),
+            // What had ended before this attempt began has left no results.
+            Err(loan) if ended.as_ref().is_some_and(|ended| Arc::ptr_eq(ended, &loan)) => {
+                return Err(Error::internal("graph building", "values were given up and are lost"));
+            }
+            // Another thread computes some of the outputs, or has done so meanwhile: what led to them is going away.
+            Err(loan) => {
+                loan.wait();
+                ended = Some(loan);
+            }
+        }
+    }
+}
+
+fn attempt(outputs: &[Tensor]) -> Result<Result<Recording, Arc<Loan>>> {
+    let mut graph = Graph::default();
+    let (mut inputs, mut donated) = (Vec::new(), Vec::new());
+    // Holds the tensors too, so that an address cannot be given to another one meanwhile.
+    let mut done: FxHashMap<*const TensorNode, (NodeId, Tensor)> = FxHashMap::default();
+    for output in outputs {
+        let mut pending = vec![output.clone()];
+        while let Some(tensor) = pending.last().cloned() {
+            let key = Arc::as_ptr(&tensor.node);
+            if done.contains_key(&key) {
+                pending.pop();
+                continue;
+            }
+            let state = tensor.node.state();
+            let id = match &*state {
+                State::Invalid(error) => return Err(error.clone()),
+                State::Lent(loan) => return Ok(Err(loan.clone())),
+                State::Evaluated(buffer) => {
+                    inputs.push(Some(buffer.clone()));
+                    donated.push(tensor.node.is_donated.load(Ordering::Relaxed));
+                    graph.add(node_of(&tensor.node, Op::Input(inputs.len() - 1)), &[])
+                }
+                State::Recorded(Recipe::Transfer, sources)
+                    if sources.iter().all(|s| s.node.device.is_some()) =>
+                {
+                    inputs.push(None);
+                    donated.push(false);
+                    graph.add(node_of(&tensor.node, Op::Input(inputs.len() - 1)), &[])
+                }
+                State::Recorded(Recipe::StepValue, _) => {
+                    let TensorNode { origin, location, .. } = *tensor.node;
+                    let message =
+                        "a value of its step was used outside of the step, where it has none".into();
+                    return Err(Error::InvalidOperation { op: origin, message, location });
+                }
+                State::Recorded(recipe, sources) => {
+                    let Some(operands) = finished(sources, &done, &mut pending) else { continue };
+                    match recipe {
+                        Recipe::Op(op) => graph.add(node_of(&tensor.node, op.clone()), &operands),
+                        // No step's value has sources.
+                        Recipe::Transfer | Recipe::StepValue => match operands.first() {
+                            Some(&source) => source,
+                            None => return Err(Error::internal("graph building", "a transfer of nothing")),
+                        },
+                    }
+                }
+            };
+            drop(state);
+            done.insert(key, (id, tensor));
+            pending.pop();
+        }
+    }
+    let ids =
+        outputs.iter().filter_map(|output| done.get(&Arc::as_ptr(&output.node)).map(|(id, _)| *id)).collect();
+    graph.set_outputs(ids);
+    Ok(Ok(Recording { graph, inputs, donated }))
+}
+
+/// The sources' nodes, or `None` after queueing those that are not there yet, the first on top.
+fn finished(
+    sources: &Sources,
+    done: &FxHashMap<*const TensorNode, (NodeId, Tensor)>,
+    pending: &mut Vec<Tensor>,
+) -> Option<Operands> {
+    let before = pending.len();
+    let mut operands = Operands::new();
+    for source in sources.iter().rev() {
+        match done.get(&Arc::as_ptr(&source.node)) {
+            Some((id, _)) => operands.insert(0, *id),
+            None => pending.push(source.clone()),
+        }
+    }
+    (pending.len() == before).then_some(operands)
+}
+
+fn node_of(tensor: &TensorNode, op: Op) -> Node {
+    Node {
+        op,
+        shape: tensor.shape.clone(),
+        dtype: tensor.dtype,
+        origin: tensor.origin,
+        location: tensor.location,
+    }
+}

@@ -1,0 +1,8 @@
+//! What users hold and what it stands for: handles that are recorded, and the graph of what they need.
+
+pub(crate) mod build;
+pub(crate) mod loan;
+pub(crate) mod tensor;
+
+pub use tensor::Tensor;
+pub(crate) use tensor::{NOT_IN_STEPS, Recipe, Sources, State, TensorNode, is_addressable};

@@ -1,0 +1,308 @@
+//! The handle: a [`Tensor`] is either data or a recipe for it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use smallvec::SmallVec;
+
+use super::loan::Loan;
+use crate::graph::infer;
+use crate::graph::op::Op;
+use crate::runtime::buffer::Buffer;
+use crate::{DType, Device, Error, Result, Shape, SourceLocation};
+
+/// A lazily evaluated n-dimensional array: operations on it are recorded, and nothing runs until
+/// values are asked for ([`Tensor::to_vec`], [`Tensor::item`], [`Tensor::eval`], [`eval`](crate::eval)).
+///
+/// A cheap handle: cloning shares. Recording never fails; an operation that does not fit makes an
+/// invalid tensor, whose error is returned by whatever asks it a question.
+///
+/// ```
+/// use lazuli::Tensor;
+/// let x = Tensor::from_vec(vec![-1.0f32, 2.0, 3.0], [3]);
+/// let y = x.relu() * 2.0;
+/// assert_eq!(y.to_vec::<f32>()?, [0.0, 4.0, 6.0]);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "operations are only recorded: nothing happens until values are asked for"]
+pub struct Tensor {
+    pub(crate) node: Arc<TensorNode>,
+}
+
+/// What all handles of one tensor share.
+pub(crate) struct TensorNode {
+    pub(crate) shape: Shape,
+    pub(crate) dtype: DType,
+    /// Where it is or will be computed; `None` if it follows from constants alone and can be anywhere.
+    pub(crate) device: Option<Device>,
+    pub(crate) origin: &'static str,
+    pub(crate) location: SourceLocation,
+    /// Whether it is made of values of a scan's step, so that it has values only there.
+    pub(crate) is_of_step: bool,
+    /// Whether its user has given the values up, however few they are.
+    pub(crate) is_donated: AtomicBool,
+    /// Whether the state is, or is about to be, an error: every operation asks for that.
+    is_invalid: AtomicBool,
+    state: Mutex<State>,
+}
+
+/// How a tensor's values are to be had.
+#[derive(Clone)]
+pub(crate) enum State {
+    /// Recorded with arguments that do not fit.
+    Invalid(Error),
+    /// To be computed.
+    Recorded(Recipe, Sources),
+    /// Computed, or given by the user; the history is gone.
+    Evaluated(Buffer),
+    /// The values are being overwritten, by the evaluation of the only ones who knew them.
+    Lent(Arc<Loan>),
+}
+
+/// What to do with the sources.
+#[derive(Clone, Debug)]
+pub(crate) enum Recipe {
+    /// A graph operation, on the tensor's device.
+    Op(Op),
+    /// The one source's elements, on this tensor's device.
+    Transfer,
+    /// What a scan's step gets: it stands for the value of any position.
+    StepValue,
+}
+
+pub(crate) type Sources = SmallVec<[Tensor; 3]>;
+
+/// Why an operation is not recorded.
+pub(crate) const NOT_IN_STEPS: &str = "a scan's step takes elementwise operations alone, on values of the shape of one \
+                                       position";
+
+/// Whether offsets, strides and bytes of such a tensor fit an `i64`, whatever its dtype. Extents of 0 count
+/// as 1, as they do in [`Shape::strides`].
+pub(crate) fn is_addressable(shape: &[usize]) -> bool {
+    let elements = shape.iter().try_fold(1usize, |elements, &extent| elements.checked_mul(extent.max(1)));
+    elements.is_some_and(|elements| elements <= i64::MAX as usize / 16)
+}
+
+impl TensorNode {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// From now on the tensor stands for an error.
+    pub(crate) fn fail(&self, error: Error) {
+        self.is_invalid.store(true, Ordering::Release);
+        *self.state() = State::Invalid(error);
+    }
+}
+
+impl Drop for TensorNode {
+    /// Lets go of the history with a loop: a chain of a million operations must not recurse.
+    fn drop(&mut self) {
+        let mut orphans = Vec::from_iter(take_sources(&mut self.state));
+        while let Some(source) = orphans.pop() {
+            if let Some(mut node) = Arc::into_inner(source.node) {
+                orphans.extend(take_sources(&mut node.state));
+            }
+        }
+    }
+}
+
+fn take_sources(state: &mut Mutex<State>) -> Sources {
+    let state = state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+    match state {
+        State::Recorded(_, sources) => std::mem::take(sources),
+        State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => Sources::new(),
+    }
+}
+
+impl Tensor {
+    /// Records `op`; an invalid tensor if a source is invalid (its first error is passed on), if the
+    /// sources are on different devices, or if the types do not fit.
+    pub(crate) fn record(
+        op: Op,
+        sources: &[&Tensor],
+        shape: Shape,
+        dtype: DType,
+        origin: &'static str,
+        location: SourceLocation,
+    ) -> Tensor {
+        match Tensor::checked(&op, sources, &shape, dtype, origin, location) {
+            Err(error) => Tensor::invalid(error),
+            Ok(device) => {
+                let sources = sources.iter().map(|&source| source.clone()).collect();
+                let state = State::Recorded(Recipe::Op(op), sources);
+                Tensor::from_parts(shape, dtype, device, origin, location, state)
+            }
+        }
+    }
+
+    fn checked(
+        op: &Op,
+        sources: &[&Tensor],
+        shape: &Shape,
+        dtype: DType,
+        origin: &'static str,
+        location: SourceLocation,
+    ) -> Result<Option<Device>> {
+        let invalid = |message: String| Error::InvalidOperation { op: origin, message, location };
+        let mut device: Option<Device> = None;
+        let mut types = SmallVec::<[infer::Type; 3]>::new();
+        for source in sources {
+            source.validity()?;
+            if source.node.is_of_step && !op.is_elementwise() {
+                return Err(invalid(NOT_IN_STEPS.into()));
+            }
+            types.push((source.node.shape.clone(), source.node.dtype));
+            match (device, source.node.device) {
+                (Some(a), Some(b)) if a != b => {
+                    return Err(invalid(format!("operands are on {a} and {b}; move one with .to(&device)")));
+                }
+                (None, own) => device = own,
+                (Some(_), _) => {}
+            }
+        }
+        if !is_addressable(shape) {
+            return Err(invalid(format!("shape {shape} has more elements than can be addressed")));
+        }
+        let operands: SmallVec<[&infer::Type; 3]> = types.iter().collect();
+        infer::check(op, &operands, &(shape.clone(), dtype)).map_err(invalid)?;
+        Ok(device)
+    }
+
+    /// A tensor that stands for an error.
+    pub(crate) fn invalid(error: Error) -> Tensor {
+        let location = match &error {
+            Error::InvalidOperation { location, .. } => *location,
+            _ => SourceLocation { file: "", line: 0, column: 0 },
+        };
+        Tensor::from_parts(Shape::scalar(), DType::F32, None, "invalid", location, State::Invalid(error))
+    }
+
+    /// A tensor with data.
+    pub(crate) fn from_buffer(
+        buffer: Buffer,
+        shape: Shape,
+        dtype: DType,
+        device: Device,
+        origin: &'static str,
+        location: SourceLocation,
+    ) -> Tensor {
+        Tensor::from_parts(shape, dtype, Some(device), origin, location, State::Evaluated(buffer))
+    }
+
+    pub(crate) fn from_parts(
+        shape: Shape,
+        dtype: DType,
+        device: Option<Device>,
+        origin: &'static str,
+        location: SourceLocation,
+        state: State,
+    ) -> Tensor {
+        let is_of_step = match &state {
+            State::Recorded(Recipe::StepValue, _) => true,
+            State::Recorded(_, sources) => sources.iter().any(|source| source.node.is_of_step),
+            State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => false,
+        };
+        let is_invalid = AtomicBool::new(matches!(state, State::Invalid(_)));
+        let state = Mutex::new(state);
+        let is_donated = AtomicBool::new(false);
+        Tensor {
+            node: Arc::new(TensorNode {
+                shape,
+                dtype,
+                device,
+                origin,
+                location,
+                is_of_step,
+                is_donated,
+                is_invalid,
+                state,
+            }),
+        }
+    }
+
+    /// The tensor, or one that stands for the error.
+    pub(crate) fn or_invalid(result: Result<Tensor>) -> Tensor {
+        result.unwrap_or_else(Tensor::invalid)
+    }
+
+    /// Shape and dtype of a valid tensor.
+    pub(crate) fn known(&self) -> Result<(&Shape, DType)> {
+        self.validity().map(|()| (&self.node.shape, self.node.dtype))
+    }
+
+    /// The error, if this tensor stands for one.
+    pub(crate) fn validity(&self) -> Result<()> {
+        if !self.node.is_invalid.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match &*self.node.state() {
+            State::Invalid(error) => Err(error.clone()),
+            State::Recorded(..) | State::Evaluated(_) | State::Lent(_) => Ok(()),
+        }
+    }
+
+    /// The extents.
+    ///
+    /// ```
+    /// use lazuli::{DType, Shape, Tensor};
+    /// let (x, y) = (Tensor::ones([2, 1], DType::F32), Tensor::ones([3], DType::F32));
+    /// assert_eq!((&x + y).shape()?, Shape::from([2, 3]));
+    /// assert!((x.reshape([7]) + 1.0).shape().unwrap_err().to_string().starts_with("reshape: "));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first error in its history, if the tensor is invalid.
+    pub fn shape(&self) -> Result<Shape> {
+        self.validity().map(|()| self.node.shape.clone())
+    }
+
+    /// The element type.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::from_slice(&[1u8, 2], [2]);
+    /// assert_eq!((&x + 1).dtype()?, DType::U8);
+    /// assert_eq!((&x + 0.5).dtype()?, DType::F32);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first error in its history, if the tensor is invalid.
+    pub fn dtype(&self) -> Result<DType> {
+        self.validity().map(|()| self.node.dtype)
+    }
+
+    /// Where the tensor is or will be computed.
+    ///
+    /// ```
+    /// use lazuli::{Device, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0], [2]);
+    /// assert_eq!(x.device()?, Device::cpu());
+    /// assert_eq!((x.to(&Device::cuda(0)) + 1.0).device()?, Device::cuda(0)); // recorded, with or without a GPU
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first error in its history, if the tensor is invalid.
+    pub fn device(&self) -> Result<Device> {
+        self.validity().map(|()| self.node.device.unwrap_or(Device::cpu()))
+    }
+
+    /// Whether the values are there already.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-1.0f32, 2.0], [2]);
+    /// let y = x.relu();
+    /// assert!(x.is_evaluated() && !y.is_evaluated());
+    /// y.to_vec::<f32>()?;
+    /// assert!(y.is_evaluated());
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn is_evaluated(&self) -> bool {
+        matches!(&*self.node.state(), State::Evaluated(_))
+    }
+}

@@ -1,0 +1,279 @@
+//! One call by the user: its name and place, which every node and every error that it makes carries.
+
+use std::cell::Cell;
+use std::fmt::Display;
+
+use smallvec::SmallVec;
+
+use super::axes::{Axes, AxesKind};
+use crate::graph::op::{self, Composite, Constant, ConstantRole, Op, View};
+use crate::recording::{NOT_IN_STEPS, Recipe, Sources, State, Tensor, is_addressable};
+use crate::{BinaryOp, DType, Device, Error, Result, Scalar, Shape, SourceLocation, UnaryOp};
+
+thread_local! {
+    /// The user's call while it records operations of the public API: they are part of it.
+    static OUTER: Cell<Option<Call>> = const { Cell::new(None) };
+}
+
+/// What the user called, and where. Its methods record the primitives that the call is made of.
+#[derive(Clone, Copy)]
+pub(crate) struct Call {
+    op: &'static str,
+    location: SourceLocation,
+}
+
+impl Call {
+    /// A call of `op` by the caller of the function that is marked `#[track_caller]`; within
+    /// [`Call::compose`] the call that is composed.
+    #[track_caller]
+    pub(crate) fn here(op: &'static str) -> Call {
+        let own = Call { op, location: SourceLocation::caller() };
+        OUTER.get().unwrap_or(own)
+    }
+
+    /// What `f` makes of the public API's operations. They carry this call's name and place, and so do their
+    /// errors: the user knows nothing of them.
+    pub(crate) fn compose<T>(self, f: impl FnOnce() -> T) -> T {
+        /// Restores the call around this one, also if `f` panics.
+        struct Restore(Option<Call>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                OUTER.set(self.0);
+            }
+        }
+        let _restore = Restore(OUTER.replace(Some(self)));
+        f()
+    }
+
+    /// [`Call::compose`] for one tensor, invalid where `f` fails.
+    pub(crate) fn composed(self, f: impl FnOnce() -> Result<Tensor>) -> Tensor {
+        Tensor::or_invalid(self.compose(f))
+    }
+
+    pub(crate) fn location(self) -> SourceLocation {
+        self.location
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        self.op
+    }
+
+    /// An [`Error::InvalidOperation`] of this call.
+    pub(crate) fn error(self, message: impl Into<String>) -> Error {
+        Error::InvalidOperation { op: self.op, message: message.into(), location: self.location }
+    }
+
+    /// An `Err` of this call.
+    pub(crate) fn fail<T>(self, message: impl Into<String>) -> Result<T> {
+        Err(self.error(message))
+    }
+
+    /// Records one operation of the graph.
+    pub(crate) fn record(self, op: Op, sources: &[&Tensor], shape: Shape, dtype: DType) -> Result<Tensor> {
+        let tensor = Tensor::record(op, sources, shape, dtype, self.op, self.location);
+        tensor.validity().map(|()| tensor)
+    }
+
+    pub(crate) fn constant(self, value: Scalar, role: ConstantRole) -> Result<Tensor> {
+        let op = Op::Constant(Constant { value, role });
+        self.record(op, &[], Shape::scalar(), value.dtype())
+    }
+
+    /// A constant at every position of the shape.
+    pub(crate) fn filled(self, value: Scalar, role: ConstantRole, shape: &Shape) -> Result<Tensor> {
+        self.expand(&self.constant(value, role)?, shape)
+    }
+
+    /// A constant at every position of the shape, on a device if one is given.
+    pub(crate) fn filled_on(
+        self,
+        device: Option<Device>,
+        value: Scalar,
+        role: ConstantRole,
+        shape: &Shape,
+    ) -> Result<Tensor> {
+        let filled = self.filled(value, role, shape)?;
+        device.map_or(Ok(filled.clone()), |device| self.transfer(&filled, device))
+    }
+
+    /// The tensor on a device.
+    pub(crate) fn transfer(self, x: &Tensor, device: Device) -> Result<Tensor> {
+        let (shape, dtype) = x.known()?;
+        if x.node.device == Some(device) {
+            return Ok(x.clone());
+        }
+        if x.node.is_of_step {
+            return self.fail(NOT_IN_STEPS);
+        }
+        let state = State::Recorded(Recipe::Transfer, Sources::from_iter([x.clone()]));
+        Ok(Tensor::from_parts(shape.clone(), dtype, Some(device), self.op, self.location, state))
+    }
+
+    pub(crate) fn unary(self, op: UnaryOp, x: &Tensor) -> Result<Tensor> {
+        let (shape, dtype) = x.known()?;
+        self.record(Op::Unary(op), &[x], shape.clone(), op.result(dtype))
+    }
+
+    /// `op` of two tensors of one shape and dtype.
+    pub(crate) fn binary(self, op: BinaryOp, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        let (shape, dtype) = a.known()?;
+        self.record(Op::Binary(op), &[a, b], shape.clone(), op.result(dtype))
+    }
+
+    pub(crate) fn cast(self, x: &Tensor, dtype: DType) -> Result<Tensor> {
+        let (shape, own) = x.known()?;
+        if own == dtype {
+            return Ok(x.clone());
+        }
+        self.record(Op::Cast, &[x], shape.clone(), dtype)
+    }
+
+    pub(crate) fn view(self, view: View, x: &Tensor, shape: Shape) -> Result<Tensor> {
+        let (_, dtype) = x.known()?;
+        self.record(Op::View(view), &[x], shape, dtype)
+    }
+
+    pub(crate) fn reshape(self, x: &Tensor, shape: Shape) -> Result<Tensor> {
+        if *x.known()?.0 == shape {
+            return Ok(x.clone());
+        }
+        self.view(View::Reshape, x, shape)
+    }
+
+    /// The tensor broadcast to a shape that it is known to broadcast to.
+    pub(crate) fn expand(self, x: &Tensor, shape: &Shape) -> Result<Tensor> {
+        if x.known()?.0 == shape {
+            return Ok(x.clone());
+        }
+        self.view(View::Expand, x, shape.clone())
+    }
+
+    /// The slices (first, step, count) along some axes; the others stay.
+    pub(crate) fn slice(self, x: &Tensor, slices: &[(usize, (usize, isize, usize))]) -> Result<Tensor> {
+        let (shape, _) = x.known()?;
+        let mut starts = SmallVec::from_elem(0, shape.rank());
+        let mut steps = SmallVec::from_elem(1, shape.rank());
+        let mut extents = shape.to_vec();
+        for &(axis, (first, step, count)) in slices {
+            (starts[axis], steps[axis], extents[axis]) = (first as i64, step as i64, count);
+        }
+        self.view(View::Slice { starts, steps }, x, Shape::from(extents))
+    }
+
+    /// A composite whose result has the operand's dtype.
+    pub(crate) fn composite(self, composite: Composite, x: &Tensor, shape: Shape) -> Result<Tensor> {
+        let (_, dtype) = x.known()?;
+        self.record(Op::Composite(composite), &[x], shape, dtype)
+    }
+
+    /// An error unless a number of the user's is what it must be; a NaN mostly is not.
+    pub(crate) fn needs(self, holds: bool, what: &str, given: impl Display) -> Result<()> {
+        if holds { Ok(()) } else { self.fail(format!("{what}, got {given}")) }
+    }
+
+    /// An error unless the tensor's elements are floats.
+    pub(crate) fn needs_float(self, x: &Tensor) -> Result<()> {
+        let (shape, dtype) = x.known()?;
+        match dtype.is_float() {
+            true => Ok(()),
+            false => self.fail(format!(
+                "needs a float tensor, got {dtype} {shape}; cast it first, such as with .cast(DType::F32)"
+            )),
+        }
+    }
+
+    /// An error if a tensor of that shape could not be addressed.
+    pub(crate) fn needs_addressable(self, shape: &Shape) -> Result<()> {
+        match is_addressable(shape) {
+            true => Ok(()),
+            false => self.fail(format!("shape {shape} has more elements than can be addressed")),
+        }
+    }
+
+    /// The axis as an index into the shape.
+    pub(crate) fn axis(self, axis: isize, shape: &Shape) -> Result<usize> {
+        let rank = shape.rank();
+        match from_end(axis, rank).filter(|&axis| axis < rank) {
+            Some(axis) => Ok(axis),
+            None if rank == 0 => self.fail(format!("axis {axis} is out of range: a 0-d tensor has no axes")),
+            None => self.fail(format!(
+                "axis {axis} is out of range for shape {shape}: it must be from -{rank} to {}",
+                rank - 1
+            )),
+        }
+    }
+
+    /// The axes as indices into the shape, in the order given, each at most once.
+    pub(crate) fn axes_in_order(self, axes: &[isize], shape: &Shape) -> Result<op::Axes> {
+        let mut indices = op::Axes::new();
+        for &axis in axes {
+            let index = self.axis(axis, shape)?;
+            if indices.contains(&index) {
+                return self.fail(format!("axis {index} of shape {shape} is given twice in {axes:?}"));
+            }
+            indices.push(index);
+        }
+        Ok(indices)
+    }
+
+    /// The axes as indices into the shape, ascending.
+    pub(crate) fn axes(self, axes: &Axes, shape: &Shape) -> Result<op::Axes> {
+        match &axes.0 {
+            AxesKind::All => Ok((0..shape.rank()).collect()),
+            AxesKind::List(list) => {
+                let mut indices = self.axes_in_order(list, shape)?;
+                indices.sort_unstable();
+                Ok(indices)
+            }
+        }
+    }
+
+    /// The shape that all broadcast to.
+    pub(crate) fn broadcast(self, shapes: &[&Shape]) -> Result<Shape> {
+        let together = shapes.iter().try_fold(Shape::scalar(), |together, shape| together.broadcast(shape));
+        match together {
+            Some(shape) => Ok(shape),
+            None => {
+                let named: SmallVec<[&&Shape; 3]> = shapes.iter().filter(|shape| shape.rank() > 0).collect();
+                let clash = clash(shapes);
+                self.fail(format!("shapes {} do not broadcast: {clash}", list(&named)))
+            }
+        }
+    }
+}
+
+/// The index that a negative one counts from the end; `None` before the start.
+pub(crate) fn from_end(index: isize, length: usize) -> Option<usize> {
+    match usize::try_from(index) {
+        Ok(index) => Some(index),
+        Err(_) => length.checked_sub(index.unsigned_abs()),
+    }
+}
+
+/// `a`, `a and b` or `a, b and c`.
+pub(crate) fn list(items: &[impl Display]) -> String {
+    match items {
+        [] => String::new(),
+        [only] => only.to_string(),
+        [first @ .., last] => {
+            let first: Vec<String> = first.iter().map(|item| item.to_string()).collect();
+            format!("{} and {last}", first.join(", "))
+        }
+    }
+}
+
+/// Where shapes that do not broadcast differ, from the last dimension on.
+fn clash(shapes: &[&Shape]) -> String {
+    let rank = shapes.iter().map(|shape| shape.rank()).max().unwrap_or(0);
+    for back in 1..=rank {
+        let mut extents = shapes
+            .iter()
+            .filter_map(|shape| Some(shape[shape.rank().checked_sub(back)?]))
+            .filter(|&e| e != 1);
+        let first = extents.next();
+        if let (Some(first), Some(other)) = (first, extents.find(|&extent| Some(extent) != first)) {
+            return format!("{first} against {other} in dimension -{back}, which must be equal or 1");
+        }
+    }
+    "extents must be equal or 1".into()
+}

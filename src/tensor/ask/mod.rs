@@ -1,0 +1,4 @@
+//! What asks tensors for their values: the end of recording.
+
+pub(crate) mod display;
+pub(crate) mod evaluate;

@@ -1,0 +1,147 @@
+//! Pooling into a given number of windows.
+
+use super::pool::{PerAxis, Pool, avg_pool, gcd, last, max_pool, not_bool};
+use crate::tensor::arguments::call::Call;
+use crate::tensor::make::create::counting;
+use crate::tensor::reduce::statistics::{along, widened};
+use crate::tensor::view::rearrange::interleaved;
+use crate::{Result, Shape, Tensor};
+
+macro_rules! adaptive_methods {
+    ($($max:ident, $avg:ident = $n:literal;)*) => {
+        impl Tensor {
+            $(
+                #[doc = concat!(
+                    "The largest element of each of so many windows as `size` says, which divide the last ",
+                    stringify!($n), " dimension(s) as evenly as they can. Keeps the dtype.\n\nInvalid for `Bool` and \
+                     where there is nothing to divide."
+                )]
+                ///
+                /// ```
+                /// use lazuli::Tensor;
+                /// let x = Tensor::from_slice(&[1i32, 5, 2, 4, 3], [5]);
+                /// assert_eq!(x.adaptive_max_pool1d(2).to_vec::<i32>()?, [5, 4]); // of 1 5 2, and of 2 4 3
+                /// # Ok::<(), lazuli::Error>(())
+                /// ```
+                #[track_caller]
+                pub fn $max(&self, size: impl Into<PerAxis<$n>>) -> Tensor {
+                    let (call, size) = (Call::here(stringify!($max)), size.into());
+                    call.composed(|| {
+                        not_bool(call, self)?;
+                        adaptive(call, self, size.0, true)
+                    })
+                }
+
+                #[doc = concat!(
+                    "The mean of each of so many windows as `size` says, which divide the last ", stringify!($n),
+                    " dimension(s) as evenly as they can. Keeps the dtype.\n\nInvalid for integers and bools and \
+                     where there is nothing to divide."
+                )]
+                ///
+                /// ```
+                /// use lazuli::Tensor;
+                /// let x = Tensor::from_slice(&[1.0f32, 5.0, 3.0, 4.0, 2.0], [5]);
+                /// assert_eq!(x.adaptive_avg_pool1d(2).to_vec::<f32>()?, [3.0, 3.0]);
+                /// # Ok::<(), lazuli::Error>(())
+                /// ```
+                #[track_caller]
+                pub fn $avg(&self, size: impl Into<PerAxis<$n>>) -> Tensor {
+                    let (call, size) = (Call::here(stringify!($avg)), size.into());
+                    call.composed(|| {
+                        call.needs_float(self)?;
+                        adaptive(call, self, size.0, false)
+                    })
+                }
+            )*
+        }
+    };
+}
+
+adaptive_methods! {
+    adaptive_max_pool1d, adaptive_avg_pool1d = 1;
+    adaptive_max_pool2d, adaptive_avg_pool2d = 2;
+    adaptive_max_pool3d, adaptive_avg_pool3d = 3;
+}
+
+/// Window i of an extent begins at `floor(i * extent / size)` and ends before `ceil((i + 1) * extent / size)`.
+fn adaptive<const N: usize>(call: Call, x: &Tensor, size: [usize; N], is_max: bool) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    let Some(first) = shape.rank().checked_sub(N) else {
+        return call.fail(format!("needs at least {N} dimensions, got {dtype} {shape}"));
+    };
+    let extents: [usize; N] = std::array::from_fn(|d| shape[first + d]);
+    if size.contains(&0) || extents.contains(&0) {
+        return call
+            .fail(format!("cannot divide the last {N} dimensions of shape {shape} into {size:?} windows: extents and sizes must be at least 1"));
+    }
+    let reduced = |x: &Tensor| if is_max { x.max(last::<N>()) } else { x.mean(last::<N>()) };
+    let pooled: Shape = shape[..first].iter().copied().chain(size).collect();
+    call.needs_addressable(&pooled)?;
+    if size == [1; N] {
+        return Ok(reduced(x).reshape(pooled));
+    }
+    if (0..N).all(|d| extents[d].is_multiple_of(size[d])) {
+        let pool = Pool::<N>::new(std::array::from_fn(|d| extents[d] / size[d]));
+        return if is_max { max_pool(call, x, &pool) } else { avg_pool(call, x, &pool) };
+    }
+    let longest: [usize; N] = std::array::from_fn(|d| longest_window(extents[d], size[d]));
+    call.needs_addressable(&pooled.iter().copied().chain(longest).collect())?;
+    // All windows of the longest length, then those that begin where they should; a position that is no element
+    // of its window is masked.
+    let mut border = vec![(0, 0); shape.rank()];
+    (0..N).for_each(|d| border[first + d] = (0, longest[d] - 1));
+    let mut elements = x.pad(&border, 0);
+    for (d, &length) in longest.iter().enumerate() {
+        elements = elements.unfold((first + d) as isize, length, 1);
+    }
+    let lengths: [Tensor; N] = std::array::from_fn(|d| {
+        let (extent, size) = (extents[d] as i64, size[d] as i64);
+        let windows = counting(size as usize);
+        let end = ((&windows + 1) * extent + (size - 1)).floor_divide(size);
+        end - (windows * extent).floor_divide(size)
+    });
+    for d in 0..N {
+        let axis = first + d;
+        elements = interleaved(call, &elements, axis, size[d])?.slice_step(
+            axis as isize,
+            None,
+            None,
+            extents[d] as isize,
+        );
+        let inside = counting(longest[d]).lt(lengths[d].unsqueeze(1));
+        let mut dims = vec![1; shape.rank() + N];
+        (dims[axis], dims[shape.rank() + d]) = (size[d], longest[d]);
+        let edge = if is_max { f64::NEG_INFINITY } else { 0.0 };
+        elements = inside.reshape(dims).where_(&elements, elements.full_like(edge));
+    }
+    if is_max {
+        return Ok(reduced(&elements));
+    }
+    widened(&elements, |elements| {
+        (0..N).fold(elements.sum(last::<N>()), |sum, d| {
+            let dims = along(shape.rank(), first + d, size[d]);
+            sum / lengths[d].cast(elements.node.dtype).reshape(dims)
+        })
+    })
+}
+
+/// The length of the longest of the windows that divide an extent.
+fn longest_window(extent: usize, count: usize) -> usize {
+    let (whole, rest) = (extent / count, extent % count);
+    // Where a window begins within an element, it ends so much later.
+    whole + usize::from(rest > 0) + usize::from(rest > gcd(rest, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn longest_windows() {
+        for (extent, count) in (1..20).flat_map(|extent| (1..25).map(move |count| (extent, count))) {
+            let length = |i: usize| ((i + 1) * extent).div_ceil(count) - i * extent / count;
+            let longest = (0..count).map(length).max().unwrap();
+            assert_eq!(longest_window(extent, count), longest, "{extent} by {count}");
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Losses: formulas of a prediction and a target, reduced as asked. On the 16-bit floats they are computed in `F32`
+//! and rounded once.
+
+use crate::graph::op::{Axes, Composite, ConstantRole, Op};
+use crate::tensor::arguments::call::Call;
+use crate::tensor::arguments::promotion::Operand;
+use crate::tensor::map::arithmetic::xlogy;
+use crate::tensor::map::binary::Rule;
+use crate::tensor::map::formula::{Argument, Term, formula};
+use crate::{BinaryOp, DType, ReduceOp, Result, Scalar, Shape, Tensor, UnaryOp};
+
+/// What becomes of the losses of all elements.
+///
+/// ```
+/// use lazuli::{Reduction, Tensor};
+/// let (x, y) = (Tensor::from_slice(&[1.0f32, 2.0], [2]), Tensor::from_slice(&[0.0f32, 0.0], [2]));
+/// assert_eq!(x.mse_loss(&y, Reduction::None).to_vec::<f32>()?, [1.0, 4.0]);
+/// assert_eq!(x.mse_loss(&y, Reduction::Mean).item::<f32>()?, 2.5);
+/// assert_eq!(x.mse_loss(&y, Reduction::Sum).item::<f32>()?, 5.0);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Reduction {
+    /// They stay.
+    None,
+    /// Their mean.
+    Mean,
+    /// Their sum.
+    Sum,
+}
+
+/// The label whose element has no loss, and does not count in a mean.
+const IGNORED: i64 = -100;
+
+impl Tensor {
+    /// The squared difference from the target. Keeps the dtype; shapes broadcast; invalid for integers and bools.
+    ///
+    /// ```
+    /// use lazuli::{Reduction, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0], [2]);
+    /// assert_eq!(x.mse_loss(&x, Reduction::Mean).item::<f32>()?, 0.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn mse_loss(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+        loss(Call::here("mse_loss"), self, target, reduction, |x, y| (x - y).square())
+    }
+
+    /// The distance from the target. Keeps the dtype; shapes broadcast; invalid for integers and bools.
+    ///
+    /// ```
+    /// use lazuli::{Reduction, Tensor};
+    /// let (x, y) = (Tensor::from_slice(&[1.0f32], [1]), Tensor::from_slice(&[3.0f32], [1]));
+    /// assert_eq!(x.l1_loss(&y, Reduction::Mean).item::<f32>()?, 2.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+        loss(Call::here("l1_loss"), self, target, reduction, |x, y| (x - y).abs())
+    }
+
+    /// `d² / (2 beta)` of the distance d from the target where that is below beta, `d - beta / 2` elsewhere. Keeps the
+    /// dtype; shapes broadcast; invalid for integers and bools, and for a negative beta. PyTorch's beta is 1.
+    ///
+    /// ```
+    /// use lazuli::{Reduction, Tensor};
+    /// let (x, y) = (Tensor::from_slice(&[1.0f32, 3.0], [2]), Tensor::from_slice(&[0.5f32, 0.0], [2]));
+    /// assert_eq!(x.smooth_l1_loss(&y, 1.0, Reduction::None).to_vec::<f32>()?, [0.125, 2.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn smooth_l1_loss(&self, target: &Tensor, beta: f64, reduction: Reduction) -> Tensor {
+        let call = Call::here("smooth_l1_loss");
+        call.composed(|| {
+            call.needs(beta >= 0.0, "beta must be 0 or more", beta)?;
+            Ok(loss(call, self, target, reduction, |x, y| {
+                let distance = (x - y).abs();
+                let square = &distance * &distance * 0.5 / Argument(beta);
+                distance.lt(Argument(beta)).select(square, &distance - Argument(0.5 * beta))
+            }))
+        })
+    }
+
+    /// `d² / 2` of the distance d from the target where that is below delta, `delta * (d - delta / 2)` elsewhere. Keeps
+    /// the dtype; shapes broadcast; invalid for integers and bools, and unless delta is positive. PyTorch's delta is 1.
+    ///
+    /// P. J. Huber, "Robust estimation of a location parameter", 1964.
+    ///
+    /// ```
+    /// use lazuli::{Reduction, Tensor};
+    /// let (x, y) = (Tensor::from_slice(&[1.0f32, 3.0], [2]), Tensor::from_slice(&[0.0f32, 0.0], [2]));
+    /// assert_eq!(x.huber_loss(&y, 2.0, Reduction::None).to_vec::<f32>()?, [0.5, 4.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn huber_loss(&self, target: &Tensor, delta: f64, reduction: Reduction) -> Tensor {
+        let call = Call::here("huber_loss");
+        call.composed(|| {
+            call.needs(delta > 0.0, "delta must be more than 0", delta)?;
+            Ok(loss(call, self, target, reduction, |x, y| {
+                let distance = (x - y).abs();
+                let square = &distance * &distance * 0.5;
+                let line = (&distance - Argument(0.5 * delta)) * Argument(delta);
+                distance.lt(Argument(delta)).select(square, line)
+            }))
+        })
+    }
+
+    /// The cross-entropy of probabilities that are given as logits: `(1 - y) * x - log(sigmoid(x))`, without overflow.
+    /// Keeps the dtype; shapes broadcast; invalid for integers and bools.
+    ///
+    /// ```
+    /// use lazuli::{Reduction, Tensor};
+    /// let (x, y) = (Tensor::from_slice(&[200.0f32], [1]), Tensor::from_slice(&[1.0f32], [1]));
+    /// assert_eq!(x.binary_cross_entropy_with_logits(&y, Reduction::Mean).item::<f32>()?, 0.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn binary_cross_entropy_with_logits(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+        let call = Call::here("binary_cross_entropy_with_logits");
+        loss(call, self, target, reduction, |x, y| (-y + 1.0) * x - x.logsigmoid())
+    }
+
+    /// `y * (log(y) - x)` of a target y and the logarithm x of a prediction, 0 where y is: the terms of the
+    /// Kullback-Leibler divergence. Keeps the dtype; shapes broadcast; invalid for integers and bools.
+    ///
+    /// The mean is that of all elements; the mean of a batch is `Reduction::Sum` over its size.
+    ///
+    /// ```
+    /// use lazuli::{Reduction, Tensor};
+    /// let y = Tensor::from_slice(&[0.5f32, 0.5], [2]);
+    /// assert_eq!(y.log().kl_div(&y, Reduction::Sum).item::<f32>()?, 0.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn kl_div(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+        loss(Call::here("kl_div"), self, target, reduction, |x, y| xlogy(y, y) - y * x)
+    }
+
+    /// The negative element that the label chooses along the classes. Classes are dimension 1 of two or more, or the
+    /// only one; the labels are integers and have all other dimensions. Keeps the dtype.
+    ///
+    /// A label of -100 has the loss 0 and does not count in the mean. Any other that is no class is an
+    /// [`IndexOutOfRange`](crate::Error::IndexOutOfRange) when the values are asked for.
+    ///
+    /// Invalid for integers and bools, and if the labels' shape or dtype does not fit.
+    ///
+    /// ```
+    /// use lazuli::{Reduction, Tensor};
+    /// let log_probabilities = Tensor::from_slice(&[-1.0f32, -2.0, -3.0, -4.0], [2, 2]);
+    /// let labels = Tensor::from_slice(&[0i64, 1], [2]);
+    /// assert_eq!(log_probabilities.nll_loss(&labels, Reduction::None).to_vec::<f32>()?, [1.0, 4.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nll_loss(&self, labels: &Tensor, reduction: Reduction) -> Tensor {
+        Tensor::or_invalid(labelled(Call::here("nll_loss"), self, labels, reduction, false))
+    }
+
+    /// [`Tensor::nll_loss`] of the logarithm of [`Tensor::softmax`] along the classes: the cross-entropy of logits with
+    /// labels, which are those of [`Tensor::nll_loss`]. A label is compared with every class, so that all of it is one
+    /// kernel, whatever the logits are computed from.
+    ///
+    /// ```
+    /// use lazuli::{Reduction, Tensor};
+    /// let logits = Tensor::from_slice(&[0.0f32, 0.0, 500.0, -500.0], [2, 2]);
+    /// let labels = Tensor::from_slice(&[1i64, 0], [2]);
+    /// let losses = logits.cross_entropy(&labels, Reduction::None);
+    /// assert_eq!(losses.to_vec::<f32>()?, [std::f32::consts::LN_2, 0.0]);
+    ///
+    /// let wrong = logits.cross_entropy(&(labels + 1), Reduction::Mean).item::<f32>().unwrap_err().to_string();
+    /// assert!(wrong.starts_with("cross_entropy: index 2 is out of range for axis 1 of extent 2, at "), "{wrong}");
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cross_entropy(&self, labels: &Tensor, reduction: Reduction) -> Tensor {
+        Tensor::or_invalid(labelled(Call::here("cross_entropy"), self, labels, reduction, true))
+    }
+}
+
+/// A loss of each element of prediction and target, reduced.
+fn loss(
+    call: Call,
+    x: &Tensor,
+    target: &Tensor,
+    reduction: Reduction,
+    compute: impl FnOnce(&Term, &Term) -> Term,
+) -> Tensor {
+    let operands = [Operand::from(x), Operand::from(target)];
+    let reduced = formula(call, Rule::Floats, operands, |[x, y]| {
+        let losses = compute(&x, &y);
+        Term { call, value: losses.value.and_then(|losses| reduced(call, &losses, reduction)) }
+    });
+    Tensor::or_invalid(reduced)
+}
+
+fn reduced(call: Call, losses: &Tensor, reduction: Reduction) -> Result<Tensor> {
+    let rank = losses.known()?.0.rank();
+    match reduction {
+        _ if rank == 0 => Ok(losses.clone()),
+        Reduction::None => Ok(losses.clone()),
+        Reduction::Mean => {
+            call.composite(Composite::Mean { axes: (0..rank).collect() }, losses, Shape::scalar())
+        }
+        Reduction::Sum => sum(call, losses, &(0..rank).collect()),
+    }
+}
+
+fn sum(call: Call, x: &Tensor, axes: &Axes) -> Result<Tensor> {
+    reduce(call, ReduceOp::Sum, x, axes)
+}
+
+fn reduce(call: Call, op: ReduceOp, x: &Tensor, axes: &Axes) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    match axes.is_empty() {
+        true => Ok(x.clone()),
+        false => call.record(Op::Reduce { op, axes: axes.clone() }, &[x], shape.without(axes), dtype),
+    }
+}
+
+/// The loss by labels; of logits if `normalise`, else of logarithms of probabilities.
+fn labelled(
+    call: Call,
+    x: &Tensor,
+    labels: &Tensor,
+    reduction: Reduction,
+    normalise: bool,
+) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    let (own, label_dtype) = labels.known()?;
+    call.needs_float(x)?;
+    if shape.rank() == 0 {
+        return call.fail("needs a dimension of classes, got a 0-d tensor");
+    }
+    let axis = usize::from(shape.rank() > 1);
+    let axes = Axes::from_slice(&[axis]);
+    let expected = shape.without(&axes);
+    if !label_dtype.is_int() {
+        return call.fail(format!("labels must be integers, got {label_dtype} {own}"));
+    }
+    if *own != expected {
+        return call.fail(format!(
+            "labels of shape {own} do not fit {shape}: with classes along axis {axis} they are {expected}"
+        ));
+    }
+    if shape[axis] == 0 && expected.elements() > 0 {
+        return call.fail(format!("shape {shape} has no classes along axis {axis}"));
+    }
+    // A value for each label at every class, or a class at every label.
+    let kept: Shape =
+        shape.iter().enumerate().map(|(n, &extent)| if n == axis { 1 } else { extent }).collect();
+    let along: Shape =
+        shape.iter().enumerate().map(|(n, &extent)| if n == axis { extent } else { 1 }).collect();
+    let spread = |value: &Tensor| call.expand(&call.reshape(value, kept.clone())?, shape);
+    let labels = call.cast(labels, DType::I64)?;
+    let classes = call.record(Op::Iota, &[], Shape::from([shape[axis]]), DType::I64)?;
+    let classes = call.expand(&call.reshape(&classes, along)?, shape)?;
+    let ignored = call.filled(Scalar::from_i64(DType::I64, IGNORED), ConstantRole::Literal, &expected)?;
+    let counts = call.binary(BinaryOp::Ne, &labels, &ignored)?;
+    // What is at a class's position among the classes is the class itself: nothing is read, but the label is checked.
+    let first = call.filled(Scalar::from_i64(DType::I64, 0), ConstantRole::Literal, &expected)?;
+    let labels = call.record(Op::Select, &[&counts, &labels, &first], expected.clone(), DType::I64)?;
+    let labels = call.reshape(&labels, kept.clone())?;
+    let labels = call.record(Op::Gather { axis }, &[&classes, &labels], kept.clone(), DType::I64)?;
+    let chosen = call.binary(BinaryOp::Eq, &spread(&labels)?, &classes)?;
+    let mut x = call.cast(x, dtype.compute())?;
+    let zero =
+        |shape: &Shape| call.filled(Scalar::from_i64(dtype.compute(), 0), ConstantRole::Literal, shape);
+    let select = |mask: &Tensor, value: &Tensor| {
+        let (shape, dtype) = value.known()?;
+        call.record(Op::Select, &[mask, value, &zero(shape)?], shape.clone(), dtype)
+    };
+    if normalise {
+        let largest = reduce(call, ReduceOp::Max, &x, &axes)?;
+        x = call.binary(BinaryOp::Sub, &x, &spread(&largest)?)?;
+    }
+    let mut losses = call.unary(UnaryOp::Neg, &sum(call, &select(&chosen, &x)?, &axes)?)?;
+    if normalise {
+        let total = sum(call, &call.unary(UnaryOp::Exp, &x)?, &axes)?;
+        losses = call.binary(BinaryOp::Add, &call.unary(UnaryOp::Log, &total)?, &losses)?;
+    }
+    losses = select(&counts, &losses)?;
+    let all: Axes = (0..expected.rank()).collect();
+    let result = match reduction {
+        Reduction::None => losses,
+        Reduction::Sum => sum(call, &losses, &all)?,
+        Reduction::Mean => {
+            let count = sum(call, &call.cast(&counts, dtype.compute())?, &all)?;
+            call.binary(BinaryOp::Div, &sum(call, &losses, &all)?, &count)?
+        }
+    };
+    call.cast(&result, dtype)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::tests::mistake;
+
+    #[test]
+    fn a_cross_entropy_is_one_kernel() {
+        let logits = Tensor::from_slice(&[0.5f32; 6], [2, 3]);
+        let labels = Tensor::from_slice(&[0i64, 2], [2]);
+        let losses = logits.cross_entropy(&labels, Reduction::None);
+        assert_eq!(losses.explain().unwrap().kernels(), 1, "{}", losses.explain().unwrap());
+    }
+
+    #[test]
+    fn ignored_labels_do_not_count() {
+        let x = Tensor::from_slice(&[-1.0f32, -2.0, -3.0, -4.0], [2, 2]);
+        let labels = Tensor::from_slice(&[0i32, -100], [2]);
+        assert_eq!(x.nll_loss(&labels, Reduction::None).to_vec::<f32>().unwrap(), [1.0, 0.0]);
+        assert_eq!(x.nll_loss(&labels, Reduction::Mean).item::<f32>().unwrap(), 1.0);
+        assert_eq!(x.nll_loss(&labels, Reduction::Sum).item::<f32>().unwrap(), 1.0);
+    }
+
+    #[test]
+    fn mistakes_say_what_does_not_fit() {
+        let x = Tensor::ones([2, 3], DType::F32);
+        let labels = Tensor::ones([3], DType::I64);
+        mistake!(
+            x.cross_entropy(&labels, Reduction::Mean),
+            "cross_entropy: labels of shape [3] do not fit [2, 3]: with classes along axis 1 they are [2]"
+        );
+        mistake!(
+            x.nll_loss(&Tensor::ones([2], DType::F32), Reduction::Mean),
+            "nll_loss: labels must be integers, got f32 [2]"
+        );
+        mistake!(
+            Tensor::ones([], DType::F32).nll_loss(&labels, Reduction::Mean),
+            "nll_loss: needs a dimension of classes, got a 0-d tensor"
+        );
+        mistake!(
+            labels.mse_loss(&labels, Reduction::Sum),
+            "mse_loss: needs float tensors, got i64 [3] and i64 [3]; cast one first, such as with .cast(DType::F32)"
+        );
+    }
+}

@@ -1,0 +1,8 @@
+//! Layers of neural networks and their losses.
+
+pub(crate) mod adaptive;
+pub(crate) mod interpolate;
+pub(crate) mod losses;
+pub(crate) mod nn;
+pub(crate) mod norms;
+pub(crate) mod pool;

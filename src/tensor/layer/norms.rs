@@ -1,0 +1,300 @@
+//! Normalisations. All but the layer norm are compositions, computed in `F32` for 16-bit floats and rounded once.
+
+use crate::tensor::arguments::call::Call;
+use crate::tensor::reduce::statistics::{along, widened};
+use crate::{DType, Operand, Result, Shape, Tensor};
+
+impl Tensor {
+    /// `log(softmax(x))` along one axis, without the loss of digits: `x - logsumexp(x)`. Keeps shape and dtype.
+    ///
+    /// Invalid for integers and bools, and for an axis out of range.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, 0.0], [2]);
+    /// assert_eq!(x.log_softmax(-1).to_vec::<f32>()?, [-(2f32.ln()); 2]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn log_softmax(&self, axis: isize) -> Tensor {
+        let call = Call::here("log_softmax");
+        call.composed(|| {
+            let (shape, _) = self.known()?;
+            call.axis(axis, shape)?;
+            call.needs_float(self)?;
+            if shape.elements() == 0 {
+                return Ok(self.clone());
+            }
+            widened(self, |x| {
+                let shifted = x - x.max_keepdim(axis);
+                &shifted - shifted.exp().sum_keepdim(axis).log()
+            })
+        })
+    }
+
+    /// `x / sqrt(mean(x²) + eps) * weight`, with the mean over the last dimensions: those of
+    /// `normalized_shape`, which is also the weight's shape. Keeps shape and dtype.
+    ///
+    /// B. Zhang, R. Sennrich, "Root mean square layer normalization", 2019.
+    ///
+    /// Invalid for integers and bools, and if shapes or dtypes do not match.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[3.0f32, -3.0], [2]);
+    /// assert_eq!(x.rms_norm([2], None, 0.0).to_vec::<f32>()?, [1.0, -1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn rms_norm(&self, normalized_shape: impl Into<Shape>, weight: Option<&Tensor>, eps: f64) -> Tensor {
+        let (call, normalized) = (Call::here("rms_norm"), normalized_shape.into());
+        call.composed(|| {
+            let (shape, _) = self.known()?;
+            call.needs_float(self)?;
+            if normalized.rank() == 0 || !shape.ends_with(&normalized) {
+                return call.fail(format!("normalized_shape {normalized} is not the end of shape {shape}"));
+            }
+            let weight = parameter(call, self, "weight", weight, &normalized, &normalized)?;
+            let axes: Vec<usize> = (shape.rank() - normalized.rank()..shape.rank()).collect();
+            widened(self, |x| {
+                let scaled = x * (x.square().mean_keepdim(axes) + eps).rsqrt();
+                weight.map_or(scaled.clone(), |weight| scaled * weight)
+            })
+        })
+    }
+
+    /// Mean 0 and variance 1 within each of `groups` groups of neighbouring channels (axis 1) and all axes
+    /// after it, then times weight and plus bias, one number a channel. Keeps shape and dtype.
+    ///
+    /// Y. Wu, K. He, "Group normalization", 2018.
+    ///
+    /// Invalid for integers and bools, and if the channels cannot be divided into so many groups.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 3.0, 10.0, 30.0], [1, 4]);
+    /// assert_eq!(x.group_norm(2, None, None, 0.0).to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn group_norm(
+        &self,
+        groups: usize,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Tensor {
+        let call = Call::here("group_norm");
+        call.composed(|| group_norm(call, self, Some(groups), [weight, bias], eps))
+    }
+
+    /// [`Tensor::group_norm`] with each channel a group of its own. Needs at least one axis after the channels.
+    ///
+    /// D. Ulyanov, A. Vedaldi, V. Lempitsky, "Instance normalization: the missing ingredient for fast
+    /// stylization", 2016.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 3.0, 10.0, 30.0], [1, 2, 2]);
+    /// assert_eq!(x.instance_norm(None, None, 0.0).to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn instance_norm(&self, weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Tensor {
+        let call = Call::here("instance_norm");
+        call.composed(|| {
+            let (shape, dtype) = self.known()?;
+            if shape.rank() < 3 {
+                return call.fail(format!(
+                    "needs at least 3 dimensions (batch, channels, and what is normalised), got {dtype} {shape}"
+                ));
+            }
+            group_norm(call, self, None, [weight, bias], eps)
+        })
+    }
+
+    /// `(x - mean) / sqrt(var + eps) * weight + bias` with given statistics, one number a channel (axis 1):
+    /// batch normalisation in inference. Keeps shape and dtype.
+    ///
+    /// S. Ioffe, C. Szegedy, "Batch normalization: accelerating deep network training by reducing internal
+    /// covariate shift", 2015.
+    ///
+    /// Invalid for integers and bools, and if shapes or dtypes do not match.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 10.0, 3.0, 30.0], [2, 2]);
+    /// let (mean, var) = (Tensor::from_slice(&[2.0f32, 20.0], [2]), Tensor::from_slice(&[1.0f32, 100.0], [2]));
+    /// assert_eq!(x.batch_norm(&mean, &var, None, None, 0.0).to_vec::<f32>()?, [-1.0, -1.0, 1.0, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn batch_norm(
+        &self,
+        mean: &Tensor,
+        var: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Tensor {
+        let call = Call::here("batch_norm");
+        call.composed(|| {
+            let (channels, broadcast) = channels(call, self)?;
+            let parameter = |name, given| parameter(call, self, name, given, &channels, &broadcast);
+            let (Some(mean), Some(var)) = (parameter("mean", Some(mean))?, parameter("variance", Some(var))?)
+            else {
+                return call.fail("needs a mean and a variance");
+            };
+            let (weight, bias) = (parameter("weight", weight)?, parameter("bias", bias)?);
+            widened(self, |x| affine((x - mean) * (var + eps).rsqrt(), weight, bias))
+        })
+    }
+
+    /// Divided by the p-norm along an axis, but by `eps` at least. Keeps shape and dtype. PyTorch's `eps` is
+    /// 1e-12.
+    ///
+    /// Invalid for integers and bools, for a `p` that is NaN, and for an axis out of range.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[3.0f32, 4.0], [2]);
+    /// assert_eq!(x.normalize(2.0, -1, 1e-12).to_vec::<f32>()?, [0.6, 0.8]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn normalize(&self, p: f64, axis: isize, eps: f64) -> Tensor {
+        let call = Call::here("normalize");
+        call.composed(|| {
+            call.needs_float(self)?;
+            widened(self, |x| x / x.norm_keepdim(axis, p).maximum(eps))
+        })
+    }
+
+    /// Divided by `(k + alpha * mean(x²))^beta`, with the mean over `size` neighbouring channels (axis 1);
+    /// channels that do not exist count as 0. Keeps shape and dtype. PyTorch's defaults are 1e-4, 0.75 and 1.
+    ///
+    /// A. Krizhevsky, I. Sutskever, G. E. Hinton, "ImageNet classification with deep convolutional neural
+    /// networks", 2012.
+    ///
+    /// Invalid for integers and bools, for a size of 0, and without an axis 1.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0], [1, 2]);
+    /// assert_eq!(x.local_response_norm(1, 1.0, 1.0, 0.0).to_vec::<f32>()?, [1.0, 0.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn local_response_norm(&self, size: usize, alpha: f64, beta: f64, k: f64) -> Tensor {
+        let call = Call::here("local_response_norm");
+        call.composed(|| {
+            let (channels, _) = channels(call, self)?;
+            if size == 0 {
+                return call.fail("the size must be at least 1, got 0");
+            }
+            if channels.elements() == 0 {
+                return Ok(self.clone());
+            }
+            widened(self, |x| {
+                let mut border = vec![(0, 0); x.node.shape.rank()];
+                border[1] = (size / 2, (size - 1) / 2);
+                let windows = x.square().pad(&border, 0.0).unfold(1, size, 1);
+                x / (windows.mean(-1) * alpha + k).pow(beta)
+            })
+        })
+    }
+
+    /// The cosine of the angle between two vectors along an axis, which the result no longer has:
+    /// `sum(x * y) / (max(|x|, eps) * max(|y|, eps))`. Shapes broadcast; dtypes are promoted. PyTorch's `eps`
+    /// is 1e-8.
+    ///
+    /// Invalid for integers and bools, for an axis out of range, and for a negative `eps`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (x, y) = (Tensor::from_slice(&[1.0f32, 0.0], [2]), Tensor::from_slice(&[3.0f32, 4.0], [2]));
+    /// assert_eq!(x.cosine_similarity(&y, 0, 1e-8).to_vec::<f32>()?, [0.6]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cosine_similarity(&self, other: &Tensor, axis: isize, eps: f64) -> Tensor {
+        let call = Call::here("cosine_similarity");
+        call.composed(|| {
+            let operands = [Operand::from(self), Operand::from(other)];
+            let dtype = crate::tensor::arguments::promotion::result_type(&operands)?;
+            let shape = call.broadcast(&[&self.node.shape, &other.node.shape])?;
+            call.axis(axis, &shape)?;
+            call.needs(eps >= 0.0, "eps must be 0 or more", eps)?;
+            for tensor in [self, other] {
+                call.needs_float(tensor)?;
+            }
+            let [x, y] = [self, other].map(|tensor| tensor.cast(dtype.compute()).broadcast_to(&shape));
+            let length = |x: &Tensor| x.square().sum(axis).sqrt().maximum(eps);
+            Ok(((&x * &y).sum(axis) / (length(&x) * length(&y))).cast(dtype))
+        })
+    }
+}
+
+/// The shape of one number a channel, and as it broadcasts to the tensor; the tensor is a float one.
+fn channels(call: Call, x: &Tensor) -> Result<(Shape, Shape)> {
+    let (shape, dtype) = x.known()?;
+    call.needs_float(x)?;
+    match shape.get(1) {
+        Some(&count) => Ok((Shape::from([count]), along(shape.rank() - 1, 0, count))),
+        None => call.fail(format!("needs channels along axis 1, got {dtype} {shape}")),
+    }
+}
+
+/// The parameter in the dtype of the arithmetic, in the shape in which it broadcasts.
+fn parameter(
+    call: Call,
+    x: &Tensor,
+    name: &str,
+    given: Option<&Tensor>,
+    expected: &Shape,
+    broadcast: &Shape,
+) -> Result<Option<Tensor>> {
+    let Some(given) = given else { return Ok(None) };
+    let ((_, dtype), (own, own_dtype)) = (x.known()?, given.known()?);
+    // Beside 16-bit floats, parameters are often kept in F32.
+    let fits = own_dtype == dtype || own_dtype == dtype.compute();
+    if own != expected || !fits {
+        let or = if dtype == dtype.compute() { String::new() } else { format!(" or {}", DType::F32) };
+        return call.fail(format!("the {name} must be {dtype}{or} {expected}, got {own_dtype} {own}"));
+    }
+    Ok(Some(given.cast(dtype.compute()).reshape(broadcast)))
+}
+
+fn affine(x: Tensor, weight: Option<Tensor>, bias: Option<Tensor>) -> Tensor {
+    let scaled = weight.map_or(x.clone(), |weight| x * weight);
+    bias.map_or(scaled.clone(), |bias| scaled + bias)
+}
+
+fn group_norm(
+    call: Call,
+    x: &Tensor,
+    groups: Option<usize>,
+    [weight, bias]: [Option<&Tensor>; 2],
+    eps: f64,
+) -> Result<Tensor> {
+    let (one_each, _) = channels(call, x)?;
+    let (shape, count) = (x.known()?.0, one_each[0]);
+    let groups = groups.unwrap_or(count);
+    if count.checked_rem(groups).is_none_or(|rest| rest != 0) && (count, groups) != (0, 0) {
+        return call
+            .fail(format!("the {count} channels of shape {shape} cannot be divided into {groups} groups"));
+    }
+    let in_group = count.checked_div(groups).unwrap_or(0);
+    let rest = Shape::from(&shape[2..]).elements();
+    let apart = Shape::from([shape[0], groups, in_group, rest]);
+    let broadcast = Shape::from([groups, in_group, 1]);
+    let weight = parameter(call, x, "weight", weight, &one_each, &broadcast)?;
+    let bias = parameter(call, x, "bias", bias, &one_each, &broadcast)?;
+    if shape.elements() == 0 {
+        return Ok(x.clone());
+    }
+    widened(x, |x| {
+        let normal = x.reshape(&apart).layer_norm([in_group, rest], None, None, eps);
+        affine(normal, weight, bias).reshape(shape)
+    })
+}

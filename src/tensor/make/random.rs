@@ -1,0 +1,189 @@
+//! Random numbers beyond the uniform ones: functions of seed and position, so the same in every run, on every
+//! device and however the program is fused.
+
+use std::f64::consts::TAU;
+
+use crate::tensor::arguments::call::Call;
+use crate::{DType, Result, Shape, Tensor};
+
+impl Tensor {
+    /// Random `F32` numbers of the standard normal distribution, from the seed and the element's index; see
+    /// [`Tensor::randn_with`] for other dtypes.
+    ///
+    /// G. E. P. Box, M. E. Muller, "A note on the generation of random normal deviates", 1958.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let noise = Tensor::randn([1000], 42);
+    /// assert!(noise.mean(..).item::<f32>()?.abs() < 0.1);
+    /// assert!((noise.std(.., 1).item::<f32>()? - 1.0).abs() < 0.1);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn randn(shape: impl Into<Shape>, seed: u64) -> Tensor {
+        let (call, shape) = (Call::here("randn"), shape.into());
+        call.composed(|| randn(call, shape, DType::F32, seed))
+    }
+
+    /// Random numbers of the standard normal distribution in a float dtype; 16-bit floats are rounded `F32`.
+    ///
+    /// Invalid for a dtype that is not a float.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// assert_eq!(Tensor::randn_with([2, 3], DType::F64, 7).dtype()?, DType::F64);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn randn_with(shape: impl Into<Shape>, dtype: DType, seed: u64) -> Tensor {
+        let (call, shape) = (Call::here("randn_with"), shape.into());
+        call.composed(|| randn(call, shape, dtype, seed))
+    }
+
+    /// Random integers from `low` up to, but without, `high`, all equally likely: `I64`.
+    ///
+    /// Invalid if there is no integer between them, or more than 2^53.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let dice = Tensor::randint(1, 7, [100], 42);
+    /// assert!(dice.to_vec::<i64>()?.iter().all(|eyes| (1..=6).contains(eyes)));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn randint(low: i64, high: i64, shape: impl Into<Shape>, seed: u64) -> Tensor {
+        let (call, shape) = (Call::here("randint"), shape.into());
+        call.composed(|| match high as i128 - low as i128 {
+            ..=0 => call.fail(format!("there is no integer from {low} up to, but without, {high}")),
+            // A uniform F64 has so many values.
+            count if count > 1 << 53 => call.fail(format!(
+                "{count} integers from {low} to {high} are more than the 2^53 that can be told apart"
+            )),
+            count => {
+                let uniform = Tensor::rand_with(shape, DType::F64, seed);
+                Ok((uniform * count as f64).floor().cast(DType::I64) + low)
+            }
+        })
+    }
+
+    /// 1 with the probability that the element says, else 0, in this tensor's dtype. What is 0 or less, or NaN, is never
+    /// 1, and what is 1 or more always: PyTorch refuses probabilities outside of 0 to 1, which here are not looked at
+    /// when this is recorded.
+    ///
+    /// Invalid for integers and bools.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let coins = Tensor::full([1000], 0.5, DType::F32).bernoulli(42);
+    /// assert!((coins.mean(..).item::<f32>()? - 0.5).abs() < 0.1);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn bernoulli(&self, seed: u64) -> Tensor {
+        let call = Call::here("bernoulli");
+        call.composed(|| {
+            let (shape, dtype) = self.known()?;
+            call.needs_float(self)?;
+            Ok(Tensor::rand_with(shape, wide(dtype), seed).lt(self.cast(wide(dtype))).cast(dtype))
+        })
+    }
+
+    /// Each element is zero with probability `p`, else divided by `1 - p`: what PyTorch's `dropout` does in
+    /// training. Another step of training takes another seed; the steps of a scan draw by their position.
+    ///
+    /// N. Srivastava et al., "Dropout: a simple way to prevent neural networks from overfitting", 2014.
+    ///
+    /// Invalid for integers and bools, and for a `p` outside of 0 to 1.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::ones([1000], DType::F32).dropout(0.2, 42);
+    /// assert!(x.to_vec::<f32>()?.iter().all(|&x| x == 0.0 || x == 1.25));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn dropout(&self, p: f64, seed: u64) -> Tensor {
+        let call = Call::here("dropout");
+        call.composed(|| {
+            let (shape, dtype) = self.known()?;
+            call.needs_float(self)?;
+            if !(0.0..=1.0).contains(&p) {
+                return call.fail(format!("the probability must be from 0 to 1, got {p}"));
+            }
+            let kept = Tensor::rand_with(shape, wide(dtype), seed).ge(p);
+            let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
+            let none = Tensor::zeros([], dtype);
+            // A product, as in PyTorch: what is not finite stays visible.
+            Ok(self * kept.where_(none.full_like(scale), none))
+        })
+    }
+
+    /// Uniform random numbers in [0, 1) with this tensor's shape, float dtype and device.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::zeros([2, 3], DType::F16);
+    /// assert_eq!(x.rand_like(42).dtype()?, DType::F16);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn rand_like(&self, seed: u64) -> Tensor {
+        let call = Call::here("rand_like");
+        call.composed(|| {
+            let (shape, dtype) = self.known()?;
+            call.needs_float(self)?;
+            on_its_device(call, self, Tensor::rand_with(shape, dtype, seed))
+        })
+    }
+
+    /// Random numbers of the standard normal distribution with this tensor's shape, float dtype and device.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::zeros([2, 3], DType::F16);
+    /// assert_eq!((&x + x.randn_like(42)).dtype()?, DType::F16);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn randn_like(&self, seed: u64) -> Tensor {
+        let call = Call::here("randn_like");
+        call.composed(|| {
+            let (shape, dtype) = self.known()?;
+            call.needs_float(self)?;
+            on_its_device(call, self, randn(call, shape.clone(), dtype, seed)?)
+        })
+    }
+}
+
+fn on_its_device(call: Call, x: &Tensor, like: Tensor) -> Result<Tensor> {
+    match x.node.device {
+        // In a scan's step they are wherever the step is.
+        Some(device) if !like.node.is_of_step => call.transfer(&like, device),
+        _ => Ok(like),
+    }
+}
+
+/// The float dtype in which probabilities are compared: 16 bits are too few.
+fn wide(dtype: DType) -> DType {
+    dtype.compute()
+}
+
+fn randn(call: Call, shape: Shape, dtype: DType, seed: u64) -> Result<Tensor> {
+    if !dtype.is_float() {
+        return call.fail(format!("random numbers are floats, not {dtype}; cast them after scaling"));
+    }
+    let radius = Tensor::rand_with(&shape, wide(dtype), seed);
+    let angle = Tensor::rand_with(&shape, wide(dtype), another(seed));
+    // 1 - u is in (0, 1], whose logarithm is finite.
+    let radius = ((1.0 - radius).log() * -2.0).sqrt();
+    Ok((radius * (angle * TAU).cos()).cast(dtype))
+}
+
+/// The seed of a second, independent sequence: a step of SplitMix64, which no user counts by.
+/// G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", 2014.
+fn another(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

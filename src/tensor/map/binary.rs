@@ -1,0 +1,597 @@
+//! Operations on the elements of several tensors: arithmetic, comparisons, logic, selection.
+
+use smallvec::SmallVec;
+
+use super::elementwise::float_for;
+use crate::graph::op::{ConstantRole, Op};
+use crate::recording::Sources;
+use crate::tensor::arguments::call::{Call, list};
+use crate::tensor::arguments::promotion::{Operand, result_type};
+use crate::{BinaryOp, DType, Result, Shape, Tensor};
+
+/// In which dtype operands meet.
+#[derive(Clone, Copy)]
+pub(crate) enum Rule {
+    /// Their promoted dtype.
+    Promoted,
+    /// Their promoted dtype, `F32` if that is no float.
+    Float,
+    /// Their promoted dtype, which must be a float.
+    Floats,
+    /// Their promoted dtype, which must not be `Bool`.
+    Numbers,
+    /// Each is asked whether it is nonzero.
+    Truth,
+}
+
+macro_rules! binary_methods {
+    ($(#[$block:meta])* impl: $($(#[$meta:meta])* $name:ident = $op:ident, $rule:ident;)*) => {
+        $(#[$block])*
+        impl Tensor {
+            $(
+                $(#[$meta])*
+                #[track_caller]
+                pub fn $name(&self, other: impl Into<Operand>) -> Tensor {
+                    let call = Call::here(stringify!($name));
+                    Tensor::or_invalid(binary(call, BinaryOp::$op, Rule::$rule, [self.into(), other.into()]))
+                }
+            )*
+        }
+    };
+}
+
+binary_methods! {
+    /// Arithmetic. The operand is a tensor or a number; shapes broadcast.
+    impl:
+    /// `self + other`, in the promoted dtype; integers wrap, bools are or-ed. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2]);
+    /// let row = Tensor::from_slice(&[10.0f32, 20.0], [2]);
+    /// assert_eq!(x.add(&row).to_vec::<f32>()?, [11.0, 22.0, 13.0, 24.0]);
+    /// assert_eq!((&x + 0.5).to_vec::<f32>()?, [1.5, 2.5, 3.5, 4.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    add = Add, Promoted;
+    /// `self - other`, in the promoted dtype; integers wrap. Shapes broadcast; invalid for two bools.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[3u8, 1], [2]);
+    /// assert_eq!(x.sub(2).to_vec::<u8>()?, [1, 255]);
+    /// assert_eq!((1.5 - &x).to_vec::<f32>()?, [-1.5, 0.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    sub = Sub, Promoted;
+    /// `self * other`, in the promoted dtype; integers wrap, bools are and-ed. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let column = Tensor::from_slice(&[1.0f32, 2.0], [2, 1]);
+    /// let row = Tensor::from_slice(&[3.0f32, 4.0], [2]);
+    /// assert_eq!(column.mul(&row).to_vec::<f32>()?, [3.0, 4.0, 6.0, 8.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    mul = Mul, Promoted;
+    /// `self / other`, the true quotient: in the promoted dtype, or `F32` for integers and bools. Shapes
+    /// broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[7i32, -7], [2]);
+    /// assert_eq!(x.div(2).to_vec::<f32>()?, [3.5, -3.5]);
+    /// assert_eq!(x.floor_divide(2).to_vec::<i32>()?, [3, -4]);
+    /// assert_eq!(x.remainder(2).to_vec::<i32>()?, [1, 1]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    div = Div, Float;
+    /// The quotient rounded towards minus infinity (Python's `//`), in the promoted dtype. Integer division
+    /// by zero gives 0. Shapes broadcast; invalid for two bools.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[7i32, -7], [2]);
+    /// assert_eq!(x.floor_divide(2).to_vec::<i32>()?, [3, -4]);
+    /// assert_eq!(x.floor_divide(0).to_vec::<i32>()?, [0, 0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    floor_divide = FloorDiv, Promoted;
+    /// The remainder with the divisor's sign (Python's `%`), in the promoted dtype. An integer remainder by
+    /// zero is 0. Shapes broadcast; invalid for two bools.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[7i32, -7], [2]);
+    /// assert_eq!(x.remainder(3).to_vec::<i32>()?, [1, 2]);
+    /// assert_eq!(x.remainder(-3).to_vec::<i32>()?, [-2, -1]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    remainder = Rem, Promoted;
+    /// The larger of two elements, NaN if either is, in the promoted dtype; +0 is larger than -0. Shapes broadcast.
+    /// See [`Tensor::max`] for the largest along axes.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, -2.0, f32::NAN], [3]);
+    /// let larger = x.maximum(0.0).to_vec::<f32>()?;
+    /// assert_eq!(larger[..2], [1.0, 0.0]);
+    /// assert!(larger[2].is_nan()); // `fmax` gives the number
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    maximum = Maximum, Promoted;
+    /// The smaller of two elements, NaN if either is, in the promoted dtype; -0 is smaller than +0. Shapes broadcast.
+    /// See [`Tensor::min`] for the smallest along axes.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, -2.0, f32::NAN], [3]);
+    /// let smaller = x.minimum(0.0).to_vec::<f32>()?;
+    /// assert_eq!(smaller[..2], [0.0, -2.0]);
+    /// assert!(smaller[2].is_nan()); // `fmin` gives the number
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    minimum = Minimum, Promoted;
+    /// The angle in radians of the point (`other`, `self`), in the promoted dtype, or `F32` for integers and
+    /// bools. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// use std::f32::consts::PI;
+    /// let y = Tensor::from_slice(&[0.0f32, -0.0], [2]);
+    /// assert_eq!(y.atan2(-1.0).to_vec::<f32>()?, [PI, -PI]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    atan2 = Atan2, Float;
+    /// The remainder with the dividend's sign (C's `fmod`), in the promoted dtype. An integer remainder by zero is 0.
+    /// Shapes broadcast; invalid for two bools.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[7i32, -7], [2]);
+    /// assert_eq!(x.fmod(3).to_vec::<i32>()?, [1, -1]);
+    /// assert_eq!(x.remainder(3).to_vec::<i32>()?, [1, 2]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    fmod = Fmod, Promoted;
+    /// The larger of two elements, or the one that is a number, in the promoted dtype. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[f32::NAN, 1.0], [2]);
+    /// assert_eq!(x.fmax(0.5).to_vec::<f32>()?, [0.5, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    fmax = Fmax, Promoted;
+    /// The smaller of two elements, or the one that is a number, in the promoted dtype. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[f32::NAN, 1.0], [2]);
+    /// assert_eq!(x.fmin(0.5).to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    fmin = Fmin, Promoted;
+    /// `sqrt(self² + other²)` without overflow on the way, in the promoted dtype, or `F32` for integers and bools.
+    /// Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[3.0f32], [1]).hypot(4.0).to_vec::<f32>()?, [5.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    hypot = Hypot, Float;
+    /// The magnitude of `self` with the sign of `other`, also of -0, in the promoted dtype, or `F32` for integers and
+    /// bools. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[3.0f32], [1]).copysign(-0.0).to_vec::<f32>()?, [-3.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    copysign = Copysign, Float;
+}
+
+binary_methods! {
+    /// Bits and truth values.
+    impl:
+    /// Bitwise and of integers, logical and of bools, in the promoted dtype. Shapes broadcast; invalid for
+    /// floats. Also written `a & b`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0b1100u8, 0b1010], [2]);
+    /// assert_eq!(x.bitwise_and(0b0110).to_vec::<u8>()?, [0b0100, 0b0010]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    bitwise_and = And, Promoted;
+    /// Bitwise or of integers, logical or of bools, in the promoted dtype. Shapes broadcast; invalid for
+    /// floats. Also written `a | b`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.5f32, 2.0, 9.0], [3]);
+    /// let outside = x.lt(1.0) | x.gt(8.0);
+    /// assert_eq!(outside.to_vec::<bool>()?, [true, false, true]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    bitwise_or = Or, Promoted;
+    /// Bitwise exclusive or of integers, inequality of bools, in the promoted dtype. Shapes broadcast; invalid
+    /// for floats. Also written `a ^ b`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0b1100u8, 0b1010], [2]);
+    /// assert_eq!(x.bitwise_xor(0b1111).to_vec::<u8>()?, [0b0011, 0b0101]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    bitwise_xor = Xor, Promoted;
+    /// Whether both are nonzero: a `Bool`, for every dtype. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, 2.0, f32::NAN], [3]);
+    /// let y = Tensor::from_slice(&[1i32, 0, -1], [3]);
+    /// assert_eq!(x.logical_and(&y).to_vec::<bool>()?, [false, false, true]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    logical_and = And, Truth;
+    /// Whether either is nonzero: a `Bool`, for every dtype. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, 2.0, f32::NAN], [3]);
+    /// assert_eq!(x.logical_or(0).to_vec::<bool>()?, [false, true, true]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    logical_or = Or, Truth;
+    /// Whether exactly one is nonzero: a `Bool`, for every dtype. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, 2.0], [2]);
+    /// assert_eq!(x.logical_xor(5).to_vec::<bool>()?, [true, false]); // both 2 and 5 are nonzero
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    logical_xor = Xor, Truth;
+    /// Shifted left by so many bits, in the promoted dtype; 0 where the number is negative or not less than the
+    /// dtype's bits. Shapes broadcast; invalid for floats and bools. Also written `a << b`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1u8, 200], [2]);
+    /// assert_eq!(x.bitwise_left_shift(1).to_vec::<u8>()?, [2, 144]);
+    /// assert_eq!((&x >> 3).to_vec::<u8>()?, [0, 25]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    bitwise_left_shift = Shl, Promoted;
+    /// Shifted right by so many bits, in the promoted dtype, copies of the sign coming in; where the number is negative
+    /// or not less than the dtype's bits, nothing but these. Shapes broadcast; invalid for floats and bools. Also
+    /// written `a >> b`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-9i32, 9], [2]);
+    /// assert_eq!(x.bitwise_right_shift(1).to_vec::<i32>()?, [-5, 4]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    bitwise_right_shift = Shr, Promoted;
+}
+
+binary_methods! {
+    /// Comparisons of elements. The names are those of PyTorch and of `PartialEq` and `PartialOrd`, which a
+    /// tensor does not implement, because their results are a single `bool`: write `x.gt(0.0)`, not `x > 0.0`.
+    impl:
+    /// Whether the elements are equal, compared in the promoted dtype: a `Bool`; false if either is NaN.
+    /// Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, -0.0, f32::NAN], [3]);
+    /// assert_eq!(x.eq(0).to_vec::<bool>()?, [false, true, false]);
+    /// assert_eq!(x.eq(&x).to_vec::<bool>()?, [true, true, false]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    eq = Eq, Promoted;
+    /// Whether the elements differ, compared in the promoted dtype: a `Bool`; true if either is NaN. Shapes
+    /// broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, -0.0, f32::NAN], [3]);
+    /// assert_eq!(x.ne(0).to_vec::<bool>()?, [true, false, true]);
+    /// assert_eq!(x.ne(&x).to_vec::<bool>()?, [false, false, true]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ne = Ne, Promoted;
+    /// Whether `self < other`, compared in the promoted dtype: a `Bool`; false if either is NaN. Shapes
+    /// broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-1.0f32, 0.0, f32::NAN], [3]);
+    /// assert_eq!(x.lt(0.0).to_vec::<bool>()?, [true, false, false]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    lt = Lt, Promoted;
+    /// Whether `self <= other`, compared in the promoted dtype: a `Bool`; false if either is NaN. Shapes
+    /// broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-1.0f32, 0.0, f32::NAN], [3]);
+    /// assert_eq!(x.le(0.0).to_vec::<bool>()?, [true, true, false]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    le = Le, Promoted;
+    /// Whether `self > other`, compared in the promoted dtype: a `Bool`; false if either is NaN. Shapes
+    /// broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-1.0f32, 0.0, 2.0], [3]);
+    /// assert_eq!(x.gt(0.0).to_vec::<bool>()?, [false, false, true]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    gt = Gt, Promoted;
+    /// Whether `self >= other`, compared in the promoted dtype: a `Bool`; false if either is NaN. Shapes
+    /// broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-1.0f32, 0.0, f32::NAN], [3]);
+    /// assert_eq!(x.ge(0.0).to_vec::<bool>()?, [false, true, false]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ge = Ge, Promoted;
+}
+
+impl Tensor {
+    /// The elements of `a` where this `Bool` tensor is true, of `b` where it is false, in the promoted dtype
+    /// of `a` and `b`. All three broadcast; `a` and `b` may be numbers.
+    ///
+    /// Invalid if the condition is not `Bool`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-2.0f32, 3.0], [2]);
+    /// assert_eq!(x.lt(0.0).where_(0.1 * &x, &x).to_vec::<f32>()?, [-0.2, 3.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn where_(&self, a: impl Into<Operand>, b: impl Into<Operand>) -> Tensor {
+        Tensor::or_invalid(select(Call::here("where"), self, [a.into(), b.into()]))
+    }
+
+    /// `min(max(self, low), high)`, in the promoted dtype of all three: `high` if the bounds are the wrong
+    /// way round, NaN if any is NaN. All three broadcast; the bounds may be numbers.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[-2.0f32, 0.5, 3.0], [3]);
+    /// assert_eq!(x.clamp(0.0, 1.0).to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn clamp(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Tensor {
+        Tensor::or_invalid(clamp(Call::here("clamp"), [self.into(), low.into(), high.into()]))
+    }
+}
+
+pub(crate) fn binary(call: Call, op: BinaryOp, rule: Rule, operands: [Operand; 2]) -> Result<Tensor> {
+    let dtype = rule.dtype(call, &operands)?;
+    if !op.accepts(dtype) {
+        return call.fail(refusal(op, dtype, &operands));
+    }
+    let [a, b] = operands;
+    let shape = call.broadcast(&[&a.shape(), &b.shape()])?;
+    call.binary(op, &unified(call, a, dtype, &shape)?, &unified(call, b, dtype, &shape)?)
+}
+
+impl Rule {
+    /// The dtype in which the operands meet.
+    pub(crate) fn dtype(self, call: Call, operands: &[Operand]) -> Result<DType> {
+        let promoted = result_type(operands)?;
+        let got = || list(&operands.iter().map(described).collect::<SmallVec<[String; 3]>>());
+        match self {
+            Rule::Promoted => Ok(promoted),
+            Rule::Float => Ok(float_for(promoted)),
+            Rule::Truth => Ok(DType::Bool),
+            Rule::Floats if promoted.is_float() => Ok(promoted),
+            Rule::Floats if operands.len() == 1 => call.fail(format!(
+                "needs a float tensor, got {}; cast it first, such as with .cast(DType::F32)",
+                got()
+            )),
+            Rule::Floats => call.fail(format!(
+                "needs float tensors, got {}; cast one first, such as with .cast(DType::F32)",
+                got()
+            )),
+            Rule::Numbers if promoted == DType::Bool => call.fail(format!(
+                "not defined for bools, got {}; cast first, such as with .cast(DType::I64)",
+                got()
+            )),
+            Rule::Numbers => Ok(promoted),
+        }
+    }
+}
+
+/// Why operands of a dtype do not fit, and what to do.
+fn refusal(op: BinaryOp, dtype: DType, operands: &[Operand]) -> String {
+    let named: SmallVec<[String; 2]> = operands.iter().map(described).collect();
+    let named = list(&named);
+    match op {
+        BinaryOp::Sub if dtype == DType::Bool => {
+            format!("not defined for bools, got {named}; use .logical_xor(…) or the operator ^")
+        }
+        _ if dtype == DType::Bool => {
+            format!("not defined for bools, got {named}; cast one first, such as with .cast(DType::I64)")
+        }
+        BinaryOp::Shl | BinaryOp::Shr => format!("needs integers, got {named}"),
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => {
+            format!("needs integers or bools, got {named}")
+        }
+        _ => format!("not defined for {dtype}, got {named}"),
+    }
+}
+
+fn described(operand: &Operand) -> String {
+    match operand {
+        Operand::Tensor(tensor) => format!("{} {}", tensor.node.dtype, tensor.node.shape),
+        Operand::Number(number) => format!("the number {}", number.to_scalar(number.dtype())),
+    }
+}
+
+/// The operand as a tensor of that dtype and shape.
+pub(crate) fn unified(call: Call, operand: Operand, dtype: DType, shape: &Shape) -> Result<Tensor> {
+    // Cast before broadcasting: there are fewer elements.
+    let tensor = match operand {
+        Operand::Tensor(tensor) => call.cast(&tensor, dtype)?,
+        Operand::Number(number) => call.constant(number.to_scalar(dtype), ConstantRole::Argument)?,
+    };
+    call.expand(&tensor, shape)
+}
+
+fn select(call: Call, condition: &Tensor, operands: [Operand; 2]) -> Result<Tensor> {
+    let (own, asked) = condition.known()?;
+    let dtype = result_type(&operands)?;
+    if asked != DType::Bool {
+        return call
+            .fail(format!("the condition must be bool, got {asked} {own}; compare it, such as with .ne(0)"));
+    }
+    let [a, b] = operands;
+    let shape = call.broadcast(&[own, &a.shape(), &b.shape()])?;
+    let condition = call.expand(condition, &shape)?;
+    let (a, b) = (unified(call, a, dtype, &shape)?, unified(call, b, dtype, &shape)?);
+    call.record(Op::Select, &[&condition, &a, &b], shape, dtype)
+}
+
+fn clamp(call: Call, operands: [Operand; 3]) -> Result<Tensor> {
+    let dtype = result_type(&operands)?;
+    let [x, low, high] = &operands;
+    let shape = call.broadcast(&[&x.shape(), &low.shape(), &high.shape()])?;
+    let unified: Sources =
+        operands.into_iter().map(|o| unified(call, o, dtype, &shape)).collect::<Result<_>>()?;
+    let above = call.binary(BinaryOp::Maximum, &unified[0], &unified[1])?;
+    call.binary(BinaryOp::Minimum, &above, &unified[2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::tests::{mistake, recorded};
+
+    type Method = fn(&Tensor, &Tensor) -> Tensor;
+
+    /// Method, the operation it records, and its result for bool, i32, f16 and f32 (`None`: invalid).
+    #[test]
+    fn dtypes_follow_pytorch() {
+        use DType::{Bool, F16, F32, I32};
+        let same = [Some(Bool), Some(I32), Some(F16), Some(F32)];
+        let no_bool = [None, Some(I32), Some(F16), Some(F32)];
+        let float = [Some(F32), Some(F32), Some(F16), Some(F32)];
+        let bits = [Some(Bool), Some(I32), None, None];
+        let truth = [Some(Bool); 4];
+        let cases: [(Method, &str, [Option<DType>; 4]); 22] = [
+            (|a, b| a.add(b), "add", same),
+            (|a, b| a.sub(b), "sub", no_bool),
+            (|a, b| a.mul(b), "mul", same),
+            (|a, b| a.div(b), "div", float),
+            (|a, b| a.floor_divide(b), "floor_divide", no_bool),
+            (|a, b| a.remainder(b), "remainder", no_bool),
+            (|a, b| a.pow(b), "pow", no_bool),
+            (|a, b| a.maximum(b), "maximum", same),
+            (|a, b| a.minimum(b), "minimum", same),
+            (|a, b| a.atan2(b), "atan2", float),
+            (|a, b| a.bitwise_and(b), "and", bits),
+            (|a, b| a.bitwise_or(b), "or", bits),
+            (|a, b| a.bitwise_xor(b), "xor", bits),
+            (|a, b| a.logical_and(b), "and", truth),
+            (|a, b| a.logical_or(b), "or", truth),
+            (|a, b| a.logical_xor(b), "xor", truth),
+            (|a, b| a.eq(b), "eq", truth),
+            (|a, b| a.ne(b), "ne", truth),
+            (|a, b| a.lt(b), "lt", truth),
+            (|a, b| a.le(b), "le", truth),
+            (|a, b| a.gt(b), "gt", truth),
+            (|a, b| a.ge(b), "ge", truth),
+        ];
+        for (method, op, results) in cases {
+            for (dtype, expected) in [Bool, I32, F16, F32].into_iter().zip(results) {
+                let x = Tensor::ones([2, 1], dtype);
+                let y = method(&x, &Tensor::ones([3], dtype));
+                assert_eq!(y.dtype().ok(), expected, "{op} of {dtype}");
+                if expected.is_some() {
+                    assert_eq!(y.shape().unwrap(), Shape::from([2, 3]), "{op} of {dtype}");
+                    assert_eq!(recorded(&y).last().map(String::as_str), Some(op));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn operands_are_cast_before_they_are_broadcast() {
+        let x = Tensor::from_slice(&[1i32, 2], [2, 1]);
+        let y = Tensor::from_slice(&[1.0f32, 2.0], [2]);
+        assert_eq!(recorded(&(&x * &y)), ["input", "cast", "expand", "input", "expand", "mul"]);
+        assert_eq!(recorded(&(&y * 2)), ["input", "constant 2.0f32 argument", "expand", "mul"]);
+        assert_eq!(recorded(&y.mul(&y)), ["input", "mul"]);
+    }
+
+    #[test]
+    fn where_takes_tensors_and_numbers() {
+        let mask = Tensor::from_slice(&[true, false], [2, 1]);
+        let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3]);
+        let picked = mask.where_(&x, 0);
+        assert_eq!(picked.shape().unwrap(), Shape::from([2, 3]));
+        assert_eq!(picked.dtype().unwrap(), DType::F32);
+        assert_eq!(mask.where_(1, 0).dtype().unwrap(), DType::I64);
+        assert_eq!(mask.where_(1.0, false).dtype().unwrap(), DType::F32);
+        assert_eq!(mask.where_(x.cast(DType::F16), x.cast(DType::BF16)).dtype().unwrap(), DType::F32);
+    }
+
+    #[test]
+    fn clamp_is_two_operations() {
+        let x = Tensor::from_slice(&[1i32, 2], [2]);
+        let clamped = x.clamp(0, Tensor::ones([3, 1], DType::I32));
+        assert_eq!(clamped.shape().unwrap(), Shape::from([3, 2]));
+        assert_eq!(clamped.dtype().unwrap(), DType::I32);
+        assert_eq!(x.clamp(0.5, 1).dtype().unwrap(), DType::F32);
+        assert_eq!(recorded(&x.clamp(0, 1)).last().map(String::as_str), Some("minimum"));
+    }
+
+    #[test]
+    fn mistakes_say_what_does_not_fit() {
+        let x = Tensor::ones([3, 4], DType::F32);
+        let y = Tensor::ones([5], DType::F32);
+        let mask = Tensor::ones([4], DType::Bool);
+        mistake!(
+            &x * &y,
+            "mul: shapes [3, 4] and [5] do not broadcast: 4 against 5 in dimension -1, which must be equal or 1"
+        );
+        mistake!(
+            x.add(Tensor::ones([2, 4], DType::F32)),
+            "add: shapes [3, 4] and [2, 4] do not broadcast: 3 against 2 in dimension -2, which must be equal or 1"
+        );
+        mistake!(
+            mask.where_(&x, &y),
+            "where: shapes [4], [3, 4] and [5] do not broadcast: 4 against 5 in dimension -1, which must be equal or 1"
+        );
+        mistake!(
+            x.where_(1.0, 0.0),
+            "where: the condition must be bool, got f32 [3, 4]; compare it, such as with .ne(0)"
+        );
+        mistake!(
+            &mask - &mask,
+            "sub: not defined for bools, got bool [4] and bool [4]; use .logical_xor(…) or the operator ^"
+        );
+        mistake!(
+            mask.pow(true),
+            "pow: not defined for bools, got bool [4] and the number true; cast one first, such as with .cast(DType::I64)"
+        );
+        mistake!(x.bitwise_and(3), "bitwise_and: needs integers or bools, got f32 [3, 4] and the number 3");
+        mistake!(
+            x.clamp(0.0, &y),
+            "clamp: shapes [3, 4] and [5] do not broadcast: 4 against 5 in dimension -1, which must be equal or 1"
+        );
+    }
+}

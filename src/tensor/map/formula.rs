@@ -1,0 +1,194 @@
+//! Formulas over the elements of tensors, recorded as they are written.
+//!
+//! [`formula`] brings operands to one shape and dtype and hands them over as [`Term`]s, whose operators and methods
+//! record primitives of the call. On the 16-bit floats a formula is computed in `F32` and rounded once, at its end.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use super::binary::{Rule, unified};
+use crate::graph::op::{ConstantRole, Op};
+use crate::tensor::arguments::call::Call;
+use crate::tensor::arguments::promotion::Operand;
+use crate::{BinaryOp, Result, Scalar, Tensor, UnaryOp};
+
+/// The result of a formula in the dtype in which the operands meet.
+pub(crate) fn formula<const N: usize>(
+    call: Call,
+    rule: Rule,
+    operands: [Operand; N],
+    compute: impl FnOnce([Term; N]) -> Term,
+) -> Result<Tensor> {
+    let dtype = rule.dtype(call, &operands)?;
+    let shapes = operands.each_ref().map(Operand::shape);
+    let shape = call.broadcast(&shapes.each_ref())?;
+    let wide = dtype.compute();
+    let terms = operands.map(|operand| Term { call, value: unified(call, operand, wide, &shape) });
+    let result = compute(terms).value?;
+    match result.node.dtype == wide {
+        true => call.cast(&result, dtype),
+        false => Ok(result),
+    }
+}
+
+/// A tensor within a call. An error stays one: the first is the formula's.
+#[derive(Clone)]
+pub(crate) struct Term {
+    pub(crate) call: Call,
+    pub(crate) value: Result<Tensor>,
+}
+
+/// What stands beside a term.
+pub(crate) enum Beside {
+    /// A term of the same shape and dtype.
+    Term(Term),
+    /// A number that belongs to the formula.
+    Literal(f64),
+    /// A number of the user's.
+    Argument(f64),
+}
+
+/// A number of the user's, in a formula: another one is not another kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct Argument(pub(crate) f64);
+
+impl From<Term> for Beside {
+    fn from(term: Term) -> Beside {
+        Beside::Term(term)
+    }
+}
+
+impl From<&Term> for Beside {
+    fn from(term: &Term) -> Beside {
+        Beside::Term(term.clone())
+    }
+}
+
+impl From<f64> for Beside {
+    fn from(number: f64) -> Beside {
+        Beside::Literal(number)
+    }
+}
+
+impl From<Argument> for Beside {
+    fn from(number: Argument) -> Beside {
+        Beside::Argument(number.0)
+    }
+}
+
+macro_rules! term_methods {
+    (unary: $($unary:ident = $unary_op:ident),*; binary: $($binary:ident = $binary_op:ident),*) => {
+        impl Term {
+            $(pub(crate) fn $unary(&self) -> Term {
+                self.with(|call, x| call.unary(UnaryOp::$unary_op, x))
+            })*
+
+            $(pub(crate) fn $binary(&self, other: impl Into<Beside>) -> Term {
+                self.binary(BinaryOp::$binary_op, other)
+            })*
+        }
+    };
+}
+
+// What formulas use.
+term_methods! {
+    unary: abs = Abs, exp = Exp, expm1 = Expm1, log = Log, log1p = Log1p, sin = Sin, tanh = Tanh,
+        square = Square, round = Round, trunc = Trunc, isnan = IsNan, isinf = IsInf, isfinite = IsFinite, not = Not;
+    binary: maximum = Maximum, minimum = Minimum, and = And, or = Or, eq = Eq, lt = Lt, le = Le, gt = Gt
+}
+
+impl Term {
+    fn with(&self, record: impl FnOnce(Call, &Tensor) -> Result<Tensor>) -> Term {
+        let value = self.value.as_ref().map_err(Clone::clone).and_then(|x| record(self.call, x));
+        Term { call: self.call, value }
+    }
+
+    /// The number at every position of the term.
+    pub(crate) fn like(&self, number: impl Into<Beside>) -> Term {
+        let (number, role) = match number.into() {
+            Beside::Term(term) => return term,
+            Beside::Literal(number) => (number, ConstantRole::Literal),
+            Beside::Argument(number) => (number, ConstantRole::Argument),
+        };
+        self.with(|call, x| {
+            let (shape, dtype) = x.known()?;
+            call.filled(Scalar::from_f64(dtype, number), role, shape)
+        })
+    }
+
+    pub(crate) fn binary(&self, op: BinaryOp, other: impl Into<Beside>) -> Term {
+        let other = self.like(other);
+        self.with(|call, x| call.binary(op, x, &other.value?))
+    }
+
+    /// `a` where this `Bool` term is true, `b` elsewhere; one of them is a term.
+    pub(crate) fn select(&self, a: impl Into<Beside>, b: impl Into<Beside>) -> Term {
+        let (a, b) = match (a.into(), b.into()) {
+            (Beside::Term(a), b) => (a.clone(), a.like(b)),
+            (a, Beside::Term(b)) => (b.like(a), b),
+            (a, b) => (self.like(a), self.like(b)),
+        };
+        self.with(|call, condition| {
+            let (a, b) = (a.value?, b.value?);
+            let (shape, dtype) = a.known()?;
+            call.record(Op::Select, &[condition, &a, &b], shape.clone(), dtype)
+        })
+    }
+
+    /// Limited to a range, NaN staying NaN.
+    pub(crate) fn clamp(&self, low: impl Into<Beside>, high: impl Into<Beside>) -> Term {
+        self.maximum(low).minimum(high)
+    }
+
+    /// `1 / (1 + exp(-x))`.
+    pub(crate) fn sigmoid(&self) -> Term {
+        let denominator = (-self).exp() + 1.0;
+        denominator.with(|call, x| call.unary(UnaryOp::Reciprocal, x))
+    }
+
+    /// `log(sigmoid(x))`, without overflow: `min(x, 0) - log1p(exp(-|x|))`.
+    pub(crate) fn logsigmoid(&self) -> Term {
+        self.minimum(0.0) - (-self.abs()).exp().log1p()
+    }
+}
+
+macro_rules! term_operators {
+    ($($trait:ident, $method:ident, $op:ident;)*) => {$(
+        impl<R: Into<Beside>> $trait<R> for Term {
+            type Output = Term;
+
+            fn $method(self, right: R) -> Term {
+                self.binary(BinaryOp::$op, right)
+            }
+        }
+
+        impl<R: Into<Beside>> $trait<R> for &Term {
+            type Output = Term;
+
+            fn $method(self, right: R) -> Term {
+                self.binary(BinaryOp::$op, right)
+            }
+        }
+    )*};
+}
+term_operators! {
+    Add, add, Add;
+    Sub, sub, Sub;
+    Mul, mul, Mul;
+    Div, div, Div;
+}
+
+impl Neg for Term {
+    type Output = Term;
+
+    fn neg(self) -> Term {
+        -&self
+    }
+}
+
+impl Neg for &Term {
+    type Output = Term;
+
+    fn neg(self) -> Term {
+        self.with(|call, x| call.unary(UnaryOp::Neg, x))
+    }
+}

@@ -1,0 +1,8 @@
+//! What maps elements: each result element follows from the operands' elements at its position.
+
+pub(crate) mod activations;
+pub(crate) mod arithmetic;
+pub(crate) mod binary;
+pub(crate) mod elementwise;
+pub(crate) mod formula;
+pub(crate) mod operators;

@@ -1,0 +1,5 @@
+//! What reads and writes where other tensors say, and what says where.
+
+pub(crate) mod gather;
+pub(crate) mod positions;
+pub(crate) mod scatter;

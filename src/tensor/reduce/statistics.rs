@@ -1,0 +1,239 @@
+//! Reductions that are made of others: norms, counts, and sums that pass over NaN.
+//!
+//! As with all reductions, the axes are [`Axes`], and the twin with `_keepdim` keeps them with extent 1.
+
+use crate::tensor::arguments::axes::Axes;
+use crate::tensor::arguments::call::Call;
+use crate::tensor::map::elementwise::float_for;
+use crate::{DType, Result, Shape, Tensor};
+
+macro_rules! composed_reduction_methods {
+    ($($(#[$meta:meta])* $name:ident, $name_keepdim:ident = $reduction:path $(, $argument:ident: $ty:ty)?;)*) => {
+        impl Tensor {
+            $(
+                $(#[$meta])*
+                #[track_caller]
+                pub fn $name(&self, axes: impl Into<Axes> $(, $argument: $ty)?) -> Tensor {
+                    let (call, axes) = (Call::here(stringify!($name)), axes.into());
+                    call.composed(|| {
+                        let kept = $reduction(call, self, &axes $(, $argument)?)?;
+                        without(call, self, &kept, &axes)
+                    })
+                }
+
+                #[doc = concat!(
+                    "[`Tensor::", stringify!($name), "`] that keeps the reduced axes, with extent 1.\n\n",
+                    "```\n",
+                    "use lazuli::{Shape, Tensor};\n",
+                    "let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 6.0], [2, 2]);\n",
+                    $("let ", stringify!($argument), " = 2.0;\n",)?
+                    "let kept = x.", stringify!($name_keepdim), "(1", $(", ", stringify!($argument),)? ");\n",
+                    "assert_eq!(kept.shape()?, Shape::from([2, 1])); // broadcasts with x\n",
+                    "let without = x.", stringify!($name), "(1", $(", ", stringify!($argument),)? ");\n",
+                    "assert_eq!(kept.squeeze(1).to_string(), without.to_string());\n",
+                    "# Ok::<(), lazuli::Error>(())\n",
+                    "```"
+                )]
+                #[track_caller]
+                pub fn $name_keepdim(&self, axes: impl Into<Axes> $(, $argument: $ty)?) -> Tensor {
+                    let (call, axes) = (Call::here(stringify!($name_keepdim)), axes.into());
+                    call.composed(|| $reduction(call, self, &axes $(, $argument)?))
+                }
+            )*
+        }
+    };
+}
+
+composed_reduction_methods! {
+    /// The p-norm along the axes, which the result no longer has: `sum(|x|^p)^(1/p)`, the largest magnitude for
+    /// infinity, the smallest for minus infinity, and the number of elements that are not 0 for `p` = 0. Keeps
+    /// the dtype. PyTorch's `vector_norm`.
+    ///
+    /// Invalid for integers and bools, for a `p` that is NaN, for an axis out of range or given twice, and for
+    /// an infinite `p` along an axis of extent 0.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[3.0f32, -4.0], [2]);
+    /// assert_eq!(x.norm(.., 2.0).to_vec::<f32>()?, [5.0]);
+    /// assert_eq!(x.norm(.., 1.0).to_vec::<f32>()?, [7.0]);
+    /// assert_eq!(x.norm(.., f64::INFINITY).to_vec::<f32>()?, [4.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    norm, norm_keepdim = norm, p: f64;
+    /// `log(sum(exp(x)))` along the axes, which the result no longer has, without overflow on the way; minus
+    /// infinity of nothing. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1000.0f32, 1000.0], [2]);
+    /// assert_eq!(x.logsumexp(..).to_vec::<f32>()?, [1000.0 + 2f32.ln()]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    logsumexp, logsumexp_keepdim = logsumexp;
+    /// The sum along the axes of what is not NaN; dtypes as by [`Tensor::sum`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, 2.0], [3]);
+    /// assert_eq!(x.nansum(..).to_vec::<f32>()?, [3.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    nansum, nansum_keepdim = nansum;
+    /// The mean along the axes of what is not NaN, NaN of nothing. Keeps the dtype.
+    ///
+    /// Invalid for integers and bools.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, 2.0], [3]);
+    /// assert_eq!(x.nanmean(..).to_vec::<f32>()?, [1.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    nanmean, nanmean_keepdim = nanmean;
+    /// How many elements along the axes are not 0 (NaN is not): `I64`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 0.0, f32::NAN], [3]);
+    /// assert_eq!(x.count_nonzero(..).to_vec::<i64>()?, [2]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    count_nonzero, count_nonzero_keepdim = count_nonzero;
+}
+
+impl Tensor {
+    /// The smallest and the largest element along the axes: [`Tensor::min`] and [`Tensor::max`], which share
+    /// their kernel if they are evaluated together.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (least, most) = Tensor::from_slice(&[3i32, -1, 2], [3]).aminmax(..);
+    /// lazuli::eval([&least, &most])?;
+    /// assert_eq!((least.item::<i32>()?, most.item::<i32>()?), (-1, 3));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn aminmax(&self, axes: impl Into<Axes>) -> (Tensor, Tensor) {
+        let axes = axes.into();
+        Call::here("aminmax").compose(|| (self.min(axes.clone()), self.max(axes)))
+    }
+
+    /// [`Tensor::aminmax`] that keeps the reduced axes, with extent 1.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 3.0, 2.0, 4.0, 4.0, 8.0], [2, 3]);
+    /// let (least, most) = x.aminmax_keepdim(1);
+    /// let scaled = (x - &least) / (most - &least); // each row from 0 to 1
+    /// assert_eq!(scaled.to_vec::<f32>()?, [0.0, 1.0, 0.5, 0.0, 0.0, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn aminmax_keepdim(&self, axes: impl Into<Axes>) -> (Tensor, Tensor) {
+        let axes = axes.into();
+        Call::here("aminmax_keepdim").compose(|| (self.min_keepdim(axes.clone()), self.max_keepdim(axes)))
+    }
+
+    /// The variance and the mean along the axes: [`Tensor::var`] and [`Tensor::mean`], which share their
+    /// kernel if they are evaluated together.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (variance, mean) = Tensor::from_slice(&[1.0f32, 3.0], [2]).var_mean(.., 1);
+    /// lazuli::eval([&variance, &mean])?;
+    /// assert_eq!((variance.item::<f32>()?, mean.item::<f32>()?), (2.0, 2.0));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn var_mean(&self, axes: impl Into<Axes>, correction: usize) -> (Tensor, Tensor) {
+        let axes = axes.into();
+        Call::here("var_mean").compose(|| (self.var(axes.clone(), correction), self.mean(axes)))
+    }
+
+    /// [`Tensor::var_mean`] that keeps the reduced axes, with extent 1.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 3.0, 2.0, 6.0], [2, 2]);
+    /// let (variance, mean) = x.var_mean_keepdim(1, 0);
+    /// let normal = (x - mean) / variance.sqrt();
+    /// assert_eq!(normal.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn var_mean_keepdim(&self, axes: impl Into<Axes>, correction: usize) -> (Tensor, Tensor) {
+        let axes = axes.into();
+        let call = Call::here("var_mean_keepdim");
+        call.compose(|| (self.var_keepdim(axes.clone(), correction), self.mean_keepdim(axes)))
+    }
+}
+
+/// What `f` makes of the tensor in the dtype of its arithmetic, rounded once to its own dtype.
+pub(crate) fn widened(x: &Tensor, f: impl FnOnce(&Tensor) -> Tensor) -> Result<Tensor> {
+    let (_, dtype) = x.known()?;
+    Ok(f(&x.cast(dtype.compute())).cast(dtype))
+}
+
+/// A result with kept axes, without them.
+pub(crate) fn without(call: Call, x: &Tensor, kept: &Tensor, axes: &Axes) -> Result<Tensor> {
+    let (shape, _) = x.known()?;
+    call.reshape(kept, shape.without(&call.axes(axes, shape)?))
+}
+
+fn norm(call: Call, x: &Tensor, axes: &Axes, p: f64) -> Result<Tensor> {
+    call.needs_float(x)?;
+    if p.is_nan() {
+        return call.fail("the order p of a norm must be a number, got NaN");
+    }
+    let (axes, nonzero) = (axes.clone(), x.ne(0.0));
+    widened(x, |x| match p {
+        f64::INFINITY => x.abs().max_keepdim(axes),
+        f64::NEG_INFINITY => x.abs().min_keepdim(axes),
+        0.0 => nonzero.sum_keepdim(axes).cast(x.node.dtype),
+        1.0 => x.abs().sum_keepdim(axes),
+        2.0 => x.square().sum_keepdim(axes).sqrt(),
+        p => x.abs().pow(p).sum_keepdim(axes).pow(1.0 / p),
+    })
+}
+
+fn logsumexp(call: Call, x: &Tensor, axes: &Axes) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    let is_empty = call.axes(axes, shape)?.iter().any(|&axis| shape[axis] == 0);
+    widened(&x.cast(float_for(dtype)), |x| {
+        if is_empty {
+            return x.sum_keepdim(axes.clone()).log();
+        }
+        let max = x.max_keepdim(axes.clone());
+        let log = (x - &max).exp().sum_keepdim(axes.clone()).log();
+        // An infinite maximum minus itself is NaN.
+        max.isinf().where_(&max, log + &max)
+    })
+}
+
+fn nansum(call: Call, x: &Tensor, axes: &Axes) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    call.axes(axes, shape)?;
+    Ok(match dtype.is_float() {
+        true => x.isnan().where_(x.zeros_like(), x).sum_keepdim(axes.clone()),
+        false => x.sum_keepdim(axes.clone()),
+    })
+}
+
+fn nanmean(call: Call, x: &Tensor, axes: &Axes) -> Result<Tensor> {
+    call.needs_float(x)?;
+    let numbers = x.isnan().logical_not();
+    widened(x, |x| {
+        let sum = numbers.where_(x, x.zeros_like()).sum_keepdim(axes.clone());
+        sum / numbers.cast(x.node.dtype).sum_keepdim(axes.clone())
+    })
+}
+
+fn count_nonzero(_: Call, x: &Tensor, axes: &Axes) -> Result<Tensor> {
+    Ok(x.cast(DType::Bool).sum_keepdim(axes.clone()))
+}
+
+/// The shape with extents of 1 but at one axis.
+pub(crate) fn along(rank: usize, axis: usize, extent: usize) -> Shape {
+    (0..rank).map(|own| if own == axis { extent } else { 1 }).collect()
+}

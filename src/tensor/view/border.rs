@@ -1,0 +1,171 @@
+//! How users name borders, and those whose elements are the tensor's own.
+
+use smallvec::SmallVec;
+
+use super::join;
+use super::rearrange::around;
+use crate::tensor::arguments::call::Call;
+use crate::{Number, Result, Tensor};
+
+/// A border, as one pair (before, after) of integers of any of the usual types for every axis. Where a number is
+/// negative, so many positions are cut off instead.
+///
+/// ```
+/// use lazuli::{Border, DType, Shape, Tensor};
+/// let x = Tensor::zeros([2, 3], DType::F32);
+/// assert_eq!(x.pad(&[(0, 1), (2, -1)], 0).shape()?, Shape::from([3, 4]));
+/// assert_eq!(Border::from(&[(0, 1), (2, -1)]), Border::from(&vec![(0isize, 1), (2, -1)]));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Border(SmallVec<[(isize, isize); 4]>);
+
+/// Integers beyond `isize` become the largest, which no border can be.
+macro_rules! from_pairs {
+    ($($ty:ty),*) => {$(
+        impl From<&[($ty, $ty)]> for Border {
+            fn from(pairs: &[($ty, $ty)]) -> Border {
+                let one = |side: $ty| isize::try_from(side).unwrap_or(isize::MAX);
+                Border(pairs.iter().map(|&(before, after)| (one(before), one(after))).collect())
+            }
+        }
+
+        impl<const N: usize> From<&[($ty, $ty); N]> for Border {
+            fn from(pairs: &[($ty, $ty); N]) -> Border {
+                Border::from(&pairs[..])
+            }
+        }
+
+        impl From<&Vec<($ty, $ty)>> for Border {
+            fn from(pairs: &Vec<($ty, $ty)>) -> Border {
+                Border::from(&pairs[..])
+            }
+        }
+    )*};
+}
+from_pairs!(i32, i64, isize, usize);
+
+impl Border {
+    /// The tensor without what is cut off, and how wide the border of the rest is.
+    pub(crate) fn cut(&self, call: Call, x: &Tensor) -> Result<(Tensor, Vec<(usize, usize)>)> {
+        let (shape, _) = x.known()?;
+        if self.0.len() != shape.rank() {
+            let (given, rank) = (self.0.len(), shape.rank());
+            return call.fail(format!(
+                "takes one pair (before, after) for each of the {rank} axes of shape {shape}, got {given}"
+            ));
+        }
+        let (mut slices, mut border) = (Vec::new(), Vec::new());
+        for (axis, &(before, after)) in self.0.iter().enumerate() {
+            let off = |side: isize| if side < 0 { side.unsigned_abs() } else { 0 };
+            let Some(count) =
+                shape[axis].checked_sub(off(before)).and_then(|rest| rest.checked_sub(off(after)))
+            else {
+                return call.fail(format!(
+                    "the border ({before}, {after}) cuts off more than axis {axis} of shape {shape} has"
+                ));
+            };
+            if before < 0 || after < 0 {
+                slices.push((axis, (if count == 0 { 0 } else { off(before) }, 1, count)));
+            }
+            border.push((before.max(0).unsigned_abs(), after.max(0).unsigned_abs()));
+        }
+        let rest = if slices.is_empty() { x.clone() } else { call.slice(x, &slices)? };
+        Ok((rest, border))
+    }
+}
+
+/// What a border holds: see [`Tensor::pad_with`].
+///
+/// ```
+/// use lazuli::{PadMode, Tensor};
+/// let x = Tensor::from_slice(&[1i32, 2, 3], [3]);
+/// let padded = |mode| x.pad_with(&[(2, 2)], mode).to_vec::<i32>();
+/// assert_eq!(padded(PadMode::Constant(0.into()))?, [0, 0, 1, 2, 3, 0, 0]);
+/// assert_eq!(padded(PadMode::Reflect)?, [3, 2, 1, 2, 3, 2, 1]);
+/// assert_eq!(padded(PadMode::Replicate)?, [1, 1, 1, 2, 3, 3, 3]);
+/// assert_eq!(padded(PadMode::Circular)?, [2, 3, 1, 2, 3, 1, 2]);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum PadMode {
+    /// The number, converted to the tensor's dtype.
+    Constant(Number),
+    /// The tensor mirrored at its first and last position, which are not repeated.
+    Reflect,
+    /// The first and the last position, again and again.
+    Replicate,
+    /// What comes first at the other end.
+    Circular,
+}
+
+impl Tensor {
+    /// A border, given as one pair (before, after) for every axis; [`PadMode`] says what it holds. Where a number is
+    /// negative, so many positions are cut off instead, before anything else.
+    ///
+    /// Invalid if more is cut off than is there, for a reflected border that is not narrower than the tensor, for a circular one that is wider,
+    /// and for a replicated one where there is nothing to replicate.
+    ///
+    /// ```
+    /// use lazuli::{DType, PadMode, Shape, Tensor};
+    /// let image = Tensor::zeros([3, 8, 8], DType::U8);
+    /// let padded = image.pad_with(&[(0, 0), (2, 2), (2, 2)], PadMode::Reflect);
+    /// assert_eq!(padded.shape()?, Shape::from([3, 12, 12]));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn pad_with(&self, border: impl Into<Border>, mode: PadMode) -> Tensor {
+        let (call, border) = (Call::here("pad_with"), border.into());
+        call.composed(|| match mode {
+            PadMode::Constant(value) => Ok(self.pad(border, value)),
+            _ => {
+                let (mut padded, border) = border.cut(call, self)?;
+                for (axis, &(before, after)) in border.iter().enumerate() {
+                    if (before, after) != (0, 0) {
+                        padded = pad_axis(call, &padded, axis, [before, after], mode)?;
+                    }
+                }
+                Ok(padded)
+            }
+        })
+    }
+}
+
+fn pad_axis(
+    call: Call,
+    x: &Tensor,
+    axis: usize,
+    [before, after]: [usize; 2],
+    mode: PadMode,
+) -> Result<Tensor> {
+    let (shape, _) = x.known()?;
+    let (extent, at) = (shape[axis], axis as isize);
+    let widest = before.max(after);
+    let limit = |limit: usize, kind: &str| match widest <= limit {
+        true => Ok(()),
+        false => call.fail(format!(
+            "a {kind} border of axis {axis} of shape {shape} can be at most {limit} wide, got {widest}"
+        )),
+    };
+    match mode {
+        PadMode::Reflect => {
+            limit(extent.saturating_sub(1), "reflected")?;
+            // There and back again, then around.
+            let back = x.narrow(at, 1, extent.saturating_sub(2)).flip(at);
+            let cycle = join::cat(call, &[x, &back], at)?;
+            around(&cycle, axis, -(before as isize), extent + before + after)
+        }
+        PadMode::Circular => {
+            limit(extent, "circular")?;
+            around(x, axis, -(before as isize), extent + before + after)
+        }
+        PadMode::Constant(_) | PadMode::Replicate => {
+            limit(if extent == 0 { 0 } else { usize::MAX }, "replicated")?;
+            let edge = |index: isize, count: usize| {
+                let extents = shape.iter().enumerate().map(|(own, &e)| if own == axis { count } else { e });
+                x.select(at, index).unsqueeze(at).broadcast_to(extents.collect::<Vec<_>>())
+            };
+            join::cat(call, &[&edge(0, before), x, &edge(-1, after)], at)
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What looks at the same elements in other places, or puts tensors together and apart.
+
+pub(crate) mod assign;
+pub(crate) mod border;
+pub(crate) mod index;
+pub(crate) mod join;
+pub(crate) mod rearrange;
+pub(crate) mod slices;
+pub(crate) mod views;
