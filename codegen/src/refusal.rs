@@ -34,6 +34,8 @@ pub enum Refusal {
         /// What there is.
         most: u64,
     },
+    /// A loop nest that uses what is not defined there: the schedule was not made for the kernel.
+    Undefined(&'static str),
     /// A schedule that was not made for the kernel: what it lacks.
     Misfit(&'static str),
 }
@@ -51,6 +53,7 @@ impl fmt::Display for Refusal {
             Refusal::SharedBytes { bytes, most } => {
                 write!(f, "{bytes} bytes of shared memory are more than the {most} of a block")
             }
+            Refusal::Undefined(what) => write!(f, "{what} is used where it is not defined"),
             Refusal::Misfit(what) => write!(f, "{what}"),
         }
     }

@@ -88,6 +88,8 @@ pub struct Axis {
     pub extent: u64,
     /// Whether the extent is a kernel argument instead of text.
     pub is_argument: bool,
+    /// Whether a schedule has made it of another one's neighbours, as the lanes of a vector.
+    pub is_lane: bool,
 }
 
 /// A buffer parameter.
@@ -285,7 +287,13 @@ impl Kernel {
         };
         let letter_of = letter(kind);
         let number = self.axes.iter().filter(|axis| letter(axis.kind) == letter_of).count();
-        self.axes.push(Axis { name: format!("{letter_of}{number}"), kind, extent, is_argument });
+        self.axes.push(Axis {
+            name: format!("{letter_of}{number}"),
+            kind,
+            extent,
+            is_argument,
+            is_lane: false,
+        });
         AxisId(self.axes.len() as u32 - 1)
     }
 

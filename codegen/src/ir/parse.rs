@@ -132,7 +132,7 @@ impl Parser<'_, '_> {
                 AxisKind::Offset { number: self.text.number()? }
             }
         };
-        self.kernel.axes.push(Axis { name, kind, extent, is_argument });
+        self.kernel.axes.push(Axis { name, kind, extent, is_argument, is_lane: false });
         Ok(())
     }
 

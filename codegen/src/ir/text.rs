@@ -64,7 +64,8 @@ impl Kernel {
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "kernel {}", self.name)?;
-        for Axis { name, kind, extent, is_argument } in &self.axes {
+        // Lanes are a schedule's, not the kernel's.
+        for Axis { name, kind, extent, is_argument, is_lane: _ } in &self.axes {
             let extent = if *is_argument { format!("n_{name} = {extent}") } else { extent.to_string() };
             match kind {
                 AxisKind::Map => writeln!(f, "  map {name} < {extent}")?,

@@ -1,10 +1,12 @@
 //! Partial results of a reduction: how they start, take a value, and merge.
 
+use super::Parameter;
 use super::emitter::Emitter;
 use super::extremes::{POSITION, VALUE};
 use super::online::{MAXIMUM, SUM};
 use super::stmt::Arithmetic::{Add, Div, Equal, Mul};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::variable::Var;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, ReduceOp, Scalar};
 
@@ -15,7 +17,7 @@ pub(super) struct Accumulator {
     pub(super) op: ReduceOp,
     /// The values'.
     pub(super) dtype: DType,
-    pub(super) parts: Vec<String>,
+    pub(super) parts: Vec<Var>,
     /// What counts positions.
     pub(super) index: DType,
     lanes: Option<u64>,
@@ -84,13 +86,14 @@ impl Accumulator {
             ReduceOp::ArgMax => &["max", "at"],
             ReduceOp::ArgMin => &["min", "at"],
         };
-        let parts: Vec<String> = prefixes.iter().map(|prefix| emitter.fresh(prefix)).collect();
+        let parts: Vec<Var> = prefixes.iter().map(|prefix| emitter.fresh(prefix)).collect();
         let accumulator = Accumulator { op, dtype, parts, index, lanes };
         for part in 0..accumulator.parts.len() {
-            let init = lanes.is_none().then(|| accumulator.identity(part));
-            let name = accumulator.parts[part].clone();
-            let ty = Type::Register(accumulator.part_dtype(part));
-            emitter.push(Stmt::Variable { name, ty, len: lanes, init });
+            let (var, ty) = (accumulator.parts[part], Type::Register(accumulator.part_dtype(part)));
+            match lanes {
+                None => emitter.variable(var, ty, accumulator.identity(part)),
+                Some(lanes) => emitter.array(var, ty, lanes),
+            };
         }
         if lanes.is_some() {
             accumulator.reset(emitter);
@@ -107,7 +110,7 @@ impl Accumulator {
         match self.lanes {
             None => (0..self.parts.len()).for_each(|part| emitter.push(assign(part, None))),
             Some(lanes) => {
-                let lane = Expr::name("l");
+                let lane = Expr::name(Var::Lane);
                 let body = (0..self.parts.len()).map(|part| assign(part, Some(&lane))).collect();
                 emitter.push(for_lanes(lanes, body));
             }
@@ -137,8 +140,8 @@ impl Accumulator {
 
     pub(super) fn part(&self, part: usize, lane: Option<&Expr>) -> Expr {
         match lane {
-            None => Expr::name(&self.parts[part]),
-            Some(lane) => Expr::element(&self.parts[part], lane.clone()),
+            None => Expr::Name(self.parts[part]),
+            Some(lane) => Expr::element(self.parts[part], lane.clone()),
         }
     }
 
@@ -165,8 +168,7 @@ impl Accumulator {
                 }
                 let difference = self.binary(BinaryOp::Sub, value.clone(), mean.clone());
                 let delta = emitter.fresh("delta");
-                emitter.bind(delta.clone(), Type::Register(self.dtype), difference);
-                let delta = Expr::Name(delta);
+                let delta = Expr::Name(emitter.bind(delta, Type::Register(self.dtype), difference));
                 let share = match weight {
                     Some(weight) => self.binary(BinaryOp::Mul, delta.clone(), weight.clone()),
                     None => self.binary(BinaryOp::Div, delta.clone(), count),
@@ -204,10 +206,8 @@ impl Accumulator {
 
     /// A counter of values per lane, for [`Accumulator::next_step`].
     pub(super) fn declare_steps(&self, emitter: &mut Emitter) -> Expr {
-        let name = emitter.fresh("steps");
-        let init = Some(Expr::Literal(Scalar::from_i64(self.dtype, 0)));
-        emitter.push(Stmt::Variable { name: name.clone(), ty: Type::Register(self.dtype), len: None, init });
-        Expr::Name(name)
+        let steps = emitter.fresh("steps");
+        Expr::Name(emitter.variable(steps, Type::Register(self.dtype), self.number(0)))
     }
 
     /// Counts a value in all lanes, and gives its weight.
@@ -215,14 +215,13 @@ impl Accumulator {
         emitter.push(set(steps.clone(), self.binary(BinaryOp::Add, steps.clone(), self.one())));
         let weight = emitter.fresh("weight");
         let value = self.binary(BinaryOp::Div, self.one(), steps.clone());
-        emitter.bind(weight.clone(), Type::Register(self.dtype), value);
-        Expr::Name(weight)
+        Expr::Name(emitter.bind(weight, Type::Register(self.dtype), value))
     }
 
     /// Gives all lanes the common count.
     pub(super) fn spread_steps(&self, emitter: &mut Emitter, steps: &Expr) {
         if let (ReduceOp::SquaredDeviations, Some(lanes)) = (self.op, self.lanes) {
-            let body = vec![set(self.part(2, Some(&Expr::name("l"))), steps.clone())];
+            let body = vec![set(self.part(2, Some(&Expr::name(Var::Lane))), steps.clone())];
             emitter.push(for_lanes(lanes, body));
         }
     }
@@ -237,27 +236,20 @@ impl Accumulator {
                 let others: Vec<Expr> = (0..3)
                     .map(|part| {
                         let name = emitter.fresh(names[part]);
-                        emitter.bind(name.clone(), Type::Register(self.dtype), other(part));
-                        Expr::Name(name)
+                        Expr::Name(emitter.bind(name, Type::Register(self.dtype), other(part)))
                     })
                     .collect();
                 let total = emitter.fresh("total");
                 let one = self.one();
                 let sum = self.binary(BinaryOp::Add, own(2), others[2].clone());
-                emitter.bind(total.clone(), Type::Register(self.dtype), sum);
-                let total = Expr::Name(total);
+                let total = Expr::Name(emitter.bind(total, Type::Register(self.dtype), sum));
                 let divisor = emitter.fresh("divisor");
                 let empty = self.binary(BinaryOp::Lt, total.clone(), one.clone());
                 let nonzero = Expr::Select(Box::new(empty), Box::new(one), Box::new(total.clone()));
-                emitter.bind(divisor.clone(), Type::Register(self.dtype), nonzero);
-                let divisor = Expr::Name(divisor);
+                let divisor = Expr::Name(emitter.bind(divisor, Type::Register(self.dtype), nonzero));
                 let distance = emitter.fresh("distance");
-                emitter.bind(
-                    distance.clone(),
-                    Type::Register(self.dtype),
-                    self.binary(BinaryOp::Sub, others[0].clone(), own(0)),
-                );
-                let distance = Expr::Name(distance);
+                let apart = self.binary(BinaryOp::Sub, others[0].clone(), own(0));
+                let distance = Expr::Name(emitter.bind(distance, Type::Register(self.dtype), apart));
                 let weight = self.binary(
                     BinaryOp::Div,
                     self.binary(BinaryOp::Mul, own(2), others[2].clone()),
@@ -339,7 +331,7 @@ impl Accumulator {
         });
         let body = emitter.close();
         emitter.push(Stmt::For {
-            name: "step".into(),
+            var: "step".into(),
             from: Expr::Int(u64::from(width / 2)),
             to: Expr::Int(0),
             step: Step::Halve,
@@ -355,38 +347,39 @@ impl Accumulator {
             return;
         }
         let thread = || Expr::Builtin(Builtin::ThreadX);
-        let shared: Vec<String> = self.parts.iter().map(|part| format!("{prefix}_{part}")).collect();
-        for (part, name) in shared.iter().enumerate() {
-            emitter.push(Stmt::Shared {
-                name: name.clone(),
-                ty: Type::Register(self.part_dtype(part)),
-                len: u64::from(warps),
-            });
-        }
+        let shared = self.declare_shared(emitter, prefix, u64::from(warps));
         let warp = thread().then(Div, Expr::Int(32));
         let writes = (0..shared.len())
-            .map(|part| set(Expr::element(&shared[part], warp.clone()), self.part(part, None)))
+            .map(|part| set(Expr::element(shared[part], warp.clone()), self.part(part, None)))
             .collect();
         let first_lane = thread().then(super::stmt::Arithmetic::Rem, Expr::Int(32)).then(Equal, Expr::Int(0));
         emitter.push(Stmt::If { condition: first_lane, then: writes, otherwise: Vec::new() });
         emitter.push(Stmt::Barrier);
         let slot = thread().then(super::stmt::Arithmetic::Rem, Expr::Int(u64::from(warps)));
-        for (part, name) in shared.iter().enumerate() {
-            emitter.push(set(self.part(part, None), Expr::element(name, slot.clone())));
+        for (part, array) in shared.iter().enumerate() {
+            emitter.push(set(self.part(part, None), Expr::element(array, slot.clone())));
         }
         self.merge_by_shuffles(emitter, warps);
+    }
+
+    /// Arrays in shared memory for partial results.
+    pub(super) fn declare_shared(&self, emitter: &mut Emitter, prefix: &str, len: u64) -> Vec<Var> {
+        let parts = self.parts.iter().enumerate();
+        parts
+            .map(|(n, &part)| emitter.shared(prefix, part, Type::Register(self.part_dtype(n)), len))
+            .collect()
     }
 
     /// Merges the lanes of arrays into lane 0, halving: the same order on every machine.
     pub(super) fn merge_lanes(&self, emitter: &mut Emitter) {
         let Some(lanes) = self.lanes.filter(|&lanes| lanes > 1) else { return };
-        let lane = Expr::name("l");
+        let lane = Expr::name(Var::Lane);
         emitter.open(&[], false);
         let partner = lane.clone().then(Add, Expr::name("step"));
         self.merge(emitter, Some(&lane), &|part| self.part(part, Some(&partner)));
         let body = emitter.close();
         let inner = Stmt::For {
-            name: "l".into(),
+            var: Var::Lane,
             from: Expr::Int(0),
             to: Expr::name("step"),
             step: Step::Add(Expr::Int(1)),
@@ -394,7 +387,7 @@ impl Accumulator {
             body,
         };
         emitter.push(Stmt::For {
-            name: "step".into(),
+            var: "step".into(),
             from: Expr::Int(lanes / 2),
             to: Expr::Int(0),
             step: Step::Halve,
@@ -402,23 +395,26 @@ impl Accumulator {
             body: vec![inner],
         });
     }
+}
 
-    /// The workspace names for partial results of several blocks.
-    pub(super) fn workspace_names(&self) -> Vec<String> {
-        self.parts.iter().map(|part| format!("partial_{part}")).collect()
-    }
+/// The place in the n-th workspace.
+fn workspace(number: usize, at: &Expr) -> Expr {
+    Expr::element(Parameter::Workspace(number), at.clone())
+}
 
-    /// Writes the partial result to the workspaces.
-    pub(super) fn save(&self, emitter: &mut Emitter, lane: Option<&Expr>, at: &Expr) {
-        for (part, name) in self.workspace_names().into_iter().enumerate() {
-            emitter.push(set(Expr::element(name, at.clone()), self.part(part, lane)));
-        }
-    }
+/// Writes partial results to the workspaces, which have one for each part of them in this order.
+pub(super) fn save(emitter: &mut Emitter, accumulators: &[Accumulator], lane: Option<&Expr>, at: &Expr) {
+    let parts =
+        accumulators.iter().flat_map(|own| (0..own.parts.len()).map(move |part| own.part(part, lane)));
+    parts.enumerate().for_each(|(number, part)| emitter.push(set(workspace(number, at), part)));
+}
 
-    /// Takes a partial result from the workspaces.
-    pub(super) fn load(&self, emitter: &mut Emitter, lane: Option<&Expr>, at: &Expr) {
-        let names = self.workspace_names();
-        self.merge(emitter, lane, &|part| Expr::element(&names[part], at.clone()));
+/// Lets accumulators take partial results from the workspaces.
+pub(super) fn load(emitter: &mut Emitter, accumulators: &[Accumulator], lane: Option<&Expr>, at: &Expr) {
+    let mut first = 0;
+    for accumulator in accumulators {
+        accumulator.merge(emitter, lane, &|part| workspace(first + part, at));
+        first += accumulator.parts.len();
     }
 }
 
@@ -430,7 +426,7 @@ pub(super) fn set(target: Expr, value: Expr) -> Stmt {
 /// `for (l = 0; l < lanes; ++l)`, vectorised or unrolled.
 pub(super) fn for_lanes(lanes: u64, body: Vec<Stmt>) -> Stmt {
     Stmt::For {
-        name: "l".into(),
+        var: Var::Lane,
         from: Expr::Int(0),
         to: Expr::Int(lanes),
         step: Step::Add(Expr::Int(1)),

@@ -1,10 +1,11 @@
 //! Reductions of columns on the CPU: vector lanes hold neighbouring columns and walk down together.
 
-use super::accumulate::Accumulator;
+use super::accumulate::{Accumulator, load, save};
 use super::emitter::Emitter;
 use super::pointwise::launch_items;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint};
+use super::variable::Var;
 use super::walk::{Pass, Plan, count_loop, items_formula, lane_of, partial_workspaces};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
@@ -51,7 +52,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> 
         let accumulators = writer.walk(&mut emitter, &plan.passes[0], from, to);
         writer.each_column(&mut emitter, |emitter, lane| {
             let at = writer.place(emitter, Expr::name("part"));
-            accumulators.iter().for_each(|accumulator| accumulator.save(emitter, Some(lane), &at));
+            save(emitter, &accumulators, Some(lane), &at);
         });
         let items = blocks * u64::from(schedule.splits);
         let launch_parts = launch(items, format!("{formula} * parts"));
@@ -63,7 +64,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> 
         emitter.open(&[], false);
         writer.each_column(&mut emitter, |emitter, lane| {
             let at = writer.place(emitter, Expr::name("part"));
-            accumulators.iter().for_each(|accumulator| accumulator.load(emitter, Some(lane), &at));
+            load(emitter, &accumulators, Some(lane), &at);
         });
         let body = emitter.close();
         emitter.push(count_loop("part", Expr::Int(0), parts, LoopHint::None, body));
@@ -129,22 +130,21 @@ impl CpuColumns<'_> {
 
     /// A loop over the block's columns that binds the innermost axis.
     fn each_column(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter, &Expr)) {
-        let lane = Expr::name("l");
+        let lane = Expr::name(Var::Lane);
         emitter.open(&[self.inner()], false);
-        let name = self.kernel.axis(self.inner()).name.clone();
-        emitter.bind(name, INDEX, Expr::name("first").then(Add, lane.clone()));
+        emitter.bind(self.inner(), INDEX, Expr::name("first").then(Add, lane.clone()));
         body(emitter, &lane);
         let body = emitter.close();
-        emitter.push(count_loop("l", Expr::Int(0), Expr::name("width"), LoopHint::Simd, body));
+        emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::name("width"), LoopHint::Simd, body));
     }
 
     fn walk(&self, emitter: &mut Emitter, pass: &Pass, from: Expr, to: Expr) -> Vec<Accumulator> {
         let accumulators = pass.declare(emitter, self.kernel, Some(self.width));
-        let flat = self.plan.walk_name(self.kernel);
+        let flat = self.plan.walk_name();
         let welford = Accumulator::common_welford(&accumulators);
         let steps = welford.map(|accumulator| accumulator.declare_steps(emitter));
         emitter.open(&[], false);
-        emitter.unflatten(&flat, &self.plan.axes, 1);
+        emitter.unflatten(flat, &self.plan.axes, 1);
         let weight =
             welford.zip(steps.as_ref()).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
         self.each_column(emitter, |emitter, lane| {
@@ -154,7 +154,7 @@ impl CpuColumns<'_> {
             pass.stores.iter().for_each(|&store| emitter.store(&self.kernel.stores[store]));
         });
         let body = emitter.close();
-        emitter.push(count_loop(&flat, from, to, LoopHint::None, body));
+        emitter.push(count_loop(flat, from, to, LoopHint::None, body));
         if let Some(steps) = &steps {
             accumulators.iter().for_each(|accumulator| accumulator.spread_steps(emitter, steps));
         }
@@ -165,7 +165,7 @@ impl CpuColumns<'_> {
     fn place(&self, emitter: &Emitter, part: Expr) -> Expr {
         let row = if self.outer().is_empty() { Expr::Int(0) } else { Expr::name("row") };
         let extent = emitter.extent(self.inner());
-        let name = Expr::name(self.kernel.axis(self.inner()).name.clone());
+        let name = Expr::name(self.inner());
         let column = row.then(Mul, extent).then(Add, name);
         part.then(Mul, emitter.positions(&self.plan.map)).then(Add, column)
     }

@@ -1,12 +1,13 @@
 //! Reductions of columns on CUDA: neighbouring threads hold neighbouring columns and walk down
 //! together; a second thread dimension shares a column.
 
-use super::accumulate::{Accumulator, mul_add, set};
+use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::Emitter;
 use super::pointwise::{lane_axis, lanes_and_stores, launch_items, split_lanes, unrolled_lanes};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
-use super::walk::{Pass, Plan, count_loop, items_formula, lane_of, partial_workspaces};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::variable::Var;
+use super::walk::{Pass, Plan, arrivals, count_loop, items_formula, lane_of, partial_workspaces};
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::index::AxisId;
 use crate::ir::{Kernel, Store};
@@ -19,6 +20,8 @@ struct CudaColumns<'a> {
     schedule: &'a ColumnSchedule,
     lane: Option<AxisId>,
     groups: Expr,
+    /// Counters of finished parts, where there are parts.
+    arrivals: Var,
 }
 
 pub(super) fn build(scalar: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> Nest {
@@ -55,7 +58,14 @@ pub(super) fn build(scalar: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> 
         }
         None => Expr::Int(1),
     };
-    let writer = CudaColumns { kernel: &kernel, plan, schedule, lane: lane_axis(&kernel), groups };
+    let writer = CudaColumns {
+        kernel: &kernel,
+        plan,
+        schedule,
+        lane: lane_axis(&kernel),
+        groups,
+        arrivals: arrivals(&workspaces),
+    };
     writer.body(&mut emitter);
     let body = emitter.finish();
     Nest {
@@ -78,7 +88,7 @@ impl CudaColumns<'_> {
             None => body(emitter, None),
             Some(axis) => {
                 emitter.open(&[axis], true);
-                body(emitter, Some(&Expr::name("l")));
+                body(emitter, Some(&Expr::name(Var::Lane)));
                 let body = emitter.close();
                 emitter.push(unrolled_lanes(self.kernel.axis(axis).extent, body));
             }
@@ -122,7 +132,7 @@ impl CudaColumns<'_> {
         }
         if self.schedule.splits > 1 {
             let thread = Expr::Builtin(Builtin::ThreadX).then(Add, Expr::Builtin(Builtin::ThreadY));
-            let reset = set(Expr::element("arrivals", Expr::Builtin(Builtin::BlockX)), Expr::Int(0));
+            let reset = set(Expr::element(self.arrivals, Expr::Builtin(Builtin::BlockX)), Expr::Int(0));
             let condition = thread.then(Equal, Expr::Int(0));
             emitter.push(Stmt::If { condition, then: vec![reset], otherwise: Vec::new() });
         }
@@ -138,11 +148,11 @@ impl CudaColumns<'_> {
                 Expr::Builtin(Builtin::GridY).then(Mul, Expr::Int(threads)),
             ),
         };
-        let flat = self.plan.walk_name(self.kernel);
+        let flat = self.plan.walk_name();
         emitter.open(&[], false);
-        emitter.unflatten(&flat, &self.plan.axes, 1);
+        emitter.unflatten(flat, &self.plan.axes, 1);
         let stores: Vec<&Store> = pass.stores.iter().map(|&store| &self.kernel.stores[store]).collect();
-        let lane = self.lane.map(|_| Expr::name("l"));
+        let lane = self.lane.map(|_| Expr::name(Var::Lane));
         lanes_and_stores(emitter, self.kernel, &stores, Some(inside.clone()), |emitter| {
             for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
                 accumulator.take(emitter, id, lane.as_ref(), None);
@@ -151,7 +161,7 @@ impl CudaColumns<'_> {
         let body = emitter.close();
         let to = emitter.positions(&self.plan.axes);
         emitter.push(Stmt::For {
-            name: flat,
+            var: flat,
             from,
             to,
             step: Step::Add(step),
@@ -164,20 +174,16 @@ impl CudaColumns<'_> {
     fn merge_threads(&self, emitter: &mut Emitter, accumulator: &Accumulator, prefix: &str) {
         let lanes = self.lanes().unwrap_or(1);
         let width = u64::from(self.schedule.threads_x) * lanes;
-        let names: Vec<String> = accumulator.parts.iter().map(|part| format!("{prefix}_{part}")).collect();
-        for (part, name) in names.iter().enumerate() {
-            let len = width * u64::from(self.schedule.threads_y);
-            let ty = Type::Register(accumulator.part_dtype(part));
-            emitter.push(Stmt::Shared { name: name.clone(), ty, len });
-        }
+        let len = width * u64::from(self.schedule.threads_y);
+        let shared = accumulator.declare_shared(emitter, prefix, len);
         let slot = |thread: Expr, lane: Option<&Expr>| {
             let column = Expr::Builtin(Builtin::ThreadX).then(Mul, Expr::Int(lanes));
             let column = lane.map_or(column.clone(), |lane| column.then(Add, lane.clone()));
             thread.then(Mul, Expr::Int(width)).then(Add, column)
         };
         self.for_each_lane(emitter, |emitter, lane| {
-            for (part, name) in names.iter().enumerate() {
-                let target = Expr::element(name, slot(Expr::Builtin(Builtin::ThreadY), lane));
+            for (part, array) in shared.iter().enumerate() {
+                let target = Expr::element(array, slot(Expr::Builtin(Builtin::ThreadY), lane));
                 emitter.push(set(target, accumulator.part(part, lane)));
             }
         });
@@ -186,7 +192,7 @@ impl CudaColumns<'_> {
         emitter.open(&[], false);
         self.for_each_lane(emitter, |emitter, lane| {
             accumulator
-                .merge(emitter, lane, &|part| Expr::element(&names[part], slot(Expr::name("y"), lane)));
+                .merge(emitter, lane, &|part| Expr::element(shared[part], slot(Expr::name("y"), lane)));
         });
         let body = emitter.close();
         let rows = Expr::Int(u64::from(self.schedule.threads_y));
@@ -204,21 +210,25 @@ impl CudaColumns<'_> {
         emitter.open(&[], false);
         self.for_each_lane(emitter, |emitter, lane| {
             let at = place(Expr::Builtin(Builtin::BlockY), lane);
-            accumulators.iter().for_each(|accumulator| accumulator.save(emitter, lane, &at));
+            save(emitter, accumulators, lane, &at);
         });
         let then = emitter.close();
         let first = Expr::Builtin(Builtin::ThreadY).then(Equal, Expr::Int(0));
         emitter.push(Stmt::If { condition: first.then(And, inside.clone()), then, otherwise: Vec::new() });
-        emitter.push(Stmt::Arrive { index: Expr::Builtin(Builtin::BlockX), count: splits() });
+        emitter.push(Stmt::Arrive {
+            counters: self.arrivals,
+            index: Expr::Builtin(Builtin::BlockX),
+            count: splits(),
+        });
         accumulators.iter().for_each(|accumulator| accumulator.reset(emitter));
         emitter.open(&[], false);
         self.for_each_lane(emitter, |emitter, lane| {
             let at = place(Expr::name("part"), lane);
-            accumulators.iter().for_each(|accumulator| accumulator.load(emitter, lane, &at));
+            load(emitter, accumulators, lane, &at);
         });
         let body = emitter.close();
         emitter.push(Stmt::For {
-            name: "part".into(),
+            var: "part".into(),
             from: Expr::Builtin(Builtin::ThreadY),
             to: splits(),
             step: Step::Add(Expr::Int(u64::from(self.schedule.threads_y))),

@@ -6,6 +6,8 @@ use super::accumulate::Accumulator;
 use super::persistent::Kept;
 use super::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use super::tile::TileKey;
+use super::variable::{Local, LocalId, Space, Var};
+use super::{Body, Parameter};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, AxisSet, Kernel, ValueId, ValueOp, index_expressions};
 use crate::ops::Spelling;
@@ -37,7 +39,7 @@ pub(super) struct Scope {
     computed: Vec<AxisId>,
     block: Vec<Stmt>,
     values: FxHashMap<ValueId, Expr>,
-    pub(super) tiles: FxHashMap<TileKey, String>,
+    pub(super) tiles: FxHashMap<TileKey, Var>,
 }
 
 impl Scope {
@@ -48,7 +50,7 @@ impl Scope {
 
 /// An array in shared memory that holds a load's elements.
 pub(super) struct Staged {
-    pub(super) array: String,
+    pub(super) array: Var,
     pub(super) dtype: DType,
 }
 
@@ -69,6 +71,7 @@ pub(super) struct Emitter<'k> {
     language: Language,
     uses: Vec<usize>,
     names: FxHashMap<&'static str, usize>,
+    locals: Vec<Local>,
 }
 
 impl<'k> Emitter<'k> {
@@ -84,6 +87,7 @@ impl<'k> Emitter<'k> {
             language,
             uses: kernel.use_counts(),
             names: FxHashMap::default(),
+            locals: Vec::new(),
         }
     }
 
@@ -100,15 +104,76 @@ impl<'k> Emitter<'k> {
     }
 
     /// The function's body.
-    pub(super) fn finish(mut self) -> Vec<Stmt> {
-        self.scopes.drain(..).flat_map(|scope| scope.block).collect()
+    pub(super) fn finish(mut self) -> Body {
+        let statements = self.scopes.drain(..).flat_map(|scope| scope.block).collect();
+        Body { statements, locals: self.locals }
     }
 
-    /// A name that was not given before: the prefix and a number.
-    pub(super) fn fresh(&mut self, prefix: &'static str) -> String {
+    /// A new variable, called by the prefix and a number.
+    pub(super) fn fresh(&mut self, prefix: &'static str) -> Var {
         let number = self.names.entry(prefix).or_default();
         *number += 1;
-        format!("{prefix}{}", *number - 1)
+        let hint = format!("{prefix}{}", *number - 1);
+        self.local(hint, Type::Index, None, Space::Constant)
+    }
+
+    fn local(&mut self, hint: String, ty: Type, len: Option<u64>, space: Space) -> Var {
+        self.locals.push(Local { hint, ty, len, space });
+        Var::Local(LocalId(self.locals.len() as u32 - 1))
+    }
+
+    /// States what a variable is; one that has only a name becomes a new one.
+    pub(super) fn typed(&mut self, var: Var, ty: Type, len: Option<u64>, space: Space) -> Var {
+        match var {
+            Var::Named(name) => self.local(name.into(), ty, len, space),
+            Var::Local(id) => {
+                let local = &mut self.locals[id.index()];
+                (local.ty, local.len, local.space) = (ty, len, space);
+                var
+            }
+            Var::Axis(_) | Var::Lane | Var::Parameter(_) => var,
+        }
+    }
+
+    /// What a variable of this function is called.
+    pub(super) fn hint(&self, var: Var) -> &str {
+        match var {
+            Var::Local(id) => &self.locals[id.index()].hint,
+            Var::Named(name) => name,
+            Var::Axis(_) | Var::Lane | Var::Parameter(_) => "",
+        }
+    }
+
+    /// What is emitted numbers its variables as if nothing had been emitted since now, as a branch beside another.
+    pub(super) fn beside<T>(&mut self, emit: impl FnOnce(&mut Self) -> T) -> T {
+        let names = self.names.clone();
+        let result = emit(self);
+        self.names = names;
+        result
+    }
+
+    /// Appends a variable that can be assigned.
+    pub(super) fn variable(&mut self, var: impl Into<Var>, ty: Type, init: Expr) -> Var {
+        let var = self.typed(var.into(), ty, None, Space::Thread);
+        self.push(Stmt::Declare { var, init: Some(init) });
+        var
+    }
+
+    /// Appends an array of this thread.
+    pub(super) fn array(&mut self, var: impl Into<Var>, ty: Type, len: u64) -> Var {
+        let var = self.typed(var.into(), ty, Some(len), Space::Thread);
+        self.push(Stmt::Declare { var, init: None });
+        var
+    }
+
+    /// Appends an array that the block shares, called by what it has of which variable.
+    pub(super) fn shared(&mut self, prefix: &str, of: Var, ty: Type, len: u64) -> Var {
+        let hint = match self.hint(of) {
+            "" => prefix.to_string(),
+            of => format!("{prefix}_{of}"),
+        };
+        let var = self.local(hint, ty, Some(len), Space::Shared);
+        self.share(var, ty, len)
     }
 
     /// Appends a statement to the innermost scope.
@@ -125,9 +190,24 @@ impl<'k> Emitter<'k> {
         }
     }
 
+    /// Appends an array that the block shares.
+    pub(super) fn share(&mut self, var: impl Into<Var>, ty: Type, len: u64) -> Var {
+        let var = self.typed(var.into(), ty, Some(len), Space::Shared);
+        self.push(Stmt::Declare { var, init: None });
+        var
+    }
+
+    /// Appends an array of the block for staged elements.
+    pub(super) fn staged_array(&mut self, dtype: DType, len: u64) -> Var {
+        let array = self.fresh("staged");
+        self.share(array, Type::Memory(dtype), len)
+    }
+
     /// Appends an immutable variable.
-    pub(super) fn bind(&mut self, name: impl Into<String>, ty: Type, value: Expr) {
-        self.push(Stmt::Let { name: name.into(), ty, value });
+    pub(super) fn bind(&mut self, var: impl Into<Var>, ty: Type, value: Expr) -> Var {
+        let var = self.typed(var.into(), ty, None, Space::Constant);
+        self.push(Stmt::Let { var, value });
+        var
     }
 
     /// States that the innermost scope has variables for these axes.
@@ -164,15 +244,14 @@ impl<'k> Emitter<'k> {
     /// Closes the innermost scope as the body of `for (axis = 0; axis < extent; ++axis)`.
     pub(super) fn close_loop(&mut self, axis: AxisId, hint: LoopHint) {
         let body = self.close();
-        let name = self.kernel.axis(axis).name.clone();
-        let to = self.extent(axis);
-        self.push(Stmt::For { name, from: Expr::Int(0), to, step: Step::Add(Expr::Int(1)), hint, body });
+        let (var, to) = (Var::Axis(axis), self.extent(axis));
+        self.push(Stmt::For { var, from: Expr::Int(0), to, step: Step::Add(Expr::Int(1)), hint, body });
     }
 
     /// An axis's extent: a literal or the name of its parameter.
     pub(super) fn extent(&self, axis: AxisId) -> Expr {
         match self.kernel.axis(axis).is_argument {
-            true => Expr::name(super::extent_name(self.kernel, axis)),
+            true => Expr::name(Parameter::Extent(axis)),
             false => Expr::Int(self.kernel.axis(axis).extent),
         }
     }
@@ -190,9 +269,8 @@ impl<'k> Emitter<'k> {
         if let Expr::Name(_) | Expr::Literal(_) = expr {
             return expr;
         }
-        let name = self.fresh("v");
-        self.bind(name.clone(), Type::Register(dtype), expr);
-        Expr::Name(name)
+        let var = self.fresh("v");
+        Expr::Name(self.bind(var, Type::Register(dtype), expr))
     }
 
     /// The expression without calls of the vectorised functions: with one, it gets a name.
@@ -227,9 +305,8 @@ impl<'k> Emitter<'k> {
         let expr = match simple || keep && !is_named {
             true => expr,
             false => {
-                let name = self.fresh(prefix(&kernel.value(id).op));
-                self.bind(name.clone(), Type::Register(kernel.value(id).dtype), expr);
-                Expr::Name(name)
+                let var = self.fresh(prefix(&kernel.value(id).op));
+                Expr::Name(self.bind(var, Type::Register(kernel.value(id).dtype), expr))
             }
         };
         if is_to_keep {
@@ -256,7 +333,7 @@ impl<'k> Emitter<'k> {
                     return element;
                 }
                 if let (Some(staged), Some(slot)) = (self.staged.get(&id), &self.staged_slot) {
-                    let element = Expr::element(&staged.array, slot.clone());
+                    let element = Expr::element(staged.array, slot.clone());
                     return Expr::FromMemory(staged.dtype, Box::new(element));
                 }
                 if guard.is_none()
@@ -265,7 +342,7 @@ impl<'k> Emitter<'k> {
                 {
                     return element;
                 }
-                let raw = Expr::element(&source.name, Expr::Index(index.clone()));
+                let raw = Expr::element(*buffer, Expr::Index(index.clone()));
                 let element = Expr::FromMemory(source.dtype, Box::new(raw));
                 match guard {
                     None => element,
@@ -276,14 +353,12 @@ impl<'k> Emitter<'k> {
                 }
             }
             ValueOp::Literal(scalar) => Expr::Literal(*scalar),
-            ValueOp::Argument(argument) => Expr::name(&kernel.arguments[argument.index()].name),
+            ValueOp::Argument(argument) => Expr::name(*argument),
             ValueOp::Position(index) => Expr::Position(index.clone()),
             ValueOp::InBounds(bounds) => Expr::InBounds(bounds.to_vec()),
-            ValueOp::Random { seed, index } => Expr::Random {
-                dtype: value.dtype,
-                seed: kernel.arguments[seed.index()].name.clone(),
-                index: index.clone(),
-            },
+            ValueOp::Random { seed, index } => {
+                Expr::Random { dtype: value.dtype, seed: Var::from(*seed), index: index.clone() }
+            }
             ValueOp::Unary(op, a) => {
                 let dtype = kernel.value(*a).dtype;
                 let operand = self.value(*a);
@@ -321,9 +396,9 @@ impl<'k> Emitter<'k> {
             }
             // Schedules define these before anything asks for them; a name that is not there does not compile.
             ValueOp::Scan { .. } | ValueOp::Carry { .. } | ValueOp::Last { .. } => {
-                Expr::name("scan_outside_of_its_loop")
+                Expr::name("a scan outside of its loop")
             }
-            ValueOp::Scatter { .. } => Expr::name("scatter_outside_of_its_loop"),
+            ValueOp::Scatter { .. } => Expr::name("a scatter outside of its loop"),
             ValueOp::Reduce { axes, .. } => self.reduce_in_thread(id, axes),
         }
     }
@@ -340,8 +415,7 @@ impl<'k> Emitter<'k> {
             let deeper = self.scopes.split_off(home + 1);
             let position = Box::new(self.value(value));
             let extent = Box::new(self.extent(axis));
-            let name = kernel.axis(axis).name.clone();
-            self.bind(name, Type::Index, Expr::Checked { position, extent, check });
+            self.bind(axis, Type::Index, Expr::Checked { position, extent, check });
             if let Some(scope) = self.scopes.last_mut() {
                 scope.computed.push(axis);
             }
@@ -359,7 +433,7 @@ impl<'k> Emitter<'k> {
             && !axes.iter().any(|&axis| kernel.axis(axis).is_argument)
             && (self.language == Language::Cuda || !self.rolled && copies <= MOST_COPIES);
         let Some(accumulator) = Accumulator::of(self, kernel, id, None) else {
-            return Expr::name("no_reduction");
+            return Expr::name("no reduction");
         };
         for &axis in axes {
             self.open(&[axis], unrolled);
@@ -375,8 +449,7 @@ impl<'k> Emitter<'k> {
     /// Appends `buffer[index] = value` for one store.
     pub(super) fn store(&mut self, store: &crate::ir::Store) {
         let value = self.stored(store);
-        let buffer = &self.kernel.buffers[store.buffer.index()];
-        let target = Expr::element(&buffer.name, Expr::Index(store.index.clone()));
+        let target = Expr::element(store.buffer, Expr::Index(store.index.clone()));
         self.push(Stmt::Assign { target, value });
     }
 
@@ -399,9 +472,9 @@ impl<'k> Emitter<'k> {
         Expr::ToMemory(dtype, Box::new(self.value(value)))
     }
 
-    /// Binds `axes` from a row-major position over them; `flat` is a name. The last axis advances in
-    /// steps of `multiple`.
-    pub(super) fn unflatten(&mut self, flat: &str, axes: &[AxisId], multiple: u64) {
+    /// Binds `axes` from a row-major position over them. The last axis advances in steps of `multiple`.
+    pub(super) fn unflatten(&mut self, flat: impl Into<Var>, axes: &[AxisId], multiple: u64) {
+        let flat = flat.into();
         let mut stride = 1;
         let mut bindings = Vec::new();
         for (position, &axis) in axes.iter().enumerate().rev() {
@@ -414,12 +487,12 @@ impl<'k> Emitter<'k> {
             if is_last {
                 value = value.then(Arithmetic::Mul, Expr::Int(multiple));
             }
-            bindings.push((self.kernel.axis(axis).name.clone(), value));
+            bindings.push((Var::Axis(axis), value));
             stride *= extent;
         }
-        for (name, value) in bindings.into_iter().rev() {
-            if !matches!(&value, Expr::Name(existing) if *existing == name) {
-                self.bind(name, Type::Index, value);
+        for (var, value) in bindings.into_iter().rev() {
+            if value != Expr::Name(var) {
+                self.bind(var, Type::Index, value);
             }
         }
         self.bind_axes(axes);

@@ -8,6 +8,7 @@ use super::accumulate::set;
 use super::emitter::{Emitter, Staged};
 use super::stmt::Arithmetic::{Add, Min, Sub};
 use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
+use super::variable::Var;
 use super::walk::count_loop;
 use crate::DType;
 use crate::index::{AxisId, IndexExpr};
@@ -64,42 +65,36 @@ impl Halves {
 
     /// The loop from `from` to `to`.
     pub(super) fn emit<'k>(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr) {
-        let name = kernel.axis(self.axis).name.clone();
+        let axis = self.axis;
         let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
-        let count = Expr::name(&stop).then(Sub, Expr::name(&start));
-        let slot = Expr::name(&name).then(Sub, Expr::name(&start));
+        let count = Expr::name(stop).then(Sub, Expr::name(start));
+        let slot = Expr::name(axis).then(Sub, Expr::name(start));
         emitter.open(&[], false);
-        emitter.bind(
-            stop.clone(),
-            INDEX,
-            Expr::name(&start).then(Add, Expr::Int(TOGETHER)).then(Min, to.clone()),
-        );
+        emitter.bind(stop, INDEX, Expr::name(start).then(Add, Expr::Int(TOGETHER)).then(Min, to.clone()));
         let array = |emitter: &mut Emitter<'k>, name: &'static str| {
             let array = emitter.fresh(name);
-            let ty = Type::Memory(DType::F32);
-            emitter.push(Stmt::Variable { name: array.clone(), ty, len: Some(TOGETHER), init: None });
-            array
+            emitter.array(array, Type::Memory(DType::F32), TOGETHER)
         };
         // Where the first of them is in the buffer.
         let place = |index: &IndexExpr| {
             let rest = index.substitute(self.axis, &IndexExpr::zero(), &kernel.ranges());
             match rest.as_constant() {
-                Some(0) => Expr::name(&start),
-                _ => Expr::Index(rest).then(Add, Expr::name(&start)),
+                Some(0) => Expr::name(start),
+                _ => Expr::Index(rest).then(Add, Expr::name(start)),
             }
         };
         let mut staged = FxHashMap::default();
         for (buffer, index, loads) in &self.loads {
             let array = array(emitter, "half");
             emitter.push(Stmt::WidenHalves {
-                array: array.clone(),
-                buffer: kernel.buffers[buffer.index()].name.clone(),
+                array,
+                buffer: (*buffer).into(),
                 index: place(index),
                 count: count.clone(),
             });
-            staged.extend(loads.iter().map(|&id| (id, Staged { array: array.clone(), dtype: DType::F32 })));
+            staged.extend(loads.iter().map(|&id| (id, Staged { array, dtype: DType::F32 })));
         }
-        let results: Vec<String> = self.stores.iter().map(|_| array(emitter, "result")).collect();
+        let results: Vec<Var> = self.stores.iter().map(|_| array(emitter, "result")).collect();
         emitter.staged = staged;
         emitter.staged_slot = Some(slot.clone());
         let body = emitter.using(kernel, |emitter| {
@@ -112,7 +107,7 @@ impl Halves {
                             Expr::ToMemory(_, value) => *value,
                             value => value,
                         };
-                        emitter.push(set(Expr::element(&results[own], slot.clone()), value));
+                        emitter.push(set(Expr::element(results[own], slot.clone()), value));
                     }
                 }
             }
@@ -120,18 +115,18 @@ impl Halves {
         });
         emitter.staged.clear();
         emitter.staged_slot = None;
-        emitter.push(count_loop(&name, Expr::name(&start), Expr::name(&stop), LoopHint::Simd, body));
+        emitter.push(count_loop(axis, Expr::name(start), Expr::name(stop), LoopHint::Simd, body));
         for (&number, array) in self.stores.iter().zip(results) {
             let store = &kernel.stores[number];
             emitter.push(Stmt::NarrowHalves {
                 array,
-                buffer: kernel.buffers[store.buffer.index()].name.clone(),
+                buffer: store.buffer.into(),
                 index: place(&store.index),
                 count: count.clone(),
             });
         }
         let body = emitter.close();
         let step = Step::Add(Expr::Int(TOGETHER));
-        emitter.push(Stmt::For { name: start, from, to, step, hint: LoopHint::None, body });
+        emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });
     }
 }

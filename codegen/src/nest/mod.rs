@@ -18,6 +18,7 @@ mod pointwise;
 mod pointwise_cpu;
 mod recurrence_cuda;
 mod registers;
+mod resolve;
 mod resources;
 mod rows_cpu;
 mod rows_cuda;
@@ -36,6 +37,8 @@ mod tile;
 mod tiled;
 mod tiled_cpu;
 mod tiled_cuda;
+pub mod variable;
+mod visit;
 mod walk;
 mod windows_cpu;
 
@@ -46,9 +49,10 @@ use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
 pub(crate) use scan_cpu::TOGETHER as ROWS_TOGETHER;
 use stmt::{Stmt, Type};
+use variable::Local;
 
 /// A parameter of an emitted function, in order.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Parameter {
     /// A pointer to a buffer.
     Buffer(BufferId),
@@ -78,13 +82,22 @@ pub struct Workspace {
     pub zeroed: bool,
 }
 
-/// One emitted function's body.
+/// What a function does, and with what.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Body {
+    /// The statements, in order.
+    pub statements: Vec<Stmt>,
+    /// The variables and arrays that they declare.
+    pub locals: Vec<Local>,
+}
+
+/// One emitted function.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Function {
     /// Its name: the kernel's, or with a suffix for what comes before or after it.
     pub name: String,
-    /// Its body.
-    pub body: Vec<Stmt>,
+    /// What it does.
+    pub body: Body,
     /// How it is launched.
     pub launch: Launch,
 }
@@ -126,7 +139,12 @@ pub fn parameter_name(nest: &Nest, parameter: Parameter) -> String {
 /// # Errors
 /// If the schedule does not fit the kernel.
 pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, Refusal> {
-    let kernel = &*for_schedule(kernel, schedule)?;
+    let mut nest = scheduled(&*for_schedule(kernel, schedule)?, language, schedule)?;
+    nest.functions.iter_mut().try_for_each(|function| function.body.resolve())?;
+    Ok(nest)
+}
+
+fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, Refusal> {
     match schedule {
         Schedule::Pointwise(schedule) => pointwise::build(kernel, language, schedule),
         Schedule::Tiled(schedule) => match language {

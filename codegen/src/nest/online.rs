@@ -26,13 +26,12 @@ impl Accumulator {
         let register = Type::Register(self.dtype);
         let (max, own) = (self.part(MAXIMUM, lane), self.part(SUM, lane));
         let distance = emitter.fresh("distance");
-        emitter.bind(distance.clone(), register, self.binary(BinaryOp::Sub, value.clone(), max.clone()));
-        let distance = Expr::Name(distance);
+        let apart = self.binary(BinaryOp::Sub, value.clone(), max.clone());
+        let distance = Expr::Name(emitter.bind(distance, register, apart));
         let unary = |op, a: Expr| Expr::Unary(op, self.dtype, Box::new(a));
         let scale = emitter.fresh("scale");
         let below = unary(UnaryOp::Neg, unary(UnaryOp::Abs, distance.clone()));
-        emitter.bind(scale.clone(), register, unary(UnaryOp::Exp, below));
-        let scale = Expr::Name(scale);
+        let scale = Expr::Name(emitter.bind(scale, register, unary(UnaryOp::Exp, below)));
         let scaled = |sum: Expr| match sum == self.number(1) {
             true => scale.clone(),
             false => self.binary(BinaryOp::Mul, sum, scale.clone()),

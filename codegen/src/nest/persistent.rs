@@ -8,6 +8,7 @@ use super::pointwise::{lane_axis, unrolled_lanes};
 use super::stmt::Arithmetic::{Add, Mul};
 use super::stmt::{Expr, Stmt, Type};
 use super::tile::chunks;
+use super::variable::{Space, Var};
 use crate::index::IndexExpr;
 use crate::ir::{BufferId, ValueId};
 use crate::schedule::array_bytes;
@@ -25,8 +26,8 @@ pub(super) struct Kept {
     /// The scopes that were open before the walks.
     outside: usize,
     /// The arrays so far: of loads, and of other values.
-    arrays: FxHashMap<(BufferId, IndexExpr), String>,
-    computed: FxHashMap<ValueId, String>,
+    arrays: FxHashMap<(BufferId, IndexExpr), Var>,
+    computed: FxHashMap<ValueId, Var>,
     /// Values that are in their arrays.
     pub(super) there: Vec<ValueId>,
 }
@@ -69,16 +70,16 @@ impl Kept {
         }
     }
 
-    /// A new array for vectors of so many elements.
-    fn declare(&mut self, name: String, ty: Type, lanes: u64) -> Stmt {
+    /// How long a new array for vectors of so many elements is, and where.
+    fn space(&mut self, ty: Type, lanes: u64) -> (u64, Space) {
         match &mut self.place {
-            Place::Registers { turns } => Stmt::Variable { name, ty, len: Some(*turns * lanes), init: None },
+            Place::Registers { turns } => (*turns * lanes, Space::Thread),
             Place::Shared { length, end, .. } => {
                 let offset = *end;
                 *end += array_bytes(*length, ty.bytes(0));
-                Stmt::LaunchShared { name, ty, offset }
+                (*length, Space::Launch(offset))
             }
-            Place::Stack { length, .. } => Stmt::Variable { name, ty, len: Some(*length), init: None },
+            Place::Stack { length, .. } => (*length, Space::Thread),
         }
     }
 }
@@ -93,7 +94,7 @@ impl Emitter<'_> {
     pub(super) fn kept_load(&mut self, id: ValueId, buffer: BufferId, index: &IndexExpr) -> Option<Expr> {
         let kept = self.kept.as_ref().filter(|kept| kept.loads.contains(&id))?;
         let vector = kept.vector();
-        let existing = kept.arrays.get(&(buffer, index.clone())).cloned();
+        let existing = kept.arrays.get(&(buffer, index.clone())).copied();
         let lane = lane_axis(self.kernel).filter(|&lane| index.uses(lane));
         let lanes = lane.map_or(1, |lane| self.kernel.axis(lane).extent);
         let dtype = self.kernel.buffers[buffer.index()].dtype;
@@ -105,39 +106,37 @@ impl Emitter<'_> {
             };
             let home = self.home(&base.axes().into_iter().collect());
             let deeper = self.scopes.split_off(home + 1);
-            let array = self.fresh("kept");
-            self.declare_kept(array.clone(), Type::Memory(dtype), lanes);
-            let source = self.kernel.buffers[buffer.index()].name.clone();
+            let array = self.declare_kept(Type::Memory(dtype), lanes);
             let is_consecutive = lane.is_some_and(|lane| index.coefficient(lane) == Some(1));
             let width = if is_consecutive { self.alignment(&base, lanes) } else { 1 };
             if width > 1 {
                 for (at, width) in chunks(lanes, width) {
                     self.push(Stmt::VectorLoad {
-                        array: array.clone(),
+                        array,
                         at: first.clone().then(Add, Expr::Int(at)),
-                        buffer: source.clone(),
+                        buffer: buffer.into(),
                         index: Expr::Index(base.offset(at as i64)),
                         dtype,
                         width,
                     });
                 }
             } else {
-                let element = Expr::element(&source, Expr::Index(index.clone()));
+                let element = Expr::element(buffer, Expr::Index(index.clone()));
                 let slot = match lane {
-                    Some(_) => first.clone().then(Add, Expr::name("l")),
+                    Some(_) => first.clone().then(Add, Expr::name(Var::Lane)),
                     None => first.clone(),
                 };
-                let load = set(Expr::element(&array, slot), element);
+                let load = set(Expr::element(array, slot), element);
                 self.push(if lane.is_some() { unrolled_lanes(lanes, vec![load]) } else { load });
             }
             self.scopes.extend(deeper);
             if let Some(kept) = &mut self.kept {
-                kept.arrays.insert((buffer, index.clone()), array.clone());
+                kept.arrays.insert((buffer, index.clone()), array);
             }
             array
         });
         let slot = match lane {
-            Some(_) => first.then(Add, Expr::name("l")),
+            Some(_) => first.then(Add, Expr::name(Var::Lane)),
             None => first,
         };
         Some(Expr::FromMemory(dtype, Box::new(Expr::element(array, slot))))
@@ -160,23 +159,24 @@ impl Emitter<'_> {
     /// Keeps a value for the walks to come.
     pub(super) fn keep_value(&mut self, id: ValueId, value: &Expr) {
         let Some(slot) = self.kept_slot(id) else { return };
-        let existing = self.kept.as_ref().and_then(|kept| kept.computed.get(&id).cloned());
+        let existing = self.kept.as_ref().and_then(|kept| kept.computed.get(&id).copied());
         let array = existing.unwrap_or_else(|| {
-            let array = self.fresh("kept");
             let ty = Type::Register(self.kernel.value(id).dtype);
-            self.declare_kept(array.clone(), ty, self.lanes_of_value(id));
-            array
+            self.declare_kept(ty, self.lanes_of_value(id))
         });
-        self.push(set(Expr::element(&array, slot), value.clone()));
+        self.push(set(Expr::element(array, slot), value.clone()));
         if let Some(kept) = &mut self.kept {
             kept.computed.insert(id, array);
             kept.there.push(id);
         }
     }
 
-    fn declare_kept(&mut self, name: String, ty: Type, lanes: u64) {
-        let declaration = self.kept.as_mut().map(|kept| kept.declare(name, ty, lanes));
-        declaration.into_iter().for_each(|declaration| self.push_first(declaration));
+    fn declare_kept(&mut self, ty: Type, lanes: u64) -> Var {
+        let array = self.fresh("kept");
+        let (len, space) = self.kept.as_mut().map_or((lanes, Space::Thread), |kept| kept.space(ty, lanes));
+        self.typed(array, ty, Some(len), space);
+        self.push_first(Stmt::Declare { var: array, init: None });
+        array
     }
 
     fn lanes_of_value(&self, id: ValueId) -> u64 {
@@ -187,6 +187,6 @@ impl Emitter<'_> {
     fn kept_slot(&self, id: ValueId) -> Option<Expr> {
         let lanes = self.lanes_of_value(id);
         let first = self.kept.as_ref()?.vector().then(Mul, Expr::Int(lanes));
-        Some(if lanes > 1 { first.then(Add, Expr::name("l")) } else { first })
+        Some(if lanes > 1 { first.then(Add, Expr::name(Var::Lane)) } else { first })
     }
 }

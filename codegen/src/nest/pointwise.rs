@@ -4,7 +4,8 @@ use super::accumulate::{for_lanes, mul_add};
 use super::emitter::Emitter;
 use super::stmt::Arithmetic::{Add, Less, LessEqual, Mul};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
-use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use super::variable::Var;
+use super::{Body, Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
 use crate::Refusal;
 use crate::index::{AxisId, IndexExpr};
@@ -51,7 +52,7 @@ pub(super) fn split_lanes(kernel: &Kernel, axis: Option<AxisId>, lanes: u32) -> 
     let mut result = kernel.clone();
     let Some(axis) = axis.filter(|_| lanes > 1) else { return result };
     let lane = result.add_axis(kernel.axis(axis).kind, u64::from(lanes), false);
-    result.axes[lane.0 as usize].name = "l".into();
+    (result.axes[lane.0 as usize].name, result.axes[lane.0 as usize].is_lane) = ("l".into(), true);
     for value in &mut result.values {
         if let ValueOp::Reduce { axes, .. } = &mut value.op
             && axes.contains(&axis)
@@ -68,10 +69,10 @@ pub(super) fn split_lanes(kernel: &Kernel, axis: Option<AxisId>, lanes: u32) -> 
 
 /// The lane axis that [`split_lanes`] added.
 pub(super) fn lane_axis(kernel: &Kernel) -> Option<AxisId> {
-    kernel.axes.iter().position(|axis| axis.name == "l").map(|number| AxisId(number as u32))
+    kernel.axes.iter().position(|axis| axis.is_lane).map(|number| AxisId(number as u32))
 }
 
-fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> Vec<Stmt> {
+fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> Body {
     let lanes = u64::from(schedule.vector);
     let thread = mul_add(
         Expr::Builtin(Builtin::BlockX),
@@ -88,17 +89,22 @@ fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &Pointwi
         {
             // One axis of any length: whole vectors, and a scalar tail in the last thread.
             outer.bind("first", INDEX, thread.then(Mul, Expr::Int(lanes)));
-            let mut whole = Emitter::new(vectorised, Language::Cuda);
-            whole.multiples.insert(*axis, lanes as i64);
-            whole.bind(scalar.axis(*axis).name.clone(), INDEX, Expr::name("first"));
-            whole.bind_axes(map);
-            lanes_and_stores(&mut whole, vectorised, &stores, None, |_| {});
-            let mut tail = Emitter::new(scalar, Language::Cuda);
-            tail.open(map, false);
-            scalar.stores.iter().for_each(|store| tail.store(store));
-            let body = tail.close();
-            tail.push(Stmt::For {
-                name: scalar.axis(*axis).name.clone(),
+            let then = outer.beside(|outer| {
+                outer.using(vectorised, |whole| {
+                    whole.open_pinned();
+                    whole.multiples.insert(*axis, lanes as i64);
+                    whole.bind(*axis, INDEX, Expr::name("first"));
+                    whole.bind_axes(map);
+                    lanes_and_stores(whole, vectorised, &stores, None, |_| {});
+                    whole.close()
+                })
+            });
+            outer.open_pinned();
+            outer.open(map, false);
+            scalar.stores.iter().for_each(|store| outer.store(store));
+            let body = outer.close();
+            outer.push(Stmt::For {
+                var: Var::Axis(*axis),
                 from: Expr::name("first"),
                 to: total.clone(),
                 step: Step::Add(Expr::Int(1)),
@@ -106,16 +112,17 @@ fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &Pointwi
                 body,
             });
             let condition = Expr::name("first").then(Add, Expr::Int(lanes)).then(LessEqual, total);
-            outer.push(Stmt::If { condition, then: whole.finish(), otherwise: tail.finish() });
+            let otherwise = outer.close();
+            outer.push(Stmt::If { condition, then, otherwise });
             outer.finish()
         }
         _ => {
             let mut emitter = Emitter::new(vectorised, Language::Cuda);
             let flat = match map {
-                [axis] if lanes == 1 => scalar.axis(*axis).name.clone(),
+                [axis] if lanes == 1 => Var::Axis(*axis),
                 _ => "t".into(),
             };
-            emitter.bind(flat.clone(), INDEX, thread);
+            emitter.bind(flat, INDEX, thread);
             let count = match (map, lanes) {
                 // The innermost extent is a multiple of the lanes.
                 ([.., last], lanes) if lanes > 1 => {
@@ -124,9 +131,9 @@ fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &Pointwi
                 }
                 _ => total,
             };
-            let inside = Expr::name(flat.clone()).then(Less, count);
+            let inside = Expr::name(flat).then(Less, count);
             emitter.push(Stmt::If { condition: inside, then: Vec::new(), otherwise: vec![Stmt::Return] });
-            emitter.unflatten(&flat, map, lanes);
+            emitter.unflatten(flat, map, lanes);
             lanes_and_stores(&mut emitter, vectorised, &stores, None, |_| {});
             emitter.finish()
         }
@@ -150,7 +157,7 @@ pub(super) fn lanes_and_stores(
         return emitter.guarded(condition, then);
     };
     let lanes = kernel.axis(lane).extent;
-    let arrays: Vec<Option<(String, u64)>> = stores
+    let arrays: Vec<Option<(Var, u64)>> = stores
         .iter()
         .map(|store| {
             let width = vector_width(emitter, kernel, store, lane);
@@ -158,8 +165,7 @@ pub(super) fn lanes_and_stores(
             (width > 1 || condition.is_some()).then(|| {
                 let name = emitter.fresh("result");
                 let ty = Type::Memory(kernel.buffers[store.buffer.index()].dtype);
-                emitter.push(Stmt::Variable { name: name.clone(), ty, len: Some(lanes), init: None });
-                (name, width)
+                (emitter.array(name, ty, lanes), width)
             })
         })
         .collect();
@@ -170,7 +176,7 @@ pub(super) fn lanes_and_stores(
             None => emitter.store(store),
             Some((array, _)) => {
                 let value = emitter.stored(store);
-                emitter.push(Stmt::Assign { target: Expr::element(array, Expr::name("l")), value });
+                emitter.push(Stmt::Assign { target: Expr::element(array, Expr::name(Var::Lane)), value });
             }
         }
     }
@@ -181,17 +187,17 @@ pub(super) fn lanes_and_stores(
         let Some((array, width)) = array else { continue };
         let buffer = &kernel.buffers[store.buffer.index()];
         if *width == 1 {
-            let target = Expr::element(&buffer.name, Expr::Index(store.index.clone()));
-            let value = Expr::element(array, Expr::name("l"));
+            let target = Expr::element(store.buffer, Expr::Index(store.index.clone()));
+            let value = Expr::element(array, Expr::name(Var::Lane));
             writes.push(unrolled_lanes(lanes, vec![Stmt::Assign { target, value }]));
             continue;
         }
         let start = store.index.substitute(lane, &IndexExpr::zero(), &kernel.ranges());
         for (at, width) in super::tile::chunks(lanes, *width) {
             writes.push(Stmt::VectorStore {
-                array: array.clone(),
+                array: *array,
                 at: Expr::Int(at),
-                buffer: buffer.name.clone(),
+                buffer: store.buffer.into(),
                 index: Expr::Index(start.offset(at as i64)),
                 dtype: buffer.dtype,
                 width,
@@ -213,8 +219,8 @@ fn vector_width(emitter: &Emitter, kernel: &Kernel, store: &Store, lane: AxisId)
 
 pub(super) fn unrolled_lanes(lanes: u64, body: Vec<Stmt>) -> Stmt {
     match for_lanes(lanes, body) {
-        Stmt::For { name, from, to, step, body, .. } => {
-            Stmt::For { name, from, to, step, hint: LoopHint::Unroll, body }
+        Stmt::For { var: name, from, to, step, body, .. } => {
+            Stmt::For { var: name, from, to, step, hint: LoopHint::Unroll, body }
         }
         other => other,
     }

@@ -8,15 +8,16 @@ use super::pointwise::launch_items;
 use super::short_axis::ShortAxis;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::variable::Var;
 use super::windows_cpu::Windows;
-use super::{INDEX, walk::count_loop};
+use super::{Body, INDEX, walk::count_loop};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueOp};
 use crate::schedule::{Launch, PointwiseSchedule};
 use crate::{DType, Language};
 
 /// The body for a range of blocks, and how many blocks there are.
-pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> (Vec<Stmt>, Launch) {
+pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> (Body, Launch) {
     let short = ShortAxis::of(kernel, map, SHORT_AXIS);
     let interior = map.last().and_then(|&inner| Interior::of(kernel, inner));
     let pieces = match &interior {
@@ -61,7 +62,7 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
         kernel.stores.iter().for_each(|store| emitter.store(store));
         let body = emitter.close();
         emitter.push(Stmt::For {
-            name: "t".into(),
+            var: "t".into(),
             from: Expr::name("first"),
             to: Expr::name("end"),
             step: Step::Add(Expr::Int(1)),
@@ -100,15 +101,15 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
         let right = Expr::name("left").then(Add, Expr::Int(TILE)).then(Min, emitter.extent(inner));
         emitter.bind("right", INDEX, right);
         emitter.open(&[], false);
-        let row = row_name(kernel, outer);
-        emitter.unflatten(&row, outer, 1);
+        let row = row_name(outer);
+        emitter.unflatten(row, outer, 1);
         inner_loop(&mut emitter, kernel, guards, inner, Expr::name("left"), Expr::name("right"));
         let body = emitter.close();
-        emitter.push(count_loop(&row, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
+        emitter.push(count_loop(row, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
         let body = emitter.close();
         let to = emitter.extent(inner);
         emitter.push(Stmt::For {
-            name: "left".into(),
+            var: "left".into(),
             from: Expr::Int(0),
             to,
             step: Step::Add(Expr::Int(TILE)),
@@ -122,13 +123,13 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
         emitter.bind("first", INDEX, block().then(Mul, Expr::Int(rows)));
         let to = Expr::name("first").then(Add, Expr::Int(rows)).then(Min, emitter.positions(outer));
         emitter.bind("end", INDEX, to);
-        let row = row_name(kernel, outer);
+        let row = row_name(outer);
         emitter.open(&[], false);
-        emitter.unflatten(&row, outer, 1);
+        emitter.unflatten(row, outer, 1);
         let extent = emitter.extent(inner);
         inner_loop(&mut emitter, kernel, guards, inner, Expr::Int(0), extent);
         let body = emitter.close();
-        emitter.push(count_loop(&row, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
+        emitter.push(count_loop(row, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
         (emitter.finish(), launch(launch_items(kernel, outer), outer, rows))
     }
 }
@@ -137,9 +138,9 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
 const TILE: u64 = 64;
 
 /// The variable that numbers the rows: the outer axis itself where there is only one.
-fn row_name(kernel: &Kernel, outer: &[AxisId]) -> String {
+fn row_name(outer: &[AxisId]) -> Var {
     match outer {
-        [axis] => kernel.axis(*axis).name.clone(),
+        [axis] => Var::Axis(*axis),
         _ => "row".into(),
     }
 }
@@ -187,7 +188,6 @@ fn part<'k>(
     {
         return halves.emit(emitter, kernel, from, to);
     }
-    let name = kernel.axis(axis).name.clone();
     let body = emitter.using(kernel, |emitter| {
         emitter.open(&[axis], false);
         emitter.rolled = hint == LoopHint::None;
@@ -195,7 +195,7 @@ fn part<'k>(
         emitter.rolled = false;
         emitter.close()
     });
-    emitter.push(count_loop(&name, from, to, hint, body));
+    emitter.push(count_loop(axis, from, to, hint, body));
 }
 
 /// The innermost loop.
@@ -214,7 +214,7 @@ fn inner_loop<'k>(
         Guards::Pieces(pieces) if pieces.axis == axis => loop_of_pieces(emitter, pieces, from, to),
         Guards::Pieces(pieces) => {
             // Each row is in one of the pieces.
-            let name = || Expr::name(&kernel.axis(pieces.axis).name);
+            let name = || Expr::name(pieces.axis);
             let mut choice: Vec<Stmt> = Vec::new();
             for (number, (_, kernel)) in pieces.parts.iter().enumerate().rev() {
                 // What it computes once a row is right in this piece alone.
@@ -256,8 +256,7 @@ fn loop_of_pieces<'k>(emitter: &mut Emitter<'k>, pieces: &'k Pieces, from: Expr,
             Some(end @ Expr::Int(_)) => end,
             Some(end) => {
                 let name = emitter.fresh("piece");
-                emitter.bind(name.clone(), INDEX, end);
-                Expr::Name(name)
+                Expr::Name(emitter.bind(name, INDEX, end))
             }
         };
         emitter.open_pinned();
@@ -303,12 +302,9 @@ fn loop_with_interior<'k>(
         };
         (low, high) = (or_end(low), or_end(high));
     }
-    let named = |emitter: &mut Emitter<'k>, name: &str, value: Expr| match value {
+    let named = |emitter: &mut Emitter<'k>, name: &'static str, value: Expr| match value {
         Expr::Int(_) => value,
-        value => {
-            emitter.bind(name, INDEX, value);
-            Expr::name(name)
-        }
+        value => Expr::Name(emitter.bind(name, INDEX, value)),
     };
     let low = named(emitter, "low", low);
     let high = named(emitter, "high", high);

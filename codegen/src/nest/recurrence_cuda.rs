@@ -9,7 +9,7 @@ use super::accumulate::{mul_add, set};
 use super::emitter::{Emitter, Staged};
 use super::scan::{Carries, Running, Scans};
 use super::stmt::Arithmetic::{Add, And, Less, Min, Mul, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::walk::count_loop;
 use crate::index::IndexExpr;
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
@@ -51,34 +51,33 @@ impl<'a> Tiles<'a> {
         emitter.open(&[], false);
         self.sweep(emitter, false, |emitter, slot| {
             for (_, buffer, index, staged) in &arrays.inputs {
-                let source = &self.kernel.buffers[buffer.index()].name;
-                let element = Expr::element(source, Expr::Index((*index).clone()));
-                emitter.push(set(Expr::element(&staged.array, slot.clone()), element));
+                let element = Expr::element(*buffer, Expr::Index((*index).clone()));
+                emitter.push(set(Expr::element(staged.array, slot.clone()), element));
             }
         });
         emitter.push(Stmt::Barrier);
 
         let end = Expr::name("tile").then(Add, Expr::Int(self.steps)).then(Min, extent.clone());
         emitter.bind("end", INDEX, end);
-        let step = self.scans.step_name(self.kernel);
-        let place = Expr::name(&step).then(Sub, Expr::name("tile"));
+        let step = self.scans.step_name();
+        let place = Expr::name(step).then(Sub, Expr::name("tile"));
         let slot = mul_add(Expr::Builtin(Builtin::ThreadX), Expr::Int(self.pitch()), place);
         let mut staged = FxHashMap::default();
         for (loads, _, _, array) in &arrays.inputs {
-            let of_load = |&id: &ValueId| (id, Staged { array: array.array.clone(), dtype: array.dtype });
+            let of_load = |&id: &ValueId| (id, Staged { array: array.array, dtype: array.dtype });
             staged.extend(loads.iter().map(of_load));
         }
         emitter.staged = staged;
         emitter.staged_slot = Some(slot.clone());
         emitter.open(&[], false);
-        self.scans.bind_position(emitter, self.kernel, &step);
+        self.scans.bind_position(emitter, step);
         emitter.bind_axes(&[self.scans.axis]);
         carries.begin_step(emitter, None);
         self.scans.advance(emitter, self.kernel, running, None, None);
         carries.end_step(emitter, None, |emitter| {
             for (store, staged) in &arrays.results {
                 let value = emitter.stored(store);
-                emitter.push(set(Expr::element(&staged.array, slot.clone()), value));
+                emitter.push(set(Expr::element(staged.array, slot.clone()), value));
             }
             emitter.open_pinned();
             arrays.direct.iter().for_each(|store| emitter.store(store));
@@ -86,7 +85,7 @@ impl<'a> Tiles<'a> {
             emitter.guarded(inside, then);
         });
         let body = emitter.close();
-        emitter.push(count_loop(&step, Expr::name("tile"), Expr::name("end"), LoopHint::UnrollBy(8), body));
+        emitter.push(count_loop(step, Expr::name("tile"), Expr::name("end"), LoopHint::UnrollBy(8), body));
         emitter.staged.clear();
         emitter.staged_slot = None;
 
@@ -94,14 +93,13 @@ impl<'a> Tiles<'a> {
         emitter.push(Stmt::Barrier);
         self.sweep(emitter, true, |emitter, slot| {
             for (store, staged) in &arrays.results {
-                let buffer = &self.kernel.buffers[store.buffer.index()].name;
-                let target = Expr::element(buffer, Expr::Index(store.index.clone()));
-                emitter.push(set(target, Expr::element(&staged.array, slot.clone())));
+                let target = Expr::element(store.buffer, Expr::Index(store.index.clone()));
+                emitter.push(set(target, Expr::element(staged.array, slot.clone())));
             }
         });
         let body = emitter.close();
         emitter.push(Stmt::For {
-            name: "tile".into(),
+            var: "tile".into(),
             from: Expr::Int(0),
             to: extent,
             step: Step::Add(Expr::Int(self.steps)),
@@ -133,9 +131,7 @@ impl<'a> Tiles<'a> {
                 return None;
             }
             bytes += taken;
-            let array = emitter.fresh("staged");
-            emitter.push(Stmt::Shared { name: array.clone(), ty: Type::Memory(dtype), len });
-            Some(Staged { array, dtype })
+            Some(Staged { array: emitter.staged_array(dtype, len), dtype })
         };
         let mut arrays = Arrays { inputs: Vec::new(), results: Vec::new(), direct: Vec::new() };
         for &store in stores {
@@ -173,7 +169,7 @@ impl<'a> Tiles<'a> {
         emitter.bind("read_row", INDEX, row);
         emitter.unflatten("read_row", others, 1);
         emitter.bind("place", INDEX, Expr::name("tile").then(Add, x.clone()));
-        self.scans.bind_position(emitter, self.kernel, "place");
+        self.scans.bind_position(emitter, "place");
         let slot = mul_add(Expr::name("turn"), Expr::Int(self.pitch()), x);
         emitter.open_pinned();
         body(emitter, slot);

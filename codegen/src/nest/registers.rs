@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::stmt::{Expr, Step, Stmt, Type};
+use super::variable::{Local, Space, Var};
 use super::{Function, Nest};
 use crate::index::IndexExpr;
 use crate::ir::Kernel;
@@ -18,9 +19,14 @@ impl Nest {
     /// last use, and a few for addresses. What the compiler really takes depends on how it orders and unrolls.
     pub(crate) fn register_estimate(&self) -> u32 {
         let of = |function: &Function| {
-            let mut walk =
-                Walk { kernel: &self.kernel, wide: self.wide_index, live: BTreeMap::new(), most: 0 };
-            walk.backwards(&function.body);
+            let mut walk = Walk {
+                kernel: &self.kernel,
+                locals: &function.body.locals,
+                wide: self.wide_index,
+                live: BTreeMap::new(),
+                most: 0,
+            };
+            walk.backwards(&function.body.statements);
             walk.most + BASE
         };
         self.functions.iter().map(of).max().unwrap_or(0).min(u64::from(u32::MAX)) as u32
@@ -30,9 +36,10 @@ impl Nest {
 /// A walk from the last statement to the first.
 struct Walk<'a> {
     kernel: &'a Kernel,
+    locals: &'a [Local],
     wide: bool,
     /// What is used further on: the registers where the definition has been seen, which comes later in this walk.
-    live: BTreeMap<String, u64>,
+    live: BTreeMap<Var, u64>,
     most: u64,
 }
 
@@ -41,28 +48,17 @@ impl Walk<'_> {
         let sizes = self.sizes(body);
         for stmt in body.iter().rev() {
             match stmt {
-                Stmt::Let { name, value, .. } => {
-                    self.live.remove(name);
-                    self.uses(value, &sizes);
+                Stmt::Let { var, .. } | Stmt::Declare { var, .. } => {
+                    self.live.remove(var);
+                    self.uses_all(stmt, &sizes);
                 }
-                Stmt::Variable { name, init, .. } => {
-                    self.live.remove(name);
-                    init.iter().for_each(|init| self.uses(init, &sizes));
-                }
-                Stmt::Shared { name, .. } | Stmt::LaunchShared { name, .. } => {
-                    self.live.remove(name);
-                }
-                Stmt::Assign { target, value } => {
-                    self.uses(target, &sizes);
-                    self.uses(value, &sizes);
-                }
-                Stmt::For { name, from, to, step, body, .. } => {
+                Stmt::For { var: name, from, to, step, body, .. } => {
                     // What the body uses of outside is live all through it.
                     let mut inner = Walk { live: BTreeMap::new(), most: 0, ..*self };
-                    inner.live.insert(name.clone(), 1);
+                    inner.live.insert(*name, 1);
                     inner.backwards(body);
                     inner.live.remove(name);
-                    for outside in inner.live.keys() {
+                    for &outside in inner.live.keys() {
                         self.lives(outside, &sizes);
                     }
                     self.uses(to, &sizes);
@@ -80,122 +76,93 @@ impl Walk<'_> {
                         inner.backwards(branch);
                         self.most = inner.most;
                         for name in inner.live.into_keys() {
-                            self.lives(&name, &sizes);
+                            self.lives(name, &sizes);
                         }
                     }
                     self.uses(condition, &sizes);
                 }
-                Stmt::VectorLoad { array, at, index, .. } | Stmt::VectorStore { array, at, index, .. } => {
-                    self.lives(array, &sizes);
-                    self.uses(at, &sizes);
-                    self.uses(index, &sizes);
+                Stmt::VectorLoad { array, .. }
+                | Stmt::VectorStore { array, .. }
+                | Stmt::WidenHalves { array, .. }
+                | Stmt::NarrowHalves { array, .. } => {
+                    self.lives(*array, &sizes);
+                    self.uses_all(stmt, &sizes);
                 }
-                Stmt::WidenHalves { array, index, count, .. }
-                | Stmt::NarrowHalves { array, index, count, .. } => {
-                    self.lives(array, &sizes);
-                    self.uses(index, &sizes);
-                    self.uses(count, &sizes);
-                }
-                Stmt::Block(body) => self.backwards(body),
-                Stmt::InTurns { key, active, body } => {
+                Stmt::Block(body) | Stmt::InTurns { body, .. } => {
                     self.backwards(body);
-                    self.uses(key, &sizes);
-                    self.uses(active, &sizes);
+                    self.uses_all(stmt, &sizes);
                 }
-                Stmt::Arrive { index, count } => {
-                    self.uses(index, &sizes);
-                    self.uses(count, &sizes);
+                Stmt::Assign { .. } | Stmt::Arrive { .. } | Stmt::Barrier | Stmt::Return => {
+                    self.uses_all(stmt, &sizes);
                 }
-                Stmt::Barrier | Stmt::Return => {}
             }
             self.most = self.most.max(self.live.values().sum());
         }
     }
 
     /// The registers of what the statements define.
-    fn sizes<'b>(&self, body: &'b [Stmt]) -> BTreeMap<&'b str, u64> {
-        let registers = |ty: &Type| match ty {
-            Type::Index => 1 + u64::from(self.wide),
+    fn sizes(&self, body: &[Stmt]) -> BTreeMap<Var, u64> {
+        let defined = body.iter().filter_map(|stmt| match stmt {
+            Stmt::Let { var, .. } | Stmt::Declare { var, .. } => Some((*var, self.registers(*var))),
+            _ => None,
+        });
+        defined.collect()
+    }
+
+    fn registers(&self, var: Var) -> u64 {
+        let index = 1 + u64::from(self.wide);
+        let Var::Local(id) = var else { return index };
+        let Local { ty, len, space, .. } = &self.locals[id.index()];
+        let each = match ty {
+            Type::Index => index,
             Type::Register(dtype) => dtype.compute().size().div_ceil(4) as u64,
             Type::Memory(_) => 1,
         };
-        let of = |stmt: &'b Stmt| match stmt {
-            Stmt::Let { name, ty, .. } | Stmt::Variable { name, ty, len: None, .. } => {
-                Some((name.as_str(), registers(ty)))
-            }
-            Stmt::Variable { name, ty, len: Some(len), .. } => {
-                let bytes = match ty {
-                    Type::Memory(dtype) => dtype.size() as u64,
-                    Type::Index | Type::Register(_) => 4 * registers(ty),
-                };
-                Some((name.as_str(), if *len > LONGEST_ARRAY { 0 } else { (len * bytes).div_ceil(4) }))
-            }
-            Stmt::Shared { name, .. } | Stmt::LaunchShared { name, .. } => Some((name.as_str(), 0)),
-            Stmt::Assign { .. }
-            | Stmt::For { .. }
-            | Stmt::If { .. }
-            | Stmt::Block(_)
-            | Stmt::InTurns { .. }
-            | Stmt::VectorLoad { .. }
-            | Stmt::VectorStore { .. }
-            | Stmt::WidenHalves { .. }
-            | Stmt::NarrowHalves { .. }
-            | Stmt::Barrier
-            | Stmt::Arrive { .. }
-            | Stmt::Return => None,
-        };
-        body.iter().filter_map(of).collect()
+        match (space, len) {
+            (Space::Shared | Space::Launch(_), _) => 0,
+            (_, None) => each,
+            (_, Some(len)) if *len > LONGEST_ARRAY => 0,
+            (_, Some(len)) => match ty {
+                Type::Memory(dtype) => (len * dtype.size() as u64).div_ceil(4),
+                Type::Index | Type::Register(_) => len * each,
+            },
+        }
     }
 
-    /// A name that is used: what is defined here takes its registers; of what is defined further out, the walk there
+    /// A variable that is used: what is defined here takes its registers; of what is defined further out, the walk there
     /// knows them, and here it counts as one.
-    fn lives(&mut self, name: &str, sizes: &BTreeMap<&str, u64>) {
-        let own = sizes.get(name).copied();
-        let entry = self.live.entry(name.to_string()).or_insert(1);
+    fn lives(&mut self, var: Var, sizes: &BTreeMap<Var, u64>) {
+        let own = sizes.get(&var).copied();
+        let entry = self.live.entry(var).or_insert(1);
         if let Some(own) = own {
             *entry = own;
         }
     }
 
-    fn uses(&mut self, expr: &Expr, sizes: &BTreeMap<&str, u64>) {
-        match expr {
-            Expr::Name(name) => self.lives(name, sizes),
-            Expr::Index(index) | Expr::Position(index) => self.uses_index(index, sizes),
-            Expr::InBounds(bounds) => bounds.iter().for_each(|bound| self.uses_index(&bound.expr, sizes)),
-            Expr::Random { index, .. } => self.uses_index(index, sizes),
-            Expr::Checked { position: a, extent: b, .. }
-            | Expr::Arithmetic(_, a, b)
-            | Expr::Binary(_, _, a, b)
-            | Expr::Combine(_, _, a, b)
-            | Expr::ShuffleUp { value: a, delta: b }
-            | Expr::ShuffleXor { value: a, mask: b, .. } => {
-                self.uses(a, sizes);
-                self.uses(b, sizes);
-            }
-            Expr::Select(a, b, c) => [a, b, c].into_iter().for_each(|part| self.uses(part, sizes)),
-            Expr::Element(array, index) => {
-                // Buffers and shared arrays take none, and are not defined here.
-                if sizes.contains_key(array.as_str()) {
-                    self.lives(array, sizes);
-                } else {
-                    self.live.entry(array.clone()).or_insert(0);
-                }
-                self.uses(index, sizes);
-            }
-            Expr::Unary(_, _, operand)
-            | Expr::Votes(operand)
-            | Expr::VotesBefore(operand)
-            | Expr::Cast { operand, .. }
-            | Expr::FromMemory(_, operand)
-            | Expr::ToMemory(_, operand) => self.uses(operand, sizes),
-            Expr::Int(_) | Expr::Builtin(_) | Expr::Literal(_) | Expr::Identity(..) => {}
-        }
+    fn uses_all(&mut self, stmt: &Stmt, sizes: &BTreeMap<Var, u64>) {
+        stmt.expressions().into_iter().for_each(|expr| self.uses(expr, sizes));
     }
 
-    fn uses_index(&mut self, index: &IndexExpr, sizes: &BTreeMap<&str, u64>) {
+    fn uses(&mut self, expr: &Expr, sizes: &BTreeMap<Var, u64>) {
+        match expr {
+            Expr::Name(var) => self.lives(*var, sizes),
+            Expr::Index(index) | Expr::Position(index) | Expr::Random { index, .. } => {
+                self.uses_index(index, sizes);
+            }
+            Expr::InBounds(bounds) => bounds.iter().for_each(|bound| self.uses_index(&bound.expr, sizes)),
+            // Buffers and shared arrays take none, and are not defined here.
+            Expr::Element(array, _) if sizes.contains_key(array) => self.lives(*array, sizes),
+            Expr::Element(array, _) => {
+                self.live.entry(*array).or_insert(0);
+            }
+            _ => {}
+        }
+        expr.operands().into_iter().for_each(|operand| self.uses(operand, sizes));
+    }
+
+    fn uses_index(&mut self, index: &IndexExpr, sizes: &BTreeMap<Var, u64>) {
         for axis in index.axes() {
-            let name = self.kernel.axis(axis).name.clone();
-            self.lives(&name, sizes);
+            self.lives(self.kernel.position(axis), sizes);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What one launch may have on CUDA, on every architecture.
 
-use super::stmt::Stmt;
-use super::{Nest, Parameter};
+use super::variable::Space;
+use super::{Body, Nest, Parameter};
 use crate::Refusal;
 use crate::ir::Kernel;
 
@@ -53,26 +53,9 @@ impl Nest {
         if self.wide_index { 8 } else { 4 }
     }
 
-    /// Of all that the statements declare.
-    fn shared_bytes(&self, body: &[Stmt]) -> u64 {
-        let of = |stmt: &Stmt| match stmt {
-            Stmt::Shared { ty, len, .. } => len.saturating_mul(ty.bytes(self.index_size())),
-            Stmt::For { body, .. } | Stmt::InTurns { body, .. } | Stmt::Block(body) => {
-                self.shared_bytes(body)
-            }
-            Stmt::If { then, otherwise, .. } => self.shared_bytes(then) + self.shared_bytes(otherwise),
-            Stmt::Let { .. }
-            | Stmt::Variable { .. }
-            | Stmt::LaunchShared { .. }
-            | Stmt::Assign { .. }
-            | Stmt::VectorLoad { .. }
-            | Stmt::VectorStore { .. }
-            | Stmt::WidenHalves { .. }
-            | Stmt::NarrowHalves { .. }
-            | Stmt::Barrier
-            | Stmt::Arrive { .. }
-            | Stmt::Return => 0,
-        };
-        body.iter().map(of).sum()
+    /// Of all that a function declares.
+    fn shared_bytes(&self, body: &Body) -> u64 {
+        let shared = body.locals.iter().filter(|local| local.space == Space::Shared);
+        shared.map(|local| local.len.unwrap_or(1).saturating_mul(local.ty.bytes(self.index_size()))).sum()
     }
 }

@@ -1,12 +1,13 @@
 //! Reductions of rows on the CPU: vector lanes walk a row together, long rows are cut into parts of a
 //! fixed length, so that results do not depend on the number of threads.
 
-use super::accumulate::{Accumulator, mul_add};
+use super::accumulate::{Accumulator, load, mul_add, save};
 use super::emitter::Emitter;
 use super::persistent::{Kept, Place};
 use super::pointwise::launch_items;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::variable::Var;
 use super::walk::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
@@ -41,9 +42,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
                 cpu_walk(&mut emitter, kernel, plan, pass, schedule, Expr::name("first"), Expr::name("end"));
             let zero = Expr::Int(0);
             let lane = (schedule.threads_per_row > 1).then_some(&zero);
-            for accumulator in &accumulators {
-                accumulator.save(&mut emitter, lane, &Expr::Builtin(Builtin::BlockX));
-            }
+            save(&mut emitter, &accumulators, lane, &Expr::Builtin(Builtin::BlockX));
         }
         let launch = Launch {
             items: rows * u64::from(schedule.splits),
@@ -60,7 +59,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
         let accumulators = plan.passes[0].declare(&mut emitter, kernel, None);
         emitter.open(&[], false);
         let at = mul_add(Expr::name("row"), Expr::name("parts"), Expr::name("part"));
-        accumulators.iter().for_each(|accumulator| accumulator.load(&mut emitter, None, &at));
+        load(&mut emitter, &accumulators, None, &at);
         let body = emitter.close();
         emitter.push(count_loop("part", Expr::Int(0), Expr::name("parts"), LoopHint::None, body));
         accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, None));
@@ -71,7 +70,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
         functions.push(Function { name, body: emitter.finish(), launch });
     } else {
         let per_block = u64::from(schedule.rows_per_block);
-        let row = plan.row_name(kernel);
+        let row = plan.row_name();
         let one_row = plan.map.is_empty();
         if !one_row {
             emitter.bind("first_row", INDEX, Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(per_block)));
@@ -79,12 +78,12 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
             let end = end.then(Min, emitter.positions(&plan.map));
             emitter.bind("end_row", INDEX, end);
             emitter.open_pinned();
-            emitter.unflatten(&row, &plan.map, 1);
+            emitter.unflatten(row, &plan.map, 1);
         }
         if schedule.stack_bytes > 0 {
             let length = launch_items(kernel, &plan.axes);
             let values = plan.keep_on_stack(kernel, length, u64::from(schedule.stack_bytes)).values;
-            let position = Expr::name(plan.walk_name(kernel));
+            let position = Expr::name(plan.walk_name());
             emitter.keep(Kept::new(Vec::new(), values, Place::Stack { position, length }));
         }
         for pass in &plan.passes {
@@ -99,7 +98,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
         if !one_row {
             let body = emitter.close();
             let (first, end) = (Expr::name("first_row"), Expr::name("end_row"));
-            emitter.push(count_loop(&row, first, end, LoopHint::None, body));
+            emitter.push(count_loop(row, first, end, LoopHint::None, body));
         }
         let launch = Launch { items: rows, formula, per_block, ..Launch::default() };
         functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch });
@@ -122,12 +121,12 @@ fn cpu_walk(
     let accumulators = pass.declare(emitter, kernel, (lanes > 1).then_some(lanes));
     // An element's position is where its group of lanes starts, plus its lane.
     let single = plan.axes.len() == 1;
-    let flat = plan.walk_name(kernel);
+    let flat = plan.walk_name();
     let visit =
         |emitter: &mut Emitter, position: Option<Expr>, lane: Option<&Expr>, weight: Option<&Expr>| {
             emitter.open(&[], false);
             if let Some(position) = position {
-                emitter.bind(flat.clone(), INDEX, position);
+                emitter.bind(flat, INDEX, position);
             }
             match single {
                 true => emitter.bind_axes(&plan.axes),
@@ -138,7 +137,7 @@ fn cpu_walk(
         };
     if lanes == 1 {
         let body = visit(emitter, None, None, None);
-        emitter.push(count_loop(&flat, first, end, LoopHint::None, body));
+        emitter.push(count_loop(flat, first, end, LoopHint::None, body));
         return accumulators;
     }
     let welford = Accumulator::common_welford(&accumulators);
@@ -158,10 +157,9 @@ fn cpu_walk(
     let mut whole = first.clone().then(Add, whole_length);
     if !matches!(whole, Expr::Int(_)) {
         let name = emitter.fresh("whole");
-        emitter.bind(name.clone(), INDEX, whole);
-        whole = Expr::Name(name);
+        whole = Expr::Name(emitter.bind(name, INDEX, whole));
     }
-    let lane = Expr::name("l");
+    let lane = Expr::name(Var::Lane);
     let before = emitter.kept.as_ref().map(|kept| kept.there.clone());
     let steps = welford.map(|accumulator| accumulator.declare_steps(emitter));
     emitter.open(&[], false);
@@ -175,10 +173,9 @@ fn cpu_walk(
     let within = |emitter: &mut Emitter, offset: Expr, weight: Option<&Expr>| {
         let Some((&axis, _)) = plan.axes.split_last() else { return Vec::new() };
         emitter.open(&[axis], false);
-        let name = kernel.axis(axis).name.clone();
-        emitter.bind(name, INDEX, Expr::name("begin").then(Add, offset.clone()));
+        emitter.bind(axis, INDEX, Expr::name("begin").then(Add, offset.clone()));
         if emitter.kept.is_some() {
-            emitter.bind(flat.clone(), INDEX, Expr::name("start").then(Add, offset));
+            emitter.bind(flat, INDEX, Expr::name("start").then(Add, offset));
         }
         visit_here(emitter, kernel, pass, &accumulators, Some(&lane), weight);
         emitter.close()
@@ -199,10 +196,10 @@ fn cpu_walk(
             vec![count_loop("k", Expr::Int(0), Expr::Int(chain), LoopHint::Unroll, body)]
         }
     };
-    emitter.push(count_loop("l", Expr::Int(0), Expr::Int(lanes), LoopHint::Simd, body));
+    emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(lanes), LoopHint::Simd, body));
     let body = emitter.close();
     emitter.push(Stmt::For {
-        name: "start".into(),
+        var: "start".into(),
         from: first,
         to: whole.clone(),
         step: Step::Add(Expr::Int(group)),
@@ -220,7 +217,7 @@ fn cpu_walk(
             kept.there = before;
         }
         let rest = visit(emitter, Some(whole.then(Add, lane)), Some(&own_lane), None);
-        emitter.push(count_loop("l", Expr::Int(0), remaining, LoopHint::None, rest));
+        emitter.push(count_loop(Var::Lane, Expr::Int(0), remaining, LoopHint::None, rest));
     }
     accumulators.iter().for_each(|accumulator| accumulator.merge_lanes(emitter));
     accumulators

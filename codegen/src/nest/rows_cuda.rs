@@ -1,13 +1,14 @@
 //! Reductions of rows on CUDA: a group of threads walks the consecutive elements of a row.
 
-use super::accumulate::{Accumulator, mul_add, set};
+use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::Emitter;
 use super::persistent::{Kept, Place, TURN};
 use super::pointwise::{lanes_and_stores, launch_items, split_lanes};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
-use super::walk::{Pass, Plan, count_loop, items_formula, partial_workspaces};
-use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
+use super::variable::Var;
+use super::walk::{Pass, Plan, arrivals, count_loop, items_formula, partial_workspaces};
+use super::{Body, Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::ir::{Kernel, Store};
 use crate::schedule::{Launch, RowSchedule, UNROLLED_OPERATIONS};
 use crate::{DType, Language};
@@ -18,8 +19,8 @@ const MOST_UNROLLED_TURNS: u64 = 16;
 
 pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nest {
     let vectorised = split_lanes(kernel, plan.axes.last().copied(), schedule.vector);
-    let writer = CudaRows { scalar: kernel, plan, schedule };
-    let workspaces = writer.workspaces(&vectorised);
+    let workspaces = workspaces(&vectorised, plan, schedule);
+    let writer = CudaRows { scalar: kernel, plan, schedule, arrivals: arrivals(&workspaces) };
     let body = writer.body(&vectorised);
     let launch = Launch {
         items: launch_items(kernel, &plan.map),
@@ -42,23 +43,24 @@ struct CudaRows<'a> {
     scalar: &'a Kernel,
     plan: &'a Plan,
     schedule: &'a RowSchedule,
+    /// Counters of finished parts, where there are parts.
+    arrivals: Var,
+}
+
+/// Partial results of the parts of split rows, and a counter of finished parts for each row.
+fn workspaces(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Vec<Workspace> {
+    if schedule.splits == 1 {
+        return Vec::new();
+    }
+    let rows = launch_items(kernel, &plan.map);
+    let elements = rows * u64::from(schedule.splits);
+    let mut spaces = partial_workspaces(kernel, Language::Cuda, &plan.reductions(), elements);
+    spaces.push(Workspace { name: "arrivals".into(), dtype: DType::I32, elements: rows, zeroed: true });
+    spaces
 }
 
 impl<'a> CudaRows<'a> {
-    /// Partial results of the parts of split rows, and a counter of finished parts for each row.
-    fn workspaces(&self, kernel: &Kernel) -> Vec<Workspace> {
-        if self.schedule.splits == 1 {
-            return Vec::new();
-        }
-        let rows = launch_items(kernel, &self.plan.map);
-        let reductions = self.plan.reductions();
-        let mut spaces =
-            partial_workspaces(kernel, Language::Cuda, &reductions, rows * u64::from(self.schedule.splits));
-        spaces.push(Workspace { name: "arrivals".into(), dtype: DType::I32, elements: rows, zeroed: true });
-        spaces
-    }
-
-    fn body(&self, kernel: &'a Kernel) -> Vec<Stmt> {
+    fn body(&self, kernel: &'a Kernel) -> Body {
         let mut emitter = Emitter::new(kernel, Language::Cuda);
         if self.schedule.persistent > 0 {
             emitter.keep(self.kept());
@@ -73,16 +75,16 @@ impl<'a> CudaRows<'a> {
             false => Expr::Builtin(Builtin::BlockX),
         };
         let rows = emitter.positions(&self.plan.map);
-        let name = self.plan.row_name(kernel);
+        let name = self.plan.row_name();
         if several {
             // Threads beyond the last row walk it too, so that whole warps take part in shuffles.
             emitter.bind("own_row", INDEX, row);
             let last = rows.clone().then(Sub, Expr::Int(1));
-            emitter.bind(name.clone(), INDEX, Expr::name("own_row").then(Min, last));
+            emitter.bind(name, INDEX, Expr::name("own_row").then(Min, last));
         } else if !self.plan.map.is_empty() || self.schedule.splits > 1 {
-            emitter.bind(name.clone(), INDEX, row);
+            emitter.bind(name, INDEX, row);
         }
-        emitter.unflatten(&name, &self.plan.map, 1);
+        emitter.unflatten(name, &self.plan.map, 1);
         for pass in &self.plan.passes {
             let inside = several.then(|| rows.clone());
             let accumulators = match self.schedule.persistent {
@@ -110,7 +112,7 @@ impl<'a> CudaRows<'a> {
                 emitter.store(&store);
             }
             if self.schedule.splits > 1 {
-                emitter.push(set(Expr::element("arrivals", Expr::name(name)), Expr::Int(0)));
+                emitter.push(set(Expr::element(self.arrivals, Expr::name(name)), Expr::Int(0)));
             }
             let then = emitter.close();
             emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
@@ -161,7 +163,7 @@ impl<'a> CudaRows<'a> {
         let length = emitter.positions(&self.plan.axes);
         let single = self.plan.axes.len() == 1;
         let tail = vector > 1 && single && self.scalar.axis(self.plan.axes[0]).is_argument;
-        let flat = self.plan.walk_name(kernel);
+        let flat = self.plan.walk_name();
         let whole = match tail {
             true => length.clone().then(Div, Expr::Int(vector)).then(Mul, Expr::Int(vector)),
             false => length.clone(),
@@ -176,7 +178,7 @@ impl<'a> CudaRows<'a> {
         };
         let position = thread.clone().then(Mul, Expr::Int(vector));
         emitter.open(&[], false);
-        emitter.unflatten_walk(&flat, &self.plan.axes, vector);
+        emitter.unflatten_walk(flat, &self.plan.axes, vector);
         let (from, to, stride) = match single {
             true => (position, whole.clone(), step.clone().then(Mul, Expr::Int(vector))),
             false => (thread.clone(), whole.clone().then(Div, Expr::Int(vector)), step.clone()),
@@ -184,7 +186,7 @@ impl<'a> CudaRows<'a> {
         self.elements(emitter, kernel, pass, &accumulators, rows.clone());
         let body = emitter.close();
         emitter.push(Stmt::For {
-            name: flat.clone(),
+            var: flat,
             from,
             to,
             step: Step::Add(stride),
@@ -198,7 +200,7 @@ impl<'a> CudaRows<'a> {
                 emitter.close()
             });
             emitter.push(Stmt::For {
-                name: flat,
+                var: flat,
                 from: whole.then(Add, thread),
                 to: length,
                 step: Step::Add(step),
@@ -222,16 +224,16 @@ impl<'a> CudaRows<'a> {
         let vector = u64::from(self.schedule.vector);
         let threads = u64::from(self.schedule.threads_per_row);
         let vectors = launch_items(self.scalar, &self.plan.axes) / vector;
-        let flat = self.plan.walk_name(kernel);
+        let flat = self.plan.walk_name();
         let position = self.vector_of_turn(turns);
         emitter.open(&[], false);
         let (position, length) = match self.plan.axes.as_slice() {
             [_] => (position.then(Mul, Expr::Int(vector)), vectors * vector),
             _ => (position, vectors),
         };
-        emitter.bind(flat.clone(), INDEX, position);
+        emitter.bind(flat, INDEX, position);
         emitter.open(&[], false);
-        emitter.unflatten_walk(&flat, &self.plan.axes, vector);
+        emitter.unflatten_walk(flat, &self.plan.axes, vector);
         self.elements(emitter, kernel, pass, &accumulators, rows);
         let then = emitter.close();
         let is_inside = (turns * threads != vectors).then(|| Expr::name(flat).then(Less, Expr::Int(length)));
@@ -277,21 +279,21 @@ impl<'a> CudaRows<'a> {
     /// Every block leaves its partial results; the last one of a row merges all of them in order.
     fn merge_splits(&self, emitter: &mut Emitter, accumulators: &[Accumulator]) {
         let splits = || Expr::Builtin(Builtin::GridY);
-        let row = || Expr::name(self.plan.row_name(self.scalar));
+        let row = || Expr::name(self.plan.row_name());
         let first = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
         emitter.open(&[], false);
         let at = mul_add(row(), splits(), Expr::Builtin(Builtin::BlockY));
-        accumulators.iter().for_each(|accumulator| accumulator.save(emitter, None, &at));
+        save(emitter, accumulators, None, &at);
         let then = emitter.close();
         emitter.push(Stmt::If { condition: first, then, otherwise: Vec::new() });
-        emitter.push(Stmt::Arrive { index: row(), count: splits() });
+        emitter.push(Stmt::Arrive { counters: self.arrivals, index: row(), count: splits() });
         accumulators.iter().for_each(|accumulator| accumulator.reset(emitter));
         emitter.open(&[], false);
         let at = mul_add(row(), splits(), Expr::name("part"));
-        accumulators.iter().for_each(|accumulator| accumulator.load(emitter, None, &at));
+        load(emitter, accumulators, None, &at);
         let body = emitter.close();
         emitter.push(Stmt::For {
-            name: "part".into(),
+            var: "part".into(),
             from: Expr::Builtin(Builtin::ThreadX),
             to: splits(),
             step: Step::Add(Expr::Int(u64::from(self.schedule.threads_per_row))),

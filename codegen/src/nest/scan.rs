@@ -4,7 +4,8 @@ use super::accumulate::{for_lanes, set};
 use super::emitter::Emitter;
 use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, Stmt, Type};
-use super::{INDEX, Workspace, pointwise::launch_items};
+use super::variable::Var;
+use super::{INDEX, Parameter, Workspace, pointwise::launch_items};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Recurrence, Store, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, Refusal, Scalar, ScanOp, UnaryOp};
@@ -91,12 +92,15 @@ impl Scans {
     ) -> Carries<'k> {
         let names = kernel.recurrences.iter().map(|recurrence| {
             let (name, dtype) = (emitter.fresh("carry"), kernel.value(recurrence.carry).dtype);
-            let init = match kernel.value(recurrence.carry).op {
-                ValueOp::Carry { init, .. } if lanes.is_none() => Some(emitter.value(init)),
-                _ => None,
-            };
             let ty = Type::Register(dtype);
-            emitter.push(Stmt::Variable { name: name.clone(), ty, len: lanes, init });
+            match (&kernel.value(recurrence.carry).op, lanes) {
+                (_, Some(lanes)) => emitter.array(name, ty, lanes),
+                (ValueOp::Carry { init, .. }, None) => {
+                    let init = emitter.value(*init);
+                    emitter.variable(name, ty, init)
+                }
+                (_, None) => name,
+            };
             (name, dtype)
         });
         Carries { names: names.collect(), kernel }
@@ -112,21 +116,21 @@ impl Scans {
     }
 
     /// Binds the axis to the position that comes after `step` others.
-    pub(super) fn bind_position(&self, emitter: &mut Emitter, kernel: &Kernel, step: &str) {
-        let name = kernel.axis(self.axis).name.clone();
+    pub(super) fn bind_position(&self, emitter: &mut Emitter, step: impl Into<Var>) {
+        let (axis, step) = (Var::Axis(self.axis), step.into());
         if self.reverse {
             let last = emitter.extent(self.axis).then(Sub, Expr::Int(1));
-            emitter.bind(name, INDEX, last.then(Sub, Expr::name(step)));
-        } else if name != step {
-            emitter.bind(name, INDEX, Expr::name(step));
+            emitter.bind(axis, INDEX, last.then(Sub, Expr::Name(step)));
+        } else if axis != step {
+            emitter.bind(axis, INDEX, Expr::Name(step));
         }
     }
 
     /// The variable that counts positions in the order of the scan.
-    pub(super) fn step_name(&self, kernel: &Kernel) -> String {
+    pub(super) fn step_name(&self) -> Var {
         match self.reverse {
             true => "step".into(),
-            false => kernel.axis(self.axis).name.clone(),
+            false => Var::Axis(self.axis),
         }
     }
 
@@ -165,7 +169,7 @@ impl Scans {
             match exclusive {
                 true => {
                     let before = emitter.fresh("before");
-                    emitter.bind(before.clone(), Type::Register(running.dtype), running.place(lane));
+                    emitter.bind(before, Type::Register(running.dtype), running.place(lane));
                     running.take(emitter, value, lane);
                     emitter.define(id, Expr::Name(before));
                 }
@@ -182,7 +186,7 @@ impl Scans {
 pub(super) struct Running {
     pub(super) op: ScanOp,
     pub(super) dtype: DType,
-    pub(super) name: String,
+    pub(super) name: Var,
     lanes: Option<u64>,
 }
 
@@ -196,11 +200,15 @@ impl Running {
             ScanOp::LogSumExp => "logsum",
         });
         let running = Running { op, dtype, name, lanes };
-        let init = lanes.is_none().then(|| running.identity());
-        let (name, ty) = (running.name.clone(), Type::Register(dtype));
-        emitter.push(Stmt::Variable { name, ty, len: lanes, init });
-        if lanes.is_some() {
-            running.reset(emitter);
+        let ty = Type::Register(dtype);
+        match lanes {
+            None => {
+                emitter.variable(name, ty, running.identity());
+            }
+            Some(lanes) => {
+                emitter.array(name, ty, lanes);
+                running.reset(emitter);
+            }
         }
         running
     }
@@ -214,7 +222,7 @@ impl Running {
         match self.lanes {
             None => emitter.push(set(self.place(None), self.identity())),
             Some(lanes) => {
-                let lane = Expr::name("l");
+                let lane = Expr::name(Var::Lane);
                 emitter.push(for_lanes(lanes, vec![set(self.place(Some(&lane)), self.identity())]));
             }
         }
@@ -222,8 +230,8 @@ impl Running {
 
     pub(super) fn place(&self, lane: Option<&Expr>) -> Expr {
         match lane {
-            None => Expr::name(&self.name),
-            Some(lane) => Expr::element(&self.name, lane.clone()),
+            None => Expr::Name(self.name),
+            Some(lane) => Expr::element(self.name, lane.clone()),
         }
     }
 
@@ -271,9 +279,10 @@ pub(super) struct Totals {
 
 impl Totals {
     pub(super) fn new(kernel: &Kernel, scans: &Scans, language: Language, elements: u64) -> Totals {
-        let running = scans.declare(&mut Emitter::new(kernel, language), kernel, None);
+        let emitter = &mut Emitter::new(kernel, language);
+        let running = scans.declare(emitter, kernel, None);
         let workspace = |running: &Running| Workspace {
-            name: format!("total_{}", running.name),
+            name: format!("total_{}", emitter.hint(running.name)),
             dtype: running.dtype.compute(),
             elements,
             zeroed: false,
@@ -283,7 +292,7 @@ impl Totals {
 
     /// The totals of one part.
     pub(super) fn at(&self, at: &Expr) -> Vec<Expr> {
-        self.workspaces.iter().map(|space| Expr::element(&space.name, at.clone())).collect()
+        (0..self.workspaces.len()).map(|n| Expr::element(Parameter::Workspace(n), at.clone())).collect()
     }
 
     /// Leaves what a part has come to.
@@ -303,7 +312,7 @@ impl Totals {
 
 /// The variables of the recurrences' carries.
 pub(super) struct Carries<'k> {
-    names: Vec<(String, DType)>,
+    names: Vec<(Var, DType)>,
     kernel: &'k Kernel,
 }
 
@@ -336,7 +345,7 @@ impl Carries<'_> {
     pub(super) fn begin_step(&self, emitter: &mut Emitter, lane: Option<&Expr>) {
         for (recurrence, dtype, variable) in self.variables(lane) {
             let before = emitter.fresh("before");
-            emitter.bind(before.clone(), Type::Register(dtype), variable);
+            emitter.bind(before, Type::Register(dtype), variable);
             emitter.define(recurrence.carry, Expr::Name(before));
         }
     }

@@ -7,6 +7,7 @@ use super::scan::Scans;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::stretch::{ForEach, InOrder, Stretches};
+use super::variable::Var;
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters, scan_split_cpu};
 use crate::Language;
@@ -46,18 +47,24 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
         let whole = count.then(Div, Expr::Int(TOGETHER)).then(Mul, Expr::Int(TOGETHER));
         emitter.bind("rest", INDEX, Expr::name("first").then(Add, whole));
         emitter.open(&[], false);
-        side_by_side(emitter, kernel, scans, Some((TOGETHER, &Expr::name("l"))), &|emitter, hint, body| {
-            emitter.open(&[], false);
-            emitter.bind("own_row", INDEX, Expr::name("row").then(Add, Expr::name("l")));
-            emitter.unflatten("own_row", &scans.others, 1);
-            body(emitter);
-            let body = emitter.close();
-            emitter.push(count_loop("l", Expr::Int(0), Expr::Int(TOGETHER), hint, body));
-        });
+        side_by_side(
+            emitter,
+            kernel,
+            scans,
+            Some((TOGETHER, &Expr::name(Var::Lane))),
+            &|emitter, hint, body| {
+                emitter.open(&[], false);
+                emitter.bind("own_row", INDEX, Expr::name("row").then(Add, Expr::name(Var::Lane)));
+                emitter.unflatten("own_row", &scans.others, 1);
+                body(emitter);
+                let body = emitter.close();
+                emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(TOGETHER), hint, body));
+            },
+        );
         let body = emitter.close();
         let step = Step::Add(Expr::Int(TOGETHER));
         let to = Expr::name("rest");
-        emitter.push(Stmt::For { name: "row".into(), from, to, step, hint: LoopHint::None, body });
+        emitter.push(Stmt::For { var: "row".into(), from, to, step, hint: LoopHint::None, body });
         from = Expr::name("rest");
     }
     emitter.open(&[], false);
@@ -89,20 +96,20 @@ fn side_by_side<'k>(
         for_each(emitter, LoopHint::Unroll, &|emitter| carries.start(emitter, lane));
     }
     let (along, once) = scans.stores(kernel);
-    let step = scans.step_name(kernel);
+    let step = scans.step_name();
     let extent = emitter.extent(scans.axis);
     match Stretches::of(kernel, scans) {
         Some(stretches) => {
-            let bind = |emitter: &mut Emitter<'k>| scans.bind_position(emitter, kernel, &step);
+            let bind = |emitter: &mut Emitter<'k>| scans.bind_position(emitter, step);
             let lanes = lanes.zip(lane);
-            let (running, carries, stores, step) = (&running, Some(&carries), &along, step.as_str());
+            let (running, carries, stores) = (&running, Some(&carries), &along);
             let of =
                 InOrder { kernel, scans, running, carries, lanes, lane, stores, step, bind: &bind, for_each };
             stretches.emit(emitter, &of, Expr::Int(0), extent);
         }
         None => {
             emitter.open(&[], false);
-            scans.bind_position(emitter, kernel, &step);
+            scans.bind_position(emitter, step);
             emitter.bind_axes(&[scans.axis]);
             for_each(emitter, LoopHint::Unroll, &|emitter| {
                 carries.begin_step(emitter, lane);
@@ -111,7 +118,7 @@ fn side_by_side<'k>(
                     .end_step(emitter, lane, |emitter| along.iter().for_each(|store| emitter.store(store)));
             });
             let body = emitter.close();
-            emitter.push(count_loop(&step, Expr::Int(0), extent, LoopHint::None, body));
+            emitter.push(count_loop(step, Expr::Int(0), extent, LoopHint::None, body));
         }
     }
     if !once.is_empty() {
@@ -133,22 +140,16 @@ fn columns<'k>(
     };
     let lanes = u64::from(schedule.rows);
     let block = Expr::Builtin(Builtin::BlockX);
-    let (column, lane) = bind_columns(emitter, kernel, &scans.others, lanes, block);
+    let (column, lane) = bind_columns(emitter, &scans.others, lanes, block);
     side_by_side(emitter, kernel, scans, Some((lanes, &lane)), &|emitter, _, body| {
-        for_columns(emitter, inner, &column, body);
+        for_columns(emitter, inner, column, body);
     });
     columns_launch(kernel, &scans.others, lanes)
 }
 
 /// Binds the columns from `left` to `right`, and what is outside of them, that a block has by its number. Gives the names
 /// of a column and of its lane.
-pub(super) fn bind_columns(
-    emitter: &mut Emitter,
-    kernel: &Kernel,
-    others: &[AxisId],
-    lanes: u64,
-    block: Expr,
-) -> (String, Expr) {
+pub(super) fn bind_columns(emitter: &mut Emitter, others: &[AxisId], lanes: u64, block: Expr) -> (Var, Expr) {
     let Some((&inner, outer)) = others.split_last() else { return ("column".into(), Expr::Int(0)) };
     let columns = emitter.extent(inner);
     let parts = columns.clone().then(Add, Expr::Int(lanes - 1)).then(Div, Expr::Int(lanes));
@@ -159,8 +160,8 @@ pub(super) fn bind_columns(
     }
     emitter.bind("left", INDEX, block.then(Rem, Expr::name("parts")).then(Mul, Expr::Int(lanes)));
     emitter.bind("right", INDEX, Expr::name("left").then(Add, Expr::Int(lanes)).then(Min, columns));
-    let column = kernel.axis(inner).name.clone();
-    let lane = Expr::name(&column).then(Sub, Expr::name("left"));
+    let column = Var::Axis(inner);
+    let lane = Expr::name(column).then(Sub, Expr::name("left"));
     (column, lane)
 }
 
@@ -168,7 +169,7 @@ pub(super) fn bind_columns(
 pub(super) fn for_columns<'k>(
     emitter: &mut Emitter<'k>,
     inner: AxisId,
-    column: &str,
+    column: Var,
     body: &dyn Fn(&mut Emitter<'k>),
 ) {
     emitter.open(&[inner], false);

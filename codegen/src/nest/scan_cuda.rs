@@ -11,6 +11,7 @@ use super::recurrence_cuda::Tiles;
 use super::scan::{Running, Scans, Totals};
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, LessEqual, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::variable::Var;
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
@@ -75,9 +76,9 @@ struct Scanned {
     /// What everything before this thread's elements comes to.
     prefix: Running,
     /// The array of results within this thread's elements.
-    part: String,
+    part: Var,
     /// The array of what each warp comes to.
-    shared: String,
+    shared: Var,
 }
 
 pub(super) struct Writer<'a> {
@@ -113,7 +114,7 @@ impl<'a> Writer<'a> {
         let running = self.scans.declare(emitter, self.kernel, None);
         let carries = self.scans.declare_carries(emitter, self.kernel, None);
         let (along, once) = self.scans.stores(self.kernel);
-        let mut prefixes: Vec<Option<String>> = vec![None; running.len()];
+        let mut prefixes: Vec<Option<Var>> = vec![None; running.len()];
         let (mut from, mut to) = (Expr::Int(0), emitter.extent(self.scans.axis));
         if self.schedule.threads > 1 {
             (from, to) = self.bind_column_part(emitter);
@@ -188,13 +189,14 @@ impl<'a> Writer<'a> {
     ) {
         let (width, threads) = (u64::from(self.schedule.rows), u64::from(self.schedule.threads));
         let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
-        let shared: Vec<String> = running.iter().map(|running| format!("shared_{}", running.name)).collect();
-        for (running, name) in running.iter().zip(&shared) {
+        let share = |running: &&Running| {
             let ty = Type::Register(running.dtype);
-            emitter.push(Stmt::Shared { name: name.clone(), ty, len: width * threads });
+            let array = emitter.shared("shared", running.name, ty, width * threads);
             let slot = mul_add(y.clone(), Expr::Int(width), x.clone());
-            emitter.push(set(Expr::element(name, slot), running.place(None)));
-        }
+            emitter.push(set(Expr::element(array, slot), running.place(None)));
+            array
+        };
+        let shared: Vec<Var> = running.iter().map(share).collect();
         emitter.push(Stmt::Barrier);
         running.iter().for_each(|running| running.reset(emitter));
         emitter.open(&[], false);
@@ -212,7 +214,7 @@ impl<'a> Writer<'a> {
         &self,
         emitter: &mut Emitter<'a>,
         running: &[Running],
-        prefixes: &mut [Option<String>],
+        prefixes: &mut [Option<Var>],
         stage: usize,
         (from, to): (&Expr, &Expr),
     ) {
@@ -230,7 +232,7 @@ impl<'a> Writer<'a> {
         if stage + 1 < self.scans.stage_count() {
             for number in self.scans.of_stage(stage) {
                 let (prefix, running) = (emitter.fresh("prefix"), &running[number]);
-                emitter.bind(prefix.clone(), Type::Register(running.dtype), running.place(None));
+                emitter.bind(prefix, Type::Register(running.dtype), running.place(None));
                 prefixes[number] = Some(prefix);
             }
         }
@@ -244,13 +246,13 @@ impl<'a> Writer<'a> {
         to: &Expr,
         body: impl FnOnce(&mut Emitter<'a>),
     ) -> Stmt {
-        let step = self.scans.step_name(self.kernel);
+        let step = self.scans.step_name();
         emitter.open(&[], false);
-        self.scans.bind_position(emitter, self.kernel, &step);
+        self.scans.bind_position(emitter, step);
         emitter.bind_axes(&[self.scans.axis]);
         body(emitter);
         let body = emitter.close();
-        count_loop(&step, from.clone(), to.clone(), LoopHint::UnrollBy(8), body)
+        count_loop(step, from.clone(), to.clone(), LoopHint::UnrollBy(8), body)
     }
 
     fn rows(&self, emitter: &mut Emitter<'a>) {
@@ -303,7 +305,7 @@ impl<'a> Writer<'a> {
         match is_single {
             true => body.into_iter().for_each(|stmt| emitter.push(stmt)),
             false => emitter.push(Stmt::For {
-                name: "tile".into(),
+                var: "tile".into(),
                 from,
                 to,
                 step: Step::Add(Expr::Int(tile)),
@@ -326,12 +328,11 @@ impl<'a> Writer<'a> {
         let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
         let several = self.schedule.rows > 1;
         // Each thread's own elements: the results so far, and in all.
-        let mut own: Vec<(usize, Running, String)> = Vec::new();
+        let mut own: Vec<(usize, Running, Var)> = Vec::new();
         for number in self.scans.of_stage(stage) {
             let Some(total) = self.scans.declare_one(emitter, self.kernel, number, None) else { continue };
             let (part, ty) = (emitter.fresh("part"), Type::Register(total.dtype));
-            let len = Some(u64::from(self.schedule.vector));
-            emitter.push(Stmt::Variable { name: part.clone(), ty, len, init: None });
+            emitter.array(part, ty, u64::from(self.schedule.vector));
             own.push((number, total, part));
         }
         self.open_elements(emitter);
@@ -363,11 +364,10 @@ impl<'a> Writer<'a> {
         for (number, total, part) in own {
             let Some(prefix) = self.scans.declare_one(emitter, self.kernel, number, None) else { continue };
             self.scan_warp(emitter, &total, &prefix);
-            let shared = format!("shared_{}", total.name);
             let len = warps * u64::from(self.schedule.rows);
-            emitter.push(Stmt::Shared { name: shared.clone(), ty: Type::Register(total.dtype), len });
+            let shared = emitter.shared("shared", total.name, Type::Register(total.dtype), len);
             let last = x.clone().then(Rem, Expr::Int(32)).then(Equal, Expr::Int(31));
-            let write = set(Expr::element(&shared, slot(warp.clone())), total.place(None));
+            let write = set(Expr::element(shared, slot(warp.clone())), total.place(None));
             emitter.push(Stmt::If { condition: last, then: vec![write], otherwise: Vec::new() });
             scanned.push(Scanned { number, prefix, part, shared });
         }
@@ -403,7 +403,7 @@ impl<'a> Writer<'a> {
     /// Opens the scope of this thread's elements of a tile.
     pub(super) fn open_elements(&self, emitter: &mut Emitter<'a>) {
         emitter.open(&[], false);
-        self.scans.bind_position(emitter, self.kernel, "step");
+        self.scans.bind_position(emitter, "step");
         emitter.bind_axes(&[self.scans.axis]);
         if self.schedule.vector > 1 {
             emitter.multiples.insert(self.scans.axis, i64::from(self.schedule.vector));
@@ -412,7 +412,7 @@ impl<'a> Writer<'a> {
 
     fn lane(&self) -> Expr {
         match lane_axis(self.kernel) {
-            Some(_) => Expr::name("l"),
+            Some(_) => Expr::name(Var::Lane),
             None => Expr::Int(0),
         }
     }
@@ -420,7 +420,7 @@ impl<'a> Writer<'a> {
     pub(super) fn for_lanes(&self, emitter: &mut Emitter<'a>, body: impl FnOnce(&mut Emitter<'a>, Expr)) {
         let Some(axis) = lane_axis(self.kernel) else { return body(emitter, Expr::Int(0)) };
         emitter.open(&[axis], true);
-        body(emitter, Expr::name("l"));
+        body(emitter, Expr::name(Var::Lane));
         let body = emitter.close();
         emitter.push(unrolled_lanes(u64::from(self.schedule.vector), body));
     }
@@ -439,7 +439,7 @@ impl<'a> Writer<'a> {
         emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
         let body = emitter.close();
         emitter.push(Stmt::For {
-            name: "delta".into(),
+            var: "delta".into(),
             from: Expr::Int(1),
             to: Expr::Int(32),
             step: Step::Add(Expr::name("delta")),

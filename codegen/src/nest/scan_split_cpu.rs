@@ -9,6 +9,7 @@ use super::scan_cpu::{TOGETHER, bind_columns, columns_launch, for_columns};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::stretch::{InOrder, Stretches};
+use super::variable::Var;
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
@@ -101,9 +102,9 @@ impl<'k> Divided<'k> {
         body: impl FnOnce(&mut Emitter<'k>),
     ) -> Vec<Stmt> {
         emitter.open(&[], false);
-        let name = self.scans.step_name(self.kernel);
-        emitter.bind(name.clone(), INDEX, step);
-        self.scans.bind_position(emitter, self.kernel, &name);
+        let name = self.scans.step_name();
+        emitter.bind(name, INDEX, step);
+        self.scans.bind_position(emitter, name);
         emitter.bind_axes(&[self.scans.axis]);
         body(emitter);
         emitter.close()
@@ -151,7 +152,7 @@ impl<'k> Divided<'k> {
         };
         let body = take(emitter, start);
         emitter.push(Stmt::For {
-            name: "start".into(),
+            var: "start".into(),
             from: Expr::name("from"),
             to: Expr::name("whole"),
             step: Step::Add(Expr::Int(lanes)),
@@ -174,7 +175,7 @@ impl<'k> Divided<'k> {
     }
 
     fn row_scans(&self, emitter: &mut Emitter<'k>, own: Expr) {
-        let l = Expr::name("l");
+        let l = Expr::name(Var::Lane);
         let running = self.scans.declare(emitter, self.kernel, Some(TOGETHER));
         // The first piece begins with what all before come to, each of the others with what the one before it does.
         let before = Expr::name("split").then(Mul, Expr::Int(TOGETHER));
@@ -194,7 +195,7 @@ impl<'k> Divided<'k> {
             emitter.push(set(running.place(Some(&l)), so_far));
         }
         let body = emitter.close();
-        emitter.push(count_loop("l", Expr::Int(1), Expr::Int(TOGETHER), LoopHint::Unroll, body));
+        emitter.push(count_loop(Var::Lane, Expr::Int(1), Expr::Int(TOGETHER), LoopHint::Unroll, body));
         let piece = Expr::name("piece");
         self.pieces(emitter, &running, (&l, true), Expr::Int(0), piece.clone());
         // What is left of the last piece.
@@ -213,11 +214,11 @@ impl<'k> Divided<'k> {
         to: Expr,
     ) {
         let (kernel, scans) = (self.kernel, self.scans);
-        let step = scans.step_name(kernel);
+        let step = scans.step_name();
         let bind = |emitter: &mut Emitter<'k>| {
             let start = mul_add(piece.clone(), Expr::name("piece"), Expr::name("first"));
-            emitter.bind(step.clone(), INDEX, start.then(Add, Expr::name("k")));
-            scans.bind_position(emitter, kernel, &step);
+            emitter.bind(step, INDEX, start.then(Add, Expr::name("k")));
+            scans.bind_position(emitter, step);
         };
         let for_each =
             |emitter: &mut Emitter<'k>, hint: LoopHint, body: &dyn Fn(&mut Emitter<'k>)| match is_all {
@@ -225,7 +226,7 @@ impl<'k> Divided<'k> {
                     emitter.open(&[], false);
                     body(emitter);
                     let body = emitter.close();
-                    emitter.push(count_loop("l", Expr::Int(0), Expr::Int(TOGETHER), hint, body));
+                    emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(TOGETHER), hint, body));
                 }
                 false => body(emitter),
             };
@@ -250,7 +251,7 @@ impl<'k> Divided<'k> {
             lanes,
             lane: Some(piece),
             stores: &stores,
-            step: "k",
+            step: "k".into(),
             bind: &bind,
             for_each: &for_each,
         };
@@ -261,30 +262,29 @@ impl<'k> Divided<'k> {
     fn columns(&self, emitter: &mut Emitter<'k>, phase: Phase) {
         let Some((&inner, outer)) = self.scans.others.split_last() else { return };
         let lanes = u64::from(self.schedule.rows);
-        let (column, lane) =
-            bind_columns(emitter, self.kernel, &self.scans.others, lanes, Self::whole_block());
+        let (column, lane) = bind_columns(emitter, &self.scans.others, lanes, Self::whole_block());
         let extent = emitter.extent(inner);
         let at = |split: Expr| {
             let split = match outer.is_empty() {
                 true => split,
                 false => mul_add(Expr::name("row"), Expr::name("splits"), split),
             };
-            mul_add(split, extent.clone(), Expr::name(&column))
+            mul_add(split, extent.clone(), Expr::name(column))
         };
         let running = self.scans.declare(emitter, self.kernel, Some(lanes));
         if phase == Phase::Scans {
             emitter.open(&[], false);
-            for_columns(emitter, inner, &column, &|emitter| {
+            for_columns(emitter, inner, column, &|emitter| {
                 self.totals.take(emitter, &running, Some(&lane), &at(Expr::name("before")));
             });
             let body = emitter.close();
             emitter.push(count_loop("before", Expr::Int(0), Expr::name("split"), LoopHint::None, body));
         }
-        let step = self.scans.step_name(self.kernel);
+        let step = self.scans.step_name();
         emitter.open(&[], false);
-        self.scans.bind_position(emitter, self.kernel, &step);
+        self.scans.bind_position(emitter, step);
         emitter.bind_axes(&[self.scans.axis]);
-        for_columns(emitter, inner, &column, &|emitter| match phase {
+        for_columns(emitter, inner, column, &|emitter| match phase {
             Phase::Totals => self.scans.take_elements(emitter, self.kernel, &running, Some(&lane)),
             Phase::Scans => {
                 self.scans.advance(emitter, self.kernel, &running, Some(&lane), None);
@@ -292,9 +292,9 @@ impl<'k> Divided<'k> {
             }
         });
         let body = emitter.close();
-        emitter.push(count_loop(&step, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
+        emitter.push(count_loop(step, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
         if phase == Phase::Totals {
-            for_columns(emitter, inner, &column, &|emitter| {
+            for_columns(emitter, inner, column, &|emitter| {
                 self.totals.save(emitter, &running, Some(&lane), &at(Expr::name("split")));
             });
         }

@@ -37,7 +37,7 @@ impl<'a> Writer<'a> {
         });
         let body = emitter.close();
         emitter.push(Stmt::For {
-            name: "step".into(),
+            var: "step".into(),
             from: mul_add(x.clone(), Expr::Int(vector), Expr::name("from")),
             to: Expr::name("to"),
             step: Step::Add(Expr::Int(threads * vector)),
@@ -57,7 +57,7 @@ impl<'a> Writer<'a> {
         self.totals.take(emitter, running, None, &self.row_slot(Expr::name("part")));
         let body = emitter.close();
         emitter.push(Stmt::For {
-            name: "part".into(),
+            var: "part".into(),
             from: Expr::Builtin(Builtin::ThreadX),
             to: Expr::Builtin(Builtin::BlockY),
             step: Step::Add(Expr::Int(u64::from(self.schedule.threads))),
@@ -89,7 +89,7 @@ impl<'a> Writer<'a> {
             running.take(emitter, other, None);
             let body = emitter.close();
             emitter.push(Stmt::For {
-                name: "step".into(),
+                var: "step".into(),
                 from: Expr::Int(16),
                 to: Expr::Int(0),
                 step: Step::Halve,
@@ -97,19 +97,19 @@ impl<'a> Writer<'a> {
                 body,
             });
         }
-        let shared = |running: &Running| format!("warp_{}", running.name);
+        let mut shared = Vec::new();
         for running in running {
-            let (name, ty) = (shared(running), Type::Register(running.dtype));
-            emitter.push(Stmt::Shared { name: name.clone(), ty, len: warps });
-            let slot = Expr::element(name, x.clone().then(Div, Expr::Int(32)));
+            let array = emitter.shared("warp", running.name, Type::Register(running.dtype), warps);
+            shared.push(array);
+            let slot = Expr::element(array, x.clone().then(Div, Expr::Int(32)));
             let first_lane = x.clone().then(Rem, Expr::Int(32)).then(Equal, Expr::Int(0));
             emitter.guarded(Some(first_lane), vec![set(slot, running.place(None))]);
         }
         emitter.push(Stmt::Barrier);
         running.iter().for_each(|running| running.reset(emitter));
         emitter.open(&[], false);
-        for running in running {
-            running.take(emitter, Expr::element(shared(running), Expr::name("w")), None);
+        for (running, array) in running.iter().zip(shared) {
+            running.take(emitter, Expr::element(array, Expr::name("w")), None);
         }
         let body = emitter.close();
         emitter.push(count_loop("w", Expr::Int(0), Expr::Int(warps), LoopHint::Unroll, body));
@@ -144,7 +144,7 @@ impl<'a> Writer<'a> {
         self.totals.take(emitter, running, None, &at);
         let body = emitter.close();
         emitter.push(Stmt::For {
-            name: "part".into(),
+            var: "part".into(),
             from: y.clone(),
             to: Expr::Builtin(Builtin::BlockY),
             step: Step::Add(threads.clone()),

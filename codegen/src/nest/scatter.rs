@@ -4,8 +4,9 @@ use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
 use super::stmt::Arithmetic::{Div, Mul, Rem};
 use super::stmt::{Expr, Type};
+use super::variable::Var;
 use super::walk::items_formula;
-use super::{INDEX, Workspace};
+use super::{INDEX, Parameter, Workspace};
 use crate::ir::{Kernel, ValueId, ValueOp};
 pub(super) use crate::schedule::Scatters;
 use crate::{DType, ReduceOp};
@@ -16,12 +17,12 @@ pub(super) struct Partials {
     pub(super) op: ReduceOp,
     pub(super) dtype: DType,
     pub(super) operand: ValueId,
-    pub(super) array: String,
+    pub(super) array: Var,
 }
 
 impl Partials {
     pub(super) fn element(&self, at: &Expr) -> Expr {
-        Expr::element(&self.array, at.clone())
+        Expr::element(self.array, at.clone())
     }
 
     /// Nothing is combined yet.
@@ -58,23 +59,31 @@ impl Partials {
     pub(super) fn merge(&self, emitter: &mut Emitter, into: &Accumulator, at: &Expr) {
         into.merge(emitter, None, &|_| self.element(at));
     }
+}
 
-    pub(super) fn workspace(&self, elements: u64) -> Workspace {
-        Workspace { name: self.array.clone(), dtype: self.dtype, elements, zeroed: false }
-    }
+/// Workspaces for partial results.
+pub(super) fn workspaces(partials: &[Partials], elements: u64) -> Vec<Workspace> {
+    let workspace = |(number, partials): (usize, &Partials)| Workspace {
+        name: format!("partial{number}"),
+        dtype: partials.dtype,
+        elements,
+        zeroed: false,
+    };
+    partials.iter().enumerate().map(workspace).collect()
+}
+
+/// The place of the n-th partial results in the workspaces.
+pub(super) fn workspace(number: usize) -> Var {
+    Parameter::Workspace(number).into()
 }
 
 impl Scatters {
-    /// The partial results of each scatter, in arrays of that name and a number.
-    pub(super) fn partials(&self, kernel: &Kernel, name: &str) -> Vec<Partials> {
+    /// The partial results of each scatter, in arrays by their numbers.
+    pub(super) fn partials(&self, kernel: &Kernel, mut array: impl FnMut(usize) -> Var) -> Vec<Partials> {
         let partials = self.ids.iter().enumerate().filter_map(|(number, &id)| match kernel.value(id).op {
-            ValueOp::Scatter { op, operand, .. } => Some(Partials {
-                id,
-                op,
-                dtype: kernel.value(id).dtype,
-                operand,
-                array: format!("{name}{number}"),
-            }),
+            ValueOp::Scatter { op, operand, .. } => {
+                Some(Partials { id, op, dtype: kernel.value(id).dtype, operand, array: array(number) })
+            }
             _ => None,
         });
         partials.collect()
@@ -86,8 +95,7 @@ impl Scatters {
             return emitter.unflatten("row", &self.outer, 1);
         }
         for &axis in &self.outer {
-            let name = emitter.kernel.axis(axis).name.clone();
-            emitter.bind(name, INDEX, Expr::Int(0));
+            emitter.bind(axis, INDEX, Expr::Int(0));
         }
         emitter.bind_axes(&self.outer);
     }
@@ -109,16 +117,16 @@ impl Scatters {
     }
 
     /// The variable that numbers the columns: the inner axis itself where there is only one.
-    pub(super) fn column_name(&self, kernel: &Kernel) -> String {
+    pub(super) fn column_name(&self) -> Var {
         match self.inner.as_slice() {
-            [axis] => kernel.axis(*axis).name.clone(),
+            [axis] => Var::Axis(*axis),
             _ => "column".into(),
         }
     }
 }
 
 /// Takes a number apart into digits of these bases, the last one first; a name for each whose base is not 1.
-pub(super) fn bind_digits(emitter: &mut Emitter, number: Expr, digits: &[(&str, Expr)]) {
+pub(super) fn bind_digits(emitter: &mut Emitter, number: Expr, digits: &[(&'static str, Expr)]) {
     let mut rest = number;
     let mut bound = Vec::new();
     for (place, (name, base)) in digits.iter().enumerate().rev() {
@@ -130,11 +138,13 @@ pub(super) fn bind_digits(emitter: &mut Emitter, number: Expr, digits: &[(&str, 
         bound.push((*name, digit));
         rest = rest.then(Div, base.clone());
     }
-    bound.into_iter().rev().for_each(|(name, digit)| emitter.bind(name, INDEX, digit));
+    bound.into_iter().rev().for_each(|(name, digit)| {
+        emitter.bind(name, INDEX, digit);
+    });
 }
 
 /// The digit of that name, 0 where it has no variable.
-pub(super) fn digit(name: &str, base: &Expr) -> Expr {
+pub(super) fn digit(name: &'static str, base: &Expr) -> Expr {
     if *base == Expr::Int(1) { Expr::Int(0) } else { Expr::name(name) }
 }
 

@@ -6,11 +6,12 @@
 use super::accumulate::mul_add;
 use super::emitter::Emitter;
 use super::pointwise::launch_items;
-use super::scatter::{Partials, Scatters, bind_digits, digit, offset, scaled};
+use super::scatter::{Partials, Scatters, bind_digits, digit, offset, scaled, workspace, workspaces};
 use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
+use super::variable::Var;
 use super::walk::{count_loop, items_formula};
-use super::{Function, INDEX, Nest, extent_name, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, Parameter, needs_wide_index, parameters};
 use crate::Language;
 use crate::ir::{AxisKind, Kernel};
 use crate::schedule::{Launch, SCATTER_SPLIT_LENGTH, ScatterSchedule};
@@ -20,22 +21,23 @@ const RESULTS: u64 = 1 << 14;
 
 pub(super) fn build(kernel: &Kernel, scatters: &Scatters, schedule: &ScatterSchedule) -> Nest {
     let is_local = schedule.is_local;
+    let mut emitter = Emitter::new(kernel, Language::C);
     let writer = Writer {
         kernel,
         scatters,
         schedule,
-        partials: scatters.partials(kernel, if is_local { "local" } else { "partial" }),
+        partials: scatters.partials(kernel, |number| match is_local {
+            true => emitter.fresh("local"),
+            false => workspace(number),
+        }),
         rows: launch_items(kernel, &scatters.outer),
         positions: kernel.axis(scatters.axis).extent,
         columns: launch_items(kernel, &scatters.inner),
     };
     let elements = writer.rows * writer.positions * writer.columns * u64::from(schedule.splits);
     let (functions, workspaces) = match is_local {
-        true => (vec![writer.combine()], Vec::new()),
-        false => (
-            vec![writer.combine(), writer.finish()],
-            writer.partials.iter().map(|partials| partials.workspace(elements)).collect(),
-        ),
+        true => (vec![writer.combine(emitter)], Vec::new()),
+        false => (vec![writer.combine(emitter), writer.finish()], workspaces(&writer.partials, elements)),
     };
     Nest {
         functions,
@@ -68,7 +70,7 @@ struct Writer<'a> {
     columns: u64,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
     fn parts(&self, emitter: &Emitter) -> Expr {
         match self.schedule.splits {
             1 => Expr::Int(1),
@@ -104,7 +106,7 @@ impl Writer<'_> {
         ];
         bind_digits(emitter, Expr::Builtin(Builtin::BlockX), &digits);
         scatters.bind_row(emitter, &rows);
-        let mut between = |count: u64, names: [&str; 3], length: u64, all: Expr| {
+        let mut between = |count: u64, names: [&'static str; 3], length: u64, all: Expr| {
             if count == 1 {
                 return (Expr::Int(0), all);
             }
@@ -114,7 +116,7 @@ impl Writer<'_> {
             (Expr::name(names[1]), Expr::name(names[2]))
         };
         let length = match self.kernel.axis(scatters.over).is_argument {
-            true => Expr::name(extent_name(self.kernel, scatters.over)),
+            true => Expr::name(Parameter::Extent(scatters.over)),
             false => Expr::Int(self.kernel.axis(scatters.over).extent),
         };
         let splits = u64::from(schedule.splits);
@@ -152,39 +154,37 @@ impl Writer<'_> {
         &self,
         emitter: &mut Emitter,
         block: &Block,
-        position: &str,
+        position: Var,
         body: &mut dyn FnMut(&mut Emitter, &Expr),
     ) {
         let inner = self.scatters.inner.as_slice();
         if inner.is_empty() {
             return body(emitter, &self.slot(block, Expr::name(position), None));
         }
-        let column = self.scatters.column_name(self.kernel);
+        let column = self.scatters.column_name();
         emitter.open(&[], false);
         match inner {
             [_] => emitter.bind_axes(inner),
-            _ => emitter.unflatten(&column, inner, 1),
+            _ => emitter.unflatten(column, inner, 1),
         }
-        body(emitter, &self.slot(block, Expr::name(position), Some(Expr::name(&column))));
+        body(emitter, &self.slot(block, Expr::name(position), Some(Expr::name(column))));
         let loop_body = emitter.close();
         let (left, right) = block.columns.clone();
-        emitter.push(count_loop(&column, left, right, LoopHint::Simd, loop_body));
+        emitter.push(count_loop(column, left, right, LoopHint::Simd, loop_body));
     }
 
-    fn combine(&self) -> Function {
+    fn combine(&self, mut emitter: Emitter<'a>) -> Function {
         let (kernel, scatters, schedule) = (self.kernel, self.scatters, self.schedule);
-        let mut emitter = Emitter::new(kernel, Language::C);
         let block = self.block(&mut emitter);
         if schedule.is_local {
             for partials in &self.partials {
-                let (name, ty) = (partials.array.clone(), Type::Register(partials.dtype));
                 let len = schedule.positions * schedule.columns.min(self.columns.max(1));
-                emitter.push(Stmt::Variable { name, ty, len: Some(len), init: None });
+                emitter.array(partials.array, Type::Register(partials.dtype), len);
             }
         }
         let (first, end) = block.positions.clone();
         emitter.open(&[], false);
-        self.for_columns(&mut emitter, &block, "at", &mut |emitter, at| {
+        self.for_columns(&mut emitter, &block, "at".into(), &mut |emitter, at| {
             self.partials.iter().for_each(|partials| partials.reset(emitter, at));
         });
         let body = emitter.close();
@@ -204,7 +204,7 @@ impl Writer<'_> {
             emitter.close()
         };
         if scatters.by_column {
-            self.for_columns(&mut emitter, &block, "at", &mut |emitter, at| {
+            self.for_columns(&mut emitter, &block, "at".into(), &mut |emitter, at| {
                 scatters.bind_position(emitter);
                 let then = combine(emitter, at);
                 emitter.guarded(is_own.clone(), then);
@@ -212,7 +212,7 @@ impl Writer<'_> {
         } else {
             scatters.bind_position(&mut emitter);
             emitter.open_pinned();
-            self.for_columns(&mut emitter, &block, "at", &mut |emitter, at| {
+            self.for_columns(&mut emitter, &block, "at".into(), &mut |emitter, at| {
                 let then = combine(emitter, at);
                 emitter.guarded(None, then);
             });
@@ -220,9 +220,9 @@ impl Writer<'_> {
             emitter.guarded(is_own, then);
         }
         let body = emitter.close();
-        let over = kernel.axis(scatters.over).name.clone();
+        let over = Var::Axis(scatters.over);
         let (from, to) = block.elements.clone();
-        emitter.push(count_loop(&over, from, to, LoopHint::None, body));
+        emitter.push(count_loop(over, from, to, LoopHint::None, body));
         if schedule.is_local {
             self.store(&mut emitter, &block);
         }
@@ -239,7 +239,7 @@ impl Writer<'_> {
     /// Stores what follows from the results of a block's local arrays.
     fn store(&self, emitter: &mut Emitter, block: &Block) {
         let (kernel, scatters) = (self.kernel, self.scatters);
-        let position = kernel.axis(scatters.axis).name.clone();
+        let position = Var::Axis(scatters.axis);
         let varies = |partials: &Partials| {
             scatters.inner.iter().any(|axis| kernel.value(partials.id).axes.contains(axis))
         };
@@ -252,15 +252,15 @@ impl Writer<'_> {
         emitter.open(&[scatters.axis], false);
         let first_column = (!scatters.inner.is_empty()).then(|| block.columns.0.clone());
         // What is the same for all columns is there once a position.
-        define(emitter, &self.slot(block, Expr::name(&position), first_column), false);
-        self.for_columns(emitter, block, &position, &mut |emitter, at| {
+        define(emitter, &self.slot(block, Expr::name(position), first_column), false);
+        self.for_columns(emitter, block, position, &mut |emitter, at| {
             define(emitter, at, true);
             kernel.stores.iter().for_each(|store| emitter.store(store));
         });
         let body = emitter.close();
         let (first, end) = block.positions.clone();
         let hint = if scatters.inner.is_empty() { LoopHint::Simd } else { LoopHint::None };
-        emitter.push(count_loop(&position, first, end, hint, body));
+        emitter.push(count_loop(position, first, end, hint, body));
     }
 
     /// Merges the parts in order, and computes what is stored.
@@ -271,7 +271,7 @@ impl Writer<'_> {
         let (inner, outer) =
             map.split_last().map_or((self.scatters.axis, &[][..]), |(&last, outer)| (last, outer));
         let length = kernel.axis(inner).extent;
-        let column = kernel.axis(inner).name.clone();
+        let column = Var::Axis(inner);
         if self.schedule.splits > 1 {
             let parts = self.parts(&emitter);
             emitter.bind("parts", INDEX, parts);
@@ -293,8 +293,8 @@ impl Writer<'_> {
         });
         emitter.open(&[inner], false);
         let at = match outer {
-            [] => Expr::name(&column),
-            _ => mul_add(Expr::name("line"), Expr::Int(length), Expr::name(&column)),
+            [] => Expr::name(column),
+            _ => mul_add(Expr::name("line"), Expr::Int(length), Expr::name(column)),
         };
         self.partials
             .iter()
@@ -303,7 +303,7 @@ impl Writer<'_> {
         kernel.stores.iter().for_each(|store| emitter.store(store));
         let body = emitter.close();
         let along =
-            |from: Expr, to: Expr, body: Vec<Stmt>| count_loop(&column, from, to, LoopHint::Simd, body);
+            |from: Expr, to: Expr, body: Vec<Stmt>| count_loop(column, from, to, LoopHint::Simd, body);
         if outer.is_empty() {
             emitter.push(along(Expr::name("first"), Expr::name("end"), body));
             let rest = emitter.close();

@@ -7,11 +7,13 @@ mod collected;
 use super::accumulate::{mul_add, set};
 use super::emitter::Emitter;
 use super::pointwise::launch_items;
-use super::scatter::{Partials, Scatters, TRUTH, bind_digits, digit, offset, scaled};
+use super::scatter::workspaces as partial_workspaces;
+use super::scatter::{Partials, Scatters, TRUTH, bind_digits, digit, offset, scaled, workspace};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::variable::Var;
 use super::walk::count_loop;
-use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
+use super::{Body, Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::ir::Kernel;
 use crate::schedule::{Launch, ScatterSchedule};
 use crate::{DType, Language};
@@ -20,12 +22,13 @@ const LANES: u64 = 32;
 
 pub(super) fn build(kernel: &Kernel, scatters: &Scatters, schedule: &ScatterSchedule) -> Nest {
     let columns = launch_items(kernel, &scatters.inner).max(1);
+    let mut emitter = Emitter::new(kernel, Language::Cuda);
     let writer = Writer {
         kernel,
         scatters,
         schedule,
-        shared: scatters.partials(kernel, "shared"),
-        partials: scatters.partials(kernel, "partial"),
+        shared: scatters.partials(kernel, |_| emitter.fresh("shared")),
+        partials: scatters.partials(kernel, workspace),
         ranges: kernel.axis(scatters.axis).extent.div_ceil(schedule.positions).max(1),
         tiles: columns.div_ceil(schedule.columns),
         columns,
@@ -42,14 +45,14 @@ pub(super) fn build(kernel: &Kernel, scatters: &Scatters, schedule: &ScatterSche
     let mut workspaces = Vec::new();
     if schedule.splits > 1 {
         let elements = launch.items * u64::from(schedule.splits) * writer.results();
-        workspaces.extend(writer.partials.iter().map(|partials| partials.workspace(elements)));
+        workspaces = partial_workspaces(&writer.partials, elements);
         let name = "arrivals".into();
         workspaces.push(Workspace { name, dtype: DType::I32, elements: launch.items, zeroed: true });
     }
     let wide_index =
         needs_wide_index(kernel) || workspaces.iter().any(|space| space.elements > i32::MAX as u64);
     Nest {
-        functions: vec![Function { name: kernel.name.clone(), body: writer.body(), launch }],
+        functions: vec![Function { name: kernel.name.clone(), body: writer.body(emitter), launch }],
         parameters: parameters(kernel, &workspaces),
         workspaces,
         wide_index,
@@ -70,15 +73,19 @@ struct Writer<'a> {
     columns: u64,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    /// The counters of finished parts.
+    fn arrivals(&self) -> Var {
+        workspace(self.partials.len())
+    }
+
     /// Results of a block.
     fn results(&self) -> u64 {
         self.schedule.positions * self.schedule.columns
     }
 
-    fn body(&self) -> Vec<Stmt> {
-        let (kernel, scatters, schedule) = (self.kernel, self.scatters, self.schedule);
-        let mut emitter = Emitter::new(kernel, Language::Cuda);
+    fn body(&self, mut emitter: Emitter<'a>) -> Body {
+        let (scatters, schedule) = (self.scatters, self.schedule);
         let rows = emitter.positions(&scatters.outer);
         let digits =
             [("row", rows.clone()), ("range", Expr::Int(self.ranges)), ("tile", Expr::Int(self.tiles))];
@@ -89,8 +96,7 @@ impl Writer<'_> {
         emitter.bind("thread", INDEX, offset(if warps > 1 { y } else { Expr::Int(0) }, Expr::Int(LANES), x));
         let sets = self.sets();
         for shared in &self.shared {
-            let (name, ty) = (shared.array.clone(), Type::Register(shared.dtype));
-            emitter.push(Stmt::Shared { name, ty, len: sets * self.results() });
+            emitter.share(shared.array, Type::Register(shared.dtype), sets * self.results());
         }
         let slot = Expr::name("slot");
         emitter.open(&[], false);
@@ -119,7 +125,7 @@ impl Writer<'_> {
     /// A loop of all threads over places in shared memory.
     fn for_slots(&self, slots: u64, body: Vec<Stmt>) -> Stmt {
         Stmt::For {
-            name: "slot".into(),
+            var: "slot".into(),
             from: Expr::name("thread"),
             to: Expr::Int(slots),
             step: Step::Add(Expr::Int(LANES * u64::from(self.schedule.warps))),
@@ -161,7 +167,7 @@ impl Writer<'_> {
 
     /// Each lane has a column, and goes from element to element.
     fn walk_columns(&self, emitter: &mut Emitter) {
-        let (kernel, scatters) = (self.kernel, self.scatters);
+        let scatters = self.scatters;
         let tile = digit("tile", &Expr::Int(self.tiles));
         let own = offset(tile, Expr::Int(LANES), Expr::Builtin(Builtin::ThreadX));
         let last = Expr::Int(self.columns - 1);
@@ -172,11 +178,11 @@ impl Writer<'_> {
             emitter.bind("own_column", INDEX, own);
             Expr::name("own_column").then(Min, last)
         };
-        let column = scatters.column_name(kernel);
-        emitter.bind(column.clone(), INDEX, own);
+        let column = scatters.column_name();
+        emitter.bind(column, INDEX, own);
         match scatters.inner.as_slice() {
             [_] => emitter.bind_axes(&scatters.inner),
-            _ => emitter.unflatten(&column, &scatters.inner, 1),
+            _ => emitter.unflatten(column, &scatters.inner, 1),
         }
         emitter.open(&[scatters.over], false);
         scatters.bind_position(emitter);
@@ -193,7 +199,7 @@ impl Writer<'_> {
         let body = emitter.close();
         let (from, step) = self.warps();
         emitter.push(Stmt::For {
-            name: kernel.axis(scatters.over).name.clone(),
+            var: scatters.over.into(),
             from,
             to: emitter.extent(scatters.over),
             step: Step::Add(step),
@@ -204,9 +210,9 @@ impl Writer<'_> {
 
     /// Each lane has an element of 32 that the warp goes on by.
     fn walk_elements(&self, emitter: &mut Emitter) {
-        let (kernel, scatters) = (self.kernel, self.scatters);
+        let scatters = self.scatters;
         emitter.open(&[], false);
-        let (over, extent) = (kernel.axis(scatters.over).name.clone(), emitter.extent(scatters.over));
+        let (over, extent) = (scatters.over, emitter.extent(scatters.over));
         let own = Expr::name("start").then(Add, Expr::Builtin(Builtin::ThreadX));
         emitter.bind("own", INDEX, own);
         // Lanes beyond the last element read it too, and take no turn.
@@ -239,7 +245,7 @@ impl Writer<'_> {
         let body = emitter.close();
         let (from, step) = self.warps();
         emitter.push(Stmt::For {
-            name: "start".into(),
+            var: "start".into(),
             from: scaled(from, Expr::Int(LANES)),
             to: extent,
             step: Step::Add(step.then(Mul, Expr::Int(LANES))),
@@ -284,11 +290,11 @@ impl Writer<'_> {
             |split: Expr| mul_add(mul_add(block(), splits(), split), Expr::Int(self.results()), slot());
         for (partials, merged) in self.partials.iter().zip(&merged) {
             let at = place(Expr::Builtin(Builtin::BlockY));
-            emitter.push(set(Expr::element(&partials.array, at), merged.result(None)));
+            emitter.push(set(Expr::element(partials.array, at), merged.result(None)));
         }
         let body = emitter.close();
         emitter.push(self.for_slots(self.results(), body));
-        emitter.push(Stmt::Arrive { index: block(), count: splits() });
+        emitter.push(Stmt::Arrive { counters: self.arrivals(), index: block(), count: splits() });
         emitter.open(&[], false);
         let merged: Vec<_> = self.partials.iter().map(|partials| partials.declare(emitter)).collect();
         emitter.open(&[], false);
@@ -303,7 +309,7 @@ impl Writer<'_> {
         self.store(emitter);
         let body = emitter.close();
         emitter.push(self.for_slots(self.results(), body));
-        let reset = set(Expr::element("arrivals", block()), Expr::Int(0));
+        let reset = set(Expr::element(self.arrivals(), block()), Expr::Int(0));
         let first = Expr::name("thread").then(Equal, Expr::Int(0));
         emitter.push(Stmt::If { condition: first, then: vec![reset], otherwise: Vec::new() });
     }
@@ -315,26 +321,26 @@ impl Writer<'_> {
         let place = Expr::name("slot").then(Div, Expr::Int(schedule.columns));
         let range = digit("range", &Expr::Int(self.ranges));
         let position = kernel.axis(scatters.axis);
-        emitter.bind(position.name.clone(), INDEX, offset(range, Expr::Int(schedule.positions), place));
+        emitter.bind(scatters.axis, INDEX, offset(range, Expr::Int(schedule.positions), place));
         if !position.extent.is_multiple_of(schedule.positions) {
-            conditions.push(Expr::name(&position.name).then(Less, Expr::Int(position.extent)));
+            conditions.push(Expr::name(scatters.axis).then(Less, Expr::Int(position.extent)));
         }
-        let column = scatters.column_name(kernel);
+        let column = scatters.column_name();
         if schedule.columns > 1 {
             let tile = digit("tile", &Expr::Int(self.tiles));
             let within = Expr::name("slot").then(Rem, Expr::Int(schedule.columns));
-            emitter.bind(column.clone(), INDEX, offset(tile, Expr::Int(schedule.columns), within));
+            emitter.bind(column, INDEX, offset(tile, Expr::Int(schedule.columns), within));
             if !self.columns.is_multiple_of(schedule.columns) {
-                conditions.push(Expr::name(&column).then(Less, Expr::Int(self.columns)));
+                conditions.push(Expr::name(column).then(Less, Expr::Int(self.columns)));
             }
         } else if !scatters.inner.is_empty() {
-            emitter.bind(column.clone(), INDEX, Expr::Int(0));
+            emitter.bind(column, INDEX, Expr::Int(0));
         }
         emitter.open_pinned();
         emitter.bind_axes(&[scatters.axis]);
         match scatters.inner.as_slice() {
             [_] => emitter.bind_axes(&scatters.inner),
-            _ => emitter.unflatten(&column, &scatters.inner, 1),
+            _ => emitter.unflatten(column, &scatters.inner, 1),
         }
         kernel.stores.iter().for_each(|store| emitter.store(store));
         let then = emitter.close();

@@ -63,15 +63,14 @@ impl ShortAxis {
                     None => emitter.open(&[], true),
                 }
                 emitter.bind_axes(&[self.axis]);
-                emitter.bind(kernel.axis(self.axis).name.clone(), INDEX, Expr::Int(position));
+                emitter.bind(self.axis, INDEX, Expr::Int(position));
                 emitter.kernel.stores.iter().for_each(|store| emitter.store(store));
                 let body = emitter.close();
                 emitter.push(Stmt::Block(body));
             });
         }
         let body = emitter.close();
-        let name = kernel.axis(axis).name.clone();
-        emitter.push(count_loop(&name, from, to, LoopHint::Simd, body));
+        emitter.push(count_loop(axis, from, to, LoopHint::Simd, body));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The scheduled loop nest: the last level before text.
 
+use super::variable::Var;
 use crate::index::{Bound, IndexExpr};
 use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
 
@@ -28,8 +29,8 @@ impl Type {
 /// A side-effect-free expression.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Expr {
-    /// A variable or parameter.
-    Name(String),
+    /// The value of a variable or parameter.
+    Name(Var),
     /// An index literal.
     Int(u64),
     /// Index arithmetic over axis variables.
@@ -48,8 +49,8 @@ pub enum Expr {
     Random {
         /// F32 or F64.
         dtype: DType,
-        /// The name of the seed's parameter.
-        seed: String,
+        /// The seed's parameter.
+        seed: Var,
         /// The element's number.
         index: IndexExpr,
     },
@@ -79,7 +80,7 @@ pub enum Expr {
         operand: Box<Expr>,
     },
     /// `array[index]`, as it is.
-    Element(String, Box<Expr>),
+    Element(Var, Box<Expr>),
     /// A raw element converted to its compute dtype.
     FromMemory(DType, Box<Expr>),
     /// A value converted to a raw element.
@@ -180,41 +181,17 @@ pub enum Step {
 pub enum Stmt {
     /// An immutable variable.
     Let {
-        /// Its name.
-        name: String,
-        /// Its type.
-        ty: Type,
+        /// Which.
+        var: Var,
         /// Its value.
         value: Expr,
     },
-    /// A mutable variable, or an array of `len`.
-    Variable {
-        /// Its name.
-        name: String,
-        /// Its (element) type.
-        ty: Type,
-        /// Elements of the array; a plain variable if `None`.
-        len: Option<u64>,
+    /// A variable or an array begins to be; see [`Local`](super::variable::Local).
+    Declare {
+        /// Which.
+        var: Var,
         /// First value of a plain variable; arrays are not initialised.
         init: Option<Expr>,
-    },
-    /// An array that the block shares.
-    Shared {
-        /// Its name.
-        name: String,
-        /// Its element type.
-        ty: Type,
-        /// Elements.
-        len: u64,
-    },
-    /// An array that the block shares, in the shared memory that the launch provides.
-    LaunchShared {
-        /// Its name.
-        name: String,
-        /// Its element type.
-        ty: Type,
-        /// Its first byte.
-        offset: u64,
     },
     /// `target = value`.
     Assign {
@@ -223,10 +200,10 @@ pub enum Stmt {
         /// The new value.
         value: Expr,
     },
-    /// `for (name = from; name < to; step)`.
+    /// `for (var = from; var < to; step)`.
     For {
         /// The loop's variable.
-        name: String,
+        var: Var,
         /// Where it starts.
         from: Expr,
         /// Where it ends; ignored with [`Step::Halve`].
@@ -252,11 +229,11 @@ pub enum Stmt {
     /// Copies `width` consecutive elements of a buffer into an array, as one access.
     VectorLoad {
         /// The array, of memory type.
-        array: String,
+        array: Var,
         /// First element in the array.
         at: Expr,
         /// The buffer.
-        buffer: String,
+        buffer: Var,
         /// First element in the buffer; a multiple of `width`.
         index: Expr,
         /// The element type.
@@ -267,11 +244,11 @@ pub enum Stmt {
     /// Copies `width` consecutive elements of an array into a buffer, as one access.
     VectorStore {
         /// The array, of memory type.
-        array: String,
+        array: Var,
         /// First element in the array.
         at: Expr,
         /// The buffer.
-        buffer: String,
+        buffer: Var,
         /// First element in the buffer; a multiple of `width`.
         index: Expr,
         /// The element type.
@@ -282,9 +259,9 @@ pub enum Stmt {
     /// Converts consecutive elements of an F16 buffer into an array of F32, which has room for a multiple of eight (CPU).
     WidenHalves {
         /// The array.
-        array: String,
+        array: Var,
         /// The buffer.
-        buffer: String,
+        buffer: Var,
         /// First element in the buffer.
         index: Expr,
         /// Elements.
@@ -293,9 +270,9 @@ pub enum Stmt {
     /// Converts the first elements of an array of F32 into consecutive ones of an F16 buffer (CPU).
     NarrowHalves {
         /// The array.
-        array: String,
+        array: Var,
         /// The buffer.
-        buffer: String,
+        buffer: Var,
         /// First element in the buffer.
         index: Expr,
         /// Elements.
@@ -314,8 +291,10 @@ pub enum Stmt {
     /// All threads of the block wait for each other.
     Barrier,
     /// Counts this block's arrival for its row or column block, and sets the shared flag `is_last` in
-    /// the one that finds all others there.
+    /// the one that finds all others there. The others are done.
     Arrive {
+        /// The counters.
+        counters: Var,
         /// Which counter.
         index: Expr,
         /// How many arrivals make the last.
@@ -327,8 +306,8 @@ pub enum Stmt {
 
 impl Expr {
     /// A variable.
-    pub fn name(name: impl Into<String>) -> Expr {
-        Expr::Name(name.into())
+    pub fn name(var: impl Into<Var>) -> Expr {
+        Expr::Name(var.into())
     }
 
     /// `self op other`.
@@ -348,7 +327,7 @@ impl Expr {
     }
 
     /// `array[index]`.
-    pub fn element(array: impl Into<String>, index: Expr) -> Expr {
+    pub fn element(array: impl Into<Var>, index: Expr) -> Expr {
         Expr::Element(array.into(), Box::new(index))
     }
 }

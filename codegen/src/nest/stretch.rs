@@ -10,6 +10,7 @@ use super::emitter::Emitter;
 use super::scan::{Carries, Running, Scans};
 use super::stmt::Arithmetic::{Add, Min, Mul, Sub};
 use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
+use super::variable::Var;
 use super::walk::count_loop;
 use crate::DType;
 use crate::cost;
@@ -48,7 +49,7 @@ pub(super) struct InOrder<'a, 'k> {
     /// Stores at each position.
     pub(super) stores: &'a [&'k Store],
     /// The variable that counts positions.
-    pub(super) step: &'a str,
+    pub(super) step: Var,
     /// Binds the axis from it.
     pub(super) bind: &'a dyn Fn(&mut Emitter<'k>),
     /// Repeats what it is given for each of the loops.
@@ -106,26 +107,24 @@ impl Stretches {
         let rows = of.lanes.map_or(1, |(lanes, _)| lanes);
         let array = |emitter: &mut Emitter<'k>, id: ValueId, name: &'static str| {
             let name = emitter.fresh(name);
-            let ty = Type::Register(of.kernel.value(id).dtype);
-            emitter.push(Stmt::Variable { name: name.clone(), ty, len: Some(rows * LENGTH), init: None });
-            (id, name)
+            (id, emitter.array(name, Type::Register(of.kernel.value(id).dtype), rows * LENGTH))
         };
-        let inputs: Vec<(ValueId, String)> =
+        let inputs: Vec<(ValueId, Var)> =
             self.inputs.iter().map(|&id| array(emitter, id, "element")).collect();
-        let results: Vec<(ValueId, String)> =
+        let results: Vec<(ValueId, Var)> =
             self.results.iter().map(|&id| array(emitter, id, "result")).collect();
         let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
         let own = match of.lanes {
             Some((_, lane)) => lane.clone().then(Mul, Expr::Int(LENGTH)),
             None => Expr::Int(0),
         };
-        let slot = own.then(Add, Expr::name(of.step).then(Sub, Expr::name(&start)));
-        let place = |name: &str| Expr::element(name, slot.clone());
+        let slot = own.then(Add, Expr::name(of.step).then(Sub, Expr::name(start)));
+        let place = |array: &Var| Expr::element(array, slot.clone());
         let lane = of.lane;
-        let (first, last) = (Expr::name(&start), Expr::name(&stop));
+        let (first, last) = (Expr::name(start), Expr::name(stop));
         emitter.open(&[], false);
-        let end = Expr::name(&start).then(Add, Expr::Int(LENGTH)).then(Min, to.clone());
-        emitter.bind(stop.clone(), INDEX, end);
+        let end = Expr::name(start).then(Add, Expr::Int(LENGTH)).then(Min, to.clone());
+        emitter.bind(stop, INDEX, end);
         let in_lanes = |emitter: &mut Emitter<'k>, body: &dyn Fn(&mut Emitter<'k>)| {
             (of.for_each)(emitter, LoopHint::None, &|emitter| {
                 // What is known of a row alone is not the same in the loops of the next one.
@@ -182,7 +181,7 @@ impl Stretches {
         }
         let body = emitter.close();
         let step = Step::Add(Expr::Int(LENGTH));
-        emitter.push(Stmt::For { name: start, from, to, step, hint: LoopHint::None, body });
+        emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });
     }
 }
 

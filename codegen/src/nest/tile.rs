@@ -3,6 +3,7 @@
 
 use super::emitter::Emitter;
 use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
+use super::variable::Var;
 use crate::index::{Atom, AxisId, IndexExpr};
 use crate::ir::BufferId;
 
@@ -106,19 +107,15 @@ impl Emitter<'_> {
     }
 
     /// The name of the tile's array, loaded in the scope that binds the base's axes.
-    fn tile(&mut self, key: &TileKey, dtype: crate::DType, span: u64, pitch: u64, width: u64) -> String {
+    fn tile(&mut self, key: &TileKey, dtype: crate::DType, span: u64, pitch: u64, width: u64) -> Var {
         if let Some(name) = self.scopes.iter().rev().find_map(|scope| scope.tiles.get(key)) {
-            return name.clone();
+            return *name;
         }
         let home = self.home(&key.base.axes().into_iter().collect());
         let deeper = self.scopes.split_off(home + 1);
-        let name = self.fresh("tile");
-        self.push(Stmt::Variable {
-            name: name.clone(),
-            ty: Type::Memory(dtype),
-            len: Some(key.rows.iter().fold(pitch, |len, &(axis, _)| len * self.kernel.axis(axis).extent)),
-            init: None,
-        });
+        let array = self.fresh("tile");
+        let len = key.rows.iter().fold(pitch, |len, &(axis, _)| len * self.kernel.axis(axis).extent);
+        self.array(array, Type::Memory(dtype), len);
         for &(axis, _) in &key.rows {
             self.open(&[axis], true);
         }
@@ -127,12 +124,11 @@ impl Emitter<'_> {
             .rows
             .iter()
             .fold(key.base.clone(), |index, &(axis, stride)| index.add(&IndexExpr::axis(axis).scale(stride)));
-        let buffer = self.kernel.buffers[key.buffer.index()].name.clone();
         for (at, width) in chunks(span, width) {
             self.push(Stmt::VectorLoad {
-                array: name.clone(),
+                array,
                 at: Expr::Index(row_start.offset(at as i64)),
-                buffer: buffer.clone(),
+                buffer: key.buffer.into(),
                 index: Expr::Index(source.offset(at as i64)),
                 dtype,
                 width,
@@ -141,15 +137,21 @@ impl Emitter<'_> {
         for &(axis, _) in key.rows.iter().rev() {
             let body = self.close();
             let to = Expr::Int(self.kernel.axis(axis).extent);
-            let name = self.kernel.axis(axis).name.clone();
             let step = Step::Add(Expr::Int(1));
-            self.push(Stmt::For { name, from: Expr::Int(0), to, step, hint: LoopHint::Unroll, body });
+            self.push(Stmt::For {
+                var: axis.into(),
+                from: Expr::Int(0),
+                to,
+                step,
+                hint: LoopHint::Unroll,
+                body,
+            });
         }
         if let Some(scope) = self.scopes.last_mut() {
-            scope.tiles.insert(key.clone(), name.clone());
+            scope.tiles.insert(key.clone(), array);
         }
         self.scopes.extend(deeper);
-        name
+        array
     }
 }
 

@@ -35,10 +35,6 @@ impl<'a> Tiles<'a> {
         Ok(Tiles { kernel, inner, across, outer })
     }
 
-    pub(super) fn name(&self, axis: AxisId) -> String {
-        self.kernel.axis(axis).name.clone()
-    }
-
     /// One block a tile.
     pub(super) fn launch(&self, block: [u32; 3]) -> Launch {
         let tiles = |axis: AxisId| self.kernel.axis(axis).extent.div_ceil(TILE);

@@ -12,6 +12,7 @@ use super::walk::count_loop;
 use super::{Function, Nest, needs_wide_index, parameters};
 use crate::Language;
 use crate::Refusal;
+use crate::index::AxisId;
 use crate::ir::{Kernel, ValueOp};
 use crate::schedule::{TILE, TiledSchedule, transposed_loads};
 
@@ -24,21 +25,20 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
         let stop = Expr::name(start).then(Add, Expr::Int(TILE)).then(Min, emitter.extent(axis));
         emitter.bind(end, super::INDEX, stop);
     }
-    let row = Expr::name(tiles.name(inner)).then(Sub, Expr::name("left"));
-    let column = Expr::name(tiles.name(across)).then(Sub, Expr::name("top"));
+    let row = Expr::name(inner).then(Sub, Expr::name("left"));
+    let column = Expr::name(across).then(Sub, Expr::name("top"));
     let slot = mul_add(row, Expr::Int(PITCH), column);
     let mut staged = FxHashMap::default();
     for id in transposed_loads(kernel, across) {
         let ValueOp::Load { buffer, index, .. } = &kernel.value(id).op else { continue };
-        let buffer = &kernel.buffers[buffer.index()];
+        let dtype = kernel.buffers[buffer.index()].dtype;
         let array = emitter.fresh("staged");
-        let ty = Type::Memory(buffer.dtype);
-        emitter.push(Stmt::Variable { name: array.clone(), ty, len: Some(TILE * PITCH), init: None });
-        let element = Expr::element(&buffer.name, Expr::Index(index.clone()));
-        let copy = set(Expr::element(&array, slot.clone()), element);
-        let body = vec![range(&tiles.name(across), "top", "bottom", LoopHint::Simd, vec![copy])];
-        emitter.push(range(&tiles.name(inner), "left", "right", LoopHint::None, body));
-        staged.insert(id, Staged { array, dtype: buffer.dtype });
+        emitter.array(array, Type::Memory(dtype), TILE * PITCH);
+        let element = Expr::element(*buffer, Expr::Index(index.clone()));
+        let copy = set(Expr::element(array, slot.clone()), element);
+        let body = vec![range(across, "top", "bottom", LoopHint::Simd, vec![copy])];
+        emitter.push(range(inner, "left", "right", LoopHint::None, body));
+        staged.insert(id, Staged { array, dtype });
     }
     emitter.staged = staged;
     emitter.staged_slot = Some(slot);
@@ -46,9 +46,9 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     emitter.open(&[inner], false);
     kernel.stores.iter().for_each(|store| emitter.store(store));
     let body = emitter.close();
-    emitter.push(range(&tiles.name(inner), "left", "right", LoopHint::Simd, body));
+    emitter.push(range(inner, "left", "right", LoopHint::Simd, body));
     let body = emitter.close();
-    emitter.push(range(&tiles.name(across), "top", "bottom", LoopHint::None, body));
+    emitter.push(range(across, "top", "bottom", LoopHint::None, body));
     let launch = tiles.launch([1, 1, 1]);
     Ok(Nest {
         functions: vec![Function { name: kernel.name.clone(), body: emitter.finish(), launch }],
@@ -59,6 +59,6 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     })
 }
 
-fn range(axis: &str, from: &str, to: &str, hint: LoopHint, body: Vec<Stmt>) -> Stmt {
+fn range(axis: AxisId, from: &'static str, to: &'static str, hint: LoopHint, body: Vec<Stmt>) -> Stmt {
     count_loop(axis, Expr::name(from), Expr::name(to), hint, body)
 }

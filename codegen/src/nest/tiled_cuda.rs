@@ -9,10 +9,10 @@ use rustc_hash::FxHashMap;
 use super::accumulate::{mul_add, set};
 use super::emitter::{Emitter, Staged};
 use super::stmt::Arithmetic::{Add, And, Less};
-use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::tiled::{PITCH, Tiles};
 use super::walk::count_loop;
-use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use super::{Body, Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
 use crate::Refusal;
 use crate::index::AxisId;
@@ -38,16 +38,15 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn body(&self) -> Vec<Stmt> {
+    fn body(&self) -> Body {
         let kernel = self.tiles.kernel;
         let mut emitter = Emitter::new(kernel, Language::Cuda);
         self.tiles.bind(&mut emitter);
         let mut staged = FxHashMap::default();
         for id in transposed_loads(kernel, self.tiles.across) {
             let ValueOp::Load { buffer, .. } = kernel.value(id).op else { continue };
-            let array = emitter.fresh("staged");
             let dtype = kernel.buffers[buffer.index()].dtype;
-            emitter.push(Stmt::Shared { name: array.clone(), ty: Type::Memory(dtype), len: TILE * PITCH });
+            let array = emitter.staged_array(dtype, TILE * PITCH);
             staged.insert(id, Staged { array, dtype });
         }
         let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
@@ -59,9 +58,8 @@ impl Writer<'_> {
             ids.sort_by_key(|(id, _)| **id);
             for (id, staged) in ids {
                 if let ValueOp::Load { buffer, index, .. } = &kernel.value(*id).op {
-                    let source = &kernel.buffers[buffer.index()].name;
-                    let element = Expr::element(source, Expr::Index(index.clone()));
-                    emitter.push(set(Expr::element(&staged.array, slot.clone()), element));
+                    let element = Expr::element(*buffer, Expr::Index(index.clone()));
+                    emitter.push(set(Expr::element(staged.array, slot.clone()), element));
                 }
             }
         });
@@ -77,10 +75,9 @@ impl Writer<'_> {
     /// Every position of the tile: `at` is the place along the innermost axis, and across.
     fn sweep(&self, emitter: &mut Emitter, at: (Expr, Expr), body: impl FnOnce(&mut Emitter)) {
         let Tiles { kernel, inner, across, .. } = self.tiles;
-        let name = |axis: AxisId| self.tiles.name(axis);
         emitter.open(&[], false);
-        emitter.bind(name(inner), INDEX, Expr::name("left").then(Add, at.0));
-        emitter.bind(name(across), INDEX, Expr::name("top").then(Add, at.1));
+        emitter.bind(inner, INDEX, Expr::name("left").then(Add, at.0));
+        emitter.bind(across, INDEX, Expr::name("top").then(Add, at.1));
         emitter.open(&[inner, across], false);
         body(emitter);
         let then = emitter.close();
@@ -90,7 +87,7 @@ impl Writer<'_> {
         };
         let checks = [inner, across].into_iter().filter(|&axis| !is_whole(axis));
         let inside = checks
-            .map(|axis| Expr::name(name(axis)).then(Less, emitter.extent(axis)))
+            .map(|axis| Expr::name(axis).then(Less, emitter.extent(axis)))
             .reduce(|all, next| all.then(And, next));
         emitter.guarded(inside, then);
         let body = emitter.close();

@@ -6,7 +6,8 @@ use super::emitter::Emitter;
 use super::online::MAXIMUM;
 use super::stmt::Arithmetic::{Add, Div};
 use super::stmt::{Expr, LoopHint, Step, Stmt};
-use super::{Workspace, extent_name};
+use super::variable::Var;
+use super::{Parameter, Workspace, extent_name};
 use crate::Language;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId};
@@ -14,17 +15,17 @@ pub(super) use crate::schedule::{Pass, Plan};
 
 impl Plan {
     /// The variable that numbers the rows: the map axis itself where there is only one.
-    pub(super) fn row_name(&self, kernel: &Kernel) -> String {
+    pub(super) fn row_name(&self) -> Var {
         match self.map.as_slice() {
-            [axis] => kernel.axis(*axis).name.clone(),
+            [axis] => Var::Axis(*axis),
             _ => "row".into(),
         }
     }
 
     /// The variable that walks: the reduced axis itself where there is only one.
-    pub(super) fn walk_name(&self, kernel: &Kernel) -> String {
+    pub(super) fn walk_name(&self) -> Var {
         match self.axes.as_slice() {
-            [axis] => kernel.axis(*axis).name.clone(),
+            [axis] => Var::Axis(*axis),
             _ => "r".into(),
         }
     }
@@ -38,7 +39,7 @@ impl Plan {
 impl Emitter<'_> {
     /// Binds the axes of a walk: the one axis itself, in steps of `vector`; several from a flat position that
     /// counts vectors, so that it unflattens by whole ones.
-    pub(super) fn unflatten_walk(&mut self, flat: &str, axes: &[AxisId], vector: u64) {
+    pub(super) fn unflatten_walk(&mut self, flat: Var, axes: &[AxisId], vector: u64) {
         match axes {
             [axis] => {
                 self.bind_axes(axes);
@@ -121,11 +122,12 @@ pub(super) fn partial_workspaces(
     reductions: &[ValueId],
     elements: u64,
 ) -> Vec<Workspace> {
-    let accumulators = declare(reductions, &mut Emitter::new(kernel, language), kernel, None);
+    let emitter = &mut Emitter::new(kernel, language);
+    let accumulators = declare(reductions, emitter, kernel, None);
     let spaces = accumulators.iter().flat_map(|accumulator| {
-        let names = accumulator.workspace_names().into_iter().enumerate();
-        names.map(move |(part, name)| Workspace {
-            name,
+        let parts = accumulator.parts.iter().enumerate();
+        parts.map(|(part, &var)| Workspace {
+            name: format!("partial_{}", emitter.hint(var)),
             dtype: accumulator.part_dtype(part),
             elements,
             zeroed: false,
@@ -134,15 +136,20 @@ pub(super) fn partial_workspaces(
     spaces.collect()
 }
 
+/// The counters of finished parts: the last workspace.
+pub(super) fn arrivals(workspaces: &[Workspace]) -> Var {
+    Parameter::Workspace(workspaces.len().saturating_sub(1)).into()
+}
+
 /// The lane of a result: results that do not vary over the lanes are in the first.
 pub(super) fn lane_of(kernel: &Kernel, id: ValueId, lane_axis: Option<AxisId>) -> Expr {
     match lane_axis.is_some_and(|axis| !kernel.value(id).axes.contains(&axis)) {
         true => Expr::Int(0),
-        false => Expr::name("l"),
+        false => Expr::name(Var::Lane),
     }
 }
 
 /// `for (name = from; name < to; ++name)`.
-pub(super) fn count_loop(name: &str, from: Expr, to: Expr, hint: LoopHint, body: Vec<Stmt>) -> Stmt {
-    Stmt::For { name: name.into(), from, to, step: Step::Add(Expr::Int(1)), hint, body }
+pub(super) fn count_loop(var: impl Into<Var>, from: Expr, to: Expr, hint: LoopHint, body: Vec<Stmt>) -> Stmt {
+    Stmt::For { var: var.into(), from, to, step: Step::Add(Expr::Int(1)), hint, body }
 }

@@ -11,6 +11,7 @@ use super::accumulate::{Accumulator, set};
 use super::emitter::Emitter;
 use super::stmt::Arithmetic::{Add, Min, Sub};
 use super::stmt::{Expr, LoopHint, Step, Stmt};
+use super::variable::Var;
 use super::walk::count_loop;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
@@ -61,16 +62,16 @@ impl Windows {
     pub(super) fn emit<'k>(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr) {
         let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
         emitter.open(&[], false);
-        let end = Expr::name(&start).then(Add, Expr::Int(self.length)).then(Min, to.clone());
-        emitter.bind(stop.clone(), INDEX, end);
+        let end = Expr::name(start).then(Add, Expr::Int(self.length)).then(Min, to.clone());
+        emitter.bind(stop, INDEX, end);
         emitter.using(kernel, |emitter| {
             let results: Vec<Accumulator> = self
                 .windows
                 .iter()
-                .filter_map(|window| self.combine(emitter, kernel, window, &start, &stop))
+                .filter_map(|window| self.combine(emitter, kernel, window, start, stop))
                 .collect();
-            let slot = self.slot(kernel, &start);
-            let body = self.along(emitter, kernel, Expr::name(&start), Expr::name(&stop), |emitter| {
+            let slot = self.slot(start);
+            let body = self.along(emitter, Expr::name(start), Expr::name(stop), |emitter| {
                 for (window, result) in self.windows.iter().zip(&results) {
                     emitter.define(window.id, result.result(Some(&slot)));
                 }
@@ -80,19 +81,18 @@ impl Windows {
         });
         let body = emitter.close();
         let step = Step::Add(Expr::Int(self.length));
-        emitter.push(Stmt::For { name: start, from, to, step, hint: LoopHint::None, body });
+        emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });
     }
 
     /// Which partial result is that of the position that is bound.
-    fn slot(&self, kernel: &Kernel, start: &str) -> Expr {
-        Expr::name(&kernel.axis(self.axis).name).then(Sub, Expr::name(start))
+    fn slot(&self, start: Var) -> Expr {
+        Expr::name(self.axis).then(Sub, Expr::name(start))
     }
 
     /// A loop along the axis, in vectors.
     fn along<'k>(
         &self,
         emitter: &mut Emitter<'k>,
-        kernel: &'k Kernel,
         from: Expr,
         to: Expr,
         body: impl FnOnce(&mut Emitter<'k>),
@@ -100,7 +100,7 @@ impl Windows {
         emitter.open(&[self.axis], false);
         body(emitter);
         let body = emitter.close();
-        count_loop(&kernel.axis(self.axis).name, from, to, LoopHint::Simd, body)
+        count_loop(self.axis, from, to, LoopHint::Simd, body)
     }
 
     /// The results of one window at all positions of the stretch.
@@ -109,8 +109,8 @@ impl Windows {
         emitter: &mut Emitter<'k>,
         kernel: &'k Kernel,
         window: &Window,
-        start: &str,
-        stop: &str,
+        start: Var,
+        stop: Var,
     ) -> Option<Accumulator> {
         let own = window.sliding.map_or(1, |(_, length)| length);
         let lanes = (self.length + own - 1).next_multiple_of(16);
@@ -121,12 +121,12 @@ impl Windows {
         }
         emitter.open(&[], false);
         if let Some((axis, _)) = window.sliding {
-            emitter.bind(kernel.axis(axis).name.clone(), INDEX, Expr::Int(0));
+            emitter.bind(axis, INDEX, Expr::Int(0));
             emitter.bind_axes(&[axis]);
         }
-        let slot = self.slot(kernel, start);
+        let slot = self.slot(start);
         let to = Expr::name(stop).then(Add, Expr::Int(own - 1));
-        let body = self.along(emitter, kernel, Expr::name(start), to, |emitter| {
+        let body = self.along(emitter, Expr::name(start), to, |emitter| {
             elements.take(emitter, window.id, Some(&slot), None);
         });
         emitter.push(body);
@@ -145,9 +145,9 @@ impl Windows {
         };
         if result.settles() {
             emitter.open(&[], false);
-            result.settle(emitter, Some(&Expr::name("l")));
+            result.settle(emitter, Some(&Expr::name(Var::Lane)));
             let body = emitter.close();
-            emitter.push(count_loop("l", Expr::Int(0), count, LoopHint::Simd, body));
+            emitter.push(count_loop(Var::Lane, Expr::Int(0), count, LoopHint::Simd, body));
         }
         Some(result)
     }
@@ -167,7 +167,7 @@ impl Windows {
             return Some(neighbours);
         }
         let result = Accumulator::of(emitter, kernel, window.id, Some(self.length))?;
-        let lane = Expr::name("l");
+        let lane = Expr::name(Var::Lane);
         let mut reach = 0;
         for digit in 0..=length.ilog2() {
             let own = 1u64 << digit;
@@ -181,7 +181,7 @@ impl Windows {
                     _ => result.merge(emitter, Some(&lane), &|part| neighbours.part(part, Some(&at))),
                 }
                 let body = emitter.close();
-                emitter.push(count_loop("l", Expr::Int(0), count.clone(), LoopHint::Simd, body));
+                emitter.push(count_loop(Var::Lane, Expr::Int(0), count.clone(), LoopHint::Simd, body));
                 reach += own;
             }
             if reach < length {
@@ -195,13 +195,13 @@ impl Windows {
 /// Makes partial results of `own` neighbours into those of twice as many. Each takes one that comes later, which in order
 /// and in vectors is read before it changes.
 fn double(emitter: &mut Emitter, neighbours: &Accumulator, own: u64, length: u64, count: &Expr) {
-    let lane = Expr::name("l");
+    let lane = Expr::name(Var::Lane);
     let other = lane.clone().then(Add, Expr::Int(own));
     emitter.open(&[], false);
     neighbours.merge(emitter, Some(&lane), &|part| neighbours.part(part, Some(&other)));
     let body = emitter.close();
     let to = count.clone().then(Add, Expr::Int(length - 2 * own));
-    emitter.push(count_loop("l", Expr::Int(0), to, LoopHint::Simd, body));
+    emitter.push(count_loop(Var::Lane, Expr::Int(0), to, LoopHint::Simd, body));
 }
 
 /// The reduction as a window of the loop over `axis`, if it is worth it.

@@ -24,11 +24,11 @@ pub(super) fn print(nest: &Nest) -> String {
 }
 
 /// What runs a range of blocks, with the kernel's parameters.
-pub(super) fn blocks(printer: &mut Printer, nest: &Nest, function: &Function) -> String {
+pub(super) fn blocks<'a>(printer: &mut Printer<'a>, nest: &'a Nest, function: &'a Function) -> String {
     let mut parameters = printer.parameters(nest);
     parameters.extend(["idx first_block".to_string(), "idx end_block".to_string()]);
     let head = signature(&format!("static void {}_blocks", function.name), &parameters);
-    printer.statements(&function.body);
+    printer.function(function);
     let body = std::mem::take(&mut printer.text);
     format!("{head}  for (idx block = first_block; block < end_block; ++block) {{\n{body}  }}\n}}\n\n")
 }

@@ -18,11 +18,11 @@ pub(super) fn print(nest: &Nest) -> String {
 }
 
 /// The statements of a function, after the declaration of the shared memory that its launch provides.
-pub(super) fn body(printer: &mut Printer, function: &Function) -> String {
+pub(super) fn body<'a>(printer: &mut Printer<'a>, function: &'a Function) -> String {
     if function.launch.shared_bytes > 0 {
         printer.line(&format!("extern __shared__ __align__(16) unsigned char {BLOCK_MEMORY}[];"));
     }
-    printer.statements(&function.body);
+    printer.function(function);
     std::mem::take(&mut printer.text)
 }
 

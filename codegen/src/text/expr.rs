@@ -89,7 +89,7 @@ impl Printer<'_> {
     pub(super) fn expr(&mut self, expr: &Expr) -> String {
         let language = self.language;
         match expr {
-            Expr::Name(name) => name.clone(),
+            Expr::Name(var) => self.name(*var),
             Expr::Int(value) => format!("{value}{}", self.suffix()),
             Expr::Index(index) => self.index(index),
             Expr::Arithmetic(Arithmetic::Min, a, b) => {
@@ -126,7 +126,7 @@ impl Printer<'_> {
                 bounds.join(" && ")
             }
             Expr::Random { dtype, seed, index } => {
-                let seed = format!("((unsigned long long){seed})");
+                let seed = format!("((unsigned long long){})", self.name(*seed));
                 let index = format!("((unsigned long long)({}))", self.index(index));
                 intrinsics::random_uniform(language, *dtype, &seed, &index, &mut self.helpers)
             }
@@ -151,7 +151,7 @@ impl Printer<'_> {
                 let operand = self.primary(operand);
                 intrinsics::cast(language, *from, *to, &operand, &mut self.helpers)
             }
-            Expr::Element(array, index) => format!("{array}[{}]", self.expr(index)),
+            Expr::Element(array, index) => format!("{}[{}]", self.name(*array), self.expr(index)),
             Expr::FromMemory(dtype, raw) => {
                 let raw = self.expr(raw);
                 intrinsics::from_memory(language, *dtype, &raw, &mut self.helpers)

@@ -11,7 +11,8 @@ use crate::index::AxisRanges;
 use crate::intrinsics::{Helpers, register_type};
 use crate::ir::Kernel;
 use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
-use crate::nest::{Nest, Parameter, parameter_name};
+use crate::nest::variable::{Local, Space, Var};
+use crate::nest::{Function, Nest, Parameter, parameter_name};
 use crate::{Language, intrinsics};
 
 /// The shared memory that a launch provides.
@@ -35,7 +36,10 @@ pub fn print_batch(nest: &Nest, language: Language, batch: &Batch) -> String {
 
 /// Prints the statements of one function.
 struct Printer<'a> {
+    nest: &'a Nest,
     kernel: &'a Kernel,
+    /// The variables of the function that is printed.
+    locals: &'a [Local],
     language: Language,
     /// Whether loop variables are 64-bit numbers.
     wide_index: bool,
@@ -52,7 +56,9 @@ impl<'a> Printer<'a> {
         let wide_index = nest.wide_index;
         let helpers = Helpers::new();
         Printer {
+            nest,
             kernel: &nest.kernel,
+            locals: &[],
             language,
             wide_index,
             ranges: nest.kernel.launch_ranges(),
@@ -72,6 +78,11 @@ impl<'a> Printer<'a> {
             false => self.text.push_str(&intrinsics::tidy(line)),
         }
         self.text.push('\n');
+    }
+
+    fn function(&mut self, function: &'a Function) {
+        self.locals = &function.body.locals;
+        self.statements(&function.body.statements);
     }
 
     fn block(&mut self, body: &[Stmt]) {
@@ -98,55 +109,41 @@ impl<'a> Printer<'a> {
 
     fn statement(&mut self, stmt: &Stmt) {
         match stmt {
-            Stmt::Let { name, ty, value } => {
-                let value = self.expr(value);
-                self.line(&format!("const {} {name} = {value};", self.type_name(*ty)));
+            Stmt::Let { var, value } => {
+                let (ty, name, value) = (self.type_of(*var), self.name(*var), self.expr(value));
+                self.line(&format!("const {ty} {name} = {value};"));
             }
-            Stmt::Variable { name, ty, len: None, init } => {
-                let init = init.as_ref().map(|init| format!(" = {}", self.expr(init))).unwrap_or_default();
-                self.line(&format!("{} {name}{init};", self.type_name(*ty)));
-            }
-            Stmt::Variable { name, ty, len: Some(len), .. } => {
-                let declaration = self.array(name, *ty, *len);
-                self.line(&declaration);
-            }
-            Stmt::Shared { name, ty, len } => {
-                self.line(&format!("__shared__ {} {name}[{len}];", self.type_name(*ty)))
-            }
-            Stmt::LaunchShared { name, ty, offset } => {
-                let ty = self.type_name(*ty);
-                let place = self.place(BLOCK_MEMORY, &Expr::Int(*offset));
-                self.line(&format!("{ty}* const {name} = ({ty}*)({place});"));
-            }
+            Stmt::Declare { var, init } => self.declare(*var, init.as_ref()),
             Stmt::Assign { target, value } => {
                 let target = self.expr(target);
                 let value = self.expr(value);
                 self.line(&format!("{target} = {value};"));
             }
-            Stmt::For { name, from, to, step, hint, body } => {
-                self.for_loop(name, from, to, step, *hint, body)
+            Stmt::For { var, from, to, step, hint, body } => {
+                let name = self.name(*var);
+                self.for_loop(&name, from, to, step, *hint, body)
             }
             Stmt::If { condition, then, otherwise } => self.conditional(condition, then, otherwise),
             Stmt::VectorLoad { array, at, buffer, index, dtype, width } => {
                 let ty = cuda::vector_type(*dtype, *width);
-                let target = self.place(array, at);
-                let source = self.place(buffer, index);
+                let target = self.element_of(*array, at);
+                let source = self.element_of(*buffer, index);
                 self.line(&format!("*({ty}*)({target}) = *(const {ty}*)({source});"));
             }
             Stmt::VectorStore { array, at, buffer, index, dtype, width } => {
                 let ty = cuda::vector_type(*dtype, *width);
-                let target = self.place(buffer, index);
-                let source = self.place(array, at);
+                let target = self.element_of(*buffer, index);
+                let source = self.element_of(*array, at);
                 self.line(&format!("*({ty}*)({target}) = *(const {ty}*)({source});"));
             }
             Stmt::WidenHalves { array, buffer, index, count } => {
-                let (from, count) = (self.place(buffer, index), self.expr(count));
-                let call = intrinsics::widen_halves(array, &from, &count, &mut self.helpers);
+                let (from, count) = (self.element_of(*buffer, index), self.expr(count));
+                let call = intrinsics::widen_halves(&self.name(*array), &from, &count, &mut self.helpers);
                 self.line(&format!("{call};"));
             }
             Stmt::NarrowHalves { array, buffer, index, count } => {
-                let (to, count) = (self.place(buffer, index), self.expr(count));
-                let call = intrinsics::narrow_halves(&to, array, &count, &mut self.helpers);
+                let (to, count) = (self.element_of(*buffer, index), self.expr(count));
+                let call = intrinsics::narrow_halves(&to, &self.name(*array), &count, &mut self.helpers);
                 self.line(&format!("{call};"));
             }
             Stmt::InTurns { key, active, body } => self.in_turns(key, active, body),
@@ -156,12 +153,56 @@ impl<'a> Printer<'a> {
                 self.line("}");
             }
             Stmt::Barrier => self.line("__syncthreads();"),
-            Stmt::Arrive { index, count } => self.arrive(index, count),
+            Stmt::Arrive { counters, index, count } => self.arrive(*counters, index, count),
             Stmt::Return => self.line("return;"),
         }
     }
 
+    fn declare(&mut self, var: Var, init: Option<&Expr>) {
+        let Some(local) = self.local(var) else { return };
+        let (name, ty, len) = (self.name(var), self.type_name(local.ty), local.len.unwrap_or(1));
+        let line = match local.space {
+            Space::Shared => format!("__shared__ {ty} {name}[{len}];"),
+            Space::Launch(offset) => {
+                let place = self.place(BLOCK_MEMORY, &Expr::Int(offset));
+                format!("{ty}* const {name} = ({ty}*)({place});")
+            }
+            Space::Thread | Space::Constant if local.len.is_some() => self.array(&name, local.ty, len),
+            Space::Thread | Space::Constant => {
+                let init = init.map(|init| format!(" = {}", self.expr(init))).unwrap_or_default();
+                format!("{ty} {name}{init};")
+            }
+        };
+        self.line(&line);
+    }
+
+    fn local(&self, var: Var) -> Option<&'a Local> {
+        match var {
+            Var::Local(id) => Some(&self.locals[id.index()]),
+            Var::Axis(_) | Var::Lane | Var::Parameter(_) | Var::Named(_) => None,
+        }
+    }
+
+    fn type_of(&self, var: Var) -> &'static str {
+        self.type_name(self.local(var).map_or(Type::Index, |local| local.ty))
+    }
+
+    fn name(&self, var: Var) -> String {
+        match var {
+            Var::Axis(axis) => self.nest.kernel.axis(axis).name.clone(),
+            Var::Lane => "l".into(),
+            Var::Parameter(parameter) => parameter_name(self.nest, parameter),
+            Var::Local(id) => self.locals[id.index()].hint.clone(),
+            Var::Named(name) => name.into(),
+        }
+    }
+
     /// A pointer to an element.
+    fn element_of(&mut self, array: Var, index: &Expr) -> String {
+        let array = self.name(array);
+        self.place(&array, index)
+    }
+
     fn place(&mut self, array: &str, index: &Expr) -> String {
         match self.expr(index).as_str() {
             "0" | "0u" | "0ull" => array.to_string(),
@@ -250,14 +291,14 @@ impl<'a> Printer<'a> {
         self.line("}");
     }
 
-    fn arrive(&mut self, index: &Expr, count: &Expr) {
-        let (index, count) = (self.expr(index), self.expr(count));
+    fn arrive(&mut self, counters: Var, index: &Expr, count: &Expr) {
+        let (counters, index, count) = (self.name(counters), self.expr(index), self.expr(count));
         self.line("// The last block to arrive merges all partial results, in a fixed order.");
         self.line("__shared__ bool is_last;");
         self.line("__threadfence();");
         self.line("__syncthreads();");
         self.line("if (threadIdx.x == 0 && threadIdx.y == 0) {");
-        self.line(&format!("  is_last = atomicAdd(arrivals + {index}, 1u) == {count} - 1u;"));
+        self.line(&format!("  is_last = atomicAdd({counters} + {index}, 1u) == {count} - 1u;"));
         self.line("}");
         self.line("__syncthreads();");
         self.line("if (!is_last) return;");

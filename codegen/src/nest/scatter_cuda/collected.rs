@@ -9,6 +9,7 @@ use crate::nest::emitter::Emitter;
 use crate::nest::scatter::{TRUTH, digit, offset};
 use crate::nest::stmt::Arithmetic::{Add, And, Equal, Less, Min, Mul, Rem, Sub};
 use crate::nest::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use crate::nest::variable::Var;
 use crate::nest::walk::count_loop;
 
 /// Warps of a block.
@@ -16,30 +17,30 @@ const WARPS: u64 = 8;
 
 impl Writer<'_> {
     pub(super) fn walk_collected(&self, emitter: &mut Emitter, each: u64) {
-        let (kernel, scatters) = (self.kernel, self.scatters);
+        let scatters = self.scatters;
         let (x, y) = (|| Expr::Builtin(Builtin::ThreadX), || Expr::Builtin(Builtin::ThreadY));
         let (segments, chunk) = (WARPS * each, WARPS * each * LANES);
-        let index_array = |emitter: &mut Emitter, name: &str, len: u64| {
-            emitter.push(Stmt::Shared { name: name.into(), ty: Type::Index, len });
+        let index_array = |emitter: &mut Emitter, name: &'static str, len: u64| {
+            emitter.share(name, Type::Index, len);
         };
         index_array(emitter, "counts", segments);
         index_array(emitter, "places", chunk);
         // Without columns a thread reads its element itself, and lists the value.
         let by_value = self.schedule.columns == 1;
+        let mut values = Vec::new();
         match by_value {
             false => index_array(emitter, "elements", chunk),
             true => {
-                for shared in &self.shared {
-                    let (name, ty) = (format!("values_{}", shared.array), Type::Register(shared.dtype));
-                    emitter.push(Stmt::Shared { name, ty, len: chunk });
-                }
+                values.extend(self.shared.iter().map(|shared| {
+                    emitter.shared("values", shared.array, Type::Register(shared.dtype), chunk)
+                }))
             }
         }
         let extent = emitter.extent(scatters.over);
-        let over = kernel.axis(scatters.over).name.clone();
+        let over = scatters.over;
         emitter.open(&[], false);
         for (name, ty) in [("place", INDEX), ("listed", TRUTH)] {
-            emitter.push(Stmt::Variable { name: name.into(), ty, len: Some(each), init: None });
+            emitter.array(name, ty, each);
         }
         let turn = || Expr::name("turn");
         let segment = || offset(y(), Expr::Int(each), turn());
@@ -48,7 +49,7 @@ impl Writer<'_> {
             emitter.bind("own", INDEX, Expr::name("start").then(Add, place));
             // Lanes beyond the last element read it too, and list nothing.
             let last = extent.clone().then(Sub, Expr::Int(1));
-            emitter.bind(over.clone(), INDEX, Expr::name("own").then(Min, last));
+            emitter.bind(over, INDEX, Expr::name("own").then(Min, last));
             emitter.bind_axes(&[scatters.over]);
         };
         let for_turns =
@@ -76,9 +77,9 @@ impl Writer<'_> {
         emitter.push(for_turns(body));
         emitter.push(Stmt::Barrier);
 
-        let total = |emitter: &mut Emitter, name: &str, init: Expr, to: Expr| {
+        let total = |emitter: &mut Emitter, name: &'static str, init: Expr, to: Expr| {
             let hint = if let Expr::Int(_) = to { LoopHint::Unroll } else { LoopHint::None };
-            emitter.push(Stmt::Variable { name: name.into(), ty: INDEX, len: None, init: Some(init) });
+            emitter.variable(name, INDEX, init);
             let more = Expr::name(name).then(Add, Expr::element("counts", Expr::name("before")));
             let body = vec![set(Expr::name(name), more)];
             emitter.push(count_loop("before", Expr::Int(0), to, hint, body));
@@ -92,11 +93,11 @@ impl Writer<'_> {
         let line = || Expr::name("line");
         emitter.push(set(Expr::element("places", line()), Expr::element("place", turn())));
         match by_value {
-            false => emitter.push(set(Expr::element("elements", line()), Expr::name(&over))),
+            false => emitter.push(set(Expr::element("elements", line()), Expr::name(over))),
             true => {
-                for shared in &self.shared {
+                for (shared, array) in self.shared.iter().zip(&values) {
                     let value = emitter.value(shared.operand);
-                    emitter.push(set(Expr::element(format!("values_{}", shared.array), line()), value));
+                    emitter.push(set(Expr::element(array, line()), value));
                 }
             }
         }
@@ -109,7 +110,7 @@ impl Writer<'_> {
 
         total(emitter, "length", Expr::Int(0), Expr::Int(segments));
         match by_value {
-            true => self.apply_values(emitter),
+            true => self.apply_values(emitter, &values),
             false => self.apply_elements(emitter),
         }
         emitter.push(Stmt::Barrier);
@@ -122,7 +123,7 @@ impl Writer<'_> {
             ),
         };
         emitter.push(Stmt::For {
-            name: "start".into(),
+            var: "start".into(),
             from,
             to: extent,
             step: Step::Add(step),
@@ -133,8 +134,8 @@ impl Writer<'_> {
 
     /// Each warp goes along the list for the positions that are its own, a lane for a column.
     fn apply_elements(&self, emitter: &mut Emitter) {
-        let (kernel, scatters) = (self.kernel, self.scatters);
-        let over = kernel.axis(scatters.over).name.clone();
+        let scatters = self.scatters;
+        let over = scatters.over;
         let columns = self.schedule.columns;
         emitter.open(&[], false);
         emitter.bind("at", INDEX, Expr::element("places", Expr::name("line")));
@@ -150,21 +151,17 @@ impl Writer<'_> {
             if columns == LANES { Expr::Builtin(Builtin::ThreadX) } else { within },
         );
         let own = offset(tile, Expr::Int(columns), Expr::name("within"));
-        let column = scatters.column_name(kernel);
+        let column = scatters.column_name();
         let is_even = self.columns.is_multiple_of(columns);
         // Lanes beyond the last column do the same as it, and store nothing.
         let last = Expr::Int(self.columns - 1);
         if !is_even {
             emitter.bind("own_column", INDEX, own.clone());
         }
-        emitter.bind(
-            column.clone(),
-            INDEX,
-            if is_even { own } else { Expr::name("own_column").then(Min, last) },
-        );
+        emitter.bind(column, INDEX, if is_even { own } else { Expr::name("own_column").then(Min, last) });
         match scatters.inner.as_slice() {
             [_] => emitter.bind_axes(&scatters.inner),
-            _ => emitter.unflatten(&column, &scatters.inner, 1),
+            _ => emitter.unflatten(column, &scatters.inner, 1),
         }
         let at = mul_add(Expr::name("at"), Expr::Int(columns), Expr::name("within"));
         for shared in &self.shared {
@@ -191,7 +188,7 @@ impl Writer<'_> {
     }
 
     /// The first warp goes along the list.
-    fn apply_values(&self, emitter: &mut Emitter) {
+    fn apply_values(&self, emitter: &mut Emitter, values: &[Var]) {
         emitter.open(&[], false);
         emitter.bind("line", INDEX, Expr::name("from").then(Add, Expr::Builtin(Builtin::ThreadX)));
         emitter.bind("active", TRUTH, Expr::name("line").then(Less, Expr::name("length")));
@@ -200,15 +197,15 @@ impl Writer<'_> {
         let place = Expr::Select(Box::new(Expr::name("active")), Box::new(place), Box::new(nowhere));
         emitter.bind("at", INDEX, place);
         emitter.open_pinned();
-        for shared in &self.shared {
-            let value = Expr::element(format!("values_{}", shared.array), Expr::name("line"));
+        for (shared, array) in self.shared.iter().zip(values) {
+            let value = Expr::element(array, Expr::name("line"));
             shared.combine(emitter, &Expr::name("at"), value);
         }
         let body = emitter.close();
         emitter.push(Stmt::InTurns { key: Expr::name("at"), active: Expr::name("active"), body });
         let body = emitter.close();
         let walk = Stmt::For {
-            name: "from".into(),
+            var: "from".into(),
             from: Expr::Int(0),
             to: Expr::name("length"),
             step: Step::Add(Expr::Int(LANES)),

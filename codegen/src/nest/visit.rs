@@ -1,0 +1,137 @@
+//! What statements and expressions are made of, said once: whoever looks at a nest or changes it goes by this.
+
+use smallvec::SmallVec;
+
+use super::stmt::{Expr, Step, Stmt};
+use super::variable::Var;
+
+/// The parts of expressions and statements, to look at and to change.
+macro_rules! parts {
+    ($operands:ident, $var:ident, $expressions:ident, $vars:ident, $bodies:ident, $($mutable:tt)?) => {
+        impl Expr {
+            /// The expressions that it is made of.
+            pub fn $operands(&$($mutable)? self) -> SmallVec<[&$($mutable)? Expr; 3]> {
+                let mut parts: SmallVec<[&$($mutable)? Expr; 3]> = SmallVec::new();
+                match self {
+                    Expr::Name(_)
+                    | Expr::Int(_)
+                    | Expr::Index(_)
+                    | Expr::Builtin(_)
+                    | Expr::Literal(_)
+                    | Expr::Position(_)
+                    | Expr::InBounds(_)
+                    | Expr::Random { .. }
+                    | Expr::Identity(..) => {}
+                    Expr::Unary(_, _, a)
+                    | Expr::Cast { operand: a, .. }
+                    | Expr::Element(_, a)
+                    | Expr::FromMemory(_, a)
+                    | Expr::ToMemory(_, a)
+                    | Expr::Votes(a)
+                    | Expr::VotesBefore(a) => parts.push(a),
+                    Expr::Arithmetic(_, a, b)
+                    | Expr::Binary(_, _, a, b)
+                    | Expr::Combine(_, _, a, b)
+                    | Expr::Checked { position: a, extent: b, .. }
+                    | Expr::ShuffleUp { value: a, delta: b }
+                    | Expr::ShuffleXor { value: a, mask: b, .. } => {
+                        parts.push(a);
+                        parts.push(b);
+                    }
+                    Expr::Select(condition, a, b) => {
+                        parts.push(condition);
+                        parts.push(a);
+                        parts.push(b);
+                    }
+                }
+                parts
+            }
+
+            /// The variable, array or parameter that it reads itself.
+            pub fn $var(&$($mutable)? self) -> Option<&$($mutable)? Var> {
+                match self {
+                    Expr::Name(var) | Expr::Element(var, _) | Expr::Random { seed: var, .. } => Some(var),
+                    _ => None,
+                }
+            }
+        }
+
+        impl Stmt {
+            /// Its own expressions, none of its bodies'.
+            pub fn $expressions(&$($mutable)? self) -> SmallVec<[&$($mutable)? Expr; 3]> {
+                let mut parts: SmallVec<[&$($mutable)? Expr; 3]> = SmallVec::new();
+                match self {
+                    Stmt::Let { value: a, .. }
+                    | Stmt::Declare { init: Some(a), .. }
+                    | Stmt::If { condition: a, .. } => parts.push(a),
+                    Stmt::Assign { target: a, value: b }
+                    | Stmt::VectorLoad { at: a, index: b, .. }
+                    | Stmt::VectorStore { at: a, index: b, .. }
+                    | Stmt::WidenHalves { index: a, count: b, .. }
+                    | Stmt::NarrowHalves { index: a, count: b, .. }
+                    | Stmt::InTurns { key: a, active: b, .. }
+                    | Stmt::Arrive { index: a, count: b, .. } => {
+                        parts.push(a);
+                        parts.push(b);
+                    }
+                    Stmt::For { from, to, step, .. } => {
+                        parts.push(from);
+                        parts.push(to);
+                        if let Step::Add(step) = step {
+                            parts.push(step);
+                        }
+                    }
+                    Stmt::Declare { init: None, .. } | Stmt::Block(_) | Stmt::Barrier | Stmt::Return => {}
+                }
+                parts
+            }
+
+            /// The arrays and buffers that it uses by itself.
+            pub fn $vars(&$($mutable)? self) -> SmallVec<[&$($mutable)? Var; 2]> {
+                let mut parts: SmallVec<[&$($mutable)? Var; 2]> = SmallVec::new();
+                match self {
+                    Stmt::VectorLoad { array, buffer, .. }
+                    | Stmt::VectorStore { array, buffer, .. }
+                    | Stmt::WidenHalves { array, buffer, .. }
+                    | Stmt::NarrowHalves { array, buffer, .. } => {
+                        parts.push(array);
+                        parts.push(buffer);
+                    }
+                    Stmt::Arrive { counters, .. } => parts.push(counters),
+                    _ => {}
+                }
+                parts
+            }
+
+            /// The statements in it: of a loop its body, of a choice both.
+            pub fn $bodies(&$($mutable)? self) -> SmallVec<[&$($mutable)? Vec<Stmt>; 2]> {
+                let mut parts: SmallVec<[&$($mutable)? Vec<Stmt>; 2]> = SmallVec::new();
+                match self {
+                    Stmt::For { body, .. } | Stmt::InTurns { body, .. } | Stmt::Block(body) => parts.push(body),
+                    Stmt::If { then, otherwise, .. } => {
+                        parts.push(then);
+                        parts.push(otherwise);
+                    }
+                    _ => {}
+                }
+                parts
+            }
+        }
+    };
+}
+parts!(operands, var, expressions, vars, bodies,);
+parts!(operands_mut, var_mut, expressions_mut, vars_mut, bodies_mut, mut);
+
+impl Expr {
+    /// Shows `see` the expression and all that it is made of, from the outside in.
+    pub fn visit(&self, see: &mut dyn FnMut(&Expr)) {
+        see(self);
+        self.operands().into_iter().for_each(|operand| operand.visit(see));
+    }
+
+    /// Lets `change` change the expression and all that it is made of, from the outside in.
+    pub fn change(&mut self, change: &mut dyn FnMut(&mut Expr)) {
+        change(self);
+        self.operands_mut().into_iter().for_each(|operand| operand.change(change));
+    }
+}
