@@ -1,6 +1,7 @@
 //! Carries out plans: transfers first, then one kernel after the other.
 
 pub(crate) mod donation;
+mod interpreted;
 pub(crate) mod settings;
 pub(crate) mod timing;
 
@@ -107,6 +108,10 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
     let backend = Backend::open(device)?;
     let (results, claim) = match &backend {
         Backend::Interpreter => (interpret(&recording.graph, &inputs)?, None),
+        Backend::Interpreted => {
+            let plan = compiler::plan(&recording.graph, settings::of(device, fusion))?;
+            (interpreted::carry_out(&plan, &inputs)?, None)
+        }
         _ => {
             let settings = settings::of(device, fusion);
             let mut plan = compiler::plan(&recording.graph, settings)?;

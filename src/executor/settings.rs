@@ -11,10 +11,14 @@ use crate::runtime::device::{Device, DeviceKind};
 #[cfg(feature = "emulate")]
 use crate::runtime::emulate;
 
+/// Shared memory of a block for which interpreted kernels are planned: that of sm_90.
+const INTERPRETED_SHARED_BYTES: u32 = 227 << 10;
+
 /// What the plans for a device depend on.
 pub(crate) fn of(device: Device, fusion: Fusion) -> Settings {
     let (language, shared_bytes) = match device.0 {
-        DeviceKind::Cpu | DeviceKind::Interpreter => (Language::C, 0),
+        DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Interpreted(Language::C) => (Language::C, 0),
+        DeviceKind::Interpreted(Language::Cuda) => (Language::Cuda, INTERPRETED_SHARED_BYTES),
         #[cfg(feature = "cuda")]
         DeviceKind::Cuda(ordinal) => {
             // Where it is not there, nothing runs.

@@ -12,6 +12,7 @@ mod cast;
 mod composite;
 mod gather;
 mod integers;
+pub(crate) mod kernels;
 mod operand;
 mod random;
 mod recurrence;
@@ -29,18 +30,15 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use operand::{Operand, broken};
+use operand::{Operand, broken, ensure_room};
 use recurrence::Recurrence;
 use scan::Scan;
 
+use crate::Result;
 use crate::graph::op::Op;
 use crate::graph::{Graph, Node, NodeId, infer};
 use crate::runtime::host::HostBuffer;
-use crate::{DType, Error, Result, Shape};
 use values::Values;
-
-/// Larger results are asked for before they are computed, so that running out of memory is an error.
-const SMALL: usize = 1 << 20;
 
 /// Values of the graph's outputs, each contiguous and row-major in its dtype. `inputs` are the
 /// contiguous data of the graph's [`Op::Input`]s.
@@ -126,20 +124,13 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
     Ok(Rc::new(result))
 }
 
-fn ensure_room(shape: &Shape, dtype: DType) -> Result<()> {
-    let bytes = shape.elements().saturating_mul(dtype.size());
-    if bytes > SMALL && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
-        return Err(Error::OutOfMemory { device: "cpu".into(), requested: bytes as u64 });
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::testing::{Builder, bytes_of, constant, tensor};
     use super::*;
     use crate::graph::op::View;
     use crate::{BinaryOp, Scalar, UnaryOp};
+    use crate::{DType, Error};
 
     #[test]
     fn outputs_come_in_the_order_asked_for_and_may_repeat() {

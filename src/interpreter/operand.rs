@@ -3,7 +3,10 @@
 use std::rc::Rc;
 
 use super::values::Values;
-use crate::{Error, Shape};
+use crate::{DType, Error, Result, Shape};
+
+/// Larger results are asked for before they are computed, so that running out of memory is an error.
+const SMALL: usize = 1 << 20;
 
 /// A value that an operation reads.
 pub(super) struct Operand<'a> {
@@ -13,4 +16,12 @@ pub(super) struct Operand<'a> {
 
 pub(super) fn broken(message: impl Into<String>) -> Error {
     Error::internal("interpreter", message)
+}
+
+pub(super) fn ensure_room(shape: &Shape, dtype: DType) -> Result<()> {
+    let bytes = shape.elements().saturating_mul(dtype.size());
+    if bytes > SMALL && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
+        return Err(Error::OutOfMemory { device: "cpu".into(), requested: bytes as u64 });
+    }
+    Ok(())
 }

@@ -9,8 +9,13 @@ use crate::{DType, Result};
 
 /// Uniform numbers in [0, 1): of a format with p bits of precision, multiples of 2^-p.
 pub(super) fn uniform(seed: u64, count: usize, dtype: DType) -> Result<Values> {
+    uniform_at(seed, 0..count as u64, dtype)
+}
+
+/// Those with these numbers.
+pub(super) fn uniform_at(seed: u64, indices: impl Iterator<Item = u64>, dtype: DType) -> Result<Values> {
     let key = [seed as u32, (seed >> 32) as u32];
-    let words = (0..count as u64).map(|index| philox([index as u32, (index >> 32) as u32, 0, 0], key));
+    let words = indices.map(|index| philox([index as u32, (index >> 32) as u32, 0, 0], key));
     // Every one of these is exact.
     let top = |word: u32, bits: u32| (word >> (32 - bits)) as f32 / (1u32 << bits) as f32;
     Ok(match dtype {

@@ -26,28 +26,32 @@ pub(super) fn scatter(
         };
         targets.push((n / (inner * count) * extent + position) * inner + n % inner);
     }
-    let results = node.shape.elements();
-    let undefined = || broken(format!("a scatter by {op} is not defined for {}", node.dtype));
-    match (op, &*x.values) {
+    combine(op, &x.values, &targets, node.shape.elements())
+}
+
+/// Each element of x combined with those before it at one of so many results.
+pub(super) fn combine(op: ReduceOp, x: &Values, targets: &[usize], results: usize) -> Result<Values> {
+    let undefined = || broken(format!("a scatter by {op} is not defined for {}", x.dtype()));
+    match (op, x) {
         (ReduceOp::Max | ReduceOp::Min, values) => {
             let combine = op == ReduceOp::Max;
-            let nothing = Values::filled(extreme(op, node.dtype), results);
+            let nothing = Values::filled(extreme(op, x.dtype()), results);
             for_any!(values, x => {
                 let nothing = Element::unwrap(&nothing).ok_or_else(undefined)?.to_vec();
                 let combine = if combine { Element::maximum } else { Element::minimum };
-                Ok(Element::wrap(combined(nothing, x, &targets, combine)))
+                Ok(Element::wrap(combined(nothing, x, targets, combine)))
             })
         }
         (ReduceOp::Sum, Values::I64(x)) => {
-            Ok(Values::I64(combined(vec![0; results], x, &targets, i64::wrapping_add)))
+            Ok(Values::I64(combined(vec![0; results], x, targets, i64::wrapping_add)))
         }
         (ReduceOp::Prod, Values::I64(x)) => {
-            Ok(Values::I64(combined(vec![1; results], x, &targets, i64::wrapping_mul)))
+            Ok(Values::I64(combined(vec![1; results], x, targets, i64::wrapping_mul)))
         }
-        (_, Values::F16(x)) => float(op, x, &targets, results).ok_or_else(undefined),
-        (_, Values::BF16(x)) => float(op, x, &targets, results).ok_or_else(undefined),
-        (_, Values::F32(x)) => float(op, x, &targets, results).ok_or_else(undefined),
-        (_, Values::F64(x)) => float(op, x, &targets, results).ok_or_else(undefined),
+        (_, Values::F16(x)) => float(op, x, targets, results).ok_or_else(undefined),
+        (_, Values::BF16(x)) => float(op, x, targets, results).ok_or_else(undefined),
+        (_, Values::F32(x)) => float(op, x, targets, results).ok_or_else(undefined),
+        (_, Values::F64(x)) => float(op, x, targets, results).ok_or_else(undefined),
         _ => Err(undefined()),
     }
 }

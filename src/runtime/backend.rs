@@ -33,6 +33,8 @@ pub(crate) enum Backend {
     #[cfg(feature = "cuda")]
     Cuda(Arc<CudaDevice>),
     Interpreter,
+    /// Kernels in the interpreter of kernels.
+    Interpreted,
 }
 
 /// A compiled kernel in memory: on CUDA each of its functions.
@@ -53,6 +55,7 @@ impl Backend {
                 Err(error) => Backend::without_compiler(&error),
             }),
             DeviceKind::Interpreter => Ok(Backend::Interpreter),
+            DeviceKind::Interpreted(_) => Ok(Backend::Interpreted),
             #[cfg(feature = "emulate")]
             DeviceKind::Emulated => super::emulate::availability().map(|()| Backend::Emulated),
             #[cfg(not(feature = "emulate"))]

@@ -57,7 +57,8 @@ impl Notes {
     }
 }
 
-fn error_of([number, index]: [i64; 2], checks: &[IndexCheck]) -> Option<Error> {
+/// The error of a note: one more than the number of the check, and the index.
+pub(crate) fn error_of([number, index]: [i64; 2], checks: &[IndexCheck]) -> Option<Error> {
     let number = usize::try_from(number).ok()?.checked_sub(1)?;
     Some(match checks.get(number) {
         Some(&IndexCheck { op, axis, extent, location }) => {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use lazuli_codegen::Language;
+
 use crate::{Error, Result};
 
 /// A place that holds tensors and runs kernels. Naming a device never fails; using one that is not
@@ -22,6 +24,8 @@ pub(crate) enum DeviceKind {
     Cuda(usize),
     Emulated,
     Interpreter,
+    /// Kernels for a language, in the interpreter of kernels.
+    Interpreted(Language),
 }
 
 impl Device {
@@ -72,6 +76,33 @@ impl Device {
     pub fn interpreter() -> Device {
         Device(DeviceKind::Interpreter)
     }
+
+    /// The kernels that the CPU would run, in an interpreter instead of a compiler. It tells a mistake of fusion or of
+    /// lowering from one of the emitted text, and tests both without compiling anything: slow, but at once.
+    ///
+    /// ```
+    /// use lazuli::{Device, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 4.0], [2]).to(&Device::cpu_interpreted());
+    /// let y = x.sqrt() + 1.0;
+    /// assert_eq!(y.explain()?.kernels(), 1);
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn cpu_interpreted() -> Device {
+        Device(DeviceKind::Interpreted(Language::C))
+    }
+
+    /// The kernels that a GPU of architecture sm_90 would run, in an interpreter, as [`Device::cpu_interpreted`].
+    ///
+    /// ```
+    /// use lazuli::{Device, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 3.0], [2]).to(&Device::cuda_interpreted());
+    /// assert_eq!((&x / x.sum(0)).to_vec::<f32>()?, [0.25, 0.75]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn cuda_interpreted() -> Device {
+        Device(DeviceKind::Interpreted(Language::Cuda))
+    }
 }
 
 impl fmt::Display for Device {
@@ -81,6 +112,8 @@ impl fmt::Display for Device {
             DeviceKind::Cuda(ordinal) => f.pad(&format!("cuda:{ordinal}")),
             DeviceKind::Emulated => f.pad("cuda (emulated)"),
             DeviceKind::Interpreter => f.pad("interpreter"),
+            DeviceKind::Interpreted(Language::C) => f.pad("cpu (interpreted)"),
+            DeviceKind::Interpreted(Language::Cuda) => f.pad("cuda (interpreted)"),
         }
     }
 }
@@ -107,10 +140,12 @@ impl FromStr for Device {
             "cuda" => Ok(Device::cuda(0)),
             "cuda (emulated)" => Ok(Device::cuda_emulated()),
             "interpreter" => Ok(Device::interpreter()),
+            "cpu (interpreted)" => Ok(Device::cpu_interpreted()),
+            "cuda (interpreted)" => Ok(Device::cuda_interpreted()),
             other => ordinal(other).map(Device::cuda).ok_or_else(|| Error::Unavailable {
                 what: format!("device `{name}`"),
                 reason: "no device has this name".into(),
-                hint: "There are cpu, cuda, cuda:N, interpreter and cuda (emulated)".into(),
+                hint: "There are cpu, cuda, cuda:N, interpreter, cuda (emulated), cpu (interpreted) and cuda (interpreted)".into(),
             }),
         }
     }

@@ -131,7 +131,9 @@ fn module(backend: &Backend, emitted: &Emitted) -> Result<(Module, u32)> {
             let functions: Vec<&str> = emitted.functions().collect();
             Ok((Module::Cuda(device.load(&cubin, &functions)?), spill_bytes))
         }
-        Backend::Interpreter => Err(Error::internal("kernel loading", "the interpreter has no kernels")),
+        Backend::Interpreter | Backend::Interpreted => {
+            Err(Error::internal("kernel loading", "interpreters have no compiled kernels"))
+        }
     }
 }
 

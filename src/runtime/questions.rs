@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use lazuli_codegen::Language;
+
 use super::backend::Backend;
 #[cfg(feature = "cuda")]
 use super::cuda::driver::CudaDevice;
@@ -51,7 +53,8 @@ impl Device {
             }
             #[cfg(not(feature = "cuda"))]
             DeviceKind::Cuda(_) => Backend::open(*self).map(|_| None),
-            DeviceKind::Emulated => Ok(Some("sm_90".into())),
+            DeviceKind::Interpreted(Language::C) => Ok(None),
+            DeviceKind::Emulated | DeviceKind::Interpreted(Language::Cuda) => Ok(Some("sm_90".into())),
             DeviceKind::Interpreter => Err(Error::Unavailable {
                 what: "a target for the interpreter".into(),
                 reason: "it has no kernels".into(),

@@ -1,9 +1,17 @@
-//! How much is checked: a sample, or everything where `LAZULI_TEST_MATRIX=full` is set.
+//! How much is checked: a sample, everything where `LAZULI_TEST_MATRIX=full` is set, or nothing that needs a compiler
+//! where it is `fast`.
 //!
-//! Compilers are nearly all of the time that the tests take. The sample compiles each operation with seven of the dtypes,
-//! each schedule in each language, and each fused pipeline; what it leaves out are their products.
+//! Compilers are nearly all of the time that the tests take. So all kernels run in the interpreter of kernels, those for
+//! the CPU and those for CUDA: passes, fusion and lowering are tested with every operation and every dtype. The sample
+//! compiles each operation with seven of the dtypes, each schedule in each language, and each fused pipeline; what it
+//! leaves out are their products.
 
 use std::sync::Once;
+
+/// Whether `LAZULI_TEST_MATRIX=fast` asks for interpreted kernels alone.
+pub fn is_fast() -> bool {
+    std::env::var("LAZULI_TEST_MATRIX").is_ok_and(|matrix| matrix == "fast")
+}
 
 /// Whether `LAZULI_TEST_MATRIX=full` asks for every kernel on every device and architecture.
 pub fn is_full_matrix() -> bool {

@@ -207,15 +207,26 @@ pub fn mismatch_but(
     difference(types[0].0, tolerance, &values(got).unwrap(), &values(expected).unwrap(), is_meant)
 }
 
+/// Devices that need no compiler.
+const INTERPRETED: [fn() -> Device; 2] = [Device::cpu_interpreted, Device::cuda_interpreted];
+
 /// The devices under test.
 pub fn devices() -> Vec<Device> {
-    let mut devices = vec![Device::cpu()];
+    let mut devices = INTERPRETED.map(|device| device()).to_vec();
+    if matrix::is_fast() {
+        return devices;
+    }
+    devices.push(Device::cpu());
     #[cfg(feature = "emulate")]
     devices.push(Device::cuda_emulated());
     if lazuli::cuda_is_available() {
         devices.push(Device::cuda(0));
     }
     devices
+}
+
+fn is_interpreted(device: &Device) -> bool {
+    INTERPRETED.iter().any(|interpreted| *device == interpreted())
 }
 
 fn is_emulated(device: &Device) -> bool {
@@ -306,7 +317,8 @@ pub fn differences(name: &str, scope: Scope, build: impl Fn(&Device) -> Vec<Outp
         if !scope.emulated && is_emulated(&device) {
             continue;
         }
-        let unfused = scope.unfused || scope.unfused_on_cpu && device == Device::cpu();
+        let unfused =
+            scope.unfused || scope.unfused_on_cpu && (device == Device::cpu() || is_interpreted(&device));
         let modes = if unfused { &[Fusion::On, Fusion::Off][..] } else { &[Fusion::On] };
         let mut fused: Option<Vec<Values>> = None;
         for &fusion in modes {
@@ -327,7 +339,7 @@ pub fn differences(name: &str, scope: Scope, build: impl Fn(&Device) -> Vec<Outp
         }
     }
     #[cfg(feature = "cuda")]
-    if scope.nvrtc {
+    if scope.nvrtc && !matrix::is_fast() {
         let modes = if scope.unfused { &[Fusion::On, Fusion::Off][..] } else { &[Fusion::On] };
         let program = |&fusion: &Fusion| {
             let outputs = build(&Device::cpu());
