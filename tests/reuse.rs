@@ -19,18 +19,23 @@ static COUNTERS: Mutex<()> = Mutex::new(());
 /// Kernels that a program takes: where it begins at 0, and elsewhere; on CUDA also where accesses are aligned.
 const MOST_KERNELS: usize = 3;
 
-/// Kernels of all calls for a target, those of one call, and plans made.
-fn compiled(program: &Program, data: &Data, target: &Target) -> (usize, usize, u64) {
+/// Kernels of these calls for a target, those of one call, and plans made.
+fn compiled(
+    program: &Program,
+    data: &Data,
+    target: &Target,
+    calls: impl Iterator<Item = usize> + Clone,
+) -> (usize, usize, u64) {
     let before = stats();
     let mut sources: HashSet<String> = HashSet::new();
     let mut at_once = 0;
-    for n in 0..CALLS {
+    for n in calls.clone() {
         let compiled = (program.call)(data, n).compile_for(target).unwrap();
         at_once = at_once.max(compiled.kernels().len());
         sources.extend(compiled.kernels().iter().map(|kernel| kernel.source().to_string()));
     }
     let (plans, hits) = (stats().plans_made - before.plans_made, stats().plan_hits - before.plan_hits);
-    assert_eq!(plans + hits, CALLS as u64);
+    assert_eq!(plans + hits, calls.count() as u64);
     (sources.len(), at_once, plans)
 }
 
@@ -40,9 +45,25 @@ fn few_kernels_and_plans_serve_all_positions() {
     let data = Data::new(&Device::cpu()).unwrap();
     for target in [Target::cpu(), Target::cuda("sm_90")] {
         for program in PROGRAMS {
-            let (kernels, at_once, plans) = compiled(program, &data, &target);
+            let (kernels, at_once, plans) = compiled(program, &data, &target, 0..CALLS);
             assert!(kernels <= MOST_KERNELS * at_once, "{}: {kernels} kernels for {target}", program.name);
             assert!(plans * 100 <= CALLS as u64, "{}: {plans} plans for {target}", program.name);
+        }
+    }
+}
+
+#[test]
+fn few_kernels_and_plans_serve_what_grows() {
+    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let data = Data::new(&Device::cpu()).unwrap();
+    for target in [Target::cpu(), Target::cuda("sm_90")] {
+        for program in GROWING {
+            // Up to 8 positions are the loop of one thread, whose length is text.
+            let (_, _, few) = compiled(program, &data, &target, 0..8);
+            let many = (8..70).chain((70..CALLS).step_by(15)).chain([255, 256, CALLS - 1]);
+            let (kernels, at_once, plans) = compiled(program, &data, &target, many);
+            assert!(kernels <= MOST_KERNELS * at_once, "{}: {kernels} kernels for {target}", program.name);
+            assert!((few + plans) * 100 <= CALLS as u64, "{}: {} plans", program.name, few + plans);
         }
     }
 }

@@ -105,5 +105,12 @@ pub const GROWING: &[Program] = &[
             (weights.unsqueeze(2) * &keys).sum(0)
         },
     },
+    Program {
+        name: "minibatches of another size each",
+        call: |data, n| {
+            let rows = data.rows.narrow(0, n * 31, n % 24 + 9).layer_norm([24], None, None, 1e-5);
+            rows.relu().mean(0)
+        },
+    },
     Program { name: "a batch that grows", call: |data, n| data.rows.narrow(0, 0, n + 1).softmax(1) },
 ];

@@ -21,6 +21,7 @@ use crate::fusion::group::{Group, WhyNot};
 use crate::fusion::reads::stored_as;
 use crate::fusion::{self, Facts, Fusion, Grouping};
 use crate::graph::parameters::Parameters;
+use crate::graph::rounded::rounded;
 use crate::graph::text::{Locations, text};
 use crate::graph::{Graph, NodeId, hash};
 use crate::lower::{Request, lower};
@@ -35,10 +36,12 @@ const PLANS: usize = 512;
 
 type Key = (hash::StructuralKey, Settings);
 
-/// Plans by what was recorded, and what they share by what is left of that after all passes, values of parameters aside.
+/// Plans by what was recorded, what they share by what is left of that after all passes, values of parameters aside, and
+/// what is one kernel by the same with rounded extents.
 struct PlanCache {
     plans: LruCache<Key, Arc<Plan>>,
     shared: LruCache<Key, Arc<Shared>>,
+    groupings: LruCache<Key, Grouping>,
 }
 
 static CACHE: Mutex<Option<PlanCache>> = Mutex::new(None);
@@ -46,7 +49,11 @@ static CACHE: Mutex<Option<PlanCache>> = Mutex::new(None);
 fn with_plans<T>(f: impl FnOnce(&mut PlanCache) -> T) -> T {
     let mut cache = CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let most = NonZeroUsize::new(PLANS).unwrap_or(NonZeroUsize::MIN);
-    let new = || PlanCache { plans: LruCache::new(most), shared: LruCache::new(most) };
+    let new = || PlanCache {
+        plans: LruCache::new(most),
+        shared: LruCache::new(most),
+        groupings: LruCache::new(most),
+    };
     f(cache.get_or_insert_with(new))
 }
 
@@ -103,7 +110,12 @@ pub(crate) fn relieved(graph: &Graph, plan: &Plan, spilling: &[(usize, u32)]) ->
     }
     let parameters = Parameters::of(&plan.graph, plan.settings.language);
     let shared_key = (hash::parametric_key(&plan.graph, &parameters), plan.settings);
+    stats::add(stats::Counter::PlansMade);
+    let grouping_key = rounded(&plan.graph).map(|rounded| hash::grouping_key(&rounded, &parameters));
     let relieved = plan_of(plan.graph.clone(), parameters, plan.settings, &facts, grouping)?;
+    if let Some(key) = grouping_key {
+        with_plans(|cache| cache.groupings.put((key, plan.settings), relieved.grouping.clone()));
+    }
     Ok(Some(remember((hash::structural_key(graph), plan.settings), shared_key, relieved)))
 }
 
@@ -132,11 +144,30 @@ fn facts(graph: &Graph, settings: Settings) -> Facts {
     Facts::new(graph, &settings.figures(), settings.undone)
 }
 
-/// Plans a graph that went through all passes.
+/// Plans a graph that went through all passes, as all are that differ in outermost extents which round alike.
 fn plan_anew(graph: Graph, parameters: Parameters, settings: Settings) -> Result<Plan> {
-    let facts = facts(&graph, settings);
-    let grouping = fusion::fuse(&graph, &facts, settings.fusion);
-    plan_of(graph, parameters, settings, &facts, grouping)
+    let own = facts(&graph, settings);
+    let rounded = match settings.fusion {
+        Fusion::On => rounded(&graph),
+        Fusion::Off => None,
+    };
+    let key = rounded.as_ref().map(|rounded| (hash::grouping_key(rounded, &parameters), settings));
+    let known = key.and_then(|key| with_plans(|cache| cache.groupings.get(&key).cloned()));
+    if let Some(grouping) = known.and_then(|known| known.like(&graph, &own)) {
+        stats::add(stats::Counter::PlanHits);
+        return plan_of(graph, parameters, settings, &own, grouping);
+    }
+    stats::add(stats::Counter::PlansMade);
+    let grouping = rounded.and_then(|rounded| {
+        let facts = facts(&rounded, settings);
+        fusion::fuse(&rounded, &facts, settings.fusion).like(&graph, &own)
+    });
+    let grouping = grouping.unwrap_or_else(|| fusion::fuse(&graph, &own, settings.fusion));
+    let plan = plan_of(graph, parameters, settings, &own, grouping)?;
+    if let Some(key) = key {
+        with_plans(|cache| cache.groupings.put(key, plan.grouping.clone()));
+    }
+    Ok(plan)
 }
 
 /// A plan of these groups. One that turns out to be too much is divided.
@@ -148,7 +179,6 @@ fn plan_of(
     mut grouping: Grouping,
 ) -> Result<Plan> {
     let start = Instant::now();
-    stats::add(stats::Counter::PlansMade);
     let mut kernels: Vec<PlannedKernel> = Vec::with_capacity(grouping.groups.len());
     while let Some(group) = grouping.groups.get(kernels.len()) {
         match emit_group(&graph, &parameters, group, settings) {

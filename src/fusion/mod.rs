@@ -78,6 +78,17 @@ pub(crate) fn fuse(graph: &Graph, facts: &Facts, fusion: Fusion) -> Grouping {
 }
 
 impl Grouping {
+    /// The same for another graph that differs in extents alone; `None` if one of the groups is none there.
+    pub(crate) fn like(&self, graph: &Graph, facts: &Facts) -> Option<Grouping> {
+        let mut analyser = Analyser::new(graph, facts);
+        let mut same = |group: &Group| {
+            let same = analyser.group(group.nodes.clone(), group.outputs.clone()).ok()?;
+            Some(Group { is_frugal: group.is_frugal, ..same })
+        };
+        let groups: Option<Vec<Group>> = self.groups.iter().map(&mut same).collect();
+        Some(Grouping { groups: groups?, fusion: self.fusion, divided: self.divided.clone() })
+    }
+
     /// Smaller groups in the place of one that was too much, at the end of the list; the others stay as they are. `None`
     /// if it has one operation.
     pub(crate) fn divide(&mut self, graph: &Graph, facts: &Facts, number: usize, why: WhyNot) -> Option<()> {

@@ -84,6 +84,15 @@ impl<N> Dag<N> {
         self.live().into_iter().map(|live| if live { next.next() } else { None }).collect()
     }
 
+    /// The graph with changed nodes.
+    pub(crate) fn map_nodes(mut self, mut change: impl FnMut(NodeId, &mut N)) -> Dag<N> {
+        for number in 0..self.bound() as u32 {
+            let id = NodeId::from(number);
+            change(id, &mut self.inner[id]);
+        }
+        self
+    }
+
     /// A new graph in which `replace` has added a substitute for every live node, given the node and
     /// its operands' substitutes. This is how every pass is written; dead nodes fall away.
     pub(crate) fn rewrite(&self, mut replace: impl FnMut(&mut Dag<N>, &N, &[NodeId]) -> NodeId) -> Dag<N> {

@@ -7,15 +7,27 @@ use super::parameters::{Parameters, Placed, Start};
 use crate::{Scalar, SourceLocation};
 
 pub(crate) fn structural_key(graph: &Graph) -> StructuralKey {
-    key(graph, None)
+    key(graph, None, Places::Matter)
 }
 
 /// The same but for the values of the parameters: whatever else decides about kernels.
 pub(crate) fn parametric_key(graph: &Graph, parameters: &Parameters) -> StructuralKey {
-    key(graph, Some(parameters))
+    key(graph, Some(parameters), Places::Matter)
 }
 
-fn key(graph: &Graph, parameters: Option<&Parameters>) -> StructuralKey {
+/// The same without what parameters that are places say about kernels: whatever else decides what is one kernel.
+pub(crate) fn grouping_key(graph: &Graph, parameters: &Parameters) -> StructuralKey {
+    key(graph, Some(parameters), Places::Any)
+}
+
+/// Whether it matters how a place follows from its parameter.
+#[derive(Clone, Copy, PartialEq)]
+enum Places {
+    Matter,
+    Any,
+}
+
+fn key(graph: &Graph, parameters: Option<&Parameters>, places: Places) -> StructuralKey {
     let numbers = graph.numbers();
     // A plan names nodes by their indices: parameters' plans are shared where these are equal too.
     let number = |id: NodeId| match parameters {
@@ -26,7 +38,7 @@ fn key(graph: &Graph, parameters: Option<&Parameters>) -> StructuralKey {
     for id in graph.nodes().filter(|id| numbers[id.index()].is_some()) {
         let node = graph.node(id);
         code.number(number(id));
-        if !parameters.is_some_and(|parameters| code.parametric(id, &node.op, parameters)) {
+        if !parameters.is_some_and(|parameters| code.parametric(id, &node.op, parameters, places)) {
             code.op(&node.op);
         }
         code.byte(node.dtype as u8);
@@ -83,6 +95,11 @@ enum Tag {
     AvgPool2d,
     /// No node: what follows are the outputs.
     End,
+    /// What has parameters, which are no part of the code.
+    Number,
+    Seed,
+    SliceFrom,
+    PadFrom,
 }
 
 /// A byte code that can be read back: every choice has a tag, every list its length, so that different
@@ -124,50 +141,52 @@ impl Code {
     }
 
     /// An operation with parameters, without their values; false, and nothing written, if it has none.
-    fn parametric(&mut self, id: NodeId, op: &Op, parameters: &Parameters) -> bool {
+    fn parametric(&mut self, id: NodeId, op: &Op, parameters: &Parameters, places: Places) -> bool {
         if let Some(parameter) = parameters.of_node(id) {
-            let tag = if matches!(op, Op::Random { .. }) { 65 } else { 64 };
-            self.byte(tag);
+            self.tag(if matches!(op, Op::Random { .. }) { Tag::Seed } else { Tag::Number });
             self.number(parameter as u64);
             return true;
         }
-        if let Op::View(View::Pad { before, value }) = op {
-            if (0..before.len()).all(|axis| parameters.placed(id, axis).is_none()) {
-                return false;
-            }
-            self.byte(67);
-            self.scalar(*value);
-            for (axis, &before) in before.iter().enumerate() {
-                match parameters.placed(id, axis) {
-                    None => self.list([before as u64].into_iter()),
-                    Some(placed) => {
-                        let Placed { parameter, place, extent, is_outermost } = *placed;
-                        let numbers =
-                            [parameter as u64, place as u64, extent as u64, u64::from(is_outermost)];
-                        self.list(numbers.into_iter());
+        match op {
+            Op::View(View::Slice { starts, steps })
+                if (0..starts.len()).any(|axis| parameters.start(id, axis).is_some()) =>
+            {
+                self.tag(Tag::SliceFrom);
+                self.list(steps.iter().map(|&step| step as u64));
+                for (axis, &start) in starts.iter().enumerate() {
+                    match (parameters.start(id, axis), places) {
+                        (None, _) => self.list([start as u64].into_iter()),
+                        (Some(_), Places::Any) => self.list([].into_iter()),
+                        (Some(&Start { parameter, unit, rest, extent, is_outermost }), Places::Matter) => {
+                            let is_outermost = u64::from(is_outermost);
+                            let numbers =
+                                [parameter as u64, unit as u64, rest as u64, extent as u64, is_outermost];
+                            self.list(numbers.into_iter());
+                        }
                     }
                 }
+                true
             }
-            return true;
-        }
-        let Op::View(View::Slice { starts, steps }) = op else { return false };
-        if (0..starts.len()).all(|axis| parameters.start(id, axis).is_none()) {
-            return false;
-        }
-        self.byte(66);
-        self.list(steps.iter().map(|&step| step as u64));
-        for (axis, &start) in starts.iter().enumerate() {
-            match parameters.start(id, axis) {
-                None => self.list([start as u64].into_iter()),
-                Some(start) => {
-                    let Start { parameter, unit, rest, extent, is_outermost } = *start;
-                    let is_outermost = u64::from(is_outermost);
-                    let numbers = [parameter as u64, unit as u64, rest as u64, extent as u64, is_outermost];
-                    self.list(numbers.into_iter());
+            Op::View(View::Pad { before, value })
+                if (0..before.len()).any(|axis| parameters.placed(id, axis).is_some()) =>
+            {
+                self.tag(Tag::PadFrom);
+                self.scalar(*value);
+                for (axis, &before) in before.iter().enumerate() {
+                    match (parameters.placed(id, axis), places) {
+                        (None, _) => self.list([before as u64].into_iter()),
+                        (Some(_), Places::Any) => self.list([].into_iter()),
+                        (Some(&Placed { parameter, place, extent, is_outermost }), Places::Matter) => {
+                            let is_outermost = u64::from(is_outermost);
+                            let numbers = [parameter as u64, place as u64, extent as u64, is_outermost];
+                            self.list(numbers.into_iter());
+                        }
+                    }
                 }
+                true
             }
+            _ => false,
         }
-        true
     }
 
     fn op(&mut self, op: &Op) {

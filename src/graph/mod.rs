@@ -10,6 +10,7 @@ pub(crate) mod hash;
 pub(crate) mod infer;
 pub(crate) mod op;
 pub(crate) mod parameters;
+pub(crate) mod rounded;
 #[cfg(test)]
 pub(crate) mod sketch;
 pub(crate) mod text;

@@ -1,0 +1,138 @@
+//! Graphs that differ in outermost extents as one: a batch of another size, a cache that has grown by a row.
+//!
+//! Which operations share a kernel is decided for rounded extents, so that it is decided once for all that round alike,
+//! whichever of them comes first. Kernels are made for the extents as they are.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::op::{Op, View};
+use super::{Graph, NodeId, verify};
+use crate::Shape;
+
+/// The same graph with rounded extents where they are outermost wherever they occur; `None` if there are none, or if
+/// what is rounded does not fit together.
+pub(crate) fn rounded(graph: &Graph) -> Option<Graph> {
+    let extents = Extents::of(graph)?;
+    let result = graph.clone().map_nodes(|id, node| {
+        node.shape = node.shape.iter().map(|&extent| extents.rounded(extent)).collect();
+        let from = graph.operands(id).first().map(|&operand| &graph.node(operand).shape);
+        match (&mut node.op, from) {
+            (Op::View(View::Slice { starts, steps }), Some(from)) => {
+                // As far to the end as it was, or as there are positions.
+                for (axis, (start, &step)) in starts.iter_mut().zip(&*steps).enumerate() {
+                    let reach = step * (node.shape[axis] as i64 - 1);
+                    let last = extents.rounded(from[axis]) as i64 - 1;
+                    *start = (*start).min(last - reach.max(0)).max(-reach.min(0));
+                }
+            }
+            (Op::View(View::Pad { before, .. }), Some(from)) => {
+                for (axis, before) in before.iter_mut().enumerate() {
+                    let border = node.shape[axis].saturating_sub(extents.rounded(from[axis]));
+                    *before = extents.rounded(*before).min(border);
+                }
+            }
+            (Op::Scatter { extent, .. }, _) => *extent = extents.rounded(*extent),
+            _ => {}
+        }
+    });
+    verify::verify(&result, "rounding extents").is_ok().then_some(result)
+}
+
+/// What each extent that is rounded becomes.
+struct Extents(FxHashMap<usize, usize>);
+
+impl Extents {
+    fn of(graph: &Graph) -> Option<Extents> {
+        let (mut outermost, mut inner) = (FxHashSet::default(), FxHashSet::default());
+        for id in graph.nodes() {
+            let mut extents = graph.node(id).shape.iter().copied().filter(|&extent| extent > 1);
+            outermost.extend(extents.next());
+            inner.extend(extents);
+        }
+        let mut extents: Vec<usize> = outermost.difference(&inner).copied().collect();
+        extents.sort_unstable();
+        let mut result: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut above: Option<(usize, usize)> = None;
+        for extent in extents.into_iter().rev() {
+            // What grows and what it has grown to are alike.
+            let rounded = match above {
+                Some((next, rounded)) if next - extent <= (extent / 8).max(1) => rounded,
+                _ => round(extent),
+            };
+            above = Some((extent, rounded));
+            result.insert(extent, rounded);
+        }
+        // Reshaping keeps the number of elements.
+        let mut multiples: Vec<(usize, usize)> = graph
+            .nodes()
+            .filter(|&id| graph.node(id).op == Op::View(View::Reshape))
+            .filter_map(|id| {
+                let of = |id: NodeId| first(&graph.node(id).shape);
+                let (a, b) = (of(id)?, of(graph.operands(id)[0])?);
+                Some((a.max(b), a.min(b))).filter(|(large, small)| large > small && large % small == 0)
+            })
+            .collect();
+        multiples.sort_unstable();
+        for (large, small) in multiples {
+            if let (true, Some(&rounded)) = (result.contains_key(&large), result.get(&small)) {
+                result.insert(large, large / small * rounded);
+            }
+        }
+        result.retain(|extent, rounded| extent != rounded);
+        (!result.is_empty()).then_some(Extents(result))
+    }
+
+    fn rounded(&self, extent: usize) -> usize {
+        self.0.get(&extent).copied().unwrap_or(extent)
+    }
+}
+
+/// The outermost extent above 1.
+fn first(shape: &Shape) -> Option<usize> {
+    shape.iter().copied().find(|&extent| extent > 1)
+}
+
+/// Up to the next power of two, as long as there are few; then to the middle between two powers of four.
+fn round(extent: usize) -> usize {
+    if extent <= 16 {
+        return extent.next_power_of_two();
+    }
+    let bits = (extent - 1).ilog2() | 1;
+    1 << bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::sketch::Sketch;
+    use crate::{DType, ReduceOp};
+
+    #[test]
+    fn extents_round_to_few() {
+        let rounded: Vec<usize> =
+            [1, 2, 3, 5, 8, 9, 16, 17, 64, 65, 256, 257, 1024, 1025].into_iter().map(round).collect();
+        assert_eq!(rounded, [1, 2, 4, 8, 8, 16, 16, 32, 32, 128, 128, 512, 512, 2048]);
+    }
+
+    /// The sum of each row, or of each column, of n rows of 7.
+    fn sums(rows: usize, axis: usize) -> Graph {
+        let mut s = Sketch::new();
+        let x = s.input([rows, 7], DType::F32);
+        let y = s.reduce(ReduceOp::Sum, x, [axis]);
+        s.outputs([y])
+    }
+
+    #[test]
+    fn graphs_of_alike_extents_are_one() {
+        let shapes = |graph: Graph| {
+            let rounded = rounded(&graph).unwrap_or(graph);
+            rounded.nodes().map(|id| rounded.node(id).shape.clone()).collect::<Vec<_>>()
+        };
+        for axis in [0, 1] {
+            assert_eq!(shapes(sums(65, axis)), shapes(sums(256, axis)));
+            assert_ne!(shapes(sums(65, axis)), shapes(sums(257, axis)));
+        }
+        // An extent that occurs as an inner one too is what it is.
+        assert!(rounded(&sums(7, 1)).is_none());
+    }
+}
