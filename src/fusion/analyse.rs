@@ -5,8 +5,11 @@ mod scatter;
 use lazuli_codegen::cost::WORTH_KEEPING;
 
 use super::cost::{LOOPS, Loop, Work};
-use super::facts::{Facts, NodeFacts, Space};
+use super::domain::Rows;
+use super::facts::{By, Facts, NodeFacts};
 use super::group::{Group, MAX_BUFFERS, MAX_NODES, MAX_WALKS, Recomputed, WhyNot};
+use crate::graph::maps::MapId;
+use crate::graph::op::Op;
 use crate::graph::{Graph, NodeId};
 
 /// The place of what is not among the nodes: it comes from memory.
@@ -37,6 +40,17 @@ enum AfterScan {
     Ended,
 }
 
+/// Which elements of a node the elements of the rows need.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum At {
+    Nowhere,
+    One(MapId),
+    /// Several, or no one knows which, but the same for all elements of a row.
+    OfRow,
+    /// Several, or no one knows which.
+    Any,
+}
+
 /// What is known of a node at its place among the nodes.
 #[derive(Clone, Copy, Debug)]
 struct State {
@@ -52,10 +66,9 @@ struct State {
     follows_scan: AfterScan,
     /// Whether it is a scatter or follows from one.
     follows_scatter: bool,
-    /// Whether it has one value a row of the reduction.
-    once_a_row: bool,
-    /// Whether it has a value for each element of the rows, in their order.
-    along_row: bool,
+    at: At,
+    /// Whether it varies along the rows of the shared reductions.
+    varies: bool,
     /// Whether a shared reduction follows from it.
     is_reduced: bool,
     /// The loop of what is computed from it, where that is in no lanes of its own.
@@ -85,8 +98,8 @@ pub(super) struct Analyser<'a> {
     external: Vec<NodeId>,
     /// The same of another attempt.
     attempted: Vec<NodeId>,
-    /// Whether threads share short reductions too.
-    shares_short: bool,
+    /// Whether threads share all reductions.
+    shares_all: bool,
 }
 
 impl<'a> Analyser<'a> {
@@ -103,7 +116,7 @@ impl<'a> Analyser<'a> {
             links: Vec::new(),
             external: Vec::new(),
             attempted: Vec::new(),
-            shares_short: false,
+            shares_all: false,
         }
     }
 
@@ -124,7 +137,24 @@ impl<'a> Analyser<'a> {
         outputs.dedup();
         let Analysis { reduction, scan, work, recomputed } = self.analyse(&nodes, &outputs)?;
         let (reads, is_frugal) = (self.external.clone(), false);
+        let reduction = reduction.map(|reduction| self.finest(&nodes, reduction));
         Ok(Group { nodes, outputs, reads, reduction, scan, work, recomputed, is_frugal })
+    }
+
+    /// The reduction of the same rows whose shape divides them most finely, and tells how long they are: it names the axes.
+    fn finest(&self, nodes: &[NodeId], reduction: NodeId) -> NodeId {
+        let fineness = |id: NodeId| match &self.graph.node(id).op {
+            Op::Reduce { axes, .. } => {
+                let full = &self.graph.node(self.graph.operands(id)[0]).shape;
+                let has_length = !axes.contains(&0) || full[0] == 1;
+                (has_length, full.iter().filter(|&&extent| extent != 1).count())
+            }
+            _ => (false, 0),
+        };
+        let rows = self.facts.of(reduction).rows;
+        let same = nodes.iter().copied().filter(|&id| self.facts.of(id).rows == rows);
+        let finer = |best: NodeId, id: NodeId| if fineness(id) > fineness(best) { id } else { best };
+        same.fold(reduction, finer)
     }
 
     /// Checks that one kernel can compute `nodes` and store `outputs`, both ascending, and adds up its work.
@@ -136,7 +166,7 @@ impl<'a> Analyser<'a> {
             return Err(WhyNot::Off);
         }
         let own = self.attempt(nodes, outputs, false);
-        if !self.stores_short_rows(nodes, outputs) {
+        if !self.stores_few(nodes, outputs) {
             return own;
         }
         // A thread for each element would reduce its row anew.
@@ -151,21 +181,23 @@ impl<'a> Analyser<'a> {
         own
     }
 
-    /// Whether results along rows are stored that are short enough for one thread to reduce.
-    fn stores_short_rows(&self, nodes: &[NodeId], outputs: &[NodeId]) -> bool {
+    /// Whether results along rows are stored that one thread could reduce.
+    fn stores_few(&self, nodes: &[NodeId], outputs: &[NodeId]) -> bool {
         let facts = self.facts;
-        let Some(short) = nodes.iter().find_map(|&id| facts.of(id).short) else { return false };
-        let elements = facts.numbered(short).full_elements;
-        outputs.iter().any(|&output| facts.of(output).elements == elements)
+        let mut few = nodes.iter().filter_map(|&id| facts.of(id).few_rows());
+        few.any(|rows| {
+            let elements = facts.rows(rows).full_elements;
+            outputs.iter().any(|&output| facts.of(output).elements == elements)
+        })
     }
 
     fn attempt(
         &mut self,
         nodes: &[NodeId],
         outputs: &[NodeId],
-        shares_short: bool,
+        shares_all: bool,
     ) -> Result<Analysis, WhyNot> {
-        self.shares_short = shares_short;
+        self.shares_all = shares_all;
         self.external.clear();
         let result = self.analyse_nodes(nodes, outputs);
         nodes.iter().for_each(|id| self.place[id.index()] = OUTSIDE);
@@ -174,38 +206,34 @@ impl<'a> Analyser<'a> {
         result
     }
 
-    /// What a reduction walks that threads share; `None` for every other node.
-    fn space(&self, id: NodeId) -> Option<u32> {
+    /// The rows of a reduction that threads share; `None` for every other node. What it reads has its place.
+    fn rows(&self, id: NodeId) -> Option<u32> {
         let node = self.facts.of(id);
-        if self.shares_short { node.space.or(node.short) } else { node.space }
+        let is_inside = |id: &NodeId| self.place[id.index()] != OUTSIDE;
+        let is_shared = match node.by {
+            By::Threads => true,
+            By::Thread => self.shares_all,
+            By::ByWindows(from, to) => self.shares_all || !self.facts.windows(from, to).iter().any(is_inside),
+        };
+        node.rows.filter(|_| is_shared)
     }
 
     fn analyse_nodes(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
         let reduction = self.link(nodes)?;
         let scan = self.follow_scans(nodes, outputs)?;
         self.follow_scatters(nodes, outputs)?;
-        let walked =
-            reduction.and_then(|reduction| self.space(reduction)).map(|space| *self.facts.numbered(space));
-        let mut walks = 1;
-        if let Some((reduction, space)) = reduction.zip(walked.as_ref()) {
-            walks = self.follow_reductions(nodes, reduction, space)?;
-        }
-        let misfit = match walked {
-            // In another order than the rows'.
-            Some(space) => outputs.iter().copied().find(|&output| {
-                // Without elements, rows and their results are alike.
-                let is_row = self.facts.of(output).elements == space.full_elements && space.full_elements > 0;
-                is_row && space.length > 1 && !self.states[self.place[output.index()] as usize].along_row
-            }),
-            None => None,
-        };
-        let misfit = misfit.or_else(|| self.misfit(outputs, reduction, scan));
-        if let Some(misfit) = misfit {
+        let rows = reduction.and_then(|reduction| self.rows(reduction)).map(|rows| *self.facts.rows(rows));
+        if let Some(misfit) = self.misfit(outputs, reduction, scan) {
             let shape = |id: NodeId| self.graph.node(id).shape.clone();
             let (first, last) = (outputs[0], outputs[outputs.len() - 1]);
             let other = if misfit == first { last } else { first };
             let first = shape(reduction.unwrap_or(other));
             return Err(WhyNot::DifferentSpaces { first, second: shape(misfit) });
+        }
+        let mut walks = 1;
+        if let Some(rows) = &rows {
+            walks = self.stages(nodes);
+            self.relate(nodes, outputs, rows)?;
         }
         if walks > MAX_WALKS {
             return Err(WhyNot::TooManyWalks);
@@ -216,9 +244,9 @@ impl<'a> Analyser<'a> {
             }
         }
         let mut analysis = Analysis { reduction, scan, ..Analysis::default() };
-        self.count(&mut analysis, nodes, outputs, walked.as_ref())?;
-        if let Some(space) = walked.filter(|_| self.shares_short) {
-            analysis.work.operations *= space.waste;
+        self.count(&mut analysis, nodes, outputs, rows.as_ref());
+        if let Some(rows) = rows.filter(|_| self.shares_all) {
+            analysis.work.operations *= rows.waste;
         }
         let buffers = self.external.len() + outputs.len();
         match buffers > MAX_BUFFERS {
@@ -242,14 +270,14 @@ impl<'a> Analyser<'a> {
                 if at == OUTSIDE {
                     continue;
                 }
-                let follows = || self.space(read.node).is_some() || self.states[at as usize].after != OUTSIDE;
-                if read.gathered && follows() {
+                let follows = || self.rows(read.node).is_some() || self.states[at as usize].after != OUTSIDE;
+                if read.map.is_none() && follows() {
                     let (producer, consumer) = (self.graph.node(read.node), self.graph.node(id));
                     return Err(WhyNot::Gathered { producer: producer.origin, consumer: consumer.origin });
                 }
                 self.links.push(at);
                 if after == OUTSIDE && first.is_some() {
-                    after = if self.space(read.node).is_some() { at } else { self.states[at as usize].after };
+                    after = if self.rows(read.node).is_some() { at } else { self.states[at as usize].after };
                 }
             }
             self.place[id.index()] = number as u32;
@@ -261,22 +289,22 @@ impl<'a> Analyser<'a> {
                 is_stored: false,
                 follows_scan: AfterScan::Independent,
                 follows_scatter: false,
-                once_a_row: false,
-                along_row: false,
+                at: At::Nowhere,
+                varies: false,
                 is_reduced: false,
                 inside: Loop::Lanes,
                 aligned: 0.0,
                 scattered: 0.0,
             });
-            let Some(own) = self.space(id) else { continue };
+            let Some(own) = self.rows(id) else { continue };
             let origin = |id: NodeId| self.graph.node(id).origin;
             if let Some(&other) = nodes.get(after as usize)
-                && (self.space(other) != Some(own) || !facts.numbered(own).is_walkable)
+                && (self.rows(other) != Some(own) || !facts.rows(own).is_near)
             {
                 return Err(WhyNot::FeedsReduction { producer: origin(other), consumer: origin(id) });
             }
             let &mut first = first.get_or_insert(id);
-            if self.space(first) != Some(own) {
+            if self.rows(first) != Some(own) {
                 return Err(WhyNot::DifferentReductions { first: origin(first), second: origin(id) });
             }
         }
@@ -288,29 +316,29 @@ impl<'a> Analyser<'a> {
     fn follow_scans(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Option<NodeId>, WhyNot> {
         let facts = self.facts;
         let scan = nodes.iter().find_map(|&id| Some((id, facts.of(id).scan?)));
-        let Some((first, space)) = scan else { return Ok(None) };
+        let Some((first, lines)) = scan else { return Ok(None) };
         let origin = |id: NodeId| self.graph.node(id).origin;
         let beside = |other: NodeId| WhyNot::BesideScan { scan: origin(first), other: origin(other) };
         for (number, &id) in nodes.iter().enumerate() {
             let node = facts.of(id);
-            if node.scan.is_some_and(|other| other != space) || node.space.is_some() {
+            if node.scan.is_some_and(|other| other != lines) || self.rows(id).is_some() {
                 return Err(beside(id));
             }
             let mut follows = match node.scan {
                 None => AfterScan::Independent,
-                Some(_) if node.shape == space.full => AfterScan::Running(1),
-                Some(_) => AfterScan::Ended,
+                Some(_) if node.is_end => AfterScan::Ended,
+                Some(_) => AfterScan::Running(1),
             };
             for read in facts.reads.reads(id) {
                 let Some(state) = self.states.get(self.place[read.node.index()] as usize) else { continue };
-                let shape = match state.follows_scan {
+                let elements = match state.follows_scan {
                     AfterScan::Independent => continue,
-                    AfterScan::Running(_) => space.full,
-                    AfterScan::Ended => space.slice,
+                    AfterScan::Running(_) => lines.elements(),
+                    AfterScan::Ended => lines.ends(),
                 };
                 // A scan reads every position in its order, whatever is left of it in the end.
-                let own = if node.scan.is_some() { space.full } else { node.shape };
-                if !read.aligned || own != shape {
+                let own = if node.scan.is_some() { lines.elements() } else { node.elements };
+                if !read.aligned || own != elements {
                     return Err(WhyNot::OutOfOrder { scan: origin(first), reader: origin(id) });
                 }
                 follows = match (follows, state.follows_scan) {
@@ -329,58 +357,95 @@ impl<'a> Analyser<'a> {
         for &output in outputs {
             let follows =
                 self.states.get(self.place[output.index()] as usize).map(|state| state.follows_scan);
-            if facts.of(output).shape != space.full && follows != Some(AfterScan::Ended) {
+            let is_along = facts.of(output).elements == lines.elements()
+                && (facts.of(first).is_end || facts.fits(output, first));
+            if !is_along && follows != Some(AfterScan::Ended) {
                 return Err(beside(output));
             }
         }
         Ok(Some(first))
     }
 
-    /// Checks what follows the shared reductions: it is either one value a row or, if the row can be walked again,
-    /// of the row's own shape. Finds what has one value a row of the reduction, not one a column, even where there
-    /// are as many: results of reductions, what follows from them, and what has the shape of a result with its axes
-    /// kept. Returns the number of walks.
-    fn follow_reductions(&mut self, nodes: &[NodeId], first: NodeId, space: &Space) -> Result<u32, WhyNot> {
-        let facts = self.facts;
-        let results = facts.of(first).elements;
+    /// Finds how many passes over the rows must have ended before each node. Returns the number of passes.
+    fn stages(&mut self, nodes: &[NodeId]) -> u32 {
         let mut last = 0;
-        for (number, &id) in nodes.iter().enumerate() {
-            let (own, state) = (facts.of(id), self.states[number]);
-            let is_reduction = self.space(id).is_some();
-            if let Some(&waits_for) = nodes.get(state.after as usize) {
-                let of_row = || is_reduction || own.elements == space.full_elements;
-                if own.elements != results && !(space.is_walkable && of_row()) {
-                    let (reduction, node) = (self.graph.node(waits_for), self.graph.node(id));
-                    return Err(WhyNot::FlowsBack {
-                        reduction: reduction.origin,
-                        reduced: reduction.shape.clone(),
-                        to: node.shape.clone(),
-                    });
-                }
+        for number in 0..nodes.len() {
+            let (from, to) = self.states[number].links;
+            let mut stage = 0;
+            for &at in &self.links[from as usize..to as usize] {
+                let is_shared = self.rows(nodes[at as usize]).is_some();
+                stage = stage.max(self.states[at as usize].stage + u32::from(is_shared));
             }
-            let (mut stage, mut follows) = (0, false);
-            for &at in &self.links[state.links.0 as usize..state.links.1 as usize] {
-                let (before, at) = (&self.states[at as usize], nodes[at as usize]);
-                stage = stage.max(before.stage + u32::from(self.space(at).is_some()));
-                follows |= before.once_a_row;
-            }
+            self.states[number].stage = stage;
             last = last.max(stage);
-            let is_result = own.elements == space.kept_elements;
-            let is_aligned = || {
-                let mut reads = facts.reads.reads(id).iter().filter(|read| read.aligned);
-                reads.any(|read| {
-                    let before = self.states.get(self.place[read.node.index()] as usize);
-                    before.is_some_and(|before| before.along_row)
-                })
-            };
-            let along_row =
-                own.elements == space.full_elements && (own.domain == space.full_domain || is_aligned());
-            let state = &mut self.states[number];
-            state.stage = stage;
-            state.once_a_row = is_result && (is_reduction || own.shape == space.kept || follows);
-            state.along_row = along_row;
         }
-        Ok(last + 1)
+        last + 1
+    }
+
+    /// Finds which elements of each node the elements of the rows need, from the outputs down. Reductions must be needed
+    /// for each row its own, and what follows from them along the row only where a second pass is near.
+    fn relate(&mut self, nodes: &[NodeId], outputs: &[NodeId], rows: &Rows) -> Result<(), WhyNot> {
+        for &output in outputs {
+            let elements = self.facts.of(output).elements;
+            let map = if elements == rows.full_elements { rows.whole } else { rows.row };
+            self.states[self.place[output.index()] as usize].at = At::One(map);
+        }
+        for (number, &id) in nodes.iter().enumerate().rev() {
+            let state = self.states[number];
+            let (is_shared, varies) = (self.rows(id).is_some(), self.varies(state.at, rows));
+            self.states[number].varies = varies;
+            let reduction = match nodes.get(state.after as usize) {
+                _ if is_shared => Some(id).filter(|_| state.at != At::One(rows.row)),
+                waits_for => waits_for.copied().filter(|_| varies && !rows.is_near),
+            };
+            if let Some(reduction) = reduction {
+                return Err(self.flows_back(reduction, id, nodes));
+            }
+            for read in self.facts.reads.reads(id) {
+                let Some(before) = self.states.get(self.place[read.node.index()] as usize) else { continue };
+                let at = if is_shared { At::One(rows.whole) } else { state.at };
+                let next = match (at, read.map) {
+                    (At::One(at), Some(map)) if is_shared || self.facts.of(id).fan == 1.0 => {
+                        At::One(self.then(at, map, read.aligned, rows))
+                    }
+                    _ if varies || is_shared => At::Any,
+                    _ => At::OfRow,
+                };
+                let both = match before.at {
+                    At::Nowhere => next,
+                    other if other == next => next,
+                    other if self.varies(other, rows) || self.varies(next, rows) => At::Any,
+                    _ => At::OfRow,
+                };
+                self.states[self.place[read.node.index()] as usize].at = both;
+            }
+        }
+        Ok(())
+    }
+
+    fn then(&self, at: MapId, map: MapId, is_aligned: bool, rows: &Rows) -> MapId {
+        match at {
+            _ if is_aligned => at,
+            _ if at == rows.whole => map,
+            _ => self.facts.reads.maps.then(at, map),
+        }
+    }
+
+    fn varies(&self, at: At, rows: &Rows) -> bool {
+        match at {
+            At::Nowhere | At::OfRow => false,
+            At::One(map) => rows.varies(map, &self.facts.reads.maps),
+            At::Any => true,
+        }
+    }
+
+    /// A reduction is needed elsewhere than at its row: by its first reader, or where the node is that follows from it.
+    fn flows_back(&self, reduction: NodeId, id: NodeId, nodes: &[NodeId]) -> WhyNot {
+        let reads =
+            |other: &&NodeId| self.facts.reads.reads(**other).iter().any(|read| read.node == reduction);
+        let reader = if id == reduction { nodes.iter().find(reads).copied() } else { Some(id) };
+        let (node, to) = (self.graph.node(reduction), self.graph.node(reader.unwrap_or(id)));
+        WhyNot::FlowsBack { reduction: node.origin, reduced: node.shape.clone(), to: to.shape.clone() }
     }
 
     /// The first output without a place in one iteration space with the others.
@@ -390,18 +455,25 @@ impl<'a> Analyser<'a> {
         reduction: Option<NodeId>,
         scan: Option<NodeId>,
     ) -> Option<NodeId> {
-        let of = |id: NodeId| self.facts.of(id);
+        let facts = self.facts;
         let &first = outputs.first()?;
-        if let Some(space) = scan.and_then(|scan| of(scan).scan) {
-            let fits = |output: &NodeId| [space.full, space.slice].contains(&of(*output).shape);
+        if let Some(lines) = scan.and_then(|scan| facts.of(scan).scan) {
+            let fits =
+                |output: &NodeId| [lines.elements(), lines.ends()].contains(&facts.of(*output).elements);
             return outputs.iter().copied().find(|output| !fits(output));
         }
-        let space = |id: NodeId| of(id).space.or(of(id).short).map(|space| self.facts.numbered(space));
-        let fits = |&output: &NodeId| match reduction.zip(reduction.and_then(space)) {
-            None => of(output).domain == of(first).domain,
-            Some((reduction, space)) => {
-                [of(reduction).elements, space.full_elements].contains(&of(output).elements)
-                    || of(reduction).short.is_some() && of(output).domain == of(first).domain
+        let of_rows = reduction.and_then(|id| Some((id, facts.rows(facts.of(id).rows?))));
+        let fits = |&output: &NodeId| match of_rows {
+            None => facts.fits(first, output),
+            Some((id, rows)) => {
+                let elements = facts.of(output).elements;
+                let is_in_order = || {
+                    let mut reads = facts.reads.reads(output).iter();
+                    facts.fits_rows(output, rows) || reads.any(|read| read.aligned)
+                };
+                elements == rows.results
+                    || elements == rows.full_elements && is_in_order()
+                    || facts.of(id).few_rows().is_some() && facts.fits(first, output)
             }
         };
         outputs.iter().copied().find(|output| !fits(output))
@@ -409,16 +481,10 @@ impl<'a> Analyser<'a> {
 
     /// How often each node is evaluated, and what follows: operations and bytes. What varies along a row is
     /// computed anew in each walk that leads to a reduction or a result that needs it, but for what is kept of it.
-    fn count(
-        &mut self,
-        analysis: &mut Analysis,
-        nodes: &[NodeId],
-        outputs: &[NodeId],
-        space: Option<&Space>,
-    ) -> Result<(), WhyNot> {
+    fn count(&mut self, analysis: &mut Analysis, nodes: &[NodeId], outputs: &[NodeId], space: Option<&Rows>) {
         let facts = self.facts;
         let figures = &facts.figures;
-        let along_scan = analysis.scan.and_then(|scan| facts.of(scan).scan).map(|scan| scan.is_innermost);
+        let along_scan = analysis.scan.and_then(|scan| facts.of(scan).scan).map(|scan| scan.is_innermost());
         // Rows of results are stored as they are computed; what is read or stored across them takes a line an element.
         let walks_rows = space.is_some_and(|space| {
             outputs.iter().any(|&output| facts.of(output).elements == space.full_elements)
@@ -440,22 +506,13 @@ impl<'a> Analyser<'a> {
             let evaluations = state.aligned + state.scattered;
             let mut times = if elements > 0.0 { evaluations / elements } else { 1.0 };
             let mut walks = 1;
-            let is_shared = self.space(id).is_some();
+            let is_shared = self.rows(id).is_some();
             if let Some(space) = space {
-                if is_shared && times > 1.001 {
-                    if !space.is_walkable {
-                        let node = self.graph.node(id);
-                        let to = outputs.first().map(|&output| self.graph.node(output).shape.clone());
-                        let (reduced, to) = (node.shape.clone(), to.unwrap_or_default());
-                        return Err(WhyNot::FlowsBack { reduction: node.origin, reduced, to });
-                    }
-                    times = 1.0;
-                }
-                if state.once_a_row {
+                if !state.varies {
                     // Once a row, however often the row's elements use it: kernels hoist what does not vary.
-                    times = times.min(1.0);
+                    times = times.min(space.results as f64 / elements.max(1.0));
                 }
-                let varies = node.elements == space.full_elements && !is_shared;
+                let varies = state.varies && !is_shared;
                 if is_shared || varies && state.is_stored {
                     state.needed = 1 << state.stage | if is_shared { 0 } else { state.needed };
                 }
@@ -479,8 +536,8 @@ impl<'a> Analyser<'a> {
             };
             let kind = match (space, along_scan) {
                 _ if inside > Loop::Columns => inside,
-                (Some(space), _) if !walks_row(node, space) => Loop::Lanes,
-                (Some(space), _) if !space.is_row => Loop::Columns,
+                (Some(_), _) if !is_shared && !state.varies => Loop::Lanes,
+                (Some(space), _) if !space.is_consecutive => Loop::Columns,
                 // The last walk, which stores results, is a loop as any other.
                 // What is kept of a row is computed once, in lanes: measured, within 7 % of a loop of its own or faster.
                 (Some(space), _) if !is_shared && space.is_kept && node.cost >= WORTH_KEEPING => Loop::Lanes,
@@ -517,7 +574,7 @@ impl<'a> Analyser<'a> {
                         // What is read through one view, by however many readers, is there after the first; computed
                         // positions are each reader's own.
                         let most = &mut self.through[read.through.index()];
-                        let more = if read.gathered { demand } else { (demand - *most).max(0.0) };
+                        let more = if read.map.is_none() { demand } else { (demand - *most).max(0.0) };
                         *most += more;
                         self.touched.push(read.through);
                         match state {
@@ -559,13 +616,7 @@ impl<'a> Analyser<'a> {
             work.bytes_written += bytes;
             work.far += if bytes > figures.near { bytes } else { 0 };
         }
-        Ok(())
     }
-}
-
-/// Whether a node is computed for each element of the rows.
-fn walks_row(node: &NodeFacts, space: &Space) -> bool {
-    node.elements as f64 * node.fan >= space.full_elements as f64
 }
 
 /// How often the loop along the innermost axis begins.

@@ -1,25 +1,21 @@
 //! What fusion asks of each node again and again, worked out once a graph.
 
+use lazuli_codegen::index::{AxisId, AxisRanges, IndexExpr};
+use lazuli_codegen::schedule::share;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::analyse::Analyser;
 use super::cost::{TargetFigures, operation_cost};
 use super::cut::Cut;
+use super::domain::{Lines, Rows};
 use super::group::Group;
 use super::reads::Reads;
-use crate::graph::op::{Op, View};
+use crate::graph::domain::{Domain, Roles, roles};
+use crate::graph::maps::{self, Indices};
+use crate::graph::op::{Op, StepResult};
 use crate::graph::{Graph, NodeId};
 use crate::{ReduceOp, Shape};
-
-/// Reductions up to this many positions are loops of one thread.
-const IN_THREAD: usize = 8;
-
-/// So are windows up to this many.
-const IN_THREAD_WINDOW: usize = 64;
-
-/// Rows up to this long may be walked several times by one kernel: what a walk has read is still near when the next one
-/// wants it. Longer ones may where the target's figures say so.
-const WALKABLE: usize = 16_384;
 
 /// The figures of a node.
 #[derive(Clone, Copy, Debug)]
@@ -29,176 +25,218 @@ pub(super) struct NodeFacts {
     pub(super) size: usize,
     /// The extent of the innermost dimension of more than one element.
     pub(super) inner: usize,
-    /// Equal for equal shapes.
-    pub(super) shape: u32,
     /// Equal for shapes that differ in dimensions of one element alone: the same elements at the same places.
-    pub(super) domain: u32,
+    domain: u32,
     /// Simple operations for each element that is computed or, in a reduction, combined.
     pub(super) cost: f64,
     /// Elements that a reduction combines into one; otherwise 1.
     pub(super) fan: f64,
     /// Of a scan or a recurrence.
-    pub(super) scan: Option<ScanSpace>,
+    pub(super) scan: Option<Lines>,
     /// Of a scatter; equal for scatters of one shape along one axis by one index.
     pub(super) scatter: Option<u32>,
-    /// Of a reduction that threads share; equal for reductions of the same axes of the same shape.
-    pub(super) space: Option<u32>,
-    /// Of a reduction of few elements that are no window, which one thread does unless results along its rows are
-    /// stored; as [`NodeFacts::space`].
-    pub(super) short: Option<u32>,
+    /// Of a reduction: equal for the same rows.
+    pub(super) rows: Option<u32>,
+    pub(super) by: By,
+    /// Whether it is what a recurrence has come to in the end.
+    pub(super) is_end: bool,
+}
+
+/// Who does a reduction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum By {
+    /// Several threads.
+    Threads,
+    /// One thread, unless results along its rows are stored: it has few elements to combine, or they are a window.
+    Thread,
+    /// As `Thread` where one of these nodes, as a range of [`Facts::windows`], is in its kernel, which reads windows; else
+    /// as `Threads`.
+    ByWindows(u32, u32),
 }
 
 impl NodeFacts {
     pub(super) fn bytes(&self) -> u64 {
         self.elements.saturating_mul(self.size) as u64
     }
+
+    /// The rows of a reduction that threads share, if nothing else is in its kernel.
+    pub(super) fn shared_rows(&self) -> Option<u32> {
+        self.rows.filter(|_| self.by != By::Thread)
+    }
+
+    /// The rows of a reduction that one thread may do, as long as no results along them are stored.
+    pub(super) fn few_rows(&self) -> Option<u32> {
+        self.rows.filter(|_| self.by != By::Threads)
+    }
 }
 
-/// What scans and recurrences go along.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct ScanSpace {
-    axis: u32,
-    reverse: bool,
-    /// Whether it is the innermost axis.
-    pub(super) is_innermost: bool,
-    /// The shape with the axis.
-    pub(super) full: u32,
-    /// The shape without it, that of what is known in the end.
-    pub(super) slice: u32,
-}
-
-/// What shared reductions walk.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Space {
-    /// The shape that is reduced.
-    pub(super) full: u32,
-    pub(super) full_domain: u32,
-    pub(super) full_elements: usize,
-    /// The shape with the reduced axes kept, as 1.
-    pub(super) kept: u32,
-    pub(super) kept_elements: usize,
-    /// Elements of a row.
-    pub(super) length: usize,
-    /// How many times as long as in full lanes an operation takes along a row that is too short for them.
-    pub(super) waste: f64,
-    /// Whether what is reduced is consecutive.
-    pub(super) is_row: bool,
-    /// Whether the rows are short enough to be walked more than once.
-    pub(super) is_walkable: bool,
-    /// Whether the rows fit registers, with what is costly to compute again.
-    pub(super) is_kept: bool,
-}
-
-/// What fusion works on: what nodes read, their figures, and which reductions threads share.
+/// What fusion works on: what nodes read, their figures, and who does which reductions.
 pub(crate) struct Facts {
     pub(crate) reads: Reads,
     nodes: Vec<NodeFacts>,
-    spaces: Vec<Space>,
+    rows: Vec<Rows>,
+    domains: Vec<Domain>,
+    /// Nodes that read windows for a reduction.
+    windows: Vec<NodeId>,
     pub(super) figures: TargetFigures,
     /// A merge that is not made.
     pub(super) undone: Option<Cut>,
 }
 
+/// What is the same of several nodes, by number.
+#[derive(Default)]
+struct Numbers {
+    rows: FxHashMap<Roles, u32>,
+    domains: FxHashMap<Domain, u32>,
+    shapes: FxHashMap<Shape, u32>,
+    scatters: FxHashMap<(u32, usize, usize, NodeId), u32>,
+}
+
 impl Facts {
     pub(crate) fn new(graph: &Graph, figures: &TargetFigures, undone: Option<Cut>) -> Facts {
-        let reads = Reads::new(graph);
-        let mut numbers = Numbers::default();
         let mut facts = Facts {
-            reads,
+            reads: Reads::new(graph),
             nodes: Vec::with_capacity(graph.bound()),
-            spaces: Vec::new(),
+            rows: Vec::new(),
+            domains: Vec::new(),
+            windows: Vec::new(),
             figures: *figures,
             undone,
         };
-        let mut spaces: FxHashMap<(u32, &[usize]), u32> = FxHashMap::default();
-        let mut scatters: FxHashMap<(u32, usize, usize, NodeId), u32> = FxHashMap::default();
+        let mut numbers = Numbers::default();
         for id in graph.nodes() {
-            let node = graph.node(id);
-            let elements = node.shape.elements();
-            let (mut cost, mut fan) = (operation_cost(&node.op), 1.0);
-            let (mut space, mut short) = (None, None);
-            if let Op::Reduce { op, axes, .. } = &node.op {
-                let operand = graph.operands(id)[0];
-                fan = facts.nodes[operand.index()].elements as f64 / (elements as f64).max(1.0);
-                match op {
-                    ReduceOp::SquaredDeviations => cost = 12.0,
-                    ReduceOp::SumExp => cost = 22.0,
-                    ReduceOp::ArgMax | ReduceOp::ArgMin => cost = 4.0,
-                    ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {}
-                }
-                let kind = Reduces::of(graph, &facts.reads, id);
-                if facts.reads.is_computed(id) && kind != Reduces::Windows {
-                    let full = &graph.node(operand).shape;
-                    let number = numbers.of(full);
-                    let own = Some(*spaces.entry((number, axes)).or_insert_with(|| {
-                        let size = narrowest(graph, operand);
-                        facts.spaces.push(Space::new(full, axes, size, figures, &mut numbers));
-                        facts.spaces.len() as u32 - 1
-                    }));
-                    match kind {
-                        Reduces::Short => short = own,
-                        Reduces::Shared | Reduces::Windows => space = own,
-                    }
-                }
-            }
-            let along = match &node.op {
-                Op::Scan { axis, reverse, .. } => Some((*axis, *reverse, &node.shape)),
-                Op::Recurrence { axis, reverse, body, .. } => {
-                    let elements = graph.operands(id)[body.carries];
-                    Some((*axis, *reverse, &graph.node(elements).shape))
-                }
-                _ => None,
-            };
-            let scan = along.map(|(axis, reverse, full)| {
-                // In the end, one value is left of a row.
-                fan = full.elements() as f64 / (elements as f64).max(1.0);
-                let is_innermost = full[axis + 1..].iter().all(|&extent| extent == 1);
-                let (full, slice) = (numbers.of(full), numbers.of(&full.without(&[axis])));
-                ScanSpace { axis: axis as u32, reverse, is_innermost, full, slice }
-            });
-            let shape = numbers.of(&node.shape);
-            let domain = numbers.of_domain(&node.shape, shape);
-            let scatter = match node.op {
-                Op::Scatter { axis, extent, .. } => {
-                    let (operand, index) = (graph.operands(id)[0], graph.operands(id)[1]);
-                    let operand = facts.nodes[operand.index()];
-                    fan = operand.elements as f64 / (elements as f64).max(1.0);
-                    let number = scatters.len() as u32;
-                    Some(*scatters.entry((operand.shape, axis, extent, index)).or_insert(number))
-                }
-                _ => None,
-            };
-            let size = node.dtype.size();
-            let operands = graph.operands(id);
-            let widest =
-                operands.iter().map(|&operand| graph.node(operand).dtype.size()).fold(size, usize::max);
-            if widest == 8 {
-                cost *= figures.wide;
-            }
-            facts.nodes.push(NodeFacts {
-                elements,
-                size,
-                inner: innermost(&node.shape),
-                shape,
-                domain,
-                cost,
-                fan,
-                scan,
-                scatter,
-                space,
-                short,
-            });
+            let node = facts.node(graph, id, &mut numbers);
+            facts.nodes.push(node);
         }
         facts
     }
 
-    pub(super) fn of(&self, id: NodeId) -> &NodeFacts {
-        &self.nodes[id.index()]
+    fn node(&mut self, graph: &Graph, id: NodeId, numbers: &mut Numbers) -> NodeFacts {
+        let node = graph.node(id);
+        let operands = graph.operands(id);
+        let elements = node.shape.elements();
+        let mut facts = NodeFacts {
+            elements,
+            size: node.dtype.size(),
+            inner: node.shape.iter().rev().copied().find(|&extent| extent > 1).unwrap_or(1),
+            domain: self.domain(&node.shape, numbers),
+            cost: operation_cost(&node.op),
+            fan: 1.0,
+            scan: None,
+            scatter: None,
+            rows: None,
+            by: By::Thread,
+            is_end: matches!(node.op, Op::Recurrence { result: StepResult::Last(_), .. }),
+        };
+        let fan = |all: usize| all as f64 / (elements as f64).max(1.0);
+        match &node.op {
+            Op::Reduce { op, axes } => {
+                facts.fan = fan(self.of(operands[0]).elements);
+                facts.cost = match op {
+                    ReduceOp::SquaredDeviations => 12.0,
+                    ReduceOp::SumExp => 22.0,
+                    ReduceOp::ArgMax | ReduceOp::ArgMin => 4.0,
+                    ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => facts.cost,
+                };
+                if self.reads.is_computed(id) {
+                    facts.by = self.by(graph, id, operands[0], axes);
+                    facts.rows = Some(self.rows_of(graph, operands[0], axes, numbers));
+                }
+            }
+            Op::Scan { axis, reverse, .. } => facts.scan = Some(Lines::new(&node.shape, *axis, *reverse)),
+            Op::Recurrence { axis, reverse, body, .. } => {
+                let full = &graph.node(operands[body.carries]).shape;
+                facts.scan = Some(Lines::new(full, *axis, *reverse));
+                // In the end, one value is left of a row.
+                facts.fan = fan(full.elements());
+            }
+            Op::Scatter { axis, extent, .. } => {
+                let full = self.of(operands[0]);
+                facts.fan = fan(full.elements);
+                let number = numbers.scatters.len() as u32;
+                let key = (full.domain, *axis, *extent, operands[1]);
+                facts.scatter = Some(*numbers.scatters.entry(key).or_insert(number));
+            }
+            _ => {}
+        }
+        let sizes = operands.iter().map(|&operand| graph.node(operand).dtype.size());
+        if sizes.fold(facts.size, usize::max) == 8 {
+            facts.cost *= self.figures.wide;
+        }
+        facts
     }
 
-    /// What a shared reduction walks; `None` for every other node.
-    pub(super) fn space(&self, id: NodeId) -> Option<&Space> {
-        self.of(id).space.map(|space| self.numbered(space))
+    fn domain(&mut self, shape: &Shape, numbers: &mut Numbers) -> u32 {
+        if let Some(&number) = numbers.shapes.get(shape) {
+            return number;
+        }
+        let domain = Domain::new(shape);
+        let number = *numbers.domains.entry(domain.clone()).or_insert(self.domains.len() as u32);
+        if number as usize == self.domains.len() {
+            self.domains.push(domain);
+        }
+        numbers.shapes.insert(shape.clone(), number);
+        number
+    }
+
+    fn rows_of(&mut self, graph: &Graph, operand: NodeId, axes: &[usize], numbers: &mut Numbers) -> u32 {
+        let full = &graph.node(operand).shape;
+        let roles = roles(full, axes);
+        if let Some(&number) = numbers.rows.get(&roles) {
+            return number;
+        }
+        // Kernels take the first axis as they find it: rows along it have no known length.
+        let has_length = !axes.contains(&0) || full[0] == 1;
+        let size = narrowest(graph, operand);
+        let domain = self.of(operand).domain;
+        self.rows.push(Rows::new(&roles, domain, size, has_length, &self.figures, &self.reads.maps));
+        let number = self.rows.len() as u32 - 1;
+        numbers.rows.insert(roles, number);
+        number
+    }
+
+    fn by(&mut self, graph: &Graph, id: NodeId, operand: NodeId, axes: &[usize]) -> By {
+        let shape = &graph.node(operand).shape;
+        let positions: u64 = axes.iter().map(|&axis| shape[axis] as u64).product();
+        if share::is_in_thread(positions, || false) {
+            return By::Thread;
+        }
+        if !share::may_be_window(positions) {
+            return By::Threads;
+        }
+        let first = self.windows.len() as u32;
+        read_windows(graph, &self.reads, id, axes, &mut self.windows);
+        match &self.windows[first as usize..] {
+            [] => By::Threads,
+            windows if windows.contains(&id) => By::Thread,
+            _ => By::ByWindows(first, self.windows.len() as u32),
+        }
+    }
+
+    /// Nodes that read windows for a reduction with [`By::ByWindows`].
+    pub(super) fn windows(&self, from: u32, to: u32) -> &[NodeId] {
+        &self.windows[from as usize..to as usize]
+    }
+
+    /// Whether both have the same elements at the same places.
+    pub(super) fn is_same_domain(&self, a: NodeId, b: NodeId) -> bool {
+        self.of(a).domain == self.of(b).domain
+    }
+
+    /// Whether one kernel can go over the elements of both.
+    pub(super) fn fits(&self, a: NodeId, b: NodeId) -> bool {
+        let (a, b) = (self.of(a).domain, self.of(b).domain);
+        a == b || self.domains[a as usize].fits(&self.domains[b as usize])
+    }
+
+    /// Whether one kernel can go over a node's elements as over all elements of some rows.
+    pub(super) fn fits_rows(&self, id: NodeId, rows: &Rows) -> bool {
+        let (own, rows) = (self.of(id).domain, rows.domain);
+        own == rows || self.domains[own as usize].fits(&self.domains[rows as usize])
+    }
+
+    pub(super) fn of(&self, id: NodeId) -> &NodeFacts {
+        &self.nodes[id.index()]
     }
 
     /// Whether one of two nodes may be computed in a slower loop if they share a kernel.
@@ -209,14 +247,9 @@ impl Facts {
         is_slower && self.figures.loops.iter().any(|&times| times > 1.0)
     }
 
-    /// The space with a number.
-    pub(super) fn numbered(&self, space: u32) -> &Space {
-        &self.spaces[space as usize]
-    }
-
-    /// Whether several threads share the node, a reduction.
-    pub(super) fn is_cooperative(&self, id: NodeId) -> bool {
-        self.of(id).space.is_some()
+    /// The rows with a number.
+    pub(super) fn rows(&self, number: u32) -> &Rows {
+        &self.rows[number as usize]
     }
 
     /// Whether node indices are below this.
@@ -232,70 +265,6 @@ impl Facts {
     }
 }
 
-/// Shapes by number, so that comparing them is comparing numbers.
-#[derive(Default)]
-struct Numbers(FxHashMap<Shape, u32>);
-
-impl Numbers {
-    fn of(&mut self, shape: &Shape) -> u32 {
-        if let Some(&number) = self.0.get(shape) {
-            return number;
-        }
-        let number = self.0.len() as u32;
-        self.0.insert(shape.clone(), number);
-        number
-    }
-
-    /// That of the shape without dimensions of one element.
-    fn of_domain(&mut self, shape: &Shape, own: u32) -> u32 {
-        match shape.contains(&1) {
-            true => self.of(&shape.iter().copied().filter(|&extent| extent != 1).collect()),
-            false => own,
-        }
-    }
-}
-
-impl Space {
-    fn new(
-        full: &Shape,
-        axes: &[usize],
-        size: usize,
-        figures: &TargetFigures,
-        numbers: &mut Numbers,
-    ) -> Space {
-        let extents = (0..full.rank()).map(|axis| if axes.contains(&axis) { 1 } else { full[axis] });
-        let kept: Shape = extents.collect();
-        let length = axes.iter().map(|&axis| full[axis]).product::<usize>();
-        // What is consecutive: columns share their lines with others, and have no registers to stay in.
-        let is_row = axes.last().is_some_and(|&axis| axis + 1 == full.rank());
-        let bytes = length.saturating_mul(size);
-        let fills = kept.elements() >= figures.processors as usize;
-        // Kernels take the first axis as they find it: rows along it have no known length.
-        let has_length = !axes.contains(&0) || full[0] == 1;
-        let room = figures.kept.max(if has_length { figures.shared } else { 0 });
-        let is_kept = is_row && bytes <= room;
-        let is_near = is_kept || is_row && fills && bytes <= figures.cache;
-        let number = numbers.of(full);
-        Space {
-            full: number,
-            full_domain: numbers.of_domain(full, number),
-            length,
-            waste: (figures.lanes as f64 / length.max(1) as f64).max(1.0),
-            full_elements: full.elements(),
-            kept: numbers.of(&kept),
-            kept_elements: kept.elements(),
-            is_row,
-            is_walkable: length <= WALKABLE || is_near,
-            is_kept,
-        }
-    }
-}
-
-/// The extent of the innermost dimension of more than one element.
-fn innermost(shape: &Shape) -> usize {
-    shape.iter().rev().copied().find(|&extent| extent > 1).unwrap_or(1)
-}
-
 /// Bytes of an element, or of what it follows from element by element: a row is kept as it takes the least room.
 fn narrowest(graph: &Graph, mut id: NodeId) -> usize {
     let mut size = graph.node(id).dtype.size();
@@ -306,39 +275,44 @@ fn narrowest(graph: &Graph, mut id: NodeId) -> usize {
     size
 }
 
-/// Who does a reduction.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reduces {
-    /// Several threads.
-    Shared,
-    /// One thread, which has few elements to combine.
-    Short,
-    /// One thread: its neighbours read the same elements, or some of them.
-    Windows,
-}
-
-impl Reduces {
-    fn of(graph: &Graph, reads: &Reads, id: NodeId) -> Reduces {
-        let Op::Reduce { axes, .. } = &graph.node(id).op else { return Reduces::Windows };
-        let shape = &graph.node(graph.operands(id)[0]).shape;
-        let positions: usize = axes.iter().map(|&axis| shape[axis]).product();
-        let is_windowed = || reads.reads(id).iter().any(|read| read.windowed) || through_window(graph, id);
-        match positions {
-            ..=IN_THREAD_WINDOW if is_windowed() => Reduces::Windows,
-            ..=IN_THREAD => Reduces::Short,
-            _ => Reduces::Shared,
+/// Finds the nodes that read windows for a reduction: itself, or what it follows from element by element.
+fn read_windows(graph: &Graph, reads: &Reads, id: NodeId, axes: &[usize], found: &mut Vec<NodeId>) {
+    let operand = graph.operands(id)[0];
+    let shape = &graph.node(operand).shape;
+    let mut ranges = AxisRanges::new();
+    shape.iter().enumerate().for_each(|(axis, &extent)| ranges.set(AxisId(axis as u32), extent as u64));
+    let axis = |axis: usize| AxisId(axis as u32);
+    let reduced = || axes.iter().map(|&reduced| (axis(reduced), shape[reduced] as u64));
+    let map: SmallVec<[AxisId; 6]> =
+        (0..shape.rank()).filter(|other| !axes.contains(other)).map(axis).collect();
+    let own: Indices = (0..shape.rank()).map(|n| IndexExpr::axis(axis(n))).collect();
+    let mut pending: Vec<(NodeId, NodeId, Indices)> = vec![(id, operand, own)];
+    let mut steps = 0;
+    while let Some((reader, at, indices)) = pending.pop().filter(|_| steps < MOST_STEPS) {
+        steps += 1;
+        let node = graph.node(at);
+        let operands = graph.operands(at);
+        let is_computed = reads.is_computed(at);
+        if is_computed || matches!(node.op, Op::Input(_)) {
+            let position = maps::flatten(&indices, &node.shape).simplify(&ranges);
+            if share::is_window(&position, reduced(), &map) {
+                found.push(reader);
+                continue;
+            }
+        }
+        match &node.op {
+            Op::View(view) if !is_computed => {
+                let shapes = (&node.shape, &graph.node(operands[0]).shape);
+                let indices = maps::through(view, shapes, &indices, &maps::starts(view), &ranges);
+                pending.push((reader, operands[0], indices));
+            }
+            Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast => {
+                pending.extend(operands.iter().map(|&operand| (at, operand, indices.clone())));
+            }
+            _ => {}
         }
     }
 }
 
-/// Whether the reduction's operand is itself a window view of something.
-fn through_window(graph: &Graph, id: NodeId) -> bool {
-    let mut at = graph.operands(id)[0];
-    loop {
-        match &graph.node(at).op {
-            Op::View(View::Window { .. }) => return true,
-            Op::View(_) => at = graph.operands(at)[0],
-            _ => return false,
-        }
-    }
-}
+/// Steps of the search for windows: what has not been found then is taken for none.
+const MOST_STEPS: usize = 256;

@@ -11,6 +11,7 @@ use super::cost::TargetFigures;
 use super::cut::Cut;
 use super::facts::Facts;
 use super::group::Group;
+use super::reads::Read;
 use crate::graph::{Graph, NodeId};
 
 /// Siblings that are considered for each shared input.
@@ -194,7 +195,7 @@ impl<'a> Merger<'a> {
         for &id in &computed {
             group_of[id.index()] = members.len();
             members.push(vec![id]);
-            shared.push(facts.is_cooperative(id).then_some(id));
+            shared.push(facts.of(id).shared_rows().map(|_| id));
         }
         for &id in &computed {
             let is_inside = |user: &&NodeId| group_of[user.index()] != usize::MAX;
@@ -215,7 +216,7 @@ impl<'a> Merger<'a> {
                 continue;
             }
             if let Some(reduction) = shared[from]
-                && (uses().any(|r| r.gathered) || !self.joins_rows(reduction, shared[to], user))
+                && !self.joins_rows(reduction, shared[to], (id, user))
             {
                 continue;
             }
@@ -246,15 +247,21 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// Whether a node may join a tree with a reduction that it reads, and bring a tree of its own, with
-    /// or without a reduction. Both are trees in which each node has one reader, so that only `user`
-    /// newly follows from the reduction; [`Analyser`] checks the same for any set of nodes.
-    fn joins_rows(&self, reduction: NodeId, other: Option<NodeId>, user: NodeId) -> bool {
-        let (own, reader) = (self.facts.of(reduction), self.facts.of(user));
-        let Some(space) = self.facts.space(reduction) else { return false };
-        let fits = reader.elements == own.elements || space.is_walkable && reader.shape == space.full;
-        let same_rows = other.is_none_or(|other| self.facts.of(other).space == own.space);
-        same_rows && if reader.space.is_some() { space.is_walkable } else { fits }
+    /// Whether a node with a reduction in its tree may join the one node that reads it, and its tree, with or without a
+    /// reduction: it is one of the same rows, or of the elements of these, or element by element of the results.
+    /// [`Analyser`] checks the same for any set of nodes.
+    fn joins_rows(&self, reduction: NodeId, other: Option<NodeId>, (id, user): (NodeId, NodeId)) -> bool {
+        let facts = self.facts;
+        let (own, reader) = (facts.of(reduction).shared_rows(), facts.of(user));
+        let Some(rows) = own.map(|number| facts.rows(number)) else { return false };
+        let is_same = other.is_none_or(|other| facts.of(other).shared_rows() == own);
+        let is_element = reader.fan == 1.0 && reader.scan.is_none() || reader.shared_rows() == own;
+        let mut uses = facts.reads.reads(user).iter().filter(|read| read.node == id);
+        let is_at_rows = |read: &Read| {
+            let is_near = rows.is_near || read.elements as usize == rows.results;
+            is_near && (read.aligned || read.map == Some(rows.row))
+        };
+        is_same && is_element && uses.all(is_at_rows)
     }
 
     fn add(&mut self, group: Group) {
@@ -416,8 +423,8 @@ impl<'a> Merger<'a> {
     /// cannot be one.
     fn stored_by_both(&mut self, a: usize, b: usize) -> Option<()> {
         let (first, second) = (self.groups[a].as_ref()?, self.groups[b].as_ref()?);
-        let space = |group: &Group| group.reduction.and_then(|id| self.facts.of(id).space);
-        if let Some((first, second)) = space(first).zip(space(second))
+        let rows = |group: &Group| group.reduction.and_then(|id| self.facts.of(id).shared_rows());
+        if let Some((first, second)) = rows(first).zip(rows(second))
             && first != second
         {
             return None;
@@ -430,12 +437,12 @@ impl<'a> Merger<'a> {
         self.outputs.extend(first.outputs.iter().chain(&second.outputs).filter(is_needed));
         self.outputs.sort_unstable();
         self.outputs.dedup();
-        // Short rows are walked where what is stored needs it.
-        let short = || {
+        // Threads share what one would do where what is stored needs it.
+        let few = || {
             let mut nodes = first.nodes.iter().chain(&second.nodes);
-            nodes.find(|id| self.facts.of(**id).short.is_some()).copied()
+            nodes.find(|id| self.facts.of(**id).few_rows().is_some()).copied()
         };
-        let reduction = first.reduction.or(second.reduction).or_else(short);
+        let reduction = first.reduction.or(second.reduction).or_else(few);
         let scan = first.scan.or(second.scan);
         self.analyser.misfit(&self.outputs, reduction, scan).is_none().then_some(())
     }

@@ -8,6 +8,7 @@
 mod analyse;
 pub(crate) mod cost;
 pub(crate) mod cut;
+mod domain;
 mod facts;
 pub(crate) mod group;
 mod merge;

@@ -1,7 +1,10 @@
 //! What each computed node reads, through the views in between.
 
+use lazuli_codegen::index::{AxisId, AxisRanges, IndexExpr};
 use smallvec::SmallVec;
 
+use crate::Shape;
+use crate::graph::maps::{self, Indices, Map, MapId, Maps};
 use crate::graph::op::{Op, View};
 use crate::graph::{Graph, NodeId};
 
@@ -14,16 +17,55 @@ pub(crate) struct Read {
     /// The operand: the node itself, or the last of the views that lead to it. Who reads the same view reads the same
     /// elements.
     pub(crate) through: NodeId,
+    /// Which elements, by the reader's positions (of a reduction, by those that it combines); `None` if the reader
+    /// computes where it reads, not along the rows that threads go over together.
+    pub(crate) map: Option<MapId>,
     /// Whether reader and node have the same elements in the same order.
     pub(crate) aligned: bool,
-    /// Whether a window view lies between.
-    pub(crate) windowed: bool,
-    /// Whether the innermost axis is another one.
+    /// Whether neighbours of the reader are none in memory, while those of another of its axes are.
     pub(crate) permuted: bool,
     /// Whether the node's elements are few or one of each that are joined along the innermost axis.
     pub(crate) interleaved: bool,
-    /// Whether the reader computes where it reads: not along the rows that threads walk together.
-    pub(crate) gathered: bool,
+}
+
+/// A way through views.
+struct Path {
+    read: Read,
+    /// Indices of the node's elements; `None` while each position reads the one in its own place.
+    indices: Option<Indices>,
+}
+
+/// A reader, as the views to what it reads are followed.
+struct Reader<'a> {
+    /// What its positions go over.
+    shape: &'a Shape,
+    ranges: AxisRanges,
+    is_gather: bool,
+    may_align: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(shape: &'a Shape, is_gather: bool, may_align: bool) -> Reader<'a> {
+        let mut ranges = AxisRanges::new();
+        shape.iter().enumerate().for_each(|(axis, &extent)| ranges.set(AxisId(axis as u32), extent as u64));
+        Reader { shape, ranges, is_gather, may_align }
+    }
+
+    /// The indices at which a view of this shape is read, as those of its operand.
+    fn through(&self, view: &View, to: &Shape, from: &Shape, indices: Option<Indices>) -> Indices {
+        let own = || (0..to.rank()).map(|axis| IndexExpr::axis(AxisId(axis as u32))).collect();
+        maps::through(view, (to, from), &indices.unwrap_or_else(own), &maps::starts(view), &self.ranges)
+    }
+
+    fn map(&self, indices: Option<&Indices>, of: &Shape, maps: &Maps) -> MapId {
+        match indices {
+            None => maps.identity(self.shape.elements() as u64),
+            Some(indices) => {
+                let extents = self.shape.iter().map(|&extent| extent as u64);
+                maps.add(Map::new(extents, &maps::flatten(indices, of)))
+            }
+        }
+    }
 }
 
 /// The reads of every computed node and who uses each; tables indexed by node.
@@ -32,6 +74,7 @@ pub(crate) struct Reads {
     users: Vec<SmallVec<[NodeId; 2]>>,
     computed: Vec<bool>,
     is_output: Vec<bool>,
+    pub(crate) maps: Maps,
 }
 
 /// The node whose buffer holds an output: reshapes only rename the elements.
@@ -61,13 +104,9 @@ fn index_reads(graph: &Graph, scatter: NodeId, mut index: NodeId) -> u64 {
 /// Neighbours of a join along the innermost axis that are too few for the lanes of a core.
 const INTERLEAVED: usize = 8;
 
-/// Whether a permutation leaves the innermost axis of more than one element where it is.
-fn is_innermost_kept(graph: &Graph, permuted: NodeId, perm: &[usize]) -> bool {
-    let shape = &graph.node(permuted).shape;
-    let before = &graph.node(graph.operands(permuted)[0]).shape;
-    let inner = (0..shape.rank()).rev().find(|&axis| shape[axis] != 1);
-    let inner_before = (0..before.rank()).rev().find(|&axis| before[axis] != 1);
-    inner.map(|axis| perm[axis]) == inner_before
+/// The extent of the last dimension.
+fn innermost(shape: &Shape) -> usize {
+    shape.last().copied().unwrap_or(1)
 }
 
 impl Reads {
@@ -78,6 +117,7 @@ impl Reads {
             users: vec![SmallVec::new(); bound],
             computed: vec![false; bound],
             is_output: vec![false; bound],
+            maps: Maps::default(),
         };
         for &output in graph.outputs() {
             let root = stored_as(graph, output);
@@ -93,29 +133,7 @@ impl Reads {
             }
             let mut found: SmallVec<[Read; 2]> = SmallVec::new();
             for (position, operand) in graph.operands(id).into_iter().enumerate() {
-                // A free output is its own kernel: it reads what its operand leads to.
-                let own_view = matches!(&node.op, Op::View(view) if !matches!(view, View::Reshape));
-                let gathered = matches!(node.op, Op::Gather { .. }) && position == 0;
-                // What a carry begins as is needed before the first of the results.
-                let init = matches!(&node.op, Op::Recurrence { body, .. } if position < body.carries);
-                let elements = match &node.op {
-                    Op::Scatter { .. } if position == 1 => index_reads(graph, id, operand),
-                    Op::Reduce { .. } | Op::Recurrence { .. } | Op::Scatter { .. } => {
-                        graph.node(operand).shape.elements() as u64
-                    }
-                    _ => node.shape.elements() as u64,
-                };
-                let start = Read {
-                    node: operand,
-                    elements,
-                    through: operand,
-                    aligned: !own_view && !gathered && !init && !matches!(node.op, Op::Scatter { .. }),
-                    windowed: false,
-                    permuted: false,
-                    interleaved: false,
-                    gathered,
-                };
-                result.follow(graph, start, &mut found);
+                result.read(graph, id, position, operand, &mut found);
             }
             for read in &found {
                 result.users[read.node.index()].push(id);
@@ -125,39 +143,80 @@ impl Reads {
         result
     }
 
-    /// Walks through free nodes to what has values; recursion is replaced by a list, as views chain.
-    fn follow(&self, graph: &Graph, start: Read, found: &mut SmallVec<[Read; 2]>) {
-        let mut pending: SmallVec<[Read; 4]> = SmallVec::from_slice(&[start]);
-        while let Some(mut read) = pending.pop() {
+    /// What a node reads by an operand.
+    fn read(
+        &self,
+        graph: &Graph,
+        id: NodeId,
+        position: usize,
+        operand: NodeId,
+        found: &mut SmallVec<[Read; 2]>,
+    ) {
+        let (node, read_shape) = (graph.node(id), &graph.node(operand).shape);
+        let shape = match &node.op {
+            Op::Reduce { .. } | Op::Recurrence { .. } | Op::Scatter { .. } => read_shape,
+            _ => &node.shape,
+        };
+        let elements = match &node.op {
+            Op::Scatter { .. } if position == 1 => index_reads(graph, id, operand),
+            _ => shape.elements() as u64,
+        };
+        // A free output is its own kernel: it reads what its operand leads to.
+        let own_view = match &node.op {
+            Op::View(view) if !matches!(view, View::Reshape) => Some(view),
+            _ => None,
+        };
+        let is_gather = matches!(node.op, Op::Gather { .. }) && position == 0;
+        // What a carry begins as is needed before the first of the results.
+        let is_init = matches!(&node.op, Op::Recurrence { body, .. } if position < body.carries);
+        let is_scatter = matches!(node.op, Op::Scatter { .. });
+        let may_align = !(own_view.is_some() || is_gather || is_init || is_scatter);
+        let reader = Reader::new(shape, is_gather, may_align);
+        let indices = own_view.map(|view| reader.through(view, shape, read_shape, None));
+        let read = Read {
+            node: operand,
+            elements,
+            through: operand,
+            map: None,
+            aligned: false,
+            permuted: false,
+            interleaved: false,
+        };
+        self.follow(graph, &reader, Path { read, indices }, found);
+    }
+
+    /// Goes through free nodes to what has values; recursion is replaced by a list, as views chain.
+    fn follow(&self, graph: &Graph, reader: &Reader, start: Path, found: &mut SmallVec<[Read; 2]>) {
+        let mut pending: SmallVec<[Path; 2]> = SmallVec::new();
+        pending.push(start);
+        while let Some(Path { mut read, indices }) = pending.pop() {
             let node = graph.node(read.node);
             if self.computed[read.node.index()] || matches!(node.op, Op::Input(_)) {
+                if !reader.is_gather {
+                    let map = reader.map(indices.as_ref(), &node.shape, &self.maps);
+                    let is_same = reader.shape.elements() == node.shape.elements();
+                    read.aligned = reader.may_align && is_same && self.maps.is_identity(map);
+                    read.permuted = self.maps.is_transposed(map);
+                    read.map = Some(map);
+                }
                 if !found.contains(&read) {
                     found.push(read);
                 }
                 continue;
             }
-            if let Op::View(view) = &node.op {
-                match view {
-                    View::Reshape => {}
-                    View::Window { .. } => {
-                        read.windowed = true;
-                        read.aligned = false;
-                    }
-                    View::Permute(perm) => {
-                        read.permuted ^= !is_innermost_kept(graph, read.node, perm);
-                        read.aligned = false;
-                    }
-                    View::Pad { .. } => {
-                        let inner = |id: NodeId| graph.node(id).shape.last().copied().unwrap_or(1);
-                        let (own, joined) = (inner(graph.operands(read.node)[0]), inner(read.node));
-                        read.interleaved |= own < joined && own <= INTERLEAVED;
-                        read.aligned = false;
-                    }
-                    View::Expand | View::Slice { .. } => read.aligned = false,
-                }
-                read.node = graph.operands(read.node)[0];
-                pending.push(read);
+            let Op::View(view) = &node.op else { continue };
+            let operand = graph.operands(read.node)[0];
+            let from = &graph.node(operand).shape;
+            if let View::Pad { .. } = view {
+                let (own, joined) = (innermost(from), innermost(&node.shape));
+                read.interleaved |= own < joined && own <= INTERLEAVED;
             }
+            let indices = match reader.is_gather {
+                true => None,
+                false => Some(reader.through(view, &node.shape, from, indices)),
+            };
+            read.node = operand;
+            pending.push(Path { read, indices });
         }
     }
 

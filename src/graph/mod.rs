@@ -5,9 +5,11 @@
 
 pub(crate) mod body;
 mod dag;
+pub(crate) mod domain;
 pub(crate) mod dot;
 pub(crate) mod hash;
 pub(crate) mod infer;
+pub(crate) mod maps;
 pub(crate) mod op;
 pub(crate) mod parameters;
 pub(crate) mod rounded;

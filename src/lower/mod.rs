@@ -13,13 +13,15 @@ mod views;
 
 use std::sync::Arc;
 
-use indices::{Guards, Indices, flatten, unflatten};
+use indices::{Guards, Indices};
 use lazuli_codegen::index::{AxisId, AxisRanges, IndexExpr};
 use lazuli_codegen::ir::{ArgumentId, AxisKind, BufferId, Kernel, ValueId, ValueOp};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::error::IndexCheck;
+use crate::graph::domain::{self, Roles, roles};
+use crate::graph::maps;
 use crate::graph::op::{Body, ConstantRole, Op};
 use crate::graph::parameters::{Parameters, Start};
 use crate::graph::{Graph, Node, NodeId, Operands};
@@ -203,7 +205,9 @@ impl<'a> Lowering<'a> {
         let (map_shape, full): (Shape, Option<(Indices, Shape)>) = match self.request.reduction {
             None => match (self.request.scan, self.request.outputs.first()) {
                 (Some(scan), _) => (self.scanned(scan)?.0, None),
-                (None, Some(&first)) => (shape(first).clone(), None),
+                (None, Some(_)) => {
+                    (domain::common(self.request.outputs.iter().map(|&output| shape(output))), None)
+                }
                 (None, None) => return Err(Refusal::Broken("a group without outputs")),
             },
             Some(reduction) => {
@@ -302,16 +306,21 @@ impl<'a> Lowering<'a> {
                 (Some((indices, full)), _) if own.elements() == full.elements() && !is_empty => {
                     (indices, full)
                 }
-                (_, Some((indices, slice))) if own == *slice => (indices, slice),
+                (_, Some((indices, slice)))
+                    if own == *slice
+                        || own.elements() == slice.elements() && own.rank() != map_shape.rank() =>
+                {
+                    (indices, slice)
+                }
                 _ if own.elements() == map_shape.elements() => (&map, &map_shape),
                 _ => {
                     return Err(Refusal::Broken("an output does not fit the iteration space"));
                 }
             };
-            let position = flatten(indices, space);
+            let position = maps::flatten(indices, space);
             let own_indices = match own == *space {
                 true => indices.clone(),
-                false => unflatten(&position, &own, &self.ranges),
+                false => maps::unflatten(&position, &own, &self.ranges),
             };
             let value = self.value(output, &own_indices, &Guards::new())?;
             stores.push((output, position, value));
@@ -334,6 +343,28 @@ impl<'a> Lowering<'a> {
         }
         self.reduce_axes.insert((extents, depth), axes.clone());
         axes
+    }
+
+    /// The axes of a reduction inside of `depth` others, and the indices along what it reduces: those that threads share go
+    /// over the same rows by the same axes, whatever their shapes look like.
+    fn reduced(&mut self, extents: Extents, depth: usize, own: &Roles) -> (SmallVec<[AxisId; 4]>, Indices) {
+        let graph = self.request.graph;
+        if let Some(first) = self.request.reduction.filter(|_| depth == 0)
+            && let Op::Reduce { axes, .. } = &graph.node(first).op
+        {
+            let full = &graph.node(graph.operands(first)[0]).shape;
+            let common: Extents = axes.iter().map(|&axis| full[axis]).collect();
+            if common != extents && roles(full, axes) == *own {
+                let shape = |extents: &Extents| extents.iter().copied().collect::<Shape>();
+                let (from, to) = (shape(&common), shape(&extents));
+                let reduced = self.reduce_axes_for(common, depth, false);
+                let along: Indices = reduced.iter().map(|&axis| IndexExpr::axis(axis)).collect();
+                return (reduced, maps::unflatten(&maps::flatten(&along, &from), &to, &self.ranges));
+            }
+        }
+        let reduced = self.reduce_axes_for(extents, depth, false);
+        let along = reduced.iter().map(|&axis| IndexExpr::axis(axis)).collect();
+        (reduced, along)
     }
 
     /// The node's value at some indices, where the guards hold.
@@ -408,16 +439,16 @@ impl<'a> Lowering<'a> {
                 // Inside of those reductions only along whose axes it varies; other rows are walked before.
                 let varies = |axes: &SmallVec<[AxisId; 4]>| self.vary(indices, axes);
                 let depth = self.enclosing.iter().rposition(varies).map_or(0, |position| position + 1);
-                let reduced = self.reduce_axes_for(extents, depth, false);
+                let (reduced, inner) = self.reduced(extents, depth, &roles(shape, axes));
                 if self.vary(indices, &reduced) {
                     // A row's result wanted along the row itself, as in x + x.sum(1) of a square x.
                     return Err(Refusal::ReducedAlong);
                 }
                 let mut kept = indices.iter();
-                let mut inner = reduced.iter();
+                let mut inner = inner.into_iter();
                 let operand_indices: Indices = (0..shape.rank())
                     .filter_map(|position| match axes.contains(&position) {
-                        true => inner.next().map(|&axis| IndexExpr::axis(axis)),
+                        true => inner.next(),
                         false => kept.next().cloned(),
                     })
                     .collect();
@@ -455,7 +486,7 @@ impl<'a> Lowering<'a> {
                 buffer
             }
         };
-        let position = flatten(indices, &node.shape).simplify(&self.ranges);
+        let position = maps::flatten(indices, &node.shape).simplify(&self.ranges);
         let guard = self.guard(guards);
         self.kernel.load(buffer, position, guard)
     }
@@ -490,7 +521,7 @@ impl<'a> Lowering<'a> {
     /// Uniform numbers of the node's dtype; 16-bit ones have as many random bits as fit exactly.
     fn random(&mut self, id: NodeId, seed: u64, node: &Node, indices: &Indices) -> Result<ValueId> {
         let argument = self.argument(id, "seed", Scalar::from_i64(DType::I64, seed as i64))?;
-        let index = flatten(indices, &node.shape).simplify(&self.ranges);
+        let index = maps::flatten(indices, &node.shape).simplify(&self.ranges);
         let dtype = node.dtype.compute();
         let uniform = self.kernel.add(ValueOp::Random { seed: argument, index }, dtype);
         let bits = match node.dtype {

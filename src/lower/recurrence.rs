@@ -4,10 +4,11 @@ use lazuli_codegen::index::{Atom, AxisId, IndexExpr};
 use lazuli_codegen::ir::ValueId;
 use rustc_hash::FxHashMap;
 
-use super::indices::{Guards, Indices, flatten};
+use super::indices::{Guards, Indices};
 use super::refusal::{Refusal, Result};
 use super::{Loop, Lowering};
 use crate::Shape;
+use crate::graph::maps;
 use crate::graph::op::{Op, StepResult};
 use crate::graph::{NodeId, Operands};
 
@@ -85,7 +86,7 @@ impl Lowering<'_> {
         let mut row = indices.clone();
         row.remove(axis);
         let init = self.value(operand, &row, &Guards::new())?;
-        let position = flatten(&row, &self.request.graph.node(operand).shape).simplify(&self.ranges);
+        let position = maps::flatten(&row, &self.request.graph.node(operand).shape).simplify(&self.ranges);
         let value = self.kernel.add_recurrence(along, reverse, init, position);
         self.loops[number].carries[carry] = Some(value);
         Ok(value)

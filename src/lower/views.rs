@@ -1,16 +1,16 @@
 //! What each view does to the indices of its result.
 
-use lazuli_codegen::index::{AxisRanges, Bound, BoundTruth, IndexExpr};
+use lazuli_codegen::index::{Bound, BoundTruth, IndexExpr};
 use lazuli_codegen::ir::ValueId;
-use smallvec::SmallVec;
 
 use super::Lowering;
-use super::indices::{Guards, Indices, flatten, unflatten};
+use super::indices::{Guards, Indices};
 use super::refusal::Result;
+use crate::Scalar;
 use crate::graph::NodeId;
+use crate::graph::maps;
 use crate::graph::op::View;
 use crate::graph::parameters::{Place, Placed};
-use crate::{Scalar, Shape};
 
 impl Lowering<'_> {
     pub(super) fn view(
@@ -24,41 +24,15 @@ impl Lowering<'_> {
         let graph = self.request.graph;
         let (node, from) = (graph.node(id), graph.node(operand).shape.clone());
         match view {
-            View::Reshape => {
-                let inner = reshape(indices, &node.shape, &from, &self.ranges);
-                self.value(operand, &inner, guards)
-            }
-            View::Permute(perm) => {
-                let mut inner: Indices = SmallVec::from_elem(IndexExpr::zero(), perm.len());
-                for (index, &source) in indices.iter().zip(perm) {
-                    inner[source] = index.clone();
-                }
-                self.value(operand, &inner, guards)
-            }
-            View::Expand => {
-                let lead = node.shape.rank() - from.rank();
-                let inner: Indices = from
-                    .iter()
-                    .enumerate()
-                    .map(|(axis, &extent)| match extent {
-                        1 => IndexExpr::zero(),
-                        _ => indices[lead + axis].clone(),
-                    })
-                    .collect();
-                self.value(operand, &inner, guards)
-            }
-            View::Slice { starts, steps } => {
-                let mut inner = Indices::new();
-                for (axis, (&start, &step)) in starts.iter().zip(steps).enumerate() {
-                    inner.push(indices[axis].scale(step).add(&self.start(id, axis, start)));
-                }
-                self.value(operand, &inner, guards)
-            }
-            View::Window { axis, stride, dilation, .. } => {
-                let mut inner = indices.clone();
-                if let Some(within) = inner.pop() {
-                    inner[*axis] = inner[*axis].scale(*stride as i64).add(&within.scale(*dilation as i64));
-                }
+            View::Reshape | View::Permute(_) | View::Expand | View::Slice { .. } | View::Window { .. } => {
+                let starts = match view {
+                    View::Slice { starts, .. } => {
+                        let starts = starts.iter().enumerate();
+                        starts.map(|(axis, &start)| self.start(id, axis, start)).collect()
+                    }
+                    _ => Indices::new(),
+                };
+                let inner = maps::through(view, (&node.shape, &from), indices, &starts, &self.ranges);
                 self.value(operand, &inner, guards)
             }
             View::Pad { before, value } => {
@@ -131,22 +105,4 @@ impl Lowering<'_> {
             Place::Last => (distance.clone(), Bound { expr: distance, lo: 0, hi: Bound::NO_HI }),
         }
     }
-}
-
-/// The operand's indices of a reshape; dimensions that only gain or lose 1s pass through.
-fn reshape(indices: &Indices, to: &Shape, from: &Shape, ranges: &AxisRanges) -> Indices {
-    let kept = |shape: &Shape| shape.iter().copied().filter(|&extent| extent != 1).collect::<Vec<_>>();
-    if kept(to) == kept(from) {
-        let mut moved =
-            to.iter().zip(indices).filter(|(extent, _)| **extent != 1).map(|(_, index)| index.clone());
-        return from
-            .iter()
-            .map(
-                |&extent| {
-                    if extent == 1 { IndexExpr::zero() } else { moved.next().unwrap_or_else(IndexExpr::zero) }
-                },
-            )
-            .collect();
-    }
-    unflatten(&flatten(indices, to), from, ranges)
 }

@@ -2,6 +2,7 @@
 
 use super::keep::Keep;
 use super::plain::in_plain_walks;
+use super::share::{self, NEAR_LENGTH};
 use super::sliding::sliding_axis;
 use super::{ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Scatters, Schedule};
 use crate::index::AxisId;
@@ -18,12 +19,6 @@ pub struct Figures {
     /// Bytes of shared memory that a block can have (CUDA).
     pub shared_bytes: u32,
 }
-
-/// Short reductions belong to one thread, whatever they read.
-const IN_THREAD: u64 = 8;
-
-/// Windows up to 8×8 belong to one thread, because its neighbours read the same cache lines.
-const IN_THREAD_WINDOW: u64 = 64;
 
 /// Threads of a pointwise or row block.
 const THREADS: u32 = 256;
@@ -71,10 +66,6 @@ pub(crate) fn scan_split_length(columns: u64) -> u64 {
     SPLIT_LENGTH / columns.next_power_of_two()
 }
 
-/// Elements of a row that a core's own caches hold beside the results. Up to here two walks of a CPU row, for the maximum
-/// and for the sum of exponentials below it, are faster than one that finds both: see benches/README.md.
-const NEAR_LENGTH: u64 = 1 << 14;
-
 /// Bytes of the stack that a kernel takes for what it keeps of a row: near a core, and little beside any stack.
 pub const STACK_BYTES: u64 = 1 << 16;
 
@@ -118,7 +109,7 @@ fn is_in_thread(kernel: &Kernel, id: ValueId) -> bool {
         return false;
     }
     let positions: u64 = axes.iter().map(|&axis| kernel.axis(axis).extent).product();
-    positions <= IN_THREAD || positions <= IN_THREAD_WINDOW && is_window(kernel, axes, *operand)
+    share::is_in_thread(positions, || reads_windows(kernel, axes, *operand))
 }
 
 /// Whether a core makes all of these reductions of those of shorter windows: see `nest::windows_cpu`.
@@ -133,17 +124,13 @@ fn slides(kernel: &Kernel, reductions: &[ValueId]) -> bool {
         })
 }
 
-/// Whether the results of neighbouring threads read interleaved or overlapping elements: some access
-/// steps less along a map axis than across the extent of a reduced one.
-fn is_window(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -> bool {
-    loads_below(kernel, operand).any(|load| {
-        let ValueOp::Load { index, .. } = &kernel.value(load).op else { return false };
-        let stride = |axis: AxisId| index.coefficient(axis).unwrap_or(0).unsigned_abs();
-        let map = kernel.axes_of_kind(AxisKind::Map);
-        axes.iter().any(|&axis| {
-            let reach = stride(axis) * kernel.axis(axis).extent;
-            stride(axis) > 0 && map.iter().any(|&m| stride(m) > 0 && stride(m) < reach)
-        })
+/// Whether some load below a reduction is of a window.
+fn reads_windows(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -> bool {
+    let map = kernel.axes_of_kind(AxisKind::Map);
+    let reduced = || axes.iter().map(|&axis| (axis, kernel.axis(axis).extent));
+    loads_below(kernel, operand).any(|load| match &kernel.value(load).op {
+        ValueOp::Load { index, .. } => share::is_window(index, reduced(), &map),
+        _ => false,
     })
 }
 

@@ -6,6 +6,7 @@ mod parse;
 mod passes;
 mod plain;
 mod scatter;
+pub mod share;
 mod sliding;
 mod tiled;
 

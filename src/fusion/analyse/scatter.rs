@@ -20,14 +20,14 @@ impl Analyser<'_> {
             let node = facts.of(id);
             count += usize::from(node.scatter.is_some());
             let is_other = node.scatter.is_some() && (node.scatter != own.scatter || count > SCATTERS);
-            if is_other || node.space.is_some() || node.scan.is_some() {
+            if is_other || node.shared_rows().is_some() || node.scan.is_some() {
                 return Err(beside(id));
             }
             let mut follows = node.scatter.is_some();
             for read in facts.reads.reads(id) {
                 let Some(state) = self.states.get(self.place[read.node.index()] as usize) else { continue };
                 if state.follows_scatter {
-                    if !read.aligned || node.shape != own.shape {
+                    if !read.aligned || node.elements != own.elements {
                         return Err(WhyNot::Scattered { scatter: origin(first), reader: origin(id) });
                     }
                     follows = true;
@@ -35,7 +35,7 @@ impl Analyser<'_> {
             }
             self.states[number].follows_scatter = follows;
         }
-        match outputs.iter().find(|&&output| facts.of(output).shape != own.shape) {
+        match outputs.iter().find(|&&output| !facts.is_same_domain(output, first)) {
             Some(&output) => Err(beside(output)),
             None => Ok(()),
         }

@@ -1,0 +1,38 @@
+//! Who does a reduction: one thread by itself, or several together. Whoever plans kernels asks the same.
+
+use crate::index::{AxisId, IndexExpr};
+
+/// Short reductions belong to one thread, whatever they read.
+const IN_THREAD: u64 = 8;
+
+/// Windows up to 8×8 belong to one thread, because its neighbours read the same cache lines.
+const IN_THREAD_WINDOW: u64 = 64;
+
+/// Elements of a row that a core's own caches hold beside the results: a pass over so many finds what the one before has
+/// read. Up to here two passes of a CPU row, for the maximum and for the sum of exponentials below it, are faster than one
+/// that finds both: see benches/README.md.
+pub const NEAR_LENGTH: u64 = 1 << 14;
+
+/// Whether one thread does a reduction of so many positions, along which no result is stored.
+pub fn is_in_thread(positions: u64, is_window: impl FnOnce() -> bool) -> bool {
+    positions <= IN_THREAD || may_be_window(positions) && is_window()
+}
+
+/// Whether it depends on what a reduction of so many positions reads, who does it.
+pub fn may_be_window(positions: u64) -> bool {
+    positions <= IN_THREAD_WINDOW
+}
+
+/// Whether the results of neighbouring threads read interleaved or overlapping elements by an index: it steps less along
+/// an axis of the results than across the extent of a reduced one.
+pub fn is_window(
+    index: &IndexExpr,
+    reduced: impl IntoIterator<Item = (AxisId, u64)>,
+    results: &[AxisId],
+) -> bool {
+    let step = |axis: AxisId| index.coefficient(axis).unwrap_or(0).unsigned_abs();
+    reduced.into_iter().any(|(axis, extent)| {
+        let reach = step(axis).saturating_mul(extent);
+        step(axis) > 0 && results.iter().any(|&other| step(other) > 0 && step(other) < reach)
+    })
+}
