@@ -52,7 +52,7 @@ impl Explanation {
     pub(crate) fn of(plan: &Plan) -> Explanation {
         let graph = &plan.graph;
         let facts = Facts::new(graph, &plan.settings.figures(), plan.settings.undone);
-        let singles = facts.singles(graph);
+        let singles = fusion::singles(graph, &facts);
         let groups = &plan.grouping.groups;
         let mut texts = Vec::new();
         for kernel in &plan.kernels {

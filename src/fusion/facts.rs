@@ -5,11 +5,9 @@ use lazuli_codegen::schedule::share;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::analyse::Analyser;
 use super::cost::{TargetFigures, operation_cost};
 use super::cut::Cut;
 use super::domain::{Lines, Rows};
-use super::group::Group;
 use super::reads::Reads;
 use crate::graph::domain::{Domain, Roles, roles};
 use crate::graph::maps::{self, Indices};
@@ -255,13 +253,6 @@ impl Facts {
     /// Whether node indices are below this.
     pub(super) fn bound(&self) -> usize {
         self.nodes.len()
-    }
-
-    /// Every operation as a kernel of its own.
-    pub(crate) fn singles(&self, graph: &Graph) -> Vec<Group> {
-        let mut analyser = Analyser::new(graph, self);
-        let computed = graph.nodes().filter(|&id| self.reads.is_computed(id));
-        computed.filter_map(|id| analyser.single(id)).collect()
     }
 }
 

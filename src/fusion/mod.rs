@@ -65,7 +65,7 @@ pub(crate) struct Grouping {
 /// Divides the graph into kernels.
 pub(crate) fn fuse(graph: &Graph, facts: &Facts, fusion: Fusion) -> Grouping {
     let mut groups = match fusion {
-        Fusion::Off => facts.singles(graph),
+        Fusion::Off => singles(graph, facts),
         Fusion::On => {
             let reads = &facts.reads;
             let nodes: Vec<NodeId> = graph.nodes().filter(|&id| reads.is_computed(id)).collect();
@@ -76,6 +76,13 @@ pub(crate) fn fuse(graph: &Graph, facts: &Facts, fusion: Fusion) -> Grouping {
     let order = order(&groups);
     permute(&mut groups, &order);
     Grouping { groups, fusion, divided: Vec::new() }
+}
+
+/// Every operation as a kernel of its own.
+pub(crate) fn singles(graph: &Graph, facts: &Facts) -> Vec<Group> {
+    let mut analyser = Analyser::new(graph, facts);
+    let computed = graph.nodes().filter(|&id| facts.reads.is_computed(id));
+    computed.filter_map(|id| analyser.single(id)).collect()
 }
 
 impl Grouping {
