@@ -117,8 +117,9 @@ pub use shape::Shape;
 pub use stats::{Stats, stats};
 pub use tensor::ask::evaluate::{compile_for, cuda_is_available, eval, explain, with_fusion};
 pub use tensor::{
-    Axes, Border, Dims, Element, Index, Indexing, Interpolation, Number, Operand, PadMode, Pair, PerAxis,
-    Pool, Pool1d, Pool2d, Pool3d, Reduction, Rounding, ScanOrder, ScatterReduction, scan,
+    Attention, Axes, Border, Conv, Conv1d, Conv2d, Conv3d, Dims, Element, Index, Indexing, Interpolation,
+    Number, Operand, PadMode, Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d, Reduction, Rounding, ScanOrder,
+    ScatterReduction, scan,
 };
 
 /// Its examples are tests too.

@@ -211,6 +211,7 @@ fn heading(group: Group) -> &'static str {
         Group::View => "Views and rearrangement",
         Group::Reduction => "Reductions",
         Group::Window => "Windows",
+        Group::Product => "Products",
         Group::Norm => "Normalisation",
         Group::Constructor => "Constructors",
         Group::Random => "Random numbers",

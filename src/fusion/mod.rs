@@ -21,7 +21,9 @@ use std::collections::BTreeSet;
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
+use crate::graph::op::Op;
 use crate::graph::{Graph, NodeId};
+use crate::{BinaryOp, ReduceOp};
 use analyse::Analyser;
 pub(crate) use facts::Facts;
 use group::{Group, MAX_NODES, Recomputed, WhyNot};
@@ -78,11 +80,32 @@ pub(crate) fn fuse(graph: &Graph, facts: &Facts, fusion: Fusion) -> Grouping {
     Grouping { groups, fusion, divided: Vec::new() }
 }
 
-/// Every operation as a kernel of its own.
+/// Every operation as a kernel of its own; a contraction is one operation.
 pub(crate) fn singles(graph: &Graph, facts: &Facts) -> Vec<Group> {
     let mut analyser = Analyser::new(graph, facts);
-    let computed = graph.nodes().filter(|&id| facts.reads.is_computed(id));
-    computed.filter_map(|id| analyser.single(id)).collect()
+    let products: FxHashMap<NodeId, NodeId> =
+        graph.nodes().filter_map(|sum| Some((sum, contracted(graph, facts, sum)?))).collect();
+    let inside: FxHashSet<NodeId> = products.values().copied().collect();
+    let computed = graph.nodes().filter(|id| facts.reads.is_computed(*id) && !inside.contains(id));
+    computed
+        .filter_map(|id| match products.get(&id) {
+            None => analyser.single(id),
+            Some(&product) => analyser.group(vec![product, id], vec![id]).ok(),
+        })
+        .collect()
+}
+
+/// The product of what broadcasts that the sum is of: it has more elements than either of its factors, and nobody else
+/// wants them. Stored, it would be the largest value by far.
+fn contracted(graph: &Graph, facts: &Facts, sum: NodeId) -> Option<NodeId> {
+    let Op::Reduce { op: ReduceOp::Sum, .. } = graph.node(sum).op else { return None };
+    let product = graph.operands(sum)[0];
+    let elements = |id: NodeId| graph.node(id).shape.elements();
+    let is_contraction = matches!(graph.node(product).op, Op::Binary(BinaryOp::Mul))
+        && facts.reads.users(product) == [sum]
+        && !facts.reads.is_output(product)
+        && facts.reads.reads(product).iter().all(|read| elements(read.node) < elements(product));
+    is_contraction.then_some(product)
 }
 
 impl Grouping {

@@ -2,9 +2,9 @@
 
 use super::row::Accuracy::{Exact, Near, Ulps};
 use super::row::Gives::{Float, Same};
-use super::row::{ANY, Accuracy, Elements, Group, Input, SMALL, UNIT, operations};
+use super::row::{ANY, Accuracy, Elements, Group, Input, MASK, SMALL, UNIT, operations};
 use crate::Reduction::{Mean, None, Sum};
-use crate::{DType, Interpolation, Pool1d, Pool2d, Pool3d};
+use crate::{Attention, Conv1d, Conv2d, Conv3d, DType, Interpolation, Pool1d, Pool2d, Pool3d};
 
 const IMAGE: Input = SMALL.shape(&[2, 3, 7, 9]);
 const PLANES: Input = SMALL.shape(&[2, 4, 7, 9]);
@@ -104,4 +104,45 @@ operations! {
     adaptive_avg_pool3d(a: IMAGE) Floats -> Same, POOLED, "The mean of each of so many windows.": "F.adaptive_avg_pool3d(a, (2, 3, 4))" => a.adaptive_avg_pool3d((2, 3, 4));
     interpolate(a: IMAGE) Floats -> Same, Near { relative: 4.0, absolute: 8.0 }, "Resized; of every dtype but for linear modes.": "F.interpolate(a, (10, 5), mode='bilinear')" => a.interpolate([10, 5], Interpolation::Linear { align_corners: false }), "F.interpolate(a, (4, 20), mode='bilinear', align_corners=True)" => a.interpolate([4, 20], Interpolation::Linear { align_corners: true }), "F.interpolate(a.double(), (10, 5), mode='nearest').to(a.dtype)" => a.interpolate([10, 5], Interpolation::Nearest), "F.interpolate(a.double(), (10, 5), mode='nearest-exact').to(a.dtype)" => a.interpolate([10, 5], Interpolation::NearestExact);
     interpolate_scale(a: IMAGE) All -> Same, Exact, "Resized by factors.": "F.interpolate(a.double(), scale_factor=(2.0, 0.5), mode='nearest').to(a.dtype)" => a.interpolate_scale(&[2.0, 0.5], Interpolation::Nearest);
+}
+
+const LEFT: Input = SMALL.shape(&[3, 5]);
+const RIGHT: Input = SMALL.shape(&[5, 4]);
+const LEFTS: Input = SMALL.shape(&[2, 3, 5]);
+const RIGHTS: Input = SMALL.shape(&[2, 5, 4]);
+const SIGNAL: Input = SMALL.shape(&[2, 4, 9]);
+const VOLUME: Input = SMALL.shape(&[1, 2, 4, 5, 6]);
+const HEADS: Input = SMALL.shape(&[2, 4, 5, 3]);
+const KEYS: Input = SMALL.shape(&[2, 4, 6, 3]);
+const VALUES: Input = SMALL.shape(&[2, 4, 6, 2]);
+
+operations! {
+    /// Products.
+    PRODUCTS: Group::Product;
+    matmul(a: LEFTS, b: RIGHT) Numbers -> Same, SUMMED, "The product of matrices; those before the last two dimensions broadcast.": "torch.matmul(a, b)" => a.matmul(b), "torch.matmul(a[0], b)" => a.select(0, 0).matmul(b), "torch.matmul(a, b[:, 0])" => a.matmul(&b.select(1, 0)), "torch.matmul(a[0, 0], b)" => a.select(0, 0).select(0, 0).matmul(b);
+    mm(a: LEFT, b: RIGHT) Numbers -> Same, SUMMED, "The product of two matrices.": "torch.mm(a, b)" => a.mm(b);
+    bmm(a: LEFTS, b: RIGHTS) Numbers -> Same, SUMMED, "The products of two batches of matrices.": "torch.bmm(a, b)" => a.bmm(b);
+    mv(a: LEFT, b: SMALL.shape(&[5])) Numbers -> Same, SUMMED, "The product of a matrix and a vector.": "torch.mv(a, b)" => a.mv(b);
+    dot(a: SMALL.shape(&[37]), b: SMALL.shape(&[37])) Numbers -> Same, SUMMED, "The sum of the products of two vectors' elements.": "torch.dot(a, b)" => a.dot(b);
+    outer(a: SMALL.shape(&[3]), b: SMALL.shape(&[5])) All -> Same, Exact, "All products of the elements of two vectors.": "torch.outer(a, b)" => a.outer(b);
+    linear(a: LEFTS, w: SMALL.shape(&[4, 5]), b: SMALL.shape(&[4])) Numbers -> Same, SUMMED, "`x @ weightᵀ + bias` along the last dimension.": "F.linear(a, w, b)" => a.linear(w, Some(b)), "F.linear(a, w)" => a.linear(w, Option::None);
+    addmm(x: SMALL.shape(&[4]), a: LEFT, b: RIGHT) Numbers -> Same, SUMMED, "`beta * x + alpha * (a @ b)` of matrices.": "torch.addmm(x, a, b)" => x.addmm(a, b, 1, 1), "torch.addmm(x, a, b, beta=2, alpha=3)" => x.addmm(a, b, 2, 3), "torch.addmm(x, a, b, beta=0)" => x.addmm(a, b, 0, 1);
+    baddbmm(x: SMALL.shape(&[2, 3, 4]), a: LEFTS, b: RIGHTS) Numbers -> Same, SUMMED, "`addmm` of batches of matrices.": "torch.baddbmm(x, a, b, beta=2, alpha=3)" => x.baddbmm(a, b, 2, 3);
+    tensordot(a: LEFTS, b: SMALL.shape(&[5, 2, 4])) Numbers -> Same, SUMMED, "The sum of products over pairs of axes.": "torch.tensordot(a, b, dims=([2, 0], [0, 1]))" => a.tensordot(b, [2, 0], [0, 1]), "torch.tensordot(a, b, dims=([], []))" => a.tensordot(b, Vec::<isize>::new(), Vec::<isize>::new());
+    einsum(a: LEFTS, b: RIGHTS, c: SMALL.shape(&[4])) Numbers -> Same, SUMMED, "Sums of products by naming axes.": "torch.einsum('bij,bjk->bik', a, b)" => crate::Tensor::einsum("bij,bjk->bik", &[a, b]), "torch.einsum('bij,bjk,k->i', a, b, c)" => crate::Tensor::einsum("bij,bjk,k->i", &[a, b, c]), "torch.einsum('...j,...jk', a, b[:1])" => crate::Tensor::einsum("...j,...jk", &[a, &b.slice(0, ..1)]), "torch.einsum('iji->j', a[:, :, :2])" => crate::Tensor::einsum("iji->j", &[&a.slice(2, ..2)]);
+    bilinear(a: LEFT, b: SMALL.shape(&[3, 4]), w: SMALL.shape(&[2, 5, 4]), c: SMALL.shape(&[2])) Numbers -> Same, SUMMED, "`x1ᵀ @ weight @ x2 + bias` for each output.": "F.bilinear(a, b, w, c)" => a.bilinear(b, w, Some(c));
+    cdist(a: LEFTS, b: SMALL.shape(&[2, 4, 5])) Floats -> Same, SUMMED, "The distances between all rows of two matrices.": "torch.cdist(a, b)" => a.cdist(b, 2.0), "torch.cdist(a, b, p=1.0)" => a.cdist(b, 1.0), "torch.cdist(a, b, p=float('inf'))" => a.cdist(b, f64::INFINITY);
+    conv1d(a: SIGNAL, w: SMALL.shape(&[3, 4, 3]), b: SMALL.shape(&[3])) Numbers -> Same, SUMMED, "Windows of the last dimension, contracted with a weight.": "F.conv1d(a, w, b, 2, 1)" => a.conv1d(w, Some(b), 2, 1);
+    conv1d_with(a: SIGNAL, w: SMALL.shape(&[6, 2, 3])) Numbers -> Same, SUMMED, "`conv1d` with dilation, groups and more.": "F.conv1d(a, w, None, 1, 'same', 2, 2)" => a.conv1d_with(w, Option::None, Conv1d::new().same().dilation(2).groups(2));
+    conv2d(a: PLANES, w: SMALL.shape(&[3, 4, 3, 2]), b: SMALL.shape(&[3])) Numbers -> Same, SUMMED, "Windows of the last two dimensions, contracted with a weight.": "F.conv2d(a, w, b, 2, 1)" => a.conv2d(w, Some(b), 2, 1), "F.conv2d(a[0], w)" => a.select(0, 0).conv2d(w, Option::None, 1, 0);
+    conv2d_with(a: PLANES, w: SMALL.shape(&[4, 1, 3, 3])) Numbers -> Same, SUMMED, "`conv2d` with dilation, groups and more.": "F.conv2d(a, w, None, (2, 1), (1, 2), (1, 2), 4)" => a.conv2d_with(w, Option::None, Conv2d::new().stride((2, 1)).padding((1, 2)).dilation((1, 2)).groups(4)), "F.conv2d(a, w, None, 1, 'same', 1, 4)" => a.conv2d_with(w, Option::None, Conv2d::new().same().groups(4));
+    conv3d(a: VOLUME, w: SMALL.shape(&[3, 2, 2, 3, 2]), b: SMALL.shape(&[3])) Numbers -> Same, SUMMED, "Windows of the last three dimensions, contracted with a weight.": "F.conv3d(a, w, b, 1, 1)" => a.conv3d(w, Some(b), 1, 1);
+    conv3d_with(a: VOLUME, w: SMALL.shape(&[2, 1, 2, 2, 2])) Numbers -> Same, SUMMED, "`conv3d` with dilation, groups and more.": "F.conv3d(a, w, None, 2, 1, 2, 2)" => a.conv3d_with(w, Option::None, Conv3d::new().stride(2).padding(1).dilation(2).groups(2));
+    conv_transpose1d(a: SIGNAL, w: SMALL.shape(&[4, 3, 3]), b: SMALL.shape(&[3])) Numbers -> Same, SUMMED, "What conv1d goes back by.": "F.conv_transpose1d(a, w, b, 2, 1)" => a.conv_transpose1d(w, Some(b), 2, 1);
+    conv_transpose1d_with(a: SIGNAL, w: SMALL.shape(&[4, 2, 3])) Numbers -> Same, SUMMED, "`conv_transpose1d` with dilation, groups and more.": "F.conv_transpose1d(a, w, None, 3, 2, 1, 2, 2)" => a.conv_transpose1d_with(w, Option::None, Conv1d::new().stride(3).padding(2).output_padding(1).groups(2).dilation(2));
+    conv_transpose2d(a: PLANES, w: SMALL.shape(&[4, 3, 3, 2]), b: SMALL.shape(&[3])) Numbers -> Same, SUMMED, "What conv2d goes back by.": "F.conv_transpose2d(a, w, b, 2, 1)" => a.conv_transpose2d(w, Some(b), 2, 1);
+    conv_transpose2d_with(a: PLANES, w: SMALL.shape(&[4, 1, 3, 3])) Numbers -> Same, SUMMED, "`conv_transpose2d` with dilation, groups and more.": "F.conv_transpose2d(a, w, None, 2, (3, 1), 1, 4)" => a.conv_transpose2d_with(w, Option::None, Conv2d::new().stride(2).padding((3, 1)).output_padding(1).groups(4));
+    conv_transpose3d(a: VOLUME, w: SMALL.shape(&[2, 3, 2, 3, 2]), b: SMALL.shape(&[3])) Numbers -> Same, SUMMED, "What conv3d goes back by.": "F.conv_transpose3d(a, w, b, 2, 1)" => a.conv_transpose3d(w, Some(b), 2, 1);
+    conv_transpose3d_with(a: VOLUME, w: SMALL.shape(&[2, 1, 2, 2, 2])) Numbers -> Same, SUMMED, "`conv_transpose3d` with dilation, groups and more.": "F.conv_transpose3d(a, w, None, 2, 0, 1, 2, 1)" => a.conv_transpose3d_with(w, Option::None, Conv3d::new().stride(2).output_padding(1).groups(2));
+    scaled_dot_product_attention(q: HEADS, k: KEYS, v: VALUES, m: MASK.shape(&[5, 6])) Floats -> Same, SUMMED, "`softmax(q @ kᵀ / sqrt(length)) @ v`, with masks.": "F.scaled_dot_product_attention(q, k, v)" => q.scaled_dot_product_attention(k, v, &Attention::new()), "F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.25)" => q.scaled_dot_product_attention(k, v, &Attention::new().causal(true).scale(0.25)), "F.scaled_dot_product_attention(q, k, v, attn_mask=m)" => q.scaled_dot_product_attention(k, v, &Attention::new().mask(m)), "F.scaled_dot_product_attention(q, k[:, :2], v[:, :2], enable_gqa=True)" => q.scaled_dot_product_attention(&k.slice(1, ..2), &v.slice(1, ..2), &Attention::new().grouped(true));
 }

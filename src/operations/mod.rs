@@ -54,6 +54,7 @@ pub fn all() -> impl Iterator<Item = &'static Operation> {
         layers::LOSSES,
         layers::NORMS,
         layers::WINDOWS,
+        layers::PRODUCTS,
         reductions::REDUCTIONS,
         views::VIEWS,
         constructors::CONSTRUCTORS,

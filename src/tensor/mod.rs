@@ -9,6 +9,7 @@ mod layer;
 mod make;
 mod map;
 mod position;
+mod product;
 mod reduce;
 mod scan;
 #[cfg(test)]
@@ -23,6 +24,8 @@ pub use layer::losses::Reduction;
 pub use layer::pool::{Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d};
 pub use map::arithmetic::Rounding;
 pub use position::scatter::ScatterReduction;
+pub use product::attention::Attention;
+pub use product::convolution::{Conv, Conv1d, Conv2d, Conv3d};
 pub use scan::recurrences::scan;
 pub use scan::scans::ScanOrder;
 pub use view::border::{Border, PadMode};

@@ -18,6 +18,7 @@ mod norms;
 mod online;
 mod pipelines;
 mod pooling;
+mod products;
 mod rearrange;
 mod recurrences;
 mod reductions;

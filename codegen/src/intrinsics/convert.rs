@@ -24,6 +24,11 @@ pub fn widen_halves(to: &str, from: &str, count: &str, helpers: &mut Helpers) ->
     helpers.call(Language::C, "lz_widen_f16s", &[to, from, count])
 }
 
+/// What adds the products of a tile of rows and a panel of columns to its sums: see `helpers/tiles.h`.
+pub fn multiply_tile(arguments: &[&str], helpers: &mut Helpers) -> String {
+    helpers.call(Language::C, "lz_multiply_tile", arguments)
+}
+
 /// The reverse.
 pub fn narrow_halves(to: &str, from: &str, count: &str, helpers: &mut Helpers) -> String {
     helpers.call(Language::C, "lz_narrow_f16s", &[to, from, count])

@@ -15,9 +15,16 @@ const C_TEXTS: &[&str] = &[
     include_str!("helpers/c.h"),
     include_str!("helpers/random.h"),
     C_MATH,
+    TILES,
 ];
 /// Functions that may be called in vectors instead of pasted.
 const C_MATH: &str = include_str!("helpers/c_math.h");
+
+/// Functions that are called once for a tile, whose products and sums contract to fused multiply-adds.
+const TILES: &str = include_str!("helpers/tiles.h");
+
+/// How those are declared.
+const CALLED: &str = "static __attribute__((noinline, optimize(\"fp-contract=fast\"))) ";
 
 /// One helper: a definition, or the declaration of a library function, with its comment.
 struct Snippet {
@@ -149,6 +156,7 @@ impl Helpers {
             let qualifiers = match snippet.is_definition() {
                 false => "",
                 true if is_called => "SHARED ",
+                true if language == Language::C && TILES.contains(snippet.code) => CALLED,
                 true => qualifiers,
             };
             // Writing to a String cannot fail.

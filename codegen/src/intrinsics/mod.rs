@@ -38,7 +38,7 @@ mod warp;
 
 pub use binary::{binary, select};
 pub use check::{CHECKS, checked_position};
-pub use convert::{cast, from_memory, narrow_halves, to_memory, widen_halves};
+pub use convert::{cast, from_memory, multiply_tile, narrow_halves, to_memory, widen_halves};
 pub use helpers::Helpers;
 pub use literal::literal;
 pub use primary::parenthesise;

@@ -7,6 +7,7 @@
 mod accumulate;
 mod columns_cpu;
 mod columns_cuda;
+mod contraction_cpu;
 mod emitter;
 mod extremes;
 mod halves;
@@ -44,7 +45,7 @@ mod windows_cpu;
 
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
-use crate::schedule::{Launch, Scatters, Schedule, for_schedule};
+use crate::schedule::{Contraction, Launch, Scatters, Schedule, for_schedule};
 use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
 pub(crate) use scan_cpu::TOGETHER as ROWS_TOGETHER;
@@ -175,6 +176,10 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
                 Language::C => rows_cpu::build(kernel, &plan, schedule),
             })
         }
+        Schedule::Contraction(schedule) => match (language, Contraction::of(kernel)) {
+            (Language::C, Some(contraction)) => Ok(contraction_cpu::build(kernel, &contraction, schedule)),
+            _ => Err(Refusal::Misfit("no contraction")),
+        },
         Schedule::Columns(schedule) => {
             let plan = walk::Plan::new(kernel)?;
             if plan.map.is_empty() || schedule.splits > 1 && !plan.walks_once() {

@@ -92,7 +92,11 @@ impl Walk<'_> {
                     self.backwards(body);
                     self.uses_all(stmt, &sizes);
                 }
-                Stmt::Assign { .. } | Stmt::Arrive { .. } | Stmt::Barrier | Stmt::Return => {
+                Stmt::Assign { .. }
+                | Stmt::Arrive { .. }
+                | Stmt::MultiplyTile(_)
+                | Stmt::Barrier
+                | Stmt::Return => {
                     self.uses_all(stmt, &sizes);
                 }
             }

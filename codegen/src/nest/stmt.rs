@@ -278,6 +278,8 @@ pub enum Stmt {
         /// Elements.
         count: Expr,
     },
+    /// Adds the products of six packed rows and a panel of packed columns to their sums, or begins these (CPU).
+    MultiplyTile(Box<TileProduct>),
     /// The lanes of a warp, which is a row of the block, for which it is active carry out the body: those with equal
     /// keys one after the other, the first lane first. The other lanes' keys are none of theirs.
     InTurns {
@@ -302,6 +304,33 @@ pub enum Stmt {
     },
     /// The thread is done.
     Return,
+}
+
+/// Six packed rows, a panel of packed columns, and their sums.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TileProduct {
+    /// The array of the rows.
+    pub left: Var,
+    /// Elements from row to row.
+    pub left_row: u64,
+    /// The array of the columns.
+    pub right: Var,
+    /// Where the panel begins.
+    pub right_at: Expr,
+    /// Elements from term to term.
+    pub right_row: u64,
+    /// The array of the sums.
+    pub sums: Var,
+    /// Where the first is.
+    pub sums_at: Expr,
+    /// Elements from row to row.
+    pub sums_row: u64,
+    /// Terms.
+    pub depth: Expr,
+    /// Columns, a multiple of 16.
+    pub width: Expr,
+    /// Whether the sums have begun.
+    pub adds: Expr,
 }
 
 impl Expr {

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::stmt::{Expr, Step, Stmt};
+use super::stmt::{Expr, Step, Stmt, TileProduct};
 use super::variable::Var;
 
 /// The parts of expressions and statements, to look at and to change.
@@ -74,6 +74,10 @@ macro_rules! parts {
                         parts.push(a);
                         parts.push(b);
                     }
+                    Stmt::MultiplyTile(tile) => {
+                        let TileProduct { right_at, sums_at, depth, width, adds, .. } = &$($mutable)? **tile;
+                        parts.extend([right_at, sums_at, depth, width, adds]);
+                    }
                     Stmt::For { from, to, step, .. } => {
                         parts.push(from);
                         parts.push(to);
@@ -98,6 +102,10 @@ macro_rules! parts {
                         parts.push(buffer);
                     }
                     Stmt::Arrive { counters, .. } => parts.push(counters),
+                    Stmt::MultiplyTile(tile) => {
+                        let TileProduct { left, right, sums, .. } = &$($mutable)? **tile;
+                        parts.extend([left, right, sums]);
+                    }
                     _ => {}
                 }
                 parts

@@ -4,7 +4,9 @@ use super::keep::Keep;
 use super::plain::in_plain_walks;
 use super::share::{self, NEAR_LENGTH};
 use super::sliding::sliding_axis;
-use super::{ColumnSchedule, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Scatters, Schedule};
+use super::{
+    ColumnSchedule, Contraction, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Scatters, Schedule,
+};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Store, Value, ValueId, ValueOp};
 use crate::{Language, ReduceOp, Refusal};
@@ -150,6 +152,9 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
     }
     if let Some(scatters) = Scatters::of(kernel)? {
         return Ok(Schedule::Scatter(super::scatter::scatter(kernel, &scatters, language, figures)));
+    }
+    if let Some(contraction) = Contraction::of(kernel).filter(|_| language == Language::C) {
+        return Ok(Schedule::Contraction(contraction.schedule(kernel)));
     }
     let reductions = cooperative(kernel)?;
     if reductions.is_empty()

@@ -1,6 +1,7 @@
 //! How a kernel's axes map to blocks, threads, vector lanes and loops.
 
 mod choose;
+mod contraction;
 mod keep;
 mod parse;
 mod passes;
@@ -16,6 +17,8 @@ use crate::index::AxisId;
 
 pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, STACK_BYTES, cooperative, schedule};
 pub(crate) use choose::{MOST_SCAN_SPLITS, UNROLLED_OPERATIONS, scan_split_length};
+pub use contraction::ContractionSchedule;
+pub(crate) use contraction::{Contraction, PANEL, Product, TILE_ROWS, with_one_depth};
 pub(crate) use keep::array_bytes;
 pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
@@ -54,6 +57,8 @@ pub enum Schedule {
     Rows(RowSchedule),
     /// Neighbouring threads reduce neighbouring columns.
     Columns(ColumnSchedule),
+    /// Packed factors, and sums of products in registers (CPU).
+    Contraction(ContractionSchedule),
 }
 
 /// Every thread computes its own results.
@@ -133,7 +138,7 @@ impl Schedule {
     pub(crate) fn frugal(self) -> Schedule {
         match self {
             Schedule::Pointwise(s) => Schedule::Pointwise(PointwiseSchedule { vector: 1, ..s }),
-            Schedule::Tiled(_) | Schedule::Scatter(_) => self,
+            Schedule::Tiled(_) | Schedule::Scatter(_) | Schedule::Contraction(_) => self,
             Schedule::Scan(s) => Schedule::Scan(ScanSchedule { vector: 1, ..s }),
             Schedule::Rows(s) => {
                 // Of 256 threads each may have 255 registers, of 1024 only 64.
@@ -199,6 +204,13 @@ impl fmt::Display for Schedule {
                     f.write_str(", online")?;
                 }
                 splits(f, s.splits)
+            }
+            Schedule::Contraction(s) => {
+                write!(
+                    f,
+                    "contraction(rows={}, columns={}x{}, depth={})",
+                    s.rows, s.lines, s.columns, s.depth
+                )
             }
             Schedule::Columns(s) => {
                 write!(f, "column_reduce(threads={}x{}, vec={}", s.threads_x, s.threads_y, s.vector)?;

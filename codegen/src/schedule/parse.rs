@@ -3,8 +3,8 @@
 use std::str::FromStr;
 
 use super::{
-    ColumnSchedule, PointwiseSchedule, RowSchedule, ScanSchedule, ScatterSchedule, Schedule, TILE,
-    TiledSchedule,
+    ColumnSchedule, ContractionSchedule, PointwiseSchedule, RowSchedule, ScanSchedule, ScatterSchedule,
+    Schedule, TILE, TiledSchedule,
 };
 use crate::index::AxisId;
 use crate::syntax::{Cursor, ParseError, Place};
@@ -100,6 +100,11 @@ impl Schedule {
                 online: settings.flag("online")?,
                 splits: settings.splits()?,
             }),
+            "contraction" => {
+                let [lines, columns] = settings.pair("columns")?;
+                let (rows, depth) = (settings.count("rows")?, settings.count("depth")?);
+                Schedule::Contraction(ContractionSchedule { rows, lines, columns, depth })
+            }
             "column_reduce" => {
                 let [threads_x, threads_y] = settings.pair("threads")?;
                 let vector = settings.count("vec")?;

@@ -26,7 +26,8 @@ pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Resul
         | Schedule::Scan(_)
         | Schedule::Scatter(_)
         | Schedule::Rows(_)
-        | Schedule::Columns(_) => in_plain_walks(kernel, |_| false),
+        | Schedule::Columns(_)
+        | Schedule::Contraction(_) => in_plain_walks(kernel, |_| false),
     }
 }
 

@@ -146,6 +146,16 @@ impl<'a> Printer<'a> {
                 let call = intrinsics::narrow_halves(&to, &self.name(*array), &count, &mut self.helpers);
                 self.line(&format!("{call};"));
             }
+            Stmt::MultiplyTile(tile) => {
+                let right = self.element_of(tile.right, &tile.right_at);
+                let sums = self.element_of(tile.sums, &tile.sums_at);
+                let rows = [tile.left_row, tile.right_row, tile.sums_row].map(|row| row.to_string());
+                let [depth, width, adds] = [&tile.depth, &tile.width, &tile.adds].map(|expr| self.expr(expr));
+                let left = self.name(tile.left).to_string();
+                let arguments = [&left, &rows[0], &right, &rows[1], &sums, &rows[2], &depth, &width, &adds];
+                let call = intrinsics::multiply_tile(&arguments.map(String::as_str), &mut self.helpers);
+                self.line(&format!("{call};"));
+            }
             Stmt::InTurns { key, active, body } => self.in_turns(key, active, body),
             Stmt::Block(body) => {
                 self.line("{");

@@ -1,0 +1,286 @@
+//! Contractions on the CPU: what both factors are is packed, some terms at a time, and tiles of sums stay in registers.
+//!
+//! A block has some rows and columns of the results. It packs the columns of its terms into panels of neighbouring columns,
+//! then tile by tile some rows, and adds the products of the tile and each panel to the sums. Whatever the factors are
+//! computed from is computed while they are packed; whatever follows from the sums is computed at the end, from the sums in
+//! the block's own array.
+//!
+//! After K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008. Each sum has its terms in
+//! order, so that it is the same in whatever block it is.
+
+use super::emitter::Emitter;
+use super::pointwise::launch_items;
+use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, TileProduct, Type};
+use super::variable::Var;
+use super::walk::{count_loop, items_formula};
+use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use crate::index::AxisId;
+use crate::ir::{Kernel, ValueId};
+use crate::schedule::{Contraction, ContractionSchedule, Launch, PANEL, Product, TILE_ROWS, with_one_depth};
+use crate::{DType, Language};
+
+/// Columns that are computed together: of the widest vector.
+const LANES: u64 = 16;
+
+pub(super) fn build(kernel: &Kernel, contraction: &Contraction, schedule: &ContractionSchedule) -> Nest {
+    let (flat, depth) = with_one_depth(kernel, &contraction.depth);
+    let writer = Writer { kernel: &flat, contraction, depth, schedule };
+    let mut emitter = Emitter::new(&flat, Language::C);
+    writer.body(&mut emitter);
+    let body = emitter.finish();
+    let each = [
+        (&contraction.batch[..], 1),
+        (&contraction.lines, u64::from(schedule.lines)),
+        (&[contraction.column], u64::from(schedule.columns)),
+        (&contraction.rows, u64::from(schedule.rows)),
+    ];
+    let each: Vec<_> = each.into_iter().filter(|(axes, _)| !axes.is_empty()).collect();
+    let items = each.iter().map(|(axes, of)| launch_items(kernel, axes).div_ceil(*of)).product();
+    let formula: Vec<String> = each.iter().map(|(axes, of)| items_formula(kernel, axes, *of)).collect();
+    let launch = Launch { items, formula: formula.join(" * "), ..Launch::default() };
+    let functions = vec![Function { name: kernel.name.clone(), body, launch }];
+    Nest {
+        functions,
+        parameters: parameters(&flat, &[]),
+        workspaces: Vec::new(),
+        wide_index: needs_wide_index(kernel),
+        kernel: flat.clone(),
+    }
+}
+
+struct Writer<'a> {
+    kernel: &'a Kernel,
+    contraction: &'a Contraction,
+    depth: AxisId,
+    schedule: &'a ContractionSchedule,
+}
+
+impl Writer<'_> {
+    /// Panels of a line of the block.
+    fn panels(&self) -> u64 {
+        u64::from(self.schedule.columns) / PANEL
+    }
+
+    /// Columns of the block's sums.
+    fn width(&self) -> u64 {
+        u64::from(self.schedule.lines) * u64::from(self.schedule.columns)
+    }
+
+    fn body(&self, emitter: &mut Emitter) {
+        self.begin(emitter);
+        let (rows, deep) = (u64::from(self.schedule.rows), u64::from(self.schedule.depth));
+        let array = |emitter: &mut Emitter, prefix, len| {
+            let var = emitter.fresh(prefix);
+            emitter.array(var, FLOAT, len)
+        };
+        let left = array(emitter, "left", TILE_ROWS * deep);
+        let right = array(emitter, "right", self.width() * deep);
+        let products = &self.contraction.products;
+        let sums: Vec<Var> = products.iter().map(|_| array(emitter, "sums", rows * self.width())).collect();
+        emitter.open(&[], false);
+        let terms = emitter.extent(self.depth);
+        let depth = Expr::Int(deep).then(Min, terms.clone().then(Sub, Expr::name("term")));
+        emitter.bind("depth", INDEX, depth);
+        for (product, sums) in products.iter().zip(&sums) {
+            self.pack_columns(emitter, product.right, right);
+            self.multiply(emitter, product, [left, right, *sums]);
+        }
+        let body = emitter.close();
+        let step = Step::Add(Expr::Int(deep));
+        let (var, from) = (Var::Named("term"), Expr::Int(0));
+        emitter.push(Stmt::For { var, from, to: terms, step, hint: LoopHint::None, body });
+        self.results(emitter, products, &sums);
+    }
+
+    /// Binds what the block has: `row0`, `rows`, `line0`, `lines`, `column0`, `columns`, and the batch's axes.
+    fn begin(&self, emitter: &mut Emitter) {
+        let Contraction { batch, rows, lines, column, .. } = self.contraction;
+        let mut block = Expr::Builtin(Builtin::BlockX);
+        let parts = [
+            (["row0", "rows", "block1"], rows.as_slice(), self.schedule.rows),
+            (["column0", "columns", "block2"], std::slice::from_ref(column), self.schedule.columns),
+            (["line0", "lines", "block3"], lines.as_slice(), self.schedule.lines),
+        ];
+        let parts = parts.into_iter().filter(|(_, axes, _)| !axes.is_empty());
+        for ([first, number, rest], axes, of) in parts {
+            let (count, of) = (emitter.positions(axes), Expr::Int(of.into()));
+            let chunks = ceil(count.clone(), of.clone());
+            let is_last =
+                batch.is_empty() && axes == lines.last().map_or(std::slice::from_ref(column), |_| lines);
+            let own = if is_last { block.clone() } else { block.clone().then(Rem, chunks.clone()) };
+            emitter.bind(first, INDEX, own.then(Mul, of.clone()));
+            emitter.bind(number, INDEX, of.then(Min, count.then(Sub, Expr::name(first))));
+            if !is_last {
+                emitter.bind(rest, INDEX, block.then(Div, chunks));
+                block = Expr::name(rest);
+            }
+        }
+        if let (false, Expr::Name(rest)) = (batch.is_empty(), &block) {
+            emitter.unflatten(*rest, batch, 1);
+        }
+    }
+
+    /// A loop over the block's lines that binds their axes, and has the first panel of each.
+    fn each_line(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter, Expr)) {
+        let lines = &self.contraction.lines;
+        let is_one = lines.is_empty() || self.schedule.lines == 1;
+        emitter.open(&[], false);
+        let line = if is_one { Expr::Int(0) } else { Expr::name("line") };
+        if !lines.is_empty() {
+            emitter.bind("at_line", INDEX, Expr::name("line0").then(Add, line.clone()));
+            emitter.unflatten("at_line", lines, 1);
+        }
+        body(emitter, line.then(Mul, Expr::Int(self.panels())));
+        let body = emitter.close();
+        match is_one {
+            true => emitter.push(Stmt::Block(body)),
+            false => {
+                emitter.push(count_loop("line", Expr::Int(0), Expr::name("lines"), LoopHint::None, body))
+            }
+        }
+    }
+
+    /// A loop over the block's panels: has each one's number and how many columns it has.
+    fn each_panel(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter, Expr, Expr)) {
+        self.each_line(emitter, |emitter, first| {
+            emitter.open(&[], false);
+            let panel = Expr::name("panel");
+            let left = Expr::name("columns").then(Sub, panel.clone().then(Mul, Expr::Int(PANEL)));
+            body(emitter, first.then(Add, panel), Expr::Int(PANEL).then(Min, left));
+            let body = emitter.close();
+            let panels = ceil(Expr::name("columns"), Expr::Int(PANEL));
+            emitter.push(count_loop("panel", Expr::Int(0), panels, LoopHint::None, body));
+        });
+    }
+
+    /// Panels: the columns of one term side by side, then those of the next one.
+    fn pack_columns(&self, emitter: &mut Emitter, value: ValueId, packed: Var) {
+        let deep = Expr::Int(u64::from(self.schedule.depth));
+        let column = self.contraction.column;
+        self.each_panel(emitter, |emitter, panel, width| {
+            emitter.bind(
+                "first",
+                INDEX,
+                Expr::name("column0").then(Add, Expr::name("panel").then(Mul, Expr::Int(PANEL))),
+            );
+            emitter.bind("width", INDEX, width);
+            let packed_from = panel.then(Mul, deep).then(Mul, Expr::Int(PANEL));
+            self.each_term(emitter, LoopHint::None, |emitter, term| {
+                let at = |lane: Expr| {
+                    let row = packed_from.clone().then(Add, term.clone().then(Mul, Expr::Int(PANEL)));
+                    Expr::element(packed, row.then(Add, lane))
+                };
+                let lane = Expr::name(Var::Lane);
+                emitter.open(&[column], false);
+                emitter.bind(column, INDEX, Expr::name("first").then(Add, lane.clone()));
+                let value = emitter.value(value);
+                emitter.push(Stmt::Assign { target: at(lane.clone()), value });
+                let body = emitter.close();
+                emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::name("width"), LoopHint::Simd, body));
+                // Lanes without a column multiply zeros.
+                let zero = Expr::Literal(crate::Scalar::from_i64(DType::F32, 0));
+                let rest = vec![Stmt::Assign { target: at(lane), value: zero }];
+                emitter.push(count_loop(
+                    "l",
+                    Expr::name("width"),
+                    whole(Expr::name("width")),
+                    LoopHint::None,
+                    rest,
+                ));
+            });
+        });
+    }
+
+    /// A loop over the terms that are packed together, which binds their axis.
+    fn each_term(&self, emitter: &mut Emitter, hint: LoopHint, body: impl FnOnce(&mut Emitter, Expr)) {
+        emitter.open(&[self.depth], false);
+        emitter.bind(self.depth, INDEX, Expr::name("term").then(Add, Expr::name("t")));
+        body(emitter, Expr::name("t"));
+        let body = emitter.close();
+        emitter.push(count_loop("t", Expr::Int(0), Expr::name("depth"), hint, body));
+    }
+
+    /// Adds the products of the packed terms to the sums.
+    fn multiply(&self, emitter: &mut Emitter, product: &Product, [left, right, sums]: [Var; 3]) {
+        let deep = Expr::Int(u64::from(self.schedule.depth));
+        let rows = &self.contraction.rows;
+        emitter.open(&[], false);
+        // Rows of the tile that the block does not have are its last one again.
+        emitter.open(&[], false);
+        let last = Expr::name("rows").then(Sub, Expr::Int(1));
+        let row = Expr::name("tile").then(Add, Expr::name("r")).then(Min, last);
+        emitter.bind("at_row", INDEX, Expr::name("row0").then(Add, row));
+        emitter.unflatten("at_row", rows, 1);
+        self.each_term(emitter, LoopHint::Simd, |emitter, term| {
+            let at = Expr::name("r").then(Mul, deep.clone()).then(Add, term);
+            let value = emitter.value(product.left);
+            emitter.push(Stmt::Assign { target: Expr::element(left, at), value });
+        });
+        let body = emitter.close();
+        emitter.push(count_loop("r", Expr::Int(0), Expr::Int(TILE_ROWS), LoopHint::None, body));
+        self.each_panel(emitter, |emitter, panel, width| {
+            let at = panel.clone().then(Mul, Expr::Int(PANEL));
+            let row = Expr::name("tile").then(Mul, Expr::Int(self.width()));
+            emitter.push(Stmt::MultiplyTile(Box::new(TileProduct {
+                left,
+                left_row: u64::from(self.schedule.depth),
+                right,
+                right_at: panel.then(Mul, deep.clone()).then(Mul, Expr::Int(PANEL)),
+                right_row: PANEL,
+                sums,
+                sums_at: row.then(Add, at),
+                sums_row: self.width(),
+                depth: Expr::name("depth"),
+                width: whole(width),
+                adds: Expr::Int(0).then(Less, Expr::name("term")),
+            })));
+        });
+        let body = emitter.close();
+        let step = Step::Add(Expr::Int(TILE_ROWS));
+        let (var, from, to) = (Var::Named("tile"), Expr::Int(0), Expr::name("rows"));
+        emitter.push(Stmt::For { var, from, to, step, hint: LoopHint::None, body });
+    }
+
+    /// Whatever follows from the sums.
+    fn results(&self, emitter: &mut Emitter, products: &[Product], sums: &[Var]) {
+        let Contraction { rows, column, .. } = self.contraction;
+        emitter.open(&[], false);
+        emitter.bind("at_row", INDEX, Expr::name("row0").then(Add, Expr::name("r")));
+        emitter.unflatten("at_row", rows, 1);
+        self.each_line(emitter, |emitter, first| {
+            let lane = Expr::name(Var::Lane);
+            let from = Expr::name("r")
+                .then(Mul, Expr::Int(self.width()))
+                .then(Add, first.then(Mul, Expr::Int(PANEL)));
+            emitter.open(&[*column], false);
+            emitter.bind(*column, INDEX, Expr::name("column0").then(Add, lane.clone()));
+            for (product, sums) in products.iter().zip(sums) {
+                emitter.define(product.sum, Expr::element(sums, from.clone().then(Add, lane.clone())));
+            }
+            self.kernel.stores.iter().for_each(|store| emitter.store(store));
+            let body = emitter.close();
+            emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::name("columns"), LoopHint::Simd, body));
+        });
+        let body = emitter.close();
+        emitter.push(count_loop("r", Expr::Int(0), Expr::name("rows"), LoopHint::None, body));
+    }
+}
+
+const FLOAT: Type = Type::Register(DType::F32);
+
+fn ceil(count: Expr, of: Expr) -> Expr {
+    match (&count, &of) {
+        (Expr::Int(count), Expr::Int(of)) if *of > 0 => Expr::Int(count.div_ceil(*of)),
+        (_, Expr::Int(less @ 1..)) => {
+            let less = Expr::Int(less - 1);
+            count.then(Add, less).then(Div, of)
+        }
+        _ => count.then(Div, of),
+    }
+}
+
+/// Columns up to the end of a vector.
+fn whole(columns: Expr) -> Expr {
+    ceil(columns, Expr::Int(LANES)).then(Mul, Expr::Int(LANES))
+}

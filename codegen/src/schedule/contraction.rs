@@ -1,0 +1,250 @@
+//! Sums of products over axes that two factors share, while each has axes of its own: matrix products, convolutions,
+//! distances.
+
+use crate::index::{AxisId, IndexExpr};
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+use crate::{BinaryOp, DType, ReduceOp};
+
+/// Elements of a column panel: four of the widest vectors.
+pub(crate) const PANEL: u64 = 64;
+
+/// Rows of a tile whose sums stay in registers.
+pub(crate) const TILE_ROWS: u64 = 6;
+
+/// Fewer rows, columns or terms do not pay for packing.
+const FEWEST_ROWS: u64 = 4;
+const FEWEST_COLUMNS: u64 = 8;
+const FEWEST_TERMS: u64 = 12;
+
+/// Fewer multiplications are soon done anyhow.
+const FEWEST_MULTIPLICATIONS: u64 = 1 << 15;
+
+/// Terms that are packed together: a panel of them stays in a core's own cache.
+const DEPTH: u64 = 256;
+
+/// Packed columns of a block.
+const COLUMNS: u64 = 256;
+
+/// Rows of a block: packed columns are used for so many.
+const ROWS: u64 = 240;
+
+/// Multiplications of a block that are worth handing it to a thread.
+const BLOCK_MULTIPLICATIONS: u64 = 1 << 21;
+
+/// Blocks that keep all cores busy.
+const BLOCKS: u64 = 32;
+
+/// How a core computes a contraction: rows and columns in blocks, terms packed a part at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ContractionSchedule {
+    /// Rows of a block.
+    pub rows: u32,
+    /// Lines of columns of a block: positions of the outer ones of the column axes.
+    pub lines: u32,
+    /// Columns of a line of a block, along the innermost axis.
+    pub columns: u32,
+    /// Terms that are packed together.
+    pub depth: u32,
+}
+
+/// One of the sums of a contraction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Product {
+    pub(crate) sum: ValueId,
+    /// The factor that varies over the rows.
+    pub(crate) left: ValueId,
+    /// The factor that varies over the columns.
+    pub(crate) right: ValueId,
+}
+
+/// What the axes of a contraction are.
+#[derive(Clone, Debug)]
+pub(crate) struct Contraction {
+    pub(crate) products: Vec<Product>,
+    /// Axes of both factors.
+    pub(crate) batch: Vec<AxisId>,
+    pub(crate) rows: Vec<AxisId>,
+    /// The axes of the columns but for the innermost.
+    pub(crate) lines: Vec<AxisId>,
+    /// The innermost axis.
+    pub(crate) column: AxisId,
+    /// The summed axes.
+    pub(crate) depth: Vec<AxisId>,
+}
+
+impl Contraction {
+    /// The kernel as a contraction, if all of its reductions are sums of such products.
+    pub(crate) fn of(kernel: &Kernel) -> Option<Contraction> {
+        let map = kernel.axes_of_kind(AxisKind::Map);
+        let (&column, outer) = map.split_last()?;
+        let mut found: Option<Contraction> = None;
+        for id in kernel.down_from(kernel.stores.iter().map(|store| store.value)) {
+            match &kernel.value(id).op {
+                ValueOp::Scan { .. }
+                | ValueOp::Carry { .. }
+                | ValueOp::Last { .. }
+                | ValueOp::Scatter { .. } => {
+                    return None;
+                }
+                ValueOp::Reduce { op: ReduceOp::Sum, axes, operand, position: None } => {
+                    let own = one(kernel, outer, column, id, axes, *operand)?;
+                    match &mut found {
+                        None => found = Some(own),
+                        Some(found) if found.has_axes_of(&own) => found.products.extend(own.products),
+                        Some(_) => return None,
+                    }
+                }
+                ValueOp::Reduce { .. } => return None,
+                _ => {}
+            }
+        }
+        let found = found?;
+        let is_result = |axis: &AxisId| kernel.axis(*axis).kind != AxisKind::Reduce;
+        let is_stored = kernel.stores.iter().all(|store| {
+            kernel.value(store.value).axes.iter().all(is_result)
+                && store.index.axes().iter().all(is_result)
+                && map.iter().all(|&axis| store.index.uses(axis))
+        });
+        (is_stored && found.pays(kernel)).then_some(found)
+    }
+
+    fn has_axes_of(&self, other: &Contraction) -> bool {
+        let axes = |c: &Contraction| (c.batch.clone(), c.rows.clone(), c.lines.clone(), c.depth.clone());
+        axes(self) == axes(other)
+    }
+
+    fn pays(&self, kernel: &Kernel) -> bool {
+        let extent = |axes: &[AxisId]| positions(kernel, axes);
+        let (rows, terms) = (extent(&self.rows), extent(&self.depth));
+        let columns = extent(&self.lines).saturating_mul(kernel.axis(self.column).extent);
+        rows >= FEWEST_ROWS
+            && kernel.axis(self.column).extent >= FEWEST_COLUMNS
+            && terms >= FEWEST_TERMS
+            && rows.saturating_mul(columns).saturating_mul(terms) >= FEWEST_MULTIPLICATIONS
+    }
+
+    /// How a core computes it.
+    pub(crate) fn schedule(&self, kernel: &Kernel) -> ContractionSchedule {
+        let sums = self.products.len() as u64;
+        let (rows, lines) = (positions(kernel, &self.rows), positions(kernel, &self.lines));
+        let (column, terms) = (kernel.axis(self.column).extent, positions(kernel, &self.depth));
+        let is_argument = |axes: &[AxisId]| axes.iter().any(|&axis| kernel.axis(axis).is_argument);
+        // What is packed of columns and the sums of a block stay in a core's own cache, and little beside a stack.
+        let most = (COLUMNS / sums.next_power_of_two()).max(PANEL);
+        let columns = column.next_multiple_of(PANEL).min(most);
+        let mut schedule = ContractionSchedule {
+            rows: rows.next_multiple_of(TILE_ROWS).min(ROWS) as u32,
+            lines: if column <= columns { (most / columns).min(lines).max(1) as u32 } else { 1 },
+            columns: columns as u32,
+            depth: terms.min(DEPTH) as u32,
+        };
+        if is_argument(&self.rows) {
+            schedule.rows = ROWS as u32;
+        }
+        // Few blocks become more, as long as they are worth a thread.
+        let batch = positions(kernel, &self.batch);
+        for _ in 0..6 {
+            let s = &schedule;
+            let blocks = batch
+                * rows.div_ceil(u64::from(s.rows))
+                * lines.div_ceil(u64::from(s.lines))
+                * column.div_ceil(u64::from(s.columns));
+            let work = u64::from(s.rows) * u64::from(s.lines) * u64::from(s.columns) * terms;
+            if blocks >= BLOCKS || work < 2 * BLOCK_MULTIPLICATIONS {
+                break;
+            }
+            match (s.lines, s.columns) {
+                (_, columns) if columns > 2 * PANEL as u32 => {
+                    schedule.columns = (columns / 2).next_multiple_of(PANEL as u32)
+                }
+                (lines, _) if lines > 2 => schedule.lines = lines.div_ceil(2),
+                _ => schedule.rows = (s.rows / 2).next_multiple_of(TILE_ROWS as u32),
+            }
+        }
+        schedule
+    }
+}
+
+fn one(
+    kernel: &Kernel,
+    outer: &[AxisId],
+    column: AxisId,
+    sum: ValueId,
+    axes: &[AxisId],
+    operand: ValueId,
+) -> Option<Contraction> {
+    let ValueOp::Binary(BinaryOp::Mul, a, b) = kernel.value(operand).op else { return None };
+    let has = |id: ValueId, axis: AxisId| kernel.value(id).axes.contains(&axis);
+    let (left, right) = if has(b, column) { (a, b) } else { (b, a) };
+    let shares = |axis: &AxisId| has(left, *axis) && has(right, *axis);
+    let is_fixed = axes.iter().skip(1).all(|&axis| !kernel.axis(axis).is_argument);
+    let is_flat = axes.len() == 1 || axes.iter().all(|&axis| !kernel.axis(axis).is_argument);
+    if kernel.value(sum).dtype != DType::F32
+        || has(left, column)
+        || !has(right, column)
+        || !axes.iter().any(shares)
+        || !is_fixed
+        || !is_flat
+        || kernel
+            .down_from([left, right])
+            .iter()
+            .any(|&id| matches!(kernel.value(id).op, ValueOp::Reduce { .. }))
+    {
+        return None;
+    }
+    let mut contraction = Contraction {
+        products: vec![Product { sum, left, right }],
+        batch: Vec::new(),
+        rows: Vec::new(),
+        lines: Vec::new(),
+        column,
+        depth: axes.to_vec(),
+    };
+    for &axis in outer {
+        match (has(left, axis), has(right, axis)) {
+            (true, true) => contraction.batch.push(axis),
+            (true, false) => contraction.rows.push(axis),
+            (false, true) => contraction.lines.push(axis),
+            (false, false) => return None,
+        }
+    }
+    // Only the outermost extent may be an argument, and every list of axes begins with the outermost of them.
+    Some(contraction)
+}
+
+fn positions(kernel: &Kernel, axes: &[AxisId]) -> u64 {
+    axes.iter().fold(1, |product, &axis| product.saturating_mul(kernel.axis(axis).extent))
+}
+
+/// The kernel with one summed axis in place of several, and that axis.
+pub(crate) fn with_one_depth(kernel: &Kernel, depth: &[AxisId]) -> (Kernel, AxisId) {
+    let mut result = kernel.clone();
+    if let [axis] = depth {
+        return (result, *axis);
+    }
+    let extent = positions(kernel, depth);
+    let flat = result.add_axis(AxisKind::Reduce, extent, false);
+    for value in &mut result.values {
+        if let ValueOp::Reduce { axes, .. } = &mut value.op
+            && axes.as_slice() == depth
+        {
+            *axes = [flat].into_iter().collect();
+        }
+    }
+    let ranges = result.ranges();
+    let mut stride = 1i64;
+    let mut parts = Vec::new();
+    for (place, &axis) in depth.iter().enumerate().rev() {
+        let extent = kernel.axis(axis).extent as i64;
+        let mut part = IndexExpr::axis(flat).div(stride, &ranges);
+        if place > 0 {
+            part = part.modulo(extent, &ranges);
+        }
+        parts.push((axis, part));
+        stride *= extent;
+    }
+    result.map_indices(|index| {
+        parts.iter().fold(index.clone(), |index, (axis, part)| index.substitute(*axis, part, &ranges))
+    });
+    (result, flat)
+}

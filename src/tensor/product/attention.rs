@@ -1,0 +1,221 @@
+//! Attention.
+
+use super::matmul::matmul;
+use crate::tensor::arguments::call::Call;
+use crate::tensor::arguments::promotion::{Operand, result_type};
+use crate::{DType, Result, Shape, Tensor};
+
+/// What [`Tensor::scaled_dot_product_attention`] does beside its products.
+///
+/// ```
+/// use lazuli::{Attention, DType, Tensor};
+/// let x = Tensor::rand([2, 4, 16, 8], 1);
+/// let y = x.scaled_dot_product_attention(&x, &x, &Attention::new().causal(true).scale(0.5));
+/// assert_eq!(y.shape()?, x.shape()?);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Attention {
+    mask: Option<Tensor>,
+    causal: bool,
+    scale: Option<f64>,
+    dropout: Option<(f64, u64)>,
+    grouped: bool,
+}
+
+impl Attention {
+    /// No mask, no dropout, scores divided by the root of the queries' length, as many heads of keys as of queries.
+    ///
+    /// ```
+    /// use lazuli::{Attention, Tensor};
+    /// let (q, k) = (Tensor::zeros([1, 2], lazuli::DType::F32), Tensor::rand([3, 2], 1));
+    /// let v = Tensor::from_slice(&[3.0f32, 6.0, 9.0], [3, 1]);
+    /// let mean = q.scaled_dot_product_attention(&k, &v, &Attention::new());
+    /// assert_eq!(mean.to_vec::<f32>()?, [6.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn new() -> Attention {
+        Attention::default()
+    }
+
+    /// What the scores `[…, queries, keys]` are masked with; it broadcasts to them. Bools say which take part, numbers
+    /// are added. Queries for which nothing takes part give zeros.
+    ///
+    /// ```
+    /// use lazuli::{Attention, Tensor};
+    /// let (q, k) = (Tensor::rand([2, 4], 1), Tensor::rand([2, 4], 2));
+    /// let v = Tensor::from_slice(&[1.0f32, 5.0], [2, 1]);
+    /// let mask = Tensor::from_slice(&[true, false, false, false], [2, 2]);
+    /// let y = q.scaled_dot_product_attention(&k, &v, &Attention::new().mask(&mask));
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn mask(mut self, mask: &Tensor) -> Attention {
+        self.mask = Some(mask.clone());
+        self
+    }
+
+    /// Whether a query sees only the keys up to its own position.
+    ///
+    /// ```
+    /// use lazuli::{Attention, Tensor};
+    /// let (x, v) = (Tensor::rand([2, 4], 1), Tensor::from_slice(&[1.0f32, 5.0], [2, 1]));
+    /// let y = x.scaled_dot_product_attention(&x, &v, &Attention::new().causal(true));
+    /// assert_eq!(y.select(0, 0).to_vec::<f32>()?, [1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn causal(mut self, causal: bool) -> Attention {
+        self.causal = causal;
+        self
+    }
+
+    /// What the scores are multiplied with, in place of `1 / sqrt(length)` of a query.
+    ///
+    /// ```
+    /// use lazuli::{Attention, Tensor};
+    /// let (x, v) = (Tensor::rand([2, 4], 1), Tensor::from_slice(&[1.0f32, 5.0], [2, 1]));
+    /// let y = x.scaled_dot_product_attention(&x, &v, &Attention::new().scale(0.0));
+    /// assert_eq!(y.to_vec::<f32>()?, [3.0, 3.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn scale(mut self, scale: f64) -> Attention {
+        self.scale = Some(scale);
+        self
+    }
+
+    /// [`Tensor::dropout`] of the weights, with that probability and seed.
+    ///
+    /// ```
+    /// use lazuli::{Attention, Tensor};
+    /// let x = Tensor::rand([2, 4], 1);
+    /// let y = x.scaled_dot_product_attention(&x, &x, &Attention::new().dropout(1.0, 7));
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0; 8]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn dropout(mut self, p: f64, seed: u64) -> Attention {
+        self.dropout = Some((p, seed));
+        self
+    }
+
+    /// Whether several heads of queries share a head of keys and values: their number, third from the end, is a multiple
+    /// of that of the keys. PyTorch's `enable_gqa`.
+    ///
+    /// ```
+    /// use lazuli::{Attention, Shape, Tensor};
+    /// let (q, k) = (Tensor::rand([8, 5, 4], 1), Tensor::rand([2, 6, 4], 2));
+    /// let y = q.scaled_dot_product_attention(&k, &k, &Attention::new().grouped(true));
+    /// assert_eq!(y.shape()?, Shape::from([8, 5, 4]));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn grouped(mut self, grouped: bool) -> Attention {
+        self.grouped = grouped;
+        self
+    }
+}
+
+impl Tensor {
+    /// `softmax(self @ keysᵀ * scale + mask) @ values`: queries `[…, queries, length]`, keys `[…, keys, length]`, values
+    /// `[…, keys, width]`. The dimensions before broadcast; dtypes are promoted. 16-bit floats are computed in `F32` and
+    /// rounded once.
+    ///
+    /// A. Vaswani et al., "Attention is all you need", 2017.
+    ///
+    /// Invalid for integers and bools, for lengths that differ, and for a mask that does not fit.
+    ///
+    /// ```
+    /// use lazuli::{Attention, Tensor};
+    /// let q = Tensor::from_slice(&[100.0f32, 0.0, 0.0, 100.0], [2, 2]);
+    /// let values = Tensor::from_slice(&[1.0f32, 2.0], [2, 1]);
+    /// let y = q.scaled_dot_product_attention(&q, &values, &Attention::new());
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn scaled_dot_product_attention(
+        &self,
+        keys: &Tensor,
+        values: &Tensor,
+        attention: &Attention,
+    ) -> Tensor {
+        let call = Call::here("scaled_dot_product_attention");
+        call.composed(|| attend(call, [self, keys, values], attention))
+    }
+}
+
+fn attend(call: Call, tensors: [&Tensor; 3], attention: &Attention) -> Result<Tensor> {
+    for tensor in tensors {
+        call.needs_float(tensor)?;
+        if tensor.node.shape.rank() < 2 {
+            return call.fail(format!("needs at least 2 dimensions, got shape {}", tensor.node.shape));
+        }
+    }
+    let dtype = result_type(&tensors.map(Operand::from))?;
+    let [q, k, v] = tensors.map(|tensor| tensor.cast(dtype.compute()));
+    let [queries, keys, values] = tensors.map(|tensor| &tensor.node.shape);
+    let length = queries[queries.rank() - 1];
+    if length != keys[keys.rank() - 1] || keys[keys.rank() - 2] != values[values.rank() - 2] {
+        return call.fail(format!(
+            "queries and keys must be equally long, and keys and values equally many, got shapes {queries}, {keys} and {values}"
+        ));
+    }
+    let heads = if attention.grouped { Some(heads(call, [queries, keys, values])?) } else { None };
+    // Heads that share keys are a dimension of their own, along which the keys broadcast.
+    let apart = |x: &Tensor| heads.map_or(x.clone(), |(shared, each)| x.unflatten(-3, [shared, each]));
+    let together = |x: Tensor| if heads.is_some() { x.flatten(-4..-2) } else { x };
+    let beside = |x: &Tensor| if heads.is_some() { x.unsqueeze(-3) } else { x.clone() };
+    let (scores, _) = matmul(call, &apart(&q), &beside(&k).transpose(-2, -1))?;
+    let scale = attention.scale.unwrap_or(1.0 / (length as f64).sqrt());
+    let scores = masked(call, together(scores) * scale, attention)?;
+    let mut weights = scores.softmax(-1);
+    if attention.mask.is_some() {
+        let none = scores.max_keepdim(-1).eq(f64::NEG_INFINITY);
+        weights = weights.masked_fill(&none, 0.0);
+    }
+    if let Some((p, seed)) = attention.dropout {
+        weights = weights.dropout(p, seed);
+    }
+    weights.validity()?;
+    let (sum, _) = matmul(call, &apart(&weights), &beside(&v))?;
+    Ok(together(sum).cast(dtype))
+}
+
+/// How many heads of keys there are, and heads of queries for each.
+fn heads(call: Call, [queries, keys, values]: [&Shape; 3]) -> Result<(usize, usize)> {
+    let fail = || {
+        call.fail(format!(
+            "the heads of queries must be a multiple of those of keys and values, got shapes {queries}, {keys} and {values}"
+        ))
+    };
+    let head = |shape: &Shape| shape.rank().checked_sub(3).map(|axis| shape[axis]);
+    let (Some(all), Some(shared), Some(others)) = (head(queries), head(keys), head(values)) else {
+        return fail();
+    };
+    match all.checked_rem(shared) {
+        Some(0) if shared == others => Ok((shared, all / shared)),
+        _ => fail(),
+    }
+}
+
+fn masked(call: Call, scores: Tensor, attention: &Attention) -> Result<Tensor> {
+    scores.validity()?;
+    let shape = scores.node.shape.clone();
+    let [queries, keys] = [shape[shape.rank() - 2], shape[shape.rank() - 1]];
+    let mut scores = scores;
+    if attention.causal {
+        let position = |count: usize| Tensor::arange(0, count as i64, 1);
+        let later = position(keys).gt(position(queries).unsqueeze(1));
+        scores = scores.masked_fill(&later, f64::NEG_INFINITY);
+    }
+    if let Some(mask) = &attention.mask {
+        let (own, dtype) = mask.known()?;
+        if call.broadcast(&[own, &shape])? != shape {
+            return call.fail(format!("the mask {own} does not broadcast to the scores {shape}"));
+        }
+        scores = match dtype {
+            DType::Bool => scores.masked_fill(&mask.logical_not(), f64::NEG_INFINITY),
+            _ if dtype.is_float() => &scores + mask.cast(scores.node.dtype),
+            _ => return call.fail(format!("the mask must be bool or float, got {dtype}")),
+        };
+    }
+    Ok(scores)
+}

@@ -1,0 +1,402 @@
+//! Products of vectors, matrices and batches of them.
+
+use super::contraction::{Factor, Label, contract};
+use crate::tensor::arguments::axes::Dims;
+use crate::tensor::arguments::call::Call;
+use crate::tensor::arguments::promotion::{Number, Operand, result_type};
+use crate::{DType, Result, Shape, Tensor};
+
+/// Labels of the axes of matrices; those of batches, counted from the last, are above.
+const ROW: Label = 0;
+const COLUMN: Label = 1;
+const INNER: Label = 2;
+const BATCH: Label = 8;
+
+impl Tensor {
+    /// The product of matrices, which are the last two dimensions; the ones before broadcast. A vector on the left is one
+    /// row, a vector on the right one column, and that dimension is not in the result: two vectors give a 0-d tensor.
+    ///
+    /// Dtypes are promoted. 16-bit floats are summed in `F32` and rounded once; integers wrap. A sum of no elements is 0.
+    /// Invalid for bools, 0-d tensors, and inner extents that differ.
+    ///
+    /// ```
+    /// use lazuli::{DType, Shape, Tensor};
+    /// let a = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2]);
+    /// let x = Tensor::from_slice(&[1.0f32, 10.0], [2]);
+    /// assert_eq!(a.matmul(&a).to_vec::<f32>()?, [7.0, 10.0, 15.0, 22.0]);
+    /// assert_eq!(a.matmul(&x).to_vec::<f32>()?, [21.0, 43.0]);
+    /// assert_eq!(x.matmul(&x).item::<f32>()?, 101.0);
+    /// let batch = Tensor::ones([8, 1, 3, 4], DType::F32).matmul(&Tensor::ones([5, 4, 2], DType::F32));
+    /// assert_eq!(batch.shape()?, Shape::from([8, 5, 3, 2]));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn matmul(&self, other: &Tensor) -> Tensor {
+        let call = Call::here("matmul");
+        call.composed(|| {
+            let (product, dtype) = matmul(call, self, other)?;
+            Ok(product.cast(dtype))
+        })
+    }
+
+    /// [`Tensor::matmul`] of two matrices.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let a = Tensor::from_slice(&[1i32, 2, 3, 4], [2, 2]);
+    /// assert_eq!(a.mm(&a.t()).to_vec::<i32>()?, [5, 11, 11, 25]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn mm(&self, other: &Tensor) -> Tensor {
+        ranked(Call::here("mm"), [self, other], [2, 2])
+    }
+
+    /// [`Tensor::matmul`] of two batches of matrices: equally many, 3 dimensions each.
+    ///
+    /// ```
+    /// use lazuli::{DType, Shape, Tensor};
+    /// let (a, b) = (Tensor::ones([7, 2, 3], DType::F32), Tensor::ones([7, 3, 4], DType::F32));
+    /// assert_eq!(a.bmm(&b).shape()?, Shape::from([7, 2, 4]));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn bmm(&self, other: &Tensor) -> Tensor {
+        let call = Call::here("bmm");
+        call.composed(|| {
+            same_batches(call, self, other)?;
+            Ok(ranked(call, [self, other], [3, 3]))
+        })
+    }
+
+    /// [`Tensor::matmul`] of a matrix and a vector.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let a = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2]);
+    /// assert_eq!(a.mv(&Tensor::from_slice(&[1.0f32, -1.0], [2])).to_vec::<f32>()?, [-1.0, -1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn mv(&self, vector: &Tensor) -> Tensor {
+        ranked(Call::here("mv"), [self, vector], [2, 1])
+    }
+
+    /// The sum of the products of two vectors' elements: 0-d.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3]);
+    /// assert_eq!(x.dot(&x).item::<f32>()?, 14.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn dot(&self, other: &Tensor) -> Tensor {
+        ranked(Call::here("dot"), [self, other], [1, 1])
+    }
+
+    /// All products of the elements of two vectors: a matrix with a row for each element of this one.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (x, y) = (Tensor::from_slice(&[1i32, 2], [2]), Tensor::from_slice(&[3i32, 4, 5], [3]));
+    /// assert_eq!(x.outer(&y).to_vec::<i32>()?, [3, 4, 5, 6, 8, 10]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn outer(&self, other: &Tensor) -> Tensor {
+        let call = Call::here("outer");
+        call.composed(|| {
+            has_ranks(call, [self, other], [1, 1])?;
+            Ok(self.unsqueeze(1) * other)
+        })
+    }
+
+    /// `x @ weightᵀ + bias` along the last dimension: what a fully connected layer computes. The weight has a row for each
+    /// output, or is one vector, for one output that is not a dimension of the result.
+    ///
+    /// Dtypes and errors are those of [`Tensor::matmul`]; 16-bit floats are rounded once, after the bias.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0], [1, 2]);
+    /// let weight = Tensor::from_slice(&[1.0f32, 0.0, 0.0, 1.0, 1.0, 1.0], [3, 2]);
+    /// let bias = Tensor::from_slice(&[0.0f32, 0.0, 10.0], [3]);
+    /// assert_eq!(x.linear(&weight, Some(&bias)).to_vec::<f32>()?, [1.0, 2.0, 13.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
+        let call = Call::here("linear");
+        call.composed(|| linear(call, self, weight, bias))
+    }
+
+    /// `beta * self + alpha * (a @ b)` of two matrices; `self` broadcasts. With a `beta` of 0, what `self` has does not
+    /// count, NaN neither. Dtypes as [`Tensor::matmul`]; 16-bit floats are rounded once. For integers, `beta` and `alpha`
+    /// must be integers. PyTorch's `beta` and `alpha` are 1.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let a = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2]);
+    /// let x = Tensor::from_slice(&[100.0f32, 200.0], [2]);
+    /// assert_eq!(x.addmm(&a, &a, 1.0, 2.0).to_vec::<f32>()?, [114.0, 220.0, 130.0, 244.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn addmm(&self, a: &Tensor, b: &Tensor, beta: impl Into<Number>, alpha: impl Into<Number>) -> Tensor {
+        let (call, factors) = (Call::here("addmm"), [beta.into(), alpha.into()]);
+        call.composed(|| {
+            has_ranks(call, [a, b], [2, 2])?;
+            added(call, self, [a, b], factors)
+        })
+    }
+
+    /// [`Tensor::addmm`] of batches of matrices, as [`Tensor::bmm`] takes them.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let a = Tensor::ones([2, 3, 3], DType::F32);
+    /// assert_eq!(Tensor::ones([1], DType::F32).baddbmm(&a, &a, 0.5, 1.0).to_vec::<f32>()?, [3.5; 18]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn baddbmm(
+        &self,
+        a: &Tensor,
+        b: &Tensor,
+        beta: impl Into<Number>,
+        alpha: impl Into<Number>,
+    ) -> Tensor {
+        let (call, factors) = (Call::here("baddbmm"), [beta.into(), alpha.into()]);
+        call.composed(|| {
+            has_ranks(call, [a, b], [3, 3])?;
+            same_batches(call, a, b)?;
+            added(call, self, [a, b], factors)
+        })
+    }
+
+    /// The sum of products over these axes of this tensor and those of the other, one by one: the result has the other
+    /// axes of this tensor, then those of the other. Dtypes as [`Tensor::matmul`].
+    ///
+    /// Invalid if the lists have different lengths, or the extents differ.
+    ///
+    /// ```
+    /// use lazuli::{DType, Shape, Tensor};
+    /// let (a, b) = (Tensor::ones([3, 4, 5], DType::F32), Tensor::ones([4, 3, 2], DType::F32));
+    /// let c = a.tensordot(&b, [1, 0], [0, 1]);
+    /// assert_eq!((c.shape()?, c.to_vec::<f32>()?), (Shape::from([5, 2]), vec![12.0; 10]));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn tensordot(&self, other: &Tensor, axes: impl Into<Dims>, of_other: impl Into<Dims>) -> Tensor {
+        let (call, axes, of_other) = (Call::here("tensordot"), axes.into(), of_other.into());
+        call.composed(|| tensordot(call, [self, other], [axes, of_other]))
+    }
+
+    /// `x1ᵀ @ weight[o] @ x2 + bias[o]` for each output `o`, of the last dimensions: `x1` is this tensor, and the weight is
+    /// `[outputs, x1's, x2's]`. Dtypes as [`Tensor::matmul`]; 16-bit floats are rounded once.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (x, y) = (Tensor::from_slice(&[1.0f32, 2.0], [2]), Tensor::from_slice(&[10.0f32, 1.0], [2]));
+    /// let weight = Tensor::from_slice(&[1.0f32, 0.0, 0.0, 1.0], [1, 2, 2]);
+    /// assert_eq!(x.bilinear(&y, &weight, None).to_vec::<f32>()?, [12.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn bilinear(&self, other: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
+        let call = Call::here("bilinear");
+        call.composed(|| bilinear(call, [self, other], weight, bias))
+    }
+
+    /// The distances between all rows of this tensor and all rows of the other, by the p-norm: from `[…, n, d]` and
+    /// `[…, m, d]`, `[…, n, m]`. The dimensions before broadcast; dtypes are promoted. Each distance is computed from the
+    /// differences, so that near rows lose no digits.
+    ///
+    /// Invalid for integers and bools, and for a `p` below 0.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, 0.0, 3.0, 4.0], [2, 2]);
+    /// assert_eq!(x.cdist(&x, 2.0).to_vec::<f32>()?, [0.0, 5.0, 5.0, 0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cdist(&self, other: &Tensor, p: f64) -> Tensor {
+        let call = Call::here("cdist");
+        call.composed(|| {
+            call.needs_float(self)?;
+            call.needs_float(other)?;
+            call.needs(p >= 0.0, "the order p must be 0 or more", p)?;
+            let (own, others) = (&self.node.shape, &other.node.shape);
+            if own.rank() < 2 || others.rank() < 2 || own.last() != others.last() {
+                return call.fail(format!(
+                    "needs rows of equal length in two matrices, got shapes {own} and {others}"
+                ));
+            }
+            Ok((self.unsqueeze(-2) - other.unsqueeze(-3)).norm(-1, p))
+        })
+    }
+}
+
+/// The product in the dtype of its arithmetic, and the dtype of the result.
+pub(super) fn matmul(call: Call, a: &Tensor, b: &Tensor) -> Result<(Tensor, DType)> {
+    let ((left, _), (right, _)) = (a.known()?, b.known()?);
+    let (Some(&inner), false) = (left.last(), right.rank() == 0) else {
+        return call.fail(format!("a 0-d tensor is no matrix: shapes {left} and {right}; multiply with `*`"));
+    };
+    let rows = right[right.rank().saturating_sub(2)];
+    if inner != rows {
+        return call.fail(format!(
+            "shapes {left} and {right} do not fit: the last dimension of the first has {inner} elements, {} of the second {rows}",
+            if right.rank() == 1 { "that" } else { "the last but one" }
+        ));
+    }
+    let mut labels = [axes_of(left, &[ROW, INNER]), axes_of(right, &[INNER, COLUMN])];
+    if left.rank() == 1 {
+        labels[0] = vec![INNER];
+    }
+    if right.rank() == 1 {
+        labels[1] = vec![INNER];
+    }
+    let batches = |shape: &Shape| Shape::from(&shape[..shape.rank().saturating_sub(2)]);
+    let rank = call.broadcast(&[&batches(left), &batches(right)])?.rank();
+    let output: Vec<Label> = (0..rank as Label)
+        .rev()
+        .map(|back| BATCH + back)
+        .chain([ROW, COLUMN].into_iter().filter(|label| labels.iter().any(|own| own.contains(label))))
+        .collect();
+    contract(call, &[Factor::new(a, &labels[0]), Factor::new(b, &labels[1])], &output)
+}
+
+/// The labels of batches, then these.
+fn axes_of(shape: &Shape, last: &[Label]) -> Vec<Label> {
+    let batches = shape.rank().saturating_sub(last.len()) as Label;
+    (0..batches).rev().map(|back| BATCH + back).chain(last.iter().copied()).collect()
+}
+
+fn has_ranks(call: Call, tensors: [&Tensor; 2], ranks: [usize; 2]) -> Result<()> {
+    let ((a, _), (b, _)) = (tensors[0].known()?, tensors[1].known()?);
+    match [a.rank(), b.rank()] == ranks {
+        true => Ok(()),
+        false => call.fail(format!("needs {} and {} dimensions, got shapes {a} and {b}", ranks[0], ranks[1])),
+    }
+}
+
+fn same_batches(call: Call, a: &Tensor, b: &Tensor) -> Result<()> {
+    let ((own, _), (other, _)) = (a.known()?, b.known()?);
+    match own.first() == other.first() {
+        true => Ok(()),
+        false => call.fail(format!("needs equally many matrices, got shapes {own} and {other}")),
+    }
+}
+
+fn ranked(call: Call, [a, b]: [&Tensor; 2], ranks: [usize; 2]) -> Tensor {
+    call.composed(|| {
+        has_ranks(call, [a, b], ranks)?;
+        let (product, dtype) = matmul(call, a, b)?;
+        Ok(product.cast(dtype))
+    })
+}
+
+fn linear(call: Call, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    let ((shape, _), (rows, _)) = (x.known()?, weight.known()?);
+    if !(1..=2).contains(&rows.rank()) || shape.rank() == 0 || shape.last() != rows.last() {
+        return call.fail(format!(
+            "the weight must be [outputs, inputs] or [inputs], and the input end with the inputs, got shapes {rows} and {shape}"
+        ));
+    }
+    let weight = if rows.rank() == 2 { weight.t() } else { weight.clone() };
+    let (product, dtype) = matmul(call, x, &weight)?;
+    biased(call, product, dtype, bias)
+}
+
+/// With the bias, which broadcasts, rounded to the dtype.
+pub(super) fn biased(call: Call, x: Tensor, dtype: DType, bias: Option<&Tensor>) -> Result<Tensor> {
+    let Some(bias) = bias else { return Ok(x.cast(dtype)) };
+    let (shape, own) = bias.known()?;
+    if call.broadcast(&[&x.node.shape, shape])? != x.node.shape {
+        return call.fail(format!(
+            "the bias {own} {shape} does not broadcast to the result's shape {}",
+            x.node.shape
+        ));
+    }
+    Ok((x + bias.cast(dtype.compute())).cast(dtype))
+}
+
+fn added(call: Call, x: &Tensor, [a, b]: [&Tensor; 2], [beta, alpha]: [Number; 2]) -> Result<Tensor> {
+    let dtype = result_type(&[Operand::from(x), Operand::from(a), Operand::from(b)])?;
+    for factor in [beta, alpha] {
+        if matches!(factor, Number::Float(number) if !dtype.is_float() && number.fract() != 0.0) {
+            return call.fail(format!("beta and alpha must be integers for {dtype} tensors, got {factor:?}"));
+        }
+    }
+    let (product, _) = matmul(call, a, b)?;
+    let is = |factor: Number, number: i64| {
+        factor.to_scalar(DType::F64) == Number::Int(number).to_scalar(DType::F64)
+    };
+    let scaled = |x: Tensor, factor: Number| match is(factor, 1) {
+        true => x,
+        false => {
+            let factor = Tensor::full([], factor, dtype.compute());
+            x * factor
+        }
+    };
+    let product = scaled(product.cast(dtype.compute()), alpha);
+    let (shape, own) = x.known()?;
+    if call.broadcast(&[&product.node.shape, shape])? != product.node.shape {
+        let result = &product.node.shape;
+        return call.fail(format!("{own} {shape} does not broadcast to the product's shape {result}"));
+    }
+    match is(beta, 0) {
+        true => Ok(product.cast(dtype)),
+        false => Ok((scaled(x.cast(dtype.compute()), beta) + product).cast(dtype)),
+    }
+}
+
+fn tensordot(call: Call, [a, b]: [&Tensor; 2], [axes, of_other]: [Dims; 2]) -> Result<Tensor> {
+    let ((left, _), (right, _)) = (a.known()?, b.known()?);
+    let [first, second] = [call.axes_in_order(&axes.0, left)?, call.axes_in_order(&of_other.0, right)?];
+    if first.len() != second.len() {
+        return call.fail(format!("needs equally many axes of both, got {:?} and {:?}", axes.0, of_other.0));
+    }
+    let mut labels = [(0..left.rank() as Label).collect::<Vec<_>>(), Vec::new()];
+    labels[1] = (0..right.rank() as Label).map(|axis| left.rank() as Label + axis).collect();
+    for (&own, &other) in first.iter().zip(&second) {
+        if left[own] != right[other] {
+            return call.fail(format!(
+                "axis {own} of shape {left} has {} elements, axis {other} of shape {right} {}",
+                left[own], right[other]
+            ));
+        }
+        labels[1][other] = own as Label;
+    }
+    let output: Vec<Label> = labels
+        .iter()
+        .zip([&first, &second])
+        .flat_map(|(labels, gone)| labels.iter().enumerate().filter(|(axis, _)| !gone.contains(axis)))
+        .map(|(_, &label)| label)
+        .collect();
+    let (sum, dtype) = contract(call, &[Factor::new(a, &labels[0]), Factor::new(b, &labels[1])], &output)?;
+    Ok(sum.cast(dtype))
+}
+
+fn bilinear(call: Call, [x, y]: [&Tensor; 2], weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    let ((left, _), (right, _), (shape, _)) = (x.known()?, y.known()?, weight.known()?);
+    let fits = shape.rank() == 3
+        && left.rank() > 0
+        && left.rank() == right.rank()
+        && left[..left.rank() - 1] == right[..right.rank() - 1]
+        && [left[left.rank() - 1], right[right.rank() - 1]] == shape[1..];
+    if !fits {
+        return call.fail(format!(
+            "needs [n…, i], [n…, j] and a weight [outputs, i, j], got shapes {left}, {right} and {shape}"
+        ));
+    }
+    let (own, others) = (axes_of(left, &[ROW]), axes_of(right, &[COLUMN]));
+    let mut output = axes_of(left, &[INNER]);
+    output.truncate(left.rank());
+    let factors = [Factor::new(x, &own), Factor::new(y, &others), Factor::new(weight, &[INNER, ROW, COLUMN])];
+    let (sum, dtype) = contract(call, &factors, &output)?;
+    biased(call, sum, dtype, bias)
+}

@@ -1,0 +1,7 @@
+//! Products of matrices, convolutions and attention: compositions of broadcasting products and sums.
+
+pub(crate) mod attention;
+mod contraction;
+pub(crate) mod convolution;
+mod einsum;
+mod matmul;

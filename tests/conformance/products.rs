@@ -1,0 +1,280 @@
+//! Proves products of matrices, convolutions and attention right: against plain loops in double precision, and on every
+//! device against the interpreter, at shapes around every tile.
+
+use lazuli::{Attention, Conv1d, Conv2d, Conv3d, DType, Device, Tensor, f16};
+
+use crate::common::data::{floats, ordinary};
+use crate::common::{check, check_fused, check_on_cpu, exact, near};
+
+const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
+
+/// Sums of `n` products of numbers of about 1 in this dtype: rounding alone differs with the order.
+fn tolerance(dtype: DType, n: usize) -> (f64, f64) {
+    let of_sum = dtype.compute().finfo().unwrap().eps * (n as f64);
+    let of_store = dtype.finfo().unwrap().eps;
+    (of_store, of_sum)
+}
+
+/// Row-major `[rows, terms]` times `[terms, columns]`.
+fn loops(a: &[f32], b: &[f32], [rows, terms, columns]: [usize; 3]) -> Vec<f64> {
+    let term = |i, j, k| f64::from(a[i * terms + k]) * f64::from(b[k * columns + j]);
+    let at = |place: usize| (0..terms).map(|k| term(place / columns, place % columns, k)).sum();
+    (0..rows * columns).map(at).collect()
+}
+
+#[test]
+fn products_are_those_of_plain_loops() {
+    for shape @ [rows, terms, columns] in [
+        [1, 1, 1],
+        [4, 12, 8],
+        [5, 300, 70],
+        [6, 256, 64],
+        [7, 257, 65],
+        [61, 13, 129],
+        [130, 515, 100],
+        [3, 0, 4],
+    ] {
+        let (a, b) = (
+            floats(&Device::cpu(), DType::F32, [rows, terms], 1.0, 1),
+            floats(&Device::cpu(), DType::F32, [terms, columns], 1.0, 2),
+        );
+        let expected = loops(&a.to_vec().unwrap(), &b.to_vec().unwrap(), shape);
+        let ways = [
+            ("matmul", a.matmul(&b)),
+            ("of transposes", b.t().matmul(&a.t()).t()),
+            ("linear", a.linear(&b.t(), None)),
+            ("by hand", (a.unsqueeze(2) * b.unsqueeze(0)).sum(1)),
+        ];
+        for (name, y) in ways {
+            let got = y.to_vec::<f32>().unwrap();
+            assert_eq!(got.len(), expected.len());
+            for (place, (got, expected)) in got.iter().zip(&expected).enumerate() {
+                let most = 1e-6 * (terms as f64 + 4.0);
+                assert!(
+                    (f64::from(*got) - expected).abs() <= most,
+                    "{name} {shape:?} at {place}: {got}, not {expected}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_dtype_multiplies() {
+    check("matmul", |device| {
+        let mut outputs = Vec::new();
+        for dtype in FLOATS {
+            let (a, b) = (floats(device, dtype, [13, 40], 1.0, 1), floats(device, dtype, [40, 70], 1.0, 2));
+            let (relative, absolute) = tolerance(dtype, 40);
+            outputs.push(near("matmul", a.matmul(&b), relative, absolute));
+            outputs.push(near("linear", a.linear(&b.t(), Some(&b.select(0, 0))), relative, absolute));
+        }
+        for dtype in [DType::U8, DType::I8, DType::I16, DType::I32, DType::U32, DType::I64] {
+            let (a, b) = (ordinary(device, dtype, [13, 40], 1), ordinary(device, dtype, [40, 70], 2));
+            outputs.push(exact("matmul", a.matmul(&b)));
+        }
+        outputs
+    });
+}
+
+#[test]
+fn what_is_around_a_product_is_in_its_kernel() {
+    check_fused("neighbours", |device| {
+        let (a, b) = (
+            floats(device, DType::F32, [2, 37, 130], 1.0, 1),
+            floats(device, DType::F32, [130, 100], 1.0, 2),
+        );
+        let c = floats(device, DType::F32, [130, 100], 1.0, 3);
+        let (mask, bias) = (a.select(0, 0).select(1, 0).unsqueeze(1).gt(0.0), b.select(0, 0));
+        let (relative, absolute) = tolerance(DType::F32, 300);
+        let halves = floats(device, DType::F16, [130, 100], 1.0, 3);
+        vec![
+            near("before", a.relu().matmul(&(&b * 2.0)), relative, absolute),
+            near("after", a.linear(&b.t(), Some(&bias)).gelu(), relative, absolute),
+            near("masked", a.matmul(&b).masked_fill(&mask, 0.5), relative, absolute),
+            near("gated", a.matmul(&b).silu() * a.matmul(&c), 8.0 * relative, absolute),
+            near("widened", a.matmul(&halves.cast(DType::F32)), relative, absolute),
+            near(
+                "bytes",
+                a.matmul(&((&b * 100.0).cast(DType::I8).cast(DType::F32) * 0.01)),
+                relative,
+                absolute,
+            ),
+            near("normalised", a.layer_norm([130], None, None, 1e-5).matmul(&b), relative, absolute * 8.0),
+            near("summed", a.matmul(&b).sum(-1), relative, absolute * 100.0),
+            near("twice", a.matmul(&b).matmul(&b.t()), relative, absolute * 300.0),
+            near("rounded", a.matmul(&b).cast(DType::F16), 1e-3, 1e-3),
+            near("sliced", a.matmul(&b).slice(1, 3..20).transpose(1, 2), relative, absolute),
+            near(
+                "gathered",
+                a.matmul(&b.index_select(1, &Tensor::arange(99, 0, -3).to(device))),
+                relative,
+                absolute,
+            ),
+        ]
+    });
+}
+
+#[test]
+fn batches_broadcast() {
+    check_fused("batches", |device| {
+        let of = |shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+        let (relative, absolute) = tolerance(DType::F32, 64);
+        let near = |name: &str, y| near(name, y, relative, absolute);
+        vec![
+            near("batches", of(&[3, 20, 33], 1).matmul(&of(&[3, 33, 50], 2))),
+            near("one of them", of(&[3, 20, 33], 1).matmul(&of(&[33, 50], 2))),
+            near("both", of(&[4, 1, 20, 33], 1).matmul(&of(&[3, 33, 50], 2))),
+            near("nothing", of(&[0, 20, 33], 1).matmul(&of(&[33, 50], 2))),
+            near("rows", of(&[33], 1).matmul(&of(&[3, 33, 50], 2))),
+            near("columns", of(&[3, 20, 33], 1).matmul(&of(&[33], 2))),
+            near("small", of(&[500, 3, 5], 1).matmul(&of(&[500, 5, 4], 2))),
+            near(
+                "three",
+                Tensor::einsum(
+                    "bik,kj,jl->bil",
+                    &[&of(&[2, 20, 33], 1), &of(&[33, 40], 2), &of(&[40, 9], 3)],
+                ) / 40.0,
+            ),
+            near(
+                "inner batch",
+                Tensor::einsum("ikb,kjb->ijb", &[&of(&[20, 33, 4], 1), &of(&[33, 40, 4], 2)]),
+            ),
+        ]
+    });
+}
+
+#[test]
+fn what_is_not_finite_reaches_its_row_and_column() {
+    check_on_cpu("not finite", |device| {
+        let plain = floats(device, DType::F32, [70, 80], 1.0, 1);
+        let at = |row: i64, value: f64| {
+            let rows = Tensor::arange(0i64, 70, 1).to(device).unsqueeze(1);
+            plain.masked_fill(&rows.eq(row), value)
+        };
+        let b = floats(device, DType::F32, [80, 90], 1.0, 2).abs();
+        vec![
+            near("nan", at(7, f64::NAN).matmul(&b), 1e-5, 1e-4),
+            near("infinite", at(69, f64::INFINITY).matmul(&b), 1e-5, 1e-4),
+            near("of columns", b.t().matmul(&at(0, f64::NAN).t()), 1e-5, 1e-4),
+        ]
+    });
+}
+
+#[test]
+fn another_batch_size_is_right_too() {
+    let weight = floats(&Device::cpu(), DType::F32, [80, 64], 1.0, 1);
+    for rows in [300, 8, 1, 61, 241] {
+        let x = floats(&Device::cpu(), DType::F32, [rows, 64], 1.0, rows as u64);
+        let y = x.linear(&weight, None);
+        let expected = loops(&x.to_vec().unwrap(), &weight.t().to_vec().unwrap(), [rows, 64, 80]);
+        for (got, expected) in y.to_vec::<f32>().unwrap().iter().zip(expected) {
+            assert!((f64::from(*got) - expected).abs() < 1e-4, "{rows} rows: {got}, not {expected}");
+        }
+    }
+}
+
+#[test]
+fn convolutions_of_every_kind() {
+    check("convolutions", |device| {
+        let of = |shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+        let (x, weight) = (of(&[2, 6, 11, 23], 1), of(&[9, 6, 3, 3], 2));
+        let near = |name: &str, y| near(name, y, 1e-6, 1e-5);
+        vec![
+            near("plain", x.conv2d(&weight, None, 1, 0)),
+            near("padded, with bias", x.conv2d(&weight, Some(&of(&[9], 3)), 1, 1).relu()),
+            near("strides", x.conv2d(&weight, None, (2, 3), (0, 2))),
+            near("dilated", x.conv2d_with(&weight, None, Conv2d::new().dilation((1, 2)).same())),
+            near("groups", x.conv2d_with(&of(&[9, 2, 3, 3], 2), None, Conv2d::new().groups(3).padding(1))),
+            near("depthwise", x.conv2d_with(&of(&[6, 1, 3, 3], 2), None, Conv2d::new().groups(6))),
+            near("one by one", x.conv2d(&of(&[9, 6, 1, 1], 2), None, 1, 0)),
+            near("pooled", x.conv2d(&weight, None, 1, 1).relu().max_pool2d(2, 2)),
+            near(
+                "1-d",
+                of(&[2, 6, 50], 1).conv1d_with(&of(&[9, 6, 5], 2), None, Conv1d::new().stride(2).padding(3)),
+            ),
+            near(
+                "3-d",
+                of(&[1, 3, 5, 6, 20], 1).conv3d_with(
+                    &of(&[4, 3, 2, 3, 2], 2),
+                    None,
+                    Conv3d::new().padding(1),
+                ),
+            ),
+            near("transposed", x.conv_transpose2d(&of(&[6, 5, 3, 3], 2), None, 2, 1)),
+            near("no batch", x.select(0, 0).conv2d(&weight, None, 1, 0)),
+        ]
+    });
+}
+
+#[test]
+fn attention_of_every_kind() {
+    check_fused("attention", |device| {
+        let of = |shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+        let (q, k, v) = (of(&[2, 4, 30, 16], 1), of(&[2, 4, 40, 16], 2), of(&[2, 4, 40, 24], 3));
+        let mask = of(&[30, 40], 4).gt(0.0);
+        let halves = floats(device, DType::F16, [2, 4, 40, 16], 1.0, 5);
+        let attend = |attention: &Attention| q.scaled_dot_product_attention(&k, &v, attention);
+        let near = |name: &str, y| near(name, y, 1e-5, 1e-5);
+        vec![
+            near("plain", attend(&Attention::new())),
+            near("causal", attend(&Attention::new().causal(true).scale(0.3))),
+            near("masked", attend(&Attention::new().mask(&mask))),
+            near("biased", attend(&Attention::new().mask(&of(&[4, 30, 40], 6)))),
+            near("dropout", attend(&Attention::new().dropout(0.3, 7))),
+            near(
+                "grouped",
+                q.scaled_dot_product_attention(
+                    &k.slice(1, ..2),
+                    &v.slice(1, ..2),
+                    &Attention::new().grouped(true),
+                ),
+            ),
+            crate::common::near(
+                "halves",
+                halves.scaled_dot_product_attention(&halves, &halves, &Attention::new().causal(true)),
+                2e-3,
+                2e-3,
+            ),
+        ]
+    });
+}
+
+#[test]
+fn halves_are_rounded_once() {
+    // 2048 + 1 is no f16, but the sum of 2048 and two ones is 2050.
+    let a = Tensor::from_slice(&[2048.0f32, 1.0, 1.0].map(f16::from_f32), [1, 3]);
+    let ones = Tensor::ones([3, 1], DType::F16);
+    assert_eq!(a.matmul(&ones).to_vec::<f16>().unwrap(), [f16::from_f32(2050.0)]);
+    let bias = Tensor::from_slice(&[f16::from_f32(-2048.0)], [1]);
+    let b = Tensor::from_slice(&[2048.0f32, 0.5].map(f16::from_f32), [1, 2]);
+    let sum = b.linear(&Tensor::ones([1, 2], DType::F16), Some(&bias));
+    assert_eq!(sum.to_vec::<f16>().unwrap(), [f16::from_f32(0.5)]);
+}
+
+#[test]
+fn mistakes_say_what_does_not_fit() {
+    let of = |shape: &[usize]| Tensor::zeros(shape.to_vec(), DType::F32);
+    let said = |y: Tensor| y.shape().unwrap_err().to_string();
+    for (y, part) in [
+        (of(&[2, 3]).matmul(&of(&[4, 5])), "has 3 elements, the last but one of the second 4"),
+        (of(&[]).matmul(&of(&[4])), "0-d tensor is no matrix"),
+        (of(&[2, 3, 4]).matmul(&of(&[5, 4, 2])), "shapes [2] and [5] do not broadcast"),
+        (of(&[2, 3]).bmm(&of(&[3, 2])), "needs equally many matrices"),
+        (of(&[2, 3]).linear(&of(&[5, 4]), None), "the input end with the inputs"),
+        (of(&[1, 4, 8, 8]).conv2d(&of(&[2, 3, 3, 3]), None, 1, 0), "for 3 channels a group"),
+        (of(&[1, 4, 2, 8]).conv2d(&of(&[2, 4, 3, 3]), None, 1, 0), "exceeds the padded input"),
+        (Tensor::einsum("ij,jk->iz", &[&of(&[2, 3]), &of(&[3, 4])]), "'z', which no operand has"),
+        (Tensor::einsum("ij,jk->ik", &[&of(&[2, 3]), &of(&[4, 4])]), "'j' in the equation"),
+        (Tensor::einsum("i?", &[&of(&[2, 3])]), "'?' in the equation"),
+        (of(&[2, 3]).cast(DType::Bool).matmul(&of(&[3, 2]).cast(DType::Bool)), "bool"),
+        (
+            of(&[2, 3]).scaled_dot_product_attention(&of(&[4, 2]), &of(&[4, 2]), &Attention::new()),
+            "equally long",
+        ),
+    ] {
+        let message = said(y);
+        assert!(message.contains(part), "{message}");
+        assert!(message.contains("products.rs"), "{message}");
+    }
+}
