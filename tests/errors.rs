@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use lazuli::operations::{self, Accepts};
 use lazuli::{
-    DType, Device, Error, Indexing, Interpolation, PadMode, Pool1d, Pool2d, Pool3d, Reduction, Result,
-    Rounding, ScanOrder, ScatterReduction, SourceLocation, Tensor, s,
+    Attention, Conv1d, Conv2d, Conv3d, DType, Device, Error, Indexing, Interpolation, PadMode, Pool1d,
+    Pool2d, Pool3d, Reduction, Result, Rounding, ScanOrder, ScatterReduction, SourceLocation, Tensor, s,
 };
 
 /// What a call records, as its first error, if it has one.
@@ -515,6 +515,66 @@ fn windows(page: &mut Page) {
     }
 }
 
+fn products(page: &mut Page) {
+    page.section("Products");
+    let (a, b, x) = (tensor(DType::F32, &[2, 3]), tensor(DType::F32, &[4, 5]), tensor(DType::F32, &[3]));
+    let (image, weight) = (tensor(DType::F32, &[1, 4, 8, 8]), tensor(DType::F32, &[6, 4, 3, 3]));
+    let (cube, bytes) = (tensor(DType::F32, &[5, 3, 2]), tensor(DType::U8, &[2, 3]));
+    mistakes! { page:
+        a.matmul(&b);
+        a.matmul(&tensor(DType::F32, &[]));
+        tensor(DType::F32, &[2, 3, 4]).matmul(&tensor(DType::F32, &[5, 4, 2]));
+        tensor(DType::Bool, &[2, 3]).matmul(&tensor(DType::Bool, &[3, 2]));
+        a.mm(&x);
+        cube.bmm(&tensor(DType::F32, &[4, 2, 3]));
+        a.mv(&a);
+        x.dot(&tensor(DType::F32, &[4]));
+        x.outer(&a);
+        a.linear(&b, None);
+        a.linear(&tensor(DType::F32, &[4, 3]), Some(&x));
+        x.addmm(&a, &cube, 1.0, 1.0);
+        x.addmm(&a, &tensor(DType::F32, &[3, 4]), 1.0, 1.0);
+        tensor(DType::U8, &[2]).addmm(&bytes, &tensor(DType::U8, &[3, 2]), 0.5, 1.0);
+        x.baddbmm(&cube, &tensor(DType::F32, &[4, 2, 3]), 1.0, 1.0);
+        a.tensordot(&b, [0, 1], 0);
+        a.tensordot(&b, 1, 0);
+        a.bilinear(&x, &cube, None);
+        a.cdist(&b, 2.0);
+        a.cdist(&a, -1.0);
+        Tensor::einsum("ij,jk", &[&a]);
+        Tensor::einsum("ij,jk->ik", &[&a, &b]);
+        Tensor::einsum("ijk,kl", &[&a, &b]);
+        Tensor::einsum("ij->ik", &[&a]);
+        Tensor::einsum("ij->ii", &[&a]);
+        Tensor::einsum("ii", &[&a]);
+        Tensor::einsum("i1", &[&a]);
+        image.conv2d(&a, None, 1, 0);
+        image.conv2d(&tensor(DType::F32, &[6, 3, 3, 3]), None, 1, 0);
+        image.conv2d(&weight, Some(&x), 1, 0);
+        image.conv2d(&tensor(DType::F32, &[6, 4, 9, 3]), None, 1, 0);
+        image.conv2d(&weight, None, 0, 0);
+        image.conv2d_with(&weight, None, Conv2d::new().groups(3));
+        image.conv2d_with(&weight, None, Conv2d::new().stride(2).same());
+        image.conv2d_with(&weight, None, Conv2d::new().output_padding(1));
+        x.conv1d(&cube, None, 1, 0);
+        a.conv1d_with(&cube, None, Conv1d::new().dilation(2));
+        image.conv3d(&weight, None, 1, 0);
+        image.conv3d_with(&cube, None, Conv3d::new());
+        a.conv_transpose1d(&cube, None, 1, 0);
+        a.conv_transpose1d_with(&cube, None, Conv1d::new());
+        image.conv_transpose2d(&weight, None, 1, 0);
+        image.conv_transpose2d_with(&tensor(DType::F32, &[4, 6, 3, 3]), None, Conv2d::new().padding(9));
+        image.conv_transpose2d_with(&tensor(DType::F32, &[4, 6, 3, 3]), None, Conv2d::new().output_padding(1));
+        image.conv_transpose3d(&weight, None, 1, 0);
+        image.conv_transpose3d_with(&weight, None, Conv3d::new());
+        a.scaled_dot_product_attention(&b, &b, &Attention::new());
+        x.scaled_dot_product_attention(&a, &a, &Attention::new());
+        a.scaled_dot_product_attention(&a, &a, &Attention::new().mask(&cube));
+        a.scaled_dot_product_attention(&a, &a, &Attention::new().mask(&tensor(DType::I64, &[2, 2])));
+        cube.scaled_dot_product_attention(&a, &a, &Attention::new().grouped(true));
+    }
+}
+
 fn questions(page: &mut Page) {
     page.section("Questions");
     let x = tensor(DType::F32, &[3, 4]);
@@ -577,6 +637,7 @@ fn messages_of_every_operation() {
         steps,
         layers,
         windows,
+        products,
         questions,
         refusals,
     ] {

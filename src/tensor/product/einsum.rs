@@ -13,7 +13,8 @@ impl Tensor {
     /// twice is its diagonal. `...` is any number of axes, which broadcast. Without `->`, the result has the letters that
     /// occur once, in alphabetical order (upper case first), after those of `...`. Spaces mean nothing.
     ///
-    /// Dtypes are promoted; 16-bit floats are summed in `F32` and rounded once, integers wrap. Several operands are
+    /// Dtypes are promoted; 16-bit floats are summed in `F32` and rounded once, integers wrap; one operand alone is summed as
+    /// by [`Tensor::sum`]. Several operands are
     /// multiplied two by two, those first whose product takes the fewest multiplications.
     ///
     /// Invalid for bools, and if the equation does not fit the operands.
@@ -81,6 +82,15 @@ fn einsum(call: Call, equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
             return call
                 .fail(format!("the result of {equation:?} has {}, which no operand has", name(*label)));
         }
+    }
+    // One operand is not multiplied: integers are summed as by `sum`.
+    if let [(tensor, labels)] = &factors[..] {
+        let place = |label: &Label| labels.iter().position(|own| own == label);
+        let summed: Vec<usize> = (0..labels.len()).filter(|&axis| !output.contains(&labels[axis])).collect();
+        let kept: Vec<usize> = output.iter().filter_map(place).collect();
+        let tensor = tensor.permute(kept.iter().chain(&summed).copied().collect::<Vec<_>>());
+        let axes: Vec<usize> = (kept.len()..labels.len()).collect();
+        return Ok(if axes.is_empty() { tensor } else { tensor.sum(axes) });
     }
     let factors: Vec<Factor> = factors.iter().map(|(tensor, labels)| Factor::new(tensor, labels)).collect();
     let (sum, dtype) = contract(call, &factors, &output)?;
