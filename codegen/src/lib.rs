@@ -27,7 +27,7 @@ pub use emit::{Emitted, emit};
 pub use index::{Atom, AxisId, AxisRanges, Bound, BoundTruth, IndexExpr};
 pub use language::Language;
 pub use limits::{FloatInfo, IntInfo};
-pub use ops::{BinaryOp, ReduceOp, UnaryOp};
+pub use ops::{BinaryMeaning, BinaryOp, Meaning, ReduceOp, UnaryMeaning, UnaryOp};
 pub use refusal::Refusal;
 pub use scalar::Scalar;
 pub use scan_op::ScanOp;

@@ -1,13 +1,19 @@
 //! The scalar operations that kernels are made of, and what each computes.
 //!
-//! The semantics stated here bind every implementation: the emitted CUDA C, the emitted C and the
-//! reference interpreter. Each operation is declared in one place, here: its name, the dtypes that it is defined for,
-//! its result, and how it is spelled ([`Spelling`]). What it computes in constants and in the interpreter stands in
-//! matches without a default, so that an operation cannot be missing there.
+//! Each operation is declared in one place, in a table of [`unary`] or [`binary`]: its name, the dtypes that it is
+//! defined for, its result, its cost, how it is spelled, and what it computes of floats and of integers. Those
+//! semantics bind every implementation. Constants are folded by them and the reference interpreter follows them; the
+//! emitted CUDA C and the emitted C are compared with them and with references of their own.
+
+mod binary;
+mod unary;
 
 use std::fmt;
 
-use crate::DType;
+pub use binary::{BinaryMeaning, BinaryOp};
+pub use unary::{UnaryMeaning, UnaryOp};
+
+use crate::{DType, Scalar};
 
 /// How an operation is spelled in CUDA C and in C.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,16 +25,37 @@ pub(crate) enum Spelling {
     /// The library's function of the operation's name; in C for `F32` the helper `lz_NAME_f32`, and where C's library
     /// has none, for `F64` too.
     Vectorised,
-    /// The helper `lz_NAME_DTYPE`, in both languages.
-    Helper,
     /// The helper `lz_THIS_DTYPE`, in both languages.
     Named(&'static str),
+    /// The helper `lz_NAME_DTYPE` of this text, in both languages: definitions with an empty line between two.
+    Text(&'static str),
+}
+
+/// What an operation computes of floats. F16 and BF16 are computed in `F32` and rounded then.
+#[derive(Clone, Copy, Debug)]
+pub enum Meaning<Number, Single, Truth> {
+    /// IEEE 754's own result: this one in double precision, rounded once. Every kernel has these bits, so that they may
+    /// be computed ahead.
+    Exact(Number),
+    /// This one in double precision, rounded once. Kernels may be some units in the last place away, or have a zero or
+    /// NaN of the other sign.
+    Near(Number),
+    /// Several roundings, each in the operands' own precision: single or double.
+    Stepwise(Single, Number),
+    /// The answer to a question.
+    Test(Truth),
 }
 
 macro_rules! scalar_operations {
     (
         $(#[$type_meta:meta])*
-        $type:ident: $($(#[$meta:meta])* $op:ident = $name:literal, $accepts:ident -> $result:ident, $spelling:expr;)*
+        $type:ident of $meaning:ident, $integer:ty: $(
+            $(#[$meta:meta])*
+            $op:ident = $name:literal, $accepts:ident -> $result:ident {
+                cost: $cost:literal, spelling: $spelling:expr
+                $(, floats: $floats:expr)? $(, integers: $integers:expr)? $(,)?
+            }
+        )*
     ) => {
         $(#[$type_meta])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -48,226 +75,124 @@ macro_rules! scalar_operations {
             }
 
             /// Whether the operation is defined for operands of `dtype`.
-            pub const fn accepts(self, dtype: DType) -> bool {
+            pub const fn accepts(self, dtype: $crate::DType) -> bool {
                 match self {
-                    $($type::$op => scalar_operations!(@accepts $accepts dtype),)*
+                    $($type::$op => $crate::ops::scalar_operations!(@accepts $accepts dtype),)*
                 }
             }
 
             /// The result's dtype for operands of `dtype`.
-            pub const fn result(self, dtype: DType) -> DType {
+            pub const fn result(self, dtype: $crate::DType) -> $crate::DType {
                 match self {
-                    $($type::$op => scalar_operations!(@result $result dtype),)*
+                    $($type::$op => $crate::ops::scalar_operations!(@result $result dtype),)*
                 }
             }
 
-            pub(crate) const fn spelling(self) -> Spelling {
-                use Spelling::*;
+            /// What it costs, in simple operations: an addition is 1. It only ranks choices.
+            pub const fn cost(self) -> f64 {
+                match self {
+                    $($type::$op => $cost,)*
+                }
+            }
+
+            /// What it computes of floats, if it is defined for them.
+            pub fn floats(self) -> Option<$meaning> {
+                match self {
+                    $($type::$op => $crate::ops::scalar_operations!(@optional $($floats)?),)*
+                }
+            }
+
+            /// What it computes of integers, if it is defined for them: of as many of the result's low bits as the
+            /// dtype has. Of `Bool`, as 0 and 1; every result but 0 is true.
+            pub fn integers(self) -> Option<$integer> {
+                match self {
+                    $($type::$op => $crate::ops::scalar_operations!(@optional $($integers)?),)*
+                }
+            }
+
+            pub(crate) const fn spelling(self) -> $crate::ops::Spelling {
+                use $crate::ops::Spelling::*;
                 match self {
                     $($type::$op => $spelling,)*
                 }
             }
         }
     };
+    (@optional) => { None };
+    (@optional $value:expr) => { Some($value) };
     (@accepts All $dtype:ident) => { true };
-    (@accepts Numbers $dtype:ident) => { !matches!($dtype, DType::Bool) };
+    (@accepts Numbers $dtype:ident) => { !matches!($dtype, $crate::DType::Bool) };
     (@accepts Floats $dtype:ident) => { $dtype.is_float() };
     (@accepts Bits $dtype:ident) => { !$dtype.is_float() };
     (@accepts Integers $dtype:ident) => { $dtype.is_int() };
-    (@accepts Bool $dtype:ident) => { matches!($dtype, DType::Bool) };
+    (@accepts Bool $dtype:ident) => { matches!($dtype, $crate::DType::Bool) };
     (@result Same $dtype:ident) => { $dtype };
-    (@result Bool $dtype:ident) => { DType::Bool };
+    (@result Bool $dtype:ident) => { $crate::DType::Bool };
+}
+pub(crate) use scalar_operations;
+
+/// Sixteen-bit floats are computed in single precision.
+fn rounded(dtype: DType, value: f64) -> Scalar {
+    match dtype {
+        DType::F16 | DType::BF16 => Scalar::from_f64(DType::F32, value).cast(dtype),
+        _ => Scalar::from_f64(dtype, value),
+    }
 }
 
-scalar_operations! {
-    /// An operation on one value.
-    ///
-    /// ```
-    /// use lazuli_codegen::{DType, UnaryOp};
-    /// assert_eq!(UnaryOp::Relu.name(), "relu");
-    /// assert!(UnaryOp::Relu.accepts(DType::I32) && !UnaryOp::Exp.accepts(DType::I32));
-    /// assert_eq!(UnaryOp::IsNan.result(DType::F32), DType::Bool);
-    /// ```
-    UnaryOp:
-    /// `-x`; wraps for integers.
-    Neg = "neg", Numbers -> Same, Own;
-    /// `|x|`; the least integer stays itself; NaN keeps being NaN.
-    Abs = "abs", Numbers -> Same, Own;
-    /// -1, 0 or 1; NaN for NaN, and 0 for ±0.
-    Sign = "sign", Numbers -> Same, Own;
-    /// `1 / x`.
-    Reciprocal = "reciprocal", Floats -> Same, Own;
-    /// `x * x`.
-    Square = "square", Numbers -> Same, Own;
-    /// Square root, correctly rounded.
-    Sqrt = "sqrt", Floats -> Same, Library("sqrt");
-    /// `1 / sqrt(x)`.
-    Rsqrt = "rsqrt", Floats -> Same, Own;
-    /// Cube root.
-    Cbrt = "cbrt", Floats -> Same, Vectorised;
-    /// e to the x.
-    Exp = "exp", Floats -> Same, Vectorised;
-    /// 2 to the x.
-    Exp2 = "exp2", Floats -> Same, Vectorised;
-    /// `exp(x) - 1`, exact near 0.
-    Expm1 = "expm1", Floats -> Same, Vectorised;
-    /// Natural logarithm.
-    Log = "log", Floats -> Same, Vectorised;
-    /// Logarithm to base 2.
-    Log2 = "log2", Floats -> Same, Vectorised;
-    /// Logarithm to base 10.
-    Log10 = "log10", Floats -> Same, Vectorised;
-    /// `log(1 + x)`, exact near 0.
-    Log1p = "log1p", Floats -> Same, Vectorised;
-    /// Sine of radians.
-    Sin = "sin", Floats -> Same, Vectorised;
-    /// Cosine of radians.
-    Cos = "cos", Floats -> Same, Vectorised;
-    /// Tangent of radians.
-    Tan = "tan", Floats -> Same, Vectorised;
-    /// Arc sine, in radians.
-    Asin = "asin", Floats -> Same, Vectorised;
-    /// Arc cosine, in radians.
-    Acos = "acos", Floats -> Same, Vectorised;
-    /// Arc tangent, in radians.
-    Atan = "atan", Floats -> Same, Vectorised;
-    /// Hyperbolic sine.
-    Sinh = "sinh", Floats -> Same, Vectorised;
-    /// Hyperbolic cosine.
-    Cosh = "cosh", Floats -> Same, Vectorised;
-    /// Hyperbolic tangent.
-    Tanh = "tanh", Floats -> Same, Vectorised;
-    /// Inverse of the hyperbolic sine.
-    Asinh = "asinh", Floats -> Same, Vectorised;
-    /// Inverse of the hyperbolic cosine.
-    Acosh = "acosh", Floats -> Same, Vectorised;
-    /// Inverse of the hyperbolic tangent.
-    Atanh = "atanh", Floats -> Same, Vectorised;
-    /// The error function.
-    Erf = "erf", Floats -> Same, Vectorised;
-    /// `1 - erf(x)`, exact for large x.
-    Erfc = "erfc", Floats -> Same, Vectorised;
-    /// Inverse of the error function: ±infinity at ±1, NaN beyond.
-    Erfinv = "erfinv", Floats -> Same, Vectorised;
-    /// Logarithm of the absolute value of the gamma function; infinity at its poles.
-    Lgamma = "lgamma", Floats -> Same, Library("lgamma");
-    /// Derivative of the logarithm of the gamma function: infinity of the other sign at ±0, NaN at negative integers.
-    Digamma = "digamma", Floats -> Same, Helper;
-    /// Round towards minus infinity.
-    Floor = "floor", Floats -> Same, Library("floor");
-    /// Round towards plus infinity.
-    Ceil = "ceil", Floats -> Same, Library("ceil");
-    /// Round half to even.
-    Round = "round", Floats -> Same, Library("rint");
-    /// Round towards zero.
-    Trunc = "trunc", Floats -> Same, Library("trunc");
-    /// `x < 0 ? 0 : x`: NaN stays NaN and -0 stays -0.
-    Relu = "relu", Numbers -> Same, Own;
-    /// Logical not of a `Bool`.
-    Not = "not", Bool -> Same, Own;
-    /// Bitwise complement of an integer.
-    BitNot = "bitnot", Integers -> Same, Own;
-    /// `Bool`: whether x is NaN.
-    IsNan = "isnan", Floats -> Bool, Own;
-    /// `Bool`: whether x is ±infinity.
-    IsInf = "isinf", Floats -> Bool, Named("is_inf");
-    /// `Bool`: whether x is neither NaN nor infinite.
-    IsFinite = "isfinite", Floats -> Bool, Named("is_finite");
+fn of_integers(dtype: DType, value: i64) -> Scalar {
+    if dtype == DType::Bool { Scalar::from_bool(value != 0) } else { Scalar::from_i64(dtype, value) }
 }
 
-scalar_operations! {
-    /// An operation on two values of the same type.
+impl UnaryOp {
+    /// The result for a value; `None` if the operation is not defined for its dtype.
     ///
     /// ```
-    /// use lazuli_codegen::{BinaryOp, DType};
-    /// assert_eq!(BinaryOp::FloorDiv.name(), "floor_divide");
-    /// assert_eq!(BinaryOp::Lt.result(DType::F32), DType::Bool);
+    /// use lazuli_codegen::{DType, Scalar, UnaryOp};
+    /// let root = UnaryOp::Sqrt.apply(Scalar::from_f64(DType::F32, 4.0));
+    /// assert_eq!(root, Some(Scalar::from_f64(DType::F32, 2.0)));
+    /// assert_eq!(UnaryOp::Sqrt.apply(Scalar::from_i64(DType::I32, 4)), None);
     /// ```
-    BinaryOp:
-    /// Sum; wraps for integers; logical or for `Bool`.
-    Add = "add", All -> Same, Own;
-    /// Difference; wraps for integers.
-    Sub = "sub", Numbers -> Same, Own;
-    /// Product; wraps for integers; logical and for `Bool`.
-    Mul = "mul", All -> Same, Own;
-    /// IEEE quotient; floats only.
-    Div = "div", Floats -> Same, Own;
-    /// Quotient rounded towards minus infinity, as PyTorch's `//`. Integer division by zero gives 0;
-    /// the least integer divided by -1 wraps to itself. For floats as PyTorch's `floor_divide`
-    /// (`(a - fmod(a, b)) / b` snapped to the nearest integer below; `x // 0` is `x / 0`).
-    FloorDiv = "floor_divide", Numbers -> Same, Named("floor_div");
-    /// Remainder with the divisor's sign, as PyTorch's `%`. An integer remainder by zero is 0.
-    Rem = "remainder", Numbers -> Same, Named("rem");
-    /// Remainder with the dividend's sign, as C's `fmod`. An integer remainder by zero is 0.
-    Fmod = "fmod", Numbers -> Same, Own;
-    /// `a` to the power `b`. Integers: repeated wrapping multiplication; a negative exponent gives
-    /// 0, except for bases 1 (1) and -1 (±1).
-    Pow = "pow", Numbers -> Same, Vectorised;
-    /// The larger; NaN if either is NaN.
-    Maximum = "maximum", All -> Same, Own;
-    /// The smaller; NaN if either is NaN.
-    Minimum = "minimum", All -> Same, Own;
-    /// The larger; the other if one is NaN.
-    Fmax = "fmax", All -> Same, Own;
-    /// The smaller; the other if one is NaN.
-    Fmin = "fmin", All -> Same, Own;
-    /// Angle of the point (`b`, `a`), in radians.
-    Atan2 = "atan2", Floats -> Same, Vectorised;
-    /// `sqrt(a² + b²)` without overflow on the way; infinite if either is, even beside NaN.
-    Hypot = "hypot", Floats -> Same, Vectorised;
-    /// The magnitude of `a` with the sign of `b`.
-    Copysign = "copysign", Floats -> Same, Library("copysign");
-    /// Bitwise and; logical for `Bool`.
-    And = "and", Bits -> Same, Own;
-    /// Bitwise or; logical for `Bool`.
-    Or = "or", Bits -> Same, Own;
-    /// Bitwise exclusive or; logical for `Bool`.
-    Xor = "xor", Bits -> Same, Own;
-    /// `a` shifted left by `b` bits; 0 where `b` is negative or not less than the width.
-    Shl = "shl", Integers -> Same, Own;
-    /// `a` shifted right by `b` bits, copies of the sign coming in; where `b` is negative or not less than the
-    /// width, nothing but these: -1 or 0.
-    Shr = "shr", Integers -> Same, Own;
-    /// `a == b`; false if either is NaN.
-    Eq = "eq", All -> Bool, Own;
-    /// `a != b`; true if either is NaN.
-    Ne = "ne", All -> Bool, Own;
-    /// `a < b`.
-    Lt = "lt", All -> Bool, Own;
-    /// `a <= b`.
-    Le = "le", All -> Bool, Own;
-    /// `a > b`.
-    Gt = "gt", All -> Bool, Own;
-    /// `a >= b`.
-    Ge = "ge", All -> Bool, Own;
+    pub fn apply(self, x: Scalar) -> Option<Scalar> {
+        let dtype = x.dtype();
+        if !self.accepts(dtype) {
+            return None;
+        }
+        if !dtype.is_float() {
+            return Some(of_integers(self.result(dtype), self.integers()?(x.as_i64())));
+        }
+        Some(match self.floats()? {
+            Meaning::Exact(f) | Meaning::Near(f) => rounded(dtype, f(x.as_f64())),
+            Meaning::Stepwise(_, f) if dtype == DType::F64 => rounded(dtype, f(x.as_f64())),
+            Meaning::Stepwise(f, _) => rounded(dtype, f(x.as_f64() as f32).into()),
+            Meaning::Test(f) => Scalar::from_bool(f(x.as_f64())),
+        })
+    }
 }
 
 impl BinaryOp {
-    /// Whether the result is a `Bool` comparison.
-    pub const fn is_comparison(self) -> bool {
-        matches!(
-            self,
-            BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge
-        )
-    }
-
-    /// Whether swapping the operands never changes the result (NaN payloads aside).
-    pub const fn is_commutative(self) -> bool {
-        matches!(
-            self,
-            BinaryOp::Add
-                | BinaryOp::Mul
-                | BinaryOp::Maximum
-                | BinaryOp::Minimum
-                | BinaryOp::Fmax
-                | BinaryOp::Fmin
-                | BinaryOp::Hypot
-                | BinaryOp::And
-                | BinaryOp::Or
-                | BinaryOp::Xor
-                | BinaryOp::Eq
-                | BinaryOp::Ne
-        )
+    /// The result for two values; `None` if the operation is not defined for their dtype, or they have two.
+    ///
+    /// ```
+    /// use lazuli_codegen::{BinaryOp, DType, Scalar};
+    /// let byte = |value| Scalar::from_i64(DType::U8, value);
+    /// assert_eq!(BinaryOp::Add.apply(byte(250), byte(10)), Some(byte(4)));
+    /// assert_eq!(BinaryOp::Lt.apply(byte(1), byte(2)), Some(Scalar::from_bool(true)));
+    /// ```
+    pub fn apply(self, a: Scalar, b: Scalar) -> Option<Scalar> {
+        let dtype = a.dtype();
+        if !self.accepts(dtype) || b.dtype() != dtype {
+            return None;
+        }
+        if !dtype.is_float() {
+            return Some(of_integers(self.result(dtype), self.integers()?(a.as_i64(), b.as_i64())));
+        }
+        let (a, b) = (a.as_f64(), b.as_f64());
+        Some(match self.floats()? {
+            Meaning::Exact(f) | Meaning::Near(f) => rounded(dtype, f(a, b)),
+            Meaning::Stepwise(_, f) if dtype == DType::F64 => rounded(dtype, f(a, b)),
+            Meaning::Stepwise(f, _) => rounded(dtype, f(a as f32, b as f32).into()),
+            Meaning::Test(f) => Scalar::from_bool(f(a, b)),
+        })
     }
 }
 

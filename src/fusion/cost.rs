@@ -156,8 +156,8 @@ pub(crate) fn operation_cost(op: &Op) -> f64 {
     match op {
         Op::Input(_) | Op::Constant(_) | Op::Iota | Op::View(_) => 0.0,
         Op::Random { .. } => cost::RANDOM,
-        Op::Unary(op) => cost::unary(*op),
-        Op::Binary(op) => cost::binary(*op),
+        Op::Unary(op) => op.cost(),
+        Op::Binary(op) => op.cost(),
         Op::Select | Op::Cast => 1.0,
         // Per element that is reduced; see `Analyser`.
         Op::Reduce { .. } => 1.0,

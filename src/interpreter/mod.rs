@@ -11,7 +11,6 @@
 mod cast;
 mod composite;
 mod gather;
-mod integers;
 pub(crate) mod kernels;
 mod operand;
 mod random;
@@ -20,7 +19,6 @@ mod reduce;
 mod scalar;
 mod scan;
 mod scatter;
-mod special;
 #[cfg(test)]
 mod testing;
 mod values;

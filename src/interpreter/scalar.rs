@@ -1,10 +1,11 @@
-//! Pointwise operations, with the semantics that [`lazuli_codegen`] states for scalars.
+//! Pointwise operations: each scalar operation means what its declaration in [`lazuli_codegen`] says. How they are
+//! rounded to the dtypes is written here.
 
-use super::integers::{int_floor_div, int_pow, int_remainder, shifted_left, shifted_right};
+use lazuli_codegen::Meaning;
+
 use super::operand::broken;
-use super::special;
 use super::values::{Element, Float, Int, Real, Values, for_any};
-use crate::{BinaryOp, Result, UnaryOp};
+use crate::{BinaryOp, DType, Result, UnaryOp};
 
 pub(super) fn map<T: Copy, U>(x: &[T], f: impl Fn(T) -> U) -> Vec<U> {
     x.iter().map(|&x| f(x)).collect()
@@ -16,7 +17,10 @@ fn zip<T: Copy, U>(a: &[T], b: &[T], f: impl Fn(T, T) -> U) -> Vec<U> {
 
 pub(super) fn unary(op: UnaryOp, x: &Values) -> Result<Values> {
     let result = match x {
-        Values::Bool(x) => (op == UnaryOp::Not).then(|| Values::Bool(map(x, |x| !x))),
+        Values::Bool(x) => op
+            .integers()
+            .map(|f| Values::Bool(map(x, |x| f(i64::from(x)) != 0)))
+            .filter(|_| op.accepts(DType::Bool)),
         Values::U8(x) => int_unary(op, x),
         Values::I8(x) => int_unary(op, x),
         Values::I16(x) => int_unary(op, x),
@@ -28,120 +32,32 @@ pub(super) fn unary(op: UnaryOp, x: &Values) -> Result<Values> {
         Values::F32(x) => float_unary(op, x),
         Values::F64(x) => float_unary(op, x),
     };
-    result.ok_or_else(|| broken(format!("{op} is not defined for {}", x.dtype())))
+    result
+        .filter(|_| op.accepts(x.dtype()))
+        .ok_or_else(|| broken(format!("{op} is not defined for {}", x.dtype())))
 }
 
 fn int_unary<T: Int>(op: UnaryOp, x: &[T]) -> Option<Values> {
-    let function: fn(i64) -> i64 = match op {
-        UnaryOp::Neg => i64::wrapping_neg,
-        UnaryOp::Abs => i64::wrapping_abs,
-        UnaryOp::Sign => i64::signum,
-        UnaryOp::Square => |x| x.wrapping_mul(x),
-        UnaryOp::Relu => |x| if x < 0 { 0 } else { x },
-        UnaryOp::BitNot => |x| !x,
-        UnaryOp::Not
-        | UnaryOp::Reciprocal
-        | UnaryOp::Sqrt
-        | UnaryOp::Rsqrt
-        | UnaryOp::Exp
-        | UnaryOp::Exp2
-        | UnaryOp::Expm1
-        | UnaryOp::Log
-        | UnaryOp::Log2
-        | UnaryOp::Log10
-        | UnaryOp::Log1p
-        | UnaryOp::Sin
-        | UnaryOp::Cos
-        | UnaryOp::Tan
-        | UnaryOp::Asin
-        | UnaryOp::Acos
-        | UnaryOp::Atan
-        | UnaryOp::Sinh
-        | UnaryOp::Cosh
-        | UnaryOp::Asinh
-        | UnaryOp::Acosh
-        | UnaryOp::Atanh
-        | UnaryOp::Cbrt
-        | UnaryOp::Erfc
-        | UnaryOp::Erfinv
-        | UnaryOp::Lgamma
-        | UnaryOp::Digamma
-        | UnaryOp::Tanh
-        | UnaryOp::Erf
-        | UnaryOp::Floor
-        | UnaryOp::Ceil
-        | UnaryOp::Round
-        | UnaryOp::Trunc
-        | UnaryOp::IsNan
-        | UnaryOp::IsInf
-        | UnaryOp::IsFinite => return None,
-    };
-    Some(T::wrap(map(x, |x| T::from_int(function(x.to_i64())))))
+    let f = op.integers()?;
+    Some(T::wrap(map(x, |x| T::from_int(f(x.to_i64())))))
 }
 
 fn float_unary<T: Float>(op: UnaryOp, x: &[T]) -> Option<Values> {
-    let (zero, one) = (T::Wide::ZERO, T::Wide::ONE);
-    // Basic arithmetic, in the type that it is defined in.
-    let exact = |f: fn(T::Wide) -> T::Wide| Some(T::wrap(map(x, |x| T::narrow(f(x.widen())))));
-    // Rounded once, from double precision.
-    let rounded = |f: fn(f64) -> f64| Some(T::wrap(map(x, |x| T::from_real(f(x.to_f64())))));
-    let test = |f: fn(f64) -> bool| Some(Values::Bool(map(x, |x| f(x.to_f64()))));
-    match op {
-        UnaryOp::Neg => exact(|x| -x),
-        UnaryOp::Abs => exact(Real::abs),
-        UnaryOp::Sign => Some(T::wrap(map(x, |x| {
-            let x = x.widen();
-            T::narrow(match (x > zero, x < zero) {
-                (true, _) => one,
-                (_, true) => -one,
-                _ if x.is_nan() => x,
-                _ => zero,
-            })
-        }))),
-        UnaryOp::Reciprocal => exact(|x| T::Wide::ONE / x),
-        UnaryOp::Square => exact(|x| x * x),
-        UnaryOp::Sqrt => exact(Real::sqrt),
-        UnaryOp::Rsqrt => rounded(|x| 1.0 / x.sqrt()),
-        UnaryOp::Exp => rounded(f64::exp),
-        UnaryOp::Exp2 => rounded(f64::exp2),
-        UnaryOp::Expm1 => rounded(f64::exp_m1),
-        UnaryOp::Log => rounded(f64::ln),
-        UnaryOp::Log2 => rounded(f64::log2),
-        UnaryOp::Log10 => rounded(f64::log10),
-        UnaryOp::Log1p => rounded(f64::ln_1p),
-        UnaryOp::Sin => rounded(f64::sin),
-        UnaryOp::Cos => rounded(f64::cos),
-        UnaryOp::Tan => rounded(f64::tan),
-        UnaryOp::Tanh => rounded(f64::tanh),
-        UnaryOp::Erf => rounded(libm::erf),
-        UnaryOp::Asin => rounded(f64::asin),
-        UnaryOp::Acos => rounded(f64::acos),
-        UnaryOp::Atan => rounded(f64::atan),
-        UnaryOp::Sinh => rounded(f64::sinh),
-        UnaryOp::Cosh => rounded(f64::cosh),
-        UnaryOp::Asinh => rounded(libm::asinh),
-        UnaryOp::Acosh => rounded(special::acosh),
-        UnaryOp::Atanh => rounded(libm::atanh),
-        UnaryOp::Cbrt => rounded(libm::cbrt),
-        UnaryOp::Erfc => rounded(libm::erfc),
-        UnaryOp::Erfinv => rounded(special::erfinv),
-        UnaryOp::Lgamma => rounded(special::lgamma),
-        UnaryOp::Digamma => rounded(special::digamma),
-        UnaryOp::Floor => exact(Real::floor),
-        UnaryOp::Ceil => exact(Real::ceil),
-        UnaryOp::Round => exact(Real::round_ties_even),
-        UnaryOp::Trunc => exact(Real::trunc),
-        UnaryOp::Relu => exact(|x| if x < T::Wide::ZERO { T::Wide::ZERO } else { x }),
-        UnaryOp::Not | UnaryOp::BitNot => None,
-        UnaryOp::IsNan => test(f64::is_nan),
-        UnaryOp::IsInf => test(f64::is_infinite),
-        UnaryOp::IsFinite => test(f64::is_finite),
-    }
+    Some(match op.floats()? {
+        Meaning::Exact(f) => T::wrap(map(x, |x| T::narrow(T::Wide::rounded(f(x.to_f64()))))),
+        Meaning::Near(f) => T::wrap(map(x, |x| T::from_real(f(x.to_f64())))),
+        Meaning::Stepwise(single, double) => {
+            T::wrap(map(x, |x| T::narrow(T::Wide::unary(single, double)(x.widen()))))
+        }
+        Meaning::Test(f) => Values::Bool(map(x, |x| f(x.to_f64()))),
+    })
 }
 
 pub(super) fn binary(op: BinaryOp, a: &Values, b: &Values) -> Result<Values> {
     let result = match (a, b) {
-        (Values::Bool(a), Values::Bool(b)) => bool_binary(op, a, b),
+        (Values::Bool(a), Values::Bool(b)) => {
+            op.integers().map(|f| Values::Bool(zip(a, b, |a, b| f(i64::from(a), i64::from(b)) != 0)))
+        }
         (Values::U8(a), Values::U8(b)) => int_binary(op, a, b),
         (Values::I8(a), Values::I8(b)) => int_binary(op, a, b),
         (Values::I16(a), Values::I16(b)) => int_binary(op, a, b),
@@ -154,148 +70,30 @@ pub(super) fn binary(op: BinaryOp, a: &Values, b: &Values) -> Result<Values> {
         (Values::F64(a), Values::F64(b)) => float_binary(op, a, b),
         _ => None,
     };
+    let result = result.filter(|_| op.accepts(a.dtype()));
     result.ok_or_else(|| broken(format!("{op} is not defined for {} and {}", a.dtype(), b.dtype())))
 }
 
-/// Equality and order; every one but `Ne` is false if an operand is NaN.
-fn comparison<T: Element>(op: BinaryOp, a: &[T], b: &[T]) -> Option<Values> {
-    let result = match op {
-        BinaryOp::Eq => zip(a, b, |a, b| a == b),
-        BinaryOp::Ne => zip(a, b, |a, b| a != b),
-        BinaryOp::Lt => zip(a, b, |a, b| a < b),
-        BinaryOp::Le => zip(a, b, |a, b| a <= b),
-        BinaryOp::Gt => zip(a, b, |a, b| a > b),
-        BinaryOp::Ge => zip(a, b, |a, b| a >= b),
-        BinaryOp::Add
-        | BinaryOp::Sub
-        | BinaryOp::Mul
-        | BinaryOp::Div
-        | BinaryOp::FloorDiv
-        | BinaryOp::Rem
-        | BinaryOp::Pow
-        | BinaryOp::Maximum
-        | BinaryOp::Minimum
-        | BinaryOp::Fmod
-        | BinaryOp::Fmax
-        | BinaryOp::Fmin
-        | BinaryOp::Atan2
-        | BinaryOp::Hypot
-        | BinaryOp::Copysign
-        | BinaryOp::Shl
-        | BinaryOp::Shr
-        | BinaryOp::And
-        | BinaryOp::Or
-        | BinaryOp::Xor => return None,
-    };
-    Some(Values::Bool(result))
-}
-
-fn bool_binary(op: BinaryOp, a: &[bool], b: &[bool]) -> Option<Values> {
-    let result = match op {
-        BinaryOp::Add | BinaryOp::Maximum | BinaryOp::Fmax | BinaryOp::Or => zip(a, b, |a, b| a | b),
-        BinaryOp::Mul | BinaryOp::Minimum | BinaryOp::Fmin | BinaryOp::And => zip(a, b, |a, b| a & b),
-        BinaryOp::Xor => zip(a, b, |a, b| a ^ b),
-        BinaryOp::Sub
-        | BinaryOp::Div
-        | BinaryOp::FloorDiv
-        | BinaryOp::Rem
-        | BinaryOp::Fmod
-        | BinaryOp::Pow
-        | BinaryOp::Atan2
-        | BinaryOp::Hypot
-        | BinaryOp::Copysign
-        | BinaryOp::Shl
-        | BinaryOp::Shr => return None,
-        BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
-            return comparison(op, a, b);
-        }
-    };
-    Some(Values::Bool(result))
-}
-
 fn int_binary<T: Int>(op: BinaryOp, a: &[T], b: &[T]) -> Option<Values> {
-    let function: fn(i64, i64) -> i64 = match op {
-        BinaryOp::Add => i64::wrapping_add,
-        BinaryOp::Sub => i64::wrapping_sub,
-        BinaryOp::Mul => i64::wrapping_mul,
-        BinaryOp::FloorDiv => int_floor_div,
-        BinaryOp::Rem => int_remainder,
-        BinaryOp::Pow => int_pow,
-        BinaryOp::Fmod => |a, b| if b == 0 { 0 } else { a.wrapping_rem(b) },
-        BinaryOp::Maximum | BinaryOp::Fmax => i64::max,
-        BinaryOp::Minimum | BinaryOp::Fmin => i64::min,
-        BinaryOp::Shl => return Some(T::wrap(zip(a, b, |a, b| T::from_int(shifted_left::<T>(a, b))))),
-        BinaryOp::Shr => return Some(T::wrap(zip(a, b, |a, b| T::from_int(shifted_right::<T>(a, b))))),
-        BinaryOp::And => |a, b| a & b,
-        BinaryOp::Or => |a, b| a | b,
-        BinaryOp::Xor => |a, b| a ^ b,
-        BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Copysign => return None,
-        BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
-            return comparison(op, a, b);
-        }
-    };
-    Some(T::wrap(zip(a, b, |a, b| T::from_int(function(a.to_i64(), b.to_i64())))))
+    let f = op.integers()?;
+    let of = |a: T, b: T| f(a.to_i64(), b.to_i64());
+    Some(match op.result(DType::I64) {
+        DType::Bool => Values::Bool(zip(a, b, |a, b| of(a, b) != 0)),
+        _ => T::wrap(zip(a, b, |a, b| T::from_int(of(a, b)))),
+    })
 }
 
 fn float_binary<T: Float>(op: BinaryOp, a: &[T], b: &[T]) -> Option<Values> {
-    let exact = |f: fn(T::Wide, T::Wide) -> T::Wide| {
-        Some(T::wrap(zip(a, b, |a, b| T::narrow(f(a.widen(), b.widen())))))
-    };
-    let rounded =
-        |f: fn(f64, f64) -> f64| Some(T::wrap(zip(a, b, |a, b| T::from_real(f(a.to_f64(), b.to_f64())))));
-    match op {
-        BinaryOp::Add => exact(|a, b| a + b),
-        BinaryOp::Sub => exact(|a, b| a - b),
-        BinaryOp::Mul => exact(|a, b| a * b),
-        BinaryOp::Div => exact(|a, b| a / b),
-        BinaryOp::FloorDiv => exact(float_floor_div),
-        BinaryOp::Rem => exact(float_remainder),
-        BinaryOp::Pow => rounded(f64::powf),
-        BinaryOp::Maximum => Some(T::wrap(zip(a, b, T::maximum))),
-        BinaryOp::Minimum => Some(T::wrap(zip(a, b, T::minimum))),
-        BinaryOp::Atan2 => rounded(f64::atan2),
-        BinaryOp::Hypot => rounded(libm::hypot),
-        BinaryOp::Copysign => exact(Real::copysign),
-        BinaryOp::Fmod => exact(|a, b| a % b),
-        BinaryOp::Fmax => {
-            Some(T::wrap(zip(a, b, |a, b| if b.to_f64().is_nan() { a } else { number(a, b, T::maximum) })))
+    Some(match op.floats()? {
+        Meaning::Exact(f) => {
+            T::wrap(zip(a, b, |a, b| T::narrow(T::Wide::rounded(f(a.to_f64(), b.to_f64())))))
         }
-        BinaryOp::Fmin => {
-            Some(T::wrap(zip(a, b, |a, b| if b.to_f64().is_nan() { a } else { number(a, b, T::minimum) })))
+        Meaning::Near(f) => T::wrap(zip(a, b, |a, b| T::from_real(f(a.to_f64(), b.to_f64())))),
+        Meaning::Stepwise(single, double) => {
+            T::wrap(zip(a, b, |a, b| T::narrow(T::Wide::binary(single, double)(a.widen(), b.widen()))))
         }
-        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => None,
-        BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
-            comparison(op, a, b)
-        }
-    }
-}
-
-/// The number `b` itself if `a` is NaN.
-fn number<T: Float>(a: T, b: T, combine: fn(T, T) -> T) -> T {
-    if a.to_f64().is_nan() { b } else { combine(a, b) }
-}
-
-/// As PyTorch's `floor_divide`: the quotient without the remainder, snapped to an integer.
-fn float_floor_div<W: Real>(a: W, b: W) -> W {
-    if b == W::ZERO {
-        return a / b;
-    }
-    let remainder = a % b;
-    let mut quotient = (a - remainder) / b;
-    if remainder != W::ZERO && (b < W::ZERO) != (remainder < W::ZERO) {
-        quotient = quotient - W::ONE;
-    }
-    if quotient == W::ZERO {
-        return W::ZERO.copysign(a / b);
-    }
-    let floor = quotient.floor();
-    if quotient - floor > W::HALF { floor + W::ONE } else { floor }
-}
-
-/// As PyTorch's `remainder`: C's `fmod`, moved to the divisor's sign.
-fn float_remainder<W: Real>(a: W, b: W) -> W {
-    let remainder = a % b;
-    if remainder != W::ZERO && (b < W::ZERO) != (remainder < W::ZERO) { remainder + b } else { remainder }
+        Meaning::Test(f) => Values::Bool(zip(a, b, |a, b| f(a.to_f64(), b.to_f64()))),
+    })
 }
 
 pub(super) fn select(condition: &Values, a: &Values, b: &Values) -> Result<Values> {

@@ -153,28 +153,13 @@ pub(super) trait Float: Element {
     fn to_f64(self) -> f64;
 }
 
-/// The IEEE operations of a type that the machine computes in.
-pub(super) trait Real:
-    Copy
-    + PartialOrd
-    + std::ops::Neg<Output = Self>
-    + std::ops::Add<Output = Self>
-    + std::ops::Sub<Output = Self>
-    + std::ops::Mul<Output = Self>
-    + std::ops::Div<Output = Self>
-    + std::ops::Rem<Output = Self>
-{
-    const ZERO: Self;
-    const HALF: Self;
-    const ONE: Self;
-    fn is_nan(self) -> bool;
-    fn abs(self) -> Self;
-    fn sqrt(self) -> Self;
-    fn floor(self) -> Self;
-    fn ceil(self) -> Self;
-    fn trunc(self) -> Self;
-    fn round_ties_even(self) -> Self;
-    fn copysign(self, sign: Self) -> Self;
+/// A type that the machine computes in.
+pub(super) trait Real: Copy {
+    /// A number of double precision, rounded.
+    fn rounded(value: f64) -> Self;
+    /// Of two versions of a function, the one in this precision.
+    fn unary(single: fn(f32) -> f32, double: fn(f64) -> f64) -> fn(Self) -> Self;
+    fn binary(single: fn(f32, f32) -> f32, double: fn(f64, f64) -> f64) -> fn(Self, Self) -> Self;
 }
 
 macro_rules! wrapping {
@@ -300,41 +285,29 @@ float_through!(bf16, f32, bf16::to_f32, bf16::from_f32);
 float_through!(f32, f32, |x| x, |x| x);
 float_through!(f64, f64, |x| x, |x| x);
 
-macro_rules! real {
-    ($ty:ident) => {
-        impl Real for $ty {
-            const ZERO: $ty = 0.0;
-            const HALF: $ty = 0.5;
-            const ONE: $ty = 1.0;
-            fn is_nan(self) -> bool {
-                $ty::is_nan(self)
-            }
-            fn abs(self) -> $ty {
-                $ty::abs(self)
-            }
-            fn sqrt(self) -> $ty {
-                $ty::sqrt(self)
-            }
-            fn floor(self) -> $ty {
-                $ty::floor(self)
-            }
-            fn ceil(self) -> $ty {
-                $ty::ceil(self)
-            }
-            fn trunc(self) -> $ty {
-                $ty::trunc(self)
-            }
-            fn round_ties_even(self) -> $ty {
-                $ty::round_ties_even(self)
-            }
-            fn copysign(self, sign: $ty) -> $ty {
-                $ty::copysign(self, sign)
-            }
-        }
-    };
+impl Real for f32 {
+    fn rounded(value: f64) -> f32 {
+        value as f32
+    }
+    fn unary(single: fn(f32) -> f32, _: fn(f64) -> f64) -> fn(f32) -> f32 {
+        single
+    }
+    fn binary(single: fn(f32, f32) -> f32, _: fn(f64, f64) -> f64) -> fn(f32, f32) -> f32 {
+        single
+    }
 }
-real!(f32);
-real!(f64);
+
+impl Real for f64 {
+    fn rounded(value: f64) -> f64 {
+        value
+    }
+    fn unary(_: fn(f32) -> f32, double: fn(f64) -> f64) -> fn(f64) -> f64 {
+        double
+    }
+    fn binary(_: fn(f32, f32) -> f32, double: fn(f64, f64) -> f64) -> fn(f64, f64) -> f64 {
+        double
+    }
+}
 
 /// An f32 that rounds to any narrower format as the f64 itself would: where the value is not exact,
 /// the neighbour whose last bit is odd, which is never halfway between two narrower numbers.

@@ -100,7 +100,12 @@ return %5, %2
         let exp = s.unary(UnaryOp::Exp, one);
         let pow = s.binary(BinaryOp::Pow, one, one);
         // Not rounded to f16 in a register: there is no constant for it.
-        let third = s.binary(BinaryOp::Div, half, half);
+        let more = s.splat(Scalar::from_f64(DType::F16, 1.5), [3]);
+        let third = s.binary(BinaryOp::Div, half, more);
         assert!(run(&s.outputs([exp, pow, third])).is_none());
+        let mut s = Sketch::new();
+        let half = s.splat(Scalar::from_f64(DType::F16, 0.5), [3]);
+        let one = s.binary(BinaryOp::Div, half, half);
+        assert!(run(&s.outputs([one])).is_some());
     }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::OnceLock;
 
-use crate::Language;
+use crate::ops::Spelling;
+use crate::{BinaryOp, Language, UnaryOp};
 
 /// Texts of the helpers, cut into [`Snippet`]s at blank lines; whatever a helper uses stands before it.
 const CUDA_TEXTS: &[&str] =
@@ -58,7 +59,8 @@ impl Snippet {
         let parameters = rest.split_once(')').map_or("", |(parameters, _)| parameters);
         let is_of_floats = |text: &str| text.starts_with("float ") && !text.contains('*');
         let takes_floats = is_of_floats(head) && parameters.split(", ").all(is_of_floats);
-        if takes_floats && C_MATH.contains(self.code) { self.lines() } else { 0 }
+        let is_function = || C_MATH.contains(self.code) || own_texts().any(|text| text.contains(self.code));
+        if takes_floats && is_function() { self.lines() } else { 0 }
     }
 
     fn lines(&self) -> usize {
@@ -69,6 +71,15 @@ impl Snippet {
     }
 }
 
+/// The texts that stand beside operations, in both languages.
+fn own_texts() -> impl Iterator<Item = &'static str> {
+    let unary = UnaryOp::ALL.into_iter().map(UnaryOp::spelling);
+    unary.chain(BinaryOp::ALL.into_iter().map(BinaryOp::spelling)).filter_map(|spelling| match spelling {
+        Spelling::Text(text) => Some(text),
+        _ => None,
+    })
+}
+
 fn snippets(language: Language) -> &'static [Snippet] {
     static CUDA: OnceLock<Vec<Snippet>> = OnceLock::new();
     static C: OnceLock<Vec<Snippet>> = OnceLock::new();
@@ -76,7 +87,10 @@ fn snippets(language: Language) -> &'static [Snippet] {
         Language::Cuda => (&CUDA, CUDA_TEXTS),
         Language::C => (&C, C_TEXTS),
     };
-    cell.get_or_init(|| texts.iter().flat_map(|text| text.split("\n\n")).filter_map(Snippet::parse).collect())
+    cell.get_or_init(|| {
+        let texts = texts.iter().copied().chain(own_texts());
+        texts.flat_map(|text| text.split("\n\n")).filter_map(Snippet::parse).collect()
+    })
 }
 
 /// The identifiers and numbers of a text.

@@ -68,7 +68,7 @@ fn function(
             helper(name)
         }
         Spelling::Vectorised | Spelling::Own => library(name, dtype),
-        Spelling::Helper => helper(name),
+        Spelling::Text(_) => helper(name),
         Spelling::Named(name) => helper(name),
     };
     helpers.call(language, &name, operands)

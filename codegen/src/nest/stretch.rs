@@ -217,8 +217,8 @@ fn operations(kernel: &Kernel, id: ValueId) -> f64 {
         ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) | ValueOp::Load { .. } => 0.0,
         ValueOp::InBounds(_) | ValueOp::Select(..) | ValueOp::Cast(..) => 1.0,
         ValueOp::Random { .. } => cost::RANDOM,
-        ValueOp::Unary(op, _) => cost::unary(*op),
-        ValueOp::Binary(op, ..) => cost::binary(*op),
+        ValueOp::Unary(op, _) => op.cost(),
+        ValueOp::Binary(op, ..) => op.cost(),
         ValueOp::Scan { .. }
         | ValueOp::Reduce { .. }
         | ValueOp::Scatter { .. }

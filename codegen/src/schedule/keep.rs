@@ -2,7 +2,7 @@
 //! walks read, and values that would cost too much to compute again.
 
 use super::Plan;
-use crate::cost::{self, RANDOM, WORTH_KEEPING};
+use crate::cost::{RANDOM, WORTH_KEEPING};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{DType, Language};
@@ -240,8 +240,8 @@ impl<'a> Walks<'a> {
                 }
             }
             ValueOp::Random { .. } => RANDOM,
-            ValueOp::Unary(op, _) => cost::unary(*op),
-            ValueOp::Binary(op, ..) => cost::binary(*op),
+            ValueOp::Unary(op, _) => op.cost(),
+            ValueOp::Binary(op, ..) => op.cost(),
             ValueOp::Select(..) | ValueOp::Cast(..) => 1.0,
             // A loop of the thread.
             ValueOp::Reduce { .. }

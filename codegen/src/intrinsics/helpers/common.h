@@ -288,32 +288,3 @@ long long lz_pow_i64(long long a, long long b) {
     long long inverse = a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
     return b < 0 ? inverse : (long long)result;
 }
-
-// Reflected to x > 0, raised to at least 10 by psi(x) = psi(x + 1) - 1 / x, then Stirling's series: Abramowitz and
-// Stegun, "Handbook of Mathematical Functions", 1964, formulas 6.3.5, 6.3.7 and 6.3.18.
-double lz_digamma_f64(double x) {
-    double y = x < 0.5 ? 1.0 - x : x;
-    double result = 0.0;
-    for (int i = 0; i < 10; ++i) {
-        result = y < 10.0 ? result - 1.0 / y : result;
-        y = y < 10.0 ? y + 1.0 : y;
-    }
-    double z = 1.0 / (y * y);
-    double p = 1.0 / 12.0;
-    p = 691.0 / 32760.0 - p * z;
-    p = 1.0 / 132.0 - p * z;
-    p = 1.0 / 240.0 - p * z;
-    p = 1.0 / 252.0 - p * z;
-    p = 1.0 / 120.0 - p * z;
-    p = 1.0 / 12.0 - p * z;
-    result += log(y) - 0.5 / y - p * z;
-    double fraction = x - rint(x);
-    double reflected = result - 3.141592653589793 / tan(3.141592653589793 * fraction);
-    result = x < 0.5 ? reflected : result;
-    result = x < 0.0 && fraction == 0.0 ? x - x + 0.0 * (1.0 / fraction) : result;
-    return x == 0.0 ? -1.0 / x : result;
-}
-
-float lz_digamma_f32(float x) {
-    return (float)lz_digamma_f64((double)x);
-}
