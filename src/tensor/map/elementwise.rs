@@ -370,6 +370,16 @@ unary_methods! {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     digamma = Digamma;
+    /// The modified Bessel function of the first kind, of order 0, of which Kaiser windows are made.
+    /// Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, 1.0, -1.0], [3]);
+    /// assert_eq!(x.i0().to_vec::<f32>()?, [1.0, 1.266_065_9, 1.266_065_9]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    i0 = I0;
 }
 
 unary_methods! {
