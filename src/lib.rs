@@ -90,6 +90,8 @@ mod lower;
 #[doc(hidden)]
 pub mod measure;
 pub mod operations;
+#[cfg(feature = "opt")]
+pub mod opt;
 mod passes;
 mod recording;
 mod runtime;

@@ -110,18 +110,19 @@ fn kernels_of_joins() {
     }
 }
 
-/// The crate that emits them knows no compiler: what its tests emit is in these files.
+/// What the files of kernels show for CUDA.
 #[test]
 #[cfg(feature = "cuda")]
-fn kernels_of_codegen_compile() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots");
-    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let is_kernel = |name: &str| name.starts_with("codegen_") && name.ends_with("_cuda.snap");
-    let paths = paths.filter(|path| path.file_name().unwrap().to_str().is_some_and(is_kernel));
+fn kernels_of_files_compile() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests/kernels");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
     let texts: Vec<(String, String, String)> = paths
+        .iter()
         .map(|path| {
-            let snapshot = std::fs::read_to_string(&path).unwrap();
-            let (_, source) = snapshot.split_once("\n---\n").unwrap();
+            let file = std::fs::read_to_string(path).unwrap();
+            let (_, source) = file.split_once("\n==== --to cuda\n").unwrap();
+            let (source, _) = source.split_once("\n==== ").unwrap();
             let (before, _) = source.split_once("(\n").unwrap();
             let name = before.split(' ').next_back().unwrap();
             (name.into(), source.lines().next().unwrap().into(), source.into())

@@ -45,6 +45,45 @@ pub fn emit(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Em
         chosen if figures.is_frugal && language == Language::Cuda => chosen.frugal(),
         chosen => chosen,
     };
+    built(kernel, language, schedule)
+}
+
+/// As [`emit`], under a schedule of the caller's: of the same kind as the one that would be chosen, with other numbers.
+///
+/// ```
+/// use lazuli_codegen::ir::Kernel;
+/// use lazuli_codegen::schedule::Figures;
+/// use lazuli_codegen::{Language, emit_with};
+///
+/// let kernel: Kernel = "\
+/// kernel double
+///   map i0 < n_i0 = 1000
+///   input in0: f32 [1000]
+///   output out0: f32 [1000]
+///   v0: f32 = load in0[i0]
+///   v1: f32 = add v0 v0
+///   store out0[i0] = v1
+/// "
+/// .parse()?;
+/// let figures = Figures { processors: 132, is_frugal: false, shared_bytes: 227 << 10 };
+/// let emitted = emit_with(&kernel, Language::Cuda, &figures, "pointwise(threads=64, vec=2)".parse()?)?;
+/// assert!(emitted.source.contains("__launch_bounds__(64)"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// As [`emit`]; [`Refusal::Misfit`] if the schedule is none for this kernel and language.
+pub fn emit_with(
+    kernel: &Kernel,
+    language: Language,
+    figures: &Figures,
+    schedule: Schedule,
+) -> Result<Emitted, Refusal> {
+    schedule.check(&schedule::schedule(kernel, language, figures)?, kernel, language)?;
+    built(kernel, language, schedule)
+}
+
+fn built(kernel: &Kernel, language: Language, schedule: Schedule) -> Result<Emitted, Refusal> {
     let nest = nest::build(kernel, language, &schedule)?;
     if language == Language::Cuda {
         nest.check_resources()?;

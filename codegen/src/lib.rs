@@ -23,7 +23,7 @@ mod text;
 
 pub use batch::{Batch, emit_batch};
 pub use dtype::{DType, UnknownDType};
-pub use emit::{Emitted, emit};
+pub use emit::{Emitted, emit, emit_with};
 pub use index::{Atom, AxisId, AxisRanges, Bound, BoundTruth, IndexExpr};
 pub use language::Language;
 pub use limits::{FloatInfo, IntInfo};

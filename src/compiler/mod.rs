@@ -17,6 +17,8 @@ use lru::LruCache;
 use rustc_hash::FxHashSet;
 
 use crate::debug::{self, Level};
+#[cfg(feature = "opt")]
+pub(crate) use crate::fusion::Wanted;
 use crate::fusion::group::{Group, WhyNot};
 use crate::fusion::reads::stored_as;
 use crate::fusion::{self, Facts, Fusion, Grouping};
@@ -168,6 +170,25 @@ fn plan_anew(graph: Graph, parameters: Parameters, settings: Settings) -> Result
         with_plans(|cache| cache.groupings.put(key, plan.grouping.clone()));
     }
     Ok(plan)
+}
+
+/// Plans a graph that went through all passes that it is to go through.
+#[cfg(feature = "opt")]
+pub(crate) fn plan_passed(graph: Graph, settings: Settings) -> Result<Plan> {
+    let parameters = Parameters::of(&graph, settings.language);
+    plan_anew(graph, parameters, settings)
+}
+
+/// As [`plan_passed`], in groups that somebody else has chosen.
+///
+/// # Errors
+/// Why they are none: in words.
+#[cfg(feature = "opt")]
+pub(crate) fn plan_grouped(graph: Graph, settings: Settings, groups: &[Wanted]) -> Result<Plan, String> {
+    let parameters = Parameters::of(&graph, settings.language);
+    let facts = facts(&graph, settings);
+    let grouping = Grouping::of(&graph, &facts, groups)?;
+    plan_of(graph, parameters, settings, &facts, grouping).map_err(|error| error.to_string())
 }
 
 /// A plan of these groups. One that turns out to be too much is divided.

@@ -3,21 +3,25 @@
 use std::sync::Arc;
 
 use lazuli_codegen::ir::{ArgumentId, Kernel};
+use lazuli_codegen::syntax::Cursor;
 use rustc_hash::FxHashMap;
 
 use crate::compiler::{self, Part, Plan};
-use crate::graph::NodeId;
+use crate::graph::text::{Locations, text};
+use crate::graph::{Graph, NodeId, hash, parse};
 use crate::interpreter::kernels::{Launch, run};
 use crate::runtime::buffer::Buffer;
 use crate::runtime::checks;
 use crate::runtime::host::HostBuffer;
 use crate::{Error, Result, Scalar, stats};
 
-/// The outputs of a plan.
+/// The outputs of a graph's plan.
 ///
 /// # Errors
 /// As [`run`]; [`Error::IndexOutOfRange`].
-pub(crate) fn carry_out(plan: &Plan, inputs: &[Buffer]) -> Result<Vec<Buffer>> {
+pub(crate) fn carry_out(graph: &Graph, plan: &Plan, inputs: &[Buffer]) -> Result<Vec<Buffer>> {
+    check_graph_text(graph)?;
+    check_graph_text(&plan.graph)?;
     let mut values: FxHashMap<NodeId, Arc<HostBuffer>> = FxHashMap::default();
     for (slot, id) in compiler::input_nodes(&plan.graph) {
         let input = inputs.get(slot).ok_or_else(|| Error::internal("execution", "an input is missing"))?;
@@ -59,7 +63,21 @@ fn results(plan: &Plan, part: &Part, values: &FxHashMap<NodeId, Arc<HostBuffer>>
     }
 }
 
-/// Where tests run, every kernel that is interpreted is also one that reads back from its text.
+/// Where tests run, every graph that is computed this way is also one that reads back from its text.
+fn check_graph_text(graph: &Graph) -> Result<()> {
+    if !cfg!(debug_assertions) {
+        return Ok(());
+    }
+    let printed = text(graph, Locations::Shown);
+    let read = parse::graph(&mut Cursor::new(&printed));
+    let (read, _) = read.map_err(|error| Error::internal("graph text", format!("{error}, in\n{printed}")))?;
+    match hash::structural_key(&read) == hash::structural_key(graph) {
+        true => Ok(()),
+        false => Err(Error::internal("graph text", format!("another graph is read from\n{printed}"))),
+    }
+}
+
+/// Every kernel as well.
 fn check_text(kernel: &Kernel) -> Result<()> {
     if !cfg!(debug_assertions) {
         return Ok(());

@@ -1,7 +1,7 @@
 //! Carries out plans: transfers first, then one kernel after the other.
 
 pub(crate) mod donation;
-mod interpreted;
+pub(crate) mod interpreted;
 pub(crate) mod settings;
 pub(crate) mod timing;
 
@@ -110,7 +110,7 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
         Backend::Interpreter => (interpret(&recording.graph, &inputs)?, None),
         Backend::Interpreted => {
             let plan = compiler::plan(&recording.graph, settings::of(device, fusion))?;
-            (interpreted::carry_out(&plan, &inputs)?, None)
+            (interpreted::carry_out(&recording.graph, &plan, &inputs)?, None)
         }
         _ => {
             let settings = settings::of(device, fusion);

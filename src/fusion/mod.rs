@@ -64,6 +64,57 @@ pub(crate) struct Grouping {
     divided: Vec<(Vec<NodeId>, WhyNot)>,
 }
 
+/// A group that somebody wants.
+#[cfg(feature = "opt")]
+pub(crate) struct Wanted {
+    pub(crate) nodes: Vec<NodeId>,
+    pub(crate) outputs: Vec<NodeId>,
+    /// Whether its threads take as few registers as they can.
+    pub(crate) is_frugal: bool,
+}
+
+#[cfg(feature = "opt")]
+impl Grouping {
+    /// The groups that somebody wants.
+    ///
+    /// # Errors
+    /// Why one is no kernel, or what is missing.
+    pub(crate) fn of(graph: &Graph, facts: &Facts, wanted: &[Wanted]) -> Result<Grouping, String> {
+        let numbers = graph.numbers();
+        let name =
+            |id: NodeId| numbers[id.index()].map_or("a dead node".into(), |number| format!("%{number}"));
+        let mut groups = Vec::with_capacity(wanted.len());
+        let mut analyser = Analyser::new(graph, facts);
+        for (number, Wanted { nodes, outputs, is_frugal }) in wanted.iter().enumerate() {
+            if let Some(&id) = nodes.iter().find(|&&id| !facts.reads.is_computed(id)) {
+                return Err(format!("group {number}: {} is not computed by a kernel", name(id)));
+            }
+            if let Some(&id) = outputs.iter().find(|id| !nodes.contains(id)) {
+                return Err(format!("group {number}: {} is stored and not computed", name(id)));
+            }
+            let group = analyser.group(nodes.clone(), outputs.clone());
+            let group = group.map_err(|why| format!("group {number} is no kernel: {why}"))?;
+            groups.push(Group { is_frugal: *is_frugal, ..group });
+        }
+        let stored = owners(&groups);
+        let is_missing = |id: &&NodeId| facts.reads.is_computed(**id) && !stored.contains_key(*id);
+        if let Some(&id) = groups.iter().flat_map(|group| &group.reads).find(is_missing) {
+            return Err(format!("no group stores {}, which another one reads", name(id)));
+        }
+        let wanted =
+            graph.outputs().iter().map(|&output| reads::stored_as(graph, output)).collect::<Vec<_>>();
+        if let Some(&id) = wanted.iter().find(is_missing) {
+            return Err(format!("no group stores {}, which is an output", name(id)));
+        }
+        let order = order(&groups);
+        if order.len() < groups.len() {
+            return Err("groups need each other's results".into());
+        }
+        permute(&mut groups, &order);
+        Ok(Grouping { groups, fusion: Fusion::On, divided: Vec::new() })
+    }
+}
+
 /// Divides the graph into kernels.
 pub(crate) fn fuse(graph: &Graph, facts: &Facts, fusion: Fusion) -> Grouping {
     let mut groups = match fusion {

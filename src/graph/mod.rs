@@ -12,6 +12,7 @@ pub(crate) mod infer;
 pub(crate) mod maps;
 pub(crate) mod op;
 pub(crate) mod parameters;
+pub(crate) mod parse;
 pub(crate) mod rounded;
 #[cfg(test)]
 pub(crate) mod sketch;

@@ -1,4 +1,5 @@
-//! The graph as text: one line a node, for dumps, snapshots and messages.
+//! The graph as text: one line a node, for dumps, snapshots and messages. It says all that decides how the graph runs;
+//! [`parse`](super::parse) gives back the same.
 
 use std::fmt::{self, Write};
 
@@ -17,36 +18,45 @@ pub(crate) enum Locations {
 ///
 /// ```text
 /// %0 = input slot=0 : f32 [1, 64, 256, 256]
-/// %1 = relu(%0) : f32 [1, 64, 256, 256]  # src/main.rs:11
-/// %2 = max_pool2d(%1) kernel=3x3 stride=2x2 : f32 [1, 64, 127, 127]  # src/main.rs:12
+/// %1 = relu(%0) : f32 [1, 64, 256, 256]  # src/main.rs:11:9
+/// %2 = max_pool2d(%1) kernel=3x3 stride=2x2 : f32 [1, 64, 127, 127]  # src/main.rs:12:9
 /// return %2
 /// ```
 ///
-/// A node that is part of something the user called by another name says so: `# softmax`.
+/// A node that is part of something the user called by another name says so: `# softmax`. What a recurrence does in each
+/// step stands below it.
 pub(crate) fn text(graph: &Graph, locations: Locations) -> String {
-    let numbers = graph.numbers();
     let mut out = String::with_capacity(64 * graph.bound());
+    lines(&mut out, graph, locations, "");
+    out
+}
+
+fn lines(out: &mut String, graph: &Graph, locations: Locations, indent: &str) {
+    let numbers = graph.numbers();
     for id in graph.nodes() {
         let Some(number) = numbers[id.index()] else { continue };
         let node = graph.node(id);
-        put(&mut out, format_args!("%{number} = {}", node.op.name()));
+        put(out, format_args!("{indent}%{number} = {}", node.op.name()));
         let operands = graph.operands(id);
         if !operands.is_empty() {
             put(
-                &mut out,
+                out,
                 format_args!("({})", List(&operands.iter().map(|o| numbers[o.index()]).collect::<Vec<_>>())),
             );
         }
-        put(&mut out, format_args!("{} : {} {}", Attributes(&node.op), node.dtype, node.shape));
+        put(out, format_args!("{} : {} {}", Attributes(&node.op), node.dtype, node.shape));
         let remarks = Remarks { node, locations };
         if !remarks.is_empty() {
-            put(&mut out, format_args!("  # {remarks}"));
+            put(out, format_args!("  # {remarks}"));
         }
         out.push('\n');
+        if let Op::Recurrence { body, .. } = &node.op {
+            put(out, format_args!("{indent}  step\n"));
+            lines(out, &body.graph, locations, &format!("{indent}    "));
+        }
     }
     let outputs: Vec<_> = graph.outputs().iter().map(|output| numbers[output.index()]).collect();
-    put(&mut out, format_args!("return {}\n", List(&outputs)));
-    out
+    put(out, format_args!("{indent}return {}\n", List(&outputs)));
 }
 
 /// Writing to a string cannot fail.
@@ -77,7 +87,8 @@ pub(super) struct Remarks<'a> {
 
 impl Remarks<'_> {
     pub(super) fn origin(&self) -> Option<&'static str> {
-        (self.node.origin != self.node.op.name()).then_some(self.node.origin)
+        let origin = self.node.origin;
+        (origin != self.node.op.name() && !origin.is_empty()).then_some(origin)
     }
 
     fn is_empty(&self) -> bool {
@@ -92,7 +103,7 @@ impl fmt::Display for Remarks<'_> {
         }
         if self.locations == Locations::Shown {
             let separator = if self.origin().is_some() { ", " } else { "" };
-            write!(f, "{separator}{}:{}", self.node.location.file, self.node.location.line)?;
+            write!(f, "{separator}{}", self.node.location)?;
         }
         Ok(())
     }
@@ -137,8 +148,7 @@ impl fmt::Display for Attributes<'_> {
                     StepResult::Each(number) => write!(f, " each={number}")?,
                     StepResult::Last(number) => write!(f, " last={number}")?,
                 }
-                let step = text(&body.graph, Locations::Hidden);
-                write!(f, " carries={} step={{{}}}", body.carries, step.trim_end().replace('\n', "; "))
+                write!(f, " carries={}", body.carries)
             }
             Op::Gather { axis } => write!(f, " axis={axis}"),
             Op::Scatter { op: _, axis, extent } => write!(f, " axis={axis} extent={extent}"),
@@ -171,8 +181,11 @@ fn pool_attributes(f: &mut fmt::Formatter<'_>, pool: &Pool2d) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
+    use lazuli_codegen::syntax::Cursor;
+
     use super::*;
-    use crate::graph::Graph;
+    use crate::graph::hash::structural_key;
+    use crate::graph::parse;
     use crate::graph::sketch::Sketch;
     use crate::{BinaryOp, DType, ReduceOp, Scalar, SourceLocation, UnaryOp};
 
@@ -210,6 +223,86 @@ return %6, %5, %6
     #[test]
     fn locations_come_last_and_only_on_request() {
         let text = text(&sample(), Locations::Shown);
-        assert!(text.contains("%5 = mul(%2, %4) : f32 [1, 2, 4, 3]  # scale, src/main.rs:12\n"), "{text}");
+        assert!(text.contains("%5 = mul(%2, %4) : f32 [1, 2, 4, 3]  # scale, src/main.rs:12:3\n"), "{text}");
+    }
+
+    fn read(text: &str) -> Result<Graph, String> {
+        let mut cursor = Cursor::new(text);
+        let (graph, _) = parse::graph(&mut cursor).map_err(|error| error.to_string())?;
+        cursor.end().map_err(|error| error.to_string())?;
+        Ok(graph)
+    }
+
+    /// One of everything that has attributes.
+    const ZOO: &str = "\
+%0 = input slot=0 : f32 [2, 3, 8, 8]
+%1 = max_pool2d(%0) kernel=3x3 stride=2x2 padding=1x0 dilation=1x2 : f32 [2, 3, 4, 2]
+%2 = slice(%1) starts=[0, 2, 3, 0] steps=[1, -1, -1, 1] : f32 [2, 3, 4, 2]  # flip, src/my file.rs:3:14
+%3 = constant NaN(0x7fc00001) argument : f32 []
+%4 = expand(%3) : f32 [2, 3, 4, 2]
+%5 = mul(%2, %4) : f32 [2, 3, 4, 2]  # scale
+%6 = sum(%5) axes=[2, 3] : f32 [2, 3]
+%7 = permute(%6) perm=[1, 0] : f32 [3, 2]
+%8 = pad(%7) before=[1, 0] value=-inf : f32 [5, 2]
+%9 = window(%8) axis=0 size=2 stride=1 dilation=2 : f32 [3, 2, 2]
+%10 = layer_norm(%9) dims=2 eps=1e-5 : f32 [3, 2, 2]
+%11 = cumsum(%10) axis=1 reverse exclusive : f32 [3, 2, 2]
+%12 = iota : i64 [2]
+%13 = random seed=18446744073709551615 : f64 [2]
+%14 = var(%13) axes=[0] correction=1 : f64 []
+%15 = cast(%12) : bf16 [2]
+%16 = reshape(%15) : bf16 [2, 1]
+%17 = iota : i64 [4]
+%18 = constant -0.0 literal : f16 []
+%19 = constant 3 literal : i64 []
+%20 = expand(%19) : i64 [2]
+%21 = scatter_max(%13, %12) axis=0 extent=3 : f64 [3]  # scatter_reduce, src/main.rs:1:1
+%22 = gather(%21, %20) axis=0 : f64 [2]
+%23 = input slot=3 : f32 [2]
+%24 = input slot=1 : f32 [2, 5]
+%25 = recurrence(%23, %24) axis=1 reverse last=0 carries=1 : f32 [2]  # scan
+  step
+    %0 = input slot=0 : f32 []
+    %1 = sigmoid(%0) : f32 []
+    return %1
+return %11, %14, %16, %17, %18, %22, %25, %11
+";
+
+    #[test]
+    fn what_is_printed_reads_back() {
+        let text = |graph: &Graph| text(graph, Locations::Shown);
+        let graph = read(ZOO).unwrap();
+        let again = read(&text(&graph)).unwrap();
+        assert_eq!(text(&again), text(&graph));
+        assert_eq!(structural_key(&again), structural_key(&graph));
+        let bare = ZOO.replace(", src/my file.rs:3:14", "").replace(", src/main.rs:1:1", "");
+        assert_eq!(super::text(&graph, Locations::Hidden), bare);
+        assert_eq!(graph.node(graph.outputs()[5]).location.line, 23, "the line of the text");
+        let sample = sample();
+        let read = read(&text(&sample)).unwrap();
+        assert_eq!((text(&read), structural_key(&read)), (text(&sample), structural_key(&sample)));
+    }
+
+    #[test]
+    fn errors_say_where_and_what() {
+        for (text, error) in [
+            ("%0 = input slot=0 : f33 [2]", "line 1, column 21: no dtype is called `f33`"),
+            (
+                "%0 = iota : f32 [2]\nreturn %0",
+                "line 1, column 6: iota: gives a 1-d i64 tensor, but is recorded as f32 [2]",
+            ),
+            ("%0 = iota : i64 [2", "line 1, column 19: expected `,` or `]`, found the end"),
+            ("%0 = iota : i64 [2]\n%0 = iota : i64 [3]", "line 2, column 1: there are two nodes %0"),
+            ("%0 = itoa : i64 [2]", "line 1, column 6: no operation is called `itoa`"),
+            ("%0 = constant 256 literal : u8 []", "line 1, column 15: 256 is no u8"),
+            (
+                "%0 = iota : i64 [2]",
+                "line 1, column 20: expected a node, such as `%0`, or `return`, found the end",
+            ),
+            ("return %0", "line 1, column 8: %0 is not there yet"),
+            ("return\nmore", "line 2, column 1: expected the end, found `more`"),
+        ] {
+            assert_eq!(read(text).unwrap_err(), error, "{text}");
+        }
     }
 }

@@ -133,6 +133,23 @@ pub(crate) fn run(graph: &Graph, mut observer: Option<Observer<'_>>) -> Result<G
     Ok(current.into_owned())
 }
 
+/// Runs passes by their names, in this order, each once. Names that there are not do nothing.
+///
+/// # Errors
+/// As [`run`].
+#[cfg(feature = "opt")]
+pub(crate) fn run_named(graph: &Graph, names: &[String]) -> Result<Graph> {
+    verify(graph, "reading")?;
+    let mut current = graph.clone();
+    for name in names {
+        for pass in PASSES.iter().filter(|pass| pass.name == name) {
+            current = (pass.run)(&current).unwrap_or(current);
+            verify(&current, pass.name)?;
+        }
+    }
+    Ok(current)
+}
+
 fn check(graph: &Graph, stage: &'static str) -> Result<()> {
     if cfg!(any(test, debug_assertions)) { verify(graph, stage) } else { Ok(()) }
 }

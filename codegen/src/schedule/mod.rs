@@ -1,5 +1,6 @@
 //! How a kernel's axes map to blocks, threads, vector lanes and loops.
 
+mod check;
 mod choose;
 mod contraction;
 mod keep;

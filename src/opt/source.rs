@@ -1,0 +1,77 @@
+//! What is read, and groups as text: which nodes of the graph above them share a kernel.
+//!
+//! ```text
+//! group %1, %2 stores %2
+//! ```
+
+use std::fmt::Write;
+
+use lazuli_codegen::ParseError;
+use lazuli_codegen::ir::Kernel;
+use lazuli_codegen::syntax::Cursor;
+
+use crate::compiler::Plan;
+pub(super) use crate::compiler::Wanted;
+use crate::graph::text::{Locations, text};
+use crate::graph::{Graph, NodeId, parse};
+
+/// A text that was read.
+pub(super) enum Source {
+    /// With groups, if the text has some.
+    Graph(Graph, Vec<Wanted>),
+    Kernels(Vec<Kernel>),
+}
+
+impl Source {
+    pub(super) fn parse(text: &str) -> Result<Source, ParseError> {
+        let mut text = Cursor::new(text);
+        if text.is_at("kernel") {
+            let mut kernels = Vec::new();
+            while !text.is_at_end() {
+                kernels.push(Kernel::parse(&mut text)?);
+            }
+            return Ok(Source::Kernels(kernels));
+        }
+        let (graph, nodes) = parse::graph(&mut text)?;
+        let mut groups = Vec::new();
+        let list = |text: &mut Cursor<'_>| -> Result<Vec<NodeId>, ParseError> {
+            let mut list = Vec::new();
+            loop {
+                let place = text.place();
+                text.expect("%")?;
+                let number: u32 = text.number()?;
+                let node = nodes.get(&number).copied();
+                list.push(node.ok_or_else(|| text.error_at(place, format!("there is no node %{number}")))?);
+                if !text.eat(",") {
+                    return Ok(list);
+                }
+            }
+        };
+        while text.eat("group") {
+            let nodes = list(&mut text)?;
+            text.expect("stores")?;
+            let outputs = list(&mut text)?;
+            groups.push(Wanted { nodes, outputs, is_frugal: text.eat("frugal") });
+        }
+        text.end()?;
+        Ok(Source::Graph(graph, groups))
+    }
+}
+
+/// A plan's graph and groups, in the order of launching.
+pub(super) fn groups(plan: &Plan) -> String {
+    let numbers = plan.graph.numbers();
+    let list = |nodes: &[NodeId]| {
+        let numbers = nodes.iter().filter_map(|id| numbers[id.index()]);
+        numbers.map(|number| format!("%{number}")).collect::<Vec<_>>().join(", ")
+    };
+    let mut out = text(&plan.graph, Locations::Hidden);
+    for part in plan.kernels.iter().flat_map(|kernel| &kernel.parts) {
+        let group = &plan.grouping.groups[part.group];
+        let frugal = if group.is_frugal { " frugal" } else { "" };
+        let name = &part.lowered.kernel.name;
+        let _ =
+            writeln!(out, "group {} stores {}{frugal}  // {name}", list(&group.nodes), list(&group.outputs));
+    }
+    out
+}
