@@ -57,13 +57,17 @@ impl Schedule {
                 let is_same = language == Language::C || s.threads_x == c.threads_x;
                 is_same && is_vector(s.vector, c.vector) && (s.splits > 1) <= (c.splits > 1)
             }
+            (Schedule::Contraction(s), Schedule::Contraction(c)) => {
+                (s.lines, s.columns, s.depth) == (c.lines, c.columns, c.depth) && s.rows <= c.rows
+            }
             (
                 Schedule::Pointwise(_)
                 | Schedule::Tiled(_)
                 | Schedule::Scan(_)
                 | Schedule::Scatter(_)
                 | Schedule::Rows(_)
-                | Schedule::Columns(_),
+                | Schedule::Columns(_)
+                | Schedule::Contraction(_),
                 _,
             ) => return Err(Refusal::Misfit("the kernel takes a schedule of another kind")),
         };
@@ -82,6 +86,9 @@ impl Schedule {
             Schedule::Scatter(s) => [32, s.warps],
             Schedule::Rows(s) => [s.threads_per_row, s.rows_per_block],
             Schedule::Columns(s) => [s.threads_x, s.threads_y],
+            Schedule::Contraction(_) => {
+                return Err(Refusal::Misfit("a contraction is a schedule for the CPU"));
+            }
         };
         let fits = threads.iter().all(|threads| threads.is_power_of_two())
             && u64::from(threads[0]) * u64::from(threads[1]) <= MOST_THREADS;
@@ -97,7 +104,9 @@ impl Schedule {
             Schedule::Rows(s) => s.threads_per_row,
             Schedule::Columns(s) => s.threads_x,
             Schedule::Scan(s) => s.rows,
-            Schedule::Pointwise(_) | Schedule::Tiled(_) | Schedule::Scatter(_) => 1,
+            Schedule::Pointwise(_) | Schedule::Tiled(_) | Schedule::Scatter(_) | Schedule::Contraction(_) => {
+                1
+            }
         };
         match u64::from(lanes) <= MOST_THREADS {
             true => Ok(()),
