@@ -23,7 +23,7 @@ fn main() -> Result<()> {
     let program = y.compile_for(&Target::cuda("sm_90"))?;
     println!("{}", program.explain());
     for kernel in program.kernels() {
-        println!("{} has {} and these parameters:", kernel.name(), kernel.launches().join(", "));
+        println!("{} has {} and these parameters:", kernel.name(), kernel.launches()[0]);
         kernel.arguments().iter().for_each(|argument| println!("    {argument}"));
     }
     println!("\n{}", program.source());

@@ -103,13 +103,13 @@ pub use compiler::explain::Explanation;
 pub use error::{Error, Result, SourceLocation};
 pub use fusion::Fusion;
 pub use half::{bf16, f16};
+pub use inspect::parts::{Argument, ArgumentKind, LaunchInfo, ScheduleInfo};
 #[cfg(feature = "cuda")]
 pub use inspect::program::{CompiledKernel, CubinInfo};
 pub use inspect::program::{KernelInfo, Program};
 pub use inspect::target::Target;
-pub use lazuli_codegen::{
-    BinaryOp, DType, FloatInfo, IntInfo, ReduceOp, Scalar, ScanOp, UnaryOp, UnknownDType,
-};
+pub(crate) use lazuli_codegen::{BinaryOp, ReduceOp, Scalar, ScanOp, UnaryOp};
+pub use lazuli_codegen::{DType, FloatInfo, IntInfo, UnknownDType};
 pub use recording::Tensor;
 #[cfg(feature = "cuda")]
 #[doc(hidden)]

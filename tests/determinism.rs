@@ -15,8 +15,11 @@ fn targets() -> [Target; 2] {
 
 /// All that there is to read about a program.
 fn texts(program: &Program) -> String {
-    let arguments: Vec<String> =
-        program.kernels().iter().map(|kernel| kernel.arguments().join(", ")).collect();
+    let arguments: Vec<String> = program
+        .kernels()
+        .iter()
+        .map(|kernel| kernel.arguments().iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        .collect();
     [program.source(), program.explain().to_string(), arguments.join("\n"), program.graph_dot()]
         .join("\n---\n")
 }

@@ -1,4 +1,5 @@
 //! What users inspect without running it: the kernels of an expression for a target.
 
+pub(crate) mod parts;
 pub(crate) mod program;
 pub(crate) mod target;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lazuli_codegen::Emitted;
 use lazuli_codegen::nest::Parameter;
 
+use super::parts::{Argument, ArgumentKind, LaunchInfo, ScheduleInfo};
 use super::target::Target;
 use crate::compiler::explain::Explanation;
 use crate::compiler::{Part, Plan};
@@ -175,8 +176,8 @@ impl KernelInfo {
     /// assert_eq!(program.kernels()[0].schedule(), "pointwise(threads=256, vec=4)");
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    pub fn schedule(&self) -> String {
-        self.emitted().schedule.to_string()
+    pub fn schedule(&self) -> ScheduleInfo {
+        ScheduleInfo::of(&self.emitted().schedule)
     }
 
     /// The launch shape of each function as a function of the sizes, such as
@@ -189,8 +190,8 @@ impl KernelInfo {
     /// assert_eq!(program.kernels()[0].launches(), ["relu_f32: grid = ceil(n_i0 / 1024), block = 256"]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    pub fn launches(&self) -> Vec<String> {
-        self.emitted().launches.iter().map(|(name, launch)| format!("{name}: {launch}")).collect()
+    pub fn launches(&self) -> Vec<LaunchInfo> {
+        self.emitted().launches.iter().map(|(name, launch)| LaunchInfo::of(name, launch)).collect()
     }
 
     /// The blocks of the first function for the recorded sizes, in x, y and z.
@@ -232,38 +233,44 @@ impl KernelInfo {
     /// );
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    pub fn arguments(&self) -> Vec<String> {
-        let describe = |part: &Part, parameter: &Parameter| {
+    pub fn arguments(&self) -> Vec<Argument> {
+        let describe = |part: &Part, parameter: &Parameter| -> (String, ArgumentKind) {
             let kernel = &part.lowered.kernel;
             match *parameter {
                 Parameter::Buffer(id) => {
                     let buffer = &kernel.buffers[id.index()];
-                    format!("{}: {} [{}]", buffer.name, buffer.dtype, buffer.elements)
+                    let (dtype, elements, is_output) = (buffer.dtype, buffer.elements, buffer.is_output);
+                    (buffer.name.to_string(), ArgumentKind::Buffer { dtype, elements, is_output })
                 }
                 Parameter::Argument(id) => {
                     let argument = &kernel.arguments[id.index()];
                     let dtype = argument.value.dtype();
-                    let value = Scalar::from_bits(dtype, part.argument(&self.plan, id));
-                    format!("{}: {dtype} = {value}", argument.name)
+                    let value = Scalar::from_bits(dtype, part.argument(&self.plan, id)).to_string();
+                    (argument.name.to_string(), ArgumentKind::Scalar { dtype, value })
                 }
                 Parameter::Extent(axis) => {
-                    format!("n_{}: extent = {}", kernel.axis(axis).name, kernel.axis(axis).extent)
+                    let value = kernel.axis(axis).extent;
+                    (format!("n_{}", kernel.axis(axis).name), ArgumentKind::Extent { value })
                 }
                 Parameter::Offset(axis) => {
-                    format!("{}: offset = {}", kernel.axis(axis).name, part.offset(&self.plan, axis))
+                    let value = part.offset(&self.plan, axis);
+                    (kernel.axis(axis).name.to_string(), ArgumentKind::Offset { value })
                 }
-                Parameter::Checks => "checks: where positions that are none are noted".to_string(),
+                Parameter::Checks => ("checks".into(), ArgumentKind::Checks),
                 Parameter::Workspace(number) => {
                     let space = &self.emitted().workspaces[number];
-                    format!("{}: workspace of {} {}", space.name, space.elements, space.dtype)
+                    let (dtype, elements) = (space.dtype, space.elements);
+                    (space.name.to_string(), ArgumentKind::Workspace { dtype, elements })
                 }
             }
         };
         let mut arguments = Vec::new();
         for (number, part) in self.plan.kernels[self.number].parts.iter().enumerate() {
-            let place = self.emitted().batch.as_ref().map_or(String::new(), |_| format!("part[{number}]."));
-            let of_part = self.emitted().parameters.iter().map(|p| describe(part, p));
-            arguments.extend(of_part.map(|argument| format!("{place}{argument}")));
+            let of = self.emitted().batch.as_ref().map(|_| number);
+            arguments.extend(self.emitted().parameters.iter().map(|parameter| {
+                let (name, kind) = describe(part, parameter);
+                Argument { name, part: of, kind }
+            }));
         }
         arguments
     }
@@ -380,6 +387,7 @@ fn check_architecture(architecture: &str, supported: &[u32], (major, minor): (i3
 /// ```
 #[cfg(feature = "cuda")]
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CompiledKernel {
     /// The ELF file for the driver.
     pub cubin: Vec<u8>,

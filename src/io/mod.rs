@@ -36,29 +36,12 @@ pub use npz::{read_npz, write_npz};
 #[cfg(feature = "safetensors")]
 pub use safetensors::{read_safetensors, write_safetensors};
 
-use crate::runtime::buffer::Buffer;
 use crate::runtime::host::HostBuffer;
-use crate::tensor::arguments::call::Call;
-use crate::{DType, Device, Error, Result, Shape, Tensor};
+use crate::{DType, Error, Result, Shape, Tensor};
 
 /// An [`Error::Io`] for what is wrong with a file's content; [`Error::io`] is for what the system says.
 fn failure(action: &'static str, path: &Path, message: impl Display) -> Error {
     Error::Io { action, path: path.display().to_string(), message: message.to_string(), source: None }
-}
-
-/// A tensor of elements as they lie in memory, little-endian and row-major.
-fn tensor(call: Call, bytes: &[u8], dtype: DType, shape: Shape) -> Result<Tensor, String> {
-    let expected = shape.elements().checked_mul(dtype.size());
-    if expected != Some(bytes.len()) {
-        return Err(format!("{} bytes are not the elements of {dtype} {shape}", bytes.len()));
-    }
-    if dtype == DType::Bool && bytes.iter().any(|&byte| byte > 1) {
-        return Err("a bool is neither 0 nor 1".into());
-    }
-    call.needs_addressable(&shape).map_err(|error| error.to_string())?;
-    let buffer = HostBuffer::from_bytes(bytes).map_err(|error| error.to_string())?;
-    let buffer = Buffer::Host(Arc::new(buffer));
-    Ok(Tensor::from_buffer(buffer, shape, dtype, Device::cpu(), call.name(), call.location()))
 }
 
 /// The tensor's shape, dtype and elements, computed if they are not there yet.

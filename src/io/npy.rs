@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{failure, parts, tensor};
+use super::{failure, parts};
 use crate::runtime::host::{self, HostBuffer};
 use crate::tensor::arguments::call::Call;
+use crate::tensor::make::bytes::of_bytes as tensor;
 use crate::{DType, Error, Result, Shape, Tensor};
 
 const MAGIC: &[u8] = b"\x93NUMPY";

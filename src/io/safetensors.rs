@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use safetensors::tensor::{Dtype, SafeTensors, View};
 
-use super::{failure, parts, tensor};
+use super::{failure, parts};
 use crate::runtime::host::{self, HostBuffer};
 use crate::tensor::arguments::call::Call;
+use crate::tensor::make::bytes::of_bytes as tensor;
 use crate::{DType, Error, Result, Shape, Tensor};
 
 /// The tensors of a safetensors file with their names, in the order of the names.

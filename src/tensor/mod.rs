@@ -6,7 +6,7 @@
 pub(crate) mod arguments;
 pub(crate) mod ask;
 mod layer;
-mod make;
+pub(crate) mod make;
 mod map;
 mod position;
 mod product;

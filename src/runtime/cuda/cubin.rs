@@ -27,6 +27,7 @@ const RESERVED_SHARED_BYTES: u64 = 1024;
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CubinInfo {
     /// Registers of a thread.
     pub registers: u32,

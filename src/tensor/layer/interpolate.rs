@@ -25,6 +25,7 @@ use crate::{DType, Result, Shape, Tensor};
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Interpolation {
     /// The element at `floor(i * extent / size)`; of every dtype.
     Nearest,

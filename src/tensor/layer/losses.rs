@@ -20,6 +20,7 @@ use crate::{BinaryOp, DType, ReduceOp, Result, Scalar, Shape, Tensor, UnaryOp};
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Reduction {
     /// They stay.
     None,

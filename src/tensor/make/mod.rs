@@ -1,5 +1,6 @@
 //! What makes tensors: data, numbers, positions, seeds.
 
+pub(crate) mod bytes;
 pub(crate) mod constructors;
 pub(crate) mod convert;
 pub(crate) mod create;

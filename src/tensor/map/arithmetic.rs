@@ -18,6 +18,7 @@ use crate::{BinaryOp, DType, Result, Tensor, UnaryOp};
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Rounding {
     /// Towards minus infinity, as Python's `//`.
     Floor,

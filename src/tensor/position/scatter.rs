@@ -20,6 +20,7 @@ use crate::{DType, ReduceOp, Result, Scalar, Shape, Tensor};
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum ScatterReduction {
     /// The sum; integers wrap.
     Sum,

@@ -88,6 +88,7 @@ impl Border {
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
 pub enum PadMode {
     /// The number, converted to the tensor's dtype.
     Constant(Number),
