@@ -343,6 +343,45 @@ fn joins_of_long_parts() {
     }
 }
 
+/// A table of parts: of other lengths, along the innermost axis and along the rows, across blocks, beside what is no part,
+/// and where one part does something else.
+#[test]
+fn joins_of_many_parts() {
+    let join = |parts: Vec<Tensor>, axis| Tensor::cat(&parts.iter().collect::<Vec<_>>(), axis);
+    let results = |device: &lazuli::Device| -> Vec<Vec<f32>> {
+        let part = |n: usize| ordinary(device, DType::F32, [n * 7 % 5 + 1, 3], n as u64);
+        let parts = |count: usize| (0..count).map(part);
+        let narrow = |n: usize| ordinary(device, DType::F32, [4, 2], n as u64);
+        let long = |n: usize| {
+            let part = ordinary(device, DType::F32, [1_000 + n, 2], n as u64);
+            if n == 55 { part.exp2().floor() } else { part * 2.0 + 1.0 }
+        };
+        let row = ordinary(device, DType::F32, [3], 7);
+        let narrows: Vec<Tensor> = (0..50).map(narrow).collect();
+        let results = [
+            join(parts(60).map(|part| part.reshape([-1])).collect(), 0),
+            join(parts(60).collect(), 0).maximum(&row).slice(0, 5..-4),
+            join(narrows.clone(), 1),
+            Tensor::stack(&narrows.iter().collect::<Vec<_>>(), 0).exp2(),
+            Tensor::stack(&narrows.iter().collect::<Vec<_>>(), -1),
+            join((0..110).map(long).collect(), 0),
+        ];
+        results.iter().map(|result| result.to_vec::<f32>().unwrap()).collect()
+    };
+    let (actual, expected) = (results(&lazuli::Device::cpu()), results(&lazuli::Device::interpreter()));
+    for (number, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
+        assert!(actual.len() == expected.len(), "result {number}");
+        let mut pairs = actual.iter().zip(expected);
+        let differs = pairs.position(|(a, b)| (a - b).abs() > 1e-6 * b.abs());
+        assert_eq!(differs, None, "result {number}");
+    }
+    let parts: Vec<Tensor> = (0..100).map(|n| Tensor::from_vec(vec![n as f32; 7], [7])).collect();
+    let joined = join(parts, 0).compile_for(&lazuli::Target::cpu()).unwrap();
+    let loops: usize =
+        joined.kernels().iter().map(|kernel| kernel.source().matches("omp simd").count()).sum();
+    assert!(loops < 4, "{loops} loops for a hundred parts");
+}
+
 #[test]
 fn a_hundred_parts() {
     let count = 100;

@@ -52,6 +52,8 @@ impl Scope {
 pub(super) struct Staged {
     pub(super) array: Var,
     pub(super) dtype: DType,
+    /// Where an element is, if not where all of this thread are.
+    pub(super) slot: Option<Expr>,
 }
 
 /// Builds the body of one function.
@@ -164,6 +166,11 @@ impl<'k> Emitter<'k> {
         let var = self.typed(var.into(), ty, Some(len), Space::Thread);
         self.push(Stmt::Declare { var, init: None });
         var
+    }
+
+    /// An array that a statement of its own fills.
+    pub(super) fn table(&mut self, var: Var, ty: Type, len: usize) -> Var {
+        self.typed(var, ty, Some(len as u64), Space::Constant)
     }
 
     /// Appends an array that the block shares, called by what it has of which variable.
@@ -332,7 +339,9 @@ impl<'k> Emitter<'k> {
                 if let Some(element) = self.kept_load(id, *buffer, index) {
                     return element;
                 }
-                if let (Some(staged), Some(slot)) = (self.staged.get(&id), &self.staged_slot) {
+                if let Some(staged) = self.staged.get(&id)
+                    && let Some(slot) = staged.slot.as_ref().or(self.staged_slot.as_ref())
+                {
                     let element = Expr::element(staged.array, slot.clone());
                     return Expr::FromMemory(staged.dtype, Box::new(element));
                 }

@@ -92,7 +92,7 @@ impl Halves {
                 index: place(index),
                 count: count.clone(),
             });
-            staged.extend(loads.iter().map(|&id| (id, Staged { array, dtype: DType::F32 })));
+            staged.extend(loads.iter().map(|&id| (id, Staged { array, dtype: DType::F32, slot: None })));
         }
         let results: Vec<Var> = self.stores.iter().map(|_| array(emitter, "result")).collect();
         emitter.staged = staged;

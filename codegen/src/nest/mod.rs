@@ -34,6 +34,7 @@ mod scatter_cuda;
 mod short_axis;
 pub mod stmt;
 mod stretch;
+mod table;
 mod tile;
 mod tiled;
 mod tiled_cpu;

@@ -2,18 +2,21 @@
 //! its positions, so that a loop over it reads without conditions.
 
 use super::interior::{ceil_div, decided};
+use super::table::Run;
 use crate::index::{Atom, AxisId, Bound, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueOp};
 
-/// More pieces, or more values in all of them, are too much text.
+/// More pieces with a loop each are too much text, and more values in all of them too much work.
 const MOST_PIECES: usize = 128;
-const MOST_VALUES: usize = 1 << 16;
+const MOST_VALUES: usize = 1 << 20;
 
 /// Parts of an axis.
 pub(super) struct Pieces {
     pub(super) axis: AxisId,
     /// The kernel from each position to the next one, without guards; the first is 0.
     pub(super) parts: Vec<(IndexExpr, Kernel)>,
+    /// Those of them that do the same.
+    pub(super) runs: Vec<Run>,
 }
 
 /// What all guards compare: a multiple of an axis, from an offset on if there is one.
@@ -72,8 +75,7 @@ impl Pieces {
         if from.is_some() {
             starts.insert(0, starts.first()? - 1);
         }
-        if starts.len() < 2 || starts.len() > MOST_PIECES || starts.len() * kernel.values.len() > MOST_VALUES
-        {
+        if starts.len() < 2 || starts.len() * kernel.values.len() > MOST_VALUES {
             return None;
         }
         let holds = |bound: &Bound, at: i64| {
@@ -89,7 +91,11 @@ impl Pieces {
             };
             (start, kernel)
         };
-        Some(Pieces { axis, parts: starts.into_iter().enumerate().map(piece).collect() })
+        let parts = starts.into_iter().enumerate().map(piece).collect();
+        let mut pieces = Pieces { axis, parts, runs: Vec::new() };
+        pieces.runs = Run::all(&pieces, kernel);
+        let in_runs: usize = pieces.runs.iter().map(|run| run.pieces.len()).sum();
+        (pieces.parts.len() - in_runs <= MOST_PIECES).then_some(pieces)
     }
 
     /// The kernel at a position; `None` if that depends on an offset.

@@ -216,12 +216,21 @@ fn inner_loop<'k>(
             // Each row is in one of the pieces.
             let name = || Expr::name(pieces.axis);
             let mut choice: Vec<Stmt> = Vec::new();
-            for (number, (_, kernel)) in pieces.parts.iter().enumerate().rev() {
+            let mut end = pieces.parts.len();
+            while end > 0 {
+                let run = pieces.runs.iter().find(|run| run.pieces.end == end);
+                let first = run.map_or(end - 1, |run| run.pieces.start);
                 // What it computes once a row is right in this piece alone.
                 emitter.open_pinned();
-                part(emitter, kernel, axis, (from.clone(), to.clone()), LoopHint::Simd);
+                match run {
+                    Some(run) => run.across(emitter, pieces, axis, (from.clone(), to.clone())),
+                    None => {
+                        let kernel = &pieces.parts[first].1;
+                        part(emitter, kernel, axis, (from.clone(), to.clone()), LoopHint::Simd);
+                    }
+                }
                 let body = emitter.close();
-                choice = match pieces.parts.get(number + 1) {
+                choice = match pieces.parts.get(end) {
                     None => body,
                     Some((end, _)) => vec![Stmt::If {
                         condition: name().then(Less, position(end)),
@@ -229,6 +238,7 @@ fn inner_loop<'k>(
                         otherwise: choice,
                     }],
                 };
+                end = first;
             }
             choice.into_iter().for_each(|stmt| emitter.push(stmt));
         }
@@ -251,6 +261,10 @@ fn loop_of_pieces<'k>(emitter: &mut Emitter<'k>, pieces: &'k Pieces, from: Expr,
     };
     let mut start = from.clone();
     for (number, (_, kernel)) in pieces.parts.iter().enumerate() {
+        let run = pieces.runs.iter().find(|run| run.pieces.contains(&number));
+        if run.is_some_and(|run| run.pieces.end > number + 1) {
+            continue;
+        }
         let end = match pieces.parts.get(number + 1).map(|(end, _)| clamp(end)) {
             None => to.clone(),
             Some(end @ Expr::Int(_)) => end,
@@ -260,7 +274,10 @@ fn loop_of_pieces<'k>(emitter: &mut Emitter<'k>, pieces: &'k Pieces, from: Expr,
             }
         };
         emitter.open_pinned();
-        part(emitter, kernel, pieces.axis, (start, end.clone()), LoopHint::Simd);
+        match run {
+            Some(run) => run.along(emitter, pieces, &start, &end),
+            None => part(emitter, kernel, pieces.axis, (start, end.clone()), LoopHint::Simd),
+        }
         let body = emitter.close();
         // Some pieces are not in this block.
         match whole || body.len() < 2 {

@@ -64,7 +64,7 @@ impl<'a> Tiles<'a> {
         let slot = mul_add(Expr::Builtin(Builtin::ThreadX), Expr::Int(self.pitch()), place);
         let mut staged = FxHashMap::default();
         for (loads, _, _, array) in &arrays.inputs {
-            let of_load = |&id: &ValueId| (id, Staged { array: array.array, dtype: array.dtype });
+            let of_load = |&id: &ValueId| (id, Staged { array: array.array, dtype: array.dtype, slot: None });
             staged.extend(loads.iter().map(of_load));
         }
         emitter.staged = staged;
@@ -131,7 +131,7 @@ impl<'a> Tiles<'a> {
                 return None;
             }
             bytes += taken;
-            Some(Staged { array: emitter.staged_array(dtype, len), dtype })
+            Some(Staged { array: emitter.staged_array(dtype, len), dtype, slot: None })
         };
         let mut arrays = Arrays { inputs: Vec::new(), results: Vec::new(), direct: Vec::new() };
         for &store in stores {

@@ -95,6 +95,9 @@ impl Walk<'_> {
                 Stmt::Assign { .. }
                 | Stmt::Arrive { .. }
                 | Stmt::MultiplyTile(_)
+                | Stmt::Positions { .. }
+                | Stmt::Buffers { .. }
+                | Stmt::Part { .. }
                 | Stmt::Barrier
                 | Stmt::Return => {
                     self.uses_all(stmt, &sizes);

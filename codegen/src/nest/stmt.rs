@@ -280,6 +280,33 @@ pub enum Stmt {
     },
     /// Adds the products of six packed rows and a panel of packed columns to their sums, or begins these (CPU).
     MultiplyTile(Box<TileProduct>),
+    /// A table of positions (CPU).
+    Positions {
+        /// The table.
+        table: Var,
+        /// What is in it.
+        positions: Vec<u64>,
+    },
+    /// A table of input buffers of one type (CPU).
+    Buffers {
+        /// The table.
+        table: Var,
+        /// What is in it.
+        buffers: Vec<Var>,
+        /// Of their elements.
+        dtype: DType,
+    },
+    /// An array is one of the buffers in a table (CPU).
+    Part {
+        /// The array.
+        part: Var,
+        /// The table.
+        table: Var,
+        /// Which of its buffers.
+        number: Expr,
+        /// Of their elements.
+        dtype: DType,
+    },
     /// The lanes of a warp, which is a row of the block, for which it is active carry out the body: those with equal
     /// keys one after the other, the first lane first. The other lanes' keys are none of theirs.
     InTurns {

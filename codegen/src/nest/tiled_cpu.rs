@@ -38,7 +38,7 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
         let copy = set(Expr::element(array, slot.clone()), element);
         let body = vec![range(across, "top", "bottom", LoopHint::Simd, vec![copy])];
         emitter.push(range(inner, "left", "right", LoopHint::None, body));
-        staged.insert(id, Staged { array, dtype });
+        staged.insert(id, Staged { array, dtype, slot: None });
     }
     emitter.staged = staged;
     emitter.staged_slot = Some(slot);

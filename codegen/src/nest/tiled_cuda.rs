@@ -47,7 +47,7 @@ impl Writer<'_> {
             let ValueOp::Load { buffer, .. } = kernel.value(id).op else { continue };
             let dtype = kernel.buffers[buffer.index()].dtype;
             let array = emitter.staged_array(dtype, TILE * PITCH);
-            staged.insert(id, Staged { array, dtype });
+            staged.insert(id, Staged { array, dtype, slot: None });
         }
         let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
         let row = mul_add(Expr::name("turn"), Expr::Int(self.rows), y);

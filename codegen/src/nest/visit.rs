@@ -63,6 +63,7 @@ macro_rules! parts {
                 match self {
                     Stmt::Let { value: a, .. }
                     | Stmt::Declare { init: Some(a), .. }
+                    | Stmt::Part { number: a, .. }
                     | Stmt::If { condition: a, .. } => parts.push(a),
                     Stmt::Assign { target: a, value: b }
                     | Stmt::VectorLoad { at: a, index: b, .. }
@@ -85,7 +86,12 @@ macro_rules! parts {
                             parts.push(step);
                         }
                     }
-                    Stmt::Declare { init: None, .. } | Stmt::Block(_) | Stmt::Barrier | Stmt::Return => {}
+                    Stmt::Declare { init: None, .. }
+                    | Stmt::Positions { .. }
+                    | Stmt::Buffers { .. }
+                    | Stmt::Block(_)
+                    | Stmt::Barrier
+                    | Stmt::Return => {}
                 }
                 parts
             }

@@ -18,6 +18,9 @@ use crate::{Language, intrinsics};
 /// The shared memory that a launch provides.
 const BLOCK_MEMORY: &str = "block_memory";
 
+/// Items of a list in a line.
+const LINE: usize = 16;
+
 /// The source of a scheduled kernel: helpers and functions, ready for the compiler.
 pub fn print(nest: &Nest, language: Language) -> String {
     match language {
@@ -156,6 +159,21 @@ impl<'a> Printer<'a> {
                 let call = intrinsics::multiply_tile(&arguments.map(String::as_str), &mut self.helpers);
                 self.line(&format!("{call};"));
             }
+            Stmt::Positions { table, positions } => {
+                let positions: Vec<String> = positions.iter().map(u64::to_string).collect();
+                let (ty, name) = (self.type_name(Type::Index), self.name(*table));
+                self.list(&format!("static const {ty} {name}[] = "), &positions);
+            }
+            Stmt::Buffers { table, buffers, dtype } => {
+                let buffers: Vec<String> = buffers.iter().map(|&buffer| self.name(buffer)).collect();
+                let (ty, name) = (self.type_name(Type::Memory(*dtype)), self.name(*table));
+                self.list(&format!("const {ty}* const {name}[] = "), &buffers);
+            }
+            Stmt::Part { part, table, number, dtype } => {
+                let ty = self.type_name(Type::Memory(*dtype));
+                let (part, table, number) = (self.name(*part), self.name(*table), self.expr(number));
+                self.line(&format!("const {ty}* const {part} = {table}[{number}];"));
+            }
             Stmt::InTurns { key, active, body } => self.in_turns(key, active, body),
             Stmt::Block(body) => {
                 self.line("{");
@@ -165,6 +183,20 @@ impl<'a> Printer<'a> {
             Stmt::Barrier => self.line("__syncthreads();"),
             Stmt::Arrive { counters, index, count } => self.arrive(*counters, index, count),
             Stmt::Return => self.line("return;"),
+        }
+    }
+
+    /// `head{a, b};`, sixteen in a line.
+    fn list(&mut self, head: &str, items: &[String]) {
+        match items.len() {
+            0..=LINE => self.line(&format!("{head}{{{}}};", items.join(", "))),
+            _ => {
+                self.line(&format!("{head}{{"));
+                self.depth += 2;
+                items.chunks(LINE).for_each(|items| self.line(&format!("{},", items.join(", "))));
+                self.depth -= 2;
+                self.line("};");
+            }
         }
     }
 
