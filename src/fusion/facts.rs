@@ -199,7 +199,9 @@ impl Facts {
         if share::is_in_thread(positions, || false) {
             return By::Thread;
         }
-        if !share::may_be_window(positions) {
+        // Kernels take the first axis as they find it: whatever its length, one text does.
+        let is_outermost = axes.contains(&0) && shape[0] > 1;
+        if is_outermost || !share::may_be_window(positions) {
             return By::Threads;
         }
         let first = self.windows.len() as u32;
