@@ -16,9 +16,9 @@ use super::variable::Var;
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::index::AxisId;
-use crate::ir::{Kernel, ValueId};
+use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{Contraction, ContractionSchedule, Launch, PANEL, Product, TILE_ROWS, with_one_depth};
-use crate::{DType, Language};
+use crate::{DType, Language, Scalar};
 
 /// Columns that are computed together: of the widest vector.
 const LANES: u64 = 16;
@@ -157,39 +157,68 @@ impl Writer<'_> {
     /// Panels: the columns of one term side by side, then those of the next one.
     fn pack_columns(&self, emitter: &mut Emitter, value: ValueId, packed: Var) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
-        let column = self.contraction.column;
+        let turns = consecutive_along(self.kernel, value, self.depth, self.contraction.column);
         self.each_panel(emitter, |emitter, panel, width| {
-            emitter.bind(
-                "first",
-                INDEX,
-                Expr::name("column0").then(Add, Expr::name("panel").then(Mul, Expr::Int(PANEL))),
-            );
+            let before = Expr::name("panel").then(Mul, Expr::Int(PANEL));
+            emitter.bind("first", INDEX, Expr::name("column0").then(Add, before));
             emitter.bind("width", INDEX, width);
-            let packed_from = panel.then(Mul, deep).then(Mul, Expr::Int(PANEL));
-            self.each_term(emitter, LoopHint::None, |emitter, term| {
-                let at = |lane: Expr| {
-                    let row = packed_from.clone().then(Add, term.clone().then(Mul, Expr::Int(PANEL)));
-                    Expr::element(packed, row.then(Add, lane))
-                };
-                let lane = Expr::name(Var::Lane);
-                emitter.open(&[column], false);
-                emitter.bind(column, INDEX, Expr::name("first").then(Add, lane.clone()));
-                let value = emitter.value(value);
-                emitter.push(Stmt::Assign { target: at(lane.clone()), value });
-                let body = emitter.close();
-                emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::name("width"), LoopHint::Simd, body));
-                // Lanes without a column multiply zeros.
-                let zero = Expr::Literal(crate::Scalar::from_i64(DType::F32, 0));
-                let rest = vec![Stmt::Assign { target: at(lane), value: zero }];
-                emitter.push(count_loop(
-                    "l",
-                    Expr::name("width"),
-                    whole(Expr::name("width")),
-                    LoopHint::None,
-                    rest,
-                ));
-            });
+            let panel = panel.then(Mul, deep).then(Mul, Expr::Int(PANEL));
+            match turns {
+                true => self.pack_turned(emitter, value, packed, &panel),
+                false => self.pack_straight(emitter, value, packed, &panel),
+            }
         });
+    }
+
+    /// Where neighbouring columns are neighbours: term after term.
+    fn pack_straight(&self, emitter: &mut Emitter, value: ValueId, packed: Var, panel: &Expr) {
+        self.each_term(emitter, LoopHint::None, |emitter, term| {
+            let lane = Expr::name(Var::Lane);
+            let row = panel.clone().then(Add, term.then(Mul, Expr::Int(PANEL)));
+            let target = Expr::element(packed, row.then(Add, lane.clone()));
+            emitter.open(&[self.contraction.column], false);
+            emitter.bind(self.contraction.column, INDEX, Expr::name("first").then(Add, lane));
+            let value = emitter.value(value);
+            emitter.push(Stmt::Assign { target: target.clone(), value });
+            let body = emitter.close();
+            emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::name("width"), LoopHint::Simd, body));
+            // Lanes without a column multiply zeros.
+            let rest = vec![Stmt::Assign { target, value: zero() }];
+            let (from, to) = (Expr::name("width"), whole(Expr::name("width")));
+            emitter.push(count_loop(Var::Lane, from, to, LoopHint::None, rest));
+        });
+    }
+
+    /// Where neighbouring terms are neighbours: a vector's columns one after the other, then turned.
+    fn pack_turned(&self, emitter: &mut Emitter, value: ValueId, packed: Var, panel: &Expr) {
+        let deep = Expr::Int(u64::from(self.schedule.depth));
+        emitter.open(&[], false);
+        let turned = emitter.fresh("turned");
+        let turned = emitter.array(turned, FLOAT, LANES * u64::from(self.schedule.depth));
+        let (lane, lane0) = (Expr::name("lane"), Expr::name("lane0"));
+        emitter.open(&[self.contraction.column], false);
+        // Lanes without a column are the last one again.
+        let last = Expr::name("width").then(Sub, Expr::Int(1));
+        let column = lane0.clone().then(Add, lane.clone()).then(Min, last);
+        emitter.bind(self.contraction.column, INDEX, Expr::name("first").then(Add, column));
+        self.each_term(emitter, LoopHint::Simd, |emitter, term| {
+            let value = emitter.value(value);
+            let at = lane.then(Mul, deep.clone()).then(Add, term);
+            emitter.push(Stmt::Assign { target: Expr::element(turned, at), value });
+        });
+        let body = emitter.close();
+        emitter.push(count_loop("lane", Expr::Int(0), Expr::Int(LANES), LoopHint::None, body));
+        let (lane, term) = (Expr::name(Var::Lane), Expr::name("t"));
+        let row = panel.clone().then(Add, term.clone().then(Mul, Expr::Int(PANEL))).then(Add, lane0);
+        let target = Expr::element(packed, row.then(Add, lane.clone()));
+        let value = Expr::element(turned, lane.then(Mul, deep).then(Add, term));
+        let lanes = vec![Stmt::Assign { target, value }];
+        let lanes = count_loop(Var::Lane, Expr::Int(0), Expr::Int(LANES), LoopHint::Unroll, lanes);
+        emitter.push(count_loop("t", Expr::Int(0), Expr::name("depth"), LoopHint::None, vec![lanes]));
+        let body = emitter.close();
+        let (var, step) = (Var::Named("lane0"), Step::Add(Expr::Int(LANES)));
+        let (from, to) = (Expr::Int(0), Expr::name("width"));
+        emitter.push(Stmt::For { var, from, to, step, hint: LoopHint::None, body });
     }
 
     /// A loop over the terms that are packed together, which binds their axis.
@@ -204,21 +233,8 @@ impl Writer<'_> {
     /// Adds the products of the packed terms to the sums.
     fn multiply(&self, emitter: &mut Emitter, product: &Product, [left, right, sums]: [Var; 3]) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
-        let rows = &self.contraction.rows;
         emitter.open(&[], false);
-        // Rows of the tile that the block does not have are its last one again.
-        emitter.open(&[], false);
-        let last = Expr::name("rows").then(Sub, Expr::Int(1));
-        let row = Expr::name("tile").then(Add, Expr::name("r")).then(Min, last);
-        emitter.bind("at_row", INDEX, Expr::name("row0").then(Add, row));
-        emitter.unflatten("at_row", rows, 1);
-        self.each_term(emitter, LoopHint::Simd, |emitter, term| {
-            let at = Expr::name("r").then(Mul, deep.clone()).then(Add, term);
-            let value = emitter.value(product.left);
-            emitter.push(Stmt::Assign { target: Expr::element(left, at), value });
-        });
-        let body = emitter.close();
-        emitter.push(count_loop("r", Expr::Int(0), Expr::Int(TILE_ROWS), LoopHint::None, body));
+        self.pack_rows(emitter, product.left, left);
         self.each_panel(emitter, |emitter, panel, width| {
             let at = panel.clone().then(Mul, Expr::Int(PANEL));
             let row = Expr::name("tile").then(Mul, Expr::Int(self.width()));
@@ -240,6 +256,41 @@ impl Writer<'_> {
         let step = Step::Add(Expr::Int(TILE_ROWS));
         let (var, from, to) = (Var::Named("tile"), Expr::Int(0), Expr::name("rows"));
         emitter.push(Stmt::For { var, from, to, step, hint: LoopHint::None, body });
+    }
+
+    /// The rows of a tile, each with its terms side by side.
+    fn pack_rows(&self, emitter: &mut Emitter, value: ValueId, packed: Var) {
+        let rows = &self.contraction.rows;
+        let bind_row = |emitter: &mut Emitter| {
+            // Rows of the tile that the block does not have are its last one again.
+            let last = Expr::name("rows").then(Sub, Expr::Int(1));
+            let row = Expr::name("tile").then(Add, Expr::name("r")).then(Min, last);
+            emitter.bind("at_row", INDEX, Expr::name("row0").then(Add, row));
+            emitter.unflatten("at_row", rows, 1);
+        };
+        let pack = |emitter: &mut Emitter, term: Expr| {
+            let at = Expr::name("r").then(Mul, Expr::Int(u64::from(self.schedule.depth))).then(Add, term);
+            let value = emitter.value(value);
+            emitter.push(Stmt::Assign { target: Expr::element(packed, at), value });
+        };
+        let each_row = |emitter: &mut Emitter, body| {
+            emitter.push(count_loop("r", Expr::Int(0), Expr::Int(TILE_ROWS), LoopHint::None, body));
+        };
+        let inner = rows.last().copied().unwrap_or(self.depth);
+        if consecutive_along(self.kernel, value, inner, self.depth) {
+            return self.each_term(emitter, LoopHint::None, |emitter, term| {
+                emitter.open(&[], false);
+                bind_row(emitter);
+                pack(emitter, term);
+                let body = emitter.close();
+                each_row(emitter, body);
+            });
+        }
+        emitter.open(&[], false);
+        bind_row(emitter);
+        self.each_term(emitter, LoopHint::Simd, pack);
+        let body = emitter.close();
+        each_row(emitter, body);
     }
 
     /// Whatever follows from the sums.
@@ -265,6 +316,23 @@ impl Writer<'_> {
         let body = emitter.close();
         emitter.push(count_loop("r", Expr::Int(0), Expr::name("rows"), LoopHint::None, body));
     }
+}
+
+/// Whether most of what the value loads is consecutive along one axis, and not along the other.
+fn consecutive_along(kernel: &Kernel, value: ValueId, axis: AxisId, other: AxisId) -> bool {
+    let below = kernel.down_from([value]);
+    let strides = below.iter().filter_map(|&id| match &kernel.value(id).op {
+        ValueOp::Load { index, .. } => Some((index.coefficient(axis)?, index.coefficient(other)?)),
+        _ => None,
+    });
+    let (along, others): (Vec<_>, Vec<_>) = strides
+        .filter(|&strides| strides != (0, 0))
+        .partition(|(own, other)| own.unsigned_abs() == 1 && other.unsigned_abs() != 1);
+    along.len() > others.len()
+}
+
+fn zero() -> Expr {
+    Expr::Literal(Scalar::from_i64(DType::F32, 0))
 }
 
 const FLOAT: Type = Type::Register(DType::F32);
