@@ -8,7 +8,9 @@
 //!   slope: near the interpreter's results. Without reductions, fused and unfused agree to the last bit.
 //! - `smooth_graphs_of_16_bits`: the same in `F16` and `BF16`, loosely.
 //!
-//! The graphs are the same on every run. `LAZULI_RANDOM_CASES=1000` tries more of them, the first of which are those.
+//! The graphs are the same on every run. `LAZULI_RANDOM_CASES=1000` tries more of them, the first of which are those. All
+//! run in the interpreter of kernels; one in [`COMPILED`], which its own text chooses, is also compiled, and so is all that
+//! shrinking tries. In the full matrix every one is compiled.
 
 #![allow(clippy::reversed_empty_ranges, reason = "a slice to -1 ends before the last, as in Python")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
@@ -17,7 +19,8 @@ mod common;
 mod graphs;
 
 use common::data::ordinary;
-use common::{Output, Scope, differences, exact, near};
+use common::matrix::is_full_matrix;
+use common::{EVERYTHING, Output, Scope, differences, exact, near};
 use graphs::{
     Recipe, SMOOTH_OPS, Smooth, SmoothInputs, Step, fitted, is_recordable, pick, recipes, shape_of,
     smooth_tensors, viewed,
@@ -26,19 +29,33 @@ use lazuli::{DType, Device, Pool2d, ScanOrder, ScatterReduction, Tensor};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
 /// Unfused on the CPU alone: there are many graphs.
-const SCOPE: Scope = Scope { unfused: false, unfused_on_cpu: true, emulated: true, nvrtc: true };
+const SCOPE: Scope = Scope { unfused: false, ..EVERYTHING };
+
+/// Of so many graphs, one is compiled.
+const COMPILED: u8 = 5;
 
 /// Results with more elements are not recorded.
 const MOST_ELEMENTS: usize = 3000;
 
-fn run<Op: Clone + std::fmt::Debug + 'static>(ops: &[Op], seed: u8, test: impl Fn(&Recipe<Op>) -> String) {
-    let cases = std::env::var("LAZULI_RANDOM_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40);
+fn run<Op: Clone + std::fmt::Debug + 'static>(
+    ops: &[Op],
+    seed: u8,
+    test: impl Fn(&Recipe<Op>, Scope) -> String,
+) {
+    let cases = std::env::var("LAZULI_RANDOM_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(100);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 400, ..Config::default() };
+    let has_failed = std::cell::Cell::new(false);
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
     let result = TestRunner::new_with_rng(config, rng).run(&recipes(ops.to_vec(), 10..=25), |recipe| {
-        match test(&recipe) {
+        let chosen = blake3::hash(format!("{recipe:?}").as_bytes()).as_bytes()[0].is_multiple_of(COMPILED);
+        let is_compiled = chosen || has_failed.get() || is_full_matrix();
+        let scope = if is_compiled { SCOPE } else { SCOPE.interpreted() };
+        match test(&recipe, scope) {
             report if report.is_empty() => Ok(()),
-            report => Err(TestCaseError::fail(report)),
+            report => {
+                has_failed.set(true);
+                Err(TestCaseError::fail(report))
+            }
         }
     });
     if let Err(error) = result {
@@ -286,8 +303,8 @@ fn exact_tensors(device: &Device, [a, b, c]: [usize; 3], recipe: &Recipe<Exact>)
     outputs
 }
 
-fn exact_graph(shape: [usize; 3], recipe: &Recipe<Exact>) -> String {
-    differences("exact graph", SCOPE, |device| {
+fn exact_graph(shape: [usize; 3], recipe: &Recipe<Exact>, scope: Scope) -> String {
+    differences("exact graph", scope, |device| {
         let outputs = exact_tensors(device, shape, recipe);
         outputs.into_iter().enumerate().map(|(i, tensor)| exact(format!("output {i}"), tensor)).collect()
     })
@@ -295,16 +312,21 @@ fn exact_graph(shape: [usize; 3], recipe: &Recipe<Exact>) -> String {
 
 #[test]
 fn exact_graphs() {
-    run(&EXACT_OPS, 1, |recipe| exact_graph([4, 6, 5], recipe));
+    run(&EXACT_OPS, 1, |recipe, scope| exact_graph([4, 6, 5], recipe, scope));
 }
 
 #[test]
 fn exact_graphs_of_rows() {
-    run(&EXACT_OPS, 6, |recipe| exact_graph([3, 12, 40], recipe));
+    run(&EXACT_OPS, 6, |recipe, scope| exact_graph([3, 12, 40], recipe, scope));
 }
 
-fn smooth(dtype: DType, recipe: &Recipe<Smooth>, output: impl Fn(String, Tensor) -> Output) -> String {
-    differences("smooth graph", SCOPE, |device| {
+fn smooth(
+    dtype: DType,
+    recipe: &Recipe<Smooth>,
+    scope: Scope,
+    output: impl Fn(String, Tensor) -> Output,
+) -> String {
+    differences("smooth graph", scope, |device| {
         let inputs = SmoothInputs::new(device, dtype, [4, 6, 5], MOST_ELEMENTS);
         let outputs = smooth_tensors(&inputs, recipe);
         outputs.into_iter().enumerate().map(|(i, tensor)| output(format!("output {i}"), tensor)).collect()
@@ -313,17 +335,25 @@ fn smooth(dtype: DType, recipe: &Recipe<Smooth>, output: impl Fn(String, Tensor)
 
 #[test]
 fn smooth_graphs() {
-    run(&SMOOTH_OPS, 2, |recipe| smooth(DType::F32, recipe, |label, x| near(label, x, 1e-4, 1e-4)));
+    run(&SMOOTH_OPS, 2, |recipe, scope| {
+        smooth(DType::F32, recipe, scope, |label, x| near(label, x, 1e-4, 1e-4))
+    });
 }
 
 #[test]
 fn elementwise_graphs_fuse_without_a_trace() {
     let ops: Vec<Smooth> = SMOOTH_OPS.into_iter().filter(|op| !op.is_ordered()).collect();
-    run(&ops, 3, |recipe| smooth(DType::F32, recipe, |label, x| near(label, x, 1e-4, 1e-4).same_unfused()));
+    run(&ops, 3, |recipe, scope| {
+        smooth(DType::F32, recipe, scope, |label, x| near(label, x, 1e-4, 1e-4).same_unfused())
+    });
 }
 
 #[test]
 fn smooth_graphs_of_16_bits() {
-    run(&SMOOTH_OPS, 4, |recipe| smooth(DType::F16, recipe, |label, x| near(label, x, 0.02, 0.02)));
-    run(&SMOOTH_OPS, 5, |recipe| smooth(DType::BF16, recipe, |label, x| near(label, x, 0.1, 0.1)));
+    run(&SMOOTH_OPS, 4, |recipe, scope| {
+        smooth(DType::F16, recipe, scope, |label, x| near(label, x, 0.02, 0.02))
+    });
+    run(&SMOOTH_OPS, 5, |recipe, scope| {
+        smooth(DType::BF16, recipe, scope, |label, x| near(label, x, 0.1, 0.1))
+    });
 }

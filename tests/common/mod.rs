@@ -240,6 +240,10 @@ pub struct Scope {
     pub unfused: bool,
     /// Also unfused, on the CPU.
     pub unfused_on_cpu: bool,
+    /// In the interpreter of kernels, which needs no compiler.
+    pub interpreted: bool,
+    /// Compiled for the CPU, and for a GPU if there is one.
+    pub compiled: bool,
     /// On the emulated device too.
     pub emulated: bool,
     /// CUDA kernels are compiled by NVRTC.
@@ -247,10 +251,37 @@ pub struct Scope {
 }
 
 /// Everything: fused and unfused on every device.
-pub const EVERYTHING: Scope = Scope { unfused: true, unfused_on_cpu: true, emulated: true, nvrtc: true };
+pub const EVERYTHING: Scope = Scope {
+    unfused: true,
+    unfused_on_cpu: true,
+    interpreted: true,
+    compiled: true,
+    emulated: true,
+    nvrtc: true,
+};
 
 /// Fused alone: where the same operations are checked unfused at other shapes.
-pub const FUSED: Scope = Scope { unfused: false, unfused_on_cpu: false, emulated: true, nvrtc: true };
+pub const FUSED: Scope = Scope { unfused: false, unfused_on_cpu: false, ..EVERYTHING };
+
+impl Scope {
+    /// The interpreter of kernels alone, unfused too.
+    pub const fn interpreted(self) -> Scope {
+        Scope { unfused_on_cpu: true, compiled: false, emulated: false, nvrtc: false, ..self }
+    }
+
+    /// Without the interpreter of kernels.
+    pub const fn compiled(self) -> Scope {
+        Scope { interpreted: false, ..self }
+    }
+
+    fn has(self, device: &Device) -> bool {
+        match (is_interpreted(device), is_emulated(device)) {
+            (true, _) => self.interpreted,
+            (false, true) => self.emulated,
+            (false, false) => self.compiled,
+        }
+    }
+}
 
 /// Evaluates all outputs in one plan, and reads them.
 fn evaluated(outputs: &[Output]) -> lazuli::Result<Vec<Values>> {
@@ -314,7 +345,7 @@ pub fn differences(name: &str, scope: Scope, build: impl Fn(&Device) -> Vec<Outp
         };
     let mut failures = String::new();
     for device in devices() {
-        if !scope.emulated && is_emulated(&device) {
+        if !scope.has(&device) {
             continue;
         }
         let unfused =

@@ -5,29 +5,30 @@ use lazuli::operations::{self, Accuracy, Operation};
 use lazuli::{DType, Device, Tensor};
 
 use crate::common::data::{input, specials};
-use crate::common::matrix::{is_full_matrix, sampled};
+use crate::common::matrix::{is_fast, is_full_matrix, sampled};
 use crate::common::{FUSED, Output, Scope, differences, exact, near, ulps};
 
 /// Other shapes of what NVRTC has compiled already.
 const SHAPES: Scope = Scope { nvrtc: false, ..FUSED };
 
-/// A dtype of each kind.
-const KINDS: [DType; 5] = [DType::Bool, DType::I16, DType::U32, DType::F16, DType::F32];
+/// Dtypes of which each operation is compiled with one or two in the sample, besides `Bool`, `I16`, `F16` and `F32`.
+const OTHERS: [DType; 7] =
+    [DType::U8, DType::I8, DType::I32, DType::U32, DType::I64, DType::BF16, DType::F64];
 
-/// The others. Of these, each operation takes two in the sample.
-const OTHERS: [DType; 6] = [DType::U8, DType::I8, DType::I32, DType::I64, DType::BF16, DType::F64];
-
-/// Whether the sample has the operation with the dtype.
+/// Whether the sample compiles the operation with the dtype.
 fn is_sampled(operation: &Operation, dtype: DType) -> bool {
     let hash = usize::from(blake3::hash(operation.name.as_bytes()).as_bytes()[0]);
-    let is_chosen = |number: usize| number % 3 == hash % 3;
+    let is_chosen = |number: usize| number % 4 == hash % 4;
     is_full_matrix() || OTHERS.iter().position(|&other| other == dtype).is_none_or(is_chosen)
 }
 
-/// Other shapes take the same ways with every dtype.
+/// Compiled with other shapes, and one kernel an operation: these take the same ways with every dtype.
 const SHAPED: [DType; 2] = [DType::I16, DType::F32];
 
-/// Also unfused on the CPU, with a dtype of each kind.
+/// Executed as CUDA C.
+const EMULATED: [DType; 3] = [DType::I16, DType::F16, DType::F32];
+
+/// Also unfused on the CPU.
 const UNFUSED_ON_CPU: Scope = Scope { unfused_on_cpu: true, ..FUSED };
 
 /// The output with the tolerance that the row states.
@@ -56,26 +57,32 @@ fn outputs(operation: &Operation, dtype: DType, make: &dyn Fn(usize) -> Tensor) 
     operation.cases.iter().flat_map(of_case).collect()
 }
 
-/// Checks a part of the table, with every dtype; reports all that differs at once.
+/// Checks a part of the table: with every dtype in the interpreter of kernels, with some compiled. Reports all that
+/// differs at once.
 fn check(
     scope: Scope,
-    dtypes: &[DType],
+    compiled: &[DType],
     part: fn(&Operation) -> bool,
     make: fn(&Operation, usize, DType, &Device) -> Tensor,
 ) {
     let mut report = String::new();
-    for &dtype in dtypes {
-        let is_whole = is_full_matrix() || KINDS.contains(&dtype);
-        let scope = Scope {
-            unfused_on_cpu: scope.unfused_on_cpu && is_whole,
-            emulated: scope.emulated && is_whole,
-            ..scope
-        };
+    let mut compare = |scope: Scope, dtype: DType, chosen: fn(&Operation, DType) -> bool| {
         report += &differences(&format!("table {dtype}"), scope, |device| {
-            let rows = operations::all().filter(|operation| part(operation) && is_sampled(operation, dtype));
+            let rows = operations::all().filter(|operation| part(operation) && chosen(operation, dtype));
             let moved = |outputs: Vec<Output>| outputs.into_iter().map(|output| output.to(device));
             rows.flat_map(|row| moved(outputs(row, dtype, &|n| make(row, n, dtype, device)))).collect()
         });
+    };
+    for dtype in DType::ALL {
+        compare(scope.interpreted(), dtype, |_, _| true);
+    }
+    for &dtype in compiled.iter().filter(|_| !is_fast()) {
+        let scope = Scope {
+            unfused_on_cpu: scope.unfused_on_cpu && (is_full_matrix() || SHAPED.contains(&dtype)),
+            emulated: scope.emulated && (is_full_matrix() || EMULATED.contains(&dtype)),
+            ..scope.compiled()
+        };
+        compare(scope, dtype, is_sampled);
     }
     assert!(report.is_empty(), "\n{report}");
 }
@@ -114,17 +121,17 @@ fn special_values_in_all_pairs() {
 
 #[test]
 fn shapes_that_broadcast() {
-    check(SHAPES, &sampled(&KINDS, &SHAPED), is_elementwise, |row, n, dtype, device| {
+    check(SHAPES, &sampled(&DType::ALL, &SHAPED), is_elementwise, |row, n, dtype, device| {
         input(device, &row.inputs[n], dtype, [&[13, 5][..], &[5], &[13, 1]][n % 3], 3 * n)
     });
 }
 
 #[test]
 fn shapes_of_few_elements() {
-    check(SHAPES, &sampled(&KINDS, &SHAPED), is_elementwise, |row, n, dtype, device| {
+    check(SHAPES, &sampled(&DType::ALL, &SHAPED), is_elementwise, |row, n, dtype, device| {
         input(device, &row.inputs[n], dtype, [&[][..], &[1, 1], &[1]][n % 3], 5 + n)
     });
-    check(SHAPES, &sampled(&KINDS, &SHAPED), is_elementwise, |row, n, dtype, device| {
+    check(SHAPES, &sampled(&DType::ALL, &SHAPED), is_elementwise, |row, n, dtype, device| {
         input(device, &row.inputs[n], dtype, [&[3, 0, 2][..], &[1, 2], &[]][n % 3], 1)
     });
 }

@@ -106,7 +106,7 @@ fn the_table() {
 /// What the table counts is right: fused and unfused as the interpreter says, at small sizes.
 #[test]
 fn the_results() {
-    let scope = Scope { unfused: false, unfused_on_cpu: true, emulated: true, nvrtc: false };
+    let scope = Scope { unfused: false, nvrtc: false, ..common::EVERYTHING };
     let output = |tensor: Tensor| -> Output {
         match tensor.dtype().unwrap() {
             DType::F16 | DType::BF16 => near("result", tensor, 2e-2, 2e-2),
