@@ -53,6 +53,11 @@ impl Output {
         Output { label, tensor, tolerance, same_unfused }
     }
 
+    /// What is compared.
+    pub fn tensor(&self) -> &Tensor {
+        &self.tensor
+    }
+
     /// The same on a device: for results that follow from no tensor there.
     pub fn to(self, device: &Device) -> Output {
         Output { tensor: self.tensor.to(device), ..self }

@@ -8,6 +8,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod creation;
+mod domains;
 mod elementwise;
 mod extremes;
 mod gather;
