@@ -270,8 +270,7 @@ fn emit_group(
         nodes: &nodes,
         reads: &group.reads,
         outputs: &group.outputs,
-        reduction: group.reduction,
-        scan: group.scan,
+        hero: group.hero,
         name: &name,
     };
     let lowered = lower(&request).map_err(WhyNot::NotLowered)?;

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // A failed assumption stops the test.
 
+use lazuli_codegen::schedule::Schedule;
+
 use super::*;
+use crate::graph::domain::Hero;
 use crate::recording::build::build;
 use crate::runtime::cuda::nvrtc::{Nvrtc, default_options};
 use crate::{DType, Tensor};
@@ -91,4 +94,53 @@ fn both_functions_of_a_kernel_are_inspected() {
     assert_eq!(of_both.code_bytes, of_each.iter().map(|info| info.code_bytes).sum::<u64>());
     assert_eq!(of_both.spill_bytes, 0);
     assert_eq!(cubin.inspect_all(["cumsum_f32", "other"].into_iter()), None);
+}
+
+/// Whether the schedule does what fusion said would be done.
+fn is_as_said(schedule: &Schedule, hero: Hero) -> bool {
+    match schedule {
+        Schedule::Pointwise(_) | Schedule::Tiled(_) => hero == Hero::Elements,
+        Schedule::Rows(_) | Schedule::Columns(_) => hero.reduction().is_some(),
+        Schedule::Scan(_) => hero.scan().is_some(),
+        Schedule::Scatter(_) => matches!(hero, Hero::Scatter(_)),
+    }
+}
+
+#[test]
+fn schedules_are_what_fusion_said() {
+    let input = |shape: &[usize]| {
+        let input = Tensor::rand(shape.to_vec(), 1);
+        input.eval().unwrap();
+        input
+    };
+    let (x, images) = (input(&[40, 120]), input(&[2, 3, 16, 16]));
+    let mut results = vec![
+        x.reshape([40, 4, 30]).max([1, 2]),
+        x.t().softmax(0),
+        (&x + x.reshape([40, 15, 8]).max_keepdim(2).broadcast_to([40, 15, 8]).reshape([40, 120])).exp(),
+        x.cumsum(1).exp().mean(1),
+        x.flip([0]).cumsum(0),
+        images.max_pool2d(3, 1),
+        images.permute([0, 2, 3, 1]).softmax(3),
+        images.exp().mean([0, 2, 3]),
+        x.t() + &x.t(),
+    ];
+    for length in [2, 5, 8, 9, 20, 64, 65] {
+        let (rows, columns) = (input(&[30, length]), input(&[length, 30]));
+        results.extend([rows.softmax(1), rows.sum(1).exp(), columns.exp().mean(0), columns.softmax(0)]);
+        let windows = x.unfold(1, length, 3);
+        results.extend([windows.mean(2), windows.sin().max(2), &windows - windows.mean_keepdim(2)]);
+    }
+    for language in [Language::Cuda, Language::C] {
+        for result in &results {
+            let graph = build(std::slice::from_ref(result)).unwrap().graph;
+            let plan = make_plan(&graph, Settings { language, ..SETTINGS }).unwrap();
+            for kernel in &plan.kernels {
+                let schedule = &kernel.code.emitted.schedule;
+                for group in kernel.groups(&plan.grouping) {
+                    assert!(is_as_said(schedule, group.hero), "{language:?}: {:?}, {schedule}", group.hero);
+                }
+            }
+        }
+    }
 }

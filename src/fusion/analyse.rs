@@ -8,6 +8,7 @@ use super::cost::{LOOPS, Loop, Work};
 use super::domain::Rows;
 use super::facts::{By, Facts, NodeFacts};
 use super::group::{Group, MAX_BUFFERS, MAX_NODES, MAX_WALKS, Recomputed, WhyNot};
+use crate::graph::domain::Hero;
 use crate::graph::maps::MapId;
 use crate::graph::op::Op;
 use crate::graph::{Graph, NodeId};
@@ -24,8 +25,7 @@ const UNREAD: f64 = -1.0;
 /// What [`Group`] says besides nodes and buffers.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Analysis {
-    pub(super) reduction: Option<NodeId>,
-    pub(super) scan: Option<NodeId>,
+    pub(super) hero: Hero,
     pub(super) work: Work,
     pub(super) recomputed: Option<Recomputed>,
 }
@@ -135,10 +135,13 @@ impl<'a> Analyser<'a> {
         nodes.dedup();
         outputs.sort_unstable();
         outputs.dedup();
-        let Analysis { reduction, scan, work, recomputed } = self.analyse(&nodes, &outputs)?;
+        let Analysis { hero, work, recomputed } = self.analyse(&nodes, &outputs)?;
         let (reads, is_frugal) = (self.external.clone(), false);
-        let reduction = reduction.map(|reduction| self.finest(&nodes, reduction));
-        Ok(Group { nodes, outputs, reads, reduction, scan, work, recomputed, is_frugal })
+        let hero = match hero {
+            Hero::Reduction(reduction) => Hero::Reduction(self.finest(&nodes, reduction)),
+            hero => hero,
+        };
+        Ok(Group { nodes, outputs, reads, hero, work, recomputed, is_frugal })
     }
 
     /// The reduction of the same rows whose shape divides them most finely, and tells how long they are: it names the axes.
@@ -221,9 +224,16 @@ impl<'a> Analyser<'a> {
     fn analyse_nodes(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
         let reduction = self.link(nodes)?;
         let scan = self.follow_scans(nodes, outputs)?;
-        self.follow_scatters(nodes, outputs)?;
+        let scatter = self.follow_scatters(nodes, outputs)?;
         let rows = reduction.and_then(|reduction| self.rows(reduction)).map(|rows| *self.facts.rows(rows));
-        if let Some(misfit) = self.misfit(outputs, reduction, scan) {
+        // Beside scans and scatters no threads share a reduction.
+        let hero = match (scan, scatter, reduction) {
+            (Some(scan), ..) => Hero::Scan(scan),
+            (None, Some(scatter), _) => Hero::Scatter(scatter),
+            (None, None, Some(reduction)) => Hero::Reduction(reduction),
+            (None, None, None) => Hero::Elements,
+        };
+        if let Some(misfit) = self.misfit(outputs, hero) {
             let shape = |id: NodeId| self.graph.node(id).shape.clone();
             let (first, last) = (outputs[0], outputs[outputs.len() - 1]);
             let other = if misfit == first { last } else { first };
@@ -243,7 +253,7 @@ impl<'a> Analyser<'a> {
                 state.is_stored = true;
             }
         }
-        let mut analysis = Analysis { reduction, scan, ..Analysis::default() };
+        let mut analysis = Analysis { hero, ..Analysis::default() };
         self.count(&mut analysis, nodes, outputs, rows.as_ref());
         if let Some(rows) = rows.filter(|_| self.shares_all) {
             analysis.work.operations *= rows.waste;
@@ -449,20 +459,15 @@ impl<'a> Analyser<'a> {
     }
 
     /// The first output without a place in one iteration space with the others.
-    pub(super) fn misfit(
-        &self,
-        outputs: &[NodeId],
-        reduction: Option<NodeId>,
-        scan: Option<NodeId>,
-    ) -> Option<NodeId> {
+    pub(super) fn misfit(&self, outputs: &[NodeId], hero: Hero) -> Option<NodeId> {
         let facts = self.facts;
         let &first = outputs.first()?;
-        if let Some(lines) = scan.and_then(|scan| facts.of(scan).scan) {
+        if let Some(lines) = hero.scan().and_then(|scan| facts.of(scan).scan) {
             let fits =
                 |output: &NodeId| [lines.elements(), lines.ends()].contains(&facts.of(*output).elements);
             return outputs.iter().copied().find(|output| !fits(output));
         }
-        let of_rows = reduction.and_then(|id| Some((id, facts.rows(facts.of(id).rows?))));
+        let of_rows = hero.reduction().and_then(|id| Some((id, facts.rows(facts.of(id).rows?))));
         let fits = |&output: &NodeId| match of_rows {
             None => facts.fits(first, output),
             Some((id, rows)) => {
@@ -484,12 +489,13 @@ impl<'a> Analyser<'a> {
     fn count(&mut self, analysis: &mut Analysis, nodes: &[NodeId], outputs: &[NodeId], space: Option<&Rows>) {
         let facts = self.facts;
         let figures = &facts.figures;
-        let along_scan = analysis.scan.and_then(|scan| facts.of(scan).scan).map(|scan| scan.is_innermost());
+        let along_scan =
+            analysis.hero.scan().and_then(|scan| facts.of(scan).scan).map(|scan| scan.is_innermost());
         // Rows of results are stored as they are computed; what is read or stored across them takes a line an element.
         let walks_rows = space.is_some_and(|space| {
             outputs.iter().any(|&output| facts.of(output).elements == space.full_elements)
         });
-        let transposed = figures.transposed[usize::from(walks_rows || analysis.scan.is_some())];
+        let transposed = figures.transposed[usize::from(walks_rows || analysis.hero.scan().is_some())];
         // Whether what is read is not walked as one, so that the innermost axis has a loop of its own.
         let mut apart = false;
         let Analysis { work, recomputed, .. } = analysis;

@@ -5,6 +5,7 @@ use std::fmt;
 use super::cost::Work;
 use crate::Shape;
 use crate::graph::NodeId;
+use crate::graph::domain::Hero;
 use crate::lower;
 
 /// Computed nodes of one kernel; beyond it, compilers slow down and registers run out.
@@ -179,10 +180,7 @@ pub(crate) struct Group {
     pub(crate) outputs: Vec<NodeId>,
     /// What it reads from memory, in the order of first use.
     pub(crate) reads: Vec<NodeId>,
-    /// A reduction that spans the iteration space.
-    pub(crate) reduction: Option<NodeId>,
-    /// A scan or a recurrence, whose shape is the iteration space.
-    pub(crate) scan: Option<NodeId>,
+    pub(crate) hero: Hero,
     pub(crate) work: Work,
     /// The costliest recomputation.
     pub(crate) recomputed: Option<Recomputed>,

@@ -12,6 +12,7 @@ use super::cut::Cut;
 use super::facts::Facts;
 use super::group::Group;
 use super::reads::Read;
+use crate::graph::domain::Hero;
 use crate::graph::{Graph, NodeId};
 
 /// Siblings that are considered for each shared input.
@@ -423,7 +424,7 @@ impl<'a> Merger<'a> {
     /// cannot be one.
     fn stored_by_both(&mut self, a: usize, b: usize) -> Option<()> {
         let (first, second) = (self.groups[a].as_ref()?, self.groups[b].as_ref()?);
-        let rows = |group: &Group| group.reduction.and_then(|id| self.facts.of(id).shared_rows());
+        let rows = |group: &Group| group.hero.reduction().and_then(|id| self.facts.of(id).shared_rows());
         if let Some((first, second)) = rows(first).zip(rows(second))
             && first != second
         {
@@ -442,9 +443,12 @@ impl<'a> Merger<'a> {
             let mut nodes = first.nodes.iter().chain(&second.nodes);
             nodes.find(|id| self.facts.of(**id).few_rows().is_some()).copied()
         };
-        let reduction = first.reduction.or(second.reduction).or_else(few);
-        let scan = first.scan.or(second.scan);
-        self.analyser.misfit(&self.outputs, reduction, scan).is_none().then_some(())
+        let hero = match (first.hero, second.hero) {
+            (hero @ Hero::Scan(_), _) | (_, hero @ Hero::Scan(_)) => hero,
+            (hero @ Hero::Reduction(_), _) | (_, hero @ Hero::Reduction(_)) => hero,
+            (hero, _) => few().map_or(hero, Hero::Reduction),
+        };
+        self.analyser.misfit(&self.outputs, hero).is_none().then_some(())
     }
 
     /// Finds the nodes of two groups as one.
@@ -477,7 +481,8 @@ impl<'a> Merger<'a> {
     fn inlines(&self, producer: usize) -> Option<Numbers> {
         let group = self.groups[producer].as_ref()?;
         // The reduction is one that threads share.
-        if group.reduction.is_some() || group.outputs.iter().any(|id| self.part.is_wanted[id.index()]) {
+        if group.hero.reduction().is_some() || group.outputs.iter().any(|id| self.part.is_wanted[id.index()])
+        {
             return None;
         }
         let consumers = self.consumers(producer);

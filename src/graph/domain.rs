@@ -2,7 +2,40 @@
 
 use smallvec::SmallVec;
 
+use super::NodeId;
 use crate::Shape;
+
+/// The operation that decides what a kernel goes over; whatever feeds it is its prologue, and what follows its epilogue.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Hero {
+    /// None does: each result is computed by itself.
+    #[default]
+    Elements,
+    /// A reduction that threads share: rows.
+    Reduction(NodeId),
+    /// A scan or a recurrence: lines, in order.
+    Scan(NodeId),
+    /// A scatter: what is combined, and the results.
+    Scatter(NodeId),
+}
+
+impl Hero {
+    /// The reduction that threads share.
+    pub(crate) fn reduction(self) -> Option<NodeId> {
+        match self {
+            Hero::Reduction(id) => Some(id),
+            Hero::Elements | Hero::Scan(_) | Hero::Scatter(_) => None,
+        }
+    }
+
+    /// The scan or recurrence.
+    pub(crate) fn scan(self) -> Option<NodeId> {
+        match self {
+            Hero::Scan(id) => Some(id),
+            Hero::Elements | Hero::Reduction(_) | Hero::Scatter(_) => None,
+        }
+    }
+}
 
 /// Positions in row-major order, as their axes divide them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

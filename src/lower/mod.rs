@@ -20,7 +20,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::error::IndexCheck;
-use crate::graph::domain::{self, Roles, roles};
+use crate::graph::domain::{self, Hero, Roles, roles};
 use crate::graph::maps;
 use crate::graph::op::{Body, ConstantRole, Op};
 use crate::graph::parameters::{Parameters, Start};
@@ -57,10 +57,8 @@ pub(crate) struct Request<'a> {
     pub(crate) reads: &'a [NodeId],
     /// Stored nodes, ascending.
     pub(crate) outputs: &'a [NodeId],
-    /// The reduction that threads share, if there is one: it spans the iteration space.
-    pub(crate) reduction: Option<NodeId>,
-    /// A scan or a recurrence, if there is one: its shape is the iteration space.
-    pub(crate) scan: Option<NodeId>,
+    /// What decides the iteration space.
+    pub(crate) hero: Hero,
     pub(crate) name: &'a str,
 }
 
@@ -202,8 +200,8 @@ impl<'a> Lowering<'a> {
         let graph = self.request.graph;
         let shape = |id: NodeId| &graph.node(id).shape;
         // The outermost extent of the iteration space is an argument: another batch, the same kernel.
-        let (map_shape, full): (Shape, Option<(Indices, Shape)>) = match self.request.reduction {
-            None => match (self.request.scan, self.request.outputs.first()) {
+        let (map_shape, full): (Shape, Option<(Indices, Shape)>) = match self.request.hero.reduction() {
+            None => match (self.request.hero.scan(), self.request.outputs.first()) {
                 (Some(scan), _) => (self.scanned(scan)?.0, None),
                 (None, Some(_)) => {
                     (domain::common(self.request.outputs.iter().map(|&output| shape(output))), None)
@@ -276,7 +274,7 @@ impl<'a> Lowering<'a> {
                             || matches!(op, Op::Scatter { axis, .. } if *axis == at)
                     })
                 };
-                let outermost = match self.request.reduction {
+                let outermost = match self.request.hero.reduction() {
                     Some(_) => None,
                     None => map_shape.iter().position(|&extent| extent != 1).filter(|&at| !is_known(at)),
                 };
@@ -290,7 +288,7 @@ impl<'a> Lowering<'a> {
         };
         // What scans have come to in the end has no place along their axis.
         let mut ends: Option<(Indices, Shape)> = None;
-        if let Some(scan) = self.request.scan {
+        if let Some(scan) = self.request.hero.scan() {
             let axis = self.scanned(scan)?.1;
             let mut others = map.clone();
             self.scan_axis = Some(self.scan_axis(&others.remove(axis))?);
@@ -349,7 +347,7 @@ impl<'a> Lowering<'a> {
     /// over the same rows by the same axes, whatever their shapes look like.
     fn reduced(&mut self, extents: Extents, depth: usize, own: &Roles) -> (SmallVec<[AxisId; 4]>, Indices) {
         let graph = self.request.graph;
-        if let Some(first) = self.request.reduction.filter(|_| depth == 0)
+        if let Some(first) = self.request.hero.reduction().filter(|_| depth == 0)
             && let Op::Reduce { axes, .. } = &graph.node(first).op
         {
             let full = &graph.node(graph.operands(first)[0]).shape;

@@ -86,7 +86,10 @@ fn lines_of_scans_under_other_shapes() {
         let x = x(device, &[4, 6]);
         let ([last], [each]) =
             lazuli::scan([&x], 1, lazuli::ScanOrder::new(), [0.5], |[c], [x]| ([c * 0.5 + x], [c - x]));
-        vec![near("last", last.reshape([4, 1]) * 2.0, 1e-5, 1e-5), near("each", each.reshape([24]), 1e-5, 1e-5)]
+        vec![
+            near("last", last.reshape([4, 1]) * 2.0, 1e-5, 1e-5),
+            near("each", each.reshape([24]), 1e-5, 1e-5),
+        ]
     });
 }
 

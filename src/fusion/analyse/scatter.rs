@@ -10,9 +10,13 @@ const SCATTERS: usize = 4;
 impl Analyser<'_> {
     /// Checks that scatters combine by one index, and that what follows from them is computed element by element in
     /// their shape, which all outputs have. What they combine is computed where it is read.
-    pub(super) fn follow_scatters(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<(), WhyNot> {
+    pub(super) fn follow_scatters(
+        &mut self,
+        nodes: &[NodeId],
+        outputs: &[NodeId],
+    ) -> Result<Option<NodeId>, WhyNot> {
         let facts = self.facts;
-        let Some(&first) = nodes.iter().find(|&&id| facts.of(id).scatter.is_some()) else { return Ok(()) };
+        let Some(&first) = nodes.iter().find(|&&id| facts.of(id).scatter.is_some()) else { return Ok(None) };
         let (own, origin) = (facts.of(first), |id: NodeId| self.graph.node(id).origin);
         let beside = |other: NodeId| WhyNot::BesideScatter { scatter: origin(first), other: origin(other) };
         let mut count = 0;
@@ -37,7 +41,7 @@ impl Analyser<'_> {
         }
         match outputs.iter().find(|&&output| !facts.is_same_domain(output, first)) {
             Some(&output) => Err(beside(output)),
-            None => Ok(()),
+            None => Ok(Some(first)),
         }
     }
 }
