@@ -100,7 +100,7 @@ fn both_functions_of_a_kernel_are_inspected() {
 fn is_as_said(schedule: &Schedule, hero: Hero) -> bool {
     match schedule {
         Schedule::Pointwise(_) | Schedule::Tiled(_) => hero == Hero::Elements,
-        Schedule::Rows(_) | Schedule::Columns(_) => hero.reduction().is_some(),
+        Schedule::Rows(_) | Schedule::Columns(_) | Schedule::Contraction(_) => hero.reduction().is_some(),
         Schedule::Scan(_) => hero.scan().is_some(),
         Schedule::Scatter(_) => matches!(hero, Hero::Scatter(_)),
     }

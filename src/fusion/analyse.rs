@@ -1,13 +1,13 @@
 //! Whether one kernel can compute some nodes, and its work. Fusion asks this of every merge that it considers, so
 //! nothing is allocated for an answer.
 
+mod count;
 mod scatter;
-use lazuli_codegen::cost::WORTH_KEEPING;
 
-use super::cost::{LOOPS, Loop, Work};
+use super::cost::{Loop, Work};
 use super::domain::Rows;
-use super::facts::{By, Facts, NodeFacts};
-use super::group::{Group, MAX_BUFFERS, MAX_NODES, MAX_WALKS, Recomputed, WhyNot};
+use super::facts::{By, Facts};
+use super::group::{Group, MAX_BUFFERS, MAX_NODES, MAX_PASSES, Recomputed, WhyNot};
 use crate::graph::domain::Hero;
 use crate::graph::maps::MapId;
 use crate::graph::op::Op;
@@ -15,9 +15,6 @@ use crate::graph::{Graph, NodeId};
 
 /// The place of what is not among the nodes: it comes from memory.
 const OUTSIDE: u32 = u32::MAX;
-
-/// Simple operations that reading an element is worth, which another kernel has stored instead of computing it here.
-const READ: f64 = 1.0;
 
 /// The demand for what is not read from memory.
 const UNREAD: f64 = -1.0;
@@ -58,9 +55,9 @@ struct State {
     links: (u32, u32),
     /// The place of a shared reduction that it depends on.
     after: u32,
-    /// How many walks must have ended before it can be computed.
+    /// How many passes over the rows must have ended before it can be computed.
     stage: u32,
-    /// In which walks its value is needed, as bits.
+    /// In which passes its value is needed, as bits.
     needed: u32,
     is_stored: bool,
     follows_scan: AfterScan,
@@ -216,7 +213,9 @@ impl<'a> Analyser<'a> {
         let is_shared = match node.by {
             By::Threads => true,
             By::Thread => self.shares_all,
-            By::ByWindows(from, to) => self.shares_all || !self.facts.windows(from, to).iter().any(is_inside),
+            By::ThreadIfWindows(from, to) => {
+                self.shares_all || !self.facts.windows(from, to).iter().any(is_inside)
+            }
         };
         node.rows.filter(|_| is_shared)
     }
@@ -240,13 +239,13 @@ impl<'a> Analyser<'a> {
             let first = shape(reduction.unwrap_or(other));
             return Err(WhyNot::DifferentSpaces { first, second: shape(misfit) });
         }
-        let mut walks = 1;
+        let mut passes = 1;
         if let Some(rows) = &rows {
-            walks = self.stages(nodes);
+            passes = self.stages(nodes);
             self.relate(nodes, outputs, rows)?;
         }
-        if walks > MAX_WALKS {
-            return Err(WhyNot::TooManyWalks);
+        if passes > MAX_PASSES {
+            return Err(WhyNot::TooManyPasses);
         }
         for output in outputs {
             if let Some(state) = self.states.get_mut(self.place[output.index()] as usize) {
@@ -265,7 +264,7 @@ impl<'a> Analyser<'a> {
         }
     }
 
-    /// Finds where each node's reads are among the nodes. All reductions that threads share must walk the same
+    /// Finds where each node's reads are among the nodes. All reductions that threads share must be of the same
     /// rows, and none wait for another.
     fn link(&mut self, nodes: &[NodeId]) -> Result<Option<NodeId>, WhyNot> {
         let facts = self.facts;
@@ -358,8 +357,8 @@ impl<'a> Analyser<'a> {
                     }
                     (_, after) => after,
                 };
-                if follows == AfterScan::Running(MAX_WALKS + 1) {
-                    return Err(WhyNot::TooManyWalks);
+                if follows == AfterScan::Running(MAX_PASSES + 1) {
+                    return Err(WhyNot::TooManyPasses);
                 }
             }
             self.states[number].follows_scan = follows;
@@ -483,149 +482,4 @@ impl<'a> Analyser<'a> {
         };
         outputs.iter().copied().find(|output| !fits(output))
     }
-
-    /// How often each node is evaluated, and what follows: operations and bytes. What varies along a row is
-    /// computed anew in each walk that leads to a reduction or a result that needs it, but for what is kept of it.
-    fn count(&mut self, analysis: &mut Analysis, nodes: &[NodeId], outputs: &[NodeId], space: Option<&Rows>) {
-        let facts = self.facts;
-        let figures = &facts.figures;
-        let along_scan =
-            analysis.hero.scan().and_then(|scan| facts.of(scan).scan).map(|scan| scan.is_innermost());
-        // Rows of results are stored as they are computed; what is read or stored across them takes a line an element.
-        let walks_rows = space.is_some_and(|space| {
-            outputs.iter().any(|&output| facts.of(output).elements == space.full_elements)
-        });
-        let transposed = figures.transposed[usize::from(walks_rows || analysis.hero.scan().is_some())];
-        // Whether what is read is not walked as one, so that the innermost axis has a loop of its own.
-        let mut apart = false;
-        let Analysis { work, recomputed, .. } = analysis;
-        let add = |work: &mut Work, kind: Loop, operations: f64| {
-            work.counted[kind as usize] += operations;
-            work.operations += operations * figures.loops[kind as usize];
-        };
-        for (number, &id) in nodes.iter().enumerate().rev() {
-            let (node, mut state) = (facts.of(id), self.states[number]);
-            let elements = node.elements as f64;
-            if state.is_stored {
-                state.aligned = state.aligned.max(elements);
-            }
-            let evaluations = state.aligned + state.scattered;
-            let mut times = if elements > 0.0 { evaluations / elements } else { 1.0 };
-            let mut walks = 1;
-            let is_shared = self.rows(id).is_some();
-            if let Some(space) = space {
-                if !state.varies {
-                    // Once a row, however often the row's elements use it: kernels hoist what does not vary.
-                    times = times.min(space.results as f64 / elements.max(1.0));
-                }
-                let varies = state.varies && !is_shared;
-                if is_shared || varies && state.is_stored {
-                    state.needed = 1 << state.stage | if is_shared { 0 } else { state.needed };
-                }
-                if varies && !(space.is_kept && node.cost >= WORTH_KEEPING) {
-                    walks = state.needed.count_ones().max(1);
-                }
-                for &at in &self.links[state.links.0 as usize..state.links.1 as usize] {
-                    let before = &mut self.states[at as usize];
-                    before.needed |= state.needed;
-                    before.is_reduced |= is_shared || state.is_reduced;
-                }
-            }
-            let repeated = times * f64::from(walks);
-            // What one element after the other combines or lays down, it computes as well.
-            let interleaves = facts.reads.reads(id).iter().any(|read| read.interleaved);
-            let is_in_thread = node.fan > 1.0 && !is_shared && node.scan.is_none();
-            let inside = match node.scatter.is_some() || interleaves {
-                true => Loop::Steps,
-                false if is_in_thread => state.inside.max(Loop::Windows),
-                false => state.inside,
-            };
-            let kind = match (space, along_scan) {
-                _ if inside > Loop::Columns => inside,
-                (Some(_), _) if !is_shared && !state.varies => Loop::Lanes,
-                (Some(space), _) if !space.is_consecutive => Loop::Columns,
-                // The last walk, which stores results, is a loop as any other.
-                // What is kept of a row is computed once, in lanes: measured, within 7 % of a loop of its own or faster.
-                (Some(space), _) if !is_shared && space.is_kept && node.cost >= WORTH_KEEPING => Loop::Lanes,
-                (Some(_), _) if is_shared || state.is_reduced => Loop::Rows,
-                // Scans compute what surrounds them a stretch at a time, or in lanes across columns.
-                (_, Some(is_row)) if node.scan.is_some() => {
-                    if is_row {
-                        Loop::Steps
-                    } else {
-                        Loop::Columns
-                    }
-                }
-                _ => Loop::Lanes,
-            };
-            add(work, kind, elements * repeated * node.fan * node.cost);
-            let again = elements * (repeated - 1.0) * node.fan * node.cost * figures.loops[kind as usize];
-            if repeated > 1.001 && again > recomputed.map_or(0.0, |most: Recomputed| most.operations) {
-                let value = self.graph.node(id).origin;
-                *recomputed = Some(Recomputed { value, times: repeated, operations: again });
-            }
-            for read in facts.reads.reads(id) {
-                let demand = read.elements as f64 * times;
-                apart |= !read.aligned && facts.of(read.node).elements > 1;
-                if read.permuted && (space.is_none() || walks_rows) {
-                    work.counted[LOOPS] += demand;
-                    work.operations += demand * transposed;
-                }
-                if let Some(state) = self.states.get_mut(self.place[read.node.index()] as usize) {
-                    state.inside = state.inside.max(inside);
-                }
-                match self.states.get_mut(self.place[read.node.index()] as usize) {
-                    Some(state) if read.aligned => state.aligned = state.aligned.max(demand),
-                    state => {
-                        // What is read through one view, by however many readers, is there after the first; computed
-                        // positions are each reader's own.
-                        let most = &mut self.through[read.through.index()];
-                        let more = if read.map.is_none() { demand } else { (demand - *most).max(0.0) };
-                        *most += more;
-                        self.touched.push(read.through);
-                        match state {
-                            Some(state) => state.scattered += more,
-                            None => {
-                                if facts.reads.is_computed(read.node) {
-                                    add(work, kind, more * READ * f64::from(walks));
-                                }
-                                self.external.push(read.node);
-                                let whole = &mut self.demands[read.node.index()];
-                                *whole = whole.max(0.0) + more;
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        let turns = match space.is_none() && apart {
-            true => outputs.iter().map(|&id| turns(facts.of(id))).fold(0.0, f64::max),
-            false => 0.0,
-        };
-        work.counted[LOOPS + 1] += turns;
-        work.operations += turns * figures.turn;
-        self.external.reverse();
-        let demands = &mut self.demands;
-        self.external.retain(|&read| {
-            let demand = std::mem::replace(&mut demands[read.index()], UNREAD);
-            if demand < 0.0 {
-                return false;
-            }
-            let node = facts.of(read);
-            let bytes = demand.min(node.elements as f64) as u64 * node.size as u64;
-            work.bytes_read += bytes;
-            work.far += if node.bytes() > figures.near { bytes } else { 0 };
-            true
-        });
-        for &output in outputs {
-            let bytes = facts.of(output).bytes();
-            work.bytes_written += bytes;
-            work.far += if bytes > figures.near { bytes } else { 0 };
-        }
-    }
-}
-
-/// How often the loop along the innermost axis begins.
-fn turns(node: &NodeFacts) -> f64 {
-    node.elements as f64 / node.inner as f64
 }

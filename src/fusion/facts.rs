@@ -49,7 +49,7 @@ pub(super) enum By {
     Thread,
     /// As `Thread` where one of these nodes, as a range of [`Facts::windows`], is in its kernel, which reads windows; else
     /// as `Threads`.
-    ByWindows(u32, u32),
+    ThreadIfWindows(u32, u32),
 }
 
 impl NodeFacts {
@@ -209,11 +209,11 @@ impl Facts {
         match &self.windows[first as usize..] {
             [] => By::Threads,
             windows if windows.contains(&id) => By::Thread,
-            _ => By::ByWindows(first, self.windows.len() as u32),
+            _ => By::ThreadIfWindows(first, self.windows.len() as u32),
         }
     }
 
-    /// Nodes that read windows for a reduction with [`By::ByWindows`].
+    /// Nodes that read windows for a reduction with [`By::ThreadIfWindows`].
     pub(super) fn windows(&self, from: u32, to: u32) -> &[NodeId] {
         &self.windows[from as usize..to as usize]
     }

@@ -14,8 +14,8 @@ pub(crate) const MAX_NODES: usize = 256;
 /// Buffers of one kernel: 4 KiB of kernel parameters, less scalars and extents.
 pub(crate) const MAX_BUFFERS: usize = 384;
 
-/// Walks of one kernel along its rows.
-pub(super) const MAX_WALKS: u32 = 5;
+/// Passes of one kernel over its rows.
+pub(super) const MAX_PASSES: u32 = 5;
 
 /// Why two kernels are not one.
 #[derive(Clone, PartialEq, Debug)]
@@ -80,7 +80,7 @@ pub(crate) enum WhyNot {
     TooLarge {
         nodes: usize,
     },
-    TooManyWalks,
+    TooManyPasses,
     TooManyBuffers {
         buffers: usize,
     },
@@ -155,8 +155,8 @@ impl fmt::Display for WhyNot {
             WhyNot::TooLarge { nodes } => {
                 write!(f, "{nodes} operations are more than the {MAX_NODES} of a kernel")
             }
-            WhyNot::TooManyWalks => {
-                write!(f, "it would walk along its rows more than {MAX_WALKS} times")
+            WhyNot::TooManyPasses => {
+                write!(f, "it would go over its rows more than {MAX_PASSES} times")
             }
             WhyNot::TooManyBuffers { buffers } => {
                 write!(f, "{buffers} buffers are more than the {MAX_BUFFERS} of a kernel")
