@@ -25,6 +25,10 @@ pub(super) enum Source {
 impl Source {
     pub(super) fn parse(text: &str) -> Result<Source, ParseError> {
         let mut text = Cursor::new(text);
+        // As `LAZULI_DEBUG` prints it: with a line above the graph, or in the line of the kernel.
+        if text.eat("[lazuli]") && !text.is_at("kernel") && !text.is_at("%") {
+            text.line();
+        }
         if text.is_at("kernel") {
             let mut kernels = Vec::new();
             while !text.is_at_end() {
