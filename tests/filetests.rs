@@ -22,6 +22,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use lazuli::opt::Command;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 /// All files below a folder, in order.
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -98,6 +99,34 @@ fn files_say_what_comes_out() {
         }
     }
     assert!(report.is_empty(), "\n{report}INSTA_UPDATE=always writes this into the files");
+}
+
+/// Whatever is done to a text: it is compiled, or an error says what is wrong.
+#[test]
+fn no_text_panics() {
+    let file =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests/levels.txt"));
+    let file = file.unwrap();
+    let cases = file.split("\n---- ").skip(1).filter_map(|case| case.split_once('\n'));
+    let texts: Vec<&str> = cases.map(|(_, text)| text.split("==== ").next().unwrap()).collect();
+    let edit = (0usize..4000, 0usize..12, 0usize..4000, 0usize..12);
+    let strategy = (0..texts.len(), proptest::collection::vec(edit, 1..4));
+    let config = Config { cases: 1000, failure_persistence: None, ..Config::default() };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let result = TestRunner::new_with_rng(config, rng).run(&strategy, |(number, edits)| {
+        let mut text = texts[number].as_bytes().to_vec();
+        for (to, removed, from, copied) in edits {
+            let to = to % text.len();
+            let piece: Vec<u8> = text.iter().skip(from % text.len()).take(copied).copied().collect();
+            text.splice(to..(to + removed).min(text.len()), piece);
+            text.push(b'\n');
+        }
+        output("--to kernel", &String::from_utf8_lossy(&text));
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
 }
 
 #[test]
