@@ -56,7 +56,7 @@ impl Differing<'_> {
     }
 }
 
-/// In the documentation too: `UPDATE_DOCS=1 cargo test --test golden` writes that page anew.
+/// In the documentation too: `INSTA_UPDATE=always cargo test --test golden` writes that page anew.
 const DIFFERENCES: &[Difference] = &[
     Difference {
         operations: &[
@@ -550,10 +550,10 @@ fn the_documentation_shows_the_differences() {
         writeln!(page, "| {} | {} | {which} | {reason} |", names.join(", "), dtypes.join(", ")).unwrap();
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/operations/differences.md");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
+    if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
         std::fs::write(&path, page).unwrap();
     } else {
         let shown = std::fs::read_to_string(&path).unwrap();
-        assert!(shown == page, "run UPDATE_DOCS=1 cargo test --test golden");
+        assert!(shown == page, "run INSTA_UPDATE=always cargo test --test golden");
     }
 }

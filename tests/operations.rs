@@ -1,5 +1,5 @@
 //! The table of operations is whole and true: every public method that records is in it, recording does with every
-//! dtype what it says, and the documentation's page shows it. `UPDATE_DOCS=1 cargo test --test operations` writes
+//! dtype what it says, and the documentation's page shows it. `INSTA_UPDATE=always cargo test --test operations` writes
 //! that page anew. And every public item of the crate has an example.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // A failed assumption stops the test.
@@ -264,10 +264,10 @@ fn page() -> String {
 fn the_documentation_shows_the_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/operations/operations.md");
     let fresh = page();
-    if std::env::var_os("UPDATE_DOCS").is_some() {
+    if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
         std::fs::write(&path, fresh).unwrap();
     } else {
         let shown = std::fs::read_to_string(&path).unwrap();
-        assert!(shown == fresh, "run UPDATE_DOCS=1 cargo test --test operations");
+        assert!(shown == fresh, "run INSTA_UPDATE=always cargo test --test operations");
     }
 }

@@ -9,7 +9,8 @@ macro_rules! equals_its_text {
     ($($ty:ty),*) => {$(
         impl PartialEq<str> for $ty {
             fn eq(&self, text: &str) -> bool {
-                self.to_string() == text
+                let shown = self.to_string();
+                shown == text
             }
         }
 

@@ -30,17 +30,17 @@ pub(crate) struct Pass {
     pub(crate) name: &'static str,
     #[cfg_attr(not(test), allow(dead_code, reason = "read by tests and by people"))]
     pub(crate) doc: &'static str,
-    turn: Turn,
+    repeat: Repeat,
     /// The new graph, or `None` if there was nothing to do.
     run: fn(&Graph) -> Option<Graph>,
 }
 
-/// When a pass has its turn.
+/// How often a pass runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Turn {
+enum Repeat {
     Once,
     /// Again and again, in order with its neighbours of the same kind, until none finds anything to do.
-    UntilQuiet,
+    ToFixpoint,
 }
 
 /// Every pass, in order.
@@ -48,50 +48,50 @@ pub(crate) const PASSES: [Pass; 7] = [
     Pass {
         name: "decompose",
         doc: "composites become primitives, so that fusion sees through softmax, pooling and the like",
-        turn: Turn::Once,
+        repeat: Repeat::Once,
         run: decompose::run,
     },
     Pass {
         name: "steps",
         doc: "the step of a recurrence is a graph of its own: it goes through all of these passes",
-        turn: Turn::Once,
+        repeat: Repeat::Once,
         run: |graph| steps::run(graph, |body| run(body, None)),
     },
     Pass {
         name: "cse",
         doc: "common subexpressions become one node: the same operation on the same operands runs once",
-        turn: Turn::UntilQuiet,
+        repeat: Repeat::ToFixpoint,
         run: cse::run,
     },
     Pass {
         name: "canonicalise",
         doc: "one form for what can be written in several: chains of views merge, constants stand second",
-        turn: Turn::UntilQuiet,
+        repeat: Repeat::ToFixpoint,
         run: canonicalise::run,
     },
     Pass {
         name: "fold",
         doc: "operations on constants become constants, where the result is exactly defined",
-        turn: Turn::UntilQuiet,
+        repeat: Repeat::ToFixpoint,
         run: fold::run,
     },
     Pass {
         name: "simplify",
         doc: "laws that hold for NaN, infinities and signed zeros too: x * 1, -(-x), casts there and back",
-        turn: Turn::UntilQuiet,
+        repeat: Repeat::ToFixpoint,
         run: simplify::run,
     },
     Pass {
         name: "dead_code",
         doc: "what no output needs falls away (as it does in every other pass that changes something)",
-        turn: Turn::Once,
+        repeat: Repeat::Once,
         run: dead_code::run,
     },
 ];
 
-/// A bound on the turns of the repeated passes. Two or three are the rule; a graph that would need
+/// A bound on the rounds of the repeated passes. Two or three are the rule; a graph that would need
 /// more is left correct, if not as simple as it could be.
-const MAX_TURNS: usize = 8;
+const MAX_ROUNDS: usize = 8;
 
 /// Called with a pass's name and its result, whenever a pass has changed the graph.
 pub(crate) type Observer<'a> = &'a mut dyn FnMut(&str, &Graph);
@@ -112,16 +112,16 @@ pub(crate) fn run(graph: &Graph, mut observer: Option<Observer<'_>>) -> Result<G
         *current = Cow::Owned(next);
         Ok(true)
     };
-    for group in PASSES.chunk_by(|a, b| a.turn == b.turn) {
-        match group[0].turn {
-            Turn::Once => {
+    for group in PASSES.chunk_by(|a, b| a.repeat == b.repeat) {
+        match group[0].repeat {
+            Repeat::Once => {
                 for pass in group {
                     step(&mut current, pass)?;
                 }
             }
-            Turn::UntilQuiet => {
+            Repeat::ToFixpoint => {
                 let mut quiet = 0;
-                for pass in group.iter().cycle().take(MAX_TURNS * group.len()) {
+                for pass in group.iter().cycle().take(MAX_ROUNDS * group.len()) {
                     quiet = if step(&mut current, pass)? { 0 } else { quiet + 1 };
                     if quiet == group.len() {
                         break;
