@@ -251,6 +251,13 @@ impl Command {
 
     /// What is printed for a text: see the [module](self).
     ///
+    /// ```
+    /// # use lazuli::opt::Command;
+    /// let command = Command::parse(["--help"])?;
+    /// assert!(command.run("")?.starts_with("lazuli-opt [OPTIONS]"));
+    /// # Ok::<(), String>(())
+    /// ```
+    ///
     /// # Errors
     /// Where the text is not understood, with line and column; why it cannot be compiled; how results differ from the
     /// reference's.
