@@ -16,7 +16,7 @@ use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lazuli::{DType, Device, Pool2d, Tensor, bf16, f16};
+use lazuli::{Attention, DType, Device, Pool2d, Tensor, bf16, f16};
 use npyz::WriterBuilder;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ type Pipeline = fn(&[Tensor]) -> Vec<Tensor>;
 
 /// The part of a case's name before its size names the formula.
 pub fn pipeline(case: &str) -> Option<Pipeline> {
-    let prefixes: [(&str, Pipeline); 17] = [
+    let prefixes: [(&str, Pipeline); 25] = [
         ("gelu_chain", |x| {
             let y = wide(&x[0]);
             let y = 0.5 * &y * (1.0 + (0.797_884_56 * (&y + 0.044715 * (&y * &y * &y))).tanh()) * 1.5 + 0.25;
@@ -65,6 +65,30 @@ pub fn pipeline(case: &str) -> Option<Pipeline> {
             let d = (&v * (1.0 / (1.0 - 0.999f64.powi(10)))).sqrt() + 1e-8;
             let p = &x[0] * (1.0 - 1e-5) - (&m * (1e-3 / (1.0 - 0.9f64.powi(10)))) / d;
             vec![p, m, v]
+        }),
+        ("matmul", |x| vec![x[0].matmul(&x[1])]),
+        ("linear_gelu", |x| vec![(x[0].matmul(&x[1]) + &x[2]).gelu_tanh()]),
+        ("linear_swiglu", |x| vec![x[0].matmul(&x[1]).silu() * x[0].matmul(&x[2])]),
+        ("nearest_centre", |x| {
+            let lengths = (&x[1] * &x[1]).sum(1);
+            vec![(lengths - 2.0 * x[0].matmul(&x[1].t())).min(1)]
+        }),
+        ("conv3x3", |x| vec![x[0].conv2d(&(&x[1] * 0.125), Some(&x[2]), 1, 1).relu()]),
+        ("conv_stem", |x| {
+            let pool = Pool2d::new(3).stride(2).padding(1);
+            vec![x[0].conv2d(&x[1], Some(&x[2]), 2, 3).relu().max_pool2d_with(pool)]
+        }),
+        ("attention_causal", |x| {
+            vec![x[0].scaled_dot_product_attention(&x[1], &x[2], &Attention::new().causal(true))]
+        }),
+        ("attention_softcap", |x| {
+            let shape = x[0].shape().expect("a shape");
+            let (heads, count) = (shape[1] as i64, shape[2] as i64);
+            let scores = (x[0].matmul(&x[1].transpose(-2, -1)) / 160.0).tanh() * 20.0;
+            let position = Tensor::arange(0, count, 1).cast(DType::F32);
+            let slope = (-Tensor::arange(1, heads + 1, 1).cast(DType::F32)).exp2().reshape([-1, 1, 1]);
+            let distance = position.unsqueeze(0) - position.unsqueeze(1);
+            vec![(scores + slope * distance).softmax(-1).matmul(&x[2])]
         }),
     ];
     prefixes.into_iter().find(|(prefix, _)| case.starts_with(prefix)).map(|(_, pipeline)| pipeline)

@@ -1,7 +1,7 @@
 """The workloads, each written once against a small set of operations that every system spells in its own idiom.
 
-All are bound by memory, or would be if their operations were fused. Nothing here imports a package, so that the list
-of cases can be read without an environment.
+Products (those with `flops`) are bound by arithmetic, all others by memory, or would be if their operations were fused.
+Nothing here imports a package, so that the list of cases can be read without an environment.
 """
 
 import math
@@ -19,7 +19,8 @@ TOLERANCES = {"f32": 2e-5, "f16": 1e-3, "bf16": 6e-3}
 
 @dataclass(frozen=True)
 class Input:
-    """An input drawn from a distribution: `normal` (mean 0, variance 1) or `uniform` in [0, 1)."""
+    """An input drawn from a distribution: `normal` (mean 0, variance 1), `weights` (normal, over the root of the first
+    extent, so that products keep their magnitude) or `uniform` in [0, 1)."""
 
     distribution: str
     shape: tuple[int, ...]
@@ -27,6 +28,10 @@ class Input:
 
 def normal(*shape: int) -> Input:
     return Input("normal", shape)
+
+
+def weights(*shape: int) -> Input:
+    return Input("weights", shape)
 
 
 def uniform(*shape: int) -> Input:
@@ -44,6 +49,7 @@ class Case:
     elementwise: bool = False
     tiny: bool = False  # measures the call, not the memory: inputs stay in the caches
     own_tolerance: float | None = None
+    flops: int | None = None  # of a product: a multiplication and an addition are two
 
     @property
     def formula(self) -> str:
@@ -162,6 +168,47 @@ def adamw(ops, p, g, m, v):
     return p * (1 - 1e-5) - (m * (1e-3 / (1 - 0.9**10))) / scale, m, v
 
 
+def product(ops, a, b):
+    """a @ b; 16-bit inputs with sums in float32"""
+    return ops.product(a, b)
+
+
+def linear_gelu(ops, x, weight, bias):
+    """gelu_tanh(x @ weight + bias)"""
+    return ops.gelu(ops.product(x, weight) + bias)
+
+
+def linear_swiglu(ops, x, a, b):
+    """silu(x @ a) * (x @ b)"""
+    return ops.silu(ops.product(x, a)) * ops.product(x, b)
+
+
+def nearest_centre(ops, x, centres):
+    """the least of sum(centres^2) - 2 x @ centres.T along each row"""
+    return ops.least((centres * centres).sum(1) - 2.0 * ops.product(x, ops.transposed(centres)))
+
+
+def conv_relu(ops, x, weight, bias):
+    """relu(conv2d(x, weight / 8, padding 1) + bias)"""
+    return ops.relu(ops.convolution(x, weight * 0.125, bias, stride=1, padding=1))
+
+
+def conv_stem(ops, x, weight, bias):
+    """max_pool2d(relu(conv2d(x, weight, stride 2, padding 3) + bias), kernel 3, stride 2, padding 1)"""
+    y = ops.relu(ops.convolution(x, weight, bias, stride=2, padding=3))
+    return ops.max_pool(y, kernel=3, stride=2, padding=1)
+
+
+def attention_causal(ops, q, k, v):
+    """softmax(q @ k.T / sqrt(length), causal) @ v"""
+    return ops.attention(q, k, v)
+
+
+def attention_softcap(ops, q, k, v):
+    """softmax(20 tanh(q @ k.T / 160) + slope (j - i)) @ v, slope 2^-(head+1): no library has a kernel for it"""
+    return ops.softcap_attention(q, k, v)
+
+
 M = 1 << 20
 SQUARE = (4096, 4096)
 AFFINE = (normal(*SQUARE), normal(4096), normal(4096))
@@ -198,6 +245,34 @@ CASES = {
         Case("gelu_chain_16m_f16", gelu_chain, (normal(16 * M),), "f16", elementwise=True),
         Case("softmax_4096x4096_f16", softmax, (normal(*SQUARE),), "f16"),
         Case("layernorm_4096x4096_f16", layer_norm, AFFINE, "f16"),
+        Case("matmul_512", product, (normal(512, 512),) * 2, flops=2 * 512**3),
+        Case("matmul_2048", product, (normal(2048, 2048),) * 2, flops=2 * 2048**3),
+        Case("matmul_bmm_4096x16", product, (normal(4096, 16, 16),) * 2, flops=2 * 4096 * 16**3),
+        Case("matmul_vector_4096", product, (normal(*SQUARE), normal(4096)), flops=2 * 4096**2),
+        Case("matmul_2048_bf16", product, (normal(2048, 2048),) * 2, "bf16", flops=2 * 2048**3),
+        Case("matmul_2048_f16", product, (normal(2048, 2048),) * 2, "f16", flops=2 * 2048**3),
+        Case(
+            "linear_gelu",
+            linear_gelu,
+            (normal(1024, 1024), weights(1024, 4096), normal(4096)),
+            flops=2 * 1024 * 1024 * 4096,
+        ),
+        Case("linear_swiglu", linear_swiglu, (normal(1024, 1024), *(weights(1024, 2816),) * 2), flops=4 * M * 2816),
+        Case("nearest_centre", nearest_centre, (normal(65536, 32), normal(256, 32)), flops=2 * 65536 * 32 * 256),
+        Case(
+            "conv3x3_relu",
+            conv_relu,
+            (normal(8, 64, 56, 56), weights(64, 64, 3, 3), normal(64)),
+            flops=2 * 8 * 64 * 56 * 56 * 64 * 9,
+        ),
+        Case(
+            "conv_stem",
+            conv_stem,
+            (normal(8, 3, 224, 224), weights(64, 3, 7, 7), normal(64)),
+            flops=2 * 8 * 64 * 112 * 112 * 3 * 49,
+        ),
+        Case("attention_causal", attention_causal, (normal(2, 8, 1024, 64),) * 3, flops=4 * 16 * M * 64),
+        Case("attention_softcap", attention_softcap, (normal(2, 8, 512, 64),) * 3, flops=4 * 16 * 512 * 512 * 64),
     ]
 }
 

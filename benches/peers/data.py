@@ -5,6 +5,7 @@ so that its bits are stored as uint16. What is there is used again: the numbers 
 """
 
 import json
+import math
 import os
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -35,8 +36,10 @@ def drawn(case: Case) -> list[Array]:
     generator = np.random.default_rng(zlib.crc32(case.name.encode()))
     arrays = []
     for given in case.inputs:
-        draw = generator.standard_normal if given.distribution == "normal" else generator.random
+        draw = generator.standard_normal if given.distribution != "uniform" else generator.random
         values = draw(given.shape, dtype=np.float32)
+        if given.distribution == "weights":
+            values /= np.float32(math.sqrt(given.shape[0]))
         if case.dtype == "bf16":
             values = bfloat16_bits(values)
         elif case.dtype == "f16":
@@ -57,6 +60,7 @@ def description(case: Case) -> dict[str, Any]:
         "dtype": case.dtype,
         "tol": case.tolerance,
         "tiny": case.tiny,
+        "flops": case.flops,
         "inputs": [{"shape": list(given.shape), "dtype": case.dtype} for given in case.inputs],
     }
 

@@ -87,7 +87,9 @@ class Tables:
             fastest = min(counting.values(), default=None)
             own = counting.get(subject) if subject else fastest
             share = ""
-            if own and not entry["tiny"] and self.run["copy_gbps"]:
+            if own and entry.get("flops"):
+                share = f"{entry['flops'] / own / 1e6:.0f} GFLOP/s"
+            elif own and not entry["tiny"] and self.run["copy_gbps"]:
                 share = f"{100 * entry['bytes'] / own / 1e6 / self.run['copy_gbps']:.0f}"
             row = [case, f"{entry['bytes'] / 1e6:.3g}"]
             if subject:

@@ -26,6 +26,23 @@ class JaxOperations(NumpyOperations):
     def rms_norm(self, x, weight, eps):
         return x * jax.lax.rsqrt((x * x).mean(1, keepdims=True) + eps) * weight
 
+    def product(self, a, b):
+        return a @ b
+
+    def silu(self, x):
+        return jax.nn.silu(x)
+
+    def gelu(self, x):
+        return jax.nn.gelu(x, approximate=True)
+
+    def convolution(self, x, weight, bias, stride, padding):
+        border = ((padding, padding), (padding, padding))
+        return jax.lax.conv_general_dilated(x, weight, (stride, stride), border) + bias.reshape(1, -1, 1, 1)
+
+    def attention(self, q, k, v):
+        q, k, v = (jnp.swapaxes(x, 1, 2) for x in (q, k, v))
+        return jnp.swapaxes(jax.nn.dot_product_attention(q, k, v, is_causal=True), 1, 2)
+
     def max_pool(self, x, kernel, stride, padding):
         border = ((0, 0), (0, 0), (padding, padding), (padding, padding))
         return jax.lax.reduce_window(x, -np.inf, jax.lax.max, (1, 1, kernel, kernel), (1, 1, stride, stride), border)

@@ -1,5 +1,7 @@
 """NumPy, and what follows its interface. In float64 it is also the reference of all."""
 
+import math
+
 import numpy as np
 
 from systems.base import System
@@ -41,6 +43,44 @@ class NumpyOperations:
 
     def rms_norm(self, x, weight, eps):
         return x / self.module.sqrt((x * x).mean(1, keepdims=True) + eps) * weight
+
+    def product(self, a, b):
+        return self.narrowed(self.widened(a) @ self.widened(b), a)
+
+    def transposed(self, x):
+        return x.T
+
+    def silu(self, x):
+        return x / (1 + self.module.exp(-x))
+
+    def gelu(self, x):
+        return 0.5 * x * (1 + self.module.tanh(0.7978845608028654 * (x + 0.044715 * (x * x * x))))
+
+    def least(self, x):
+        return x.min(1)
+
+    def convolution(self, x, weight, bias, stride, padding):
+        x = self.module.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+        windows = np.lib.stride_tricks.sliding_window_view(x, weight.shape[2:], (2, 3))[:, :, ::stride, ::stride]
+        y = np.moveaxis(np.tensordot(windows, weight, ((1, 4, 5), (1, 2, 3))), 3, 1)
+        return y + bias.reshape(1, -1, 1, 1)
+
+    def weighted(self, scores, v):
+        exponentials = self.module.exp(scores - scores.max(-1, keepdims=True))
+        return exponentials / exponentials.sum(-1, keepdims=True) @ v
+
+    def attention(self, q, k, v):
+        length, count = q.shape[-1], q.shape[-2]
+        scores = q @ self.module.swapaxes(k, -1, -2) / math.sqrt(length)
+        visible = self.module.tril(self.module.ones((count, count), bool))
+        return self.weighted(self.module.where(visible, scores, -np.inf), v)
+
+    def softcap_attention(self, q, k, v):
+        heads, count = q.shape[-3], q.shape[-2]
+        scores = 20.0 * self.module.tanh(q @ self.module.swapaxes(k, -1, -2) / 160.0)
+        position = self.module.arange(count, dtype=scores.dtype)
+        slope = 0.5 ** self.module.arange(1, heads + 1, dtype=scores.dtype)
+        return self.weighted(scores + slope[:, None, None] * (position[None, :] - position[:, None]), v)
 
     def cat(self, parts):
         return self.module.concatenate(parts, 0)

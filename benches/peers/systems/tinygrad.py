@@ -35,6 +35,34 @@ class TinygradOperations:
     def rms_norm(self, x, weight, eps):
         return x * (x.square().mean(1, keepdim=True) + eps).rsqrt() * weight
 
+    def product(self, a, b):
+        return a.matmul(b, dtype=dtypes.float32).cast(a.dtype)
+
+    def transposed(self, x):
+        return x.T
+
+    def silu(self, x):
+        return x.silu()
+
+    def gelu(self, x):
+        return x.gelu()
+
+    def least(self, x):
+        return x.min(1)
+
+    def convolution(self, x, weight, bias, stride, padding):
+        return x.conv2d(weight, bias, stride=stride, padding=padding)
+
+    def attention(self, q, k, v):
+        return q.scaled_dot_product_attention(k, v, is_causal=True)
+
+    def softcap_attention(self, q, k, v):
+        position = Tensor.arange(q.shape[-2])
+        slope = 0.5 ** Tensor.arange(1, q.shape[-3] + 1)
+        distance = position.reshape(1, -1) - position.reshape(-1, 1)
+        scores = 20.0 * (q @ k.transpose(-1, -2) / 160.0).tanh() + slope.reshape(-1, 1, 1) * distance
+        return scores.softmax(-1) @ v
+
     def cat(self, parts):
         return parts[0].cat(*parts[1:], dim=0)
 

@@ -40,6 +40,33 @@ class TorchOperations:
     def rms_norm(self, x, weight, eps):
         return F.rms_norm(x, (x.shape[-1],), weight, eps)
 
+    def product(self, a, b):
+        return a @ b
+
+    def transposed(self, x):
+        return x.T
+
+    def silu(self, x):
+        return F.silu(x)
+
+    def gelu(self, x):
+        return F.gelu(x, approximate="tanh")
+
+    def least(self, x):
+        return x.amin(1)
+
+    def convolution(self, x, weight, bias, stride, padding):
+        return F.conv2d(x, weight, bias, stride, padding)
+
+    def attention(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    def softcap_attention(self, q, k, v):
+        position = torch.arange(q.shape[-2], device=q.device)
+        slope = 0.5 ** torch.arange(1, q.shape[-3] + 1, device=q.device)
+        scores = 20.0 * torch.tanh(q @ k.transpose(-1, -2) / 160.0)
+        return torch.softmax(scores + slope[:, None, None] * (position[None, :] - position[:, None]), -1) @ v
+
     def cat(self, parts):
         return torch.cat(parts, 0)
 
