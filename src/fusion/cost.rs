@@ -97,7 +97,8 @@ impl TargetFigures {
         turn: 600.0,
         overlap: 0.3,
         processors: 8,
-        lanes: 16,
+        // Of short rows lanes hold neighbouring ones.
+        lanes: 1,
         kept: STACK_BYTES as usize,
         shared: 0,
         cache: 1 << 20,

@@ -11,6 +11,7 @@ mod creation;
 mod domains;
 mod elementwise;
 mod extremes;
+mod fission;
 mod gather;
 mod kept;
 mod lanes;

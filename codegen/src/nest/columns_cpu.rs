@@ -1,19 +1,36 @@
 //! Reductions of columns on the CPU: vector lanes hold neighbouring columns and walk down together.
+//!
+//! Rows of few elements are columns that lie across: tiles of some rows are transposed into small arrays first, and what is
+//! stored along them afterwards.
 
-use super::accumulate::{Accumulator, load, save};
-use super::emitter::Emitter;
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::accumulate::{Accumulator, load, mul_add, save, set};
+use super::emitter::{Emitter, Staged};
+use super::fission::{Divided, SHORTEST};
+use super::persistent::{Kept, Place};
 use super::pointwise::launch_items;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint};
+use super::stmt::{Builtin, Expr, LoopHint, Type};
 use super::variable::Var;
 use super::walk::{Pass, Plan, count_loop, items_formula, lane_of, partial_workspaces};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
-use crate::index::AxisId;
-use crate::ir::Kernel;
-use crate::schedule::{COLUMN_SPLIT_LENGTH, ColumnSchedule, Launch};
+use crate::index::{AxisId, IndexExpr};
+use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
+use crate::schedule::{
+    COLUMN_SPLIT_LENGTH, ColumnSchedule, Launch, STACK_BYTES, is_stored_across, lanes_along, lies_across,
+};
 
-pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> Nest {
+pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) -> Nest {
+    // Lanes go along the last one.
+    if let Some(lanes) = lanes_along(kernel) {
+        plan.map.retain(|&axis| axis != lanes);
+        plan.map.push(lanes);
+    }
+    let plan = &plan;
     let width = u64::from(schedule.threads_x);
     let columns = launch_items(kernel, &plan.map);
     let split = schedule.splits > 1;
@@ -23,7 +40,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> 
         }
         false => Vec::new(),
     };
-    let writer = CpuColumns { kernel, plan, width };
+    let mut writer = CpuColumns { kernel, plan, width, results: BTreeMap::new() };
     let Some((&inner, outer)) = plan.map.split_last() else {
         return Nest {
             functions: Vec::new(),
@@ -75,12 +92,18 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> 
     } else {
         let mut emitter = Emitter::new(kernel, Language::C);
         writer.begin(&mut emitter, false);
+        if schedule.shares_all {
+            writer.results = writer.tiles_of_results(&mut emitter);
+            writer.keep(&mut emitter, STACK_BYTES);
+            writer.transpose(&mut emitter);
+        }
         for pass in &plan.passes {
             let to = emitter.positions(&plan.axes);
             let accumulators = writer.walk(&mut emitter, pass, Expr::Int(0), to);
             writer.finish(&mut emitter, pass, &accumulators);
         }
         writer.results(&mut emitter);
+        writer.store_across(&mut emitter);
         functions.push(Function {
             name: kernel.name.clone(),
             body: emitter.finish(),
@@ -95,9 +118,11 @@ struct CpuColumns<'a> {
     kernel: &'a Kernel,
     plan: &'a Plan,
     width: u64,
+    /// The tiles of results that lie across, by the number of their store.
+    results: BTreeMap<usize, Var>,
 }
 
-impl CpuColumns<'_> {
+impl<'k> CpuColumns<'k> {
     fn inner(&self) -> AxisId {
         self.plan.map[self.plan.map.len() - 1]
     }
@@ -129,7 +154,7 @@ impl CpuColumns<'_> {
     }
 
     /// A loop over the block's columns that binds the innermost axis.
-    fn each_column(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter, &Expr)) {
+    fn each_column(&self, emitter: &mut Emitter<'k>, body: impl FnOnce(&mut Emitter<'k>, &Expr)) {
         let lane = Expr::name(Var::Lane);
         emitter.open(&[self.inner()], false);
         emitter.bind(self.inner(), INDEX, Expr::name("first").then(Add, lane.clone()));
@@ -138,7 +163,7 @@ impl CpuColumns<'_> {
         emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::name("width"), LoopHint::Simd, body));
     }
 
-    fn walk(&self, emitter: &mut Emitter, pass: &Pass, from: Expr, to: Expr) -> Vec<Accumulator> {
+    fn walk(&self, emitter: &mut Emitter<'k>, pass: &Pass, from: Expr, to: Expr) -> Vec<Accumulator> {
         let accumulators = pass.declare(emitter, self.kernel, Some(self.width));
         let flat = self.plan.walk_name();
         let welford = Accumulator::common_welford(&accumulators);
@@ -147,11 +172,22 @@ impl CpuColumns<'_> {
         emitter.unflatten(flat, &self.plan.axes, 1);
         let weight =
             welford.zip(steps.as_ref()).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
+        let elements = self.before(emitter, pass);
         self.each_column(emitter, |emitter, lane| {
+            elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
             for (&id, accumulator) in pass.reductions.iter().zip(&accumulators) {
                 accumulator.take(emitter, id, Some(lane), weight.as_ref());
             }
-            pass.stores.iter().for_each(|&store| emitter.store(&self.kernel.stores[store]));
+            for &number in &pass.stores {
+                let store = &self.kernel.stores[number];
+                match self.results.get(&number) {
+                    None => emitter.store(store),
+                    Some(array) => {
+                        let value = emitter.stored(store);
+                        emitter.push(set(Expr::element(array, self.slot()), value));
+                    }
+                }
+            }
         });
         let body = emitter.close();
         emitter.push(count_loop(flat, from, to, LoopHint::None, body));
@@ -159,6 +195,119 @@ impl CpuColumns<'_> {
             accumulators.iter().for_each(|accumulator| accumulator.spread_steps(emitter, steps));
         }
         accumulators
+    }
+
+    /// Loops of their own for what is costly at one position of the walk.
+    fn before(&self, emitter: &mut Emitter<'k>, pass: &Pass) -> Vec<(ValueId, Expr)> {
+        let kernel = self.kernel;
+        if self.width < SHORTEST {
+            return Vec::new();
+        }
+        let operand = |id: &ValueId| match kernel.value(*id).op {
+            ValueOp::Reduce { operand, .. } => Some(operand),
+            _ => None,
+        };
+        let stored = pass.stores.iter().map(|&store| kernel.stores[store].value);
+        let divided = Divided {
+            kernel,
+            along: &[self.inner()],
+            bound: self.plan.map.iter().chain(&self.plan.axes).copied().collect(),
+            ends: pass.reductions.iter().filter_map(operand).chain(stored).collect(),
+            there: emitter.kept.as_ref().map_or(&[], |kept| kept.there.as_slice()),
+            apart: None,
+        };
+        let Some(fission) = divided.fission() else { return Vec::new() };
+        fission.emit(emitter, kernel, &Expr::name(Var::Lane), self.width, &mut |emitter, body| {
+            self.each_column(emitter, |emitter, _| body(emitter));
+        })
+    }
+
+    /// An element's place in an array of a tile.
+    fn slot(&self) -> Expr {
+        mul_add(Expr::name(self.plan.walk_name()), Expr::Int(self.width), Expr::name(Var::Lane))
+    }
+
+    /// How many elements a tile has.
+    fn tile(&self) -> u64 {
+        self.width * launch_items(self.kernel, &self.plan.axes)
+    }
+
+    /// Has walks leave to each other what is costly.
+    fn keep(&self, emitter: &mut Emitter<'k>, bytes: u64) {
+        if bytes > 0 {
+            let length = self.tile();
+            let values = self.plan.keep_on_stack(self.kernel, length, bytes).values;
+            emitter.keep(Kept::new(Vec::new(), values, Place::Stack { position: self.slot(), length }));
+        }
+    }
+
+    /// A loop over the columns in which all elements of a row stand one after the other, as they do in memory: compilers
+    /// make whole vectors of that.
+    fn each_row(&self, emitter: &mut Emitter<'k>, body: impl FnOnce(&mut Emitter<'k>)) {
+        self.each_column(emitter, |emitter, _| {
+            emitter.open(&[], true);
+            let flat = self.plan.walk_name();
+            emitter.unflatten(flat, &self.plan.axes, 1);
+            body(emitter);
+            let body = emitter.close();
+            let to = emitter.positions(&self.plan.axes);
+            emitter.push(count_loop(flat, Expr::Int(0), to, LoopHint::Unroll, body));
+        });
+    }
+
+    /// Copies what lies across into tiles.
+    fn transpose(&self, emitter: &mut Emitter<'k>) {
+        let kernel = self.kernel;
+        let mut staged = FxHashMap::default();
+        let mut copies: Vec<(Var, &'k IndexExpr, BufferId)> = Vec::new();
+        for number in 0..kernel.values.len() as u32 {
+            let ValueOp::Load { buffer, index, .. } = &kernel.value(ValueId(number)).op else { continue };
+            if !lies_across(kernel, ValueId(number), &self.plan.axes, self.inner()) {
+                continue;
+            }
+            let same = copies.iter().find(|(_, other, from)| (other, from) == (&index, buffer));
+            let array = match same {
+                Some((array, ..)) => *array,
+                None => {
+                    let array = self.array(emitter, "tile", *buffer);
+                    copies.push((array, index, *buffer));
+                    array
+                }
+            };
+            staged.insert(ValueId(number), Staged { array, dtype: kernel.buffers[buffer.index()].dtype });
+        }
+        for (array, index, buffer) in copies {
+            self.each_row(emitter, |emitter| {
+                let element = Expr::element(buffer, Expr::Index(index.clone()));
+                emitter.push(set(Expr::element(array, self.slot()), element));
+            });
+        }
+        emitter.staged = staged;
+        emitter.staged_slot = Some(self.slot());
+    }
+
+    fn array(&self, emitter: &mut Emitter<'k>, name: &'static str, buffer: BufferId) -> Var {
+        let array = emitter.fresh(name);
+        let ty = Type::Memory(self.kernel.buffers[buffer.index()].dtype);
+        emitter.array(array, ty, self.tile())
+    }
+
+    /// Tiles for results along the rows.
+    fn tiles_of_results(&self, emitter: &mut Emitter<'k>) -> BTreeMap<usize, Var> {
+        let stores = self.kernel.stores.iter().enumerate();
+        let across = stores.filter(|(_, store)| is_stored_across(store, &self.plan.axes, self.inner()));
+        across.map(|(number, store)| (number, self.array(emitter, "result", store.buffer))).collect()
+    }
+
+    /// Stores the tiles of results.
+    fn store_across(&self, emitter: &mut Emitter<'k>) {
+        for (&number, array) in &self.results {
+            let Store { buffer, index, .. } = &self.kernel.stores[number];
+            let target = Expr::element(*buffer, Expr::Index(index.clone()));
+            self.each_row(emitter, |emitter| {
+                emitter.push(set(target, Expr::element(array, self.slot())));
+            });
+        }
     }
 
     /// A column's place among all partial results.
@@ -170,14 +319,14 @@ impl CpuColumns<'_> {
         part.then(Mul, emitter.positions(&self.plan.map)).then(Add, column)
     }
 
-    fn finish(&self, emitter: &mut Emitter, pass: &Pass, accumulators: &[Accumulator]) {
+    fn finish(&self, emitter: &mut Emitter<'k>, pass: &Pass, accumulators: &[Accumulator]) {
         for accumulator in accumulators.iter().filter(|accumulator| accumulator.settles()) {
             self.each_column(emitter, |emitter, lane| accumulator.settle(emitter, Some(lane)));
         }
         pass.define(emitter, accumulators, |id| Some(lane_of(self.kernel, id, Some(self.inner()))));
     }
 
-    fn results(&self, emitter: &mut Emitter) {
+    fn results(&self, emitter: &mut Emitter<'k>) {
         if !self.plan.results.is_empty() {
             self.each_column(emitter, |emitter, _| {
                 self.plan.results.iter().for_each(|&store| emitter.store(&self.kernel.stores[store]));

@@ -68,6 +68,8 @@ pub(super) struct Emitter<'k> {
     pub(super) staged: FxHashMap<ValueId, Staged>,
     /// Where this thread's elements are in the staged arrays.
     pub(super) staged_slot: Option<Expr>,
+    /// What loops before this one have left in arrays.
+    pub(super) elements: Vec<(ValueId, Expr)>,
     /// Whether short loops stay loops: what few elements need is not worth the text.
     pub(super) rolled: bool,
     language: Language,
@@ -85,6 +87,7 @@ impl<'k> Emitter<'k> {
             kept: None,
             staged: FxHashMap::default(),
             staged_slot: None,
+            elements: Vec::new(),
             rolled: false,
             language,
             uses: kernel.use_counts(),
@@ -289,6 +292,13 @@ impl<'k> Emitter<'k> {
     pub(super) fn define(&mut self, id: ValueId, expr: Expr) {
         if let Some(scope) = self.scopes.last_mut() {
             scope.values.insert(id, expr);
+        }
+    }
+
+    /// States where the elements are that loops before this one have left: they vary in the innermost scope.
+    pub(super) fn define_elements(&mut self) {
+        for (id, element) in self.elements.clone() {
+            self.define(id, element);
         }
     }
 

@@ -3,22 +3,15 @@
 
 use rustc_hash::FxHashMap;
 
-use super::INDEX;
 use super::accumulate::set;
 use super::emitter::{Emitter, Staged};
-use super::stmt::Arithmetic::{Add, Min, Sub};
-use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
+use super::fission::TOGETHER;
+use super::stmt::Arithmetic::{Add, Sub};
+use super::stmt::{Expr, Stmt, Type};
 use super::variable::Var;
-use super::walk::count_loop;
 use crate::DType;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, BufferId, Kernel, ValueId, ValueOp};
-
-/// Elements that are converted together: they stay in the nearest cache. See benches/README.md.
-const TOGETHER: u64 = 256;
-
-/// Shorter loops are not worth it.
-const SHORTEST: u64 = 64;
 
 /// Arrays at most: 16 KiB of the stack.
 const MOST: usize = 16;
@@ -33,11 +26,8 @@ pub(super) struct Halves {
 }
 
 impl Halves {
-    /// Consecutive loads and stores along the axis; `None` if there are none.
-    pub(super) fn of(kernel: &Kernel, axis: AxisId) -> Option<Halves> {
-        if kernel.axis(axis).extent < SHORTEST {
-            return None;
-        }
+    /// Consecutive loads and stores along the axis.
+    pub(super) fn of(kernel: &Kernel, axis: AxisId) -> Halves {
         let is_half = |buffer: BufferId| kernel.buffers[buffer.index()].dtype == DType::F16;
         let mut halves = Halves { axis, loads: Vec::new(), stores: Vec::new() };
         // Of a part of a kernel, not all that it has.
@@ -60,73 +50,88 @@ impl Halves {
             is_half(store.buffer) && store.index.coefficient(axis) == Some(1)
         };
         halves.stores = (0..kernel.stores.len()).filter(is_consecutive).collect();
-        (1..=MOST).contains(&(halves.loads.len() + halves.stores.len())).then_some(halves)
+        if halves.loads.len() + halves.stores.len() > MOST {
+            (halves.loads, halves.stores) = (Vec::new(), Vec::new());
+        }
+        halves
     }
 
-    /// The loop from `from` to `to`.
-    pub(super) fn emit<'k>(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr) {
-        let axis = self.axis;
-        let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
-        let count = Expr::name(stop).then(Sub, Expr::name(start));
-        let slot = Expr::name(axis).then(Sub, Expr::name(start));
-        emitter.open(&[], false);
-        emitter.bind(stop, INDEX, Expr::name(start).then(Add, Expr::Int(TOGETHER)).then(Min, to.clone()));
-        let array = |emitter: &mut Emitter<'k>, name: &'static str| {
-            let array = emitter.fresh(name);
-            emitter.array(array, Type::Memory(DType::F32), TOGETHER)
-        };
-        // Where the first of them is in the buffer.
-        let place = |index: &IndexExpr| {
-            let rest = index.substitute(self.axis, &IndexExpr::zero(), &kernel.ranges());
-            match rest.as_constant() {
-                Some(0) => Expr::name(start),
-                _ => Expr::Index(rest).then(Add, Expr::name(start)),
-            }
-        };
+    pub(super) fn is_empty(&self) -> bool {
+        self.loads.is_empty() && self.stores.is_empty()
+    }
+
+    /// Converts what is read at the positions of a stretch, and has loads find it there.
+    pub(super) fn widen(&self, emitter: &mut Emitter, kernel: &Kernel, stretch: (Var, Var), slot: &Expr) {
         let mut staged = FxHashMap::default();
         for (buffer, index, loads) in &self.loads {
             let array = array(emitter, "half");
             emitter.push(Stmt::WidenHalves {
                 array,
                 buffer: (*buffer).into(),
-                index: place(index),
-                count: count.clone(),
+                index: self.place(kernel, index, stretch),
+                count: count(stretch),
             });
             staged.extend(loads.iter().map(|&id| (id, Staged { array, dtype: DType::F32, slot: None })));
         }
-        let results: Vec<Var> = self.stores.iter().map(|_| array(emitter, "result")).collect();
         emitter.staged = staged;
         emitter.staged_slot = Some(slot.clone());
-        let body = emitter.using(kernel, |emitter| {
-            emitter.open(&[self.axis], false);
-            for (number, store) in kernel.stores.iter().enumerate() {
-                match self.stores.iter().position(|&own| own == number) {
-                    None => emitter.store(store),
-                    Some(own) => {
-                        let value = match emitter.stored(store) {
-                            Expr::ToMemory(_, value) => *value,
-                            value => value,
-                        };
-                        emitter.push(set(Expr::element(results[own], slot.clone()), value));
-                    }
+    }
+
+    /// Arrays for the results of a stretch.
+    pub(super) fn results(&self, emitter: &mut Emitter) -> Vec<Var> {
+        self.stores.iter().map(|_| array(emitter, "result")).collect()
+    }
+
+    /// All stores at one position, those that are converted into their arrays.
+    pub(super) fn store(&self, emitter: &mut Emitter, kernel: &Kernel, results: &[Var], slot: &Expr) {
+        for (number, store) in kernel.stores.iter().enumerate() {
+            match self.stores.iter().position(|&own| own == number) {
+                None => emitter.store(store),
+                Some(own) => {
+                    let value = match emitter.stored(store) {
+                        Expr::ToMemory(_, value) => *value,
+                        value => value,
+                    };
+                    emitter.push(set(Expr::element(results[own], slot.clone()), value));
                 }
             }
-            emitter.close()
-        });
-        emitter.staged.clear();
-        emitter.staged_slot = None;
-        emitter.push(count_loop(axis, Expr::name(start), Expr::name(stop), LoopHint::Simd, body));
+        }
+    }
+
+    /// Converts the results of a stretch.
+    pub(super) fn narrow(
+        &self,
+        emitter: &mut Emitter,
+        kernel: &Kernel,
+        stretch: (Var, Var),
+        results: Vec<Var>,
+    ) {
         for (&number, array) in self.stores.iter().zip(results) {
             let store = &kernel.stores[number];
             emitter.push(Stmt::NarrowHalves {
                 array,
                 buffer: store.buffer.into(),
-                index: place(&store.index),
-                count: count.clone(),
+                index: self.place(kernel, &store.index, stretch),
+                count: count(stretch),
             });
         }
-        let body = emitter.close();
-        let step = Step::Add(Expr::Int(TOGETHER));
-        emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });
     }
+
+    /// Where the first of a stretch is in the buffer.
+    fn place(&self, kernel: &Kernel, index: &IndexExpr, (start, _): (Var, Var)) -> Expr {
+        let rest = index.substitute(self.axis, &IndexExpr::zero(), &kernel.ranges());
+        match rest.as_constant() {
+            Some(0) => Expr::name(start),
+            _ => Expr::Index(rest).then(Add, Expr::name(start)),
+        }
+    }
+}
+
+fn count((start, stop): (Var, Var)) -> Expr {
+    Expr::name(stop).then(Sub, Expr::name(start))
+}
+
+fn array(emitter: &mut Emitter, name: &'static str) -> Var {
+    let array = emitter.fresh(name);
+    emitter.array(array, Type::Memory(DType::F32), TOGETHER)
 }

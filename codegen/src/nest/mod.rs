@@ -10,6 +10,7 @@ mod columns_cuda;
 mod contraction_cpu;
 mod emitter;
 mod extremes;
+mod fission;
 mod halves;
 mod interior;
 mod online;
@@ -46,7 +47,7 @@ mod windows_cpu;
 
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
-use crate::schedule::{Contraction, Launch, Scatters, Schedule, for_schedule};
+use crate::schedule::{Contraction, Launch, Scatters, Schedule, all_reductions, for_schedule};
 use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
 pub(crate) use scan_cpu::TOGETHER as ROWS_TOGETHER;
@@ -182,7 +183,10 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             _ => Err(Refusal::Misfit("no contraction")),
         },
         Schedule::Columns(schedule) => {
-            let plan = walk::Plan::new(kernel)?;
+            let plan = match schedule.shares_all {
+                true => walk::Plan::of(kernel, all_reductions(kernel)?)?,
+                false => walk::Plan::new(kernel)?,
+            };
             if plan.map.is_empty() || schedule.splits > 1 && !plan.walks_once() {
                 return Err(Refusal::Misfit(
                     "a column reduction needs columns, and split ones are walked once",
@@ -190,7 +194,7 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             }
             Ok(match language {
                 Language::Cuda => columns_cuda::build(kernel, &plan, schedule),
-                Language::C => columns_cpu::build(kernel, &plan, schedule),
+                Language::C => columns_cpu::build(kernel, plan, schedule),
             })
         }
     }

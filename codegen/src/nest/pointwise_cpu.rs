@@ -1,7 +1,7 @@
 //! The CPU's pointwise schedule: blocks of consecutive results, the innermost axis in vectors.
 
 use super::emitter::Emitter;
-use super::halves::Halves;
+use super::fission::Stretches;
 use super::interior::Interior;
 use super::pieces::Pieces;
 use super::pointwise::launch_items;
@@ -9,7 +9,7 @@ use super::short_axis::ShortAxis;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
-use super::windows_cpu::Windows;
+use super::windows_cpu::{Border, Windows};
 use super::{Body, INDEX, walk::count_loop};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueOp};
@@ -19,8 +19,10 @@ use crate::{DType, Language};
 /// The body for a range of blocks, and how many blocks there are.
 pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> (Body, Launch) {
     let short = ShortAxis::of(kernel, map, SHORT_AXIS);
-    let interior = map.last().and_then(|&inner| Interior::of(kernel, inner));
+    let border = map.last().and_then(|&inner| Windows::border(kernel, inner));
+    let interior = map.last().filter(|_| border.is_none()).and_then(|&inner| Interior::of(kernel, inner));
     let pieces = match &interior {
+        _ if border.is_some() => None,
         Some(interior) if !interior.is_whole_rows() => None,
         _ => Pieces::of(kernel),
     };
@@ -29,7 +31,7 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
         (Some(short), ..) => Guards::Short(short),
         (None, Some(interior), _) => Guards::Interior(interior),
         (None, None, Some(pieces)) => Guards::Pieces(pieces),
-        (None, None, None) => Guards::Stay,
+        (None, None, None) => border.as_ref().map_or(Guards::Stay, Guards::Windows),
     };
     // The loops are those of the other axes.
     let (map, per_position) = match (&short, map) {
@@ -165,6 +167,8 @@ const SHORT_AXIS: u64 = 16;
 enum Guards<'k> {
     Interior(&'k Interior),
     Pieces(&'k Pieces),
+    /// Windows that are combined before the loop know where they are beyond the border.
+    Windows(&'k Border),
     /// Each position of a short axis stands for itself.
     Short(&'k ShortAxis),
     Stay,
@@ -181,12 +185,12 @@ fn part<'k>(
     if hint == LoopHint::Simd
         && let Some(windows) = Windows::of(kernel, axis)
     {
-        return windows.emit(emitter, kernel, from, to);
+        return windows.emit(emitter, (kernel, None), from, to);
     }
     if hint == LoopHint::Simd
-        && let Some(halves) = Halves::of(kernel, axis)
+        && let Some(stretches) = Stretches::of(kernel, axis, &kernel.axes_of_kind(AxisKind::Map))
     {
-        return halves.emit(emitter, kernel, from, to);
+        return stretches.emit(emitter, kernel, from, to);
     }
     let body = emitter.using(kernel, |emitter| {
         emitter.open(&[axis], false);
@@ -208,6 +212,11 @@ fn inner_loop<'k>(
     to: Expr,
 ) {
     match guards {
+        Guards::Windows(border) => {
+            if let Some(windows) = Windows::of(kernel, axis) {
+                windows.emit(emitter, (kernel, Some(border)), from, to);
+            }
+        }
         Guards::Stay => part(emitter, kernel, axis, (from, to), LoopHint::Simd),
         Guards::Short(short) => short.emit(emitter, kernel, axis, from, to),
         Guards::Interior(interior) => loop_with_interior(emitter, kernel, interior, axis, from, to),

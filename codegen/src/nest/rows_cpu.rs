@@ -3,6 +3,7 @@
 
 use super::accumulate::{Accumulator, load, mul_add, save};
 use super::emitter::Emitter;
+use super::fission::{Divided, Fission, SHORTEST};
 use super::persistent::{Kept, Place};
 use super::pointwise::launch_items;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
@@ -11,7 +12,7 @@ use super::variable::Var;
 use super::walk::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
-use crate::ir::Kernel;
+use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{Launch, RowSchedule, SPLIT_LENGTH};
 
 pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nest {
@@ -107,10 +108,10 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
     Nest { functions, parameters, workspaces, wide_index, kernel: kernel.clone() }
 }
 
-/// One walk along a row from `first` to `end`, all lanes at once, then the rest one by one.
-fn cpu_walk(
-    emitter: &mut Emitter,
-    kernel: &Kernel,
+/// One walk along a row from `first` to `end`. What is costly is computed in loops of its own, of some elements at a time.
+fn cpu_walk<'k>(
+    emitter: &mut Emitter<'k>,
+    kernel: &'k Kernel,
     plan: &Plan,
     pass: &Pass,
     schedule: &RowSchedule,
@@ -119,108 +120,241 @@ fn cpu_walk(
 ) -> Vec<Accumulator> {
     let lanes = u64::from(schedule.threads_per_row);
     let accumulators = pass.declare(emitter, kernel, (lanes > 1).then_some(lanes));
-    // An element's position is where its group of lanes starts, plus its lane.
-    let single = plan.axes.len() == 1;
-    let flat = plan.walk_name();
-    let visit =
-        |emitter: &mut Emitter, position: Option<Expr>, lane: Option<&Expr>, weight: Option<&Expr>| {
-            emitter.open(&[], false);
-            if let Some(position) = position {
-                emitter.bind(flat, INDEX, position);
-            }
-            match single {
-                true => emitter.bind_axes(&plan.axes),
-                false => emitter.unflatten("r", &plan.axes, 1),
-            }
-            visit_here(emitter, kernel, pass, &accumulators, lane, weight);
-            emitter.close()
-        };
+    let walk = Walk { kernel, plan, pass, lanes, accumulators: &accumulators };
     if lanes == 1 {
-        let body = visit(emitter, None, None, None);
-        emitter.push(count_loop(flat, first, end, LoopHint::None, body));
+        let body = walk.visit(emitter, None, None, None);
+        emitter.push(count_loop(plan.walk_name(), first, end, LoopHint::None, body));
         return accumulators;
     }
-    let welford = Accumulator::common_welford(&accumulators);
-    let is_long = launch_items(kernel, &plan.axes) >= CHAIN * lanes * 8;
-    let is_plain = accumulators.iter().all(|accumulator| accumulator.op.is_plain());
-    // A group of lanes that never reaches into the next position of the outer axes needs no division for each lane.
-    let inner = plan.axes.last().map_or(1, |&axis| kernel.axis(axis).extent);
-    let stays_within = |group: u64| !single && inner.is_multiple_of(group);
-    let chain = match is_long && is_plain && (stays_within(lanes * CHAIN) || !stays_within(lanes)) {
-        true => CHAIN,
-        false => 1,
-    };
-    let group = lanes * chain;
-    let is_within = stays_within(group);
-    let length = end.clone().then(Sub, first.clone());
-    let whole_length = length.then(Div, Expr::Int(group)).then(Mul, Expr::Int(group));
-    let mut whole = first.clone().then(Add, whole_length);
-    if !matches!(whole, Expr::Int(_)) {
-        let name = emitter.fresh("whole");
-        whole = Expr::Name(emitter.bind(name, INDEX, whole));
+    let length = launch_items(kernel, &plan.axes);
+    let is_constant = plan.axes.iter().all(|&axis| !kernel.axis(axis).is_argument);
+    let is_whole = is_constant && length <= LONGEST_STRETCH && first == Expr::Int(0);
+    let fission =
+        walk.fission(emitter).filter(|_| is_whole || Accumulator::common_welford(&accumulators).is_none());
+    match fission {
+        None if walk.only_stores() => walk.each(emitter, (&first, &end), &mut |emitter| walk.store(emitter)),
+        None => walk.in_lanes(emitter, first, end),
+        Some(fission) if is_whole => {
+            let slot = Expr::name(plan.walk_name());
+            walk.divided(emitter, &fission, (&first, &end), &slot, length);
+        }
+        Some(fission) => {
+            let (start, stop) = (emitter.fresh("begin"), emitter.fresh("stop"));
+            emitter.open(&[], false);
+            let to = Expr::name(start).then(Add, Expr::Int(LONGEST_STRETCH)).then(Min, end.clone());
+            emitter.bind(stop, INDEX, to);
+            let slot = Expr::name(plan.walk_name()).then(Sub, Expr::name(start));
+            let stretch = (&Expr::name(start), &Expr::name(stop));
+            walk.divided(emitter, &fission, stretch, &slot, LONGEST_STRETCH);
+            let body = emitter.close();
+            let step = Step::Add(Expr::Int(LONGEST_STRETCH));
+            emitter.push(Stmt::For { var: start, from: first, to: end, step, hint: LoopHint::None, body });
+        }
     }
-    let lane = Expr::name(Var::Lane);
-    let before = emitter.kept.as_ref().map(|kept| kept.there.clone());
-    let steps = welford.map(|accumulator| accumulator.declare_steps(emitter));
-    emitter.open(&[], false);
-    let weight =
-        welford.zip(steps.as_ref()).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
-    if is_within && let Some((_, outer)) = plan.axes.split_last() {
-        emitter.bind("outer", INDEX, Expr::name("start").then(Div, Expr::Int(inner)));
-        emitter.bind("begin", INDEX, Expr::name("start").then(Rem, Expr::Int(inner)));
-        emitter.unflatten("outer", outer, 1);
+    accumulators.iter().for_each(|accumulator| accumulator.merge_lanes(emitter));
+    accumulators
+}
+
+/// A walk of several lanes.
+struct Walk<'a, 'k> {
+    kernel: &'k Kernel,
+    plan: &'a Plan,
+    pass: &'a Pass,
+    lanes: u64,
+    accumulators: &'a [Accumulator],
+}
+
+impl<'k> Walk<'_, 'k> {
+    fn only_stores(&self) -> bool {
+        self.pass.reductions.is_empty() && self.plan.axes.len() == 1
     }
-    let within = |emitter: &mut Emitter, offset: Expr, weight: Option<&Expr>| {
+
+    /// What is worth loops of its own.
+    fn fission(&self, emitter: &Emitter) -> Option<Fission> {
+        let &Walk { kernel, plan, pass, .. } = self;
+        let is_long = launch_items(kernel, &plan.axes) >= SHORTEST;
+        if plan.axes.len() > 1 || !is_long {
+            return None;
+        }
+        let mut ends: Vec<ValueId> = pass.stores.iter().map(|&store| kernel.stores[store].value).collect();
+        for &id in &pass.reductions {
+            if let ValueOp::Reduce { operand, .. } = kernel.value(id).op {
+                ends.push(operand);
+            }
+        }
+        let divided = Divided {
+            kernel,
+            along: &plan.axes,
+            bound: plan.map.iter().chain(&plan.axes).copied().collect(),
+            ends,
+            there: emitter.kept.as_ref().map_or(&[], |kept| kept.there.as_slice()),
+            apart: (!pass.reductions.is_empty()).then_some(APART),
+        };
+        divided.fission()
+    }
+
+    /// A loop along the row.
+    fn each(
+        &self,
+        emitter: &mut Emitter<'k>,
+        (from, to): (&Expr, &Expr),
+        body: &mut dyn FnMut(&mut Emitter<'k>),
+    ) {
+        emitter.open(&self.plan.axes, false);
+        body(emitter);
+        let body = emitter.close();
+        let name = self.plan.walk_name();
+        emitter.push(count_loop(name, from.clone(), to.clone(), LoopHint::Simd, body));
+    }
+
+    /// The loops of a stretch, then the walk that uses what they leave.
+    fn divided(
+        &self,
+        emitter: &mut Emitter<'k>,
+        fission: &Fission,
+        stretch: (&Expr, &Expr),
+        slot: &Expr,
+        length: u64,
+    ) {
+        emitter.open(&[], false);
+        let elements = fission.emit(emitter, self.kernel, slot, length, &mut |emitter, body| {
+            self.each(emitter, stretch, body);
+        });
+        let before = std::mem::replace(&mut emitter.elements, elements);
+        match self.only_stores() {
+            true => self.each(emitter, stretch, &mut |emitter| self.store(emitter)),
+            false => self.in_lanes(emitter, stretch.0.clone(), stretch.1.clone()),
+        }
+        emitter.elements = before;
+        let body = emitter.close();
+        emitter.guarded(None, body);
+    }
+
+    fn store(&self, emitter: &mut Emitter<'k>) {
+        emitter.define_elements();
+        self.pass.stores.iter().for_each(|&store| emitter.store(&self.kernel.stores[store]));
+    }
+
+    /// All lanes at once, then the rest one by one.
+    fn in_lanes(&self, emitter: &mut Emitter<'k>, first: Expr, end: Expr) {
+        let &Walk { kernel, plan, lanes, accumulators, .. } = self;
+        let single = plan.axes.len() == 1;
+        let welford = Accumulator::common_welford(accumulators);
+        let is_long = launch_items(kernel, &plan.axes) >= CHAIN * lanes * 8;
+        let is_plain = accumulators.iter().all(|accumulator| accumulator.op.is_plain());
+        // A group of lanes that never reaches into the next position of the outer axes needs no division for each lane.
+        let inner = plan.axes.last().map_or(1, |&axis| kernel.axis(axis).extent);
+        let stays_within = |group: u64| !single && inner.is_multiple_of(group);
+        let chain = match is_long && is_plain && (stays_within(lanes * CHAIN) || !stays_within(lanes)) {
+            true => CHAIN,
+            false => 1,
+        };
+        let lane = Expr::name(Var::Lane);
+        let before = emitter.kept.as_ref().map(|kept| kept.there.clone());
+        let steps = welford.map(|accumulator| accumulator.declare_steps(emitter));
+        let mut from = first;
+        // Several additions to a lane at a time, so that it stays in a register between them, then one.
+        for chain in if chain > 1 { vec![chain, 1] } else { vec![1] } {
+            let group = lanes * chain;
+            let length = end.clone().then(Sub, from.clone());
+            let whole_length = length.then(Div, Expr::Int(group)).then(Mul, Expr::Int(group));
+            let mut whole = from.clone().then(Add, whole_length);
+            if whole == from {
+                continue;
+            }
+            if !matches!(whole, Expr::Int(_)) {
+                let name = emitter.fresh("whole");
+                whole = Expr::Name(emitter.bind(name, INDEX, whole));
+            }
+            if let (Some(kept), Some(before)) = (&mut emitter.kept, &before) {
+                // The other elements are not there yet.
+                kept.there.clone_from(before);
+            }
+            emitter.open(&[], false);
+            let weight =
+                welford.zip(steps.as_ref()).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
+            let is_within = stays_within(group);
+            if is_within && let Some((_, outer)) = plan.axes.split_last() {
+                emitter.bind("outer", INDEX, Expr::name("start").then(Div, Expr::Int(inner)));
+                emitter.bind("begin", INDEX, Expr::name("start").then(Rem, Expr::Int(inner)));
+                emitter.unflatten("outer", outer, 1);
+            }
+            let offset = |start: Option<Expr>| match (chain, start) {
+                (1, Some(start)) => start.then(Add, lane.clone()),
+                (1, None) => lane.clone(),
+                (_, Some(start)) => mul_add(Expr::name("k"), Expr::Int(lanes), start).then(Add, lane.clone()),
+                (_, None) => Expr::name("k").then(Mul, Expr::Int(lanes)).then(Add, lane.clone()),
+            };
+            let mut body = match is_within {
+                true => self.within(emitter, offset(None), weight.as_ref()),
+                false => {
+                    let position = offset(Some(Expr::name("start")));
+                    self.visit(emitter, Some(position), Some(&lane), weight.as_ref())
+                }
+            };
+            if chain > 1 {
+                body = vec![count_loop("k", Expr::Int(0), Expr::Int(chain), LoopHint::Unroll, body)];
+            }
+            emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(lanes), LoopHint::Simd, body));
+            let body = emitter.close();
+            let step = Step::Add(Expr::Int(group));
+            emitter.push(Stmt::For {
+                var: "start".into(),
+                from,
+                to: whole.clone(),
+                step,
+                hint: LoopHint::None,
+                body,
+            });
+            from = whole;
+        }
+        if let Some(steps) = &steps {
+            accumulators.iter().for_each(|accumulator| accumulator.spread_steps(emitter, steps));
+        }
+        let remaining = end.then(Sub, from.clone());
+        if remaining != Expr::Int(0) {
+            if let (Some(kept), Some(before)) = (&mut emitter.kept, before) {
+                kept.there = before;
+            }
+            let rest = self.visit(emitter, Some(from.then(Add, lane.clone())), Some(&lane), None);
+            emitter.push(count_loop(Var::Lane, Expr::Int(0), remaining, LoopHint::None, rest));
+        }
+    }
+
+    /// What the walk does at a position.
+    fn visit(
+        &self,
+        emitter: &mut Emitter<'k>,
+        position: Option<Expr>,
+        lane: Option<&Expr>,
+        weight: Option<&Expr>,
+    ) -> Vec<Stmt> {
+        let &Walk { kernel, plan, pass, accumulators, .. } = self;
+        emitter.open(&[], false);
+        if let Some(position) = position {
+            emitter.bind(plan.walk_name(), INDEX, position);
+        }
+        match plan.axes.len() {
+            1 => emitter.bind_axes(&plan.axes),
+            _ => emitter.unflatten("r", &plan.axes, 1),
+        }
+        emitter.define_elements();
+        visit_here(emitter, kernel, pass, accumulators, lane, weight);
+        emitter.close()
+    }
+
+    /// The same where all lanes are within one position of the outer axes.
+    fn within(&self, emitter: &mut Emitter<'k>, offset: Expr, weight: Option<&Expr>) -> Vec<Stmt> {
+        let &Walk { kernel, plan, pass, accumulators, .. } = self;
         let Some((&axis, _)) = plan.axes.split_last() else { return Vec::new() };
         emitter.open(&[axis], false);
         emitter.bind(axis, INDEX, Expr::name("begin").then(Add, offset.clone()));
         if emitter.kept.is_some() {
-            emitter.bind(flat, INDEX, Expr::name("start").then(Add, offset));
+            emitter.bind(plan.walk_name(), INDEX, Expr::name("start").then(Add, offset));
         }
-        visit_here(emitter, kernel, pass, &accumulators, Some(&lane), weight);
+        visit_here(emitter, kernel, pass, accumulators, Some(&Expr::name(Var::Lane)), weight);
         emitter.close()
-    };
-    let body = match chain {
-        1 if is_within => within(emitter, lane.clone(), weight.as_ref()),
-        1 => visit(emitter, Some(Expr::name("start").then(Add, lane.clone())), Some(&lane), weight.as_ref()),
-        // Several additions to a lane at a time, so that it stays in a register between them.
-        _ => {
-            let offset =
-                |start: Expr| mul_add(Expr::name("k"), Expr::Int(lanes), start).then(Add, lane.clone());
-            let body = match is_within {
-                true => {
-                    within(emitter, Expr::name("k").then(Mul, Expr::Int(lanes)).then(Add, lane.clone()), None)
-                }
-                false => visit(emitter, Some(offset(Expr::name("start"))), Some(&lane), None),
-            };
-            vec![count_loop("k", Expr::Int(0), Expr::Int(chain), LoopHint::Unroll, body)]
-        }
-    };
-    emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(lanes), LoopHint::Simd, body));
-    let body = emitter.close();
-    emitter.push(Stmt::For {
-        var: "start".into(),
-        from: first,
-        to: whole.clone(),
-        step: Step::Add(Expr::Int(group)),
-        hint: LoopHint::None,
-        body,
-    });
-    if let Some(steps) = &steps {
-        accumulators.iter().for_each(|accumulator| accumulator.spread_steps(emitter, steps));
     }
-    let remaining = end.then(Sub, whole.clone());
-    if remaining != Expr::Int(0) {
-        let own_lane = if chain == 1 { lane.clone() } else { lane.clone().then(Rem, Expr::Int(lanes)) };
-        if let (Some(kept), Some(before)) = (&mut emitter.kept, before) {
-            // The other elements are not there yet.
-            kept.there = before;
-        }
-        let rest = visit(emitter, Some(whole.then(Add, lane)), Some(&own_lane), None);
-        emitter.push(count_loop(Var::Lane, Expr::Int(0), remaining, LoopHint::None, rest));
-    }
-    accumulators.iter().for_each(|accumulator| accumulator.merge_lanes(emitter));
-    accumulators
 }
 
 /// What a walk does at the position that is bound.
@@ -240,3 +374,9 @@ fn visit_here(
 
 /// Additions to a lane in a row.
 const CHAIN: u64 = 4;
+
+/// Elements of a stretch of a row; a multiple of all groups of lanes, so that these begin where they would without stretches.
+const LONGEST_STRETCH: u64 = 1024;
+
+/// Simple operations from which what is reduced is computed in a loop of its own: lanes that add up wait for each other.
+const APART: f64 = 8.0;

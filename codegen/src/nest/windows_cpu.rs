@@ -9,13 +9,14 @@
 use super::INDEX;
 use super::accumulate::{Accumulator, set};
 use super::emitter::Emitter;
-use super::stmt::Arithmetic::{Add, Min, Sub};
+use super::interior::decided;
+use super::stmt::Arithmetic::{Add, Max, Min, Mul, Sub};
 use super::stmt::{Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
 use super::walk::count_loop;
-use crate::index::AxisId;
+use crate::index::{AxisId, Bound};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
-use crate::schedule::{STACK_BYTES, sliding_axis};
+use crate::schedule::{STACK_BYTES, sliding_axis, strided_axis};
 
 /// Results of a stretch, at least: partial results of so many stay in the nearest cache.
 const LENGTH: u64 = 512;
@@ -26,6 +27,9 @@ const LONGEST_UNROLLED: u64 = 25;
 /// Sliding windows from this length on are made of each other.
 const SHORTEST_SLIDING: u64 = 8;
 
+/// Windows move on by at most so many of their own elements.
+const LONGEST_STRIDE: u64 = 4;
+
 /// A reduction over a window.
 struct Window {
     id: ValueId,
@@ -33,6 +37,40 @@ struct Window {
     loops: Vec<AxisId>,
     /// The reduced axis along which windows slide by one element, and its length.
     sliding: Option<(AxisId, u64)>,
+    /// Of a short window, the reduced axis along which it moves on by some elements. What the loops combine at each of these
+    /// is there once, and the few of a window are combined where it is used.
+    strided: Option<Strided>,
+    /// What decides where the window is beyond the border.
+    guard: Option<Guard>,
+}
+
+#[derive(Clone, Copy)]
+struct Strided {
+    axis: AxisId,
+    length: u64,
+    stride: u64,
+}
+
+/// The one condition of all that a window reads.
+struct Guard {
+    /// What the loops decide.
+    rows: Vec<Bound>,
+    /// The first elements inside and beyond the other border, where the window of the first result begins.
+    columns: Option<(i64, i64)>,
+}
+
+/// A kernel without the conditions of its windows: where they hold, and where they do not.
+pub(super) struct Border {
+    inside: Kernel,
+    outside: Kernel,
+}
+
+/// The results of windows.
+enum Combined {
+    /// One for each position.
+    Whole(Accumulator),
+    /// What few of have to be combined.
+    Parts(Accumulator, Strided),
 }
 
 /// The windows of a loop that are combined before it.
@@ -52,28 +90,70 @@ impl Windows {
         let length = LENGTH.max(longest.map_or(0, |longest| longest.next_power_of_two()));
         let bytes = |window: &Window| {
             let reach = window.sliding.map_or(0, |(_, length)| length + length.min(LENGTH));
-            (length + reach) * 3 * kernel.value(window.id).dtype.compute().size() as u64
+            let stride = window.strided.map_or(1, |strided| strided.stride);
+            (length * stride + reach) * 3 * kernel.value(window.id).dtype.compute().size() as u64
         };
         let is_small = windows.iter().map(bytes).sum::<u64>() <= STACK_BYTES * 2;
         (!windows.is_empty() && is_small).then_some(Windows { axis, windows, length })
     }
 
+    /// The kernel without conditions, if windows of the loop over `axis` decide all that it has.
+    pub(super) fn border(kernel: &Kernel, axis: AxisId) -> Option<Border> {
+        let windows = Windows::of(kernel, axis)?;
+        let is_decided =
+            |id: ValueId| windows.windows.iter().any(|window| window.id == id && window.guard.is_some());
+        // What is computed without going through one of them.
+        let mut pending: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
+        let mut seen = vec![false; kernel.values.len()];
+        while let Some(id) = pending.pop() {
+            if is_decided(id) || std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            if matches!(kernel.value(id).op, ValueOp::InBounds(_)) {
+                return None;
+            }
+            pending.extend(kernel.operands(&kernel.value(id).op));
+        }
+        let border = || Border { inside: decided(kernel, |_| true), outside: decided(kernel, |_| false) };
+        windows.windows.iter().any(|window| window.guard.is_some()).then(border)
+    }
+
     /// The loop from `from` to `to`.
-    pub(super) fn emit<'k>(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr) {
+    pub(super) fn emit<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        (kernel, border): (&'k Kernel, Option<&'k Border>),
+        from: Expr,
+        to: Expr,
+    ) {
         let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
         emitter.open(&[], false);
         let end = Expr::name(start).then(Add, Expr::Int(self.length)).then(Min, to.clone());
         emitter.bind(stop, INDEX, end);
         emitter.using(kernel, |emitter| {
-            let results: Vec<Accumulator> = self
+            let results: Vec<Combined> = self
                 .windows
                 .iter()
-                .filter_map(|window| self.combine(emitter, kernel, window, start, stop))
+                .filter_map(|window| match window.strided {
+                    Some(strided) => {
+                        let parts = self.parts(emitter, (kernel, border), window, strided, (start, stop))?;
+                        Some(Combined::Parts(parts, strided))
+                    }
+                    None => {
+                        self.combine(emitter, (kernel, border), window, (start, stop)).map(Combined::Whole)
+                    }
+                })
                 .collect();
             let slot = self.slot(start);
             let body = self.along(emitter, Expr::name(start), Expr::name(stop), |emitter| {
                 for (window, result) in self.windows.iter().zip(&results) {
-                    emitter.define(window.id, result.result(Some(&slot)));
+                    let result = match result {
+                        Combined::Whole(result) => result.result(Some(&slot)),
+                        Combined::Parts(parts, strided) => {
+                            few(emitter, kernel, window.id, parts, *strided, &slot)
+                        }
+                    };
+                    emitter.define(window.id, result);
                 }
                 kernel.stores.iter().for_each(|store| emitter.store(store));
             });
@@ -103,14 +183,81 @@ impl Windows {
         count_loop(self.axis, from, to, LoopHint::Simd, body)
     }
 
+    /// What the loops combine at each element of the windows of the stretch.
+    fn parts<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        (kernel, border): (&'k Kernel, Option<&'k Border>),
+        window: &Window,
+        strided: Strided,
+        (start, stop): (Var, Var),
+    ) -> Option<Accumulator> {
+        let Strided { axis, length, stride } = strided;
+        let extent = kernel.axis(self.axis).extent;
+        let most = if kernel.axis(self.axis).is_argument { self.length } else { self.length.min(extent) };
+        let lanes = (most.max(1) - 1) * stride + length;
+        let parts = Accumulator::of(emitter, kernel, window.id, Some(lanes.next_multiple_of(16)))?;
+        emitter.open(&[], false);
+        // The windows of all positions go on from that of the first.
+        let last = Expr::name(stop).then(Sub, Expr::name(start)).then(Sub, Expr::Int(1));
+        let all = last.then(Mul, Expr::Int(stride)).then(Add, Expr::Int(length));
+        let (count, low, high) = (emitter.fresh("count"), emitter.fresh("low"), emitter.fresh("high"));
+        emitter.bind(count, INDEX, all);
+        emitter.bind(self.axis, INDEX, Expr::name(start));
+        emitter.bind_axes(&[self.axis]);
+        let columns = window.guard.as_ref().filter(|_| border.is_some()).and_then(|guard| guard.columns);
+        if let Some((first, beyond)) = columns {
+            let begun = Expr::name(start).then(Mul, Expr::Int(stride));
+            for (var, at) in [(low, first), (high, beyond)] {
+                let at = if at < 0 { Expr::Int(0) } else { Expr::Int(at as u64).then(Sub, begun.clone()) };
+                let at = at.then(Max, Expr::Int(0)).then(Min, Expr::name(count));
+                emitter.bind(var, INDEX, at);
+            }
+        }
+        for &axis in &window.loops {
+            emitter.open(&[axis], false);
+        }
+        emitter.open(&[], false);
+        let part = |emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr| {
+            emitter.open_pinned();
+            let body = emitter.using(kernel, |emitter| {
+                emitter.open(&[axis], false);
+                parts.take(emitter, window.id, Some(&Expr::name(axis)), None);
+                emitter.close()
+            });
+            emitter.push(count_loop(axis, from, to, LoopHint::Simd, body));
+            let body = emitter.close();
+            body.into_iter().for_each(|stmt| emitter.push(stmt));
+        };
+        let (zero, count) = (|| Expr::Int(0), || Expr::name(count));
+        match window.guard.as_ref().zip(border) {
+            None => part(emitter, kernel, zero(), count()),
+            Some((guard, border)) => guard.choose(emitter, border, &|emitter, kernel| match columns {
+                Some(_) if std::ptr::eq(kernel, &border.inside) => {
+                    part(emitter, &border.outside, zero(), Expr::name(low));
+                    part(emitter, kernel, Expr::name(low), Expr::name(high));
+                    part(emitter, &border.outside, Expr::name(high), count());
+                }
+                _ => part(emitter, kernel, zero(), count()),
+            }),
+        }
+        let body = emitter.close();
+        body.into_iter().for_each(|stmt| emitter.push(stmt));
+        for &axis in window.loops.iter().rev() {
+            emitter.close_loop(axis, LoopHint::None);
+        }
+        let body = emitter.close();
+        emitter.push(Stmt::Block(body));
+        Some(parts)
+    }
+
     /// The results of one window at all positions of the stretch.
     fn combine<'k>(
         &self,
         emitter: &mut Emitter<'k>,
-        kernel: &'k Kernel,
+        (kernel, border): (&'k Kernel, Option<&'k Border>),
         window: &Window,
-        start: Var,
-        stop: Var,
+        (start, stop): (Var, Var),
     ) -> Option<Accumulator> {
         let own = window.sliding.map_or(1, |(_, length)| length);
         let lanes = (self.length + own - 1).next_multiple_of(16);
@@ -126,10 +273,16 @@ impl Windows {
         }
         let slot = self.slot(start);
         let to = Expr::name(stop).then(Add, Expr::Int(own - 1));
-        let body = self.along(emitter, Expr::name(start), to, |emitter| {
-            elements.take(emitter, window.id, Some(&slot), None);
-        });
-        emitter.push(body);
+        let all = |emitter: &mut Emitter<'k>, _: &'k Kernel| {
+            let body = self.along(emitter, Expr::name(start), to.clone(), |emitter| {
+                elements.take(emitter, window.id, Some(&slot), None);
+            });
+            emitter.push(body);
+        };
+        match window.guard.as_ref().zip(border) {
+            None => all(emitter, kernel),
+            Some((guard, border)) => guard.choose(emitter, border, &all),
+        }
         let body = emitter.close();
         match window.loops.is_empty() {
             true => emitter.push(Stmt::Block(body)),
@@ -204,10 +357,83 @@ fn double(emitter: &mut Emitter, neighbours: &Accumulator, own: u64, length: u64
     emitter.push(count_loop(Var::Lane, Expr::Int(0), to, LoopHint::Simd, body));
 }
 
+/// The few parts of a window, combined.
+fn few(
+    emitter: &mut Emitter,
+    kernel: &Kernel,
+    id: ValueId,
+    parts: &Accumulator,
+    strided: Strided,
+    slot: &Expr,
+) -> Expr {
+    let Some(result) = Accumulator::of(emitter, kernel, id, None) else { return Expr::name("no reduction") };
+    let first = slot.clone().then(Mul, Expr::Int(strided.stride));
+    for position in 0..strided.length {
+        let at = first.clone().then(Add, Expr::Int(position));
+        result.merge(emitter, None, &|part| parts.part(part, Some(&at)));
+    }
+    result.settle(emitter, None);
+    result.result(None)
+}
+
+impl Guard {
+    /// That of all conditions below a window, if they are one, which the loops and the position within the window decide.
+    fn of(
+        kernel: &Kernel,
+        axis: AxisId,
+        id: ValueId,
+        strided: Option<Strided>,
+    ) -> Result<Option<Guard>, NoGuard> {
+        let mut conditions = kernel.down_from([id]).into_iter().filter_map(|id| match &kernel.value(id).op {
+            ValueOp::InBounds(bounds) => Some(bounds),
+            _ => None,
+        });
+        let Some(first) = conditions.next() else { return Ok(None) };
+        if conditions.any(|other| other != first) {
+            return Err(NoGuard);
+        }
+        let mut guard = Guard { rows: Vec::new(), columns: None };
+        for bound in first {
+            let within =
+                strided.map_or(0, |strided| bound.expr.coefficient(strided.axis).unwrap_or(i64::MAX));
+            match (bound.expr.coefficient(axis), within) {
+                (Some(0), 0) => guard.rows.push(bound.clone()),
+                (Some(own), 1) if bound.expr.axes().len() == 2 && own > 0 && guard.columns.is_none() => {
+                    let offset = bound.expr.constant_term();
+                    guard.columns = Some((bound.lo - offset, bound.hi - offset));
+                }
+                _ => return Err(NoGuard),
+            }
+        }
+        Ok(Some(guard))
+    }
+
+    /// One of the kernels without conditions, as the loops decide.
+    fn choose<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        border: &'k Border,
+        part: &dyn Fn(&mut Emitter<'k>, &'k Kernel),
+    ) {
+        if self.rows.is_empty() {
+            return emitter.using(&border.inside, |emitter| part(emitter, &border.inside));
+        }
+        let [then, otherwise] = [&border.inside, &border.outside].map(|kernel| {
+            emitter.open_pinned();
+            emitter.using(kernel, |emitter| part(emitter, kernel));
+            emitter.close()
+        });
+        emitter.push(Stmt::If { condition: Expr::InBounds(self.rows.clone()), then, otherwise });
+    }
+}
+
+/// The conditions of a window are several, or of another form.
+struct NoGuard;
+
 /// The reduction as a window of the loop over `axis`, if it is worth it.
 fn window(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<Window> {
     let value = kernel.value(id);
-    let ValueOp::Reduce { axes, operand, .. } = &value.op else { return None };
+    let ValueOp::Reduce { op, axes, operand, position } = &value.op else { return None };
     let is_free = value.axes.iter().all(|axis| kernel.axis(*axis).kind == AxisKind::Map);
     if !is_free || !value.axes.contains(&axis) || axes.iter().any(|&axis| kernel.axis(axis).is_argument) {
         return None;
@@ -220,9 +446,29 @@ fn window(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<Window> {
     }
     let positions: u64 = axes.iter().map(|&axis| kernel.axis(axis).extent).product();
     let sliding = sliding_axis(kernel, axis, id).filter(|&(_, length)| length >= SHORTEST_SLIDING);
-    if sliding.is_none() && positions <= LONGEST_UNROLLED {
-        return None;
-    }
-    let loops = axes.iter().copied().filter(|&own| sliding.is_none_or(|(axis, _)| axis != own)).collect();
-    Some(Window { id, loops, sliding })
+    let is_short = positions <= LONGEST_UNROLLED && sliding.is_none();
+    let strided = match is_short && op.is_plain() && position.is_none() {
+        true => strided_axis(kernel, axis, id).map(|(axis, length, stride)| Strided { axis, length, stride }),
+        false => None,
+    };
+    let strided = strided.filter(|strided| strided.stride <= LONGEST_STRIDE.min(strided.length));
+    let guard = match sliding {
+        None => Guard::of(kernel, axis, id, strided),
+        Some(_) => Ok(None),
+    };
+    // Others that are short are as well unrolled.
+    let is_worth_it = match &guard {
+        Ok(Some(_)) => true,
+        Ok(None) => {
+            strided.is_some_and(|strided| strided.stride < strided.length && axes.len() > 1) || !is_short
+        }
+        Err(NoGuard) => !is_short,
+    };
+    let (strided, guard) = match guard {
+        Ok(guard) => (strided, guard),
+        Err(NoGuard) => (None, None),
+    };
+    let apart = sliding.map(|(axis, _)| axis).or(strided.map(|strided| strided.axis));
+    let loops = axes.iter().copied().filter(|&own| apart != Some(own)).collect();
+    is_worth_it.then_some(Window { id, loops, sliding, strided, guard })
 }

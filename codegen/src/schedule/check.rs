@@ -55,7 +55,10 @@ impl Schedule {
             }
             (Schedule::Columns(s), Schedule::Columns(c)) => {
                 let is_same = language == Language::C || s.threads_x == c.threads_x;
-                is_same && is_vector(s.vector, c.vector) && (s.splits > 1) <= (c.splits > 1)
+                // Tiles are on the stack.
+                let is_tiled_alike =
+                    s.shares_all == c.shares_all && (!c.shares_all || s.threads_x <= c.threads_x);
+                is_same && is_tiled_alike && is_vector(s.vector, c.vector) && (s.splits > 1) <= (c.splits > 1)
             }
             (Schedule::Contraction(s), Schedule::Contraction(c)) => {
                 (s.lines, s.columns, s.depth) == (c.lines, c.columns, c.depth) && s.rows <= c.rows

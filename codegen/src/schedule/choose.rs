@@ -72,7 +72,7 @@ pub(crate) fn scan_split_length(columns: u64) -> u64 {
 pub const STACK_BYTES: u64 = 1 << 16;
 
 /// Fewer columns than this do not fill the lanes of a core.
-const SHORTEST_COLUMNS: u64 = 16;
+pub(super) const SHORTEST_COLUMNS: u64 = 16;
 
 /// Results of a CPU block: enough work to outweigh handing it to a thread.
 const CPU_ELEMENTS_PER_BLOCK: u64 = 1 << 14;
@@ -85,6 +85,14 @@ const MANY_ROWS: u64 = 64;
 /// # Errors
 /// If they cannot run in one kernel: they reduce different axes, or one is inside another.
 pub fn cooperative(kernel: &Kernel) -> Result<Vec<ValueId>, Refusal> {
+    reductions(kernel, is_in_thread)
+}
+
+/// The reductions that are in no other one, but for those that are left to one thread.
+pub(super) fn reductions(
+    kernel: &Kernel,
+    is_in_thread: impl Fn(&Kernel, ValueId) -> bool,
+) -> Result<Vec<ValueId>, Refusal> {
     // A reduction that varies along another's axes is inside of it: a loop of the same thread.
     let is_reduced = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce;
     let mut result: Vec<ValueId> = Vec::new();
@@ -155,6 +163,9 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
     }
     if let Some(contraction) = Contraction::of(kernel).filter(|_| language == Language::C) {
         return Ok(Schedule::Contraction(contraction.schedule(kernel)));
+    }
+    if let Some(across) = super::across::across(kernel).filter(|_| language == Language::C) {
+        return Ok(Schedule::Columns(across));
     }
     let reductions = cooperative(kernel)?;
     if reductions.is_empty()
@@ -301,12 +312,33 @@ fn widest(kernel: &Kernel) -> u64 {
 fn lanes(kernel: &Kernel, axes: &[AxisId], inner: u64) -> u64 {
     let finds_position = |value: &Value| matches!(value.op, ValueOp::Reduce { position: Some(_), .. });
     let is_stored_along = kernel.stores.iter().any(|store| axes.iter().any(|axis| store.index.uses(*axis)));
+    let along = widest_along(kernel, axes);
     let (widest, most) = match kernel.values.iter().any(finds_position) && !is_stored_along {
         // Positions take 32 bits there, though the result has 64; merging two takes longer than finding one.
-        true => (widest_input(kernel).max(4), inner / 4),
-        false => (widest(kernel), inner),
+        true => (along.max(4), inner / 4),
+        false => (along, inner),
     };
     (128 / widest).min(previous_power_of_two(most))
+}
+
+/// The widest dtype that is read, reduced or stored along the axes. What is there once a row, such as a label, says nothing of
+/// the lanes.
+fn widest_along(kernel: &Kernel, axes: &[AxisId]) -> u64 {
+    let varies = |value: &Value| axes.iter().any(|axis| value.axes.contains(axis));
+    let loaded = kernel.values.iter().filter(|value| varies(value)).filter_map(|value| match &value.op {
+        ValueOp::Load { buffer, .. } => Some(kernel.buffers[buffer.index()].dtype),
+        _ => None,
+    });
+    let reduced = kernel.values.iter().filter_map(|value| match &value.op {
+        // What is narrow in memory may be wide when it is added up.
+        ValueOp::Reduce { axes: own, operand, .. } if own.as_slice() == axes => {
+            Some(kernel.value(*operand).dtype).filter(|dtype| dtype.size() > 4)
+        }
+        _ => None,
+    });
+    let stores = kernel.stores.iter().filter(|store| axes.iter().any(|axis| store.index.uses(*axis)));
+    let stored = stores.map(|store| kernel.buffers[store.buffer.index()].dtype);
+    loaded.chain(reduced).chain(stored).map(|dtype| dtype.size() as u64).max().unwrap_or(4)
 }
 
 fn largest_power_of_two_divisor(n: u64, limit: u64) -> u64 {
@@ -584,12 +616,13 @@ fn columns(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figur
     match language {
         Language::C => {
             // A block's partial results stay in the first-level cache.
+            let inner = super::across::lanes_along(kernel).map_or(inner, |axis| kernel.axis(axis).extent);
             let lanes = inner.clamp(1, 512) as u32;
             let splits = match is_splittable(kernel, axes) {
                 true => length.div_ceil(COLUMN_SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32,
                 false => 1,
             };
-            ColumnSchedule { threads_x: lanes, threads_y: 1, vector: 1, splits }
+            ColumnSchedule { threads_x: lanes, threads_y: 1, vector: 1, splits, shares_all: false }
         }
         Language::Cuda => {
             let widest_vector = ACCESS_BYTES / widest(kernel).max(4);
@@ -600,7 +633,8 @@ fn columns(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figur
                 true => (full / blocks.max(1)).clamp(1, length / 128).min(256),
                 false => 1,
             };
-            ColumnSchedule { threads_x: 32, threads_y: 8, vector: vector as u32, splits: splits as u32 }
+            let vector = vector as u32;
+            ColumnSchedule { threads_x: 32, threads_y: 8, vector, splits: splits as u32, shares_all: false }
         }
     }
 }

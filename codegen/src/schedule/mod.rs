@@ -1,5 +1,6 @@
 //! How a kernel's axes map to blocks, threads, vector lanes and loops.
 
+mod across;
 mod check;
 mod choose;
 mod contraction;
@@ -16,6 +17,7 @@ use std::fmt;
 
 use crate::index::AxisId;
 
+pub(crate) use across::{all_reductions, is_stored_across, lanes_along, lies_across};
 pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, STACK_BYTES, cooperative, schedule};
 pub(crate) use choose::{MOST_SCAN_SPLITS, UNROLLED_OPERATIONS, scan_split_length};
 pub use contraction::ContractionSchedule;
@@ -25,7 +27,7 @@ pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
 pub(crate) use scatter::Scatters;
 pub use scatter::{SCATTER_SPLIT_LENGTH, ScatterSchedule};
-pub(crate) use sliding::sliding_axis;
+pub(crate) use sliding::{sliding_axis, strided_axis};
 pub(crate) use tiled::{TILE, transposed_loads};
 
 /// A schedule: small and printable.
@@ -132,6 +134,9 @@ pub struct ColumnSchedule {
     pub vector: u32,
     /// Parts of a column, each for a block of its own.
     pub splits: u32,
+    /// Whether all reductions go along the columns, also those that are short enough for one thread; and the columns may
+    /// be rows of few elements, tiles of which are transposed (CPU).
+    pub shares_all: bool,
 }
 
 impl Schedule {
@@ -215,6 +220,7 @@ impl fmt::Display for Schedule {
             }
             Schedule::Columns(s) => {
                 write!(f, "column_reduce(threads={}x{}, vec={}", s.threads_x, s.threads_y, s.vector)?;
+                f.write_str(if s.shares_all { ", all" } else { "" })?;
                 splits(f, s.splits)
             }
         }

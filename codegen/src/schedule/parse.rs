@@ -108,7 +108,8 @@ impl Schedule {
             "column_reduce" => {
                 let [threads_x, threads_y] = settings.pair("threads")?;
                 let vector = settings.count("vec")?;
-                Schedule::Columns(ColumnSchedule { threads_x, threads_y, vector, splits: settings.splits()? })
+                let (shares_all, splits) = (settings.flag("all")?, settings.splits()?);
+                Schedule::Columns(ColumnSchedule { threads_x, threads_y, vector, splits, shares_all })
             }
             _ => return Err(text.error_at(place, format!("no schedule is called `{name}`"))),
         };

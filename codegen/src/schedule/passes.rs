@@ -52,7 +52,11 @@ impl Pass {
 
 impl Plan {
     pub(crate) fn new(kernel: &Kernel) -> Result<Plan, Refusal> {
-        let reductions = cooperative(kernel)?;
+        Plan::of(kernel, cooperative(kernel)?)
+    }
+
+    /// That of some reductions.
+    pub(crate) fn of(kernel: &Kernel, reductions: Vec<ValueId>) -> Result<Plan, Refusal> {
         let axes = match reductions.first().map(|&first| &kernel.value(first).op) {
             Some(ValueOp::Reduce { axes, .. }) => axes.to_vec(),
             _ => return Err(Refusal::Misfit("no reduction for several threads")),

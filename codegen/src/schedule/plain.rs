@@ -20,6 +20,9 @@ pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Resul
     match schedule {
         Schedule::Rows(rows) if rows.persistent > 0 => in_plain_walks(kernel, |_| true),
         Schedule::Rows(rows) if !rows.online => in_plain_walks(kernel, |op| op == ReduceOp::SumExp),
+        Schedule::Columns(columns) if columns.shares_all => {
+            in_plain_walks(kernel, |op| op == ReduceOp::SumExp)
+        }
         // One thread's own values are near anyway.
         Schedule::Pointwise(_)
         | Schedule::Tiled(_)

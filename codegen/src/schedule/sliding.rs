@@ -27,3 +27,30 @@ pub(crate) fn sliding_axis(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option
     let lengths = lengths.map(|&axis| (axis, kernel.axis(axis).extent));
     lengths.filter(|&(along, length)| length <= LONGEST && slides(along)).max_by_key(|&(_, length)| length)
 }
+
+/// The reduced axis, its length, and by how many of its elements the windows of a reduction move on as `axis` does: moving on
+/// by so many along either reads the same.
+pub(crate) fn strided_axis(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<(AxisId, u64, u64)> {
+    let ValueOp::Reduce { axes, operand, position: None, .. } = &kernel.value(id).op else { return None };
+    let below = kernel.down_from([*operand]);
+    let indices: Vec<_> = below.iter().flat_map(|&id| index_expressions(&kernel.value(id).op)).collect();
+    if indices.iter().any(|index| !kernel.computed_axes(index).is_empty()) {
+        return None;
+    }
+    let stride = |along: AxisId| -> Option<u64> {
+        let mut found: Option<i64> = None;
+        for index in &indices {
+            let (a, b) = (index.coefficient(axis)?, index.coefficient(along)?);
+            match (a, b) {
+                (0, 0) => {}
+                (_, 0) => return None,
+                _ if a % b != 0 || *found.get_or_insert(a / b) != a / b => return None,
+                _ => {}
+            }
+        }
+        found.filter(|&stride| stride > 0).map(|stride| stride as u64)
+    };
+    let along = axes.iter().filter(|&&axis| !kernel.axis(axis).is_argument && kernel.axis(axis).extent > 1);
+    let mut along = along.filter_map(|&axis| Some((axis, kernel.axis(axis).extent, stride(axis)?)));
+    along.next()
+}

@@ -24,7 +24,7 @@ impl Analyser<'_> {
             let node = facts.of(id);
             count += usize::from(node.scatter.is_some());
             let is_other = node.scatter.is_some() && (node.scatter != own.scatter || count > SCATTERS);
-            if is_other || node.shared_rows().is_some() || node.scan.is_some() {
+            if is_other || self.rows(id).is_some() || node.scan.is_some() {
                 return Err(beside(id));
             }
             let mut follows = node.scatter.is_some();

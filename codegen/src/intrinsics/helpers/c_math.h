@@ -255,7 +255,7 @@ float lz_pow_f32(float a, float b) {
     int fractional = truncf(b) != b;
     int odd = !fractional & (truncf(0.5f * b) != 0.5f * b);
     result = (a < 0.0f) & (m <= 3.4028235e38f) & fractional ? __builtin_nanf("") : result;
-    result = lz_as_f32(lz_as_i32(result) ^ (odd ? lz_as_i32(a) & ~0x7fffffff : 0));
+    result = lz_as_f32(lz_as_i32(result) ^ (lz_as_i32(a) & ~0x7fffffff & -odd));
     return (a == 1.0f) | (b == 0.0f) ? 1.0f : result;
 }
 

@@ -1,0 +1,311 @@
+//! Fission of the innermost loops on the CPU: of some elements at a time, what is costly is computed in loops of its own,
+//! one after the other, each of which leaves its values in a small array.
+//!
+//! A core overlaps as many elements as its window of instructions holds. In one long loop that is one element's chain of
+//! operations, each of which waits for the one before; in several short ones the chains of many. The arrays stay in the
+//! nearest cache.
+
+use super::INDEX;
+use super::accumulate::set;
+use super::emitter::Emitter;
+use super::halves::Halves;
+use super::stmt::Arithmetic::{Add, Min, Sub};
+use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
+use super::walk::count_loop;
+use crate::index::AxisId;
+use crate::ir::{AxisSet, BufferId, Kernel, ValueId, ValueOp};
+use crate::{DType, cost};
+
+/// Elements of a stretch: a dozen arrays of them stay in the nearest cache. See benches/README.md.
+pub(super) const TOGETHER: u64 = 256;
+
+/// Shorter loops are not worth it.
+pub(super) const SHORTEST: u64 = 64;
+
+/// Simple operations in a row of one loop.
+const BUDGET: f64 = 30.0;
+
+/// What is cheaper is computed where it is used.
+const CHEAP: f64 = 2.0;
+
+/// Arrays at most: 16 KiB of the stack.
+const MOST: usize = 16;
+
+/// Which values are computed before the loop that uses them.
+pub(super) struct Fission {
+    /// The values that each loop leaves to later ones.
+    loops: Vec<Vec<ValueId>>,
+}
+
+/// A loop to divide.
+pub(super) struct Divided<'a> {
+    pub(super) kernel: &'a Kernel,
+    /// The axes that the loop walks; together they have as many positions as the loop.
+    pub(super) along: &'a [AxisId],
+    /// All axes that have a position in it.
+    pub(super) bound: AxisSet,
+    /// What the loop computes.
+    pub(super) ends: Vec<ValueId>,
+    /// What it finds in an array already.
+    pub(super) there: &'a [ValueId],
+    /// Whether what the loop takes is left to it by another one from this cost on, however short that is; else it takes
+    /// part in the computation.
+    pub(super) apart: Option<f64>,
+}
+
+impl Divided<'_> {
+    /// Whether each position of the loop has a value of its own, which an array can hold.
+    fn is_element(&self, id: ValueId) -> bool {
+        let axes = &self.kernel.value(id).axes;
+        axes.iter().any(|axis| self.along.contains(axis)) && axes.is_subset(&self.bound)
+    }
+
+    /// Whether reading the value anew is as good as an array: it is in one already.
+    fn is_read(&self, id: ValueId) -> bool {
+        let is_plain = |op: &ValueOp| match op {
+            ValueOp::Load { index, .. } => self.kernel.computed_axes(index).is_empty(),
+            ValueOp::Position(_) | ValueOp::InBounds(_) => true,
+            _ => false,
+        };
+        self.there.contains(&id) || is_plain(&self.kernel.value(id).op)
+    }
+
+    /// The elements that a value is computed from, and the simple operations that takes.
+    fn sources(&self, id: ValueId) -> (Vec<ValueId>, f64) {
+        let kernel = self.kernel;
+        let mut sources = Vec::new();
+        let mut operations = operations(kernel, id);
+        let mut pending = kernel.operands(&kernel.value(id).op).to_vec();
+        let mut inside: Vec<ValueId> = Vec::new();
+        while let Some(id) = pending.pop() {
+            if self.is_element(id) {
+                sources.push(id);
+            } else if !kernel.value(id).axes.is_subset(&self.bound) && !inside.contains(&id) {
+                // Within a loop of the element's own.
+                let loops = kernel.value(id).axes.iter().filter(|axis| !self.bound.contains(axis));
+                let turns: f64 = loops.map(|&axis| kernel.axis(axis).extent as f64).product();
+                operations += turns * self::operations(kernel, id).max(1.0);
+                pending.extend(kernel.operands(&kernel.value(id).op));
+                inside.push(id);
+            }
+        }
+        sources.sort_unstable();
+        sources.dedup();
+        (sources, operations)
+    }
+
+    /// Which values are worth a loop of their own; `None` if one loop is best.
+    pub(super) fn fission(&self) -> Option<Fission> {
+        let below = self.kernel.down_from(self.ends.iter().copied());
+        let elements: Vec<Element> = below
+            .into_iter()
+            .filter(|&id| self.is_element(id) && !self.is_read(id))
+            .map(|id| {
+                let (sources, operations) = self.sources(id);
+                Element { id, sources, operations, stage: 0, depth: 0.0 }
+            })
+            .collect();
+        let mut budget = BUDGET;
+        // With a larger one, fewer values are left to other loops.
+        for _ in 0..4 {
+            let loops = self.in_stages(elements.clone(), budget);
+            match loops.iter().map(Vec::len).sum::<usize>() {
+                0 => return None,
+                1..=MOST => return Some(Fission { loops }),
+                _ => budget *= 2.0,
+            }
+        }
+        None
+    }
+
+    /// What each loop leaves to later ones, where none has longer chains of operations than the budget allows.
+    fn in_stages(&self, mut elements: Vec<Element>, budget: f64) -> Vec<Vec<ValueId>> {
+        let place = |elements: &[Element], id: ValueId| elements.iter().position(|element| element.id == id);
+        for number in 0..elements.len() {
+            let before = elements[number].sources.iter().filter_map(|&id| place(&elements[..number], id));
+            let before = before.map(|at| (elements[at].stage, elements[at].depth));
+            let (stage, depth) = before.fold((0, 0.0), |most, own| if own > most { own } else { most });
+            let element = &mut elements[number];
+            (element.stage, element.depth) = match depth > CHEAP && depth + element.operations > budget {
+                true => (stage + 1, element.operations),
+                false => (stage, depth + element.operations),
+            };
+        }
+        let mut last = elements.iter().map(|element| element.stage).max().unwrap_or(0);
+        let is_apart = |element: &Element| {
+            let longest = if last > 0 { f64::INFINITY } else { element.depth };
+            self.apart.is_some_and(|least| longest >= least)
+        };
+        if self.apart.is_some() && (last > 0 || elements.iter().any(is_apart)) {
+            last += 1;
+        }
+        let is_end = |id: ValueId| self.ends.contains(&id);
+        // Cheap values belong where they are used, unless that leaves more to later loops.
+        let mut first_use = vec![usize::MAX; elements.len()];
+        let mut last_use = vec![0; elements.len()];
+        for number in (0..elements.len()).rev() {
+            if is_end(elements[number].id) {
+                first_use[number] = first_use[number].min(last);
+                last_use[number] = last;
+            }
+            let sources: Vec<usize> =
+                elements[number].sources.iter().filter_map(|&id| place(&elements, id)).collect();
+            let to = first_use[number];
+            let more = sources.iter().filter(|&&at| last_use[at] < to).count();
+            let is_moved = to != usize::MAX && to > elements[number].stage && more <= 1;
+            if is_moved && elements[number].operations <= CHEAP {
+                elements[number].stage = to;
+            }
+            for at in sources {
+                first_use[at] = first_use[at].min(elements[number].stage);
+                last_use[at] = last_use[at].max(elements[number].stage);
+            }
+        }
+        let mut loops = vec![Vec::new(); last];
+        for (number, element) in elements.iter().enumerate() {
+            if last_use[number] > element.stage {
+                loops[element.stage].push(element.id);
+            }
+        }
+        loops.retain(|values| !values.is_empty());
+        loops
+    }
+}
+
+/// A value of each element, in the order of the kernel's values.
+#[derive(Clone)]
+struct Element {
+    id: ValueId,
+    sources: Vec<ValueId>,
+    operations: f64,
+    /// The loop that computes it.
+    stage: usize,
+    /// The longest chain of that loop that ends here.
+    depth: f64,
+}
+
+impl Fission {
+    /// Appends the loops; `each` makes one of a body, and the slot is an element's place in the arrays, of so many
+    /// elements. The elements are to be defined in the loop that uses them.
+    pub(super) fn emit<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        kernel: &'k Kernel,
+        slot: &Expr,
+        length: u64,
+        each: &mut dyn FnMut(&mut Emitter<'k>, &mut dyn FnMut(&mut Emitter<'k>)),
+    ) -> Vec<(ValueId, Expr)> {
+        let mut elements: Vec<(ValueId, Expr)> = Vec::new();
+        for values in &self.loops {
+            // What is kept of a row is in an array anyway.
+            let (kept, own): (Vec<ValueId>, Vec<ValueId>) =
+                values.iter().partition(|&&id| emitter.is_to_keep(id));
+            let own: Vec<(ValueId, Expr)> = own
+                .into_iter()
+                .map(|id| {
+                    let name = emitter.fresh("element");
+                    // Bytes would have as many lanes as a vector has of them, in several vectors of all else.
+                    let dtype = match kernel.value(id).dtype {
+                        DType::Bool | DType::U8 | DType::I8 | DType::I16 => DType::I32,
+                        dtype => dtype,
+                    };
+                    let ty = Type::Register(dtype);
+                    (id, Expr::element(emitter.array(name, ty, length), slot.clone()))
+                })
+                .collect();
+            each(emitter, &mut |emitter| {
+                elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
+                kept.iter().for_each(|&id| drop(emitter.value(id)));
+                for (id, element) in &own {
+                    let value = emitter.value(*id);
+                    emitter.push(set(element.clone(), value));
+                }
+            });
+            elements.extend(own);
+        }
+        elements
+    }
+}
+
+/// The innermost loop of results, divided or with conversions apart from it.
+pub(super) struct Stretches {
+    axis: AxisId,
+    fission: Option<Fission>,
+    halves: Halves,
+}
+
+impl Stretches {
+    /// Those of the loop along an axis; `None` if it is best as it is.
+    pub(super) fn of(kernel: &Kernel, axis: AxisId, bound: &[AxisId]) -> Option<Stretches> {
+        if kernel.axis(axis).extent < SHORTEST && !kernel.axis(axis).is_argument {
+            return None;
+        }
+        let halves = Halves::of(kernel, axis);
+        let divided = Divided {
+            kernel,
+            along: &[axis],
+            bound: bound.iter().copied().collect(),
+            ends: kernel.stores.iter().map(|store| store.value).collect(),
+            there: &[],
+            apart: None,
+        };
+        let fission = divided.fission();
+        (fission.is_some() || !halves.is_empty()).then_some(Stretches { axis, fission, halves })
+    }
+
+    /// The loop from `from` to `to`.
+    pub(super) fn emit<'k>(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr) {
+        let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
+        let slot = Expr::name(self.axis).then(Sub, Expr::name(start));
+        emitter.open(&[], false);
+        let end = Expr::name(start).then(Add, Expr::Int(TOGETHER)).then(Min, to.clone());
+        emitter.bind(stop, INDEX, end);
+        self.halves.widen(emitter, kernel, (start, stop), &slot);
+        let results = self.halves.results(emitter);
+        emitter.using(kernel, |emitter| {
+            let mut each = |emitter: &mut Emitter<'k>, body: &mut dyn FnMut(&mut Emitter<'k>)| {
+                emitter.open(&[self.axis], false);
+                body(emitter);
+                let body = emitter.close();
+                let (from, to) = (Expr::name(start), Expr::name(stop));
+                emitter.push(count_loop(self.axis, from, to, LoopHint::Simd, body));
+            };
+            let elements = match &self.fission {
+                Some(fission) => fission.emit(emitter, kernel, &slot, TOGETHER, &mut each),
+                None => Vec::new(),
+            };
+            each(emitter, &mut |emitter| {
+                elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
+                // An earlier loop may have read what the first of the stores writes over, and this one reads it again.
+                let is_input = |number: usize| kernel.is_written_over(BufferId(number as u32));
+                if !elements.is_empty() && (0..kernel.buffers.len()).any(is_input) {
+                    kernel.stores.iter().for_each(|store| drop(emitter.value(store.value)));
+                }
+                self.halves.store(emitter, kernel, &results, &slot);
+            });
+        });
+        emitter.staged.clear();
+        emitter.staged_slot = None;
+        self.halves.narrow(emitter, kernel, (start, stop), results);
+        let body = emitter.close();
+        let step = Step::Add(Expr::Int(TOGETHER));
+        emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });
+    }
+}
+
+/// Simple operations of one evaluation. Loads are free.
+fn operations(kernel: &Kernel, id: ValueId) -> f64 {
+    match &kernel.value(id).op {
+        ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Load { .. } => 0.0,
+        ValueOp::Position(_) | ValueOp::InBounds(_) | ValueOp::Select(..) | ValueOp::Cast(..) => 1.0,
+        ValueOp::Random { .. } => cost::RANDOM,
+        ValueOp::Unary(op, _) => op.cost(),
+        ValueOp::Binary(op, ..) => op.cost(),
+        // Loops of their own.
+        ValueOp::Reduce { .. }
+        | ValueOp::Scan { .. }
+        | ValueOp::Scatter { .. }
+        | ValueOp::Carry { .. }
+        | ValueOp::Last { .. } => cost::WORTH_KEEPING,
+    }
+}
