@@ -15,13 +15,16 @@ use crate::graph::op::{Op, StepResult};
 use crate::graph::{Graph, NodeId};
 use crate::{ReduceOp, Shape};
 
+/// Innermost dimensions of so few elements have no loop of their own.
+const FEW: usize = 8;
+
 /// The figures of a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeFacts {
     pub(super) elements: usize,
     /// Of one element.
     pub(super) size: usize,
-    /// The extent of the innermost dimension of more than one element.
+    /// The elements of the innermost loop.
     pub(super) inner: usize,
     /// Equal for shapes that differ in dimensions of one element alone: the same elements at the same places.
     domain: u32,
@@ -116,7 +119,7 @@ impl Facts {
         let mut facts = NodeFacts {
             elements,
             size: node.dtype.size(),
-            inner: node.shape.iter().rev().copied().find(|&extent| extent > 1).unwrap_or(1),
+            inner: innermost(&node.shape),
             domain: self.domain(&node.shape, numbers),
             cost: operation_cost(&node.op),
             fan: 1.0,
@@ -256,6 +259,18 @@ impl Facts {
     pub(super) fn bound(&self) -> usize {
         self.nodes.len()
     }
+}
+
+/// The elements of the innermost dimension, and of those before it as long as they are few.
+fn innermost(shape: &Shape) -> usize {
+    let mut elements = 1;
+    for &extent in shape.iter().rev() {
+        elements *= extent;
+        if elements > FEW {
+            break;
+        }
+    }
+    elements
 }
 
 /// Bytes of an element, or of what it follows from element by element: a row is kept as it takes the least room.

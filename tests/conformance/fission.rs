@@ -37,8 +37,8 @@ fn long_chains() {
             let early = x.exp().sin();
             let is_large = early.gt(0.5);
             let late = (&early.tanh() * 0.5).erf().exp();
-            let chosen = is_large.where_(&late, &late.log1p().sigmoid());
-            let reversed = is_large.where_(&x.flip(1).tanh().exp().sin(), &x.sin().exp());
+            let chosen = is_large.where_(&late, late.log1p().sigmoid());
+            let reversed = is_large.where_(x.flip(1).tanh().exp().sin(), x.sin().exp());
             vec![late, early, is_large, chosen, reversed]
         };
         check_bits(&format!("chains of {rows} × {length}"), results);

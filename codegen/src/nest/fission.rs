@@ -8,16 +8,13 @@
 use super::INDEX;
 use super::accumulate::set;
 use super::emitter::Emitter;
-use super::halves::Halves;
+use super::halves::{Halves, TOGETHER};
 use super::stmt::Arithmetic::{Add, Min, Sub};
 use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
 use super::walk::count_loop;
 use crate::index::AxisId;
 use crate::ir::{AxisSet, BufferId, Kernel, ValueId, ValueOp};
 use crate::{DType, cost};
-
-/// Elements of a stretch: a dozen arrays of them stay in the nearest cache. See benches/README.md.
-pub(super) const TOGETHER: u64 = 256;
 
 /// Shorter loops are not worth it.
 pub(super) const SHORTEST: u64 = 64;
@@ -184,6 +181,10 @@ struct Element {
     depth: f64,
 }
 
+/// What appends a loop of some body.
+pub(super) type Each<'a, 'k> = &'a mut dyn FnMut(&mut Emitter<'k>, Body<'_, 'k>);
+type Body<'a, 'k> = &'a mut dyn FnMut(&mut Emitter<'k>);
+
 impl Fission {
     /// Appends the loops; `each` makes one of a body, and the slot is an element's place in the arrays, of so many
     /// elements. The elements are to be defined in the loop that uses them.
@@ -193,7 +194,7 @@ impl Fission {
         kernel: &'k Kernel,
         slot: &Expr,
         length: u64,
-        each: &mut dyn FnMut(&mut Emitter<'k>, &mut dyn FnMut(&mut Emitter<'k>)),
+        each: Each<'_, 'k>,
     ) -> Vec<(ValueId, Expr)> {
         let mut elements: Vec<(ValueId, Expr)> = Vec::new();
         for values in &self.loops {

@@ -5,13 +5,15 @@ use rustc_hash::FxHashMap;
 
 use super::accumulate::set;
 use super::emitter::{Emitter, Staged};
-use super::fission::TOGETHER;
 use super::stmt::Arithmetic::{Add, Sub};
 use super::stmt::{Expr, Stmt, Type};
 use super::variable::Var;
 use crate::DType;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, BufferId, Kernel, ValueId, ValueOp};
+
+/// Elements of a stretch: a dozen arrays of them stay in the nearest cache. See benches/README.md.
+pub(super) const TOGETHER: u64 = 256;
 
 /// Arrays at most: 16 KiB of the stack.
 const MOST: usize = 16;

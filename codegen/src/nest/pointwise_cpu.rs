@@ -13,7 +13,7 @@ use super::windows_cpu::{Border, Windows};
 use super::{Body, INDEX, walk::count_loop};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueOp};
-use crate::schedule::{Launch, PointwiseSchedule};
+use crate::schedule::{Launch, PointwiseSchedule, lanes_along};
 use crate::{DType, Language};
 
 /// The body for a range of blocks, and how many blocks there are.
@@ -38,6 +38,8 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
         (Some(short), [outer @ .., _]) => (outer, short.extent()),
         _ => (map, 1),
     };
+    let along = consecutive_last(kernel, map).filter(|_| short.is_none());
+    let map = along.as_deref().unwrap_or(map);
     let mut emitter = Emitter::new(kernel, Language::C);
     let block = || Expr::Builtin(Builtin::BlockX);
     let chunk = (schedule.elements_per_block / per_position).max(1);
@@ -134,6 +136,15 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
         emitter.push(count_loop(row, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
         (emitter.finish(), launch(launch_items(kernel, outer), outer, rows))
     }
+}
+
+/// The axes with one last along which reductions read what is consecutive, if the innermost is too short for lanes.
+fn consecutive_last(kernel: &Kernel, map: &[AxisId]) -> Option<Vec<AxisId>> {
+    let &inner = map.last()?;
+    let reduces = kernel.values.iter().any(|value| matches!(value.op, ValueOp::Reduce { .. }));
+    let is_guarded = kernel.values.iter().any(|value| matches!(value.op, ValueOp::InBounds(_)));
+    let lanes = lanes_along(kernel).filter(|&lanes| lanes != inner && reduces && !is_guarded)?;
+    Some(map.iter().copied().filter(|&axis| axis != lanes).chain([lanes]).collect())
 }
 
 /// Rows and columns of a tile of a transposed read: 64 lines of 16 floats stay in the nearest cache.

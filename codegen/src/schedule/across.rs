@@ -12,7 +12,7 @@ const LONGEST: u64 = 16;
 
 /// Columns that one thread of a GPU walks alone, at most; those of up to so many elements are unrolled on the CPU.
 const LONGEST_COLUMNS: u64 = 64;
-const LONGEST_UNROLLED: u64 = 26;
+const LONGEST_UNROLLED: u64 = 25;
 
 /// Elements of a tile: a few tiles stay in the nearest cache.
 const TILE: u64 = 2048;
@@ -115,8 +115,7 @@ pub(super) fn across(kernel: &Kernel) -> Option<ColumnSchedule> {
     };
     let fits = match length {
         ..=LONGEST => fits(&is_read_across),
-        ..LONGEST_UNROLLED => false,
-        _ => fits(&is_consecutive),
+        _ => length > LONGEST_UNROLLED && fits(&is_consecutive),
     };
     let schedule =
         ColumnSchedule { threads_x: lanes as u32, threads_y: 1, vector: 1, splits: 1, shares_all: true };
