@@ -274,7 +274,8 @@ impl<'k> CpuColumns<'k> {
                     array
                 }
             };
-            staged.insert(ValueId(number), Staged { array, dtype: kernel.buffers[buffer.index()].dtype });
+            let dtype = kernel.buffers[buffer.index()].dtype;
+            staged.insert(ValueId(number), Staged { array, dtype, slot: None });
         }
         for (array, index, buffer) in copies {
             self.each_row(emitter, |emitter| {

@@ -261,7 +261,9 @@ impl Stretches {
         emitter.open(&[], false);
         let end = Expr::name(start).then(Add, Expr::Int(TOGETHER)).then(Min, to.clone());
         emitter.bind(stop, INDEX, end);
-        self.halves.widen(emitter, kernel, (start, stop), &slot);
+        if !self.halves.is_empty() {
+            self.halves.widen(emitter, kernel, (start, stop), &slot);
+        }
         let results = self.halves.results(emitter);
         emitter.using(kernel, |emitter| {
             let mut each = |emitter: &mut Emitter<'k>, body: &mut dyn FnMut(&mut Emitter<'k>)| {
@@ -285,8 +287,10 @@ impl Stretches {
                 self.halves.store(emitter, kernel, &results, &slot);
             });
         });
-        emitter.staged.clear();
-        emitter.staged_slot = None;
+        if !self.halves.is_empty() {
+            emitter.staged.clear();
+            emitter.staged_slot = None;
+        }
         self.halves.narrow(emitter, kernel, (start, stop), results);
         let body = emitter.close();
         let step = Step::Add(Expr::Int(TOGETHER));
