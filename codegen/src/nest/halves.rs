@@ -91,7 +91,7 @@ impl Halves {
                 None => emitter.store(store),
                 Some(own) => {
                     let value = match emitter.stored(store) {
-                        Expr::ToMemory(_, value) => *value,
+                        Expr::ToMemory(_, value) => Expr::ToMemory(DType::F32, value),
                         value => value,
                     };
                     emitter.push(set(Expr::element(results[own], slot.clone()), value));

@@ -41,6 +41,7 @@ mod tiled;
 mod tiled_cpu;
 mod tiled_cuda;
 pub mod variable;
+mod verify;
 mod visit;
 mod walk;
 mod windows_cpu;
@@ -53,6 +54,7 @@ pub(crate) use resources::PARAMETER_BYTES;
 pub(crate) use scan_cpu::TOGETHER as ROWS_TOGETHER;
 use stmt::{Stmt, Type};
 use variable::Local;
+pub use verify::{NestError, verify};
 
 /// A parameter of an emitted function, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -143,7 +145,15 @@ pub fn parameter_name(nest: &Nest, parameter: Parameter) -> String {
 /// If the schedule does not fit the kernel.
 pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, Refusal> {
     let mut nest = scheduled(&*for_schedule(kernel, schedule)?, language, schedule)?;
-    nest.functions.iter_mut().try_for_each(|function| function.body.resolve())?;
+    let is_empty = kernel.axes.iter().any(|axis| axis.extent == 0);
+    for function in &mut nest.functions {
+        match function.body.resolve() {
+            // Nothing runs, and what has no elements is not where it would be with some.
+            Err(_) if is_empty => function.body = Body::default(),
+            resolved => resolved?,
+        }
+    }
+    debug_assert_eq!(verify(&nest), Ok(()), "{}", crate::text::print(&nest, language));
     Ok(nest)
 }
 

@@ -139,8 +139,15 @@ pub enum Arithmetic {
     And,
 }
 
+impl Arithmetic {
+    /// Whether the result is a truth and no index.
+    pub fn is_truth(self) -> bool {
+        matches!(self, Arithmetic::Less | Arithmetic::LessEqual | Arithmetic::Equal | Arithmetic::And)
+    }
+}
+
 /// A part of the launch's coordinates.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Builtin {
     /// `threadIdx.x`.
     ThreadX,

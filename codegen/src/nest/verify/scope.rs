@@ -1,0 +1,256 @@
+//! Variables are defined before they are used, once, of the type of what they hold, and change only if they can.
+
+use super::{NestError, array, name};
+use crate::DType;
+use crate::index::{AxisId, IndexExpr};
+use crate::nest::stmt::{Arithmetic, Expr, Step, Stmt, Type};
+use crate::nest::variable::{Space, Var};
+use crate::nest::{Function, Nest, Parameter};
+
+pub(super) fn check(nest: &Nest, function: &Function) -> Result<(), NestError> {
+    Scope { nest, function, seen: Vec::new() }.statements(&function.body.statements)
+}
+
+struct Scope<'a> {
+    nest: &'a Nest,
+    function: &'a Function,
+    /// What is defined, innermost last.
+    seen: Vec<Var>,
+}
+
+const TRUTH: Type = Type::Register(DType::Bool);
+
+/// Whether values of the one can be taken for the other's.
+fn fits(a: Type, b: Type) -> bool {
+    match (a, b) {
+        (Type::Register(a), Type::Register(b)) => a.compute() == b.compute(),
+        _ => a == b,
+    }
+}
+
+impl Scope<'_> {
+    fn statements(&mut self, statements: &[Stmt]) -> Result<(), NestError> {
+        let outside = self.seen.len();
+        statements.iter().try_for_each(|stmt| self.statement(stmt))?;
+        self.seen.truncate(outside);
+        Ok(())
+    }
+
+    fn statement(&mut self, stmt: &Stmt) -> Result<(), NestError> {
+        match stmt {
+            Stmt::Let { var, value } => {
+                self.expect(value, self.scalar(*var)?)?;
+                self.define(*var)
+            }
+            Stmt::Declare { var, init } => {
+                if let Some(init) = init {
+                    self.expect(init, self.scalar(*var)?)?;
+                }
+                self.define(*var)
+            }
+            Stmt::Assign { target, value } => {
+                let ty = self.type_of(target)?;
+                self.assignable(target)?;
+                self.expect(value, ty)
+            }
+            Stmt::For { var, from, to, step, body, .. } => {
+                self.expect(from, Type::Index)?;
+                self.expect(to, Type::Index)?;
+                let outside = self.seen.len();
+                if self.seen.contains(var) {
+                    return Err(NestError::Redefined(self.name(*var)));
+                }
+                self.define(*var)?;
+                if let Step::Add(step) = step {
+                    self.expect(step, Type::Index)?;
+                }
+                self.statements(body)?;
+                self.seen.truncate(outside);
+                Ok(())
+            }
+            Stmt::If { condition, then, otherwise } => {
+                self.expect(condition, TRUTH)?;
+                self.statements(then)?;
+                self.statements(otherwise)
+            }
+            Stmt::VectorLoad { array, at, buffer, index, dtype, .. }
+            | Stmt::VectorStore { array, at, buffer, index, dtype, .. } => {
+                let whole = [(array, at), (buffer, index)];
+                let is_load = matches!(stmt, Stmt::VectorLoad { .. });
+                self.changes(if is_load { *array } else { *buffer })?;
+                whole.into_iter().try_for_each(|(var, at)| self.elements(*var, at, Type::Memory(*dtype)))
+            }
+            Stmt::WidenHalves { array, buffer, index, count }
+            | Stmt::NarrowHalves { array, buffer, index, count } => {
+                self.expect(count, Type::Index)?;
+                self.elements(*array, &Expr::Int(0), Type::Memory(DType::F32))?;
+                self.elements(*buffer, index, Type::Memory(DType::F16))
+            }
+            Stmt::InTurns { key, active, body } => {
+                self.expect(key, Type::Index)?;
+                self.expect(active, TRUTH)?;
+                self.statements(body)
+            }
+            Stmt::Arrive { counters, index, count } => {
+                self.elements(*counters, index, Type::Index)?;
+                self.expect(count, Type::Index)
+            }
+            Stmt::Block(body) => self.statements(body),
+            Stmt::Barrier | Stmt::Return => Ok(()),
+        }
+    }
+
+    fn name(&self, var: Var) -> String {
+        name(self.nest, self.function, var)
+    }
+
+    /// An axis may be bound again further in, to another position, but by no loop.
+    fn define(&mut self, var: Var) -> Result<(), NestError> {
+        if matches!(var, Var::Local(_)) && self.seen.contains(&var) {
+            return Err(NestError::Redefined(self.name(var)));
+        }
+        self.seen.push(var);
+        Ok(())
+    }
+
+    fn defined(&self, var: Var) -> Result<(), NestError> {
+        let is_there = match var {
+            // An input that is written over goes by the output's name.
+            Var::Parameter(Parameter::Buffer(id)) if self.nest.kernel.is_written_over(id) => true,
+            Var::Parameter(parameter) => self.nest.parameters.contains(&parameter),
+            Var::Axis(_) | Var::Lane | Var::Local(_) | Var::Named(_) => self.seen.contains(&var),
+        };
+        if is_there { Ok(()) } else { Err(NestError::Undefined(self.name(var))) }
+    }
+
+    fn axes(&self, index: &IndexExpr) -> Result<(), NestError> {
+        let kernel = &self.nest.kernel;
+        let var = |axis: AxisId| match kernel.is_offset(axis) {
+            true => Var::Parameter(Parameter::Offset(axis)),
+            false => kernel.position(axis),
+        };
+        index.axes().into_iter().try_for_each(|axis| self.defined(var(axis)))
+    }
+
+    /// The type of a variable that is no array.
+    fn scalar(&self, var: Var) -> Result<Type, NestError> {
+        match var {
+            Var::Axis(_) | Var::Lane | Var::Parameter(Parameter::Extent(_) | Parameter::Offset(_)) => {
+                Ok(Type::Index)
+            }
+            Var::Parameter(Parameter::Argument(id)) => {
+                Ok(Type::Register(self.nest.kernel.arguments[id.index()].value.dtype()))
+            }
+            Var::Local(id) if self.function.body.locals[id.index()].len.is_none() => {
+                Ok(self.function.body.locals[id.index()].ty)
+            }
+            Var::Parameter(_) | Var::Local(_) => Err(self.mistyped("scalar", &Expr::Name(var))),
+            Var::Named(_) => Err(NestError::Undefined(self.name(var))),
+        }
+    }
+
+    fn assignable(&self, target: &Expr) -> Result<(), NestError> {
+        match target {
+            Expr::Name(var) | Expr::Element(var, _) => self.changes(*var),
+            _ => Err(self.mistyped("variable or element", target)),
+        }
+    }
+
+    fn changes(&self, var: Var) -> Result<(), NestError> {
+        let changes = match var {
+            Var::Parameter(Parameter::Buffer(id)) => self.nest.kernel.buffers[id.index()].is_output,
+            Var::Parameter(Parameter::Workspace(_)) => true,
+            Var::Local(id) => self.function.body.locals[id.index()].space != Space::Constant,
+            Var::Axis(_) | Var::Lane | Var::Parameter(_) | Var::Named(_) => false,
+        };
+        if changes { Ok(()) } else { Err(NestError::Immutable(self.name(var))) }
+    }
+
+    /// An array of elements of that type, and an index.
+    fn elements(&self, var: Var, at: &Expr, ty: Type) -> Result<(), NestError> {
+        self.defined(var)?;
+        self.expect(at, Type::Index)?;
+        match array(self.nest, self.function, var) {
+            Some((own, _)) if fits(own, ty) => Ok(()),
+            _ => Err(self.mistyped(&format!("{ty:?} array"), &Expr::Name(var))),
+        }
+    }
+
+    fn mistyped(&self, wanted: &str, expr: &Expr) -> NestError {
+        let expr = match expr {
+            Expr::Name(var) => self.name(*var),
+            expr => format!("{expr:?}"),
+        };
+        NestError::Mistyped { wanted: wanted.into(), expr }
+    }
+
+    fn expect(&self, expr: &Expr, wanted: Type) -> Result<(), NestError> {
+        match fits(self.type_of(expr)?, wanted) {
+            true => Ok(()),
+            false => Err(self.mistyped(&format!("{wanted:?}"), expr)),
+        }
+    }
+
+    /// The type of an expression, whose operands have the types that it needs.
+    fn type_of(&self, expr: &Expr) -> Result<Type, NestError> {
+        let register = |dtype: DType| Ok(Type::Register(dtype));
+        match expr {
+            Expr::Name(var) => self.defined(*var).and_then(|()| self.scalar(*var)),
+            Expr::Int(_) | Expr::Builtin(_) => Ok(Type::Index),
+            Expr::Index(index) => self.axes(index).map(|()| Type::Index),
+            Expr::Position(index) => self.axes(index).and_then(|()| register(DType::I64)),
+            Expr::InBounds(bounds) => {
+                bounds.iter().try_for_each(|bound| self.axes(&bound.expr)).map(|()| TRUTH)
+            }
+            Expr::Arithmetic(op, a, b) => {
+                let operands = if *op == Arithmetic::And { TRUTH } else { Type::Index };
+                self.expect(a, operands)?;
+                self.expect(b, operands)?;
+                Ok(if op.is_truth() { TRUTH } else { Type::Index })
+            }
+            Expr::Literal(value) => register(value.dtype()),
+            Expr::Random { dtype, seed, index } => {
+                self.defined(*seed)?;
+                self.axes(index).and_then(|()| register(*dtype))
+            }
+            Expr::Checked { position, extent, .. } => {
+                self.expect(position, Type::Register(DType::I64))?;
+                self.expect(extent, Type::Index).map(|()| Type::Index)
+            }
+            Expr::Unary(op, dtype, a) => {
+                self.expect(a, Type::Register(*dtype)).and_then(|()| register(op.result(*dtype)))
+            }
+            Expr::Binary(op, dtype, a, b) => {
+                self.expect(a, Type::Register(*dtype))?;
+                self.expect(b, Type::Register(*dtype))?;
+                register(op.result(*dtype))
+            }
+            Expr::Select(condition, a, b) => {
+                self.expect(condition, TRUTH)?;
+                let ty = self.type_of(a)?;
+                self.expect(b, ty).map(|()| ty)
+            }
+            Expr::Cast { from, to, operand } => {
+                self.expect(operand, Type::Register(*from)).and_then(|()| register(*to))
+            }
+            Expr::Element(var, at) => {
+                let ty = array(self.nest, self.function, *var).map(|(ty, _)| ty);
+                let ty = ty.ok_or_else(|| self.mistyped("array", &Expr::Name(*var)))?;
+                self.elements(*var, at, ty).map(|()| ty)
+            }
+            Expr::FromMemory(dtype, a) => {
+                self.expect(a, Type::Memory(*dtype)).and_then(|()| register(*dtype))
+            }
+            Expr::ToMemory(dtype, a) => self.expect(a, Type::Register(*dtype)).map(|()| Type::Memory(*dtype)),
+            Expr::Identity(_, dtype) => register(*dtype),
+            Expr::Combine(_, dtype, a, b) => {
+                self.expect(a, Type::Register(*dtype))?;
+                self.expect(b, Type::Register(*dtype)).and_then(|()| register(*dtype))
+            }
+            Expr::Votes(a) | Expr::VotesBefore(a) => self.expect(a, TRUTH).map(|()| Type::Index),
+            Expr::ShuffleUp { value, delta: lane } | Expr::ShuffleXor { value, mask: lane, .. } => {
+                self.expect(lane, Type::Index).and_then(|()| self.type_of(value))
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What threads do together: barriers and exchanges are where all of them come, and shared memory is read once it is
+//! written, with a barrier between.
+
+use std::collections::BTreeMap;
+
+use super::{NestError, name};
+use crate::nest::stmt::{Arithmetic, Builtin, Expr, Step, Stmt};
+use crate::nest::variable::{Space, Var};
+use crate::nest::{Function, Nest};
+
+/// Among whom a value, or whether a statement is reached, may differ.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Differs {
+    /// Only among blocks.
+    Blocks,
+    /// Among the warps of a block.
+    Warps,
+    /// Among the threads of a warp.
+    Threads,
+}
+use Differs::{Blocks, Threads, Warps};
+
+/// Threads of a warp.
+const WARP: u32 = 32;
+
+pub(super) fn check(nest: &Nest, function: &Function) -> Result<(), NestError> {
+    // A core's function has no threads.
+    if function.launch.block == [1, 1, 1] {
+        return Ok(());
+    }
+    let mut walk =
+        Walk { nest, function, differs: BTreeMap::new(), grew: true, arrays: BTreeMap::new(), ended: Blocks };
+    // What differs in one round of a loop may make more differ in the next: until nothing does.
+    while std::mem::take(&mut walk.grew) {
+        walk.arrays.clear();
+        walk.ended = Blocks;
+        let found = walk.statements(&function.body.statements, Blocks);
+        if !walk.grew {
+            found?;
+        }
+    }
+    Ok(())
+}
+
+/// What has happened to a shared array.
+#[derive(Clone, Default)]
+struct Shared {
+    /// Something was written before the last barrier.
+    is_written: bool,
+    /// Where it was written and read since: a thread may go on with its own elements.
+    writes: Vec<Expr>,
+    reads: Vec<Expr>,
+}
+
+struct Walk<'a> {
+    nest: &'a Nest,
+    function: &'a Function,
+    /// Of each variable so far.
+    differs: BTreeMap<Var, Differs>,
+    grew: bool,
+    arrays: BTreeMap<Var, Shared>,
+    /// Among whom it may differ whether they are still there.
+    ended: Differs,
+}
+
+impl Walk<'_> {
+    fn statements(&mut self, statements: &[Stmt], reached: Differs) -> Result<(), NestError> {
+        statements.iter().try_for_each(|stmt| self.statement(stmt, reached.max(self.ended)))
+    }
+
+    fn statement(&mut self, stmt: &Stmt, reached: Differs) -> Result<(), NestError> {
+        for expr in stmt.expressions() {
+            self.exchanges(expr, reached)?;
+        }
+        match stmt {
+            Stmt::Let { var, value } | Stmt::Declare { var, init: Some(value) } => {
+                self.reads(value)?;
+                self.grow(*var, self.of(value));
+            }
+            Stmt::Declare { .. } | Stmt::Block(_) => {}
+            Stmt::Assign { target, value } => {
+                self.reads(value)?;
+                if let Expr::Name(var) | Expr::Element(var, _) = target {
+                    self.grow(*var, self.of(value).max(reached));
+                }
+                if let Expr::Element(array, at) = target {
+                    self.reads(at)?;
+                    self.writes(*array, at)?;
+                }
+            }
+            Stmt::For { var, from, to, step, body, .. } => {
+                self.reads(from)?;
+                self.reads(to)?;
+                let step = match step {
+                    Step::Add(step) => self.of(step),
+                    Step::Halve => Blocks,
+                };
+                self.grow(*var, self.of(from).max(step));
+                let rounds = self.of(from).max(self.of(to)).max(step).max(reached);
+                // Twice, because what comes after a barrier meets what comes before it in the next round.
+                if body.iter().any(has_barrier) {
+                    self.statements(body, rounds)?;
+                }
+                return self.statements(body, rounds);
+            }
+            Stmt::If { condition, then, otherwise } => {
+                self.reads(condition)?;
+                let chosen = self.of(condition).max(reached);
+                self.statements(then, chosen)?;
+                return self.statements(otherwise, chosen);
+            }
+            Stmt::VectorLoad { array, at, buffer: source, index, .. }
+            | Stmt::VectorStore { array: source, at: index, buffer: array, index: at, .. } => {
+                self.read(*source, index)?;
+                self.writes(*array, at)?;
+                self.grow(*array, self.of(index).max(reached));
+            }
+            Stmt::InTurns { key, active, body } => {
+                self.reads(key)?;
+                self.reads(active)?;
+                if reached > Warps {
+                    return Err(NestError::Divergent("turns of a warp"));
+                }
+                return self.statements(body, Threads);
+            }
+            Stmt::WidenHalves { .. } | Stmt::NarrowHalves { .. } => {}
+            Stmt::Barrier | Stmt::Arrive { .. } => {
+                if reached > Blocks {
+                    return Err(NestError::Divergent("a barrier"));
+                }
+                for shared in self.arrays.values_mut() {
+                    shared.is_written |= !shared.writes.is_empty();
+                    (shared.writes, shared.reads) = (Vec::new(), Vec::new());
+                }
+            }
+            Stmt::Return => self.ended = self.ended.max(reached),
+        }
+        stmt.bodies().into_iter().try_for_each(|body| self.statements(body, reached))
+    }
+
+    /// All threads find the same at one place of a memory that they share.
+    fn grow(&mut self, var: Var, differs: Differs) {
+        if matches!(var, Var::Parameter(_)) || self.space(var) == Some(Space::Shared) {
+            return;
+        }
+        let known = self.differs.entry(var).or_insert(Blocks);
+        if differs > *known {
+            *known = differs;
+            self.grew = true;
+        }
+    }
+
+    /// Among whom a value may differ.
+    fn of(&self, expr: &Expr) -> Differs {
+        let [width, height, _] = self.function.launch.block;
+        let own = match expr {
+            Expr::Builtin(Builtin::ThreadX) if width > 1 => Threads,
+            Expr::Builtin(Builtin::ThreadY) if height > 1 && width % WARP == 0 => Warps,
+            Expr::Builtin(Builtin::ThreadY) if height > 1 => Threads,
+            Expr::Arithmetic(Arithmetic::Div, a, b) => match (&**a, &**b) {
+                (Expr::Builtin(Builtin::ThreadX), Expr::Int(by)) if by % u64::from(WARP) == 0 => {
+                    return Warps;
+                }
+                _ => Blocks,
+            },
+            Expr::Votes(_) => return Warps,
+            Expr::VotesBefore(_) | Expr::ShuffleUp { .. } => Threads,
+            Expr::Index(index) | Expr::Position(index) | Expr::Random { index, .. } => {
+                self.of_axes(index.axes())
+            }
+            Expr::InBounds(bounds) => self.of_axes(bounds.iter().flat_map(|bound| bound.expr.axes())),
+            _ => Blocks,
+        };
+        let var = expr.var().and_then(|var| self.differs.get(var)).copied().unwrap_or(Blocks);
+        expr.operands().into_iter().fold(own.max(var), |most, operand| most.max(self.of(operand)))
+    }
+
+    fn of_axes(&self, axes: impl IntoIterator<Item = crate::index::AxisId>) -> Differs {
+        let of = |axis| self.differs.get(&self.nest.kernel.position(axis)).copied().unwrap_or(Blocks);
+        axes.into_iter().map(of).max().unwrap_or(Blocks)
+    }
+
+    /// Exchanges among the lanes of a warp need all of them.
+    fn exchanges(&self, expr: &Expr, reached: Differs) -> Result<(), NestError> {
+        let is_exchange = matches!(
+            expr,
+            Expr::Votes(_) | Expr::VotesBefore(_) | Expr::ShuffleUp { .. } | Expr::ShuffleXor { .. }
+        );
+        if is_exchange && reached > Warps {
+            return Err(NestError::Divergent("an exchange of a warp"));
+        }
+        if let Expr::Select(condition, a, b) = expr {
+            self.exchanges(condition, reached)?;
+            let chosen = self.of(condition).max(reached);
+            return [a, b].into_iter().try_for_each(|operand| self.exchanges(operand, chosen));
+        }
+        expr.operands().into_iter().try_for_each(|operand| self.exchanges(operand, reached))
+    }
+
+    fn reads(&mut self, expr: &Expr) -> Result<(), NestError> {
+        if let Expr::Element(array, at) = expr {
+            self.read(*array, at)?;
+        }
+        expr.operands().into_iter().try_for_each(|operand| self.reads(operand))
+    }
+
+    fn space(&self, array: Var) -> Option<Space> {
+        let Var::Local(id) = array else { return None };
+        Some(self.function.body.locals[id.index()].space)
+            .filter(|space| matches!(space, Space::Shared | Space::Launch(_)))
+    }
+
+    fn read(&mut self, array: Var, at: &Expr) -> Result<(), NestError> {
+        let Some(space) = self.space(array) else { return Ok(()) };
+        let shared = self.arrays.entry(array).or_default();
+        let is_own = space != Space::Shared || shared.writes.iter().all(|write| write == at);
+        let error: fn(String) -> NestError = match () {
+            () if !shared.is_written && shared.writes.is_empty() => NestError::Unwritten,
+            () if !is_own => NestError::Unsynchronised,
+            () => {
+                shared.reads.push(at.clone());
+                return Ok(());
+            }
+        };
+        Err(error(name(self.nest, self.function, array)))
+    }
+
+    fn writes(&mut self, array: Var, at: &Expr) -> Result<(), NestError> {
+        let Some(space) = self.space(array) else { return Ok(()) };
+        let shared = self.arrays.entry(array).or_default();
+        shared.writes.push(at.clone());
+        match space == Space::Shared && shared.reads.iter().any(|read| read != at) {
+            true => Err(NestError::Unsynchronised(name(self.nest, self.function, array))),
+            false => Ok(()),
+        }
+    }
+}
+
+fn has_barrier(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::Barrier | Stmt::Arrive { .. })
+        || stmt.bodies().into_iter().any(|body| body.iter().any(has_barrier))
+}
