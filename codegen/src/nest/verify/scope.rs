@@ -86,6 +86,16 @@ impl Scope<'_> {
                 self.elements(*array, &Expr::Int(0), Type::Memory(DType::F32))?;
                 self.elements(*buffer, index, Type::Memory(DType::F16))
             }
+            Stmt::MultiplyTile(tile) => {
+                let float = Type::Register(DType::F32);
+                self.changes(tile.sums)?;
+                self.expect(&tile.depth, Type::Index)?;
+                self.expect(&tile.width, Type::Index)?;
+                self.type_of(&tile.adds)?;
+                self.elements(tile.left, &Expr::Int(0), float)?;
+                self.elements(tile.right, &tile.right_at, float)?;
+                self.elements(tile.sums, &tile.sums_at, float)
+            }
             Stmt::InTurns { key, active, body } => {
                 self.expect(key, Type::Index)?;
                 self.expect(active, TRUTH)?;

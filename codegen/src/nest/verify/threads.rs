@@ -123,7 +123,7 @@ impl Walk<'_> {
                 }
                 return self.statements(body, Threads);
             }
-            Stmt::WidenHalves { .. } | Stmt::NarrowHalves { .. } => {}
+            Stmt::WidenHalves { .. } | Stmt::NarrowHalves { .. } | Stmt::MultiplyTile(_) => {}
             Stmt::Barrier | Stmt::Arrive { .. } => {
                 if reached > Blocks {
                     return Err(NestError::Divergent("a barrier"));
