@@ -153,7 +153,7 @@ pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             resolved => resolved?,
         }
     }
-    debug_assert_eq!(verify(&nest), Ok(()), "{}", crate::text::print(&nest, language));
+    debug_assert_eq!(verify(&nest), Ok(()), "{}, {schedule}", kernel.name);
     Ok(nest)
 }
 

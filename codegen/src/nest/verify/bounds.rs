@@ -7,7 +7,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{NestError, array, name};
+use super::error::{NestError, array, name};
 use crate::index::{Atom, AxisId, IndexExpr, gcd};
 use crate::nest::stmt::{Arithmetic, Builtin, Expr, Step, Stmt};
 use crate::nest::variable::Var;

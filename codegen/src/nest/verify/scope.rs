@@ -1,6 +1,6 @@
 //! Variables are defined before they are used, once, of the type of what they hold, and change only if they can.
 
-use super::{NestError, array, name};
+use super::error::{NestError, array, name};
 use crate::DType;
 use crate::index::{AxisId, IndexExpr};
 use crate::nest::stmt::{Arithmetic, Expr, Step, Stmt, Type};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{NestError, name};
+use super::error::{NestError, name};
 use crate::nest::stmt::{Arithmetic, Builtin, Expr, Step, Stmt};
 use crate::nest::variable::{Space, Var};
 use crate::nest::{Function, Nest};
