@@ -28,6 +28,7 @@ pub(super) fn check(nest: &Nest, function: &Function) -> Result<(), NestError> {
         values: FxHashMap::default(),
         builtins: FxHashMap::default(),
         offsets: Vec::new(),
+        parts: Vec::new(),
         is_guarded: false,
     };
     let [x, y, _] = function.launch.block;
@@ -63,6 +64,8 @@ struct Walk<'a> {
     builtins: FxHashMap<Builtin, IndexExpr>,
     /// The unknowns that are the launch's offsets.
     offsets: Vec<AxisId>,
+    /// Arrays of unknown length.
+    parts: Vec<Var>,
     is_guarded: bool,
 }
 
@@ -114,6 +117,8 @@ impl Walk<'_> {
                     self.elements(*buffer, index, &count)?;
                 }
             }
+            // Which buffer it is, and how long, is not known.
+            Stmt::Part { part, .. } => self.parts.push(*part),
             _ => {}
         }
         stmt.bodies().into_iter().try_for_each(|body| self.statements(body))
@@ -176,7 +181,7 @@ impl Walk<'_> {
     fn elements(&mut self, var: Var, at: &Expr, count: &IndexExpr) -> Result<(), NestError> {
         // Kernels with nothing to read or write are not launched.
         let known = array(self.nest, self.function, var).filter(|(_, len)| *len > 0 && !self.is_guarded);
-        let Some((_, len)) = known else { return Ok(()) };
+        let Some((_, len)) = known.filter(|_| !self.parts.contains(&var)) else { return Ok(()) };
         let Some(first) = self.sum(at) else { return Ok(()) };
         let last = first.add(count).offset(-1);
         let (Some(least), Some(most)) = (self.least(&first), self.most(&last)) else { return Ok(()) };

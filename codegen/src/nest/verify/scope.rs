@@ -96,6 +96,16 @@ impl Scope<'_> {
                 self.elements(tile.right, &tile.right_at, float)?;
                 self.elements(tile.sums, &tile.sums_at, float)
             }
+            Stmt::Positions { table, .. } => self.define(*table),
+            Stmt::Buffers { table, buffers, dtype } => {
+                let of = |var: &Var| self.elements(*var, &Expr::Int(0), Type::Memory(*dtype));
+                buffers.iter().try_for_each(of)?;
+                self.define(*table)
+            }
+            Stmt::Part { part, table, number, dtype } => {
+                self.elements(*table, number, Type::Memory(*dtype))?;
+                self.define(*part)
+            }
             Stmt::InTurns { key, active, body } => {
                 self.expect(key, Type::Index)?;
                 self.expect(active, TRUTH)?;

@@ -123,7 +123,13 @@ impl Walk<'_> {
                 }
                 return self.statements(body, Threads);
             }
-            Stmt::WidenHalves { .. } | Stmt::NarrowHalves { .. } | Stmt::MultiplyTile(_) => {}
+            // A core's.
+            Stmt::WidenHalves { .. }
+            | Stmt::NarrowHalves { .. }
+            | Stmt::MultiplyTile(_)
+            | Stmt::Positions { .. }
+            | Stmt::Buffers { .. }
+            | Stmt::Part { .. } => {}
             Stmt::Barrier | Stmt::Arrive { .. } => {
                 if reached > Blocks {
                     return Err(NestError::Divergent("a barrier"));
