@@ -278,6 +278,8 @@ impl Walk<'_> {
         let mut sum = IndexExpr::constant(index.constant_term());
         for (atom, factor) in index.terms() {
             let atom = match atom {
+                // How far from an offset on: the loop's bounds say that by way of minima.
+                Atom::Axis(axis) if *factor < 0 && self.nest.kernel.is_offset(*axis) => return None,
                 Atom::Axis(axis) if self.nest.kernel.is_offset(*axis) => {
                     self.value(Parameter::Offset(*axis).into())?
                 }
