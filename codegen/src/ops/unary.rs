@@ -276,7 +276,7 @@ double lz_i0_f64(double x) {
     double series = 0.5 * (b0 - b2);
     double root = exp(0.5 * a);
     double scaled = a <= 8.0 ? root * series : root * series / sqrt(a);
-    return a > 1000.0 ? a * root : scaled * root;
+    return a > 1000.0 ? root * root : scaled * root;
 }
 
 float lz_i0_f32(float x) {

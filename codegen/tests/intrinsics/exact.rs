@@ -10,7 +10,7 @@ use crate::reference::{self, Expected, steps_f64, ulps_f32};
 /// The errors of `Expected::Near` that special values may have.
 const NEAR: f64 = 2.0;
 
-const FLOATS: [f64; 44] = [
+const FLOATS: [f64; 45] = [
     0.0,
     0.1,
     0.25,
@@ -50,6 +50,7 @@ const FLOATS: [f64; 44] = [
     9.2e18,
     9223372036854775808.0,
     1e30,
+    1200.0,
     std::f64::consts::PI,
     std::f64::consts::LN_2,
     1e-5,
