@@ -10,6 +10,8 @@ mod graphs;
 mod groups;
 #[path = "../../tests/scoreboard/inputs.rs"]
 mod inputs;
+#[path = "../../tests/scoreboard/products.rs"]
+mod products;
 mod programs;
 #[path = "../../tests/scoreboard/rearranged.rs"]
 mod rearranged;

@@ -2,7 +2,7 @@
 
 use crate::inputs::{Group, row};
 use crate::workloads::SEEDS;
-use crate::{rearranged, reductions, rows, science, training};
+use crate::{products, rearranged, reductions, rows, science, training};
 
 pub fn groups() -> Vec<Group> {
     let seeds =
@@ -14,6 +14,7 @@ pub fn groups() -> Vec<Group> {
     groups.extend(rows::groups());
     groups.extend(reductions::groups());
     groups.extend(rearranged::groups());
+    groups.extend(products::groups());
     groups.extend(training::groups());
     groups.extend(science::groups());
     groups

@@ -8,6 +8,7 @@
 mod common;
 mod groups;
 mod inputs;
+mod products;
 mod rearranged;
 mod reductions;
 mod rows;
