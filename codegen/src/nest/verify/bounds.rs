@@ -27,7 +27,7 @@ pub(super) fn check(nest: &Nest, function: &Function) -> Result<(), NestError> {
         unknowns: Vec::new(),
         values: FxHashMap::default(),
         builtins: FxHashMap::default(),
-        offsets: Vec::new(),
+        open: Vec::new(),
         parts: Vec::new(),
         is_guarded: false,
     };
@@ -62,8 +62,8 @@ struct Walk<'a> {
     /// What variables are, if that is known.
     values: FxHashMap<Var, IndexExpr>,
     builtins: FxHashMap<Builtin, IndexExpr>,
-    /// The unknowns that are the launch's offsets.
-    offsets: Vec<AxisId>,
+    /// The unknowns that are the launch's offsets, maxima, or follow from these.
+    open: Vec<AxisId>,
     /// Arrays of unknown length.
     parts: Vec<Var>,
     is_guarded: bool,
@@ -219,13 +219,17 @@ impl Walk<'_> {
                         // What divides both divides the result.
                         let by = gcd(a.gcd_of_coefficients(), b.gcd_of_coefficients()).max(1);
                         let is_min = *op == Arithmetic::Min;
+                        let own_is_open = self.is_open(&a) || self.is_open(&b);
                         let other = match is_min {
                             true => self.least(&a)?.min(self.least(&b)?),
                             false => self.most(&a)?.max(self.most(&b)?),
                         };
                         let (own, other) = (vec![(by, a), (by, b)], vec![(by, IndexExpr::constant(other))]);
                         let (least, most) = if is_min { (other, own) } else { (own, other) };
-                        Some(self.unknown(Unknown { least, most }).scale(by))
+                        let is_open = !is_min || own_is_open;
+                        let value = self.unknown(Unknown { least, most });
+                        self.open.extend(value.axes().into_iter().filter(|_| is_open));
+                        Some(value.scale(by))
                     }
                     _ => None,
                 }
@@ -260,7 +264,7 @@ impl Walk<'_> {
             }
             Var::Parameter(Parameter::Offset(axis)) if !self.values.contains_key(&var) => {
                 let value = self.between(0, self.nest.kernel.axis(axis).extent as i64 - 1);
-                self.offsets.extend(value.axes());
+                self.open.extend(value.axes());
                 self.values.insert(var, value.clone());
                 Some(value)
             }
@@ -337,11 +341,16 @@ impl Walk<'_> {
         self.not_above_zero(&below);
     }
 
+    /// Where something begins at an offset, which positions there are is the launch's; and a loop up to a maximum may be
+    /// one that ends before it begins.
+    fn is_open(&self, sum: &IndexExpr) -> bool {
+        self.open.iter().any(|unknown| sum.uses(*unknown))
+    }
+
     /// Takes the sum, which is not above 0, as a bound of its latest unknown. Its unknowns come to a multiple of whatever
     /// divides their factors, so that the constant does as well.
     fn not_above_zero(&mut self, sum: &IndexExpr) {
-        // Where something begins at an offset, which positions there are is the launch's.
-        self.is_guarded |= self.offsets.iter().any(|offset| sum.uses(*offset));
+        self.is_guarded |= self.is_open(sum);
         let by = sum.without_constant().gcd_of_coefficients().max(1);
         let sum = sum.offset((-sum.constant_term()).rem_euclid(by));
         let Some((number, factor)) = latest(&sum) else { return };
