@@ -100,6 +100,8 @@ fn both_functions_of_a_kernel_are_inspected() {
 fn is_as_said(schedule: &Schedule, hero: Hero) -> bool {
     match schedule {
         Schedule::Pointwise(_) | Schedule::Tiled(_) => hero == Hero::Elements,
+        // Short rows that one thread has lie across the lanes of a core.
+        Schedule::Columns(columns) if columns.shares_all => true,
         Schedule::Rows(_) | Schedule::Columns(_) | Schedule::Contraction(_) => hero.reduction().is_some(),
         Schedule::Scan(_) => hero.scan().is_some(),
         Schedule::Scatter(_) => matches!(hero, Hero::Scatter(_)),

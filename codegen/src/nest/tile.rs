@@ -139,7 +139,7 @@ impl Emitter<'_> {
             let to = Expr::Int(self.kernel.axis(axis).extent);
             let step = Step::Add(Expr::Int(1));
             self.push(Stmt::For {
-                var: axis.into(),
+                var: self.kernel.position(axis),
                 from: Expr::Int(0),
                 to,
                 step,

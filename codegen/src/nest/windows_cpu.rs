@@ -392,8 +392,14 @@ impl Guard {
         if conditions.any(|other| other != first) {
             return Err(NoGuard);
         }
+        let ValueOp::Reduce { axes: own, .. } = &kernel.value(id).op else { return Err(NoGuard) };
+        // What a reduction further in decides is not known before its loop.
+        let is_inner = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce && !own.contains(axis);
         let mut guard = Guard { rows: Vec::new(), columns: None };
         for bound in first {
+            if bound.expr.axes().iter().any(is_inner) {
+                return Err(NoGuard);
+            }
             let within =
                 strided.map_or(0, |strided| bound.expr.coefficient(strided.axis).unwrap_or(i64::MAX));
             match (bound.expr.coefficient(axis), within) {

@@ -23,8 +23,16 @@ const TRUTH: Type = Type::Register(DType::Bool);
 /// Whether values of the one can be taken for the other's.
 fn fits(a: Type, b: Type) -> bool {
     match (a, b) {
-        (Type::Register(a), Type::Register(b)) => a.compute() == b.compute(),
+        // C's arithmetic is on `int`, so that arrays of narrower values are of that.
+        (Type::Register(a), Type::Register(b)) => int(a.compute()) == int(b.compute()),
         _ => a == b,
+    }
+}
+
+fn int(dtype: DType) -> DType {
+    match dtype {
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 => DType::I32,
+        dtype => dtype,
     }
 }
 
