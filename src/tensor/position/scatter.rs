@@ -7,7 +7,7 @@ use crate::tensor::arguments::call::{Call, list};
 use crate::tensor::arguments::promotion::{Number, Operand};
 use crate::tensor::make::create::counting;
 use crate::tensor::reduce::reductions::accumulator;
-use crate::{DType, ReduceOp, Result, Scalar, Shape, Tensor};
+use crate::{DType, ReduceOp, Result, Scalar, ScanOp, Shape, Tensor};
 
 /// How [`Tensor::scatter_reduce`] combines the elements of one position: PyTorch's names.
 ///
@@ -513,5 +513,22 @@ fn scattered(
     }
     let result = shape.with_extent(axis, extent);
     call.needs_addressable(&result)?;
+    if shape.elements() == 0
+        && let Some(nothing) = of_nothing(op)
+    {
+        // No kernel is to look at elements that are not there.
+        return call.filled_on(src.node.device, nothing.identity(dtype), ConstantRole::Literal, &result);
+    }
     call.record(Op::Scatter { op, axis, extent }, &[src, index], result, dtype)
+}
+
+/// The running combination that begins as what no elements come to.
+fn of_nothing(op: ReduceOp) -> Option<ScanOp> {
+    match op {
+        ReduceOp::Sum => Some(ScanOp::Sum),
+        ReduceOp::Prod => Some(ScanOp::Prod),
+        ReduceOp::Max => Some(ScanOp::Max),
+        ReduceOp::Min => Some(ScanOp::Min),
+        ReduceOp::SquaredDeviations | ReduceOp::SumExp | ReduceOp::ArgMax | ReduceOp::ArgMin => None,
+    }
 }
