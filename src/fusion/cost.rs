@@ -48,6 +48,8 @@ pub(crate) struct TargetFigures {
     pub(crate) turn: f64,
     /// How much of the shorter of memory and arithmetic the longer one hides.
     pub(crate) overlap: f64,
+    /// Whether kernels pack the factors of contractions, so that what follows from the sums along others waits for them.
+    pub(crate) packs: bool,
     /// Multiprocessors or cores, for schedules.
     pub(crate) processors: u32,
     /// Threads or lanes of a row, at least, that elements fill or leave idle.
@@ -76,6 +78,7 @@ impl TargetFigures {
         transposed: [0.0; 2],
         turn: 0.0,
         overlap: 0.95,
+        packs: false,
         processors: 132,
         lanes: 8,
         kept: 128 << 10,
@@ -96,6 +99,7 @@ impl TargetFigures {
         transposed: [50.0, 300.0],
         turn: 600.0,
         overlap: 0.3,
+        packs: true,
         processors: 8,
         // Of short rows lanes hold neighbouring ones.
         lanes: 1,

@@ -11,9 +11,9 @@ use super::domain::{Lines, Rows};
 use super::reads::Reads;
 use crate::graph::domain::{Domain, Roles, roles};
 use crate::graph::maps::{self, Indices};
-use crate::graph::op::{Op, StepResult};
+use crate::graph::op::{Op, StepResult, View};
 use crate::graph::{Graph, NodeId};
-use crate::{ReduceOp, Shape};
+use crate::{BinaryOp, DType, ReduceOp, Shape};
 
 /// Innermost dimensions of so few elements have no loop of their own.
 const FEW: usize = 8;
@@ -202,6 +202,9 @@ impl Facts {
         if share::is_in_thread(positions, || false) {
             return By::Thread;
         }
+        if self.figures.packs && is_packed(graph, operand, axes) {
+            return By::Threads;
+        }
         // Kernels take the first axis as they find it: whatever its length, one text does.
         let is_outermost = axes.contains(&0) && shape[0] > 1;
         if is_outermost || !share::may_be_window(positions) {
@@ -324,3 +327,36 @@ fn read_windows(graph: &Graph, reads: &Reads, id: NodeId, axes: &[usize], found:
 
 /// Steps of the search for windows: what has not been found then is taken for none.
 const MOST_STEPS: usize = 256;
+
+/// Whether a core packs both factors of the product whose sum over these axes it is: each has axes that the other
+/// broadcasts along, and one of them has the innermost.
+fn is_packed(graph: &Graph, product: NodeId, axes: &[usize]) -> bool {
+    let node = graph.node(product);
+    if !matches!(node.op, Op::Binary(BinaryOp::Mul)) || node.dtype != DType::F32 {
+        return false;
+    }
+    let repeats = |operand: NodeId, axis: usize| {
+        let Op::View(View::Expand) = graph.node(operand).op else { return false };
+        let own = &graph.node(graph.operands(operand)[0]).shape;
+        let missing = node.shape.rank() - own.rank();
+        axis < missing || own[axis - missing] < node.shape[axis]
+    };
+    let operands = graph.operands(product);
+    let (mut of_first, mut of_second, mut terms) = (1u64, 1u64, 1u64);
+    let mut has_innermost = false;
+    for (axis, &extent) in node.shape.iter().enumerate().filter(|(_, extent)| **extent != 1) {
+        let extent = extent as u64;
+        match (axes.contains(&axis), repeats(operands[0], axis), repeats(operands[1], axis)) {
+            (true, ..) => terms = terms.saturating_mul(extent),
+            (false, true, true) => return false,
+            (false, false, false) => has_innermost = false,
+            (false, first, _) => {
+                let own = if first { &mut of_second } else { &mut of_first };
+                *own = own.saturating_mul(extent);
+                has_innermost = true;
+            }
+        }
+    }
+    let (fewer, more) = (of_first.min(of_second), of_first.max(of_second));
+    has_innermost && share::is_packed(more, fewer, terms)
+}

@@ -1,6 +1,7 @@
 //! Sums of products over axes that two factors share, while each has axes of its own: matrix products, convolutions,
 //! distances.
 
+use super::share::is_packed;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, ReduceOp};
@@ -10,14 +11,6 @@ pub(crate) const PANEL: u64 = 64;
 
 /// Rows of a tile whose sums stay in registers.
 pub(crate) const TILE_ROWS: u64 = 6;
-
-/// Fewer rows, columns or terms do not pay for packing.
-const FEWEST_ROWS: u64 = 4;
-const FEWEST_COLUMNS: u64 = 8;
-const FEWEST_TERMS: u64 = 12;
-
-/// Fewer multiplications are soon done anyhow.
-const FEWEST_MULTIPLICATIONS: u64 = 1 << 15;
 
 /// Terms that are packed together: a panel of them stays in a core's own cache.
 const DEPTH: u64 = 256;
@@ -116,11 +109,7 @@ impl Contraction {
     fn pays(&self, kernel: &Kernel) -> bool {
         let extent = |axes: &[AxisId]| positions(kernel, axes);
         let (rows, terms) = (extent(&self.rows), extent(&self.depth));
-        let columns = extent(&self.lines).saturating_mul(kernel.axis(self.column).extent);
-        rows >= FEWEST_ROWS
-            && kernel.axis(self.column).extent >= FEWEST_COLUMNS
-            && terms >= FEWEST_TERMS
-            && rows.saturating_mul(columns).saturating_mul(terms) >= FEWEST_MULTIPLICATIONS
+        is_packed(rows, extent(&self.lines).saturating_mul(kernel.axis(self.column).extent), terms)
     }
 
     /// How a core computes it.

@@ -13,6 +13,22 @@ const IN_THREAD_WINDOW: u64 = 64;
 /// that finds both: see benches/README.md.
 pub const NEAR_LENGTH: u64 = 1 << 14;
 
+/// Fewer rows, columns or terms of a contraction do not pay for packing its factors.
+const FEWEST_ROWS: u64 = 4;
+const FEWEST_COLUMNS: u64 = 8;
+const FEWEST_TERMS: u64 = 12;
+
+/// Fewer multiplications are soon done anyhow.
+const FEWEST_MULTIPLICATIONS: u64 = 1 << 15;
+
+/// Whether a core packs the factors of a contraction: sums of so many terms, for so many rows and columns.
+pub fn is_packed(rows: u64, columns: u64, terms: u64) -> bool {
+    rows >= FEWEST_ROWS
+        && columns >= FEWEST_COLUMNS
+        && terms >= FEWEST_TERMS
+        && rows.saturating_mul(columns).saturating_mul(terms) >= FEWEST_MULTIPLICATIONS
+}
+
 /// Whether one thread does a reduction of so many positions, along which no result is stored.
 pub fn is_in_thread(positions: u64, is_window: impl FnOnce() -> bool) -> bool {
     positions <= IN_THREAD || may_be_window(positions) && is_window()
