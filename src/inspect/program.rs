@@ -7,12 +7,14 @@ use lazuli_codegen::nest::Parameter;
 
 use super::parts::{Argument, ArgumentKind, LaunchInfo, ScheduleInfo};
 use super::target::Target;
+#[cfg(feature = "cuda")]
+use crate::Result;
+use crate::Scalar;
 use crate::compiler::explain::Explanation;
 use crate::compiler::{Part, Plan};
 use crate::fusion::cost::Work;
 #[cfg(feature = "cuda")]
 pub use crate::runtime::cuda::cubin::CubinInfo;
-use crate::{Result, Scalar};
 
 /// The kernels of an expression for a target.
 ///
