@@ -332,7 +332,7 @@ const MOST_STEPS: usize = 256;
 /// broadcasts along, and one of them has the innermost.
 fn is_packed(graph: &Graph, product: NodeId, axes: &[usize]) -> bool {
     let node = graph.node(product);
-    if !matches!(node.op, Op::Binary(BinaryOp::Mul)) || node.dtype != DType::F32 {
+    if !matches!(node.op, Op::Binary(BinaryOp::Mul)) || !matches!(node.dtype, DType::F32 | DType::F64) {
         return false;
     }
     let repeats = |operand: NodeId, axis: usize| {

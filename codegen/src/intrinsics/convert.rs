@@ -25,8 +25,8 @@ pub fn widen_halves(to: &str, from: &str, count: &str, helpers: &mut Helpers) ->
 }
 
 /// What adds the products of a tile of rows and a panel of columns to its sums: see `helpers/tiles.h`.
-pub fn multiply_tile(arguments: &[&str], helpers: &mut Helpers) -> String {
-    helpers.call(Language::C, "lz_multiply_tile", arguments)
+pub fn multiply_tile(dtype: DType, arguments: &[&str], helpers: &mut Helpers) -> String {
+    helpers.call(Language::C, &format!("lz_multiply_tile_{dtype}"), arguments)
 }
 
 /// The reverse.

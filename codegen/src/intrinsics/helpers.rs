@@ -24,6 +24,9 @@ const C_MATH: &str = include_str!("helpers/c_math.h");
 /// Functions that are called once for a tile, whose products and sums contract to fused multiply-adds.
 const TILES: &str = include_str!("helpers/tiles.h");
 
+/// What their names begin with.
+const TILE: &str = "lz_multiply_tile_";
+
 /// How those are declared.
 const CALLED: &str = "static __attribute__((noinline, optimize(\"fp-contract=fast\"))) ";
 
@@ -88,7 +91,10 @@ fn snippets(language: Language) -> &'static [Snippet] {
         Language::C => (&C, C_TEXTS),
     };
     cell.get_or_init(|| {
-        let texts = texts.iter().copied().chain(own_texts());
+        // Made once, and there as long as the constants are.
+        let doubles: Option<&'static str> = (language == Language::C)
+            .then(|| &*TILES.replace("float", "double").replace("_f32", "_f64").leak());
+        let texts = texts.iter().copied().chain(doubles).chain(own_texts());
         texts.flat_map(|text| text.split("\n\n")).filter_map(Snippet::parse).collect()
     })
 }
@@ -170,7 +176,7 @@ impl Helpers {
             let qualifiers = match snippet.is_definition() {
                 false => "",
                 true if is_called => "SHARED ",
-                true if language == Language::C && TILES.contains(snippet.code) => CALLED,
+                true if language == Language::C && snippet.name.starts_with(TILE) => CALLED,
                 true => qualifiers,
             };
             // Writing to a String cannot fail.

@@ -18,7 +18,7 @@ use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{Contraction, ContractionSchedule, Launch, PANEL, Product, TILE_ROWS, with_one_depth};
-use crate::{DType, Language, Scalar};
+use crate::{Language, Scalar};
 
 /// Columns that are computed together: of the widest vector.
 const LANES: u64 = 16;
@@ -57,6 +57,14 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    fn element(&self) -> Type {
+        Type::Register(self.contraction.dtype)
+    }
+
+    fn zero(&self) -> Expr {
+        Expr::Literal(Scalar::from_i64(self.contraction.dtype, 0))
+    }
+
     /// Panels of a line of the block.
     fn panels(&self) -> u64 {
         u64::from(self.schedule.columns) / PANEL
@@ -72,7 +80,7 @@ impl Writer<'_> {
         let (rows, deep) = (u64::from(self.schedule.rows), u64::from(self.schedule.depth));
         let array = |emitter: &mut Emitter, prefix, len| {
             let var = emitter.fresh(prefix);
-            emitter.array(var, FLOAT, len)
+            emitter.array(var, self.element(), len)
         };
         let left = array(emitter, "left", TILE_ROWS * deep);
         let right = array(emitter, "right", self.width() * deep);
@@ -183,7 +191,7 @@ impl Writer<'_> {
             let body = emitter.close();
             emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::name("width"), LoopHint::Simd, body));
             // Lanes without a column multiply zeros.
-            let rest = vec![Stmt::Assign { target, value: zero() }];
+            let rest = vec![Stmt::Assign { target, value: self.zero() }];
             let (from, to) = (Expr::name("width"), whole(Expr::name("width")));
             emitter.push(count_loop(Var::Lane, from, to, LoopHint::None, rest));
         });
@@ -194,7 +202,7 @@ impl Writer<'_> {
         let deep = Expr::Int(u64::from(self.schedule.depth));
         emitter.open(&[], false);
         let turned = emitter.fresh("turned");
-        let turned = emitter.array(turned, FLOAT, LANES * u64::from(self.schedule.depth));
+        let turned = emitter.array(turned, self.element(), LANES * u64::from(self.schedule.depth));
         let (lane, lane0) = (Expr::name("lane"), Expr::name("lane0"));
         emitter.open(&[self.contraction.column], false);
         // Lanes without a column are the last one again.
@@ -239,6 +247,7 @@ impl Writer<'_> {
             let at = panel.clone().then(Mul, Expr::Int(PANEL));
             let row = Expr::name("tile").then(Mul, Expr::Int(self.width()));
             emitter.push(Stmt::MultiplyTile(Box::new(TileProduct {
+                dtype: self.contraction.dtype,
                 left,
                 left_row: u64::from(self.schedule.depth),
                 right,
@@ -330,12 +339,6 @@ fn consecutive_along(kernel: &Kernel, value: ValueId, axis: AxisId, other: AxisI
         .partition(|(own, other)| own.unsigned_abs() == 1 && other.unsigned_abs() != 1);
     along.len() > others.len()
 }
-
-fn zero() -> Expr {
-    Expr::Literal(Scalar::from_i64(DType::F32, 0))
-}
-
-const FLOAT: Type = Type::Register(DType::F32);
 
 fn ceil(count: Expr, of: Expr) -> Expr {
     match (&count, &of) {

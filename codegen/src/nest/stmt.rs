@@ -343,6 +343,8 @@ pub enum Stmt {
 /// Six packed rows, a panel of packed columns, and their sums.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TileProduct {
+    /// Of all three: F32 or F64.
+    pub dtype: DType,
     /// The array of the rows.
     pub left: Var,
     /// Elements from row to row.

@@ -53,6 +53,8 @@ pub(crate) struct Product {
 /// What the axes of a contraction are.
 #[derive(Clone, Debug)]
 pub(crate) struct Contraction {
+    /// `F32` or `F64`.
+    pub(crate) dtype: DType,
     pub(crate) products: Vec<Product>,
     /// Axes of both factors.
     pub(crate) batch: Vec<AxisId>,
@@ -102,7 +104,8 @@ impl Contraction {
     }
 
     fn has_axes_of(&self, other: &Contraction) -> bool {
-        let axes = |c: &Contraction| (c.batch.clone(), c.rows.clone(), c.lines.clone(), c.depth.clone());
+        let axes =
+            |c: &Contraction| (c.dtype, c.batch.clone(), c.rows.clone(), c.lines.clone(), c.depth.clone());
         axes(self) == axes(other)
     }
 
@@ -114,7 +117,7 @@ impl Contraction {
 
     /// How a core computes it.
     pub(crate) fn schedule(&self, kernel: &Kernel) -> ContractionSchedule {
-        let sums = self.products.len() as u64;
+        let sums = self.products.len() as u64 * (self.dtype.size() as u64 / 4);
         let (rows, lines) = (positions(kernel, &self.rows), positions(kernel, &self.lines));
         let (column, terms) = (kernel.axis(self.column).extent, positions(kernel, &self.depth));
         let is_argument = |axes: &[AxisId]| axes.iter().any(|&axis| kernel.axis(axis).is_argument);
@@ -168,7 +171,8 @@ fn one(
     let shares = |axis: &AxisId| has(left, *axis) && has(right, *axis);
     let is_fixed = axes.iter().skip(1).all(|&axis| !kernel.axis(axis).is_argument);
     let is_flat = axes.len() == 1 || axes.iter().all(|&axis| !kernel.axis(axis).is_argument);
-    if kernel.value(sum).dtype != DType::F32
+    let dtype = kernel.value(sum).dtype;
+    if !matches!(dtype, DType::F32 | DType::F64)
         || has(left, column)
         || !has(right, column)
         || !axes.iter().any(shares)
@@ -182,6 +186,7 @@ fn one(
         return None;
     }
     let mut contraction = Contraction {
+        dtype,
         products: vec![Product { sum, left, right }],
         batch: Vec::new(),
         rows: Vec::new(),

@@ -156,7 +156,8 @@ impl<'a> Printer<'a> {
                 let [depth, width, adds] = [&tile.depth, &tile.width, &tile.adds].map(|expr| self.expr(expr));
                 let left = self.name(tile.left).to_string();
                 let arguments = [&left, &rows[0], &right, &rows[1], &sums, &rows[2], &depth, &width, &adds];
-                let call = intrinsics::multiply_tile(&arguments.map(String::as_str), &mut self.helpers);
+                let call =
+                    intrinsics::multiply_tile(tile.dtype, &arguments.map(String::as_str), &mut self.helpers);
                 self.line(&format!("{call};"));
             }
             Stmt::Positions { table, positions } => {

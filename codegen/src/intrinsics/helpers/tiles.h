@@ -1,5 +1,5 @@
 // sums[i][j] (+)= sum over k of left[i][k] * right[k][j], of 6 rows; width is a multiple of 16
-void lz_multiply_tile(const float* restrict left, idx left_row, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
+void lz_multiply_tile_f32(const float* restrict left, idx left_row, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
 #pragma clang fp contract(fast)
 #if defined(__AVX512F__)
   enum { BYTES = 64, WIDE = 4 };
@@ -10,8 +10,8 @@ void lz_multiply_tile(const float* restrict left, idx left_row, const float* res
 #else
   enum { BYTES = 16, WIDE = 2 };
 #endif
-  typedef float vec __attribute__((vector_size(BYTES), aligned(4), may_alias));
-  enum { LANES = BYTES / 4 };
+  typedef float vec __attribute__((vector_size(BYTES), aligned(sizeof(float)), may_alias));
+  enum { LANES = BYTES / sizeof(float) };
   idx n = 0;
   for (; n + WIDE * LANES <= width; n += WIDE * LANES) {
     vec s[6][WIDE];

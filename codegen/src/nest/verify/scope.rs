@@ -95,7 +95,7 @@ impl Scope<'_> {
                 self.elements(*buffer, index, Type::Memory(DType::F16))
             }
             Stmt::MultiplyTile(tile) => {
-                let float = Type::Register(DType::F32);
+                let float = Type::Register(tile.dtype);
                 self.changes(tile.sums)?;
                 self.expect(&tile.depth, Type::Index)?;
                 self.expect(&tile.width, Type::Index)?;
