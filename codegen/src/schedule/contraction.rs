@@ -145,11 +145,12 @@ impl Contraction {
             if blocks >= BLOCKS || work < 2 * BLOCK_MULTIPLICATIONS {
                 break;
             }
+            // Columns first: they are packed for all rows of a block, which costs more than packing rows.
             match (s.lines, s.columns) {
-                (_, columns) if columns > 2 * PANEL as u32 => {
-                    schedule.columns = (columns / 2).next_multiple_of(PANEL as u32)
+                (lines @ 2.., _) => schedule.lines = lines.div_ceil(2),
+                (_, columns) if columns > PANEL as u32 => {
+                    schedule.columns = (columns / 2).next_multiple_of(PANEL as u32);
                 }
-                (lines, _) if lines > 2 => schedule.lines = lines.div_ceil(2),
                 _ => schedule.rows = (s.rows / 2).next_multiple_of(TILE_ROWS as u32),
             }
         }
