@@ -1,7 +1,7 @@
 //! Proves products of matrices, convolutions and attention right: against plain loops in double precision, and on every
 //! device against the interpreter, at shapes around every tile.
 
-use lazuli::{Attention, Conv1d, Conv2d, Conv3d, DType, Device, Tensor, f16};
+use lazuli::{Attention, Conv1d, Conv2d, Conv3d, DType, Device, Target, Tensor, f16};
 
 use crate::common::data::{floats, ordinary};
 use crate::common::{check, check_fused, check_on_cpu, exact, near};
@@ -171,6 +171,21 @@ fn another_batch_size_is_right_too() {
         for (got, expected) in y.to_vec::<f32>().unwrap().iter().zip(expected) {
             assert!((f64::from(*got) - expected).abs() < 1e-4, "{rows} rows: {got}, not {expected}");
         }
+    }
+}
+
+#[test]
+fn another_batch_size_is_no_other_kernel() {
+    let target = Target::cpu();
+    let text = |rows: usize| {
+        let weight = floats(&Device::cpu(), DType::F32, [300, 256], 1.0, 1);
+        let x = floats(&Device::cpu(), DType::F32, [rows, 256], 1.0, 2);
+        x.linear(&weight, None).compile_for(&target).unwrap().source()
+    };
+    let expected = text(8);
+    assert!(expected.contains("contraction(rows="), "{expected}");
+    for rows in [9, 63, 240, 241, 1000] {
+        assert_eq!(text(rows), expected, "{rows} rows");
     }
 }
 

@@ -118,9 +118,13 @@ impl Contraction {
     /// How a core computes it.
     pub(crate) fn schedule(&self, kernel: &Kernel) -> ContractionSchedule {
         let sums = self.products.len() as u64 * (self.dtype.size() as u64 / 4);
-        let (rows, lines) = (positions(kernel, &self.rows), positions(kernel, &self.lines));
-        let (column, terms) = (kernel.axis(self.column).extent, positions(kernel, &self.depth));
-        let is_argument = |axes: &[AxisId]| axes.iter().any(|&axis| kernel.axis(axis).is_argument);
+        // What is an argument counts as one block: the text is for every extent.
+        let known = |axes: &[AxisId], otherwise: u64| match axes.split_first() {
+            Some((&first, rest)) if kernel.axis(first).is_argument => positions(kernel, rest) * otherwise,
+            _ => positions(kernel, axes),
+        };
+        let (rows, lines) = (known(&self.rows, ROWS), known(&self.lines, 1));
+        let (column, terms) = (kernel.axis(self.column).extent, known(&self.depth, DEPTH));
         // What is packed of columns and the sums of a block stay in a core's own cache, and little beside a stack.
         let most = (COLUMNS / sums.next_power_of_two()).max(PANEL);
         let columns = column.next_multiple_of(PANEL).min(most);
@@ -130,11 +134,8 @@ impl Contraction {
             columns: columns as u32,
             depth: terms.min(DEPTH) as u32,
         };
-        if is_argument(&self.rows) {
-            schedule.rows = ROWS as u32;
-        }
         // Few blocks become more, as long as they are worth a thread.
-        let batch = positions(kernel, &self.batch);
+        let batch = known(&self.batch, 1);
         for _ in 0..6 {
             let s = &schedule;
             let blocks = batch
