@@ -323,15 +323,16 @@ impl Accumulator {
         if width <= 1 {
             return;
         }
+        let step = emitter.index("step");
         emitter.open(&[], false);
         self.merge(emitter, None, &|part| Expr::ShuffleXor {
             value: Box::new(self.part(part, None)),
-            mask: Box::new(Expr::name("step")),
+            mask: Box::new(Expr::Name(step)),
             width,
         });
         let body = emitter.close();
         emitter.push(Stmt::For {
-            var: "step".into(),
+            var: step,
             from: Expr::Int(u64::from(width / 2)),
             to: Expr::Int(0),
             step: Step::Halve,
@@ -374,20 +375,21 @@ impl Accumulator {
     pub(super) fn merge_lanes(&self, emitter: &mut Emitter) {
         let Some(lanes) = self.lanes.filter(|&lanes| lanes > 1) else { return };
         let lane = Expr::name(Var::Lane);
+        let step = emitter.index("step");
         emitter.open(&[], false);
-        let partner = lane.clone().then(Add, Expr::name("step"));
+        let partner = lane.clone().then(Add, Expr::Name(step));
         self.merge(emitter, Some(&lane), &|part| self.part(part, Some(&partner)));
         let body = emitter.close();
         let inner = Stmt::For {
             var: Var::Lane,
             from: Expr::Int(0),
-            to: Expr::name("step"),
+            to: Expr::Name(step),
             step: Step::Add(Expr::Int(1)),
             hint: LoopHint::Simd,
             body,
         };
         emitter.push(Stmt::For {
-            var: "step".into(),
+            var: step,
             from: Expr::Int(lanes / 2),
             to: Expr::Int(0),
             step: Step::Halve,

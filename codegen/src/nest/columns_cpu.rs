@@ -17,14 +17,14 @@ use super::stmt::{Builtin, Expr, LoopHint, Type};
 use super::variable::Var;
 use super::walk::{Pass, Plan, count_loop, items_formula, lane_of, partial_workspaces};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
-use crate::Language;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{
     COLUMN_SPLIT_LENGTH, ColumnSchedule, Launch, STACK_BYTES, is_stored_across, lanes_along, lies_across,
 };
+use crate::{Language, Refusal};
 
-pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) -> Nest {
+pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) -> Result<Nest, Refusal> {
     // Lanes go along the last one.
     if let Some(lanes) = lanes_along(kernel) {
         plan.map.retain(|&axis| axis != lanes);
@@ -40,15 +40,14 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
         }
         false => Vec::new(),
     };
-    let mut writer = CpuColumns { kernel, plan, width, results: BTreeMap::new() };
     let Some((&inner, outer)) = plan.map.split_last() else {
-        return Nest {
+        return Ok(Nest {
             functions: Vec::new(),
             parameters: parameters(kernel, &workspaces),
             workspaces,
             wide_index: false,
             kernel: kernel.clone(),
-        };
+        });
     };
     let blocks = kernel.axis(inner).extent.div_ceil(width) * launch_items(kernel, outer);
     let inner_formula = items_formula(kernel, &[inner], width);
@@ -60,38 +59,40 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
     let mut functions = Vec::new();
     if split {
         let mut emitter = Emitter::new(kernel, Language::C);
-        writer.begin(&mut emitter, true);
-        let from = Expr::name("part").then(Mul, Expr::Int(COLUMN_SPLIT_LENGTH));
+        let writer = CpuColumns::new(kernel, plan, width, &mut emitter, true);
+        let from = writer.part.clone().then(Mul, Expr::Int(COLUMN_SPLIT_LENGTH));
         let to =
             from.clone().then(Add, Expr::Int(COLUMN_SPLIT_LENGTH)).then(Min, emitter.positions(&plan.axes));
-        emitter.bind("end", INDEX, to);
-        let to = Expr::name("end");
+        let end = emitter.bind("end", INDEX, to);
+        let to = Expr::Name(end);
         let accumulators = writer.walk(&mut emitter, &plan.passes[0], from, to);
         writer.each_column(&mut emitter, |emitter, lane| {
-            let at = writer.place(emitter, Expr::name("part"));
+            let at = writer.place(emitter);
             save(emitter, &accumulators, Some(lane), &at);
         });
         let items = blocks * u64::from(schedule.splits);
         let launch_parts = launch(items, format!("{formula} * parts"));
-        functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch: launch_parts });
+        functions.push(Function { name: kernel.name.clone(), body: emitter.finish()?, launch: launch_parts });
         let mut emitter = Emitter::new(kernel, Language::C);
-        writer.begin(&mut emitter, false);
+        let mut writer = CpuColumns::new(kernel, plan, width, &mut emitter, false);
+        let part = emitter.index("part");
+        writer.part = Expr::Name(part);
         let parts = plan.parts(&emitter, COLUMN_SPLIT_LENGTH);
         let accumulators = plan.passes[0].declare(&mut emitter, kernel, Some(width));
         emitter.open(&[], false);
         writer.each_column(&mut emitter, |emitter, lane| {
-            let at = writer.place(emitter, Expr::name("part"));
+            let at = writer.place(emitter);
             load(emitter, &accumulators, Some(lane), &at);
         });
         let body = emitter.close();
-        emitter.push(count_loop("part", Expr::Int(0), parts, LoopHint::None, body));
+        emitter.push(count_loop(part, Expr::Int(0), parts, LoopHint::None, body));
         writer.finish(&mut emitter, &plan.passes[0], &accumulators);
         writer.results(&mut emitter);
         let name = format!("{}_merge", kernel.name);
-        functions.push(Function { name, body: emitter.finish(), launch: launch(blocks, formula) });
+        functions.push(Function { name, body: emitter.finish()?, launch: launch(blocks, formula) });
     } else {
         let mut emitter = Emitter::new(kernel, Language::C);
-        writer.begin(&mut emitter, false);
+        let mut writer = CpuColumns::new(kernel, plan, width, &mut emitter, false);
         if schedule.shares_all {
             writer.results = writer.tiles_of_results(&mut emitter);
             writer.keep(&mut emitter, STACK_BYTES);
@@ -106,66 +107,83 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
         writer.store_across(&mut emitter);
         functions.push(Function {
             name: kernel.name.clone(),
-            body: emitter.finish(),
+            body: emitter.finish()?,
             launch: launch(blocks, formula),
         });
     }
     let parameters = parameters(kernel, &workspaces);
-    Nest { functions, parameters, workspaces, wide_index: needs_wide_index(kernel), kernel: kernel.clone() }
+    let wide_index = needs_wide_index(kernel);
+    Ok(Nest { functions, parameters, workspaces, wide_index, kernel: kernel.clone() })
 }
 
 struct CpuColumns<'a> {
     kernel: &'a Kernel,
     plan: &'a Plan,
     width: u64,
+    /// The variable that walks.
+    flat: Var,
+    /// The number of the block's row of columns, if there are several.
+    row: Expr,
+    /// Of which part partial results are, if there are several.
+    part: Expr,
+    /// The block's columns: the first, and how many.
+    first: Var,
+    count: Var,
     /// The tiles of results that lie across, by the number of their store.
     results: BTreeMap<usize, Var>,
 }
 
 impl<'k> CpuColumns<'k> {
+    /// Binds the block's columns, the outer axes and, if split, the part.
+    fn new(
+        kernel: &'k Kernel,
+        plan: &'k Plan,
+        width: u64,
+        emitter: &mut Emitter,
+        split: bool,
+    ) -> CpuColumns<'k> {
+        let (inner, outer) = (plan.map[plan.map.len() - 1], &plan.map[..plan.map.len() - 1]);
+        let mut block = Expr::Builtin(Builtin::BlockX);
+        let (mut row, mut part) = (Expr::Int(0), Expr::Int(0));
+        if split {
+            let parts = plan.parts(emitter, COLUMN_SPLIT_LENGTH);
+            let parts = Expr::Name(emitter.bind("parts", INDEX, parts));
+            part = Expr::Name(emitter.bind("part", INDEX, block.clone().then(Rem, parts.clone())));
+            block = block.then(Div, parts);
+        }
+        let lanes = Expr::Int(width);
+        let extent = emitter.extent(inner);
+        if !outer.is_empty() {
+            let count = extent.clone().then(Add, Expr::Int(width - 1)).then(Div, lanes.clone());
+            let chunks = Expr::Name(emitter.bind("chunks", INDEX, count));
+            let number = emitter.bind("row", INDEX, block.clone().then(Div, chunks.clone()));
+            row = Expr::Name(number);
+            emitter.unflatten(number, outer, 1);
+            block = block.then(Rem, chunks);
+        }
+        let first = emitter.bind("first", INDEX, block.then(Mul, lanes.clone()));
+        let count = emitter.bind("width", INDEX, lanes.then(Min, extent.then(Sub, Expr::Name(first))));
+        let flat = plan.walk_name(emitter);
+        CpuColumns { kernel, plan, width, flat, row, part, first, count, results: BTreeMap::new() }
+    }
+
     fn inner(&self) -> AxisId {
         self.plan.map[self.plan.map.len() - 1]
-    }
-
-    fn outer(&self) -> &[AxisId] {
-        &self.plan.map[..self.plan.map.len() - 1]
-    }
-
-    /// Binds the block's columns: `first`, `width`, the outer axes and, if split, the part.
-    fn begin(&self, emitter: &mut Emitter, split: bool) {
-        let mut block = Expr::Builtin(Builtin::BlockX);
-        if split {
-            let parts = self.plan.parts(emitter, COLUMN_SPLIT_LENGTH);
-            emitter.bind("parts", INDEX, parts);
-            emitter.bind("part", INDEX, block.clone().then(Rem, Expr::name("parts")));
-            block = block.then(Div, Expr::name("parts"));
-        }
-        let width = Expr::Int(self.width);
-        let extent = emitter.extent(self.inner());
-        if !self.outer().is_empty() {
-            let count = extent.clone().then(Add, Expr::Int(self.width - 1)).then(Div, width.clone());
-            emitter.bind("chunks", INDEX, count);
-            emitter.bind("row", INDEX, block.clone().then(Div, Expr::name("chunks")));
-            emitter.unflatten("row", self.outer(), 1);
-            block = block.then(Rem, Expr::name("chunks"));
-        }
-        emitter.bind("first", INDEX, block.then(Mul, width.clone()));
-        emitter.bind("width", INDEX, width.then(Min, extent.then(Sub, Expr::name("first"))));
     }
 
     /// A loop over the block's columns that binds the innermost axis.
     fn each_column(&self, emitter: &mut Emitter<'k>, body: impl FnOnce(&mut Emitter<'k>, &Expr)) {
         let lane = Expr::name(Var::Lane);
         emitter.open(&[self.inner()], false);
-        emitter.bind(self.inner(), INDEX, Expr::name("first").then(Add, lane.clone()));
+        emitter.bind(self.inner(), INDEX, Expr::Name(self.first).then(Add, lane.clone()));
         body(emitter, &lane);
         let body = emitter.close();
-        emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::name("width"), LoopHint::Simd, body));
+        emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Name(self.count), LoopHint::Simd, body));
     }
 
     fn walk(&self, emitter: &mut Emitter<'k>, pass: &Pass, from: Expr, to: Expr) -> Vec<Accumulator> {
         let accumulators = pass.declare(emitter, self.kernel, Some(self.width));
-        let flat = self.plan.walk_name();
+        let flat = self.flat;
         let welford = Accumulator::common_welford(&accumulators);
         let steps = welford.map(|accumulator| accumulator.declare_steps(emitter));
         emitter.open(&[], false);
@@ -224,7 +242,7 @@ impl<'k> CpuColumns<'k> {
 
     /// An element's place in an array of a tile.
     fn slot(&self) -> Expr {
-        mul_add(Expr::name(self.plan.walk_name()), Expr::Int(self.width), Expr::name(Var::Lane))
+        mul_add(Expr::Name(self.flat), Expr::Int(self.width), Expr::name(Var::Lane))
     }
 
     /// How many elements a tile has.
@@ -246,7 +264,7 @@ impl<'k> CpuColumns<'k> {
     fn each_row(&self, emitter: &mut Emitter<'k>, body: impl FnOnce(&mut Emitter<'k>)) {
         self.each_column(emitter, |emitter, _| {
             emitter.open(&[], true);
-            let flat = self.plan.walk_name();
+            let flat = self.flat;
             emitter.unflatten(flat, &self.plan.axes, 1);
             body(emitter);
             let body = emitter.close();
@@ -312,12 +330,11 @@ impl<'k> CpuColumns<'k> {
     }
 
     /// A column's place among all partial results.
-    fn place(&self, emitter: &Emitter, part: Expr) -> Expr {
-        let row = if self.outer().is_empty() { Expr::Int(0) } else { Expr::name("row") };
+    fn place(&self, emitter: &Emitter) -> Expr {
         let extent = emitter.extent(self.inner());
         let name = Expr::name(self.inner());
-        let column = row.then(Mul, extent).then(Add, name);
-        part.then(Mul, emitter.positions(&self.plan.map)).then(Add, column)
+        let column = self.row.clone().then(Mul, extent).then(Add, name);
+        self.part.clone().then(Mul, emitter.positions(&self.plan.map)).then(Add, column)
     }
 
     fn finish(&self, emitter: &mut Emitter<'k>, pass: &Pass, accumulators: &[Accumulator]) {

@@ -12,7 +12,7 @@ use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::index::AxisId;
 use crate::ir::{Kernel, Store};
 use crate::schedule::{ColumnSchedule, Launch};
-use crate::{DType, Language};
+use crate::{DType, Language, Refusal};
 
 struct CudaColumns<'a> {
     kernel: &'a Kernel,
@@ -20,11 +20,13 @@ struct CudaColumns<'a> {
     schedule: &'a ColumnSchedule,
     lane: Option<AxisId>,
     groups: Expr,
+    /// The number of this thread's.
+    group: Var,
     /// Counters of finished parts, where there are parts.
     arrivals: Var,
 }
 
-pub(super) fn build(scalar: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> Nest {
+pub(super) fn build(scalar: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> Result<Nest, Refusal> {
     let kernel = split_lanes(scalar, plan.map.last().copied(), schedule.vector);
     let columns = launch_items(scalar, &plan.map);
     let items = columns / u64::from(schedule.vector);
@@ -58,23 +60,25 @@ pub(super) fn build(scalar: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> 
         }
         None => Expr::Int(1),
     };
+    let group = emitter.index("group");
     let writer = CudaColumns {
         kernel: &kernel,
         plan,
         schedule,
         lane: lane_axis(&kernel),
         groups,
+        group,
         arrivals: arrivals(&workspaces),
     };
     writer.body(&mut emitter);
-    let body = emitter.finish();
-    Nest {
+    let body = emitter.finish()?;
+    Ok(Nest {
         functions: vec![Function { name: kernel.name.clone(), body, launch }],
         parameters: parameters(&kernel, &workspaces),
         workspaces,
         wide_index: needs_wide_index(scalar),
         kernel,
-    }
+    })
 }
 
 impl CudaColumns<'_> {
@@ -103,11 +107,11 @@ impl CudaColumns<'_> {
             Expr::Builtin(Builtin::ThreadX),
         );
         // Threads beyond the last column walk it too, so that all take part in the barriers.
-        emitter.bind("own_group", INDEX, group);
+        let own_group = emitter.bind("own_group", INDEX, group);
         let last = self.groups.clone().then(Sub, Expr::Int(1));
-        emitter.bind("group", INDEX, Expr::name("own_group").then(Min, last));
-        emitter.unflatten("group", &self.plan.map, u64::from(self.schedule.vector));
-        let inside = Expr::name("own_group").then(Less, self.groups.clone());
+        emitter.bind(self.group, INDEX, Expr::Name(own_group).then(Min, last));
+        emitter.unflatten(self.group, &self.plan.map, u64::from(self.schedule.vector));
+        let inside = Expr::Name(own_group).then(Less, self.groups.clone());
         for pass in &self.plan.passes {
             let accumulators = pass.declare(emitter, kernel, self.lanes());
             self.walk(emitter, pass, &accumulators, &inside);
@@ -148,7 +152,7 @@ impl CudaColumns<'_> {
                 Expr::Builtin(Builtin::GridY).then(Mul, Expr::Int(threads)),
             ),
         };
-        let flat = self.plan.walk_name();
+        let flat = self.plan.walk_name(emitter);
         emitter.open(&[], false);
         emitter.unflatten(flat, &self.plan.axes, 1);
         let stores: Vec<&Store> = pass.stores.iter().map(|&store| &self.kernel.stores[store]).collect();
@@ -189,14 +193,14 @@ impl CudaColumns<'_> {
         });
         emitter.push(Stmt::Barrier);
         accumulator.reset(emitter);
+        let y = emitter.index("y");
         emitter.open(&[], false);
         self.for_each_lane(emitter, |emitter, lane| {
-            accumulator
-                .merge(emitter, lane, &|part| Expr::element(shared[part], slot(Expr::name("y"), lane)));
+            accumulator.merge(emitter, lane, &|part| Expr::element(shared[part], slot(Expr::Name(y), lane)));
         });
         let body = emitter.close();
         let rows = Expr::Int(u64::from(self.schedule.threads_y));
-        emitter.push(count_loop("y", Expr::Int(0), rows, LoopHint::Unroll, body));
+        emitter.push(count_loop(y, Expr::Int(0), rows, LoopHint::Unroll, body));
     }
 
     /// Every block leaves its partial results; the last one of some columns merges all in order.
@@ -204,7 +208,8 @@ impl CudaColumns<'_> {
         let lanes = self.lanes().unwrap_or(1);
         let splits = || Expr::Builtin(Builtin::GridY);
         let place = |split: Expr, lane: Option<&Expr>| {
-            let column = mul_add(split, self.groups.clone(), Expr::name("group")).then(Mul, Expr::Int(lanes));
+            let column =
+                mul_add(split, self.groups.clone(), Expr::Name(self.group)).then(Mul, Expr::Int(lanes));
             lane.map_or(column.clone(), |lane| column.then(Add, lane.clone()))
         };
         emitter.open(&[], false);
@@ -221,14 +226,15 @@ impl CudaColumns<'_> {
             count: splits(),
         });
         accumulators.iter().for_each(|accumulator| accumulator.reset(emitter));
+        let part = emitter.index("part");
         emitter.open(&[], false);
         self.for_each_lane(emitter, |emitter, lane| {
-            let at = place(Expr::name("part"), lane);
+            let at = place(Expr::Name(part), lane);
             load(emitter, accumulators, lane, &at);
         });
         let body = emitter.close();
         emitter.push(Stmt::For {
-            var: "part".into(),
+            var: part,
             from: Expr::Builtin(Builtin::ThreadY),
             to: splits(),
             step: Step::Add(Expr::Int(u64::from(self.schedule.threads_y))),

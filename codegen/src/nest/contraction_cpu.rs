@@ -18,17 +18,33 @@ use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{Contraction, ContractionSchedule, Launch, PANEL, Product, TILE_ROWS, with_one_depth};
-use crate::{Language, Scalar};
+use crate::{Language, Refusal, Scalar};
 
 /// Columns that are computed together: of the widest vector.
 const LANES: u64 = 16;
 
-pub(super) fn build(kernel: &Kernel, contraction: &Contraction, schedule: &ContractionSchedule) -> Nest {
+pub(super) fn build(
+    kernel: &Kernel,
+    contraction: &Contraction,
+    schedule: &ContractionSchedule,
+) -> Result<Nest, Refusal> {
     let (flat, depth) = with_one_depth(kernel, &contraction.depth);
-    let writer = Writer { kernel: &flat, contraction, depth, schedule };
     let mut emitter = Emitter::new(&flat, Language::C);
+    let writer = Writer {
+        kernel: &flat,
+        contraction,
+        depth,
+        schedule,
+        rows: Part::new(&mut emitter, "row"),
+        lines: Part::new(&mut emitter, "line"),
+        columns: Part::new(&mut emitter, "column"),
+        term: emitter.index("term"),
+        terms: emitter.index("depth"),
+        tile: emitter.index("tile"),
+        panel: emitter.index("panel"),
+    };
     writer.body(&mut emitter);
-    let body = emitter.finish();
+    let body = emitter.finish()?;
     let each = [
         (&contraction.batch[..], 1),
         (&contraction.lines, u64::from(schedule.lines)),
@@ -40,12 +56,25 @@ pub(super) fn build(kernel: &Kernel, contraction: &Contraction, schedule: &Contr
     let formula: Vec<String> = each.iter().map(|(axes, of)| items_formula(kernel, axes, *of)).collect();
     let launch = Launch { items, formula: formula.join(" * "), ..Launch::default() };
     let functions = vec![Function { name: kernel.name.clone(), body, launch }];
-    Nest {
+    Ok(Nest {
         functions,
         parameters: parameters(&flat, &[]),
         workspaces: Vec::new(),
         wide_index: needs_wide_index(kernel),
         kernel: flat.clone(),
+    })
+}
+
+/// What of the rows, lines or columns is the block's.
+#[derive(Clone, Copy)]
+struct Part {
+    first: Var,
+    count: Var,
+}
+
+impl Part {
+    fn new(emitter: &mut Emitter, of: &str) -> Part {
+        Part { first: emitter.index(&format!("{of}0")), count: emitter.index(&format!("{of}s")) }
     }
 }
 
@@ -54,6 +83,16 @@ struct Writer<'a> {
     contraction: &'a Contraction,
     depth: AxisId,
     schedule: &'a ContractionSchedule,
+    rows: Part,
+    lines: Part,
+    columns: Part,
+    /// The first of the terms that are packed together, and how many they are.
+    term: Var,
+    terms: Var,
+    /// The first row of a tile.
+    tile: Var,
+    /// Which panel of a line.
+    panel: Var,
 }
 
 impl Writer<'_> {
@@ -88,40 +127,39 @@ impl Writer<'_> {
         let sums: Vec<Var> = products.iter().map(|_| array(emitter, "sums", rows * self.width())).collect();
         emitter.open(&[], false);
         let terms = emitter.extent(self.depth);
-        let depth = Expr::Int(deep).then(Min, terms.clone().then(Sub, Expr::name("term")));
-        emitter.bind("depth", INDEX, depth);
+        let depth = Expr::Int(deep).then(Min, terms.clone().then(Sub, Expr::Name(self.term)));
+        emitter.bind(self.terms, INDEX, depth);
         for (product, sums) in products.iter().zip(&sums) {
             self.pack_columns(emitter, product.right, right);
             self.multiply(emitter, product, [left, right, *sums]);
         }
         let body = emitter.close();
         let step = Step::Add(Expr::Int(deep));
-        let (var, from) = (Var::Named("term"), Expr::Int(0));
+        let (var, from) = (self.term, Expr::Int(0));
         emitter.push(Stmt::For { var, from, to: terms, step, hint: LoopHint::None, body });
         self.results(emitter, products, &sums);
     }
 
-    /// Binds what the block has: `row0`, `rows`, `line0`, `lines`, `column0`, `columns`, and the batch's axes.
+    /// Binds what the block has of rows, lines and columns, and the batch's axes.
     fn begin(&self, emitter: &mut Emitter) {
         let Contraction { batch, rows, lines, column, .. } = self.contraction;
         let mut block = Expr::Builtin(Builtin::BlockX);
         let parts = [
-            (["row0", "rows", "block1"], rows.as_slice(), self.schedule.rows),
-            (["column0", "columns", "block2"], std::slice::from_ref(column), self.schedule.columns),
-            (["line0", "lines", "block3"], lines.as_slice(), self.schedule.lines),
+            (self.rows, "block1", rows.as_slice(), self.schedule.rows),
+            (self.columns, "block2", std::slice::from_ref(column), self.schedule.columns),
+            (self.lines, "block3", lines.as_slice(), self.schedule.lines),
         ];
-        let parts = parts.into_iter().filter(|(_, axes, _)| !axes.is_empty());
-        for ([first, number, rest], axes, of) in parts {
+        let parts = parts.into_iter().filter(|(_, _, axes, _)| !axes.is_empty());
+        for (part, rest, axes, of) in parts {
             let (count, of) = (emitter.positions(axes), Expr::Int(of.into()));
             let chunks = ceil(count.clone(), of.clone());
             let is_last =
                 batch.is_empty() && axes == lines.last().map_or(std::slice::from_ref(column), |_| lines);
             let own = if is_last { block.clone() } else { block.clone().then(Rem, chunks.clone()) };
-            emitter.bind(first, INDEX, own.then(Mul, of.clone()));
-            emitter.bind(number, INDEX, of.then(Min, count.then(Sub, Expr::name(first))));
+            emitter.bind(part.first, INDEX, own.then(Mul, of.clone()));
+            emitter.bind(part.count, INDEX, of.then(Min, count.then(Sub, Expr::Name(part.first))));
             if !is_last {
-                emitter.bind(rest, INDEX, block.then(Div, chunks));
-                block = Expr::name(rest);
+                block = Expr::Name(emitter.bind(rest, INDEX, block.then(Div, chunks)));
             }
         }
         if let (false, Expr::Name(rest)) = (batch.is_empty(), &block) {
@@ -133,18 +171,21 @@ impl Writer<'_> {
     fn each_line(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter, Expr)) {
         let lines = &self.contraction.lines;
         let is_one = lines.is_empty() || self.schedule.lines == 1;
+        let number = emitter.index("line");
         emitter.open(&[], false);
-        let line = if is_one { Expr::Int(0) } else { Expr::name("line") };
+        let line = if is_one { Expr::Int(0) } else { Expr::Name(number) };
         if !lines.is_empty() {
-            emitter.bind("at_line", INDEX, Expr::name("line0").then(Add, line.clone()));
-            emitter.unflatten("at_line", lines, 1);
+            let at_line =
+                emitter.bind("at_line", INDEX, Expr::Name(self.lines.first).then(Add, line.clone()));
+            emitter.unflatten(at_line, lines, 1);
         }
         body(emitter, line.then(Mul, Expr::Int(self.panels())));
         let body = emitter.close();
         match is_one {
             true => emitter.push(Stmt::Block(body)),
             false => {
-                emitter.push(count_loop("line", Expr::Int(0), Expr::name("lines"), LoopHint::None, body))
+                let count = Expr::Name(self.lines.count);
+                emitter.push(count_loop(number, Expr::Int(0), count, LoopHint::None, body))
             }
         }
     }
@@ -153,12 +194,12 @@ impl Writer<'_> {
     fn each_panel(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter, Expr, Expr)) {
         self.each_line(emitter, |emitter, first| {
             emitter.open(&[], false);
-            let panel = Expr::name("panel");
-            let left = Expr::name("columns").then(Sub, panel.clone().then(Mul, Expr::Int(PANEL)));
+            let panel = Expr::Name(self.panel);
+            let left = Expr::Name(self.columns.count).then(Sub, panel.clone().then(Mul, Expr::Int(PANEL)));
             body(emitter, first.then(Add, panel), Expr::Int(PANEL).then(Min, left));
             let body = emitter.close();
-            let panels = ceil(Expr::name("columns"), Expr::Int(PANEL));
-            emitter.push(count_loop("panel", Expr::Int(0), panels, LoopHint::None, body));
+            let panels = ceil(Expr::Name(self.columns.count), Expr::Int(PANEL));
+            emitter.push(count_loop(self.panel, Expr::Int(0), panels, LoopHint::None, body));
         });
     }
 
@@ -167,75 +208,93 @@ impl Writer<'_> {
         let deep = Expr::Int(u64::from(self.schedule.depth));
         let turns = consecutive_along(self.kernel, value, self.depth, self.contraction.column);
         self.each_panel(emitter, |emitter, panel, width| {
-            let before = Expr::name("panel").then(Mul, Expr::Int(PANEL));
-            emitter.bind("first", INDEX, Expr::name("column0").then(Add, before));
-            emitter.bind("width", INDEX, width);
+            let before = Expr::Name(self.panel).then(Mul, Expr::Int(PANEL));
+            let first = emitter.bind("first", INDEX, Expr::Name(self.columns.first).then(Add, before));
+            let width = emitter.bind("width", INDEX, width);
             let panel = panel.then(Mul, deep).then(Mul, Expr::Int(PANEL));
             match turns {
-                true => self.pack_turned(emitter, value, packed, &panel),
-                false => self.pack_straight(emitter, value, packed, &panel),
+                true => self.pack_turned(emitter, value, packed, &panel, (first, width)),
+                false => self.pack_straight(emitter, value, packed, &panel, (first, width)),
             }
         });
     }
 
     /// Where neighbouring columns are neighbours: term after term.
-    fn pack_straight(&self, emitter: &mut Emitter, value: ValueId, packed: Var, panel: &Expr) {
+    fn pack_straight(
+        &self,
+        emitter: &mut Emitter,
+        value: ValueId,
+        packed: Var,
+        panel: &Expr,
+        (first, width): (Var, Var),
+    ) {
         self.each_term(emitter, LoopHint::None, |emitter, term| {
             let lane = Expr::name(Var::Lane);
             let row = panel.clone().then(Add, term.then(Mul, Expr::Int(PANEL)));
             let target = Expr::element(packed, row.then(Add, lane.clone()));
             emitter.open(&[self.contraction.column], false);
-            emitter.bind(self.contraction.column, INDEX, Expr::name("first").then(Add, lane));
+            emitter.bind(self.contraction.column, INDEX, Expr::Name(first).then(Add, lane));
             let value = emitter.value(value);
             emitter.push(Stmt::Assign { target: target.clone(), value });
             let body = emitter.close();
-            emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::name("width"), LoopHint::Simd, body));
+            emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Name(width), LoopHint::Simd, body));
             // Lanes without a column multiply zeros.
             let rest = vec![Stmt::Assign { target, value: self.zero() }];
-            let (from, to) = (Expr::name("width"), whole(Expr::name("width")));
+            let (from, to) = (Expr::Name(width), whole(Expr::Name(width)));
             emitter.push(count_loop(Var::Lane, from, to, LoopHint::None, rest));
         });
     }
 
     /// Where neighbouring terms are neighbours: a vector's columns one after the other, then turned.
-    fn pack_turned(&self, emitter: &mut Emitter, value: ValueId, packed: Var, panel: &Expr) {
+    fn pack_turned(
+        &self,
+        emitter: &mut Emitter,
+        value: ValueId,
+        packed: Var,
+        panel: &Expr,
+        (first, width): (Var, Var),
+    ) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
+        let (lane_var, first_lane) = (emitter.index("lane"), emitter.index("lane0"));
         emitter.open(&[], false);
         let turned = emitter.fresh("turned");
         let turned = emitter.array(turned, self.element(), LANES * u64::from(self.schedule.depth));
-        let (lane, lane0) = (Expr::name("lane"), Expr::name("lane0"));
+        let (lane, lane0) = (Expr::Name(lane_var), Expr::Name(first_lane));
         emitter.open(&[self.contraction.column], false);
         // Lanes without a column are the last one again.
-        let last = Expr::name("width").then(Sub, Expr::Int(1));
+        let last = Expr::Name(width).then(Sub, Expr::Int(1));
         let column = lane0.clone().then(Add, lane.clone()).then(Min, last);
-        emitter.bind(self.contraction.column, INDEX, Expr::name("first").then(Add, column));
+        emitter.bind(self.contraction.column, INDEX, Expr::Name(first).then(Add, column));
         self.each_term(emitter, LoopHint::Simd, |emitter, term| {
             let value = emitter.value(value);
             let at = lane.then(Mul, deep.clone()).then(Add, term);
             emitter.push(Stmt::Assign { target: Expr::element(turned, at), value });
         });
         let body = emitter.close();
-        emitter.push(count_loop("lane", Expr::Int(0), Expr::Int(LANES), LoopHint::None, body));
-        let (lane, term) = (Expr::name(Var::Lane), Expr::name("t"));
+        emitter.push(count_loop(lane_var, Expr::Int(0), Expr::Int(LANES), LoopHint::None, body));
+        let t = emitter.index("t");
+        let (lane, term) = (Expr::name(Var::Lane), Expr::Name(t));
         let row = panel.clone().then(Add, term.clone().then(Mul, Expr::Int(PANEL))).then(Add, lane0);
         let target = Expr::element(packed, row.then(Add, lane.clone()));
         let value = Expr::element(turned, lane.then(Mul, deep).then(Add, term));
         let lanes = vec![Stmt::Assign { target, value }];
         let lanes = count_loop(Var::Lane, Expr::Int(0), Expr::Int(LANES), LoopHint::Unroll, lanes);
-        emitter.push(count_loop("t", Expr::Int(0), Expr::name("depth"), LoopHint::None, vec![lanes]));
+        let terms = Expr::Name(self.terms);
+        emitter.push(count_loop(t, Expr::Int(0), terms, LoopHint::None, vec![lanes]));
         let body = emitter.close();
-        let (var, step) = (Var::Named("lane0"), Step::Add(Expr::Int(LANES)));
-        let (from, to) = (Expr::Int(0), Expr::name("width"));
+        let (var, step) = (first_lane, Step::Add(Expr::Int(LANES)));
+        let (from, to) = (Expr::Int(0), Expr::Name(width));
         emitter.push(Stmt::For { var, from, to, step, hint: LoopHint::None, body });
     }
 
     /// A loop over the terms that are packed together, which binds their axis.
     fn each_term(&self, emitter: &mut Emitter, hint: LoopHint, body: impl FnOnce(&mut Emitter, Expr)) {
+        let t = emitter.index("t");
         emitter.open(&[self.depth], false);
-        emitter.bind(self.depth, INDEX, Expr::name("term").then(Add, Expr::name("t")));
-        body(emitter, Expr::name("t"));
+        emitter.bind(self.depth, INDEX, Expr::Name(self.term).then(Add, Expr::Name(t)));
+        body(emitter, Expr::Name(t));
         let body = emitter.close();
-        emitter.push(count_loop("t", Expr::Int(0), Expr::name("depth"), hint, body));
+        emitter.push(count_loop(t, Expr::Int(0), Expr::Name(self.terms), hint, body));
     }
 
     /// Adds the products of the packed terms to the sums.
@@ -245,7 +304,7 @@ impl Writer<'_> {
         self.pack_rows(emitter, product.left, left);
         self.each_panel(emitter, |emitter, panel, width| {
             let at = panel.clone().then(Mul, Expr::Int(PANEL));
-            let row = Expr::name("tile").then(Mul, Expr::Int(self.width()));
+            let row = Expr::Name(self.tile).then(Mul, Expr::Int(self.width()));
             emitter.push(Stmt::MultiplyTile(Box::new(TileProduct {
                 dtype: self.contraction.dtype,
                 left,
@@ -256,34 +315,35 @@ impl Writer<'_> {
                 sums,
                 sums_at: row.then(Add, at),
                 sums_row: self.width(),
-                depth: Expr::name("depth"),
+                depth: Expr::Name(self.terms),
                 width: whole(width),
-                adds: Expr::Int(0).then(Less, Expr::name("term")),
+                adds: Expr::Int(0).then(Less, Expr::Name(self.term)),
             })));
         });
         let body = emitter.close();
         let step = Step::Add(Expr::Int(TILE_ROWS));
-        let (var, from, to) = (Var::Named("tile"), Expr::Int(0), Expr::name("rows"));
+        let (var, from, to) = (self.tile, Expr::Int(0), Expr::Name(self.rows.count));
         emitter.push(Stmt::For { var, from, to, step, hint: LoopHint::None, body });
     }
 
     /// The rows of a tile, each with its terms side by side.
     fn pack_rows(&self, emitter: &mut Emitter, value: ValueId, packed: Var) {
         let rows = &self.contraction.rows;
+        let r = emitter.index("r");
         let bind_row = |emitter: &mut Emitter| {
             // Rows of the tile that the block does not have are its last one again.
-            let last = Expr::name("rows").then(Sub, Expr::Int(1));
-            let row = Expr::name("tile").then(Add, Expr::name("r")).then(Min, last);
-            emitter.bind("at_row", INDEX, Expr::name("row0").then(Add, row));
-            emitter.unflatten("at_row", rows, 1);
+            let last = Expr::Name(self.rows.count).then(Sub, Expr::Int(1));
+            let row = Expr::Name(self.tile).then(Add, Expr::Name(r)).then(Min, last);
+            let at_row = emitter.bind("at_row", INDEX, Expr::Name(self.rows.first).then(Add, row));
+            emitter.unflatten(at_row, rows, 1);
         };
         let pack = |emitter: &mut Emitter, term: Expr| {
-            let at = Expr::name("r").then(Mul, Expr::Int(u64::from(self.schedule.depth))).then(Add, term);
+            let at = Expr::Name(r).then(Mul, Expr::Int(u64::from(self.schedule.depth))).then(Add, term);
             let value = emitter.value(value);
             emitter.push(Stmt::Assign { target: Expr::element(packed, at), value });
         };
         let each_row = |emitter: &mut Emitter, body| {
-            emitter.push(count_loop("r", Expr::Int(0), Expr::Int(TILE_ROWS), LoopHint::None, body));
+            emitter.push(count_loop(r, Expr::Int(0), Expr::Int(TILE_ROWS), LoopHint::None, body));
         };
         let inner = rows.last().copied().unwrap_or(self.depth);
         if consecutive_along(self.kernel, value, inner, self.depth) {
@@ -305,25 +365,31 @@ impl Writer<'_> {
     /// Whatever follows from the sums.
     fn results(&self, emitter: &mut Emitter, products: &[Product], sums: &[Var]) {
         let Contraction { rows, column, .. } = self.contraction;
+        let r = emitter.index("r");
         emitter.open(&[], false);
-        emitter.bind("at_row", INDEX, Expr::name("row0").then(Add, Expr::name("r")));
-        emitter.unflatten("at_row", rows, 1);
+        let at_row = emitter.bind("at_row", INDEX, Expr::Name(self.rows.first).then(Add, Expr::Name(r)));
+        emitter.unflatten(at_row, rows, 1);
         self.each_line(emitter, |emitter, first| {
             let lane = Expr::name(Var::Lane);
-            let from = Expr::name("r")
-                .then(Mul, Expr::Int(self.width()))
-                .then(Add, first.then(Mul, Expr::Int(PANEL)));
+            let from =
+                Expr::Name(r).then(Mul, Expr::Int(self.width())).then(Add, first.then(Mul, Expr::Int(PANEL)));
             emitter.open(&[*column], false);
-            emitter.bind(*column, INDEX, Expr::name("column0").then(Add, lane.clone()));
+            emitter.bind(*column, INDEX, Expr::Name(self.columns.first).then(Add, lane.clone()));
             for (product, sums) in products.iter().zip(sums) {
                 emitter.define(product.sum, Expr::element(sums, from.clone().then(Add, lane.clone())));
             }
             self.kernel.stores.iter().for_each(|store| emitter.store(store));
             let body = emitter.close();
-            emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::name("columns"), LoopHint::Simd, body));
+            emitter.push(count_loop(
+                Var::Lane,
+                Expr::Int(0),
+                Expr::Name(self.columns.count),
+                LoopHint::Simd,
+                body,
+            ));
         });
         let body = emitter.close();
-        emitter.push(count_loop("r", Expr::Int(0), Expr::name("rows"), LoopHint::None, body));
+        emitter.push(count_loop(r, Expr::Int(0), Expr::Name(self.rows.count), LoopHint::None, body));
     }
 }
 

@@ -11,7 +11,7 @@ use super::{Body, Parameter};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, AxisSet, Kernel, ValueId, ValueOp, index_expressions};
 use crate::ops::Spelling;
-use crate::{BinaryOp, DType, Language, Scalar, UnaryOp};
+use crate::{BinaryOp, DType, Language, Refusal, Scalar, UnaryOp};
 
 /// In-thread reductions with at most this many positions are unrolled: a 5×5 window.
 const UNROLL_LIMIT: u64 = 25;
@@ -76,6 +76,27 @@ pub(super) struct Emitter<'k> {
     uses: Vec<usize>,
     names: FxHashMap<&'static str, usize>,
     locals: Vec<Local>,
+    /// The variables that number the positions of several axes.
+    flat: Vec<(Vec<AxisId>, Var)>,
+    misfit: Option<&'static str>,
+}
+
+/// A variable to define: one that there is, or a new one that is called so.
+pub(super) enum Definition {
+    Of(Var),
+    New(&'static str),
+}
+
+impl<T: Into<Var>> From<T> for Definition {
+    fn from(var: T) -> Definition {
+        Definition::Of(var.into())
+    }
+}
+
+impl From<&'static str> for Definition {
+    fn from(hint: &'static str) -> Definition {
+        Definition::New(hint)
+    }
 }
 
 impl<'k> Emitter<'k> {
@@ -93,6 +114,8 @@ impl<'k> Emitter<'k> {
             uses: kernel.use_counts(),
             names: FxHashMap::default(),
             locals: Vec::new(),
+            flat: Vec::new(),
+            misfit: None,
         }
     }
 
@@ -109,9 +132,41 @@ impl<'k> Emitter<'k> {
     }
 
     /// The function's body.
-    pub(super) fn finish(mut self) -> Body {
+    ///
+    /// # Errors
+    /// If a value was asked for that the schedule does not provide.
+    pub(super) fn finish(mut self) -> Result<Body, Refusal> {
         let statements = self.scopes.drain(..).flat_map(|scope| scope.block).collect();
-        Body { statements, locals: self.locals }
+        match self.misfit {
+            None => Ok(Body::numbered(statements, self.locals)),
+            // Nothing runs, and what has no elements is not where it would be with some.
+            Some(_) if self.kernel.axes.iter().any(|axis| axis.extent == 0) => Ok(Body::default()),
+            Some(what) => Err(Refusal::Undefined(what)),
+        }
+    }
+
+    /// Something is asked for that the schedule should have provided: it does not fit the kernel.
+    pub(super) fn misfit(&mut self, what: &'static str) -> Expr {
+        self.misfit = Some(what);
+        Expr::Int(0)
+    }
+
+    /// A variable of index arithmetic that something yet to come defines, such as a loop.
+    pub(super) fn index(&mut self, hint: &str) -> Var {
+        self.local(hint.into(), Type::Index, None, Space::Constant)
+    }
+
+    /// The variable that numbers the positions of some axes: the axis itself where there is only one.
+    pub(super) fn flat(&mut self, axes: &[AxisId], hint: &'static str) -> Var {
+        if let [axis] = axes {
+            return Var::Axis(*axis);
+        }
+        if let Some((_, var)) = self.flat.iter().find(|(of, _)| of == axes) {
+            return *var;
+        }
+        let var = self.index(hint);
+        self.flat.push((axes.to_vec(), var));
+        var
     }
 
     /// A new variable, called by the prefix and a number.
@@ -127,16 +182,23 @@ impl<'k> Emitter<'k> {
         Var::Local(LocalId(self.locals.len() as u32 - 1))
     }
 
-    /// States what a variable is; one that has only a name becomes a new one.
-    pub(super) fn typed(&mut self, var: Var, ty: Type, len: Option<u64>, space: Space) -> Var {
-        match var {
-            Var::Named(name) => self.local(name.into(), ty, len, space),
-            Var::Local(id) => {
-                let local = &mut self.locals[id.index()];
-                (local.ty, local.len, local.space) = (ty, len, space);
+    /// States what a variable is.
+    pub(super) fn typed(
+        &mut self,
+        var: impl Into<Definition>,
+        ty: Type,
+        len: Option<u64>,
+        space: Space,
+    ) -> Var {
+        match var.into() {
+            Definition::New(hint) => self.local(hint.into(), ty, len, space),
+            Definition::Of(var) => {
+                if let Var::Local(id) = var {
+                    let local = &mut self.locals[id.index()];
+                    (local.ty, local.len, local.space) = (ty, len, space);
+                }
                 var
             }
-            Var::Axis(_) | Var::Lane | Var::Parameter(_) => var,
         }
     }
 
@@ -144,7 +206,6 @@ impl<'k> Emitter<'k> {
     pub(super) fn hint(&self, var: Var) -> &str {
         match var {
             Var::Local(id) => &self.locals[id.index()].hint,
-            Var::Named(name) => name,
             Var::Axis(_) | Var::Lane | Var::Parameter(_) => "",
         }
     }
@@ -158,15 +219,15 @@ impl<'k> Emitter<'k> {
     }
 
     /// Appends a variable that can be assigned.
-    pub(super) fn variable(&mut self, var: impl Into<Var>, ty: Type, init: Expr) -> Var {
-        let var = self.typed(var.into(), ty, None, Space::Thread);
+    pub(super) fn variable(&mut self, var: impl Into<Definition>, ty: Type, init: Expr) -> Var {
+        let var = self.typed(var, ty, None, Space::Thread);
         self.push(Stmt::Declare { var, init: Some(init) });
         var
     }
 
     /// Appends an array of this thread.
-    pub(super) fn array(&mut self, var: impl Into<Var>, ty: Type, len: u64) -> Var {
-        let var = self.typed(var.into(), ty, Some(len), Space::Thread);
+    pub(super) fn array(&mut self, var: impl Into<Definition>, ty: Type, len: u64) -> Var {
+        let var = self.typed(var, ty, Some(len), Space::Thread);
         self.push(Stmt::Declare { var, init: None });
         var
     }
@@ -201,8 +262,8 @@ impl<'k> Emitter<'k> {
     }
 
     /// Appends an array that the block shares.
-    pub(super) fn share(&mut self, var: impl Into<Var>, ty: Type, len: u64) -> Var {
-        let var = self.typed(var.into(), ty, Some(len), Space::Shared);
+    pub(super) fn share(&mut self, var: impl Into<Definition>, ty: Type, len: u64) -> Var {
+        let var = self.typed(var, ty, Some(len), Space::Shared);
         self.push(Stmt::Declare { var, init: None });
         var
     }
@@ -214,8 +275,8 @@ impl<'k> Emitter<'k> {
     }
 
     /// Appends an immutable variable.
-    pub(super) fn bind(&mut self, var: impl Into<Var>, ty: Type, value: Expr) -> Var {
-        let var = self.typed(var.into(), ty, None, Space::Constant);
+    pub(super) fn bind(&mut self, var: impl Into<Definition>, ty: Type, value: Expr) -> Var {
+        let var = self.typed(var, ty, None, Space::Constant);
         self.push(Stmt::Let { var, value });
         var
     }
@@ -413,11 +474,11 @@ impl<'k> Emitter<'k> {
             ValueOp::Cast(to, a) => {
                 Expr::Cast { from: kernel.value(*a).dtype, to: *to, operand: Box::new(self.value(*a)) }
             }
-            // Schedules define these before anything asks for them; a name that is not there does not compile.
+            // Schedules define these before anything asks for them.
             ValueOp::Scan { .. } | ValueOp::Carry { .. } | ValueOp::Last { .. } => {
-                Expr::name("a scan outside of its loop")
+                self.misfit("a scan outside of its loop")
             }
-            ValueOp::Scatter { .. } => Expr::name("a scatter outside of its loop"),
+            ValueOp::Scatter { .. } => self.misfit("a scatter outside of its loop"),
             ValueOp::Reduce { axes, .. } => self.reduce_in_thread(id, axes),
         }
     }
@@ -452,7 +513,7 @@ impl<'k> Emitter<'k> {
             && !axes.iter().any(|&axis| kernel.axis(axis).is_argument)
             && (self.language == Language::Cuda || !self.rolled && copies <= MOST_COPIES);
         let Some(accumulator) = Accumulator::of(self, kernel, id, None) else {
-            return Expr::name("no reduction");
+            return self.misfit("no reduction");
         };
         for &axis in axes {
             self.open(&[axis], unrolled);

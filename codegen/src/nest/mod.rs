@@ -13,6 +13,7 @@ mod extremes;
 mod fission;
 mod halves;
 mod interior;
+mod numbers;
 mod online;
 mod persistent;
 mod pieces;
@@ -20,7 +21,6 @@ mod pointwise;
 mod pointwise_cpu;
 mod recurrence_cuda;
 mod registers;
-mod resolve;
 mod resources;
 mod rows_cpu;
 mod rows_cuda;
@@ -144,15 +144,7 @@ pub fn parameter_name(nest: &Nest, parameter: Parameter) -> String {
 /// # Errors
 /// If the schedule does not fit the kernel.
 pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, Refusal> {
-    let mut nest = scheduled(&*for_schedule(kernel, schedule)?, language, schedule)?;
-    let is_empty = kernel.axes.iter().any(|axis| axis.extent == 0);
-    for function in &mut nest.functions {
-        match function.body.resolve() {
-            // Nothing runs, and what has no elements is not where it would be with some.
-            Err(_) if is_empty => function.body = Body::default(),
-            resolved => resolved?,
-        }
-    }
+    let nest = scheduled(&*for_schedule(kernel, schedule)?, language, schedule)?;
     debug_assert_eq!(verify(&nest), Ok(()), "{}, {schedule}", kernel.name);
     Ok(nest)
 }
@@ -166,30 +158,30 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
         },
         Schedule::Scan(schedule) => {
             let scans = scan::Scans::new(kernel)?;
-            Ok(match language {
+            match language {
                 Language::Cuda => scan_cuda::build(kernel, &scans, schedule),
                 Language::C => scan_cpu::build(kernel, &scans, schedule),
-            })
+            }
         }
         Schedule::Scatter(schedule) => {
             let scatters = Scatters::of(kernel)?.ok_or(Refusal::Misfit("no scatter"))?;
-            Ok(match language {
+            match language {
                 Language::Cuda => scatter_cuda::build(kernel, &scatters, schedule),
                 Language::C => scatter_cpu::build(kernel, &scatters, schedule),
-            })
+            }
         }
         Schedule::Rows(schedule) => {
             let plan = walk::Plan::new(kernel)?;
             if schedule.splits > 1 && !plan.walks_once() {
                 return Err(Refusal::Misfit("a split row can only be walked once"));
             }
-            Ok(match language {
+            match language {
                 Language::Cuda => rows_cuda::build(kernel, &plan, schedule),
                 Language::C => rows_cpu::build(kernel, &plan, schedule),
-            })
+            }
         }
         Schedule::Contraction(schedule) => match (language, Contraction::of(kernel)) {
-            (Language::C, Some(contraction)) => Ok(contraction_cpu::build(kernel, &contraction, schedule)),
+            (Language::C, Some(contraction)) => contraction_cpu::build(kernel, &contraction, schedule),
             _ => Err(Refusal::Misfit("no contraction")),
         },
         Schedule::Columns(schedule) => {
@@ -202,10 +194,10 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
                     "a column reduction needs columns, and split ones are walked once",
                 ));
             }
-            Ok(match language {
+            match language {
                 Language::Cuda => columns_cuda::build(kernel, &plan, schedule),
                 Language::C => columns_cpu::build(kernel, plan, schedule),
-            })
+            }
         }
     }
 }

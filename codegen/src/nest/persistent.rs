@@ -13,9 +13,6 @@ use crate::index::IndexExpr;
 use crate::ir::{BufferId, ValueId};
 use crate::schedule::array_bytes;
 
-/// The variable that counts a thread's vectors of a row.
-pub(super) const TURN: &str = "turn";
-
 /// What an emitter keeps of a row.
 pub(super) struct Kept {
     /// Loads whose elements several walks need.
@@ -34,8 +31,13 @@ pub(super) struct Kept {
 
 /// Where it is kept.
 pub(super) enum Place {
-    /// In arrays of each thread, which has so many vectors of the row.
-    Registers { turns: u64 },
+    /// In arrays of each thread, which has some vectors of the row.
+    Registers {
+        /// Which of its vectors.
+        turn: Expr,
+        /// How many.
+        turns: u64,
+    },
     /// In arrays of the block. A thread finds there what it has put there itself: nobody waits.
     Shared {
         /// The number of the thread's vector in the row.
@@ -63,8 +65,7 @@ impl Kept {
     /// Which of the vectors in an array a thread is at.
     fn vector(&self) -> Expr {
         match &self.place {
-            Place::Registers { turns: 1 } => Expr::Int(0),
-            Place::Registers { .. } => Expr::name(TURN),
+            Place::Registers { turn, .. } => turn.clone(),
             Place::Shared { vector, .. } => vector.clone(),
             Place::Stack { position, .. } => position.clone(),
         }
@@ -73,7 +74,7 @@ impl Kept {
     /// How long a new array for vectors of so many elements is, and where.
     fn space(&mut self, ty: Type, lanes: u64) -> (u64, Space) {
         match &mut self.place {
-            Place::Registers { turns } => (*turns * lanes, Space::Thread),
+            Place::Registers { turns, .. } => (*turns * lanes, Space::Thread),
             Place::Shared { length, end, .. } => {
                 let offset = *end;
                 *end += array_bytes(*length, ty.bytes(0));

@@ -22,7 +22,7 @@ pub(super) fn build(
     let (body, launch, kernel) = match language {
         Language::Cuda => {
             let vectorised = split_lanes(kernel, map.last().copied(), schedule.vector);
-            let body = cuda(kernel, &vectorised, &map, schedule);
+            let body = cuda(kernel, &vectorised, &map, schedule)?;
             let launch = Launch {
                 items: launch_items(kernel, &map),
                 formula: super::walk::items_formula(kernel, &map, 1),
@@ -33,7 +33,7 @@ pub(super) fn build(
             (body, launch, vectorised)
         }
         Language::C => {
-            let (body, launch) = super::pointwise_cpu::body(kernel, &map, schedule);
+            let (body, launch) = super::pointwise_cpu::body(kernel, &map, schedule)?;
             (body, launch, kernel.clone())
         }
     };
@@ -72,7 +72,12 @@ pub(super) fn lane_axis(kernel: &Kernel) -> Option<AxisId> {
     kernel.axes.iter().position(|axis| axis.is_lane).map(|number| AxisId(number as u32))
 }
 
-fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> Body {
+fn cuda(
+    scalar: &Kernel,
+    vectorised: &Kernel,
+    map: &[AxisId],
+    schedule: &PointwiseSchedule,
+) -> Result<Body, Refusal> {
     let lanes = u64::from(schedule.vector);
     let thread = mul_add(
         Expr::Builtin(Builtin::BlockX),
@@ -88,12 +93,12 @@ fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &Pointwi
                 && (scalar.axis(*axis).is_argument || !scalar.axis(*axis).extent.is_multiple_of(lanes)) =>
         {
             // One axis of any length: whole vectors, and a scalar tail in the last thread.
-            outer.bind("first", INDEX, thread.then(Mul, Expr::Int(lanes)));
+            let first = outer.bind("first", INDEX, thread.then(Mul, Expr::Int(lanes)));
             let then = outer.beside(|outer| {
                 outer.using(vectorised, |whole| {
                     whole.open_pinned();
                     whole.multiples.insert(*axis, lanes as i64);
-                    whole.bind(*axis, INDEX, Expr::name("first"));
+                    whole.bind(*axis, INDEX, Expr::Name(first));
                     whole.bind_axes(map);
                     lanes_and_stores(whole, vectorised, &stores, None, |_| {});
                     whole.close()
@@ -105,13 +110,13 @@ fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &Pointwi
             let body = outer.close();
             outer.push(Stmt::For {
                 var: Var::Axis(*axis),
-                from: Expr::name("first"),
+                from: Expr::Name(first),
                 to: total.clone(),
                 step: Step::Add(Expr::Int(1)),
                 hint: LoopHint::None,
                 body,
             });
-            let condition = Expr::name("first").then(Add, Expr::Int(lanes)).then(LessEqual, total);
+            let condition = Expr::Name(first).then(Add, Expr::Int(lanes)).then(LessEqual, total);
             let otherwise = outer.close();
             outer.push(Stmt::If { condition, then, otherwise });
             outer.finish()
@@ -120,7 +125,7 @@ fn cuda(scalar: &Kernel, vectorised: &Kernel, map: &[AxisId], schedule: &Pointwi
             let mut emitter = Emitter::new(vectorised, Language::Cuda);
             let flat = match map {
                 [axis] if lanes == 1 => Var::Axis(*axis),
-                _ => "t".into(),
+                _ => emitter.index("t"),
             };
             emitter.bind(flat, INDEX, thread);
             let count = match (map, lanes) {

@@ -8,16 +8,19 @@ use super::pointwise::launch_items;
 use super::short_axis::ShortAxis;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
-use super::variable::Var;
 use super::windows_cpu::{Border, Windows};
 use super::{Body, INDEX, walk::count_loop};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueOp};
 use crate::schedule::{Launch, PointwiseSchedule, lanes_along};
-use crate::{DType, Language};
+use crate::{DType, Language, Refusal};
 
 /// The body for a range of blocks, and how many blocks there are.
-pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule) -> (Body, Launch) {
+pub(super) fn body(
+    kernel: &Kernel,
+    map: &[AxisId],
+    schedule: &PointwiseSchedule,
+) -> Result<(Body, Launch), Refusal> {
     let short = ShortAxis::of(kernel, map, SHORT_AXIS);
     let border = map.last().and_then(|&inner| Windows::border(kernel, inner));
     let interior = map.last().filter(|_| border.is_none()).and_then(|&inner| Interior::of(kernel, inner));
@@ -51,7 +54,7 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
     };
     let Some((&inner, outer)) = map.split_last() else {
         kernel.stores.iter().for_each(|store| emitter.store(store));
-        return (emitter.finish(), launch(1, map, 1));
+        return Ok((emitter.finish()?, launch(1, map, 1)));
     };
     let extent = kernel.axis(inner).extent;
     let is_long = outer.is_empty() || extent >= chunk && !reads_across(kernel, inner);
@@ -59,82 +62,83 @@ pub(super) fn body(kernel: &Kernel, map: &[AxisId], schedule: &PointwiseSchedule
     if is_short {
         // Too short to be a loop of its own: one loop over all positions of the block.
         let total = emitter.positions(map);
-        emitter.bind("first", INDEX, block().then(Mul, Expr::Int(chunk)));
-        emitter.bind("end", INDEX, Expr::name("first").then(Add, Expr::Int(chunk)).then(Min, total));
+        let first = emitter.bind("first", INDEX, block().then(Mul, Expr::Int(chunk)));
+        let end = emitter.bind("end", INDEX, Expr::Name(first).then(Add, Expr::Int(chunk)).then(Min, total));
+        let t = emitter.index("t");
         emitter.open(&[], false);
-        emitter.unflatten("t", map, 1);
+        emitter.unflatten(t, map, 1);
         kernel.stores.iter().for_each(|store| emitter.store(store));
         let body = emitter.close();
         emitter.push(Stmt::For {
-            var: "t".into(),
-            from: Expr::name("first"),
-            to: Expr::name("end"),
+            var: t,
+            from: Expr::Name(first),
+            to: Expr::Name(end),
             step: Step::Add(Expr::Int(1)),
             hint: LoopHint::None,
             body,
         });
-        (emitter.finish(), launch(launch_items(kernel, map), map, chunk))
+        Ok((emitter.finish()?, launch(launch_items(kernel, map), map, chunk)))
     } else if is_long {
         // A block is a part of one row.
-        let chunks = Expr::name("chunks");
         let mut items = extent.div_ceil(chunk);
         let mut number = block();
         if !outer.is_empty() {
             let per_row = emitter.extent(inner).then(Add, Expr::Int(chunk - 1)).then(Div, Expr::Int(chunk));
-            emitter.bind("chunks", INDEX, per_row);
-            emitter.bind("row", INDEX, block().then(Div, chunks.clone()));
-            emitter.unflatten("row", outer, 1);
-            number = block().then(Rem, chunks);
+            let chunks = emitter.bind("chunks", INDEX, per_row);
+            let row = emitter.bind("row", INDEX, block().then(Div, Expr::Name(chunks)));
+            emitter.unflatten(row, outer, 1);
+            number = block().then(Rem, Expr::Name(chunks));
             items *= launch_items(kernel, outer);
         }
-        emitter.bind("first", INDEX, number.then(Mul, Expr::Int(chunk)));
-        let to = Expr::name("first").then(Add, Expr::Int(chunk)).then(Min, emitter.extent(inner));
-        emitter.bind("end", INDEX, to);
-        inner_loop(&mut emitter, kernel, guards, inner, Expr::name("first"), Expr::name("end"));
+        let first = emitter.bind("first", INDEX, number.then(Mul, Expr::Int(chunk)));
+        let to = Expr::Name(first).then(Add, Expr::Int(chunk)).then(Min, emitter.extent(inner));
+        let end = emitter.bind("end", INDEX, to);
+        inner_loop(&mut emitter, kernel, guards, inner, Expr::Name(first), Expr::Name(end));
         let formula = super::walk::items_formula(kernel, outer, 1);
         let inner_text = super::walk::items_formula(kernel, &[inner], chunk);
         let formula = if outer.is_empty() { inner_text } else { format!("{formula} * {inner_text}") };
-        (emitter.finish(), Launch { items, formula, ..Launch::default() })
+        Ok((emitter.finish()?, Launch { items, formula, ..Launch::default() }))
     } else if reads_across(kernel, inner) {
         // Some input is consecutive along another axis: walk down a few columns at a time, so that each
         // of its cache lines is used by the rows of the block before it is gone.
-        emitter.bind("first", INDEX, block().then(Mul, Expr::Int(TILE)));
-        let stop = Expr::name("first").then(Add, Expr::Int(TILE)).then(Min, emitter.positions(outer));
-        emitter.bind("end", INDEX, stop);
+        let first = emitter.bind("first", INDEX, block().then(Mul, Expr::Int(TILE)));
+        let stop = Expr::Name(first).then(Add, Expr::Int(TILE)).then(Min, emitter.positions(outer));
+        let end = emitter.bind("end", INDEX, stop);
+        let left = emitter.index("left");
         emitter.open(&[], false);
-        let right = Expr::name("left").then(Add, Expr::Int(TILE)).then(Min, emitter.extent(inner));
-        emitter.bind("right", INDEX, right);
+        let right = Expr::Name(left).then(Add, Expr::Int(TILE)).then(Min, emitter.extent(inner));
+        let right = emitter.bind("right", INDEX, right);
         emitter.open(&[], false);
-        let row = row_name(outer);
+        let row = emitter.flat(outer, "row");
         emitter.unflatten(row, outer, 1);
-        inner_loop(&mut emitter, kernel, guards, inner, Expr::name("left"), Expr::name("right"));
+        inner_loop(&mut emitter, kernel, guards, inner, Expr::Name(left), Expr::Name(right));
         let body = emitter.close();
-        emitter.push(count_loop(row, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
+        emitter.push(count_loop(row, Expr::Name(first), Expr::Name(end), LoopHint::None, body));
         let body = emitter.close();
         let to = emitter.extent(inner);
         emitter.push(Stmt::For {
-            var: "left".into(),
+            var: left,
             from: Expr::Int(0),
             to,
             step: Step::Add(Expr::Int(TILE)),
             hint: LoopHint::None,
             body,
         });
-        (emitter.finish(), launch(launch_items(kernel, outer), outer, TILE))
+        Ok((emitter.finish()?, launch(launch_items(kernel, outer), outer, TILE)))
     } else {
         // A block is some whole rows.
         let rows = (chunk / extent.max(1)).max(1);
-        emitter.bind("first", INDEX, block().then(Mul, Expr::Int(rows)));
-        let to = Expr::name("first").then(Add, Expr::Int(rows)).then(Min, emitter.positions(outer));
-        emitter.bind("end", INDEX, to);
-        let row = row_name(outer);
+        let first = emitter.bind("first", INDEX, block().then(Mul, Expr::Int(rows)));
+        let to = Expr::Name(first).then(Add, Expr::Int(rows)).then(Min, emitter.positions(outer));
+        let end = emitter.bind("end", INDEX, to);
+        let row = emitter.flat(outer, "row");
         emitter.open(&[], false);
         emitter.unflatten(row, outer, 1);
         let extent = emitter.extent(inner);
         inner_loop(&mut emitter, kernel, guards, inner, Expr::Int(0), extent);
         let body = emitter.close();
-        emitter.push(count_loop(row, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
-        (emitter.finish(), launch(launch_items(kernel, outer), outer, rows))
+        emitter.push(count_loop(row, Expr::Name(first), Expr::Name(end), LoopHint::None, body));
+        Ok((emitter.finish()?, launch(launch_items(kernel, outer), outer, rows)))
     }
 }
 
@@ -149,14 +153,6 @@ fn consecutive_last(kernel: &Kernel, map: &[AxisId]) -> Option<Vec<AxisId>> {
 
 /// Rows and columns of a tile of a transposed read: 64 lines of 16 floats stay in the nearest cache.
 const TILE: u64 = 64;
-
-/// The variable that numbers the rows: the outer axis itself where there is only one.
-fn row_name(outer: &[AxisId]) -> Var {
-    match outer {
-        [axis] => Var::Axis(*axis),
-        _ => "row".into(),
-    }
-}
 
 /// Whether some load is consecutive along another map axis than the innermost, which strides.
 fn reads_across(kernel: &Kernel, inner: AxisId) -> bool {
@@ -332,10 +328,10 @@ fn loop_with_interior<'k>(
     if !always {
         // Rows at the border have no interior.
         let holds = Expr::InBounds(interior.conditions.clone());
-        emitter.bind("inside", super::stmt::Type::Register(DType::Bool), holds);
+        let inside = emitter.bind("inside", super::stmt::Type::Register(DType::Bool), holds);
         let or_end = |at: Expr| match at == to {
             true => at,
-            false => Expr::Select(Box::new(Expr::name("inside")), Box::new(at), Box::new(to.clone())),
+            false => Expr::Select(Box::new(Expr::Name(inside)), Box::new(at), Box::new(to.clone())),
         };
         (low, high) = (or_end(low), or_end(high));
     }

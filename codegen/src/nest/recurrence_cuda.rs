@@ -10,6 +10,7 @@ use super::emitter::{Emitter, Staged};
 use super::scan::{Carries, Running, Scans};
 use super::stmt::Arithmetic::{Add, And, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::variable::Var;
 use super::walk::count_loop;
 use crate::index::IndexExpr;
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
@@ -25,6 +26,8 @@ pub(super) struct Tiles<'a> {
     pub(super) rows: u64,
     /// Steps of a tile.
     pub(super) steps: u64,
+    /// The first of them.
+    pub(super) tile: Var,
 }
 
 /// The arrays of a tile.
@@ -57,10 +60,10 @@ impl<'a> Tiles<'a> {
         });
         emitter.push(Stmt::Barrier);
 
-        let end = Expr::name("tile").then(Add, Expr::Int(self.steps)).then(Min, extent.clone());
-        emitter.bind("end", INDEX, end);
-        let step = self.scans.step_name();
-        let place = Expr::name(step).then(Sub, Expr::name("tile"));
+        let end = Expr::Name(self.tile).then(Add, Expr::Int(self.steps)).then(Min, extent.clone());
+        let end = emitter.bind("end", INDEX, end);
+        let step = self.scans.step_name(emitter);
+        let place = Expr::name(step).then(Sub, Expr::Name(self.tile));
         let slot = mul_add(Expr::Builtin(Builtin::ThreadX), Expr::Int(self.pitch()), place);
         let mut staged = FxHashMap::default();
         for (loads, _, _, array) in &arrays.inputs {
@@ -85,7 +88,7 @@ impl<'a> Tiles<'a> {
             emitter.guarded(inside, then);
         });
         let body = emitter.close();
-        emitter.push(count_loop(step, Expr::name("tile"), Expr::name("end"), LoopHint::UnrollBy(8), body));
+        emitter.push(count_loop(step, Expr::Name(self.tile), Expr::Name(end), LoopHint::UnrollBy(8), body));
         emitter.staged.clear();
         emitter.staged_slot = None;
 
@@ -99,7 +102,7 @@ impl<'a> Tiles<'a> {
         });
         let body = emitter.close();
         emitter.push(Stmt::For {
-            var: "tile".into(),
+            var: self.tile,
             from: Expr::Int(0),
             to: extent,
             step: Step::Add(Expr::Int(self.steps)),
@@ -162,25 +165,26 @@ impl<'a> Tiles<'a> {
     fn sweep(&self, emitter: &mut Emitter<'a>, own_rows: bool, body: impl FnOnce(&mut Emitter<'a>, Expr)) {
         let others = &self.scans.others;
         let (x, rows) = (Expr::Builtin(Builtin::ThreadX), emitter.positions(others));
+        let turn = emitter.index("turn");
         emitter.open(&[], false);
         let first = Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(self.rows));
-        emitter.bind("tile_row", INDEX, first.then(Add, Expr::name("turn")));
-        let row = Expr::name("tile_row").then(Min, rows.clone().then(Sub, Expr::Int(1)));
-        emitter.bind("read_row", INDEX, row);
-        emitter.unflatten("read_row", others, 1);
-        emitter.bind("place", INDEX, Expr::name("tile").then(Add, x.clone()));
-        self.scans.bind_position(emitter, "place");
-        let slot = mul_add(Expr::name("turn"), Expr::Int(self.pitch()), x);
+        let tile_row = emitter.bind("tile_row", INDEX, first.then(Add, Expr::Name(turn)));
+        let row = Expr::Name(tile_row).then(Min, rows.clone().then(Sub, Expr::Int(1)));
+        let read_row = emitter.bind("read_row", INDEX, row);
+        emitter.unflatten(read_row, others, 1);
+        let place = emitter.bind("place", INDEX, Expr::Name(self.tile).then(Add, x.clone()));
+        self.scans.bind_position(emitter, place);
+        let slot = mul_add(Expr::Name(turn), Expr::Int(self.pitch()), x);
         emitter.open_pinned();
         body(emitter, slot);
         let then = emitter.close();
         let axis = self.kernel.axis(self.scans.axis);
         let is_whole = !axis.is_argument && axis.extent.is_multiple_of(self.steps);
-        let in_row = (!is_whole).then(|| Expr::name("place").then(Less, emitter.extent(self.scans.axis)));
-        let of_row = own_rows.then(|| Expr::name("tile_row").then(Less, rows));
+        let in_row = (!is_whole).then(|| Expr::Name(place).then(Less, emitter.extent(self.scans.axis)));
+        let of_row = own_rows.then(|| Expr::Name(tile_row).then(Less, rows));
         let inside = in_row.into_iter().chain(of_row).reduce(|all, next| all.then(And, next));
         emitter.guarded(inside, then);
         let body = emitter.close();
-        emitter.push(count_loop("turn", Expr::Int(0), Expr::Int(self.rows), LoopHint::UnrollBy(8), body));
+        emitter.push(count_loop(turn, Expr::Int(0), Expr::Int(self.rows), LoopHint::UnrollBy(8), body));
     }
 }

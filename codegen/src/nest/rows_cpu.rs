@@ -11,11 +11,11 @@ use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
 use super::walk::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
-use crate::Language;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{Launch, RowSchedule, SPLIT_LENGTH};
+use crate::{Language, Refusal};
 
-pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nest {
+pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Result<Nest, Refusal> {
     let wide_index = needs_wide_index(kernel);
     let rows = launch_items(kernel, &plan.map);
     let reductions = plan.reductions();
@@ -30,17 +30,17 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
     if split {
         // First phase: a block is a part of a row, and leaves partial results.
         let parts = plan.parts(&emitter, SPLIT_LENGTH);
-        emitter.bind("parts", INDEX, parts);
-        emitter.bind("row", INDEX, Expr::Builtin(Builtin::BlockX).then(Div, Expr::name("parts")));
-        let part = Expr::Builtin(Builtin::BlockX).then(Rem, Expr::name("parts"));
-        emitter.bind("first", INDEX, part.then(Mul, Expr::Int(SPLIT_LENGTH)));
+        let parts = emitter.bind("parts", INDEX, parts);
+        let row = emitter.bind("row", INDEX, Expr::Builtin(Builtin::BlockX).then(Div, Expr::Name(parts)));
+        let part = Expr::Builtin(Builtin::BlockX).then(Rem, Expr::Name(parts));
+        let first = emitter.bind("first", INDEX, part.then(Mul, Expr::Int(SPLIT_LENGTH)));
         let end =
-            Expr::name("first").then(Add, Expr::Int(SPLIT_LENGTH)).then(Min, emitter.positions(&plan.axes));
-        emitter.bind("end", INDEX, end);
-        emitter.unflatten("row", &plan.map, 1);
+            Expr::Name(first).then(Add, Expr::Int(SPLIT_LENGTH)).then(Min, emitter.positions(&plan.axes));
+        let end = emitter.bind("end", INDEX, end);
+        emitter.unflatten(row, &plan.map, 1);
         for pass in &plan.passes {
             let accumulators =
-                cpu_walk(&mut emitter, kernel, plan, pass, schedule, Expr::name("first"), Expr::name("end"));
+                cpu_walk(&mut emitter, kernel, plan, pass, schedule, Expr::Name(first), Expr::Name(end));
             let zero = Expr::Int(0);
             let lane = (schedule.threads_per_row > 1).then_some(&zero);
             save(&mut emitter, &accumulators, lane, &Expr::Builtin(Builtin::BlockX));
@@ -50,41 +50,47 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
             formula: format!("{formula} * parts"),
             ..Launch::default()
         };
-        functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch });
+        functions.push(Function { name: kernel.name.clone(), body: emitter.finish()?, launch });
         // Second phase: merge the parts of each row in order.
         let mut emitter = Emitter::new(kernel, Language::C);
         let parts = plan.parts(&emitter, SPLIT_LENGTH);
-        emitter.bind("parts", INDEX, parts);
-        emitter.bind("row", INDEX, Expr::Builtin(Builtin::BlockX));
-        emitter.unflatten("row", &plan.map, 1);
+        let parts = emitter.bind("parts", INDEX, parts);
+        let row = emitter.bind("row", INDEX, Expr::Builtin(Builtin::BlockX));
+        emitter.unflatten(row, &plan.map, 1);
         let accumulators = plan.passes[0].declare(&mut emitter, kernel, None);
+        let part = emitter.index("part");
         emitter.open(&[], false);
-        let at = mul_add(Expr::name("row"), Expr::name("parts"), Expr::name("part"));
+        let at = mul_add(Expr::Name(row), Expr::Name(parts), Expr::Name(part));
         load(&mut emitter, &accumulators, None, &at);
         let body = emitter.close();
-        emitter.push(count_loop("part", Expr::Int(0), Expr::name("parts"), LoopHint::None, body));
+        emitter.push(count_loop(part, Expr::Int(0), Expr::Name(parts), LoopHint::None, body));
         accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, None));
         plan.passes[0].define(&mut emitter, &accumulators, |_| None);
         plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
         let launch = Launch { items: rows, formula, ..Launch::default() };
         let name = format!("{}_merge", kernel.name);
-        functions.push(Function { name, body: emitter.finish(), launch });
+        functions.push(Function { name, body: emitter.finish()?, launch });
     } else {
         let per_block = u64::from(schedule.rows_per_block);
-        let row = plan.row_name();
+        let row = plan.row_name(&mut emitter);
         let one_row = plan.map.is_empty();
-        if !one_row {
-            emitter.bind("first_row", INDEX, Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(per_block)));
-            let end = Expr::name("first_row").then(Add, Expr::Int(per_block));
+        let ends = (!one_row).then(|| {
+            let first_row = emitter.bind(
+                "first_row",
+                INDEX,
+                Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(per_block)),
+            );
+            let end = Expr::Name(first_row).then(Add, Expr::Int(per_block));
             let end = end.then(Min, emitter.positions(&plan.map));
-            emitter.bind("end_row", INDEX, end);
+            let end_row = emitter.bind("end_row", INDEX, end);
             emitter.open_pinned();
             emitter.unflatten(row, &plan.map, 1);
-        }
+            (Expr::Name(first_row), Expr::Name(end_row))
+        });
         if schedule.stack_bytes > 0 {
             let length = launch_items(kernel, &plan.axes);
             let values = plan.keep_on_stack(kernel, length, u64::from(schedule.stack_bytes)).values;
-            let position = Expr::name(plan.walk_name());
+            let position = Expr::Name(plan.walk_name(&mut emitter));
             emitter.keep(Kept::new(Vec::new(), values, Place::Stack { position, length }));
         }
         for pass in &plan.passes {
@@ -96,16 +102,15 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
             pass.define(&mut emitter, &accumulators, |_| lane.cloned());
         }
         plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
-        if !one_row {
+        if let Some((first, end)) = ends {
             let body = emitter.close();
-            let (first, end) = (Expr::name("first_row"), Expr::name("end_row"));
             emitter.push(count_loop(row, first, end, LoopHint::None, body));
         }
         let launch = Launch { items: rows, formula, per_block, ..Launch::default() };
-        functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch });
+        functions.push(Function { name: kernel.name.clone(), body: emitter.finish()?, launch });
     }
     let parameters = parameters(kernel, &workspaces);
-    Nest { functions, parameters, workspaces, wide_index, kernel: kernel.clone() }
+    Ok(Nest { functions, parameters, workspaces, wide_index, kernel: kernel.clone() })
 }
 
 /// One walk along a row from `first` to `end`. What is costly is computed in loops of its own, of some elements at a time.
@@ -120,10 +125,11 @@ fn cpu_walk<'k>(
 ) -> Vec<Accumulator> {
     let lanes = u64::from(schedule.threads_per_row);
     let accumulators = pass.declare(emitter, kernel, (lanes > 1).then_some(lanes));
-    let walk = Walk { kernel, plan, pass, lanes, accumulators: &accumulators };
+    let flat = plan.walk_name(emitter);
+    let walk = Walk { kernel, plan, pass, lanes, flat, accumulators: &accumulators };
     if lanes == 1 {
         let body = walk.visit(emitter, None, None, None);
-        emitter.push(count_loop(plan.walk_name(), first, end, LoopHint::None, body));
+        emitter.push(count_loop(flat, first, end, LoopHint::None, body));
         return accumulators;
     }
     let length = launch_items(kernel, &plan.axes);
@@ -135,7 +141,7 @@ fn cpu_walk<'k>(
         None if walk.only_stores() => walk.each(emitter, (&first, &end), &mut |emitter| walk.store(emitter)),
         None => walk.in_lanes(emitter, first, end),
         Some(fission) if is_whole => {
-            let slot = Expr::name(plan.walk_name());
+            let slot = Expr::Name(flat);
             walk.divided(emitter, &fission, (&first, &end), &slot, length);
         }
         Some(fission) => {
@@ -143,7 +149,7 @@ fn cpu_walk<'k>(
             emitter.open(&[], false);
             let to = Expr::name(start).then(Add, Expr::Int(LONGEST_STRETCH)).then(Min, end.clone());
             emitter.bind(stop, INDEX, to);
-            let slot = Expr::name(plan.walk_name()).then(Sub, Expr::name(start));
+            let slot = Expr::Name(flat).then(Sub, Expr::name(start));
             let stretch = (&Expr::name(start), &Expr::name(stop));
             walk.divided(emitter, &fission, stretch, &slot, LONGEST_STRETCH);
             let body = emitter.close();
@@ -161,6 +167,8 @@ struct Walk<'a, 'k> {
     plan: &'a Plan,
     pass: &'a Pass,
     lanes: u64,
+    /// The variable that walks.
+    flat: Var,
     accumulators: &'a [Accumulator],
 }
 
@@ -203,8 +211,7 @@ impl<'k> Walk<'_, 'k> {
         emitter.open(&self.plan.axes, false);
         body(emitter);
         let body = emitter.close();
-        let name = self.plan.walk_name();
-        emitter.push(count_loop(name, from.clone(), to.clone(), LoopHint::Simd, body));
+        emitter.push(count_loop(self.flat, from.clone(), to.clone(), LoopHint::Simd, body));
     }
 
     /// The loops of a stretch, then the walk that uses what they leave.
@@ -270,42 +277,37 @@ impl<'k> Walk<'_, 'k> {
                 // The other elements are not there yet.
                 kept.there.clone_from(before);
             }
+            let (start, k) = (emitter.index("start"), emitter.index("k"));
             emitter.open(&[], false);
             let weight =
                 welford.zip(steps.as_ref()).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
             let is_within = stays_within(group);
-            if is_within && let Some((_, outer)) = plan.axes.split_last() {
-                emitter.bind("outer", INDEX, Expr::name("start").then(Div, Expr::Int(inner)));
-                emitter.bind("begin", INDEX, Expr::name("start").then(Rem, Expr::Int(inner)));
-                emitter.unflatten("outer", outer, 1);
-            }
+            let begin = plan.axes.split_last().filter(|_| is_within).map(|(_, axes)| {
+                let outer = emitter.bind("outer", INDEX, Expr::Name(start).then(Div, Expr::Int(inner)));
+                let begin = emitter.bind("begin", INDEX, Expr::Name(start).then(Rem, Expr::Int(inner)));
+                emitter.unflatten(outer, axes, 1);
+                begin
+            });
             let offset = |start: Option<Expr>| match (chain, start) {
                 (1, Some(start)) => start.then(Add, lane.clone()),
                 (1, None) => lane.clone(),
-                (_, Some(start)) => mul_add(Expr::name("k"), Expr::Int(lanes), start).then(Add, lane.clone()),
-                (_, None) => Expr::name("k").then(Mul, Expr::Int(lanes)).then(Add, lane.clone()),
+                (_, Some(start)) => mul_add(Expr::Name(k), Expr::Int(lanes), start).then(Add, lane.clone()),
+                (_, None) => Expr::Name(k).then(Mul, Expr::Int(lanes)).then(Add, lane.clone()),
             };
-            let mut body = match is_within {
-                true => self.within(emitter, offset(None), weight.as_ref()),
-                false => {
-                    let position = offset(Some(Expr::name("start")));
+            let mut body = match begin {
+                Some(begin) => self.within(emitter, (start, begin), offset(None), weight.as_ref()),
+                None => {
+                    let position = offset(Some(Expr::Name(start)));
                     self.visit(emitter, Some(position), Some(&lane), weight.as_ref())
                 }
             };
             if chain > 1 {
-                body = vec![count_loop("k", Expr::Int(0), Expr::Int(chain), LoopHint::Unroll, body)];
+                body = vec![count_loop(k, Expr::Int(0), Expr::Int(chain), LoopHint::Unroll, body)];
             }
             emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(lanes), LoopHint::Simd, body));
             let body = emitter.close();
             let step = Step::Add(Expr::Int(group));
-            emitter.push(Stmt::For {
-                var: "start".into(),
-                from,
-                to: whole.clone(),
-                step,
-                hint: LoopHint::None,
-                body,
-            });
+            emitter.push(Stmt::For { var: start, from, to: whole.clone(), step, hint: LoopHint::None, body });
             from = whole;
         }
         if let Some(steps) = &steps {
@@ -332,11 +334,11 @@ impl<'k> Walk<'_, 'k> {
         let &Walk { kernel, plan, pass, accumulators, .. } = self;
         emitter.open(&[], false);
         if let Some(position) = position {
-            emitter.bind(plan.walk_name(), INDEX, position);
+            emitter.bind(self.flat, INDEX, position);
         }
         match plan.axes.len() {
             1 => emitter.bind_axes(&plan.axes),
-            _ => emitter.unflatten("r", &plan.axes, 1),
+            _ => emitter.unflatten(self.flat, &plan.axes, 1),
         }
         emitter.define_elements();
         visit_here(emitter, kernel, pass, accumulators, lane, weight);
@@ -344,13 +346,19 @@ impl<'k> Walk<'_, 'k> {
     }
 
     /// The same where all lanes are within one position of the outer axes.
-    fn within(&self, emitter: &mut Emitter<'k>, offset: Expr, weight: Option<&Expr>) -> Vec<Stmt> {
+    fn within(
+        &self,
+        emitter: &mut Emitter<'k>,
+        (start, begin): (Var, Var),
+        offset: Expr,
+        weight: Option<&Expr>,
+    ) -> Vec<Stmt> {
         let &Walk { kernel, plan, pass, accumulators, .. } = self;
         let Some((&axis, _)) = plan.axes.split_last() else { return Vec::new() };
         emitter.open(&[axis], false);
-        emitter.bind(axis, INDEX, Expr::name("begin").then(Add, offset.clone()));
+        emitter.bind(axis, INDEX, Expr::Name(begin).then(Add, offset.clone()));
         if emitter.kept.is_some() {
-            emitter.bind(plan.walk_name(), INDEX, Expr::name("start").then(Add, offset));
+            emitter.bind(self.flat, INDEX, Expr::Name(start).then(Add, offset));
         }
         visit_here(emitter, kernel, pass, accumulators, Some(&Expr::name(Var::Lane)), weight);
         emitter.close()

@@ -2,26 +2,37 @@
 
 use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::Emitter;
-use super::persistent::{Kept, Place, TURN};
+use super::persistent::{Kept, Place};
 use super::pointwise::{lanes_and_stores, launch_items, split_lanes};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
 use super::walk::{Pass, Plan, arrivals, count_loop, items_formula, partial_workspaces};
-use super::{Body, Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::ir::{Kernel, Store};
 use crate::schedule::{Launch, RowSchedule, UNROLLED_OPERATIONS};
-use crate::{DType, Language};
+use crate::{DType, Language, Refusal};
 
 /// Turns of walks through shared memory that are unrolled wholly: all that 1024 threads have in 16-byte accesses. In
 /// narrower ones the code would be long, and its registers spill.
 const MOST_UNROLLED_TURNS: u64 = 16;
 
-pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nest {
+pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Result<Nest, Refusal> {
     let vectorised = split_lanes(kernel, plan.axes.last().copied(), schedule.vector);
     let workspaces = workspaces(&vectorised, plan, schedule);
-    let writer = CudaRows { scalar: kernel, plan, schedule, arrivals: arrivals(&workspaces) };
-    let body = writer.body(&vectorised);
+    let mut emitter = Emitter::new(&vectorised, Language::Cuda);
+    let writer = CudaRows {
+        scalar: kernel,
+        plan,
+        schedule,
+        arrivals: arrivals(&workspaces),
+        row: plan.row_name(&mut emitter),
+        own_row: emitter.index("own_row"),
+        flat: plan.walk_name(&mut emitter),
+        turn: emitter.index("turn"),
+    };
+    writer.body(&mut emitter, &vectorised);
+    let body = emitter.finish()?;
     let launch = Launch {
         items: launch_items(kernel, &plan.map),
         formula: items_formula(kernel, &plan.map, 1),
@@ -30,13 +41,13 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Nes
         block: [schedule.threads_per_row, schedule.rows_per_block, 1],
         shared_bytes: schedule.shared_bytes,
     };
-    Nest {
+    Ok(Nest {
         functions: vec![Function { name: kernel.name.clone(), body, launch }],
         parameters: parameters(&vectorised, &workspaces),
         workspaces,
         wide_index: needs_wide_index(kernel),
         kernel: vectorised,
-    }
+    })
 }
 
 struct CudaRows<'a> {
@@ -45,6 +56,14 @@ struct CudaRows<'a> {
     schedule: &'a RowSchedule,
     /// Counters of finished parts, where there are parts.
     arrivals: Var,
+    /// The row, which is the last one for threads beyond it.
+    row: Var,
+    /// The row that would be this thread's.
+    own_row: Var,
+    /// What walks.
+    flat: Var,
+    /// Which of its vectors of the row a thread is at.
+    turn: Var,
 }
 
 /// Partial results of the parts of split rows, and a counter of finished parts for each row.
@@ -60,8 +79,7 @@ fn workspaces(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Vec<Works
 }
 
 impl<'a> CudaRows<'a> {
-    fn body(&self, kernel: &'a Kernel) -> Body {
-        let mut emitter = Emitter::new(kernel, Language::Cuda);
+    fn body(&self, emitter: &mut Emitter<'a>, kernel: &'a Kernel) {
         if self.schedule.persistent > 0 {
             emitter.keep(self.kept());
         }
@@ -75,12 +93,12 @@ impl<'a> CudaRows<'a> {
             false => Expr::Builtin(Builtin::BlockX),
         };
         let rows = emitter.positions(&self.plan.map);
-        let name = self.plan.row_name();
+        let name = self.row;
         if several {
             // Threads beyond the last row walk it too, so that whole warps take part in shuffles.
-            emitter.bind("own_row", INDEX, row);
+            emitter.bind(self.own_row, INDEX, row);
             let last = rows.clone().then(Sub, Expr::Int(1));
-            emitter.bind(name, INDEX, Expr::name("own_row").then(Min, last));
+            emitter.bind(name, INDEX, Expr::Name(self.own_row).then(Min, last));
         } else if !self.plan.map.is_empty() || self.schedule.splits > 1 {
             emitter.bind(name, INDEX, row);
         }
@@ -88,22 +106,22 @@ impl<'a> CudaRows<'a> {
         for pass in &self.plan.passes {
             let inside = several.then(|| rows.clone());
             let accumulators = match self.schedule.persistent {
-                0 => self.walk(&mut emitter, kernel, pass, inside),
-                turns => self.walk_kept(&mut emitter, kernel, pass, inside, u64::from(turns)),
+                0 => self.walk(emitter, kernel, pass, inside),
+                turns => self.walk_kept(emitter, kernel, pass, inside, u64::from(turns)),
             };
             for accumulator in &accumulators {
-                self.merge_threads(&mut emitter, accumulator);
+                self.merge_threads(emitter, accumulator);
             }
             if self.schedule.splits > 1 {
-                self.merge_splits(&mut emitter, &accumulators);
+                self.merge_splits(emitter, &accumulators);
             }
-            accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, None));
-            pass.define(&mut emitter, &accumulators, |_| None);
+            accumulators.iter().for_each(|accumulator| accumulator.settle(emitter, None));
+            pass.define(emitter, &accumulators, |_| None);
         }
         if !self.plan.results.is_empty() {
             let first = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
             let condition = match several {
-                true => first.then(And, Expr::name("own_row").then(Less, rows)),
+                true => first.then(And, Expr::Name(self.own_row).then(Less, rows)),
                 false => first,
             };
             emitter.open_pinned();
@@ -117,7 +135,6 @@ impl<'a> CudaRows<'a> {
             let then = emitter.close();
             emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
         }
-        emitter.finish()
     }
 
     /// What stays from walk to walk.
@@ -126,7 +143,7 @@ impl<'a> CudaRows<'a> {
         match self.schedule.shared_bytes {
             0 => {
                 let keep = self.plan.keep(self.scalar, turns * u64::from(self.schedule.vector));
-                Kept::new(keep.loads, keep.values, Place::Registers { turns })
+                Kept::new(keep.loads, keep.values, Place::Registers { turn: self.turn(turns), turns })
             }
             bytes => {
                 let length = launch_items(self.scalar, &self.plan.axes);
@@ -140,12 +157,17 @@ impl<'a> CudaRows<'a> {
         }
     }
 
+    /// Which of a thread's vectors it is at.
+    fn turn(&self, turns: u64) -> Expr {
+        if turns == 1 { Expr::Int(0) } else { Expr::Name(self.turn) }
+    }
+
     /// The number of a thread's vector in the row.
     fn vector_of_turn(&self, turns: u64) -> Expr {
         let thread = Expr::Builtin(Builtin::ThreadX);
         match turns {
             1 => thread,
-            _ => mul_add(Expr::name(TURN), Expr::Int(u64::from(self.schedule.threads_per_row)), thread),
+            _ => mul_add(Expr::Name(self.turn), Expr::Int(u64::from(self.schedule.threads_per_row)), thread),
         }
     }
 
@@ -163,7 +185,7 @@ impl<'a> CudaRows<'a> {
         let length = emitter.positions(&self.plan.axes);
         let single = self.plan.axes.len() == 1;
         let tail = vector > 1 && single && self.scalar.axis(self.plan.axes[0]).is_argument;
-        let flat = self.plan.walk_name();
+        let flat = self.flat;
         let whole = match tail {
             true => length.clone().then(Div, Expr::Int(vector)).then(Mul, Expr::Int(vector)),
             false => length.clone(),
@@ -224,7 +246,7 @@ impl<'a> CudaRows<'a> {
         let vector = u64::from(self.schedule.vector);
         let threads = u64::from(self.schedule.threads_per_row);
         let vectors = launch_items(self.scalar, &self.plan.axes) / vector;
-        let flat = self.plan.walk_name();
+        let flat = self.flat;
         let position = self.vector_of_turn(turns);
         emitter.open(&[], false);
         let (position, length) = match self.plan.axes.as_slice() {
@@ -247,7 +269,7 @@ impl<'a> CudaRows<'a> {
                     || kernel.values.len() as u64 * turns * vector > UNROLLED_OPERATIONS;
                 let is_free = self.schedule.shared_bytes > 0 && is_long;
                 let hint = if is_free { LoopHint::UnrollBy(4) } else { LoopHint::Unroll };
-                count_loop(TURN, Expr::Int(0), Expr::Int(turns), hint, body)
+                count_loop(self.turn, Expr::Int(0), Expr::Int(turns), hint, body)
             }
         });
         accumulators
@@ -263,7 +285,7 @@ impl<'a> CudaRows<'a> {
         rows: Option<Expr>,
     ) {
         let stores: Vec<&Store> = pass.stores.iter().map(|&store| &kernel.stores[store]).collect();
-        let condition = rows.map(|rows| Expr::name("own_row").then(Less, rows));
+        let condition = rows.map(|rows| Expr::Name(self.own_row).then(Less, rows));
         lanes_and_stores(emitter, kernel, &stores, condition, |emitter| {
             for (&reduction, accumulator) in pass.reductions.iter().zip(accumulators) {
                 accumulator.take(emitter, reduction, None, None);
@@ -279,7 +301,7 @@ impl<'a> CudaRows<'a> {
     /// Every block leaves its partial results; the last one of a row merges all of them in order.
     fn merge_splits(&self, emitter: &mut Emitter, accumulators: &[Accumulator]) {
         let splits = || Expr::Builtin(Builtin::GridY);
-        let row = || Expr::name(self.plan.row_name());
+        let row = || Expr::Name(self.row);
         let first = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
         emitter.open(&[], false);
         let at = mul_add(row(), splits(), Expr::Builtin(Builtin::BlockY));
@@ -288,12 +310,13 @@ impl<'a> CudaRows<'a> {
         emitter.push(Stmt::If { condition: first, then, otherwise: Vec::new() });
         emitter.push(Stmt::Arrive { counters: self.arrivals, index: row(), count: splits() });
         accumulators.iter().for_each(|accumulator| accumulator.reset(emitter));
+        let part = emitter.index("part");
         emitter.open(&[], false);
-        let at = mul_add(row(), splits(), Expr::name("part"));
+        let at = mul_add(row(), splits(), Expr::Name(part));
         load(emitter, accumulators, None, &at);
         let body = emitter.close();
         emitter.push(Stmt::For {
-            var: "part".into(),
+            var: part,
             from: Expr::Builtin(Builtin::ThreadX),
             to: splits(),
             step: Step::Add(Expr::Int(u64::from(self.schedule.threads_per_row))),

@@ -127,9 +127,9 @@ impl Scans {
     }
 
     /// The variable that counts positions in the order of the scan.
-    pub(super) fn step_name(&self) -> Var {
+    pub(super) fn step_name(&self, emitter: &mut Emitter) -> Var {
         match self.reverse {
-            true => "step".into(),
+            true => emitter.index("step"),
             false => Var::Axis(self.axis),
         }
     }

@@ -10,15 +10,15 @@ use super::stretch::{ForEach, InOrder, Stretches};
 use super::variable::Var;
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters, scan_split_cpu};
-use crate::Language;
 use crate::index::AxisId;
 use crate::ir::Kernel;
 use crate::schedule::{Launch, ScanSchedule};
+use crate::{Language, Refusal};
 
 /// Rows that go on together along the innermost axis: a step waits for the one before it, not for those of other rows.
 pub(crate) const TOGETHER: u64 = 4;
 
-pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Nest {
+pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Result<Nest, Refusal> {
     if schedule.splits > 1 {
         return scan_split_cpu::build(kernel, scans, schedule);
     }
@@ -27,25 +27,26 @@ pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> 
         true => rows(&mut emitter, kernel, scans, schedule),
         false => columns(&mut emitter, kernel, scans, schedule),
     };
-    Nest {
-        functions: vec![Function { name: kernel.name.clone(), body: emitter.finish(), launch }],
+    Ok(Nest {
+        functions: vec![Function { name: kernel.name.clone(), body: emitter.finish()?, launch }],
         parameters: parameters(kernel, &[]),
         workspaces: Vec::new(),
         wide_index: needs_wide_index(kernel),
         kernel: kernel.clone(),
-    }
+    })
 }
 
 fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedule: &ScanSchedule) -> Launch {
     let rows = u64::from(schedule.rows);
-    emitter.bind("first", INDEX, Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(rows)));
-    let end = Expr::name("first").then(Add, Expr::Int(rows)).then(Min, emitter.positions(&scans.others));
-    emitter.bind("end", INDEX, end);
-    let mut from = Expr::name("first");
+    let first = emitter.bind("first", INDEX, Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(rows)));
+    let end = Expr::Name(first).then(Add, Expr::Int(rows)).then(Min, emitter.positions(&scans.others));
+    let end = emitter.bind("end", INDEX, end);
+    let mut from = Expr::Name(first);
     if rows >= TOGETHER && !scans.others.is_empty() {
-        let count = Expr::name("end").then(Sub, Expr::name("first"));
+        let count = Expr::Name(end).then(Sub, Expr::Name(first));
         let whole = count.then(Div, Expr::Int(TOGETHER)).then(Mul, Expr::Int(TOGETHER));
-        emitter.bind("rest", INDEX, Expr::name("first").then(Add, whole));
+        let rest = emitter.bind("rest", INDEX, Expr::Name(first).then(Add, whole));
+        let row = emitter.index("row");
         emitter.open(&[], false);
         side_by_side(
             emitter,
@@ -54,8 +55,9 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
             Some((TOGETHER, &Expr::name(Var::Lane))),
             &|emitter, hint, body| {
                 emitter.open(&[], false);
-                emitter.bind("own_row", INDEX, Expr::name("row").then(Add, Expr::name(Var::Lane)));
-                emitter.unflatten("own_row", &scans.others, 1);
+                let own_row =
+                    emitter.bind("own_row", INDEX, Expr::Name(row).then(Add, Expr::name(Var::Lane)));
+                emitter.unflatten(own_row, &scans.others, 1);
                 body(emitter);
                 let body = emitter.close();
                 emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(TOGETHER), hint, body));
@@ -63,15 +65,16 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
         );
         let body = emitter.close();
         let step = Step::Add(Expr::Int(TOGETHER));
-        let to = Expr::name("rest");
-        emitter.push(Stmt::For { var: "row".into(), from, to, step, hint: LoopHint::None, body });
-        from = Expr::name("rest");
+        let to = Expr::Name(rest);
+        emitter.push(Stmt::For { var: row, from, to, step, hint: LoopHint::None, body });
+        from = Expr::Name(rest);
     }
+    let row = emitter.index("row");
     emitter.open(&[], false);
-    emitter.unflatten("row", &scans.others, 1);
+    emitter.unflatten(row, &scans.others, 1);
     side_by_side(emitter, kernel, scans, None, &|emitter, _, body| body(emitter));
     let body = emitter.close();
-    emitter.push(count_loop("row", from, Expr::name("end"), LoopHint::None, body));
+    emitter.push(count_loop(row, from, Expr::Name(end), LoopHint::None, body));
     Launch {
         items: scans.rows(kernel),
         formula: items_formula(kernel, &scans.others, 1),
@@ -96,7 +99,7 @@ fn side_by_side<'k>(
         for_each(emitter, LoopHint::Unroll, &|emitter| carries.start(emitter, lane));
     }
     let (along, once) = scans.stores(kernel);
-    let step = scans.step_name();
+    let step = scans.step_name(emitter);
     let extent = emitter.extent(scans.axis);
     match Stretches::of(kernel, scans) {
         Some(stretches) => {
@@ -135,47 +138,62 @@ fn columns<'k>(
     scans: &Scans,
     schedule: &ScanSchedule,
 ) -> Launch {
-    let Some(&inner) = scans.others.last() else {
+    let Some((&inner, outer)) = scans.others.split_last() else {
         return rows(emitter, kernel, scans, schedule);
     };
     let lanes = u64::from(schedule.rows);
     let block = Expr::Builtin(Builtin::BlockX);
-    let (column, lane) = bind_columns(emitter, &scans.others, lanes, block);
-    side_by_side(emitter, kernel, scans, Some((lanes, &lane)), &|emitter, _, body| {
-        for_columns(emitter, inner, column, body);
+    let columns = Columns::bind(emitter, inner, outer, lanes, block);
+    side_by_side(emitter, kernel, scans, Some((lanes, &columns.lane())), &|emitter, _, body| {
+        columns.each(emitter, body);
     });
     columns_launch(kernel, &scans.others, lanes)
 }
 
-/// Binds the columns from `left` to `right`, and what is outside of them, that a block has by its number. Gives the names
-/// of a column and of its lane.
-pub(super) fn bind_columns(emitter: &mut Emitter, others: &[AxisId], lanes: u64, block: Expr) -> (Var, Expr) {
-    let Some((&inner, outer)) = others.split_last() else { return ("column".into(), Expr::Int(0)) };
-    let columns = emitter.extent(inner);
-    let parts = columns.clone().then(Add, Expr::Int(lanes - 1)).then(Div, Expr::Int(lanes));
-    emitter.bind("parts", INDEX, parts);
-    if !outer.is_empty() {
-        emitter.bind("row", INDEX, block.clone().then(Div, Expr::name("parts")));
-        emitter.unflatten("row", outer, 1);
-    }
-    emitter.bind("left", INDEX, block.then(Rem, Expr::name("parts")).then(Mul, Expr::Int(lanes)));
-    emitter.bind("right", INDEX, Expr::name("left").then(Add, Expr::Int(lanes)).then(Min, columns));
-    let column = Var::Axis(inner);
-    let lane = Expr::name(column).then(Sub, Expr::name("left"));
-    (column, lane)
+/// The columns of a block.
+pub(super) struct Columns {
+    inner: AxisId,
+    left: Var,
+    right: Var,
+    /// The number of their row, if there are several.
+    pub(super) row: Option<Var>,
 }
 
-/// Does the same for all columns of a block, in vectors.
-pub(super) fn for_columns<'k>(
-    emitter: &mut Emitter<'k>,
-    inner: AxisId,
-    column: Var,
-    body: &dyn Fn(&mut Emitter<'k>),
-) {
-    emitter.open(&[inner], false);
-    body(emitter);
-    let body = emitter.close();
-    emitter.push(count_loop(column, Expr::name("left"), Expr::name("right"), LoopHint::Simd, body));
+impl Columns {
+    /// Binds those that a block has by its number, and what is outside of them.
+    pub(super) fn bind(
+        emitter: &mut Emitter,
+        inner: AxisId,
+        outer: &[AxisId],
+        lanes: u64,
+        block: Expr,
+    ) -> Columns {
+        let columns = emitter.extent(inner);
+        let parts = columns.clone().then(Add, Expr::Int(lanes - 1)).then(Div, Expr::Int(lanes));
+        let parts = Expr::Name(emitter.bind("parts", INDEX, parts));
+        let row = (!outer.is_empty()).then(|| {
+            let row = emitter.bind("row", INDEX, block.clone().then(Div, parts.clone()));
+            emitter.unflatten(row, outer, 1);
+            row
+        });
+        let left = emitter.bind("left", INDEX, block.then(Rem, parts).then(Mul, Expr::Int(lanes)));
+        let right = Expr::Name(left).then(Add, Expr::Int(lanes)).then(Min, columns);
+        Columns { inner, left, right: emitter.bind("right", INDEX, right), row }
+    }
+
+    /// The lane of a column.
+    pub(super) fn lane(&self) -> Expr {
+        Expr::name(self.inner).then(Sub, Expr::Name(self.left))
+    }
+
+    /// Does the same for all of them, in vectors.
+    pub(super) fn each<'k>(&self, emitter: &mut Emitter<'k>, body: &dyn Fn(&mut Emitter<'k>)) {
+        emitter.open(&[self.inner], false);
+        body(emitter);
+        let body = emitter.close();
+        let (left, right) = (Expr::Name(self.left), Expr::Name(self.right));
+        emitter.push(count_loop(self.inner, left, right, LoopHint::Simd, body));
+    }
 }
 
 pub(super) fn columns_launch(kernel: &Kernel, others: &[AxisId], lanes: u64) -> Launch {

@@ -14,12 +14,12 @@ use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
-use crate::Language;
 use crate::index::IndexExpr;
 use crate::ir::{AxisKind, Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{Launch, ScanSchedule};
+use crate::{Language, Refusal};
 
-pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Nest {
+pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Result<Nest, Refusal> {
     let shares_rows = scans.is_innermost && !scans.is_sequential;
     let kernel = match shares_rows {
         true => split_lanes(scalar, Some(scans.axis), schedule.vector),
@@ -31,7 +31,10 @@ pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> 
         false => u64::from(schedule.splits) * u64::from(schedule.threads),
     };
     let totals = Totals::new(&kernel, scans, Language::Cuda, scans.rows(scalar) * parts);
-    let writer = Writer { scalar, kernel: &kernel, scans, schedule, totals };
+    let writer = |emitter: &mut Emitter| {
+        let row = emitter.index("row");
+        Writer { scalar, kernel: &kernel, scans, schedule, totals: &totals, row }
+    };
     let launch = Launch {
         items: scans.rows(scalar),
         formula: items_formula(scalar, &scans.others, 1),
@@ -47,26 +50,26 @@ pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> 
     if schedule.splits > 1 {
         let mut emitter = Emitter::new(&kernel, Language::Cuda);
         match shares_rows {
-            true => writer.row_totals(&mut emitter),
-            false => writer.column_totals(&mut emitter),
+            true => writer(&mut emitter).row_totals(&mut emitter),
+            false => writer(&mut emitter).column_totals(&mut emitter),
         }
         let name = format!("{}_totals", kernel.name);
-        functions.push(Function { name, body: emitter.finish(), launch: launch.clone() });
+        functions.push(Function { name, body: emitter.finish()?, launch: launch.clone() });
     }
     let mut emitter = Emitter::new(&kernel, Language::Cuda);
     match shares_rows {
-        true => writer.rows(&mut emitter),
-        false => writer.columns(&mut emitter),
+        true => writer(&mut emitter).rows(&mut emitter),
+        false => writer(&mut emitter).columns(&mut emitter),
     }
-    functions.push(Function { name: kernel.name.clone(), body: emitter.finish(), launch });
-    let workspaces = if schedule.splits > 1 { writer.totals.workspaces } else { Vec::new() };
-    Nest {
+    functions.push(Function { name: kernel.name.clone(), body: emitter.finish()?, launch });
+    let workspaces = if schedule.splits > 1 { totals.workspaces.clone() } else { Vec::new() };
+    Ok(Nest {
         functions,
         parameters: parameters(&kernel, &workspaces),
         workspaces,
         wide_index: needs_wide_index(scalar),
         kernel,
-    }
+    })
 }
 
 /// A scan within a tile.
@@ -87,7 +90,9 @@ pub(super) struct Writer<'a> {
     pub(super) scans: &'a Scans,
     pub(super) schedule: &'a ScanSchedule,
     /// Of a divided axis.
-    pub(super) totals: Totals,
+    pub(super) totals: &'a Totals,
+    /// The number of this thread's scan.
+    pub(super) row: Var,
 }
 
 impl<'a> Writer<'a> {
@@ -97,16 +102,16 @@ impl<'a> Writer<'a> {
         let rows = emitter.positions(&self.scans.others);
         if self.schedule.rows == 1 {
             if !self.scans.others.is_empty() {
-                emitter.bind("row", INDEX, number);
-                emitter.unflatten("row", &self.scans.others, 1);
+                emitter.bind(self.row, INDEX, number);
+                emitter.unflatten(self.row, &self.scans.others, 1);
             }
             return None;
         }
-        emitter.bind("own_row", INDEX, number);
+        let own_row = emitter.bind("own_row", INDEX, number);
         let last = rows.clone().then(Sub, Expr::Int(1));
-        emitter.bind("row", INDEX, Expr::name("own_row").then(Min, last));
-        emitter.unflatten("row", &self.scans.others, 1);
-        Some(Expr::name("own_row").then(Less, rows))
+        emitter.bind(self.row, INDEX, Expr::Name(own_row).then(Min, last));
+        emitter.unflatten(self.row, &self.scans.others, 1);
+        Some(Expr::Name(own_row).then(Less, rows))
     }
 
     fn columns(&self, emitter: &mut Emitter<'a>) {
@@ -127,7 +132,8 @@ impl<'a> Writer<'a> {
         }
         if self.schedule.tile > 0 {
             let (rows, steps) = (u64::from(self.schedule.rows), u64::from(self.schedule.tile));
-            let tiles = Tiles { kernel: self.kernel, scans: self.scans, rows, steps };
+            let tile = emitter.index("tile");
+            let tiles = Tiles { kernel: self.kernel, scans: self.scans, rows, steps, tile };
             tiles.walk(emitter, &running, &carries, &along, inside.clone());
         } else {
             let walk = self.walk(emitter, &from, &to, |emitter| {
@@ -173,11 +179,11 @@ impl<'a> Writer<'a> {
                 extent.clone().then(Add, parts.clone()).then(Sub, Expr::Int(1)).then(Div, parts)
             }
         };
-        emitter.bind("length", INDEX, length);
-        emitter.bind("from", INDEX, self.column_part().then(Mul, Expr::name("length")));
-        let end = Expr::name("from").then(Add, Expr::name("length")).then(Min, extent);
-        emitter.bind("to", INDEX, end);
-        (Expr::name("from"), Expr::name("to"))
+        let length = emitter.bind("length", INDEX, length);
+        let from = emitter.bind("from", INDEX, self.column_part().then(Mul, Expr::Name(length)));
+        let end = Expr::Name(from).then(Add, Expr::Name(length)).then(Min, extent);
+        let to = emitter.bind("to", INDEX, end);
+        (Expr::Name(from), Expr::Name(to))
     }
 
     /// The threads' running results of a column become what those of the first threads come to.
@@ -199,13 +205,14 @@ impl<'a> Writer<'a> {
         let shared: Vec<Var> = running.iter().map(share).collect();
         emitter.push(Stmt::Barrier);
         running.iter().for_each(|running| running.reset(emitter));
+        let part = emitter.index("part");
         emitter.open(&[], false);
         for (running, name) in running.iter().zip(&shared) {
-            let slot = mul_add(Expr::name("part"), Expr::Int(width), x.clone());
+            let slot = mul_add(Expr::Name(part), Expr::Int(width), x.clone());
             running.take(emitter, Expr::element(name, slot), None);
         }
         let body = emitter.close();
-        emitter.push(count_loop("part", Expr::Int(0), count, LoopHint::None, body));
+        emitter.push(count_loop(part, Expr::Int(0), count, LoopHint::None, body));
     }
 
     /// What each part of a column comes to, for the scans of a stage: their running results become what the parts
@@ -246,7 +253,7 @@ impl<'a> Writer<'a> {
         to: &Expr,
         body: impl FnOnce(&mut Emitter<'a>),
     ) -> Stmt {
-        let step = self.scans.step_name();
+        let step = self.scans.step_name(emitter);
         emitter.open(&[], false);
         self.scans.bind_position(emitter, step);
         emitter.bind_axes(&[self.scans.axis]);
@@ -269,28 +276,31 @@ impl<'a> Writer<'a> {
         let tile = threads * vector;
         let is_single = !axis.is_argument && axis.extent <= tile;
         // Elements of the tile that the scan and the results need stay in registers between them.
-        emitter.keep(Kept::new(self.scanned_loads(), Vec::new(), Place::Registers { turns: 1 }));
+        emitter.keep(Kept::new(
+            self.scanned_loads(),
+            Vec::new(),
+            Place::Registers { turn: Expr::Int(0), turns: 1 },
+        ));
         let carries = match is_single {
             true => Vec::new(),
             false => self.scans.declare(emitter, self.kernel, None),
         };
         let (mut from, mut to) = (Expr::Int(0), emitter.extent(self.scans.axis));
         if self.schedule.splits > 1 {
-            self.bind_row_part(emitter);
-            (from, to) = (Expr::name("from"), Expr::name("to"));
+            (from, to) = self.bind_row_part(emitter);
             self.take_row_parts(emitter, &carries);
         }
+        let tile_start = emitter.index("tile");
         emitter.open(&[], false);
         let position = x.clone().then(Mul, Expr::Int(vector));
-        let first = if is_single { position } else { Expr::name("tile").then(Add, position) };
-        let step = "step";
-        emitter.bind(step, INDEX, first);
-        let in_row = Expr::name(step).then(Less, to.clone());
+        let first = if is_single { position } else { Expr::Name(tile_start).then(Add, position) };
+        let step = emitter.bind("step", INDEX, first);
+        let in_row = Expr::Name(step).then(Less, to.clone());
         let mut scanned: Vec<Scanned> = Vec::new();
         for stage in 0..self.scans.stage_count() {
-            self.scan_tile(emitter, &mut scanned, &carries, stage, &in_row);
+            self.scan_tile(emitter, (step, &in_row), &mut scanned, &carries, stage);
         }
-        self.open_elements(emitter);
+        self.open_elements(emitter, step);
         let stores: Vec<&Store> = self.kernel.stores.iter().collect();
         lanes_and_stores(emitter, self.kernel, &stores, own_row, |emitter| {
             self.define(emitter, &scanned, &self.lane());
@@ -305,7 +315,7 @@ impl<'a> Writer<'a> {
         match is_single {
             true => body.into_iter().for_each(|stmt| emitter.push(stmt)),
             false => emitter.push(Stmt::For {
-                var: "tile".into(),
+                var: tile_start,
                 from,
                 to,
                 step: Step::Add(Expr::Int(tile)),
@@ -319,10 +329,10 @@ impl<'a> Writer<'a> {
     fn scan_tile(
         &self,
         emitter: &mut Emitter<'a>,
+        (step, in_row): (Var, &Expr),
         scanned: &mut Vec<Scanned>,
         carries: &[Running],
         stage: usize,
-        in_row: &Expr,
     ) {
         let warps = u64::from(self.schedule.threads) / 32;
         let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
@@ -335,7 +345,7 @@ impl<'a> Writer<'a> {
             emitter.array(part, ty, u64::from(self.schedule.vector));
             own.push((number, total, part));
         }
-        self.open_elements(emitter);
+        self.open_elements(emitter, step);
         self.for_lanes(emitter, |emitter, lane| {
             self.define(emitter, scanned, &lane);
             for (number, total, part) in &own {
@@ -373,19 +383,20 @@ impl<'a> Writer<'a> {
         }
         emitter.push(Stmt::Barrier);
         for Scanned { number, prefix, shared, .. } in &scanned[first..] {
-            let of_warp = || Expr::element(shared, slot(Expr::name("w")));
             if warps > 1 {
+                let w = emitter.index("w");
                 emitter.open(&[], false);
-                prefix.take(emitter, of_warp(), None);
+                prefix.take(emitter, Expr::element(shared, slot(Expr::Name(w))), None);
                 let body = emitter.close();
-                emitter.push(count_loop("w", Expr::Int(0), warp.clone(), LoopHint::None, body));
+                emitter.push(count_loop(w, Expr::Int(0), warp.clone(), LoopHint::None, body));
             }
             if let Some(carry) = carries.get(*number) {
                 prefix.take(emitter, carry.place(None), None);
+                let w = emitter.index("w");
                 emitter.open(&[], false);
-                carry.take(emitter, of_warp(), None);
+                carry.take(emitter, Expr::element(shared, slot(Expr::Name(w))), None);
                 let body = emitter.close();
-                emitter.push(count_loop("w", Expr::Int(0), Expr::Int(warps), LoopHint::Unroll, body));
+                emitter.push(count_loop(w, Expr::Int(0), Expr::Int(warps), LoopHint::Unroll, body));
             }
         }
     }
@@ -401,9 +412,9 @@ impl<'a> Writer<'a> {
     }
 
     /// Opens the scope of this thread's elements of a tile.
-    pub(super) fn open_elements(&self, emitter: &mut Emitter<'a>) {
+    pub(super) fn open_elements(&self, emitter: &mut Emitter<'a>, step: Var) {
         emitter.open(&[], false);
-        self.scans.bind_position(emitter, "step");
+        self.scans.bind_position(emitter, step);
         emitter.bind_axes(&[self.scans.axis]);
         if self.schedule.vector > 1 {
             emitter.multiples.insert(self.scans.axis, i64::from(self.schedule.vector));
@@ -430,19 +441,20 @@ impl<'a> Writer<'a> {
     fn scan_warp(&self, emitter: &mut Emitter<'a>, total: &Running, prefix: &Running) {
         let lane = || Expr::Builtin(Builtin::ThreadX).then(Rem, Expr::Int(32));
         let up = |delta: Expr| Expr::ShuffleUp { value: Box::new(total.place(None)), delta: Box::new(delta) };
+        let delta = emitter.index("delta");
         emitter.open(&[], false);
-        let before = emitter.named(up(Expr::name("delta")), total.dtype);
+        let before = emitter.named(up(Expr::Name(delta)), total.dtype);
         emitter.open(&[], false);
         total.take(emitter, before, None);
         let then = emitter.close();
-        let condition = Expr::name("delta").then(LessEqual, lane());
+        let condition = Expr::Name(delta).then(LessEqual, lane());
         emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
         let body = emitter.close();
         emitter.push(Stmt::For {
-            var: "delta".into(),
+            var: delta,
             from: Expr::Int(1),
             to: Expr::Int(32),
-            step: Step::Add(Expr::name("delta")),
+            step: Step::Add(Expr::Name(delta)),
             hint: LoopHint::Unroll,
             body,
         });

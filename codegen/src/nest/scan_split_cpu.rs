@@ -5,45 +5,44 @@
 use super::accumulate::{mul_add, set};
 use super::emitter::Emitter;
 use super::scan::{Running, Scans, Totals};
-use super::scan_cpu::{TOGETHER, bind_columns, columns_launch, for_columns};
+use super::scan_cpu::{Columns, TOGETHER, columns_launch};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::stretch::{InOrder, Stretches};
 use super::variable::Var;
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
-use crate::Language;
 use crate::ir::{Kernel, Store};
 use crate::schedule::{Launch, MOST_SCAN_SPLITS, ScanSchedule, scan_split_length};
+use crate::{Language, Refusal};
 
 /// Bytes of the vector lanes that combine elements: so many that additions overlap.
 const LANE_BYTES: u64 = 128;
 
-pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Nest {
+pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Result<Nest, Refusal> {
     let splits = u64::from(schedule.splits);
     let pieces = if scans.is_innermost { TOGETHER } else { 1 };
     let totals = Totals::new(kernel, scans, Language::C, scans.rows(kernel) * splits * pieces);
-    let divided = Divided { kernel, scans, schedule, totals };
     let function = |name: String, phase: Phase| {
         let mut emitter = Emitter::new(kernel, Language::C);
-        divided.bind_length(&mut emitter);
+        let divided = Divided::bind(&mut emitter, kernel, scans, schedule, &totals);
         match scans.is_innermost {
             true => divided.row(&mut emitter, phase),
             false => divided.columns(&mut emitter, phase),
         }
-        Function { name, body: emitter.finish(), launch: divided.launch() }
+        Ok(Function { name, body: emitter.finish()?, launch: divided.launch() })
     };
     let functions = vec![
-        function(format!("{}_totals", kernel.name), Phase::Totals),
-        function(kernel.name.clone(), Phase::Scans),
+        function(format!("{}_totals", kernel.name), Phase::Totals)?,
+        function(kernel.name.clone(), Phase::Scans)?,
     ];
-    Nest {
+    Ok(Nest {
         functions,
-        parameters: parameters(kernel, &divided.totals.workspaces),
-        workspaces: divided.totals.workspaces,
+        parameters: parameters(kernel, &totals.workspaces),
+        workspaces: totals.workspaces,
         wide_index: needs_wide_index(kernel),
         kernel: kernel.clone(),
-    }
+    })
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -56,7 +55,13 @@ struct Divided<'k> {
     kernel: &'k Kernel,
     scans: &'k Scans,
     schedule: &'k ScanSchedule,
-    totals: Totals,
+    totals: &'k Totals,
+    /// How many parts there are, and the block's.
+    splits: Var,
+    split: Var,
+    /// Where that begins and ends.
+    first: Var,
+    end: Var,
 }
 
 impl<'k> Divided<'k> {
@@ -76,22 +81,30 @@ impl<'k> Divided<'k> {
         Launch { items: whole.items * u64::from(self.schedule.splits), formula, ..whole }
     }
 
-    /// Binds the number of parts and their length; the number of this block's part, and of the rest.
-    fn bind_length(&self, emitter: &mut Emitter<'k>) {
-        let extent = emitter.extent(self.scans.axis);
-        let columns = if self.scans.is_innermost { 1 } else { u64::from(self.schedule.rows) };
+    /// Binds the number of parts and their length, and this block's part.
+    fn bind(
+        emitter: &mut Emitter<'k>,
+        kernel: &'k Kernel,
+        scans: &'k Scans,
+        schedule: &'k ScanSchedule,
+        totals: &'k Totals,
+    ) -> Divided<'k> {
+        let extent = emitter.extent(scans.axis);
+        let columns = if scans.is_innermost { 1 } else { u64::from(schedule.rows) };
         let ceil = |a: Expr, b: Expr| a.then(Add, b.clone().then(Sub, Expr::Int(1))).then(Div, b);
         let splits = ceil(extent.clone(), Expr::Int(scan_split_length(columns)));
-        emitter.bind("splits", INDEX, splits.then(Min, Expr::Int(MOST_SCAN_SPLITS)));
-        emitter.bind("length", INDEX, ceil(extent, Expr::name("splits")));
-        emitter.bind("split", INDEX, Expr::Builtin(Builtin::BlockX).then(Rem, Expr::name("splits")));
-        emitter.bind("first", INDEX, Expr::name("split").then(Mul, Expr::name("length")));
-        let end = Expr::name("first").then(Add, Expr::name("length"));
-        emitter.bind("end", INDEX, end.then(Min, emitter.extent(self.scans.axis)));
+        let splits = emitter.bind("splits", INDEX, splits.then(Min, Expr::Int(MOST_SCAN_SPLITS)));
+        let length = emitter.bind("length", INDEX, ceil(extent, Expr::Name(splits)));
+        let split =
+            emitter.bind("split", INDEX, Expr::Builtin(Builtin::BlockX).then(Rem, Expr::Name(splits)));
+        let first = emitter.bind("first", INDEX, Expr::Name(split).then(Mul, Expr::Name(length)));
+        let end = Expr::Name(first).then(Add, Expr::Name(length));
+        let end = emitter.bind("end", INDEX, end.then(Min, emitter.extent(scans.axis)));
+        Divided { kernel, scans, schedule, totals, splits, split, first, end }
     }
 
-    fn whole_block() -> Expr {
-        Expr::Builtin(Builtin::BlockX).then(Div, Expr::name("splits"))
+    fn whole_block(&self) -> Expr {
+        Expr::Builtin(Builtin::BlockX).then(Div, Expr::Name(self.splits))
     }
 
     /// Opens the scope of the position after `step` others, and closes it again.
@@ -102,7 +115,7 @@ impl<'k> Divided<'k> {
         body: impl FnOnce(&mut Emitter<'k>),
     ) -> Vec<Stmt> {
         emitter.open(&[], false);
-        let name = self.scans.step_name();
+        let name = self.scans.step_name(emitter);
         emitter.bind(name, INDEX, step);
         self.scans.bind_position(emitter, name);
         emitter.bind_axes(&[self.scans.axis]);
@@ -112,81 +125,84 @@ impl<'k> Divided<'k> {
 
     /// A part of a row: pieces of it go on together, as a step waits for the one before it, not for those of other pieces.
     fn row(&self, emitter: &mut Emitter<'k>, phase: Phase) {
-        if !self.scans.others.is_empty() {
-            emitter.bind("row", INDEX, Self::whole_block());
-            emitter.unflatten("row", &self.scans.others, 1);
-        }
-        let length = Expr::name("end").then(Sub, Expr::name("first"));
-        emitter.bind("piece", INDEX, length.then(Div, Expr::Int(TOGETHER)));
+        let row = (!self.scans.others.is_empty()).then(|| {
+            let row = emitter.bind("row", INDEX, self.whole_block());
+            emitter.unflatten(row, &self.scans.others, 1);
+            row
+        });
+        let length = Expr::Name(self.end).then(Sub, Expr::Name(self.first));
+        let piece = emitter.bind("piece", INDEX, length.then(Div, Expr::Int(TOGETHER)));
         // Blocks have numbers row by row, part by part.
         let own = Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(TOGETHER));
         match phase {
-            Phase::Totals => self.row_totals(emitter, own),
-            Phase::Scans => self.row_scans(emitter, own),
+            Phase::Totals => self.row_totals(emitter, own, piece),
+            Phase::Scans => self.row_scans(emitter, own, piece, row),
         }
     }
 
-    fn row_totals(&self, emitter: &mut Emitter<'k>, own: Expr) {
+    fn row_totals(&self, emitter: &mut Emitter<'k>, own: Expr, piece: Var) {
         let widest = self.scans.ids.iter().map(|&id| self.kernel.value(id).dtype.compute().size());
         let lanes = LANE_BYTES / widest.max().unwrap_or(4) as u64;
-        let part = Expr::name("part");
+        let number = emitter.index("part");
+        let part = Expr::Name(number);
         emitter.open(&[], false);
-        let from = mul_add(part.clone(), Expr::name("piece"), Expr::name("first"));
-        emitter.bind("from", INDEX, from);
+        let from = mul_add(part.clone(), Expr::Name(piece), Expr::Name(self.first));
+        let from = emitter.bind("from", INDEX, from);
         let to = Expr::Select(
             Box::new(part.clone().then(Less, Expr::Int(TOGETHER - 1))),
-            Box::new(Expr::name("from").then(Add, Expr::name("piece"))),
-            Box::new(Expr::name("end")),
+            Box::new(Expr::Name(from).then(Add, Expr::Name(piece))),
+            Box::new(Expr::Name(self.end)),
         );
-        emitter.bind("to", INDEX, to);
-        let all = Expr::name("to").then(Sub, Expr::name("from"));
+        let to = emitter.bind("to", INDEX, to);
+        let all = Expr::Name(to).then(Sub, Expr::Name(from));
         let whole = all.then(Div, Expr::Int(lanes)).then(Mul, Expr::Int(lanes));
-        emitter.bind("whole", INDEX, Expr::name("from").then(Add, whole));
+        let whole = emitter.bind("whole", INDEX, Expr::Name(from).then(Add, whole));
         let running = self.scans.declare(emitter, self.kernel, Some(lanes));
-        let lane = Expr::name("lane");
-        let start = Expr::name("start");
+        let (lane_var, start) = (emitter.index("lane"), emitter.index("start"));
+        let lane = Expr::Name(lane_var);
         let take = |emitter: &mut Emitter<'k>, start: Expr| {
             self.at_step(emitter, start.then(Add, lane.clone()), |emitter| {
                 self.scans.take_elements(emitter, self.kernel, &running, Some(&lane));
             })
         };
-        let body = take(emitter, start);
+        let body = take(emitter, Expr::Name(start));
         emitter.push(Stmt::For {
-            var: "start".into(),
-            from: Expr::name("from"),
-            to: Expr::name("whole"),
+            var: start,
+            from: Expr::Name(from),
+            to: Expr::Name(whole),
             step: Step::Add(Expr::Int(lanes)),
             hint: LoopHint::None,
-            body: vec![count_loop("lane", Expr::Int(0), Expr::Int(lanes), LoopHint::Simd, body)],
+            body: vec![count_loop(lane_var, Expr::Int(0), Expr::Int(lanes), LoopHint::Simd, body)],
         });
-        let body = take(emitter, Expr::name("whole"));
-        let rest = Expr::name("to").then(Sub, Expr::name("whole"));
-        emitter.push(count_loop("lane", Expr::Int(0), rest, LoopHint::None, body));
+        let body = take(emitter, Expr::Name(whole));
+        let rest = Expr::Name(to).then(Sub, Expr::Name(whole));
+        emitter.push(count_loop(lane_var, Expr::Int(0), rest, LoopHint::None, body));
         let total = self.scans.declare(emitter, self.kernel, None);
         emitter.open(&[], false);
         for (total, running) in total.iter().zip(&running) {
             total.take(emitter, running.place(Some(&lane)), None);
         }
         let body = emitter.close();
-        emitter.push(count_loop("lane", Expr::Int(0), Expr::Int(lanes), LoopHint::None, body));
+        emitter.push(count_loop(lane_var, Expr::Int(0), Expr::Int(lanes), LoopHint::None, body));
         self.totals.save(emitter, &total, None, &own.then(Add, part));
         let body = emitter.close();
-        emitter.push(count_loop("part", Expr::Int(0), Expr::Int(TOGETHER), LoopHint::None, body));
+        emitter.push(count_loop(number, Expr::Int(0), Expr::Int(TOGETHER), LoopHint::None, body));
     }
 
-    fn row_scans(&self, emitter: &mut Emitter<'k>, own: Expr) {
+    fn row_scans(&self, emitter: &mut Emitter<'k>, own: Expr, piece: Var, row: Option<Var>) {
         let l = Expr::name(Var::Lane);
         let running = self.scans.declare(emitter, self.kernel, Some(TOGETHER));
         // The first piece begins with what all before come to, each of the others with what the one before it does.
-        let before = Expr::name("split").then(Mul, Expr::Int(TOGETHER));
-        let of_row = match self.scans.others.is_empty() {
-            true => Expr::Int(0),
-            false => Expr::name("row").then(Mul, Expr::name("splits")).then(Mul, Expr::Int(TOGETHER)),
+        let before = Expr::Name(self.split).then(Mul, Expr::Int(TOGETHER));
+        let of_row = match row {
+            None => Expr::Int(0),
+            Some(row) => Expr::Name(row).then(Mul, Expr::Name(self.splits)).then(Mul, Expr::Int(TOGETHER)),
         };
+        let number = emitter.index("before");
         emitter.open(&[], false);
-        self.totals.take(emitter, &running, Some(&Expr::Int(0)), &of_row.then(Add, Expr::name("before")));
+        self.totals.take(emitter, &running, Some(&Expr::Int(0)), &of_row.then(Add, Expr::Name(number)));
         let body = emitter.close();
-        emitter.push(count_loop("before", Expr::Int(0), before, LoopHint::None, body));
+        emitter.push(count_loop(number, Expr::Int(0), before, LoopHint::None, body));
         emitter.open(&[], false);
         let last = l.clone().then(Sub, Expr::Int(1));
         let totals = self.totals.at(&own.then(Add, last.clone()));
@@ -196,12 +212,12 @@ impl<'k> Divided<'k> {
         }
         let body = emitter.close();
         emitter.push(count_loop(Var::Lane, Expr::Int(1), Expr::Int(TOGETHER), LoopHint::Unroll, body));
-        let piece = Expr::name("piece");
-        self.pieces(emitter, &running, (&l, true), Expr::Int(0), piece.clone());
+        let length = Expr::Name(piece);
+        self.pieces(emitter, &running, piece, (&l, true), Expr::Int(0), length.clone());
         // What is left of the last piece.
-        let length = Expr::name("end").then(Sub, Expr::name("first"));
-        let rest = length.then(Sub, piece.clone().then(Mul, Expr::Int(TOGETHER - 1)));
-        self.pieces(emitter, &running, (&Expr::Int(TOGETHER - 1), false), piece, rest);
+        let all = Expr::Name(self.end).then(Sub, Expr::Name(self.first));
+        let rest = all.then(Sub, length.clone().then(Mul, Expr::Int(TOGETHER - 1)));
+        self.pieces(emitter, &running, piece, (&Expr::Int(TOGETHER - 1), false), length, rest);
     }
 
     /// What is done `from` to `to` steps after the starts of all pieces, or after that of one.
@@ -209,15 +225,16 @@ impl<'k> Divided<'k> {
         &self,
         emitter: &mut Emitter<'k>,
         running: &[Running],
+        length: Var,
         (piece, is_all): (&Expr, bool),
         from: Expr,
         to: Expr,
     ) {
         let (kernel, scans) = (self.kernel, self.scans);
-        let step = scans.step_name();
+        let (step, k) = (scans.step_name(emitter), emitter.index("k"));
         let bind = |emitter: &mut Emitter<'k>| {
-            let start = mul_add(piece.clone(), Expr::name("piece"), Expr::name("first"));
-            emitter.bind(step, INDEX, start.then(Add, Expr::name("k")));
+            let start = mul_add(piece.clone(), Expr::Name(length), Expr::Name(self.first));
+            emitter.bind(step, INDEX, start.then(Add, Expr::Name(k)));
             scans.bind_position(emitter, step);
         };
         let for_each =
@@ -240,7 +257,7 @@ impl<'k> Divided<'k> {
                 stores.iter().for_each(|store| emitter.store(store));
             });
             let body = emitter.close();
-            return emitter.push(count_loop("k", from, to, LoopHint::None, body));
+            return emitter.push(count_loop(k, from, to, LoopHint::None, body));
         };
         let lanes = is_all.then_some((TOGETHER, piece));
         let of = InOrder {
@@ -251,7 +268,7 @@ impl<'k> Divided<'k> {
             lanes,
             lane: Some(piece),
             stores: &stores,
-            step: "k".into(),
+            step: k,
             bind: &bind,
             for_each: &for_each,
         };
@@ -262,29 +279,31 @@ impl<'k> Divided<'k> {
     fn columns(&self, emitter: &mut Emitter<'k>, phase: Phase) {
         let Some((&inner, outer)) = self.scans.others.split_last() else { return };
         let lanes = u64::from(self.schedule.rows);
-        let (column, lane) = bind_columns(emitter, &self.scans.others, lanes, Self::whole_block());
+        let columns = Columns::bind(emitter, inner, outer, lanes, self.whole_block());
+        let lane = columns.lane();
         let extent = emitter.extent(inner);
         let at = |split: Expr| {
-            let split = match outer.is_empty() {
-                true => split,
-                false => mul_add(Expr::name("row"), Expr::name("splits"), split),
+            let split = match columns.row {
+                None => split,
+                Some(row) => mul_add(Expr::Name(row), Expr::Name(self.splits), split),
             };
-            mul_add(split, extent.clone(), Expr::name(column))
+            mul_add(split, extent.clone(), Expr::name(inner))
         };
         let running = self.scans.declare(emitter, self.kernel, Some(lanes));
         if phase == Phase::Scans {
+            let before = emitter.index("before");
             emitter.open(&[], false);
-            for_columns(emitter, inner, column, &|emitter| {
-                self.totals.take(emitter, &running, Some(&lane), &at(Expr::name("before")));
+            columns.each(emitter, &|emitter| {
+                self.totals.take(emitter, &running, Some(&lane), &at(Expr::Name(before)));
             });
             let body = emitter.close();
-            emitter.push(count_loop("before", Expr::Int(0), Expr::name("split"), LoopHint::None, body));
+            emitter.push(count_loop(before, Expr::Int(0), Expr::Name(self.split), LoopHint::None, body));
         }
-        let step = self.scans.step_name();
+        let step = self.scans.step_name(emitter);
         emitter.open(&[], false);
         self.scans.bind_position(emitter, step);
         emitter.bind_axes(&[self.scans.axis]);
-        for_columns(emitter, inner, column, &|emitter| match phase {
+        columns.each(emitter, &|emitter| match phase {
             Phase::Totals => self.scans.take_elements(emitter, self.kernel, &running, Some(&lane)),
             Phase::Scans => {
                 self.scans.advance(emitter, self.kernel, &running, Some(&lane), None);
@@ -292,10 +311,10 @@ impl<'k> Divided<'k> {
             }
         });
         let body = emitter.close();
-        emitter.push(count_loop(step, Expr::name("first"), Expr::name("end"), LoopHint::None, body));
+        emitter.push(count_loop(step, Expr::Name(self.first), Expr::Name(self.end), LoopHint::None, body));
         if phase == Phase::Totals {
-            for_columns(emitter, inner, column, &|emitter| {
-                self.totals.save(emitter, &running, Some(&lane), &at(Expr::name("split")));
+            columns.each(emitter, &|emitter| {
+                self.totals.save(emitter, &running, Some(&lane), &at(Expr::Name(self.split)));
             });
         }
     }

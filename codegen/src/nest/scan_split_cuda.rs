@@ -13,15 +13,16 @@ use super::walk::count_loop;
 
 impl<'a> Writer<'a> {
     /// Where the block's part of a row begins and ends: at whole tiles.
-    pub(super) fn bind_row_part(&self, emitter: &mut Emitter<'a>) {
+    pub(super) fn bind_row_part(&self, emitter: &mut Emitter<'a>) -> (Expr, Expr) {
         let tile = Expr::Int(u64::from(self.schedule.threads) * u64::from(self.schedule.vector));
         let extent = emitter.extent(self.scans.axis);
         let step = Expr::Builtin(Builtin::GridY).then(Mul, tile.clone());
         let tiles = extent.clone().then(Add, step.clone()).then(Sub, Expr::Int(1)).then(Div, step);
-        emitter.bind("length", INDEX, tiles.then(Mul, tile));
-        emitter.bind("from", INDEX, Expr::Builtin(Builtin::BlockY).then(Mul, Expr::name("length")));
-        let end = Expr::name("from").then(Add, Expr::name("length"));
-        emitter.bind("to", INDEX, end.then(Min, extent));
+        let length = emitter.bind("length", INDEX, tiles.then(Mul, tile));
+        let from = emitter.bind("from", INDEX, Expr::Builtin(Builtin::BlockY).then(Mul, Expr::Name(length)));
+        let end = Expr::Name(from).then(Add, Expr::Name(length));
+        let to = emitter.bind("to", INDEX, end.then(Min, extent));
+        (Expr::Name(from), Expr::Name(to))
     }
 
     /// Of a row: what the block's part comes to.
@@ -29,17 +30,18 @@ impl<'a> Writer<'a> {
         let (threads, vector) = (u64::from(self.schedule.threads), u64::from(self.schedule.vector));
         let x = Expr::Builtin(Builtin::ThreadX);
         self.bind_row(emitter, Expr::Builtin(Builtin::BlockX));
-        self.bind_row_part(emitter);
+        let (from, to) = self.bind_row_part(emitter);
         let running = self.scans.declare(emitter, self.kernel, None);
-        self.open_elements(emitter);
+        let step = emitter.index("step");
+        self.open_elements(emitter, step);
         self.for_lanes(emitter, |emitter, _| {
             self.scans.take_elements(emitter, self.kernel, &running, None);
         });
         let body = emitter.close();
         emitter.push(Stmt::For {
-            var: "step".into(),
-            from: mul_add(x.clone(), Expr::Int(vector), Expr::name("from")),
-            to: Expr::name("to"),
+            var: step,
+            from: mul_add(x.clone(), Expr::Int(vector), from),
+            to,
             step: Step::Add(Expr::Int(threads * vector)),
             hint: LoopHint::UnrollBy(4),
             body,
@@ -53,11 +55,12 @@ impl<'a> Writer<'a> {
 
     /// Of a row: takes what the parts before the block's come to, each thread some of them.
     pub(super) fn take_row_parts(&self, emitter: &mut Emitter<'a>, running: &[Running]) {
+        let part = emitter.index("part");
         emitter.open(&[], false);
-        self.totals.take(emitter, running, None, &self.row_slot(Expr::name("part")));
+        self.totals.take(emitter, running, None, &self.row_slot(Expr::Name(part)));
         let body = emitter.close();
         emitter.push(Stmt::For {
-            var: "part".into(),
+            var: part,
             from: Expr::Builtin(Builtin::ThreadX),
             to: Expr::Builtin(Builtin::BlockY),
             step: Step::Add(Expr::Int(u64::from(self.schedule.threads))),
@@ -71,7 +74,7 @@ impl<'a> Writer<'a> {
     fn row_slot(&self, part: Expr) -> Expr {
         match self.scans.others.is_empty() {
             true => part,
-            false => mul_add(Expr::name("row"), Expr::Builtin(Builtin::GridY), part),
+            false => mul_add(Expr::Name(self.row), Expr::Builtin(Builtin::GridY), part),
         }
     }
 
@@ -80,16 +83,17 @@ impl<'a> Writer<'a> {
         let warps = u64::from(self.schedule.threads) / 32;
         let x = Expr::Builtin(Builtin::ThreadX);
         for running in running {
+            let step = emitter.index("step");
             emitter.open(&[], false);
             let other = Expr::ShuffleXor {
                 value: Box::new(running.place(None)),
-                mask: Box::new(Expr::name("step")),
+                mask: Box::new(Expr::Name(step)),
                 width: 32,
             };
             running.take(emitter, other, None);
             let body = emitter.close();
             emitter.push(Stmt::For {
-                var: "step".into(),
+                var: step,
                 from: Expr::Int(16),
                 to: Expr::Int(0),
                 step: Step::Halve,
@@ -107,12 +111,13 @@ impl<'a> Writer<'a> {
         }
         emitter.push(Stmt::Barrier);
         running.iter().for_each(|running| running.reset(emitter));
+        let w = emitter.index("w");
         emitter.open(&[], false);
         for (running, array) in running.iter().zip(shared) {
-            running.take(emitter, Expr::element(array, Expr::name("w")), None);
+            running.take(emitter, Expr::element(array, Expr::Name(w)), None);
         }
         let body = emitter.close();
-        emitter.push(count_loop("w", Expr::Int(0), Expr::Int(warps), LoopHint::Unroll, body));
+        emitter.push(count_loop(w, Expr::Int(0), Expr::Int(warps), LoopHint::Unroll, body));
     }
 
     /// Of columns: what the block's threads come to, each with those before it in the block.
@@ -138,13 +143,14 @@ impl<'a> Writer<'a> {
     pub(super) fn take_column_parts(&self, emitter: &mut Emitter<'a>, running: &[Running]) {
         let threads = Expr::Int(u64::from(self.schedule.threads));
         let y = Expr::Builtin(Builtin::ThreadY);
+        let part = emitter.index("part");
         emitter.open(&[], false);
-        let last = mul_add(Expr::name("part"), threads.clone(), threads.clone().then(Sub, Expr::Int(1)));
+        let last = mul_add(Expr::Name(part), threads.clone(), threads.clone().then(Sub, Expr::Int(1)));
         let at = self.column_slot(emitter, last);
         self.totals.take(emitter, running, None, &at);
         let body = emitter.close();
         emitter.push(Stmt::For {
-            var: "part".into(),
+            var: part,
             from: y.clone(),
             to: Expr::Builtin(Builtin::BlockY),
             step: Step::Add(threads.clone()),
@@ -162,6 +168,6 @@ impl<'a> Writer<'a> {
 
     /// Where the total of a part of the column is.
     fn column_slot(&self, emitter: &Emitter<'a>, part: Expr) -> Expr {
-        mul_add(part, emitter.positions(&self.scans.others), Expr::name("row"))
+        mul_add(part, emitter.positions(&self.scans.others), Expr::Name(self.row))
     }
 }

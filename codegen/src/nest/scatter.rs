@@ -1,7 +1,7 @@
 //! What the schedules of scatters share: where the blocks are, and how one element is combined.
 
 use super::accumulate::{Accumulator, mul_add, set};
-use super::emitter::Emitter;
+use super::emitter::{Definition, Emitter};
 use super::stmt::Arithmetic::{Div, Mul, Rem};
 use super::stmt::{Expr, Type};
 use super::variable::Var;
@@ -90,9 +90,9 @@ impl Scatters {
     }
 
     /// Binds the outer axes from a row's number, which has a variable where there are several rows.
-    pub(super) fn bind_row(&self, emitter: &mut Emitter, rows: &Expr) {
-        if *rows != Expr::Int(1) {
-            return emitter.unflatten("row", &self.outer, 1);
+    pub(super) fn bind_row(&self, emitter: &mut Emitter, row: &Expr) {
+        if let Expr::Name(row) = row {
+            return emitter.unflatten(*row, &self.outer, 1);
         }
         for &axis in &self.outer {
             emitter.bind(axis, INDEX, Expr::Int(0));
@@ -100,11 +100,11 @@ impl Scatters {
         emitter.bind_axes(&self.outer);
     }
 
-    /// Binds `at` to the position that the index says, where the index is known.
-    pub(super) fn bind_position(&self, emitter: &mut Emitter) {
+    /// Binds a variable to the position that the index says, where the index is known.
+    pub(super) fn bind_position(&self, emitter: &mut Emitter, at: impl Into<Definition>) -> Var {
         let position = Box::new(emitter.value(self.index));
         let extent = Box::new(emitter.extent(self.axis));
-        emitter.bind("at", INDEX, Expr::Checked { position, extent, check: self.check });
+        emitter.bind(at, INDEX, Expr::Checked { position, extent, check: self.check })
     }
 
     /// How many blocks there are, as text: so many for each row.
@@ -117,35 +117,33 @@ impl Scatters {
     }
 
     /// The variable that numbers the columns: the inner axis itself where there is only one.
-    pub(super) fn column_name(&self) -> Var {
-        match self.inner.as_slice() {
-            [axis] => Var::Axis(*axis),
-            _ => "column".into(),
-        }
+    pub(super) fn column_name(&self, emitter: &mut Emitter) -> Var {
+        emitter.flat(&self.inner, "column")
     }
 }
 
-/// Takes a number apart into digits of these bases, the last one first; a name for each whose base is not 1.
-pub(super) fn bind_digits(emitter: &mut Emitter, number: Expr, digits: &[(&'static str, Expr)]) {
+/// Takes a number apart into digits of these bases, the last one first: a variable for each whose base is not 1, which is
+/// always 0.
+pub(super) fn bind_digits<const N: usize>(
+    emitter: &mut Emitter,
+    number: Expr,
+    digits: [(&'static str, &Expr); N],
+) -> [Expr; N] {
     let mut rest = number;
-    let mut bound = Vec::new();
+    let mut bound = [const { None }; N];
     for (place, (name, base)) in digits.iter().enumerate().rev() {
-        if *base == Expr::Int(1) {
+        if **base == Expr::Int(1) {
             continue;
         }
-        let is_first = digits[..place].iter().all(|(_, base)| *base == Expr::Int(1));
-        let digit = if is_first { rest.clone() } else { rest.clone().then(Rem, base.clone()) };
-        bound.push((*name, digit));
-        rest = rest.then(Div, base.clone());
+        let is_first = digits[..place].iter().all(|(_, base)| **base == Expr::Int(1));
+        let digit = if is_first { rest.clone() } else { rest.clone().then(Rem, (*base).clone()) };
+        bound[place] = Some((*name, digit));
+        rest = rest.then(Div, (*base).clone());
     }
-    bound.into_iter().rev().for_each(|(name, digit)| {
-        emitter.bind(name, INDEX, digit);
-    });
-}
-
-/// The digit of that name, 0 where it has no variable.
-pub(super) fn digit(name: &'static str, base: &Expr) -> Expr {
-    if *base == Expr::Int(1) { Expr::Int(0) } else { Expr::name(name) }
+    bound.map(|digit| match digit {
+        Some((name, digit)) => Expr::Name(emitter.bind(name, INDEX, digit)),
+        None => Expr::Int(0),
+    })
 }
 
 /// `number * scale`, also where the number is 0.

@@ -6,20 +6,24 @@
 use super::accumulate::mul_add;
 use super::emitter::Emitter;
 use super::pointwise::launch_items;
-use super::scatter::{Partials, Scatters, bind_digits, digit, offset, scaled, workspace, workspaces};
+use super::scatter::{Partials, Scatters, bind_digits, offset, scaled, workspace, workspaces};
 use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, Parameter, needs_wide_index, parameters};
-use crate::Language;
 use crate::ir::{AxisKind, Kernel};
 use crate::schedule::{Launch, SCATTER_SPLIT_LENGTH, ScatterSchedule};
+use crate::{Language, Refusal};
 
 /// Results of a block of the second function.
 const RESULTS: u64 = 1 << 14;
 
-pub(super) fn build(kernel: &Kernel, scatters: &Scatters, schedule: &ScatterSchedule) -> Nest {
+pub(super) fn build(
+    kernel: &Kernel,
+    scatters: &Scatters,
+    schedule: &ScatterSchedule,
+) -> Result<Nest, Refusal> {
     let is_local = schedule.is_local;
     let mut emitter = Emitter::new(kernel, Language::C);
     let writer = Writer {
@@ -36,16 +40,16 @@ pub(super) fn build(kernel: &Kernel, scatters: &Scatters, schedule: &ScatterSche
     };
     let elements = writer.rows * writer.positions * writer.columns * u64::from(schedule.splits);
     let (functions, workspaces) = match is_local {
-        true => (vec![writer.combine(emitter)], Vec::new()),
-        false => (vec![writer.combine(emitter), writer.finish()], workspaces(&writer.partials, elements)),
+        true => (vec![writer.combine(emitter)?], Vec::new()),
+        false => (vec![writer.combine(emitter)?, writer.finish()?], workspaces(&writer.partials, elements)),
     };
-    Nest {
+    Ok(Nest {
         functions,
         parameters: parameters(kernel, &workspaces),
         workspaces,
         wide_index: needs_wide_index(kernel),
         kernel: kernel.clone(),
-    }
+    })
 }
 
 /// What of the results and of the elements is a block's.
@@ -94,42 +98,34 @@ impl<'a> Writer<'a> {
         let tiles = self.columns.div_ceil(schedule.columns).max(1);
         let mut parts = self.parts(emitter);
         if schedule.splits > 1 {
-            emitter.bind("parts", INDEX, parts);
-            parts = Expr::name("parts");
+            parts = Expr::Name(emitter.bind("parts", INDEX, parts));
         }
         let rows = emitter.positions(&scatters.outer);
-        let digits = [
-            ("part", parts.clone()),
-            ("row", rows.clone()),
-            ("range", Expr::Int(ranges)),
-            ("tile", Expr::Int(tiles)),
-        ];
-        bind_digits(emitter, Expr::Builtin(Builtin::BlockX), &digits);
-        scatters.bind_row(emitter, &rows);
-        let mut between = |count: u64, names: [&'static str; 3], length: u64, all: Expr| {
-            if count == 1 {
+        let digits =
+            [("part", &parts), ("row", &rows), ("range", &Expr::Int(ranges)), ("tile", &Expr::Int(tiles))];
+        let [part, row, range, tile] = bind_digits(emitter, Expr::Builtin(Builtin::BlockX), digits);
+        scatters.bind_row(emitter, &row);
+        let mut between = |number: &Expr, names: [&'static str; 2], length: u64, all: Expr| {
+            if *number == Expr::Int(0) {
                 return (Expr::Int(0), all);
             }
-            emitter.bind(names[1], INDEX, Expr::name(names[0]).then(Mul, Expr::Int(length)));
-            let to = Expr::name(names[1]).then(Add, Expr::Int(length)).then(Min, all);
-            emitter.bind(names[2], INDEX, to);
-            (Expr::name(names[1]), Expr::name(names[2]))
+            let from = emitter.bind(names[0], INDEX, number.clone().then(Mul, Expr::Int(length)));
+            let to = Expr::Name(from).then(Add, Expr::Int(length)).then(Min, all);
+            (Expr::Name(from), Expr::Name(emitter.bind(names[1], INDEX, to)))
         };
         let length = match self.kernel.axis(scatters.over).is_argument {
             true => Expr::name(Parameter::Extent(scatters.over)),
             false => Expr::Int(self.kernel.axis(scatters.over).extent),
         };
-        let splits = u64::from(schedule.splits);
-        let elements = between(splits, ["part", "from", "to"], SCATTER_SPLIT_LENGTH, length);
+        let elements = between(&part, ["from", "to"], SCATTER_SPLIT_LENGTH, length);
         let all = Expr::Int(self.positions);
-        let positions = between(ranges, ["range", "first", "end"], schedule.positions, all);
+        let positions = between(&range, ["first", "end"], schedule.positions, all);
         let all = Expr::Int(self.columns);
-        let columns = between(tiles, ["tile", "left", "right"], schedule.columns, all);
-        let row = offset(digit("part", &parts), rows.clone(), digit("row", &rows));
+        let columns = between(&tile, ["left", "right"], schedule.columns, all);
+        let row = offset(part, rows, row);
         let mut base = scaled(row, Expr::Int(self.positions * self.columns));
         if base != Expr::Int(0) && !schedule.is_local {
-            emitter.bind("base", INDEX, base);
-            base = Expr::name("base");
+            base = Expr::Name(emitter.bind("base", INDEX, base));
         }
         Block { blocks: ranges * tiles, elements, positions, columns, is_range: ranges > 1, base }
     }
@@ -161,7 +157,7 @@ impl<'a> Writer<'a> {
         if inner.is_empty() {
             return body(emitter, &self.slot(block, Expr::name(position), None));
         }
-        let column = self.scatters.column_name();
+        let column = self.scatters.column_name(emitter);
         emitter.open(&[], false);
         match inner {
             [_] => emitter.bind_axes(inner),
@@ -173,7 +169,7 @@ impl<'a> Writer<'a> {
         emitter.push(count_loop(column, left, right, LoopHint::Simd, loop_body));
     }
 
-    fn combine(&self, mut emitter: Emitter<'a>) -> Function {
+    fn combine(&self, mut emitter: Emitter<'a>) -> Result<Function, Refusal> {
         let (kernel, scatters, schedule) = (self.kernel, self.scatters, self.schedule);
         let block = self.block(&mut emitter);
         if schedule.is_local {
@@ -183,18 +179,20 @@ impl<'a> Writer<'a> {
             }
         }
         let (first, end) = block.positions.clone();
+        let at = emitter.index("at");
         emitter.open(&[], false);
-        self.for_columns(&mut emitter, &block, "at".into(), &mut |emitter, at| {
+        self.for_columns(&mut emitter, &block, at, &mut |emitter, at| {
             self.partials.iter().for_each(|partials| partials.reset(emitter, at));
         });
         let body = emitter.close();
-        emitter.push(count_loop("at", first.clone(), end.clone(), LoopHint::None, body));
+        emitter.push(count_loop(at, first.clone(), end.clone(), LoopHint::None, body));
 
         emitter.open(&[scatters.over], false);
-        let is_own = block.is_range.then(|| {
-            let at = Expr::name("at");
-            first.clone().then(LessEqual, at.clone()).then(And, at.then(Less, end.clone()))
-        });
+        let is_own = |at: Var| {
+            let at = Expr::Name(at);
+            let is_own = || first.clone().then(LessEqual, at.clone()).then(And, at.then(Less, end.clone()));
+            block.is_range.then(is_own)
+        };
         let combine = |emitter: &mut Emitter, at: &Expr| {
             emitter.open_pinned();
             for partials in &self.partials {
@@ -204,20 +202,21 @@ impl<'a> Writer<'a> {
             emitter.close()
         };
         if scatters.by_column {
-            self.for_columns(&mut emitter, &block, "at".into(), &mut |emitter, at| {
-                scatters.bind_position(emitter);
+            let position = emitter.index("at");
+            self.for_columns(&mut emitter, &block, position, &mut |emitter, at| {
+                scatters.bind_position(emitter, position);
                 let then = combine(emitter, at);
-                emitter.guarded(is_own.clone(), then);
+                emitter.guarded(is_own(position), then);
             });
         } else {
-            scatters.bind_position(&mut emitter);
+            let position = scatters.bind_position(&mut emitter, "at");
             emitter.open_pinned();
-            self.for_columns(&mut emitter, &block, "at".into(), &mut |emitter, at| {
+            self.for_columns(&mut emitter, &block, position, &mut |emitter, at| {
                 let then = combine(emitter, at);
                 emitter.guarded(None, then);
             });
             let then = emitter.close();
-            emitter.guarded(is_own, then);
+            emitter.guarded(is_own(position), then);
         }
         let body = emitter.close();
         let over = Var::Axis(scatters.over);
@@ -233,7 +232,7 @@ impl<'a> Writer<'a> {
             formula: scatters.formula(kernel, block.blocks) + parts,
             ..Launch::default()
         };
-        Function { name: kernel.name.clone(), body: emitter.finish(), launch }
+        Ok(Function { name: kernel.name.clone(), body: emitter.finish()?, launch })
     }
 
     /// Stores what follows from the results of a block's local arrays.
@@ -264,7 +263,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Merges the parts in order, and computes what is stored.
-    fn finish(&self) -> Function {
+    fn finish(&self) -> Result<Function, Refusal> {
         let kernel = self.kernel;
         let mut emitter = Emitter::new(kernel, Language::C);
         let map = kernel.axes_of_kind(AxisKind::Map);
@@ -272,47 +271,50 @@ impl<'a> Writer<'a> {
             map.split_last().map_or((self.scatters.axis, &[][..]), |(&last, outer)| (last, outer));
         let length = kernel.axis(inner).extent;
         let column = Var::Axis(inner);
+        let mut parts = self.parts(&emitter);
         if self.schedule.splits > 1 {
-            let parts = self.parts(&emitter);
-            emitter.bind("parts", INDEX, parts);
+            parts = Expr::Name(emitter.bind("parts", INDEX, parts));
         }
         // Whole rows of the innermost axis, or parts of the only one.
         let per_block = if outer.is_empty() { RESULTS } else { (RESULTS / length.max(1)).max(1) };
         let total = if outer.is_empty() { Expr::Int(length) } else { emitter.positions(outer) };
-        emitter.bind("first", INDEX, Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(per_block)));
-        emitter.bind("end", INDEX, Expr::name("first").then(Add, Expr::Int(per_block)).then(Min, total));
+        let first =
+            emitter.bind("first", INDEX, Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(per_block)));
+        let end =
+            emitter.bind("end", INDEX, Expr::Name(first).then(Add, Expr::Int(per_block)).then(Min, total));
+        let line = emitter.index("line");
         emitter.open(&[], false);
         if !outer.is_empty() {
-            emitter.unflatten("line", outer, 1);
+            emitter.unflatten(line, outer, 1);
         }
         // What is the same all along a row is merged once a row.
         let varies =
             |partials: &&Partials| outer.is_empty() || kernel.value(partials.id).axes.contains(&inner);
         self.partials.iter().filter(|partials| !varies(partials)).for_each(|partials| {
-            self.merge(&mut emitter, partials, Expr::name("line").then(Mul, Expr::Int(length)));
+            self.merge(&mut emitter, partials, &parts, Expr::Name(line).then(Mul, Expr::Int(length)));
         });
         emitter.open(&[inner], false);
         let at = match outer {
             [] => Expr::name(column),
-            _ => mul_add(Expr::name("line"), Expr::Int(length), Expr::name(column)),
+            _ => mul_add(Expr::Name(line), Expr::Int(length), Expr::name(column)),
         };
         self.partials
             .iter()
             .filter(varies)
-            .for_each(|partials| self.merge(&mut emitter, partials, at.clone()));
+            .for_each(|partials| self.merge(&mut emitter, partials, &parts, at.clone()));
         kernel.stores.iter().for_each(|store| emitter.store(store));
         let body = emitter.close();
         let along =
             |from: Expr, to: Expr, body: Vec<Stmt>| count_loop(column, from, to, LoopHint::Simd, body);
         if outer.is_empty() {
-            emitter.push(along(Expr::name("first"), Expr::name("end"), body));
+            emitter.push(along(Expr::Name(first), Expr::Name(end), body));
             let rest = emitter.close();
             rest.into_iter().for_each(|stmt| emitter.push(stmt));
         } else {
             let extent = emitter.extent(inner);
             emitter.push(along(Expr::Int(0), extent, body));
             let body = emitter.close();
-            emitter.push(count_loop("line", Expr::name("first"), Expr::name("end"), LoopHint::None, body));
+            emitter.push(count_loop(line, Expr::Name(first), Expr::Name(end), LoopHint::None, body));
         }
         let lines = if outer.is_empty() { std::slice::from_ref(&inner) } else { outer };
         let launch = Launch {
@@ -321,24 +323,25 @@ impl<'a> Writer<'a> {
             per_block,
             ..Launch::default()
         };
-        Function { name: format!("{}_merge", kernel.name), body: emitter.finish(), launch }
+        Ok(Function { name: format!("{}_merge", kernel.name), body: emitter.finish()?, launch })
     }
 
     /// Defines a scatter as what its parts come to.
-    fn merge(&self, emitter: &mut Emitter, partials: &Partials, at: Expr) {
+    fn merge(&self, emitter: &mut Emitter, partials: &Partials, parts: &Expr, at: Expr) {
         let merged = partials.declare(emitter);
+        let part = emitter.index("part");
         emitter.open(&[], false);
         match self.schedule.splits {
             1 => partials.merge(emitter, &merged, &at),
             _ => {
-                let place = mul_add(Expr::name("part"), self.results(emitter), at);
+                let place = mul_add(Expr::Name(part), self.results(emitter), at);
                 partials.merge(emitter, &merged, &place);
             }
         }
         let body = emitter.close();
         match self.schedule.splits {
             1 => body.into_iter().for_each(|stmt| emitter.push(stmt)),
-            _ => emitter.push(count_loop("part", Expr::Int(0), Expr::name("parts"), LoopHint::None, body)),
+            _ => emitter.push(count_loop(part, Expr::Int(0), parts.clone(), LoopHint::None, body)),
         }
         emitter.define(partials.id, merged.result(None));
     }

@@ -8,7 +8,7 @@ use super::accumulate::{mul_add, set};
 use super::emitter::Emitter;
 use super::pointwise::launch_items;
 use super::scatter::workspaces as partial_workspaces;
-use super::scatter::{Partials, Scatters, TRUTH, bind_digits, digit, offset, scaled, workspace};
+use super::scatter::{Partials, Scatters, TRUTH, bind_digits, offset, scaled, workspace};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
@@ -16,25 +16,40 @@ use super::walk::count_loop;
 use super::{Body, Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::ir::Kernel;
 use crate::schedule::{Launch, ScatterSchedule};
-use crate::{DType, Language};
+use crate::{DType, Language, Refusal};
 
 const LANES: u64 = 32;
 
-pub(super) fn build(kernel: &Kernel, scatters: &Scatters, schedule: &ScatterSchedule) -> Nest {
+pub(super) fn build(
+    kernel: &Kernel,
+    scatters: &Scatters,
+    schedule: &ScatterSchedule,
+) -> Result<Nest, Refusal> {
     let columns = launch_items(kernel, &scatters.inner).max(1);
     let mut emitter = Emitter::new(kernel, Language::Cuda);
+    let rows = emitter.positions(&scatters.outer);
+    let (ranges, tiles) = (
+        kernel.axis(scatters.axis).extent.div_ceil(schedule.positions).max(1),
+        columns.div_ceil(schedule.columns),
+    );
+    let digits = [("row", &rows), ("range", &Expr::Int(ranges)), ("tile", &Expr::Int(tiles))];
+    let [row, range, tile] = bind_digits(&mut emitter, Expr::Builtin(Builtin::BlockX), digits);
+    scatters.bind_row(&mut emitter, &row);
     let writer = Writer {
         kernel,
         scatters,
         schedule,
         shared: scatters.partials(kernel, |_| emitter.fresh("shared")),
         partials: scatters.partials(kernel, workspace),
-        ranges: kernel.axis(scatters.axis).extent.div_ceil(schedule.positions).max(1),
-        tiles: columns.div_ceil(schedule.columns),
+        ranges,
+        range,
+        tile,
+        thread: emitter.index("thread"),
+        slot: emitter.index("slot"),
         columns,
     };
     let rows = launch_items(kernel, &scatters.outer);
-    let blocks = writer.ranges * writer.tiles;
+    let blocks = ranges * tiles;
     let launch = Launch {
         items: rows * blocks,
         formula: scatters.formula(kernel, blocks),
@@ -51,13 +66,13 @@ pub(super) fn build(kernel: &Kernel, scatters: &Scatters, schedule: &ScatterSche
     }
     let wide_index =
         needs_wide_index(kernel) || workspaces.iter().any(|space| space.elements > i32::MAX as u64);
-    Nest {
-        functions: vec![Function { name: kernel.name.clone(), body: writer.body(emitter), launch }],
+    Ok(Nest {
+        functions: vec![Function { name: kernel.name.clone(), body: writer.body(emitter)?, launch }],
         parameters: parameters(kernel, &workspaces),
         workspaces,
         wide_index,
         kernel: kernel.clone(),
-    }
+    })
 }
 
 struct Writer<'a> {
@@ -69,7 +84,13 @@ struct Writer<'a> {
     /// In the workspaces.
     partials: Vec<Partials>,
     ranges: u64,
-    tiles: u64,
+    /// The block's range of positions, and its tile of columns.
+    range: Expr,
+    tile: Expr,
+    /// The number of a thread in its block.
+    thread: Var,
+    /// Which of the block's results a thread is at.
+    slot: Var,
     columns: u64,
 }
 
@@ -84,21 +105,20 @@ impl<'a> Writer<'a> {
         self.schedule.positions * self.schedule.columns
     }
 
-    fn body(&self, mut emitter: Emitter<'a>) -> Body {
-        let (scatters, schedule) = (self.scatters, self.schedule);
-        let rows = emitter.positions(&scatters.outer);
-        let digits =
-            [("row", rows.clone()), ("range", Expr::Int(self.ranges)), ("tile", Expr::Int(self.tiles))];
-        bind_digits(&mut emitter, Expr::Builtin(Builtin::BlockX), &digits);
-        scatters.bind_row(&mut emitter, &rows);
+    fn body(&self, mut emitter: Emitter<'a>) -> Result<Body, Refusal> {
+        let schedule = self.schedule;
         let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
         let warps = u64::from(schedule.warps);
-        emitter.bind("thread", INDEX, offset(if warps > 1 { y } else { Expr::Int(0) }, Expr::Int(LANES), x));
+        emitter.bind(
+            self.thread,
+            INDEX,
+            offset(if warps > 1 { y } else { Expr::Int(0) }, Expr::Int(LANES), x),
+        );
         let sets = self.sets();
         for shared in &self.shared {
             emitter.share(shared.array, Type::Register(shared.dtype), sets * self.results());
         }
-        let slot = Expr::name("slot");
+        let slot = Expr::Name(self.slot);
         emitter.open(&[], false);
         self.shared.iter().for_each(|shared| shared.reset(&mut emitter, &slot));
         let body = emitter.close();
@@ -125,8 +145,8 @@ impl<'a> Writer<'a> {
     /// A loop of all threads over places in shared memory.
     fn for_slots(&self, slots: u64, body: Vec<Stmt>) -> Stmt {
         Stmt::For {
-            var: "slot".into(),
-            from: Expr::name("thread"),
+            var: self.slot,
+            from: Expr::Name(self.thread),
             to: Expr::Int(slots),
             step: Step::Add(Expr::Int(LANES * u64::from(self.schedule.warps))),
             hint: LoopHint::None,
@@ -147,14 +167,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Whether `at` is this block's, and its place among the block's positions.
-    fn place(&self) -> (Option<Expr>, Expr) {
+    /// Whether a position is this block's, and its place among the block's positions.
+    fn place(&self, at: Var) -> (Option<Expr>, Expr) {
         let positions = || Expr::Int(self.schedule.positions);
         match self.ranges {
-            1 => (None, Expr::name("at")),
+            1 => (None, Expr::Name(at)),
             _ => {
-                let range = Expr::name("at").then(Div, positions());
-                (Some(range.then(Equal, Expr::name("range"))), Expr::name("at").then(Rem, positions()))
+                let range = Expr::Name(at).then(Div, positions());
+                (Some(range.then(Equal, self.range.clone())), Expr::Name(at).then(Rem, positions()))
             }
         }
     }
@@ -168,25 +188,24 @@ impl<'a> Writer<'a> {
     /// Each lane has a column, and goes from element to element.
     fn walk_columns(&self, emitter: &mut Emitter) {
         let scatters = self.scatters;
-        let tile = digit("tile", &Expr::Int(self.tiles));
-        let own = offset(tile, Expr::Int(LANES), Expr::Builtin(Builtin::ThreadX));
+        let own = offset(self.tile.clone(), Expr::Int(LANES), Expr::Builtin(Builtin::ThreadX));
         let last = Expr::Int(self.columns - 1);
         let own = if self.columns.is_multiple_of(LANES) {
             own
         } else {
             // Lanes beyond the last column do the same as it, and store nothing.
-            emitter.bind("own_column", INDEX, own);
-            Expr::name("own_column").then(Min, last)
+            let own_column = emitter.bind("own_column", INDEX, own);
+            Expr::Name(own_column).then(Min, last)
         };
-        let column = scatters.column_name();
+        let column = scatters.column_name(emitter);
         emitter.bind(column, INDEX, own);
         match scatters.inner.as_slice() {
             [_] => emitter.bind_axes(&scatters.inner),
             _ => emitter.unflatten(column, &scatters.inner, 1),
         }
         emitter.open(&[scatters.over], false);
-        scatters.bind_position(emitter);
-        let (is_own, place) = self.place();
+        let at = scatters.bind_position(emitter, "at");
+        let (is_own, place) = self.place(at);
         emitter.open_pinned();
         let own = offset(self.own_set(), Expr::Int(1), Expr::Builtin(Builtin::ThreadX));
         let at = mul_add(place, Expr::Int(LANES), own);
@@ -211,23 +230,24 @@ impl<'a> Writer<'a> {
     /// Each lane has an element of 32 that the warp goes on by.
     fn walk_elements(&self, emitter: &mut Emitter) {
         let scatters = self.scatters;
+        let start = emitter.index("start");
         emitter.open(&[], false);
         let (over, extent) = (scatters.over, emitter.extent(scatters.over));
-        let own = Expr::name("start").then(Add, Expr::Builtin(Builtin::ThreadX));
-        emitter.bind("own", INDEX, own);
+        let own = Expr::Name(start).then(Add, Expr::Builtin(Builtin::ThreadX));
+        let own = emitter.bind("own", INDEX, own);
         // Lanes beyond the last element read it too, and take no turn.
         let last = extent.clone().then(Sub, Expr::Int(1));
-        emitter.bind(over, INDEX, Expr::name("own").then(Min, last));
+        emitter.bind(over, INDEX, Expr::Name(own).then(Min, last));
         emitter.bind_axes(&[scatters.over]);
-        scatters.bind_position(emitter);
-        let (is_own, place) = self.place();
-        let inside = Expr::name("own").then(Less, extent.clone());
+        let at = scatters.bind_position(emitter, "at");
+        let (is_own, place) = self.place(at);
+        let inside = Expr::Name(own).then(Less, extent.clone());
         let active = is_own.map_or(inside.clone(), |is_own| inside.then(And, is_own));
-        emitter.bind("active", TRUTH, active);
+        let is_active = emitter.bind("active", TRUTH, active);
         let nowhere = Expr::Int(self.schedule.positions);
-        let active = Expr::name("active");
+        let active = Expr::Name(is_active);
         let place = Expr::Select(Box::new(active.clone()), Box::new(place), Box::new(nowhere));
-        emitter.bind("place", INDEX, place);
+        let place = emitter.bind("place", INDEX, place);
         if self.ranges == 1 {
             // All of them are needed: read before the turns.
             self.shared.iter().for_each(|shared| {
@@ -235,17 +255,17 @@ impl<'a> Writer<'a> {
             });
         }
         emitter.open_pinned();
-        let at = offset(self.own_set(), Expr::Int(1), Expr::name("place"));
+        let at = offset(self.own_set(), Expr::Int(1), Expr::Name(place));
         for shared in &self.shared {
             let value = emitter.value(shared.operand);
             shared.combine(emitter, &at, value);
         }
         let body = emitter.close();
-        emitter.push(Stmt::InTurns { key: Expr::name("place"), active, body });
+        emitter.push(Stmt::InTurns { key: Expr::Name(place), active, body });
         let body = emitter.close();
         let (from, step) = self.warps();
         emitter.push(Stmt::For {
-            var: "start".into(),
+            var: start,
             from: scaled(from, Expr::Int(LANES)),
             to: extent,
             step: Step::Add(step.then(Mul, Expr::Int(LANES))),
@@ -256,12 +276,13 @@ impl<'a> Writer<'a> {
 
     /// Merges the warps' partial results, and the blocks', each in their order, and computes what is stored.
     fn finish(&self, emitter: &mut Emitter) {
-        let slot = || Expr::name("slot");
+        let slot = || Expr::Name(self.slot);
         emitter.open(&[], false);
         let merged: Vec<_> = self.shared.iter().map(|shared| shared.declare(emitter)).collect();
+        let number = emitter.index("set");
         emitter.open(&[], false);
         let at = if self.sets() > 1 {
-            mul_add(Expr::name("set"), Expr::Int(self.results()), slot())
+            mul_add(Expr::Name(number), Expr::Int(self.results()), slot())
         } else {
             slot()
         };
@@ -272,7 +293,7 @@ impl<'a> Writer<'a> {
         match self.sets() {
             1 => body.into_iter().for_each(|stmt| emitter.push(stmt)),
             sets => {
-                emitter.push(count_loop("set", Expr::Int(0), Expr::Int(sets), LoopHint::Unroll, body));
+                emitter.push(count_loop(number, Expr::Int(0), Expr::Int(sets), LoopHint::Unroll, body));
             }
         }
         if self.schedule.splits == 1 {
@@ -297,12 +318,13 @@ impl<'a> Writer<'a> {
         emitter.push(Stmt::Arrive { counters: self.arrivals(), index: block(), count: splits() });
         emitter.open(&[], false);
         let merged: Vec<_> = self.partials.iter().map(|partials| partials.declare(emitter)).collect();
+        let part = emitter.index("part");
         emitter.open(&[], false);
         for (partials, merged) in self.partials.iter().zip(&merged) {
-            partials.merge(emitter, merged, &place(Expr::name("part")));
+            partials.merge(emitter, merged, &place(Expr::Name(part)));
         }
         let body = emitter.close();
-        emitter.push(count_loop("part", Expr::Int(0), splits(), LoopHint::UnrollBy(8), body));
+        emitter.push(count_loop(part, Expr::Int(0), splits(), LoopHint::UnrollBy(8), body));
         for (partials, merged) in self.partials.iter().zip(&merged) {
             emitter.define(partials.id, merged.result(None));
         }
@@ -310,7 +332,7 @@ impl<'a> Writer<'a> {
         let body = emitter.close();
         emitter.push(self.for_slots(self.results(), body));
         let reset = set(Expr::element(self.arrivals(), block()), Expr::Int(0));
-        let first = Expr::name("thread").then(Equal, Expr::Int(0));
+        let first = Expr::Name(self.thread).then(Equal, Expr::Int(0));
         emitter.push(Stmt::If { condition: first, then: vec![reset], otherwise: Vec::new() });
     }
 
@@ -318,18 +340,16 @@ impl<'a> Writer<'a> {
     fn store(&self, emitter: &mut Emitter) {
         let (kernel, scatters, schedule) = (self.kernel, self.scatters, self.schedule);
         let mut conditions = Vec::new();
-        let place = Expr::name("slot").then(Div, Expr::Int(schedule.columns));
-        let range = digit("range", &Expr::Int(self.ranges));
+        let place = Expr::Name(self.slot).then(Div, Expr::Int(schedule.columns));
         let position = kernel.axis(scatters.axis);
-        emitter.bind(scatters.axis, INDEX, offset(range, Expr::Int(schedule.positions), place));
+        emitter.bind(scatters.axis, INDEX, offset(self.range.clone(), Expr::Int(schedule.positions), place));
         if !position.extent.is_multiple_of(schedule.positions) {
             conditions.push(Expr::name(scatters.axis).then(Less, Expr::Int(position.extent)));
         }
-        let column = scatters.column_name();
+        let column = scatters.column_name(emitter);
         if schedule.columns > 1 {
-            let tile = digit("tile", &Expr::Int(self.tiles));
-            let within = Expr::name("slot").then(Rem, Expr::Int(schedule.columns));
-            emitter.bind(column, INDEX, offset(tile, Expr::Int(schedule.columns), within));
+            let within = Expr::Name(self.slot).then(Rem, Expr::Int(schedule.columns));
+            emitter.bind(column, INDEX, offset(self.tile.clone(), Expr::Int(schedule.columns), within));
             if !self.columns.is_multiple_of(schedule.columns) {
                 conditions.push(Expr::name(column).then(Less, Expr::Int(self.columns)));
             }

@@ -4,6 +4,7 @@ use super::emitter::Emitter;
 use super::pointwise::launch_items;
 use super::stmt::Arithmetic::{Add, Div, Mul, Rem};
 use super::stmt::{Builtin, Expr};
+use super::variable::Var;
 use super::walk::items_formula;
 use super::{INDEX, extent_name};
 use crate::Refusal;
@@ -55,23 +56,24 @@ impl<'a> Tiles<'a> {
         }
     }
 
-    /// Binds `left` and `top`, where the block's tile begins along the inner axis and across, and the outer axes.
-    pub(super) fn bind(&self, emitter: &mut Emitter<'a>) {
+    /// Binds where the block's tile begins along the inner axis and across, and the outer axes.
+    pub(super) fn bind(&self, emitter: &mut Emitter<'a>) -> (Var, Var) {
         let tiles = |emitter: &Emitter, axis| match self.kernel.axis(axis).is_argument {
             true => emitter.extent(axis).then(Add, Expr::Int(TILE - 1)).then(Div, Expr::Int(TILE)),
             false => Expr::Int(self.kernel.axis(axis).extent.div_ceil(TILE)),
         };
         let (along, down) = (tiles(emitter, self.inner), tiles(emitter, self.across));
         let block = || Expr::Builtin(Builtin::BlockX);
-        emitter.bind("tile", INDEX, block().then(Div, along.clone()));
-        emitter.bind("left", INDEX, block().then(Rem, along).then(Mul, Expr::Int(TILE)));
-        let tile = Expr::name("tile");
+        let tile = emitter.bind("tile", INDEX, block().then(Div, along.clone()));
+        let left = emitter.bind("left", INDEX, block().then(Rem, along).then(Mul, Expr::Int(TILE)));
+        let tile = Expr::Name(tile);
         if self.outer.is_empty() {
-            emitter.bind("top", INDEX, tile.then(Mul, Expr::Int(TILE)));
-        } else {
-            emitter.bind("top", INDEX, tile.clone().then(Rem, down.clone()).then(Mul, Expr::Int(TILE)));
-            emitter.bind("outer", INDEX, tile.then(Div, down));
-            emitter.unflatten("outer", &self.outer, 1);
+            return (left, emitter.bind("top", INDEX, tile.then(Mul, Expr::Int(TILE))));
         }
+        let top = tile.clone().then(Rem, down.clone()).then(Mul, Expr::Int(TILE));
+        let top = emitter.bind("top", INDEX, top);
+        let outer = emitter.bind("outer", INDEX, tile.then(Div, down));
+        emitter.unflatten(outer, &self.outer, 1);
+        (left, top)
     }
 }

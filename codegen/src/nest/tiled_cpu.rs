@@ -8,6 +8,7 @@ use super::emitter::{Emitter, Staged};
 use super::stmt::Arithmetic::{Add, Min, Sub};
 use super::stmt::{Expr, LoopHint, Stmt, Type};
 use super::tiled::{PITCH, Tiles};
+use super::variable::Var;
 use super::walk::count_loop;
 use super::{Function, Nest, needs_wide_index, parameters};
 use crate::Language;
@@ -20,13 +21,14 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     let tiles = Tiles::new(kernel, schedule)?;
     let (inner, across) = (tiles.inner, tiles.across);
     let mut emitter = Emitter::new(kernel, Language::C);
-    tiles.bind(&mut emitter);
-    for (end, start, axis) in [("right", "left", inner), ("bottom", "top", across)] {
-        let stop = Expr::name(start).then(Add, Expr::Int(TILE)).then(Min, emitter.extent(axis));
-        emitter.bind(end, super::INDEX, stop);
-    }
-    let row = Expr::name(inner).then(Sub, Expr::name("left"));
-    let column = Expr::name(across).then(Sub, Expr::name("top"));
+    let (left, top) = tiles.bind(&mut emitter);
+    let [right, bottom] = [("right", left, inner), ("bottom", top, across)].map(|(end, start, axis)| {
+        let stop = Expr::Name(start).then(Add, Expr::Int(TILE)).then(Min, emitter.extent(axis));
+        emitter.bind(end, super::INDEX, stop)
+    });
+    let (along, down) = ((inner, left, right), (across, top, bottom));
+    let row = Expr::name(inner).then(Sub, Expr::Name(left));
+    let column = Expr::name(across).then(Sub, Expr::Name(top));
     let slot = mul_add(row, Expr::Int(PITCH), column);
     let mut staged = FxHashMap::default();
     for id in transposed_loads(kernel, across) {
@@ -36,8 +38,8 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
         emitter.array(array, Type::Memory(dtype), TILE * PITCH);
         let element = Expr::element(*buffer, Expr::Index(index.clone()));
         let copy = set(Expr::element(array, slot.clone()), element);
-        let body = vec![range(across, "top", "bottom", LoopHint::Simd, vec![copy])];
-        emitter.push(range(inner, "left", "right", LoopHint::None, body));
+        let body = vec![range(down, LoopHint::Simd, vec![copy])];
+        emitter.push(range(along, LoopHint::None, body));
         staged.insert(id, Staged { array, dtype, slot: None });
     }
     emitter.staged = staged;
@@ -46,12 +48,12 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     emitter.open(&[inner], false);
     kernel.stores.iter().for_each(|store| emitter.store(store));
     let body = emitter.close();
-    emitter.push(range(inner, "left", "right", LoopHint::Simd, body));
+    emitter.push(range(along, LoopHint::Simd, body));
     let body = emitter.close();
-    emitter.push(range(across, "top", "bottom", LoopHint::None, body));
+    emitter.push(range(down, LoopHint::None, body));
     let launch = tiles.launch([1, 1, 1]);
     Ok(Nest {
-        functions: vec![Function { name: kernel.name.clone(), body: emitter.finish(), launch }],
+        functions: vec![Function { name: kernel.name.clone(), body: emitter.finish()?, launch }],
         parameters: parameters(kernel, &[]),
         workspaces: Vec::new(),
         wide_index: needs_wide_index(kernel),
@@ -59,6 +61,6 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     })
 }
 
-fn range(axis: AxisId, from: &'static str, to: &'static str, hint: LoopHint, body: Vec<Stmt>) -> Stmt {
-    count_loop(axis, Expr::name(from), Expr::name(to), hint, body)
+fn range((axis, from, to): (AxisId, Var, Var), hint: LoopHint, body: Vec<Stmt>) -> Stmt {
+    count_loop(axis, Expr::Name(from), Expr::Name(to), hint, body)
 }

@@ -11,8 +11,9 @@ use super::emitter::{Emitter, Staged};
 use super::stmt::Arithmetic::{Add, And, Less};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::tiled::{PITCH, Tiles};
+use super::variable::Var;
 use super::walk::count_loop;
-use super::{Body, Function, INDEX, Nest, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
 use crate::Refusal;
 use crate::index::AxisId;
@@ -22,9 +23,12 @@ use crate::schedule::{TILE, TiledSchedule, transposed_loads};
 pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, Refusal> {
     let tiles = Tiles::new(kernel, schedule)?;
     let launch = tiles.launch([TILE as u32, schedule.rows, 1]);
-    let body = Writer { tiles, rows: u64::from(schedule.rows) }.body();
+    let mut emitter = Emitter::new(kernel, Language::Cuda);
+    let (left, top) = tiles.bind(&mut emitter);
+    let turn = emitter.index("turn");
+    Writer { tiles, rows: u64::from(schedule.rows), left, top, turn }.body(&mut emitter);
     Ok(Nest {
-        functions: vec![Function { name: kernel.name.clone(), body, launch }],
+        functions: vec![Function { name: kernel.name.clone(), body: emitter.finish()?, launch }],
         parameters: parameters(kernel, &[]),
         workspaces: Vec::new(),
         wide_index: needs_wide_index(kernel),
@@ -35,13 +39,15 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
 struct Writer<'a> {
     tiles: Tiles<'a>,
     rows: u64,
+    left: Var,
+    top: Var,
+    /// Which of its rows of the tile a thread is at.
+    turn: Var,
 }
 
-impl Writer<'_> {
-    fn body(&self) -> Body {
+impl<'k> Writer<'k> {
+    fn body(&self, emitter: &mut Emitter<'k>) {
         let kernel = self.tiles.kernel;
-        let mut emitter = Emitter::new(kernel, Language::Cuda);
-        self.tiles.bind(&mut emitter);
         let mut staged = FxHashMap::default();
         for id in transposed_loads(kernel, self.tiles.across) {
             let ValueOp::Load { buffer, .. } = kernel.value(id).op else { continue };
@@ -50,9 +56,9 @@ impl Writer<'_> {
             staged.insert(id, Staged { array, dtype, slot: None });
         }
         let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
-        let row = mul_add(Expr::name("turn"), Expr::Int(self.rows), y);
+        let row = mul_add(Expr::Name(self.turn), Expr::Int(self.rows), y);
         // In shared memory a row is a position along the innermost axis.
-        self.sweep(&mut emitter, (row.clone(), x.clone()), |emitter| {
+        self.sweep(emitter, (row.clone(), x.clone()), |emitter| {
             let slot = mul_add(row.clone(), Expr::Int(PITCH), x.clone());
             let mut ids: Vec<_> = staged.iter().collect();
             ids.sort_by_key(|(id, _)| **id);
@@ -66,18 +72,17 @@ impl Writer<'_> {
         emitter.push(Stmt::Barrier);
         emitter.staged = staged;
         emitter.staged_slot = Some(mul_add(x.clone(), Expr::Int(PITCH), row.clone()));
-        self.sweep(&mut emitter, (x, row), |emitter| {
+        self.sweep(emitter, (x, row), |emitter| {
             kernel.stores.iter().for_each(|store| emitter.store(store));
         });
-        emitter.finish()
     }
 
     /// Every position of the tile: `at` is the place along the innermost axis, and across.
-    fn sweep(&self, emitter: &mut Emitter, at: (Expr, Expr), body: impl FnOnce(&mut Emitter)) {
+    fn sweep(&self, emitter: &mut Emitter<'k>, at: (Expr, Expr), body: impl FnOnce(&mut Emitter<'k>)) {
         let Tiles { kernel, inner, across, .. } = self.tiles;
         emitter.open(&[], false);
-        emitter.bind(inner, INDEX, Expr::name("left").then(Add, at.0));
-        emitter.bind(across, INDEX, Expr::name("top").then(Add, at.1));
+        emitter.bind(inner, INDEX, Expr::Name(self.left).then(Add, at.0));
+        emitter.bind(across, INDEX, Expr::Name(self.top).then(Add, at.1));
         emitter.open(&[inner, across], false);
         body(emitter);
         let then = emitter.close();
@@ -92,6 +97,6 @@ impl Writer<'_> {
         emitter.guarded(inside, then);
         let body = emitter.close();
         let turns = Expr::Int(TILE / self.rows);
-        emitter.push(count_loop("turn", Expr::Int(0), turns, LoopHint::Unroll, body));
+        emitter.push(count_loop(self.turn, Expr::Int(0), turns, LoopHint::Unroll, body));
     }
 }

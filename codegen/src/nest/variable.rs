@@ -16,8 +16,6 @@ pub enum Var {
     Parameter(Parameter),
     /// One of the function's own: a number in [`Body::locals`](super::Body).
     Local(LocalId),
-    /// The innermost one of that name where it stands. None is left in a finished function.
-    Named(&'static str),
 }
 
 /// The number of a variable or array in its function.
@@ -67,12 +65,6 @@ impl Kernel {
 impl From<&Var> for Var {
     fn from(var: &Var) -> Var {
         *var
-    }
-}
-
-impl From<&'static str> for Var {
-    fn from(name: &'static str) -> Var {
-        Var::Named(name)
     }
 }
 

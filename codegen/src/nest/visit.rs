@@ -108,6 +108,8 @@ macro_rules! parts {
                         parts.push(buffer);
                     }
                     Stmt::Arrive { counters, .. } => parts.push(counters),
+                    Stmt::Buffers { buffers, .. } => parts.extend(buffers),
+                    Stmt::Part { table, .. } => parts.push(table),
                     Stmt::MultiplyTile(tile) => {
                         let TileProduct { left, right, sums, .. } = &$($mutable)? **tile;
                         parts.extend([left, right, sums]);
@@ -135,6 +137,20 @@ macro_rules! parts {
 }
 parts!(operands, var, expressions, vars, bodies,);
 parts!(operands_mut, var_mut, expressions_mut, vars_mut, bodies_mut, mut);
+
+impl Stmt {
+    /// The variable that is there from here on, in the rest of the statements beside this one.
+    pub fn definition_mut(&mut self) -> Option<&mut Var> {
+        match self {
+            Stmt::Let { var, .. }
+            | Stmt::Declare { var, .. }
+            | Stmt::Positions { table: var, .. }
+            | Stmt::Buffers { table: var, .. }
+            | Stmt::Part { part: var, .. } => Some(var),
+            _ => None,
+        }
+    }
+}
 
 impl Expr {
     /// Shows `see` the expression and all that it is made of, from the outside in.

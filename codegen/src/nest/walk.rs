@@ -15,19 +15,13 @@ pub(super) use crate::schedule::{Pass, Plan};
 
 impl Plan {
     /// The variable that numbers the rows: the map axis itself where there is only one.
-    pub(super) fn row_name(&self) -> Var {
-        match self.map.as_slice() {
-            [axis] => Var::Axis(*axis),
-            _ => "row".into(),
-        }
+    pub(super) fn row_name(&self, emitter: &mut Emitter) -> Var {
+        emitter.flat(&self.map, "row")
     }
 
     /// The variable that walks: the reduced axis itself where there is only one.
-    pub(super) fn walk_name(&self) -> Var {
-        match self.axes.as_slice() {
-            [axis] => Var::Axis(*axis),
-            _ => "r".into(),
-        }
+    pub(super) fn walk_name(&self, emitter: &mut Emitter) -> Var {
+        emitter.flat(&self.axes, "r")
     }
 
     /// How many parts of a length a walk has: the CPU's split reductions.

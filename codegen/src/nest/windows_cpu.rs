@@ -366,7 +366,9 @@ fn few(
     strided: Strided,
     slot: &Expr,
 ) -> Expr {
-    let Some(result) = Accumulator::of(emitter, kernel, id, None) else { return Expr::name("no reduction") };
+    let Some(result) = Accumulator::of(emitter, kernel, id, None) else {
+        return emitter.misfit("no reduction");
+    };
     let first = slot.clone().then(Mul, Expr::Int(strided.stride));
     for position in 0..strided.length {
         let at = first.clone().then(Add, Expr::Int(position));

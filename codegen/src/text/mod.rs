@@ -222,7 +222,7 @@ impl<'a> Printer<'a> {
     fn local(&self, var: Var) -> Option<&'a Local> {
         match var {
             Var::Local(id) => Some(&self.locals[id.index()]),
-            Var::Axis(_) | Var::Lane | Var::Parameter(_) | Var::Named(_) => None,
+            Var::Axis(_) | Var::Lane | Var::Parameter(_) => None,
         }
     }
 
@@ -236,7 +236,6 @@ impl<'a> Printer<'a> {
             Var::Lane => "l".into(),
             Var::Parameter(parameter) => parameter_name(self.nest, parameter),
             Var::Local(id) => self.locals[id.index()].hint.clone(),
-            Var::Named(name) => name.into(),
         }
     }
 

@@ -15,6 +15,8 @@ pub enum NestError {
     Undefined(String),
     /// A variable is defined where it is already, or a loop goes along an axis that has a position already.
     Redefined(String),
+    /// A variable is used where another one of its name is nearer.
+    Hidden(String),
     /// What cannot change is assigned.
     Immutable(String),
     /// An expression is not of the type that is needed there.
@@ -48,6 +50,7 @@ impl fmt::Display for NestError {
         match self {
             NestError::Undefined(name) => write!(f, "{name} is used where it is not defined"),
             NestError::Redefined(name) => write!(f, "{name} is defined twice"),
+            NestError::Hidden(name) => write!(f, "{name} is used where another {name} is nearer"),
             NestError::Immutable(name) => write!(f, "{name} is assigned, and cannot change"),
             NestError::Mistyped { wanted, expr } => write!(f, "{expr} is not of type {wanted}"),
             NestError::Divergent(what) => write!(f, "{what} that not all threads reach"),
@@ -66,10 +69,9 @@ impl std::error::Error for NestError {}
 pub(super) fn name(nest: &Nest, function: &Function, var: Var) -> String {
     match var {
         Var::Axis(axis) => nest.kernel.axis(axis).name.clone(),
-        Var::Lane => "the lane".into(),
+        Var::Lane => "l".into(),
         Var::Parameter(parameter) => parameter_name(nest, parameter),
         Var::Local(id) => function.body.locals[id.index()].hint.clone(),
-        Var::Named(name) => name.into(),
     }
 }
 
@@ -90,6 +92,6 @@ pub(super) fn array(nest: &Nest, function: &Function, var: Var) -> Option<(Type,
             let local = &function.body.locals[id.index()];
             Some((local.ty, local.len?))
         }
-        Var::Axis(_) | Var::Lane | Var::Parameter(_) | Var::Named(_) => None,
+        Var::Axis(_) | Var::Lane | Var::Parameter(_) => None,
     }
 }

@@ -1,5 +1,7 @@
 //! Variables are defined before they are used, once, of the type of what they hold, and change only if they can.
 
+use rustc_hash::FxHashMap;
+
 use super::error::{NestError, array, name};
 use crate::DType;
 use crate::index::{AxisId, IndexExpr};
@@ -8,7 +10,11 @@ use crate::nest::variable::{Space, Var};
 use crate::nest::{Function, Nest, Parameter};
 
 pub(super) fn check(nest: &Nest, function: &Function) -> Result<(), NestError> {
-    Scope { nest, function, seen: Vec::new() }.statements(&function.body.statements)
+    let mut scope = Scope { nest, function, seen: Vec::new(), names: FxHashMap::default() };
+    for &parameter in &nest.parameters {
+        scope.names.insert(scope.name(parameter.into()), vec![parameter.into()]);
+    }
+    scope.statements(&function.body.statements)
 }
 
 struct Scope<'a> {
@@ -16,6 +22,8 @@ struct Scope<'a> {
     function: &'a Function,
     /// What is defined, innermost last.
     seen: Vec<Var>,
+    /// The variables of each name, innermost last.
+    names: FxHashMap<String, Vec<Var>>,
 }
 
 const TRUTH: Type = Type::Register(DType::Bool);
@@ -40,8 +48,16 @@ impl Scope<'_> {
     fn statements(&mut self, statements: &[Stmt]) -> Result<(), NestError> {
         let outside = self.seen.len();
         statements.iter().try_for_each(|stmt| self.statement(stmt))?;
-        self.seen.truncate(outside);
+        self.forget(outside);
         Ok(())
+    }
+
+    fn forget(&mut self, outside: usize) {
+        for var in self.seen.split_off(outside) {
+            if let Some(same) = self.names.get_mut(&name(self.nest, self.function, var)) {
+                same.pop();
+            }
+        }
     }
 
     fn statement(&mut self, stmt: &Stmt) -> Result<(), NestError> {
@@ -73,7 +89,7 @@ impl Scope<'_> {
                     self.expect(step, Type::Index)?;
                 }
                 self.statements(body)?;
-                self.seen.truncate(outside);
+                self.forget(outside);
                 Ok(())
             }
             Stmt::If { condition, then, otherwise } => {
@@ -138,17 +154,23 @@ impl Scope<'_> {
             return Err(NestError::Redefined(self.name(var)));
         }
         self.seen.push(var);
+        self.names.entry(self.name(var)).or_default().push(var);
         Ok(())
     }
 
     fn defined(&self, var: Var) -> Result<(), NestError> {
         let is_there = match var {
             // An input that is written over goes by the output's name.
-            Var::Parameter(Parameter::Buffer(id)) if self.nest.kernel.is_written_over(id) => true,
+            Var::Parameter(Parameter::Buffer(id)) if self.nest.kernel.is_written_over(id) => return Ok(()),
             Var::Parameter(parameter) => self.nest.parameters.contains(&parameter),
-            Var::Axis(_) | Var::Lane | Var::Local(_) | Var::Named(_) => self.seen.contains(&var),
+            Var::Axis(_) | Var::Lane | Var::Local(_) => self.seen.contains(&var),
         };
-        if is_there { Ok(()) } else { Err(NestError::Undefined(self.name(var))) }
+        let name = self.name(var);
+        match self.names.get(&name).and_then(|same| same.last()) {
+            _ if !is_there => Err(NestError::Undefined(name)),
+            Some(nearest) if *nearest != var => Err(NestError::Hidden(name)),
+            _ => Ok(()),
+        }
     }
 
     fn axes(&self, index: &IndexExpr) -> Result<(), NestError> {
@@ -173,7 +195,6 @@ impl Scope<'_> {
                 Ok(self.function.body.locals[id.index()].ty)
             }
             Var::Parameter(_) | Var::Local(_) => Err(self.mistyped("scalar", &Expr::Name(var))),
-            Var::Named(_) => Err(NestError::Undefined(self.name(var))),
         }
     }
 
@@ -189,7 +210,7 @@ impl Scope<'_> {
             Var::Parameter(Parameter::Buffer(id)) => self.nest.kernel.buffers[id.index()].is_output,
             Var::Parameter(Parameter::Workspace(_)) => true,
             Var::Local(id) => self.function.body.locals[id.index()].space != Space::Constant,
-            Var::Axis(_) | Var::Lane | Var::Parameter(_) | Var::Named(_) => false,
+            Var::Axis(_) | Var::Lane | Var::Parameter(_) => false,
         };
         if changes { Ok(()) } else { Err(NestError::Immutable(self.name(var))) }
     }

@@ -21,12 +21,22 @@ fn checked(
     locals: &[(Type, Option<u64>, Space)],
     statements: Vec<Stmt>,
 ) -> Result<(), NestError> {
+    checked_with(block, locals, |number| format!("v{number}"), statements)
+}
+
+/// The same with names for them.
+fn checked_with(
+    block: [u32; 2],
+    locals: &[(Type, Option<u64>, Space)],
+    name: impl Fn(usize) -> String,
+    statements: Vec<Stmt>,
+) -> Result<(), NestError> {
     let mut kernel = Kernel::new("kernel");
     kernel.add_axis(AxisKind::Map, 64, false);
     kernel.add_input(F32, 64);
     kernel.add_output(F32, 64);
     let locals = locals.iter().enumerate().map(|(number, &(ty, len, space))| Local {
-        hint: format!("v{number}"),
+        hint: name(number),
         ty,
         len,
         space,
@@ -90,6 +100,19 @@ fn variables_are_defined_before_they_are_used() {
     let axis = Expr::Index(IndexExpr::axis(AXIS));
     let beside = vec![count(AXIS, 64, Vec::new()), store(axis, value(1))];
     assert_eq!(checked([1, 1], &[], beside), Err(NestError::Undefined("i0".into())));
+}
+
+#[test]
+fn names_say_which_variable_is_meant() {
+    let store_of = |inner: &str| {
+        let mut body = vec![Stmt::Let { var: local(0), value: value(1) }];
+        let inside = Stmt::Let { var: local(1), value: value(2) };
+        body.push(Stmt::Block(vec![inside, store(Expr::Int(0), Expr::Name(local(0)))]));
+        let names = ["outer", inner];
+        checked_with([1, 1], &[CONSTANT, CONSTANT], |number| names[number].into(), body)
+    };
+    assert_eq!(store_of("inner"), Ok(()));
+    assert_eq!(store_of("outer"), Err(NestError::Hidden("outer".into())));
 }
 
 #[test]
