@@ -108,7 +108,7 @@ pub use inspect::parts::{Argument, ArgumentKind, LaunchInfo, ScheduleInfo};
 pub use inspect::program::{CompiledKernel, CubinInfo};
 pub use inspect::program::{KernelInfo, Program};
 pub use inspect::target::Target;
-pub(crate) use lazuli_codegen::{BinaryOp, ReduceOp, Scalar, ScanOp, UnaryOp};
+pub(crate) use lazuli_codegen::{BinaryOp, ReduceOp, Scalar, UnaryOp};
 pub use lazuli_codegen::{DType, FloatInfo, IntInfo, UnknownDType};
 pub use recording::Tensor;
 #[cfg(feature = "cuda")]

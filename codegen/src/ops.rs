@@ -6,11 +6,14 @@
 //! emitted CUDA C and the emitted C are compared with them and with references of their own.
 
 mod binary;
+mod monoid;
 mod unary;
 
 use std::fmt;
 
 pub use binary::{BinaryMeaning, BinaryOp};
+pub use monoid::{Algebra, Part, ReduceOp};
+pub(crate) use monoid::{MAXIMUM, Taken};
 pub use unary::{UnaryMeaning, UnaryOp};
 
 use crate::{DType, Scalar};
@@ -193,99 +196,6 @@ impl BinaryOp {
             Meaning::Stepwise(f, _) => rounded(dtype, f(a as f32, b as f32).into()),
             Meaning::Test(f) => Scalar::from_bool(f(a, b)),
         })
-    }
-}
-
-/// How the values along reduced axes are combined.
-///
-/// ```
-/// use lazuli_codegen::ReduceOp;
-/// assert_eq!(ReduceOp::Sum.name(), "sum");
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum ReduceOp {
-    /// Sum; 0 for no values.
-    Sum,
-    /// Product; 1 for no values.
-    Prod,
-    /// The largest value; NaN if any is NaN; logical or for `Bool`.
-    Max,
-    /// The smallest value; NaN if any is NaN; logical and for `Bool`.
-    Min,
-    /// The sum of squared deviations from the mean, by Welford's method; floats only; 0 for no values.
-    /// B. P. Welford, Technometrics 4(3), 1962; merged as in Chan, Golub, LeVeque, 1979.
-    SquaredDeviations,
-    /// The sum of `exp(x - max)` in one walk, where max is the largest value, known at its end: what was summed up to a
-    /// new maximum is scaled to it. Floats only; NaN if the maximum is NaN or infinite.
-    /// M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018.
-    SumExp,
-    /// The position of the largest value, an `I64`: that of the first NaN, or else of the first of equal ones.
-    ArgMax,
-    /// The position of the smallest value, an `I64`: that of the first NaN, or else of the first of equal ones.
-    ArgMin,
-}
-
-impl ReduceOp {
-    /// Every reduction.
-    pub const ALL: [ReduceOp; 8] = [
-        ReduceOp::Sum,
-        ReduceOp::Prod,
-        ReduceOp::Max,
-        ReduceOp::Min,
-        ReduceOp::SquaredDeviations,
-        ReduceOp::SumExp,
-        ReduceOp::ArgMax,
-        ReduceOp::ArgMin,
-    ];
-
-    /// The name in dumps and messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ReduceOp::Sum => "sum",
-            ReduceOp::Prod => "prod",
-            ReduceOp::Max => "max",
-            ReduceOp::Min => "min",
-            ReduceOp::SquaredDeviations => "squared_deviations",
-            ReduceOp::SumExp => "sum_exp",
-            ReduceOp::ArgMax => "argmax",
-            ReduceOp::ArgMin => "argmin",
-        }
-    }
-
-    /// Whether the reduction is defined for operands of `dtype`. `Sum` and `Prod` of `Bool` and
-    /// integers are recorded as a cast to `I64` first.
-    pub const fn accepts(self, dtype: DType) -> bool {
-        match self {
-            ReduceOp::Sum | ReduceOp::Prod => dtype.is_float() || matches!(dtype, DType::I64),
-            ReduceOp::Max | ReduceOp::Min | ReduceOp::ArgMax | ReduceOp::ArgMin => true,
-            ReduceOp::SquaredDeviations | ReduceOp::SumExp => dtype.is_float(),
-        }
-    }
-
-    /// Whether a partial result is one number of the operands' kind, which takes another value by one operation.
-    pub const fn is_plain(self) -> bool {
-        match self {
-            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => true,
-            ReduceOp::SquaredDeviations | ReduceOp::SumExp | ReduceOp::ArgMax | ReduceOp::ArgMin => false,
-        }
-    }
-
-    /// Whether the result is the position of a value.
-    pub const fn is_position(self) -> bool {
-        matches!(self, ReduceOp::ArgMax | ReduceOp::ArgMin)
-    }
-
-    /// The result's dtype for operands of `dtype`.
-    pub const fn result(self, dtype: DType) -> DType {
-        if self.is_position() { DType::I64 } else { dtype }
-    }
-
-    /// Whether there is no result for no values.
-    pub const fn needs_values(self) -> bool {
-        match self {
-            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations => false,
-            ReduceOp::Max | ReduceOp::Min | ReduceOp::SumExp | ReduceOp::ArgMax | ReduceOp::ArgMin => true,
-        }
     }
 }
 

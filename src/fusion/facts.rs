@@ -13,7 +13,7 @@ use crate::graph::domain::{Domain, Roles, roles};
 use crate::graph::maps::{self, Indices};
 use crate::graph::op::{Op, StepResult, View};
 use crate::graph::{Graph, NodeId};
-use crate::{BinaryOp, DType, ReduceOp, Shape};
+use crate::{BinaryOp, DType, Shape};
 
 /// Innermost dimensions of so few elements have no loop of their own.
 const FEW: usize = 8;
@@ -133,12 +133,7 @@ impl Facts {
         match &node.op {
             Op::Reduce { op, axes } => {
                 facts.fan = fan(self.of(operands[0]).elements);
-                facts.cost = match op {
-                    ReduceOp::SquaredDeviations => 12.0,
-                    ReduceOp::SumExp => 22.0,
-                    ReduceOp::ArgMax | ReduceOp::ArgMin => 4.0,
-                    ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => facts.cost,
-                };
+                facts.cost = op.cost();
                 if self.reads.is_computed(id) {
                     facts.by = self.by(graph, id, operands[0], axes);
                     facts.rows = Some(self.rows_of(graph, operands[0], axes, numbers));

@@ -313,7 +313,7 @@ mod tests {
     use super::*;
     use crate::graph::body::Body;
     use crate::graph::sketch::Sketch;
-    use crate::{BinaryOp, DType, ReduceOp, ScanOp, SourceLocation, UnaryOp};
+    use crate::{BinaryOp, DType, ReduceOp, SourceLocation, UnaryOp};
 
     impl Code {
         fn of(op: &Op) -> Vec<u8> {
@@ -402,7 +402,7 @@ mod tests {
             Op::Select,
             Op::Cast,
             Op::Reduce { op: ReduceOp::Sum, axes },
-            Op::Scan { op: ScanOp::Sum, axis: 0, reverse: false, exclusive: false },
+            Op::Scan { op: ReduceOp::Sum, axis: 0, reverse: false, exclusive: false },
             Op::Recurrence { axis: 0, reverse: false, body, result: StepResult::Each(0) },
             Op::Gather { axis: 0 },
             Op::Scatter { op: ReduceOp::Sum, axis: 0, extent: 1 },

@@ -95,7 +95,7 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
             count(1)?;
             let (shape, dtype) = operand(0)?;
             check_axes(&[*axis], shape)?;
-            match op.accepts(*dtype) {
+            match op.is_scan() && op.accepts(*dtype) {
                 true => expect(shape, *dtype),
                 false => Err(format!("not defined for {dtype}")),
             }

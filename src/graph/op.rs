@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::dag::Dag;
-use crate::{BinaryOp, DType, ReduceOp, Scalar, ScanOp, Shape, SourceLocation, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, SourceLocation, UnaryOp};
 
 /// Axes of a tensor, ascending.
 pub(crate) type Axes = SmallVec<[usize; 6]>;
@@ -51,7 +51,7 @@ pub(crate) enum Op {
     Reduce { op: ReduceOp, axes: Axes },
     /// The elements along the axis up to each, combined. In reverse: from each on.
     /// Exclusive: without the element itself, beginning with what nothing combines to.
-    Scan { op: ScanOp, axis: usize, reverse: bool, exclusive: bool },
+    Scan { op: ReduceOp, axis: usize, reverse: bool, exclusive: bool },
     /// A step for each position along the axis, one after the other. The operands are what the carries begin as, of
     /// the shape without the axis, and then the elements of all steps, of the whole shape.
     Recurrence { axis: usize, reverse: bool, body: Arc<Body>, result: StepResult },
@@ -198,19 +198,10 @@ impl Op {
                 View::Window { .. } => "window",
             },
             Op::Reduce { op, .. } => op.name(),
-            Op::Scan { op, .. } => op.name(),
+            Op::Scan { op, .. } => op.scan_name(),
             Op::Recurrence { .. } => "recurrence",
             Op::Gather { .. } => "gather",
-            Op::Scatter { op, .. } => match op {
-                ReduceOp::Sum => "scatter_sum",
-                ReduceOp::Prod => "scatter_prod",
-                ReduceOp::Max => "scatter_max",
-                ReduceOp::Min => "scatter_min",
-                ReduceOp::SquaredDeviations => "scatter_deviations",
-                ReduceOp::SumExp => "scatter_sum_exp",
-                ReduceOp::ArgMax => "scatter_argmax",
-                ReduceOp::ArgMin => "scatter_argmin",
-            },
+            Op::Scatter { op, .. } => op.scatter_name(),
             Op::Composite(composite) => match composite {
                 Composite::Mean { .. } => "mean",
                 Composite::Var { .. } => "var",

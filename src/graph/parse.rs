@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::dag::NodeId;
 use super::infer;
 use super::op::{Axes, Body, Composite, Constant, ConstantRole, Graph, Node, Op, Pool2d, StepResult, View};
-use crate::{BinaryOp, DType, ReduceOp, Scalar, ScanOp, Shape, SourceLocation, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, SourceLocation, UnaryOp};
 
 /// A graph, and its nodes by their numbers in the text.
 type Numbered = (Graph, FxHashMap<u32, NodeId>);
@@ -350,13 +350,12 @@ impl<'a> Parser<'_, 'a> {
         if let Some(op) = ReduceOp::ALL.into_iter().find(|op| op.name() == name) {
             return Ok(Op::Reduce { op, axes: self.axes("axes")? });
         }
-        if let Some(op) = ScanOp::ALL.into_iter().find(|op| op.name() == name) {
+        if let Some(op) = ReduceOp::ALL.into_iter().find(|op| op.is_scan() && op.scan_name() == name) {
             let axis = self.count("axis")?;
             let (reverse, exclusive) = (self.text.eat("reverse"), self.text.eat("exclusive"));
             return Ok(Op::Scan { op, axis, reverse, exclusive });
         }
-        let scatter = |op: &ReduceOp| Op::Scatter { op: *op, axis: 0, extent: 0 }.name() == name;
-        if let Some(op) = ReduceOp::ALL.into_iter().find(scatter) {
+        if let Some(op) = ReduceOp::ALL.into_iter().find(|op| op.scatter_name() == name) {
             return Ok(Op::Scatter { op, axis: self.count("axis")?, extent: self.count("extent")? });
         }
         Err(self.text.error_at(place, format!("no operation is called `{name}`")))

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::op::{Constant, ConstantRole, Op, View};
 use super::{Graph, Node, NodeId};
-use crate::{BinaryOp, DType, ReduceOp, Scalar, ScanOp, Shape, SourceLocation, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, SourceLocation, UnaryOp};
 
 #[derive(Default)]
 pub(crate) struct Sketch {
@@ -139,7 +139,7 @@ impl Sketch {
 
     pub(crate) fn scan(
         &mut self,
-        op: ScanOp,
+        op: ReduceOp,
         x: NodeId,
         axis: usize,
         reverse: bool,

@@ -23,13 +23,7 @@ pub(super) fn gather(node: &Node, axis: usize, x: &Operand<'_>, index: &Values) 
 }
 
 pub(super) fn integers(values: &Values) -> Result<Vec<i64>> {
-    Ok(match values {
-        Values::U8(values) => values.iter().map(|&value| value.into()).collect(),
-        Values::I8(values) => values.iter().map(|&value| value.into()).collect(),
-        Values::I16(values) => values.iter().map(|&value| value.into()).collect(),
-        Values::I32(values) => values.iter().map(|&value| value.into()).collect(),
-        Values::U32(values) => values.iter().map(|&value| value.into()).collect(),
-        Values::I64(values) => values.clone(),
-        other => return Err(broken(format!("{} is no index", other.dtype()))),
-    })
+    let is_index = values.dtype().is_int();
+    let integers = values.integers().filter(|_| is_index);
+    integers.ok_or_else(|| broken(format!("{} is no index", values.dtype())))
 }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::operand::broken;
 use super::values::{Element, Float, Values, for_any};
 use super::views::gather;
-use crate::{ReduceOp, Result, Shape};
+use crate::{DType, ReduceOp, Result, Shape};
 
 /// For each result, the elements that it combines, row-major within the reduced axes.
 pub(super) struct Rows<'a, T: Copy> {
@@ -44,18 +44,12 @@ pub(super) fn reduce(op: ReduceOp, x: &Values, shape: &Shape, axes: &[usize]) ->
         ReduceOp::Min => return extreme(x, shape, axes, false),
         ReduceOp::ArgMax => return position(x, shape, axes, true),
         ReduceOp::ArgMin => return position(x, shape, axes, false),
-        ReduceOp::Sum | ReduceOp::Prod | ReduceOp::SquaredDeviations | ReduceOp::SumExp => match x {
-            Values::I64(x) => integer(op, &Rows::new(x, shape, axes)),
+        _ => match x {
             Values::F16(x) => float(op, &Rows::new(x, shape, axes)),
             Values::BF16(x) => float(op, &Rows::new(x, shape, axes)),
             Values::F32(x) => float(op, &Rows::new(x, shape, axes)),
             Values::F64(x) => float(op, &Rows::new(x, shape, axes)),
-            Values::Bool(_)
-            | Values::U8(_)
-            | Values::I8(_)
-            | Values::I16(_)
-            | Values::I32(_)
-            | Values::U32(_) => None,
+            integers => integer(op, integers, shape, axes),
         },
     };
     result.ok_or_else(|| broken(format!("{op} is not defined for {}", x.dtype())))
@@ -95,29 +89,40 @@ fn position(x: &Values, shape: &Shape, axes: &[usize], largest: bool) -> Result<
     result.ok_or_else(|| broken(format!("no largest or smallest of nothing: shape {shape} along {axes:?}")))
 }
 
-fn integer(op: ReduceOp, rows: &Rows<'_, i64>) -> Option<Values> {
-    let of_row = |row: &[i64]| match op {
-        ReduceOp::Sum => Some(row.iter().fold(0, |sum: i64, &x| sum.wrapping_add(x))),
-        ReduceOp::Prod => Some(row.iter().fold(1, |product: i64, &x| product.wrapping_mul(x))),
-        ReduceOp::Max
-        | ReduceOp::Min
-        | ReduceOp::SquaredDeviations
-        | ReduceOp::SumExp
-        | ReduceOp::ArgMax
-        | ReduceOp::ArgMin => None,
-    };
-    rows.iter().map(of_row).collect::<Option<_>>().map(Values::I64)
+fn integer(op: ReduceOp, x: &Values, shape: &Shape, axes: &[usize]) -> Option<Values> {
+    let (nothing, combine) = of_integers(op, x.dtype())?;
+    let elements = x.integers()?;
+    let rows = Rows::new(&elements, shape, axes);
+    Some(Values::of_integers(x.dtype(), rows.iter().map(|row| row.iter().copied().fold(nothing, combine))))
+}
+
+/// What integers are combined by.
+type OfIntegers = fn(i64, i64) -> i64;
+
+/// What a monoid of one operation is of no integers, and the operation: as it is declared.
+pub(super) fn of_integers(op: ReduceOp, dtype: DType) -> Option<(i64, OfIntegers)> {
+    let combine = op.plain().filter(|_| op.accepts(dtype))?;
+    Some((op.identity(dtype).as_i64(), combine.integers()?))
 }
 
 fn float<T: Float>(op: ReduceOp, rows: &Rows<'_, T>) -> Option<Values> {
     let function: fn(&[T]) -> f64 = match op {
         ReduceOp::Sum => sum,
         ReduceOp::Prod => |row| row.iter().fold(1.0, |product, x| product * x.to_f64()),
+        ReduceOp::LogSumExp => {
+            |row| row.iter().fold(f64::NEG_INFINITY, |sum, x| log_add_exp(sum, x.to_f64()))
+        }
         ReduceOp::SquaredDeviations => squared_deviations,
         ReduceOp::SumExp => sum_exp,
-        ReduceOp::Max | ReduceOp::Min | ReduceOp::ArgMax | ReduceOp::ArgMin => return None,
+        _ => return None,
     };
     Some(T::wrap(rows.iter().map(|row| T::from_real(function(row))).collect()))
+}
+
+/// `log(exp(a) + exp(b))`; infinities of one sign, whose difference is NaN, are what they are.
+pub(super) fn log_add_exp(a: f64, b: f64) -> f64 {
+    let (least, most) = if a < b { (a, b) } else { (b, a) };
+    if a == b && a.is_infinite() { a } else { most + (least - most).exp().ln_1p() }
 }
 
 pub(super) fn sum<T: Float>(row: &[T]) -> f64 {

@@ -3,15 +3,15 @@
 use smallvec::SmallVec;
 
 use super::operand::broken;
-use super::reduce::Rows;
+use super::reduce::{Rows, log_add_exp, of_integers};
 use super::values::{Element, Float, Values, for_any};
 use super::views::gather;
-use crate::{Result, ScanOp, Shape};
+use crate::{ReduceOp, Result, Shape};
 
 /// How a scan goes along its axis.
 #[derive(Clone, Copy)]
 pub(super) struct Scan {
-    pub(super) op: ScanOp,
+    pub(super) op: ReduceOp,
     pub(super) axis: usize,
     pub(super) reverse: bool,
     pub(super) exclusive: bool,
@@ -19,26 +19,20 @@ pub(super) struct Scan {
 
 pub(super) fn scan(scan: Scan, x: &Values, shape: &Shape) -> Result<Values> {
     let result = match scan.op {
-        ScanOp::Max => Some(extreme(scan, x, shape, true)),
-        ScanOp::Min => Some(extreme(scan, x, shape, false)),
-        ScanOp::Sum | ScanOp::Prod | ScanOp::LogSumExp => match x {
-            Values::I64(x) => integer(scan, x, shape),
-            Values::F16(x) => Some(float(scan, x, shape)),
-            Values::BF16(x) => Some(float(scan, x, shape)),
-            Values::F32(x) => Some(float(scan, x, shape)),
-            Values::F64(x) => Some(float(scan, x, shape)),
-            Values::Bool(_)
-            | Values::U8(_)
-            | Values::I8(_)
-            | Values::I16(_)
-            | Values::I32(_)
-            | Values::U32(_) => None,
+        ReduceOp::Max => Some(extreme(scan, x, shape, true)),
+        ReduceOp::Min => Some(extreme(scan, x, shape, false)),
+        _ => match x {
+            Values::F16(x) => float(scan, x, shape),
+            Values::BF16(x) => float(scan, x, shape),
+            Values::F32(x) => float(scan, x, shape),
+            Values::F64(x) => float(scan, x, shape),
+            integers => integer(scan, integers, shape),
         },
     };
-    let is_defined = !scan.exclusive || !matches!(scan.op, ScanOp::Max | ScanOp::Min);
+    let is_defined = !scan.exclusive || !matches!(scan.op, ReduceOp::Max | ReduceOp::Min);
     result
         .filter(|_| is_defined)
-        .ok_or_else(|| broken(format!("{} is not defined for {}", scan.op, x.dtype())))
+        .ok_or_else(|| broken(format!("{} is not defined for {}", scan.op.scan_name(), x.dtype())))
 }
 
 fn extreme(scan: Scan, x: &Values, shape: &Shape, largest: bool) -> Values {
@@ -57,32 +51,25 @@ fn extreme(scan: Scan, x: &Values, shape: &Shape, largest: bool) -> Values {
     })
 }
 
-fn integer(scan: Scan, x: &[i64], shape: &Shape) -> Option<Values> {
-    let (first, combine): (i64, fn(i64, i64) -> i64) = match scan.op {
-        ScanOp::Sum => (0, i64::wrapping_add),
-        ScanOp::Prod => (1, i64::wrapping_mul),
-        ScanOp::Max | ScanOp::Min | ScanOp::LogSumExp => return None,
-    };
-    let result = along(scan, x, shape, &|row| folded(scan.exclusive, first, combine, row, |x| x, |x| x));
-    Some(Values::I64(result))
+fn integer(scan: Scan, x: &Values, shape: &Shape) -> Option<Values> {
+    let (first, combine) = of_integers(scan.op, x.dtype())?;
+    let elements = x.integers()?;
+    let running =
+        |row: &mut dyn Iterator<Item = i64>| folded(scan.exclusive, first, combine, row, |x| x, |x| x);
+    Some(Values::of_integers(x.dtype(), along(scan, &elements, shape, &running).into_iter()))
 }
 
-fn float<T: Float>(scan: Scan, x: &[T], shape: &Shape) -> Values {
+fn float<T: Float>(scan: Scan, x: &[T], shape: &Shape) -> Option<Values> {
     let (first, combine): (f64, fn(f64, f64) -> f64) = match scan.op {
-        ScanOp::Prod => (1.0, |a, b| a * b),
-        ScanOp::LogSumExp => (f64::NEG_INFINITY, log_add_exp),
-        ScanOp::Sum | ScanOp::Max | ScanOp::Min => (0.0, |a, b| a + b),
+        ReduceOp::Sum => (0.0, |a, b| a + b),
+        ReduceOp::Prod => (1.0, |a, b| a * b),
+        ReduceOp::LogSumExp => (f64::NEG_INFINITY, log_add_exp),
+        _ => return None,
     };
     let running = |row: &mut dyn Iterator<Item = T>| {
         folded(scan.exclusive, first, combine, row, |x| x.to_f64(), T::from_real)
     };
-    T::wrap(along(scan, x, shape, &running))
-}
-
-/// `log(exp(a) + exp(b))`; infinities of one sign, whose difference is NaN, are what they are.
-fn log_add_exp(a: f64, b: f64) -> f64 {
-    let (least, most) = if a < b { (a, b) } else { (b, a) };
-    if a == b && a.is_infinite() { a } else { most + (least - most).exp().ln_1p() }
+    Some(T::wrap(along(scan, x, shape, &running)))
 }
 
 /// The running results of one row.

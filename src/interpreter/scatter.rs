@@ -2,6 +2,7 @@
 
 use super::gather::integers;
 use super::operand::{Operand, broken};
+use super::reduce::of_integers;
 use super::values::{Element, Float, Values, for_any};
 use crate::graph::Node;
 use crate::{DType, Error, ReduceOp, Result, Scalar};
@@ -42,17 +43,16 @@ pub(super) fn combine(op: ReduceOp, x: &Values, targets: &[usize], results: usiz
                 Ok(Element::wrap(combined(nothing, x, targets, combine)))
             })
         }
-        (ReduceOp::Sum, Values::I64(x)) => {
-            Ok(Values::I64(combined(vec![0; results], x, targets, i64::wrapping_add)))
-        }
-        (ReduceOp::Prod, Values::I64(x)) => {
-            Ok(Values::I64(combined(vec![1; results], x, targets, i64::wrapping_mul)))
-        }
         (_, Values::F16(x)) => float(op, x, targets, results).ok_or_else(undefined),
         (_, Values::BF16(x)) => float(op, x, targets, results).ok_or_else(undefined),
         (_, Values::F32(x)) => float(op, x, targets, results).ok_or_else(undefined),
         (_, Values::F64(x)) => float(op, x, targets, results).ok_or_else(undefined),
-        _ => Err(undefined()),
+        (_, integers) => {
+            let (nothing, combine) = of_integers(op, x.dtype()).ok_or_else(undefined)?;
+            let elements = integers.integers().ok_or_else(undefined)?;
+            let results = combined(vec![nothing; results], &elements, targets, combine);
+            Ok(Values::of_integers(x.dtype(), results.into_iter()))
+        }
     }
 }
 
@@ -82,12 +82,7 @@ fn float<T: Float>(op: ReduceOp, x: &[T], targets: &[usize], results: usize) -> 
     let (nothing, combine): (f64, fn(f64, T) -> f64) = match op {
         ReduceOp::Sum => (0.0, |sum, x| sum + x.to_f64()),
         ReduceOp::Prod => (1.0, |product, x| product * x.to_f64()),
-        ReduceOp::Max
-        | ReduceOp::Min
-        | ReduceOp::SquaredDeviations
-        | ReduceOp::SumExp
-        | ReduceOp::ArgMax
-        | ReduceOp::ArgMin => return None,
+        _ => return None,
     };
     let results = combined(vec![nothing; results], x, targets, combine);
     Some(T::wrap(results.into_iter().map(T::from_real).collect()))

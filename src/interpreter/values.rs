@@ -100,6 +100,28 @@ impl Values {
         }
     }
 
+    /// The elements, of integers and truth values.
+    pub(super) fn integers(&self) -> Option<Vec<i64>> {
+        fn widened<T: Copy + Into<i64>>(values: &[T]) -> Option<Vec<i64>> {
+            Some(values.iter().map(|&value| value.into()).collect())
+        }
+        match self {
+            Values::Bool(values) => widened(values),
+            Values::U8(values) => widened(values),
+            Values::I8(values) => widened(values),
+            Values::I16(values) => widened(values),
+            Values::I32(values) => widened(values),
+            Values::U32(values) => widened(values),
+            Values::I64(values) => widened(values),
+            Values::F16(_) | Values::BF16(_) | Values::F32(_) | Values::F64(_) => None,
+        }
+    }
+
+    /// Elements from integers, of which they have the low bits; all but 0 are true.
+    pub(super) fn of_integers(dtype: DType, values: impl Iterator<Item = i64>) -> Values {
+        with_type!(dtype, T => T::wrap(values.map(T::from_int).collect()))
+    }
+
     /// The scalar, `count` times.
     pub(super) fn filled(value: Scalar, count: usize) -> Values {
         with_type!(value.dtype(), T => T::wrap(vec![T::from_low_bits(value.to_bits()); count]))

@@ -302,18 +302,14 @@ pub(super) const REDUCE: [Rule; 3] = [
     },
     Rule {
         name: "reduce_nothing",
-        statement: "the sum and the squared deviations of no values are 0, their product is 1",
+        statement: "a reduction of no values is what its monoid combines nothing to",
         apply: |site| {
             let Op::Reduce { op, axes } = &site.node.op else { return None };
-            let identity = match op {
-                ReduceOp::Sum | ReduceOp::SquaredDeviations => 0,
-                ReduceOp::Prod => 1,
-                ReduceOp::Max | ReduceOp::Min | ReduceOp::SumExp | ReduceOp::ArgMax | ReduceOp::ArgMin => {
-                    return None;
-                }
-            };
+            if op.needs_values() {
+                return None;
+            }
             let empty = axes.iter().any(|&axis| site.operand(0).shape[axis] == 0);
-            let value = Scalar::from_i64(site.node.dtype, identity);
+            let value = op.identity(site.node.dtype);
             (empty && site.node.shape.elements() > 0)
                 .then(|| site.become_constant(value, ConstantRole::Literal))?
         },
@@ -368,14 +364,12 @@ fn reduce_single_values(site: &mut Site<'_>) -> Option<Step> {
             let zero = site.constant(Scalar::from_f64(site.node.dtype, 0.0), ConstantRole::Literal);
             site.become_op(Op::Binary(BinaryOp::Add), &[term, zero])
         }
-        ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
-            site.become_op(Op::View(View::Reshape), site.operands)
-        }
-        ReduceOp::ArgMax | ReduceOp::ArgMin => {
+        op if op.is_scan() => site.become_op(Op::View(View::Reshape), site.operands),
+        op if op.is_position() => {
             site.become_constant(Scalar::from_i64(DType::I64, 0), ConstantRole::Literal)
         }
         // Not 0, and not 1, but NaN for infinities and NaN.
-        ReduceOp::SquaredDeviations | ReduceOp::SumExp => None,
+        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::graph::op::{Composite, Op, Pool2d, StepResult, View};
 use crate::graph::{Graph, Node, NodeId};
-use crate::{BinaryOp, DType, ReduceOp, Scalar, ScanOp, Shape, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, UnaryOp};
 
 /// The outputs' elements, given the inputs'.
 pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>> {
@@ -39,7 +39,7 @@ pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>
                         false => 0..place + usize::from(!exclusive),
                     };
                     let row = before.map(|k| x[n + k * stride - place * stride]);
-                    row.fold(op.identity(node.dtype.compute()), |a, b| scanned(*op, a, b))
+                    op.fold(node.dtype, row)
                 };
                 pointwise(&at)
             }
@@ -183,40 +183,18 @@ fn rows<T: Copy>(axes: &[usize], x: &[T], from: &Shape) -> Vec<Vec<T>> {
 
 fn reduced(op: ReduceOp, axes: &[usize], x: &[Scalar], from: &Shape, dtype: DType) -> Vec<Scalar> {
     let reduce = |row: Vec<Scalar>| match op {
-        ReduceOp::Max => row.into_iter().reduce(|a, b| binary(BinaryOp::Maximum, a, b)).unwrap(),
-        ReduceOp::Min => row.into_iter().reduce(|a, b| binary(BinaryOp::Minimum, a, b)).unwrap(),
-        ReduceOp::Sum => row.into_iter().fold(Scalar::from_i64(dtype, 0), |a, b| binary(BinaryOp::Add, a, b)),
-        ReduceOp::Prod => {
-            row.into_iter().fold(Scalar::from_i64(dtype, 1), |a, b| binary(BinaryOp::Mul, a, b))
-        }
+        // By their definitions, not in one pass.
         ReduceOp::SquaredDeviations => {
             let values: Vec<f64> = row.iter().map(|x| x.as_f64()).collect();
             Scalar::from_f64(dtype, squared_deviations(&values))
         }
-        ReduceOp::ArgMax | ReduceOp::ArgMin => {
-            let better = if op == ReduceOp::ArgMax { BinaryOp::Gt } else { BinaryOp::Lt };
-            let nan = |x: Scalar| x.as_f64().is_nan();
-            let beats = |a: Scalar, b: Scalar| !nan(b) && (nan(a) || binary(better, a, b).is_nonzero());
-            let best = (1..row.len()).fold(0, |best, n| if beats(row[n], row[best]) { n } else { best });
-            Scalar::from_i64(DType::I64, best as i64)
-        }
         ReduceOp::SumExp => {
-            let max = row.iter().copied().reduce(|a, b| binary(BinaryOp::Maximum, a, b));
-            let term = |x: &Scalar| unary(UnaryOp::Exp, binary(BinaryOp::Sub, *x, max.unwrap_or(*x)));
-            row.iter().fold(Scalar::from_i64(dtype, 0), |sum, x| binary(BinaryOp::Add, sum, term(x)))
+            let max = ReduceOp::Max.fold(dtype, row.iter().copied());
+            ReduceOp::Sum.fold(dtype, row.iter().map(|x| unary(UnaryOp::Exp, binary(BinaryOp::Sub, *x, max))))
         }
+        op => op.fold(dtype, row),
     };
     rows(axes, x, from).into_iter().map(reduce).collect()
-}
-
-fn scanned(op: ScanOp, a: Scalar, b: Scalar) -> Scalar {
-    match op {
-        ScanOp::Sum => binary(BinaryOp::Add, a, b),
-        ScanOp::Prod => binary(BinaryOp::Mul, a, b),
-        ScanOp::Max => binary(BinaryOp::Maximum, a, b),
-        ScanOp::Min => binary(BinaryOp::Minimum, a, b),
-        ScanOp::LogSumExp => Scalar::from_f64(a.dtype(), (a.as_f64().exp() + b.as_f64().exp()).ln()),
-    }
 }
 
 fn squared_deviations(values: &[f64]) -> f64 {

@@ -25,8 +25,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("codegen/src/nest/emitter.rs", "codegen/src/nest/accumulate.rs"),
     ("codegen/src/nest/emitter.rs", "codegen/src/nest/persistent.rs"),
     ("codegen/src/nest/emitter.rs", "codegen/src/nest/tile.rs"),
-    ("codegen/src/nest/accumulate.rs", "codegen/src/nest/extremes.rs"),
-    ("codegen/src/nest/accumulate.rs", "codegen/src/nest/online.rs"),
     ("codegen/src/nest/pointwise.rs", "codegen/src/nest/pointwise_cpu.rs"),
     ("codegen/src/nest/scan_cpu.rs", "codegen/src/nest/scan_split_cpu.rs"),
     ("codegen/src/schedule/choose.rs", "codegen/src/schedule/*"),

@@ -19,7 +19,7 @@ pub use recurrence::Recurrence;
 use smallvec::SmallVec;
 
 use crate::index::{AxisId, AxisRanges, Bound, IndexExpr};
-use crate::{BinaryOp, DType, ReduceOp, Scalar, ScanOp, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),*) => {$(
@@ -153,7 +153,7 @@ pub enum ValueOp {
     /// The operands of all positions along a map axis up to this one, combined.
     Scan {
         /// How.
-        op: ScanOp,
+        op: ReduceOp,
         /// Along which axis; it is never merged with another.
         axis: AxisId,
         /// Whether it goes from the last position to the first.

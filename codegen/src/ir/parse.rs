@@ -10,7 +10,7 @@ use super::{
 };
 use crate::index::{AxisId, Bound, IndexExpr};
 use crate::syntax::{Cursor, ParseError, Place};
-use crate::{BinaryOp, DType, ReduceOp, ScanOp, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, UnaryOp};
 
 impl FromStr for Kernel {
     type Err = ParseError;
@@ -296,7 +296,7 @@ impl Parser<'_, '_> {
         if let Some(op) = BinaryOp::ALL.into_iter().find(|op| op.name() == word) {
             return Ok(ValueOp::Binary(op, self.value()?, self.value()?));
         }
-        let Some(op) = ScanOp::ALL.into_iter().find(|op| op.name() == word) else {
+        let Some(op) = ReduceOp::ALL.into_iter().find(|op| op.is_scan() && op.scan_name() == word) else {
             return Err(self.text.error_at(place, format!("no operation is called `{word}`")));
         };
         let (reverse, exclusive) = (self.text.eat("reverse"), self.text.eat("exclusive"));

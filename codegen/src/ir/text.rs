@@ -41,7 +41,8 @@ impl Kernel {
             ValueOp::Scan { op, axis, reverse, exclusive, operand } => {
                 let reverse = if *reverse { " reverse" } else { "" };
                 let exclusive = if *exclusive { " exclusive" } else { "" };
-                format!("{op}{reverse}{exclusive} along {} of {}", self.axis(*axis).name, name(operand))
+                let scan = op.scan_name();
+                format!("{scan}{reverse}{exclusive} along {} of {}", self.axis(*axis).name, name(operand))
             }
             ValueOp::Carry { recurrence, init, row } => {
                 format!("carry {} of row {} from {}", recurrence.0, self.index_text(row), name(init))

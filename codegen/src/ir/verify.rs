@@ -76,7 +76,8 @@ impl Kernel {
             }
             ValueOp::Cast(to, _) => to.compute() == value.dtype,
             ValueOp::Scan { op, axis, operand, .. } => {
-                op.accepts(dtype(operand))
+                op.is_scan()
+                    && op.accepts(dtype(operand))
                     && dtype(operand) == value.dtype
                     && self.axis(*axis).kind == AxisKind::Map
             }

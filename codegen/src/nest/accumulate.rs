@@ -2,16 +2,14 @@
 
 use super::Parameter;
 use super::emitter::Emitter;
-use super::extremes::{POSITION, VALUE};
-use super::online::{MAXIMUM, SUM};
 use super::stmt::Arithmetic::{Add, Div, Equal, Mul};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
 use crate::ir::{Kernel, ValueId, ValueOp};
-use crate::{BinaryOp, DType, ReduceOp, Scalar};
+use crate::ops::{Algebra, Taken};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
 
-/// The variables of one partial result: one for most reductions; mean, squared deviations and count
-/// for Welford's method; maximum and sum for exponentials; value and position for extremes.
+/// The variables of one partial result, as its monoid declares them.
 #[derive(Clone, Debug)]
 pub(super) struct Accumulator {
     pub(super) op: ReduceOp,
@@ -23,8 +21,52 @@ pub(super) struct Accumulator {
     lanes: Option<u64>,
 }
 
-/// Where a partial result is: the part's name to the part's expression.
+/// Where a partial result is: the part's number to the part's expression.
 type Place<'a> = &'a dyn Fn(usize) -> Expr;
+
+/// An accumulator, in one lane of it, as what the formulas of monoids change: they become statements.
+struct Formula<'e, 'k> {
+    emitter: &'e mut Emitter<'k>,
+    of: &'e Accumulator,
+    lane: Option<&'e Expr>,
+}
+
+impl Algebra for Formula<'_, '_> {
+    type Value = Expr;
+
+    fn part(&self, part: usize) -> Expr {
+        self.of.part(part, self.lane)
+    }
+
+    fn set(&mut self, part: usize, value: Expr) {
+        self.emitter.push(set(self.of.part(part, self.lane), value));
+    }
+
+    fn literal(&self, value: Scalar) -> Expr {
+        Expr::Literal(value)
+    }
+
+    fn unary(&self, op: UnaryOp, dtype: DType, a: Expr) -> Expr {
+        Expr::Unary(op, dtype, Box::new(a))
+    }
+
+    fn binary(&self, op: BinaryOp, dtype: DType, a: Expr, b: Expr) -> Expr {
+        Expr::Binary(op, dtype, Box::new(a), Box::new(b))
+    }
+
+    fn select(&self, condition: Expr, a: Expr, b: Expr) -> Expr {
+        Expr::Select(Box::new(condition), Box::new(a), Box::new(b))
+    }
+
+    fn bind(&mut self, name: &'static str, dtype: DType, value: Expr) -> Expr {
+        let name = self.emitter.fresh(name);
+        Expr::Name(self.emitter.bind(name, Type::Register(dtype), value))
+    }
+
+    fn named(&mut self, dtype: DType, value: Expr) -> Expr {
+        self.emitter.named(value, dtype)
+    }
+}
 
 impl Accumulator {
     /// Declares the variables of a reduction, or arrays with a partial result for each lane, holding no values yet.
@@ -50,13 +92,20 @@ impl Accumulator {
     ) {
         let ValueOp::Reduce { operand, position, .. } = emitter.kernel.value(id).op else { return };
         let value = emitter.value(operand);
-        match position {
-            Some(position) => {
-                let position = emitter.value(position);
-                self.choose(emitter, value, position, lane);
-            }
-            None => self.update(emitter, value, lane, weight),
-        }
+        let position = position.map(|position| match (emitter.value(position), self.index) {
+            (position, DType::I64) => position,
+            (position, to) => Expr::Cast { from: DType::I64, to, operand: Box::new(position) },
+        });
+        self.update(emitter, Taken { value, position, weight: weight.cloned() }, lane);
+    }
+
+    /// Takes a value of a monoid that asks for no position, or what other values have come to if that is one number.
+    pub(super) fn take_value(&self, emitter: &mut Emitter, value: Expr, lane: Option<&Expr>) {
+        self.update(emitter, Taken { value, position: None, weight: None }, lane);
+    }
+
+    fn update(&self, emitter: &mut Emitter, taken: Taken<Expr>, lane: Option<&Expr>) {
+        self.op.take(&mut Formula { emitter, of: self, lane }, self.dtype, taken);
     }
 
     /// As [`Accumulator::of`], of what has no positions.
@@ -76,17 +125,7 @@ impl Accumulator {
         index: DType,
         lanes: Option<u64>,
     ) -> Accumulator {
-        let prefixes: &[&'static str] = match op {
-            ReduceOp::Sum => &["sum"],
-            ReduceOp::Prod => &["prod"],
-            ReduceOp::Max => &["max"],
-            ReduceOp::Min => &["min"],
-            ReduceOp::SquaredDeviations => &["mean", "m2_", "count"],
-            ReduceOp::SumExp => &["max", "sum"],
-            ReduceOp::ArgMax => &["max", "at"],
-            ReduceOp::ArgMin => &["min", "at"],
-        };
-        let parts: Vec<Var> = prefixes.iter().map(|prefix| emitter.fresh(prefix)).collect();
+        let parts: Vec<Var> = op.parts().iter().map(|part| emitter.fresh(part.name)).collect();
         let accumulator = Accumulator { op, dtype, parts, index, lanes };
         for part in 0..accumulator.parts.len() {
             let (var, ty) = (accumulator.parts[part], Type::Register(accumulator.part_dtype(part)));
@@ -101,41 +140,28 @@ impl Accumulator {
         accumulator
     }
 
-    /// Sets everything to the neutral element.
+    /// Holds no values again, in any lane.
     pub(super) fn reset(&self, emitter: &mut Emitter) {
-        let assign = |part: usize, lane: Option<&Expr>| Stmt::Assign {
-            target: self.part(part, lane),
-            value: self.identity(part),
-        };
         match self.lanes {
-            None => (0..self.parts.len()).for_each(|part| emitter.push(assign(part, None))),
+            None => self.assign_identity(None).into_iter().for_each(|assign| emitter.push(assign)),
             Some(lanes) => {
-                let lane = Expr::name(Var::Lane);
-                let body = (0..self.parts.len()).map(|part| assign(part, Some(&lane))).collect();
-                emitter.push(for_lanes(lanes, body));
+                emitter.push(for_lanes(lanes, self.assign_identity(Some(&Expr::name(Var::Lane)))));
             }
         }
     }
 
+    /// What makes it hold no values.
+    pub(super) fn assign_identity(&self, lane: Option<&Expr>) -> Vec<Stmt> {
+        (0..self.parts.len()).map(|part| set(self.part(part, lane), self.identity(part))).collect()
+    }
+
     fn identity(&self, part: usize) -> Expr {
-        match self.op {
-            ReduceOp::SumExp if part == MAXIMUM => self.below_all(),
-            ReduceOp::SquaredDeviations | ReduceOp::SumExp => self.number(0),
-            ReduceOp::ArgMax | ReduceOp::ArgMin if part == POSITION => {
-                Expr::Literal(Scalar::from_i64(self.index, 0))
-            }
-            ReduceOp::Sum
-            | ReduceOp::Prod
-            | ReduceOp::Max
-            | ReduceOp::Min
-            | ReduceOp::ArgMax
-            | ReduceOp::ArgMin => Expr::Identity(self.op, self.dtype),
-        }
+        Expr::Literal(self.op.parts()[part].identity(self.part_dtype(part)))
     }
 
     /// What a part is.
     pub(super) fn part_dtype(&self, part: usize) -> DType {
-        if self.op.is_position() && part == POSITION { self.index } else { self.dtype }
+        if self.op.parts()[part].is_position { self.index } else { self.dtype }
     }
 
     pub(super) fn part(&self, part: usize, lane: Option<&Expr>) -> Expr {
@@ -145,51 +171,27 @@ impl Accumulator {
         }
     }
 
-    pub(super) fn binary(&self, op: BinaryOp, a: Expr, b: Expr) -> Expr {
+    /// The number that a partial result is, where it is one.
+    pub(super) fn place(&self, lane: Option<&Expr>) -> Expr {
+        self.part(0, lane)
+    }
+
+    /// The variable of that number.
+    pub(super) fn name(&self) -> Var {
+        self.parts[0]
+    }
+
+    /// What two numbers are together, where partial results are one.
+    pub(super) fn combined(&self, emitter: &mut Emitter, a: Expr, b: Expr) -> Expr {
+        let b = emitter.named(b, self.dtype);
+        self.op.combined(&mut Formula { emitter, of: self, lane: None }, self.dtype, a, b)
+    }
+
+    fn binary(&self, op: BinaryOp, a: Expr, b: Expr) -> Expr {
         Expr::Binary(op, self.dtype, Box::new(a), Box::new(b))
     }
 
-    /// Takes one more value. With `weight`, one over the number of values including this one, which is
-    /// the same for all lanes and therefore counted outside of them.
-    pub(super) fn update(
-        &self,
-        emitter: &mut Emitter,
-        value: Expr,
-        lane: Option<&Expr>,
-        weight: Option<&Expr>,
-    ) {
-        let value = emitter.named(value, self.dtype);
-        match self.op {
-            ReduceOp::SquaredDeviations => {
-                // Welford: the mean moves by delta / count; both deviations have the same sign.
-                let (mean, m2, count) = (self.part(0, lane), self.part(1, lane), self.part(2, lane));
-                if weight.is_none() {
-                    emitter.push(set(count.clone(), self.binary(BinaryOp::Add, count.clone(), self.one())));
-                }
-                let difference = self.binary(BinaryOp::Sub, value.clone(), mean.clone());
-                let delta = emitter.fresh("delta");
-                let delta = Expr::Name(emitter.bind(delta, Type::Register(self.dtype), difference));
-                let share = match weight {
-                    Some(weight) => self.binary(BinaryOp::Mul, delta.clone(), weight.clone()),
-                    None => self.binary(BinaryOp::Div, delta.clone(), count),
-                };
-                emitter.push(set(mean.clone(), self.binary(BinaryOp::Add, mean.clone(), share)));
-                let rest = self.binary(BinaryOp::Sub, value, mean);
-                let product = self.binary(BinaryOp::Mul, delta, rest);
-                emitter.push(set(m2.clone(), self.binary(BinaryOp::Add, m2, product)));
-            }
-            ReduceOp::SumExp => self.add_exp(emitter, value, self.number(1), lane),
-            // Not without a position.
-            ReduceOp::ArgMax | ReduceOp::ArgMin => {}
-            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
-                let target = self.part(0, lane);
-                let combined = Expr::Combine(self.op, self.dtype, Box::new(target.clone()), Box::new(value));
-                emitter.push(set(target, combined));
-            }
-        }
-    }
-
-    pub(super) fn number(&self, value: i64) -> Expr {
+    fn number(&self, value: i64) -> Expr {
         Expr::Literal(Scalar::from_i64(self.dtype, value))
     }
 
@@ -226,95 +228,31 @@ impl Accumulator {
         }
     }
 
-    /// Takes another partial result. The formulas are symmetric, so that two threads that exchange
-    /// their partial results get the same bits.
+    /// Takes another partial result.
     pub(super) fn merge(&self, emitter: &mut Emitter, lane: Option<&Expr>, other: Place) {
-        match self.op {
-            ReduceOp::SquaredDeviations => {
-                let own = |part| self.part(part, lane);
-                let names = ["other_mean", "other_m2_", "other_count"];
-                let others: Vec<Expr> = (0..3)
-                    .map(|part| {
-                        let name = emitter.fresh(names[part]);
-                        Expr::Name(emitter.bind(name, Type::Register(self.dtype), other(part)))
-                    })
-                    .collect();
-                let total = emitter.fresh("total");
-                let one = self.one();
-                let sum = self.binary(BinaryOp::Add, own(2), others[2].clone());
-                let total = Expr::Name(emitter.bind(total, Type::Register(self.dtype), sum));
-                let divisor = emitter.fresh("divisor");
-                let empty = self.binary(BinaryOp::Lt, total.clone(), one.clone());
-                let nonzero = Expr::Select(Box::new(empty), Box::new(one), Box::new(total.clone()));
-                let divisor = Expr::Name(emitter.bind(divisor, Type::Register(self.dtype), nonzero));
-                let distance = emitter.fresh("distance");
-                let apart = self.binary(BinaryOp::Sub, others[0].clone(), own(0));
-                let distance = Expr::Name(emitter.bind(distance, Type::Register(self.dtype), apart));
-                let weight = self.binary(
-                    BinaryOp::Div,
-                    self.binary(BinaryOp::Mul, own(2), others[2].clone()),
-                    divisor.clone(),
-                );
-                let between = self.binary(
-                    BinaryOp::Mul,
-                    self.binary(BinaryOp::Mul, distance.clone(), distance),
-                    weight,
-                );
-                let within = self.binary(BinaryOp::Add, own(1), others[1].clone());
-                emitter.push(set(own(1), self.binary(BinaryOp::Add, within, between)));
-                let fraction = |count: Expr| self.binary(BinaryOp::Div, count, divisor.clone());
-                let share = self.binary(BinaryOp::Mul, own(0), fraction(own(2)));
-                let other_share = self.binary(BinaryOp::Mul, others[0].clone(), fraction(others[2].clone()));
-                emitter.push(set(own(0), self.binary(BinaryOp::Add, share, other_share)));
-                emitter.push(set(own(2), total));
-            }
-            ReduceOp::SumExp => {
-                let max = emitter.named(other(MAXIMUM), self.dtype);
-                let sum = emitter.named(other(SUM), self.dtype);
-                self.add_exp(emitter, max, sum, lane);
-            }
-            ReduceOp::ArgMax | ReduceOp::ArgMin => {
-                let value = emitter.named(other(VALUE), self.dtype);
-                let position = emitter.named(other(POSITION), self.index);
-                self.choose_partial(emitter, value, position, lane);
-            }
-            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => {
-                let target = self.part(0, lane);
-                // Maxima may be spelled with the operand twice, and a shuffle must happen once.
-                let other = match self.op {
-                    ReduceOp::Max | ReduceOp::Min => emitter.named(other(0), self.dtype),
-                    ReduceOp::Sum
-                    | ReduceOp::Prod
-                    | ReduceOp::SquaredDeviations
-                    | ReduceOp::SumExp
-                    | ReduceOp::ArgMax
-                    | ReduceOp::ArgMin => other(0),
-                };
-                let combined = Expr::Combine(self.op, self.dtype, Box::new(target.clone()), Box::new(other));
-                emitter.push(set(target, combined));
-            }
-        }
+        let other: Vec<Expr> = (0..self.parts.len()).map(other).collect();
+        self.op.merge(&mut Formula { emitter, of: self, lane }, self.dtype, self.index, &other);
     }
 
     /// Whether something remains to be done when all values have been taken and merged.
     pub(super) fn settles(&self) -> bool {
-        self.op == ReduceOp::SumExp
+        self.op.settles()
     }
 
     /// Does it.
     pub(super) fn settle(&self, emitter: &mut Emitter, lane: Option<&Expr>) {
-        if self.settles() {
-            self.settle_exp(emitter, lane);
-        }
+        self.op.settle(&mut Formula { emitter, of: self, lane }, self.dtype);
     }
 
     /// The reduction's result.
     pub(super) fn result(&self, lane: Option<&Expr>) -> Expr {
-        match self.op {
-            ReduceOp::SquaredDeviations => self.part(1, lane),
-            ReduceOp::SumExp => self.part(SUM, lane),
-            ReduceOp::ArgMax | ReduceOp::ArgMin => self.position(lane),
-            ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Max | ReduceOp::Min => self.part(0, lane),
+        let part = self.op.result_part();
+        let result = self.part(part, lane);
+        match self.part_dtype(part) {
+            from if self.op.is_position() && from != DType::I64 => {
+                Expr::Cast { from, to: DType::I64, operand: Box::new(result) }
+            }
+            _ => result,
         }
     }
 

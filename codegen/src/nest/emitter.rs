@@ -622,15 +622,13 @@ fn prefix(op: &ValueOp) -> &'static str {
 /// Operations in an expression.
 fn size(expr: &Expr) -> usize {
     match expr {
-        Expr::Name(_) | Expr::Int(_) | Expr::Literal(_) | Expr::Builtin(_) | Expr::Identity(..) => 0,
+        Expr::Name(_) | Expr::Int(_) | Expr::Literal(_) | Expr::Builtin(_) => 0,
         Expr::Index(_) | Expr::Position(_) => 1,
         Expr::InBounds(bounds) => bounds.len() * 2,
         Expr::Random { .. } | Expr::Checked { .. } => 4,
         Expr::Unary(_, _, a) | Expr::Cast { operand: a, .. } | Expr::Element(_, a) => 1 + size(a),
         Expr::FromMemory(_, a) | Expr::ToMemory(_, a) => size(a),
-        Expr::Binary(_, _, a, b) | Expr::Combine(_, _, a, b) | Expr::Arithmetic(_, a, b) => {
-            1 + size(a) + size(b)
-        }
+        Expr::Binary(_, _, a, b) | Expr::Arithmetic(_, a, b) => 1 + size(a) + size(b),
         Expr::Select(condition, a, b) => 1 + size(condition) + size(a) + size(b),
         Expr::Votes(condition) | Expr::VotesBefore(condition) => 1 + size(condition),
         Expr::ShuffleXor { value, .. } | Expr::ShuffleUp { value, .. } => 1 + size(value),

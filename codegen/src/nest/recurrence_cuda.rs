@@ -5,9 +5,9 @@
 use rustc_hash::FxHashMap;
 
 use super::INDEX;
-use super::accumulate::{mul_add, set};
+use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::{Emitter, Staged};
-use super::scan::{Carries, Running, Scans};
+use super::scan::{Carries, Scans};
 use super::stmt::Arithmetic::{Add, And, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
@@ -44,7 +44,7 @@ impl<'a> Tiles<'a> {
     pub(super) fn walk(
         &self,
         emitter: &mut Emitter<'a>,
-        running: &[Running],
+        running: &[Accumulator],
         carries: &Carries<'_>,
         stores: &[&'a Store],
         inside: Option<Expr>,

@@ -1,6 +1,6 @@
 //! What the schedules of scans and recurrences share: running results, carries, and what is done at one position.
 
-use super::accumulate::{for_lanes, set};
+use super::accumulate::{Accumulator, set};
 use super::emitter::Emitter;
 use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, Stmt, Type};
@@ -8,7 +8,7 @@ use super::variable::Var;
 use super::{INDEX, Parameter, Workspace, pointwise::launch_items};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Recurrence, Store, ValueId, ValueOp};
-use crate::{BinaryOp, DType, Language, Refusal, Scalar, ScanOp, UnaryOp};
+use crate::{DType, Language, Refusal};
 
 /// The scans and recurrences of a kernel, all along one axis and in one direction.
 pub(super) struct Scans {
@@ -53,7 +53,12 @@ impl Scans {
     }
 
     /// Running results for all scans, holding no values yet.
-    pub(super) fn declare(&self, emitter: &mut Emitter, kernel: &Kernel, lanes: Option<u64>) -> Vec<Running> {
+    pub(super) fn declare(
+        &self,
+        emitter: &mut Emitter,
+        kernel: &Kernel,
+        lanes: Option<u64>,
+    ) -> Vec<Accumulator> {
         (0..self.ids.len()).filter_map(|number| self.declare_one(emitter, kernel, number, lanes)).collect()
     }
 
@@ -64,10 +69,10 @@ impl Scans {
         kernel: &Kernel,
         number: usize,
         lanes: Option<u64>,
-    ) -> Option<Running> {
+    ) -> Option<Accumulator> {
         let value = kernel.value(self.ids[number]);
         match value.op {
-            ValueOp::Scan { op, .. } => Some(Running::declare(emitter, op, value.dtype, lanes)),
+            ValueOp::Scan { op, .. } => Some(Accumulator::declare(emitter, op, value.dtype, lanes)),
             _ => None,
         }
     }
@@ -139,13 +144,13 @@ impl Scans {
         &self,
         emitter: &mut Emitter,
         kernel: &Kernel,
-        running: &[Running],
+        running: &[Accumulator],
         lane: Option<&Expr>,
     ) {
         for (&id, running) in self.ids.iter().zip(running) {
             if let ValueOp::Scan { operand, .. } = kernel.value(id).op {
                 let value = emitter.value(operand);
-                running.take(emitter, value, lane);
+                running.take_value(emitter, value, lane);
             }
         }
     }
@@ -156,7 +161,7 @@ impl Scans {
         &self,
         emitter: &mut Emitter,
         kernel: &Kernel,
-        running: &[Running],
+        running: &[Accumulator],
         lane: Option<&Expr>,
         last_stage: Option<usize>,
     ) {
@@ -170,102 +175,13 @@ impl Scans {
                 true => {
                     let before = emitter.fresh("before");
                     emitter.bind(before, Type::Register(running.dtype), running.place(lane));
-                    running.take(emitter, value, lane);
+                    running.take_value(emitter, value, lane);
                     emitter.define(id, Expr::Name(before));
                 }
                 false => {
-                    running.take(emitter, value, lane);
+                    running.take_value(emitter, value, lane);
                     emitter.define(id, running.place(lane));
                 }
-            }
-        }
-    }
-}
-
-/// The variable of a scan's running result, or an array with one for each lane.
-pub(super) struct Running {
-    pub(super) op: ScanOp,
-    pub(super) dtype: DType,
-    pub(super) name: Var,
-    lanes: Option<u64>,
-}
-
-impl Running {
-    fn declare(emitter: &mut Emitter, op: ScanOp, dtype: DType, lanes: Option<u64>) -> Running {
-        let name = emitter.fresh(match op {
-            ScanOp::Sum => "sum",
-            ScanOp::Prod => "prod",
-            ScanOp::Max => "max",
-            ScanOp::Min => "min",
-            ScanOp::LogSumExp => "logsum",
-        });
-        let running = Running { op, dtype, name, lanes };
-        let ty = Type::Register(dtype);
-        match lanes {
-            None => {
-                emitter.variable(name, ty, running.identity());
-            }
-            Some(lanes) => {
-                emitter.array(name, ty, lanes);
-                running.reset(emitter);
-            }
-        }
-        running
-    }
-
-    fn identity(&self) -> Expr {
-        Expr::Literal(self.op.identity(self.dtype))
-    }
-
-    /// Holds no values again.
-    pub(super) fn reset(&self, emitter: &mut Emitter) {
-        match self.lanes {
-            None => emitter.push(set(self.place(None), self.identity())),
-            Some(lanes) => {
-                let lane = Expr::name(Var::Lane);
-                emitter.push(for_lanes(lanes, vec![set(self.place(Some(&lane)), self.identity())]));
-            }
-        }
-    }
-
-    pub(super) fn place(&self, lane: Option<&Expr>) -> Expr {
-        match lane {
-            None => Expr::Name(self.name),
-            Some(lane) => Expr::element(self.name, lane.clone()),
-        }
-    }
-
-    /// Takes one more value, or what other values have come to.
-    pub(super) fn take(&self, emitter: &mut Emitter, value: Expr, lane: Option<&Expr>) {
-        let combined = self.combined(emitter, self.place(lane), value);
-        emitter.push(set(self.place(lane), combined));
-    }
-
-    /// What two results are together.
-    pub(super) fn combined(&self, emitter: &mut Emitter, a: Expr, b: Expr) -> Expr {
-        let dtype = self.dtype;
-        let binary =
-            |op, a: &Expr, b: &Expr| Expr::Binary(op, dtype, Box::new(a.clone()), Box::new(b.clone()));
-        let b = emitter.named(b, dtype);
-        match self.op {
-            ScanOp::Sum => binary(BinaryOp::Add, &a, &b),
-            ScanOp::Prod => binary(BinaryOp::Mul, &a, &b),
-            ScanOp::Max => binary(BinaryOp::Maximum, &a, &b),
-            ScanOp::Min => binary(BinaryOp::Minimum, &a, &b),
-            ScanOp::LogSumExp => {
-                // The larger, and how much the smaller adds to it. Infinities of one sign are no distance apart.
-                let less = emitter.named(binary(BinaryOp::Minimum, &a, &b), dtype);
-                let more = emitter.named(binary(BinaryOp::Maximum, &a, &b), dtype);
-                let zero = Expr::Literal(Scalar::from_i64(dtype, 0));
-                let same = binary(BinaryOp::Eq, &less, &more);
-                let distance = Expr::Select(
-                    Box::new(same),
-                    Box::new(zero),
-                    Box::new(binary(BinaryOp::Sub, &less, &more)),
-                );
-                let share = Expr::Unary(UnaryOp::Exp, dtype, Box::new(distance));
-                let added = Expr::Unary(UnaryOp::Log1p, dtype, Box::new(share));
-                binary(BinaryOp::Add, &more, &added)
             }
         }
     }
@@ -281,8 +197,8 @@ impl Totals {
     pub(super) fn new(kernel: &Kernel, scans: &Scans, language: Language, elements: u64) -> Totals {
         let emitter = &mut Emitter::new(kernel, language);
         let running = scans.declare(emitter, kernel, None);
-        let workspace = |running: &Running| Workspace {
-            name: format!("total_{}", emitter.hint(running.name)),
+        let workspace = |running: &Accumulator| Workspace {
+            name: format!("total_{}", emitter.hint(running.name())),
             dtype: running.dtype.compute(),
             elements,
             zeroed: false,
@@ -296,16 +212,28 @@ impl Totals {
     }
 
     /// Leaves what a part has come to.
-    pub(super) fn save(&self, emitter: &mut Emitter, running: &[Running], lane: Option<&Expr>, at: &Expr) {
+    pub(super) fn save(
+        &self,
+        emitter: &mut Emitter,
+        running: &[Accumulator],
+        lane: Option<&Expr>,
+        at: &Expr,
+    ) {
         for (running, total) in running.iter().zip(self.at(at)) {
             emitter.push(set(total, running.place(lane)));
         }
     }
 
     /// Takes what a part has come to.
-    pub(super) fn take(&self, emitter: &mut Emitter, running: &[Running], lane: Option<&Expr>, at: &Expr) {
+    pub(super) fn take(
+        &self,
+        emitter: &mut Emitter,
+        running: &[Accumulator],
+        lane: Option<&Expr>,
+        at: &Expr,
+    ) {
         for (running, total) in running.iter().zip(self.at(at)) {
-            running.take(emitter, total, lane);
+            running.take_value(emitter, total, lane);
         }
     }
 }

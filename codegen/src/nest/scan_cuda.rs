@@ -3,12 +3,12 @@
 //! neighbouring columns, and a column's parts are first combined, then scanned from what the parts before gave.
 //! Recurrences can be neither combined nor divided: one thread walks each loop, along whichever axis.
 
-use super::accumulate::{mul_add, set};
+use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
 use super::persistent::{Kept, Place};
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
 use super::recurrence_cuda::Tiles;
-use super::scan::{Running, Scans, Totals};
+use super::scan::{Scans, Totals};
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, LessEqual, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
@@ -77,7 +77,7 @@ struct Scanned {
     /// Which.
     number: usize,
     /// What everything before this thread's elements comes to.
-    prefix: Running,
+    prefix: Accumulator,
     /// The array of results within this thread's elements.
     part: Var,
     /// The array of what each warp comes to.
@@ -190,14 +190,14 @@ impl<'a> Writer<'a> {
     pub(super) fn combine_column_threads(
         &self,
         emitter: &mut Emitter<'a>,
-        running: &[&Running],
+        running: &[&Accumulator],
         count: Expr,
     ) {
         let (width, threads) = (u64::from(self.schedule.rows), u64::from(self.schedule.threads));
         let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
-        let share = |running: &&Running| {
+        let share = |running: &&Accumulator| {
             let ty = Type::Register(running.dtype);
-            let array = emitter.shared("shared", running.name, ty, width * threads);
+            let array = emitter.shared("shared", running.name(), ty, width * threads);
             let slot = mul_add(y.clone(), Expr::Int(width), x.clone());
             emitter.push(set(Expr::element(array, slot), running.place(None)));
             array
@@ -209,7 +209,7 @@ impl<'a> Writer<'a> {
         emitter.open(&[], false);
         for (running, name) in running.iter().zip(&shared) {
             let slot = mul_add(Expr::Name(part), Expr::Int(width), x.clone());
-            running.take(emitter, Expr::element(name, slot), None);
+            running.take_value(emitter, Expr::element(name, slot), None);
         }
         let body = emitter.close();
         emitter.push(count_loop(part, Expr::Int(0), count, LoopHint::None, body));
@@ -220,7 +220,7 @@ impl<'a> Writer<'a> {
     fn scan_parts(
         &self,
         emitter: &mut Emitter<'a>,
-        running: &[Running],
+        running: &[Accumulator],
         prefixes: &mut [Option<Var>],
         stage: usize,
         (from, to): (&Expr, &Expr),
@@ -229,7 +229,7 @@ impl<'a> Writer<'a> {
             self.scans.advance(emitter, self.kernel, running, None, Some(stage));
         });
         emitter.push(walk);
-        let of_stage: Vec<&Running> = self.scans.of_stage(stage).map(|number| &running[number]).collect();
+        let of_stage: Vec<&Accumulator> = self.scans.of_stage(stage).map(|number| &running[number]).collect();
         self.combine_column_threads(emitter, &of_stage, Expr::Builtin(Builtin::ThreadY));
         for (running, prefix) in running.iter().zip(prefixes.iter()) {
             if let Some(prefix) = prefix {
@@ -331,14 +331,14 @@ impl<'a> Writer<'a> {
         emitter: &mut Emitter<'a>,
         (step, in_row): (Var, &Expr),
         scanned: &mut Vec<Scanned>,
-        carries: &[Running],
+        carries: &[Accumulator],
         stage: usize,
     ) {
         let warps = u64::from(self.schedule.threads) / 32;
         let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
         let several = self.schedule.rows > 1;
         // Each thread's own elements: the results so far, and in all.
-        let mut own: Vec<(usize, Running, Var)> = Vec::new();
+        let mut own: Vec<(usize, Accumulator, Var)> = Vec::new();
         for number in self.scans.of_stage(stage) {
             let Some(total) = self.scans.declare_one(emitter, self.kernel, number, None) else { continue };
             let (part, ty) = (emitter.fresh("part"), Type::Register(total.dtype));
@@ -356,7 +356,7 @@ impl<'a> Writer<'a> {
                 if exclusive {
                     emitter.push(keep.clone());
                 }
-                total.take(emitter, value, None);
+                total.take_value(emitter, value, None);
                 if !exclusive {
                     emitter.push(keep);
                 }
@@ -375,7 +375,7 @@ impl<'a> Writer<'a> {
             let Some(prefix) = self.scans.declare_one(emitter, self.kernel, number, None) else { continue };
             self.scan_warp(emitter, &total, &prefix);
             let len = warps * u64::from(self.schedule.rows);
-            let shared = emitter.shared("shared", total.name, Type::Register(total.dtype), len);
+            let shared = emitter.shared("shared", total.name(), Type::Register(total.dtype), len);
             let last = x.clone().then(Rem, Expr::Int(32)).then(Equal, Expr::Int(31));
             let write = set(Expr::element(shared, slot(warp.clone())), total.place(None));
             emitter.push(Stmt::If { condition: last, then: vec![write], otherwise: Vec::new() });
@@ -386,15 +386,15 @@ impl<'a> Writer<'a> {
             if warps > 1 {
                 let w = emitter.index("w");
                 emitter.open(&[], false);
-                prefix.take(emitter, Expr::element(shared, slot(Expr::Name(w))), None);
+                prefix.take_value(emitter, Expr::element(shared, slot(Expr::Name(w))), None);
                 let body = emitter.close();
                 emitter.push(count_loop(w, Expr::Int(0), warp.clone(), LoopHint::None, body));
             }
             if let Some(carry) = carries.get(*number) {
-                prefix.take(emitter, carry.place(None), None);
+                prefix.take_value(emitter, carry.place(None), None);
                 let w = emitter.index("w");
                 emitter.open(&[], false);
-                carry.take(emitter, Expr::element(shared, slot(Expr::Name(w))), None);
+                carry.take_value(emitter, Expr::element(shared, slot(Expr::Name(w))), None);
                 let body = emitter.close();
                 emitter.push(count_loop(w, Expr::Int(0), Expr::Int(warps), LoopHint::Unroll, body));
             }
@@ -438,14 +438,14 @@ impl<'a> Writer<'a> {
 
     /// Makes each thread's total the one up to and with this thread, within its warp; the prefix gets that of the
     /// thread before.
-    fn scan_warp(&self, emitter: &mut Emitter<'a>, total: &Running, prefix: &Running) {
+    fn scan_warp(&self, emitter: &mut Emitter<'a>, total: &Accumulator, prefix: &Accumulator) {
         let lane = || Expr::Builtin(Builtin::ThreadX).then(Rem, Expr::Int(32));
         let up = |delta: Expr| Expr::ShuffleUp { value: Box::new(total.place(None)), delta: Box::new(delta) };
         let delta = emitter.index("delta");
         emitter.open(&[], false);
         let before = emitter.named(up(Expr::Name(delta)), total.dtype);
         emitter.open(&[], false);
-        total.take(emitter, before, None);
+        total.take_value(emitter, before, None);
         let then = emitter.close();
         let condition = Expr::Name(delta).then(LessEqual, lane());
         emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });

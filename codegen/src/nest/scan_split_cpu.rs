@@ -2,9 +2,9 @@
 //! the elements of each part, with vector lanes, and the next one scans each part from what those before it come to.
 //! The parts follow from the sizes, so that results do not depend on the number of threads.
 
-use super::accumulate::{mul_add, set};
+use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
-use super::scan::{Running, Scans, Totals};
+use super::scan::{Scans, Totals};
 use super::scan_cpu::{Columns, TOGETHER, columns_launch};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
@@ -180,7 +180,7 @@ impl<'k> Divided<'k> {
         let total = self.scans.declare(emitter, self.kernel, None);
         emitter.open(&[], false);
         for (total, running) in total.iter().zip(&running) {
-            total.take(emitter, running.place(Some(&lane)), None);
+            total.take_value(emitter, running.place(Some(&lane)), None);
         }
         let body = emitter.close();
         emitter.push(count_loop(lane_var, Expr::Int(0), Expr::Int(lanes), LoopHint::None, body));
@@ -224,7 +224,7 @@ impl<'k> Divided<'k> {
     fn pieces(
         &self,
         emitter: &mut Emitter<'k>,
-        running: &[Running],
+        running: &[Accumulator],
         length: Var,
         (piece, is_all): (&Expr, bool),
         from: Expr,

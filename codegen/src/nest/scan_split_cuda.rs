@@ -3,9 +3,8 @@
 //! elements twice; and no block waits for another one, whose time would decide how sums are grouped.
 
 use super::INDEX;
-use super::accumulate::{mul_add, set};
+use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
-use super::scan::Running;
 use super::scan_cuda::Writer;
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
@@ -54,7 +53,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Of a row: takes what the parts before the block's come to, each thread some of them.
-    pub(super) fn take_row_parts(&self, emitter: &mut Emitter<'a>, running: &[Running]) {
+    pub(super) fn take_row_parts(&self, emitter: &mut Emitter<'a>, running: &[Accumulator]) {
         let part = emitter.index("part");
         emitter.open(&[], false);
         self.totals.take(emitter, running, None, &self.row_slot(Expr::Name(part)));
@@ -79,7 +78,7 @@ impl<'a> Writer<'a> {
     }
 
     /// All threads of a row get what they come to together.
-    fn combine_row_threads(&self, emitter: &mut Emitter<'a>, running: &[Running]) {
+    fn combine_row_threads(&self, emitter: &mut Emitter<'a>, running: &[Accumulator]) {
         let warps = u64::from(self.schedule.threads) / 32;
         let x = Expr::Builtin(Builtin::ThreadX);
         for running in running {
@@ -90,7 +89,7 @@ impl<'a> Writer<'a> {
                 mask: Box::new(Expr::Name(step)),
                 width: 32,
             };
-            running.take(emitter, other, None);
+            running.take_value(emitter, other, None);
             let body = emitter.close();
             emitter.push(Stmt::For {
                 var: step,
@@ -103,7 +102,7 @@ impl<'a> Writer<'a> {
         }
         let mut shared = Vec::new();
         for running in running {
-            let array = emitter.shared("warp", running.name, Type::Register(running.dtype), warps);
+            let array = emitter.shared("warp", running.name(), Type::Register(running.dtype), warps);
             shared.push(array);
             let slot = Expr::element(array, x.clone().then(Div, Expr::Int(32)));
             let first_lane = x.clone().then(Rem, Expr::Int(32)).then(Equal, Expr::Int(0));
@@ -114,7 +113,7 @@ impl<'a> Writer<'a> {
         let w = emitter.index("w");
         emitter.open(&[], false);
         for (running, array) in running.iter().zip(shared) {
-            running.take(emitter, Expr::element(array, Expr::Name(w)), None);
+            running.take_value(emitter, Expr::element(array, Expr::Name(w)), None);
         }
         let body = emitter.close();
         emitter.push(count_loop(w, Expr::Int(0), Expr::Int(warps), LoopHint::Unroll, body));
@@ -130,7 +129,7 @@ impl<'a> Writer<'a> {
         });
         emitter.push(walk);
         let y = Expr::Builtin(Builtin::ThreadY);
-        let of_all: Vec<&Running> = running.iter().collect();
+        let of_all: Vec<&Accumulator> = running.iter().collect();
         self.combine_column_threads(emitter, &of_all, y.clone().then(Add, Expr::Int(1)));
         emitter.open(&[], false);
         self.totals.save(emitter, &running, None, &self.column_slot(emitter, self.column_part()));
@@ -140,7 +139,7 @@ impl<'a> Writer<'a> {
 
     /// Of columns: takes what the parts before this thread's come to. Those of other blocks first, each of the column's
     /// threads some of them.
-    pub(super) fn take_column_parts(&self, emitter: &mut Emitter<'a>, running: &[Running]) {
+    pub(super) fn take_column_parts(&self, emitter: &mut Emitter<'a>, running: &[Accumulator]) {
         let threads = Expr::Int(u64::from(self.schedule.threads));
         let y = Expr::Builtin(Builtin::ThreadY);
         let part = emitter.index("part");
@@ -157,7 +156,7 @@ impl<'a> Writer<'a> {
             hint: LoopHint::None,
             body,
         });
-        let of_all: Vec<&Running> = running.iter().collect();
+        let of_all: Vec<&Accumulator> = running.iter().collect();
         self.combine_column_threads(emitter, &of_all, threads);
         emitter.open(&[], false);
         let at = self.column_slot(emitter, self.column_part().then(Sub, Expr::Int(1)));

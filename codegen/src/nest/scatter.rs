@@ -27,26 +27,21 @@ impl Partials {
 
     /// Nothing is combined yet.
     pub(super) fn reset(&self, emitter: &mut Emitter, at: &Expr) {
-        emitter.push(set(self.element(at), Expr::Identity(self.op, self.dtype)));
+        emitter.push(set(self.element(at), Expr::Literal(self.op.identity(self.dtype))));
     }
 
     /// Takes one more value.
     pub(super) fn combine(&self, emitter: &mut Emitter, at: &Expr, value: Expr) {
-        // Maxima may be spelled with the operands twice.
-        let (before, value) = match self.op {
-            ReduceOp::Max | ReduceOp::Min => {
+        let (before, value) = match self.op.repeats() {
+            true => {
                 let before = emitter.named(self.element(at), self.dtype);
                 (before, emitter.named(value, self.dtype))
             }
-            // The verifier lets no reduction of several parts scatter.
-            ReduceOp::Sum
-            | ReduceOp::Prod
-            | ReduceOp::SquaredDeviations
-            | ReduceOp::SumExp
-            | ReduceOp::ArgMax
-            | ReduceOp::ArgMin => (self.element(at), value),
+            false => (self.element(at), value),
         };
-        let combined = Expr::Combine(self.op, self.dtype, Box::new(before), Box::new(value));
+        // The verifier lets no other monoid scatter.
+        let Some(op) = self.op.plain() else { return };
+        let combined = Expr::Binary(op, self.dtype, Box::new(before), Box::new(value));
         emitter.push(set(self.element(at), combined));
     }
 

@@ -2,7 +2,7 @@
 
 use super::variable::Var;
 use crate::index::{Bound, IndexExpr};
-use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
+use crate::{BinaryOp, DType, Scalar, UnaryOp};
 
 /// The type of a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -85,10 +85,6 @@ pub enum Expr {
     FromMemory(DType, Box<Expr>),
     /// A value converted to a raw element.
     ToMemory(DType, Box<Expr>),
-    /// The neutral element of a reduction.
-    Identity(ReduceOp, DType),
-    /// Two partial results of a reduction as one.
-    Combine(ReduceOp, DType, Box<Expr>, Box<Expr>),
     /// In how many lanes of the warp, which is a row of the block, the comparison holds.
     Votes(Box<Expr>),
     /// In how many lanes before this one it does.

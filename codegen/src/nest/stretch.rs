@@ -5,9 +5,9 @@
 use rustc_hash::FxHashSet;
 
 use super::INDEX;
-use super::accumulate::set;
+use super::accumulate::{Accumulator, set};
 use super::emitter::Emitter;
-use super::scan::{Carries, Running, Scans};
+use super::scan::{Carries, Scans};
 use super::stmt::Arithmetic::{Add, Min, Mul, Sub};
 use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
@@ -40,7 +40,7 @@ pub(super) struct Stretches {
 pub(super) struct InOrder<'a, 'k> {
     pub(super) kernel: &'k Kernel,
     pub(super) scans: &'a Scans,
-    pub(super) running: &'a [Running],
+    pub(super) running: &'a [Accumulator],
     pub(super) carries: Option<&'a Carries<'k>>,
     /// How many loops there are, and the number of one.
     pub(super) lanes: Option<(u64, &'a Expr)>,

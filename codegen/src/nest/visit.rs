@@ -20,8 +20,7 @@ macro_rules! parts {
                     | Expr::Literal(_)
                     | Expr::Position(_)
                     | Expr::InBounds(_)
-                    | Expr::Random { .. }
-                    | Expr::Identity(..) => {}
+                    | Expr::Random { .. } => {}
                     Expr::Unary(_, _, a)
                     | Expr::Cast { operand: a, .. }
                     | Expr::Element(_, a)
@@ -31,7 +30,6 @@ macro_rules! parts {
                     | Expr::VotesBefore(a) => parts.push(a),
                     Expr::Arithmetic(_, a, b)
                     | Expr::Binary(_, _, a, b)
-                    | Expr::Combine(_, _, a, b)
                     | Expr::Checked { position: a, extent: b, .. }
                     | Expr::ShuffleUp { value: a, delta: b }
                     | Expr::ShuffleXor { value: a, mask: b, .. } => {

@@ -3,7 +3,6 @@
 
 use super::accumulate::Accumulator;
 use super::emitter::Emitter;
-use super::online::MAXIMUM;
 use super::stmt::Arithmetic::{Add, Div};
 use super::stmt::{Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
@@ -11,6 +10,7 @@ use super::{Parameter, Workspace, extent_name};
 use crate::Language;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId};
+use crate::ops::MAXIMUM;
 pub(super) use crate::schedule::{Pass, Plan};
 
 impl Plan {

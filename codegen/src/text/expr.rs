@@ -163,11 +163,6 @@ impl Printer<'_> {
                 };
                 intrinsics::to_memory(language, *dtype, &value, &mut self.helpers)
             }
-            Expr::Identity(op, dtype) => intrinsics::reduce_identity(language, *op, *dtype),
-            Expr::Combine(op, dtype, a, b) => {
-                let (a, b) = (self.primary(a), self.primary(b));
-                intrinsics::reduce_combine(language, *op, *dtype, &a, &b, &mut self.helpers)
-            }
             Expr::Votes(condition) => format!("__popc(__ballot_sync(0xffffffffu, {}))", self.expr(condition)),
             Expr::VotesBefore(condition) => {
                 let condition = self.expr(condition);

@@ -153,9 +153,9 @@ fn source_text(language: Language) -> String {
             add(format!("cast_{dtype}_{to}"), dtype, to.compute(), text);
         }
         for op in ReduceOp::ALL.into_iter().filter(|op| op.accepts(dtype)) {
-            let identity = intrinsics::reduce_identity(language, op, dtype);
-            let identity = intrinsics::parenthesise(&identity);
-            let text = intrinsics::reduce_combine(language, op, dtype, &identity, "a", &mut helpers);
+            let Some(combine) = op.plain() else { continue };
+            let identity = intrinsics::parenthesise(&intrinsics::literal(language, op.identity(dtype)));
+            let text = intrinsics::binary(language, combine, dtype, &identity, "a", &mut helpers);
             add(format!("reduce_{op}_{dtype}"), dtype, dtype, text);
         }
     }

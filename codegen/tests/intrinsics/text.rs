@@ -42,8 +42,8 @@ fn operators_read_as_operators() {
     assert_eq!(cast(Cuda, DType::F32, DType::F16), "lz_round_f16(x)");
     assert_eq!(cast(Cuda, DType::F64, DType::BF16), "lz_round_bf16(lz_f64_to_f32_odd(x))");
     assert_eq!(intrinsics::select(Cuda, "c", "a", "b"), "c ? a : b");
-    assert_eq!(intrinsics::reduce_identity(C, ReduceOp::Max, DType::F16), "-__builtin_inff()");
-    assert_eq!(intrinsics::reduce_identity(C, ReduceOp::Min, DType::I64), "9223372036854775807LL");
+    assert_eq!(intrinsics::literal(C, ReduceOp::Max.identity(DType::F32)), "-__builtin_inff()");
+    assert_eq!(intrinsics::literal(C, ReduceOp::Min.identity(DType::I64)), "9223372036854775807LL");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::graph::sketch::Sketch;
 use crate::graph::verify::verify;
 use crate::graph::{Graph, NodeId, parse};
 use crate::passes::canonicalise::{self, EXPAND, PAD, PERMUTE, REDUCE, RESHAPE, SLICE, WINDOW};
-use crate::{BinaryOp, DType, ReduceOp, Scalar, ScanOp, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
 
 /// Samples, each under the name of the rule that it is of, and what becomes of them.
 const SAMPLES: &str = include_str!("../../../tests/filetests/views.txt");
@@ -65,7 +65,7 @@ fn look_alikes_are_left_alone() {
     // Not all of what was scanned.
     let mut s = Sketch::new();
     let x = i64s(&mut s);
-    let y = s.scan(ScanOp::Sum, x, 2, false, false);
+    let y = s.scan(ReduceOp::Sum, x, 2, false, false);
     let y = s.slice(y, [0, 0, 1], [1, 1, -1], [2, 1, 2]);
     assert!(canonicalise::run(&s.outputs([y])).is_none());
     let mut s = Sketch::new();

@@ -7,7 +7,7 @@ use crate::tensor::arguments::call::{Call, list};
 use crate::tensor::arguments::promotion::{Number, Operand};
 use crate::tensor::make::create::counting;
 use crate::tensor::reduce::reductions::accumulator;
-use crate::{DType, ReduceOp, Result, Scalar, ScanOp, Shape, Tensor};
+use crate::{DType, ReduceOp, Result, Scalar, Shape, Tensor};
 
 /// How [`Tensor::scatter_reduce`] combines the elements of one position: PyTorch's names.
 ///
@@ -404,19 +404,11 @@ impl Placed {
 
     /// What meets at each position, of the source or of what is in its places.
     fn combined(&self, src: &Tensor, op: ReduceOp) -> Result<Tensor> {
-        let nothing = match op {
-            ReduceOp::Prod => Number::Int(1),
-            ReduceOp::Max | ReduceOp::Min if src.known()?.1 == DType::Bool => {
-                Number::Bool(op == ReduceOp::Min)
-            }
-            // Integers saturate.
-            ReduceOp::Max => Number::Float(f64::NEG_INFINITY),
-            ReduceOp::Min => Number::Float(f64::INFINITY),
-            ReduceOp::Sum
-            | ReduceOp::SquaredDeviations
-            | ReduceOp::SumExp
-            | ReduceOp::ArgMax
-            | ReduceOp::ArgMin => Number::Int(0),
+        let nothing = op.identity(src.known()?.1);
+        let nothing = match nothing.dtype() {
+            DType::Bool => Number::Bool(nothing.is_nonzero()),
+            dtype if dtype.is_float() => Number::Float(nothing.as_f64()),
+            _ => Number::Int(nothing.as_i64()),
         };
         scattered(self.call, op, &self.around(src, nothing), self.axis, &self.index, self.extent)
     }
@@ -513,22 +505,9 @@ fn scattered(
     }
     let result = shape.with_extent(axis, extent);
     call.needs_addressable(&result)?;
-    if shape.elements() == 0
-        && let Some(nothing) = of_nothing(op)
-    {
+    if shape.elements() == 0 {
         // No kernel is to look at elements that are not there.
-        return call.filled_on(src.node.device, nothing.identity(dtype), ConstantRole::Literal, &result);
+        return call.filled_on(src.node.device, op.identity(dtype), ConstantRole::Literal, &result);
     }
     call.record(Op::Scatter { op, axis, extent }, &[src, index], result, dtype)
-}
-
-/// The running combination that begins as what no elements come to.
-fn of_nothing(op: ReduceOp) -> Option<ScanOp> {
-    match op {
-        ReduceOp::Sum => Some(ScanOp::Sum),
-        ReduceOp::Prod => Some(ScanOp::Prod),
-        ReduceOp::Max => Some(ScanOp::Max),
-        ReduceOp::Min => Some(ScanOp::Min),
-        ReduceOp::SquaredDeviations | ReduceOp::SumExp | ReduceOp::ArgMax | ReduceOp::ArgMin => None,
-    }
 }

@@ -4,7 +4,7 @@ use crate::graph::op::Op;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::tensor::reduce::reductions::accumulator;
-use crate::{Result, ScanOp, Shape, Tensor};
+use crate::{ReduceOp, Result, Shape, Tensor};
 
 /// In which order a scan goes along its axis, and whether each result contains its own element.
 ///
@@ -108,7 +108,7 @@ scan_methods! {
     /// assert_eq!(x.cumsum(0).to_vec::<f32>()?, [1.0, 2.0, 4.0, 6.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    cumsum, cumsum_with = ScanOp::Sum;
+    cumsum, cumsum_with = ReduceOp::Sum;
     /// The products of the elements along the axis up to each; dtypes as by [`Tensor::cumsum`].
     ///
     /// Invalid for an axis out of range.
@@ -119,7 +119,7 @@ scan_methods! {
     /// assert_eq!(x.cumprod(0).to_vec::<f32>()?, [1.0, 2.0, 6.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    cumprod, cumprod_with = ScanOp::Prod;
+    cumprod, cumprod_with = ReduceOp::Prod;
     /// The largest of the elements along the axis up to each, NaN from the first NaN on. Keeps the dtype.
     /// [`Tensor::cummax_with_indices`] also gives positions, as PyTorch's does.
     ///
@@ -131,7 +131,7 @@ scan_methods! {
     /// assert_eq!(x.cummax(0).to_vec::<i32>()?, [1, 3, 3]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    cummax, cummax_with = ScanOp::Max;
+    cummax, cummax_with = ReduceOp::Max;
     /// The smallest of the elements along the axis up to each, NaN from the first NaN on. Keeps the dtype.
     /// [`Tensor::cummin_with_indices`] also gives positions, as PyTorch's does.
     ///
@@ -143,7 +143,7 @@ scan_methods! {
     /// assert_eq!(x.cummin(-1).to_vec::<i32>()?, [3, 1, 1]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    cummin, cummin_with = ScanOp::Min;
+    cummin, cummin_with = ReduceOp::Min;
     /// The logarithms of the sums of the exponentials of the elements along the axis up to each, without overflow on the
     /// way; an exclusive order begins with -inf, the logarithm of nothing. Keeps the dtype (16-bit floats accumulate in
     /// `F32`).
@@ -157,7 +157,7 @@ scan_methods! {
     /// assert_eq!(x.logcumsumexp(0).to_vec::<f32>()?, [1000.0, 1000.0 + ln2, 1000.0 + ln2]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    logcumsumexp, logcumsumexp_with = ScanOp::LogSumExp;
+    logcumsumexp, logcumsumexp_with = ReduceOp::LogSumExp;
 }
 
 macro_rules! running_position_methods {
@@ -223,21 +223,21 @@ fn running_positions(call: Call, x: &Tensor, axis: isize, best: Tensor) -> Resul
     Ok((best, is_best.where_(index, 0).cummax(axis)))
 }
 
-fn scan(call: Call, op: ScanOp, x: &Tensor, axis: isize, order: ScanOrder) -> Result<Tensor> {
+fn scan(call: Call, op: ReduceOp, x: &Tensor, axis: isize, order: ScanOrder) -> Result<Tensor> {
     let (shape, dtype) = x.known()?;
     let axis = call.axis(axis, shape)?;
     let (reverse, exclusive) = order.parts();
     let x = match op {
-        ScanOp::Sum | ScanOp::Prod => call.cast(x, accumulator(dtype))?,
-        ScanOp::LogSumExp => {
+        ReduceOp::Sum | ReduceOp::Prod => call.cast(x, accumulator(dtype))?,
+        ReduceOp::LogSumExp => {
             call.needs_float(x)?;
             x.clone()
         }
-        ScanOp::Max | ScanOp::Min if exclusive => {
+        ReduceOp::Max | ReduceOp::Min if exclusive => {
             return call
                 .fail("an exclusive order begins with nothing, which has no largest or smallest element");
         }
-        ScanOp::Max | ScanOp::Min => x.clone(),
+        _ => x.clone(),
     };
     call.record(Op::Scan { op, axis, reverse, exclusive }, &[&x], shape.clone(), x.node.dtype)
 }

@@ -291,11 +291,6 @@ impl Scope<'_> {
                 self.expect(a, Type::Memory(*dtype)).and_then(|()| register(*dtype))
             }
             Expr::ToMemory(dtype, a) => self.expect(a, Type::Register(*dtype)).map(|()| Type::Memory(*dtype)),
-            Expr::Identity(_, dtype) => register(*dtype),
-            Expr::Combine(_, dtype, a, b) => {
-                self.expect(a, Type::Register(*dtype))?;
-                self.expect(b, Type::Register(*dtype)).and_then(|()| register(*dtype))
-            }
             Expr::Votes(a) | Expr::VotesBefore(a) => self.expect(a, TRUTH).map(|()| Type::Index),
             Expr::ShuffleUp { value, delta: lane } | Expr::ShuffleXor { value, mask: lane, .. } => {
                 self.expect(lane, Type::Index).and_then(|()| self.type_of(value))
