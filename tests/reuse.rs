@@ -10,14 +10,17 @@ mod programs;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use lazuli::{Device, Target, Tensor, stats};
-use programs::{CALLS, Data, GROWING, PROGRAMS, Program};
+use lazuli::{Device, Stats, Target, Tensor, stats};
+use programs::{CALLS, Data, GROWING, GROWING_INSIDE, PROGRAMS, Program};
 
 /// The counters are the process's: one test at a time.
 static COUNTERS: Mutex<()> = Mutex::new(());
 
 /// Kernels that a program takes: where it begins at 0, and elsewhere; on CUDA also where accesses are aligned.
 const MOST_KERNELS: usize = 3;
+/// Where an inner extent grows: with and without a rest of lanes, with one step of lanes and with many, each as the first one
+/// was and for those that follow.
+const MOST_INSIDE: u64 = 6;
 
 /// Kernels of these calls for a target, those of one call, and plans made.
 fn compiled(
@@ -69,12 +72,73 @@ fn few_kernels_and_plans_serve_what_grows() {
 }
 
 #[test]
+fn few_kernels_serve_what_grows_along_an_inner_axis() {
+    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let data = Data::new(&Device::cpu()).unwrap();
+    for program in GROWING_INSIDE {
+        let made = stats().plans_made;
+        let loaded = |stats: Stats| stats.kernels_compiled + stats.disk_hits;
+        let (mut kernels, mut at_once) = (0, 0);
+        for n in (8..70).chain((70..CALLS).step_by(31)).chain([255, 256, CALLS - 1]) {
+            let before = stats();
+            (program.call)(&data, n).eval().unwrap();
+            kernels += loaded(stats()) - loaded(before);
+            at_once = at_once.max(stats().launches - before.launches);
+        }
+        assert!(kernels <= MOST_INSIDE * at_once, "{}: {kernels} kernels", program.name);
+        let plans = stats().plans_made - made;
+        println!("{}: {kernels} kernels, {plans} plans", program.name);
+    }
+}
+
+/// Names the sizes to compute one after the other, in a process of its own.
+const SIZES: &str = "LAZULI_TEST_SIZES";
+
+/// The first of a size has its numbers in the text, and those that follow get them as arguments: not a bit differs.
+#[test]
+fn numbers_as_arguments_change_no_result() {
+    let results = |n: usize| {
+        let data: Vec<f32> = (0..4 * n).map(|i| ((i * 7919) % 1009) as f32 / 300.0 - 1.5).collect();
+        let x = Tensor::from_vec(data, [2, n, 2]).to(&Device::cpu());
+        let x = Tensor::cat(&[&x, &(&x * 0.7).sin()], 1);
+        let rows = x.permute([0, 2, 1]).exp();
+        [
+            x.softmax(1),
+            rows.cumsum(2) / x.sum_keepdim(1).permute([0, 2, 1]),
+            rows.var(2, 1),
+            x.square().sum(1),
+        ]
+    };
+    if let Ok(sizes) = std::env::var(SIZES) {
+        for size in sizes.split(',') {
+            let results = results(size.parse().unwrap());
+            let values = results.iter().flat_map(|x| x.to_vec::<f32>().unwrap());
+            println!("results {size} {:?}", values.map(f32::to_bits).collect::<Vec<u32>>());
+        }
+        let stats = stats();
+        println!("loaded {}", stats.kernels_compiled + stats.disk_hits);
+        return;
+    }
+    let run = |sizes: &str| {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "numbers_as_arguments_change_no_result", "--nocapture"]).env(SIZES, sizes);
+        let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let line = |start: &str| output.lines().find_map(|line| line.strip_prefix(start)).unwrap().to_owned();
+        (line("results 149 "), line("loaded ").parse::<usize>().unwrap())
+    };
+    let (known, kernels) = run("149");
+    let (given, more) = run("141,133,149,181,157,149");
+    assert_eq!(known, given);
+    assert!(more <= 3 * kernels, "{more} kernels instead of {kernels}");
+}
+
+#[test]
 fn each_position_has_its_own_results() {
     let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
     let reference = Data::new(&Device::interpreter()).unwrap();
     for device in common::devices() {
         let data = Data::new(&device).unwrap();
-        for program in PROGRAMS.iter().chain(GROWING) {
+        for program in PROGRAMS.iter().chain(GROWING).chain(GROWING_INSIDE) {
             for n in [0, 1, 16, 17, 500, 999] {
                 let values = |tensor: Tensor| tensor.to_vec::<f32>().unwrap();
                 let (actual, expected) =

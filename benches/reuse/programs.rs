@@ -1,7 +1,7 @@
 //! Programs that do the same at another place, or to one more row, each time: what a loop over a data set, over time or
 //! over the tokens of a text calls.
 
-use lazuli::{Tensor, s};
+use lazuli::{Attention, Device, Tensor, s};
 
 /// A program by name, and what its n-th call computes.
 pub struct Program {
@@ -24,15 +24,20 @@ pub struct Data {
     pub keys: Tensor,
     pub key: Tensor,
     pub query: Tensor,
+    /// What comes to a cache of [batch, head, position, feature].
+    pub token: Tensor,
+    device: Device,
+}
+
+fn tensor(device: &Device, shape: &[usize], seed: usize) -> Tensor {
+    let length: usize = shape.iter().product();
+    let data: Vec<f32> = (0..length).map(|i| ((i * 7 + seed) % 101) as f32 / 25.0 - 2.0).collect();
+    Tensor::from_vec(data, shape.to_vec()).to(device)
 }
 
 impl Data {
-    pub fn new(device: &lazuli::Device) -> lazuli::Result<Data> {
-        let tensor = |shape: &[usize], seed: usize| {
-            let length: usize = shape.iter().product();
-            let data: Vec<f32> = (0..length).map(|i| ((i * 7 + seed) % 101) as f32 / 25.0 - 2.0).collect();
-            Tensor::from_vec(data, shape.to_vec()).to(device)
-        };
+    pub fn new(device: &Device) -> lazuli::Result<Data> {
+        let tensor = |shape: &[usize], seed: usize| tensor(device, shape, seed);
         let data = Data {
             rows: tensor(&[32 * CALLS, 24], 1),
             channels: tensor(&[6, CALLS + 128], 2),
@@ -40,9 +45,17 @@ impl Data {
             keys: tensor(&[CALLS + 1, 4, 16], 4),
             key: tensor(&[1, 4, 16], 5),
             query: tensor(&[4, 16], 6),
+            token: tensor(&[2, 4, 1, 16], 7),
+            device: *device,
         };
-        lazuli::eval([&data.rows, &data.channels, &data.frames, &data.keys, &data.key, &data.query])?;
+        let Data { rows, channels, frames, keys, key, query, token, device: _ } = &data;
+        lazuli::eval([rows, channels, frames, keys, key, query, token])?;
         Ok(data)
+    }
+
+    /// A cache of n positions.
+    fn cache(&self, n: usize, seed: usize) -> Tensor {
+        tensor(&self.device, &[2, 4, n, 16], seed)
     }
 }
 
@@ -113,4 +126,24 @@ pub const GROWING: &[Program] = &[
         },
     },
     Program { name: "a batch that grows", call: |data, n| data.rows.narrow(0, 0, n + 1).softmax(1) },
+];
+
+/// Programs of which an inner extent is another each time: it is part of what is emitted.
+pub const GROWING_INSIDE: &[Program] = &[
+    Program {
+        name: "a cache that grows in the middle",
+        call: |data, n| Tensor::cat(&[&data.cache(n + 1, 8), &data.token], 2),
+    },
+    Program {
+        name: "attention of one query, growing",
+        call: |data, n| {
+            let keys = Tensor::cat(&[&data.cache(n + 1, 8), &data.token], 2);
+            let values = Tensor::cat(&[&data.cache(n + 1, 9), &(&data.token * 0.5)], 2);
+            data.token.scaled_dot_product_attention(&keys, &values, &Attention::default())
+        },
+    },
+    Program {
+        name: "normalised rows that grow",
+        call: |data, n| tensor(&data.device, &[6, n + 1], 10).layer_norm([n + 1], None, None, 1e-5) * 2.0,
+    },
 ];

@@ -23,7 +23,7 @@ use crate::recording::{Recipe, State, Tensor, TensorNode};
 use crate::runtime::backend::Backend;
 use crate::runtime::buffer::Buffer;
 use crate::runtime::device::Device;
-use crate::runtime::kernels::{self, Loaded};
+use crate::runtime::kernels::{self, Loaded, Text};
 use crate::runtime::progress::Progress;
 use crate::{Error, Fusion, Result, stats};
 
@@ -346,26 +346,29 @@ fn load_all(plan: &Plan, codes: Vec<Arc<Code>>, device: Device, backend: &Backen
         let loaded = compiled.as_deref().and_then(|compiled| compiled.downcast_ref::<Loaded>());
         loaded.filter(|loaded| loaded.device == device).cloned()
     };
-    let load = |progress: &Progress, code: Arc<Code>, kernel: &PlannedKernel| -> Result<Ready> {
-        if kernel.is_empty() {
-            return Ok((code, None));
-        }
-        let loaded = kernels::load(backend, device, &code.emitted)?;
+    let load = |progress: &Progress, code: &Code, text: &Text| -> Result<Loaded> {
+        let loaded = kernels::load(backend, device, text)?;
         progress.advance();
         *code.compiled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) =
             Some(Arc::new(loaded.clone()));
-        Ok((code, Some(loaded)))
+        Ok(loaded)
     };
     let kernels = &plan.kernels;
     let found: Vec<Option<Loaded>> = codes.iter().map(|code| present(code)).collect();
     match found.iter().zip(kernels).all(|(loaded, kernel)| loaded.is_some() || kernel.is_empty()) {
         true => Ok(codes.into_iter().zip(found).collect()),
         false => {
-            let used = codes.iter().zip(kernels).filter(|(_, kernel)| !kernel.is_empty());
-            let emitted: Vec<_> = used.map(|(code, _)| &*code.emitted).collect();
-            let progress = Progress::new(emitted.len());
-            kernels::compile_ahead(backend, device, &emitted);
-            codes.into_par_iter().zip(kernels).map(|(code, kernel)| load(&progress, code, kernel)).collect()
+            let used: Vec<usize> = (0..codes.len()).filter(|&number| !kernels[number].is_empty()).collect();
+            let emitted: Vec<_> = used.iter().map(|&number| codes[number].emitted.clone()).collect();
+            let texts = kernels::texts(backend, device, &emitted);
+            let progress = Progress::new(used.len());
+            kernels::compile_ahead(backend, device, &texts);
+            let loaded: Vec<(usize, Loaded)> = (used.into_par_iter().zip(&texts))
+                .map(|(number, text)| Ok((number, load(&progress, &codes[number], text)?)))
+                .collect::<Result<_>>()?;
+            let mut ready: Vec<Ready> = codes.into_iter().map(|code| (code, None)).collect();
+            loaded.into_iter().for_each(|(number, loaded)| ready[number].1 = Some(loaded));
+            Ok(ready)
         }
     }
 }
@@ -403,7 +406,10 @@ fn call(
         }));
     }
     let mut arguments: Vec<*mut c_void> = match &emitted.batch {
-        None => words.iter_mut().map(|word| std::ptr::from_mut(word).cast()).collect(),
+        None => {
+            words.extend(loaded.numbers.iter().flat_map(|numbers| numbers.iter()));
+            words.iter_mut().map(|word| std::ptr::from_mut(word).cast()).collect()
+        }
         Some(batch) => {
             let first_blocks = parts.iter().scan(0, |next, part| {
                 let first = *next;

@@ -1,16 +1,17 @@
-//! Graphs that differ in outermost extents as one: a batch of another size, a cache that has grown by a row.
+//! Graphs that differ in outermost extents as one: a batch of another size, a cache that has grown by a row. So do what
+//! has grown along another axis, and what it has grown from.
 //!
 //! Which operations share a kernel is decided for rounded extents, so that it is decided once for all that round alike,
 //! whichever of them comes first. Kernels are made for the extents as they are.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::op::{Op, View};
 use super::{Graph, NodeId, verify};
-use crate::Shape;
 
-/// The same graph with rounded extents where they are outermost wherever they occur; `None` if there are none, or if
-/// what is rounded does not fit together.
+/// The same graph with rounded extents where they are outermost wherever they occur, or those of what grows; `None` if there
+/// are none, or if what is rounded does not fit together.
 pub(crate) fn rounded(graph: &Graph) -> Option<Graph> {
     let extents = Extents::of(graph)?;
     let result = graph.clone().map_nodes(|id, node| {
@@ -50,7 +51,9 @@ impl Extents {
             inner.extend(extents);
         }
         let mut extents: Vec<usize> = outermost.difference(&inner).copied().collect();
+        extents.extend(growing(graph));
         extents.sort_unstable();
+        extents.dedup();
         let mut result: FxHashMap<usize, usize> = FxHashMap::default();
         let mut above: Option<(usize, usize)> = None;
         for extent in extents.into_iter().rev() {
@@ -86,8 +89,45 @@ impl Extents {
     }
 }
 
+/// Extents along inner axes of what a little is joined to, and of what that becomes.
+fn growing(graph: &Graph) -> Vec<usize> {
+    /// Where parts begin and end along an axis of an extent, and whether one is cut from something.
+    #[derive(Default)]
+    struct Join {
+        parts: SmallVec<[(usize, usize); 2]>,
+        is_cut: bool,
+    }
+    let mut joins: FxHashMap<(usize, usize), Join> = FxHashMap::default();
+    for id in graph.nodes() {
+        let Op::View(View::Pad { before, .. }) = &graph.node(id).op else { continue };
+        let (shape, operand) = (&graph.node(id).shape, graph.operands(id)[0]);
+        let is_cut = matches!(graph.node(operand).op, Op::View(View::Slice { .. }));
+        let from = &graph.node(operand).shape;
+        let is_inner = |&axis: &usize| first(&shape[..axis]).is_some();
+        for axis in (0..shape.rank()).filter(is_inner).filter(|&axis| from[axis] != shape[axis]) {
+            let join = joins.entry((axis, shape[axis])).or_default();
+            let part = (before[axis], before[axis] + from[axis]);
+            if !join.parts.contains(&part) {
+                join.parts.push(part);
+            }
+            join.is_cut |= is_cut;
+        }
+    }
+    let mut extents = Vec::new();
+    for (&(_, extent), Join { parts, is_cut }) in &joins {
+        let [a, b] = parts[..] else { continue };
+        let (first, second) = (a.min(b), a.max(b));
+        let is_join = first.0 == 0 && first.1 == second.0 && second.1 == extent && !is_cut;
+        let length = (first.1 - first.0).max(second.1 - second.0);
+        if is_join && extent - length <= length / 8 {
+            extents.extend([extent, length]);
+        }
+    }
+    extents
+}
+
 /// The outermost extent above 1.
-fn first(shape: &Shape) -> Option<usize> {
+fn first(shape: &[usize]) -> Option<usize> {
     shape.iter().copied().find(|&extent| extent > 1)
 }
 
@@ -104,7 +144,7 @@ fn round(extent: usize) -> usize {
 mod tests {
     use super::*;
     use crate::graph::sketch::Sketch;
-    use crate::{DType, ReduceOp};
+    use crate::{BinaryOp, DType, ReduceOp, Scalar};
 
     #[test]
     fn extents_round_to_few() {
@@ -134,5 +174,27 @@ mod tests {
         }
         // An extent that occurs as an inner one too is what it is.
         assert!(rounded(&sums(7, 1)).is_none());
+    }
+
+    /// Some columns joined to others, of five rows.
+    fn joined(columns: usize, more: usize) -> Graph {
+        let mut s = Sketch::new();
+        let (a, b) = (s.input([5, columns], DType::F32), s.input([5, more], DType::F32));
+        let (zero, shape) = (Scalar::from_f64(DType::F32, 0.0), [5, columns + more]);
+        let (a, b) = (s.pad(a, [0, 0], zero, shape), s.pad(b, [0, columns], zero, shape));
+        let y = s.binary(BinaryOp::Add, a, b);
+        s.outputs([y])
+    }
+
+    #[test]
+    fn what_grows_along_an_inner_axis_is_alike() {
+        let columns = |graph: Graph| {
+            let rounded = rounded(&graph).unwrap_or(graph);
+            rounded.nodes().map(|id| rounded.node(id).shape[1]).collect::<Vec<_>>()
+        };
+        assert_eq!(columns(joined(100, 1)), [128, 1, 128, 128, 128]);
+        assert_eq!(columns(joined(90, 1)), columns(joined(128, 1)));
+        // Two of a size are a join like any other.
+        assert_eq!(columns(joined(100, 60)), [100, 60, 160, 160, 160]);
     }
 }

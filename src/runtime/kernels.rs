@@ -11,6 +11,8 @@ use super::backend::{Backend, Module};
 use super::cache::{DiskCache, Key};
 use super::cpu::{Compiler, CpuModule, together};
 use super::device::Device;
+use super::general;
+pub(crate) use super::general::Text;
 #[cfg(feature = "cuda")]
 use crate::debug::{self, Level};
 use crate::{Error, Result, stats};
@@ -25,6 +27,8 @@ pub(crate) struct Loaded {
     pub(crate) module: Arc<Module>,
     /// Of a thread, because registers ran out (CUDA).
     pub(crate) spill_bytes: u32,
+    /// What it is given after its arguments.
+    pub(crate) numbers: Option<Arc<[u64]>>,
 }
 
 impl std::fmt::Debug for Loaded {
@@ -35,40 +39,63 @@ impl std::fmt::Debug for Loaded {
 
 static MEMORY: Mutex<Option<LruCache<(Device, blake3::Hash), Loaded>>> = Mutex::new(None);
 
+/// The kernels of one evaluation, each with what is to be compiled for it.
+pub(crate) fn texts(backend: &Backend, device: Device, emitted: &[Arc<Emitted>]) -> Vec<Text> {
+    let Backend::Cpu(identity) = backend else { return emitted.iter().map(Text::exact).collect() };
+    let is_new = |emitted: &&Arc<Emitted>| {
+        let key = (device, blake3::hash(emitted.source.as_bytes()));
+        with_memory(|memory| !memory.contains(&key))
+    };
+    let new: Vec<bool> = emitted.iter().map(|emitted| is_new(&emitted)).collect();
+    let kernels: Vec<Arc<Emitted>> =
+        emitted.iter().zip(&new).filter(|&(_, &new)| new).map(|(emitted, _)| emitted.clone()).collect();
+    let mut texts = general::texts(&kernels, identity).into_iter();
+    let text = |(emitted, &new): (&Arc<Emitted>, &bool)| match new {
+        true => texts.next().unwrap_or_else(|| Text::exact(emitted)),
+        false => Text::exact(emitted),
+    };
+    emitted.iter().zip(&new).map(text).collect()
+}
+
 /// The kernel, compiled for the device.
 ///
 /// # Errors
 /// [`Error::Compilation`] with the compiler's log and the source; [`Error::Unavailable`] without a compiler.
-pub(crate) fn load(backend: &Backend, device: Device, emitted: &Emitted) -> Result<Loaded> {
-    let memory_key = (device, blake3::hash(emitted.source.as_bytes()));
+pub(crate) fn load(backend: &Backend, device: Device, text: &Text) -> Result<Loaded> {
+    let memory_key = (device, blake3::hash(text.source().as_bytes()));
+    let with_numbers = |loaded: Loaded| Loaded { numbers: text.numbers().cloned(), ..loaded };
     if let Some(loaded) = with_memory(|memory| memory.get(&memory_key).cloned()) {
-        return Ok(loaded);
+        return Ok(with_numbers(loaded));
     }
-    let (module, spill_bytes) = module(backend, emitted)?;
-    let loaded = Loaded { device, module: Arc::new(module), spill_bytes };
+    let (module, spill_bytes) = match module(backend, text) {
+        Err(Error::Compilation { .. }) if text.numbers().is_some() => {
+            general::refuse(text);
+            return load(backend, device, &Text::exact(&text.emitted));
+        }
+        module => module?,
+    };
+    let loaded = Loaded { device, module: Arc::new(module), spill_bytes, numbers: None };
     with_memory(|memory| memory.put(memory_key, loaded.clone()));
-    Ok(loaded)
+    Ok(with_numbers(loaded))
 }
 
 /// Compiles together what is neither in memory nor on disk, where one run of the compiler takes several kernels. What
 /// fails is left to [`load`].
-pub(crate) fn compile_ahead(backend: &Backend, device: Device, emitted: &[&Emitted]) {
-    let is_loaded = |emitted: &Emitted| {
-        let key = (device, blake3::hash(emitted.source.as_bytes()));
+pub(crate) fn compile_ahead(backend: &Backend, device: Device, texts: &[Text]) {
+    let is_loaded = |text: &Text| {
+        let key = (device, blake3::hash(text.source().as_bytes()));
         with_memory(|memory| memory.contains(&key))
     };
     match backend {
         Backend::Cpu(identity) => {
-            let is_small = |emitted: &&Emitted| emitted.source.len() <= together::MOST_TEXT;
-            let mut new: Vec<(Key, &Emitted)> = (emitted.iter().copied().filter(is_small))
-                .map(|emitted| (Key::new("cpu", identity, &[], &emitted.source), emitted))
+            let is_small = |text: &&Text| text.source().len() <= together::MOST_TEXT;
+            let mut new: Vec<(Key, &Text)> = (texts.iter().filter(is_small))
+                .map(|text| (Key::new("cpu", identity, &[], text.source()), text))
                 .collect();
             new.sort_by_key(|(key, _)| *key);
             new.dedup_by_key(|(key, _)| *key);
             let disk = DiskCache::get();
-            new.retain(|(key, emitted)| {
-                !is_loaded(emitted) && !disk.is_some_and(|disk| disk.place(key).exists())
-            });
+            new.retain(|(key, text)| !is_loaded(text) && !disk.is_some_and(|disk| disk.place(key).exists()));
             // Each thread compiles as many.
             let count = new.len().div_ceil(rayon::current_num_threads()).min(together::MOST_KERNELS);
             let batches = new.par_chunks(count.max(1)).filter(|batch| batch.len() > 1);
@@ -78,9 +105,9 @@ pub(crate) fn compile_ahead(backend: &Backend, device: Device, emitted: &[&Emitt
         }
         #[cfg(feature = "emulate")]
         Backend::Emulated => {
-            let new = emitted.iter().filter(|emitted| !is_loaded(emitted));
+            let new = texts.iter().filter(|text| !is_loaded(text));
             let kernels: Vec<_> =
-                new.map(|emitted| (emitted.functions().collect(), emitted.source.as_str())).collect();
+                new.map(|text| (text.emitted.functions().collect(), text.source())).collect();
             super::emulate::EmulatedModule::compile_ahead(&kernels);
         }
         _ => {}
@@ -88,19 +115,20 @@ pub(crate) fn compile_ahead(backend: &Backend, device: Device, emitted: &[&Emitt
 }
 
 /// Compiles kernels for the CPU in one text, loads and stores each.
-fn compile_together(device: Device, kernels: &[(Key, &Emitted)]) -> Result<()> {
+fn compile_together(device: Device, kernels: &[(Key, &Text)]) -> Result<()> {
     let compiler = Compiler::get()?;
-    let text = together::join(kernels.iter().map(|(_, emitted)| emitted.source.as_str()));
+    let text = together::join(kernels.iter().map(|(_, text)| text.source()));
     let library = compiler.compile("several", &text)?;
-    for (key, emitted) in kernels {
-        let (name, source) = (emitted.name.as_str(), emitted.source.as_str());
-        let module = CpuModule::load(name, &together::id(source), emitted.functions(), &library, None);
+    for (key, text) in kernels {
+        let (name, source) = (text.emitted.name.as_str(), text.source());
+        let module = CpuModule::load(name, &together::id(source), text.emitted.functions(), &library, None);
         let module = module.map_err(|unloaded| compiler.not_loaded(name, unloaded))?;
         stats::add(stats::Counter::KernelsCompiled);
         if let Some(disk) = DiskCache::get() {
             disk.store(key, "c", source, &library);
         }
-        let loaded = Loaded { device, module: Arc::new(Module::Cpu(module)), spill_bytes: 0 };
+        let module = Arc::new(Module::Cpu(module));
+        let loaded = Loaded { device, module, spill_bytes: 0, numbers: None };
         with_memory(|memory| memory.put((device, blake3::hash(source.as_bytes())), loaded));
     }
     Ok(())
@@ -112,14 +140,14 @@ fn with_memory<T>(f: impl FnOnce(&mut LruCache<(Device, blake3::Hash), Loaded>) 
 }
 
 /// The loaded kernel, and the bytes that it spills.
-fn module(backend: &Backend, emitted: &Emitted) -> Result<(Module, u32)> {
+fn module(backend: &Backend, text: &Text) -> Result<(Module, u32)> {
     match backend {
-        Backend::Cpu(identity) => cpu_module(identity, emitted).map(|module| (Module::Cpu(module), 0)),
+        Backend::Cpu(identity) => cpu_module(identity, text).map(|module| (Module::Cpu(module), 0)),
         #[cfg(feature = "emulate")]
         Backend::Emulated => {
-            let (name, source) = (emitted.name.as_str(), emitted.source.as_str());
+            let (name, source) = (text.emitted.name.as_str(), text.source());
             super::emulate::keep(name, source);
-            let functions = emitted.functions();
+            let functions = text.emitted.functions();
             let modules = functions.map(|name| super::emulate::EmulatedModule::compile(name, source));
             Ok((Module::Emulated(modules.collect::<Result<_>>()?), 0))
         }
@@ -127,8 +155,8 @@ fn module(backend: &Backend, emitted: &Emitted) -> Result<(Module, u32)> {
         Backend::Cuda(device) => {
             let nvrtc = super::cuda::nvrtc::Nvrtc::get()?;
             let architecture = nearest_architecture(device.architecture(), nvrtc.architectures());
-            let (cubin, spill_bytes) = compile_cubin(emitted, &architecture)?;
-            let functions: Vec<&str> = emitted.functions().collect();
+            let (cubin, spill_bytes) = compile_cubin(&text.emitted, &architecture)?;
+            let functions: Vec<&str> = text.emitted.functions().collect();
             Ok((Module::Cuda(device.load(&cubin, &functions)?), spill_bytes))
         }
         Backend::Interpreter | Backend::Interpreted => {
@@ -138,8 +166,9 @@ fn module(backend: &Backend, emitted: &Emitted) -> Result<(Module, u32)> {
 }
 
 /// A library from the cache, or from the C compiler, which is asked for only then.
-fn cpu_module(identity: &str, emitted: &Emitted) -> Result<CpuModule> {
-    let (name, source) = (emitted.name.as_str(), emitted.source.as_str());
+fn cpu_module(identity: &str, text: &Text) -> Result<CpuModule> {
+    let (emitted, source) = (&text.emitted, text.source());
+    let name = emitted.name.as_str();
     let (key, id) = (Key::new("cpu", identity, &[], source), together::id(source));
     let disk = DiskCache::get();
     if let Some(disk) = disk

@@ -10,6 +10,7 @@ pub(crate) mod cuda;
 pub(crate) mod device;
 #[cfg(feature = "emulate")]
 pub(crate) mod emulate;
+mod general;
 pub(crate) mod host;
 pub(crate) mod kernels;
 pub(crate) mod process;

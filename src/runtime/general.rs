@@ -1,0 +1,135 @@
+//! Which kernels are compiled with numbers as arguments: those whose texts come again with other numbers.
+//!
+//! The first text of a kind is compiled as it is, with all numbers known. When an evaluation brings another one that
+//! differs in numbers alone, by little, as where an extent grows, or after several that differ by more, there is one text for
+//! all of them from then on. What texts of one evaluation have in common, such as layers of different sizes, is left alone.
+//! Results do not depend on which text ran: both do the same, operation by operation.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
+
+use lazuli_codegen::{Emitted, General, Numbers};
+use lru::LruCache;
+
+use super::cache::{DiskCache, Key};
+use crate::debug::{self, Level};
+
+/// Kinds of texts that are remembered, least recently used first out.
+const FAMILIES: usize = 1024;
+/// After so many, their numbers may differ by any factor.
+const MANY: usize = 4;
+/// So many are remembered.
+const MOST_SEEN: usize = 16;
+
+/// A kernel's text, to be compiled, and what it is given besides the kernel's arguments.
+#[derive(Clone)]
+pub(crate) struct Text {
+    pub(crate) emitted: Arc<Emitted>,
+    general: Option<(Arc<str>, Arc<[u64]>)>,
+}
+
+impl Text {
+    /// As emitted.
+    pub(crate) fn exact(emitted: &Arc<Emitted>) -> Text {
+        Text { emitted: emitted.clone(), general: None }
+    }
+
+    /// What the compiler gets.
+    pub(crate) fn source(&self) -> &str {
+        self.general.as_ref().map_or(&self.emitted.source, |(source, _)| source)
+    }
+
+    /// The numbers that follow the arguments.
+    pub(crate) fn numbers(&self) -> Option<&Arc<[u64]>> {
+        self.general.as_ref().map(|(_, numbers)| numbers)
+    }
+}
+
+/// Texts that differ in numbers alone.
+#[derive(Default)]
+struct Family {
+    /// What evaluations brought, until there are as many as are kept.
+    seen: Vec<Arc<Numbers>>,
+    general: Option<(General, Arc<str>)>,
+    /// The compiler does not take it.
+    is_refused: bool,
+}
+
+impl Family {
+    /// The text for this one and all that were seen, if there is to be one.
+    fn serve(
+        &mut self,
+        new: &Numbers,
+        emitted: &Arc<Emitted>,
+        is_compiled: impl Fn() -> bool,
+    ) -> Option<Text> {
+        let text = |(general, source): &(General, Arc<str>), numbers: Vec<u64>| {
+            debug_assert!(general.arguments(new).is_some());
+            Text { emitted: emitted.clone(), general: Some((source.clone(), numbers.into())) }
+        };
+        if self.is_refused {
+            return None;
+        }
+        if let Some(general) = &self.general
+            && let Some(numbers) = general.0.arguments(new)
+        {
+            return Some(text(general, numbers));
+        }
+        if is_compiled() || self.seen.len() < MANY && !self.seen.iter().any(|seen| seen.is_near(new)) {
+            return None;
+        }
+        let all: Vec<&Numbers> = self.seen.iter().map(|seen| &**seen).chain([new]).collect();
+        let general = General::of(&all)?;
+        let numbers = general.arguments(new)?;
+        let source: Arc<str> = general.source(new).into();
+        debug::print(Level::Source, || format!("with numbers as arguments:\n{source}"));
+        Some(text(self.general.insert((general, source)), numbers))
+    }
+}
+
+static KNOWN: Mutex<Option<LruCache<blake3::Hash, Family>>> = Mutex::new(None);
+
+fn with_family<T>(numbers: &Numbers, f: impl FnOnce(&mut Family) -> T) -> T {
+    let mut known = KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let new = || LruCache::new(NonZeroUsize::new(FAMILIES).unwrap_or(NonZeroUsize::MIN));
+    let key = blake3::hash(numbers.skeleton().as_bytes());
+    f(known.get_or_insert_with(new).get_or_insert_mut(key, Family::default))
+}
+
+/// The texts to compile for the CPU for these kernels of one evaluation, none of which is loaded as it is.
+pub(crate) fn texts(kernels: &[Arc<Emitted>], identity: &str) -> Vec<Text> {
+    let is_on_disk = |emitted: &Emitted| {
+        let key = || Key::new("cpu", identity, &[], &emitted.source);
+        DiskCache::get().is_some_and(|disk| disk.place(&key()).exists())
+    };
+    let numbers: Vec<Option<Arc<Numbers>>> =
+        kernels.iter().map(|emitted| Numbers::of(emitted).map(Arc::new)).collect();
+    let mut texts = Vec::with_capacity(kernels.len());
+    for (emitted, numbers) in kernels.iter().zip(&numbers) {
+        let text = numbers.as_ref().and_then(|numbers| {
+            with_family(numbers, |family| family.serve(numbers, emitted, || is_on_disk(emitted)))
+        });
+        texts.push(text.unwrap_or_else(|| Text::exact(emitted)));
+    }
+    for (numbers, text) in numbers.iter().zip(&texts) {
+        let Some(numbers) = numbers else { continue };
+        with_family(numbers, |family| {
+            // What is served teaches nothing, but for the first of them.
+            let is_news = text.numbers().is_none() || family.seen.len() < MANY;
+            if is_news && family.seen.len() < MOST_SEEN && !family.seen.contains(numbers) {
+                family.seen.push(numbers.clone());
+            }
+        });
+    }
+    texts
+}
+
+/// From now on, texts like this one are compiled as they are.
+pub(crate) fn refuse(text: &Text) {
+    if let Some(numbers) = Numbers::of(&text.emitted) {
+        with_family(&numbers, |family| {
+            family.is_refused = true;
+            family.general = None;
+        });
+    }
+}
