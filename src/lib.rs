@@ -115,6 +115,9 @@ pub use recording::Tensor;
 #[doc(hidden)]
 pub use runtime::cuda::testing as nvrtc;
 pub use runtime::device::Device;
+#[cfg(all(feature = "emulate", unix))]
+#[doc(hidden)]
+pub use runtime::emulate::testing as emulation;
 pub use shape::Shape;
 pub use stats::{Stats, stats};
 pub use tensor::ask::evaluate::{compile_for, cuda_is_available, eval, explain, with_fusion};

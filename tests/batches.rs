@@ -38,6 +38,13 @@ fn shapes() -> Vec<Vec<usize>> {
     sizes.chain([vec![1], vec![], vec![1, 1], vec![0], vec![3, 0]]).collect()
 }
 
+/// Every device that compiles.
+fn devices() -> Vec<Device> {
+    let mut devices = vec![Device::cpu(), Device::cuda_emulated()];
+    devices.extend(lazuli::cuda_is_available().then(|| Device::cuda(0)));
+    devices
+}
+
 /// The results' bits, on a device, with and without fusion.
 fn bits(record: &dyn Fn(&Device) -> Vec<Tensor>, device: &Device, fusion: Fusion) -> Vec<Vec<u32>> {
     let results = record(device);
@@ -45,11 +52,11 @@ fn bits(record: &dyn Fn(&Device) -> Vec<Tensor>, device: &Device, fusion: Fusion
     results.iter().map(|y| y.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()).collect()
 }
 
-/// Fused, unfused and interpreted to the same bits, on every device that is always there.
+/// Fused, unfused and interpreted to the same bits, on every device.
 #[track_caller]
 fn assert_right(record: &dyn Fn(&Device) -> Vec<Tensor>) {
     let expected = bits(record, &Device::interpreter(), Fusion::On);
-    for device in [Device::cpu(), Device::cuda_emulated()] {
+    for device in devices() {
         for fusion in [Fusion::On, Fusion::Off] {
             assert_eq!(bits(record, &device, fusion), expected, "{device}, {fusion:?}");
         }
@@ -163,7 +170,7 @@ fn what_waits_for_the_other_is_not_in_one_launch() {
 #[track_caller]
 fn assert_near(record: &dyn Fn(&Device) -> Vec<Tensor>) {
     let of = |device: &Device, fusion| bits(record, device, fusion).into_iter().flatten().map(f32::from_bits);
-    for device in [Device::cpu(), Device::cuda_emulated()] {
+    for device in devices() {
         for fusion in [Fusion::On, Fusion::Off] {
             let expected = of(&Device::interpreter(), Fusion::On);
             for (actual, expected) in of(&device, fusion).zip(expected) {

@@ -23,6 +23,7 @@ use crate::recording::{Recipe, State, Tensor, TensorNode};
 use crate::runtime::backend::Backend;
 use crate::runtime::buffer::Buffer;
 use crate::runtime::device::Device;
+use crate::runtime::fault::Fault;
 use crate::runtime::kernels::{self, Loaded, Text};
 use crate::runtime::progress::Progress;
 use crate::{Error, Fusion, Result, stats};
@@ -273,7 +274,11 @@ impl<'a> Run<'a> {
             buffers.push(self.part_buffers(part, code, outputs)?);
         }
         if let Some(loaded) = loaded {
-            call(self.plan, number, code, loaded, self.backend, &buffers, &memory.scratch)?;
+            let fault = call(self.plan, number, code, loaded, self.backend, &buffers, &memory.scratch)?;
+            for (part, buffers) in kernel.parts.iter().zip(&buffers) {
+                let (inputs, outputs) = buffers.split_at(part.lowered.inputs.len());
+                outputs.iter().for_each(|output| output.follow(inputs, fault.as_ref()));
+            }
         }
         if debug::enabled(Level::Timings) || timing::is_timing() {
             self.backend.synchronize()?;
@@ -379,7 +384,7 @@ fn spilling(ready: &[Ready]) -> Vec<(usize, u32)> {
     spilled.enumerate().filter(|&(_, bytes)| bytes > MOST_SPILLED_BYTES).collect()
 }
 
-/// Calls a kernel's functions.
+/// Calls a kernel's functions. What they check may be known later only.
 fn call(
     plan: &Plan,
     number: usize,
@@ -388,7 +393,7 @@ fn call(
     backend: &Backend,
     buffers: &[Vec<Buffer>],
     scratch: &[Buffer],
-) -> Result<()> {
+) -> Result<Option<Arc<Fault>>> {
     let (emitted, parts) = (&code.emitted, &plan.kernels[number].parts);
     let checks = parts.iter().map(|part| &part.lowered.checks).find(|checks| !checks.is_empty());
     let mut notes = checks.map(|checks| backend.notes(checks)).transpose()?;
@@ -428,6 +433,6 @@ fn call(
     }
     match (notes, checks) {
         (Some(notes), Some(checks)) => notes.finish(checks),
-        _ => Ok(()),
+        _ => Ok(None),
     }
 }

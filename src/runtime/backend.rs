@@ -151,7 +151,9 @@ impl Backend {
                     }
                     other => device.upload(&copy, other.to_host()?.as_slice())?,
                 }
-                Ok(Buffer::Cuda(Arc::new(copy)))
+                let copy = Buffer::Cuda(Arc::new(copy));
+                copy.follow(std::slice::from_ref(buffer), None);
+                Ok(copy)
             }
             _ => buffer.to_host().map(Buffer::Host),
         }
@@ -193,7 +195,7 @@ impl Backend {
         }
     }
 
-    /// Waits until everything launched has ended; errors of the kernels surface here.
+    /// Waits until everything launched has ended.
     pub(crate) fn synchronize(&self) -> Result<()> {
         match self {
             #[cfg(feature = "cuda")]

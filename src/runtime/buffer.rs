@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 #[cfg(feature = "cuda")]
 use super::cuda::driver::CudaBuffer;
+use super::fault::Fault;
+#[cfg(feature = "cuda")]
+use super::fault::Faults;
 use super::host::HostBuffer;
 use crate::Result;
 
@@ -47,6 +50,26 @@ impl Buffer {
         }
     }
 
+    /// What it holds follows from others, and from a launch that may turn out to have been wrong.
+    pub(crate) fn follow(&self, sources: &[Buffer], launch: Option<&Arc<Fault>>) {
+        match self {
+            // The launch is over, and was right.
+            Buffer::Host(_) => {}
+            #[cfg(feature = "cuda")]
+            Buffer::Cuda(buffer) => buffer.faults().follow(sources.iter().filter_map(Buffer::faults), launch),
+        }
+        #[cfg(not(feature = "cuda"))]
+        let _ = (sources, launch);
+    }
+
+    #[cfg(feature = "cuda")]
+    fn faults(&self) -> Option<&Faults> {
+        match self {
+            Buffer::Host(_) => None,
+            Buffer::Cuda(buffer) => Some(buffer.faults()),
+        }
+    }
+
     /// The buffer in host memory: itself, or a copy from the GPU.
     pub(crate) fn to_host(&self) -> Result<Arc<HostBuffer>> {
         match self {
@@ -59,6 +82,7 @@ impl Buffer {
                 buffer.device().download(buffer, bytes)?;
                 // The device has been waited for.
                 super::checks::read(buffer.device())?;
+                buffer.faults().check()?;
                 Ok(Arc::new(host))
             }
         }

@@ -2,17 +2,20 @@
 //!
 //! A launch gets two numbers to write to: one more than the number of a check that failed, and the index. On the
 //! host they are looked at when the kernel has run. A GPU is not waited for: there each launch has a slot of its own
-//! in a buffer, which is read when something waits for the device anyway, and when all slots are taken.
+//! in a buffer, which is read when something waits for the device anyway, and when all slots are taken. Until then a
+//! [`Fault`] goes with whatever follows from the launch, and only who reads that gets the error.
 
 use std::ffi::c_void;
+use std::sync::Arc;
 #[cfg(feature = "cuda")]
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 #[cfg(feature = "cuda")]
 use super::cuda::driver::{CudaBuffer, CudaDevice};
+use super::fault::Fault;
 use crate::error::IndexCheck;
 use crate::{Error, Result};
 
@@ -28,6 +31,7 @@ pub(crate) enum Notes {
     #[cfg(feature = "cuda")]
     Device {
         pointer: u64,
+        fault: Arc<Fault>,
         _others: MutexGuard<'static, BTreeMap<usize, Slots>>,
     },
 }
@@ -47,12 +51,15 @@ impl Notes {
         }
     }
 
-    /// After the launch: an error if a check is known to have failed.
-    pub(crate) fn finish(self, checks: &[IndexCheck]) -> Result<()> {
+    /// After the launch: what its results follow from if that is not known yet.
+    ///
+    /// # Errors
+    /// If a check is known to have failed.
+    pub(crate) fn finish(self, checks: &[IndexCheck]) -> Result<Option<Arc<Fault>>> {
         match self {
-            Notes::Host(note) => error_of(note.0, checks).map_or(Ok(()), Err),
+            Notes::Host(note) => error_of(note.0, checks).map_or(Ok(None), Err),
             #[cfg(feature = "cuda")]
-            Notes::Device { .. } => Ok(()),
+            Notes::Device { fault, .. } => Ok(Some(fault)),
         }
     }
 }
@@ -76,8 +83,8 @@ const SLOTS: usize = 256;
 #[cfg(feature = "cuda")]
 pub(crate) struct Slots {
     memory: CudaBuffer,
-    /// What the launch of each slot checks, in the order of launching.
-    taken: Vec<Arc<[IndexCheck]>>,
+    /// What the launch of each slot checks, and what becomes of it, in the order of launching.
+    taken: Vec<(Arc<[IndexCheck]>, Arc<Fault>)>,
 }
 
 /// By the device's number.
@@ -90,7 +97,7 @@ fn all() -> MutexGuard<'static, BTreeMap<usize, Slots>> {
 /// Notes of the next launch on a GPU.
 ///
 /// # Errors
-/// Where all slots are taken: the failed check of an earlier launch. As allocating and copying.
+/// As allocating and copying.
 #[cfg(feature = "cuda")]
 pub(crate) fn on_device(device: &Arc<CudaDevice>, checks: &Arc<[IndexCheck]>) -> Result<Notes> {
     let mut all = all();
@@ -104,14 +111,15 @@ pub(crate) fn on_device(device: &Arc<CudaDevice>, checks: &Arc<[IndexCheck]>) ->
         slots.read()?;
     }
     let pointer = slots.memory.device_pointer() + 16 * slots.taken.len() as u64;
-    slots.taken.push(checks.clone());
-    Ok(Notes::Device { pointer, _others: all })
+    let fault = Arc::<Fault>::default();
+    slots.taken.push((checks.clone(), fault.clone()));
+    Ok(Notes::Device { pointer, fault, _others: all })
 }
 
 /// Reads what launches on the device noted, after it has been waited for.
 ///
 /// # Errors
-/// The first of them whose check failed. As copying.
+/// As copying.
 #[cfg(feature = "cuda")]
 pub(crate) fn read(device: &CudaDevice) -> Result<()> {
     match all().get_mut(&device.ordinal()) {
@@ -130,13 +138,13 @@ impl Slots {
             |at: &[u8]| at.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte)) as i64;
         let notes = bytes.chunks_exact(16).map(|slot| [number(&slot[..8]), number(&slot[8..])]);
         let taken = std::mem::take(&mut self.taken);
-        let mut failed = notes.zip(taken).filter_map(|(notes, checks)| error_of(notes, &checks));
-        match failed.next() {
-            None => Ok(()),
-            Some(error) => {
-                device.fill(&self.memory, 0)?;
-                Err(error)
-            }
+        let mut has_failed = false;
+        for (note, (checks, fault)) in notes.zip(taken) {
+            let error = error_of(note, &checks);
+            has_failed |= error.is_some();
+            fault.settle(error);
         }
+        // Slots hold zeros when they are taken.
+        if has_failed { device.fill(&self.memory, 0) } else { Ok(()) }
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod cuda;
 pub(crate) mod device;
 #[cfg(feature = "emulate")]
 pub(crate) mod emulate;
+pub(crate) mod fault;
 mod general;
 pub(crate) mod host;
 pub(crate) mod kernels;

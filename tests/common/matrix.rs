@@ -1,5 +1,5 @@
 //! How much is checked: a sample, everything where `LAZULI_TEST_MATRIX=full` is set, or nothing that needs a compiler
-//! where it is `fast`.
+//! where it is `fast`. With `cuda` everything runs on `cuda:0` alone, fused and unfused.
 //!
 //! Compilers are nearly all of the time that the tests take. So all kernels run in the interpreter of kernels, those for
 //! the CPU and those for CUDA: passes, fusion and lowering are tested with every operation and every dtype. The sample
@@ -11,6 +11,11 @@ use std::sync::Once;
 /// Whether `LAZULI_TEST_MATRIX=fast` asks for interpreted kernels alone.
 pub fn is_fast() -> bool {
     std::env::var("LAZULI_TEST_MATRIX").is_ok_and(|matrix| matrix == "fast")
+}
+
+/// Whether `LAZULI_TEST_MATRIX=cuda` asks for the first GPU alone.
+pub fn is_cuda() -> bool {
+    std::env::var("LAZULI_TEST_MATRIX").is_ok_and(|matrix| matrix == "cuda")
 }
 
 /// Whether `LAZULI_TEST_MATRIX=full` asks for every kernel on every device and architecture.

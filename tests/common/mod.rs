@@ -217,6 +217,9 @@ const INTERPRETED: [fn() -> Device; 2] = [Device::cpu_interpreted, Device::cuda_
 
 /// The devices under test.
 pub fn devices() -> Vec<Device> {
+    if matrix::is_cuda() {
+        return vec![Device::cuda(0)];
+    }
     let mut devices = INTERPRETED.map(|device| device()).to_vec();
     if matrix::is_fast() {
         return devices;
@@ -375,7 +378,7 @@ pub fn differences(name: &str, scope: Scope, build: impl Fn(&Device) -> Vec<Outp
         }
     }
     #[cfg(feature = "cuda")]
-    if scope.nvrtc && !matrix::is_fast() {
+    if scope.nvrtc && !matrix::is_fast() && !matrix::is_cuda() {
         let modes = if scope.unfused { &[Fusion::On, Fusion::Off][..] } else { &[Fusion::On] };
         let program = |&fusion: &Fusion| {
             let outputs = build(&Device::cpu());

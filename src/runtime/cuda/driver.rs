@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
 use cudarc::driver::{CudaContext, CudaEvent, CudaSlice, CudaStream, DriverError, result};
 
+use crate::runtime::fault::Faults;
 use crate::{Error, Result};
 pub(crate) use kernel::{CudaKernel, DEFAULT_SHARED_BYTES};
 
@@ -296,7 +297,7 @@ impl CudaDevice {
             }
             _ => self.failed("allocate", error),
         })?;
-        Ok(CudaBuffer { memory, device: Arc::clone(self) })
+        Ok(CudaBuffer { memory, device: Arc::clone(self), faults: Faults::default() })
     }
 
     fn allocate_once(&self, bytes: usize) -> Result<CudaSlice<u8>, DriverError> {
@@ -496,6 +497,7 @@ pub(crate) struct CudaBuffer {
     /// `None` for no bytes.
     memory: Option<CudaSlice<u8>>,
     device: Arc<CudaDevice>,
+    faults: Faults,
 }
 
 impl CudaBuffer {
@@ -508,6 +510,11 @@ impl CudaBuffer {
     /// The length.
     pub(crate) fn bytes(&self) -> usize {
         self.memory.as_ref().map_or(0, CudaSlice::len)
+    }
+
+    /// What may be wrong with what it holds.
+    pub(crate) fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     /// The device that it is on.

@@ -11,6 +11,7 @@ pub(super) struct Kernel {
     pub max_threads: u32,
     pub shared_begin: *mut c_char,
     pub shared_end: *mut c_char,
+    pub parameter_bytes: *const u32,
 }
 
 /// One launch, and what became of it.

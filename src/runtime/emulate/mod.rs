@@ -29,6 +29,8 @@ mod abi;
 #[cfg(unix)]
 mod module;
 #[cfg(unix)]
+pub mod testing;
+#[cfg(unix)]
 mod toolchain;
 #[cfg(unix)]
 mod translate;

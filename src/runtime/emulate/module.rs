@@ -113,8 +113,24 @@ impl EmulatedModule {
         Err(self.failed(message))
     }
 
+    /// Bytes of each parameter.
+    pub(crate) fn parameter_bytes(&self) -> &[u32] {
+        // SAFETY: see `Send`; as many numbers as there are parameters.
+        unsafe {
+            let kernel = &*self.kernel;
+            std::slice::from_raw_parts(kernel.parameter_bytes, kernel.parameters as usize)
+        }
+    }
+
+    /// Shared memory of a block besides what a launch asks for.
+    pub(crate) fn static_shared_bytes(&self) -> u64 {
+        // SAFETY: see `Send`.
+        let kernel = unsafe { &*self.kernel };
+        (kernel.shared_end as u64).saturating_sub(kernel.shared_begin as u64)
+    }
+
     /// What a driver would refuse.
-    fn check_launch(
+    pub(crate) fn check_launch(
         &self,
         grid: [u32; 3],
         block: [u32; 3],
@@ -140,7 +156,7 @@ impl EmulatedModule {
                 kernel.max_threads
             ));
         }
-        let fixed = (kernel.shared_end as u64).saturating_sub(kernel.shared_begin as u64);
+        let fixed = self.static_shared_bytes();
         if fixed > MAX_STATIC_SHARED_BYTES {
             return Err(format!(
                 "{fixed} bytes of static shared memory are more than {MAX_STATIC_SHARED_BYTES}"

@@ -32,6 +32,7 @@ struct lz_emu_kernel {
     unsigned parameters;              // how many pointers `arguments` holds
     unsigned max_threads;             // of __launch_bounds__, else 1024
     char *shared_begin, *shared_end;  // its static __shared__ variables
+    const unsigned* parameter_bytes;  // of each parameter
 };
 
 /// What the threads of a warp do together.
@@ -529,6 +530,8 @@ template <class... P> LZ_EMU_INLINE void lz_emu_invoke(void (*kernel)(P...), voi
     lz_emu_call<P...>{kernel, *static_cast<P*>(*arguments++)...};
 }
 template <class... P> constexpr unsigned lz_emu_parameters(void (*)(P...)) { return sizeof...(P); }
+template <class... P> struct lz_emu_bytes { static constexpr unsigned of[] = {sizeof(P)..., 0}; };
+template <class... P> constexpr const unsigned* lz_emu_parameter_bytes(void (*)(P...)) { return lz_emu_bytes<P...>::of; }
 constexpr unsigned lz_emu_max_threads(unsigned threads = 1024, unsigned = 0, unsigned = 0) { return threads; }
 
 // The linker sets the bounds where the section exists; they are null for a kernel without static shared memory.
@@ -540,7 +543,8 @@ constexpr unsigned lz_emu_max_threads(unsigned threads = 1024, unsigned = 0, uns
     extern __attribute__((visibility("default"))) const lz_emu_kernel LZ_EMU_OWN(lz_emu_exported);                \
     const lz_emu_kernel LZ_EMU_OWN(lz_emu_exported) = {                                                           \
         lz_emu_entry, lz_emu_parameters(KERNEL), lz_emu_max_threads(__VA_ARGS__),                                 \
-        LZ_EMU_OWN(__start_lz_emu_shared), LZ_EMU_OWN(__stop_lz_emu_shared)};                                     \
+        LZ_EMU_OWN(__start_lz_emu_shared), LZ_EMU_OWN(__stop_lz_emu_shared),                                      \
+        lz_emu_parameter_bytes(KERNEL)};                                                                          \
     }
 
 #endif  // LZ_EMU_RUNTIME

@@ -1,0 +1,52 @@
+//! What is known only later: whether the launch that made a value was one with a position that is none.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use smallvec::SmallVec;
+
+use crate::{Error, Result};
+
+/// What the checks of one launch come to: unknown until its device has been waited for.
+#[derive(Default)]
+pub(crate) struct Fault(OnceLock<Option<Error>>);
+
+impl Fault {
+    /// The device has been waited for.
+    pub(crate) fn settle(&self, error: Option<Error>) {
+        let _ = self.0.set(error);
+    }
+
+    fn is_none(&self) -> bool {
+        matches!(self.0.get(), Some(None))
+    }
+}
+
+/// The launches that a value follows from, but for those that are known to be right.
+#[derive(Default)]
+pub(crate) struct Faults(Mutex<SmallVec<[Arc<Fault>; 1]>>);
+
+impl Faults {
+    fn get(&self) -> SmallVec<[Arc<Fault>; 1]> {
+        let mut faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        faults.retain(|fault| !fault.is_none());
+        faults.clone()
+    }
+
+    /// The value follows from these others, and from a launch.
+    pub(crate) fn follow<'a>(&self, sources: impl Iterator<Item = &'a Faults>, launch: Option<&Arc<Fault>>) {
+        let mut faults: SmallVec<[Arc<Fault>; 1]> =
+            sources.flat_map(Faults::get).chain(launch.cloned()).collect();
+        faults.sort_unstable_by_key(Arc::as_ptr);
+        faults.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = faults;
+    }
+
+    /// After the device has been waited for.
+    ///
+    /// # Errors
+    /// Of a launch that the value follows from.
+    pub(crate) fn check(&self) -> Result<()> {
+        let error = self.get().iter().find_map(|fault| fault.0.get().cloned().flatten());
+        error.map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,85 @@
+//! Devices: their memory, and what became of their context.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::collections::BTreeMap;
+
+use crate::status::{Result, Status};
+
+/// As `cuMemAlloc` aligns.
+const ALIGNMENT: usize = 512;
+/// NaN, in every float.
+const POISON: u8 = 0xff;
+
+/// The capability that devices claim: 9.0.
+pub(crate) const CAPABILITY: (u32, u32) = (9, 0);
+/// Shared memory of a block, as on sm_90: without asking for more, and with.
+pub(crate) const SHARED_BYTES: u32 = 48 << 10;
+pub(crate) const MOST_SHARED_BYTES: u32 = 227 << 10;
+pub(crate) const MULTIPROCESSORS: u32 = 132;
+
+/// A device.
+pub(crate) struct Device {
+    /// What has not been released: bytes by address.
+    blocks: BTreeMap<u64, usize>,
+    pub(crate) used: usize,
+    pub(crate) memory: usize,
+    /// Why every call fails from now on.
+    pub(crate) failure: Option<Status>,
+}
+
+impl Device {
+    pub(crate) fn new(memory: usize) -> Device {
+        Device { blocks: BTreeMap::new(), used: 0, memory, failure: None }
+    }
+
+    /// The number of allocations.
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// An address of fresh, poisoned memory.
+    pub(crate) fn allocate(&mut self, bytes: usize) -> Result<u64> {
+        if bytes == 0 {
+            return Err(Status::INVALID_VALUE);
+        }
+        if bytes > self.memory.saturating_sub(self.used) {
+            return Err(Status::OUT_OF_MEMORY);
+        }
+        let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Status::OUT_OF_MEMORY)?;
+        // SAFETY: the size is not zero.
+        let start = unsafe { alloc(layout) };
+        if start.is_null() {
+            return Err(Status::OUT_OF_MEMORY);
+        }
+        // SAFETY: fresh memory of that size.
+        unsafe { start.write_bytes(POISON, bytes) };
+        self.blocks.insert(start as u64, bytes);
+        self.used += bytes;
+        Ok(start as u64)
+    }
+
+    /// Gives memory back, poisoned.
+    pub(crate) fn release(&mut self, address: u64) -> Result<()> {
+        let bytes = self.blocks.remove(&address).ok_or(Status::INVALID_VALUE)?;
+        self.used -= bytes;
+        let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Status::UNKNOWN)?;
+        let start = address as *mut u8;
+        // SAFETY: allocated above with this layout, and no longer known.
+        unsafe {
+            start.write_bytes(POISON, bytes);
+            dealloc(start, layout);
+        }
+        Ok(())
+    }
+
+    /// Whether the address is of an allocation.
+    pub(crate) fn owns(&self, address: u64) -> bool {
+        self.blocks.contains_key(&address)
+    }
+
+    /// Whether so many bytes from the address are within one allocation.
+    pub(crate) fn holds(&self, address: u64, bytes: usize) -> bool {
+        let block = self.blocks.range(..=address).next_back();
+        block.is_some_and(|(&start, &length)| (address - start) as usize + bytes <= length)
+    }
+}

@@ -1,0 +1,555 @@
+//! The functions of `libcuda`. What NVIDIA's documentation says of each is its contract, and its safety.
+
+#![allow(
+    clippy::missing_safety_doc,
+    clippy::not_unsafe_ptr_arg_deref,
+    clippy::undocumented_unsafe_blocks,
+    missing_docs,
+    non_snake_case,
+    reason = "the contract of each is that of the driver's function"
+)]
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::{Arc, PoisonError};
+
+use lazuli::emulation::Kernel;
+
+use crate::device::{CAPABILITY, MOST_SHARED_BYTES, MULTIPROCESSORS, SHARED_BYTES};
+use crate::nvrtc::MARK;
+use crate::status::{Result, Status};
+use crate::stream::{CURRENT, Event, Function, Module, State, Stream, Work, state};
+
+/// Contexts have these handles, by device.
+const FIRST_CONTEXT: usize = 0x1000;
+
+fn answer(f: impl FnOnce() -> Result<()>) -> c_int {
+    Status::from(f()).0
+}
+
+/// Writes a result.
+///
+/// # Safety
+/// The place is null, or may be written to.
+unsafe fn put<T>(place: *mut T, value: T) -> Result<()> {
+    if place.is_null() {
+        return Err(Status::INVALID_VALUE);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { place.write(value) };
+    Ok(())
+}
+
+fn device_number(device: c_int) -> Result<usize> {
+    let number = usize::try_from(device).map_err(|_| Status::INVALID_DEVICE)?;
+    if number < state().devices.len() { Ok(number) } else { Err(Status::INVALID_DEVICE) }
+}
+
+// Errors ---------------------------------------------------------------------------------------------------------------
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGetErrorName(status: c_int, text: *mut *const c_char) -> c_int {
+    answer(|| match Status::words(status) {
+        Some((name, _)) => unsafe { put(text, name.as_ptr()) },
+        None => Err(Status::INVALID_VALUE),
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGetErrorString(status: c_int, text: *mut *const c_char) -> c_int {
+    answer(|| match Status::words(status) {
+        Some((_, words)) => unsafe { put(text, words.as_ptr()) },
+        None => Err(Status::INVALID_VALUE),
+    })
+}
+
+// Devices and contexts -------------------------------------------------------------------------------------------------
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuInit(_flags: c_uint) -> c_int {
+    Status::SUCCESS.0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
+    answer(|| unsafe { put(version, 13_000) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
+    answer(|| unsafe { put(count, state().devices.len() as c_int) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
+    answer(|| unsafe { put(device, device_number(ordinal)? as c_int) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, device: c_int) -> c_int {
+    const NAME: &[u8] = b"Mock GPU\0";
+    answer(|| {
+        device_number(device)?;
+        if name.is_null() || usize::try_from(length).unwrap_or(0) < NAME.len() {
+            return Err(Status::INVALID_VALUE);
+        }
+        // SAFETY: the caller has that much room.
+        unsafe { std::ptr::copy_nonoverlapping(NAME.as_ptr().cast(), name, NAME.len()) };
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -> c_int {
+    answer(|| {
+        let device = device_number(device)?;
+        unsafe { put(bytes, state().devices[device].memory) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) -> c_int {
+    answer(|| {
+        device_number(device)?;
+        let number = match attribute {
+            1 => 1024,               // threads of a block
+            8 => SHARED_BYTES,       // shared memory of a block
+            10 => 32,                // threads of a warp
+            13 => 1_980_000,         // clock, kHz
+            16 => MULTIPROCESSORS,   // multiprocessors
+            38 => 50 << 20,          // bytes of L2
+            39 => 2048,              // threads of a multiprocessor
+            75 => CAPABILITY.0,      // compute capability
+            76 => CAPABILITY.1,      //
+            97 => MOST_SHARED_BYTES, // shared memory of a block that asks for it
+            115 => 1,                // memory pools
+            _ => 0,
+        };
+        unsafe { put(value, number as c_int) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int) -> c_int {
+    answer(|| unsafe { put(context, FIRST_CONTEXT + device_number(device)?) })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
+    answer(|| device_number(device).map(|_| ()))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxGetCurrent(context: *mut usize) -> c_int {
+    answer(|| unsafe { put(context, CURRENT.get().map_or(0, |device| FIRST_CONTEXT + device)) })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuCtxSetCurrent(context: usize) -> c_int {
+    answer(|| {
+        let device = match context.checked_sub(FIRST_CONTEXT) {
+            Some(device) if device < state().devices.len() => Some(device),
+            _ if context == 0 => None,
+            _ => return Err(Status::INVALID_CONTEXT),
+        };
+        CURRENT.set(device);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuCtxSynchronize() -> c_int {
+    answer(|| {
+        let mut state = state();
+        let device = state.current()?;
+        state.wait_for_device(device)
+    })
+}
+
+// Streams and events ---------------------------------------------------------------------------------------------------
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamCreate(stream: *mut usize, _flags: c_uint) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let (device, handle) = (state.current()?, state.handle());
+        state.streams.insert(handle, Stream { device, work: Default::default() });
+        unsafe { put(stream, handle) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuStreamDestroy_v2(stream: usize) -> c_int {
+    answer(|| {
+        let mut state = state();
+        // What it has to do is done all the same.
+        state.wait(stream)?;
+        state.streams.remove(&stream);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuStreamSynchronize(stream: usize) -> c_int {
+    answer(|| state().wait(stream))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventCreate(event: *mut usize, _flags: c_uint) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let (device, handle) = (state.current()?, state.handle());
+        state.events.insert(handle, Event { device, reached: None, stream: None });
+        unsafe { put(event, handle) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuEventDestroy_v2(event: usize) -> c_int {
+    answer(|| state().events.remove(&event).map(|_| ()).ok_or(Status::INVALID_HANDLE))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuEventRecord(event: usize, stream: usize) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let device = state.current()?;
+        let recorded = state.events.get_mut(&event).filter(|event| event.device == device);
+        let recorded = recorded.ok_or(Status::INVALID_HANDLE)?;
+        (recorded.reached, recorded.stream) = (None, Some(stream));
+        state.push(stream, Work::Record(event))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuEventSynchronize(event: usize) -> c_int {
+    answer(|| {
+        let mut state = state();
+        match state.events.get(&event).ok_or(Status::INVALID_HANDLE)?.stream {
+            Some(stream) => state.wait(stream),
+            None => Ok(()),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuEventQuery(event: usize) -> c_int {
+    answer(|| match state().events.get(&event).ok_or(Status::INVALID_HANDLE)? {
+        Event { stream: Some(_), reached: None, .. } => Err(Status::NOT_READY),
+        _ => Ok(()),
+    })
+}
+
+/// # Safety
+/// As the driver's function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: usize, end: usize) -> c_int {
+    answer(|| {
+        let state = state();
+        let time = |event: usize| -> Result<f64> {
+            let event = state.events.get(&event).filter(|event| event.stream.is_some());
+            let reached = event.ok_or(Status::INVALID_HANDLE)?.reached.ok_or(Status::NOT_READY)?;
+            Ok(state.milliseconds(reached))
+        };
+        unsafe { put(milliseconds, (time(end)? - time(start)?) as f32) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usize) -> c_int {
+    unsafe { cuEventElapsedTime_v2(milliseconds, start, end) }
+}
+
+// Memory ---------------------------------------------------------------------------------------------------------------
+
+fn allocate(state: &mut State, device: usize, bytes: usize) -> Result<u64> {
+    match state.devices[device].allocate(bytes) {
+        // What was released is released when its stream comes to it.
+        Err(Status::OUT_OF_MEMORY) => {
+            state.wait_for_device(device)?;
+            state.devices[device].allocate(bytes)
+        }
+        other => other,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let device = state.current()?;
+        unsafe { put(address, allocate(&mut state, device, bytes)?) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let device = state.device_of(stream)?;
+        unsafe { put(address, allocate(&mut state, device, bytes)?) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemFree_v2(address: u64) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let device = state.current()?;
+        state.wait_for_device(device)?;
+        state.devices[device].release(address)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemFreeAsync(address: u64, stream: usize) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let device = state.device_of(stream)?;
+        if !state.devices[device].owns(address) {
+            return Err(Status::INVALID_VALUE);
+        }
+        state.push_anywhere(stream, Work::Release(address))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let device = state.current()?;
+        state.wait_for_device(device)?;
+        let device = &state.devices[device];
+        unsafe { put(free, device.memory - device.used).and(put(total, device.memory)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetMemPool(pool: *mut usize, device: c_int) -> c_int {
+    answer(|| unsafe { put(pool, FIRST_CONTEXT + device_number(device)?) })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemPoolSetAttribute(_pool: usize, _attribute: c_int, _value: *mut c_void) -> c_int {
+    Status::SUCCESS.0
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemPoolTrimTo(_pool: usize, _bytes: usize) -> c_int {
+    Status::SUCCESS.0
+}
+
+/// Leaves a copy or a fill to a stream, if the device's side of it is within an allocation.
+fn transfer(stream: usize, places: &[(u64, usize)], work: Work) -> Result<()> {
+    let mut state = state();
+    let device = state.current()?;
+    if places.iter().any(|&(address, bytes)| !state.devices[device].holds(address, bytes)) {
+        return Err(Status::INVALID_VALUE);
+    }
+    state.push(stream, work)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemsetD8Async(address: u64, byte: u8, bytes: usize, stream: usize) -> c_int {
+    answer(|| transfer(stream, &[(address, bytes)], Work::Fill { address, byte, bytes }))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
+    to: u64,
+    from: *const u8,
+    bytes: usize,
+    stream: usize,
+) -> c_int {
+    answer(|| transfer(stream, &[(to, bytes)], Work::ToDevice { to, from, bytes }))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut u8, from: u64, bytes: usize, stream: usize) -> c_int {
+    answer(|| transfer(stream, &[(from, bytes)], Work::ToHost { to, from, bytes }))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: usize) -> c_int {
+    answer(|| transfer(stream, &[(to, bytes), (from, bytes)], Work::Copy { to, from, bytes }))
+}
+
+// Modules, functions, launches -----------------------------------------------------------------------------------------
+
+/// The end of an ELF file of 64 bits, from its headers.
+///
+/// # Safety
+/// The image is such a file, whole.
+unsafe fn end_of_elf(image: *const u8) -> usize {
+    let word = |offset: usize| unsafe { image.add(offset).cast::<u64>().read_unaligned() } as usize;
+    let half = |offset: usize| unsafe { image.add(offset).cast::<u16>().read_unaligned() } as usize;
+    let (segments, sections) = (word(32), word(40));
+    let mut end = (segments + half(54) * half(56)).max(sections + half(58) * half(60));
+    for number in 0..half(60) {
+        let section = sections + number * half(58);
+        let kind = unsafe { image.add(section + 4).cast::<u32>().read_unaligned() };
+        const NO_BITS: u32 = 8;
+        if kind != NO_BITS {
+            end = end.max(word(section + 24) + word(section + 32));
+        }
+    }
+    end
+}
+
+/// The source behind a CUBIN, and the architecture that it was compiled for.
+///
+/// # Safety
+/// The image is what the mock NVRTC gave, or another ELF file with at least as many bytes behind as the mark has.
+unsafe fn source_behind(image: *const u8) -> Result<(u32, Arc<str>)> {
+    let bytes = |offset: usize, count: usize| unsafe { std::slice::from_raw_parts(image.add(offset), count) };
+    if bytes(0, 5) != b"\x7fELF\x02" {
+        return Err(Status::INVALID_IMAGE);
+    }
+    let mark = unsafe { end_of_elf(image) };
+    if bytes(mark, MARK.len()) != MARK {
+        return Err(Status::INVALID_IMAGE);
+    }
+    let number = mark + MARK.len();
+    let architecture = unsafe { image.add(number).cast::<u32>().read_unaligned() };
+    let length = unsafe { image.add(number + 4).cast::<u64>().read_unaligned() } as usize;
+    let source = std::str::from_utf8(bytes(number + 12, length)).map_err(|_| Status::INVALID_IMAGE)?;
+    Ok((architecture, source.into()))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleLoadData(module: *mut usize, image: *const u8) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let device = state.current()?;
+        let (architecture, source) = unsafe { source_behind(image) }?;
+        let (major, minor) = (architecture / 10, architecture % 10);
+        if major != CAPABILITY.0 || minor > CAPABILITY.1 {
+            return Err(Status::NO_BINARY_FOR_GPU);
+        }
+        let handle = state.handle();
+        state.modules.insert(handle, Module { device, source, functions: Vec::new() });
+        unsafe { put(module, handle) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuModuleUnload(module: usize) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let module = state.modules.remove(&module).ok_or(Status::INVALID_HANDLE)?;
+        for function in module.functions {
+            state.functions.remove(&function);
+        }
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleGetFunction(
+    function: *mut usize,
+    module: usize,
+    name: *const c_char,
+) -> c_int {
+    answer(|| {
+        let (device, source) = {
+            let state = state();
+            let found = state.modules.get(&module).ok_or(Status::INVALID_HANDLE)?;
+            (found.device, found.source.clone())
+        };
+        let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| Status::NOT_FOUND)?;
+        // Compiling takes long, and others may go on.
+        let kernel = Kernel::compile(name, &source).map_err(|error| {
+            eprintln!("mock driver: {error}");
+            Status::NOT_FOUND
+        })?;
+        let mut state = state();
+        let handle = state.handle();
+        state.functions.insert(handle, Arc::new(Function::new(device, kernel)));
+        state.modules.get_mut(&module).ok_or(Status::INVALID_HANDLE)?.functions.push(handle);
+        unsafe { put(function, handle) }
+    })
+}
+
+fn function_of(handle: usize) -> Result<Arc<Function>> {
+    state().functions.get(&handle).cloned().ok_or(Status::INVALID_HANDLE)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, function: usize) -> c_int {
+    const SHARED: c_int = 1;
+    answer(|| {
+        let function = function_of(function)?;
+        let bytes = if attribute == SHARED { function.kernel.static_shared_bytes() } else { 0 };
+        unsafe { put(value, bytes as c_int) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuFuncSetAttribute(function: usize, attribute: c_int, value: c_int) -> c_int {
+    const DYNAMIC_SHARED: c_int = 8;
+    answer(|| {
+        let function = function_of(function)?;
+        if attribute == DYNAMIC_SHARED {
+            let bytes = u32::try_from(value).map_err(|_| Status::INVALID_VALUE)?;
+            if bytes.saturating_add(function.kernel.static_shared_bytes()) > MOST_SHARED_BYTES {
+                return Err(Status::INVALID_VALUE);
+            }
+            *function.shared_limit.lock().unwrap_or_else(PoisonError::into_inner) = bytes;
+        }
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchKernel(
+    function: usize,
+    grid_x: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
+    block_x: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
+    shared: c_uint,
+    stream: usize,
+    arguments: *mut *mut c_void,
+    _extra: *mut *mut c_void,
+) -> c_int {
+    answer(|| {
+        let function = function_of(function)?;
+        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+        let mut state = state();
+        if state.current()? != function.device {
+            return Err(Status::INVALID_HANDLE);
+        }
+        let limit = *function.shared_limit.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared > limit {
+            return Err(Status::INVALID_VALUE);
+        }
+        let sizes = function.kernel.parameter_bytes();
+        if let Err(reason) = function.kernel.check_launch(grid, block, shared, sizes.len()) {
+            eprintln!("mock driver: {reason}");
+            return Err(Status::INVALID_VALUE);
+        }
+        // Parameters are copied before the call returns.
+        let copied = sizes.iter().enumerate().map(|(number, &bytes)| {
+            // SAFETY: the caller's promise: as many pointers, each to a value of its parameter's type.
+            unsafe { std::slice::from_raw_parts((*arguments.add(number)).cast::<u8>(), bytes as usize) }
+                .to_vec()
+        });
+        let arguments = copied.collect();
+        state.push(stream, Work::Launch { function, grid, block, shared, arguments })
+    })
+}
+
+// For tests ------------------------------------------------------------------------------------------------------------
+
+/// Bytes and allocations of a device that were not released, when all its work is done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lazuliMockMemory(device: c_int, bytes: *mut usize, blocks: *mut usize) -> c_int {
+    answer(|| {
+        let device = device_number(device)?;
+        let mut state = state();
+        state.wait_for_device(device)?;
+        let device = &state.devices[device];
+        unsafe { put(bytes, device.used).and(put(blocks, device.blocks())) }
+    })
+}

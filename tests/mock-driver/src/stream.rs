@@ -1,0 +1,213 @@
+//! What the driver knows, and work that waits in its stream until somebody waits for the stream.
+
+use std::cell::Cell;
+use std::collections::{HashMap, VecDeque};
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use lazuli::emulation::Kernel;
+
+use crate::device::{Device, SHARED_BYTES};
+use crate::status::{Result, Status};
+
+/// One thing to do on a device.
+pub(crate) enum Work {
+    Fill { address: u64, byte: u8, bytes: usize },
+    ToDevice { to: u64, from: *const u8, bytes: usize },
+    ToHost { to: *mut u8, from: u64, bytes: usize },
+    Copy { to: u64, from: u64, bytes: usize },
+    Launch { function: Arc<Function>, grid: [u32; 3], block: [u32; 3], shared: u32, arguments: Vec<Vec<u8>> },
+    Record(usize),
+    Release(u64),
+}
+
+// SAFETY: the pointers are the caller's, who answers for them until the stream has been waited for.
+unsafe impl Send for Work {}
+
+pub(crate) struct Stream {
+    pub(crate) device: usize,
+    pub(crate) work: VecDeque<Work>,
+}
+
+pub(crate) struct Event {
+    pub(crate) device: usize,
+    /// When the stream came to it.
+    pub(crate) reached: Option<Instant>,
+    pub(crate) stream: Option<usize>,
+}
+
+pub(crate) struct Module {
+    pub(crate) device: usize,
+    pub(crate) source: Arc<str>,
+    pub(crate) functions: Vec<usize>,
+}
+
+pub(crate) struct Function {
+    pub(crate) device: usize,
+    pub(crate) kernel: Kernel,
+    /// The most dynamic shared memory of a launch.
+    pub(crate) shared_limit: Mutex<u32>,
+}
+
+impl Function {
+    pub(crate) fn new(device: usize, kernel: Kernel) -> Function {
+        let limit = SHARED_BYTES.saturating_sub(kernel.static_shared_bytes());
+        Function { device, kernel, shared_limit: Mutex::new(limit) }
+    }
+}
+
+/// Everything, by handles that are used once.
+pub(crate) struct State {
+    pub(crate) devices: Vec<Device>,
+    pub(crate) streams: HashMap<usize, Stream>,
+    pub(crate) events: HashMap<usize, Event>,
+    pub(crate) modules: HashMap<usize, Module>,
+    pub(crate) functions: HashMap<usize, Arc<Function>>,
+    last_handle: usize,
+    started: Instant,
+}
+
+thread_local! {
+    /// The device of this thread's context.
+    pub(crate) static CURRENT: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// The driver.
+pub(crate) fn state() -> MutexGuard<'static, State> {
+    static STATE: OnceLock<Mutex<State>> = OnceLock::new();
+    let number = |variable: &str, otherwise: usize| {
+        std::env::var(variable).ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise)
+    };
+    let new = || {
+        let memory = number("LAZULI_MOCK_MEMORY", 4 << 30);
+        let devices = (0..number("LAZULI_MOCK_DEVICES", 2)).map(|_| Device::new(memory)).collect();
+        Mutex::new(State {
+            devices,
+            streams: HashMap::new(),
+            events: HashMap::new(),
+            modules: HashMap::new(),
+            functions: HashMap::new(),
+            last_handle: 0,
+            started: Instant::now(),
+        })
+    };
+    STATE.get_or_init(new).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    /// A handle that nothing had before.
+    pub(crate) fn handle(&mut self) -> usize {
+        self.last_handle += 64;
+        self.last_handle
+    }
+
+    /// The device of this thread's context, if it has not failed.
+    pub(crate) fn current(&self) -> Result<usize> {
+        let device = CURRENT.get().ok_or(Status::INVALID_CONTEXT)?;
+        self.devices[device].failure.map_or(Ok(device), Err)
+    }
+
+    /// The device of a stream, if it has not failed: asynchronous allocations need no context but their stream's.
+    pub(crate) fn device_of(&self, stream: usize) -> Result<usize> {
+        let device = self.streams.get(&stream).ok_or(Status::INVALID_HANDLE)?.device;
+        self.devices[device].failure.map_or(Ok(device), Err)
+    }
+
+    /// A stream of this thread's context.
+    fn stream(&mut self, handle: usize) -> Result<&mut Stream> {
+        let device = self.current()?;
+        let stream = self.streams.get_mut(&handle).ok_or(Status::INVALID_HANDLE)?;
+        if stream.device == device { Ok(stream) } else { Err(Status::INVALID_HANDLE) }
+    }
+
+    /// Leaves work to a stream.
+    pub(crate) fn push(&mut self, stream: usize, work: Work) -> Result<()> {
+        self.stream(stream)?.work.push_back(work);
+        Ok(())
+    }
+
+    /// Leaves work to a stream of any context.
+    pub(crate) fn push_anywhere(&mut self, stream: usize, work: Work) -> Result<()> {
+        self.streams.get_mut(&stream).ok_or(Status::INVALID_HANDLE)?.work.push_back(work);
+        Ok(())
+    }
+
+    /// Does what waits in a stream of this thread's context.
+    pub(crate) fn wait(&mut self, stream: usize) -> Result<()> {
+        self.stream(stream)?;
+        self.drain(stream)
+    }
+
+    fn drain(&mut self, stream: usize) -> Result<()> {
+        let device = self.device_of(stream)?;
+        while let Some(work) = self.streams.get_mut(&stream).and_then(|stream| stream.work.pop_front()) {
+            if let Err(status) = self.carry_out(device, work) {
+                self.devices[device].failure = Some(status);
+                return Err(status);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what waits in all streams of a device.
+    pub(crate) fn wait_for_device(&mut self, device: usize) -> Result<()> {
+        let mut streams: Vec<usize> = self.streams.keys().copied().collect();
+        streams.retain(|stream| self.streams[stream].device == device);
+        streams.sort_unstable();
+        streams.into_iter().try_for_each(|stream| self.drain(stream))
+    }
+
+    fn carry_out(&mut self, device: usize, work: Work) -> Result<()> {
+        let memory = &self.devices[device];
+        let within = |address: u64, bytes: usize| match memory.holds(address, bytes) {
+            true => Ok(()),
+            // A GPU would read or write something else by now: released between the call and the copy.
+            false => Err(Status::LAUNCH_FAILED),
+        };
+        match work {
+            Work::Fill { address, byte, bytes } => {
+                within(address, bytes)?;
+                // SAFETY: within an allocation.
+                unsafe { (address as *mut u8).write_bytes(byte, bytes) };
+            }
+            Work::ToDevice { to, from, bytes } => {
+                within(to, bytes)?;
+                // SAFETY: within an allocation; the caller keeps the source until it has waited.
+                unsafe { std::ptr::copy_nonoverlapping(from, to as *mut u8, bytes) };
+            }
+            Work::ToHost { to, from, bytes } => {
+                within(from, bytes)?;
+                // SAFETY: as above.
+                unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to, bytes) };
+            }
+            Work::Copy { to, from, bytes } => {
+                within(from, bytes).and(within(to, bytes))?;
+                // SAFETY: both are within allocations.
+                unsafe { std::ptr::copy(from as *const u8, to as *mut u8, bytes) };
+            }
+            Work::Launch { function, grid, block, shared, mut arguments } => {
+                let mut pointers: Vec<*mut c_void> =
+                    arguments.iter_mut().map(|bytes| bytes.as_mut_ptr().cast()).collect();
+                // SAFETY: the arguments were copied as the kernel's parameters are; the rest is the launcher's promise.
+                let launched = unsafe { function.kernel.launch(grid, block, shared, &mut pointers) };
+                if let Err(error) = launched {
+                    eprintln!("mock driver: {error}");
+                    return Err(Status::LAUNCH_FAILED);
+                }
+            }
+            Work::Record(event) => {
+                if let Some(event) = self.events.get_mut(&event) {
+                    event.reached = Some(Instant::now());
+                }
+            }
+            Work::Release(address) => self.devices[device].release(address)?,
+        }
+        Ok(())
+    }
+
+    /// Milliseconds since the driver started.
+    pub(crate) fn milliseconds(&self, instant: Instant) -> f64 {
+        instant.duration_since(self.started).as_secs_f64() * 1e3
+    }
+}
