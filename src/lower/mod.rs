@@ -71,6 +71,7 @@ pub(crate) fn lower(request: &Request) -> Result<Lowered> {
         let mut lowering = Lowering::new(request, has_argument);
         lowering.run()?;
         let Lowering { mut kernel, inputs, argument_parameters: arguments, checks, .. } = lowering;
+        kernel.split_axes();
         kernel.merge_axes();
         Ok(Lowered { kernel, inputs, outputs: request.outputs.to_vec(), arguments, checks: checks.into() })
     };

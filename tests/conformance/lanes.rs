@@ -168,3 +168,98 @@ fn products_over_a_middle_axis() {
         });
     }
 }
+
+/// Rows each element of which is a reduction: distances of points, unrolled and not; positions where several are equal.
+#[test]
+fn reductions_of_reductions() {
+    for (points, centres, features) in [(70, 16, 3), (100, 5, 30), (17, 1, 4), (33, 7, 100)] {
+        check_on_cpu(&format!("{points} points, {centres} centres, {features} features"), |device| {
+            let (p, c) =
+                (floats(device, &[points, 1, features], 1), floats(device, &[1, centres, features], 2));
+            let apart = (&p - &c).square().sum(2);
+            // Multiples of a half: sums are exact, and many of them the same.
+            let same = ((&p * 2.0).round() - (&c * 2.0).round()).abs().sum(2);
+            vec![
+                exact("nearest", same.argmin(1)),
+                near("least", apart.min(1), 1e-4, 1e-5),
+                near("sum of roots", apart.sqrt().sum(1), 1e-4, 1e-4),
+                near("weights", (-apart).softmax(1), 1e-3, 1e-6),
+            ]
+        });
+    }
+    check_on_cpu("points that are no numbers, and far away", |device| {
+        let whole = (floats(device, &[40, 1, 3], 1) * 4.0).round();
+        let number = Tensor::arange(0, 120, 1).to(device).reshape([40, 1, 3]);
+        let x = number.eq(37).where_(f32::NAN, number.eq(80).where_(f32::INFINITY, whole));
+        let centres = (floats(device, &[1, 9, 3], 2) * 4.0).round();
+        let apart = (x - centres).abs().sum(2);
+        vec![
+            exact("nearest", apart.argmin(1)),
+            exact("farthest", apart.argmax(1)),
+            exact("least", apart.min(1)),
+        ]
+    });
+}
+
+/// Columns beside reductions that all of them share, and of other lengths.
+#[test]
+fn columns_beside_other_reductions() {
+    check_on_cpu("columns beside one of them and a short one", |device| {
+        let x = floats(device, &[3, 40, 130], 1);
+        let first = x.select(0, 0).select(1, 0).max(0);
+        let few = x.select(1, 0).select(1, 0).mean(0);
+        vec![
+            near("largest", x.max(1).maximum(&first).exp() - &few, 1e-5, 1e-6),
+            near("sums", x.sum(1) * first + few, 1e-4, 1e-5),
+        ]
+    });
+}
+
+/// Rows that are padded, in front and behind, along themselves, and both: what is beyond is read nowhere.
+#[test]
+fn walks_of_padded_rows() {
+    for (rows, length) in [(9, 300), (5, 2000), (3, 40)] {
+        check_on_cpu(&format!("{rows} padded rows of {length}"), |device| {
+            let x = floats(device, &[2, rows, length], 1);
+            let of_rows = x.pad(&[(0, 0), (1, 2), (0, 0)], 3.0);
+            let along = x.pad(&[(0, 0), (0, 0), (7, 1)], -2.0);
+            let both = x.pad(&[(0, 0), (2, 1), (3, 5)], 0.5);
+            let joined = Tensor::cat(&[&x, &(&x * 2.0), &(&x + 1.0)], 2);
+            let softmax = |x: &Tensor| near("softmax", (x * 1.5).softmax(2), 1e-4, 1e-7);
+            vec![
+                near("mean of padded rows", of_rows.relu().mean(2), 1e-4, 1e-6),
+                near("spread of padded rows", of_rows.var(2, 0), 1e-4, 1e-6),
+                softmax(&of_rows),
+                near("mean along the pad", along.relu().mean(2), 1e-4, 1e-6),
+                near("spread along the pad", along.var(2, 0), 1e-4, 1e-6),
+                softmax(&along),
+                exact("largest with both", both.max(2)),
+                exact("where with both", both.argmin(2)),
+                softmax(&both),
+                near("of joined rows", joined.exp().sum(2), 1e-4, 1e-6),
+                softmax(&joined),
+            ]
+        });
+    }
+    check_on_cpu("no numbers in padded rows, and no rows", |device| {
+        let x = mixed(device, DType::F32, [6, 90], 0, 7).pad(&[(1, 1), (40, 3)], f32::NAN);
+        let none = Tensor::zeros([0, 90], DType::F32).to(device).pad(&[(0, 0), (2, 2)], 1.0);
+        vec![exact("largest", x.max(1)), exact("where", x.argmax(1)), exact("none", none.sum(1))]
+    });
+}
+
+/// What is the same for parts of a flattened axis, and what is so for parts of these.
+#[test]
+fn periods_of_a_flattened_axis() {
+    check_on_cpu("periods", |device| {
+        let x = floats(device, &[6 * 70 * 3], 1);
+        let (row, column) = (floats(device, &[70 * 3], 2), floats(device, &[6, 1], 3));
+        let rows = row.unsqueeze(0).expand([6, 210]).reshape([6 * 210]);
+        let columns = column.expand([6, 210]).reshape([6 * 210]);
+        let both = (&x * rows + &columns).exp();
+        vec![
+            near("rows and columns", both.clone(), 1e-6, 0.0),
+            near("transposed", both.reshape([6, 210]).t() * 2.0, 1e-6, 0.0),
+        ]
+    });
+}

@@ -1,7 +1,10 @@
-//! Fewer axes: adjacent ones that every access walks as one are merged.
+//! Fewer axes: adjacent ones that every access walks as one are merged. And more: one that some access divides is two.
 
 use super::{AxisKind, AxisSet, Kernel, Value, ValueOp, index_expressions};
-use crate::index::{AxisId, IndexExpr};
+use crate::index::{Atom, AxisId, IndexExpr};
+
+/// A loop over fewer positions does not pay for the division that it saves.
+const SHORTEST_PART: u64 = 64;
 
 impl Kernel {
     /// Merges adjacent axes wherever each index expression treats them as one row-major axis, drops
@@ -21,6 +24,60 @@ impl Kernel {
             }
         }
         self.compact_axes();
+    }
+
+    /// Makes two axes of each one of results whose position some access divides by a constant, as what is broadcast along the
+    /// outer part of a flattened axis does: loops over the inner part need no division. Before [`Kernel::merge_axes`].
+    pub fn split_axes(&mut self) {
+        while let Some((axis, length)) = self.divided_axis() {
+            let (outer, inner) = (axis.0 as usize, AxisId(axis.0 + 1));
+            let old = std::mem::take(&mut self.axes);
+            for (number, axis) in old.into_iter().enumerate() {
+                let extent = if number == outer { axis.extent / length } else { axis.extent };
+                self.add_axis(axis.kind, extent, axis.is_argument);
+                if number == outer {
+                    self.add_axis(AxisKind::Map, length, false);
+                }
+            }
+            self.rename_axes(&|id| if id > axis { AxisId(id.0 + 1) } else { id });
+            let ranges = self.ranges();
+            let both = IndexExpr::axis(axis).scale(length as i64).add(&IndexExpr::axis(inner));
+            // Not in one step: what is put in place names the axis itself.
+            let away = AxisId(self.axes.len() as u32);
+            let renamed = |id: AxisId| if id == axis { away } else { id };
+            self.map_indices(|index| match index.uses(axis) {
+                true => index.renamed(&renamed).substitute(away, &both, &ranges),
+                false => index.clone(),
+            });
+        }
+    }
+
+    /// An axis that is divided, and the longest inner part.
+    fn divided_axis(&self) -> Option<(AxisId, u64)> {
+        fn visit(index: &IndexExpr, found: &mut dyn FnMut(&IndexExpr, i64)) {
+            for (atom, _) in index.terms() {
+                if let Atom::Div(dividend, by) | Atom::Mod(dividend, by) = atom {
+                    found(dividend, *by);
+                    visit(dividend, found);
+                }
+            }
+        }
+        let mut longest: Option<(AxisId, u64)> = None;
+        for index in self.all_indices() {
+            visit(index, &mut |dividend, by| {
+                let ([(Atom::Axis(axis), 1)], 0) = (dividend.terms(), dividend.constant_term()) else {
+                    return;
+                };
+                let (own, length) = (self.axis(*axis), by as u64);
+                let divides = own.extent > length && own.extent.is_multiple_of(length);
+                let is_longer = longest.is_none_or(|(_, longest)| length > longest);
+                let is_long = length >= SHORTEST_PART && is_longer;
+                if own.kind == AxisKind::Map && divides && is_long && !self.is_named(*axis) {
+                    longest = Some((*axis, length));
+                }
+            });
+        }
+        longest
     }
 
     /// Whether an index divides what may be less than zero while arguments may have any value: see
@@ -112,24 +169,34 @@ impl Kernel {
                 renumbered[number] = self.add_axis(axis.kind, axis.extent, axis.is_argument);
             }
         }
-        self.map_indices(|index| index.renamed(&|axis| renumbered[axis.0 as usize]));
+        self.rename_axes(&|axis| renumbered[axis.0 as usize]);
+        self.map_indices(IndexExpr::clone);
+    }
+
+    /// Calls the axes otherwise wherever something refers to them.
+    fn rename_axes(&mut self, name: &dyn Fn(AxisId) -> AxisId) {
+        self.map_indices(|index| index.renamed(name));
         for Value { op, .. } in &mut self.values {
             match op {
-                ValueOp::Reduce { axes, .. } => {
-                    for axis in axes {
-                        *axis = renumbered[axis.0 as usize];
-                    }
-                }
-                ValueOp::Scan { axis, .. } => *axis = renumbered[axis.0 as usize],
-                ValueOp::Scatter { axis, over, .. } => {
-                    (*axis, *over) = (renumbered[axis.0 as usize], renumbered[over.0 as usize]);
-                }
-                _ => {}
+                ValueOp::Reduce { axes, .. } => axes.iter_mut().for_each(|axis| *axis = name(*axis)),
+                ValueOp::Scan { axis, .. } => *axis = name(*axis),
+                ValueOp::Scatter { axis, over, .. } => (*axis, *over) = (name(*axis), name(*over)),
+                ValueOp::Load { .. }
+                | ValueOp::Literal(_)
+                | ValueOp::Argument(_)
+                | ValueOp::Position(_)
+                | ValueOp::InBounds(_)
+                | ValueOp::Random { .. }
+                | ValueOp::Unary(..)
+                | ValueOp::Binary(..)
+                | ValueOp::Select(..)
+                | ValueOp::Cast(..)
+                | ValueOp::Carry { .. }
+                | ValueOp::Last { .. } => {}
             }
         }
         for recurrence in &mut self.recurrences {
-            recurrence.axis = renumbered[recurrence.axis.0 as usize];
+            recurrence.axis = name(recurrence.axis);
         }
-        self.map_indices(IndexExpr::clone);
     }
 }

@@ -21,6 +21,7 @@ use crate::index::{AxisId, IndexExpr};
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{
     COLUMN_SPLIT_LENGTH, ColumnSchedule, Launch, STACK_BYTES, is_stored_across, lanes_along, lies_across,
+    nested_axes, reduced_axes,
 };
 use crate::{Language, Refusal};
 
@@ -122,6 +123,8 @@ struct CpuColumns<'a> {
     width: u64,
     /// The variable that walks.
     flat: Var,
+    /// The axes of reductions within the walk.
+    nested: Vec<AxisId>,
     /// The number of the block's row of columns, if there are several.
     row: Expr,
     /// Of which part partial results are, if there are several.
@@ -164,7 +167,8 @@ impl<'k> CpuColumns<'k> {
         let first = emitter.bind("first", INDEX, block.then(Mul, lanes.clone()));
         let count = emitter.bind("width", INDEX, lanes.then(Min, extent.then(Sub, Expr::Name(first))));
         let flat = plan.walk_name(emitter);
-        CpuColumns { kernel, plan, width, flat, row, part, first, count, results: BTreeMap::new() }
+        let nested = nested_axes(kernel, &plan.reductions(), &plan.axes);
+        CpuColumns { kernel, plan, width, flat, nested, row, part, first, count, results: BTreeMap::new() }
     }
 
     fn inner(&self) -> AxisId {
@@ -242,7 +246,12 @@ impl<'k> CpuColumns<'k> {
 
     /// An element's place in an array of a tile.
     fn slot(&self) -> Expr {
-        mul_add(Expr::Name(self.flat), Expr::Int(self.width), Expr::name(Var::Lane))
+        self.slot_at(Expr::Name(self.flat))
+    }
+
+    /// That of an element at a position of its row.
+    fn slot_at(&self, position: Expr) -> Expr {
+        mul_add(position, Expr::Int(self.width), Expr::name(Var::Lane))
     }
 
     /// How many elements a tile has.
@@ -261,14 +270,19 @@ impl<'k> CpuColumns<'k> {
 
     /// A loop over the columns in which all elements of a row stand one after the other, as they do in memory: compilers
     /// make whole vectors of that.
-    fn each_row(&self, emitter: &mut Emitter<'k>, body: impl FnOnce(&mut Emitter<'k>)) {
+    fn each_row(
+        &self,
+        emitter: &mut Emitter<'k>,
+        axes: &[AxisId],
+        body: impl FnOnce(&mut Emitter<'k>, Expr),
+    ) {
         self.each_column(emitter, |emitter, _| {
             emitter.open(&[], true);
-            let flat = self.flat;
-            emitter.unflatten(flat, &self.plan.axes, 1);
-            body(emitter);
+            let flat = if axes == self.plan.axes { self.flat } else { emitter.flat(axes, "r") };
+            emitter.unflatten(flat, axes, 1);
+            body(emitter, self.slot_at(Expr::Name(flat)));
             let body = emitter.close();
-            let to = emitter.positions(&self.plan.axes);
+            let to = emitter.positions(axes);
             emitter.push(count_loop(flat, Expr::Int(0), to, LoopHint::Unroll, body));
         });
     }
@@ -276,46 +290,59 @@ impl<'k> CpuColumns<'k> {
     /// Copies what lies across into tiles.
     fn transpose(&self, emitter: &mut Emitter<'k>) {
         let kernel = self.kernel;
+        let walked = [&self.plan.axes[..], &self.nested].concat();
         let mut staged = FxHashMap::default();
-        let mut copies: Vec<(Var, &'k IndexExpr, BufferId)> = Vec::new();
+        let mut copies: Vec<(Var, &'k IndexExpr, BufferId, Vec<AxisId>)> = Vec::new();
         for number in 0..kernel.values.len() as u32 {
-            let ValueOp::Load { buffer, index, .. } = &kernel.value(ValueId(number)).op else { continue };
-            if !lies_across(kernel, ValueId(number), &self.plan.axes, self.inner()) {
+            let id = ValueId(number);
+            let ValueOp::Load { buffer, index, .. } = &kernel.value(id).op else { continue };
+            let axes = reduced_axes(kernel, id);
+            let is_walked = axes.iter().all(|axis| walked.contains(axis));
+            if axes.is_empty() || !is_walked || !lies_across(kernel, id, &axes, self.inner()) {
                 continue;
             }
-            let same = copies.iter().find(|(_, other, from)| (other, from) == (&index, buffer));
+            // The walk counts its own positions.
+            let flat = match axes == self.plan.axes {
+                true => Expr::Name(self.flat),
+                false => axes.iter().fold(Expr::Int(0), |flat, &axis| {
+                    let extent = Expr::Int(kernel.axis(axis).extent);
+                    mul_add(flat, extent, Expr::name(axis))
+                }),
+            };
+            let same = copies.iter().find(|(_, other, from, _)| (other, from) == (&index, buffer));
             let array = match same {
                 Some((array, ..)) => *array,
                 None => {
-                    let array = self.array(emitter, "tile", *buffer);
-                    copies.push((array, index, *buffer));
+                    let array = self.array(emitter, "tile", *buffer, &axes);
+                    copies.push((array, index, *buffer, axes));
                     array
                 }
             };
             let dtype = kernel.buffers[buffer.index()].dtype;
-            staged.insert(ValueId(number), Staged { array, dtype, slot: None });
+            staged.insert(id, Staged { array, dtype, slot: Some(self.slot_at(flat)) });
         }
-        for (array, index, buffer) in copies {
-            self.each_row(emitter, |emitter| {
+        for (array, index, buffer, axes) in copies {
+            self.each_row(emitter, &axes, |emitter, slot| {
                 let element = Expr::element(buffer, Expr::Index(index.clone()));
-                emitter.push(set(Expr::element(array, self.slot()), element));
+                emitter.push(set(Expr::element(array, slot), element));
             });
         }
         emitter.staged = staged;
-        emitter.staged_slot = Some(self.slot());
     }
 
-    fn array(&self, emitter: &mut Emitter<'k>, name: &'static str, buffer: BufferId) -> Var {
+    fn array(&self, emitter: &mut Emitter<'k>, name: &'static str, buffer: BufferId, axes: &[AxisId]) -> Var {
         let array = emitter.fresh(name);
         let ty = Type::Memory(self.kernel.buffers[buffer.index()].dtype);
-        emitter.array(array, ty, self.tile())
+        emitter.array(array, ty, self.width * launch_items(self.kernel, axes))
     }
 
     /// Tiles for results along the rows.
     fn tiles_of_results(&self, emitter: &mut Emitter<'k>) -> BTreeMap<usize, Var> {
         let stores = self.kernel.stores.iter().enumerate();
         let across = stores.filter(|(_, store)| is_stored_across(store, &self.plan.axes, self.inner()));
-        across.map(|(number, store)| (number, self.array(emitter, "result", store.buffer))).collect()
+        across
+            .map(|(number, store)| (number, self.array(emitter, "result", store.buffer, &self.plan.axes)))
+            .collect()
     }
 
     /// Stores the tiles of results.
@@ -323,8 +350,8 @@ impl<'k> CpuColumns<'k> {
         for (&number, array) in &self.results {
             let Store { buffer, index, .. } = &self.kernel.stores[number];
             let target = Expr::element(*buffer, Expr::Index(index.clone()));
-            self.each_row(emitter, |emitter| {
-                emitter.push(set(target, Expr::element(array, self.slot())));
+            self.each_row(emitter, &self.plan.axes, |emitter, slot| {
+                emitter.push(set(target, Expr::element(array, slot)));
             });
         }
     }

@@ -112,11 +112,31 @@ fn without_windows(kernel: &Kernel, expr: &IndexExpr) -> Option<(IndexExpr, i64,
     Some((rest, least, most))
 }
 
+/// The same kernel where some bounds are known to hold.
+pub(super) fn without(kernel: &Kernel, known: &[Bound]) -> Kernel {
+    let left = |bounds: &[Bound]| -> Vec<Bound> {
+        bounds.iter().filter(|bound| !known.contains(bound)).cloned().collect()
+    };
+    let mut result = decided_where(kernel, |bounds| left(bounds).is_empty().then_some(true));
+    for value in &mut result.values {
+        if let ValueOp::InBounds(bounds) = &mut value.op {
+            *bounds = left(bounds).into();
+        }
+    }
+    result.map_indices(IndexExpr::clone);
+    result
+}
+
 /// The same kernel where it is known which guards hold: loads read always or never, choices by a guard are made.
 pub(super) fn decided(kernel: &Kernel, holds: impl Fn(&[Bound]) -> bool) -> Kernel {
+    decided_where(kernel, |bounds| Some(holds(bounds)))
+}
+
+/// The same kernel where it is known of some guards whether they hold.
+fn decided_where(kernel: &Kernel, holds: impl Fn(&[Bound]) -> Option<bool>) -> Kernel {
     let mut result = kernel.clone();
     let guard = |id: ValueId| match &kernel.value(id).op {
-        ValueOp::InBounds(bounds) => Some(holds(bounds)),
+        ValueOp::InBounds(bounds) => holds(bounds),
         _ => None,
     };
     let mut same_as: Vec<ValueId> = (0..kernel.values.len() as u32).map(ValueId).collect();
@@ -124,8 +144,10 @@ pub(super) fn decided(kernel: &Kernel, holds: impl Fn(&[Bound]) -> bool) -> Kern
         let alias = |id: &mut ValueId| *id = same_as[id.index()];
         match &mut value.op {
             ValueOp::InBounds(bounds) => {
-                value.op = ValueOp::Literal(Scalar::from_bool(holds(bounds)));
-                value.dtype = DType::Bool;
+                if let Some(holds) = holds(bounds) {
+                    value.op = ValueOp::Literal(Scalar::from_bool(holds));
+                    value.dtype = DType::Bool;
+                }
             }
             ValueOp::Load { guard: condition, .. } => match condition.and_then(guard) {
                 Some(false) => value.op = ValueOp::Literal(Scalar::from_i64(value.dtype, 0)),

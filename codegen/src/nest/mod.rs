@@ -13,6 +13,7 @@ mod fission;
 mod halves;
 mod interior;
 mod numbers;
+mod peeled;
 mod persistent;
 mod pieces;
 mod pointwise;
@@ -46,7 +47,7 @@ mod windows_cpu;
 
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
-use crate::schedule::{Contraction, Launch, Scatters, Schedule, all_reductions, for_schedule};
+use crate::schedule::{Contraction, Launch, Scatters, Schedule, for_schedule, reductions_of_columns};
 use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
 pub(crate) use scan_cpu::TOGETHER as ROWS_TOGETHER;
@@ -184,7 +185,7 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
         },
         Schedule::Columns(schedule) => {
             let plan = match schedule.shares_all {
-                true => walk::Plan::of(kernel, all_reductions(kernel)?)?,
+                true => walk::Plan::of(kernel, reductions_of_columns(kernel)?)?,
                 false => walk::Plan::new(kernel)?,
             };
             if plan.map.is_empty() || schedule.splits > 1 && !plan.walks_once() {

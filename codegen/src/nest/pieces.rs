@@ -28,13 +28,12 @@ struct Compared {
 
 impl Compared {
     /// That, and the multiple.
-    fn of(kernel: &Kernel, expr: &IndexExpr) -> Option<(Compared, i64)> {
-        let is_map = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Map;
+    fn of(kernel: &Kernel, expr: &IndexExpr, is_cut: &dyn Fn(AxisId) -> bool) -> Option<(Compared, i64)> {
         match expr.terms() {
-            [(Atom::Axis(axis), stride)] if is_map(axis) => {
+            [(Atom::Axis(axis), stride)] if is_cut(*axis) => {
                 Some((Compared { axis: *axis, from: None }, *stride))
             }
-            [(Atom::Axis(axis), 1), (Atom::Axis(from), -1)] if is_map(axis) && kernel.is_offset(*from) => {
+            [(Atom::Axis(axis), 1), (Atom::Axis(from), -1)] if is_cut(*axis) && kernel.is_offset(*from) => {
                 Some((Compared { axis: *axis, from: Some(*from) }, 1))
             }
             _ => None,
@@ -46,11 +45,16 @@ impl Pieces {
     /// The pieces of the one axis that all guards depend on; `None` if there are several, or if what begins at an
     /// offset meets what begins elsewhere: their order is not known.
     pub(super) fn of(kernel: &Kernel) -> Option<Pieces> {
+        Pieces::along(kernel, &|axis| kernel.axis(axis).kind == AxisKind::Map)
+    }
+
+    /// As [`Pieces::of`], if the axis is one that can be cut.
+    pub(super) fn along(kernel: &Kernel, is_cut: &dyn Fn(AxisId) -> bool) -> Option<Pieces> {
         let mut found: Option<Compared> = None;
         // Where each piece begins, from the offset on.
         let mut starts = Vec::new();
         for bound in kernel.values.iter().flat_map(|value| bounds(&value.op)) {
-            let (compared, stride) = Compared::of(kernel, &bound.expr)?;
+            let (compared, stride) = Compared::of(kernel, &bound.expr, is_cut)?;
             if *found.get_or_insert(compared) != compared {
                 return None;
             }
@@ -106,7 +110,7 @@ impl Pieces {
     }
 }
 
-fn bounds(op: &ValueOp) -> &[Bound] {
+pub(super) fn bounds(op: &ValueOp) -> &[Bound] {
     match op {
         ValueOp::InBounds(bounds) => bounds,
         _ => &[],

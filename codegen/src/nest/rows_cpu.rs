@@ -4,6 +4,7 @@
 use super::accumulate::{Accumulator, load, mul_add, save};
 use super::emitter::Emitter;
 use super::fission::{Divided, Fission, SHORTEST};
+use super::peeled::Peeled;
 use super::persistent::{Kept, Place};
 use super::pointwise::launch_items;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
@@ -21,6 +22,8 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
     let reductions = plan.reductions();
     let formula = items_formula(kernel, &plan.map, 1);
     let split = schedule.splits > 1;
+    let peeled = Peeled::of(kernel, plan);
+    let peeled = peeled.as_ref();
     let mut emitter = Emitter::new(kernel, Language::C);
     let workspaces = match split {
         true => partial_workspaces(kernel, Language::C, &reductions, rows * u64::from(schedule.splits)),
@@ -39,8 +42,8 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         let end = emitter.bind("end", INDEX, end);
         emitter.unflatten(row, &plan.map, 1);
         for pass in &plan.passes {
-            let accumulators =
-                cpu_walk(&mut emitter, kernel, plan, pass, schedule, Expr::Name(first), Expr::Name(end));
+            let part = (Expr::Name(first), Expr::Name(end));
+            let accumulators = cpu_walk(&mut emitter, (kernel, peeled), plan, pass, schedule, part);
             let zero = Expr::Int(0);
             let lane = (schedule.threads_per_row > 1).then_some(&zero);
             save(&mut emitter, &accumulators, lane, &Expr::Builtin(Builtin::BlockX));
@@ -95,7 +98,8 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         }
         for pass in &plan.passes {
             let length = emitter.positions(&plan.axes);
-            let accumulators = cpu_walk(&mut emitter, kernel, plan, pass, schedule, Expr::Int(0), length);
+            let row = (Expr::Int(0), length);
+            let accumulators = cpu_walk(&mut emitter, (kernel, peeled), plan, pass, schedule, row);
             let zero = Expr::Int(0);
             let lane = (schedule.threads_per_row > 1).then_some(&zero);
             accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, lane));
@@ -113,55 +117,34 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
     Ok(Nest { functions, parameters, workspaces, wide_index, kernel: kernel.clone() })
 }
 
-/// One walk along a row from `first` to `end`. What is costly is computed in loops of its own, of some elements at a time.
+/// One walk along a row, or a part of it.
 fn cpu_walk<'k>(
     emitter: &mut Emitter<'k>,
-    kernel: &'k Kernel,
+    (kernel, peeled): (&'k Kernel, Option<&'k Peeled>),
     plan: &Plan,
     pass: &Pass,
     schedule: &RowSchedule,
-    first: Expr,
-    end: Expr,
+    (first, end): (Expr, Expr),
 ) -> Vec<Accumulator> {
     let lanes = u64::from(schedule.threads_per_row);
     let accumulators = pass.declare(emitter, kernel, (lanes > 1).then_some(lanes));
     let flat = plan.walk_name(emitter);
-    let walk = Walk { kernel, plan, pass, lanes, flat, accumulators: &accumulators };
-    if lanes == 1 {
-        let body = walk.visit(emitter, None, None, None);
-        emitter.push(count_loop(flat, first, end, LoopHint::None, body));
-        return accumulators;
+    let walk = |kernel| Walk { kernel, plan, pass, lanes, flat, accumulators: &accumulators };
+    // A count that all lanes have in common is that of one walk.
+    let is_counted = Accumulator::common_welford(&accumulators).is_some();
+    match peeled.filter(|peeled| !is_counted || !peeled.cuts_rows()) {
+        None => walk(kernel).part(emitter, first, end),
+        Some(peeled) => peeled.emit(emitter, (&first, &end), &mut |emitter, kernel, from, to| {
+            walk(kernel).part(emitter, from, to);
+        }),
     }
-    let length = launch_items(kernel, &plan.axes);
-    let is_constant = plan.axes.iter().all(|&axis| !kernel.axis(axis).is_argument);
-    let is_whole = is_constant && length <= LONGEST_STRETCH && first == Expr::Int(0);
-    let fission =
-        walk.fission(emitter).filter(|_| is_whole || Accumulator::common_welford(&accumulators).is_none());
-    match fission {
-        None if walk.only_stores() => walk.each(emitter, (&first, &end), &mut |emitter| walk.store(emitter)),
-        None => walk.in_lanes(emitter, first, end),
-        Some(fission) if is_whole => {
-            let slot = Expr::Name(flat);
-            walk.divided(emitter, &fission, (&first, &end), &slot, length);
-        }
-        Some(fission) => {
-            let (start, stop) = (emitter.fresh("begin"), emitter.fresh("stop"));
-            emitter.open(&[], false);
-            let to = Expr::name(start).then(Add, Expr::Int(LONGEST_STRETCH)).then(Min, end.clone());
-            emitter.bind(stop, INDEX, to);
-            let slot = Expr::Name(flat).then(Sub, Expr::name(start));
-            let stretch = (&Expr::name(start), &Expr::name(stop));
-            walk.divided(emitter, &fission, stretch, &slot, LONGEST_STRETCH);
-            let body = emitter.close();
-            let step = Step::Add(Expr::Int(LONGEST_STRETCH));
-            emitter.push(Stmt::For { var: start, from: first, to: end, step, hint: LoopHint::None, body });
-        }
+    if lanes > 1 {
+        accumulators.iter().for_each(|accumulator| accumulator.merge_lanes(emitter));
     }
-    accumulators.iter().for_each(|accumulator| accumulator.merge_lanes(emitter));
     accumulators
 }
 
-/// A walk of several lanes.
+/// A walk.
 struct Walk<'a, 'k> {
     kernel: &'k Kernel,
     plan: &'a Plan,
@@ -173,6 +156,49 @@ struct Walk<'a, 'k> {
 }
 
 impl<'k> Walk<'_, 'k> {
+    /// The walk along a part of the row. What is costly is computed in loops of its own, of some elements at a time.
+    fn part(&self, emitter: &mut Emitter<'k>, first: Expr, end: Expr) {
+        let &Walk { kernel, plan, lanes, flat, accumulators, .. } = self;
+        if lanes == 1 {
+            let body = self.visit(emitter, None, None, None);
+            emitter.push(count_loop(flat, first, end, LoopHint::None, body));
+            return;
+        }
+        let length = launch_items(kernel, &plan.axes);
+        let is_constant = plan.axes.iter().all(|&axis| !kernel.axis(axis).is_argument);
+        let is_whole = is_constant && length <= LONGEST_STRETCH;
+        let is_counted = Accumulator::common_welford(accumulators).is_some();
+        match self.fission(emitter).filter(|_| is_whole || !is_counted) {
+            None if self.only_stores() => {
+                self.each(emitter, (&first, &end), &mut |emitter| self.store(emitter));
+            }
+            None => self.in_lanes(emitter, first, end),
+            Some(fission) if is_whole => {
+                let slot = Expr::Name(flat);
+                self.divided(emitter, &fission, (&first, &end), &slot, length);
+            }
+            Some(fission) => {
+                let (start, stop) = (emitter.fresh("begin"), emitter.fresh("stop"));
+                emitter.open(&[], false);
+                let to = Expr::name(start).then(Add, Expr::Int(LONGEST_STRETCH)).then(Min, end.clone());
+                emitter.bind(stop, INDEX, to);
+                let slot = Expr::Name(flat).then(Sub, Expr::name(start));
+                let stretch = (&Expr::name(start), &Expr::name(stop));
+                self.divided(emitter, &fission, stretch, &slot, LONGEST_STRETCH);
+                let body = emitter.close();
+                let step = Step::Add(Expr::Int(LONGEST_STRETCH));
+                emitter.push(Stmt::For {
+                    var: start,
+                    from: first,
+                    to: end,
+                    step,
+                    hint: LoopHint::None,
+                    body,
+                });
+            }
+        }
+    }
+
     fn only_stores(&self) -> bool {
         self.pass.reductions.is_empty() && self.plan.axes.len() == 1
     }

@@ -1,7 +1,7 @@
 //! Reductions on the CPU that a GPU leaves to one thread, as columns: rows of few elements, which lie across (lanes hold
-//! neighbouring rows), and columns that are too long to be unrolled.
+//! neighbouring rows), columns that are too long to be unrolled, and rows each element of which is itself a reduction.
 
-use super::choose::{SHORTEST_COLUMNS, reductions};
+use super::choose::{SHORTEST_COLUMNS, extent_of, reductions};
 use super::{ColumnSchedule, Plan};
 use crate::Refusal;
 use crate::index::AxisId;
@@ -16,6 +16,16 @@ const LONGEST_UNROLLED: u64 = 25;
 
 /// Elements of a tile: a few tiles stay in the nearest cache.
 const TILE: u64 = 2048;
+
+/// Elements of a row that are reductions, at most: a lane adds up all of them.
+const LONGEST_NESTED: u64 = 4096;
+
+/// Positions of such a reduction, at most, and elements of its tile: that is read for each element of the row.
+const LONGEST_INNER: u64 = 128;
+const NESTED_TILE: u64 = 8192;
+
+/// Blocks that keep every core busy, where there are enough columns.
+const BLOCKS: u64 = 16;
 
 /// Whether the elements that a load reads along the reduced axes are consecutive, or nearly, and those of neighbouring columns
 /// are not.
@@ -40,9 +50,48 @@ pub(crate) fn is_stored_across(store: &Store, axes: &[AxisId], column: AxisId) -
         && stride(column).is_some_and(|stride| stride > 1)
 }
 
-/// All reductions that are in no other one, however short they are.
-pub(crate) fn all_reductions(kernel: &Kernel) -> Result<Vec<ValueId>, Refusal> {
-    reductions(kernel, |_, _| false)
+/// The reduced axes along which a value varies, outermost first.
+pub(crate) fn reduced_axes(kernel: &Kernel, id: ValueId) -> Vec<AxisId> {
+    let is_reduced = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce;
+    kernel.value(id).axes.iter().copied().filter(is_reduced).collect()
+}
+
+/// The reductions of columns: those that are in no other one, however short they are, but for what all columns have in common
+/// and, where others go along other axes, what is short enough to be unrolled.
+pub(crate) fn reductions_of_columns(kernel: &Kernel) -> Result<Vec<ValueId>, Refusal> {
+    let column = lanes_along(kernel);
+    let positions = |id: ValueId| match &kernel.value(id).op {
+        ValueOp::Reduce { axes, .. } if axes.iter().all(|&axis| !kernel.axis(axis).is_argument) => {
+            extent_of(kernel, axes)
+        }
+        _ => u64::MAX,
+    };
+    let is_common = |id: ValueId| {
+        positions(id) <= LONGEST_COLUMNS && column.is_none_or(|axis| !kernel.value(id).axes.contains(&axis))
+    };
+    match reductions(kernel, |_, id| is_common(id)) {
+        Err(Refusal::DifferentReductions) => {
+            reductions(kernel, |_, id| is_common(id) || positions(id) <= LONGEST_UNROLLED)
+        }
+        found => found,
+    }
+}
+
+/// The axes of the reductions within a walk along `axes`: each of its elements has results of their own.
+pub(crate) fn nested_axes(kernel: &Kernel, reductions: &[ValueId], axes: &[AxisId]) -> Vec<AxisId> {
+    let mut nested: Vec<AxisId> = Vec::new();
+    // What is further in comes first among the values.
+    for id in kernel.down_from(reductions.iter().copied()).into_iter().rev() {
+        let value = kernel.value(id);
+        let is_within = value.axes.iter().any(|axis| axes.contains(axis) || nested.contains(axis));
+        if let ValueOp::Reduce { axes: own, .. } = &value.op
+            && is_within
+        {
+            nested.extend(own.iter().filter(|axis| !nested.contains(axis)).collect::<Vec<_>>());
+        }
+    }
+    nested.sort_unstable();
+    nested
 }
 
 /// The axis along which lanes hold neighbouring columns: the innermost one, unless it is short and another one is consecutive
@@ -81,43 +130,63 @@ fn overlaps(kernel: &Kernel, load: ValueId, axes: &[AxisId]) -> bool {
 /// The schedule, where all that is read along the rows lies across, or all that is read down the columns does not.
 pub(super) fn across(kernel: &Kernel) -> Option<ColumnSchedule> {
     let column = lanes_along(kernel)?;
-    let reductions = all_reductions(kernel).ok()?;
+    let reductions = reductions_of_columns(kernel).ok()?;
     let ValueOp::Reduce { axes, .. } = &kernel.value(*reductions.first()?).op else { return None };
-    let is_argument = axes.iter().any(|&axis| kernel.axis(axis).is_argument);
-    let length: u64 = axes.iter().map(|&axis| kernel.axis(axis).extent).product();
-    let is_many = kernel.axis(column).is_argument || kernel.axis(column).extent >= SHORTEST_COLUMNS;
-    if is_argument || !(2..=LONGEST_COLUMNS).contains(&length) || !is_many {
+    let is_argument = |axis: &AxisId| kernel.axis(*axis).is_argument;
+    let is_many = is_argument(&column) || kernel.axis(column).extent >= SHORTEST_COLUMNS;
+    let inner = nested_axes(kernel, &reductions, axes);
+    if !is_many || axes.iter().chain(&inner).any(is_argument) {
         return None;
     }
-    // Loops within the walk, and what they read, are those of one row.
-    let reduced = kernel.axes_of_kind(AxisKind::Reduce);
-    let is_simple = reduced.iter().all(|axis| axes.contains(axis))
-        && !kernel.values.iter().any(|value| matches!(value.op, ValueOp::InBounds(_)));
-    let varies = |id: &ValueId| {
+    let (length, within) = (extent_of(kernel, axes), extent_of(kernel, &inner));
+    let longest = if inner.is_empty() { LONGEST_COLUMNS } else { LONGEST_NESTED };
+    // What loops read is that of one row.
+    let is_guarded = kernel.values.iter().any(|value| matches!(value.op, ValueOp::InBounds(_)));
+    if !(2..=longest).contains(&length) || within > LONGEST_INNER || is_guarded {
+        return None;
+    }
+    let varies =
+        |id: ValueId| kernel.value(id).axes.iter().any(|axis| axes.contains(axis) || inner.contains(axis));
+    let stored = kernel.stores.iter().map(|store| store.value).filter(|&id| varies(id));
+    let walked = kernel.down_from(reductions.iter().copied().chain(stored));
+    // A reduction of each column's own that all of its elements need is not one of the walk's.
+    let is_apart = |id: &ValueId| {
         let value = kernel.value(*id);
-        matches!(value.op, ValueOp::Load { .. }) && axes.iter().any(|axis| value.axes.contains(axis))
+        matches!(value.op, ValueOp::Reduce { .. })
+            && !reductions.contains(id)
+            && !varies(*id)
+            && value.axes.contains(&column)
     };
-    let loads: Vec<ValueId> = (0..kernel.values.len() as u32).map(ValueId).filter(varies).collect();
+    if walked.iter().any(is_apart) {
+        return None;
+    }
+    let is_load = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Load { .. });
+    let loads: Vec<ValueId> = walked.into_iter().filter(|id| is_load(id) && varies(*id)).collect();
     // What all columns read at one place, such as a weight, costs nothing.
     let is_one = |id: ValueId| !kernel.value(id).axes.contains(&column);
-    let is_read_across = |id: ValueId| lies_across(kernel, id, axes, column);
+    let tile = |id: ValueId| extent_of(kernel, &reduced_axes(kernel, id));
+    let is_read_across = |id: ValueId| lies_across(kernel, id, &reduced_axes(kernel, id), column);
     let is_consecutive = |id: ValueId| match &kernel.value(id).op {
         ValueOp::Load { index, .. } => index.coefficient(column) == Some(1) && !overlaps(kernel, id, axes),
         _ => false,
     };
-    let lanes = match length {
-        ..=LONGEST => super::choose::previous_power_of_two(TILE / length).min(512),
-        _ => 512.min(kernel.axis(column).extent),
-    };
-    // Shorter columns are unrolled, in one loop over the results.
     let fits = |fits: &dyn Fn(ValueId) -> bool| {
         loads.iter().all(|&id| fits(id) || is_one(id)) && loads.iter().any(|&id| fits(id))
     };
-    let fits = match length {
-        ..=LONGEST => fits(&is_read_across),
-        _ => length > LONGEST_UNROLLED && fits(&is_consecutive),
+    let tiled = |tile: u64, elements: u64| super::choose::previous_power_of_two(tile / elements).min(512);
+    let (fits, lanes) = match length {
+        _ if !inner.is_empty() => {
+            let largest = loads.iter().filter(|&&id| is_read_across(id)).map(|&id| tile(id)).max();
+            let lanes = tiled(NESTED_TILE, largest.unwrap_or(1).max(1));
+            let columns = super::choose::previous_power_of_two(kernel.axis(column).extent / BLOCKS);
+            let lanes = lanes.min(columns.max(SHORTEST_COLUMNS));
+            (fits(&|id| is_read_across(id) || is_consecutive(id)) && lanes >= SHORTEST_COLUMNS, lanes)
+        }
+        ..=LONGEST => (fits(&is_read_across), tiled(TILE, length)),
+        // Shorter columns are unrolled, in one loop over the results.
+        _ => (length > LONGEST_UNROLLED && fits(&is_consecutive), 512.min(kernel.axis(column).extent)),
     };
     let schedule =
         ColumnSchedule { threads_x: lanes as u32, threads_y: 1, vector: 1, splits: 1, shares_all: true };
-    (is_simple && fits && Plan::of(kernel, reductions).is_ok()).then_some(schedule)
+    (fits && Plan::of(kernel, reductions).is_ok()).then_some(schedule)
 }

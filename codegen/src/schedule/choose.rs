@@ -85,7 +85,14 @@ const MANY_ROWS: u64 = 64;
 /// # Errors
 /// If they cannot run in one kernel: they reduce different axes, or one is inside another.
 pub fn cooperative(kernel: &Kernel) -> Result<Vec<ValueId>, Refusal> {
-    reductions(kernel, is_in_thread)
+    let axes = |id: ValueId| match &kernel.value(id).op {
+        ValueOp::Reduce { axes, .. } => axes.as_slice(),
+        _ => &[],
+    };
+    let shared = reductions(kernel, is_in_thread)?;
+    // Along axes that threads walk together, no thread walks by itself.
+    let walked = shared.first().map(|&id| axes(id));
+    reductions(kernel, |kernel, id| is_in_thread(kernel, id) && walked != Some(axes(id)))
 }
 
 /// The reductions that are in no other one, but for those that are left to one thread.

@@ -17,7 +17,9 @@ use std::fmt;
 
 use crate::index::AxisId;
 
-pub(crate) use across::{all_reductions, is_stored_across, lanes_along, lies_across};
+pub(crate) use across::{
+    is_stored_across, lanes_along, lies_across, nested_axes, reduced_axes, reductions_of_columns,
+};
 pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, STACK_BYTES, cooperative, schedule};
 pub(crate) use choose::{MOST_SCAN_SPLITS, UNROLLED_OPERATIONS, scan_split_length};
 pub use contraction::ContractionSchedule;

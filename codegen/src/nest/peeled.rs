@@ -1,0 +1,210 @@
+//! Walks along rows without conditions: where guards change from row to row, each row chooses one of several walks, and where
+//! they change along the row, the walk is one of several parts. No compiler makes vectors of loads under a condition.
+
+use super::INDEX;
+use super::emitter::Emitter;
+use super::interior::{decided, without};
+use super::pieces::{Pieces, bounds};
+use super::stmt::Arithmetic::{Less, Max, Min};
+use super::stmt::{Expr, Stmt};
+use super::walk::Plan;
+use crate::index::{Bound, IndexExpr};
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+
+/// More walks for each pass are too much text.
+const MOST: usize = 5;
+
+/// A kernel whose walks are peeled.
+pub(super) enum Peeled {
+    /// Nothing is left to decide.
+    Plain(Box<Kernel>),
+    /// Pieces of an axis of the rows, or of the one that is walked.
+    Pieces(Pieces),
+    /// Rows that are inside, and those that are not.
+    Rows { bounds: Vec<Bound>, inside: Box<Peeled>, outside: Box<Peeled> },
+}
+
+/// What appends a walk of a kernel over a part of the row.
+pub(super) type Part<'a, 'k> = &'a mut dyn FnMut(&mut Emitter<'k>, &'k Kernel, Expr, Expr);
+
+impl Peeled {
+    /// `None` if nothing is guarded, or if guards are of another form.
+    pub(super) fn of(kernel: &Kernel, plan: &Plan) -> Option<Peeled> {
+        let is_guarded = kernel.values.iter().any(|value| !bounds(&value.op).is_empty());
+        if !is_guarded {
+            return None;
+        }
+        let peeled = Peeled::pieces(kernel, plan).or_else(|| Peeled::rows(kernel, plan))?;
+        (peeled.walks() <= MOST).then_some(peeled)
+    }
+
+    fn pieces(kernel: &Kernel, plan: &Plan) -> Option<Peeled> {
+        let walked = if plan.axes.len() == 1 { plan.axes.first() } else { None };
+        let is_cut = |axis| kernel.axis(axis).kind == AxisKind::Map || walked == Some(&axis);
+        let pieces = Pieces::along(kernel, &is_cut)?;
+        // What begins at an offset has no known order with where the row ends.
+        let is_known = pieces.parts.iter().all(|(start, _)| start.as_constant().is_some());
+        (is_known && pieces.runs.is_empty()).then_some(Peeled::Pieces(pieces))
+    }
+
+    /// Where all guards have the same conditions of the rows, these first.
+    fn rows(kernel: &Kernel, plan: &Plan) -> Option<Peeled> {
+        let is_of_row = |bound: &Bound| {
+            let is_map = |axis| kernel.axis(axis).kind.is_map_or_offset();
+            bound.expr.axes().into_iter().all(is_map)
+        };
+        let of_row = |op: &ValueOp| -> Vec<Bound> {
+            bounds(op).iter().filter(|bound| is_of_row(bound)).cloned().collect()
+        };
+        let mut guards = kernel.values.iter().filter(|value| !bounds(&value.op).is_empty());
+        let first = of_row(&guards.next()?.op);
+        if first.is_empty() || guards.any(|value| of_row(&value.op) != first) {
+            return None;
+        }
+        let inside = without(kernel, &first);
+        let outside = decided(kernel, |_| false);
+        let is_left = inside.values.iter().any(|value| !bounds(&value.op).is_empty());
+        let inside = match is_left {
+            true => Peeled::pieces(&inside, plan)?,
+            false => Peeled::Plain(Box::new(inside)),
+        };
+        let outside = Box::new(Peeled::Plain(Box::new(outside)));
+        Some(Peeled::Rows { bounds: first, inside: Box::new(inside), outside })
+    }
+
+    /// Whether rows are walked in parts.
+    pub(super) fn cuts_rows(&self) -> bool {
+        match self {
+            Peeled::Plain(_) => false,
+            Peeled::Pieces(pieces) => kernel_of(pieces).axis(pieces.axis).kind != AxisKind::Map,
+            Peeled::Rows { inside, outside, .. } => inside.cuts_rows() || outside.cuts_rows(),
+        }
+    }
+
+    /// How many walks there are for one.
+    fn walks(&self) -> usize {
+        match self {
+            Peeled::Plain(_) => 1,
+            Peeled::Pieces(pieces) => pieces.parts.len(),
+            Peeled::Rows { inside, outside, .. } => inside.walks() + outside.walks(),
+        }
+    }
+
+    /// The walk from one position to another.
+    pub(super) fn emit<'k>(
+        &'k self,
+        emitter: &mut Emitter<'k>,
+        (from, to): (&Expr, &Expr),
+        part: Part<'_, 'k>,
+    ) {
+        let mut left = Left { before: there(emitter), after: None };
+        match self {
+            Peeled::Plain(kernel) => left.part(emitter, kernel, (from.clone(), to.clone()), true, part),
+            Peeled::Pieces(pieces) if !self.cuts_rows() => {
+                let mut choice: Vec<Stmt> = Vec::new();
+                for (number, (_, kernel)) in pieces.parts.iter().enumerate().rev() {
+                    emitter.open(&[], false);
+                    left.part(emitter, kernel, (from.clone(), to.clone()), true, part);
+                    let body = emitter.close();
+                    choice = match pieces.parts.get(number + 1) {
+                        None => body,
+                        Some((end, _)) => vec![Stmt::If {
+                            condition: Expr::name(pieces.axis).then(Less, position(end)),
+                            then: body,
+                            otherwise: choice,
+                        }],
+                    };
+                }
+                choice.into_iter().for_each(|stmt| emitter.push(stmt));
+            }
+            Peeled::Pieces(pieces) => {
+                let whole = *from == Expr::Int(0) && matches!(to, Expr::Int(_));
+                let mut start = from.clone();
+                for (number, (_, kernel)) in pieces.parts.iter().enumerate() {
+                    let end = match pieces.parts.get(number + 1).map(|(end, _)| position(end)) {
+                        None => to.clone(),
+                        Some(end) if whole => end,
+                        Some(end) => {
+                            let name = emitter.fresh("piece");
+                            let end = from.clone().then(Max, end).then(Min, to.clone());
+                            Expr::Name(emitter.bind(name, INDEX, end))
+                        }
+                    };
+                    left.part(emitter, kernel, (start, end.clone()), false, part);
+                    start = end;
+                }
+            }
+            Peeled::Rows { bounds, inside, outside } => {
+                let [then, otherwise] = [inside, outside].map(|peeled| {
+                    left.begin(emitter);
+                    emitter.open(&[], false);
+                    peeled.emit(emitter, (from, to), part);
+                    left.end(emitter);
+                    emitter.close()
+                });
+                emitter.push(Stmt::If { condition: Expr::InBounds(bounds.clone()), then, otherwise });
+            }
+        }
+        left.leave(emitter);
+    }
+}
+
+fn kernel_of(pieces: &Pieces) -> &Kernel {
+    &pieces.parts[0].1
+}
+
+fn position(at: &IndexExpr) -> Expr {
+    Expr::Int(at.as_constant().unwrap_or(0) as u64)
+}
+
+fn there(emitter: &Emitter) -> Vec<ValueId> {
+    emitter.kept.as_ref().map_or_else(Vec::new, |kept| kept.there.clone())
+}
+
+/// What walks leave to each other: later ones find what all parts of an earlier one have left.
+struct Left {
+    before: Vec<ValueId>,
+    after: Option<Vec<ValueId>>,
+}
+
+impl Left {
+    fn begin(&self, emitter: &mut Emitter) {
+        if let Some(kept) = &mut emitter.kept {
+            kept.there.clone_from(&self.before);
+        }
+    }
+
+    fn end(&mut self, emitter: &Emitter) {
+        let there = there(emitter);
+        match &mut self.after {
+            None => self.after = Some(there),
+            Some(after) => after.retain(|id| there.contains(id)),
+        }
+    }
+
+    fn leave(self, emitter: &mut Emitter) {
+        if let (Some(kept), Some(after)) = (&mut emitter.kept, self.after) {
+            kept.there = after;
+        }
+    }
+
+    fn part<'k>(
+        &mut self,
+        emitter: &mut Emitter<'k>,
+        kernel: &'k Kernel,
+        (from, to): (Expr, Expr),
+        is_branch: bool,
+        part: Part<'_, 'k>,
+    ) {
+        self.begin(emitter);
+        // What is computed once a row is right in this part alone.
+        emitter.open_pinned();
+        emitter.using(kernel, |emitter| part(emitter, kernel, from, to));
+        let body = emitter.close();
+        match is_branch || body.len() < 2 {
+            true => body.into_iter().for_each(|stmt| emitter.push(stmt)),
+            false => emitter.push(Stmt::Block(body)),
+        }
+        self.end(emitter);
+    }
+}
