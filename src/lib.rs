@@ -49,7 +49,7 @@
 //! # Inspecting
 //!
 //! [`Tensor::explain`] gives an [`Explanation`]: groups, kernels, bytes moved, and why neighbours are not one kernel.
-//! [`Tensor::compile_for`] gives a [`Program`] of [`KernelInfo`]s. [`stats()`] counts what the process has compiled and
+//! [`Tensor::compile_for`] gives a [`Program`] of [`KernelInfo`]s. [`profile()`] tells how long each kernel takes. [`stats()`] counts what the process has compiled and
 //! launched. `LAZULI_DEBUG=1` to `5` prints, to standard error, times of kernels, plans, schedules, sources,
 //! and the graph after every pass.
 //!
@@ -104,6 +104,7 @@ pub use error::{Error, Result, SourceLocation};
 pub use fusion::Fusion;
 pub use half::{bf16, f16};
 pub use inspect::parts::{Argument, ArgumentKind, LaunchInfo, ScheduleInfo};
+pub use inspect::profile::{KernelTime, Profile, profile};
 #[cfg(feature = "cuda")]
 pub use inspect::program::{CompiledKernel, CubinInfo};
 pub use inspect::program::{KernelInfo, Program};

@@ -96,18 +96,17 @@ pub fn kernels(tensors: &[Tensor], fusion: Fusion) -> Result<Vec<Kernel>> {
         return Err(Error::internal("measuring", "another plan was run"));
     }
     let figures = plan.settings.figures();
-    let kernel = |(kernel, measured): (&crate::compiler::PlannedKernel, f64)| {
+    let kernel = |(kernel, launched): (&crate::compiler::PlannedKernel, timing::Launched)| {
         let (mut estimate, mut counted) = (0.0, Vec::new());
         for group in kernel.groups(&plan.grouping) {
             estimate += group.work.seconds(&figures);
             counted = group.work.figures();
         }
-        let emitted = &kernel.code.emitted;
         Kernel {
-            name: emitted.name.clone(),
-            schedule: emitted.schedule.to_string(),
+            name: launched.name,
+            schedule: launched.schedule,
             estimate,
-            measured,
+            measured: launched.seconds,
             figures: counted,
         }
     };

@@ -283,8 +283,14 @@ impl<'a> Run<'a> {
         if debug::enabled(Level::Timings) || timing::is_timing() {
             self.backend.synchronize()?;
             let seconds = start.elapsed().as_secs_f64();
-            timing::note(seconds);
             let bytes: u64 = kernel.groups(&self.plan.grouping).map(|group| group.work.bytes()).sum();
+            timing::note(|| timing::Launched {
+                device: self.device,
+                name: code.emitted.name.clone(),
+                schedule: code.emitted.schedule.to_string(),
+                bytes,
+                seconds,
+            });
             debug::print(Level::Timings, || {
                 format!(
                     "{}: {} {:.1} µs, {:.1} GB/s",

@@ -2,23 +2,40 @@
 
 use std::cell::RefCell;
 
+use crate::Device;
+
+/// A kernel that was launched, and waited for.
+#[derive(Clone, Debug)]
+pub(crate) struct Launched {
+    pub(crate) device: Device,
+    pub(crate) name: String,
+    pub(crate) schedule: String,
+    /// What it reads and writes at least.
+    pub(crate) bytes: u64,
+    pub(crate) seconds: f64,
+}
+
 thread_local! {
-    static TIMES: RefCell<Option<Vec<f64>>> = const { RefCell::new(None) };
+    static LAUNCHED: RefCell<Option<Vec<Launched>>> = const { RefCell::new(None) };
 }
 
 /// Whether this thread wants to know how long each kernel takes.
 pub(crate) fn is_timing() -> bool {
-    TIMES.with_borrow(Option::is_some)
+    LAUNCHED.with_borrow(Option::is_some)
 }
 
-/// Notes how many seconds a kernel took.
-pub(super) fn note(seconds: f64) {
-    TIMES.with_borrow_mut(|times| times.iter_mut().for_each(|times| times.push(seconds)));
+/// Notes a kernel.
+pub(super) fn note(launched: impl FnOnce() -> Launched) {
+    LAUNCHED.with_borrow_mut(|all| {
+        if let Some(all) = all {
+            all.push(launched());
+        }
+    });
 }
 
-/// The seconds of each kernel that this thread launches while `f` runs.
-pub(crate) fn of_kernels<T>(f: impl FnOnce() -> T) -> (T, Vec<f64>) {
-    TIMES.set(Some(Vec::new()));
+/// The kernels that this thread launches while `f` runs. Those inside of another such call are that call's.
+pub(crate) fn of_kernels<T>(f: impl FnOnce() -> T) -> (T, Vec<Launched>) {
+    let outer = LAUNCHED.replace(Some(Vec::new()));
     let result = f();
-    (result, TIMES.take().unwrap_or_default())
+    (result, LAUNCHED.replace(outer).unwrap_or_default())
 }

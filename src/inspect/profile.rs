@@ -1,0 +1,226 @@
+//! Where the time of an evaluation goes, by kernel.
+
+use std::fmt;
+use std::time::Instant;
+
+use indexmap::IndexMap;
+
+use crate::Device;
+use crate::compiler::explain;
+use crate::executor::timing;
+
+/// Runs a closure, and tells where its time went: which kernels this thread launched, how long they took, and how fast they
+/// moved their bytes. Each kernel is waited for before the next, so on a GPU the whole takes longer than without.
+///
+/// ```
+/// use lazuli::{Tensor, profile};
+/// let x = Tensor::rand([256, 1000], 1);
+/// x.eval()?;
+/// let (result, profile) = profile(|| x.softmax(1).eval());
+/// result?;
+/// assert_eq!(profile.kernels().len(), 1);
+/// assert_eq!(profile.kernels()[0].launches, 1);
+/// println!("{profile}");
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+pub fn profile<T>(f: impl FnOnce() -> T) -> (T, Profile) {
+    let start = Instant::now();
+    let (result, launched) = timing::of_kernels(f);
+    let seconds = start.elapsed().as_secs_f64();
+    let mut kernels: IndexMap<(Device, String, String), KernelTime> = IndexMap::new();
+    for kernel in launched {
+        let key = (kernel.device, kernel.name, kernel.schedule);
+        let entry = kernels.entry(key).or_insert_with_key(|(device, name, schedule)| KernelTime {
+            device: *device,
+            name: name.clone(),
+            schedule: schedule.clone(),
+            launches: 0,
+            bytes: 0,
+            seconds: 0.0,
+        });
+        entry.launches += 1;
+        entry.bytes += kernel.bytes;
+        entry.seconds += kernel.seconds;
+    }
+    let mut kernels: Vec<KernelTime> = kernels.into_values().collect();
+    kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    (result, Profile { kernels, seconds })
+}
+
+/// Where time went, kernel by kernel; it prints as a table. Made by [`profile`].
+///
+/// ```
+/// use lazuli::{Tensor, profile};
+/// let x = Tensor::rand([1000], 1);
+/// let (sum, profile) = profile(|| (&x * 2.0).sum(0).item::<f32>());
+/// assert!(sum? > 0.0);
+/// assert!(profile.seconds_in_kernels() <= profile.seconds());
+/// assert!(profile.to_string().contains("GB/s"));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Profile {
+    kernels: Vec<KernelTime>,
+    seconds: f64,
+}
+
+/// What all launches of a kernel took together.
+///
+/// ```
+/// use lazuli::{Tensor, profile};
+/// let x = Tensor::rand([1000], 1);
+/// x.eval()?;
+/// let (_, profile) = profile(|| (0..3).try_for_each(|_| (&x * 2.0).eval()));
+/// let kernel = profile.kernels().iter().find(|kernel| kernel.name.starts_with("mul")).expect("a product");
+/// assert_eq!((kernel.launches, kernel.bytes), (3, 3 * 8000));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct KernelTime {
+    /// Where it ran.
+    pub device: Device,
+    /// Its name, as in its source.
+    pub name: String,
+    /// Its schedule, in words.
+    pub schedule: String,
+    /// How often it ran; several small kernels in one launch are one.
+    pub launches: u64,
+    /// The bytes that its inputs and results have, together.
+    pub bytes: u64,
+    /// Its time, launching included.
+    pub seconds: f64,
+}
+
+impl KernelTime {
+    /// Its bytes in a second, in 10^9.
+    ///
+    /// ```
+    /// use lazuli::{Tensor, profile};
+    /// let x = Tensor::rand([1000], 1);
+    /// let (_, profile) = profile(|| (&x * 2.0).eval());
+    /// assert!(profile.kernels().iter().all(|kernel| kernel.gigabytes_per_second() > 0.0));
+    /// ```
+    pub fn gigabytes_per_second(&self) -> f64 {
+        self.bytes as f64 / self.seconds.max(1e-12) / 1e9
+    }
+}
+
+impl Profile {
+    /// The kernels, those first that took the longest.
+    ///
+    /// ```
+    /// let (_, profile) = lazuli::profile(|| ());
+    /// assert!(profile.kernels().is_empty());
+    /// ```
+    pub fn kernels(&self) -> &[KernelTime] {
+        &self.kernels
+    }
+
+    /// The whole time, with planning and compiling.
+    ///
+    /// ```
+    /// let (_, profile) = lazuli::profile(|| ());
+    /// assert!(profile.seconds() >= 0.0);
+    /// ```
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// The time in kernels.
+    ///
+    /// ```
+    /// let (_, profile) = lazuli::profile(|| ());
+    /// assert_eq!(profile.seconds_in_kernels(), 0.0);
+    /// ```
+    pub fn seconds_in_kernels(&self) -> f64 {
+        self.kernels.iter().map(|kernel| kernel.seconds).sum()
+    }
+}
+
+/// A time with a unit that suits it.
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.1} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.2} ms", s * 1e3),
+        s => format!("{s:.2} s"),
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let launches: u64 = self.kernels.iter().map(|kernel| kernel.launches).sum();
+        let plural = |count: u64| if count == 1 { "" } else { "s" };
+        let inside = self.seconds_in_kernels();
+        writeln!(
+            f,
+            "{}: {} in {launches} launch{} of {} kernel{}, {} outside of kernels (recording, planning, compiling, copying)",
+            time(self.seconds),
+            time(inside),
+            if launches == 1 { "" } else { "es" },
+            self.kernels.len(),
+            plural(self.kernels.len() as u64),
+            time(self.seconds - inside),
+        )?;
+        if self.kernels.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "\n{:>10} {:>6} {:>9} {:>10} {:>7}  kernel",
+            "time", "share", "launches", "bytes", "GB/s"
+        )?;
+        for kernel in &self.kernels {
+            writeln!(
+                f,
+                "{:>10} {:>4.0} % {:>9} {:>10} {:>7.1}  {} on {}: {}",
+                time(kernel.seconds),
+                100.0 * kernel.seconds / inside.max(1e-12),
+                kernel.launches,
+                explain::bytes(kernel.bytes),
+                kernel.gigabytes_per_second(),
+                kernel.name,
+                kernel.device,
+                kernel.schedule,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DType, Tensor};
+
+    #[test]
+    fn launches_of_one_kernel_are_one_row() {
+        let small = Tensor::ones([10], DType::F32);
+        let large = Tensor::ones([1 << 20], DType::F32);
+        crate::eval([&small, &large]).unwrap();
+        let (result, profile) = profile(|| {
+            (2..6).try_for_each(|n| (&small * f64::from(n)).eval()).and_then(|()| large.exp().sin().eval())
+        });
+        result.unwrap();
+        assert!(profile.kernels().is_sorted_by(|a, b| a.seconds >= b.seconds));
+        let mut rows: Vec<_> =
+            profile.kernels().iter().map(|k| (k.name.as_str(), k.launches, k.bytes)).collect();
+        rows.sort();
+        assert_eq!(rows, [("exp_sin_f32", 1, 8 << 20), ("mul_f32", 4, 4 * 80)]);
+        assert!(profile.seconds_in_kernels() > 0.0 && profile.seconds_in_kernels() <= profile.seconds());
+        assert_eq!(profile.to_string().lines().count(), 5);
+        assert!(!timing::is_timing());
+    }
+
+    #[test]
+    fn a_profile_in_a_profile_has_its_own_kernels() {
+        let x = Tensor::ones([10], DType::F32);
+        x.eval().unwrap();
+        let (inner, outer) = profile(|| {
+            (&x + 1.0).eval().unwrap();
+            profile(|| (&x * 2.0).eval().unwrap()).1
+        });
+        assert_eq!(inner.kernels().iter().map(|k| k.name.as_str()).collect::<Vec<_>>(), ["mul_f32"]);
+        assert_eq!(outer.kernels().iter().map(|k| k.name.as_str()).collect::<Vec<_>>(), ["add_f32"]);
+    }
+}
