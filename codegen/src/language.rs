@@ -11,6 +11,16 @@ pub enum Language {
     C,
 }
 
+impl Language {
+    /// The word for it in texts and options.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Language::Cuda => "cuda",
+            Language::C => "c",
+        }
+    }
+}
+
 impl fmt::Display for Language {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -144,9 +144,11 @@ impl<'a> Parser<'_, 'a> {
         if let Some(found) = parsed_location(rest) {
             location = found;
         }
-        match origin == rest && parsed_location(rest).is_some() {
-            true => (op.name(), location),
-            false => (interned(origin), location),
+        // Methods' names become kernels' names; anything else is a comment.
+        let is_name = origin.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        match is_name && origin.starts_with(|c: char| !c.is_ascii_digit()) {
+            true => (interned(origin), location),
+            false => (op.name(), location),
         }
     }
 

@@ -74,6 +74,9 @@ impl Kernel {
 /// So that products of extents are numbers.
 const MOST_POSITIONS: u64 = 1 << 60;
 
+/// What comes after a kernel.
+const ENDS: [&str; 4] = ["kernel", "nest", "workspace", "function"];
+
 struct Parser<'t, 'a> {
     kernel: Kernel,
     text: &'t mut Cursor<'a>,
@@ -98,7 +101,7 @@ impl Parser<'_, '_> {
             self.text.expect("=")?;
             let value = self.value()?;
             self.kernel.stores.push(Store { buffer, index, value });
-        } else if self.text.is_at("kernel") || self.text.is_at_end() {
+        } else if ENDS.iter().any(|word| self.text.is_at(word)) || self.text.is_at_end() {
             return Ok(false);
         } else {
             self.value_statement()?;
@@ -119,6 +122,7 @@ impl Parser<'_, '_> {
             self.text.expect("=")?;
         }
         let extent = self.text.number()?;
+        let is_lane = self.text.eat("lane");
         let kind = match word {
             "map" => AxisKind::Map,
             "reduce" => AxisKind::Reduce,
@@ -132,7 +136,7 @@ impl Parser<'_, '_> {
                 AxisKind::Offset { number: self.text.number()? }
             }
         };
-        self.kernel.axes.push(Axis { name, kind, extent, is_argument, is_lane: false });
+        self.kernel.axes.push(Axis { name, kind, extent, is_argument, is_lane });
         Ok(())
     }
 

@@ -65,9 +65,10 @@ impl Kernel {
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "kernel {}", self.name)?;
-        // Lanes are a schedule's, not the kernel's.
-        for Axis { name, kind, extent, is_argument, is_lane: _ } in &self.axes {
-            let extent = if *is_argument { format!("n_{name} = {extent}") } else { extent.to_string() };
+        for Axis { name, kind, extent, is_argument, is_lane } in &self.axes {
+            let lane = if *is_lane { " lane" } else { "" };
+            let extent =
+                if *is_argument { format!("n_{name} = {extent}") } else { format!("{extent}{lane}") };
             match kind {
                 AxisKind::Map => writeln!(f, "  map {name} < {extent}")?,
                 AxisKind::Reduce => writeln!(f, "  reduce {name} < {extent}")?,

@@ -13,6 +13,7 @@ mod fission;
 mod halves;
 mod interior;
 mod numbers;
+mod parse;
 mod peeled;
 mod persistent;
 mod pieces;
@@ -35,6 +36,7 @@ mod short_axis;
 pub mod stmt;
 mod stretch;
 mod table;
+mod text;
 mod tile;
 mod tiled;
 mod tiled_cpu;
@@ -145,6 +147,7 @@ pub fn parameter_name(nest: &Nest, parameter: Parameter) -> String {
 pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, Refusal> {
     let nest = scheduled(&*for_schedule(kernel, schedule)?, language, schedule)?;
     debug_assert_eq!(verify(&nest), Ok(()), "{}, {schedule}", kernel.name);
+    debug_assert_eq!(nest.reads_back(language), Ok(()), "{}, {schedule}", kernel.name);
     Ok(nest)
 }
 

@@ -1,0 +1,593 @@
+//! Loop nests from their text.
+
+use rustc_hash::FxHashMap;
+
+use super::stmt::{Expr, LoopHint, Step, Stmt, TileProduct, Type};
+use super::text::{BUILTINS, LANE, OPERATORS, precedence};
+use super::variable::{Local, LocalId, Space, Var};
+use super::{Body, Function, Nest, Parameter, Workspace, parameter_name, parameters};
+use crate::index::{AxisId, Bound, IndexExpr};
+use crate::ir::{BufferId, Kernel};
+use crate::schedule::Launch;
+use crate::syntax::{Cursor, ParseError, Place};
+use crate::{BinaryOp, DType, Language, UnaryOp};
+
+/// Blocks and operands within each other, more than any nest has.
+const DEEPEST: usize = 200;
+
+impl Nest {
+    /// Takes a nest, as [`Nest::to_text`] prints it, and the language that it is for. It may break the rules of
+    /// [`verify`](super::verify).
+    ///
+    /// ```
+    /// use lazuli_codegen::ir::Kernel;
+    /// use lazuli_codegen::nest::{self, Nest};
+    /// use lazuli_codegen::syntax::Cursor;
+    /// use lazuli_codegen::Language;
+    ///
+    /// let kernel: Kernel = "\
+    /// kernel double
+    ///   map i0 < 1000
+    ///   input in0: f32 [1000]
+    ///   output out0: f32 [1000]
+    ///   v0: f32 = load in0[i0]
+    ///   v1: f32 = add v0 v0
+    ///   store out0[i0] = v1
+    /// "
+    /// .parse()?;
+    /// let nest = nest::build(&kernel, Language::Cuda, &"pointwise(threads=64, vec=2)".parse()?)?;
+    /// let text = nest.to_text(Language::Cuda);
+    /// assert!(text.contains("let t: index = block.x * 64 + thread.x"));
+    /// assert_eq!(Nest::parse(&mut Cursor::new(&text))?, (Language::Cuda, nest));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Where the text is no nest.
+    pub fn parse(text: &mut Cursor<'_>) -> Result<(Language, Nest), ParseError> {
+        text.expect("nest")?;
+        let place = text.place();
+        let word = text.word()?;
+        let language = [Language::Cuda, Language::C].into_iter().find(|language| language.name() == word);
+        let language =
+            language.ok_or_else(|| text.error_at(place, format!("no language is called {word}")))?;
+        let wide_index = text.eat("wide");
+        let kernel = Kernel::parse(text)?;
+        let mut workspaces = Vec::new();
+        while text.eat("workspace") {
+            let name = text.word()?.to_string();
+            text.expect(":")?;
+            let dtype = text.dtype()?;
+            text.expect("[")?;
+            let elements = text.number()?;
+            text.expect("]")?;
+            workspaces.push(Workspace { name, dtype, elements, zeroed: text.eat("zeroed") });
+        }
+        let parameters = parameters(&kernel, &workspaces);
+        let nest = Nest { functions: Vec::new(), parameters, workspaces, wide_index, kernel };
+        let mut functions = Vec::new();
+        while text.is_at("function") {
+            functions.push(Reader::new(text, &nest).function()?);
+        }
+        Ok((language, Nest { functions, ..nest }))
+    }
+
+    /// Checks that the nest's text is all of it.
+    ///
+    /// # Errors
+    /// The text, and why it is not understood or what else it means.
+    pub(super) fn reads_back(&self, language: Language) -> Result<(), String> {
+        let text = self.to_text(language);
+        match Nest::parse(&mut Cursor::new(&text)) {
+            Err(error) => Err(format!("{error}\n{text}")),
+            Ok((_, nest)) if nest == *self => Ok(()),
+            Ok((_, nest)) => Err(format!("{text}\nreads as\n{}", nest.to_text(language))),
+        }
+    }
+}
+
+/// Reads one function.
+struct Reader<'t, 'a> {
+    text: &'t mut Cursor<'a>,
+    nest: &'t Nest,
+    locals: Vec<Local>,
+    /// The variables of each name that are seen, innermost last.
+    names: FxHashMap<String, Vec<Var>>,
+    depth: usize,
+}
+
+impl<'t, 'a> Reader<'t, 'a> {
+    fn new(text: &'t mut Cursor<'a>, nest: &'t Nest) -> Reader<'t, 'a> {
+        let mut names: FxHashMap<String, Vec<Var>> = FxHashMap::default();
+        for &parameter in &nest.parameters {
+            names.entry(parameter_name(nest, parameter)).or_default().push(parameter.into());
+        }
+        Reader { text, nest, locals: Vec::new(), names, depth: 0 }
+    }
+
+    fn function(mut self) -> Result<Function, ParseError> {
+        self.text.expect("function")?;
+        let name = self.text.word()?.to_string();
+        self.text.expect("threads")?;
+        let place = self.text.place();
+        let block = self.text.list(Cursor::number)?;
+        let block = block.try_into().map_err(|_| self.text.error_at(place, "a block has three extents"))?;
+        let per_block = self.setting("per_block")?;
+        let splits = self.setting("splits")?;
+        let shared_bytes = self.setting("shared")?;
+        let items = self.setting("items")?;
+        self.text.expect("=")?;
+        let formula = self.text.line().to_string();
+        let launch = Launch { items, formula, per_block, splits, block, shared_bytes };
+        let statements = self.statements()?;
+        Ok(Function { name, body: Body { statements, locals: self.locals }, launch })
+    }
+
+    fn setting<T: std::str::FromStr>(&mut self, word: &str) -> Result<T, ParseError> {
+        self.text.expect(word)?;
+        self.text.number()
+    }
+
+    /// Statements up to a brace, another function or another nest.
+    fn statements(&mut self) -> Result<Vec<Stmt>, ParseError> {
+        let mut statements = Vec::new();
+        let mut defined = Vec::new();
+        let is_end = |text: &Cursor<'_>| {
+            text.is_at_end() || ["}", "function", "nest"].iter().any(|sign| text.is_at(sign))
+        };
+        while !is_end(self.text) {
+            statements.push(self.statement(&mut defined)?);
+        }
+        self.forget(defined);
+        Ok(statements)
+    }
+
+    fn forget(&mut self, defined: Vec<String>) {
+        for name in defined {
+            if let Some(same) = self.names.get_mut(&name) {
+                same.pop();
+            }
+        }
+    }
+
+    /// `{`, statements and `}`.
+    fn block(&mut self) -> Result<Vec<Stmt>, ParseError> {
+        self.text.expect("{")?;
+        let body = self.deeper(|reader| reader.statements())?;
+        self.text.expect("}")?;
+        Ok(body)
+    }
+
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, ParseError>) -> Result<T, ParseError> {
+        if self.depth == DEEPEST {
+            return Err(self.text.error("too much within each other"));
+        }
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn statement(&mut self, defined: &mut Vec<String>) -> Result<Stmt, ParseError> {
+        let place = self.text.place();
+        Ok(match self.text.word()? {
+            "let" => {
+                let (name, ty) = self.typed_name()?;
+                self.text.expect("=")?;
+                let value = self.expr()?;
+                Stmt::Let { var: self.define(name, ty, None, Space::Constant, place, defined)?, value }
+            }
+            kind @ ("var" | "array" | "shared" | "launch") => self.declaration(kind, place, defined)?,
+            "set" => {
+                let target = self.expr()?;
+                self.text.expect("=")?;
+                Stmt::Assign { target, value: self.expr()? }
+            }
+            "for" => self.for_loop(place)?,
+            "block" => Stmt::Block(self.block()?),
+            "if" => {
+                let condition = self.expr()?;
+                let then = self.block()?;
+                let otherwise = if self.text.eat("else") { self.block()? } else { Vec::new() };
+                Stmt::If { condition, then, otherwise }
+            }
+            "load" => {
+                let (array, at) = self.element(false)?;
+                self.text.expect("=")?;
+                let (buffer, index) = self.element(false)?;
+                let (width, dtype) = (self.setting("width")?, self.of_dtype()?);
+                Stmt::VectorLoad { array, at, buffer, index, dtype, width }
+            }
+            "store" => {
+                let (buffer, index) = self.element(true)?;
+                self.text.expect("=")?;
+                let (array, at) = self.element(false)?;
+                let (width, dtype) = (self.setting("width")?, self.of_dtype()?);
+                Stmt::VectorStore { array, at, buffer, index, dtype, width }
+            }
+            "widen" => {
+                let array = self.variable(false)?;
+                self.text.expect("=")?;
+                let (buffer, index) = self.element(false)?;
+                Stmt::WidenHalves { array, buffer, index, count: self.after("count")? }
+            }
+            "narrow" => {
+                let (buffer, index) = self.element(true)?;
+                self.text.expect("=")?;
+                let array = self.variable(false)?;
+                Stmt::NarrowHalves { array, buffer, index, count: self.after("count")? }
+            }
+            "multiply" => self.multiply()?,
+            "positions" => {
+                let name = self.text.word()?;
+                self.text.expect("=")?;
+                let positions = self.text.list(Cursor::number)?;
+                let len = Some(positions.len() as u64);
+                let table = self.define(name, Some(Type::Index), len, Space::Constant, place, defined)?;
+                Stmt::Positions { table, positions }
+            }
+            "buffers" => {
+                let name = self.text.word()?;
+                self.text.expect("=")?;
+                let buffers = self.text.list(|text| variable(self.nest, &self.names, text, false))?;
+                let (len, dtype) = (Some(buffers.len() as u64), self.of_dtype()?);
+                let ty = Some(Type::Memory(dtype));
+                let table = self.define(name, ty, len, Space::Constant, place, defined)?;
+                Stmt::Buffers { table, buffers, dtype }
+            }
+            "part" => {
+                let name = self.text.word()?;
+                self.text.expect("=")?;
+                let (table, number) = self.element(false)?;
+                let dtype = self.of_dtype()?;
+                let ty = Some(Type::Memory(dtype));
+                let part = self.define(name, ty, Some(1), Space::Constant, place, defined)?;
+                Stmt::Part { part, table, number, dtype }
+            }
+            "in_turns" => {
+                let key = self.expr()?;
+                let active = self.after("while")?;
+                Stmt::InTurns { key, active, body: self.block()? }
+            }
+            "barrier" => Stmt::Barrier,
+            "arrive" => {
+                let (counters, index) = self.element(true)?;
+                Stmt::Arrive { counters, index, count: self.after("of")? }
+            }
+            "return" => Stmt::Return,
+            word => return Err(self.text.error_at(place, format!("no statement begins with `{word}`"))),
+        })
+    }
+
+    fn after(&mut self, word: &str) -> Result<Expr, ParseError> {
+        self.text.expect(word)?;
+        self.expr()
+    }
+
+    fn of_dtype(&mut self) -> Result<DType, ParseError> {
+        self.text.expect("of")?;
+        self.text.dtype()
+    }
+
+    fn declaration(
+        &mut self,
+        kind: &str,
+        place: Place,
+        defined: &mut Vec<String>,
+    ) -> Result<Stmt, ParseError> {
+        let (name, ty) = self.typed_name()?;
+        if kind == "var" {
+            let init = if self.text.eat("=") { Some(self.expr()?) } else { None };
+            return Ok(Stmt::Declare {
+                var: self.define(name, ty, None, Space::Thread, place, defined)?,
+                init,
+            });
+        }
+        self.text.expect("[")?;
+        let len = Some(self.text.number()?);
+        self.text.expect("]")?;
+        let space = match kind {
+            "array" => Space::Thread,
+            "shared" => Space::Shared,
+            _ => Space::Launch(self.setting("from")?),
+        };
+        Ok(Stmt::Declare { var: self.define(name, ty, len, space, place, defined)?, init: None })
+    }
+
+    fn for_loop(&mut self, place: Place) -> Result<Stmt, ParseError> {
+        let (name, ty) = self.typed_name()?;
+        if ty.is_some_and(|ty| ty != Type::Index) {
+            return Err(self.text.error_at(place, "loops count indices"));
+        }
+        self.text.expect("=")?;
+        let from = self.expr()?;
+        let to = self.after("to")?;
+        let mut defined = Vec::new();
+        let var = self.define(name, ty, None, Space::Constant, place, &mut defined)?;
+        let step = match self.text.eat("halving") {
+            true => Step::Halve,
+            false => Step::Add(self.after("step")?),
+        };
+        let hint = match (self.text.eat("simd"), self.text.is_at("unroll")) {
+            (true, _) => LoopHint::Simd,
+            (false, false) => LoopHint::None,
+            (false, true) => {
+                self.text.expect("unroll")?;
+                if self.text.is_at("{") { LoopHint::Unroll } else { LoopHint::UnrollBy(self.text.number()?) }
+            }
+        };
+        let body = self.block()?;
+        self.forget(defined);
+        Ok(Stmt::For { var, from, to, step, hint, body })
+    }
+
+    fn multiply(&mut self) -> Result<Stmt, ParseError> {
+        let dtype = self.text.dtype()?;
+        let left = self.variable(false)?;
+        let left_row = self.setting("row")?;
+        self.text.expect(",")?;
+        let (right, right_at) = self.element(false)?;
+        let right_row = self.setting("row")?;
+        self.text.expect(",")?;
+        let (sums, sums_at) = self.element(false)?;
+        let sums_row = self.setting("row")?;
+        let mut setting = |word: &str| {
+            self.text.expect(",")?;
+            self.after(word)
+        };
+        let (depth, width, adds) = (setting("depth")?, setting("width")?, setting("adds")?);
+        Ok(Stmt::MultiplyTile(Box::new(TileProduct {
+            dtype,
+            left,
+            left_row,
+            right,
+            right_at,
+            right_row,
+            sums,
+            sums_at,
+            sums_row,
+            depth,
+            width,
+            adds,
+        })))
+    }
+
+    /// A name, and its type, which only the function's own variables have.
+    fn typed_name(&mut self) -> Result<(&'a str, Option<Type>), ParseError> {
+        let name = self.text.word()?;
+        if !self.text.eat(":") {
+            return Ok((name, None));
+        }
+        Ok((
+            name,
+            Some(match (self.text.eat("index"), self.text.eat("memory")) {
+                (true, _) => Type::Index,
+                (false, true) => Type::Memory(self.text.dtype()?),
+                (false, false) => Type::Register(self.text.dtype()?),
+            }),
+        ))
+    }
+
+    fn define(
+        &mut self,
+        name: &str,
+        ty: Option<Type>,
+        len: Option<u64>,
+        space: Space,
+        place: Place,
+        defined: &mut Vec<String>,
+    ) -> Result<Var, ParseError> {
+        let axis = self.nest.kernel.axes.iter().position(|axis| axis.name == name);
+        let var = match (ty, axis) {
+            (Some(ty), _) => {
+                self.locals.push(Local { hint: name.into(), ty, len, space });
+                Var::Local(LocalId(self.locals.len() as u32 - 1))
+            }
+            (None, _) if name == LANE => Var::Lane,
+            (None, Some(number)) => self.nest.kernel.position(AxisId(number as u32)),
+            (None, None) => return Err(self.text.error_at(place, format!("no axis is called {name}"))),
+        };
+        self.names.entry(name.into()).or_default().push(var);
+        defined.push(name.into());
+        Ok(var)
+    }
+
+    fn variable(&mut self, is_written: bool) -> Result<Var, ParseError> {
+        variable(self.nest, &self.names, self.text, is_written)
+    }
+
+    /// An array or buffer, and which of its elements.
+    fn element(&mut self, is_written: bool) -> Result<(Var, Expr), ParseError> {
+        let array = self.variable(is_written)?;
+        self.text.expect("[")?;
+        let index = self.expr()?;
+        self.text.expect("]")?;
+        Ok((array, index))
+    }
+
+    fn index(&mut self) -> Result<IndexExpr, ParseError> {
+        let axes = &self.nest.kernel.axes;
+        IndexExpr::parse(self.text, &mut |text| {
+            let place = text.place();
+            let name = text.word()?;
+            let axis = axes.iter().position(|axis| axis.name == name);
+            let axis = axis.map(|number| AxisId(number as u32));
+            axis.ok_or_else(|| text.error_at(place, format!("no axis is called {name}")))
+        })
+    }
+
+    fn expr(&mut self) -> Result<Expr, ParseError> {
+        self.operators(0)
+    }
+
+    /// Operators that bind at least as tightly, from the left.
+    fn operators(&mut self, level: u8) -> Result<Expr, ParseError> {
+        let mut left = self.deeper(|reader| reader.primary())?;
+        loop {
+            let next = OPERATORS.iter().find(|(sign, op)| precedence(*op) >= level && self.text.is_at(sign));
+            let Some(&(sign, op)) = next else { return Ok(left) };
+            self.text.expect(sign)?;
+            let right = self.deeper(|reader| reader.operators(precedence(op) + 1))?;
+            left = Expr::Arithmetic(op, Box::new(left), Box::new(right));
+        }
+    }
+
+    fn primary(&mut self) -> Result<Expr, ParseError> {
+        if self.text.eat("(") {
+            let inner = self.expr()?;
+            self.text.expect(")")?;
+            return Ok(inner);
+        }
+        let place = self.text.place();
+        if let Some((name, builtin)) = BUILTINS.iter().find(|(name, _)| self.text.is_at(name)) {
+            self.text.expect(name)?;
+            return Ok(Expr::Builtin(*builtin));
+        }
+        let mut ahead = self.text.clone();
+        let Ok(word) = ahead.word() else { return Ok(Expr::Int(self.text.number()?)) };
+        if ahead.is_at("(") || ahead.is_at(".") {
+            self.text.word()?;
+            return self.call(word, place);
+        }
+        let var = self.variable(false)?;
+        if !self.text.eat("[") {
+            return Ok(Expr::Name(var));
+        }
+        let index = self.expr()?;
+        self.text.expect("]")?;
+        // What is written to is an output, though an input that is written over may be called the same.
+        let var = if self.text.is_at("=") && !self.text.is_at("==") {
+            let written = self.names.get(word).and_then(|same| same.last());
+            written.copied().unwrap_or(var)
+        } else {
+            var
+        };
+        Ok(Expr::Element(var, Box::new(index)))
+    }
+
+    /// What has operands in parentheses.
+    fn call(&mut self, word: &str, place: Place) -> Result<Expr, ParseError> {
+        let operand = |reader: &mut Self| reader.expr().map(Box::new);
+        let next = |reader: &mut Self| {
+            reader.text.expect(",")?;
+            reader.expr().map(Box::new)
+        };
+        let expr = match word {
+            "index" => self.inside(|reader| Ok(Expr::Index(reader.index()?))),
+            "position" => self.inside(|reader| Ok(Expr::Position(reader.index()?))),
+            "literal" => self.inside(|reader| {
+                let dtype = reader.text.dtype()?;
+                Ok(Expr::Literal(reader.text.scalar(dtype)?))
+            }),
+            "in_bounds" => self.inside(|reader| reader.bounds().map(Expr::InBounds)),
+            "random" => {
+                let dtype = self.dot_dtype()?;
+                self.inside(|reader| {
+                    let seed = reader.variable(false)?;
+                    reader.text.expect(",")?;
+                    Ok(Expr::Random { dtype, seed, index: reader.index()? })
+                })
+            }
+            "checked" => self.inside(|reader| {
+                let (position, extent) = (operand(reader)?, next(reader)?);
+                reader.text.expect(",")?;
+                Ok(Expr::Checked { position, extent, check: reader.text.number()? })
+            }),
+            "select" => {
+                self.inside(|reader| Ok(Expr::Select(operand(reader)?, next(reader)?, next(reader)?)))
+            }
+            "cast" => {
+                let (from, to) = (self.dot_dtype()?, self.dot_dtype()?);
+                self.inside(|reader| Ok(Expr::Cast { from, to, operand: operand(reader)? }))
+            }
+            "from_memory" => {
+                let dtype = self.dot_dtype()?;
+                self.inside(|reader| Ok(Expr::FromMemory(dtype, operand(reader)?)))
+            }
+            "to_memory" => {
+                let dtype = self.dot_dtype()?;
+                self.inside(|reader| Ok(Expr::ToMemory(dtype, operand(reader)?)))
+            }
+            "votes" => self.inside(|reader| Ok(Expr::Votes(operand(reader)?))),
+            "votes_before" => self.inside(|reader| Ok(Expr::VotesBefore(operand(reader)?))),
+            "shuffle_up" => {
+                self.inside(|reader| Ok(Expr::ShuffleUp { value: operand(reader)?, delta: next(reader)? }))
+            }
+            "shuffle_xor" => {
+                self.text.expect(".")?;
+                let width = self.text.number()?;
+                self.inside(|reader| {
+                    Ok(Expr::ShuffleXor { value: operand(reader)?, mask: next(reader)?, width })
+                })
+            }
+            _ => self.operation(word, place),
+        }?;
+        Ok(expr)
+    }
+
+    fn operation(&mut self, word: &str, place: Place) -> Result<Expr, ParseError> {
+        if let Some(op) = UnaryOp::ALL.into_iter().find(|op| op.name() == word) {
+            let dtype = self.dot_dtype()?;
+            return self.inside(|reader| Ok(Expr::Unary(op, dtype, Box::new(reader.expr()?))));
+        }
+        let Some(op) = BinaryOp::ALL.into_iter().find(|op| op.name() == word) else {
+            return Err(self.text.error_at(place, format!("no operation is called `{word}`")));
+        };
+        let dtype = self.dot_dtype()?;
+        self.inside(|reader| {
+            let a = Box::new(reader.expr()?);
+            reader.text.expect(",")?;
+            Ok(Expr::Binary(op, dtype, a, Box::new(reader.expr()?)))
+        })
+    }
+
+    /// What is in parentheses.
+    fn inside(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<Expr, ParseError>,
+    ) -> Result<Expr, ParseError> {
+        self.text.expect("(")?;
+        let expr = read(self)?;
+        self.text.expect(")")?;
+        Ok(expr)
+    }
+
+    fn dot_dtype(&mut self) -> Result<DType, ParseError> {
+        self.text.expect(".")?;
+        self.text.dtype()
+    }
+
+    fn bounds(&mut self) -> Result<Vec<Bound>, ParseError> {
+        let mut bounds = Vec::new();
+        loop {
+            let lo = self.text.number()?;
+            self.text.expect("<=")?;
+            let expr = self.index()?;
+            self.text.expect("<")?;
+            bounds.push(Bound { expr, lo, hi: self.text.number()? });
+            if !self.text.eat(",") {
+                return Ok(bounds);
+            }
+        }
+    }
+}
+
+/// The nearest variable of the name that comes next. Outputs hide the inputs of their name where they are written.
+fn variable(
+    nest: &Nest,
+    names: &FxHashMap<String, Vec<Var>>,
+    text: &mut Cursor<'_>,
+    is_written: bool,
+) -> Result<Var, ParseError> {
+    let place = text.place();
+    let name = text.word()?;
+    let known = names.get(name).and_then(|same| same.last()).copied();
+    if let Some(var @ (Var::Parameter(Parameter::Buffer(_)) | Var::Local(_))) = known {
+        let over = (0..nest.kernel.buffers.len() as u32).map(BufferId).find(|&buffer| {
+            nest.kernel.is_written_over(buffer) && nest.kernel.buffers[buffer.index()].name == name
+        });
+        let is_buffer = matches!(var, Var::Parameter(_));
+        return Ok(over.filter(|_| is_buffer && !is_written).map_or(var, Var::from));
+    }
+    known.ok_or_else(|| text.error_at(place, format!("no variable is called {name} here")))
+}

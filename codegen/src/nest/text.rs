@@ -1,0 +1,292 @@
+//! The textual form of a loop nest: all of it, so that [`parse`](super::parse) gives back the same.
+//!
+//! Variables go by their names: the nearest one of a name is the one that is meant, as the verifier has it.
+
+use std::fmt::Write;
+
+use super::stmt::{Arithmetic, Builtin, Expr, LoopHint, Step, Stmt, TileProduct, Type};
+use super::variable::{Local, Space, Var};
+use super::{Function, Nest, Workspace, parameter_name};
+use crate::Language;
+use crate::index::{AxisId, IndexExpr};
+
+impl Nest {
+    /// The nest as text, which [`Nest::parse`] reads.
+    pub fn to_text(&self, language: Language) -> String {
+        let wide = if self.wide_index { " wide" } else { "" };
+        let mut text = format!("nest {}{wide}\n{}", language.name(), self.kernel);
+        for Workspace { name, dtype, elements, zeroed } in &self.workspaces {
+            let zeroed = if *zeroed { " zeroed" } else { "" };
+            let _ = writeln!(text, "workspace {name}: {dtype} [{elements}]{zeroed}");
+        }
+        for function in &self.functions {
+            let mut writer = Writer { nest: self, locals: &function.body.locals, text, depth: 1 };
+            writer.function(function);
+            text = writer.text;
+        }
+        text
+    }
+}
+
+/// How tightly an operator binds.
+pub(super) fn precedence(op: Arithmetic) -> u8 {
+    match op {
+        Arithmetic::And => 1,
+        Arithmetic::Equal | Arithmetic::Less | Arithmetic::LessEqual => 2,
+        Arithmetic::Add | Arithmetic::Sub => 3,
+        Arithmetic::Mul | Arithmetic::Div | Arithmetic::Rem => 4,
+        Arithmetic::Min | Arithmetic::Max => 5,
+    }
+}
+
+/// The sign of an operator; [`Arithmetic::Min`] and [`Arithmetic::Max`] are words.
+pub(super) const OPERATORS: [(&str, Arithmetic); 11] = [
+    ("&&", Arithmetic::And),
+    ("==", Arithmetic::Equal),
+    ("<=", Arithmetic::LessEqual),
+    ("<", Arithmetic::Less),
+    ("+", Arithmetic::Add),
+    ("-", Arithmetic::Sub),
+    ("*", Arithmetic::Mul),
+    ("/", Arithmetic::Div),
+    ("%", Arithmetic::Rem),
+    ("min", Arithmetic::Min),
+    ("max", Arithmetic::Max),
+];
+
+/// The names of the launch's coordinates.
+pub(super) const BUILTINS: [(&str, Builtin); 5] = [
+    ("thread.x", Builtin::ThreadX),
+    ("thread.y", Builtin::ThreadY),
+    ("block.x", Builtin::BlockX),
+    ("block.y", Builtin::BlockY),
+    ("grid.y", Builtin::GridY),
+];
+
+struct Writer<'a> {
+    nest: &'a Nest,
+    locals: &'a [Local],
+    text: String,
+    depth: usize,
+}
+
+impl Writer<'_> {
+    fn function(&mut self, function: &Function) {
+        let launch = &function.launch;
+        let [x, y, z] = launch.block;
+        let (per_block, splits, shared) = (launch.per_block, launch.splits, launch.shared_bytes);
+        let _ = writeln!(
+            self.text,
+            "function {} threads [{x}, {y}, {z}] per_block {per_block} splits {splits} shared {shared} items {} = {}",
+            function.name, launch.items, launch.formula
+        );
+        self.statements(&function.body.statements);
+    }
+
+    fn statements(&mut self, statements: &[Stmt]) {
+        statements.iter().for_each(|stmt| self.statement(stmt));
+    }
+
+    fn line(&mut self, line: &str) {
+        let _ = writeln!(self.text, "{:width$}{line}", "", width = self.depth * 2);
+    }
+
+    /// `head {`, what is in it, and `}`.
+    fn block(&mut self, head: &str, body: &[Stmt]) {
+        self.line(&format!("{head} {{"));
+        self.inside(body);
+        self.line("}");
+    }
+
+    fn inside(&mut self, body: &[Stmt]) {
+        self.depth += 1;
+        self.statements(body);
+        self.depth -= 1;
+    }
+
+    fn statement(&mut self, stmt: &Stmt) {
+        let line = match stmt {
+            Stmt::Let { var, value } => format!("let {} = {}", self.definition(*var), self.expr(value)),
+            Stmt::Declare { var, init } => self.declaration(*var, init.as_ref()),
+            Stmt::Assign { target, value } => format!("set {} = {}", self.expr(target), self.expr(value)),
+            Stmt::For { var, from, to, step, hint, body } => {
+                let (var, from, to) = (self.definition(*var), self.expr(from), self.expr(to));
+                let step = match step {
+                    Step::Add(step) => format!("step {}", self.expr(step)),
+                    Step::Halve => "halving".to_string(),
+                };
+                let hint = match hint {
+                    LoopHint::None => String::new(),
+                    LoopHint::Unroll => " unroll".to_string(),
+                    LoopHint::UnrollBy(factor) => format!(" unroll {factor}"),
+                    LoopHint::Simd => " simd".to_string(),
+                };
+                return self.block(&format!("for {var} = {from} to {to} {step}{hint}"), body);
+            }
+            Stmt::Block(body) => return self.block("block", body),
+            Stmt::If { condition, then, otherwise } => {
+                self.line(&format!("if {} {{", self.expr(condition)));
+                self.inside(then);
+                if !otherwise.is_empty() {
+                    self.line("} else {");
+                    self.inside(otherwise);
+                }
+                "}".to_string()
+            }
+            Stmt::VectorLoad { array, at, buffer, index, dtype, width } => {
+                let (array, buffer) = (self.element(*array, at), self.element(*buffer, index));
+                format!("load {array} = {buffer} width {width} of {dtype}")
+            }
+            Stmt::VectorStore { array, at, buffer, index, dtype, width } => {
+                let (array, buffer) = (self.element(*array, at), self.element(*buffer, index));
+                format!("store {buffer} = {array} width {width} of {dtype}")
+            }
+            Stmt::WidenHalves { array, buffer, index, count } => {
+                let (array, buffer) = (self.name(*array), self.element(*buffer, index));
+                format!("widen {array} = {buffer} count {}", self.expr(count))
+            }
+            Stmt::NarrowHalves { array, buffer, index, count } => {
+                let (array, buffer) = (self.name(*array), self.element(*buffer, index));
+                format!("narrow {buffer} = {array} count {}", self.expr(count))
+            }
+            Stmt::MultiplyTile(tile) => self.multiply(tile),
+            Stmt::Positions { table, positions } => {
+                format!("positions {} = {positions:?}", self.name(*table))
+            }
+            Stmt::Buffers { table, buffers, dtype } => {
+                let buffers: Vec<String> = buffers.iter().map(|&buffer| self.name(buffer)).collect();
+                format!("buffers {} = [{}] of {dtype}", self.name(*table), buffers.join(", "))
+            }
+            Stmt::Part { part, table, number, dtype } => {
+                format!("part {} = {} of {dtype}", self.name(*part), self.element(*table, number))
+            }
+            Stmt::InTurns { key, active, body } => {
+                return self.block(&format!("in_turns {} while {}", self.expr(key), self.expr(active)), body);
+            }
+            Stmt::Barrier => "barrier".to_string(),
+            Stmt::Arrive { counters, index, count } => {
+                format!("arrive {} of {}", self.element(*counters, index), self.expr(count))
+            }
+            Stmt::Return => "return".to_string(),
+        };
+        self.line(&line);
+    }
+
+    fn multiply(&self, tile: &TileProduct) -> String {
+        let TileProduct {
+            dtype, left, left_row, right, right_at, right_row, sums, sums_at, sums_row, ..
+        } = tile;
+        let [right, sums] = [(right, right_at), (sums, sums_at)].map(|(var, at)| self.element(*var, at));
+        let [depth, width, adds] = [&tile.depth, &tile.width, &tile.adds].map(|expr| self.expr(expr));
+        format!(
+            "multiply {dtype} {} row {left_row}, {right} row {right_row}, {sums} row {sums_row}, depth {depth}, width {width}, adds {adds}",
+            self.name(*left)
+        )
+    }
+
+    fn declaration(&self, var: Var, init: Option<&Expr>) -> String {
+        let definition = self.definition(var);
+        let Var::Local(id) = var else { return format!("var {definition}") };
+        let Local { len, space, .. } = &self.locals[id.index()];
+        match (space, len, init) {
+            (Space::Shared, Some(len), _) => format!("shared {definition} [{len}]"),
+            (Space::Launch(from), Some(len), _) => format!("launch {definition} [{len}] from {from}"),
+            (_, Some(len), _) => format!("array {definition} [{len}]"),
+            (_, None, Some(init)) => format!("var {definition} = {}", self.expr(init)),
+            (_, None, None) => format!("var {definition}"),
+        }
+    }
+
+    fn name(&self, var: Var) -> String {
+        match var {
+            Var::Axis(axis) => self.nest.kernel.axis(axis).name.clone(),
+            Var::Lane => LANE.into(),
+            Var::Parameter(parameter) => parameter_name(self.nest, parameter),
+            Var::Local(id) => self.locals[id.index()].hint.clone(),
+        }
+    }
+
+    /// The name; of a variable of the function's own with its type.
+    fn definition(&self, var: Var) -> String {
+        match var {
+            Var::Local(id) => format!("{}: {}", self.name(var), type_text(self.locals[id.index()].ty)),
+            Var::Axis(_) | Var::Lane | Var::Parameter(_) => self.name(var),
+        }
+    }
+
+    fn element(&self, array: Var, index: &Expr) -> String {
+        format!("{}[{}]", self.name(array), self.expr(index))
+    }
+
+    fn index(&self, index: &IndexExpr) -> String {
+        index.to_text(&|axis: AxisId| self.nest.kernel.axis(axis).name.clone(), "")
+    }
+
+    /// An operand of an operator.
+    fn operand(&self, expr: &Expr, level: u8) -> String {
+        match expr {
+            Expr::Arithmetic(op, ..) if precedence(*op) < level => format!("({})", self.expr(expr)),
+            _ => self.expr(expr),
+        }
+    }
+
+    fn call(&self, function: &str, operands: &[&Expr]) -> String {
+        let operands: Vec<String> = operands.iter().map(|operand| self.expr(operand)).collect();
+        format!("{function}({})", operands.join(", "))
+    }
+
+    fn expr(&self, expr: &Expr) -> String {
+        match expr {
+            Expr::Name(var) => self.name(*var),
+            Expr::Int(value) => value.to_string(),
+            Expr::Index(index) => format!("index({})", self.index(index)),
+            Expr::Arithmetic(op, a, b) => {
+                let sign = OPERATORS.iter().find(|(_, other)| other == op).map_or("", |(sign, _)| sign);
+                let level = precedence(*op);
+                format!("{} {sign} {}", self.operand(a, level), self.operand(b, level + 1))
+            }
+            Expr::Builtin(builtin) => {
+                let known = BUILTINS.iter().find(|(_, other)| other == builtin);
+                known.map_or("", |(name, _)| name).to_string()
+            }
+            Expr::Literal(value) => format!("literal({} {value})", value.dtype()),
+            Expr::Position(index) => format!("position({})", self.index(index)),
+            Expr::InBounds(bounds) => {
+                let bound =
+                    |b: &crate::index::Bound| format!("{} <= {} < {}", b.lo, self.index(&b.expr), b.hi);
+                let bounds: Vec<String> = bounds.iter().map(bound).collect();
+                format!("in_bounds({})", bounds.join(", "))
+            }
+            Expr::Random { dtype, seed, index } => {
+                format!("random.{dtype}({}, {})", self.name(*seed), self.index(index))
+            }
+            Expr::Checked { position, extent, check } => {
+                format!("checked({}, {}, {check})", self.expr(position), self.expr(extent))
+            }
+            Expr::Unary(op, dtype, a) => self.call(&format!("{op}.{dtype}"), &[a]),
+            Expr::Binary(op, dtype, a, b) => self.call(&format!("{op}.{dtype}"), &[a, b]),
+            Expr::Select(condition, a, b) => self.call("select", &[condition, a, b]),
+            Expr::Cast { from, to, operand } => self.call(&format!("cast.{from}.{to}"), &[operand]),
+            Expr::Element(array, index) => self.element(*array, index),
+            Expr::FromMemory(dtype, a) => self.call(&format!("from_memory.{dtype}"), &[a]),
+            Expr::ToMemory(dtype, a) => self.call(&format!("to_memory.{dtype}"), &[a]),
+            Expr::Votes(a) => self.call("votes", &[a]),
+            Expr::VotesBefore(a) => self.call("votes_before", &[a]),
+            Expr::ShuffleUp { value, delta } => self.call("shuffle_up", &[value, delta]),
+            Expr::ShuffleXor { value, mask, width } => {
+                self.call(&format!("shuffle_xor.{width}"), &[value, mask])
+            }
+        }
+    }
+}
+
+/// What the lane is called.
+pub(super) const LANE: &str = "l";
+
+fn type_text(ty: Type) -> String {
+    match ty {
+        Type::Index => "index".to_string(),
+        Type::Register(dtype) => dtype.to_string(),
+        Type::Memory(dtype) => format!("memory {dtype}"),
+    }
+}
