@@ -1,6 +1,6 @@
 //! The compiler's levels as text, in and out: what the binary `lazuli-opt` does (feature `opt`).
 //!
-//! A graph, a graph with its groups, or kernels are read from their text, go through named passes, fusion, lowering and
+//! A graph, a graph with its groups, kernels, or loop nests are read from their text, go through named passes, fusion, lowering and
 //! scheduling, and are printed at any later level, or run by the interpreter of kernels and compared with the reference.
 //! What `LAZULI_DEBUG=5` prints is such text. Tests of the compiler are files of it: `tests/filetests`.
 //!
@@ -34,8 +34,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lazuli_codegen::ir::Kernel;
+use lazuli_codegen::nest::{self, Nest};
 use lazuli_codegen::schedule::{Figures, Schedule};
-use lazuli_codegen::{Emitted, emit, emit_with};
+use lazuli_codegen::{Emitted, Language, emit, emit_with};
 use lexopt::Arg;
 
 use crate::compiler::explain::Explanation;
@@ -51,11 +52,11 @@ use source::Source;
 const USAGE: &str = "\
 lazuli-opt [OPTIONS] [FILE]
 
-Reads a graph, a graph with its groups, or kernels (from the standard input, if no file is named), and prints what the
-compiler makes of it.
+Reads a graph, a graph with its groups, kernels or loop nests (from the standard input, if no file is named), and prints
+what the compiler makes of it.
 
-  --to LEVEL         graph, dot, groups, explain, kernel, schedule or source; c and cuda are the source for the CPU and
-                     for sm_90 [kernel]
+  --to LEVEL         graph, dot, groups, explain, kernel, schedule, nest or source; c and cuda are the source for the CPU
+                     and for sm_90 [kernel]
   --passes LIST      names, separated by commas; all; or none [all; none where groups are read]
   --target TARGET    cpu, or a CUDA architecture such as sm_90 [cpu]
   --fusion off       one kernel an operation
@@ -81,6 +82,7 @@ enum Level {
     Explain,
     Kernel,
     Schedule,
+    Nest,
     Source,
 }
 
@@ -175,6 +177,7 @@ impl Command {
                     "explain" => Level::Explain,
                     "kernel" => Level::Kernel,
                     "schedule" => Level::Schedule,
+                    "nest" => Level::Nest,
                     "source" | "c" | "cuda" => Level::Source,
                     _ => return Err(format!("there is no level `{value}`; see --help")),
                 };
@@ -267,6 +270,7 @@ impl Command {
         }
         match Source::parse(text).map_err(|error| error.to_string())? {
             Source::Kernels(kernels) => self.of_kernels(&kernels),
+            Source::Nests(nests) => self.of_nests(&nests),
             Source::Graph(graph, groups) => self.of_graph(&graph, &groups),
         }
     }
@@ -318,6 +322,10 @@ impl Command {
                 let kernels: Vec<Kernel> = kernels().cloned().collect();
                 return self.of_kernels(&kernels);
             }
+            Level::Nest => {
+                let kernels: Vec<Kernel> = kernels().cloned().collect();
+                return self.of_kernels(&kernels);
+            }
             Level::Schedule => {
                 for kernel in &plan.kernels {
                     let _ = writeln!(out, "{}: {}", kernel.code.emitted.name, kernel.code.emitted.schedule);
@@ -331,7 +339,7 @@ impl Command {
     fn of_kernels(&self, kernels: &[Kernel]) -> Result<String, String> {
         let mut out = String::new();
         for (number, kernel) in kernels.iter().enumerate() {
-            if number > 0 && matches!(self.to, Level::Kernel | Level::Source) {
+            if number > 0 && matches!(self.to, Level::Kernel | Level::Nest | Level::Source) {
                 out.push('\n');
             }
             if self.is_run {
@@ -346,6 +354,12 @@ impl Command {
                 Level::Schedule => {
                     let _ = writeln!(out, "{}: {}", kernel.name, self.emitted(kernel)?.schedule);
                 }
+                Level::Nest => {
+                    let (schedule, language) = (self.emitted(kernel)?.schedule, self.settings().language);
+                    let nest =
+                        nest::build(kernel, language, &schedule).map_err(|refusal| refusal.to_string())?;
+                    out += &nest.to_text(language);
+                }
                 Level::Source => {
                     let emitted = self.emitted(kernel)?;
                     let _ = writeln!(out, "// {}: {}", emitted.name, emitted.schedule);
@@ -354,6 +368,22 @@ impl Command {
                     }
                     out += &emitted.source;
                 }
+            }
+        }
+        Ok(out)
+    }
+
+    fn of_nests(&self, nests: &[(Language, Nest)]) -> Result<String, String> {
+        let mut out = String::new();
+        for (number, (language, nest)) in nests.iter().enumerate() {
+            nest::verify(nest).map_err(|error| format!("nest {}: {error}", nest.kernel.name))?;
+            if number > 0 {
+                out.push('\n');
+            }
+            match self.to {
+                Level::Nest => out += &nest.to_text(*language),
+                Level::Source => out += &nest.source(*language),
+                _ => return Err("a nest is a later level".into()),
             }
         }
         Ok(out)

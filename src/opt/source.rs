@@ -6,9 +6,10 @@
 
 use std::fmt::Write;
 
-use lazuli_codegen::ParseError;
 use lazuli_codegen::ir::Kernel;
+use lazuli_codegen::nest::Nest;
 use lazuli_codegen::syntax::Cursor;
+use lazuli_codegen::{Language, ParseError};
 
 use crate::compiler::Plan;
 pub(super) use crate::compiler::Wanted;
@@ -20,6 +21,7 @@ pub(super) enum Source {
     /// With groups, if the text has some.
     Graph(Graph, Vec<Wanted>),
     Kernels(Vec<Kernel>),
+    Nests(Vec<(Language, Nest)>),
 }
 
 impl Source {
@@ -35,6 +37,13 @@ impl Source {
                 kernels.push(Kernel::parse(&mut text)?);
             }
             return Ok(Source::Kernels(kernels));
+        }
+        if text.is_at("nest") {
+            let mut nests = Vec::new();
+            while !text.is_at_end() {
+                nests.push(Nest::parse(&mut text)?);
+            }
+            return Ok(Source::Nests(nests));
         }
         let (graph, nodes) = parse::graph(&mut text)?;
         let mut groups = Vec::new();

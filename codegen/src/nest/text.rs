@@ -28,6 +28,11 @@ impl Nest {
     }
 }
 
+/// An expression of a function as text.
+pub(super) fn expression(nest: &Nest, function: &Function, expr: &Expr) -> String {
+    Writer { nest, locals: &function.body.locals, text: String::new(), depth: 0 }.expr(expr)
+}
+
 /// How tightly an operator binds.
 pub(super) fn precedence(op: Arithmetic) -> u8 {
     match op {
@@ -283,7 +288,8 @@ impl Writer<'_> {
 /// What the lane is called.
 pub(super) const LANE: &str = "l";
 
-fn type_text(ty: Type) -> String {
+/// A type as text.
+pub(super) fn type_text(ty: Type) -> String {
     match ty {
         Type::Index => "index".to_string(),
         Type::Register(dtype) => dtype.to_string(),

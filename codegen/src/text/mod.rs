@@ -37,6 +37,33 @@ pub fn print_batch(nest: &Nest, language: Language, batch: &Batch) -> String {
     }
 }
 
+impl Nest {
+    /// The source of the nest, ready for the compiler.
+    ///
+    /// ```
+    /// use lazuli_codegen::Language;
+    /// use lazuli_codegen::nest::Nest;
+    /// use lazuli_codegen::syntax::Cursor;
+    ///
+    /// let text = "\
+    /// nest c
+    /// kernel sevens
+    ///   map i0 < 100
+    ///   output out0: f32 [100]
+    /// function sevens threads [1, 1, 1] per_block 1 splits 1 shared 0 items 1 = 1
+    ///   for i0 = 0 to 100 step 1 simd {
+    ///     set out0[i0] = to_memory.f32(literal(f32 7))
+    ///   }
+    /// ";
+    /// let (_, nest) = Nest::parse(&mut Cursor::new(text))?;
+    /// assert!(nest.source(Language::C).contains("out0[i0] = 7.0f;"));
+    /// # Ok::<(), lazuli_codegen::ParseError>(())
+    /// ```
+    pub fn source(&self, language: Language) -> String {
+        print(self, language)
+    }
+}
+
 /// Prints the statements of one function.
 struct Printer<'a> {
     nest: &'a Nest,

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::error::{NestError, array, name};
 use crate::index::{Atom, AxisId, IndexExpr, gcd};
 use crate::nest::stmt::{Arithmetic, Builtin, Expr, Step, Stmt};
+use crate::nest::text::expression;
 use crate::nest::variable::Var;
 use crate::nest::{Function, Nest, Parameter};
 
@@ -188,7 +189,8 @@ impl Walk<'_> {
         if least >= 0 && most < len as i64 {
             return Ok(());
         }
-        let (array, index) = (name(self.nest, self.function, var), format!("{at:?}"));
+        let array = name(self.nest, self.function, var);
+        let index = expression(self.nest, self.function, at);
         Err(NestError::OutOfBounds { array, index, range: (least, most), len })
     }
 

@@ -26,6 +26,13 @@ pub enum NestError {
         /// The expression.
         expr: String,
     },
+    /// An operation of a dtype that it is not defined for.
+    Unsupported {
+        /// The operation.
+        op: &'static str,
+        /// Of its operands.
+        dtype: DType,
+    },
     /// Threads of a block, or for an exchange of a warp, may come to it while others do not.
     Divergent(&'static str),
     /// Shared memory is read that nothing has been written to.
@@ -52,7 +59,8 @@ impl fmt::Display for NestError {
             NestError::Redefined(name) => write!(f, "{name} is defined twice"),
             NestError::Hidden(name) => write!(f, "{name} is used where another {name} is nearer"),
             NestError::Immutable(name) => write!(f, "{name} is assigned, and cannot change"),
-            NestError::Mistyped { wanted, expr } => write!(f, "{expr} is not of type {wanted}"),
+            NestError::Mistyped { wanted, expr } => write!(f, "{expr} is no {wanted}"),
+            NestError::Unsupported { op, dtype } => write!(f, "{op} is not defined for {dtype}"),
             NestError::Divergent(what) => write!(f, "{what} that not all threads reach"),
             NestError::Unwritten(name) => write!(f, "{name} is read before anything is written there"),
             NestError::Unsynchronised(name) => write!(f, "no barrier between two uses of {name}"),

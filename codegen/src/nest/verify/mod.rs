@@ -3,8 +3,6 @@
 mod bounds;
 mod error;
 mod scope;
-#[cfg(test)]
-mod tests;
 mod threads;
 
 use super::Nest;

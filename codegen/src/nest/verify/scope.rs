@@ -6,6 +6,7 @@ use super::error::{NestError, array, name};
 use crate::DType;
 use crate::index::{AxisId, IndexExpr};
 use crate::nest::stmt::{Arithmetic, Expr, Step, Stmt, Type};
+use crate::nest::text::{expression, type_text};
 use crate::nest::variable::{Space, Var};
 use crate::nest::{Function, Nest, Parameter};
 
@@ -221,22 +222,19 @@ impl Scope<'_> {
         self.expect(at, Type::Index)?;
         match array(self.nest, self.function, var) {
             Some((own, _)) if fits(own, ty) => Ok(()),
-            _ => Err(self.mistyped(&format!("{ty:?} array"), &Expr::Name(var))),
+            _ => Err(self.mistyped(&format!("{} array", type_text(ty)), &Expr::Name(var))),
         }
     }
 
     fn mistyped(&self, wanted: &str, expr: &Expr) -> NestError {
-        let expr = match expr {
-            Expr::Name(var) => self.name(*var),
-            expr => format!("{expr:?}"),
-        };
+        let expr = expression(self.nest, self.function, expr);
         NestError::Mistyped { wanted: wanted.into(), expr }
     }
 
     fn expect(&self, expr: &Expr, wanted: Type) -> Result<(), NestError> {
         match fits(self.type_of(expr)?, wanted) {
             true => Ok(()),
-            false => Err(self.mistyped(&format!("{wanted:?}"), expr)),
+            false => Err(self.mistyped(&type_text(wanted), expr)),
         }
     }
 
@@ -265,6 +263,12 @@ impl Scope<'_> {
             Expr::Checked { position, extent, .. } => {
                 self.expect(position, Type::Register(DType::I64))?;
                 self.expect(extent, Type::Index).map(|()| Type::Index)
+            }
+            Expr::Unary(op, dtype, _) if !op.accepts(*dtype) => {
+                Err(NestError::Unsupported { op: op.name(), dtype: *dtype })
+            }
+            Expr::Binary(op, dtype, ..) if !op.accepts(*dtype) => {
+                Err(NestError::Unsupported { op: op.name(), dtype: *dtype })
             }
             Expr::Unary(op, dtype, a) => {
                 self.expect(a, Type::Register(*dtype)).and_then(|()| register(op.result(*dtype)))
