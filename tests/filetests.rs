@@ -104,10 +104,11 @@ fn files_say_what_comes_out() {
 /// Whatever is done to a text: it is compiled, or an error says what is wrong.
 #[test]
 fn no_text_panics() {
-    let file =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests/levels.txt"));
-    let file = file.unwrap();
-    let cases = file.split("\n---- ").skip(1).filter_map(|case| case.split_once('\n'));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests");
+    let files = ["levels.txt", "nest/levels.txt", "nest/rules.txt"]
+        .map(|file| std::fs::read_to_string(folder.join(file)).unwrap());
+    let cases = files.iter().flat_map(|file| file.split("\n---- ").skip(1));
+    let cases = cases.filter_map(|case| case.split_once('\n'));
     let texts: Vec<&str> = cases.map(|(_, text)| text.split("==== ").next().unwrap()).collect();
     let edit = (0usize..4000, 0usize..12, 0usize..4000, 0usize..12);
     let strategy = (0..texts.len(), proptest::collection::vec(edit, 1..4));
@@ -121,7 +122,8 @@ fn no_text_panics() {
             text.splice(to..(to + removed).min(text.len()), piece);
             text.push(b'\n');
         }
-        output("--to kernel", &String::from_utf8_lossy(&text));
+        let text = String::from_utf8_lossy(&text);
+        output(if text.starts_with("nest") { "--to source" } else { "--to kernel" }, &text);
         Ok(())
     });
     if let Err(error) = result {
