@@ -119,6 +119,7 @@ pub use runtime::device::Device;
 #[cfg(all(feature = "emulate", unix))]
 #[doc(hidden)]
 pub use runtime::emulate::testing as emulation;
+pub use runtime::memory::Memory;
 pub use shape::Shape;
 pub use stats::{Stats, stats};
 pub use tensor::ask::evaluate::{compile_for, cuda_is_available, eval, explain, with_fusion};

@@ -6,7 +6,7 @@ mod workloads;
 
 use std::collections::BTreeSet;
 
-use lazuli::{DType, Interpolation, Program, Target, Tensor};
+use lazuli::{DType, Device, Interpolation, Program, Target, Tensor};
 use workloads::{SEEDS, compile_for, tensor};
 
 fn targets() -> [Target; 2] {
@@ -112,10 +112,14 @@ fn a_process_plans_as_the_one_before() {
 
 #[test]
 fn child() {
-    if workloads::scenario().is_some() {
-        for seed in SEEDS {
-            for target in targets() {
-                println!("{}", texts(&compile_for(&(seed.record)(5), &target).unwrap()));
+    match workloads::scenario().as_deref() {
+        None => {}
+        Some("threads") => print_sums(),
+        Some(_) => {
+            for seed in SEEDS {
+                for target in targets() {
+                    println!("{}", texts(&compile_for(&(seed.record)(5), &target).unwrap()));
+                }
             }
         }
     }
@@ -286,4 +290,36 @@ fn texts_hold_no_addresses() {
     }
     let zeros = Tensor::zeros([4], DType::F32).compile_for(&Target::cpu()).unwrap();
     assert_eq!(zeros.kernels().len(), 1);
+}
+
+/// The bits of sums of all kinds, and how many threads there are.
+fn print_sums() {
+    let x = (Tensor::rand([1200, 700], 1) - 0.5).to(&Device::cpu());
+    let sums = [
+        x.sum([0, 1]).reshape([1]),
+        x.sum(0),
+        x.softmax(1).sum(1),
+        x.reshape([-1]).cumsum(0).slice(0, 839_990..840_000),
+        x.slice(0, 0..300).matmul(&x.t().slice(1, 300..500)).reshape([-1]),
+        x.var(0, 1),
+    ];
+    lazuli::eval(&sums).unwrap();
+    let bits: Vec<Vec<u32>> =
+        sums.iter().map(|sum| sum.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()).collect();
+    println!("threads: {}", Device::cpu().description().unwrap());
+    println!("bits: {bits:?}");
+}
+
+#[test]
+fn sums_are_the_same_on_any_number_of_threads() {
+    let of = |threads: &str| {
+        let variables = [("LAZULI_NUM_THREADS", threads), ("RAYON_NUM_THREADS", "5")];
+        let (stdout, _) = workloads::child_succeeds("threads", &variables);
+        let after =
+            |label: &str| stdout.split_once(label).unwrap().1.lines().next().unwrap_or_default().to_owned();
+        (after("threads: "), after("bits: "))
+    };
+    let (one, three, all) = (of("1"), of("3"), of("not a number"));
+    assert_eq!([one.0, three.0, all.0], ["cpu: 1 threads", "cpu: 3 threads", "cpu: 5 threads"]);
+    assert!(one.1 == three.1 && one.1 == all.1);
 }

@@ -80,9 +80,9 @@ fn a_loop_of_changing_sizes_leaves_no_memory_behind() {
         assert!(sum.item::<f32>().unwrap().is_finite());
     };
     (0..50).for_each(step);
-    let before = held(0);
+    let before = (held(0), gpu.memory().unwrap().allocated);
     (0..500).for_each(step);
-    assert_eq!(held(0), before);
+    assert_eq!((held(0), gpu.memory().unwrap().allocated), before);
 }
 
 #[test]
@@ -112,6 +112,22 @@ fn memory_that_has_been_released_is_used_again() {
         let y = x.slice(0, 5..6) * 2.0;
         assert_eq!(y.to_vec::<f32>().unwrap(), [2.0 * (numbers(6)[5] + n as f32)]);
     }
+}
+
+#[test]
+fn memory_is_counted() {
+    let Some((gpu, _alone)) = gpu() else { return };
+    gpu.reset_peak_memory().unwrap();
+    let before = gpu.memory().unwrap();
+    let x = tensor(1 << 16, &gpu);
+    x.eval().unwrap();
+    drop(x);
+    let after = gpu.memory().unwrap();
+    assert_eq!(after.allocated, before.allocated);
+    assert_eq!(after.peak, before.allocated + (4 << 16));
+    assert!(after.reserved >= after.allocated);
+    gpu.trim_memory().unwrap();
+    assert!(gpu.memory().unwrap().reserved >= after.allocated);
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::memory::{Counter, Memory};
 use crate::{Error, Result};
 
 /// Every block starts on a cache line, which is also the widest vector.
@@ -42,6 +44,11 @@ struct Pool {
     bytes: usize,
 }
 
+/// What buffers have.
+static COUNTER: Counter = Counter::new();
+/// Bytes of all blocks, used or kept.
+static RESERVED: AtomicU64 = AtomicU64::new(0);
+
 static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), bytes: 0 });
 
 fn pool() -> std::sync::MutexGuard<'static, Pool> {
@@ -64,6 +71,7 @@ impl HostBuffer {
             let mut pool = pool();
             if let Some(block) = pool.free.get_mut(&capacity).and_then(Vec::pop) {
                 pool.bytes -= capacity;
+                COUNTER.take(bytes);
                 return Ok(HostBuffer { block, bytes });
             }
         }
@@ -76,6 +84,8 @@ impl HostBuffer {
             attempt()
         });
         let start = start.ok_or_else(no_room)?;
+        RESERVED.fetch_add(capacity as u64, Ordering::Relaxed);
+        COUNTER.take(bytes);
         Ok(HostBuffer { block: Block { start, capacity }, bytes })
     }
 
@@ -115,6 +125,7 @@ impl HostBuffer {
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
+        COUNTER.give_back(self.bytes);
         let block = Block { start: self.block.start, capacity: self.block.capacity };
         let mut pool = pool();
         if pool.bytes + block.capacity <= POOL_LIMIT {
@@ -128,6 +139,7 @@ impl Drop for HostBuffer {
 }
 
 fn release(block: Block) {
+    RESERVED.fetch_sub(block.capacity as u64, Ordering::Relaxed);
     if let Ok(layout) = Layout::from_size_align(block.capacity, ALIGNMENT) {
         // SAFETY: allocated with the same layout in `allocate`, and this is its only owner.
         unsafe { dealloc(block.start.as_ptr(), layout) };
@@ -167,8 +179,17 @@ fn out_of_memory(requested: u64) -> Error {
     Error::OutOfMemory { device: "cpu".into(), requested }
 }
 
+/// The host's memory, as buffers use it.
+pub(crate) fn memory() -> Memory {
+    COUNTER.read(RESERVED.load(Ordering::Relaxed))
+}
+
+pub(crate) fn reset_peak() {
+    COUNTER.reset_peak();
+}
+
 /// Gives the pool's free blocks back to the system.
-fn trim() {
+pub(crate) fn trim() {
     let free = std::mem::take(&mut *pool()).free;
     for block in free.into_values().flatten() {
         release(block);

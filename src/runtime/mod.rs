@@ -14,6 +14,7 @@ pub(crate) mod fault;
 mod general;
 pub(crate) mod host;
 pub(crate) mod kernels;
+pub(crate) mod memory;
 pub(crate) mod process;
 pub(crate) mod progress;
 mod questions;

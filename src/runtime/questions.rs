@@ -5,9 +5,12 @@ use std::time::Instant;
 use lazuli_codegen::Language;
 
 use super::backend::Backend;
+use super::cpu;
 #[cfg(feature = "cuda")]
 use super::cuda::driver::CudaDevice;
 use super::device::{Device, DeviceKind};
+use super::host;
+use super::memory::Memory;
 use crate::{Error, Result};
 
 impl Device {
@@ -37,9 +40,70 @@ impl Device {
                     device.shared_bytes_per_block() / 1024
                 )
             }
-            DeviceKind::Cpu => format!("cpu: {} threads", rayon::current_num_threads()),
+            DeviceKind::Cpu => format!("cpu: {} threads", cpu::threads()),
             _ => self.to_string(),
         })
+    }
+
+    /// How many bytes tensors have there, the most they had, and what is kept for the next ones. Devices in the memory of this
+    /// process (the CPU, interpreters, the emulated GPU) are one in this.
+    ///
+    /// ```
+    /// use lazuli::{Device, Tensor};
+    /// let x = Tensor::from_vec(vec![1.0f32; 1000], [1000]);
+    /// assert!(Device::cpu().memory()?.allocated >= 4000);
+    /// # drop(x);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::Error::Unavailable) if it is not there.
+    pub fn memory(&self) -> Result<Memory> {
+        match Backend::open(*self)? {
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(device) => device.memory(),
+            _ => Ok(host::memory()),
+        }
+    }
+
+    /// From now on, [`Memory::peak`] is the most that is allocated from now on.
+    ///
+    /// ```
+    /// use lazuli::Device;
+    /// Device::cpu().reset_peak_memory()?;
+    /// assert!(Device::cpu().memory()?.peak >= Device::cpu().memory()?.allocated);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::Error::Unavailable) if it is not there.
+    pub fn reset_peak_memory(&self) -> Result<()> {
+        match Backend::open(*self)? {
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(device) => device.counter().reset_peak(),
+            _ => host::reset_peak(),
+        }
+        Ok(())
+    }
+
+    /// Gives memory that is kept for the next allocations back to the system. Running out of memory does the same, before it
+    /// is an error.
+    ///
+    /// ```
+    /// use lazuli::Device;
+    /// Device::cpu().trim_memory()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::Error::Unavailable) if it is not there, [`Device`](crate::Error::Device) if waiting for it fails.
+    pub fn trim_memory(&self) -> Result<()> {
+        match Backend::open(*self)? {
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(device) => device.trim()?,
+            _ => host::trim(),
+        }
+        Ok(())
     }
 
     /// The CUDA architecture that its kernels are compiled for, none on the CPU.

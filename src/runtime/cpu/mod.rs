@@ -8,6 +8,7 @@ pub(crate) mod together;
 pub(crate) use compiler::{Compiler, identity};
 pub(crate) use module::CpuModule;
 use module::Unloaded;
+pub(crate) use parallel::threads;
 
 /// The device's name in errors.
 const DEVICE: &str = "cpu";

@@ -4,8 +4,8 @@
 //! as they wake, which may be never: nobody waits for a helper that has not begun. What is known to be short is not
 //! handed over at all.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -84,6 +84,16 @@ impl Job {
     }
 }
 
+/// Threads that a kernel may have: those of the pool, or what `LAZULI_NUM_THREADS` allows of them.
+pub(crate) fn threads() -> u64 {
+    static MOST: OnceLock<u64> = OnceLock::new();
+    let most = MOST.get_or_init(|| {
+        let number = std::env::var("LAZULI_NUM_THREADS").ok().and_then(|number| number.parse().ok());
+        number.filter(|&number| number > 0).unwrap_or(u64::MAX)
+    });
+    (rayon::current_num_threads() as u64).min(*most)
+}
+
 /// Calls `work` with ranges that together are `0..blocks`, each block once, and returns when all calls have
 /// returned. `work` must not panic.
 pub(super) fn run(blocks: u64, cost: &Cost, work: &(dyn Fn(u64, u64) + Sync)) {
@@ -91,7 +101,7 @@ pub(super) fn run(blocks: u64, cost: &Cost, work: &(dyn Fn(u64, u64) + Sync)) {
         return;
     }
     let begin = Instant::now();
-    let threads = if blocks == 1 { 1 } else { rayon::current_num_threads() as u64 };
+    let threads = if blocks == 1 { 1 } else { threads() };
     if threads == 1 {
         work(0, blocks);
         return cost.learn(blocks, begin.elapsed());

@@ -18,6 +18,7 @@ use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
 use cudarc::driver::{CudaContext, CudaEvent, CudaSlice, CudaStream, DriverError, result};
 
 use crate::runtime::fault::Faults;
+use crate::runtime::memory::{Counter, Memory};
 use crate::{Error, Result};
 pub(crate) use kernel::{CudaKernel, DEFAULT_SHARED_BYTES};
 
@@ -46,6 +47,7 @@ const REQUIRED_FUNCTIONS: &[&str] = &[
     "cuMemAlloc_v2",
     "cuMemFreeAsync",
     "cuMemFree_v2",
+    "cuMemPoolGetAttribute",
     "cuMemPoolSetAttribute",
     "cuMemPoolTrimTo",
     "cuMemcpyDtoDAsync_v2",
@@ -165,6 +167,8 @@ pub(crate) struct CudaDevice {
     elapsed_time: ElapsedTime,
     /// Where stream-ordered allocations come from, on the devices that have them.
     pool: Option<Pool>,
+    /// What buffers have.
+    counter: Counter,
     stream: Arc<CudaStream>,
     context: Arc<CudaContext>,
 }
@@ -239,6 +243,7 @@ impl CudaDevice {
             )?,
             elapsed_time: driver.elapsed_time,
             pool,
+            counter: Counter::new(),
             stream,
             context,
         })
@@ -297,7 +302,35 @@ impl CudaDevice {
             }
             _ => self.failed("allocate", error),
         })?;
+        self.counter.take(bytes);
         Ok(CudaBuffer { memory, device: Arc::clone(self), faults: Faults::default() })
+    }
+
+    /// Counts what buffers have.
+    pub(crate) fn counter(&self) -> &Counter {
+        &self.counter
+    }
+
+    /// What buffers have, beside what the pool has from the device.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub(crate) fn memory(&self) -> Result<Memory> {
+        let mut reserved = 0u64;
+        if let Some(pool) = &self.pool {
+            let operation = "ask for the pool's size";
+            self.enter(operation)?;
+            // SAFETY: the pool is the device's own, and this attribute is a `cuuint64_t`.
+            unsafe {
+                result::mem_pool::get_attribute(
+                    pool.0,
+                    sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+                    (&raw mut reserved).cast(),
+                )
+            }
+            .map_err(|error| self.failed(operation, error))?;
+        }
+        Ok(self.counter.read(reserved))
     }
 
     fn allocate_once(&self, bytes: usize) -> Result<CudaSlice<u8>, DriverError> {
@@ -498,6 +531,12 @@ pub(crate) struct CudaBuffer {
     memory: Option<CudaSlice<u8>>,
     device: Arc<CudaDevice>,
     faults: Faults,
+}
+
+impl Drop for CudaBuffer {
+    fn drop(&mut self) {
+        self.device.counter.give_back(self.bytes());
+    }
 }
 
 impl CudaBuffer {

@@ -329,6 +329,17 @@ pub unsafe extern "C" fn cuDeviceGetMemPool(pool: *mut usize, device: c_int) -> 
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPoolGetAttribute(pool: usize, attribute: c_int, value: *mut u64) -> c_int {
+    const RESERVED: c_int = 5;
+    answer(|| {
+        let state = state();
+        let device = pool.checked_sub(FIRST_CONTEXT).and_then(|device| state.devices.get(device));
+        let bytes = device.ok_or(Status::INVALID_VALUE)?.used as u64;
+        if attribute == RESERVED { unsafe { put(value, bytes) } } else { Err(Status::INVALID_VALUE) }
+    })
+}
+
+#[unsafe(no_mangle)]
 pub extern "C" fn cuMemPoolSetAttribute(_pool: usize, _attribute: c_int, _value: *mut c_void) -> c_int {
     Status::SUCCESS.0
 }
