@@ -1,15 +1,23 @@
-//! What is known only later: whether the launch that made a value was one with a position that is none.
+//! What is known only later: whether the launch that made a value was one with a position that is none. Only a GPU is not
+//! waited for.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
+#[cfg(feature = "cuda")]
+use std::sync::{Arc, Mutex, PoisonError};
 
+#[cfg(feature = "cuda")]
 use smallvec::SmallVec;
 
-use crate::{Error, Result};
+use crate::Error;
+#[cfg(feature = "cuda")]
+use crate::Result;
 
 /// What the checks of one launch come to: unknown until its device has been waited for.
 #[derive(Default)]
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is none"))]
 pub(crate) struct Fault(OnceLock<Option<Error>>);
 
+#[cfg(feature = "cuda")]
 impl Fault {
     /// The device has been waited for.
     pub(crate) fn settle(&self, error: Option<Error>) {
@@ -22,9 +30,11 @@ impl Fault {
 }
 
 /// The launches that a value follows from, but for those that are known to be right.
+#[cfg(feature = "cuda")]
 #[derive(Default)]
 pub(crate) struct Faults(Mutex<SmallVec<[Arc<Fault>; 1]>>);
 
+#[cfg(feature = "cuda")]
 impl Faults {
     fn get(&self) -> SmallVec<[Arc<Fault>; 1]> {
         let mut faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
