@@ -7,8 +7,10 @@
 mod gather;
 mod indices;
 mod recurrence;
+mod reduction;
 mod refusal;
 mod scatter;
+mod space;
 mod views;
 
 use std::sync::Arc;
@@ -20,12 +22,12 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::error::IndexCheck;
-use crate::graph::domain::{self, Hero, Roles, roles};
+use crate::graph::domain::Hero;
 use crate::graph::maps;
 use crate::graph::op::{Body, ConstantRole, Op};
 use crate::graph::parameters::{Parameters, Start};
 use crate::graph::{Graph, Node, NodeId, Operands};
-use crate::{BinaryOp, DType, Scalar, Shape, UnaryOp};
+use crate::{BinaryOp, DType, Scalar, UnaryOp};
 pub(crate) use refusal::Refusal;
 use refusal::{MAX_VALUES, Result};
 
@@ -199,127 +201,16 @@ impl<'a> Lowering<'a> {
 
     fn run(&mut self) -> Result<()> {
         let graph = self.request.graph;
-        let shape = |id: NodeId| &graph.node(id).shape;
-        // The outermost extent of the iteration space is an argument: another batch, the same kernel.
-        let (map_shape, full): (Shape, Option<(Indices, Shape)>) = match self.request.hero.reduction() {
-            None => match (self.request.hero.scan(), self.request.outputs.first()) {
-                (Some(scan), _) => (self.scanned(scan)?.0, None),
-                (None, Some(_)) => {
-                    (domain::common(self.request.outputs.iter().map(|&output| shape(output))), None)
-                }
-                (None, None) => return Err(Refusal::Broken("a group without outputs")),
-            },
-            Some(reduction) => {
-                let operand = graph.operands(reduction)[0];
-                let full = shape(operand).clone();
-                let Op::Reduce { axes, .. } = &graph.node(reduction).op else {
-                    return Err(Refusal::Broken("the reduction of a group does not reduce"));
-                };
-                let stores_rows =
-                    self.request.outputs.iter().any(|&output| shape(output).elements() == full.elements());
-                let own_map = full.without(axes);
-                let first = self
-                    .request
-                    .outputs
-                    .iter()
-                    .find(|&&output| shape(output).elements() == own_map.elements());
-                match (stores_rows, first) {
-                    (false, Some(&first))
-                        if *shape(first) != own_map && shape(first).rank() == own_map.rank() =>
-                    {
-                        // Results in another order: their axes are the map axes.
-                        let extents: Extents = axes.iter().map(|&axis| full[axis]).collect();
-                        let outermost = axes.first() == Some(&0);
-                        self.reduce_axes_for(extents, 0, outermost);
-                        (shape(first).clone(), None)
-                    }
-                    _ => {
-                        let extents: Extents = axes.iter().map(|&axis| full[axis]).collect();
-                        let outermost = axes.first() == Some(&0);
-                        // Map axes first: they come first in index expressions.
-                        let kept: Vec<AxisId> = (0..full.rank())
-                            .filter(|position| !axes.contains(position))
-                            .map(|position| {
-                                let is_argument = position == 0 && full[position] > 1;
-                                self.axis(AxisKind::Map, full[position], is_argument)
-                            })
-                            .collect();
-                        let reduced = self.reduce_axes_for(extents, 0, outermost);
-                        let (mut kept, mut reduced) = (kept.into_iter(), reduced.into_iter());
-                        let indices: Indices = (0..full.rank())
-                            .filter_map(|position| match axes.contains(&position) {
-                                true => reduced.next(),
-                                false => kept.next(),
-                            })
-                            .map(IndexExpr::axis)
-                            .collect();
-                        (own_map, Some((indices, full)))
-                    }
-                }
-            }
-        };
-        let map: Indices = match &full {
-            Some((indices, _)) => {
-                let is_map = |index: &&IndexExpr| {
-                    index.axes().iter().all(|&axis| self.kernel.axis(axis).kind == AxisKind::Map)
-                };
-                indices.iter().filter(is_map).cloned().collect()
-            }
-            None => {
-                // Of a row as of a vector, but that a scan along the row is faster if its length is known, and that the
-                // positions to scatter to are divided into ranges of known extents.
-                let is_known = |at: usize| {
-                    let mut ops = self.request.nodes.iter().map(|&id| &graph.node(id).op);
-                    ops.any(|op| {
-                        matches!(op, Op::Scan { .. }) && at > 0
-                            || matches!(op, Op::Scatter { axis, .. } if *axis == at)
-                    })
-                };
-                let outermost = match self.request.hero.reduction() {
-                    Some(_) => None,
-                    None => map_shape.iter().position(|&extent| extent != 1).filter(|&at| !is_known(at)),
-                };
-                let mut indices = Indices::new();
-                for (position, &extent) in map_shape.iter().enumerate() {
-                    let is_argument = outermost == Some(position) && extent > 1;
-                    indices.push(IndexExpr::axis(self.axis(AxisKind::Map, extent, is_argument)));
-                }
-                indices
-            }
-        };
-        // What scans have come to in the end has no place along their axis.
-        let mut ends: Option<(Indices, Shape)> = None;
-        if let Some(scan) = self.request.hero.scan() {
-            let axis = self.scanned(scan)?.1;
-            let mut others = map.clone();
-            self.scan_axis = Some(self.scan_axis(&others.remove(axis))?);
-            ends = Some((others, map_shape.without(&[axis])));
-        }
-        let outputs: Vec<NodeId> = self.request.outputs.to_vec();
+        let space = self.space()?;
         let mut stores = Vec::new();
-        for output in outputs {
-            let own = shape(output).clone();
-            let is_empty = own.elements() == 0 && map_shape.elements() == 0;
-            let (indices, space) = match (&full, &ends) {
-                // Nothing fits everywhere: then the axes that all values of the kernel have.
-                (Some((indices, full)), _) if own.elements() == full.elements() && !is_empty => {
-                    (indices, full)
-                }
-                (_, Some((indices, slice)))
-                    if own == *slice
-                        || own.elements() == slice.elements() && own.rank() != map_shape.rank() =>
-                {
-                    (indices, slice)
-                }
-                _ if own.elements() == map_shape.elements() => (&map, &map_shape),
-                _ => {
-                    return Err(Refusal::Broken("an output does not fit the iteration space"));
-                }
-            };
-            let position = maps::flatten(indices, space);
-            let own_indices = match own == *space {
+        for &output in self.request.outputs {
+            let own = &graph.node(output).shape;
+            let (indices, shape) =
+                space.of(own).ok_or(Refusal::Broken("an output does not fit the iteration space"))?;
+            let position = maps::flatten(indices, shape);
+            let own_indices = match own == shape {
                 true => indices.clone(),
-                false => maps::unflatten(&position, &own, &self.ranges),
+                false => maps::unflatten(&position, own, &self.ranges),
             };
             let value = self.value(output, &own_indices, &Guards::new())?;
             stores.push((output, position, value));
@@ -330,40 +221,6 @@ impl<'a> Lowering<'a> {
             self.kernel.store(buffer, position, value);
         }
         Ok(())
-    }
-
-    fn reduce_axes_for(&mut self, extents: Extents, depth: usize, outermost: bool) -> SmallVec<[AxisId; 4]> {
-        if let Some(axes) = self.reduce_axes.get(&(extents.clone(), depth)) {
-            return axes.clone();
-        }
-        let mut axes = SmallVec::new();
-        for (position, &extent) in extents.iter().enumerate() {
-            axes.push(self.axis(AxisKind::Reduce, extent, outermost && position == 0 && extent > 1));
-        }
-        self.reduce_axes.insert((extents, depth), axes.clone());
-        axes
-    }
-
-    /// The axes of a reduction inside of `depth` others, and the indices along what it reduces: those that threads share go
-    /// over the same rows by the same axes, whatever their shapes look like.
-    fn reduced(&mut self, extents: Extents, depth: usize, own: &Roles) -> (SmallVec<[AxisId; 4]>, Indices) {
-        let graph = self.request.graph;
-        if let Some(first) = self.request.hero.reduction().filter(|_| depth == 0)
-            && let Op::Reduce { axes, .. } = &graph.node(first).op
-        {
-            let full = &graph.node(graph.operands(first)[0]).shape;
-            let common: Extents = axes.iter().map(|&axis| full[axis]).collect();
-            if common != extents && roles(full, axes) == *own {
-                let shape = |extents: &Extents| extents.iter().copied().collect::<Shape>();
-                let (from, to) = (shape(&common), shape(&extents));
-                let reduced = self.reduce_axes_for(common, depth, false);
-                let along: Indices = reduced.iter().map(|&axis| IndexExpr::axis(axis)).collect();
-                return (reduced, maps::unflatten(&maps::flatten(&along, &from), &to, &self.ranges));
-            }
-        }
-        let reduced = self.reduce_axes_for(extents, depth, false);
-        let along = reduced.iter().map(|&axis| IndexExpr::axis(axis)).collect();
-        (reduced, along)
     }
 
     /// The node's value at some indices, where the guards hold.
@@ -431,38 +288,7 @@ impl<'a> Lowering<'a> {
                 let (op, reverse, exclusive) = (*op, *reverse, *exclusive);
                 self.kernel.add(ValueOp::Scan { op, axis: along, reverse, exclusive, operand }, dtype)
             }
-            Op::Reduce { op, axes } => {
-                let operand = operands[0];
-                let shape = &graph.node(operand).shape;
-                let extents: Extents = axes.iter().map(|&axis| shape[axis]).collect();
-                // Inside of those reductions only along whose axes it varies; other rows are walked before.
-                let varies = |axes: &SmallVec<[AxisId; 4]>| self.vary(indices, axes);
-                let depth = self.enclosing.iter().rposition(varies).map_or(0, |position| position + 1);
-                let (reduced, inner) = self.reduced(extents, depth, &roles(shape, axes));
-                if self.vary(indices, &reduced) {
-                    // A row's result wanted along the row itself, as in x + x.sum(1) of a square x.
-                    return Err(Refusal::ReducedAlong);
-                }
-                let mut kept = indices.iter();
-                let mut inner = inner.into_iter();
-                let operand_indices: Indices = (0..shape.rank())
-                    .filter_map(|position| match axes.contains(&position) {
-                        true => inner.next(),
-                        false => kept.next().cloned(),
-                    })
-                    .collect();
-                let guards = without(&self.kernel, guards, &reduced)?;
-                let around = self.enclosing.split_off(depth);
-                self.enclosing.push(reduced.clone());
-                let value = self.value(operand, &operand_indices, &guards);
-                self.enclosing.truncate(depth);
-                self.enclosing.extend(around);
-                let value = value?;
-                match op.is_position() {
-                    true => self.kernel.reduce_position(*op, &reduced, value),
-                    false => self.kernel.reduce(*op, &reduced, value),
-                }
-            }
+            Op::Reduce { op, axes } => self.reduction(operands[0], *op, axes, indices, guards)?,
             Op::Recurrence { .. } | Op::Scatter { .. } if !guards.is_empty() => {
                 return Err(Refusal::Conditional(node.op.name()));
             }
