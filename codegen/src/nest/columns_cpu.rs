@@ -56,65 +56,79 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
         true => inner_formula,
         false => format!("{} * {inner_formula}", items_formula(kernel, outer, 1)),
     };
-    let launch = |items: u64, formula: String| Launch { items, formula, ..Launch::default() };
-    let mut functions = Vec::new();
-    if split {
-        let mut emitter = Emitter::new(kernel, Language::C);
-        let writer = CpuColumns::new(kernel, plan, width, &mut emitter, true);
-        let from = writer.part.clone().then(Mul, Expr::Int(COLUMN_SPLIT_LENGTH));
-        let to =
-            from.clone().then(Add, Expr::Int(COLUMN_SPLIT_LENGTH)).then(Min, emitter.positions(&plan.axes));
-        let end = emitter.bind("end", INDEX, to);
-        let to = Expr::Name(end);
-        let accumulators = writer.walk(&mut emitter, &plan.passes[0], from, to);
-        writer.each_column(&mut emitter, |emitter, lane| {
-            let at = writer.place(emitter);
-            save(emitter, &accumulators, Some(lane), &at);
-        });
-        let items = blocks * u64::from(schedule.splits);
-        let launch_parts = launch(items, format!("{formula} * parts"));
-        functions.push(Function { name: kernel.name.clone(), body: emitter.finish()?, launch: launch_parts });
-        let mut emitter = Emitter::new(kernel, Language::C);
-        let mut writer = CpuColumns::new(kernel, plan, width, &mut emitter, false);
-        let part = emitter.index("part");
-        writer.part = Expr::Name(part);
-        let parts = plan.parts(&emitter, COLUMN_SPLIT_LENGTH);
-        let accumulators = plan.passes[0].declare(&mut emitter, kernel, Some(width));
-        emitter.open(&[], false);
-        writer.each_column(&mut emitter, |emitter, lane| {
-            let at = writer.place(emitter);
-            load(emitter, &accumulators, Some(lane), &at);
-        });
-        let body = emitter.close();
-        emitter.push(count_loop(part, Expr::Int(0), parts, LoopHint::None, body));
-        writer.finish(&mut emitter, &plan.passes[0], &accumulators);
-        writer.results(&mut emitter);
-        let name = format!("{}_merge", kernel.name);
-        functions.push(Function { name, body: emitter.finish()?, launch: launch(blocks, formula) });
-    } else {
-        let mut emitter = Emitter::new(kernel, Language::C);
-        let mut writer = CpuColumns::new(kernel, plan, width, &mut emitter, false);
-        if schedule.shares_all {
-            writer.results = writer.tiles_of_results(&mut emitter);
-            writer.keep(&mut emitter, STACK_BYTES);
-            writer.transpose(&mut emitter);
-        }
-        for pass in &plan.passes {
-            let to = emitter.positions(&plan.axes);
-            let accumulators = writer.walk(&mut emitter, pass, Expr::Int(0), to);
-            writer.finish(&mut emitter, pass, &accumulators);
-        }
-        writer.results(&mut emitter);
-        writer.store_across(&mut emitter);
-        functions.push(Function {
-            name: kernel.name.clone(),
-            body: emitter.finish()?,
-            launch: launch(blocks, formula),
-        });
-    }
+    let launch = Launch { items: blocks, formula, ..Launch::default() };
+    let functions = match split {
+        true => parts(kernel, plan, schedule, launch)?,
+        false => vec![whole(kernel, plan, schedule, launch)?],
+    };
     let parameters = parameters(kernel, &workspaces);
     let wide_index = needs_wide_index(kernel);
     Ok(Nest { functions, parameters, workspaces, wide_index, kernel: kernel.clone() })
+}
+
+/// A block goes down whole columns.
+fn whole(
+    kernel: &Kernel,
+    plan: &Plan,
+    schedule: &ColumnSchedule,
+    launch: Launch,
+) -> Result<Function, Refusal> {
+    let mut emitter = Emitter::new(kernel, Language::C);
+    let mut writer = CpuColumns::new(kernel, plan, u64::from(schedule.threads_x), &mut emitter, false);
+    if schedule.shares_all {
+        writer.results = writer.tiles_of_results(&mut emitter);
+        writer.keep(&mut emitter, STACK_BYTES);
+        writer.transpose(&mut emitter);
+    }
+    for pass in &plan.passes {
+        let to = emitter.positions(&plan.axes);
+        let accumulators = writer.walk(&mut emitter, pass, Expr::Int(0), to);
+        writer.finish(&mut emitter, pass, &accumulators);
+    }
+    writer.results(&mut emitter);
+    writer.store_across(&mut emitter);
+    Ok(Function { name: kernel.name.clone(), body: emitter.finish()?, launch })
+}
+
+/// A block goes down a part of its columns and leaves partial results; a second function merges the parts in order.
+fn parts(
+    kernel: &Kernel,
+    plan: &Plan,
+    schedule: &ColumnSchedule,
+    merge: Launch,
+) -> Result<Vec<Function>, Refusal> {
+    let (width, pass) = (u64::from(schedule.threads_x), &plan.passes[0]);
+    let mut emitter = Emitter::new(kernel, Language::C);
+    let writer = CpuColumns::new(kernel, plan, width, &mut emitter, true);
+    let from = writer.part.clone().then(Mul, Expr::Int(COLUMN_SPLIT_LENGTH));
+    let to = from.clone().then(Add, Expr::Int(COLUMN_SPLIT_LENGTH)).then(Min, emitter.positions(&plan.axes));
+    let to = Expr::Name(emitter.bind("end", INDEX, to));
+    let accumulators = writer.walk(&mut emitter, pass, from, to);
+    writer.each_column(&mut emitter, |emitter, lane| {
+        let at = writer.place(emitter);
+        save(emitter, &accumulators, Some(lane), &at);
+    });
+    let items = merge.items * u64::from(schedule.splits);
+    let launch = Launch { items, formula: format!("{} * parts", merge.formula), ..Launch::default() };
+    let first = Function { name: kernel.name.clone(), body: emitter.finish()?, launch };
+
+    let mut emitter = Emitter::new(kernel, Language::C);
+    let mut writer = CpuColumns::new(kernel, plan, width, &mut emitter, false);
+    let part = emitter.index("part");
+    writer.part = Expr::Name(part);
+    let parts = plan.parts(&emitter, COLUMN_SPLIT_LENGTH);
+    let accumulators = pass.declare(&mut emitter, kernel, Some(width));
+    emitter.open(&[], false);
+    writer.each_column(&mut emitter, |emitter, lane| {
+        let at = writer.place(emitter);
+        load(emitter, &accumulators, Some(lane), &at);
+    });
+    let body = emitter.close();
+    emitter.push(count_loop(part, Expr::Int(0), parts, LoopHint::None, body));
+    writer.finish(&mut emitter, pass, &accumulators);
+    writer.results(&mut emitter);
+    let name = format!("{}_merge", kernel.name);
+    Ok(vec![first, Function { name, body: emitter.finish()?, launch: merge }])
 }
 
 struct CpuColumns<'a> {

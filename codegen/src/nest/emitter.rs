@@ -7,9 +7,9 @@ use super::persistent::Kept;
 use super::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use super::tile::TileKey;
 use super::variable::{Local, LocalId, Space, Var};
-use super::{Body, Parameter};
+use super::{Body, INDEX, Parameter};
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{AxisKind, AxisSet, Kernel, ValueId, ValueOp, index_expressions};
+use crate::ir::{AxisKind, AxisSet, BufferId, Kernel, ValueId, ValueOp, index_expressions};
 use crate::ops::Spelling;
 use crate::{BinaryOp, DType, Language, Refusal, Scalar, UnaryOp};
 
@@ -281,6 +281,19 @@ impl<'k> Emitter<'k> {
         var
     }
 
+    /// Binds where the part of a length begins and ends that has this number, of so many positions.
+    pub(super) fn part(
+        &mut self,
+        [first, end]: [&'static str; 2],
+        number: Expr,
+        length: u64,
+        total: Expr,
+    ) -> (Expr, Expr) {
+        let first = Expr::Name(self.bind(first, INDEX, number.then(Arithmetic::Mul, Expr::Int(length))));
+        let after = first.clone().then(Arithmetic::Add, Expr::Int(length));
+        (first, Expr::Name(self.bind(end, INDEX, after.then(Arithmetic::Min, total))))
+    }
+
     /// States that the innermost scope has variables for these axes.
     pub(super) fn bind_axes(&mut self, axes: &[AxisId]) {
         if let Some(scope) = self.scopes.last_mut() {
@@ -404,34 +417,7 @@ impl<'k> Emitter<'k> {
             self.bind_computed(index);
         }
         match &value.op {
-            ValueOp::Load { buffer, index, guard } => {
-                let guard = guard.map(|guard| self.value(guard));
-                let source = &kernel.buffers[buffer.index()];
-                if let Some(element) = self.kept_load(id, *buffer, index) {
-                    return element;
-                }
-                if let Some(staged) = self.staged.get(&id)
-                    && let Some(slot) = staged.slot.as_ref().or(self.staged_slot.as_ref())
-                {
-                    let element = Expr::element(staged.array, slot.clone());
-                    return Expr::FromMemory(staged.dtype, Box::new(element));
-                }
-                if guard.is_none()
-                    && self.language == Language::Cuda
-                    && let Some(element) = self.tile_load(*buffer, index)
-                {
-                    return element;
-                }
-                let raw = Expr::element(*buffer, Expr::Index(index.clone()));
-                let element = Expr::FromMemory(source.dtype, Box::new(raw));
-                match guard {
-                    None => element,
-                    Some(guard) => {
-                        let zero = Expr::Literal(Scalar::from_i64(value.dtype, 0));
-                        Expr::Select(Box::new(guard), Box::new(element), Box::new(zero))
-                    }
-                }
-            }
+            ValueOp::Load { buffer, index, guard } => self.load(id, *buffer, index, *guard),
             ValueOp::Literal(scalar) => Expr::Literal(*scalar),
             ValueOp::Argument(argument) => Expr::name(*argument),
             ValueOp::Position(index) => Expr::Position(index.clone()),
@@ -480,6 +466,36 @@ impl<'k> Emitter<'k> {
             }
             ValueOp::Scatter { .. } => self.misfit("a scatter outside of its loop"),
             ValueOp::Reduce { axes, .. } => self.reduce_in_thread(id, axes),
+        }
+    }
+
+    /// An element of a buffer, or of the array that has it already.
+    fn load(&mut self, id: ValueId, buffer: BufferId, index: &IndexExpr, guard: Option<ValueId>) -> Expr {
+        let kernel = self.kernel;
+        let guard = guard.map(|guard| self.value(guard));
+        if let Some(element) = self.kept_load(id, buffer, index) {
+            return element;
+        }
+        if let Some(staged) = self.staged.get(&id)
+            && let Some(slot) = staged.slot.as_ref().or(self.staged_slot.as_ref())
+        {
+            let element = Expr::element(staged.array, slot.clone());
+            return Expr::FromMemory(staged.dtype, Box::new(element));
+        }
+        if guard.is_none()
+            && self.language == Language::Cuda
+            && let Some(element) = self.tile_load(buffer, index)
+        {
+            return element;
+        }
+        let raw = Expr::element(buffer, Expr::Index(index.clone()));
+        let element = Expr::FromMemory(kernel.buffers[buffer.index()].dtype, Box::new(raw));
+        match guard {
+            None => element,
+            Some(guard) => {
+                let zero = Expr::Literal(Scalar::from_i64(kernel.value(id).dtype, 0));
+                Expr::Select(Box::new(guard), Box::new(element), Box::new(zero))
+            }
         }
     }
 

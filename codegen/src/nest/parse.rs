@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::stmt::{Expr, LoopHint, Step, Stmt, TileProduct, Type};
-use super::text::{BUILTINS, LANE, OPERATORS, precedence};
+use super::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, TileProduct, Type};
+use super::text::{BUILTINS, LANE, precedence};
 use super::variable::{Local, LocalId, Space, Var};
 use super::{Body, Function, Nest, Parameter, Workspace, parameter_name, parameters};
 use crate::index::{AxisId, Bound, IndexExpr};
@@ -77,6 +77,10 @@ impl Nest {
     /// # Errors
     /// The text, and why it is not understood or what else it means.
     pub(super) fn reads_back(&self, language: Language) -> Result<(), String> {
+        // Nothing runs, and the kernel with its lanes need not be sound.
+        if self.kernel.axes.iter().any(|axis| axis.extent == 0) {
+            return Ok(());
+        }
         let text = self.to_text(language);
         match Nest::parse(&mut Cursor::new(&text)) {
             Err(error) => Err(format!("{error}\n{text}")),
@@ -191,6 +195,27 @@ impl<'t, 'a> Reader<'t, 'a> {
                 let otherwise = if self.text.eat("else") { self.block()? } else { Vec::new() };
                 Stmt::If { condition, then, otherwise }
             }
+            kind @ ("load" | "store" | "widen" | "narrow") => self.copy(kind)?,
+            "multiply" => self.multiply()?,
+            kind @ ("positions" | "buffers" | "part") => self.table(kind, place, defined)?,
+            "in_turns" => {
+                let key = self.expr()?;
+                let active = self.after("while")?;
+                Stmt::InTurns { key, active, body: self.block()? }
+            }
+            "barrier" => Stmt::Barrier,
+            "arrive" => {
+                let (counters, index) = self.element(true)?;
+                Stmt::Arrive { counters, index, count: self.after("of")? }
+            }
+            "return" => Stmt::Return,
+            word => return Err(self.text.error_at(place, format!("no statement begins with `{word}`"))),
+        })
+    }
+
+    /// What moves several elements.
+    fn copy(&mut self, kind: &str) -> Result<Stmt, ParseError> {
+        Ok(match kind {
             "load" => {
                 let (array, at) = self.element(false)?;
                 self.text.expect("=")?;
@@ -211,51 +236,40 @@ impl<'t, 'a> Reader<'t, 'a> {
                 let (buffer, index) = self.element(false)?;
                 Stmt::WidenHalves { array, buffer, index, count: self.after("count")? }
             }
-            "narrow" => {
+            _ => {
                 let (buffer, index) = self.element(true)?;
                 self.text.expect("=")?;
                 let array = self.variable(false)?;
                 Stmt::NarrowHalves { array, buffer, index, count: self.after("count")? }
             }
-            "multiply" => self.multiply()?,
+        })
+    }
+
+    /// Tables, and an array out of one.
+    fn table(&mut self, kind: &str, place: Place, defined: &mut Vec<String>) -> Result<Stmt, ParseError> {
+        let name = self.text.word()?;
+        self.text.expect("=")?;
+        Ok(match kind {
             "positions" => {
-                let name = self.text.word()?;
-                self.text.expect("=")?;
                 let positions = self.text.list(Cursor::number)?;
                 let len = Some(positions.len() as u64);
                 let table = self.define(name, Some(Type::Index), len, Space::Constant, place, defined)?;
                 Stmt::Positions { table, positions }
             }
             "buffers" => {
-                let name = self.text.word()?;
-                self.text.expect("=")?;
                 let buffers = self.text.list(|text| variable(self.nest, &self.names, text, false))?;
                 let (len, dtype) = (Some(buffers.len() as u64), self.of_dtype()?);
                 let ty = Some(Type::Memory(dtype));
                 let table = self.define(name, ty, len, Space::Constant, place, defined)?;
                 Stmt::Buffers { table, buffers, dtype }
             }
-            "part" => {
-                let name = self.text.word()?;
-                self.text.expect("=")?;
+            _ => {
                 let (table, number) = self.element(false)?;
                 let dtype = self.of_dtype()?;
                 let ty = Some(Type::Memory(dtype));
                 let part = self.define(name, ty, Some(1), Space::Constant, place, defined)?;
                 Stmt::Part { part, table, number, dtype }
             }
-            "in_turns" => {
-                let key = self.expr()?;
-                let active = self.after("while")?;
-                Stmt::InTurns { key, active, body: self.block()? }
-            }
-            "barrier" => Stmt::Barrier,
-            "arrive" => {
-                let (counters, index) = self.element(true)?;
-                Stmt::Arrive { counters, index, count: self.after("of")? }
-            }
-            "return" => Stmt::Return,
-            word => return Err(self.text.error_at(place, format!("no statement begins with `{word}`"))),
         })
     }
 
@@ -424,9 +438,9 @@ impl<'t, 'a> Reader<'t, 'a> {
     fn operators(&mut self, level: u8) -> Result<Expr, ParseError> {
         let mut left = self.deeper(|reader| reader.primary())?;
         loop {
-            let next = OPERATORS.iter().find(|(sign, op)| precedence(*op) >= level && self.text.is_at(sign));
-            let Some(&(sign, op)) = next else { return Ok(left) };
-            self.text.expect(sign)?;
+            let is_next = |op: &Arithmetic| precedence(*op) >= level && self.text.is_at(op.sign());
+            let Some(op) = Arithmetic::ALL.into_iter().find(is_next) else { return Ok(left) };
+            self.text.expect(op.sign())?;
             let right = self.deeper(|reader| reader.operators(precedence(op) + 1))?;
             left = Expr::Arithmetic(op, Box::new(left), Box::new(right));
         }

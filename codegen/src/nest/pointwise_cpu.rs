@@ -6,10 +6,11 @@ use super::interior::Interior;
 use super::pieces::Pieces;
 use super::pointwise::launch_items;
 use super::short_axis::ShortAxis;
-use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem};
+use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::walk::{count_loop, items_formula};
 use super::windows_cpu::{Border, Windows};
-use super::{Body, INDEX, walk::count_loop};
+use super::{Body, INDEX};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueOp};
 use crate::schedule::{Launch, PointwiseSchedule, lanes_along};
@@ -44,101 +45,107 @@ pub(super) fn body(
     let along = consecutive_last(kernel, map).filter(|_| short.is_none());
     let map = along.as_deref().unwrap_or(map);
     let mut emitter = Emitter::new(kernel, Language::C);
-    let block = || Expr::Builtin(Builtin::BlockX);
-    let chunk = (schedule.elements_per_block / per_position).max(1);
-    let launch = |items: u64, axes: &[AxisId], per_block: u64| Launch {
-        items,
-        formula: super::walk::items_formula(kernel, axes, 1),
-        per_block,
-        ..Launch::default()
-    };
     let Some((&inner, outer)) = map.split_last() else {
         kernel.stores.iter().for_each(|store| emitter.store(store));
-        return Ok((emitter.finish()?, launch(1, map, 1)));
+        return Ok((emitter.finish()?, Launch::default()));
     };
+    let chunk = (schedule.elements_per_block / per_position).max(1);
+    let loops = Loops { kernel, guards, inner, outer };
     let extent = kernel.axis(inner).extent;
-    let is_long = outer.is_empty() || extent >= chunk && !reads_across(kernel, inner);
-    let is_short = !outer.is_empty() && extent < SHORT_AXIS;
-    if is_short {
-        // Too short to be a loop of its own: one loop over all positions of the block.
+    let launch = match outer.is_empty() {
+        false if extent < SHORT_AXIS => loops.positions(&mut emitter, map, chunk),
+        false if reads_across(kernel, inner) => loops.columns(&mut emitter),
+        false if extent < chunk => loops.whole_rows(&mut emitter, (chunk / extent.max(1)).max(1)),
+        _ => loops.part_of_row(&mut emitter, chunk),
+    };
+    Ok((emitter.finish()?, launch))
+}
+
+/// The loops of a block.
+struct Loops<'k, 'a> {
+    kernel: &'k Kernel,
+    guards: Guards<'k>,
+    inner: AxisId,
+    outer: &'a [AxisId],
+}
+
+impl<'k> Loops<'k, '_> {
+    fn launch(&self, axes: &[AxisId], per_block: u64) -> Launch {
+        let (items, formula) = (launch_items(self.kernel, axes), items_formula(self.kernel, axes, 1));
+        Launch { items, formula, per_block, ..Launch::default() }
+    }
+
+    /// One loop over all positions of the block: the innermost axis is too short to be a loop of its own.
+    fn positions(&self, emitter: &mut Emitter<'k>, map: &[AxisId], chunk: u64) -> Launch {
         let total = emitter.positions(map);
-        let first = emitter.bind("first", INDEX, block().then(Mul, Expr::Int(chunk)));
-        let end = emitter.bind("end", INDEX, Expr::Name(first).then(Add, Expr::Int(chunk)).then(Min, total));
+        let (first, end) = emitter.part(["first", "end"], Expr::Builtin(Builtin::BlockX), chunk, total);
         let t = emitter.index("t");
         emitter.open(&[], false);
         emitter.unflatten(t, map, 1);
-        kernel.stores.iter().for_each(|store| emitter.store(store));
+        self.kernel.stores.iter().for_each(|store| emitter.store(store));
         let body = emitter.close();
-        emitter.push(Stmt::For {
-            var: t,
-            from: Expr::Name(first),
-            to: Expr::Name(end),
-            step: Step::Add(Expr::Int(1)),
-            hint: LoopHint::None,
-            body,
-        });
-        Ok((emitter.finish()?, launch(launch_items(kernel, map), map, chunk)))
-    } else if is_long {
-        // A block is a part of one row.
-        let mut items = extent.div_ceil(chunk);
-        let mut number = block();
-        if !outer.is_empty() {
-            let per_row = emitter.extent(inner).then(Add, Expr::Int(chunk - 1)).then(Div, Expr::Int(chunk));
-            let chunks = emitter.bind("chunks", INDEX, per_row);
-            let row = emitter.bind("row", INDEX, block().then(Div, Expr::Name(chunks)));
-            emitter.unflatten(row, outer, 1);
-            number = block().then(Rem, Expr::Name(chunks));
-            items *= launch_items(kernel, outer);
+        emitter.push(count_loop(t, first, end, LoopHint::None, body));
+        self.launch(map, chunk)
+    }
+
+    /// A block is a part of one row.
+    fn part_of_row(&self, emitter: &mut Emitter<'k>, chunk: u64) -> Launch {
+        let (kernel, block) = (self.kernel, Expr::Builtin(Builtin::BlockX));
+        let extent = emitter.extent(self.inner);
+        let mut number = block.clone();
+        if !self.outer.is_empty() {
+            let per_row = extent.clone().then(Add, Expr::Int(chunk - 1)).then(Div, Expr::Int(chunk));
+            let chunks = Expr::Name(emitter.bind("chunks", INDEX, per_row));
+            let row = emitter.bind("row", INDEX, block.clone().then(Div, chunks.clone()));
+            emitter.unflatten(row, self.outer, 1);
+            number = block.then(Rem, chunks);
         }
-        let first = emitter.bind("first", INDEX, number.then(Mul, Expr::Int(chunk)));
-        let to = Expr::Name(first).then(Add, Expr::Int(chunk)).then(Min, emitter.extent(inner));
-        let end = emitter.bind("end", INDEX, to);
-        inner_loop(&mut emitter, kernel, guards, inner, Expr::Name(first), Expr::Name(end));
-        let formula = super::walk::items_formula(kernel, outer, 1);
-        let inner_text = super::walk::items_formula(kernel, &[inner], chunk);
-        let formula = if outer.is_empty() { inner_text } else { format!("{formula} * {inner_text}") };
-        Ok((emitter.finish()?, Launch { items, formula, ..Launch::default() }))
-    } else if reads_across(kernel, inner) {
-        // Some input is consecutive along another axis: walk down a few columns at a time, so that each
-        // of its cache lines is used by the rows of the block before it is gone.
-        let first = emitter.bind("first", INDEX, block().then(Mul, Expr::Int(TILE)));
-        let stop = Expr::Name(first).then(Add, Expr::Int(TILE)).then(Min, emitter.positions(outer));
-        let end = emitter.bind("end", INDEX, stop);
+        let (first, end) = emitter.part(["first", "end"], number, chunk, extent);
+        inner_loop(emitter, kernel, self.guards, self.inner, first, end);
+        let per_row = kernel.axis(self.inner).extent.div_ceil(chunk);
+        let formula = items_formula(kernel, &[self.inner], chunk);
+        let formula = match self.outer.is_empty() {
+            true => formula,
+            false => format!("{} * {formula}", items_formula(kernel, self.outer, 1)),
+        };
+        Launch { items: per_row * launch_items(kernel, self.outer), formula, ..Launch::default() }
+    }
+
+    /// Some input is consecutive along another axis: walks down a few columns at a time, so that each of its cache lines is
+    /// used by the rows of the block before it is gone.
+    fn columns(&self, emitter: &mut Emitter<'k>) -> Launch {
+        let rows = emitter.positions(self.outer);
+        let (first, end) = emitter.part(["first", "end"], Expr::Builtin(Builtin::BlockX), TILE, rows);
         let left = emitter.index("left");
         emitter.open(&[], false);
-        let right = Expr::Name(left).then(Add, Expr::Int(TILE)).then(Min, emitter.extent(inner));
+        let extent = emitter.extent(self.inner);
+        let right = Expr::Name(left).then(Add, Expr::Int(TILE)).then(Min, extent.clone());
         let right = emitter.bind("right", INDEX, right);
+        self.rows(emitter, (first, end), (Expr::Name(left), Expr::Name(right)));
+        let body = emitter.close();
+        let step = Step::Add(Expr::Int(TILE));
+        let (var, from, hint) = (left, Expr::Int(0), LoopHint::None);
+        emitter.push(Stmt::For { var, from, to: extent, step, hint, body });
+        self.launch(self.outer, TILE)
+    }
+
+    /// A block is some whole rows.
+    fn whole_rows(&self, emitter: &mut Emitter<'k>, rows: u64) -> Launch {
+        let total = emitter.positions(self.outer);
+        let part = emitter.part(["first", "end"], Expr::Builtin(Builtin::BlockX), rows, total);
+        let extent = emitter.extent(self.inner);
+        self.rows(emitter, part, (Expr::Int(0), extent));
+        self.launch(self.outer, rows)
+    }
+
+    /// A loop over rows, and in it one along each.
+    fn rows(&self, emitter: &mut Emitter<'k>, (first, end): (Expr, Expr), (from, to): (Expr, Expr)) {
+        let row = emitter.flat(self.outer, "row");
         emitter.open(&[], false);
-        let row = emitter.flat(outer, "row");
-        emitter.unflatten(row, outer, 1);
-        inner_loop(&mut emitter, kernel, guards, inner, Expr::Name(left), Expr::Name(right));
+        emitter.unflatten(row, self.outer, 1);
+        inner_loop(emitter, self.kernel, self.guards, self.inner, from, to);
         let body = emitter.close();
-        emitter.push(count_loop(row, Expr::Name(first), Expr::Name(end), LoopHint::None, body));
-        let body = emitter.close();
-        let to = emitter.extent(inner);
-        emitter.push(Stmt::For {
-            var: left,
-            from: Expr::Int(0),
-            to,
-            step: Step::Add(Expr::Int(TILE)),
-            hint: LoopHint::None,
-            body,
-        });
-        Ok((emitter.finish()?, launch(launch_items(kernel, outer), outer, TILE)))
-    } else {
-        // A block is some whole rows.
-        let rows = (chunk / extent.max(1)).max(1);
-        let first = emitter.bind("first", INDEX, block().then(Mul, Expr::Int(rows)));
-        let to = Expr::Name(first).then(Add, Expr::Int(rows)).then(Min, emitter.positions(outer));
-        let end = emitter.bind("end", INDEX, to);
-        let row = emitter.flat(outer, "row");
-        emitter.open(&[], false);
-        emitter.unflatten(row, outer, 1);
-        let extent = emitter.extent(inner);
-        inner_loop(&mut emitter, kernel, guards, inner, Expr::Int(0), extent);
-        let body = emitter.close();
-        emitter.push(count_loop(row, Expr::Name(first), Expr::Name(end), LoopHint::None, body));
-        Ok((emitter.finish()?, launch(launch_items(kernel, outer), outer, rows)))
+        emitter.push(count_loop(row, first, end, LoopHint::None, body));
     }
 }
 

@@ -31,48 +31,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
     };
     let mut functions = Vec::new();
     if split {
-        // First phase: a block is a part of a row, and leaves partial results.
-        let parts = plan.parts(&emitter, SPLIT_LENGTH);
-        let parts = emitter.bind("parts", INDEX, parts);
-        let row = emitter.bind("row", INDEX, Expr::Builtin(Builtin::BlockX).then(Div, Expr::Name(parts)));
-        let part = Expr::Builtin(Builtin::BlockX).then(Rem, Expr::Name(parts));
-        let first = emitter.bind("first", INDEX, part.then(Mul, Expr::Int(SPLIT_LENGTH)));
-        let end =
-            Expr::Name(first).then(Add, Expr::Int(SPLIT_LENGTH)).then(Min, emitter.positions(&plan.axes));
-        let end = emitter.bind("end", INDEX, end);
-        emitter.unflatten(row, &plan.map, 1);
-        for pass in &plan.passes {
-            let part = (Expr::Name(first), Expr::Name(end));
-            let accumulators = cpu_walk(&mut emitter, (kernel, peeled), plan, pass, schedule, part);
-            let zero = Expr::Int(0);
-            let lane = (schedule.threads_per_row > 1).then_some(&zero);
-            save(&mut emitter, &accumulators, lane, &Expr::Builtin(Builtin::BlockX));
-        }
-        let launch = Launch {
-            items: rows * u64::from(schedule.splits),
-            formula: format!("{formula} * parts"),
-            ..Launch::default()
-        };
-        functions.push(Function { name: kernel.name.clone(), body: emitter.finish()?, launch });
-        // Second phase: merge the parts of each row in order.
-        let mut emitter = Emitter::new(kernel, Language::C);
-        let parts = plan.parts(&emitter, SPLIT_LENGTH);
-        let parts = emitter.bind("parts", INDEX, parts);
-        let row = emitter.bind("row", INDEX, Expr::Builtin(Builtin::BlockX));
-        emitter.unflatten(row, &plan.map, 1);
-        let accumulators = plan.passes[0].declare(&mut emitter, kernel, None);
-        let part = emitter.index("part");
-        emitter.open(&[], false);
-        let at = mul_add(Expr::Name(row), Expr::Name(parts), Expr::Name(part));
-        load(&mut emitter, &accumulators, None, &at);
-        let body = emitter.close();
-        emitter.push(count_loop(part, Expr::Int(0), Expr::Name(parts), LoopHint::None, body));
-        accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, None));
-        plan.passes[0].define(&mut emitter, &accumulators, |_| None);
-        plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
-        let launch = Launch { items: rows, formula, ..Launch::default() };
-        let name = format!("{}_merge", kernel.name);
-        functions.push(Function { name, body: emitter.finish()?, launch });
+        functions.extend(parts(kernel, peeled, plan, schedule)?);
     } else {
         let per_block = u64::from(schedule.rows_per_block);
         let row = plan.row_name(&mut emitter);
@@ -115,6 +74,55 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
     }
     let parameters = parameters(kernel, &workspaces);
     Ok(Nest { functions, parameters, workspaces, wide_index, kernel: kernel.clone() })
+}
+
+/// A block is a part of a row, and leaves partial results; a second function merges the parts in order.
+fn parts(
+    kernel: &Kernel,
+    peeled: Option<&Peeled>,
+    plan: &Plan,
+    schedule: &RowSchedule,
+) -> Result<[Function; 2], Refusal> {
+    let (block, rows) = (Expr::Builtin(Builtin::BlockX), launch_items(kernel, &plan.map));
+    let formula = items_formula(kernel, &plan.map, 1);
+    let mut emitter = Emitter::new(kernel, Language::C);
+    let count = plan.parts(&emitter, SPLIT_LENGTH);
+    let count = Expr::Name(emitter.bind("parts", INDEX, count));
+    let row = emitter.bind("row", INDEX, block.clone().then(Div, count.clone()));
+    let length = emitter.positions(&plan.axes);
+    let part = emitter.part(["first", "end"], block.clone().then(Rem, count), SPLIT_LENGTH, length);
+    emitter.unflatten(row, &plan.map, 1);
+    for pass in &plan.passes {
+        let accumulators = cpu_walk(&mut emitter, (kernel, peeled), plan, pass, schedule, part.clone());
+        let zero = Expr::Int(0);
+        let lane = (schedule.threads_per_row > 1).then_some(&zero);
+        save(&mut emitter, &accumulators, lane, &block);
+    }
+    let launch = Launch {
+        items: rows * u64::from(schedule.splits),
+        formula: format!("{formula} * parts"),
+        ..Launch::default()
+    };
+    let first = Function { name: kernel.name.clone(), body: emitter.finish()?, launch };
+
+    let mut emitter = Emitter::new(kernel, Language::C);
+    let count = plan.parts(&emitter, SPLIT_LENGTH);
+    let count = Expr::Name(emitter.bind("parts", INDEX, count));
+    let row = emitter.bind("row", INDEX, block);
+    emitter.unflatten(row, &plan.map, 1);
+    let accumulators = plan.passes[0].declare(&mut emitter, kernel, None);
+    let part = emitter.index("part");
+    emitter.open(&[], false);
+    let at = mul_add(Expr::Name(row), count.clone(), Expr::Name(part));
+    load(&mut emitter, &accumulators, None, &at);
+    let body = emitter.close();
+    emitter.push(count_loop(part, Expr::Int(0), count, LoopHint::None, body));
+    accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, None));
+    plan.passes[0].define(&mut emitter, &accumulators, |_| None);
+    plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
+    let launch = Launch { items: rows, formula, ..Launch::default() };
+    let name = format!("{}_merge", kernel.name);
+    Ok([first, Function { name, body: emitter.finish()?, launch }])
 }
 
 /// One walk along a row, or a part of it.

@@ -38,14 +38,13 @@ pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> 
 
 fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedule: &ScanSchedule) -> Launch {
     let rows = u64::from(schedule.rows);
-    let first = emitter.bind("first", INDEX, Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(rows)));
-    let end = Expr::Name(first).then(Add, Expr::Int(rows)).then(Min, emitter.positions(&scans.others));
-    let end = emitter.bind("end", INDEX, end);
-    let mut from = Expr::Name(first);
+    let total = emitter.positions(&scans.others);
+    let (first, end) = emitter.part(["first", "end"], Expr::Builtin(Builtin::BlockX), rows, total);
+    let mut from = first.clone();
     if rows >= TOGETHER && !scans.others.is_empty() {
-        let count = Expr::Name(end).then(Sub, Expr::Name(first));
+        let count = end.clone().then(Sub, first.clone());
         let whole = count.then(Div, Expr::Int(TOGETHER)).then(Mul, Expr::Int(TOGETHER));
-        let rest = emitter.bind("rest", INDEX, Expr::Name(first).then(Add, whole));
+        let rest = emitter.bind("rest", INDEX, first.clone().then(Add, whole));
         let row = emitter.index("row");
         emitter.open(&[], false);
         side_by_side(
@@ -74,7 +73,7 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
     emitter.unflatten(row, &scans.others, 1);
     side_by_side(emitter, kernel, scans, None, &|emitter, _, body| body(emitter));
     let body = emitter.close();
-    emitter.push(count_loop(row, from, Expr::Name(end), LoopHint::None, body));
+    emitter.push(count_loop(row, from, end.clone(), LoopHint::None, body));
     Launch {
         items: scans.rows(kernel),
         formula: items_formula(kernel, &scans.others, 1),

@@ -7,7 +7,7 @@ use super::accumulate::mul_add;
 use super::emitter::Emitter;
 use super::pointwise::launch_items;
 use super::scatter::{Partials, Scatters, bind_digits, offset, scaled, workspace, workspaces};
-use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Min, Mul, Sub};
+use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use super::walk::{count_loop, items_formula};
@@ -105,13 +105,9 @@ impl<'a> Writer<'a> {
             [("part", &parts), ("row", &rows), ("range", &Expr::Int(ranges)), ("tile", &Expr::Int(tiles))];
         let [part, row, range, tile] = bind_digits(emitter, Expr::Builtin(Builtin::BlockX), digits);
         scatters.bind_row(emitter, &row);
-        let mut between = |number: &Expr, names: [&'static str; 2], length: u64, all: Expr| {
-            if *number == Expr::Int(0) {
-                return (Expr::Int(0), all);
-            }
-            let from = emitter.bind(names[0], INDEX, number.clone().then(Mul, Expr::Int(length)));
-            let to = Expr::Name(from).then(Add, Expr::Int(length)).then(Min, all);
-            (Expr::Name(from), Expr::Name(emitter.bind(names[1], INDEX, to)))
+        let mut between = |number: &Expr, names: [&'static str; 2], length: u64, all: Expr| match number {
+            Expr::Int(0) => (Expr::Int(0), all),
+            number => emitter.part(names, number.clone(), length, all),
         };
         let length = match self.kernel.axis(scatters.over).is_argument {
             true => Expr::name(Parameter::Extent(scatters.over)),
@@ -278,10 +274,8 @@ impl<'a> Writer<'a> {
         // Whole rows of the innermost axis, or parts of the only one.
         let per_block = if outer.is_empty() { RESULTS } else { (RESULTS / length.max(1)).max(1) };
         let total = if outer.is_empty() { Expr::Int(length) } else { emitter.positions(outer) };
-        let first =
-            emitter.bind("first", INDEX, Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(per_block)));
-        let end =
-            emitter.bind("end", INDEX, Expr::Name(first).then(Add, Expr::Int(per_block)).then(Min, total));
+        let block = Expr::Builtin(Builtin::BlockX);
+        let (first, end) = emitter.part(["first", "end"], block, per_block, total);
         let line = emitter.index("line");
         emitter.open(&[], false);
         if !outer.is_empty() {
@@ -307,14 +301,14 @@ impl<'a> Writer<'a> {
         let along =
             |from: Expr, to: Expr, body: Vec<Stmt>| count_loop(column, from, to, LoopHint::Simd, body);
         if outer.is_empty() {
-            emitter.push(along(Expr::Name(first), Expr::Name(end), body));
+            emitter.push(along(first, end, body));
             let rest = emitter.close();
             rest.into_iter().for_each(|stmt| emitter.push(stmt));
         } else {
             let extent = emitter.extent(inner);
             emitter.push(along(Expr::Int(0), extent, body));
             let body = emitter.close();
-            emitter.push(count_loop(line, Expr::Name(first), Expr::Name(end), LoopHint::None, body));
+            emitter.push(count_loop(line, first, end, LoopHint::None, body));
         }
         let lines = if outer.is_empty() { std::slice::from_ref(&inner) } else { outer };
         let launch = Launch {

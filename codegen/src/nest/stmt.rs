@@ -136,6 +136,38 @@ pub enum Arithmetic {
 }
 
 impl Arithmetic {
+    /// Every operator; those that begin with another one's sign come before it.
+    pub(crate) const ALL: [Arithmetic; 11] = [
+        Arithmetic::And,
+        Arithmetic::Equal,
+        Arithmetic::LessEqual,
+        Arithmetic::Less,
+        Arithmetic::Add,
+        Arithmetic::Sub,
+        Arithmetic::Mul,
+        Arithmetic::Div,
+        Arithmetic::Rem,
+        Arithmetic::Min,
+        Arithmetic::Max,
+    ];
+
+    /// The operator in texts, as in C, which has none for the last two.
+    pub(crate) fn sign(self) -> &'static str {
+        match self {
+            Arithmetic::And => "&&",
+            Arithmetic::Equal => "==",
+            Arithmetic::LessEqual => "<=",
+            Arithmetic::Less => "<",
+            Arithmetic::Add => "+",
+            Arithmetic::Sub => "-",
+            Arithmetic::Mul => "*",
+            Arithmetic::Div => "/",
+            Arithmetic::Rem => "%",
+            Arithmetic::Min => "min",
+            Arithmetic::Max => "max",
+        }
+    }
+
     /// Whether the result is a truth and no index.
     pub fn is_truth(self) -> bool {
         matches!(self, Arithmetic::Less | Arithmetic::LessEqual | Arithmetic::Equal | Arithmetic::And)

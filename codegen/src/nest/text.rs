@@ -44,21 +44,6 @@ pub(super) fn precedence(op: Arithmetic) -> u8 {
     }
 }
 
-/// The sign of an operator; [`Arithmetic::Min`] and [`Arithmetic::Max`] are words.
-pub(super) const OPERATORS: [(&str, Arithmetic); 11] = [
-    ("&&", Arithmetic::And),
-    ("==", Arithmetic::Equal),
-    ("<=", Arithmetic::LessEqual),
-    ("<", Arithmetic::Less),
-    ("+", Arithmetic::Add),
-    ("-", Arithmetic::Sub),
-    ("*", Arithmetic::Mul),
-    ("/", Arithmetic::Div),
-    ("%", Arithmetic::Rem),
-    ("min", Arithmetic::Min),
-    ("max", Arithmetic::Max),
-];
-
 /// The names of the launch's coordinates.
 pub(super) const BUILTINS: [(&str, Builtin); 5] = [
     ("thread.x", Builtin::ThreadX),
@@ -246,9 +231,8 @@ impl Writer<'_> {
             Expr::Int(value) => value.to_string(),
             Expr::Index(index) => format!("index({})", self.index(index)),
             Expr::Arithmetic(op, a, b) => {
-                let sign = OPERATORS.iter().find(|(_, other)| other == op).map_or("", |(sign, _)| sign);
                 let level = precedence(*op);
-                format!("{} {sign} {}", self.operand(a, level), self.operand(b, level + 1))
+                format!("{} {} {}", self.operand(a, level), op.sign(), self.operand(b, level + 1))
             }
             Expr::Builtin(builtin) => {
                 let known = BUILTINS.iter().find(|(_, other)| other == builtin);

@@ -86,38 +86,26 @@ impl Printer<'_> {
         parenthesise(&text)
     }
 
+    fn arithmetic(&mut self, op: Arithmetic, a: &Expr, b: &Expr) -> String {
+        let comparison = match op {
+            Arithmetic::Min => "<",
+            Arithmetic::Max => ">",
+            _ => {
+                let level = precedence(op);
+                return format!("{} {} {}", self.operand(a, level), op.sign(), self.operand(b, level + 1));
+            }
+        };
+        let (a, b) = (self.operand(a, 4), self.operand(b, 4));
+        format!("{a} {comparison} {b} ? {a} : {b}")
+    }
+
     pub(super) fn expr(&mut self, expr: &Expr) -> String {
         let language = self.language;
         match expr {
             Expr::Name(var) => self.name(*var),
             Expr::Int(value) => format!("{value}{}", self.suffix()),
             Expr::Index(index) => self.index(index),
-            Expr::Arithmetic(Arithmetic::Min, a, b) => {
-                let (a, b) = (self.operand(a, 4), self.operand(b, 4));
-                format!("{a} < {b} ? {a} : {b}")
-            }
-            Expr::Arithmetic(Arithmetic::Max, a, b) => {
-                let (a, b) = (self.operand(a, 4), self.operand(b, 4));
-                format!("{a} > {b} ? {a} : {b}")
-            }
-            Expr::Arithmetic(op, a, b) => {
-                let level = precedence(*op);
-                let (a, b) = (self.operand(a, level), self.operand(b, level + 1));
-                let symbol = match op {
-                    Arithmetic::Add => "+",
-                    Arithmetic::Sub => "-",
-                    Arithmetic::Mul => "*",
-                    Arithmetic::Div => "/",
-                    Arithmetic::Rem => "%",
-                    Arithmetic::Less => "<",
-                    Arithmetic::LessEqual => "<=",
-                    Arithmetic::Equal => "==",
-                    Arithmetic::And => "&&",
-                    Arithmetic::Min => "<",
-                    Arithmetic::Max => ">",
-                };
-                format!("{a} {symbol} {b}")
-            }
+            Expr::Arithmetic(op, a, b) => self.arithmetic(*op, a, b),
             Expr::Builtin(builtin) => self.builtin(*builtin),
             Expr::Literal(value) => intrinsics::literal(language, *value),
             Expr::Position(index) => format!("(long long)({})", self.index(index)),

@@ -23,104 +23,76 @@ enum Listed {
     Values(Vec<Var>),
 }
 
+/// Where a chunk of elements is looked at: what the block's threads leave to each other.
+struct Lists {
+    /// How many elements a thread looks at.
+    each: u64,
+    /// Elements of the block's that each warp has found in each of its turns.
+    counts: Var,
+    /// The list: positions, and what belongs to them.
+    places: Var,
+    listed: Listed,
+    /// Of each of the thread's elements: its position, and whether it is the block's.
+    place: Var,
+    is_listed: Var,
+    /// Where the chunk begins, and which of its elements the thread is at.
+    start: Var,
+    turn: Var,
+}
+
+impl Lists {
+    fn turn(&self) -> Expr {
+        Expr::Name(self.turn)
+    }
+
+    /// The number of a warp's turn among all warps'.
+    fn segment(&self) -> Expr {
+        offset(Expr::Builtin(Builtin::ThreadY), Expr::Int(self.each), self.turn())
+    }
+
+    /// What a thread does with each of its elements.
+    fn each(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter)) {
+        emitter.open(&[], false);
+        body(emitter);
+        let body = emitter.close();
+        emitter.push(count_loop(self.turn, Expr::Int(0), Expr::Int(self.each), LoopHint::Unroll, body));
+    }
+
+    /// A variable that has counted the elements of the warps' turns before.
+    fn total(&self, emitter: &mut Emitter, name: &'static str, init: Expr, to: Expr) -> Var {
+        let hint = if let Expr::Int(_) = to { LoopHint::Unroll } else { LoopHint::None };
+        let (total, before) = (emitter.variable(name, INDEX, init), emitter.index("before"));
+        let more = Expr::Name(total).then(Add, Expr::element(self.counts, Expr::Name(before)));
+        let body = vec![set(Expr::Name(total), more)];
+        emitter.push(count_loop(before, Expr::Int(0), to, hint, body));
+        total
+    }
+}
+
 impl Writer<'_> {
     pub(super) fn walk_collected(&self, emitter: &mut Emitter, each: u64) {
-        let scatters = self.scatters;
-        let (x, y) = (|| Expr::Builtin(Builtin::ThreadX), || Expr::Builtin(Builtin::ThreadY));
         let (segments, chunk) = (WARPS * each, WARPS * each * LANES);
-        let index_array =
-            |emitter: &mut Emitter, name: &'static str, len: u64| emitter.share(name, Type::Index, len);
-        let counts = index_array(emitter, "counts", segments);
-        let places = index_array(emitter, "places", chunk);
+        let counts = emitter.share("counts", Type::Index, segments);
+        let places = emitter.share("places", Type::Index, chunk);
         // Without columns a thread reads its element itself, and lists the value.
-        let by_value = self.schedule.columns == 1;
-        let listed_by = match by_value {
-            false => Listed::Elements(index_array(emitter, "elements", chunk)),
-            true => {
+        let listed = match self.schedule.columns {
+            1 => {
                 let array = |shared: &Partials| {
                     emitter.shared("values", shared.array, Type::Register(shared.dtype), chunk)
                 };
                 Listed::Values(self.shared.iter().map(array).collect())
             }
+            _ => Listed::Elements(emitter.share("elements", Type::Index, chunk)),
         };
-        let (start, turn_var) = (emitter.index("start"), emitter.index("turn"));
-        let extent = emitter.extent(scatters.over);
-        let over = scatters.over;
+        let (start, turn) = (emitter.index("start"), emitter.index("turn"));
         emitter.open(&[], false);
-        let [place, listed] =
-            [("place", INDEX), ("listed", TRUTH)].map(|(name, ty)| emitter.array(name, ty, each));
-        let turn = || Expr::Name(turn_var);
-        let segment = || offset(y(), Expr::Int(each), turn());
-        let own = |emitter: &mut Emitter| {
-            let number = mul_add(segment(), Expr::Int(LANES), x());
-            let own = emitter.bind("own", INDEX, Expr::Name(start).then(Add, number));
-            // Lanes beyond the last element read it too, and list nothing.
-            let last = extent.clone().then(Sub, Expr::Int(1));
-            emitter.bind(over, INDEX, Expr::Name(own).then(Min, last));
-            emitter.bind_axes(&[scatters.over]);
-            own
-        };
-        let for_turns =
-            |body: Vec<Stmt>| count_loop(turn_var, Expr::Int(0), Expr::Int(each), LoopHint::Unroll, body);
-
-        // All that a thread looks at is read before anything waits for it.
-        emitter.open(&[], false);
-        let own_element = own(emitter);
-        let at = scatters.bind_position(emitter, "at");
-        let (is_own, own_place) = self.place(at);
-        let inside = Expr::Name(own_element).then(Less, extent.clone());
-        let is_listed = is_own.map_or(inside.clone(), |is_own| inside.then(And, is_own));
-        emitter.push(set(Expr::element(place, turn()), own_place));
-        emitter.push(set(Expr::element(listed, turn()), is_listed));
-        let body = emitter.close();
-        emitter.push(for_turns(body));
-
-        emitter.open(&[], false);
-        let votes = Expr::Votes(Box::new(Expr::element(listed, turn())));
-        let votes = emitter.bind("votes", INDEX, votes);
-        let first = x().then(Equal, Expr::Int(0));
-        let count = set(Expr::element(counts, segment()), Expr::Name(votes));
-        emitter.push(Stmt::If { condition: first, then: vec![count], otherwise: Vec::new() });
-        let body = emitter.close();
-        emitter.push(for_turns(body));
-        emitter.push(Stmt::Barrier);
-
-        let total = |emitter: &mut Emitter, name: &'static str, init: Expr, to: Expr| {
-            let hint = if let Expr::Int(_) = to { LoopHint::Unroll } else { LoopHint::None };
-            let (total, before) = (emitter.variable(name, INDEX, init), emitter.index("before"));
-            let more = Expr::Name(total).then(Add, Expr::element(counts, Expr::Name(before)));
-            let body = vec![set(Expr::Name(total), more)];
-            emitter.push(count_loop(before, Expr::Int(0), to, hint, body));
-            total
-        };
-        emitter.open(&[], false);
-        own(emitter);
-        let votes = Expr::VotesBefore(Box::new(Expr::element(listed, turn())));
-        let votes = emitter.bind("votes", INDEX, votes);
-        emitter.open_pinned();
-        let line = total(emitter, "line", Expr::Name(votes), segment());
-        let line = || Expr::Name(line);
-        emitter.push(set(Expr::element(places, line()), Expr::element(place, turn())));
-        match &listed_by {
-            Listed::Elements(elements) => {
-                emitter.push(set(Expr::element(elements, line()), Expr::name(over)));
-            }
-            Listed::Values(values) => {
-                for (shared, array) in self.shared.iter().zip(values) {
-                    let value = emitter.value(shared.operand);
-                    emitter.push(set(Expr::element(array, line()), value));
-                }
-            }
-        }
-        let then = emitter.close();
-        let condition = Expr::element(listed, turn());
-        emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
-        let body = emitter.close();
-        emitter.push(for_turns(body));
-        emitter.push(Stmt::Barrier);
-
-        let length = total(emitter, "length", Expr::Int(0), Expr::Int(segments));
-        match &listed_by {
+        let place = emitter.array("place", INDEX, each);
+        let is_listed = emitter.array("listed", TRUTH, each);
+        let lists = Lists { each, counts, places, listed, place, is_listed, start, turn };
+        self.look(emitter, &lists);
+        self.list(emitter, &lists);
+        let length = lists.total(emitter, "length", Expr::Int(0), Expr::Int(segments));
+        match &lists.listed {
             Listed::Values(values) => self.apply_values(emitter, (places, length), values),
             Listed::Elements(elements) => self.apply_elements(emitter, (places, length), *elements),
         }
@@ -133,14 +105,70 @@ impl Writer<'_> {
                 Expr::Builtin(Builtin::GridY).then(Mul, Expr::Int(chunk)),
             ),
         };
-        emitter.push(Stmt::For {
-            var: start,
-            from,
-            to: extent,
-            step: Step::Add(step),
-            hint: LoopHint::None,
-            body,
+        let to = emitter.extent(self.scatters.over);
+        let (step, hint) = (Step::Add(step), LoopHint::None);
+        emitter.push(Stmt::For { var: start, from, to, step, hint, body });
+    }
+
+    /// Binds the axis to the thread's element; gives the number that it would have.
+    fn bind_element(&self, emitter: &mut Emitter, lists: &Lists) -> Var {
+        let over = self.scatters.over;
+        let number = mul_add(lists.segment(), Expr::Int(LANES), Expr::Builtin(Builtin::ThreadX));
+        let own = emitter.bind("own", INDEX, Expr::Name(lists.start).then(Add, number));
+        // Lanes beyond the last element read it too, and list nothing.
+        let last = emitter.extent(over).then(Sub, Expr::Int(1));
+        emitter.bind(over, INDEX, Expr::Name(own).then(Min, last));
+        emitter.bind_axes(&[over]);
+        own
+    }
+
+    /// Finds which elements are the block's, and counts them. All that a thread looks at is read before anything waits for it.
+    fn look(&self, emitter: &mut Emitter, lists: &Lists) {
+        lists.each(emitter, |emitter| {
+            let own = self.bind_element(emitter, lists);
+            let at = self.scatters.bind_position(emitter, "at");
+            let (is_own, place) = self.place(at);
+            let inside = Expr::Name(own).then(Less, emitter.extent(self.scatters.over));
+            let is_listed = is_own.map_or(inside.clone(), |is_own| inside.then(And, is_own));
+            emitter.push(set(Expr::element(lists.place, lists.turn()), place));
+            emitter.push(set(Expr::element(lists.is_listed, lists.turn()), is_listed));
         });
+        lists.each(emitter, |emitter| {
+            let votes = Expr::Votes(Box::new(Expr::element(lists.is_listed, lists.turn())));
+            let votes = emitter.bind("votes", INDEX, votes);
+            let first = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
+            let count = set(Expr::element(lists.counts, lists.segment()), Expr::Name(votes));
+            emitter.push(Stmt::If { condition: first, then: vec![count], otherwise: Vec::new() });
+        });
+        emitter.push(Stmt::Barrier);
+    }
+
+    /// Lists them, in their order.
+    fn list(&self, emitter: &mut Emitter, lists: &Lists) {
+        lists.each(emitter, |emitter| {
+            self.bind_element(emitter, lists);
+            let votes = Expr::VotesBefore(Box::new(Expr::element(lists.is_listed, lists.turn())));
+            let votes = emitter.bind("votes", INDEX, votes);
+            emitter.open_pinned();
+            let line = lists.total(emitter, "line", Expr::Name(votes), lists.segment());
+            let line = || Expr::Name(line);
+            emitter.push(set(Expr::element(lists.places, line()), Expr::element(lists.place, lists.turn())));
+            match &lists.listed {
+                Listed::Elements(elements) => {
+                    emitter.push(set(Expr::element(elements, line()), Expr::name(self.scatters.over)));
+                }
+                Listed::Values(values) => {
+                    for (shared, array) in self.shared.iter().zip(values) {
+                        let value = emitter.value(shared.operand);
+                        emitter.push(set(Expr::element(array, line()), value));
+                    }
+                }
+            }
+            let then = emitter.close();
+            let condition = Expr::element(lists.is_listed, lists.turn());
+            emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
+        });
+        emitter.push(Stmt::Barrier);
     }
 
     /// Each warp goes along the list for the positions that are its own, a lane for a column.

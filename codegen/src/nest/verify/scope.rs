@@ -98,6 +98,19 @@ impl Scope<'_> {
                 self.statements(then)?;
                 self.statements(otherwise)
             }
+            Stmt::InTurns { key, active, body } => {
+                self.expect(key, Type::Index)?;
+                self.expect(active, TRUTH)?;
+                self.statements(body)
+            }
+            Stmt::Block(body) => self.statements(body),
+            _ => self.memory(stmt),
+        }
+    }
+
+    /// A statement without others in it, on arrays or on nothing.
+    fn memory(&mut self, stmt: &Stmt) -> Result<(), NestError> {
+        match stmt {
             Stmt::VectorLoad { array, at, buffer, index, dtype, .. }
             | Stmt::VectorStore { array, at, buffer, index, dtype, .. } => {
                 let whole = [(array, at), (buffer, index)];
@@ -131,17 +144,19 @@ impl Scope<'_> {
                 self.elements(*table, number, Type::Memory(*dtype))?;
                 self.define(*part)
             }
-            Stmt::InTurns { key, active, body } => {
-                self.expect(key, Type::Index)?;
-                self.expect(active, TRUTH)?;
-                self.statements(body)
-            }
             Stmt::Arrive { counters, index, count } => {
                 self.elements(*counters, index, Type::Index)?;
                 self.expect(count, Type::Index)
             }
-            Stmt::Block(body) => self.statements(body),
             Stmt::Barrier | Stmt::Return => Ok(()),
+            // Not here.
+            Stmt::Let { .. }
+            | Stmt::Declare { .. }
+            | Stmt::Assign { .. }
+            | Stmt::For { .. }
+            | Stmt::If { .. }
+            | Stmt::InTurns { .. }
+            | Stmt::Block(_) => Ok(()),
         }
     }
 
