@@ -68,6 +68,7 @@ fn merge(graph: &Graph, facts: &Facts, cut: Cut) -> Merge {
                 | Op::Scan { .. }
                 | Op::Recurrence { .. }
                 | Op::Scatter { .. }
+                | Op::Sort { .. }
                 | Op::Gather { .. }
         )
     };

@@ -300,6 +300,29 @@ fn values(page: &mut Page) {
     }
 }
 
+fn sorts(page: &mut Page) {
+    page.section("Order");
+    let (x, whole) = (tensor(DType::F32, &[3, 4]), tensor(DType::I32, &[3, 4]));
+    let none = tensor(DType::F32, &[3, 0]);
+    mistakes! { page:
+        x.sort(2, false).0;
+        x.argsort(-3, true);
+        tensor(DType::F32, &[]).msort().sort(1, false).1;
+        x.topk(5, 1, true).0;
+        x.kthvalue(0, 1).0;
+        x.kthvalue(4, 0).1;
+        none.median(1).0;
+        none.nanmedian(1).1;
+        none.quantile(0.5, 1);
+        whole.quantile(0.5, 1);
+        x.quantile(1.5, 1);
+        x.nanquantile(f64::NAN, 1);
+        tensor(DType::F32, &[]).searchsorted(&x, false);
+        x.searchsorted(&tensor(DType::F32, &[2, 4]), false);
+        x.bucketize(&x, true);
+    }
+}
+
 fn scatters(page: &mut Page) {
     page.section("Combining at computed positions");
     let (x, line) = (tensor(DType::F32, &[3, 4]), tensor(DType::I64, &[2]));
@@ -632,6 +655,7 @@ fn messages_of_every_operation() {
         joins,
         gathers,
         scatters,
+        sorts,
         values,
         reductions,
         steps,

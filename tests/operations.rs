@@ -211,6 +211,7 @@ fn heading(group: Group) -> &'static str {
         Group::Loss => "Losses",
         Group::View => "Views and rearrangement",
         Group::Reduction => "Reductions",
+        Group::Order => "Order",
         Group::Window => "Windows",
         Group::Product => "Products",
         Group::Norm => "Normalisation",

@@ -104,7 +104,7 @@ fn is_as_said(schedule: &Schedule, hero: Hero) -> bool {
         Schedule::Columns(columns) if columns.shares_all => true,
         Schedule::Rows(_) | Schedule::Columns(_) | Schedule::Contraction(_) => hero.reduction().is_some(),
         Schedule::Scan(_) => hero.scan().is_some(),
-        Schedule::Scatter(_) => matches!(hero, Hero::Scatter(_)),
+        Schedule::Scatter(_) | Schedule::Sort(_) => matches!(hero, Hero::Scatter(_)),
     }
 }
 

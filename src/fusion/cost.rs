@@ -174,6 +174,8 @@ pub(crate) fn operation_cost(op: &Op) -> f64 {
         Op::Gather { .. } => 3.0,
         // Per element that is combined: the check, the comparison, the sum.
         Op::Scatter { .. } => 4.0,
+        // Per element that is sorted.
+        Op::Sort { .. } => 20.0,
         Op::Composite(_) => 50.0,
     }
 }

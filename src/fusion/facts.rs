@@ -153,6 +153,15 @@ impl Facts {
                 let key = (full.domain, *axis, *extent, operands[1]);
                 facts.scatter = Some(*numbers.scatters.entry(key).or_insert(number));
             }
+            Op::Sort { axis, extent, descending, .. } => {
+                let full = self.of(operands[0]);
+                facts.fan = fan(full.elements);
+                let number = numbers.scatters.len() as u32;
+                // Both results of one sort, whose order is told by the sign.
+                let axis = if *descending { !*axis } else { *axis };
+                let key = (full.domain, axis, *extent, operands[0]);
+                facts.scatter = Some(*numbers.scatters.entry(key).or_insert(number));
+            }
             _ => {}
         }
         let sizes = operands.iter().map(|&operand| graph.node(operand).dtype.size());

@@ -154,7 +154,7 @@ impl Reads {
     ) {
         let (node, read_shape) = (graph.node(id), &graph.node(operand).shape);
         let shape = match &node.op {
-            Op::Reduce { .. } | Op::Recurrence { .. } | Op::Scatter { .. } => read_shape,
+            Op::Reduce { .. } | Op::Recurrence { .. } | Op::Scatter { .. } | Op::Sort { .. } => read_shape,
             _ => &node.shape,
         };
         let elements = match &node.op {
@@ -169,7 +169,7 @@ impl Reads {
         let is_gather = matches!(node.op, Op::Gather { .. }) && position == 0;
         // What a carry begins as is needed before the first of the results.
         let is_init = matches!(&node.op, Op::Recurrence { body, .. } if position < body.carries);
-        let is_scatter = matches!(node.op, Op::Scatter { .. });
+        let is_scatter = matches!(node.op, Op::Scatter { .. } | Op::Sort { .. });
         let may_align = !(own_view.is_some() || is_gather || is_init || is_scatter);
         let reader = Reader::new(shape, is_gather, may_align);
         let indices = own_view.map(|view| reader.through(view, shape, read_shape, None));

@@ -82,6 +82,7 @@ fn constant_of(node: &Node) -> Option<&Constant> {
         | Op::Recurrence { .. }
         | Op::Gather { .. }
         | Op::Scatter { .. }
+        | Op::Sort { .. }
         | Op::Composite(_) => None,
     }
 }
@@ -92,7 +93,11 @@ fn colour(op: &Op) -> &'static str {
         Op::Constant(_) | Op::Iota | Op::Random { .. } => "#eeeeee",
         Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast => "#ffffff",
         Op::View(_) | Op::Gather { .. } => "#fff2cc",
-        Op::Reduce { .. } | Op::Scan { .. } | Op::Recurrence { .. } | Op::Scatter { .. } => "#f4cccc",
+        Op::Reduce { .. }
+        | Op::Scan { .. }
+        | Op::Recurrence { .. }
+        | Op::Scatter { .. }
+        | Op::Sort { .. } => "#f4cccc",
         Op::Composite(_) => "#d9ead3",
     }
 }

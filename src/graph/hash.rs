@@ -77,6 +77,7 @@ enum Tag {
     Recurrence,
     Gather,
     Scatter,
+    Sort,
     Reshape,
     Permute,
     Expand,
@@ -238,6 +239,10 @@ impl Code {
                 self.bytes.extend([Tag::Scatter as u8, *op as u8]);
                 self.sizes(&[*axis, *extent]);
             }
+            Op::Sort { axis, extent, descending, result } => {
+                self.bytes.extend([Tag::Sort as u8, u8::from(*descending), *result as u8]);
+                self.sizes(&[*axis, *extent]);
+            }
             Op::Composite(composite) => self.composite(composite),
         }
     }
@@ -312,6 +317,7 @@ mod tests {
 
     use super::*;
     use crate::graph::body::Body;
+    use crate::graph::op::Sorted;
     use crate::graph::sketch::Sketch;
     use crate::{BinaryOp, DType, ReduceOp, SourceLocation, UnaryOp};
 
@@ -406,6 +412,7 @@ mod tests {
             Op::Recurrence { axis: 0, reverse: false, body, result: StepResult::Each(0) },
             Op::Gather { axis: 0 },
             Op::Scatter { op: ReduceOp::Sum, axis: 0, extent: 1 },
+            Op::Sort { axis: 0, extent: 1, descending: false, result: Sorted::Values },
         ];
         let ops = ops.into_iter().chain(views.map(Op::View)).chain(composites.map(Op::Composite));
         let mut first: Vec<u8> = ops.map(|op| Code::of(&op)[0]).collect();

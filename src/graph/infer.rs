@@ -1,7 +1,7 @@
 //! Result shape and dtype of every operation: used when recording, and by the verifier between passes.
 
 use super::body::Body;
-use super::op::{Composite, Op, Pool2d, StepResult, View};
+use super::op::{Composite, Op, Pool2d, Sorted, StepResult, View};
 use crate::{DType, Shape};
 
 /// Shape and dtype of an operand or a result.
@@ -137,6 +137,19 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
                 true => expect(&shape.with_extent(*axis, *extent), *dtype),
                 false => Err(format!("not defined for {dtype}")),
             }
+        }
+        Op::Sort { axis, extent, result, .. } => {
+            count(1)?;
+            let (shape, dtype) = operand(0)?;
+            check_axes(&[*axis], shape)?;
+            if *extent > shape[*axis] {
+                return Err(format!("{extent} of {} elements", shape[*axis]));
+            }
+            let dtype = match result {
+                Sorted::Values => *dtype,
+                Sorted::Positions => DType::I64,
+            };
+            expect(&shape.with_extent(*axis, *extent), dtype)
         }
         Op::Composite(composite) => {
             count(1)?;

@@ -62,6 +62,9 @@ pub(crate) enum Op {
     /// their order along the axis, whose index says this one; what nothing combines to where there are none. Not by
     /// squared deviations. An index outside of the axis is an error.
     Scatter { op: ReduceOp, axis: usize, extent: usize },
+    /// The first `extent` elements along the axis in ascending or descending order, or the positions that they come from.
+    /// Equal ones stay in their order; -0 equals 0, and NaN is above all numbers.
+    Sort { axis: usize, extent: usize, descending: bool, result: Sorted },
     /// Shorthand for several primitives.
     Composite(Composite),
 }
@@ -99,6 +102,15 @@ impl Hash for Body {
 /// gathers and scatters do, because running a plan may report them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct StructuralKey(pub(crate) u128);
+
+/// Which of its results a sort gives; one kernel computes both.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Sorted {
+    /// The elements.
+    Values,
+    /// Where they come from, as `I64`.
+    Positions,
+}
 
 /// Which of its results a recurrence gives. Several of one loop are several nodes: one kernel computes them together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -202,6 +214,8 @@ impl Op {
             Op::Recurrence { .. } => "recurrence",
             Op::Gather { .. } => "gather",
             Op::Scatter { op, .. } => op.scatter_name(),
+            Op::Sort { result: Sorted::Values, .. } => "sort",
+            Op::Sort { result: Sorted::Positions, .. } => "argsort",
             Op::Composite(composite) => match composite {
                 Composite::Mean { .. } => "mean",
                 Composite::Var { .. } => "var",
@@ -245,7 +259,8 @@ impl Op {
             | Op::Scan { .. }
             | Op::Recurrence { .. }
             | Op::Gather { .. }
-            | Op::Scatter { .. } => false,
+            | Op::Scatter { .. }
+            | Op::Sort { .. } => false,
         }
     }
 }

@@ -9,7 +9,9 @@ use smallvec::SmallVec;
 
 use super::dag::NodeId;
 use super::infer;
-use super::op::{Axes, Body, Composite, Constant, ConstantRole, Graph, Node, Op, Pool2d, StepResult, View};
+use super::op::{
+    Axes, Body, Composite, Constant, ConstantRole, Graph, Node, Op, Pool2d, Sorted, StepResult, View,
+};
 use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, SourceLocation, UnaryOp};
 
 /// A graph, and its nodes by their numbers in the text.
@@ -359,6 +361,12 @@ impl<'a> Parser<'_, 'a> {
         }
         if let Some(op) = ReduceOp::ALL.into_iter().find(|op| op.scatter_name() == name) {
             return Ok(Op::Scatter { op, axis: self.count("axis")?, extent: self.count("extent")? });
+        }
+        for result in [Sorted::Values, Sorted::Positions] {
+            if (Op::Sort { axis: 0, extent: 0, descending: false, result }).name() == name {
+                let (axis, extent) = (self.count("axis")?, self.count("extent")?);
+                return Ok(Op::Sort { axis, extent, descending: self.text.eat("descending"), result });
+            }
         }
         Err(self.text.error_at(place, format!("no operation is called `{name}`")))
     }

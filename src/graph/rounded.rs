@@ -32,7 +32,7 @@ pub(crate) fn rounded(graph: &Graph) -> Option<Graph> {
                     *before = extents.rounded(*before).min(border);
                 }
             }
-            (Op::Scatter { extent, .. }, _) => *extent = extents.rounded(*extent),
+            (Op::Scatter { extent, .. } | Op::Sort { extent, .. }, _) => *extent = extents.rounded(*extent),
             _ => {}
         }
     });

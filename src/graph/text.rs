@@ -152,6 +152,9 @@ impl fmt::Display for Attributes<'_> {
             }
             Op::Gather { axis } => write!(f, " axis={axis}"),
             Op::Scatter { op: _, axis, extent } => write!(f, " axis={axis} extent={extent}"),
+            Op::Sort { axis, extent, descending, result: _ } => {
+                write!(f, " axis={axis} extent={extent}{}", if *descending { " descending" } else { "" })
+            }
             Op::Composite(composite) => match composite {
                 Composite::Mean { axes } => write!(f, " axes={axes:?}"),
                 Composite::Var { axes, correction } => write!(f, " axes={axes:?} correction={correction}"),

@@ -16,8 +16,10 @@ use smallvec::SmallVec;
 
 use super::operand::{broken, ensure_room};
 use super::scan::Scan;
+use super::sort::{self, Sort};
 use super::values::{Element, Values, for_any};
 use super::{cast, random, reduce, scalar, scan, scatter, views};
+use crate::graph::op::Sorted;
 use crate::{Result, Scalar, Shape};
 
 /// What a kernel is called with.
@@ -343,6 +345,16 @@ impl<'a> Interpreter<'a> {
             }
             &ValueOp::Scatter { op, axis, over, index, check, operand } => {
                 self.scatter(op, [axis, over], (index, check), operand, space)?
+            }
+            &ValueOp::Sort { axis, over, descending, is_position, operand } => {
+                let place = self.place(axis, space)?;
+                let mut source =
+                    self.space(space.axes.iter().map(|&own| if own == axis { over } else { own }));
+                source.at = space.at;
+                let result = if is_position { Sorted::Positions } else { Sorted::Values };
+                let extent = space.shape[place];
+                let sort = Sort { axis: place, extent, descending, result };
+                sort::sort(&*self.operand(operand, &source)?, &source.shape, sort)
             }
             ValueOp::Reduce { op, axes, operand, position } => {
                 let mut whole = self.space(space.axes.iter().chain(axes).copied());

@@ -19,6 +19,7 @@ mod reduce;
 mod scalar;
 mod scan;
 mod scatter;
+mod sort;
 #[cfg(test)]
 mod testing;
 mod values;
@@ -112,6 +113,9 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
         }
         (Op::Gather { axis }, [x, index]) => gather::gather(node, *axis, x, &index.values)?,
         (Op::Scatter { op, axis, .. }, [x, index]) => scatter::scatter(node, *op, *axis, x, &index.values)?,
+        (&Op::Sort { axis, extent, descending, result }, [x]) => {
+            sort::sort(&x.values, x.shape, sort::Sort { axis, extent, descending, result })
+        }
         (Op::Composite(composite), [x]) => composite::composite(composite, &x.values, x.shape, &node.shape)?,
         (op, operands) => return Err(context(format!("{op:?} with {} operands", operands.len()))),
     };

@@ -10,6 +10,7 @@ mod recurrence;
 mod reduction;
 mod refusal;
 mod scatter;
+mod sort;
 mod space;
 mod views;
 
@@ -136,6 +137,8 @@ struct Lowering<'a> {
     loops: Vec<Loop>,
     /// What the scatters share, once one is lowered.
     scattered: Option<Scattered>,
+    /// The axis along which rows that are sorted are computed.
+    sorted: Option<AxisId>,
     /// Whether the outermost extent is an argument of the kernel, and no constant.
     has_argument: bool,
 }
@@ -185,6 +188,7 @@ impl<'a> Lowering<'a> {
             scan_axis: None,
             loops: Vec::new(),
             scattered: None,
+            sorted: None,
             has_argument,
         }
     }
@@ -289,12 +293,15 @@ impl<'a> Lowering<'a> {
                 self.kernel.add(ValueOp::Scan { op, axis: along, reverse, exclusive, operand }, dtype)
             }
             Op::Reduce { op, axes } => self.reduction(operands[0], *op, axes, indices, guards)?,
-            Op::Recurrence { .. } | Op::Scatter { .. } if !guards.is_empty() => {
+            Op::Recurrence { .. } | Op::Scatter { .. } | Op::Sort { .. } if !guards.is_empty() => {
                 return Err(Refusal::Conditional(node.op.name()));
             }
             Op::Recurrence { .. } => self.recurrence(id, indices)?,
             Op::Gather { axis } => self.gather(id, *axis, indices, guards)?,
             Op::Scatter { op, axis, .. } => self.scatter(id, *op, *axis, indices)?,
+            Op::Sort { axis, descending, result, .. } => {
+                self.sort(id, (*axis, *descending), *result, indices)?
+            }
             Op::Composite(_) => {
                 return Err(Refusal::Broken("a composite was not decomposed"));
             }

@@ -115,7 +115,7 @@ impl Lowering<'_> {
             let mut ops = self.request.nodes.iter().map(|&id| &self.request.graph.node(id).op);
             ops.any(|op| {
                 matches!(op, Op::Scan { .. }) && at > 0
-                    || matches!(op, Op::Scatter { axis, .. } if *axis == at)
+                    || matches!(op, Op::Scatter { axis, .. } | Op::Sort { axis, .. } if *axis == at)
             })
         };
         shape.iter().position(|&extent| extent != 1).filter(|&at| !is_known(at))

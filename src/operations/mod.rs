@@ -33,6 +33,7 @@
 mod constructors;
 mod elementwise;
 mod layers;
+mod order;
 mod reductions;
 mod row;
 mod views;
@@ -56,6 +57,7 @@ pub fn all() -> impl Iterator<Item = &'static Operation> {
         layers::WINDOWS,
         layers::PRODUCTS,
         reductions::REDUCTIONS,
+        order::ORDER,
         views::VIEWS,
         constructors::CONSTRUCTORS,
         constructors::RANDOM,

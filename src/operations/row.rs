@@ -25,6 +25,8 @@ pub enum Group {
     View,
     /// Combinations of the elements along axes.
     Reduction,
+    /// Elements in order, and positions in it.
+    Order,
     /// Products of matrices, convolutions and attention.
     Product,
     /// Pooling and interpolation.

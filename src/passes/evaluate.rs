@@ -2,7 +2,9 @@
 //! is declared. Values of the
 //! 16-bit floats are f32, as in a kernel's registers, and rounded where they are cast.
 
-use crate::graph::op::{Composite, Op, Pool2d, StepResult, View};
+use std::cmp::Ordering;
+
+use crate::graph::op::{Composite, Op, Pool2d, Sorted, StepResult, View};
 use crate::graph::{Graph, Node, NodeId};
 use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, UnaryOp};
 
@@ -83,6 +85,25 @@ pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>
                     let row: Vec<Scalar> = hits.map(|at| operand(0)[at]).collect();
                     let row_shape = Shape::from([row.len()]);
                     reduced(*op, &[0], &row, &row_shape, node.dtype.compute())[0]
+                })
+            }
+            Op::Sort { axis, extent, descending, result } => {
+                let (inner, count) = (node.shape.strides()[*axis], shape(0)[*axis]);
+                pointwise(&|n| {
+                    let (outer, rank) = (n / (inner * extent), n / inner % extent);
+                    let at = |k: usize| operand(0)[(outer * count + k) * inner + n % inner];
+                    let before = |a: usize, b: usize| {
+                        let (a, b) = (at(a).as_f64(), at(b).as_f64());
+                        let order =
+                            a.is_nan().cmp(&b.is_nan()).then(a.partial_cmp(&b).unwrap_or(Ordering::Equal));
+                        if *descending { order.reverse() } else { order }
+                    };
+                    let mut places: Vec<usize> = (0..count).collect();
+                    places.sort_by(|&a, &b| before(a, b));
+                    match result {
+                        Sorted::Values => at(places[rank]),
+                        Sorted::Positions => Scalar::from_i64(DType::I64, places[rank] as i64),
+                    }
                 })
             }
             Op::Composite(composite) => {

@@ -32,6 +32,7 @@ fn rules_for(op: &Op) -> &'static [Rule] {
         | Op::Recurrence { .. }
         | Op::Gather { .. }
         | Op::Scatter { .. }
+        | Op::Sort { .. }
         | Op::Composite(_) => &[],
     }
 }

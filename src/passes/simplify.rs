@@ -50,6 +50,7 @@ pub(super) fn rules_for(op: &Op) -> &'static [Rule] {
         | Op::Recurrence { .. }
         | Op::Gather { .. }
         | Op::Scatter { .. }
+        | Op::Sort { .. }
         | Op::Composite(_) => &[],
     }
 }

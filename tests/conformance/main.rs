@@ -26,6 +26,7 @@ mod recurrences;
 mod reductions;
 mod scans;
 mod scatter;
+mod sorts;
 mod table;
 mod views;
 mod windows;

@@ -17,6 +17,8 @@ const C_TEXTS: &[&str] = &[
     include_str!("helpers/random.h"),
     C_MATH,
     TILES,
+    SORT_ITEMS,
+    SORT,
 ];
 /// Functions that may be called in vectors instead of pasted.
 const C_MATH: &str = include_str!("helpers/c_math.h");
@@ -24,11 +26,20 @@ const C_MATH: &str = include_str!("helpers/c_math.h");
 /// Functions that are called once for a tile, whose products and sums contract to fused multiply-adds.
 const TILES: &str = include_str!("helpers/tiles.h");
 
+/// What sorts compare, in C.
+const SORT_ITEMS: &str = include_str!("helpers/sort_items.h");
+
+/// Functions that sort rows, in C: of 64-bit items.
+const SORT: &str = include_str!("helpers/sort.h");
+
 /// What their names begin with.
 const TILE: &str = "lz_multiply_tile_";
 
 /// How those are declared.
 const CALLED: &str = "static __attribute__((noinline, optimize(\"fp-contract=fast\"))) ";
+
+/// How those are declared that take long: compiled once.
+const ONCE: &str = "static __attribute__((noinline)) ";
 
 /// One helper: a definition, or the declaration of a library function, with its comment.
 struct Snippet {
@@ -92,9 +103,26 @@ fn snippets(language: Language) -> &'static [Snippet] {
     };
     cell.get_or_init(|| {
         // Made once, and there as long as the constants are.
-        let doubles: Option<&'static str> = (language == Language::C)
-            .then(|| &*TILES.replace("float", "double").replace("_f32", "_f64").leak());
-        let texts = texts.iter().copied().chain(doubles).chain(own_texts());
+        let derived: [String; 2] = match language {
+            Language::C => [
+                TILES.replace("float", "double").replace("_f32", "_f64"),
+                SORT.split("\n\n")
+                    .take(1)
+                    .collect::<String>()
+                    .replace("typedef long long", "typedef __int128")
+                    .replace("_i64", "_i128"),
+            ],
+            Language::Cuda => [
+                SORT_ITEMS
+                    .replace("lz_as_i32", "__float_as_int")
+                    .replace("lz_as_f32", "__int_as_float")
+                    .replace("lz_as_i64", "__double_as_longlong")
+                    .replace("lz_as_f64", "__longlong_as_double"),
+                include_str!("helpers/sort.cuh").to_string(),
+            ],
+        };
+        let derived = derived.map(|text| -> &'static str { text.leak() });
+        let texts = texts.iter().copied().chain(derived).chain(own_texts());
         texts.flat_map(|text| text.split("\n\n")).filter_map(Snippet::parse).collect()
     })
 }
@@ -177,6 +205,8 @@ impl Helpers {
                 false => "",
                 true if is_called => "SHARED ",
                 true if language == Language::C && snippet.name.starts_with(TILE) => CALLED,
+                true if language == Language::C && SORT.contains(snippet.code) => ONCE,
+                true if snippet.name.starts_with("lz_sort_row_") => ONCE,
                 true => qualifiers,
             };
             // Writing to a String cannot fail.

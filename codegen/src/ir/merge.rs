@@ -134,7 +134,9 @@ impl Kernel {
     /// Whether a value names the axis by itself, and not as one of several that it reduces.
     fn is_named(&self, along: AxisId) -> bool {
         let scattered = self.values.iter().any(|value| match &value.op {
-            ValueOp::Scatter { axis, over, .. } => [axis, over].contains(&&along),
+            ValueOp::Scatter { axis, over, .. } | ValueOp::Sort { axis, over, .. } => {
+                [axis, over].contains(&&along)
+            }
             _ => false,
         });
         scattered || self.scan_axes().any(|(axis, _)| axis == along)
@@ -157,7 +159,9 @@ impl Kernel {
         for value in &self.values {
             match &value.op {
                 ValueOp::Reduce { axes, .. } => used.extend(axes.iter().copied()),
-                ValueOp::Scatter { axis, over, .. } => used.extend([*axis, *over]),
+                ValueOp::Scatter { axis, over, .. } | ValueOp::Sort { axis, over, .. } => {
+                    used.extend([*axis, *over])
+                }
                 _ => {}
             }
         }
@@ -180,7 +184,9 @@ impl Kernel {
             match op {
                 ValueOp::Reduce { axes, .. } => axes.iter_mut().for_each(|axis| *axis = name(*axis)),
                 ValueOp::Scan { axis, .. } => *axis = name(*axis),
-                ValueOp::Scatter { axis, over, .. } => (*axis, *over) = (name(*axis), name(*over)),
+                ValueOp::Scatter { axis, over, .. } | ValueOp::Sort { axis, over, .. } => {
+                    (*axis, *over) = (name(*axis), name(*over));
+                }
                 ValueOp::Load { .. }
                 | ValueOp::Literal(_)
                 | ValueOp::Argument(_)

@@ -194,6 +194,20 @@ pub enum ValueOp {
         /// What.
         operand: ValueId,
     },
+    /// At each position of a map axis, the operand that is there if those of all positions of a reduce axis are in order:
+    /// equal ones by their positions, -0 equals 0, NaN above all numbers.
+    Sort {
+        /// The map axis, which may have fewer positions than there are operands; it is never merged with another.
+        axis: AxisId,
+        /// The reduce axis; neither is it.
+        over: AxisId,
+        /// Whether the largest comes first.
+        descending: bool,
+        /// Whether the result is where the operand comes from, an `I64`.
+        is_position: bool,
+        /// What.
+        operand: ValueId,
+    },
     /// The operand combined over the axes.
     Reduce {
         /// How.
@@ -489,7 +503,7 @@ impl Kernel {
                 let along = self.axis_of_carry(*carry);
                 axes.retain(|&axis| Some(axis) != along);
             }
-            ValueOp::Scatter { over, .. } => {
+            ValueOp::Scatter { over, .. } | ValueOp::Sort { over, .. } => {
                 axes.remove(over);
                 axes.extend(self.axes_of_kind(AxisKind::Map));
             }
@@ -535,6 +549,7 @@ impl Kernel {
                 | ValueOp::Scan { .. }
                 | ValueOp::Last { .. }
                 | ValueOp::Scatter { .. }
+                | ValueOp::Sort { .. }
                 | ValueOp::Reduce { .. } => {}
             }
             let axes = self.axes_of(&op);
@@ -576,7 +591,8 @@ fn named_operands(op: &ValueOp) -> SmallVec<[ValueId; 3]> {
         ValueOp::Select(condition, a, b) => SmallVec::from_slice(&[*condition, *a, *b]),
         ValueOp::Scan { operand, .. }
         | ValueOp::Carry { init: operand, .. }
-        | ValueOp::Last { carry: operand } => SmallVec::from_slice(&[*operand]),
+        | ValueOp::Last { carry: operand }
+        | ValueOp::Sort { operand, .. } => SmallVec::from_slice(&[*operand]),
         ValueOp::Scatter { index, operand, .. } => SmallVec::from_slice(&[*index, *operand]),
         ValueOp::Reduce { operand, position, .. } => [*operand].into_iter().chain(*position).collect(),
     }
@@ -599,6 +615,7 @@ pub fn index_expressions(op: &ValueOp) -> SmallVec<[&IndexExpr; 2]> {
         | ValueOp::Scan { .. }
         | ValueOp::Last { .. }
         | ValueOp::Scatter { .. }
+        | ValueOp::Sort { .. }
         | ValueOp::Reduce { .. } => SmallVec::new(),
     }
 }

@@ -258,6 +258,7 @@ impl Parser<'_, '_> {
                 ValueOp::Last { carry: self.value()? }
             }
             "scatter" => self.scatter(place)?,
+            "sort" | "argsort" => self.sort(word == "argsort")?,
             "reduce" => self.reduce(place)?,
             _ => self.named(word, place)?,
         })
@@ -274,6 +275,16 @@ impl Parser<'_, '_> {
         self.text.expect("at")?;
         let index = self.value()?;
         Ok(ValueOp::Scatter { op, axis, over, index, check: self.check()?, operand })
+    }
+
+    fn sort(&mut self, is_position: bool) -> Result<ValueOp, ParseError> {
+        let descending = self.text.eat("descending");
+        self.text.expect("over")?;
+        let over = self.axis()?;
+        self.text.expect("of")?;
+        let operand = self.value()?;
+        self.text.expect("to")?;
+        Ok(ValueOp::Sort { axis: self.axis()?, over, descending, is_position, operand })
     }
 
     fn reduce(&mut self, place: Place) -> Result<ValueOp, ParseError> {

@@ -53,6 +53,12 @@ impl Kernel {
                 let (operand, index) = (name(operand), name(index));
                 format!("scatter {op} over {over} of {operand} to {axis} at {index} check {check}")
             }
+            ValueOp::Sort { axis, over, descending, is_position, operand } => {
+                let (axis, over) = (&self.axis(*axis).name, &self.axis(*over).name);
+                let what = if *is_position { "argsort" } else { "sort" };
+                let descending = if *descending { " descending" } else { "" };
+                format!("{what}{descending} over {over} of {} to {axis}", name(operand))
+            }
             ValueOp::Reduce { op, axes, operand, position } => {
                 let axes: Vec<&str> = axes.iter().map(|&axis| self.axis(axis).name.as_str()).collect();
                 let at = position.map_or(String::new(), |position| format!(" at {}", name(&position)));

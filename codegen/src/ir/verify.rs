@@ -95,6 +95,13 @@ impl Kernel {
                     && self.axis(*over).kind == AxisKind::Reduce
                     && [index, operand].iter().all(|id| !self.value(**id).axes.contains(axis))
             }
+            ValueOp::Sort { axis, over, is_position, operand, .. } => {
+                value.dtype == (if *is_position { DType::I64 } else { dtype(operand) })
+                    && self.axis(*axis).kind == AxisKind::Map
+                    && self.axis(*over).kind == AxisKind::Reduce
+                    && self.axis(*axis).extent <= self.axis(*over).extent
+                    && !self.value(*operand).axes.contains(axis)
+            }
             ValueOp::Reduce { op, axes, operand, position } => {
                 op.accepts(dtype(operand))
                     && op.result(dtype(operand)) == value.dtype

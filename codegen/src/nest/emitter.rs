@@ -465,6 +465,7 @@ impl<'k> Emitter<'k> {
                 self.misfit("a scan outside of its loop")
             }
             ValueOp::Scatter { .. } => self.misfit("a scatter outside of its loop"),
+            ValueOp::Sort { .. } => self.misfit("a sort outside of its loop"),
             ValueOp::Reduce { axes, .. } => self.reduce_in_thread(id, axes),
         }
     }
@@ -631,6 +632,7 @@ fn prefix(op: &ValueOp) -> &'static str {
         | ValueOp::Carry { .. }
         | ValueOp::Last { .. }
         | ValueOp::Scatter { .. }
+        | ValueOp::Sort { .. }
         | ValueOp::Reduce { .. } => "v",
     }
 }
@@ -641,7 +643,7 @@ fn size(expr: &Expr) -> usize {
         Expr::Name(_) | Expr::Int(_) | Expr::Literal(_) | Expr::Builtin(_) => 0,
         Expr::Index(_) | Expr::Position(_) => 1,
         Expr::InBounds(bounds) => bounds.len() * 2,
-        Expr::Random { .. } | Expr::Checked { .. } => 4,
+        Expr::Random { .. } | Expr::Checked { .. } | Expr::Sort { .. } => 4,
         Expr::Unary(_, _, a) | Expr::Cast { operand: a, .. } | Expr::Element(_, a) => 1 + size(a),
         Expr::FromMemory(_, a) | Expr::ToMemory(_, a) => size(a),
         Expr::Binary(_, _, a, b) | Expr::Arithmetic(_, a, b) => 1 + size(a) + size(b),

@@ -310,6 +310,7 @@ fn operations(kernel: &Kernel, id: ValueId) -> f64 {
         ValueOp::Reduce { .. }
         | ValueOp::Scan { .. }
         | ValueOp::Scatter { .. }
+        | ValueOp::Sort { .. }
         | ValueOp::Carry { .. }
         | ValueOp::Last { .. } => cost::WORTH_KEEPING,
     }

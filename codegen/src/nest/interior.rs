@@ -166,6 +166,7 @@ fn decided_where(kernel: &Kernel, holds: impl Fn(&[Bound]) -> Option<bool>) -> K
             | ValueOp::Carry { init: operand, .. }
             | ValueOp::Last { carry: operand } => alias(operand),
             ValueOp::Scatter { index, operand, .. } => [index, operand].into_iter().for_each(alias),
+            ValueOp::Sort { operand, .. } => alias(operand),
             ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) | ValueOp::Random { .. } => {}
         }
     }

@@ -33,6 +33,9 @@ mod scatter;
 mod scatter_cpu;
 mod scatter_cuda;
 mod short_axis;
+mod sort;
+mod sort_cpu;
+mod sort_cuda;
 pub mod stmt;
 mod stretch;
 mod table;
@@ -49,7 +52,7 @@ mod windows_cpu;
 
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
-use crate::schedule::{Contraction, Launch, Scatters, Schedule, for_schedule, reductions_of_columns};
+use crate::schedule::{Contraction, Launch, Scatters, Schedule, Sorts, for_schedule, reductions_of_columns};
 use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
 pub(crate) use scan_cpu::TOGETHER as ROWS_TOGETHER;
@@ -170,6 +173,13 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             match language {
                 Language::Cuda => scatter_cuda::build(kernel, &scatters, schedule),
                 Language::C => scatter_cpu::build(kernel, &scatters, schedule),
+            }
+        }
+        Schedule::Sort(schedule) => {
+            let sorts = Sorts::of(kernel)?.ok_or(Refusal::Misfit("nothing to sort"))?;
+            match language {
+                Language::Cuda => sort_cuda::build(kernel, &sorts, schedule),
+                Language::C => sort_cpu::build(kernel, &sorts, schedule),
             }
         }
         Schedule::Rows(schedule) => {

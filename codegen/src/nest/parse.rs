@@ -2,7 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, TileProduct, Type};
+use super::stmt::{
+    Arithmetic, Expr, LoopHint, SortBy, SortPart, SortedRow, Sorting, Step, Stmt, TileProduct, Type,
+};
 use super::text::{BUILTINS, LANE, precedence};
 use super::variable::{Local, LocalId, Space, Var};
 use super::{Body, Function, Nest, Parameter, Workspace, parameter_name, parameters};
@@ -197,6 +199,7 @@ impl<'t, 'a> Reader<'t, 'a> {
             }
             kind @ ("load" | "store" | "widen" | "narrow") => self.copy(kind)?,
             "multiply" => self.multiply()?,
+            "sort" => self.sort()?,
             kind @ ("positions" | "buffers" | "part") => self.table(kind, place, defined)?,
             "in_turns" => {
                 let key = self.expr()?;
@@ -333,6 +336,24 @@ impl<'t, 'a> Reader<'t, 'a> {
         let body = self.block()?;
         self.forget(defined);
         Ok(Stmt::For { var, from, to, step, hint, body })
+    }
+
+    fn sort(&mut self) -> Result<Stmt, ParseError> {
+        let (items, at) = self.element(true)?;
+        let wide = self.text.eat("wide");
+        self.text.expect("by")?;
+        let by = if self.text.eat("row") {
+            let (spare, spare_at) = self.element(true)?;
+            let (count, wanted) = (self.after("count")?, self.after("wanted")?);
+            SortBy::Row(Box::new(SortedRow { spare, spare_at, count, wanted }))
+        } else if self.text.eat("lanes") {
+            SortBy::Lanes { count: self.after("count")? }
+        } else {
+            self.text.expect("block")?;
+            let (items, length) = (self.setting("items")?, self.setting("length")?);
+            SortBy::Block { items, length, threads: self.setting("threads")? }
+        };
+        Ok(Stmt::Sort(Box::new(Sorting { items, at, wide, by })))
     }
 
     fn multiply(&mut self) -> Result<Stmt, ParseError> {
@@ -540,6 +561,15 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     fn operation(&mut self, word: &str, place: Place) -> Result<Expr, ParseError> {
+        if let Some(part) = SortPart::ALL.into_iter().find(|part| part.name() == word) {
+            let dtype = self.dot_dtype()?;
+            let descending = self.text.eat(".descending");
+            return self.inside(|reader| {
+                let a = reader.expr()?;
+                reader.text.expect(",")?;
+                Ok(Expr::Sort { part, dtype, descending, operands: Box::new([a, reader.expr()?]) })
+            });
+        }
         if let Some(op) = UnaryOp::ALL.into_iter().find(|op| op.name() == word) {
             let dtype = self.dot_dtype()?;
             return self.inside(|reader| Ok(Expr::Unary(op, dtype, Box::new(reader.expr()?))));

@@ -95,6 +95,7 @@ impl Walk<'_> {
                 Stmt::Assign { .. }
                 | Stmt::Arrive { .. }
                 | Stmt::MultiplyTile(_)
+                | Stmt::Sort(_)
                 | Stmt::Positions { .. }
                 | Stmt::Buffers { .. }
                 | Stmt::Part { .. }

@@ -2,6 +2,7 @@
 
 use super::variable::Var;
 use crate::index::{Bound, IndexExpr};
+pub use crate::intrinsics::SortPart;
 use crate::{BinaryOp, DType, Scalar, UnaryOp};
 
 /// The type of a variable.
@@ -85,6 +86,17 @@ pub enum Expr {
     FromMemory(DType, Box<Expr>),
     /// A value converted to a raw element.
     ToMemory(DType, Box<Expr>),
+    /// A part of what a sort compares, or of what it has come to; the dtype is the sorted value's.
+    Sort {
+        /// Which.
+        part: SortPart,
+        /// Of the sorted value.
+        dtype: DType,
+        /// Whether the largest comes first.
+        descending: bool,
+        /// What it is made from.
+        operands: Box<[Expr; 2]>,
+    },
     /// In how many lanes of the warp, which is a row of the block, the comparison holds.
     Votes(Box<Expr>),
     /// In how many lanes before this one it does.
@@ -315,6 +327,8 @@ pub enum Stmt {
     },
     /// Adds the products of six packed rows and a panel of packed columns to their sums, or begins these (CPU).
     MultiplyTile(Box<TileProduct>),
+    /// Puts items in order.
+    Sort(Box<Sorting>),
     /// A table of positions (CPU).
     Positions {
         /// The table.
@@ -366,6 +380,53 @@ pub enum Stmt {
     },
     /// The thread is done.
     Return,
+}
+
+/// Items in an array, and how they are sorted.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sorting {
+    /// The array, of `I64`.
+    pub items: Var,
+    /// Where the items begin.
+    pub at: Expr,
+    /// Whether an item is two elements.
+    pub wide: bool,
+    /// How.
+    pub by: SortBy,
+}
+
+/// A row that is sorted.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SortedRow {
+    /// Another array, or the same, with as much room to spare.
+    pub spare: Var,
+    /// From where on.
+    pub spare_at: Expr,
+    /// Items.
+    pub count: Expr,
+    /// So many of them are needed.
+    pub wanted: Expr,
+}
+
+/// Ways to sort.
+#[derive(Clone, PartialEq, Debug)]
+pub enum SortBy {
+    /// One row (CPU).
+    Row(Box<SortedRow>),
+    /// Eight rows side by side (CPU).
+    Lanes {
+        /// Items of each.
+        count: Expr,
+    },
+    /// All rows of a block, by all of its threads, which wait for each other before and after it (CUDA).
+    Block {
+        /// Items of all rows.
+        items: u64,
+        /// Items of each: a power of two.
+        length: u64,
+        /// Threads of the block.
+        threads: u64,
+    },
 }
 
 /// Six packed rows, a panel of packed columns, and their sums.

@@ -222,6 +222,7 @@ fn operations(kernel: &Kernel, id: ValueId) -> f64 {
         ValueOp::Scan { .. }
         | ValueOp::Reduce { .. }
         | ValueOp::Scatter { .. }
+        | ValueOp::Sort { .. }
         | ValueOp::Carry { .. }
         | ValueOp::Last { .. } => cost::WORTH_KEEPING,
     }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::stmt::{Arithmetic, Builtin, Expr, LoopHint, Step, Stmt, TileProduct, Type};
+use super::stmt::{Arithmetic, Builtin, Expr, LoopHint, SortBy, Sorting, Step, Stmt, TileProduct, Type};
 use super::variable::{Local, Space, Var};
 use super::{Function, Nest, Workspace, parameter_name};
 use crate::Language;
@@ -140,6 +140,7 @@ impl Writer<'_> {
                 format!("narrow {buffer} = {array} count {}", self.expr(count))
             }
             Stmt::MultiplyTile(tile) => self.multiply(tile),
+            Stmt::Sort(sorting) => self.sort(sorting),
             Stmt::Positions { table, positions } => {
                 format!("positions {} = {positions:?}", self.name(*table))
             }
@@ -160,6 +161,22 @@ impl Writer<'_> {
             Stmt::Return => "return".to_string(),
         };
         self.line(&line);
+    }
+
+    fn sort(&self, sorting: &Sorting) -> String {
+        let Sorting { items, at, wide, by } = sorting;
+        let by = match by {
+            SortBy::Row(row) => {
+                let spare = self.element(row.spare, &row.spare_at);
+                let [count, wanted] = [&row.count, &row.wanted].map(|expr| self.expr(expr));
+                format!("row {spare} count {count} wanted {wanted}")
+            }
+            SortBy::Lanes { count } => format!("lanes count {}", self.expr(count)),
+            SortBy::Block { items, length, threads } => {
+                format!("block items {items} length {length} threads {threads}")
+            }
+        };
+        format!("sort {}{} by {by}", self.element(*items, at), if *wide { " wide" } else { "" })
     }
 
     fn multiply(&self, tile: &TileProduct) -> String {
@@ -259,6 +276,11 @@ impl Writer<'_> {
             Expr::Element(array, index) => self.element(*array, index),
             Expr::FromMemory(dtype, a) => self.call(&format!("from_memory.{dtype}"), &[a]),
             Expr::ToMemory(dtype, a) => self.call(&format!("to_memory.{dtype}"), &[a]),
+            Expr::Sort { part, dtype, descending, operands } => {
+                let [a, b] = &**operands;
+                let descending = if *descending { ".descending" } else { "" };
+                self.call(&format!("{}.{dtype}{descending}", part.name()), &[a, b])
+            }
             Expr::Votes(a) => self.call("votes", &[a]),
             Expr::VotesBefore(a) => self.call("votes_before", &[a]),
             Expr::ShuffleUp { value, delta } => self.call("shuffle_up", &[value, delta]),

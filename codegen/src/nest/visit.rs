@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::stmt::{Expr, Step, Stmt, TileProduct};
+use super::stmt::{Expr, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct};
 use super::variable::Var;
 
 /// The parts of expressions and statements, to look at and to change.
@@ -33,6 +33,11 @@ macro_rules! parts {
                     | Expr::Checked { position: a, extent: b, .. }
                     | Expr::ShuffleUp { value: a, delta: b }
                     | Expr::ShuffleXor { value: a, mask: b, .. } => {
+                        parts.push(a);
+                        parts.push(b);
+                    }
+                    Expr::Sort { operands, .. } => {
+                        let [a, b] = &$($mutable)? **operands;
                         parts.push(a);
                         parts.push(b);
                     }
@@ -77,6 +82,18 @@ macro_rules! parts {
                         let TileProduct { right_at, sums_at, depth, width, adds, .. } = &$($mutable)? **tile;
                         parts.extend([right_at, sums_at, depth, width, adds]);
                     }
+                    Stmt::Sort(sorting) => {
+                        let Sorting { at, by, .. } = &$($mutable)? **sorting;
+                        parts.push(at);
+                        match by {
+                            SortBy::Row(row) => {
+                                let SortedRow { spare_at, count, wanted, .. } = &$($mutable)? **row;
+                                parts.extend([spare_at, count, wanted]);
+                            }
+                            SortBy::Lanes { count } => parts.push(count),
+                            SortBy::Block { .. } => {}
+                        }
+                    }
                     Stmt::For { from, to, step, .. } => {
                         parts.push(from);
                         parts.push(to);
@@ -111,6 +128,13 @@ macro_rules! parts {
                     Stmt::MultiplyTile(tile) => {
                         let TileProduct { left, right, sums, .. } = &$($mutable)? **tile;
                         parts.extend([left, right, sums]);
+                    }
+                    Stmt::Sort(sorting) => {
+                        let Sorting { items, by, .. } = &$($mutable)? **sorting;
+                        parts.push(items);
+                        if let SortBy::Row(row) = by {
+                            parts.push(&$($mutable)? row.spare);
+                        }
                     }
                     _ => {}
                 }

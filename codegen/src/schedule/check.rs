@@ -63,11 +63,15 @@ impl Schedule {
             (Schedule::Contraction(s), Schedule::Contraction(c)) => {
                 (s.lines, s.columns, s.depth) == (c.lines, c.columns, c.depth) && s.rows <= c.rows
             }
+            (Schedule::Sort(s), Schedule::Sort(c)) => {
+                (s.tile, s.lanes) == (c.tile, c.lanes) && s.rows > 0 && s.rows <= c.rows
+            }
             (
                 Schedule::Pointwise(_)
                 | Schedule::Tiled(_)
                 | Schedule::Scan(_)
                 | Schedule::Scatter(_)
+                | Schedule::Sort(_)
                 | Schedule::Rows(_)
                 | Schedule::Columns(_)
                 | Schedule::Contraction(_),
@@ -87,6 +91,7 @@ impl Schedule {
             Schedule::Tiled(s) => [32, s.rows],
             Schedule::Scan(s) => [s.threads, s.rows],
             Schedule::Scatter(s) => [32, s.warps],
+            Schedule::Sort(s) => [s.threads, 1],
             Schedule::Rows(s) => [s.threads_per_row, s.rows_per_block],
             Schedule::Columns(s) => [s.threads_x, s.threads_y],
             Schedule::Contraction(_) => {
@@ -107,9 +112,11 @@ impl Schedule {
             Schedule::Rows(s) => s.threads_per_row,
             Schedule::Columns(s) => s.threads_x,
             Schedule::Scan(s) => s.rows,
-            Schedule::Pointwise(_) | Schedule::Tiled(_) | Schedule::Scatter(_) | Schedule::Contraction(_) => {
-                1
-            }
+            Schedule::Pointwise(_)
+            | Schedule::Tiled(_)
+            | Schedule::Scatter(_)
+            | Schedule::Sort(_)
+            | Schedule::Contraction(_) => 1,
         };
         match u64::from(lanes) <= MOST_THREADS {
             true => Ok(()),

@@ -6,6 +6,7 @@ use super::share::{self, NEAR_LENGTH};
 use super::sliding::sliding_axis;
 use super::{
     ColumnSchedule, Contraction, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Scatters, Schedule,
+    Sorts,
 };
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Store, Value, ValueId, ValueOp};
@@ -167,6 +168,9 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
     }
     if let Some(scatters) = Scatters::of(kernel)? {
         return Ok(Schedule::Scatter(super::scatter::scatter(kernel, &scatters, language, figures)));
+    }
+    if let Some(sorts) = Sorts::of(kernel)? {
+        return Ok(Schedule::Sort(super::sort::sort(kernel, &sorts, language)));
     }
     if let Some(contraction) = Contraction::of(kernel).filter(|_| language == Language::C) {
         return Ok(Schedule::Contraction(contraction.schedule(kernel)));

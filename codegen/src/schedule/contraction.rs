@@ -78,7 +78,8 @@ impl Contraction {
                 ValueOp::Scan { .. }
                 | ValueOp::Carry { .. }
                 | ValueOp::Last { .. }
-                | ValueOp::Scatter { .. } => {
+                | ValueOp::Scatter { .. }
+                | ValueOp::Sort { .. } => {
                     return None;
                 }
                 ValueOp::Reduce { op: ReduceOp::Sum, axes, operand, position: None } => {

@@ -247,6 +247,7 @@ impl<'a> Walks<'a> {
             ValueOp::Reduce { .. }
             | ValueOp::Scan { .. }
             | ValueOp::Scatter { .. }
+            | ValueOp::Sort { .. }
             | ValueOp::Carry { .. }
             | ValueOp::Last { .. } => WORTH_KEEPING,
         }

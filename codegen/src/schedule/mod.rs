@@ -11,6 +11,7 @@ mod plain;
 mod scatter;
 pub mod share;
 mod sliding;
+mod sort;
 mod tiled;
 
 use std::fmt;
@@ -30,6 +31,8 @@ pub(crate) use plain::for_schedule;
 pub(crate) use scatter::Scatters;
 pub use scatter::{SCATTER_SPLIT_LENGTH, ScatterSchedule};
 pub(crate) use sliding::{sliding_axis, strided_axis};
+pub use sort::SortSchedule;
+pub(crate) use sort::{SORT_LANES, Sorts};
 pub(crate) use tiled::{TILE, transposed_loads};
 
 /// A schedule: small and printable.
@@ -58,6 +61,8 @@ pub enum Schedule {
     Scan(ScanSchedule),
     /// Elements are combined where their index says.
     Scatter(ScatterSchedule),
+    /// Rows in order.
+    Sort(SortSchedule),
     /// A group of threads reduces a row whose elements are consecutive.
     Rows(RowSchedule),
     /// Neighbouring threads reduce neighbouring columns.
@@ -146,7 +151,7 @@ impl Schedule {
     pub(crate) fn frugal(self) -> Schedule {
         match self {
             Schedule::Pointwise(s) => Schedule::Pointwise(PointwiseSchedule { vector: 1, ..s }),
-            Schedule::Tiled(_) | Schedule::Scatter(_) | Schedule::Contraction(_) => self,
+            Schedule::Tiled(_) | Schedule::Scatter(_) | Schedule::Sort(_) | Schedule::Contraction(_) => self,
             Schedule::Scan(s) => Schedule::Scan(ScanSchedule { vector: 1, ..s }),
             Schedule::Rows(s) => {
                 // Of 256 threads each may have 255 registers, of 1024 only 64.
@@ -193,6 +198,10 @@ impl fmt::Display for Schedule {
                 f.write_str(if s.is_local { ", local" } else { "" })?;
                 splits(f, s.splits)
             }
+            Schedule::Sort(s) if s.threads > 1 => {
+                write!(f, "sort(threads={}, rows_per_block={}, tile={})", s.threads, s.rows, s.tile)
+            }
+            Schedule::Sort(s) => write!(f, "sort(rows_per_block={}, lanes={})", s.rows, s.lanes),
             Schedule::Rows(s) => {
                 write!(
                     f,

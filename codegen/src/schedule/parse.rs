@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::{
     ColumnSchedule, ContractionSchedule, PointwiseSchedule, RowSchedule, ScanSchedule, ScatterSchedule,
-    Schedule, TILE, TiledSchedule,
+    Schedule, SortSchedule, TILE, TiledSchedule,
 };
 use crate::index::AxisId;
 use crate::syntax::{Cursor, ParseError, Place};
@@ -89,6 +89,12 @@ impl Schedule {
                 collected: settings.or_zero("collected")?,
                 is_local: settings.flag("local")?,
                 splits: settings.splits()?,
+            }),
+            "sort" => Schedule::Sort(SortSchedule {
+                threads: settings.optional("threads", Settings::count)?.unwrap_or(1),
+                rows: settings.count("rows_per_block")?,
+                tile: settings.or_zero("tile")?,
+                lanes: settings.optional("lanes", Settings::count)?.unwrap_or(1),
             }),
             "row_reduce" => Schedule::Rows(RowSchedule {
                 threads_per_row: settings.count("threads_per_row")?,
@@ -234,6 +240,8 @@ mod tests {
             "scan(threads=1, rows_per_block=32, vec=1, tile=32x32)",
             "scatter(positions=1024, columns=1, warps=8, collected=4)",
             "scatter(positions=100, columns=64, warps=1, local, splits=3)",
+            "sort(threads=128, rows_per_block=32, tile=16)",
+            "sort(rows_per_block=816, lanes=8)",
             "row_reduce(threads_per_row=1024, rows_per_block=1, vec=4, persistent=4, shared_bytes=163840)",
             "row_reduce(threads_per_row=16, rows_per_block=8, vec=1, stack_bytes=4096, online, splits=2)",
             "column_reduce(threads=32x8, vec=4, splits=16)",

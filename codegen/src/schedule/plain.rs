@@ -28,6 +28,7 @@ pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Resul
         | Schedule::Tiled(_)
         | Schedule::Scan(_)
         | Schedule::Scatter(_)
+        | Schedule::Sort(_)
         | Schedule::Rows(_)
         | Schedule::Columns(_)
         | Schedule::Contraction(_) => in_plain_walks(kernel, |_| false),
@@ -155,6 +156,13 @@ fn with_operands(op: &ValueOp, new_ids: &[ValueId]) -> ValueOp {
             over: *over,
             index: new(*index),
             check: *check,
+            operand: new(*operand),
+        },
+        ValueOp::Sort { axis, over, descending, is_position, operand } => ValueOp::Sort {
+            axis: *axis,
+            over: *over,
+            descending: *descending,
+            is_position: *is_position,
             operand: new(*operand),
         },
         ValueOp::Reduce { op, axes, operand, position } => ValueOp::Reduce {

@@ -122,6 +122,11 @@ impl Printer<'_> {
                 let (position, extent) = (self.expr(position), self.expr(extent));
                 intrinsics::checked_position(language, &position, &extent, *check, &mut self.helpers)
             }
+            Expr::Sort { part, dtype, descending, operands } => {
+                let [a, b] = &**operands;
+                let (a, b) = (self.expr(a), self.expr(b));
+                intrinsics::sort_part(language, *part, (*dtype, *descending), [&a, &b], &mut self.helpers)
+            }
             Expr::Unary(op, dtype, a) => {
                 let a = self.primary(a);
                 intrinsics::unary(language, *op, *dtype, &a, &mut self.helpers)

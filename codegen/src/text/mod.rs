@@ -10,7 +10,7 @@ use crate::batch::Batch;
 use crate::index::AxisRanges;
 use crate::intrinsics::{Helpers, register_type};
 use crate::ir::Kernel;
-use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
+use crate::nest::stmt::{Arithmetic, Expr, LoopHint, SortBy, Step, Stmt, Type};
 use crate::nest::variable::{Local, Space, Var};
 use crate::nest::{Function, Nest, Parameter, parameter_name};
 use crate::{Language, intrinsics};
@@ -185,6 +185,22 @@ impl<'a> Printer<'a> {
                 let arguments = [&left, &rows[0], &right, &rows[1], &sums, &rows[2], &depth, &width, &adds];
                 let call =
                     intrinsics::multiply_tile(tile.dtype, &arguments.map(String::as_str), &mut self.helpers);
+                self.line(&format!("{call};"));
+            }
+            Stmt::Sort(sorting) => {
+                let items = self.element_of(sorting.items, &sorting.at);
+                let (name, arguments) = match &sorting.by {
+                    SortBy::Row(row) => {
+                        let spare = self.element_of(row.spare, &row.spare_at);
+                        ("row", vec![items, spare, self.expr(&row.count), self.expr(&row.wanted)])
+                    }
+                    SortBy::Lanes { count } => ("lanes", vec![items, self.expr(count)]),
+                    SortBy::Block { items: all, length, threads } => {
+                        let numbers = [all, length, threads].map(|number| format!("{number}u"));
+                        ("block", [items].into_iter().chain(numbers).collect())
+                    }
+                };
+                let call = intrinsics::sort(self.language, name, sorting.wide, &arguments, &mut self.helpers);
                 self.line(&format!("{call};"));
             }
             Stmt::Positions { table, positions } => {

@@ -3,3 +3,4 @@
 pub(crate) mod gather;
 pub(crate) mod positions;
 pub(crate) mod scatter;
+mod sort;

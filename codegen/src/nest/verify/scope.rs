@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::error::{NestError, array, name};
 use crate::DType;
 use crate::index::{AxisId, IndexExpr};
-use crate::nest::stmt::{Arithmetic, Expr, Step, Stmt, Type};
+use crate::nest::stmt::{Arithmetic, Expr, SortBy, SortPart, SortedRow, Step, Stmt, Type};
 use crate::nest::text::{expression, type_text};
 use crate::nest::variable::{Space, Var};
 use crate::nest::{Function, Nest, Parameter};
@@ -133,6 +133,21 @@ impl Scope<'_> {
                 self.elements(tile.left, &Expr::Int(0), float)?;
                 self.elements(tile.right, &tile.right_at, float)?;
                 self.elements(tile.sums, &tile.sums_at, float)
+            }
+            Stmt::Sort(sorting) => {
+                self.changes(sorting.items)?;
+                self.elements(sorting.items, &sorting.at, Type::Register(DType::I64))?;
+                match &sorting.by {
+                    SortBy::Row(row) => {
+                        let SortedRow { spare, spare_at, count, wanted } = &**row;
+                        self.changes(*spare)?;
+                        self.elements(*spare, spare_at, Type::Register(DType::I64))?;
+                        self.expect(count, Type::Index)?;
+                        self.expect(wanted, Type::Index)
+                    }
+                    SortBy::Lanes { count } => self.expect(count, Type::Index),
+                    SortBy::Block { .. } => Ok(()),
+                }
             }
             Stmt::Positions { table, .. } => self.define(*table),
             Stmt::Buffers { table, buffers, dtype } => {
@@ -310,6 +325,22 @@ impl Scope<'_> {
                 self.expect(a, Type::Memory(*dtype)).and_then(|()| register(*dtype))
             }
             Expr::ToMemory(dtype, a) => self.expect(a, Type::Register(*dtype)).map(|()| Type::Memory(*dtype)),
+            Expr::Sort { part, dtype, operands, .. } => {
+                let [a, b] = &**operands;
+                let item = Type::Register(DType::I64);
+                match part {
+                    SortPart::Item | SortPart::Place => {
+                        self.expect(a, Type::Register(*dtype))?;
+                        self.expect(b, Type::Index).map(|()| item)
+                    }
+                    SortPart::Key => self.expect(a, Type::Register(*dtype)).map(|()| item),
+                    SortPart::Value => {
+                        self.expect(a, item)?;
+                        self.expect(b, item).and_then(|()| register(*dtype))
+                    }
+                    SortPart::Position => self.expect(a, item).map(|()| item),
+                }
+            }
             Expr::Votes(a) | Expr::VotesBefore(a) => self.expect(a, TRUTH).map(|()| Type::Index),
             Expr::ShuffleUp { value, delta: lane } | Expr::ShuffleXor { value, mask: lane, .. } => {
                 self.expect(lane, Type::Index).and_then(|()| self.type_of(value))

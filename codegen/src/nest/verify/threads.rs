@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::error::{NestError, name};
-use crate::nest::stmt::{Arithmetic, Builtin, Expr, Step, Stmt};
+use crate::nest::stmt::{Arithmetic, Builtin, Expr, SortBy, Step, Stmt};
 use crate::nest::variable::{Space, Var};
 use crate::nest::{Function, Nest};
 
@@ -130,7 +130,8 @@ impl Walk<'_> {
             | Stmt::Positions { .. }
             | Stmt::Buffers { .. }
             | Stmt::Part { .. } => {}
-            Stmt::Barrier | Stmt::Arrive { .. } => {
+            Stmt::Sort(sorting) if !matches!(sorting.by, SortBy::Block { .. }) => {}
+            Stmt::Barrier | Stmt::Arrive { .. } | Stmt::Sort(_) => {
                 if reached > Blocks {
                     return Err(NestError::Divergent("a barrier"));
                 }

@@ -1,0 +1,334 @@
+//! Rows in order, and what follows from it: the largest elements, medians, quantiles. One kernel puts rows in order, with what
+//! is computed element by element before and after it; elements and positions come together.
+
+use crate::graph::op::{Op, Sorted};
+use crate::tensor::arguments::call::Call;
+use crate::{DType, Result, Tensor};
+
+impl Tensor {
+    /// The elements along an axis in ascending or descending order, and where they come from (`I64`). PyTorch's `sort`, and
+    /// always stable: equal elements stay in their order. -0 equals 0, and NaN is the largest.
+    ///
+    /// Of every dtype; invalid for an axis out of range. If only one of the two is used, only that one is computed.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[3.0f32, 1.0, f32::NAN, 2.0], [4]);
+    /// let (values, positions) = x.sort(0, false);
+    /// assert_eq!(values.to_vec::<f32>()?[..3], [1.0, 2.0, 3.0]);
+    /// assert_eq!(positions.to_vec::<i64>()?, [1, 3, 0, 2]);
+    /// assert_eq!(x.sort(0, true).1.to_vec::<i64>()?, [2, 0, 3, 1]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sort(&self, axis: isize, descending: bool) -> (Tensor, Tensor) {
+        let call = Call::here("sort");
+        pair(call, |result| sorted(call, self, axis, None, descending, result))
+    }
+
+    /// Where the elements along an axis come from if they are in order: the positions of [`Tensor::sort`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[2i32, 1, 3, 9, 8, 9], [2, 3]);
+    /// assert_eq!(x.argsort(1, false).to_vec::<i64>()?, [1, 0, 2, 1, 0, 2]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn argsort(&self, axis: isize, descending: bool) -> Tensor {
+        let call = Call::here("argsort");
+        Tensor::or_invalid(sorted(call, self, axis, None, descending, Sorted::Positions))
+    }
+
+    /// The elements along the first axis in ascending order. PyTorch's `msort`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[3i32, 1, 2, 5], [2, 2]);
+    /// assert_eq!(x.msort().to_vec::<i32>()?, [2, 1, 3, 5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn msort(&self) -> Tensor {
+        let call = Call::here("msort");
+        Tensor::or_invalid(sorted(call, self, 0, None, false, Sorted::Values))
+    }
+
+    /// The `k` largest (or smallest) elements along an axis, the largest (the smallest) first, and where they come from
+    /// (`I64`). Of equal ones the first are taken; NaN is the largest.
+    ///
+    /// Invalid if there are fewer than `k`. What is beyond the first `k` is neither sorted nor stored.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.1f32, 0.7, 0.2, 0.7], [4]);
+    /// let (values, positions) = x.topk(2, -1, true);
+    /// assert_eq!(values.to_vec::<f32>()?, [0.7, 0.7]);
+    /// assert_eq!(positions.to_vec::<i64>()?, [1, 3]);
+    /// assert_eq!(x.topk(1, -1, false).1.to_vec::<i64>()?, [0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn topk(&self, k: usize, axis: isize, largest: bool) -> (Tensor, Tensor) {
+        let call = Call::here("topk");
+        pair(call, |result| sorted(call, self, axis, Some(k), largest, result))
+    }
+
+    /// The `k`-th smallest element along an axis, counted from 1, and where it is (`I64`), without the axis.
+    ///
+    /// Invalid for a `k` of 0, and if there are fewer than `k`. Of equal ones the first has the lowest number.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (value, position) = Tensor::from_slice(&[5i32, 3, 8, 1], [4]).kthvalue(2, 0);
+    /// assert_eq!((value.item::<i32>()?, position.item::<i64>()?), (3, 1));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn kthvalue(&self, k: usize, axis: isize) -> (Tensor, Tensor) {
+        let call = Call::here("kthvalue");
+        pair(call, |result| {
+            let Some(last) = k.checked_sub(1) else { return call.fail("k counts from 1, got 0") };
+            let first = sorted(call, self, axis, Some(k), false, result)?;
+            Ok(at(&first, self, axis, last))
+        })
+    }
+
+    /// The median along an axis, the lower one of two, and where it is (`I64`), without the axis. NaN, where one is.
+    ///
+    /// Invalid for an axis out of range or of extent 0.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (value, position) = Tensor::from_slice(&[5.0f32, 3.0, 8.0, 1.0], [4]).median(0);
+    /// assert_eq!((value.item::<f32>()?, position.item::<i64>()?), (3.0, 1));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn median(&self, axis: isize) -> (Tensor, Tensor) {
+        let call = Call::here("median");
+        pair(call, |result| median(call, self, axis, result, false))
+    }
+
+    /// The median along an axis of what is not NaN, the lower one of two, and where it is (`I64`), without the axis.
+    ///
+    /// Invalid for an axis out of range or of extent 0.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (value, _) = Tensor::from_slice(&[5.0f32, f32::NAN, 8.0, 1.0], [4]).nanmedian(0);
+    /// assert_eq!(value.item::<f32>()?, 5.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nanmedian(&self, axis: isize) -> (Tensor, Tensor) {
+        let call = Call::here("nanmedian");
+        pair(call, |result| median(call, self, axis, result, true))
+    }
+
+    /// The `q`-quantile along an axis, which the result no longer has: between two elements in order, what is linear between
+    /// them. NaN, where one is. Keeps the dtype.
+    ///
+    /// Invalid for integers and bools, for a `q` that is not from 0 to 1, and for an axis out of range or of extent 0.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[4.0f32, 1.0, 3.0, 2.0], [4]);
+    /// assert_eq!(x.quantile(0.5, 0).item::<f32>()?, 2.5);
+    /// assert_eq!(x.quantile(1.0, 0).item::<f32>()?, 4.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn quantile(&self, q: f64, axis: isize) -> Tensor {
+        let call = Call::here("quantile");
+        call.composed(|| {
+            let last = quantile_of(call, self, q, axis)?;
+            let rank = q * last as f64;
+            let (below, above) = (rank.floor() as usize, rank.ceil() as usize);
+            let first = sorted(call, self, axis, Some(above + 1), false, Sorted::Values)?;
+            let (below, above) = (at(&first, self, axis, below), at(&first, self, axis, above));
+            Ok(self
+                .isnan()
+                .any(axis)
+                .where_(f64::NAN, below.lerp(&above, rank.fract()))
+                .cast(self.known()?.1))
+        })
+    }
+
+    /// [`Tensor::quantile`] of what is not NaN; NaN of nothing.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[4.0f32, f32::NAN, 3.0, 2.0], [4]);
+    /// assert_eq!(x.nanquantile(0.5, 0).item::<f32>()?, 3.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nanquantile(&self, q: f64, axis: isize) -> Tensor {
+        let call = Call::here("nanquantile");
+        call.composed(|| {
+            quantile_of(call, self, q, axis)?;
+            let dtype = self.known()?.1;
+            let whole = sorted(call, self, axis, None, false, Sorted::Values)?;
+            let last = self.isnan().logical_not().count_nonzero_keepdim(axis) - 1;
+            let rank = last.maximum(0).cast(DType::F64) * q;
+            let below = rank.floor();
+            let [low, high] = [&below, &rank.ceil()].map(|rank| whole.gather(axis, &rank.cast(DType::I64)));
+            let weight = (&rank - &below).cast(dtype);
+            Ok(low.lerp(&high, &weight).squeeze(axis))
+        })
+    }
+
+    /// Where the values would have to stand in the tensor, whose rows (along its last axis) are in ascending order: before
+    /// the first element that is not less (`right`: that is greater). `I64`, of the values' shape. The other axes of both
+    /// are the same, or the tensor has one axis only, and the values any. Behind all others for NaN.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let edges = Tensor::from_slice(&[1.0f32, 3.0, 3.0, 9.0], [4]);
+    /// let values = Tensor::from_slice(&[0.0f32, 3.0, 10.0], [3]);
+    /// assert_eq!(edges.searchsorted(&values, false).to_vec::<i64>()?, [0, 1, 4]);
+    /// assert_eq!(edges.searchsorted(&values, true).to_vec::<i64>()?, [0, 3, 4]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn searchsorted(&self, values: &Tensor, right: bool) -> Tensor {
+        let call = Call::here("searchsorted");
+        call.composed(|| searched(call, self, values, right))
+    }
+
+    /// The number of the bucket of each element, between boundaries in ascending order: how many of them are less (`right`:
+    /// no greater). `I64`. PyTorch's `bucketize`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.5f32, 1.0, 7.0], [3]);
+    /// let boundaries = Tensor::from_slice(&[1.0f32, 5.0], [2]);
+    /// assert_eq!(x.bucketize(&boundaries, false).to_vec::<i64>()?, [0, 0, 2]);
+    /// assert_eq!(x.bucketize(&boundaries, true).to_vec::<i64>()?, [0, 1, 2]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn bucketize(&self, boundaries: &Tensor, right: bool) -> Tensor {
+        let call = Call::here("bucketize");
+        call.composed(|| match boundaries.known()?.0.rank() {
+            1 => searched(call, boundaries, self, right),
+            rank => call.fail(format!("boundaries have one dimension, got {rank}")),
+        })
+    }
+}
+
+/// Elements and positions.
+fn pair(call: Call, of: impl Fn(Sorted) -> Result<Tensor>) -> (Tensor, Tensor) {
+    (call.composed(|| of(Sorted::Values)), call.composed(|| of(Sorted::Positions)))
+}
+
+/// The first `k` of each row in order, or all of them.
+fn sorted(
+    call: Call,
+    x: &Tensor,
+    axis: isize,
+    k: Option<usize>,
+    descending: bool,
+    result: Sorted,
+) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    if shape.rank() == 0 && matches!(axis, -1 | 0) {
+        // One element, as PyTorch sees it.
+        let row = x.reshape([1]);
+        let sorted = sorted(call, &row, 0, k, descending, result)?;
+        return Ok(if k == Some(0) { sorted } else { sorted.squeeze(0) });
+    }
+    let axis = call.axis(axis, shape)?;
+    let extent = k.unwrap_or(shape[axis]);
+    if extent > shape[axis] {
+        return call.fail(format!("{extent} of {} elements along axis {axis} of shape {shape}", shape[axis]));
+    }
+    let dtype = match result {
+        Sorted::Values => dtype,
+        Sorted::Positions => DType::I64,
+    };
+    call.record(Op::Sort { axis, extent, descending, result }, &[x], shape.with_extent(axis, extent), dtype)
+}
+
+/// One position along an axis of what has been sorted; of a 0-d tensor itself.
+fn at(sorted: &Tensor, x: &Tensor, axis: isize, position: usize) -> Tensor {
+    match x.node.shape.rank() {
+        0 => sorted.clone(),
+        _ => sorted.select(axis, position as isize),
+    }
+}
+
+fn median(call: Call, x: &Tensor, axis: isize, result: Sorted, skips_nan: bool) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    if shape.rank() == 0 {
+        return sorted(call, x, axis, None, false, result);
+    }
+    let extent = shape[call.axis(axis, shape)?];
+    if extent == 0 {
+        return call.fail(format!("no median of nothing: axis {axis} of shape {shape}"));
+    }
+    let middle = (extent - 1) / 2;
+    if !dtype.is_float() {
+        let first = sorted(call, x, axis, Some(middle + 1), false, result)?;
+        return Ok(at(&first, x, axis, middle));
+    }
+    let whole = sorted(call, x, axis, None, false, result)?;
+    let others = x.isnan().logical_not().count_nonzero_keepdim(axis);
+    let rank = match skips_nan {
+        true => (others - 1).maximum(0).floor_divide(2),
+        // The first NaN, where there is one.
+        false => others.eq(extent as i64).where_(middle as i64, &others),
+    };
+    Ok(whole.gather(axis, &rank).squeeze(axis))
+}
+
+/// Checks a quantile, and gives the last position along the axis.
+fn quantile_of(call: Call, x: &Tensor, q: f64, axis: isize) -> Result<usize> {
+    let (shape, dtype) = x.known()?;
+    if !dtype.is_float() {
+        return call.fail(format!("needs a float tensor, got {dtype}; cast it first"));
+    }
+    if !(0.0..=1.0).contains(&q) {
+        return call.fail(format!("q must be from 0 to 1, got {q}"));
+    }
+    let extent = if shape.rank() == 0 { 1 } else { shape[call.axis(axis, shape)?] };
+    extent
+        .checked_sub(1)
+        .ok_or_else(|| call.error(format!("no quantile of nothing: axis {axis} of shape {shape}")))
+}
+
+/// Boundaries that are compared one by one.
+const FEW: usize = 8;
+
+fn searched(call: Call, sequence: &Tensor, values: &Tensor, right: bool) -> Result<Tensor> {
+    let ((rows, _), (shape, _)) = (sequence.known()?, values.known()?);
+    let Some((&count, outer)) = rows.split_last() else {
+        return call.fail("the sequence has at least one dimension");
+    };
+    let is_row = outer.is_empty();
+    if !is_row && shape.split_last().map(|(_, own)| own) != Some(outer) {
+        return call.fail(format!("shapes {rows} and {shape} differ before the last dimension"));
+    }
+    // Whether a value stands behind an element: always, if it is NaN.
+    let is_behind = |element: &Tensor, value: &Tensor| match right {
+        true => element.gt(value).logical_not(),
+        false => element.ge(value).logical_not(),
+    };
+    if count <= FEW {
+        let sequence = if is_row { sequence.clone() } else { sequence.unsqueeze(-2) };
+        return Ok(is_behind(&sequence, &values.unsqueeze(-1)).count_nonzero(-1));
+    }
+    // Binary search, all steps of one kernel.
+    let element = |before: &Tensor| {
+        let position = before.minimum(count as i64) - 1;
+        if is_row { sequence.take(&position) } else { sequence.gather(-1, &position) }
+    };
+    let mut found = Tensor::zeros(shape.clone(), DType::I64);
+    for bit in (0..=count.ilog2()).rev() {
+        let next = &found + (1i64 << bit);
+        let is_next = next.le(count as i64).logical_and(is_behind(&element(&next), values));
+        found = is_next.where_(&next, &found);
+    }
+    Ok(found)
+}

@@ -1,0 +1,100 @@
+//! Rows in order: against the interpreter on every device, with lengths round those at which blocks sort differently, of every
+//! dtype, along every axis; and in one kernel with what is computed before and after.
+
+use lazuli::{DType, Device, Target, Tensor};
+
+use crate::common::data::{mixed, ordinary};
+use crate::common::{Output, check, check_fused, exact};
+
+/// Numbers of which many are equal, with NaN, infinities and zeros of both signs among floats.
+fn numbers(device: &Device, dtype: DType, shape: &[usize]) -> Tensor {
+    // Alternating with ordinary ones, and no period that lengths divide.
+    let special = mixed(device, dtype, shape, 3, 5);
+    let ordinary = ordinary(device, dtype, shape, 7);
+    let count: usize = shape.iter().product();
+    let is_special = (Tensor::arange(0, count as i64, 1).to(device) * 7919 % 11).lt(3).reshape(shape);
+    is_special.where_(&special, &ordinary)
+}
+
+fn both(name: &str, (values, positions): (Tensor, Tensor)) -> Vec<Output> {
+    vec![exact(format!("{name}, values"), values), exact(format!("{name}, positions"), positions)]
+}
+
+#[test]
+fn rows_of_every_length() {
+    // Rows, elements and how many are wanted.
+    let sizes =
+        [(3, 1, 1), (9, 2, 2), (70, 10, 10), (17, 33, 5), (5, 256, 256), (3, 257, 257), (2, 1000, 30)];
+    check("rows of every length", |device| {
+        let of = |(rows, length, k): (usize, usize, usize)| {
+            let x = numbers(device, DType::F32, &[rows, length]);
+            both(&format!("{rows} rows of {length}"), x.topk(k, 1, length % 2 == 0))
+        };
+        sizes.into_iter().flat_map(of).collect()
+    });
+}
+
+#[test]
+fn rows_that_no_block_holds() {
+    let sizes = [(1, 5000, 5000), (2, 9000, 9000), (1, 9000, 7), (1, 70_001, 70_001), (2, 66_000, 4099)];
+    check_fused("long rows", |device| {
+        let of = |(rows, length, k): (usize, usize, usize)| {
+            let x = numbers(device, DType::F32, &[rows, length]);
+            let wide = numbers(device, DType::F64, &[rows, length]);
+            let mut outputs = both(&format!("{rows} rows of {length}"), x.topk(k, 1, length % 2 == 0));
+            if length < 10_000 {
+                outputs.extend(both(&format!("{rows} wide rows of {length}"), wide.topk(k, 1, true)));
+            }
+            outputs
+        };
+        sizes.into_iter().flat_map(of).collect()
+    });
+}
+
+#[test]
+fn every_dtype_and_axis() {
+    check_fused("dtypes and axes", |device| {
+        let of = |dtype: DType| {
+            let x = numbers(device, dtype, &[5, 40, 3]);
+            let mut outputs = both(&format!("{dtype} along the middle"), x.sort(1, false));
+            outputs.extend(both(&format!("{dtype} descending"), x.sort(1, true)));
+            outputs.extend(both(&format!("{dtype} along the first"), x.topk(2, 0, true)));
+            outputs
+        };
+        DType::ALL.into_iter().flat_map(of).collect()
+    });
+}
+
+#[test]
+fn what_surrounds_a_sort_is_in_its_kernel() {
+    check("around a sort", |device| {
+        let x = numbers(device, DType::F32, &[12, 50]);
+        let bias = Tensor::arange(0, 50, 1).cast(DType::F32).to(device);
+        let (values, positions) = (x.abs() * 2.0 + &bias).sort(1, true);
+        let weighted = values.maximum(-3.0) * &bias + positions.cast(DType::F32);
+        vec![exact("between", weighted), exact("of a broadcast", bias.expand([4, 50]).argsort(0, true))]
+    });
+    let x = numbers(&Device::cpu(), DType::F32, &[12, 50]);
+    let (values, positions) = x.abs().topk(5, 1, true);
+    let results = [values.sqrt(), positions + 1];
+    assert_eq!(lazuli::explain(&results).unwrap().kernels(), 1);
+    for target in [Target::cuda("sm_90"), Target::cpu()] {
+        let program = lazuli::compile_for(&results, &target).unwrap();
+        assert_eq!(program.kernels().len(), 1, "{target}");
+    }
+}
+
+#[test]
+fn nothing_and_single_elements() {
+    check("nothing", |device| {
+        let x = numbers(device, DType::F32, &[3, 4]);
+        let none = Tensor::zeros([3, 0], DType::F32).to(device);
+        let single = numbers(device, DType::F32, &[1]).squeeze(0);
+        let mut outputs = both("of nothing", none.sort(1, false));
+        outputs.extend(both("no rows", none.sort(0, false)));
+        outputs.extend(both("k of 0", x.topk(0, 1, true)));
+        outputs.extend(both("0-d", single.sort(0, true)));
+        outputs.extend(both("median of 0-d", single.median(-1)));
+        outputs
+    });
+}
