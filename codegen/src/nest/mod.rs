@@ -149,7 +149,7 @@ pub fn parameter_name(nest: &Nest, parameter: Parameter) -> String {
 /// If the schedule does not fit the kernel.
 pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, Refusal> {
     let nest = scheduled(&*for_schedule(kernel, schedule)?, language, schedule)?;
-    debug_assert_eq!(verify(&nest), Ok(()), "{}, {schedule}", kernel.name);
+    debug_assert_eq!(verify(&nest), Ok(()), "{schedule}\n{}", nest.to_text(language));
     debug_assert_eq!(nest.reads_back(language), Ok(()), "{}, {schedule}", kernel.name);
     Ok(nest)
 }
