@@ -14,8 +14,15 @@ use smallvec::SmallVec;
 /// assert_eq!(shape.broadcast(&Shape::from([3, 1])), Some(Shape::from([2, 3, 4])));
 /// assert_eq!(shape.to_string(), "[2, 3, 4]");
 /// ```
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Shape(SmallVec<[usize; 6]>);
+
+/// Recording and planning copy shapes all the time: the extents at once, where the derived code takes them one by one.
+impl Clone for Shape {
+    fn clone(&self) -> Shape {
+        Shape(SmallVec::from_slice(&self.0))
+    }
+}
 
 impl Shape {
     /// The shape of a 0-d tensor.

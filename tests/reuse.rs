@@ -18,9 +18,9 @@ static COUNTERS: Mutex<()> = Mutex::new(());
 
 /// Kernels that a program takes: where it begins at 0, and elsewhere; on CUDA also where accesses are aligned.
 const MOST_KERNELS: usize = 3;
-/// Where an inner extent grows: with and without a rest of lanes, with one step of lanes and with many, each as the first one
-/// was and for those that follow.
-const MOST_INSIDE: u64 = 6;
+/// Where an inner extent grows: of a few elements, of one step of lanes or many, with a rest or without are texts of other
+/// kinds, each of which takes one kernel as it first was and one or two for those that follow.
+const MOST_INSIDE: u64 = 12;
 
 /// Kernels of these calls for a target, those of one call, and plans made.
 fn compiled(
@@ -87,7 +87,12 @@ fn few_kernels_serve_what_grows_along_an_inner_axis() {
         }
         assert!(kernels <= MOST_INSIDE * at_once, "{}: {kernels} kernels", program.name);
         let plans = stats().plans_made - made;
-        println!("{}: {kernels} kernels, {plans} plans", program.name);
+        // What nothing is joined to has no sign of growing: rows of each length are planned.
+        assert!(
+            plans <= 12 || program.name == "normalised rows that grow",
+            "{}: {plans} plans",
+            program.name
+        );
     }
 }
 

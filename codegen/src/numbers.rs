@@ -13,6 +13,8 @@ use crate::{Emitted, Language};
 
 /// More parameters than these are no gain.
 const MOST_PARAMETERS: usize = 64;
+/// Loops of so many steps are spelled out by compilers.
+const SHORT_LOOP: u64 = 8;
 /// What stands in a skeleton for a number, followed by what a constant may be but an argument not.
 const PLACE: char = '\u{1}';
 
@@ -56,11 +58,25 @@ impl Numbers {
         numbers.skeleton.push_str(&source[begin..functions]);
         let lines: Vec<&str> = source[functions..].lines().collect();
         let mut is_body = false;
+        // The indentation of the loop in vectors that the line is in.
+        let mut vectors: Option<usize> = None;
         for (at, line) in lines.iter().enumerate() {
             is_body |= line.ends_with("end_block) {") && line.starts_with(' ');
             is_body &= !line.starts_with('}');
-            match is_body && indent(line) > 0 {
-                true => numbers.line(line, &lines[at + 1..]),
+            let before = if at == 0 { "" } else { lines[at - 1] };
+            if vectors.is_some_and(|depth| indent(line) <= depth && !line.starts_with('#')) {
+                vectors = None;
+            }
+            // Arrays in vectors are of known lengths, and so are short loops there, and what is unrolled.
+            let is_array = vectors.is_some() && line.contains("] __attribute__");
+            let is_unrolled =
+                is_loop(line) && (vectors.is_some() || before.starts_with("#pragma GCC unroll"));
+            let least = if is_unrolled { SHORT_LOOP + 1 } else { 0 };
+            if before.starts_with("#pragma omp simd") {
+                vectors = vectors.or(Some(indent(line)));
+            }
+            match is_body && indent(line) > 0 && !is_array {
+                true => numbers.line(line, &lines[at + 1..], least),
                 false => numbers.skeleton.push_str(line),
             }
             numbers.skeleton.push('\n');
@@ -82,7 +98,8 @@ impl Numbers {
         self.values.len() == other.values.len() && self.values.iter().zip(&other.values).all(near)
     }
 
-    fn line(&mut self, line: &str, following: &[&str]) {
+    /// Takes the numbers from `least` on out of a line.
+    fn line(&mut self, line: &str, following: &[&str], least: u64) {
         let text = line.trim_start();
         if text.starts_with('#') || text.starts_with("static ") || text.contains("= {") {
             self.skeleton.push_str(line);
@@ -105,8 +122,10 @@ impl Numbers {
                         && !before.ends_with("<<")
                         && !before.ends_with(">>");
                     let divides = before.ends_with('/') || before.ends_with('%');
-                    let number =
-                        line[at..end].parse::<u64>().ok().filter(|&number| number <= i64::MAX as u64);
+                    let number = line[at..end]
+                        .parse::<u64>()
+                        .ok()
+                        .filter(|number| (least..=i64::MAX as u64).contains(number));
                     if let Some(number) = number
                         && !is_word(bytes.get(end))
                         && (is_of_indices || is_compared || brackets > 0)
@@ -137,11 +156,15 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
+fn is_loop(line: &str) -> bool {
+    line.trim_start().starts_with("for (")
+}
+
 /// Whether no loop follows the line in its block.
 fn is_innermost(line: &str, following: &[&str]) -> bool {
     let depth = indent(line);
     let block = following.iter().take_while(|line| indent(line) >= depth || line.starts_with('#'));
-    !block.into_iter().any(|line| line.trim_start().starts_with("for ("))
+    !block.into_iter().any(|line| is_loop(line))
 }
 
 impl General {
@@ -360,5 +383,12 @@ kernel middle
             .into();
         let numbers = Numbers::of(&emitted).unwrap();
         assert_eq!(numbers.values, [12, 0, 34]);
+        // Arrays in a loop in vectors are of known lengths, and so are short loops there.
+        emitted.source = "typedef long long idx;\n\nstatic void f_blocks(\n    idx first_block,\n    idx end_block) {\n    \
+                          float a[12] __attribute__((aligned(64)));\n#pragma omp simd\n    for (idx l = 0; l < 34; ++l) {\n      \
+                          float b[56] __attribute__((aligned(64)));\n      for (idx r = 0; r < 6; ++r) {\n        b[r] = a[l * 78];\n      \
+                          }\n    }\n#pragma GCC unroll 32\n    for (idx r = 0; r < 91; ++r) {\n    }\n}\n"
+            .into();
+        assert_eq!(Numbers::of(&emitted).unwrap().values, [12, 0, 34, 78, 91]);
     }
 }

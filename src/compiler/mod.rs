@@ -220,7 +220,7 @@ fn plan_of(
             .map_err(|reason| Error::internal("batching", reason.to_string()))?;
     }
     let outputs = graph.outputs().iter().map(|&output| stored_as(&graph, output)).collect();
-    let shared = Arc::new(Shared { grouping, kernels, outputs });
+    let shared = Arc::new(Shared::new(grouping, kernels, outputs));
     let plan = Plan { graph, values: parameters.values, shared, settings };
     debug::print(Level::Plan, || {
         format!(

@@ -7,6 +7,7 @@ use lazuli_codegen::index::AxisId;
 use lazuli_codegen::ir::{ArgumentId, AxisKind, BufferId};
 use lazuli_codegen::schedule::Schedule;
 use lazuli_codegen::{Emitted, Refusal, emit_batch};
+use rustc_hash::FxHashMap;
 
 use super::emission::emit_cached;
 use super::settings::Settings;
@@ -36,6 +37,26 @@ pub(crate) struct Shared {
     pub(crate) kernels: Vec<PlannedKernel>,
     /// The node whose buffer is each output.
     pub(crate) outputs: Vec<NodeId>,
+    /// The values that nobody needs any more after each kernel.
+    pub(crate) read_last: Vec<Vec<NodeId>>,
+}
+
+impl Shared {
+    pub(super) fn new(grouping: Grouping, kernels: Vec<PlannedKernel>, outputs: Vec<NodeId>) -> Shared {
+        let mut last_reader: FxHashMap<NodeId, usize> = FxHashMap::default();
+        for (number, kernel) in kernels.iter().enumerate() {
+            let inputs = kernel.parts.iter().flat_map(|part| &part.lowered.inputs);
+            last_reader.extend(inputs.map(|&id| (id, number)));
+        }
+        for output in &outputs {
+            last_reader.remove(output);
+        }
+        let mut read_last = vec![Vec::new(); kernels.len()];
+        for (id, number) in last_reader {
+            read_last[number].push(id);
+        }
+        Shared { grouping, kernels, outputs, read_last }
+    }
 }
 
 impl std::ops::Deref for Plan {

@@ -12,7 +12,7 @@ use std::time::Instant;
 use donation::{Claim, Offer};
 use lazuli_codegen::nest::Parameter;
 use rayon::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use crate::compiler::{self, Code, Part, Plan, PlannedKernel};
 use crate::debug::{self, Level};
@@ -94,7 +94,7 @@ fn carry_out(transfer: &Tensor, fusion: Fusion) -> Result<()> {
 }
 
 fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()> {
-    let start = Instant::now();
+    let start = debug::enabled(Level::Timings).then(Instant::now);
     let mut recording = build(tensors)?;
     if recording.inputs.iter().any(Option::is_none) {
         carry_out_pending(tensors, fusion)?;
@@ -140,7 +140,7 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
         format!(
             "{device}: evaluated {} tensors in {:.3} ms",
             tensors.len(),
-            start.elapsed().as_secs_f64() * 1e3
+            start.map_or(0.0, |start| start.elapsed().as_secs_f64() * 1e3)
         )
     });
     tensors.iter().zip(results).for_each(|(tensor, buffer)| tensor.settle(buffer));
@@ -161,10 +161,8 @@ struct Run<'a> {
     plan: &'a Plan,
     device: Device,
     backend: &'a Backend,
-    /// What is there and still needed.
-    values: FxHashMap<NodeId, Buffer>,
-    /// The last kernel that reads each value.
-    last_reader: FxHashMap<NodeId, usize>,
+    /// What is there and still needed, by node.
+    values: Vec<Option<Buffer>>,
 }
 
 /// How a kernel runs this time; the module is missing where there is nothing to compute.
@@ -178,18 +176,13 @@ struct Allocated {
 
 impl<'a> Run<'a> {
     fn new(plan: &'a Plan, device: Device, backend: &'a Backend, inputs: Vec<Buffer>) -> Result<Run<'a>> {
-        let mut values: FxHashMap<NodeId, Buffer> = FxHashMap::default();
+        let mut values: Vec<Option<Buffer>> = vec![None; plan.graph.bound()];
         for (slot, id) in compiler::input_nodes(&plan.graph) {
             let input =
                 inputs.get(slot).ok_or_else(|| Error::internal("execution", "an input is missing"))?;
-            values.insert(id, input.clone());
+            values[id.index()] = Some(input.clone());
         }
-        let mut last_reader: FxHashMap<NodeId, usize> = FxHashMap::default();
-        for (number, kernel) in plan.kernels.iter().enumerate() {
-            last_reader
-                .extend(kernel.parts.iter().flat_map(|part| &part.lowered.inputs).map(|&id| (id, number)));
-        }
-        Ok(Run { plan, device, backend, values, last_reader })
+        Ok(Run { plan, device, backend, values })
     }
 
     /// Runs all kernels, and gives the outputs' buffers, and what was overwritten for them.
@@ -205,7 +198,7 @@ impl<'a> Run<'a> {
             Some(offer) => self.overwrite(offer, ready)?,
         };
         let output = |id: &NodeId| {
-            let value = self.values.get(id).cloned();
+            let value = self.values[id.index()].clone();
             value.ok_or_else(|| Error::internal("execution", "an output was not computed"))
         };
         Ok((self.plan.outputs.iter().map(output).collect::<Result<_>>()?, claim))
@@ -267,7 +260,8 @@ impl<'a> Run<'a> {
 
     /// Launches a kernel: takes its inputs from the values, adds its outputs to them, and drops what was read last.
     fn launch(&mut self, number: usize, (code, loaded): &Ready, memory: Allocated) -> Result<()> {
-        let start = Instant::now();
+        let is_timed = debug::enabled(Level::Timings) || timing::is_timing();
+        let start = is_timed.then(Instant::now);
         let kernel = &self.plan.kernels[number];
         let mut buffers: Vec<Vec<Buffer>> = Vec::with_capacity(kernel.parts.len());
         for (part, outputs) in kernel.parts.iter().zip(memory.outputs) {
@@ -280,7 +274,7 @@ impl<'a> Run<'a> {
                 outputs.iter().for_each(|output| output.follow(inputs, fault.as_ref()));
             }
         }
-        if debug::enabled(Level::Timings) || timing::is_timing() {
+        if let Some(start) = start {
             self.backend.synchronize()?;
             let seconds = start.elapsed().as_secs_f64();
             let bytes: u64 = kernel.groups(&self.plan.grouping).map(|group| group.work.bytes()).sum();
@@ -302,11 +296,7 @@ impl<'a> Run<'a> {
             });
         }
         // After its last reader, an intermediate value's memory goes back to the pool.
-        for id in kernel.parts.iter().flat_map(|part| &part.lowered.inputs) {
-            if self.last_reader.get(id) == Some(&number) && !self.plan.outputs.contains(id) {
-                self.values.remove(id);
-            }
-        }
+        self.plan.read_last[number].iter().for_each(|id| self.values[id.index()] = None);
         Ok(())
     }
 
@@ -320,7 +310,7 @@ impl<'a> Run<'a> {
         let missing = || Error::internal("execution", "a value is missing");
         let mut buffers: Vec<Buffer> = Vec::with_capacity(part.lowered.kernel.buffers.len());
         for id in &part.lowered.inputs {
-            buffers.push(self.values.get(id).ok_or_else(missing)?.clone());
+            buffers.push(self.values[id.index()].clone().ok_or_else(missing)?);
         }
         for (&id, new) in part.lowered.outputs.iter().zip(outputs) {
             let buffer = match new {
@@ -332,7 +322,7 @@ impl<'a> Run<'a> {
                 }
             };
             buffers.push(buffer.clone());
-            self.values.insert(id, buffer);
+            self.values[id.index()] = Some(buffer);
         }
         Ok(buffers)
     }

@@ -24,6 +24,11 @@ impl<N> Default for Dag<N> {
 }
 
 impl<N> Dag<N> {
+    /// An empty graph with room for so many nodes.
+    pub(crate) fn with_capacity(nodes: usize) -> Dag<N> {
+        Dag { inner: StableDiGraph::with_capacity(nodes, 2 * nodes), outputs: Vec::new() }
+    }
+
     /// Adds a node after its operands.
     pub(crate) fn add(&mut self, node: N, operands: &[NodeId]) -> NodeId {
         let id = self.inner.add_node(node);

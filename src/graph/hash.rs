@@ -44,10 +44,10 @@ fn key(graph: &Graph, parameters: Option<&Parameters>, places: Places) -> Struct
         code.byte(node.dtype as u8);
         code.list(node.shape.iter().map(|&extent| extent as u64));
         code.list(graph.operands(id).iter().map(|&operand| number(operand)));
-        code.list(node.origin.bytes().map(u64::from));
+        code.text(node.origin);
         if let Op::Gather { .. } | Op::Scatter { .. } = node.op {
             let SourceLocation { file, line, column } = node.location;
-            code.list(file.bytes().map(u64::from));
+            code.text(file);
             code.list([line, column].into_iter().map(u64::from));
         }
     }
@@ -130,6 +130,11 @@ impl Code {
     fn list(&mut self, numbers: impl ExactSizeIterator<Item = u64>) {
         self.number(numbers.len() as u64);
         numbers.for_each(|number| self.number(number));
+    }
+
+    fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.bytes.extend_from_slice(text.as_bytes());
     }
 
     fn sizes(&mut self, sizes: &[usize]) {
