@@ -196,3 +196,37 @@ fn windows_of_planes() {
         ]
     });
 }
+
+/// Costly operations after windows: combined in parts, whole, over a border, and made of shorter ones.
+#[test]
+fn costly_after_windows() {
+    for width in [37, 513, 700] {
+        check_on_cpu(&format!("windows of rows of {width}"), |device| {
+            let x = floats(device, &[2, 9, width], 1);
+            let costly = |x: Tensor| (x.sin().exp() + 0.5).tanh().erf().sigmoid();
+            let padded = Pool2d::new(3).stride(2).padding(1);
+            vec![
+                near("largest", costly(x.max_pool2d(2, 1)), 1e-5, 1e-6),
+                near("mean over the border", costly(x.avg_pool2d_with(padded)), 1e-5, 1e-6),
+                near("rolling", costly(x.unfold(2, 30, 1).mean(3)), 1e-5, 1e-5),
+            ]
+        });
+    }
+}
+
+/// Spreads of what is costly, of rows that are longer than what is computed at a time, beside what is stored of them.
+#[test]
+fn spread_of_costly_rows() {
+    for length in [1024, 1029, 2500] {
+        check_on_cpu(&format!("spread of {length} costly elements"), |device| {
+            let x = floats(device, &[5, length], 1);
+            let y = x.silu().cos();
+            let (var, mean) = y.var_mean_keepdim([1], 0);
+            vec![
+                near("cosines", y.cos(), 1e-5, 1e-6),
+                near("mean", mean, 1e-4, 1e-6),
+                near("spread", var, 1e-4, 1e-6),
+            ]
+        });
+    }
+}

@@ -263,3 +263,50 @@ fn periods_of_a_flattened_axis() {
         ]
     });
 }
+
+/// Costly operations on the results of rows, of one axis and of several; one that a walk needs as well.
+#[test]
+fn epilogues_of_rows() {
+    for (rows, length) in [(300, 40), (17, 65), (5, 30)] {
+        check_on_cpu(&format!("{rows} rows of {length}"), |device| {
+            let x = floats(device, &[2, rows, length], 1);
+            let bias = floats(device, &[rows], 2);
+            let flat = x.reshape([2 * rows, length]);
+            let halves = x.cast(DType::F16);
+            let frames = floats(device, &[2, 40 * rows + length], 3).unfold(1, length, 40);
+            let scale = x.square().sum_keepdim(2).sqrt().tanh();
+            vec![
+                near("roots", (x.sum(2).exp() + &bias).tanh(), 1e-4, 1e-5),
+                near("of one axis", (flat.square().sum(1) + 1e-6).log10() * 10.0, 1e-4, 1e-5),
+                near("two results", flat.max(1).exp().sin(), 1e-4, 1e-5),
+                near("halves", halves.sum(2).sigmoid(), 1e-2, 1e-3),
+                near("frames", (frames.square().sum(2) + 1e-6).log10().exp(), 1e-4, 1e-5),
+                near("scaled", &x * &scale, 1e-4, 1e-5),
+                near("scales", scale, 1e-4, 1e-5),
+            ]
+        });
+    }
+    check_on_cpu("rows without numbers", |device| {
+        let x = mixed(device, DType::F32, [20, 40], 0, 7);
+        vec![near("roots", x.max(1).exp().log1p(), 1e-5, 1e-6)]
+    });
+}
+
+/// Transposed reads whose results end with a short axis, and others beside them, along the results and once a row.
+#[test]
+fn transposes_to_short_axes() {
+    for (long, middle, short) in [(70, 20, 3), (33, 9, 4), (100, 5, 1), (40, 7, 15)] {
+        check_on_cpu(&format!("{short} × {middle} × {long}"), |device| {
+            let x = floats(device, &[short, middle, long], 1);
+            let y = floats(device, &[long, middle, short], 2);
+            let turned = x.permute([2, 1, 0]);
+            let rows = floats(device, &[long, 1, 1], 3);
+            vec![
+                exact("turned", &turned * 2.0),
+                exact("beside another", &turned + &y * rows),
+                exact("of a row", &turned * floats(device, &[middle, 1], 4)),
+                near("costly", (turned.exp() + y).tanh(), 1e-5, 1e-6),
+            ]
+        });
+    }
+}

@@ -80,6 +80,23 @@ impl Kernel {
         longest
     }
 
+    /// The kernel with two adjacent axes of results as one, of the first one's number, whatever divides it then.
+    pub(crate) fn with_merged(&self, outer: AxisId, inner: AxisId) -> Kernel {
+        let (mut result, mut ranges) = (self.clone(), self.ranges());
+        let (both, extent) = (AxisId(self.axes.len() as u32), self.axis(inner).extent);
+        ranges.set(both, self.axis(outer).extent * extent);
+        let flat = IndexExpr::axis(both);
+        let (first, last) = (flat.div(extent as i64, &ranges), flat.modulo(extent as i64, &ranges));
+        let renamed = |id: AxisId| if id == both { outer } else { id };
+        result.map_indices(|index| {
+            let index = index.substitute(outer, &first, &ranges).substitute(inner, &last, &ranges);
+            index.simplify(&ranges).renamed(&renamed)
+        });
+        result.axes[outer.0 as usize].extent *= extent;
+        result.compact_axes();
+        result
+    }
+
     /// Whether an index divides what may be less than zero while arguments may have any value: see
     /// [`IndexExpr::divides_below_zero`].
     pub fn divides_below_zero(&self) -> bool {

@@ -550,11 +550,11 @@ impl<'k> Emitter<'k> {
         self.push(Stmt::Assign { target, value });
     }
 
-    /// A store's value as it is in memory.
-    pub(super) fn stored(&mut self, store: &crate::ir::Store) -> Expr {
+    /// The value that a store takes.
+    pub(super) fn stored_value(&self, store: &crate::ir::Store) -> ValueId {
         let kernel = self.kernel;
         let dtype = kernel.buffers[store.buffer.index()].dtype;
-        let value = match kernel.value(store.value).op {
+        match kernel.value(store.value).op {
             // Storing rounds to a 16-bit float by itself.
             ValueOp::Cast(to, operand)
                 if to == dtype
@@ -565,7 +565,13 @@ impl<'k> Emitter<'k> {
                 operand
             }
             _ => store.value,
-        };
+        }
+    }
+
+    /// A store's value as it is in memory.
+    pub(super) fn stored(&mut self, store: &crate::ir::Store) -> Expr {
+        let dtype = self.kernel.buffers[store.buffer.index()].dtype;
+        let value = self.stored_value(store);
         Expr::ToMemory(dtype, Box::new(self.value(value)))
     }
 

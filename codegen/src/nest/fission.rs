@@ -228,6 +228,17 @@ impl Fission {
     }
 }
 
+impl Emitter<'_> {
+    /// Of a loop after others: an earlier one may have read what the first of the stores writes over, and this one reads it
+    /// again.
+    pub(super) fn values_before_stores(&mut self, kernel: &Kernel) {
+        let is_input = |number: usize| kernel.is_written_over(BufferId(number as u32));
+        if (0..kernel.buffers.len()).any(is_input) {
+            kernel.stores.iter().for_each(|store| drop(self.value(store.value)));
+        }
+    }
+}
+
 /// The innermost loop of results, divided or with conversions apart from it.
 pub(super) struct Stretches {
     axis: AxisId,
@@ -279,10 +290,8 @@ impl Stretches {
             };
             each(emitter, &mut |emitter| {
                 elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
-                // An earlier loop may have read what the first of the stores writes over, and this one reads it again.
-                let is_input = |number: usize| kernel.is_written_over(BufferId(number as u32));
-                if !elements.is_empty() && (0..kernel.buffers.len()).any(is_input) {
-                    kernel.stores.iter().for_each(|store| drop(emitter.value(store.value)));
+                if !elements.is_empty() {
+                    emitter.values_before_stores(kernel);
                 }
                 self.halves.store(emitter, kernel, &results, &slot);
             });
@@ -299,7 +308,7 @@ impl Stretches {
 }
 
 /// Simple operations of one evaluation. Loads are free.
-fn operations(kernel: &Kernel, id: ValueId) -> f64 {
+pub(super) fn operations(kernel: &Kernel, id: ValueId) -> f64 {
     match &kernel.value(id).op {
         ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Load { .. } => 0.0,
         ValueOp::Position(_) | ValueOp::InBounds(_) | ValueOp::Select(..) | ValueOp::Cast(..) => 1.0,

@@ -9,6 +9,7 @@ mod columns_cpu;
 mod columns_cuda;
 mod contraction_cpu;
 mod emitter;
+mod epilogue;
 mod fission;
 mod halves;
 mod interior;
@@ -52,7 +53,9 @@ mod windows_cpu;
 
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
-use crate::schedule::{Contraction, Launch, Scatters, Schedule, Sorts, for_schedule, reductions_of_columns};
+use crate::schedule::{
+    Contraction, Launch, Scatters, Schedule, Sorts, for_schedule, reductions_of_columns, tiled,
+};
 use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
 pub(crate) use scan_cpu::TOGETHER as ROWS_TOGETHER;
@@ -159,7 +162,10 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
         Schedule::Pointwise(schedule) => pointwise::build(kernel, language, schedule),
         Schedule::Tiled(schedule) => match language {
             Language::Cuda => tiled_cuda::build(kernel, schedule),
-            Language::C => tiled_cpu::build(kernel, schedule),
+            Language::C => match tiled(kernel, language) {
+                Some((kernel, _)) => tiled_cpu::build(&kernel, schedule),
+                None => Err(Refusal::Misfit("nothing is read across")),
+            },
         },
         Schedule::Scan(schedule) => {
             let scans = scan::Scans::new(kernel)?;

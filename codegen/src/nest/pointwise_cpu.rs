@@ -1,7 +1,7 @@
 //! The CPU's pointwise schedule: blocks of consecutive results, the innermost axis in vectors.
 
 use super::emitter::Emitter;
-use super::fission::Stretches;
+use super::fission::{Stretches, operations};
 use super::interior::Interior;
 use super::pieces::Pieces;
 use super::pointwise::launch_items;
@@ -12,7 +12,7 @@ use super::walk::{count_loop, items_formula};
 use super::windows_cpu::{Border, Windows};
 use super::{Body, INDEX};
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{AxisKind, Kernel, ValueOp};
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::schedule::{Launch, PointwiseSchedule, lanes_along};
 use crate::{DType, Language, Refusal};
 
@@ -53,7 +53,9 @@ pub(super) fn body(
     let loops = Loops { kernel, guards, inner, outer };
     let extent = kernel.axis(inner).extent;
     let launch = match outer.is_empty() {
-        false if extent < SHORT_AXIS => loops.positions(&mut emitter, map, chunk),
+        false if extent < SHORT_AXIS && !is_costly_once(kernel, inner) => {
+            loops.positions(&mut emitter, map, chunk)
+        }
         false if reads_across(kernel, inner) => loops.columns(&mut emitter),
         false if extent < chunk => loops.whole_rows(&mut emitter, (chunk / extent.max(1)).max(1)),
         _ => loops.part_of_row(&mut emitter, chunk),
@@ -157,6 +159,26 @@ fn consecutive_last(kernel: &Kernel, map: &[AxisId]) -> Option<Vec<AxisId>> {
     let lanes = lanes_along(kernel).filter(|&lanes| lanes != inner && reduces && !is_guarded)?;
     Some(map.iter().copied().filter(|&axis| axis != lanes).chain([lanes]).collect())
 }
+
+/// Whether a row has something in common that is worth a loop for each row: a position that is looked up, or costly operations.
+fn is_costly_once(kernel: &Kernel, inner: AxisId) -> bool {
+    let is_common = |id: ValueId| {
+        let axes = &kernel.value(id).axes;
+        !axes.is_empty() && !axes.contains(&inner)
+    };
+    let all = || (0..kernel.values.len() as u32).map(ValueId).filter(|&id| is_common(id));
+    let is_position = |axis: &crate::ir::Axis| match axis.kind {
+        AxisKind::Computed { value, .. } => is_common(value),
+        AxisKind::Map | AxisKind::Reduce | AxisKind::Offset { .. } => false,
+    };
+    let is_plain =
+        |id: &ValueId| kernel.value(*id).axes.iter().all(|axis| kernel.axis(*axis).kind == AxisKind::Map);
+    kernel.axes.iter().any(is_position)
+        || all().filter(is_plain).map(|id| operations(kernel, id)).sum::<f64>() >= COSTLY_ONCE
+}
+
+/// Simple operations that cost more than a loop for each row.
+const COSTLY_ONCE: f64 = 12.0;
 
 /// Rows and columns of a tile of a transposed read: 64 lines of 16 floats stay in the nearest cache.
 const TILE: u64 = 64;

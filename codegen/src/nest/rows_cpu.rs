@@ -3,6 +3,7 @@
 
 use super::accumulate::{Accumulator, load, mul_add, save};
 use super::emitter::Emitter;
+use super::epilogue::Epilogue;
 use super::fission::{Divided, Fission, SHORTEST};
 use super::peeled::Peeled;
 use super::persistent::{Kept, Place};
@@ -36,6 +37,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         let per_block = u64::from(schedule.rows_per_block);
         let row = plan.row_name(&mut emitter);
         let one_row = plan.map.is_empty();
+        let epilogue = Epilogue::of(kernel, plan, schedule);
         let ends = (!one_row).then(|| {
             let first_row = emitter.bind(
                 "first_row",
@@ -45,10 +47,16 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
             let end = Expr::Name(first_row).then(Add, Expr::Int(per_block));
             let end = end.then(Min, emitter.positions(&plan.map));
             let end_row = emitter.bind("end_row", INDEX, end);
-            emitter.open_pinned();
-            emitter.unflatten(row, &plan.map, 1);
             (Expr::Name(first_row), Expr::Name(end_row))
         });
+        let epilogue = epilogue.as_ref().zip(ends.clone()).map(|(epilogue, ends)| {
+            let rows = epilogue.declare(&mut emitter, kernel, ends, per_block);
+            (epilogue, rows)
+        });
+        if ends.is_some() {
+            emitter.open_pinned();
+            emitter.unflatten(row, &plan.map, 1);
+        }
         if schedule.stack_bytes > 0 {
             let length = launch_items(kernel, &plan.axes);
             let values = plan.keep_on_stack(kernel, length, u64::from(schedule.stack_bytes)).values;
@@ -64,10 +72,16 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
             accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, lane));
             pass.define(&mut emitter, &accumulators, |_| lane.cloned());
         }
-        plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
+        match &epilogue {
+            None => plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store])),
+            Some((epilogue, rows)) => epilogue.leave(&mut emitter, row, rows),
+        }
         if let Some((first, end)) = ends {
             let body = emitter.close();
             emitter.push(count_loop(row, first, end, LoopHint::None, body));
+        }
+        if let Some((epilogue, rows)) = &epilogue {
+            epilogue.emit(&mut emitter, kernel, plan, row, rows);
         }
         let launch = Launch { items: rows, formula, per_block, ..Launch::default() };
         functions.push(Function { name: kernel.name.clone(), body: emitter.finish()?, launch });
@@ -137,10 +151,12 @@ fn cpu_walk<'k>(
     let lanes = u64::from(schedule.threads_per_row);
     let accumulators = pass.declare(emitter, kernel, (lanes > 1).then_some(lanes));
     let flat = plan.walk_name(emitter);
-    let walk = |kernel| Walk { kernel, plan, pass, lanes, flat, accumulators: &accumulators };
-    // A count that all lanes have in common is that of one walk.
-    let is_counted = Accumulator::common_welford(&accumulators).is_some();
-    match peeled.filter(|peeled| !is_counted || !peeled.cuts_rows()) {
+    let counted = Accumulator::common_welford(&accumulators).filter(|_| lanes > 1);
+    let steps = counted.map(|accumulator| accumulator.declare_steps(emitter));
+    let walk =
+        |kernel| Walk { kernel, plan, pass, lanes, flat, accumulators: &accumulators, steps: steps.as_ref() };
+    // Lanes that have counted together do so to the end of the walk, but for the rest.
+    match peeled.filter(|peeled| steps.is_none() || !peeled.cuts_rows()) {
         None => walk(kernel).part(emitter, first, end),
         Some(peeled) => peeled.emit(emitter, (&first, &end), &mut |emitter, kernel, from, to| {
             walk(kernel).part(emitter, from, to);
@@ -161,12 +177,14 @@ struct Walk<'a, 'k> {
     /// The variable that walks.
     flat: Var,
     accumulators: &'a [Accumulator],
+    /// What all lanes have in common counted.
+    steps: Option<&'a Expr>,
 }
 
 impl<'k> Walk<'_, 'k> {
     /// The walk along a part of the row. What is costly is computed in loops of its own, of some elements at a time.
     fn part(&self, emitter: &mut Emitter<'k>, first: Expr, end: Expr) {
-        let &Walk { kernel, plan, lanes, flat, accumulators, .. } = self;
+        let &Walk { kernel, plan, lanes, flat, .. } = self;
         if lanes == 1 {
             let body = self.visit(emitter, None, None, None);
             emitter.push(count_loop(flat, first, end, LoopHint::None, body));
@@ -175,8 +193,7 @@ impl<'k> Walk<'_, 'k> {
         let length = launch_items(kernel, &plan.axes);
         let is_constant = plan.axes.iter().all(|&axis| !kernel.axis(axis).is_argument);
         let is_whole = is_constant && length <= LONGEST_STRETCH;
-        let is_counted = Accumulator::common_welford(accumulators).is_some();
-        match self.fission(emitter).filter(|_| is_whole || !is_counted) {
+        match self.fission(emitter) {
             None if self.only_stores() => {
                 self.each(emitter, (&first, &end), &mut |emitter| self.store(emitter));
             }
@@ -262,9 +279,12 @@ impl<'k> Walk<'_, 'k> {
             self.each(emitter, stretch, body);
         });
         let before = std::mem::replace(&mut emitter.elements, elements);
-        match self.only_stores() {
-            true => self.each(emitter, stretch, &mut |emitter| self.store(emitter)),
-            false => self.in_lanes(emitter, stretch.0.clone(), stretch.1.clone()),
+        if !self.pass.stores.is_empty() {
+            self.each(emitter, stretch, &mut |emitter| self.store(emitter));
+        }
+        if !self.pass.reductions.is_empty() {
+            let pass = &Pass { reductions: self.pass.reductions.clone(), ..Pass::default() };
+            Walk { pass, ..*self }.in_lanes(emitter, stretch.0.clone(), stretch.1.clone());
         }
         emitter.elements = before;
         let body = emitter.close();
@@ -292,7 +312,7 @@ impl<'k> Walk<'_, 'k> {
         };
         let lane = Expr::name(Var::Lane);
         let before = emitter.kept.as_ref().map(|kept| kept.there.clone());
-        let steps = welford.map(|accumulator| accumulator.declare_steps(emitter));
+        let steps = self.steps;
         let mut from = first;
         // Several additions to a lane at a time, so that it stays in a register between them, then one.
         for chain in if chain > 1 { vec![chain, 1] } else { vec![1] } {
@@ -313,8 +333,7 @@ impl<'k> Walk<'_, 'k> {
             }
             let (start, k) = (emitter.index("start"), emitter.index("k"));
             emitter.open(&[], false);
-            let weight =
-                welford.zip(steps.as_ref()).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
+            let weight = welford.zip(steps).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
             let is_within = stays_within(group);
             let begin = plan.axes.split_last().filter(|_| is_within).map(|(_, axes)| {
                 let outer = emitter.bind("outer", INDEX, Expr::Name(start).then(Div, Expr::Int(inner)));
@@ -344,7 +363,7 @@ impl<'k> Walk<'_, 'k> {
             emitter.push(Stmt::For { var: start, from, to: whole.clone(), step, hint: LoopHint::None, body });
             from = whole;
         }
-        if let Some(steps) = &steps {
+        if let Some(steps) = steps {
             accumulators.iter().for_each(|accumulator| accumulator.spread_steps(emitter, steps));
         }
         let remaining = end.then(Sub, from.clone());

@@ -31,7 +31,7 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     let column = Expr::name(across).then(Sub, Expr::Name(top));
     let slot = mul_add(row, Expr::Int(PITCH), column);
     let mut staged = FxHashMap::default();
-    for id in transposed_loads(kernel, across) {
+    for id in transposed_loads(kernel, across, Language::C) {
         let ValueOp::Load { buffer, index, .. } = &kernel.value(id).op else { continue };
         let dtype = kernel.buffers[buffer.index()].dtype;
         let array = emitter.fresh("staged");

@@ -49,7 +49,7 @@ impl<'k> Writer<'k> {
     fn body(&self, emitter: &mut Emitter<'k>) {
         let kernel = self.tiles.kernel;
         let mut staged = FxHashMap::default();
-        for id in transposed_loads(kernel, self.tiles.across) {
+        for id in transposed_loads(kernel, self.tiles.across, Language::Cuda) {
             let ValueOp::Load { buffer, .. } = kernel.value(id).op else { continue };
             let dtype = kernel.buffers[buffer.index()].dtype;
             let array = emitter.staged_array(dtype, TILE * PITCH);

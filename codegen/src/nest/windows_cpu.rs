@@ -9,9 +9,10 @@
 use super::INDEX;
 use super::accumulate::{Accumulator, set};
 use super::emitter::Emitter;
+use super::fission::{Divided, Fission};
 use super::interior::decided;
 use super::stmt::Arithmetic::{Add, Max, Min, Mul, Sub};
-use super::stmt::{Expr, LoopHint, Step, Stmt};
+use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
 use super::walk::count_loop;
 use crate::index::{AxisId, Bound};
@@ -145,7 +146,8 @@ impl Windows {
                 })
                 .collect();
             let slot = self.slot(start);
-            let body = self.along(emitter, Expr::name(start), Expr::name(stop), |emitter| {
+            let stretch = (Expr::name(start), Expr::name(stop));
+            let define = |emitter: &mut Emitter<'k>| {
                 for (window, result) in self.windows.iter().zip(&results) {
                     let result = match result {
                         Combined::Whole(result) => result.result(Some(&slot)),
@@ -155,6 +157,51 @@ impl Windows {
                     };
                     emitter.define(window.id, result);
                 }
+            };
+            let Some(fission) = self.fission(kernel) else {
+                let body = self.along(emitter, stretch, |emitter| {
+                    define(emitter);
+                    kernel.stores.iter().for_each(|store| emitter.store(store));
+                });
+                emitter.push(body);
+                return;
+            };
+            // The few parts of a window are combined once.
+            let mut own: Vec<(ValueId, Expr)> = Vec::new();
+            let mut parts: Vec<(ValueId, Expr)> = Vec::new();
+            for (window, result) in self.windows.iter().zip(&results) {
+                match result {
+                    Combined::Whole(result) => own.push((window.id, result.result(Some(&slot)))),
+                    Combined::Parts(..) => {
+                        let name = emitter.fresh("window");
+                        let ty = Type::Register(kernel.value(window.id).dtype);
+                        let array = emitter.array(name, ty, self.length);
+                        parts.push((window.id, Expr::element(array, slot.clone())));
+                    }
+                }
+            }
+            if !parts.is_empty() {
+                let body = self.along(emitter, stretch.clone(), |emitter| {
+                    define(emitter);
+                    for (id, element) in &parts {
+                        let value = emitter.value(*id);
+                        emitter.push(set(element.clone(), value));
+                    }
+                });
+                emitter.push(body);
+            }
+            own.extend(parts);
+            let mut elements = own.clone();
+            elements.extend(fission.emit(emitter, kernel, &slot, self.length, &mut |emitter, body| {
+                let body = self.along(emitter, stretch.clone(), |emitter| {
+                    own.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
+                    body(emitter);
+                });
+                emitter.push(body);
+            }));
+            let body = self.along(emitter, stretch, |emitter| {
+                elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
+                emitter.values_before_stores(kernel);
                 kernel.stores.iter().for_each(|store| emitter.store(store));
             });
             emitter.push(body);
@@ -162,6 +209,20 @@ impl Windows {
         let body = emitter.close();
         let step = Step::Add(Expr::Int(self.length));
         emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });
+    }
+
+    /// What of the loop that uses the windows is worth loops of its own.
+    fn fission(&self, kernel: &Kernel) -> Option<Fission> {
+        let there: Vec<ValueId> = self.windows.iter().map(|window| window.id).collect();
+        let divided = Divided {
+            kernel,
+            along: &[self.axis],
+            bound: kernel.axes_of_kind(AxisKind::Map).into_iter().collect(),
+            ends: kernel.stores.iter().map(|store| store.value).collect(),
+            there: &there,
+            apart: None,
+        };
+        divided.fission()
     }
 
     /// Which partial result is that of the position that is bound.
@@ -173,8 +234,7 @@ impl Windows {
     fn along<'k>(
         &self,
         emitter: &mut Emitter<'k>,
-        from: Expr,
-        to: Expr,
+        (from, to): (Expr, Expr),
         body: impl FnOnce(&mut Emitter<'k>),
     ) -> Stmt {
         emitter.open(&[self.axis], false);
@@ -274,7 +334,7 @@ impl Windows {
         let slot = self.slot(start);
         let to = Expr::name(stop).then(Add, Expr::Int(own - 1));
         let all = |emitter: &mut Emitter<'k>, _: &'k Kernel| {
-            let body = self.along(emitter, Expr::name(start), to.clone(), |emitter| {
+            let body = self.along(emitter, (Expr::name(start), to.clone()), |emitter| {
                 elements.take(emitter, window.id, Some(&slot), None);
             });
             emitter.push(body);

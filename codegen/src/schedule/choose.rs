@@ -180,7 +180,7 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
     }
     let reductions = cooperative(kernel)?;
     if reductions.is_empty()
-        && let Some(tiled) = super::tiled::tiled(kernel)
+        && let Some((_, tiled)) = super::tiled::tiled(kernel, language)
     {
         return Ok(Schedule::Tiled(tiled));
     }

@@ -33,7 +33,7 @@ pub use scatter::{SCATTER_SPLIT_LENGTH, ScatterSchedule};
 pub(crate) use sliding::{sliding_axis, strided_axis};
 pub use sort::SortSchedule;
 pub(crate) use sort::{SORT_LANES, Sorts};
-pub(crate) use tiled::{TILE, transposed_loads};
+pub(crate) use tiled::{TILE, tiled, transposed_loads};
 
 /// A schedule: small and printable.
 ///

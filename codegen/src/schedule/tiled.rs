@@ -1,8 +1,11 @@
 //! When transposed reads go through shared memory.
 
+use std::borrow::Cow;
+
 use super::TiledSchedule;
+use crate::Language;
 use crate::index::AxisId;
-use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp, index_expressions};
 
 /// Rows and columns of a tile: as many 4-byte elements as a cache line has.
 pub(crate) const TILE: u64 = 32;
@@ -13,27 +16,52 @@ const ROWS: u32 = 8;
 /// Bytes of shared memory that the tiles of a block may take, so that several blocks fit a multiprocessor.
 const SHARED_BYTES: u64 = 32 << 10;
 
-/// The loads that are consecutive along `across`, and stride along the innermost axis.
-pub(crate) fn transposed_loads(kernel: &Kernel, across: AxisId) -> Vec<ValueId> {
+/// The loads that are consecutive along `across`, and stride along the innermost axis. A core goes through a tile row by row,
+/// each of which may be anywhere.
+pub(crate) fn transposed_loads(kernel: &Kernel, across: AxisId, language: Language) -> Vec<ValueId> {
     let Some(&inner) = kernel.axes_of_kind(AxisKind::Map).last() else { return Vec::new() };
     let is_transposed = |id: &ValueId| match &kernel.value(*id).op {
         ValueOp::Load { index, guard: None, .. } => {
             let stride = |axis: AxisId| index.coefficient(axis).unwrap_or(0).unsigned_abs();
+            let is_divided = index.coefficient(inner).is_none();
             // A value of a tile's positions: not of a loop within them, of a computed
             // position, or of a quotient of their index.
             let varies_otherwise = index.axes().into_iter().any(|axis| {
                 !kernel.axis(axis).kind.is_map_or_offset()
-                    || axis == inner && index.coefficient(axis).is_none()
+                    || axis == inner && is_divided && language == Language::Cuda
             });
-            !varies_otherwise && stride(across) == 1 && stride(inner) >= TILE / 2
+            !varies_otherwise && stride(across) == 1 && (is_divided || stride(inner) >= TILE / 2)
         }
         _ => false,
     };
     (0..kernel.values.len() as u32).map(ValueId).filter(is_transposed).collect()
 }
 
-/// A schedule with tiles where it pays.
-pub(super) fn tiled(kernel: &Kernel) -> Option<TiledSchedule> {
+/// A schedule with tiles where it pays, and the kernel that has them: on a core, an innermost axis that is shorter than a tile
+/// is one with the axis before it.
+pub(crate) fn tiled(kernel: &Kernel, language: Language) -> Option<(Cow<'_, Kernel>, TiledSchedule)> {
+    if let Some(schedule) = tiles(kernel, language) {
+        return Some((Cow::Borrowed(kernel), schedule));
+    }
+    let [.., before, inner] = kernel.axes_of_kind(AxisKind::Map)[..] else { return None };
+    let is_known = !kernel.axis(before).is_argument && !kernel.axis(inner).is_argument;
+    let is_short = (2..TILE / 2).contains(&kernel.axis(inner).extent);
+    if language == Language::Cuda || !is_known || !is_short {
+        return None;
+    }
+    let flat = kernel.with_merged(before, inner);
+    let schedule = tiles(&flat, language)?;
+    // No other access divides in the lanes.
+    let staged = transposed_loads(&flat, schedule.across, language);
+    let inner = *flat.axes_of_kind(AxisKind::Map).last()?;
+    let others = flat.values.iter().enumerate().filter(|(id, _)| !staged.contains(&ValueId(*id as u32)));
+    let others = others.flat_map(|(_, value)| index_expressions(&value.op));
+    let others = others.chain(flat.stores.iter().map(|store| &store.index));
+    let is_plain = others.into_iter().all(|index| index.coefficient(inner).is_some());
+    is_plain.then_some((Cow::Owned(flat), schedule))
+}
+
+fn tiles(kernel: &Kernel, language: Language) -> Option<TiledSchedule> {
     let map = kernel.axes_of_kind(AxisKind::Map);
     let (&inner, outer) = map.split_last()?;
     let extent = |axis: AxisId| kernel.axis(axis).extent;
@@ -50,7 +78,7 @@ pub(super) fn tiled(kernel: &Kernel) -> Option<TiledSchedule> {
     };
     let mut best: Option<(u64, AxisId)> = None;
     for &across in outer.iter().filter(|&&axis| extent(axis) >= TILE / 2) {
-        let loads = transposed_loads(kernel, across);
+        let loads = transposed_loads(kernel, across, language);
         let moved: u64 = loads.iter().map(|&id| bytes(id).0).sum();
         let shared: u64 = loads.iter().map(|&id| bytes(id).1).sum();
         if moved > best.map_or(0, |(most, _)| most) && shared <= SHARED_BYTES {

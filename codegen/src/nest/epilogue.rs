@@ -1,0 +1,162 @@
+//! What follows from the reductions of rows, computed for several rows at a time in vector lanes: a row has one result, and
+//! a loop over rows that are walked has no lanes for it.
+
+use super::accumulate::set;
+use super::emitter::Emitter;
+use super::fission::operations;
+use super::stmt::Arithmetic::Sub;
+use super::stmt::{Expr, LoopHint, Type};
+use super::variable::Var;
+use super::walk::{Plan, count_loop};
+use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::schedule::RowSchedule;
+
+/// Fewer rows do not fill the lanes.
+const FEWEST_ROWS: u32 = 8;
+
+/// Simple operations from which it is worth it.
+const COSTLY: f64 = 12.0;
+
+/// The epilogue of a block's rows.
+pub(super) struct Epilogue {
+    /// The reductions that it takes.
+    sources: Vec<ValueId>,
+}
+
+/// Its arrays, with an element for each row of the block.
+pub(super) struct Rows {
+    sources: Vec<(ValueId, Var)>,
+    first: Expr,
+    end: Expr,
+    length: u64,
+}
+
+impl Epilogue {
+    /// `None` if it is not worth it, or if several axes of rows would have to be told apart in the lanes.
+    pub(super) fn of(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Option<Epilogue> {
+        if schedule.rows_per_block < FEWEST_ROWS || plan.map.is_empty() {
+            return None;
+        }
+        // What a walk needs is there already.
+        let walked = plan.passes.iter().flat_map(|pass| {
+            let reduced = pass.reductions.iter().flat_map(|&id| kernel.operands(&kernel.value(id).op));
+            let stored = pass.stores.iter().map(|&store| kernel.stores[store].value);
+            reduced.chain(stored).collect::<Vec<_>>()
+        });
+        let walked = kernel.down_from(walked);
+        let mut sources = Vec::new();
+        let mut pending: Vec<ValueId> =
+            plan.results.iter().map(|&store| kernel.stores[store].value).collect();
+        let mut seen = vec![false; kernel.values.len()];
+        let mut costly = 0.0;
+        while let Some(id) = pending.pop() {
+            if std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            let op = &kernel.value(id).op;
+            match op {
+                ValueOp::Reduce { .. } => sources.push(id),
+                ValueOp::Literal(_) | ValueOp::Argument(_) => {}
+                ValueOp::Load { index, guard: None, .. }
+                    if plan.map.len() == 1 && kernel.computed_axes(index).is_empty() => {}
+                ValueOp::Unary(..) | ValueOp::Binary(..) | ValueOp::Select(..) | ValueOp::Cast(..) => {
+                    costly += if walked.contains(&id) { 0.0 } else { operations(kernel, id) };
+                    pending.extend(kernel.operands(op));
+                }
+                ValueOp::Load { .. }
+                | ValueOp::Position(_)
+                | ValueOp::InBounds(_)
+                | ValueOp::Random { .. }
+                | ValueOp::Scan { .. }
+                | ValueOp::Scatter { .. }
+                | ValueOp::Sort { .. }
+                | ValueOp::Carry { .. }
+                | ValueOp::Last { .. } => return None,
+            }
+        }
+        sources.sort_unstable();
+        (costly >= COSTLY && !sources.is_empty()).then_some(Epilogue { sources })
+    }
+
+    /// Declares the arrays, before the loop over the rows.
+    pub(super) fn declare(
+        &self,
+        emitter: &mut Emitter,
+        kernel: &Kernel,
+        (first, end): (Expr, Expr),
+        length: u64,
+    ) -> Rows {
+        let sources = self.sources.iter().map(|&id| (id, array(emitter, kernel, id, "total", length)));
+        Rows { sources: sources.collect(), first, end, length }
+    }
+
+    /// Leaves what the row's reductions have come to.
+    pub(super) fn leave(&self, emitter: &mut Emitter, row: Var, rows: &Rows) {
+        for (id, array) in &rows.sources {
+            let value = emitter.value(*id);
+            emitter.push(set(Expr::element(array, rows.slot(row)), value));
+        }
+    }
+
+    /// What follows, after the loop over the rows.
+    pub(super) fn emit<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        kernel: &'k Kernel,
+        plan: &Plan,
+        row: Var,
+        rows: &Rows,
+    ) {
+        let define = |emitter: &mut Emitter<'k>, known: &[(ValueId, Var)]| {
+            for (id, array) in known {
+                emitter.define(*id, Expr::element(array, rows.slot(row)));
+            }
+        };
+        let store = |emitter: &mut Emitter<'k>| {
+            plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
+        };
+        let each = |emitter: &mut Emitter<'k>, hint: LoopHint, body: &dyn Fn(&mut Emitter<'k>)| {
+            emitter.open(&plan.map, false);
+            body(emitter);
+            let body = emitter.close();
+            emitter.push(count_loop(row, rows.first.clone(), rows.end.clone(), hint, body));
+        };
+        if plan.map.len() == 1 {
+            return each(emitter, LoopHint::Simd, &|emitter| {
+                define(emitter, &rows.sources);
+                store(emitter);
+            });
+        }
+        // Where the results go divides the row's number: in a loop of its own.
+        let mut known: Vec<(ValueId, Var)> = Vec::new();
+        for &store in &plan.results {
+            let id = emitter.stored_value(&kernel.stores[store]);
+            if known.iter().all(|(other, _)| *other != id) {
+                known.push((id, array(emitter, kernel, id, "result", rows.length)));
+            }
+        }
+        each(emitter, LoopHint::Simd, &|emitter| {
+            define(emitter, &rows.sources);
+            for (id, array) in &known {
+                let value = emitter.value(*id);
+                emitter.push(set(Expr::element(array, rows.slot(row)), value));
+            }
+        });
+        each(emitter, LoopHint::None, &|emitter| {
+            emitter.unflatten(row, &plan.map, 1);
+            define(emitter, &known);
+            store(emitter);
+        });
+    }
+}
+
+impl Rows {
+    fn slot(&self, row: Var) -> Expr {
+        Expr::name(row).then(Sub, self.first.clone())
+    }
+}
+
+fn array(emitter: &mut Emitter, kernel: &Kernel, id: ValueId, name: &'static str, length: u64) -> Var {
+    let name = emitter.fresh(name);
+    emitter.array(name, Type::Register(kernel.value(id).dtype), length)
+}
