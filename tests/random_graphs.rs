@@ -139,9 +139,11 @@ enum Exact {
     Position,
     Assign,
     Scatter,
+    Sort,
+    Product,
 }
 
-const EXACT_OPS: [Exact; 34] = [
+const EXACT_OPS: [Exact; 38] = [
     Exact::Add,
     Exact::Sub,
     Exact::Mul,
@@ -176,6 +178,10 @@ const EXACT_OPS: [Exact; 34] = [
     Exact::Assign,
     Exact::Scatter,
     Exact::Scatter,
+    Exact::Sort,
+    Exact::Sort,
+    Exact::Product,
+    Exact::Product,
 ];
 
 /// Back to multiples of 1/4 of at most 4: exact in every dtype, and so are their products.
@@ -212,6 +218,43 @@ fn rearranged(x: &Tensor, axis: isize, parameter: usize) -> Tensor {
         3 if shape_of(x).len() > 1 => x.tril(parameter as isize % 3 - 1),
         4 => x.flip(axis),
         _ => x.swapaxes(axis, 0),
+    }
+}
+
+/// Rows in order, or what follows from it.
+fn sorted(x: &Tensor, axis: isize, parameter: usize) -> Tensor {
+    let extent = shape_of(x)[axis as usize];
+    let is_descending = (parameter / 8).is_multiple_of(2);
+    match parameter % 5 {
+        0 => x.sort(axis, is_descending).0,
+        1 => x.argsort(axis, is_descending),
+        2 => x.topk(extent.min(2), axis, is_descending).0,
+        3 if extent > 0 => x.median(axis).0,
+        _ => {
+            let (values, positions) = x.topk(extent - extent / 2, axis, is_descending);
+            values.gt(0).where_(positions, -1)
+        }
+    }
+}
+
+/// Sums of products of `x` and a part of `y` or itself: small enough to be exact in any order.
+fn product(x: &Tensor, y: &Tensor, parameter: usize) -> Tensor {
+    let (shape, elements) = (shape_of(x), x.shape().unwrap().elements());
+    let depth = shape.last().copied().unwrap_or(0);
+    if depth == 0 || elements == 0 {
+        return x.clone();
+    }
+    let other = y.flatten(..).cast(x.dtype().unwrap());
+    let rows = (shape_of(&other)[0] / depth).min(7);
+    match parameter % 4 {
+        0 if shape.len() > 1 => x.matmul(&x.transpose(-1, -2)),
+        1 if depth > 1 => {
+            let lines = x.reshape([1, elements / depth, depth]);
+            lines.conv1d(&lines.slice(2, ..2), None, 1 + parameter / 4 % 2, 1)
+        }
+        2 if shape.len() == 2 => Tensor::einsum("ij,ik->jk", &[x, &x.flip(1)]),
+        _ if rows > 0 => x.linear(&other.slice(0, ..(rows * depth) as isize).reshape([rows, depth]), None),
+        _ => x.clone(),
     }
 }
 
@@ -270,6 +313,8 @@ fn exact_tensors(device: &Device, [a, b, c]: [usize; 3], recipe: &Recipe<Exact>)
             Exact::Random => Tensor::rand(x.shape().unwrap(), parameter as u64).lt(0.5).where_(&x, &y),
             Exact::Gather => gathered(&x, &y, parameter),
             Exact::Scatter => scattered(&x, &y, parameter),
+            Exact::Sort if rank > 0 => sorted(&x, axis, parameter),
+            Exact::Product => product(&x, &y, parameter),
             Exact::Scan if rank > 0 => scanned(&x, axis, parameter),
             Exact::Join if parameter % 2 == 0 => Tensor::stack(&[&x, &(&x + &y - &y), &(&x * 2)], axis),
             Exact::Join if rank > 0 => Tensor::cat(&[&x, &x.abs(), &x.narrow(axis, 0, 1)], axis),
@@ -281,6 +326,7 @@ fn exact_tensors(device: &Device, [a, b, c]: [usize; 3], recipe: &Recipe<Exact>)
             Exact::Max
             | Exact::Min
             | Exact::Scan
+            | Exact::Sort
             | Exact::Join
             | Exact::Rearrange
             | Exact::Position

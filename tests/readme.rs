@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
+#[allow(dead_code, missing_docs, reason = "of an example")]
+#[path = "../examples/gpt/model.rs"]
+mod model;
 mod workloads;
 
 use std::path::Path;
 
-use lazuli::{Target, Tensor};
+use lazuli::{Device, Target, Tensor};
 use workloads::compile_for;
 
 /// The text with the fenced block after `<!-- name -->` replaced.
@@ -26,6 +29,12 @@ fn readme_shows_what_is_emitted() {
     let readme = std::fs::read_to_string(&path).unwrap();
     let fresh = with_block(&readme, "explain", &program.explain().to_string()).unwrap();
     let fresh = with_block(&fresh, "kernel", &program.source()).unwrap();
+    // How many kernels a block is, and their names.
+    let block = model::Model::seeded(&Device::cpu()).unwrap().explain_block(&[0; 96]).unwrap().to_string();
+    let is_kernel = |line: &&str| line.starts_with(|first: char| first.is_ascii_digit());
+    let block: Vec<&str> =
+        block.lines().filter(is_kernel).map(|line| line.split(':').next().unwrap_or(line)).collect();
+    let fresh = with_block(&fresh, "block", &block.join("\n")).unwrap();
     if std::env::var_os("UPDATE_README").is_some() {
         std::fs::write(&path, fresh).unwrap();
     } else {
