@@ -385,8 +385,9 @@ impl<'k> Emitter<'k> {
         let home = self.home(&kernel.value(id).axes);
         let deeper = self.scopes.split_off(home + 1);
         // As deep as the kernel's longest chain of operations: on whatever stack the caller has.
-        let kept = self.kept_value(id);
-        let is_to_keep = self.is_to_keep(id);
+        let is_walked = self.is_walked(id);
+        let kept = self.kept_value(id).filter(|_| is_walked);
+        let is_to_keep = is_walked && self.is_to_keep(id);
         let is_there = kept.is_some();
         let expr =
             kept.unwrap_or_else(|| stacker::maybe_grow(STACK_RESERVE, STACK_STEP, || self.compute(id)));

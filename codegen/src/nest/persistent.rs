@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::accumulate::set;
-use super::emitter::Emitter;
+use super::emitter::{Emitter, Scope};
 use super::pointwise::{lane_axis, unrolled_lanes};
 use super::stmt::Arithmetic::{Add, Mul};
 use super::stmt::{Expr, Stmt, Type};
@@ -145,21 +145,21 @@ impl Emitter<'_> {
 
     /// The value at this position, if an earlier walk has kept it.
     pub(super) fn kept_value(&self, id: ValueId) -> Option<Expr> {
-        let kept = self.kept.as_ref().filter(|kept| kept.there.contains(&id) && self.is_walked(id, kept))?;
+        let kept = self.kept.as_ref().filter(|kept| kept.there.contains(&id))?;
         Some(Expr::element(kept.computed.get(&id)?, self.kept_slot(id)?))
     }
 
     /// Whether a value varies along the walk. In a part of a row, such as a border, it may be the same at all positions.
-    fn is_walked(&self, id: ValueId, kept: &Kept) -> bool {
+    pub(super) fn is_walked(&self, id: ValueId) -> bool {
         let axes = &self.kernel.value(id).axes;
-        self.scopes.iter().skip(kept.outside).any(|scope| scope.axes().iter().any(|axis| axes.contains(axis)))
+        let binds = |scope: &Scope| scope.axes().iter().any(|axis| axes.contains(axis));
+        self.kept.as_ref().is_some_and(|kept| self.scopes.iter().skip(kept.outside).any(binds))
     }
 
     /// Whether a value that is computed now is to be kept: not where it is computed under a condition.
     pub(super) fn is_to_keep(&self, id: ValueId) -> bool {
         self.kept.as_ref().is_some_and(|kept| {
-            let is_wanted =
-                kept.values.contains(&id) && !kept.there.contains(&id) && self.is_walked(id, kept);
+            let is_wanted = kept.values.contains(&id) && !kept.there.contains(&id);
             is_wanted && !self.scopes.iter().skip(kept.outside).any(|scope| scope.pinned)
         })
     }
