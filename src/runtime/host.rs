@@ -2,7 +2,7 @@
 //! that fill them.
 
 use std::alloc::{Layout, alloc, dealloc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::{Error, Result};
 /// Every block starts on a cache line, which is also the widest vector.
 const ALIGNMENT: usize = 64;
 
-/// Freed bytes that the pool keeps for reuse; beyond it they go back to the system.
+/// Freed bytes that the pool keeps for reuse; beyond it those that were freed first go back to the system.
 const POOL_LIMIT: usize = 4 << 30;
 
 /// A block of host memory of a fixed size; returned to the pool when dropped.
@@ -37,11 +37,12 @@ unsafe impl Send for Block {}
 // SAFETY: shared access is read-only; writes happen before a buffer is shared (see HostBuffer).
 unsafe impl Sync for Block {}
 
-#[derive(Default)]
 struct Pool {
-    /// Free blocks by capacity.
-    free: BTreeMap<usize, Vec<Block>>,
+    /// Free blocks by capacity, with how many were freed before; the last one is the warmest.
+    free: BTreeMap<usize, VecDeque<(u64, Block)>>,
     bytes: usize,
+    freed: u64,
+    limit: usize,
 }
 
 /// What buffers have.
@@ -49,7 +50,39 @@ static COUNTER: Counter = Counter::new();
 /// Bytes of all blocks, used or kept.
 static RESERVED: AtomicU64 = AtomicU64::new(0);
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), bytes: 0 });
+static POOL: Mutex<Pool> = Mutex::new(Pool::new(POOL_LIMIT));
+
+impl Pool {
+    const fn new(limit: usize) -> Pool {
+        Pool { free: BTreeMap::new(), bytes: 0, freed: 0, limit }
+    }
+
+    fn take(&mut self, capacity: usize) -> Option<Block> {
+        let (_, block) = self.free.get_mut(&capacity)?.pop_back()?;
+        self.bytes -= capacity;
+        Some(block)
+    }
+
+    /// Keeps a block. Gives those for which there is no room any more: a program goes on with the sizes of now.
+    fn put(&mut self, block: Block) -> Vec<Block> {
+        self.freed += 1;
+        self.bytes += block.capacity;
+        self.free.entry(block.capacity).or_default().push_back((self.freed, block));
+        let mut rest = Vec::new();
+        while self.bytes > self.limit {
+            let first =
+                |blocks: &VecDeque<(u64, Block)>| blocks.front().map_or(u64::MAX, |&(freed, _)| freed);
+            let oldest = self.free.iter_mut().min_by_key(|(_, blocks)| first(blocks));
+            let Some((_, block)) = oldest.and_then(|(_, blocks)| blocks.pop_front()) else { break };
+            self.bytes -= block.capacity;
+            rest.push(block);
+        }
+        if !rest.is_empty() {
+            self.free.retain(|_, blocks| !blocks.is_empty());
+        }
+        rest
+    }
+}
 
 fn pool() -> std::sync::MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -67,13 +100,10 @@ impl HostBuffer {
     pub(crate) fn allocate(bytes: usize) -> Result<HostBuffer> {
         let no_room = || out_of_memory(bytes as u64);
         let capacity = capacity_for(bytes).ok_or_else(no_room)?;
-        {
-            let mut pool = pool();
-            if let Some(block) = pool.free.get_mut(&capacity).and_then(Vec::pop) {
-                pool.bytes -= capacity;
-                COUNTER.take(bytes);
-                return Ok(HostBuffer { block, bytes });
-            }
+        let pooled = pool().take(capacity);
+        if let Some(block) = pooled {
+            COUNTER.take(bytes);
+            return Ok(HostBuffer { block, bytes });
         }
         let layout = Layout::from_size_align(capacity, ALIGNMENT).map_err(|_| no_room())?;
         // SAFETY: the layout's size is not zero.
@@ -127,14 +157,9 @@ impl Drop for HostBuffer {
     fn drop(&mut self) {
         COUNTER.give_back(self.bytes);
         let block = Block { start: self.block.start, capacity: self.block.capacity };
-        let mut pool = pool();
-        if pool.bytes + block.capacity <= POOL_LIMIT {
-            pool.bytes += block.capacity;
-            pool.free.entry(block.capacity).or_default().push(block);
-        } else {
-            drop(pool);
-            release(block);
-        }
+        let rest = pool().put(block);
+        // The lock is not held: giving back takes long.
+        rest.into_iter().for_each(release);
     }
 }
 
@@ -190,8 +215,8 @@ pub(crate) fn reset_peak() {
 
 /// Gives the pool's free blocks back to the system.
 pub(crate) fn trim() {
-    let free = std::mem::take(&mut *pool()).free;
-    for block in free.into_values().flatten() {
+    let free = std::mem::replace(&mut *pool(), Pool::new(POOL_LIMIT)).free;
+    for (_, block) in free.into_values().flatten() {
         release(block);
     }
 }
@@ -208,6 +233,23 @@ mod tests {
             let capacity = capacity_for(bytes).unwrap();
             assert!(capacity >= bytes && capacity <= (bytes + bytes / 4).max(64).next_multiple_of(64));
         }
+    }
+
+    #[test]
+    fn what_was_freed_first_makes_room() {
+        let block = |capacity| Block { start: NonNull::dangling(), capacity };
+        let capacities = |blocks: Vec<Block>| -> Vec<usize> { blocks.iter().map(|b| b.capacity).collect() };
+        let mut pool = Pool::new(1024);
+        for capacity in [512, 256, 256] {
+            assert!(pool.put(block(capacity)).is_empty());
+        }
+        assert_eq!(capacities(pool.put(block(640))), [512, 256]);
+        assert_eq!((pool.bytes, pool.take(512).is_none()), (896, true));
+        assert!(pool.take(640).is_some() && pool.take(256).is_some() && pool.take(256).is_none());
+        assert_eq!(pool.bytes, 0);
+        assert!(pool.put(block(64)).is_empty());
+        assert_eq!(capacities(pool.put(block(4096))), [64, 4096]);
+        assert!(pool.bytes == 0 && pool.free.is_empty());
     }
 
     #[test]
