@@ -1,12 +1,15 @@
 //! Plans as benchmarks look at them: with one merge undone, and what the model says of each kernel beside the time that
 //! it takes. Hidden from the documentation, and no part of the interface.
 
-use crate::compiler::Plan;
+use std::collections::HashMap;
+
+use crate::compiler::{Plan, PlannedKernel};
 use crate::executor::{self, settings, timing};
-use crate::fusion::Facts;
+use crate::fusion::cost::{TargetFigures, Work};
 use crate::fusion::cut::{self, Cut};
-use crate::graph::Graph;
+use crate::fusion::{Facts, Grouping};
 use crate::graph::op::Op;
+use crate::graph::{Graph, NodeId};
 use crate::recording::build::build;
 
 use crate::{Device, Error, Fusion, Result, Tensor};
@@ -28,12 +31,32 @@ pub struct Kernel {
     pub name: String,
     /// Its schedule, in words.
     pub schedule: String,
-    /// Seconds, as the model has them.
-    pub estimate: f64,
     /// Seconds that it took.
     pub measured: f64,
-    /// What the model counts, by name.
+    /// What it does, as the model sees it.
+    pub modelled: Modelled,
+    /// The nodes of each of its groups, of the graph that went through all passes, and those that are stored.
+    pub groups: Vec<NodeNumbers>,
+}
+
+/// The nodes of a group and those of them that are stored, by number.
+pub type NodeNumbers = (Vec<usize>, Vec<usize>);
+
+/// What a kernel does, as the model sees it.
+#[derive(Clone, Debug)]
+pub struct Modelled {
+    /// Seconds.
+    pub seconds: f64,
+    /// Counts, by name.
     pub figures: Vec<(&'static str, f64)>,
+}
+
+impl Modelled {
+    /// Of several groups that are launched together.
+    fn new(works: impl Iterator<Item = Work>, figures: &TargetFigures) -> Modelled {
+        let work: Work = works.sum();
+        Modelled { seconds: work.seconds(figures), figures: work.figures() }
+    }
 }
 
 /// Plans, explains and evaluates without one of the merges while `f` runs on this thread.
@@ -56,6 +79,21 @@ pub fn merges(tensors: &[Tensor]) -> Result<Vec<Merge>> {
     let facts = Facts::new(graph, &figures, plan.settings.undone);
     let cuts = Cut::all(&plan.grouping.groups, &facts.reads);
     Ok(cuts.into_iter().map(|cut| merge(graph, &facts, cut)).collect())
+}
+
+/// The groups of each kernel of the plan for some tensors on the CPU, which is not run.
+///
+/// # Errors
+/// The first error in the tensors' histories.
+pub fn planned(tensors: &[Tensor]) -> Result<Vec<Vec<NodeNumbers>>> {
+    let plan = plan(tensors, Fusion::On)?;
+    Ok(plan.kernels.iter().map(|kernel| numbers(&plan, kernel)).collect())
+}
+
+fn numbers(plan: &Plan, kernel: &PlannedKernel) -> Vec<NodeNumbers> {
+    let numbers = |ids: &[NodeId]| ids.iter().map(|id| id.index()).collect();
+    let groups = kernel.groups(&plan.grouping);
+    groups.map(|group| (numbers(&group.nodes), numbers(&group.outputs))).collect()
 }
 
 fn merge(graph: &Graph, facts: &Facts, cut: Cut) -> Merge {
@@ -97,21 +135,35 @@ pub fn kernels(tensors: &[Tensor], fusion: Fusion) -> Result<Vec<Kernel>> {
         return Err(Error::internal("measuring", "another plan was run"));
     }
     let figures = plan.settings.figures();
-    let kernel = |(kernel, launched): (&crate::compiler::PlannedKernel, timing::Launched)| {
-        let (mut estimate, mut counted) = (0.0, Vec::new());
-        for group in kernel.groups(&plan.grouping) {
-            estimate += group.work.seconds(&figures);
-            counted = group.work.figures();
-        }
-        Kernel {
-            name: launched.name,
-            schedule: launched.schedule,
-            estimate,
-            measured: launched.seconds,
-            figures: counted,
-        }
+    let kernel = |(kernel, launched): (&PlannedKernel, timing::Launched)| Kernel {
+        name: launched.name,
+        schedule: launched.schedule,
+        measured: launched.seconds,
+        modelled: Modelled::new(kernel.groups(&plan.grouping).map(|group| group.work), &figures),
+        groups: numbers(&plan, kernel),
     };
     Ok(plan.kernels.iter().zip(times).map(kernel).collect())
+}
+
+/// What the model says now of kernels of these tensors that were measured before, each by its groups; `None` for one that
+/// is no kernel.
+///
+/// # Errors
+/// The first error in the tensors' histories.
+pub fn modelled(tensors: &[Tensor], kernels: &[Vec<NodeNumbers>]) -> Result<Vec<Option<Modelled>>> {
+    let plan = plan(tensors, Fusion::On)?;
+    let (graph, figures) = (&plan.graph, plan.settings.figures());
+    let facts = Facts::new(graph, &figures, None);
+    let nodes: HashMap<usize, NodeId> = graph.nodes().map(|id| (id.index(), id)).collect();
+    let ids = |numbers: &[usize]| -> Option<Vec<NodeId>> {
+        numbers.iter().map(|number| nodes.get(number).copied()).collect()
+    };
+    let works = |groups: &Vec<NodeNumbers>| -> Option<Vec<Work>> {
+        let group = |(nodes, outputs): &NodeNumbers| Some((ids(nodes)?, ids(outputs)?));
+        Grouping::works(graph, &facts, groups.iter().map(group).collect::<Option<_>>()?)
+    };
+    let modelled = |groups| Some(Modelled::new(works(groups)?.into_iter(), &figures));
+    Ok(kernels.iter().map(modelled).collect())
 }
 
 #[cfg(test)]
@@ -136,11 +188,26 @@ mod tests {
     }
 
     #[test]
+    fn kernels_are_modelled_anew() {
+        let x = Tensor::ones([64, 64], DType::F32);
+        x.eval().unwrap();
+        let tensors = [x.exp().sum(1)];
+        let found = kernels(&tensors, Fusion::Off).unwrap();
+        let groups: Vec<Vec<NodeNumbers>> = found.iter().map(|kernel| kernel.groups.clone()).collect();
+        let again = modelled(&[x.exp().sum(1)], &groups).unwrap();
+        assert_eq!(again.len(), 2);
+        for (kernel, again) in found.iter().zip(again) {
+            assert_eq!(again.map(|again| again.figures), Some(kernel.modelled.figures.clone()));
+        }
+        assert!(modelled(&[x.exp().sum(1)], &[vec![(vec![99], vec![99])]]).unwrap()[0].is_none());
+    }
+
+    #[test]
     fn kernels_of_a_plan_are_timed() {
         let x = Tensor::ones([64, 64], DType::F32);
         let found = kernels(&[x.exp().sum(1)], Fusion::Off).unwrap();
         assert_eq!(found.len(), 2);
-        assert!(found.iter().all(|kernel| kernel.measured > 0.0 && kernel.estimate > 0.0));
+        assert!(found.iter().all(|kernel| kernel.measured > 0.0 && kernel.modelled.seconds > 0.0));
         assert!(!timing::is_timing());
     }
 }

@@ -31,6 +31,7 @@ use std::time::Instant;
 
 use lazuli::measure::{self, Kernel, Merge};
 use lazuli::{Fusion, Tensor};
+use serde_json::Value;
 
 use programs::Case;
 
@@ -41,7 +42,9 @@ cargo bench --bench never_loses -- [OPTIONS] [NAME...]
     --merges N       undo at most so many merges of each case, those in doubt first (8)
     --random N       so many random graphs (200)
     --rounds N       the least of so many runs (5)
-    --out FILE       where the data goes (target/never_loses.json)";
+    --out FILE       where the data goes (target/never_loses.json)
+    --again FILE     measure nothing: what the model says now of the plans in FILE, which an earlier run wrote, with what
+                     these took, into the other file; which of them each case has now, and who would lose";
 
 /// What the command line asks for.
 struct Options {
@@ -50,6 +53,7 @@ struct Options {
     random: usize,
     rounds: usize,
     out: String,
+    again: Option<String>,
 }
 
 impl Options {
@@ -60,6 +64,7 @@ impl Options {
             random: 200,
             rounds: 5,
             out: "target/never_loses.json".into(),
+            again: None,
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
@@ -71,6 +76,7 @@ impl Options {
                 "--random" => options.random = number(),
                 "--rounds" => options.rounds = number(),
                 "--out" => options.out = arguments.next().expect(USAGE),
+                "--again" => options.again = Some(arguments.next().expect(USAGE)),
                 name if !name.starts_with('-') => options.names.push(name.into()),
                 _ => {
                     println!("{USAGE}");
@@ -104,7 +110,7 @@ impl Plan {
 
     /// Seconds, as the model has them.
     pub fn estimate(&self) -> f64 {
-        self.kernels.iter().map(|kernel| kernel.estimate).sum()
+        self.kernels.iter().map(|kernel| kernel.modelled.seconds).sum()
     }
 
     /// One run.
@@ -164,7 +170,7 @@ fn measured(case: &mut Case, options: &Options) -> lazuli::Result<Vec<Plan>> {
     let kernels = |plan: &Plan| -> Vec<(String, String)> {
         plan.kernels
             .iter()
-            .map(|kernel| (kernel.name.clone(), format!("{} {:?}", kernel.schedule, kernel.figures)))
+            .map(|kernel| (kernel.name.clone(), format!("{} {:?}", kernel.schedule, kernel.groups)))
             .collect()
     };
     let mut seen = Vec::new();
@@ -197,8 +203,78 @@ fn measured(case: &mut Case, options: &Options) -> lazuli::Result<Vec<Plan>> {
     Ok(plans)
 }
 
+/// What the model says now of a case that was measured before, and the plan that it has now, if it is one of those that were
+/// measured. Kernels that are none any more make it `None`.
+fn modelled_again(case: &mut Case, measured: &Value) -> Option<Value> {
+    let mut result = measured.clone();
+    let sorted = |mut groups: Vec<Value>| {
+        groups.sort_by_cached_key(Value::to_string);
+        groups
+    };
+    let now = measure::planned(&(case.record)()).ok()?.into_iter().map(|groups| serde_json::json!(groups));
+    let now = sorted(now.collect());
+    let is_now = |plan: &&Value| {
+        let kernels = plan["kernels"].as_array().into_iter().flatten();
+        sorted(kernels.map(|kernel| kernel["groups"].clone()).collect()) == now
+    };
+    let same = measured["plans"].as_array()?.iter().find(is_now);
+    result["now"] = same.map_or(Value::Null, |plan| plan["plan"].clone());
+    let kernels = result["plans"].as_array_mut()?.iter_mut();
+    let mut kernels: Vec<&mut Value> =
+        kernels.filter_map(|plan| plan["kernels"].as_array_mut()).flatten().collect();
+    let groups = kernels.iter().map(|kernel| serde_json::from_value(kernel["groups"].clone()).ok());
+    let modelled = measure::modelled(&(case.record)(), &groups.collect::<Option<Vec<_>>>()?).ok()?;
+    for (kernel, modelled) in kernels.iter_mut().zip(modelled) {
+        let modelled = modelled?;
+        kernel["estimate"] = Value::from(modelled.seconds);
+        kernel["figures"] = report::figures(&modelled);
+    }
+    Some(result)
+}
+
+/// Writes the cases of a file of data with what the model says of their plans now.
+fn again(path: &str, options: &Options) {
+    let data: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).expect("the data"))
+        .expect("JSON of this benchmark");
+    let mut cases = programs::cases(options.random);
+    let (mut all, mut lost, mut unknown) = (Vec::new(), 0, 0);
+    for measured in &data {
+        let case = cases.iter_mut().find(|case| measured["case"] == case.name && options.wants(case));
+        match case.and_then(|case| modelled_again(case, measured)) {
+            Some(again) => {
+                let seconds = |plan: &Value| plan["measured"].as_f64().unwrap_or(f64::INFINITY);
+                let plans: Vec<&Value> = measured["plans"].as_array().into_iter().flatten().collect();
+                let best = plans.iter().map(|plan| seconds(plan)).fold(f64::INFINITY, f64::min);
+                let (name, now) = (again["case"].as_str().unwrap_or_default(), &again["now"]);
+                match plans.iter().find(|plan| plan["plan"] == *now) {
+                    None => {
+                        unknown += 1;
+                        println!("{name:<40} now another plan");
+                    }
+                    Some(plan) => {
+                        let loses = best < report::LOSES * seconds(plan);
+                        lost += usize::from(loses);
+                        if loses || *now != plans[0]["plan"] {
+                            let share = best / seconds(plan);
+                            println!("{name:<40} {} of the best: {now}", format_args!("{share:.2}"));
+                        }
+                    }
+                }
+                all.push(again);
+            }
+            None => println!("{}: left out", measured["case"]),
+        }
+    }
+    println!("{lost} would lose of {}; {unknown} have plans that were not measured", all.len());
+    std::fs::write(&options.out, Value::from(all).to_string()).expect("the data");
+    println!("the data: {}", options.out);
+}
+
 fn main() {
     let options = Options::new();
+    if let Some(path) = &options.again {
+        return again(path, &options);
+    }
     let mut report = report::Report::default();
     for mut case in programs::cases(options.random) {
         if options.wants(&case) {

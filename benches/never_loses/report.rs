@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Plan;
 
 /// A plan may be this much slower than the best of a case before it loses.
-const LOSES: f64 = 0.95;
+pub const LOSES: f64 = 0.95;
 
 /// Plans that differ by less are equally fast.
 const DIFFERS: f64 = 1.2;
@@ -50,7 +50,7 @@ impl Report {
                         "      {:<8} {:>9.3} ms, model {:>9.3} ms: {}: {}",
                         if std::ptr::eq(plan, fused) { "fused" } else { "best" },
                         milliseconds(kernel.measured),
-                        milliseconds(kernel.estimate),
+                        milliseconds(kernel.modelled.seconds),
                         kernel.name,
                         kernel.schedule
                     );
@@ -88,14 +88,13 @@ impl Report {
     /// Everything, for `fit.py`.
     pub fn json(&self) -> String {
         let kernel = |kernel: &lazuli::measure::Kernel| -> Value {
-            let figures: serde_json::Map<String, Value> =
-                kernel.figures.iter().map(|(name, value)| (name.to_string(), json!(value))).collect();
             json!({
                 "name": kernel.name,
                 "schedule": kernel.schedule,
-                "estimate": kernel.estimate,
+                "estimate": kernel.modelled.seconds,
                 "measured": kernel.measured,
-                "figures": figures,
+                "figures": figures(&kernel.modelled),
+                "groups": kernel.groups,
             })
         };
         let plan = |plan: &Plan| -> Value {
@@ -110,4 +109,10 @@ impl Report {
         };
         json!(self.cases.iter().map(case).collect::<Vec<_>>()).to_string()
     }
+}
+
+/// Counts by name.
+pub fn figures(modelled: &lazuli::measure::Modelled) -> Value {
+    let named = modelled.figures.iter().map(|(name, value)| (name.to_string(), json!(value)));
+    Value::Object(named.collect())
 }

@@ -66,8 +66,8 @@ struct State {
     at: At,
     /// Whether it varies along the rows of the shared reductions.
     varies: bool,
-    /// Whether a shared reduction follows from it.
-    is_reduced: bool,
+    /// Whether what several elements are combined by follows from it.
+    is_prologue: bool,
     /// The loop of what is computed from it, where that is in no lanes of its own.
     inside: Loop,
     /// Evaluations. Readers at the same index share an evaluation; others add up.
@@ -300,7 +300,7 @@ impl<'a> Analyser<'a> {
                 follows_scatter: false,
                 at: At::Nowhere,
                 varies: false,
-                is_reduced: false,
+                is_prologue: false,
                 inside: Loop::Lanes,
                 aligned: 0.0,
                 scattered: 0.0,

@@ -10,18 +10,35 @@ use crate::graph::op::Op;
 pub(crate) enum Loop {
     /// Vector lanes along what is consecutive, each element by itself.
     Lanes,
-    /// Lanes along rows that are reduced or scanned.
+    /// Lanes along rows that are reduced.
     Rows,
-    /// Lanes across columns, walking down.
+    /// Lanes across columns that are reduced, walking down.
     Columns,
+    /// Sums of products whose factors are packed.
+    Products,
+    /// Lanes across lines that are scanned.
+    Across,
+    /// Scatters.
+    Scatter,
     /// Loops inside of those of the lanes: windows, and reductions of a few elements.
     Windows,
-    /// One element after the other: scans along rows, scatters, results that lie in turns.
+    /// One element after the other: scans along rows, and results that lie in turns.
     Steps,
 }
 
 /// How many kinds of [`Loop`] there are.
-pub(crate) const LOOPS: usize = 5;
+pub(crate) const LOOPS: usize = 8;
+
+/// What an operation is to the hero whose loop it shares.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    Prologue,
+    Hero,
+    Epilogue,
+}
+
+/// Something of each [`Loop`] and [`Role`].
+pub(crate) type OfLoops = [[f64; 3]; LOOPS];
 
 /// What kernels cost on a target. Constants, not measurements: plans and snapshots must not depend on
 /// the machine that makes them, and the model only has to rank choices.
@@ -37,8 +54,10 @@ pub(crate) struct TargetFigures {
     pub(crate) near: u64,
     /// Simple operations (an addition) per second.
     pub(crate) operations: f64,
-    /// How many times as long an operation takes in each [`Loop`].
-    pub(crate) loops: [f64; LOOPS],
+    /// How many times as long as alone in lanes an operation takes in each [`Loop`], by its [`Role`].
+    pub(crate) loops: OfLoops,
+    /// Operations that an element is worth which a window reads.
+    pub(crate) window_read: f64,
     /// How many times as long an operation on 64-bit numbers takes.
     pub(crate) wide: f64,
     /// Operations that reading an element is worth whose neighbours in the loop are not its neighbours in memory: where
@@ -48,6 +67,8 @@ pub(crate) struct TargetFigures {
     pub(crate) turn: f64,
     /// How much of the shorter of memory and arithmetic the longer one hides.
     pub(crate) overlap: f64,
+    /// Seconds of all processors that one of them computes alone before the others are awake.
+    pub(crate) alone: f64,
     /// Whether kernels pack the factors of contractions, so that what follows from the sums along others waits for them.
     pub(crate) packs: bool,
     /// Multiprocessors or cores, for schedules.
@@ -73,11 +94,13 @@ impl TargetFigures {
         near_bandwidth: 4.3e12,
         near: 0,
         operations: 30e12,
-        loops: [1.0; LOOPS],
+        loops: [[1.0; 3]; LOOPS],
+        window_read: 0.0,
         wide: 1.0,
         transposed: [0.0; 2],
         turn: 0.0,
         overlap: 0.95,
+        alone: 0.0,
         packs: false,
         processors: 132,
         lanes: 8,
@@ -89,16 +112,27 @@ impl TargetFigures {
     /// Two cores of a server, as `benches/never_loses` has them; a second-level cache of 2 MB that holds a row and its
     /// results. Schedules are made for a few more.
     pub(crate) const CPU: TargetFigures = TargetFigures {
-        launch: 5e-6,
-        bandwidth: 45e9,
-        near_bandwidth: 110e9,
+        launch: 3e-6,
+        bandwidth: 76e9,
+        near_bandwidth: 210e9,
         near: 8 << 20,
-        operations: 120e9,
-        loops: [1.0, 2.0, 2.2, 2.0, 8.0],
+        operations: 180e9,
+        loops: [
+            [1.0, 1.0, 1.0],
+            [1.35, 0.7, 1.0],
+            [1.35, 1.55, 3.0],
+            [0.22, 0.8, 1.0],
+            [1.5, 1.6, 1.0],
+            [4.0, 1.0, 1.0],
+            [1.0, 0.5, 1.5],
+            [2.0, 5.5, 1.0],
+        ],
+        window_read: 2.5,
         wide: 2.0,
-        transposed: [50.0, 300.0],
-        turn: 600.0,
-        overlap: 0.3,
+        transposed: [10.0, 1000.0],
+        turn: 300.0,
+        overlap: 0.43,
+        alone: 5e-6,
         packs: true,
         processors: 8,
         // Of short rows lanes hold neighbouring ones.
@@ -120,8 +154,21 @@ pub(crate) struct Work {
     pub(crate) far: u64,
     /// Simple operations, as if all were in [`Loop::Lanes`].
     pub(crate) operations: f64,
-    /// Simple operations in each loop, elements that are read across lines, and innermost loops; to fit figures to.
-    pub(crate) counted: [f64; LOOPS + 2],
+    /// What [`Work::operations`] is made of, for figures to be fitted to.
+    pub(crate) counted: Counted,
+}
+
+/// Counts that figures turn into operations.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub(crate) struct Counted {
+    /// Simple operations.
+    pub(crate) loops: OfLoops,
+    /// Elements that windows read.
+    pub(crate) window_reads: f64,
+    /// Elements that are read across lines of memory: where tiles can be transposed, and elsewhere.
+    pub(crate) transposed: [f64; 2],
+    /// Innermost loops.
+    pub(crate) turns: f64,
 }
 
 impl Work {
@@ -132,27 +179,53 @@ impl Work {
 
     /// What is counted, by name.
     pub(crate) fn figures(&self) -> Vec<(&'static str, f64)> {
-        vec![
-            ("bytes_read", self.bytes_read as f64),
-            ("bytes_written", self.bytes_written as f64),
-            ("far", self.far as f64),
-            ("operations", self.operations),
-            ("lanes", self.counted[0]),
-            ("rows", self.counted[1]),
-            ("columns", self.counted[2]),
-            ("windows", self.counted[3]),
-            ("steps", self.counted[4]),
-            ("transposed", self.counted[5]),
-            ("turns", self.counted[6]),
-        ]
+        const LOOP_NAMES: [[&str; 3]; LOOPS] = [
+            ["lanes prologue", "lanes", "lanes epilogue"],
+            ["rows prologue", "rows", "rows epilogue"],
+            ["columns prologue", "columns", "columns epilogue"],
+            ["products prologue", "products", "products epilogue"],
+            ["across prologue", "across", "across epilogue"],
+            ["scatter prologue", "scatter", "scatter epilogue"],
+            ["windows prologue", "windows", "windows epilogue"],
+            ["steps prologue", "steps", "steps epilogue"],
+        ];
+        let Counted { loops, window_reads, transposed: [tiled, lines], turns } = self.counted;
+        let bytes =
+            [("bytes_read", self.bytes_read), ("bytes_written", self.bytes_written), ("far", self.far)];
+        let others =
+            [("window_reads", window_reads), ("tiled_reads", tiled), ("line_reads", lines), ("turns", turns)];
+        let loops = LOOP_NAMES.into_iter().flatten().zip(loops.into_iter().flatten());
+        let bytes = bytes.into_iter().map(|(name, bytes)| (name, bytes as f64));
+        bytes.chain(loops).chain(others).filter(|&(_, count)| count > 0.0).collect()
     }
 
-    /// Modelled seconds: the longer of memory and arithmetic hides most of the shorter.
+    /// Modelled seconds: the longer of memory and arithmetic hides most of the shorter, and what is short has been done
+    /// before all processors are at it. `benches/never_loses/fit.py` has the same formula.
     pub(crate) fn seconds(&self, figures: &TargetFigures) -> f64 {
         let near = (self.bytes() - self.far) as f64;
         let memory = near / figures.near_bandwidth + self.far as f64 / figures.bandwidth;
         let compute = self.operations / figures.operations;
-        figures.launch + compute + memory - figures.overlap * compute.min(memory)
+        let together = compute + memory - figures.overlap * compute.min(memory);
+        figures.launch + together + together.min(figures.alone)
+    }
+}
+
+impl std::iter::Sum for Work {
+    fn sum<I: Iterator<Item = Work>>(works: I) -> Work {
+        let mut sum = Work::default();
+        for work in works {
+            sum.bytes_read += work.bytes_read;
+            sum.bytes_written += work.bytes_written;
+            sum.far += work.far;
+            sum.operations += work.operations;
+            let (counted, own) = (&mut sum.counted, work.counted);
+            let loops = counted.loops.iter_mut().flatten().zip(own.loops.into_iter().flatten());
+            loops.for_each(|(sum, own)| *sum += own);
+            counted.window_reads += own.window_reads;
+            counted.transposed.iter_mut().zip(own.transposed).for_each(|(sum, own)| *sum += own);
+            counted.turns += own.turns;
+        }
+        sum
     }
 }
 

@@ -18,6 +18,12 @@ use crate::{BinaryOp, DType, Shape};
 /// Innermost dimensions of so few elements have no loop of their own.
 const FEW: usize = 8;
 
+/// Windows of so many elements and more are made of shorter ones.
+const SHORTEST_SLIDING: f64 = 8.0;
+
+/// What a doubling of windows costs beside combining an element, which needs no memory between.
+const DOUBLING: f64 = 4.0;
+
 /// The figures of a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeFacts {
@@ -39,6 +45,11 @@ pub(super) struct NodeFacts {
     /// Of a reduction: equal for the same rows.
     pub(super) rows: Option<u32>,
     pub(super) by: By,
+    /// Of a reduction over windows that slide by an element along a long axis: how many of its combinations are made, since
+    /// windows are made of shorter ones, and how many of its reads, since neighbours share them.
+    pub(super) slides: Option<(f64, f64)>,
+    /// Whether it is the sum of a product whose factors are packed.
+    pub(super) is_packed: bool,
     /// Whether it is what a recurrence has come to in the end.
     pub(super) is_end: bool,
 }
@@ -127,6 +138,8 @@ impl Facts {
             scatter: None,
             rows: None,
             by: By::Thread,
+            slides: None,
+            is_packed: false,
             is_end: matches!(node.op, Op::Recurrence { result: StepResult::Last(_), .. }),
         };
         let fan = |all: usize| all as f64 / (elements as f64).max(1.0);
@@ -135,8 +148,11 @@ impl Facts {
                 facts.fan = fan(self.of(operands[0]).elements);
                 facts.cost = op.cost();
                 if self.reads.is_computed(id) {
-                    facts.by = self.by(graph, id, operands[0], axes);
+                    (facts.by, facts.is_packed) = self.by(graph, id, operands[0], axes);
                     facts.rows = Some(self.rows_of(graph, operands[0], axes, numbers));
+                    if facts.by != By::Threads {
+                        facts.slides = self.slides(graph, id, operands[0], axes);
+                    }
                 }
             }
             Op::Scan { axis, reverse, .. } => facts.scan = Some(Lines::new(&node.shape, *axis, *reverse)),
@@ -200,27 +216,37 @@ impl Facts {
         number
     }
 
-    fn by(&mut self, graph: &Graph, id: NodeId, operand: NodeId, axes: &[usize]) -> By {
+    /// Who does a reduction, and whether it is of packed factors.
+    fn by(&mut self, graph: &Graph, id: NodeId, operand: NodeId, axes: &[usize]) -> (By, bool) {
         let shape = &graph.node(operand).shape;
         let positions: u64 = axes.iter().map(|&axis| shape[axis] as u64).product();
         if share::is_in_thread(positions, || false) {
-            return By::Thread;
+            return (By::Thread, false);
         }
         if self.figures.packs && is_packed(graph, operand, axes) {
-            return By::Threads;
+            return (By::Threads, true);
         }
         // Kernels take the first axis as they find it: whatever its length, one text does.
         let is_outermost = axes.contains(&0) && shape[0] > 1;
         if is_outermost || !share::may_be_window(positions) {
-            return By::Threads;
+            return (By::Threads, false);
         }
         let first = self.windows.len() as u32;
         read_windows(graph, &self.reads, id, axes, &mut self.windows);
-        match &self.windows[first as usize..] {
+        let by = match &self.windows[first as usize..] {
             [] => By::Threads,
             windows if windows.contains(&id) => By::Thread,
             _ => By::ThreadIfWindows(first, self.windows.len() as u32),
-        }
+        };
+        (by, false)
+    }
+
+    fn slides(&self, graph: &Graph, id: NodeId, operand: NodeId, axes: &[usize]) -> Option<(f64, f64)> {
+        let length = *axes.last().map(|&axis| &graph.node(operand).shape[axis])? as f64;
+        let read = self.reads.reads(id).iter().max_by_key(|read| read.elements)?;
+        let shared = read.elements as f64 / (self.of(read.node).elements as f64).max(1.0);
+        let is_sliding = length >= SHORTEST_SLIDING && shared >= 0.5 * length;
+        is_sliding.then(|| ((DOUBLING * length.log2() / length).min(1.0), 1.0 / length))
     }
 
     /// Nodes that read windows for a reduction with [`By::ThreadIfWindows`].
@@ -252,9 +278,12 @@ impl Facts {
     /// Whether one of two nodes may be computed in a slower loop if they share a kernel.
     pub(super) fn changes_loop(&self, producer: NodeId, consumer: NodeId, interleaved: bool) -> bool {
         let (producer, consumer) = (self.of(producer), self.of(consumer));
-        let is_slower =
-            interleaved || producer.scan.is_some() || consumer.fan > 1.0 || consumer.scan.is_some();
-        is_slower && self.figures.loops.iter().any(|&times| times > 1.0)
+        let is_slower = interleaved
+            || producer.scan.is_some()
+            || consumer.fan > 1.0
+            || consumer.scan.is_some()
+            || producer.fan > 1.0 && producer.by != By::Threads;
+        is_slower && self.figures.loops.iter().flatten().any(|&times| times > 1.0)
     }
 
     /// The rows with a number.

@@ -160,6 +160,17 @@ fn contracted(graph: &Graph, facts: &Facts, sum: NodeId) -> Option<NodeId> {
 }
 
 impl Grouping {
+    /// The work of groups that are no plan, each by its nodes and what it stores; `None` if one is no kernel.
+    pub(crate) fn works(
+        graph: &Graph,
+        facts: &Facts,
+        groups: Vec<(Vec<NodeId>, Vec<NodeId>)>,
+    ) -> Option<Vec<cost::Work>> {
+        let mut analyser = Analyser::new(graph, facts);
+        let mut work = |(nodes, outputs)| Some(analyser.group(nodes, outputs).ok()?.work);
+        groups.into_iter().map(&mut work).collect()
+    }
+
     /// The same for another graph that differs in extents alone; `None` if one of the groups is none there.
     pub(crate) fn like(&self, graph: &Graph, facts: &Facts) -> Option<Grouping> {
         let mut analyser = Analyser::new(graph, facts);

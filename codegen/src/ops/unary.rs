@@ -62,11 +62,11 @@ scalar_operations! {
     /// `log(1 + x)`, exact near 0.
     Log1p = "log1p", Floats -> Same { cost: 25.0, spelling: Vectorised, floats: Near(f64::ln_1p) }
     /// Sine of radians.
-    Sin = "sin", Floats -> Same { cost: 30.0, spelling: Vectorised, floats: Near(f64::sin) }
+    Sin = "sin", Floats -> Same { cost: 50.0, spelling: Vectorised, floats: Near(f64::sin) }
     /// Cosine of radians.
-    Cos = "cos", Floats -> Same { cost: 30.0, spelling: Vectorised, floats: Near(f64::cos) }
+    Cos = "cos", Floats -> Same { cost: 50.0, spelling: Vectorised, floats: Near(f64::cos) }
     /// Tangent of radians.
-    Tan = "tan", Floats -> Same { cost: 30.0, spelling: Vectorised, floats: Near(f64::tan) }
+    Tan = "tan", Floats -> Same { cost: 50.0, spelling: Vectorised, floats: Near(f64::tan) }
     /// Arc sine, in radians.
     Asin = "asin", Floats -> Same { cost: 40.0, spelling: Vectorised, floats: Near(f64::asin) }
     /// Arc cosine, in radians.

@@ -3,12 +3,13 @@
 use lazuli_codegen::cost::WORTH_KEEPING;
 
 use super::{Analyser, Analysis, UNREAD};
-use crate::fusion::cost::{LOOPS, Loop, Work};
+use crate::fusion::cost::{Loop, Role, Work};
 use crate::fusion::domain::Rows;
 use crate::fusion::facts::NodeFacts;
 use crate::fusion::group::Recomputed;
 use crate::fusion::reads::Read;
 use crate::graph::NodeId;
+use crate::graph::domain::Hero;
 
 /// Simple operations that reading an element is worth, which another kernel has stored instead of computing it here.
 const READ: f64 = 1.0;
@@ -16,8 +17,9 @@ const READ: f64 = 1.0;
 /// What a kernel goes over.
 struct Shape<'a> {
     rows: Option<&'a Rows>,
-    /// Of a scan, whether it is along the innermost axis.
-    along_scan: Option<bool>,
+    is_scan: bool,
+    /// The loop of most of it.
+    kind: Loop,
     /// Rows of results are stored as they are computed; what is read or stored across them takes a line an element.
     stores_rows: bool,
 }
@@ -31,7 +33,7 @@ struct Evaluation {
     passes: u32,
     /// The loop of what it needs, where that has no lanes of its own.
     inside: Loop,
-    kind: Loop,
+    place: (Loop, Role),
 }
 
 impl Analyser<'_> {
@@ -48,37 +50,50 @@ impl Analyser<'_> {
         let scan = analysis.hero.scan().and_then(|scan| facts.of(scan).scan);
         let stores_row = |rows: &Rows| outputs.iter().any(|&id| facts.of(id).elements == rows.full_elements);
         let stores_rows = rows.is_some_and(stores_row);
-        let shape = Shape { rows, along_scan: scan.map(|scan| scan.is_innermost()), stores_rows };
+        let kind = match (scan, rows) {
+            (Some(scan), _) if scan.is_innermost() => Loop::Steps,
+            (Some(_), _) => Loop::Across,
+            (None, Some(_)) if nodes.iter().any(|&id| facts.of(id).is_packed) => Loop::Products,
+            (None, Some(rows)) if rows.is_consecutive => Loop::Rows,
+            (None, Some(_)) => Loop::Columns,
+            (None, None) if matches!(analysis.hero, Hero::Scatter(_)) => Loop::Scatter,
+            (None, None) if nodes.iter().any(|&id| facts.of(id).fan > 1.0) => Loop::Windows,
+            (None, None) => Loop::Lanes,
+        };
+        let shape = Shape { rows, is_scan: scan.is_some(), kind, stores_rows };
         let Analysis { work, recomputed, .. } = analysis;
         // Whether what is read is not one with what is stored, so that the innermost axis has a loop of its own.
         let mut apart = false;
         for (number, &id) in nodes.iter().enumerate().rev() {
             let node = facts.of(id);
             let evaluation = self.evaluation(number, id, &shape);
-            let Evaluation { times, passes, kind, .. } = evaluation;
-            let (each, repeated) = (node.elements as f64 * node.fan * node.cost, times * f64::from(passes));
-            self.add(work, kind, each * repeated);
-            let again = each * (repeated - 1.0) * facts.figures.loops[kind as usize];
+            let Evaluation { times, passes, place, .. } = evaluation;
+            let slides = node.slides.filter(|_| self.rows(id).is_none());
+            let combined = node.elements as f64 * node.fan * slides.map_or(1.0, |(combined, _)| combined);
+            let (each, repeated) = (combined * node.cost, times * f64::from(passes));
+            self.add(work, place, each * repeated);
+            let again = each * (repeated - 1.0) * facts.figures.loops[place.0 as usize][place.1 as usize];
             if repeated > 1.001 && again > recomputed.map_or(0.0, |most: Recomputed| most.operations) {
                 let value = self.graph.node(id).origin;
                 *recomputed = Some(Recomputed { value, times: repeated, operations: again });
             }
             for read in facts.reads.reads(id) {
                 apart |= !read.aligned && facts.of(read.node).elements > 1;
-                self.count_read(work, read, &evaluation, &shape);
+                let shared = Evaluation { times: times * slides.map_or(1.0, |(_, read)| read), ..evaluation };
+                self.count_read(work, read, &shared, &shape);
             }
         }
         if rows.is_none() && apart {
             let begun = outputs.iter().map(|&id| turns(facts.of(id))).fold(0.0, f64::max);
-            work.counted[LOOPS + 1] += begun;
+            work.counted.turns += begun;
             work.operations += begun * facts.figures.turn;
         }
         self.count_bytes(work, outputs);
     }
 
-    fn add(&self, work: &mut Work, kind: Loop, operations: f64) {
-        work.counted[kind as usize] += operations;
-        work.operations += operations * self.facts.figures.loops[kind as usize];
+    fn add(&self, work: &mut Work, (kind, role): (Loop, Role), operations: f64) {
+        work.counted.loops[kind as usize][role as usize] += operations;
+        work.operations += operations * self.facts.figures.loops[kind as usize][role as usize];
     }
 
     fn evaluation(&mut self, number: usize, id: NodeId, shape: &Shape) -> Evaluation {
@@ -91,6 +106,8 @@ impl Analyser<'_> {
         let mut times = if elements > 0.0 { evaluations / elements } else { 1.0 };
         let mut passes = 1;
         let is_shared = self.rows(id).is_some();
+        let is_in_thread = node.fan > 1.0 && !is_shared && node.scan.is_none() && node.scatter.is_none();
+        let is_hero = is_shared || is_in_thread || node.scan.is_some() || node.scatter.is_some();
         if let Some(rows) = shape.rows {
             if !state.varies {
                 // Once a row, however often the row's elements use it: kernels hoist what does not vary.
@@ -102,44 +119,43 @@ impl Analyser<'_> {
             if state.varies && !is_shared && !(rows.is_kept && node.cost >= WORTH_KEEPING) {
                 passes = state.needed.count_ones().max(1);
             }
-            for &at in &self.links[state.links.0 as usize..state.links.1 as usize] {
-                let before = &mut self.states[at as usize];
-                before.needed |= state.needed;
-                before.is_reduced |= is_shared || state.is_reduced;
-            }
+        }
+        for &at in &self.links[state.links.0 as usize..state.links.1 as usize] {
+            let before = &mut self.states[at as usize];
+            before.needed |= state.needed;
+            before.is_prologue |= is_hero || state.is_prologue;
         }
         // What one element after the other combines or lays down, it computes as well.
         let interleaves = self.facts.reads.reads(id).iter().any(|read| read.interleaved);
-        let is_in_thread = node.fan > 1.0 && !is_shared && node.scan.is_none();
-        let inside = match node.scatter.is_some() || interleaves {
+        let inside = match interleaves {
             true => Loop::Steps,
             false if is_in_thread => state.inside.max(Loop::Windows),
             false => state.inside,
         };
-        let varies = is_shared || state.varies;
-        let kind = match (shape.rows, shape.along_scan) {
-            _ if inside > Loop::Columns => inside,
-            (Some(_), _) if !varies => Loop::Lanes,
-            (Some(rows), _) if !rows.is_consecutive => Loop::Columns,
-            // The last pass, which stores results, is a loop as any other.
-            // What is kept of a row is computed once, in lanes: measured, within 7 % of a loop of its own or faster.
-            (Some(rows), _) if !is_shared && rows.is_kept && node.cost >= WORTH_KEEPING => Loop::Lanes,
-            (Some(_), _) if is_shared || state.is_reduced => Loop::Rows,
-            // Scans compute what surrounds them a stretch at a time, or in lanes across columns.
-            (_, Some(true)) if node.scan.is_some() => Loop::Steps,
-            (_, Some(false)) if node.scan.is_some() => Loop::Columns,
-            _ => Loop::Lanes,
+        let role = match () {
+            () if is_hero => Role::Hero,
+            () if state.is_prologue => Role::Prologue,
+            () => Role::Epilogue,
         };
-        Evaluation { times, passes, inside, kind }
+        let place = match shape.rows {
+            _ if inside == Loop::Steps => {
+                (Loop::Steps, if interleaves { Role::Hero } else { Role::Prologue })
+            }
+            _ if inside == Loop::Windows => (Loop::Windows, role),
+            Some(_) if !is_shared && !state.varies => (Loop::Lanes, Role::Hero),
+            _ if shape.kind == Loop::Lanes => (Loop::Lanes, Role::Hero),
+            _ => (shape.kind, role),
+        };
+        Evaluation { times, passes, inside, place }
     }
 
     /// What a node reads becomes a demand for it.
     fn count_read(&mut self, work: &mut Work, read: &Read, by: &Evaluation, shape: &Shape) {
         let demand = read.elements as f64 * by.times;
         if read.permuted && (shape.rows.is_none() || shape.stores_rows) {
-            let is_line = shape.stores_rows || shape.along_scan.is_some();
-            work.counted[LOOPS] += demand;
-            work.operations += demand * self.facts.figures.transposed[usize::from(is_line)];
+            let is_line = usize::from(shape.stores_rows || shape.is_scan);
+            work.counted.transposed[is_line] += demand;
+            work.operations += demand * self.facts.figures.transposed[is_line];
         }
         if let Some(state) = self.states.get_mut(self.place[read.node.index()] as usize) {
             state.inside = state.inside.max(by.inside);
@@ -150,8 +166,11 @@ impl Analyser<'_> {
             return;
         }
         let more = more(&mut self.through, &mut self.touched, read, demand);
-        if self.facts.reads.is_computed(read.node) {
-            self.add(work, by.kind, more * READ * f64::from(by.passes));
+        if by.inside == Loop::Windows {
+            work.counted.window_reads += more;
+            work.operations += more * self.facts.figures.window_read;
+        } else if self.facts.reads.is_computed(read.node) {
+            self.add(work, (Loop::Lanes, Role::Hero), more * READ * f64::from(by.passes));
         }
         self.external.push(read.node);
         let whole = &mut self.demands[read.node.index()];
