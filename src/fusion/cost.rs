@@ -69,6 +69,8 @@ pub(crate) struct TargetFigures {
     pub(crate) overlap: f64,
     /// Seconds of all processors that one of them computes alone before the others are awake.
     pub(crate) alone: f64,
+    /// Whether windows that slide along a long axis are made of shorter ones.
+    pub(crate) doubles: bool,
     /// Whether kernels pack the factors of contractions, so that what follows from the sums along others waits for them.
     pub(crate) packs: bool,
     /// Multiprocessors or cores, for schedules.
@@ -101,6 +103,7 @@ impl TargetFigures {
         turn: 0.0,
         overlap: 0.95,
         alone: 0.0,
+        doubles: false,
         packs: false,
         processors: 132,
         lanes: 8,
@@ -133,6 +136,7 @@ impl TargetFigures {
         turn: 300.0,
         overlap: 0.43,
         alone: 5e-6,
+        doubles: true,
         packs: true,
         processors: 8,
         // Of short rows lanes hold neighbouring ones.

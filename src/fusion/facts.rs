@@ -150,7 +150,7 @@ impl Facts {
                 if self.reads.is_computed(id) {
                     (facts.by, facts.is_packed) = self.by(graph, id, operands[0], axes);
                     facts.rows = Some(self.rows_of(graph, operands[0], axes, numbers));
-                    if facts.by != By::Threads {
+                    if self.figures.doubles && facts.by != By::Threads {
                         facts.slides = self.slides(graph, id, operands[0], axes);
                     }
                 }
