@@ -115,7 +115,7 @@ impl TargetFigures {
     /// Two cores of a server, as `benches/never_loses` has them; a second-level cache of 2 MB that holds a row and its
     /// results. Schedules are made for a few more.
     pub(crate) const CPU: TargetFigures = TargetFigures {
-        launch: 3e-6,
+        launch: 5e-6,
         bandwidth: 76e9,
         near_bandwidth: 210e9,
         near: 8 << 20,
