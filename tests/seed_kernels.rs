@@ -49,6 +49,16 @@ fn every_seed_pipeline_has_its_kernels_and_no_more() {
 }
 
 #[test]
+fn nothing_on_the_cpu_is_left_to_a_vectoriser() {
+    for seed in SEEDS {
+        let program = compile_for(&(seed.record)(64), &Target::cpu()).unwrap();
+        for kernel in program.kernels() {
+            assert!(!kernel.source().contains("omp simd"), "{}:\n{}", seed.name, kernel.source());
+        }
+    }
+}
+
+#[test]
 fn without_fusion_every_operation_is_a_kernel() {
     for seed in SEEDS {
         let results = (seed.record)(8);

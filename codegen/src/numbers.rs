@@ -18,6 +18,11 @@ const SHORT_LOOP: u64 = 8;
 /// What stands in a skeleton for a number, followed by what a constant may be but an argument not.
 const PLACE: char = '\u{1}';
 
+/// Calls that are given places alone: elements that vectors are loaded from, and how many.
+const PLACES: [&str; 3] = ["lz_load_", "lz_gather_", "lz_positions("];
+/// Is given a place, then what is stored there.
+const STORE: &str = "lz_store_";
+
 /// A C kernel's text, and the numbers in it that may be arguments: what loops, indices, comparisons and lengths of local arrays
 /// are made of. Not what elements are computed with, and no divisor in an innermost loop, where a known one is
 /// much faster.
@@ -108,11 +113,26 @@ impl Numbers {
         let is_of_indices =
             ["for (", "if (", "} else if (", "const idx ", "const unsigned char inside", "lz_"]
                 .iter()
-                .any(|start| text.starts_with(start));
+                .any(|start| text.starts_with(start))
+                && !text.starts_with(STORE);
         let (bytes, mut at, mut brackets) = (line.as_bytes(), 0, 0usize);
         let mut done = 0;
+        // Calls whose operands are places, by the parentheses around them.
+        let (mut depth, mut places): (usize, Vec<(usize, bool)>) = (0, Vec::new());
         while at < bytes.len() {
             match bytes[at] {
+                b'(' => depth += 1,
+                b')' => {
+                    depth = depth.saturating_sub(1);
+                    places.retain(|&(outside, _)| outside < depth);
+                }
+                b',' => places.retain(|&(outside, is_first)| !is_first || outside + 1 < depth),
+                b'l' if !is_word(bytes.get(at.wrapping_sub(1))) => {
+                    let is_store = line[at..].starts_with(STORE);
+                    if is_store || PLACES.iter().any(|call| line[at..].starts_with(call)) {
+                        places.push((depth, is_store));
+                    }
+                }
                 b'[' => brackets += 1,
                 b']' => brackets = brackets.saturating_sub(1),
                 byte if byte.is_ascii_digit() && !is_word(bytes.get(at.wrapping_sub(1))) => {
@@ -128,7 +148,7 @@ impl Numbers {
                         .filter(|number| (least..=i64::MAX as u64).contains(number));
                     if let Some(number) = number
                         && !is_word(bytes.get(end))
-                        && (is_of_indices || is_compared || brackets > 0)
+                        && (is_of_indices || is_compared || brackets > 0 || !places.is_empty())
                         && !(divides && is_innermost(line, following))
                     {
                         self.skeleton.push_str(&line[done..at]);

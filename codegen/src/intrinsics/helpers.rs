@@ -127,8 +127,14 @@ fn snippets(language: Language) -> &'static [Snippet] {
     })
 }
 
+/// The text of a helper or of a declaration, and its place in the library.
+pub(super) fn definition(language: Language, name: &str) -> Option<(usize, &'static str)> {
+    let place = snippets(language).iter().position(|snippet| snippet.name == name)?;
+    Some((place, snippets(language)[place].code))
+}
+
 /// The identifiers and numbers of a text.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 

@@ -28,6 +28,7 @@ mod binary;
 mod check;
 mod convert;
 mod helpers;
+pub mod lanes;
 mod literal;
 mod primary;
 mod random;

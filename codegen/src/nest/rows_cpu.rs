@@ -296,7 +296,7 @@ impl<'k> Walk<'_, 'k> {
         self.pass.stores.iter().for_each(|&store| emitter.store(&self.kernel.stores[store]));
     }
 
-    /// All lanes at once, then the rest one by one.
+    /// All lanes at once, then those that are left.
     fn in_lanes(&self, emitter: &mut Emitter<'k>, first: Expr, end: Expr) {
         let &Walk { kernel, plan, lanes, accumulators, .. } = self;
         let single = plan.axes.len() == 1;
@@ -372,7 +372,7 @@ impl<'k> Walk<'_, 'k> {
                 kept.there = before;
             }
             let rest = self.visit(emitter, Some(from.then(Add, lane.clone())), Some(&lane), None);
-            emitter.push(count_loop(Var::Lane, Expr::Int(0), remaining, LoopHint::None, rest));
+            emitter.push(count_loop(Var::Lane, Expr::Int(0), remaining, LoopHint::Simd, rest));
         }
     }
 

@@ -4,6 +4,7 @@
 use super::{Printer, c, cuda, signature};
 use crate::Language;
 use crate::batch::Batch;
+use crate::intrinsics::lanes::{Lanes, Wider};
 use crate::nest::{Nest, parameter_name};
 
 /// The record of a part and the table of all, under the names that the languages call types by.
@@ -63,7 +64,12 @@ pub(super) fn print_cuda(nest: &Nest, batch: &Batch) -> String {
 }
 
 pub(super) fn print_c(nest: &Nest, batch: &Batch) -> String {
+    c::widths(|width| print_c_in(nest, batch, width))
+}
+
+fn print_c_in(nest: &Nest, batch: &Batch, width: u32) -> Result<String, Wider> {
     let mut printer = Printer::new(nest, Language::C, 2);
+    printer.lanes = Lanes::new(width);
     let mut functions = types(&printer, nest, batch);
     for function in &nest.functions {
         functions.push_str(&c::blocks(&mut printer, nest, function));

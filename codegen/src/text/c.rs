@@ -2,14 +2,28 @@
 
 use super::{Printer, signature};
 use crate::Language;
+use crate::intrinsics::lanes::{Lanes, WIDTHS, Wider};
 use crate::intrinsics::{memory_type, register_type};
 use crate::nest::{Function, Nest, Parameter};
 
 pub(super) fn print(nest: &Nest) -> String {
+    widths(|width| {
+        let mut printer = Printer::new(nest, Language::C, 2);
+        printer.lanes = Lanes::new(width);
+        let functions = all(&mut printer, nest);
+        unit(&printer, &functions)
+    })
+}
+
+/// What is printed with vectors of as many lanes as there can be.
+pub(super) fn widths(print: impl Fn(u32) -> Result<String, Wider>) -> String {
+    WIDTHS.into_iter().find_map(|width| print(width).ok()).unwrap_or_default()
+}
+
+fn all<'a>(printer: &mut Printer<'a>, nest: &'a Nest) -> String {
     let mut functions = String::new();
-    let mut printer = Printer::new(nest, Language::C, 2);
     for function in &nest.functions {
-        functions.push_str(&blocks(&mut printer, nest, function));
+        functions.push_str(&blocks(printer, nest, function));
         let name = &function.name;
         functions.push_str(&format!("void {name}(void* const* args, idx first_block, idx end_block) {{\n"));
         let arguments: Vec<String> =
@@ -20,7 +34,7 @@ pub(super) fn print(nest: &Nest) -> String {
         }
         functions.push_str("      first_block, end_block);\n}\n");
     }
-    unit(&printer, &functions)
+    functions
 }
 
 /// What runs a range of blocks, with the kernel's parameters.
@@ -34,10 +48,10 @@ pub(super) fn blocks<'a>(printer: &mut Printer<'a>, nest: &'a Nest, function: &'
 }
 
 /// The functions after what they need.
-pub(super) fn unit(printer: &Printer, functions: &str) -> String {
-    let helpers = printer.helpers.text(Language::C);
+pub(super) fn unit(printer: &Printer, functions: &str) -> Result<String, Wider> {
+    let helpers = printer.helpers.text(Language::C) + &printer.lanes.text(functions)?;
     let separator = if helpers.is_empty() { "" } else { "\n" };
-    format!("typedef long long idx;\n\n{helpers}{separator}{functions}")
+    Ok(format!("typedef long long idx;\n\n{helpers}{separator}{functions}"))
 }
 
 /// The n-th argument out of the array of pointers to arguments.

@@ -5,9 +5,11 @@ mod batch;
 mod c;
 mod cuda;
 mod expr;
+mod lanes;
 
 use crate::batch::Batch;
 use crate::index::AxisRanges;
+use crate::intrinsics::lanes::Lanes;
 use crate::intrinsics::{Helpers, register_type};
 use crate::ir::Kernel;
 use crate::nest::stmt::{Arithmetic, Expr, LoopHint, SortBy, Step, Stmt, Type};
@@ -75,6 +77,8 @@ struct Printer<'a> {
     wide_index: bool,
     ranges: AxisRanges,
     helpers: Helpers,
+    /// The vectors of C.
+    lanes: Lanes,
     text: String,
     depth: usize,
     /// What CUDA's functions call the number of their block.
@@ -93,6 +97,7 @@ impl<'a> Printer<'a> {
             wide_index,
             ranges: nest.kernel.launch_ranges(),
             helpers,
+            lanes: Lanes::new(4),
             text: String::new(),
             depth,
             block: "blockIdx.x",
@@ -150,8 +155,20 @@ impl<'a> Printer<'a> {
                 self.line(&format!("{target} = {value};"));
             }
             Stmt::For { var, from, to, step, hint, body } => {
-                let name = self.name(*var);
-                self.for_loop(&name, from, to, step, *hint, body)
+                let is_vectors = self.language == Language::C
+                    && match step {
+                        Step::Add(Expr::Int(1)) if *hint == LoopHint::Simd => {
+                            self.loop_of_vectors(*var, from, to, body)
+                        }
+                        Step::Halve => self.fold_of_vectors(*var, from, body),
+                        Step::Add(_) => false,
+                    };
+                if !is_vectors {
+                    let name = self.name(*var);
+                    self.loop_head(&name, from, to, step, *hint);
+                    self.block(body);
+                    self.line("}");
+                }
             }
             Stmt::If { condition, then, otherwise } => self.conditional(condition, then, otherwise),
             Stmt::VectorLoad { array, at, buffer, index, dtype, width } => {
@@ -307,7 +324,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn for_loop(&mut self, name: &str, from: &Expr, to: &Expr, step: &Step, hint: LoopHint, body: &[Stmt]) {
+    /// What stands before the body of a loop.
+    fn loop_head(&mut self, name: &str, from: &Expr, to: &Expr, step: &Step, hint: LoopHint) {
         match (self.language, hint) {
             (_, LoopHint::None) | (Language::C, LoopHint::UnrollBy(_)) => {}
             (Language::Cuda, LoopHint::Unroll | LoopHint::Simd) => self.line("#pragma unroll"),
@@ -328,8 +346,6 @@ impl<'a> Printer<'a> {
             }
         };
         self.line(&header);
-        self.block(body);
-        self.line("}");
     }
 
     fn conditional(&mut self, condition: &Expr, then: &[Stmt], otherwise: &[Stmt]) {

@@ -90,6 +90,24 @@ impl CLibrary {
             Language::Cuda => ("c++", "intrinsics.cpp", "-std=c++17", CUDA_PRELUDE),
             Language::C => ("cc", "intrinsics.c", "-std=gnu11", ""),
         };
+        let arguments: Vec<&str> = [standard].into_iter().chain(FLAGS.iter().copied()).collect();
+        CLibrary::compile(
+            language,
+            compiler,
+            file,
+            &arguments,
+            &(prelude.to_string() + &source_text(language)),
+        )
+    }
+
+    /// The library of a text.
+    pub fn compile(
+        language: Language,
+        compiler: &str,
+        file: &str,
+        arguments: &[&str],
+        text: &str,
+    ) -> Option<CLibrary> {
         if Command::new(compiler).arg("--version").output().is_err() {
             eprintln!("there is no compiler ({compiler}) here: the emitted {language} is not tested");
             return None;
@@ -97,9 +115,9 @@ impl CLibrary {
         let directory = tempfile::tempdir().unwrap();
         let source = directory.path().join(file);
         let object = directory.path().join("intrinsics.so");
-        std::fs::write(&source, prelude.to_string() + &source_text(language)).unwrap();
+        std::fs::write(&source, text).unwrap();
         let mut command = Command::new(compiler);
-        command.arg(standard).args(FLAGS).arg(&source).arg("-o").arg(&object).arg("-lm");
+        command.args(arguments).arg(&source).arg("-o").arg(&object).arg("-lm");
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         // SAFETY: the library was just built from text without constructors.

@@ -85,7 +85,7 @@ const INTEGERS: [i64; 24] = [
 ];
 
 /// Special values of a dtype.
-fn specials(dtype: DType) -> Vec<Scalar> {
+pub fn specials(dtype: DType) -> Vec<Scalar> {
     let mut values = Vec::new();
     match dtype {
         DType::Bool => values.extend([false, true].map(Scalar::from_bool)),
@@ -112,7 +112,7 @@ fn specials(dtype: DType) -> Vec<Scalar> {
 }
 
 /// Runs a loop on scalars, through the memory form of the dtypes.
-fn run(library: &CLibrary, name: &str, a: &[Scalar], b: &[Scalar], result: DType) -> Vec<Scalar> {
+pub fn run(library: &CLibrary, name: &str, a: &[Scalar], b: &[Scalar], result: DType) -> Vec<Scalar> {
     fn with<A: Copy>(
         library: &CLibrary,
         name: &str,

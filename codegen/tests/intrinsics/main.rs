@@ -6,6 +6,7 @@
 
 mod c_library;
 mod exact;
+mod lanes;
 mod reference;
 mod sweep;
 mod text;

@@ -17,9 +17,8 @@ use crate::runtime::workshop::{self, Workshop};
 /// Arithmetic must be what the text says, operation by operation, NaN, infinities and signed zeros included;
 /// traps and `errno` alone are given up. Nothing here may set flush-to-zero for the process, as `-ffast-math`
 /// does.
-const FLAGS: [&str; 13] = [
+const FLAGS: [&str; 12] = [
     "-std=gnu11",
-    "-ftree-vectorize",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-ffp-contract=off",
@@ -33,14 +32,20 @@ const FLAGS: [&str; 13] = [
     "-w",
 ];
 /// What makes loops over short texts faster takes much time over long ones, whose loops it makes no faster.
-fn effort(source: &str) -> &'static str {
+/// Vectors that are written out need no vectoriser.
+fn effort(source: &str) -> [&'static str; 2] {
     // Several kernels may be in one text, each after its helpers.
     let is_long = |kernel: &str| kernel.len() - kernel.find("\nstatic void ").unwrap_or(0) > LONG_TEXT;
-    if source.split("typedef long long idx;").any(is_long) { "-O1" } else { "-O3" }
+    match (source.contains("#pragma omp simd"), source.split("typedef long long idx;").any(is_long)) {
+        (true, true) => ["-O1", "-ftree-vectorize"],
+        (true, false) => ["-O3", "-ftree-vectorize"],
+        (false, true) => ["-O1", "-fno-tree-vectorize"],
+        (false, false) => ["-O2", "-fno-tree-vectorize"],
+    }
 }
 const LONG_TEXT: usize = 12 << 10;
 /// The choice, as a part of the identity.
-const EFFORTS: &str = "-O1 for more than 12 KiB, else -O3";
+const EFFORTS: &str = "-O1 for more than 12 KiB, else -O3 to find vectors, -O2 where they are written";
 
 /// For this processor. Left out once a compiler was seen to refuse it.
 const NATIVE: &str = "-march=native";
@@ -209,7 +214,7 @@ impl Compiler {
         let workshop = Workshop::new(place).map_err(|error| Error::io("make a folder in", place, error))?;
         let text = workshop.path().join("kernel.c");
         fs::write(&text, source).map_err(|error| Error::io("write", &text, error))?;
-        let flags = FLAGS.into_iter().chain([effort(source)]).chain(native.then_some(NATIVE));
+        let flags = FLAGS.into_iter().chain(effort(source)).chain(native.then_some(NATIVE));
         let arguments = flags.chain(["kernel.c", "-o", "kernel.so"]).chain(LIBRARIES);
         let limit = process::limit();
         let answer = process::run(&self.command, arguments, workshop.path(), limit);

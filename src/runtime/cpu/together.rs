@@ -1,5 +1,7 @@
 //! Several kernels in one run of the C compiler: to start it, and the linker, is most of what a small kernel takes.
 
+use std::collections::BTreeSet;
+
 /// Kernels in one text, at most.
 pub(crate) const MOST_KERNELS: usize = 8;
 /// A longer text takes its time by itself.
@@ -23,7 +25,9 @@ pub(crate) fn join<'a>(sources: impl IntoIterator<Item = &'a str>) -> String {
         let names: Vec<&str> = source.lines().filter_map(defined).collect();
         names.iter().for_each(|name| text.push_str(&format!("#define {name} {}\n", symbol(name, &id))));
         text.push_str(source);
-        names.iter().for_each(|name| text.push_str(&format!("#undef {name}\n")));
+        let macros = source.lines().filter_map(|line| line.strip_prefix("#define ")?.split(' ').next());
+        let defined: BTreeSet<&str> = names.into_iter().chain(macros).collect();
+        defined.iter().for_each(|name| text.push_str(&format!("#undef {name}\n")));
     }
     text
 }
@@ -33,9 +37,15 @@ fn defined(line: &str) -> Option<&str> {
     if let Some(name) = line.strip_prefix("struct ") {
         return name.strip_suffix('{').map(str::trim_end);
     }
+    if let Some(alias) = line.strip_prefix("typedef ") {
+        let declared = alias.split_once(" __attribute__").map_or(alias.trim_end_matches(';'), |(own, _)| own);
+        return declared.rsplit(' ').next().filter(|name| *name != "idx");
+    }
     let is_function =
         ["static ", "SHARED ", "void "].iter().any(|start| line.starts_with(start)) && !line.ends_with(';');
-    let behind_attributes = line.rsplit_once("__attribute__((always_inline))").map_or(line, |(_, rest)| rest);
+    let attributes = ["__attribute__((always_inline))", "__attribute__((noinline))"];
+    let behind = attributes.iter().find_map(|attribute| line.split_once(attribute));
+    let behind_attributes = behind.map_or(line, |(_, rest)| rest);
     let head = behind_attributes.split_once('(').filter(|_| is_function)?.0;
     head.rsplit([' ', '*']).next().filter(|name| !name.is_empty() && !name.starts_with("__"))
 }
@@ -52,6 +62,11 @@ mod tests {
         assert_eq!(defined("static void scan_blocks(float* out0, idx n,"), Some("scan_blocks"));
         assert_eq!(defined("SHARED float lz_sin_f32(float x) {"), Some("lz_sin_f32"));
         assert_eq!(defined("struct Part {"), Some("Part"));
+        assert_eq!(defined("typedef i32v mask;"), Some("mask"));
+        let vector = "typedef float f32v __attribute__((vector_size(LANES * sizeof(float))));";
+        assert_eq!(defined(vector), Some("f32v"));
+        let called = "static __attribute__((noinline)) f32v lz_sin_f32v(f32v x) {";
+        assert_eq!(defined(called), Some("lz_sin_f32v"));
         for other in ["    for (;;) {", "float fmaf(float, float, float);", "typedef long long idx;", "}"] {
             assert_eq!(defined(other), None);
         }

@@ -1,0 +1,110 @@
+//! Lanes of vectors in C: the same operations as of single numbers, on as many of them as the processor's registers hold.
+//!
+//! What an operation is, says its C of single numbers alone. It is read ([`syntax`]), and printed with vectors for
+//! numbers ([`translate`]), so that each lane has the bits that a loop of single numbers would give. What vectors are
+//! made of is in [`primitives`].
+
+mod kind;
+mod primitives;
+mod syntax;
+mod translate;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use kind::Kind;
+
+use super::helpers::words;
+use super::tidy;
+
+/// An operand or a result: text, what it is, and whether it is a vector or one number for all lanes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Value {
+    /// Any expression.
+    pub text: String,
+    /// Of each lane.
+    pub kind: Kind,
+    /// Whether lanes differ.
+    pub is_vector: bool,
+}
+
+impl Value {
+    /// Differs among lanes.
+    pub fn vector(text: String, kind: Kind) -> Value {
+        Value { text, kind, is_vector: true }
+    }
+
+    /// The same in all lanes.
+    pub fn scalar(text: String, kind: Kind) -> Value {
+        Value { text, kind, is_vector: false }
+    }
+}
+
+/// The vectors of a kernel's text: how many lanes they have, and what it needs for them.
+#[derive(Clone, Debug)]
+pub struct Lanes {
+    /// Bytes of the widest elements: 4 or 8. A register has that many lanes of them, and all vectors as many.
+    width: u32,
+    /// Functions by their order in the library, and names.
+    functions: BTreeMap<(usize, String), String>,
+}
+
+/// Bytes of the widest elements that a text has vectors of.
+pub const WIDTHS: [u32; 2] = [4, 8];
+
+impl Lanes {
+    /// Vectors of as many lanes as a register has of so many bytes.
+    pub fn new(width: u32) -> Lanes {
+        Lanes { width, functions: BTreeMap::new() }
+    }
+
+    fn define(&mut self, order: usize, name: &str, code: String) {
+        self.functions
+            .insert((order, name.to_string()), code.lines().map(|line| tidy(line) + "\n").collect());
+    }
+
+    /// What has to stand before a text that has vectors.
+    ///
+    /// # Errors
+    /// If there must be fewer lanes: the text has wider elements.
+    pub fn text(&self, text: &str) -> Result<String, Wider> {
+        let mut needed: BTreeSet<&str> = words(text).collect();
+        let mut used: Vec<(&str, &str)> = Vec::new();
+        for ((_, name), code) in self.functions.iter().rev() {
+            if needed.contains(name.as_str()) {
+                needed.extend(words(code));
+                used.push((name, code));
+            }
+        }
+        used.reverse();
+        let primitives = primitives::text(self.width, &mut needed)?;
+        // Lines of each with all that it calls, and of all that the text calls.
+        let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut pasted = 0;
+        for (name, code) in &used {
+            let own =
+                words(code).filter(|word| word != name).filter_map(|word| lines.get(word)).sum::<usize>();
+            lines.insert(name, code.lines().count() + own);
+        }
+        let mut calls: BTreeMap<&str, usize> = BTreeMap::new();
+        for name in words(text).filter(|word| lines.contains_key(word)) {
+            *calls.entry(name).or_default() += 1;
+            pasted += lines.get(name).copied().unwrap_or(0);
+        }
+        let functions = used.iter().map(|(name, code)| {
+            let is_called = pasted > MOST_PASTED && calls.contains_key(name) && code.lines().count() > SHORT;
+            format!("{}{code}", if is_called { CALLED } else { PASTED })
+        });
+        Ok(primitives + &functions.collect::<String>())
+    }
+}
+
+/// A text has elements of 8 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wider;
+
+const PASTED: &str = "static inline __attribute__((always_inline)) ";
+const CALLED: &str = "static __attribute__((noinline)) ";
+
+/// Where more lines would be pasted, functions longer than [`SHORT`] are called.
+const MOST_PASTED: usize = 300;
+const SHORT: usize = 6;

@@ -1,0 +1,463 @@
+//! What vectors are made of: their types, loads and stores, and what only the processor has a word for.
+
+use std::collections::BTreeSet;
+
+use super::kind::Kind;
+use super::{Lanes, PASTED, Wider};
+use crate::DType;
+use crate::intrinsics::helpers::words;
+
+const KINDS: [Kind; 6] = [Kind::I32, Kind::U32, Kind::I64, Kind::U64, Kind::F32, Kind::F64];
+
+/// What memory holds, its C type, and the kind that lanes have of it.
+const MEMORY: [(DType, &str, Kind); 11] = [
+    (DType::Bool, "unsigned char", Kind::Mask),
+    (DType::U8, "unsigned char", Kind::I32),
+    (DType::I8, "signed char", Kind::I32),
+    (DType::I16, "short", Kind::I32),
+    (DType::F16, "unsigned short", Kind::I32),
+    (DType::BF16, "unsigned short", Kind::I32),
+    (DType::I32, "int", Kind::I32),
+    (DType::U32, "unsigned", Kind::U32),
+    (DType::I64, "long long", Kind::I64),
+    (DType::F32, "float", Kind::F32),
+    (DType::F64, "double", Kind::F64),
+];
+
+impl Lanes {
+    /// The name of the primitive of a kind.
+    pub(super) fn primitive(&mut self, name: &str, kind: Kind) -> String {
+        match kind {
+            Kind::Mask => format!("lz_{name}_mask"),
+            _ => format!("lz_{name}_{}", kind.vector()),
+        }
+    }
+
+    /// Lanes from memory, of what memory holds: of 16-bit floats their bits.
+    pub fn load(dtype: DType) -> (String, Kind) {
+        (format!("lz_load_{dtype}"), memory(dtype).1)
+    }
+
+    /// Lanes to memory.
+    pub fn store(dtype: DType) -> (String, Kind) {
+        (format!("lz_store_{dtype}"), memory(dtype).1)
+    }
+
+    /// Lanes from the ones some further on.
+    pub fn shift(kind: Kind) -> String {
+        format!("lz_shift_{}", kind.vector())
+    }
+
+    /// Lanes from memory, some elements from each other.
+    pub fn gather(dtype: DType) -> (String, Kind) {
+        (format!("lz_gather_{dtype}"), memory(dtype).1)
+    }
+}
+
+fn memory(dtype: DType) -> (&'static str, Kind) {
+    let entry = MEMORY.iter().find(|(own, ..)| *own == dtype);
+    entry.map_or(("float", Kind::F32), |&(_, ty, kind)| (ty, kind))
+}
+
+/// What the vector of a type of memory is called.
+fn memory_vector(ty: &str) -> &'static str {
+    match ty {
+        "unsigned char" => "u8v",
+        "signed char" => "i8v",
+        "short" => "i16v",
+        "unsigned short" => "u16v",
+        "int" => "i32v",
+        "unsigned" => "u32v",
+        "long long" => "i64v",
+        "float" => "f32v",
+        _ => "f64v",
+    }
+}
+
+/// The primitives that a text needs, each after what it needs itself.
+pub(super) fn text(width: u32, needed: &mut BTreeSet<&str>) -> Result<String, Wider> {
+    let all = primitives(width);
+    let mut wanted: BTreeSet<String> = needed.iter().map(|name| (*name).to_string()).collect();
+    let mut used: Vec<&Primitive> = Vec::new();
+    for primitive in all.iter().rev() {
+        if wanted.contains(&primitive.name) {
+            wanted.extend(words(&primitive.code).map(str::to_string));
+            used.push(primitive);
+        }
+    }
+    if width == 4 && used.iter().any(|primitive| ["i64v", "u64v", "f64v"].contains(&primitive.name.as_str()))
+    {
+        return Err(Wider);
+    }
+    used.reverse();
+    Ok(used.iter().map(|primitive| primitive.code.as_str()).collect())
+}
+
+struct Primitive {
+    name: String,
+    code: String,
+}
+
+/// All of them, in an order in which each stands after those that it uses.
+fn primitives(width: u32) -> Vec<Primitive> {
+    let mut all = Vec::new();
+    let mut add = |name: &str, code: String| all.push(Primitive { name: name.into(), code });
+    add("LANES", lanes(width));
+    add("NUMBERS", numbers(width));
+    let element =
+        [("u8v", "unsigned char"), ("i8v", "signed char"), ("i16v", "short"), ("u16v", "unsigned short")];
+    let of_kinds = KINDS.map(|kind| (kind.vector(), kind.scalar()));
+    for (name, ty) in element.into_iter().chain(of_kinds) {
+        add(name, format!("typedef {ty} {name} __attribute__((vector_size(LANES * sizeof({ty}))));\n"));
+    }
+    let bits = if width == 4 { "unsigned short" } else { "unsigned char" };
+    add(
+        "mask",
+        format!(
+            "// Truths: a bit a lane where the processor has registers of such, else all bits of an i32v's elements.\n#ifdef MASKS\ntypedef {bits} mask;\n#else\ntypedef i32v mask;\n#endif\n"
+        ),
+    );
+    for kind in KINDS {
+        let (vector, scalar) = (kind.vector(), kind.scalar());
+        let name = format!("lz_splat_{vector}");
+        let code = format!("{PASTED}{vector} {name}({scalar} x) {{\n    return x - ({vector}){{ 0 }};\n}}\n");
+        add(&name, code);
+    }
+    let splat =
+        "#ifdef MASKS\n    return (mask)-(x != 0);\n#else\n    return -(x != 0) - (i32v){ 0 };\n#endif\n";
+    add("lz_splat_mask", format!("{PASTED}mask lz_splat_mask(int x) {{\n{splat}}}\n"));
+    for kind in KINDS {
+        comparisons(kind, width, &mut add);
+        select(kind, width, &mut add);
+    }
+    for kind in KINDS {
+        let (vector, integers) = (kind.vector(), if kind.is_wide() { "i64v" } else { "i32v" });
+        let name = format!("lz_shift_{vector}");
+        add(
+            &name,
+            format!(
+                "// Lane n has what lane n + step had; there is none for the last ones.
+{PASTED}{vector} {name}({vector} x, int step) {{
+#ifndef __clang__
+    return __builtin_shuffle(x, ({integers}){{ NUMBERS }} + step);
+#else
+    {vector} r;
+    for (int lane = 0; lane < LANES; ++lane) r[lane] = x[(lane + step) % LANES];
+    return r;
+#endif
+}}
+"
+            ),
+        );
+    }
+    for kind in [Kind::F32, Kind::F64] {
+        of_floats(kind, width, &mut add);
+    }
+    let positions = "    return first + stride * (i64v){ NUMBERS };\n";
+    add("lz_positions", format!("{PASTED}i64v lz_positions(idx first, idx stride) {{\n{positions}}}\n"));
+    for (dtype, ty, kind) in MEMORY {
+        accesses(dtype, ty, kind, width, &mut add);
+    }
+    all
+}
+
+/// How many lanes there are.
+fn lanes(width: u32) -> String {
+    let [widest, wide, narrow] = [64, 32, 16].map(|bytes| bytes / width);
+    format!(
+        "// Lanes of a vector.
+#if defined(__AVX512VL__) && defined(__AVX512DQ__)
+#define LANES {widest}
+#ifndef __clang__
+#define MASKS
+#endif
+#elif defined(__AVX2__)
+#define LANES {wide}
+#else
+#define LANES {narrow}
+#endif
+"
+    )
+}
+
+/// The lanes' numbers.
+fn numbers(width: u32) -> String {
+    let list = |lanes: u32| (0..lanes).map(|lane| lane.to_string()).collect::<Vec<_>>().join(", ");
+    let [widest, wide, narrow] = [64, 32, 16].map(|bytes| bytes / width);
+    format!(
+        "#if LANES == {widest}\n#define NUMBERS {}\n#elif LANES == {wide}\n#define NUMBERS {}\n#else\n#define NUMBERS {}\n#endif\n",
+        list(widest),
+        list(wide),
+        list(narrow)
+    )
+}
+
+type Add<'a> = &'a mut dyn FnMut(&str, String);
+
+/// Bits of a register of such elements with AVX-512, and with AVX2.
+fn registers(kind: Kind, width: u32) -> [u32; 2] {
+    [64 / width * kind.bytes() * 8, 32 / width * kind.bytes() * 8]
+}
+
+fn comparisons(kind: Kind, width: u32, add: Add) {
+    let vector = kind.vector();
+    let [bits, _] = registers(kind, width);
+    for (name, operator, code, quiet) in
+        [("eq", "==", 0, 0), ("ne", "!=", 4, 4), ("lt", "<", 1, 17), ("le", "<=", 2, 18)]
+    {
+        let builtin = match kind {
+            Kind::F32 | Kind::F64 => {
+                let rounding = if bits == 512 { ", 4" } else { "" };
+                let letter = if kind == Kind::F32 { "s" } else { "d" };
+                format!("__builtin_ia32_cmpp{letter}{bits}_mask(a, b, {quiet}, -1{rounding})")
+            }
+            _ => {
+                let unsigned = if matches!(kind, Kind::U32 | Kind::U64) { "u" } else { "" };
+                let letter = if kind.is_wide() { "q" } else { "d" };
+                let signed = if kind.is_wide() { "i64v" } else { "i32v" };
+                format!(
+                    "__builtin_ia32_{unsigned}cmp{letter}{bits}_mask(({signed})a, ({signed})b, {code}, -1)"
+                )
+            }
+        };
+        let plain = match kind.is_wide() {
+            true => format!("__builtin_convertvector(a {operator} b, i32v)"),
+            false => format!("a {operator} b"),
+        };
+        let name = format!("lz_{name}_{vector}");
+        add(
+            &name,
+            format!(
+                "{PASTED}mask {name}({vector} a, {vector} b) {{\n#ifdef MASKS\n    return {builtin};\n#else\n    return {plain};\n#endif\n}}\n"
+            ),
+        );
+    }
+}
+
+fn select(kind: Kind, width: u32, add: Add) {
+    let vector = kind.vector();
+    let [bits, _] = registers(kind, width);
+    let (integers, letter) = if kind.is_wide() { ("i64v", "q") } else { ("i32v", "d") };
+    let mask = if kind.is_wide() { "__builtin_convertvector(condition, i64v)" } else { "condition" };
+    let name = format!("lz_select_{vector}");
+    add(
+        &name,
+        format!(
+            "{PASTED}{vector} {name}(mask condition, {vector} a, {vector} b) {{
+#ifdef MASKS
+    return ({vector})__builtin_ia32_blendm{letter}_{bits}_mask(({integers})b, ({integers})a, condition);
+#else
+    const {integers} bits = {mask};
+    return ({vector})((bits & ({integers})a) | (~bits & ({integers})b));
+#endif
+}}
+"
+        ),
+    );
+}
+
+/// What has one instruction, or is about signs.
+fn of_floats(kind: Kind, width: u32, add: Add) {
+    let vector = kind.vector();
+    let (letter, f) = if kind == Kind::F32 { ("s", "f") } else { ("d", "") };
+    let (integers, sign) = match kind {
+        Kind::F32 => ("i32v", "(-2147483647 - 1)"),
+        _ => ("i64v", "(-9223372036854775807LL - 1)"),
+    };
+    let [bits, bits2] = registers(kind, width);
+    // The narrowest registers have no number in the name.
+    let suffix = |bits: u32| if bits == 256 { "256" } else { "" };
+    let mut function = |name: &str,
+                        parameters: &[&str],
+                        wide: String,
+                        narrow: String,
+                        plain: String,
+                        with: &str| {
+        let name = format!("lz_{name}_{vector}");
+        let list: Vec<String> = parameters.iter().map(|parameter| format!("{vector} {parameter}")).collect();
+        add(
+            &name,
+            format!(
+                "{PASTED}{vector} {name}({}) {{\n#ifdef MASKS\n    return {wide};\n#elif {with}LANES == {}\n    return {narrow};\n#else\n{plain}#endif\n}}\n",
+                list.join(", "),
+                32 / width,
+            ),
+        );
+    };
+    for (name, compare, a, b) in [("min", "lt", "a", "b"), ("max", "lt", "b", "a")] {
+        let wide = match bits {
+            512 => format!("__builtin_ia32_{name}p{letter}512_mask(a, b, a, -1, 4)"),
+            _ => format!("__builtin_ia32_{name}p{letter}{}(a, b)", suffix(bits)),
+        };
+        let narrow = format!("__builtin_ia32_{name}p{letter}{}(a, b)", suffix(bits2));
+        let plain = format!("    return lz_select_{vector}(lz_{compare}_{vector}({a}, {b}), a, b);\n");
+        function(name, &["a", "b"], wide, narrow, plain, "");
+    }
+    let by_lane = |call: &str| {
+        format!(
+            "    {vector} r;\n    for (int lane = 0; lane < LANES; ++lane) r[lane] = {call};\n    return r;\n"
+        )
+    };
+    let wide = match bits {
+        512 => format!("__builtin_ia32_vfmaddp{letter}512_mask(a, b, c, -1, 4)"),
+        _ => format!("__builtin_ia32_vfmaddp{letter}{}(a, b, c)", suffix(bits)),
+    };
+    let narrow = format!("__builtin_ia32_vfmaddp{letter}{}(a, b, c)", suffix(bits2));
+    let plain = by_lane(&format!("__builtin_fma{f}(a[lane], b[lane], c[lane])"));
+    function("fma", &["a", "b", "c"], wide, narrow, plain, "defined(__FMA__) && ");
+    let wide = match bits {
+        512 => format!("__builtin_ia32_sqrtp{letter}512_mask(x, x, -1, 4)"),
+        _ => format!("__builtin_ia32_sqrtp{letter}{}(x)", suffix(bits)),
+    };
+    let narrow = format!("__builtin_ia32_sqrtp{letter}{}(x)", suffix(bits2));
+    let plain = by_lane(&format!("__builtin_sqrt{f}(x[lane])"));
+    function("sqrt", &["x"], wide, narrow, plain, "");
+    for (name, code) in [("floor", 9), ("ceil", 10), ("trunc", 11), ("rint", 12)] {
+        let wide = match bits {
+            512 => format!("__builtin_ia32_rndscalep{letter}_mask(x, {code}, x, -1, 4)"),
+            _ => format!("__builtin_ia32_roundp{letter}{}(x, {code})", suffix(bits)),
+        };
+        let narrow = format!("__builtin_ia32_roundp{letter}{}(x, {code})", suffix(bits2));
+        let plain = by_lane(&format!("__builtin_{name}{f}(x[lane])"));
+        function(name, &["x"], wide, narrow, plain, "");
+    }
+    let name = format!("lz_fabs_{vector}");
+    let body = format!("return ({vector})(({integers})x & ~{sign});");
+    add(&name, format!("{PASTED}{vector} {name}({vector} x) {{\n    {body}\n}}\n"));
+    let name = format!("lz_copysign_{vector}");
+    let body = format!("return ({vector})((({integers})x & ~{sign}) | (({integers})y & {sign}));");
+    add(&name, format!("{PASTED}{vector} {name}({vector} x, {vector} y) {{\n    {body}\n}}\n"));
+}
+
+/// Loads and stores, whole or of the first lanes.
+fn accesses(dtype: DType, ty: &str, kind: Kind, width: u32, add: Add) {
+    let vector = kind.vector();
+    let raw = memory_vector(ty);
+    let is_plain = raw == vector;
+    let splat = "lz_splat_i32v(0)";
+    let from_raw = match kind {
+        Kind::Mask => format!("lz_ne_i32v(__builtin_convertvector(raw, i32v), {splat})"),
+        _ if is_plain => "raw".to_string(),
+        _ => format!("__builtin_convertvector(raw, {vector})"),
+    };
+    let to_raw = match kind {
+        Kind::Mask => format!("__builtin_convertvector(lz_select_i32v(x, lz_splat_i32v(1), {splat}), {raw})"),
+        _ if is_plain => "x".to_string(),
+        _ => format!("__builtin_convertvector(x, {raw})"),
+    };
+    let [bits, _] = registers(kind, width);
+    let (integers, integer, letter) =
+        if kind.is_wide() { ("i64v", "long long", "d") } else { ("i32v", "int", "s") };
+    // Elements of a register of their own have a bit each that says whether they are there.
+    let [load_first, store_first] = match is_plain {
+        true => [
+            format!(
+                "#ifdef MASKS
+        raw = ({raw})__builtin_ia32_loaddqu{letter}i{bits}_mask((const {integer}*)from, ({integers}){{ 0 }}, (1 << count) - 1);
+#else
+        __builtin_memcpy(&first, from, count * sizeof *from);
+        raw = first;
+#endif
+"
+            ),
+            format!(
+                "#ifdef MASKS
+        __builtin_ia32_storedqu{letter}i{bits}_mask(({integer}*)to, ({integers})raw, (1 << count) - 1);
+#else
+        __builtin_memcpy(to, &first, count * sizeof *to);
+#endif
+"
+            ),
+        ],
+        false => [
+            "        __builtin_memcpy(&first, from, count * sizeof *from);\n        raw = first;\n".to_string(),
+            "        __builtin_memcpy(to, &first, count * sizeof *to);\n".to_string(),
+        ],
+    };
+    let load = format!("lz_load_{dtype}");
+    add(
+        &load,
+        format!(
+            "{PASTED}{vector} {load}(const {ty}* from, idx count) {{
+    {raw} raw;
+    if (count >= LANES) {{
+        __builtin_memcpy(&raw, from, sizeof raw);
+    }} else {{
+        {raw} first = {{ 0 }};
+{load_first}    }}
+    return {from_raw};
+}}
+"
+        ),
+    );
+    let store = format!("lz_store_{dtype}");
+    add(
+        &store,
+        format!(
+            "{PASTED}void {store}({ty}* to, {vector} x, idx count) {{
+    const {raw} raw = {to_raw};
+    if (count >= LANES) {{
+        __builtin_memcpy(to, &raw, sizeof raw);
+    }} else {{
+        const {raw} first = raw;
+{store_first}    }}
+}}
+"
+        ),
+    );
+    let gather = format!("lz_gather_{dtype}");
+    let shuffled = match is_plain {
+        true => format!(
+            "#ifndef __clang__
+    if ((stride == 2 || stride == -1) && count >= LANES) {{
+        {raw} a, b;
+        const {integers} numbers = {{ NUMBERS }};
+        __builtin_memcpy(&a, stride == 2 ? from : from - (LANES - 1), sizeof a);
+        __builtin_memcpy(&b, stride == 2 ? from + (LANES - 1) : from - (LANES - 1), sizeof b);
+        return __builtin_shuffle(a, b, stride == 2 ? 2 * numbers - (numbers >= LANES / 2) : LANES - 1 - numbers);
+    }}
+#endif
+"
+        ),
+        false => String::new(),
+    };
+    add(
+        &gather,
+        format!(
+            "{PASTED}{vector} {gather}(const {ty}* from, idx stride, idx count) {{
+{shuffled}    {ty} each[LANES] = {{ 0 }};
+    {raw} raw;
+    if (count >= LANES) {{
+#pragma GCC unroll 16
+        for (int lane = 0; lane < LANES; ++lane) each[lane] = from[lane * stride];
+    }} else {{
+        for (int lane = 0; lane < count; ++lane) each[lane] = from[lane * stride];
+    }}
+    __builtin_memcpy(&raw, each, sizeof raw);
+    return {from_raw};
+}}
+"
+        ),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_primitive_stands_once_and_after_what_it_uses() {
+        for width in super::super::WIDTHS {
+            let all = primitives(width);
+            let mut seen = BTreeSet::new();
+            for Primitive { name, code } in &all {
+                for word in words(code).filter(|word| word != name) {
+                    let is_known = all.iter().any(|other| other.name == word);
+                    assert!(!is_known || seen.contains(word), "{name} uses {word}, which follows it");
+                    assert!(is_known || !word.starts_with("lz_"), "{name}: {word} is not defined");
+                }
+                assert!(seen.insert(name.as_str()), "{name} is defined twice");
+            }
+        }
+    }
+}

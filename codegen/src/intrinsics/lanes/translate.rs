@@ -1,0 +1,458 @@
+//! From C of numbers to C of vectors: the same operations in the same order, so that each lane has the same bits.
+
+use super::kind::{Kind, Narrow};
+use super::syntax::{self, Node, Statement};
+use super::{Lanes, Value};
+use crate::Language;
+use crate::intrinsics::helpers::definition;
+use crate::intrinsics::{Helpers, parenthesise};
+
+/// Functions of the C library that vectors have, by their names for double precision.
+const OF_LIBRARY: [&str; 8] = ["sqrt", "fabs", "floor", "ceil", "rint", "trunc", "copysign", "fma"];
+
+/// The variables that a text refers to.
+pub type Scope<'a> = [(&'a str, &'a Value)];
+
+impl Lanes {
+    /// The vectors for an expression in C, of whose names some are vectors. `None` if it is none of theirs. What
+    /// functions need besides is noted in the helpers.
+    pub fn translate(&mut self, text: &str, scope: &Scope, helpers: &mut Helpers) -> Option<Value> {
+        let node = syntax::expression(text)?;
+        let scope: Vec<(String, Value)> =
+            scope.iter().map(|(name, value)| ((*name).to_string(), (*value).clone())).collect();
+        self.node(&node, &scope, helpers)
+    }
+
+    fn node(&mut self, node: &Node, scope: &[(String, Value)], helpers: &mut Helpers) -> Option<Value> {
+        Some(match node {
+            Node::Number(text) => Value::scalar(text.clone(), Kind::of_number(text)),
+            Node::Name(name) => scope.iter().rev().find(|(own, _)| own == name)?.1.clone(),
+            Node::Unary(operator, operand) => {
+                let operand = self.node(operand, scope, helpers)?;
+                self.unary(*operator, operand)?
+            }
+            Node::Binary(operator, a, b) => {
+                let (a, b) = (self.node(a, scope, helpers)?, self.node(b, scope, helpers)?);
+                self.binary(operator, a, b)?
+            }
+            Node::Choice(condition, a, b) => {
+                if let Some(extreme) = self.extreme(node, scope, helpers) {
+                    return Some(extreme);
+                }
+                let [condition, a, b] = [condition, a, b].map(|node| self.node(node, scope, helpers));
+                self.select(condition?, a?, b?)
+            }
+            Node::Cast(ty, operand) => {
+                let operand = self.node(operand, scope, helpers)?;
+                self.cast(ty, operand)?
+            }
+            Node::Call(name, arguments) => self.call(name, arguments, scope, helpers)?,
+        })
+    }
+
+    fn unary(&mut self, operator: char, operand: Value) -> Option<Value> {
+        let text = parenthesise(&operand.text);
+        if !operand.is_vector {
+            let kind = if operator == '!' { Kind::Mask } else { operand.kind };
+            return Some(Value { text: format!("{operator}{text}"), kind, is_vector: false });
+        }
+        match (operator, operand.kind) {
+            ('!', Kind::Mask) => Some(Value::vector(format!("~{text}"), Kind::Mask)),
+            ('!', kind) => Some(self.compare("==", operand, Value::scalar("0".into(), kind))),
+            ('-', Kind::Mask) => {
+                let number = self.to_vector(&operand, Kind::I32);
+                Some(Value::vector(format!("-{number}"), Kind::I32))
+            }
+            ('-' | '~', kind) if kind != Kind::Mask => Some(Value::vector(format!("{operator}{text}"), kind)),
+            _ => None,
+        }
+    }
+
+    fn binary(&mut self, operator: &str, a: Value, b: Value) -> Option<Value> {
+        let is_comparison = matches!(operator, "==" | "!=" | "<" | "<=" | ">" | ">=");
+        if !a.is_vector && !b.is_vector {
+            let text = format!("{} {operator} {}", parenthesise(&a.text), parenthesise(&b.text));
+            let kind = match operator {
+                "||" | "&&" => Kind::Mask,
+                "<<" | ">>" => a.kind.common(Kind::I32),
+                _ if is_comparison => Kind::Mask,
+                _ => a.kind.common(b.kind),
+            };
+            return Some(Value::scalar(text, kind));
+        }
+        let are_masks = a.kind == Kind::Mask && b.kind == Kind::Mask;
+        match operator {
+            "||" | "&&" => {
+                let (a, b) = (self.truth(a), self.truth(b));
+                Some(Value::vector(format!("{a} {} {b}", &operator[..1]), Kind::Mask))
+            }
+            "|" | "&" | "^" if are_masks => {
+                let (a, b) = (self.truth(a), self.truth(b));
+                Some(Value::vector(format!("{a} {operator} {b}"), Kind::Mask))
+            }
+            "==" | "!=" if are_masks => {
+                let (a, b) = (self.truth(a), self.truth(b));
+                let text = if operator == "==" { format!("~({a} ^ {b})") } else { format!("{a} ^ {b}") };
+                Some(Value::vector(text, Kind::Mask))
+            }
+            _ if is_comparison => Some(self.compare(operator, a, b)),
+            "<<" | ">>" => {
+                let kind = a.kind.common(Kind::I32);
+                let a = self.to_vector(&a, kind);
+                let b = if b.is_vector { self.to_vector(&b, kind) } else { parenthesise(&b.text) };
+                Some(Value::vector(format!("{a} {operator} {b}"), kind))
+            }
+            _ => {
+                let kind = a.kind.common(b.kind);
+                let (a, b) = (self.operand(&a, kind), self.operand(&b, kind));
+                Some(Value::vector(format!("{a} {operator} {b}"), kind))
+            }
+        }
+    }
+
+    /// An operand of vector arithmetic: one number stands for all lanes.
+    fn operand(&mut self, value: &Value, kind: Kind) -> String {
+        match value.is_vector || value.kind == Kind::Mask {
+            true => self.to_vector(value, kind),
+            false if value.kind == kind => parenthesise(&value.text),
+            false => format!("({}){}", kind.scalar(), parenthesise(&value.text)),
+        }
+    }
+
+    fn truth(&mut self, value: Value) -> String {
+        self.to_vector(&value, Kind::Mask)
+    }
+
+    fn compare(&mut self, operator: &str, a: Value, b: Value) -> Value {
+        let kind = a.kind.common(b.kind);
+        let (a, b) = (self.to_vector(&a, kind), self.to_vector(&b, kind));
+        let (name, a, b) = match operator {
+            "==" => ("eq", a, b),
+            "!=" => ("ne", a, b),
+            "<" => ("lt", a, b),
+            "<=" => ("le", a, b),
+            ">" => ("lt", b, a),
+            _ => ("le", b, a),
+        };
+        let name = self.primitive(name, kind);
+        Value::vector(format!("{name}({a}, {b})"), Kind::Mask)
+    }
+
+    /// `condition ? a : b`.
+    fn select(&mut self, condition: Value, a: Value, b: Value) -> Value {
+        let are_masks = a.kind == Kind::Mask && b.kind == Kind::Mask;
+        let kind = if are_masks { Kind::Mask } else { a.kind.common(b.kind) };
+        if !condition.is_vector && !a.is_vector && !b.is_vector {
+            let [condition, a, b] = [condition, a, b].map(|value| parenthesise(&value.text));
+            return Value::scalar(format!("{condition} ? {a} : {b}"), kind);
+        }
+        let (a, b) = (self.to_vector(&a, kind), self.to_vector(&b, kind));
+        if !condition.is_vector {
+            return Value::vector(format!("{} ? {a} : {b}", parenthesise(&condition.text)), kind);
+        }
+        let condition = self.truth(condition);
+        let text = match kind {
+            Kind::Mask => format!("({condition} & {a}) | (~{condition} & {b})"),
+            _ => format!("{}({condition}, {a}, {b})", self.primitive("select", kind)),
+        };
+        Value::vector(text, kind)
+    }
+
+    /// `a < b ? a : b` and its kin are instructions.
+    fn extreme(&mut self, node: &Node, scope: &[(String, Value)], helpers: &mut Helpers) -> Option<Value> {
+        let Node::Choice(condition, first, second) = node else { return None };
+        let Node::Binary(operator @ ("<" | ">"), a, b) = &**condition else { return None };
+        let is_swapped = match () {
+            _ if (a, b) == (first, second) => false,
+            _ if (a, b) == (second, first) => true,
+            _ => return None,
+        };
+        let name = if (*operator == "<") != is_swapped { "min" } else { "max" };
+        let (a, b) = (self.node(first, scope, helpers)?, self.node(second, scope, helpers)?);
+        let kind = a.kind.common(b.kind);
+        let is_vector = a.is_vector || b.is_vector;
+        if !is_vector || !kind.is_float() {
+            return None;
+        }
+        let (a, b) = (self.to_vector(&a, kind), self.to_vector(&b, kind));
+        Some(Value::vector(format!("{}({a}, {b})", self.primitive(name, kind)), kind))
+    }
+
+    fn cast(&mut self, ty: &str, value: Value) -> Option<Value> {
+        let (kind, narrow) = Kind::of_type(ty)?;
+        if !value.is_vector {
+            return Some(Value::scalar(format!("({ty}){}", parenthesise(&value.text)), kind));
+        }
+        let is_truth = value.kind == Kind::Mask;
+        let text = self.to_vector(&value, kind);
+        let text = match narrow.filter(|_| !is_truth) {
+            None => text,
+            Some(Narrow::Unsigned(bits)) => format!("{text} & {}", (1 << bits) - 1),
+            Some(Narrow::Signed(bits)) => format!("({text} << {0}) >> {0}", 32 - bits),
+        };
+        Some(Value::vector(text, kind))
+    }
+
+    /// The value as a vector of that kind, a primary expression.
+    pub fn to_vector(&mut self, value: &Value, kind: Kind) -> String {
+        let text = parenthesise(&value.text);
+        if !value.is_vector {
+            let name = self.primitive("splat", kind);
+            return format!("{name}({})", value.text);
+        }
+        match (value.kind, kind) {
+            (from, to) if from == to => text,
+            (Kind::Mask, to) => {
+                let (splat, select) = (self.primitive("splat", to), self.primitive("select", to));
+                format!("{select}({text}, {splat}(1), {splat}(0))")
+            }
+            (from, Kind::Mask) => {
+                let (splat, differ) = (self.primitive("splat", from), self.primitive("ne", from));
+                format!("{differ}({text}, {splat}(0))")
+            }
+            (Kind::I32, Kind::U32)
+            | (Kind::U32, Kind::I32)
+            | (Kind::I64, Kind::U64)
+            | (Kind::U64, Kind::I64) => {
+                format!("(({}){text})", kind.vector())
+            }
+            _ => format!("__builtin_convertvector({}, {})", value.text, kind.vector()),
+        }
+    }
+
+    fn call(
+        &mut self,
+        name: &str,
+        arguments: &[Node],
+        scope: &[(String, Value)],
+        helpers: &mut Helpers,
+    ) -> Option<Value> {
+        let bits = match name {
+            "lz_as_i32" => Some(Kind::I32),
+            "lz_as_f32" => Some(Kind::F32),
+            "lz_as_i64" => Some(Kind::I64),
+            "lz_as_f64" => Some(Kind::F64),
+            _ => None,
+        };
+        // Results by reference are named.
+        let places: Vec<Option<&String>> = arguments
+            .iter()
+            .map(|argument| match argument {
+                Node::Unary('&', name) => match &**name {
+                    Node::Name(name) => Some(name),
+                    _ => None,
+                },
+                _ => None,
+            })
+            .collect();
+        let mut values = Vec::new();
+        for (argument, place) in arguments.iter().zip(&places) {
+            values.push(match place {
+                Some(place) => Value::vector(format!("&{place}"), Kind::Mask),
+                None => self.node(argument, scope, helpers)?,
+            });
+        }
+        if !values.iter().any(|value| value.is_vector) {
+            return None;
+        }
+        if let (Some(to), [value]) = (bits, &values[..]) {
+            let from = match to {
+                Kind::I32 => Kind::F32,
+                Kind::F32 => Kind::I32,
+                Kind::I64 => Kind::F64,
+                _ => Kind::I64,
+            };
+            let from = if value.kind == Kind::U32 || value.kind == Kind::U64 { value.kind } else { from };
+            let text = self.to_vector(value, from);
+            return Some(Value::vector(format!("({}){text}", to.vector()), to));
+        }
+        let single = name.strip_suffix('f').filter(|name| OF_LIBRARY.contains(name));
+        if let Some(name) = single.or(OF_LIBRARY.contains(&name).then_some(name)) {
+            let kind = if single.is_some() { Kind::F32 } else { Kind::F64 };
+            let values: Vec<String> = values.iter().map(|value| self.to_vector(value, kind)).collect();
+            let name = self.primitive(name, kind);
+            return Some(Value::vector(format!("{name}({})", values.join(", ")), kind));
+        }
+        let (name, kinds, result) = self.function(name, helpers)?;
+        let texts: Vec<String> = values
+            .iter()
+            .zip(kinds)
+            .map(|(value, kind)| match value.text.starts_with('&') {
+                true => value.text.clone(),
+                false => self.to_vector(value, kind),
+            })
+            .collect();
+        Some(Value::vector(format!("{name}({})", texts.join(", ")), result))
+    }
+
+    /// The vector function of a helper: its name, the kinds of its parameters, and of its result.
+    fn function(&mut self, name: &str, helpers: &mut Helpers) -> Option<(String, Vec<Kind>, Kind)> {
+        let (order, code) = definition(Language::C, name)?;
+        let vector_name = format!("{name}v");
+        let mut signature = None;
+        if let Some(definition) = syntax::definition(code) {
+            signature = self.translated(order, &vector_name, &definition, helpers);
+        }
+        if signature.is_none() {
+            signature = self.lane_by_lane(order, name, code, helpers);
+        }
+        let (kinds, result) = signature?;
+        Some((vector_name, kinds, result))
+    }
+
+    fn translated(
+        &mut self,
+        order: usize,
+        name: &str,
+        definition: &syntax::Definition,
+        helpers: &mut Helpers,
+    ) -> Option<(Vec<Kind>, Kind)> {
+        let mut scope: Vec<(String, Value)> = Vec::new();
+        let mut kinds = Vec::new();
+        let mut head = Vec::new();
+        for (ty, parameter) in &definition.parameters {
+            let (ty, pointer) = match ty.strip_suffix('*') {
+                Some(ty) => (ty, "*"),
+                None => (ty.as_str(), ""),
+            };
+            let (kind, _) = Kind::of_type(ty)?;
+            kinds.push(kind);
+            head.push(format!("{} {pointer}{parameter}", kind.vector()));
+            scope.push((parameter.clone(), Value::vector(parameter.clone(), kind)));
+        }
+        let mut text = String::new();
+        let result = self.body(&definition.body, &mut scope, &mut text, 1, helpers)?;
+        let (kind, narrow) = Kind::of_type(&definition.result)?;
+        let value = result?;
+        // Questions are answered with bytes.
+        let kind = if value.kind == Kind::Mask && narrow.is_some() { Kind::Mask } else { kind };
+        let value = if value.is_vector { value } else { Value::scalar(value.text, kind) };
+        let value =
+            if value.kind == kind && value.is_vector { value.text } else { self.to_vector(&value, kind) };
+        let code =
+            format!("{} {name}({}) {{\n{text}    return {value};\n}}\n", kind.vector(), head.join(", "));
+        self.define(order, name, code);
+        Some((kinds, kind))
+    }
+
+    /// `Some(None)` where nothing is returned.
+    fn body(
+        &mut self,
+        body: &[Statement],
+        scope: &mut Vec<(String, Value)>,
+        text: &mut String,
+        depth: usize,
+        helpers: &mut Helpers,
+    ) -> Option<Option<Value>> {
+        let indent = "    ".repeat(depth);
+        for (number, statement) in body.iter().enumerate() {
+            match statement {
+                Statement::Declare(is_constant, ty, names) => {
+                    let (declared, _) = Kind::of_type(ty)?;
+                    for (name, value) in names {
+                        let value = match value {
+                            Some(value) => Some(self.node(value, scope, helpers)?),
+                            None => None,
+                        };
+                        match value {
+                            Some(value) if *is_constant && !value.is_vector => {
+                                text.push_str(&format!("{indent}const {ty} {name} = {};\n", value.text));
+                                scope.push((name.clone(), Value::scalar(name.clone(), declared)));
+                            }
+                            value => {
+                                let is_truth = |value: &Value| value.kind == Kind::Mask && value.is_vector;
+                                let kind = match value.as_ref().is_some_and(is_truth) && declared == Kind::I32
+                                {
+                                    true => Kind::Mask,
+                                    false => declared,
+                                };
+                                let init = value.map(|value| match value.is_vector && value.kind == kind {
+                                    true => format!(" = {}", value.text),
+                                    false => format!(" = {}", self.to_vector(&value, kind)),
+                                });
+                                let init = init.unwrap_or_default();
+                                text.push_str(&format!("{indent}{} {name}{init};\n", kind.vector()));
+                                scope.push((name.clone(), Value::vector(name.clone(), kind)));
+                            }
+                        }
+                    }
+                }
+                Statement::Assign(is_place, name, value) => {
+                    let value = self.node(value, scope, helpers)?;
+                    let target = scope.iter().rev().find(|(own, _)| own == name)?.1.clone();
+                    if !target.is_vector {
+                        return None;
+                    }
+                    let value = match value.is_vector && value.kind == target.kind {
+                        true => value.text,
+                        false => self.to_vector(&value, target.kind),
+                    };
+                    let star = if *is_place { "*" } else { "" };
+                    text.push_str(&format!("{indent}{star}{name} = {value};\n"));
+                }
+                Statement::For(head, inner) => {
+                    // A loop that lanes do not go through together is none of vectors.
+                    let is_of_lanes = |(name, value): &(String, Value)| {
+                        value.is_vector && head.split(' ').any(|word| word == name)
+                    };
+                    if scope.iter().any(is_of_lanes)
+                        || inner.iter().any(|s| matches!(s, Statement::Return(_)))
+                    {
+                        return None;
+                    }
+                    text.push_str(&format!("{indent}for ({}) {{\n", spaced(head)));
+                    let seen = scope.len();
+                    self.body(inner, scope, text, depth + 1, helpers)?;
+                    scope.truncate(seen);
+                    text.push_str(&format!("{indent}}}\n"));
+                }
+                Statement::Return(value) => {
+                    return (number + 1 == body.len()).then(|| self.node(value, scope, helpers));
+                }
+            }
+        }
+        Some(None)
+    }
+
+    /// A vector function that calls the helper for each lane.
+    fn lane_by_lane(
+        &mut self,
+        order: usize,
+        name: &str,
+        code: &str,
+        helpers: &mut Helpers,
+    ) -> Option<(Vec<Kind>, Kind)> {
+        let (head, rest) = code.split_once('(')?;
+        let (parameters, _) = rest.split_once(')')?;
+        let (ty, _) = head.rsplit_once(' ')?;
+        let kind_of = |text: &str| {
+            let text = text.trim();
+            let exact = Kind::of_type(text);
+            let without_name = text.rsplit_once(' ').and_then(|(ty, _)| Kind::of_type(ty));
+            let (kind, narrow) = exact.or(without_name)?;
+            Some((kind, narrow))
+        };
+        let (result, _) = kind_of(ty)?;
+        let kinds: Vec<Kind> =
+            parameters.split(',').map(|parameter| Some(kind_of(parameter)?.0)).collect::<Option<_>>()?;
+
+        let names = ["a", "b", "c"].get(..kinds.len())?;
+        let head: Vec<String> =
+            kinds.iter().zip(names).map(|(kind, name)| format!("{} {name}", kind.vector())).collect();
+        let arguments: Vec<String> = names.iter().map(|name| format!("{name}[lane]")).collect();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let call = helpers.call(Language::C, name, &arguments);
+        let (vector_name, vector) = (format!("{name}v"), result.vector());
+        let code = format!(
+            "{vector} {vector_name}({}) {{\n    {vector} result;\n    for (int lane = 0; lane < LANES; ++lane) result[lane] = {call};\n    return result;\n}}\n",
+            head.join(", ")
+        );
+        self.define(order, &vector_name, code);
+        Some((kinds, result))
+    }
+}
+
+/// Tokens as one writes them.
+fn spaced(head: &str) -> String {
+    head.replace(" ;", ";").replace("++ ", "++").replace("( ", "(").replace(" )", ")")
+}

@@ -1,0 +1,583 @@
+//! Loops over lanes, in C printed as loops of vectors: nothing is left to what a compiler finds in loops of numbers.
+//!
+//! A loop is one of vectors if all that is in it is: numbers at consecutive places of arrays or at places with a fixed
+//! distance, operations on them, choices among them, and loops within it whose bounds are the same for all lanes. Any
+//! other stays a loop of numbers. The last vector of a loop has as many lanes as are left: loads and stores count them.
+
+use rustc_hash::FxHashMap;
+
+use super::Printer;
+use crate::index::{Atom, IndexExpr};
+use crate::intrinsics::lanes::{Kind, Lanes, Value};
+use crate::intrinsics::{self, Helpers, parenthesise};
+use crate::nest::Parameter;
+use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
+use crate::nest::variable::{Space, Var};
+use crate::{DType, Language};
+
+/// The lanes that are left from the loop's variable on.
+const LEFT: &str = "lanes";
+
+/// Positions of a loop that are vectors whatever the processor; fewer are mostly what others have left.
+const WHOLE: u64 = 32;
+
+/// What a variable holds that differs among lanes.
+#[derive(Clone, Copy)]
+enum Held {
+    /// An index that grows by so much from lane to lane; the variable is the first lane's.
+    Index(i64),
+    /// Numbers.
+    Numbers(Kind),
+}
+
+/// A loop that is printed as one of vectors.
+struct Loop<'p, 'a> {
+    printer: &'p mut Printer<'a>,
+    varying: FxHashMap<Var, Held>,
+    /// Whether it has numbers of 4 bytes or more: those of fewer are more to a register than vectors here have lanes.
+    is_worth_it: bool,
+    /// How many lanes to load and to store.
+    count: &'static str,
+    /// Arrays whose first elements are in a vector.
+    folded: Option<Folded>,
+}
+
+/// Partial results that are merged within a vector: lanes with those so many lanes further on.
+struct Folded {
+    /// That many.
+    step: Var,
+    /// The arrays, and what they are.
+    arrays: Vec<(Var, Kind)>,
+    /// Those that have become something else.
+    assigned: Vec<Var>,
+}
+
+impl Printer<'_> {
+    /// Prints a loop as one of vectors; prints nothing and is false if it is none.
+    pub(super) fn loop_of_vectors(&mut self, var: Var, from: &Expr, to: &Expr, body: &[Stmt]) -> bool {
+        let (text, helpers, lanes) = (self.text.len(), self.helpers.clone(), self.lanes.clone());
+        let constant = match (from, to) {
+            (Expr::Int(from), Expr::Int(to)) => Some(to.saturating_sub(*from)),
+            _ => None,
+        };
+        // Of loops along axes the text is the same, whatever their length.
+        let is_whole = var == Var::Lane && constant.is_some_and(|length| length.is_multiple_of(WHOLE));
+        if is_whole && constant.is_some_and(|length| length <= 4 * WHOLE) {
+            self.line("#pragma GCC unroll 8");
+        }
+        let (name, ty) = (self.name(var), self.type_name(Type::Index));
+        let (first, end) = (self.expr(from), self.expr(to));
+        self.line(&format!("for ({ty} {name} = {first}; {name} < {end}; {name} += LANES) {{"));
+        self.depth += 1;
+        if !is_whole {
+            let end = self.operand_of(to);
+            self.line(&format!("const {ty} {LEFT} = {end} - {name};"));
+        }
+        let mut vectors = Loop {
+            printer: self,
+            varying: FxHashMap::from_iter([(var, Held::Index(1))]),
+            is_worth_it: false,
+            count: if is_whole { "LANES" } else { LEFT },
+            folded: None,
+        };
+        let is_printed = vectors.statements(body).is_some() && vectors.is_worth_it;
+        self.depth -= 1;
+        self.line("}");
+        if !is_printed {
+            self.text.truncate(text);
+            (self.helpers, self.lanes) = (helpers, lanes);
+        }
+        is_printed
+    }
+
+    /// Prints a loop that merges lanes, half of them with the other half, as one of vectors and then as one within a
+    /// vector; prints nothing and is false if it is none.
+    pub(super) fn fold_of_vectors(&mut self, step: Var, from: &Expr, body: &[Stmt]) -> bool {
+        let [Stmt::For { var, from: Expr::Int(0), to: Expr::Name(to), hint: LoopHint::Simd, body, .. }] =
+            body
+        else {
+            return false;
+        };
+        let &Expr::Int(half) = from else { return false };
+        if *to != step || !half.is_power_of_two() {
+            return false;
+        }
+        let (text, helpers, lanes) = (self.text.len(), self.helpers.clone(), self.lanes.clone());
+        let is_printed = self.fold(*var, step, half, body).is_some();
+        if !is_printed {
+            self.text.truncate(text);
+            (self.helpers, self.lanes) = (helpers, lanes);
+        }
+        is_printed
+    }
+
+    fn fold(&mut self, var: Var, step: Var, half: u64, body: &[Stmt]) -> Option<()> {
+        let (lane, name, ty) = (self.name(var), self.name(step), self.type_name(Type::Index));
+        let depth = self.depth;
+        self.line(&format!("for ({ty} {name} = {half}; {name} >= LANES; {name} /= 2) {{"));
+        self.depth += 1;
+        self.line(&format!("for ({ty} {lane} = 0; {lane} < {name}; {lane} += LANES) {{"));
+        self.depth += 1;
+        let varying = FxHashMap::from_iter([(var, Held::Index(1))]);
+        let mut vectors = Loop {
+            printer: self,
+            varying: varying.clone(),
+            is_worth_it: false,
+            count: "LANES",
+            folded: None,
+        };
+        let printed = vectors.statements(body).filter(|()| vectors.is_worth_it);
+        self.depth = depth;
+        printed?;
+        self.line("  }");
+        self.line("}");
+        let mut arrays = Vec::new();
+        let mut see = |expr: &Expr| {
+            if let Expr::Element(array, _) = expr
+                && !arrays.contains(array)
+            {
+                arrays.push(*array);
+            }
+        };
+        for stmt in body {
+            stmt.expressions().into_iter().for_each(|expr| expr.visit(&mut see));
+        }
+        let mut folded = Folded { step, arrays: Vec::new(), assigned: Vec::new() };
+        for array in arrays {
+            let local = self.local(array)?;
+            let Type::Register(dtype) = local.ty else { return None };
+            let dtype = dtype.compute();
+            let ((load, kind), own) = (Lanes::load(dtype), self.name(array));
+            if kind == Kind::Mask || local.len? < 2 * half {
+                return None;
+            }
+            self.line(&format!("{} {own}v = {load}({own}, {});", kind.vector(), 2 * half));
+            folded.arrays.push((array, kind));
+        }
+        self.line("#pragma GCC unroll 8");
+        self.line(&format!(
+            "for ({ty} {name} = {half} < LANES ? {half} : LANES / 2; {name} > 0; {name} /= 2) {{"
+        ));
+        self.depth += 1;
+        let mut vectors =
+            Loop { printer: self, varying, is_worth_it: false, count: "LANES", folded: Some(folded) };
+        let printed = vectors.statements(body);
+        let folded = vectors.folded.take();
+        self.depth = depth;
+        printed?;
+        self.line("}");
+        for (array, _) in folded?.arrays {
+            let Type::Register(dtype) = self.local(array)?.ty else { return None };
+            let ((store, _), own) = (Lanes::store(dtype.compute()), self.name(array));
+            self.line(&format!("{store}({own}, {own}v, {});", 2 * half));
+        }
+        Some(())
+    }
+
+    fn operand_of(&mut self, expr: &Expr) -> String {
+        let text = self.expr(expr);
+        parenthesise(&text)
+    }
+}
+
+impl Loop<'_, '_> {
+    fn line(&mut self, line: &str) {
+        self.printer.line(line);
+    }
+
+    fn block(&mut self, body: &[Stmt]) -> Option<()> {
+        self.printer.depth += 1;
+        let printed = self.statements(body);
+        self.printer.depth -= 1;
+        printed
+    }
+
+    fn statements(&mut self, body: &[Stmt]) -> Option<()> {
+        body.iter().try_for_each(|stmt| self.statement(stmt))
+    }
+
+    /// `None` if it is none of vectors.
+    fn statement(&mut self, stmt: &Stmt) -> Option<()> {
+        match stmt {
+            Stmt::Let { var, value } if self.type_of(*var) == Some(Type::Index) => {
+                let step = self.step(value)?;
+                self.printer.statement(stmt);
+                if step != 0 {
+                    self.varying.insert(*var, Held::Index(step));
+                }
+                Some(())
+            }
+            Stmt::Let { var, value } => {
+                if !self.varies(value) {
+                    self.printer.statement(stmt);
+                    return Some(());
+                }
+                let kind = self.kind_of_var(*var)?;
+                let value = self.value(value)?;
+                self.bind("const ", *var, kind, Some(value))
+            }
+            Stmt::Declare { var, init } => {
+                let local = self.printer.local(*var)?;
+                if local.len.is_some() || local.space != Space::Thread {
+                    return None;
+                }
+                let kind = self.kind_of_var(*var)?;
+                let init = match init {
+                    Some(init) => Some(self.value(init)?),
+                    None => None,
+                };
+                self.bind("", *var, kind, init)
+            }
+            Stmt::Assign { target: Expr::Name(var), value } => {
+                let Some(Held::Numbers(kind)) = self.varying.get(var).copied() else { return None };
+                let value = self.value(value)?;
+                let (name, value) = (self.printer.name(*var), self.vector(value, kind));
+                self.line(&format!("{name} = {value};"));
+                Some(())
+            }
+            Stmt::Assign { target: Expr::Element(array, index), value } => {
+                if self.step(index)? != 1 {
+                    return None;
+                }
+                let value = self.value(value)?;
+                if let Some(folded) = &mut self.folded {
+                    let (_, kind) = *folded.arrays.iter().find(|(own, _)| own == array)?;
+                    folded.assigned.push(*array);
+                    let (name, value) = (self.printer.name(*array), self.vector(value, kind));
+                    self.line(&format!("{name}v = {value};"));
+                    return Some(());
+                }
+                let dtype = self.memory(*array)?;
+                let (store, kind) = Lanes::store(dtype);
+                self.see(dtype);
+                let (to, value) = (self.printer.element_of(*array, index), self.vector(value, kind));
+                let count = self.count;
+                self.line(&format!("{store}({to}, {value}, {count});"));
+                Some(())
+            }
+            Stmt::For { var, from, to, step, hint, body } => {
+                let is_uniform = !self.varies(from) && !self.varies(to);
+                let is_counted = match step {
+                    Step::Add(step) => !self.varies(step),
+                    Step::Halve => true,
+                };
+                if !is_uniform || !is_counted || matches!(hint, LoopHint::Simd) {
+                    return None;
+                }
+                let name = self.printer.name(*var);
+                self.printer.loop_head(&name, from, to, step, *hint);
+                self.block(body)?;
+                self.line("}");
+                Some(())
+            }
+            Stmt::If { condition, then, otherwise } if !self.varies(condition) && !then.is_empty() => {
+                let condition = self.printer.expr(condition);
+                self.line(&format!("if ({condition}) {{"));
+                self.block(then)?;
+                if !otherwise.is_empty() {
+                    self.line("} else {");
+                    self.block(otherwise)?;
+                }
+                self.line("}");
+                Some(())
+            }
+            Stmt::Block(body) => {
+                self.line("{");
+                self.block(body)?;
+                self.line("}");
+                Some(())
+            }
+            Stmt::Assign { .. }
+            | Stmt::If { .. }
+            | Stmt::VectorLoad { .. }
+            | Stmt::VectorStore { .. }
+            | Stmt::WidenHalves { .. }
+            | Stmt::NarrowHalves { .. }
+            | Stmt::MultiplyTile(_)
+            | Stmt::Sort(_)
+            | Stmt::Positions { .. }
+            | Stmt::Buffers { .. }
+            | Stmt::Part { .. }
+            | Stmt::InTurns { .. }
+            | Stmt::Barrier
+            | Stmt::Arrive { .. }
+            | Stmt::Return => None,
+        }
+    }
+
+    fn bind(&mut self, constant: &str, var: Var, kind: Kind, value: Option<Value>) -> Option<()> {
+        let value = value.map(|value| format!(" = {}", self.vector(value, kind))).unwrap_or_default();
+        let name = self.printer.name(var);
+        self.line(&format!("{constant}{} {name}{value};", kind.vector()));
+        self.varying.insert(var, Held::Numbers(kind));
+        Some(())
+    }
+
+    /// The text of a value as a vector of that kind.
+    fn vector(&mut self, value: Value, kind: Kind) -> String {
+        match value.is_vector && value.kind == kind {
+            true => value.text,
+            false => self.printer.lanes.to_vector(&value, kind),
+        }
+    }
+
+    fn type_of(&self, var: Var) -> Option<Type> {
+        match var {
+            Var::Axis(_) | Var::Lane => Some(Type::Index),
+            Var::Local(_) => Some(self.printer.local(var)?.ty),
+            Var::Parameter(Parameter::Argument(id)) => {
+                Some(Type::Register(self.printer.kernel.arguments[id.index()].value.dtype()))
+            }
+            Var::Parameter(Parameter::Extent(_) | Parameter::Offset(_)) => Some(Type::Index),
+            Var::Parameter(_) => None,
+        }
+    }
+
+    fn kind_of_var(&self, var: Var) -> Option<Kind> {
+        match self.type_of(var)? {
+            Type::Register(dtype) => Some(Kind::of(dtype)),
+            Type::Memory(dtype) => Some(Lanes::load(dtype).1),
+            Type::Index => None,
+        }
+    }
+
+    /// What the elements of an array or a buffer are in memory.
+    fn memory(&self, array: Var) -> Option<DType> {
+        match array {
+            Var::Parameter(Parameter::Buffer(id)) => Some(self.printer.kernel.buffers[id.index()].dtype),
+            Var::Parameter(Parameter::Workspace(number)) => {
+                let space = &self.printer.nest.workspaces[number];
+                (!space.zeroed).then(|| space.dtype.compute())
+            }
+            Var::Local(_) => match self.printer.local(array)?.ty {
+                Type::Register(dtype) => Some(dtype.compute()),
+                Type::Memory(dtype) => Some(dtype),
+                Type::Index => None,
+            },
+            Var::Parameter(_) | Var::Axis(_) | Var::Lane => None,
+        }
+    }
+
+    /// Notes that there are such numbers.
+    fn see(&mut self, dtype: DType) {
+        self.is_worth_it |= !matches!(dtype, DType::Bool | DType::U8 | DType::I8 | DType::I16);
+    }
+
+    /// Whether the value differs among lanes.
+    fn varies(&self, expr: &Expr) -> bool {
+        let mut varies = false;
+        expr.visit(&mut |expr| {
+            varies |= match expr {
+                Expr::Name(var) | Expr::Element(var, _) => self.varying.contains_key(var),
+                Expr::Index(index) | Expr::Position(index) | Expr::Random { index, .. } => {
+                    self.index_step(index) != Some(0)
+                }
+                Expr::InBounds(bounds) => bounds.iter().any(|bound| self.index_step(&bound.expr) != Some(0)),
+                _ => false,
+            }
+        });
+        varies
+    }
+
+    /// By how much an index grows from lane to lane, if by the same everywhere.
+    fn index_step(&self, index: &IndexExpr) -> Option<i64> {
+        let mut step = 0;
+        for (atom, factor) in index.terms() {
+            let own = match atom {
+                Atom::Axis(axis) => match self.varying.get(&self.printer.kernel.position(*axis)) {
+                    None => 0,
+                    Some(Held::Index(step)) => *step,
+                    Some(Held::Numbers(_)) => return None,
+                },
+                Atom::Div(of, _) | Atom::Mod(of, _) => match self.index_step(of)? {
+                    0 => 0,
+                    _ => return None,
+                },
+            };
+            step += own * factor;
+        }
+        Some(step)
+    }
+
+    /// The same of any expression of indices.
+    fn step(&self, expr: &Expr) -> Option<i64> {
+        match expr {
+            Expr::Index(index) => self.index_step(index),
+            Expr::Name(var) => match self.varying.get(var) {
+                None => Some(0),
+                Some(Held::Index(step)) => Some(*step),
+                Some(Held::Numbers(_)) => None,
+            },
+            Expr::Arithmetic(Arithmetic::Add, a, b) => Some(self.step(a)? + self.step(b)?),
+            Expr::Arithmetic(Arithmetic::Sub, a, b) => Some(self.step(a)? - self.step(b)?),
+            Expr::Arithmetic(Arithmetic::Mul, a, b) => match (&**a, &**b) {
+                (Expr::Int(factor), other) | (other, Expr::Int(factor)) => {
+                    Some(self.step(other)? * i64::try_from(*factor).ok()?)
+                }
+                _ if !self.varies(expr) => Some(0),
+                _ => None,
+            },
+            _ if !self.varies(expr) => Some(0),
+            _ => None,
+        }
+    }
+
+    /// What an expression is whose lanes are the same.
+    fn kind_of(&self, expr: &Expr) -> Option<Kind> {
+        Some(match expr {
+            Expr::Name(var) => match self.type_of(*var)? {
+                Type::Index => Kind::I64,
+                _ => self.kind_of_var(*var)?,
+            },
+            Expr::Literal(value) => Kind::of(value.dtype()),
+            Expr::Int(_) | Expr::Index(_) | Expr::Builtin(_) | Expr::Position(_) | Expr::Checked { .. } => {
+                Kind::I64
+            }
+            Expr::Arithmetic(op, ..) => {
+                if op.is_truth() {
+                    Kind::Mask
+                } else {
+                    Kind::I64
+                }
+            }
+            Expr::InBounds(_) => Kind::Mask,
+            Expr::Random { dtype, .. } | Expr::FromMemory(dtype, _) => Kind::of(*dtype),
+            Expr::Unary(op, dtype, _) => Kind::of(op.result(*dtype)),
+            Expr::Binary(op, dtype, ..) => Kind::of(op.result(*dtype)),
+            Expr::Select(_, a, b) => self.kind_of(a)?.max(self.kind_of(b)?),
+            Expr::Cast { to, .. } => Kind::of(*to),
+            Expr::Element(array, _) => Lanes::load(self.memory(*array)?).1,
+            Expr::ToMemory(dtype, _) => Lanes::load(*dtype).1,
+            Expr::Sort { .. }
+            | Expr::Votes(_)
+            | Expr::VotesBefore(_)
+            | Expr::ShuffleUp { .. }
+            | Expr::ShuffleXor { .. } => {
+                return None;
+            }
+        })
+    }
+
+    /// A value, of vectors where it differs among lanes; `None` if it is none of vectors.
+    fn value(&mut self, expr: &Expr) -> Option<Value> {
+        if !self.varies(expr) {
+            let kind = self.kind_of(expr)?;
+            return Some(Value::scalar(self.printer.expr(expr), kind));
+        }
+        const C: Language = Language::C;
+        let mut none = Helpers::new();
+        match expr {
+            Expr::Name(var) => match self.varying.get(var)? {
+                Held::Numbers(kind) => Some(Value::vector(self.printer.name(*var), *kind)),
+                Held::Index(_) => None,
+            },
+            Expr::Position(index) => {
+                let step = self.index_step(index)?;
+                let first = self.printer.expr(&Expr::Index(index.clone()));
+                Some(Value::vector(format!("lz_positions({first}, {step})"), Kind::I64))
+            }
+            Expr::Random { dtype, seed, index } => {
+                let text = intrinsics::random_uniform(C, *dtype, "s", "((unsigned long long)(i))", &mut none);
+                let step = self.index_step(index)?;
+                let first = self.printer.expr(&Expr::Index(index.clone()));
+                let index = Value::vector(format!("lz_positions({first}, {step})"), Kind::I64);
+                let seed = Value::scalar(self.printer.name(*seed), Kind::I64);
+                let Printer { lanes, helpers, .. } = &mut *self.printer;
+                lanes.translate(&text, &[("s", &seed), ("i", &index)], helpers)
+            }
+            Expr::Element(array, index) => {
+                let dtype = self.memory(*array)?;
+                let step = self.step(index)?;
+                self.see(dtype);
+                if self.folded.is_some() {
+                    return self.folded_element(*array, index);
+                }
+                let from = self.printer.element_of(*array, index);
+                let count = self.count;
+                let (text, kind) = match step {
+                    0 => return None,
+                    1 => {
+                        let (load, kind) = Lanes::load(dtype);
+                        (format!("{load}({from}, {count})"), kind)
+                    }
+                    _ => {
+                        let (gather, kind) = Lanes::gather(dtype);
+                        (format!("{gather}({from}, {step}, {count})"), kind)
+                    }
+                };
+                Some(Value::vector(text, kind))
+            }
+            Expr::Unary(op, dtype, a) => {
+                let text = intrinsics::unary(C, *op, *dtype, "a", &mut none);
+                self.of(&text, &[("a", a)])
+            }
+            Expr::Binary(op, dtype, a, b) => {
+                let text = intrinsics::binary(C, *op, *dtype, "a", "b", &mut none);
+                self.of(&text, &[("a", a), ("b", b)])
+            }
+            Expr::Select(condition, a, b) => {
+                let text = intrinsics::select(C, "c", "a", "b");
+                self.of(&text, &[("c", condition), ("a", a), ("b", b)])
+            }
+            Expr::Cast { from, to, operand } => {
+                let text = intrinsics::cast(C, *from, *to, "a", &mut none);
+                self.of(&text, &[("a", operand)])
+            }
+            Expr::FromMemory(dtype, raw) => {
+                let text = intrinsics::from_memory(C, *dtype, "a", &mut none);
+                self.of(&text, &[("a", raw)])
+            }
+            Expr::ToMemory(dtype, value) => {
+                let text = intrinsics::to_memory(C, *dtype, "a", &mut none);
+                self.of(&text, &[("a", value)])
+            }
+            Expr::Int(_)
+            | Expr::Index(_)
+            | Expr::Arithmetic(..)
+            | Expr::Builtin(_)
+            | Expr::Literal(_)
+            | Expr::InBounds(_)
+            | Expr::Checked { .. }
+            | Expr::Sort { .. }
+            | Expr::Votes(_)
+            | Expr::VotesBefore(_)
+            | Expr::ShuffleUp { .. }
+            | Expr::ShuffleXor { .. } => None,
+        }
+    }
+
+    /// What an array has at the lane, or so many lanes further on, in its vector.
+    fn folded_element(&self, array: Var, index: &Expr) -> Option<Value> {
+        let folded = self.folded.as_ref()?;
+        let (_, kind) = *folded.arrays.iter().find(|(own, _)| *own == array)?;
+        let name = format!("{}v", self.printer.name(array));
+        let is_lane = |expr: &Expr| matches!(expr, Expr::Name(var) if self.varying.contains_key(var));
+        match index {
+            index if is_lane(index) => Some(Value::vector(name, kind)),
+            Expr::Arithmetic(Arithmetic::Add, lane, step)
+                if is_lane(lane)
+                    && **step == Expr::Name(folded.step)
+                    && !folded.assigned.contains(&array) =>
+            {
+                let step = self.printer.name(folded.step);
+                Some(Value::vector(format!("{}({name}, {step})", Lanes::shift(kind)), kind))
+            }
+            _ => None,
+        }
+    }
+
+    /// The vectors for an operation in C on these operands.
+    fn of(&mut self, text: &str, operands: &[(&str, &Expr)]) -> Option<Value> {
+        let mut values = Vec::new();
+        for (name, operand) in operands {
+            let mut value = self.value(operand)?;
+            value.text = parenthesise(&value.text);
+            values.push((*name, value));
+        }
+        let scope: Vec<(&str, &Value)> = values.iter().map(|(name, value)| (*name, value)).collect();
+        let Printer { lanes, helpers, .. } = &mut *self.printer;
+        let value = lanes.translate(text, &scope, helpers)?;
+        self.is_worth_it |= !matches!(value.kind, Kind::Mask | Kind::I32);
+        Some(value)
+    }
+}

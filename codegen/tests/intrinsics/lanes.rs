@@ -1,0 +1,146 @@
+//! Every operation and cast on vectors has the bits that it has on single numbers, whatever the registers of the processor.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use lazuli_codegen::intrinsics::lanes::{Kind, Lanes, Value};
+use lazuli_codegen::intrinsics::{self, Helpers};
+use lazuli_codegen::{BinaryOp, DType, Language, Scalar, UnaryOp};
+
+use crate::c_library::{CLibrary, COMPUTE};
+use crate::exact::{run, specials};
+
+const FLAGS: [&str; 9] = [
+    "-std=gnu11",
+    "-O1",
+    "-fno-tree-vectorize",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=off",
+    "-fwrapv",
+    "-fPIC",
+    "-shared",
+];
+
+/// One operation, or a cast: the name of its loop, dtypes, and its text.
+struct Case {
+    name: String,
+    from: DType,
+    to: DType,
+    text: String,
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut none = Helpers::new();
+    for dtype in COMPUTE {
+        for op in UnaryOp::ALL.into_iter().filter(|op| op.accepts(dtype)) {
+            let text = intrinsics::unary(Language::C, op, dtype, "a", &mut none);
+            cases.push(Case { name: format!("{op}_{dtype}"), from: dtype, to: op.result(dtype), text });
+        }
+        for op in BinaryOp::ALL.into_iter().filter(|op| op.accepts(dtype)) {
+            let text = intrinsics::binary(Language::C, op, dtype, "a", "b", &mut none);
+            cases.push(Case { name: format!("{op}_{dtype}"), from: dtype, to: op.result(dtype), text });
+        }
+        for to in DType::ALL {
+            let text = intrinsics::cast(Language::C, dtype, to, "a", &mut none);
+            cases.push(Case { name: format!("cast_{dtype}_{to}"), from: dtype, to: to.compute(), text });
+        }
+    }
+    cases
+}
+
+/// Loops of vectors with so many lanes, and the names of those that have one.
+fn source(width: u32, cases: &[Case]) -> (String, BTreeSet<String>) {
+    let (mut lanes, mut helpers) = (Lanes::new(width), Helpers::new());
+    let (mut loops, mut names) = (String::new(), BTreeSet::new());
+    for Case { name, from, to, text } in cases {
+        let ((load, kind), (store, result)) = (Lanes::load(*from), Lanes::store(*to));
+        let [a, b] = ["a", "b"].map(|name| Value::vector(name.into(), kind));
+        let value =
+            lanes.translate(text, &[("a", &a), ("b", &b)], &mut helpers).unwrap_or_else(|| panic!("{name}"));
+        let value = lanes.to_vector(&value, result);
+        let [memory, stored] = [from, to].map(|&dtype| intrinsics::memory_type(Language::C, dtype));
+        let vector = kind.vector();
+        let body = format!(
+            "void {name}(const {memory} *pa, const {memory} *pb, {stored} *out, idx n) {{\n\
+             for (idx i = 0; i < n; i += LANES) {{\n\
+             {vector} a = {load}(pa + i, n - i), b = {load}(pb + i, n - i); {store}(out + i, {value}, n - i); }} }}\n",
+        );
+        if lanes.text(&body).is_ok() {
+            writeln!(loops, "{body}").unwrap();
+            names.insert(name.clone());
+        }
+    }
+    let vectors = lanes.text(&loops).unwrap();
+    (format!("typedef long long idx;\n{}{vectors}{loops}", helpers.text(Language::C)), names)
+}
+
+/// Special values beside each other, and others; their number is no multiple of any vector's.
+fn operands(dtype: DType) -> (Vec<Scalar>, Vec<Scalar>) {
+    let specials = specials(dtype);
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    for (n, &x) in specials.iter().enumerate() {
+        for shift in 0..7 {
+            a.push(x);
+            b.push(specials[(n * 5 + shift * 11 + 3) % specials.len()]);
+        }
+    }
+    a.push(specials[0]);
+    b.push(specials[1]);
+    if a.len() % 4 == 0 {
+        a.pop();
+        b.pop();
+    }
+    (a, b)
+}
+
+#[test]
+fn lanes_have_the_bits_of_single_numbers() {
+    let Some(numbers) = CLibrary::get(Language::C) else { return };
+    let cases = cases();
+    // The processor's own registers, those of others as far as it has them, and none that anything is known of.
+    let mut targets = vec![(4, vec!["-march=native"]), (8, vec!["-march=native"])];
+    if cfg!(target_arch = "x86_64") {
+        targets.push((8, vec!["-march=x86-64"]));
+        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+            targets.push((4, vec!["-march=haswell"]));
+        }
+    }
+    for (width, target) in targets {
+        let (text, names) = source(width, &cases);
+        if width == 8 {
+            assert_eq!(names.len(), cases.len());
+        }
+        let arguments: Vec<&str> = FLAGS.into_iter().chain(target.iter().copied()).collect();
+        let vectors = CLibrary::compile(Language::C, "cc", "lanes.c", &arguments, &text).unwrap();
+        let mut failures = Vec::new();
+        for Case { name, from, to, .. } in cases.iter().filter(|case| names.contains(&case.name)) {
+            let (a, b) = operands(*from);
+            let [expected, got] = [numbers, &vectors].map(|library| run(library, name, &a, &b, *to));
+            for (n, (expected, got)) in expected.iter().zip(&got).enumerate() {
+                let same = expected.to_bits() == got.to_bits()
+                    || to.is_float() && expected.as_f64().is_nan() && got.as_f64().is_nan();
+                if !same {
+                    failures.push(format!("{name}({:?}, {:?}) = {got:?}, not {expected:?}", a[n], b[n]));
+                }
+            }
+        }
+        assert!(
+            failures.is_empty(),
+            "width {width}, {target:?}: {}\n{}",
+            failures.len(),
+            failures.join("\n")
+        );
+    }
+}
+
+#[test]
+fn texts_without_wide_elements_have_twice_the_lanes() {
+    let mut lanes = Lanes::new(4);
+    let x = Value::vector("x".into(), Kind::F32);
+    let narrow = lanes.translate("lz_tanh_f32(x)", &[("x", &x)], &mut Helpers::new()).unwrap();
+    let wide = lanes.translate("lz_sin_f32(x)", &[("x", &x)], &mut Helpers::new()).unwrap();
+    assert!(lanes.text(&narrow.text).is_ok());
+    assert!(lanes.text(&wide.text).is_err());
+}
