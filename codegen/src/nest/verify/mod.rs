@@ -1,4 +1,4 @@
-//! What every loop nest must fulfil, whatever schedule made it. Debug builds check it of each.
+//! What every loop nest must fulfil, whatever schedule made it. Debug builds of the workspace check it of each.
 
 mod bounds;
 mod error;
