@@ -71,8 +71,12 @@ pub(crate) struct TargetFigures {
     pub(crate) alone: f64,
     /// Whether windows that slide along a long axis are made of shorter ones.
     pub(crate) doubles: bool,
-    /// Whether kernels pack the factors of contractions, so that what follows from the sums along others waits for them.
+    /// Whether cores pack the factors of contractions; else the threads of a block share tiles of them.
     pub(crate) packs: bool,
+    /// How many times as long an operation of a contraction takes.
+    pub(crate) product: f64,
+    /// How often an element of a factor is used where it is computed once: rows or columns of a block.
+    pub(crate) reuse: f64,
     /// Multiprocessors or cores, for schedules.
     pub(crate) processors: u32,
     /// Threads or lanes of a row, at least, that elements fill or leave idle.
@@ -105,6 +109,9 @@ impl TargetFigures {
         alone: 0.0,
         doubles: false,
         packs: false,
+        // Half of what the processor can do in fused multiplications and additions, which count as one each.
+        product: 0.8,
+        reuse: 64.0,
         processors: 132,
         lanes: 8,
         kept: 128 << 10,
@@ -138,6 +145,8 @@ impl TargetFigures {
         alone: 5e-6,
         doubles: true,
         packs: true,
+        product: 1.0,
+        reuse: 1.0,
         processors: 8,
         // Of short rows lanes hold neighbouring ones.
         lanes: 1,

@@ -38,6 +38,8 @@ pub(super) struct NodeFacts {
     pub(super) cost: f64,
     /// Elements that a reduction combines into one; otherwise 1.
     pub(super) fan: f64,
+    /// How often an element that is read is used: of the factors of a contraction, whose tiles are near; otherwise 1.
+    pub(super) reuse: f64,
     /// Of a scan or a recurrence.
     pub(super) scan: Option<Lines>,
     /// Of a scatter; equal for scatters of one shape along one axis by one index.
@@ -134,6 +136,7 @@ impl Facts {
             domain: self.domain(&node.shape, numbers),
             cost: operation_cost(&node.op),
             fan: 1.0,
+            reuse: 1.0,
             scan: None,
             scatter: None,
             rows: None,
@@ -149,6 +152,9 @@ impl Facts {
                 facts.cost = op.cost();
                 if self.reads.is_computed(id) {
                     (facts.by, facts.is_packed) = self.by(graph, id, operands[0], axes);
+                    if self.of(operands[0]).reuse > 1.0 {
+                        facts.cost *= self.figures.product;
+                    }
                     facts.rows = Some(self.rows_of(graph, operands[0], axes, numbers));
                     if self.figures.doubles && facts.by != By::Threads {
                         facts.slides = self.slides(graph, id, operands[0], axes);
@@ -223,8 +229,15 @@ impl Facts {
         if share::is_in_thread(positions, || false) {
             return (By::Thread, false);
         }
-        if self.figures.packs && is_packed(graph, operand, axes) {
-            return (By::Threads, true);
+        let product = match graph.node(operand).op {
+            Op::Cast if graph.node(operand).dtype.is_int() => graph.operands(operand)[0],
+            _ => operand,
+        };
+        if is_contraction(graph, product, axes, &self.figures) {
+            let factors = &mut self.nodes[product.index()];
+            factors.cost *= self.figures.product;
+            factors.reuse = self.figures.reuse;
+            return (By::Threads, self.figures.packs);
         }
         // Kernels take the first axis as they find it: whatever its length, one text does.
         let is_outermost = axes.contains(&0) && shape[0] > 1;
@@ -361,11 +374,12 @@ fn read_windows(graph: &Graph, reads: &Reads, id: NodeId, axes: &[usize], found:
 /// Steps of the search for windows: what has not been found then is taken for none.
 const MOST_STEPS: usize = 256;
 
-/// Whether a core packs both factors of the product whose sum over these axes it is: each has axes that the other
-/// broadcasts along, and one of them has the innermost.
-fn is_packed(graph: &Graph, product: NodeId, axes: &[usize]) -> bool {
+/// Whether tiles of both factors of the product are used again and again for its sum over these axes: each has axes that the
+/// other broadcasts along, and one of them has the innermost.
+fn is_contraction(graph: &Graph, product: NodeId, axes: &[usize], figures: &TargetFigures) -> bool {
     let node = graph.node(product);
-    if !matches!(node.op, Op::Binary(BinaryOp::Mul)) || !matches!(node.dtype, DType::F32 | DType::F64) {
+    let is_of_dtype = matches!(node.dtype, DType::F32 | DType::F64) || !figures.packs && node.dtype.is_int();
+    if !matches!(node.op, Op::Binary(BinaryOp::Mul)) || !is_of_dtype {
         return false;
     }
     let repeats = |operand: NodeId, axis: usize| {
@@ -391,5 +405,8 @@ fn is_packed(graph: &Graph, product: NodeId, axes: &[usize]) -> bool {
         }
     }
     let (fewer, more) = (of_first.min(of_second), of_first.max(of_second));
-    has_innermost && share::is_packed(more, fewer, terms)
+    match figures.packs {
+        true => has_innermost && share::is_packed(more, fewer, terms),
+        false => has_innermost && share::is_tiled(more, fewer, terms),
+    }
 }

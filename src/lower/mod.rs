@@ -6,6 +6,7 @@
 
 mod gather;
 mod indices;
+mod product;
 mod recurrence;
 mod reduction;
 mod refusal;
@@ -127,6 +128,8 @@ struct Lowering<'a> {
     computed: FxHashMap<(ValueId, usize, bool), AxisId>,
     values: FxHashMap<(NodeId, Indices, Guards), ValueId>,
     guards: FxHashMap<Guards, ValueId>,
+    /// Casts of factors of contractions, see [`product`].
+    rounded: FxHashSet<NodeId>,
     /// Reduce axes by extents and by how many reductions they are inside of.
     reduce_axes: FxHashMap<(Extents, usize), SmallVec<[AxisId; 4]>>,
     /// The axes of the reductions around, outermost first.
@@ -183,6 +186,7 @@ impl<'a> Lowering<'a> {
             computed: FxHashMap::default(),
             values: FxHashMap::with_capacity_and_hasher(2 * request.nodes.len(), FxBuildHasher),
             guards: FxHashMap::default(),
+            rounded: FxHashSet::default(),
             reduce_axes: FxHashMap::default(),
             enclosing: Vec::new(),
             scan_axis: None,
@@ -281,6 +285,7 @@ impl<'a> Lowering<'a> {
             }
             Op::Cast => {
                 let operand = self.value(operands[0], indices, guards)?;
+                let operand = self.rounded_factor(id, operand);
                 self.cast(node.dtype, operand)
             }
             Op::View(view) => self.view(view, id, operands[0], indices, guards)?,

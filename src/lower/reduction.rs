@@ -42,6 +42,9 @@ impl Lowering<'_> {
             })
             .collect();
         let guards = without(&self.kernel, guards, &reduced)?;
+        if op == ReduceOp::Sum {
+            self.note_factors(operand);
+        }
         let around = self.enclosing.split_off(depth);
         self.enclosing.push(reduced.clone());
         let value = self.value(operand, &operand_indices, &guards);

@@ -28,5 +28,6 @@ mod scans;
 mod scatter;
 mod sorts;
 mod table;
+mod tiles;
 mod views;
 mod windows;

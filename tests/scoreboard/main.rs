@@ -81,7 +81,7 @@ fn the_table() {
             let registers = program.kernels().iter().map(|kernel| kernel.register_estimate()).max().unwrap();
             let Workload { name, note, .. } = workload;
             let line = format!(
-                "  {name:<36}{kernels:>6}{:>8}{bytes:>7}{:>8}{registers:>11}  {:<27}{note}",
+                "  {name:<36}{kernels:>6}{:>8}{bytes:>7}{:>8}{registers:>11}  {:<26} {note}",
                 explanation.unfused_kernels(),
                 multiple(explanation.unfused_bytes(), least),
                 schedules(&program),

@@ -36,8 +36,7 @@ fn products() -> Group {
             lazuli::eval([&bytes]).unwrap();
             let weight = bytes.cast(DType::F32) * x.floats([m, 1]);
             vec![x.floats([n, k]).linear(&weight, None)]
-        })
-        .because("for each row of the product anew, the scaling costs more than storing it"),
+        }),
         row("linear of f16", |x| {
             let [n, k, m] = [x.at(1024, 5), x.at(512, 40), x.at(768, 9)];
             vec![x.halves(DType::F16, [n, k]).linear(&x.halves(DType::F16, [m, k]), None)]
@@ -85,7 +84,8 @@ fn convolutions() -> Group {
         row("convolution, relu, max-pool", |x| {
             let [n, c, o, s] = [x.at(8, 1), x.at(3, 2), x.at(64, 5), x.at(112, 12)];
             vec![x.floats([n, c, s, s]).conv2d(&x.floats([o, c, 3, 3]), None, 1, 1).relu().max_pool2d(2, 2)]
-        }),
+        })
+        .because("sums of products in tiles, and then windows of them"),
     ];
     ("convolutions", rows)
 }

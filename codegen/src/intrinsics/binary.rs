@@ -3,6 +3,18 @@
 use super::{Helpers, function, library, narrowed, needs_wrapping, register_type, zero};
 use crate::{BinaryOp, DType, Language};
 
+/// The text of `a * b + c` of values of compute type `dtype`: of floats rounded once.
+pub fn mul_add(language: Language, dtype: DType, [a, b, c]: [&str; 3], helpers: &mut Helpers) -> String {
+    let dtype = dtype.compute();
+    match dtype.is_float() {
+        true => helpers.call(language, &library("fma", dtype), &[a, b, c]),
+        false => {
+            let product = binary(language, BinaryOp::Mul, dtype, a, b, helpers);
+            binary(language, BinaryOp::Add, dtype, &super::parenthesise(&product), c, helpers)
+        }
+    }
+}
+
 /// The text of `op` applied to `a` and `b`, values of compute type `dtype` that the operation accepts. Comparisons
 /// give a `Bool`, every other operation a value of `dtype`.
 pub fn binary(

@@ -37,7 +37,7 @@ mod types;
 mod unary;
 mod warp;
 
-pub use binary::{binary, select};
+pub use binary::{binary, mul_add, select};
 pub use check::{CHECKS, checked_position};
 pub use convert::{cast, from_memory, multiply_tile, narrow_halves, to_memory, widen_halves};
 pub use helpers::Helpers;
@@ -49,7 +49,7 @@ pub(crate) use sort::is_wide as sorts_wide_items;
 pub use sort::{SortPart, sort, sort_part};
 pub use types::{memory_type, register_type};
 pub use unary::unary;
-pub use warp::{lanes_before, votes_before};
+pub use warp::{lanes_before, load_matrices, multiply_matrices, votes_before};
 
 use crate::ops::Spelling;
 use crate::{DType, Language};

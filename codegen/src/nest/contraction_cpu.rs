@@ -394,7 +394,7 @@ impl Writer<'_> {
 }
 
 /// Whether most of what the value loads is consecutive along one axis, and not along the other.
-fn consecutive_along(kernel: &Kernel, value: ValueId, axis: AxisId, other: AxisId) -> bool {
+pub(super) fn consecutive_along(kernel: &Kernel, value: ValueId, axis: AxisId, other: AxisId) -> bool {
     let below = kernel.down_from([value]);
     let strides = below.iter().filter_map(|&id| match &kernel.value(id).op {
         ValueOp::Load { index, .. } => Some((index.coefficient(axis)?, index.coefficient(other)?)),
@@ -406,7 +406,7 @@ fn consecutive_along(kernel: &Kernel, value: ValueId, axis: AxisId, other: AxisI
     along.len() > others.len()
 }
 
-fn ceil(count: Expr, of: Expr) -> Expr {
+pub(super) fn ceil(count: Expr, of: Expr) -> Expr {
     match (&count, &of) {
         (Expr::Int(count), Expr::Int(of)) if *of > 0 => Expr::Int(count.div_ceil(*of)),
         (_, Expr::Int(less @ 1..)) => {

@@ -5,9 +5,12 @@
 //! more often than it varies.
 
 mod accumulate;
+#[cfg(test)]
+mod banks;
 mod columns_cpu;
 mod columns_cuda;
 mod contraction_cpu;
+mod contraction_cuda;
 mod emitter;
 mod epilogue;
 mod fission;
@@ -209,8 +212,12 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
                 Language::C => rows_cpu::build(kernel, &plan, schedule),
             }
         }
-        Schedule::Contraction(schedule) => match (language, Contraction::of(kernel)) {
+        Schedule::Contraction(schedule) => match (language, Contraction::of(kernel, language)) {
             (Language::C, Some(contraction)) => contraction_cpu::build(kernel, &contraction, schedule),
+            _ => Err(Refusal::Misfit("no contraction")),
+        },
+        Schedule::Product(schedule) => match (language, Contraction::of(kernel, language)) {
+            (Language::Cuda, Some(contraction)) => contraction_cuda::build(kernel, &contraction, schedule),
             _ => Err(Refusal::Misfit("no contraction")),
         },
         Schedule::Columns(schedule) => {

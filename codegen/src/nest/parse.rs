@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::stmt::{
-    Arithmetic, Expr, LoopHint, SortBy, SortPart, SortedRow, Sorting, Step, Stmt, TileProduct, Type,
+    Arithmetic, Expr, LoopHint, MatrixProduct, SortBy, SortPart, SortedRow, Sorting, Step, Stmt, TileProduct,
+    Type,
 };
 use super::text::{BUILTINS, LANE, precedence};
 use super::variable::{Local, LocalId, Space, Var};
@@ -121,10 +122,11 @@ impl<'t, 'a> Reader<'t, 'a> {
         let per_block = self.setting("per_block")?;
         let splits = self.setting("splits")?;
         let shared_bytes = self.setting("shared")?;
+        let at_once = if self.text.is_at("at_once") { self.setting("at_once")? } else { 0 };
         let items = self.setting("items")?;
         self.text.expect("=")?;
         let formula = self.text.line().to_string();
-        let launch = Launch { items, formula, per_block, splits, block, shared_bytes };
+        let launch = Launch { items, formula, per_block, splits, block, shared_bytes, at_once };
         let statements = self.statements()?;
         Ok(Function { name, body: Body { statements, locals: self.locals }, launch })
     }
@@ -198,6 +200,23 @@ impl<'t, 'a> Reader<'t, 'a> {
                 Stmt::If { condition, then, otherwise }
             }
             kind @ ("load" | "store" | "widen" | "narrow") => self.copy(kind)?,
+            "matrices" => {
+                let (parts, at) = self.element(false)?;
+                self.text.expect("=")?;
+                let (shared, index) = self.element(false)?;
+                let dtype = self.of_dtype()?;
+                Stmt::LoadMatrices { parts, at, shared, index, dtype, turns: self.text.eat("turned") }
+            }
+            "multiply_matrices" => {
+                let (sums, sums_at) = self.element(false)?;
+                self.text.expect(",")?;
+                let (left, left_at) = self.element(false)?;
+                self.text.expect(",")?;
+                let (right, right_at) = self.element(false)?;
+                let dtype = self.of_dtype()?;
+                let product = MatrixProduct { dtype, left, left_at, right, right_at, sums, sums_at };
+                Stmt::MultiplyMatrices(Box::new(product))
+            }
             "multiply" => self.multiply()?,
             "sort" => self.sort()?,
             kind @ ("positions" | "buffers" | "part") => self.table(kind, place, defined)?,
@@ -530,6 +549,13 @@ impl<'t, 'a> Reader<'t, 'a> {
             }),
             "select" => {
                 self.inside(|reader| Ok(Expr::Select(operand(reader)?, next(reader)?, next(reader)?)))
+            }
+            "mul_add" => {
+                let dtype = self.dot_dtype()?;
+                self.inside(|reader| {
+                    let operands = [reader.expr()?, *next(reader)?, *next(reader)?];
+                    Ok(Expr::MulAdd(dtype, Box::new(operands)))
+                })
             }
             "cast" => {
                 let (from, to) = (self.dot_dtype()?, self.dot_dtype()?);

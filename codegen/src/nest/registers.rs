@@ -92,6 +92,15 @@ impl Walk<'_> {
                     self.backwards(body);
                     self.uses_all(stmt, &sizes);
                 }
+                Stmt::LoadMatrices { parts, .. } => {
+                    self.lives(*parts, &sizes);
+                    self.uses_all(stmt, &sizes);
+                }
+                Stmt::MultiplyMatrices(product) => {
+                    let vars = [product.left, product.right, product.sums];
+                    vars.into_iter().for_each(|var| self.lives(var, &sizes));
+                    self.uses_all(stmt, &sizes);
+                }
                 Stmt::Assign { .. }
                 | Stmt::Arrive { .. }
                 | Stmt::MultiplyTile(_)

@@ -40,6 +40,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         splits: schedule.splits,
         block: [schedule.threads_per_row, schedule.rows_per_block, 1],
         shared_bytes: schedule.shared_bytes,
+        ..Launch::default()
     };
     Ok(Nest {
         functions: vec![Function { name: kernel.name.clone(), body, launch }],

@@ -69,6 +69,8 @@ pub enum Expr {
     Unary(UnaryOp, DType, Box<Expr>),
     /// A pointwise operation; the dtype is the operands'.
     Binary(BinaryOp, DType, Box<Expr>, Box<Expr>),
+    /// `a * b + c` of one dtype: on floats rounded once.
+    MulAdd(DType, Box<[Expr; 3]>),
     /// `condition ? a : b`.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
     /// Conversion between compute dtypes, or rounding to a 16-bit float.
@@ -143,13 +145,15 @@ pub enum Arithmetic {
     LessEqual,
     /// Comparison.
     Equal,
+    /// Bits in which they differ.
+    Xor,
     /// Logical conjunction of comparisons.
     And,
 }
 
 impl Arithmetic {
     /// Every operator; those that begin with another one's sign come before it.
-    pub(crate) const ALL: [Arithmetic; 11] = [
+    pub(crate) const ALL: [Arithmetic; 12] = [
         Arithmetic::And,
         Arithmetic::Equal,
         Arithmetic::LessEqual,
@@ -159,6 +163,7 @@ impl Arithmetic {
         Arithmetic::Mul,
         Arithmetic::Div,
         Arithmetic::Rem,
+        Arithmetic::Xor,
         Arithmetic::Min,
         Arithmetic::Max,
     ];
@@ -175,6 +180,7 @@ impl Arithmetic {
             Arithmetic::Mul => "*",
             Arithmetic::Div => "/",
             Arithmetic::Rem => "%",
+            Arithmetic::Xor => "^",
             Arithmetic::Min => "min",
             Arithmetic::Max => "max",
         }
@@ -329,6 +335,24 @@ pub enum Stmt {
     MultiplyTile(Box<TileProduct>),
     /// Puts items in order.
     Sort(Box<Sorting>),
+    /// Each thread of a warp gets its part of four 8 × 8 matrices of 16-bit elements from shared memory (CUDA): the thread of
+    /// number `8 n + i` says where row `i` of matrix `n` is.
+    LoadMatrices {
+        /// The thread's parts: four `U32`, two elements each.
+        parts: Var,
+        /// Where the first of them goes.
+        at: Expr,
+        /// The array in shared memory.
+        shared: Var,
+        /// A row of eight elements.
+        index: Expr,
+        /// Its elements.
+        dtype: DType,
+        /// Whether rows become columns on the way.
+        turns: bool,
+    },
+    /// The threads of a warp add the product of two small matrices of 16-bit elements to their sums (CUDA).
+    MultiplyMatrices(Box<MatrixProduct>),
     /// A table of positions (CPU).
     Positions {
         /// The table.
@@ -427,6 +451,25 @@ pub enum SortBy {
         /// Threads of the block.
         threads: u64,
     },
+}
+
+/// Parts that a thread has of 16 × 16 and 16 × 8 elements, and of their product's sums.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MatrixProduct {
+    /// Of the elements: F16 or BF16.
+    pub dtype: DType,
+    /// The array with the first factor's four parts.
+    pub left: Var,
+    /// Where they begin.
+    pub left_at: Expr,
+    /// The array with the second factor's two parts.
+    pub right: Var,
+    /// Where they begin.
+    pub right_at: Expr,
+    /// The array of sums, which are F32.
+    pub sums: Var,
+    /// Where the thread's four begin.
+    pub sums_at: Expr,
 }
 
 /// Six packed rows, a panel of packed columns, and their sums.

@@ -4,7 +4,9 @@
 
 use std::fmt::Write;
 
-use super::stmt::{Arithmetic, Builtin, Expr, LoopHint, SortBy, Sorting, Step, Stmt, TileProduct, Type};
+use super::stmt::{
+    Arithmetic, Builtin, Expr, LoopHint, MatrixProduct, SortBy, Sorting, Step, Stmt, TileProduct, Type,
+};
 use super::variable::{Local, Space, Var};
 use super::{Function, Nest, Workspace, parameter_name};
 use crate::Language;
@@ -39,7 +41,7 @@ pub(super) fn precedence(op: Arithmetic) -> u8 {
         Arithmetic::And => 1,
         Arithmetic::Equal | Arithmetic::Less | Arithmetic::LessEqual => 2,
         Arithmetic::Add | Arithmetic::Sub => 3,
-        Arithmetic::Mul | Arithmetic::Div | Arithmetic::Rem => 4,
+        Arithmetic::Mul | Arithmetic::Div | Arithmetic::Rem | Arithmetic::Xor => 4,
         Arithmetic::Min | Arithmetic::Max => 5,
     }
 }
@@ -65,9 +67,13 @@ impl Writer<'_> {
         let launch = &function.launch;
         let [x, y, z] = launch.block;
         let (per_block, splits, shared) = (launch.per_block, launch.splits, launch.shared_bytes);
+        let at_once = match launch.at_once {
+            0 => String::new(),
+            blocks => format!(" at_once {blocks}"),
+        };
         let _ = writeln!(
             self.text,
-            "function {} threads [{x}, {y}, {z}] per_block {per_block} splits {splits} shared {shared} items {} = {}",
+            "function {} threads [{x}, {y}, {z}] per_block {per_block} splits {splits} shared {shared}{at_once} items {} = {}",
             function.name, launch.items, launch.formula
         );
         self.statements(&function.body.statements);
@@ -138,6 +144,16 @@ impl Writer<'_> {
             Stmt::NarrowHalves { array, buffer, index, count } => {
                 let (array, buffer) = (self.name(*array), self.element(*buffer, index));
                 format!("narrow {buffer} = {array} count {}", self.expr(count))
+            }
+            Stmt::LoadMatrices { parts, at, shared, index, dtype, turns } => {
+                let (parts, shared) = (self.element(*parts, at), self.element(*shared, index));
+                format!("matrices {parts} = {shared} of {dtype}{}", if *turns { " turned" } else { "" })
+            }
+            Stmt::MultiplyMatrices(product) => {
+                let MatrixProduct { dtype, left, left_at, right, right_at, sums, sums_at } = &**product;
+                let sums = self.element(*sums, sums_at);
+                let (left, right) = (self.element(*left, left_at), self.element(*right, right_at));
+                format!("multiply_matrices {sums}, {left}, {right} of {dtype}")
             }
             Stmt::MultiplyTile(tile) => self.multiply(tile),
             Stmt::Sort(sorting) => self.sort(sorting),
@@ -271,6 +287,9 @@ impl Writer<'_> {
             }
             Expr::Unary(op, dtype, a) => self.call(&format!("{op}.{dtype}"), &[a]),
             Expr::Binary(op, dtype, a, b) => self.call(&format!("{op}.{dtype}"), &[a, b]),
+            Expr::MulAdd(dtype, operands) => {
+                self.call(&format!("mul_add.{dtype}"), &operands.iter().collect::<Vec<_>>())
+            }
             Expr::Select(condition, a, b) => self.call("select", &[condition, a, b]),
             Expr::Cast { from, to, operand } => self.call(&format!("cast.{from}.{to}"), &[operand]),
             Expr::Element(array, index) => self.element(*array, index),

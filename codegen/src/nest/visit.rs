@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::stmt::{Expr, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct};
+use super::stmt::{Expr, MatrixProduct, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct};
 use super::variable::Var;
 
 /// The parts of expressions and statements, to look at and to change.
@@ -41,6 +41,7 @@ macro_rules! parts {
                         parts.push(a);
                         parts.push(b);
                     }
+                    Expr::MulAdd(_, operands) => parts.extend(&$($mutable)? **operands),
                     Expr::Select(condition, a, b) => {
                         parts.push(condition);
                         parts.push(a);
@@ -71,6 +72,7 @@ macro_rules! parts {
                     Stmt::Assign { target: a, value: b }
                     | Stmt::VectorLoad { at: a, index: b, .. }
                     | Stmt::VectorStore { at: a, index: b, .. }
+                    | Stmt::LoadMatrices { at: a, index: b, .. }
                     | Stmt::WidenHalves { index: a, count: b, .. }
                     | Stmt::NarrowHalves { index: a, count: b, .. }
                     | Stmt::InTurns { key: a, active: b, .. }
@@ -93,6 +95,10 @@ macro_rules! parts {
                             SortBy::Lanes { count } => parts.push(count),
                             SortBy::Block { .. } => {}
                         }
+                    }
+                    Stmt::MultiplyMatrices(product) => {
+                        let MatrixProduct { left_at, right_at, sums_at, .. } = &$($mutable)? **product;
+                        parts.extend([left_at, right_at, sums_at]);
                     }
                     Stmt::For { from, to, step, .. } => {
                         parts.push(from);
@@ -125,6 +131,14 @@ macro_rules! parts {
                     Stmt::Arrive { counters, .. } => parts.push(counters),
                     Stmt::Buffers { buffers, .. } => parts.extend(buffers),
                     Stmt::Part { table, .. } => parts.push(table),
+                    Stmt::LoadMatrices { parts: a, shared: b, .. } => {
+                        parts.push(a);
+                        parts.push(b);
+                    }
+                    Stmt::MultiplyMatrices(product) => {
+                        let MatrixProduct { left, right, sums, .. } = &$($mutable)? **product;
+                        parts.extend([left, right, sums]);
+                    }
                     Stmt::MultiplyTile(tile) => {
                         let TileProduct { left, right, sums, .. } = &$($mutable)? **tile;
                         parts.extend([left, right, sums]);

@@ -66,6 +66,7 @@ impl Schedule {
             (Schedule::Sort(s), Schedule::Sort(c)) => {
                 (s.tile, s.lanes) == (c.tile, c.lanes) && s.rows > 0 && s.rows <= c.rows
             }
+            (Schedule::Product(s), Schedule::Product(c)) => s.is_one_of_table(c),
             (
                 Schedule::Pointwise(_)
                 | Schedule::Tiled(_)
@@ -74,7 +75,8 @@ impl Schedule {
                 | Schedule::Sort(_)
                 | Schedule::Rows(_)
                 | Schedule::Columns(_)
-                | Schedule::Contraction(_),
+                | Schedule::Contraction(_)
+                | Schedule::Product(_),
                 _,
             ) => return Err(Refusal::Misfit("the kernel takes a schedule of another kind")),
         };
@@ -94,6 +96,7 @@ impl Schedule {
             Schedule::Sort(s) => [s.threads, 1],
             Schedule::Rows(s) => [s.threads_per_row, s.rows_per_block],
             Schedule::Columns(s) => [s.threads_x, s.threads_y],
+            Schedule::Product(s) => [s.threads(), 1],
             Schedule::Contraction(_) => {
                 return Err(Refusal::Misfit("a contraction is a schedule for the CPU"));
             }
@@ -112,6 +115,9 @@ impl Schedule {
             Schedule::Rows(s) => s.threads_per_row,
             Schedule::Columns(s) => s.threads_x,
             Schedule::Scan(s) => s.rows,
+            Schedule::Product(_) => {
+                return Err(Refusal::Misfit("tiles of a block's threads are a schedule for CUDA"));
+            }
             Schedule::Pointwise(_)
             | Schedule::Tiled(_)
             | Schedule::Scatter(_)

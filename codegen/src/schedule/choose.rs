@@ -172,8 +172,11 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
     if let Some(sorts) = Sorts::of(kernel)? {
         return Ok(Schedule::Sort(super::sort::sort(kernel, &sorts, language)));
     }
-    if let Some(contraction) = Contraction::of(kernel).filter(|_| language == Language::C) {
-        return Ok(Schedule::Contraction(contraction.schedule(kernel)));
+    if let Some(contraction) = Contraction::of(kernel, language) {
+        return Ok(match language {
+            Language::C => Schedule::Contraction(contraction.schedule(kernel)),
+            Language::Cuda => Schedule::Product(contraction.tiles(kernel, figures)),
+        });
     }
     if let Some(across) = super::across::across(kernel).filter(|_| language == Language::C) {
         return Ok(Schedule::Columns(across));

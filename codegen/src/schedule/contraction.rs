@@ -1,10 +1,10 @@
 //! Sums of products over axes that two factors share, while each has axes of its own: matrix products, convolutions,
 //! distances.
 
-use super::share::is_packed;
+use super::share::{is_packed, is_tiled};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
-use crate::{BinaryOp, DType, ReduceOp};
+use crate::{BinaryOp, DType, Language, ReduceOp};
 
 /// Elements of a column panel: four of the widest vectors.
 pub(crate) const PANEL: u64 = 64;
@@ -53,8 +53,10 @@ pub(crate) struct Product {
 /// What the axes of a contraction are.
 #[derive(Clone, Debug)]
 pub(crate) struct Contraction {
-    /// `F32` or `F64`.
+    /// Of the factors: a float, or an integer of 32 or 64 bits.
     pub(crate) dtype: DType,
+    /// Of what adds the products up. Integers that nobody wants in 64 bits are added up in 32.
+    pub(crate) sum: DType,
     pub(crate) products: Vec<Product>,
     /// Axes of both factors.
     pub(crate) batch: Vec<AxisId>,
@@ -69,7 +71,7 @@ pub(crate) struct Contraction {
 
 impl Contraction {
     /// The kernel as a contraction, if all of its reductions are sums of such products.
-    pub(crate) fn of(kernel: &Kernel) -> Option<Contraction> {
+    pub(crate) fn of(kernel: &Kernel, language: Language) -> Option<Contraction> {
         let map = kernel.axes_of_kind(AxisKind::Map);
         let (&column, outer) = map.split_last()?;
         let mut found: Option<Contraction> = None;
@@ -101,19 +103,24 @@ impl Contraction {
                 && store.index.axes().iter().all(is_result)
                 && map.iter().all(|&axis| store.index.uses(axis))
         });
-        (is_stored && found.pays(kernel)).then_some(found)
+        (is_stored && found.pays(kernel, language)).then_some(found)
     }
 
     fn has_axes_of(&self, other: &Contraction) -> bool {
-        let axes =
-            |c: &Contraction| (c.dtype, c.batch.clone(), c.rows.clone(), c.lines.clone(), c.depth.clone());
+        let axes = |c: &Contraction| {
+            (c.dtype, c.sum, c.batch.clone(), c.rows.clone(), c.lines.clone(), c.depth.clone())
+        };
         axes(self) == axes(other)
     }
 
-    fn pays(&self, kernel: &Kernel) -> bool {
+    fn pays(&self, kernel: &Kernel, language: Language) -> bool {
         let extent = |axes: &[AxisId]| positions(kernel, axes);
         let (rows, terms) = (extent(&self.rows), extent(&self.depth));
-        is_packed(rows, extent(&self.lines).saturating_mul(kernel.axis(self.column).extent), terms)
+        let columns = extent(&self.lines).saturating_mul(kernel.axis(self.column).extent);
+        match language {
+            Language::C => self.dtype.is_float() && self.sum == self.dtype && is_packed(rows, columns, terms),
+            Language::Cuda => is_tiled(rows, columns, terms),
+        }
     }
 
     /// How a core computes it.
@@ -168,15 +175,18 @@ fn one(
     axes: &[AxisId],
     operand: ValueId,
 ) -> Option<Contraction> {
-    let ValueOp::Binary(BinaryOp::Mul, a, b) = kernel.value(operand).op else { return None };
+    let product = match kernel.value(operand).op {
+        ValueOp::Cast(_, product) if kernel.value(product).dtype.is_int() => product,
+        _ => operand,
+    };
+    let ValueOp::Binary(BinaryOp::Mul, a, b) = kernel.value(product).op else { return None };
     let has = |id: ValueId, axis: AxisId| kernel.value(id).axes.contains(&axis);
     let (left, right) = if has(b, column) { (a, b) } else { (b, a) };
     let shares = |axis: &AxisId| has(left, *axis) && has(right, *axis);
     let is_fixed = axes.iter().skip(1).all(|&axis| !kernel.axis(axis).is_argument);
     let is_flat = axes.len() == 1 || axes.iter().all(|&axis| !kernel.axis(axis).is_argument);
-    let dtype = kernel.value(sum).dtype;
-    if !matches!(dtype, DType::F32 | DType::F64)
-        || has(left, column)
+    let (dtype, sum_dtype) = dtypes(kernel, product, sum)?;
+    if has(left, column)
         || !has(right, column)
         || !axes.iter().any(shares)
         || !is_fixed
@@ -190,6 +200,7 @@ fn one(
     }
     let mut contraction = Contraction {
         dtype,
+        sum: sum_dtype,
         products: vec![Product { sum, left, right }],
         batch: Vec::new(),
         rows: Vec::new(),
@@ -209,7 +220,25 @@ fn one(
     Some(contraction)
 }
 
-fn positions(kernel: &Kernel, axes: &[AxisId]) -> u64 {
+/// In which the factors are multiplied, and their products added up.
+fn dtypes(kernel: &Kernel, product: ValueId, sum: ValueId) -> Option<(DType, DType)> {
+    let (product, wide) = (kernel.value(product).dtype, kernel.value(sum).dtype);
+    // The lower bits of a sum follow from those of the products, and these from those of the factors.
+    let keeps_lower = |id: usize| match kernel.values[id].op {
+        ValueOp::Cast(to, operand) if operand == sum => to.is_int() && to.size() <= product.size(),
+        _ => !kernel.operands(&kernel.values[id].op).contains(&sum),
+    };
+    let is_lower =
+        (0..kernel.values.len()).all(keeps_lower) && kernel.stores.iter().all(|store| store.value != sum);
+    match product {
+        DType::F32 | DType::F64 | DType::I64 => (product == wide).then_some((product, wide)),
+        DType::I32 | DType::U32 => Some((product, if is_lower { product } else { wide })),
+        DType::I8 | DType::U8 | DType::I16 => is_lower.then_some((DType::I32, DType::I32)),
+        DType::Bool | DType::F16 | DType::BF16 => None,
+    }
+}
+
+pub(super) fn positions(kernel: &Kernel, axes: &[AxisId]) -> u64 {
     axes.iter().fold(1, |product, &axis| product.saturating_mul(kernel.axis(axis).extent))
 }
 

@@ -4,6 +4,8 @@ mod across;
 mod check;
 mod choose;
 mod contraction;
+mod contraction_cuda;
+mod instructions;
 mod keep;
 mod parse;
 mod passes;
@@ -25,6 +27,9 @@ pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, STACK_BYTES, cooper
 pub(crate) use choose::{MOST_SCAN_SPLITS, UNROLLED_OPERATIONS, scan_split_length};
 pub use contraction::ContractionSchedule;
 pub(crate) use contraction::{Contraction, PANEL, Product, TILE_ROWS, with_one_depth};
+pub use contraction_cuda::ProductSchedule;
+pub(crate) use instructions::Instruction;
+pub use instructions::is_exact;
 pub(crate) use keep::array_bytes;
 pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
@@ -69,6 +74,8 @@ pub enum Schedule {
     Columns(ColumnSchedule),
     /// Packed factors, and sums of products in registers (CPU).
     Contraction(ContractionSchedule),
+    /// Tiles of the factors in shared memory, and sums of products in registers (CUDA).
+    Product(ProductSchedule),
 }
 
 /// Every thread computes its own results.
@@ -152,6 +159,7 @@ impl Schedule {
         match self {
             Schedule::Pointwise(s) => Schedule::Pointwise(PointwiseSchedule { vector: 1, ..s }),
             Schedule::Tiled(_) | Schedule::Scatter(_) | Schedule::Sort(_) | Schedule::Contraction(_) => self,
+            Schedule::Product(s) => Schedule::Product(s.frugal()),
             Schedule::Scan(s) => Schedule::Scan(ScanSchedule { vector: 1, ..s }),
             Schedule::Rows(s) => {
                 // Of 256 threads each may have 255 registers, of 1024 only 64.
@@ -229,6 +237,14 @@ impl fmt::Display for Schedule {
                     s.rows, s.lines, s.columns, s.depth
                 )
             }
+            Schedule::Product(s) => {
+                write!(f, "contraction(tile={}x{}, depth={}", s.rows, s.columns, s.depth)?;
+                match s.matrices {
+                    None => write!(f, ", thread={}x{}", s.own_rows, s.own_columns)?,
+                    Some(of) => write!(f, ", warp={}x{}, {of}", s.own_rows, s.own_columns)?,
+                }
+                splits(f, s.splits)
+            }
             Schedule::Columns(s) => {
                 write!(f, "column_reduce(threads={}x{}, vec={}", s.threads_x, s.threads_y, s.vector)?;
                 f.write_str(if s.shares_all { ", all" } else { "" })?;
@@ -253,12 +269,15 @@ pub struct Launch {
     pub block: [u32; 3],
     /// Bytes of shared memory of a block, beside what the function declares.
     pub shared_bytes: u32,
+    /// Blocks that a multiprocessor is to have registers for at a time; 0 for as many as the compiler likes.
+    pub at_once: u32,
 }
 
 impl Default for Launch {
     /// One thread.
     fn default() -> Launch {
-        Launch { items: 1, formula: "1".into(), per_block: 1, splits: 1, block: [1, 1, 1], shared_bytes: 0 }
+        let formula = "1".into();
+        Launch { items: 1, formula, per_block: 1, splits: 1, block: [1, 1, 1], shared_bytes: 0, at_once: 0 }
     }
 }
 
@@ -266,6 +285,15 @@ impl Launch {
     /// Blocks in x, y and z; no more than one dimension exceeds 65,535.
     pub fn grid(&self) -> [u64; 3] {
         [self.items.div_ceil(self.per_block.max(1)).max(1), u64::from(self.splits), 1]
+    }
+
+    /// Threads of a block, and the blocks of a multiprocessor if they are said, as CUDA's bounds have them.
+    pub(crate) fn bounds(&self) -> String {
+        let threads: u32 = self.block.iter().product();
+        match self.at_once {
+            0 => format!("__launch_bounds__({threads})"),
+            blocks => format!("__launch_bounds__({threads}, {blocks})"),
+        }
     }
 
     /// How the blocks in x follow from the kernel's arguments, such as `ceil(n_i0 / 1024)`.

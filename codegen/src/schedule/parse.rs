@@ -3,9 +3,10 @@
 use std::str::FromStr;
 
 use super::{
-    ColumnSchedule, ContractionSchedule, PointwiseSchedule, RowSchedule, ScanSchedule, ScatterSchedule,
-    Schedule, SortSchedule, TILE, TiledSchedule,
+    ColumnSchedule, ContractionSchedule, PointwiseSchedule, ProductSchedule, RowSchedule, ScanSchedule,
+    ScatterSchedule, Schedule, SortSchedule, TILE, TiledSchedule,
 };
+use crate::DType;
 use crate::index::AxisId;
 use crate::syntax::{Cursor, ParseError, Place};
 
@@ -106,6 +107,26 @@ impl Schedule {
                 online: settings.flag("online")?,
                 splits: settings.splits()?,
             }),
+            "contraction" if settings.has("tile") => {
+                let [rows, columns] = settings.pair("tile")?;
+                let matrices = match (settings.flag("f16")?, settings.flag("bf16")?) {
+                    (true, _) => Some(DType::F16),
+                    (false, true) => Some(DType::BF16),
+                    (false, false) => None,
+                };
+                let of = if matrices.is_some() { "warp" } else { "thread" };
+                let [own_rows, own_columns] = settings.pair(of)?;
+                let (depth, splits) = (settings.count("depth")?, settings.splits()?);
+                Schedule::Product(ProductSchedule {
+                    rows,
+                    columns,
+                    depth,
+                    own_rows,
+                    own_columns,
+                    matrices,
+                    splits,
+                })
+            }
             "contraction" => {
                 let [lines, columns] = settings.pair("columns")?;
                 let (rows, depth) = (settings.count("rows")?, settings.count("depth")?);

@@ -31,7 +31,8 @@ pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Resul
         | Schedule::Sort(_)
         | Schedule::Rows(_)
         | Schedule::Columns(_)
-        | Schedule::Contraction(_) => in_plain_walks(kernel, |_| false),
+        | Schedule::Contraction(_)
+        | Schedule::Product(_) => in_plain_walks(kernel, |_| false),
     }
 }
 

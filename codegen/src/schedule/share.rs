@@ -21,12 +21,24 @@ const FEWEST_TERMS: u64 = 12;
 /// Fewer multiplications are soon done anyhow.
 const FEWEST_MULTIPLICATIONS: u64 = 1 << 15;
 
+/// The same of a GPU's tiles.
+const FEWEST_TILED: u64 = 16;
+const FEWEST_TILED_MULTIPLICATIONS: u64 = 1 << 17;
+
 /// Whether a core packs the factors of a contraction: sums of so many terms, for so many rows and columns.
 pub fn is_packed(rows: u64, columns: u64, terms: u64) -> bool {
     rows >= FEWEST_ROWS
         && columns >= FEWEST_COLUMNS
         && terms >= FEWEST_TERMS
         && rows.saturating_mul(columns).saturating_mul(terms) >= FEWEST_MULTIPLICATIONS
+}
+
+/// Whether the threads of a GPU's block share tiles of both factors: with fewer rows or columns the factors are read about
+/// once anyhow, and with fewer terms the results are what takes time.
+pub fn is_tiled(rows: u64, columns: u64, terms: u64) -> bool {
+    rows.min(columns) >= FEWEST_TILED
+        && terms >= FEWEST_TILED
+        && rows.saturating_mul(columns).saturating_mul(terms) >= FEWEST_TILED_MULTIPLICATIONS
 }
 
 /// Whether one thread does a reduction of so many positions, along which no result is stored.

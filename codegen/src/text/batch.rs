@@ -40,9 +40,9 @@ pub(super) fn print_cuda(nest: &Nest, batch: &Batch) -> String {
         let head = format!("static __device__ __forceinline__ void {name}_block");
         functions.push_str(&signature(&head, &parameters));
         functions.push_str(&cuda::body(&mut printer, function));
-        let threads: u32 = function.launch.block.iter().product();
+        let bounds = function.launch.bounds();
         // As a grid constant the table stays where the launch put it; else each thread would copy it to index it.
-        let head = format!("extern \"C\" __global__ void __launch_bounds__({threads}) {name}");
+        let head = format!("extern \"C\" __global__ void {bounds} {name}");
         functions.push_str("}\n\n");
         functions.push_str(&signature(&head, &["const __grid_constant__ Parts parts".into()]));
         let records = batch.records;

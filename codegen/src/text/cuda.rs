@@ -8,8 +8,8 @@ pub(super) fn print(nest: &Nest) -> String {
     let mut functions = String::new();
     let mut printer = Printer::new(nest, Language::Cuda, 1);
     for function in &nest.functions {
-        let threads: u32 = function.launch.block.iter().product();
-        let head = format!("extern \"C\" __global__ void __launch_bounds__({threads}) {}", function.name);
+        let bounds = function.launch.bounds();
+        let head = format!("extern \"C\" __global__ void {bounds} {}", function.name);
         functions.push_str(&signature(&head, &printer.parameters(nest)));
         functions.push_str(&body(&mut printer, function));
         functions.push_str("}\n");

@@ -10,7 +10,7 @@ use crate::{DType, Language};
 fn precedence(op: Arithmetic) -> u8 {
     match op {
         Arithmetic::Min | Arithmetic::Max => 0,
-        Arithmetic::And => 1,
+        Arithmetic::And | Arithmetic::Xor => 1,
         Arithmetic::Equal => 2,
         Arithmetic::Less | Arithmetic::LessEqual => 3,
         Arithmetic::Add | Arithmetic::Sub => 4,
@@ -91,7 +91,8 @@ impl Printer<'_> {
             Arithmetic::Min => "<",
             Arithmetic::Max => ">",
             _ => {
-                let level = precedence(op);
+                // Nobody knows by heart what binds less than `^`.
+                let level = if op == Arithmetic::Xor { 6 } else { precedence(op) };
                 return format!("{} {} {}", self.operand(a, level), op.sign(), self.operand(b, level + 1));
             }
         };
@@ -134,6 +135,10 @@ impl Printer<'_> {
             Expr::Binary(op, dtype, a, b) => {
                 let (a, b) = (self.primary(a), self.primary(b));
                 intrinsics::binary(language, *op, *dtype, &a, &b, &mut self.helpers)
+            }
+            Expr::MulAdd(dtype, operands) => {
+                let [a, b, c] = [0, 1, 2].map(|n| self.primary(&operands[n]));
+                intrinsics::mul_add(language, *dtype, [&a, &b, &c], &mut self.helpers)
             }
             Expr::Select(condition, a, b) => {
                 let condition = self.primary(condition);

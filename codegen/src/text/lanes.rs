@@ -299,6 +299,8 @@ impl Loop<'_, '_> {
             | Stmt::Buffers { .. }
             | Stmt::Part { .. }
             | Stmt::InTurns { .. }
+            | Stmt::LoadMatrices { .. }
+            | Stmt::MultiplyMatrices(_)
             | Stmt::Barrier
             | Stmt::Arrive { .. }
             | Stmt::Return => None,
@@ -449,6 +451,7 @@ impl Loop<'_, '_> {
             Expr::Element(array, _) => Lanes::load(self.memory(*array)?).1,
             Expr::ToMemory(dtype, _) => Lanes::load(*dtype).1,
             Expr::Sort { .. }
+            | Expr::MulAdd(..)
             | Expr::Votes(_)
             | Expr::VotesBefore(_)
             | Expr::ShuffleUp { .. }
@@ -539,6 +542,7 @@ impl Loop<'_, '_> {
             | Expr::InBounds(_)
             | Expr::Checked { .. }
             | Expr::Sort { .. }
+            | Expr::MulAdd(..)
             | Expr::Votes(_)
             | Expr::VotesBefore(_)
             | Expr::ShuffleUp { .. }

@@ -220,6 +220,19 @@ impl<'a> Printer<'a> {
                 let call = intrinsics::sort(self.language, name, sorting.wide, &arguments, &mut self.helpers);
                 self.line(&format!("{call};"));
             }
+            Stmt::LoadMatrices { parts, at, shared, index, turns, .. } => {
+                let (parts, row) = (self.element_of(*parts, at), self.element_of(*shared, index));
+                let call = intrinsics::load_matrices(&parts, &row, *turns, &mut self.helpers);
+                self.line(&format!("{call};"));
+            }
+            Stmt::MultiplyMatrices(product) => {
+                let sums = self.element_of(product.sums, &product.sums_at);
+                let left = self.element_of(product.left, &product.left_at);
+                let right = self.element_of(product.right, &product.right_at);
+                let arguments = [&sums, &left, &right].map(String::as_str);
+                let call = intrinsics::multiply_matrices(product.dtype, &arguments, &mut self.helpers);
+                self.line(&format!("{call};"));
+            }
             Stmt::Positions { table, positions } => {
                 let positions: Vec<String> = positions.iter().map(u64::to_string).collect();
                 let (ty, name) = (self.type_name(Type::Index), self.name(*table));
@@ -265,7 +278,13 @@ impl<'a> Printer<'a> {
         let Some(local) = self.local(var) else { return };
         let (name, ty, len) = (self.name(var), self.type_name(local.ty), local.len.unwrap_or(1));
         let line = match local.space {
-            Space::Shared => format!("__shared__ {ty} {name}[{len}];"),
+            Space::Shared => match local.ty {
+                // Threads go on with whole vectors of what they have put there as it is in memory.
+                Type::Memory(dtype) if (len * dtype.size() as u64).is_multiple_of(16) => {
+                    format!("__shared__ __align__(16) {ty} {name}[{len}];")
+                }
+                _ => format!("__shared__ {ty} {name}[{len}];"),
+            },
             Space::Launch(offset) => {
                 let place = self.place(BLOCK_MEMORY, &Expr::Int(offset));
                 format!("{ty}* const {name} = ({ty}*)({place});")

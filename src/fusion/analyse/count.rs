@@ -34,6 +34,8 @@ struct Evaluation {
     /// The loop of what it needs, where that has no lanes of its own.
     inside: Loop,
     place: (Loop, Role),
+    /// How often what it reads is used where that is computed once.
+    reuse: f64,
 }
 
 impl Analyser<'_> {
@@ -146,12 +148,13 @@ impl Analyser<'_> {
             _ if shape.kind == Loop::Lanes => (Loop::Lanes, Role::Hero),
             _ => (shape.kind, role),
         };
-        Evaluation { times, passes, inside, place }
+        Evaluation { times, passes, inside, place, reuse: node.reuse }
     }
 
     /// What a node reads becomes a demand for it.
     fn count_read(&mut self, work: &mut Work, read: &Read, by: &Evaluation, shape: &Shape) {
         let demand = read.elements as f64 * by.times;
+        let demand = (demand / by.reuse).max(demand.min(self.facts.of(read.node).elements as f64));
         if read.permuted && (shape.rows.is_none() || shape.stores_rows) {
             let is_line = usize::from(shape.stores_rows || shape.is_scan);
             work.counted.transposed[is_line] += demand;

@@ -133,8 +133,12 @@ fn for_one_block(source: &str) -> String {
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         text.push_str(BOUNDS);
-        match part.split_once(')') {
-            Some((threads, rest)) if threads.bytes().all(|byte| byte.is_ascii_digit()) => {
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b' ');
+        match part
+            .split_once(')')
+            .map(|(bounds, rest)| (bounds.split_once(',').unwrap_or((bounds, "")), rest))
+        {
+            Some(((threads, blocks), rest)) if is_number(threads) && is_number(blocks) => {
                 text.push_str(&format!("{threads}, 1){rest}"));
             }
             _ => text.push_str(part),

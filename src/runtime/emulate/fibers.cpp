@@ -219,6 +219,7 @@ const char* name_of(lz_emu_warp_operation operation) {
     case LZ_EMU_SHUFFLE: return "a shuffle";
     case LZ_EMU_BALLOT: return "a vote";
     case LZ_EMU_MATCH: return "a match";
+    case LZ_EMU_TOGETHER: return "an operation on matrices";
     }
     return "";
 }
@@ -420,6 +421,12 @@ unsigned long long Machine::warp(lz_emu_warp_operation operation, unsigned mask,
     }
 
     // The last lane to come works out what each of them gets.
+    if (operation == LZ_EMU_TOGETHER) {
+        if (mask != ~0u) fail(line, "%s on line %d needs all 32 lanes of a warp", name_of(operation), line);
+        lz_emu_together* lanes[WARP];
+        for (unsigned i = 0; i < WARP; i++) lanes[i] = reinterpret_cast<lz_emu_together*>(threads[first + i].value);
+        lanes[0]->carry_out(lanes);
+    }
     unsigned long long votes = 0;
     for (unsigned i = 0; i < WARP; i++) {
         if (mask >> i & 1) votes |= (threads[first + i].value & 1) << i;
@@ -428,7 +435,8 @@ unsigned long long Machine::warp(lz_emu_warp_operation operation, unsigned mask,
         if (!(mask >> i & 1)) continue;
         Thread& other = threads[first + i];
         switch (operation) {
-        case LZ_EMU_SYNC: break;
+        case LZ_EMU_SYNC:
+        case LZ_EMU_TOGETHER: break;
         case LZ_EMU_BALLOT: other.result = votes; break;
         case LZ_EMU_MATCH:
             other.result = 0;

@@ -36,7 +36,12 @@ struct lz_emu_kernel {
 };
 
 /// What the threads of a warp do together.
-enum lz_emu_warp_operation : int { LZ_EMU_SYNC, LZ_EMU_SHUFFLE, LZ_EMU_BALLOT, LZ_EMU_MATCH };
+enum lz_emu_warp_operation : int { LZ_EMU_SYNC, LZ_EMU_SHUFFLE, LZ_EMU_BALLOT, LZ_EMU_MATCH, LZ_EMU_TOGETHER };
+
+/// What a lane brings to an operation that the last lane to come carries out for all 32.
+struct lz_emu_together {
+    void (*carry_out)(lz_emu_together* const* lanes);
+};
 
 #pragma GCC visibility push(default)
 extern "C" {
@@ -45,7 +50,8 @@ extern __thread lz_emu_context* lz_emu_current;
 /// Waits for the whole block; the sum of all threads' predicates.
 unsigned lz_emu_barrier(unsigned predicate, int line);
 /// Waits for the lanes of `mask`. A shuffle returns the value of lane `source`, a ballot the lanes' bits,
-/// a match the bits of the lanes with the same value.
+/// a match the bits of the lanes with the same value. The value of an operation that is carried out together is a pointer to
+/// what the lane brings.
 unsigned long long lz_emu_warp(lz_emu_warp_operation operation, unsigned mask, unsigned long long value,
                                unsigned source, int line);
 /// These end the launch with an error.
@@ -517,6 +523,74 @@ LZ_EMU_INLINE unsigned short lz_emu_f32_to_bf16(float f) {
     if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
     return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
+
+// ---------------------------------------------------------------------------------------------
+// Small matrices of a warp, as PTX has them. Products are exact, and their sum is rounded once for each instruction; a GPU
+// cuts off what does not fit.
+
+struct lz_emu_matrix_rows : lz_emu_together {
+    unsigned* parts;
+    const unsigned short* row;
+};
+template <bool TURNS> void lz_emu_carry_out_load(lz_emu_together* const* lanes) {
+    for (unsigned lane = 0; lane < 32; lane++) {
+        for (unsigned matrix = 0; matrix < 4; matrix++) {
+            unsigned short both[2];
+            for (unsigned n = 0; n < 2; n++) {
+                unsigned row = TURNS ? lane % 4 * 2 + n : lane / 4, column = TURNS ? lane / 4 : lane % 4 * 2 + n;
+                both[n] = static_cast<const lz_emu_matrix_rows*>(lanes[matrix * 8 + row])->row[column];
+            }
+            static_cast<lz_emu_matrix_rows*>(lanes[lane])->parts[matrix] = both[0] | (unsigned)both[1] << 16;
+        }
+    }
+}
+/// ldmatrix.sync.aligned.m8n8.x4.shared.b16, with or without .trans
+template <bool TURNS>
+LZ_EMU_INLINE void lz_emu_load_matrices(unsigned* parts, const unsigned short* row, int line = __builtin_LINE()) {
+    if ((size_t)row % 16) lz_emu_misaligned(row, 16, line);
+    lz_emu_matrix_rows own;
+    own.carry_out = lz_emu_carry_out_load<TURNS>;
+    own.parts = parts, own.row = row;
+    lz_emu_warp(LZ_EMU_TOGETHER, 0xffffffffu, (unsigned long long)&own, 0, line);
+}
+
+struct lz_emu_matrix_parts : lz_emu_together {
+    float* sums;
+    const unsigned *a, *b;
+};
+struct lz_emu_f16 {
+    static float widen(unsigned short h) { return lz_emu_f16_to_f32(h); }
+};
+struct lz_emu_bf16 {
+    static float widen(unsigned short h) { return __uint_as_float((unsigned)h << 16); }
+};
+template <class T> void lz_emu_carry_out_product(lz_emu_together* const* lanes) {
+    auto of = [&](unsigned lane) { return static_cast<lz_emu_matrix_parts*>(lanes[lane]); };
+    auto half = [](unsigned part, unsigned n) { return T::widen((unsigned short)(part >> 16 * n)); };
+    double a[16][16], b[16][8];
+    for (unsigned k = 0; k < 16; k++) {
+        unsigned lane = k % 8 / 2, high = k / 8;
+        for (unsigned i = 0; i < 16; i++) a[i][k] = half(of(i % 8 * 4 + lane)->a[i / 8 + 2 * high], k % 2);
+        for (unsigned j = 0; j < 8; j++) b[k][j] = half(of(j * 4 + lane)->b[high], k % 2);
+    }
+    for (unsigned i = 0; i < 16; i++) {
+        for (unsigned j = 0; j < 8; j++) {
+            float* sum = of(i % 8 * 4 + j / 2)->sums + i / 8 * 2 + j % 2;
+            double total = *sum;
+            for (unsigned k = 0; k < 16; k++) total += a[i][k] * b[k][j];
+            *sum = (float)total;
+        }
+    }
+}
+/// mma.sync.aligned.m16n8k16.row.col.f32.T.T.f32
+template <class T>
+LZ_EMU_INLINE void lz_emu_multiply(float* sums, const unsigned* a, const unsigned* b, int line = __builtin_LINE()) {
+    lz_emu_matrix_parts own;
+    own.carry_out = lz_emu_carry_out_product<T>;
+    own.sums = sums, own.a = a, own.b = b;
+    lz_emu_warp(LZ_EMU_TOGETHER, 0xffffffffu, (unsigned long long)&own, 0, line);
+}
+LZ_EMU_INLINE size_t __cvta_generic_to_shared(const void* p) { return (size_t)p; }
 
 // ---------------------------------------------------------------------------------------------
 // The way in: what stands behind the kernel's text.

@@ -146,3 +146,57 @@ unsigned lz_lanes_before(unsigned key) {
 unsigned lz_votes_before(bool condition) {
     return __popc(__ballot_sync(0xffffffffu, condition) & ((1u << threadIdx.x) - 1u));
 }
+
+// Of four 8 × 8 matrices of 16-bit elements, whose rows the lanes name in order, each lane gets two neighbours of row
+// lane / 4.
+void lz_load_matrices(unsigned* parts, const unsigned short* row) {
+    unsigned at = (unsigned)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(parts[0]), "=r"(parts[1]), "=r"(parts[2]), "=r"(parts[3]) : "r"(at));
+}
+
+// The same of column lane / 4.
+void lz_load_matrices_turned(unsigned* parts, const unsigned short* row) {
+    unsigned at = (unsigned)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(parts[0]), "=r"(parts[1]), "=r"(parts[2]), "=r"(parts[3]) : "r"(at));
+}
+
+// sums (16 × 8) += a (16 × 16) * b (16 × 8)
+void lz_multiply_matrices_f16(float* sums, const unsigned* a, const unsigned* b) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};" : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};" : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) : "r"(a[2]), "r"(a[3]), "r"(b[1]));
+#endif
+}
+
+// Before sm_80 nothing multiplies matrices of bf16: lanes ask each other for what they need.
+void lz_multiply_matrices_bf16(float* sums, const unsigned* a, const unsigned* b) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+    unsigned lane = (threadIdx.x + blockDim.x * threadIdx.y) % 32U;
+#pragma unroll 1
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll 1
+        for (int q = 0; q < 4; ++q) {
+            unsigned own = (lane & ~3U) + q;
+            unsigned a0 = __shfl_sync(0xffffffffu, half ? a[2] : a[0], own);
+            unsigned a1 = __shfl_sync(0xffffffffu, half ? a[3] : a[1], own);
+            unsigned b0 = __shfl_sync(0xffffffffu, half ? b[1] : b[0], (lane & 3U) * 8U + q);
+            unsigned b1 = __shfl_sync(0xffffffffu, half ? b[1] : b[0], (lane & 3U) * 8U + 4U + q);
+#pragma unroll 1
+            for (int shift = 16; shift >= 0; shift -= 16) {
+                float x0 = __int_as_float((int)(a0 << shift & 0xffff0000U));
+                float x1 = __int_as_float((int)(a1 << shift & 0xffff0000U));
+                float y0 = __int_as_float((int)(b0 << shift & 0xffff0000U));
+                float y1 = __int_as_float((int)(b1 << shift & 0xffff0000U));
+                sums[0] = fmaf(x0, y0, sums[0]);
+                sums[1] = fmaf(x0, y1, sums[1]);
+                sums[2] = fmaf(x1, y0, sums[2]);
+                sums[3] = fmaf(x1, y1, sums[3]);
+            }
+        }
+    }
+#endif
+}

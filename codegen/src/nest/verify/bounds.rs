@@ -15,7 +15,7 @@ use crate::nest::variable::Var;
 use crate::nest::{Function, Nest, Parameter};
 
 /// Substitutions for one bound.
-const MOST_STEPS: u32 = 2000;
+const MOST_STEPS: u32 = 20000;
 
 pub(super) fn check(nest: &Nest, function: &Function) -> Result<(), NestError> {
     // Nothing runs.
@@ -110,6 +110,15 @@ impl Walk<'_> {
                 let width = IndexExpr::constant(*width as i64);
                 self.elements(*array, at, &width)?;
                 self.elements(*buffer, index, &width)?;
+            }
+            Stmt::LoadMatrices { parts, at, shared, index, .. } => {
+                self.elements(*parts, at, &IndexExpr::constant(4))?;
+                self.elements(*shared, index, &IndexExpr::constant(8))?;
+            }
+            Stmt::MultiplyMatrices(product) => {
+                self.elements(product.left, &product.left_at, &IndexExpr::constant(4))?;
+                self.elements(product.right, &product.right_at, &IndexExpr::constant(2))?;
+                self.elements(product.sums, &product.sums_at, &IndexExpr::constant(4))?;
             }
             Stmt::WidenHalves { array, buffer, index, count }
             | Stmt::NarrowHalves { array, buffer, index, count } => {

@@ -149,6 +149,19 @@ impl Scope<'_> {
                     SortBy::Block { .. } => Ok(()),
                 }
             }
+            Stmt::LoadMatrices { parts, at, shared, index, dtype, .. } => {
+                self.changes(*parts)?;
+                self.elements(*parts, at, Type::Register(DType::U32))?;
+                self.elements(*shared, index, Type::Memory(*dtype))
+            }
+            Stmt::MultiplyMatrices(product) => {
+                self.changes(product.sums)?;
+                let parts = [(product.left, &product.left_at), (product.right, &product.right_at)];
+                parts
+                    .into_iter()
+                    .try_for_each(|(var, at)| self.elements(var, at, Type::Register(DType::U32)))?;
+                self.elements(product.sums, &product.sums_at, Type::Register(DType::F32))
+            }
             Stmt::Positions { table, .. } => self.define(*table),
             Stmt::Buffers { table, buffers, dtype } => {
                 let of = |var: &Var| self.elements(*var, &Expr::Int(0), Type::Memory(*dtype));
@@ -307,6 +320,10 @@ impl Scope<'_> {
                 self.expect(a, Type::Register(*dtype))?;
                 self.expect(b, Type::Register(*dtype))?;
                 register(op.result(*dtype))
+            }
+            Expr::MulAdd(dtype, operands) => {
+                let is_of = |operand| self.expect(operand, Type::Register(*dtype));
+                operands.iter().try_for_each(is_of).and_then(|()| register(*dtype))
             }
             Expr::Select(condition, a, b) => {
                 self.expect(condition, TRUTH)?;

@@ -28,8 +28,15 @@ pub(super) fn check(nest: &Nest, function: &Function) -> Result<(), NestError> {
     if function.launch.block == [1, 1, 1] {
         return Ok(());
     }
-    let mut walk =
-        Walk { nest, function, differs: BTreeMap::new(), grew: true, arrays: BTreeMap::new(), ended: Blocks };
+    let mut walk = Walk {
+        nest,
+        function,
+        differs: BTreeMap::new(),
+        turns: BTreeMap::new(),
+        grew: true,
+        arrays: BTreeMap::new(),
+        ended: Blocks,
+    };
     // What differs in one round of a loop may make more differ in the next: until nothing does.
     while std::mem::take(&mut walk.grew) {
         walk.arrays.clear();
@@ -52,11 +59,40 @@ struct Shared {
     reads: Vec<Expr>,
 }
 
+/// `(var + ahead) % parts`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Turn {
+    var: Var,
+    ahead: u64,
+    parts: u64,
+}
+
+impl Turn {
+    fn of(expr: &Expr) -> Option<Turn> {
+        let Expr::Arithmetic(Arithmetic::Rem, count, parts) = expr else { return None };
+        let Expr::Int(parts @ 1..) = **parts else { return None };
+        match &**count {
+            Expr::Name(var) => Some(Turn { var: *var, ahead: 0, parts }),
+            Expr::Arithmetic(Arithmetic::Add, var, ahead) => match (&**var, &**ahead) {
+                (Expr::Name(var), Expr::Int(ahead)) => Some(Turn { var: *var, ahead: ahead % parts, parts }),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn differs(self, other: Turn) -> bool {
+        (self.var, self.parts) == (other.var, other.parts) && self.ahead != other.ahead
+    }
+}
+
 struct Walk<'a> {
     nest: &'a Nest,
     function: &'a Function,
     /// Of each variable so far.
     differs: BTreeMap<Var, Differs>,
+    /// The variables that count in turns, which say whose turn a part of an array is.
+    turns: BTreeMap<Var, Turn>,
     grew: bool,
     arrays: BTreeMap<Var, Shared>,
     /// Among whom it may differ whether they are still there.
@@ -76,6 +112,10 @@ impl Walk<'_> {
             Stmt::Let { var, value } | Stmt::Declare { var, init: Some(value) } => {
                 self.reads(value)?;
                 self.grow(*var, self.of(value));
+                match Turn::of(value) {
+                    Some(turn) => drop(self.turns.insert(*var, turn)),
+                    None => drop(self.turns.remove(var)),
+                }
             }
             Stmt::Declare { .. } | Stmt::Block(_) => {}
             Stmt::Assign { target, value } => {
@@ -122,6 +162,19 @@ impl Walk<'_> {
                     return Err(NestError::Divergent("turns of a warp"));
                 }
                 return self.statements(body, Threads);
+            }
+            Stmt::LoadMatrices { parts, shared, index, .. } => {
+                if reached > Warps {
+                    return Err(NestError::Divergent("matrices of a warp"));
+                }
+                self.read(*shared, index)?;
+                self.grow(*parts, Threads);
+            }
+            Stmt::MultiplyMatrices(product) => {
+                if reached > Warps {
+                    return Err(NestError::Divergent("matrices of a warp"));
+                }
+                self.grow(product.sums, Threads);
             }
             // A core's.
             Stmt::WidenHalves { .. }
@@ -220,7 +273,8 @@ impl Walk<'_> {
     fn read(&mut self, array: Var, at: &Expr) -> Result<(), NestError> {
         let Some(space) = self.space(array) else { return Ok(()) };
         let shared = self.arrays.entry(array).or_default();
-        let is_own = space != Space::Shared || shared.writes.iter().all(|write| write == at);
+        let is_apart = |write: &Expr| write == at || are_apart(&self.turns, write, at);
+        let is_own = space != Space::Shared || shared.writes.iter().all(is_apart);
         let error: fn(String) -> NestError = match () {
             () if !shared.is_written && shared.writes.is_empty() => NestError::Unwritten,
             () if !is_own => NestError::Unsynchronised,
@@ -236,10 +290,27 @@ impl Walk<'_> {
         let Some(space) = self.space(array) else { return Ok(()) };
         let shared = self.arrays.entry(array).or_default();
         shared.writes.push(at.clone());
-        match space == Space::Shared && shared.reads.iter().any(|read| read != at) {
+        let is_apart = |read: &Expr| read == at || are_apart(&self.turns, read, at);
+        match space == Space::Shared && !shared.reads.iter().all(is_apart) {
             true => Err(NestError::Unsynchronised(name(self.nest, self.function, array))),
             false => Ok(()),
         }
+    }
+}
+
+/// Whether two elements are of parts of their array that take different turns: `turn * size + …`.
+fn are_apart(turns: &BTreeMap<Var, Turn>, a: &Expr, b: &Expr) -> bool {
+    let part = |at: &Expr| {
+        let Expr::Arithmetic(Arithmetic::Add, part, _) = at else { return None };
+        let Expr::Arithmetic(Arithmetic::Mul, turn, size) = &**part else { return None };
+        match (&**turn, &**size) {
+            (Expr::Name(turn), Expr::Int(size)) => Some((*turns.get(turn)?, *size)),
+            _ => None,
+        }
+    };
+    match (part(a), part(b)) {
+        (Some((a, of_a)), Some((b, of_b))) => of_a == of_b && a.differs(b),
+        _ => false,
     }
 }
 

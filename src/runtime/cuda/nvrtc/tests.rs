@@ -76,10 +76,8 @@ extern "C" __global__ void reverse(float* x) {
 
 #[test]
 fn bounds_are_for_one_block() {
-    let source =
-        "__global__ void __launch_bounds__(256) a() {}\n__global__ void __launch_bounds__(1024, 2) b() {}";
-    let expected =
-        "__global__ void __launch_bounds__(256, 1) a() {}\n__global__ void __launch_bounds__(1024, 2) b() {}";
+    let source = "__global__ void __launch_bounds__(256) a() {}\n__global__ void __launch_bounds__(1024, 2) b() {}\n__global__ void __launch_bounds__(N) c() {}";
+    let expected = "__global__ void __launch_bounds__(256, 1) a() {}\n__global__ void __launch_bounds__(1024, 1) b() {}\n__global__ void __launch_bounds__(N) c() {}";
     assert_eq!(for_one_block(source), expected);
     assert_eq!(for_one_block("__launch_bounds__("), "__launch_bounds__(");
 }

@@ -1,0 +1,156 @@
+//! Contractions on CUDA: which tiles a block computes, and what of them a thread or a warp.
+
+use super::choose::Figures;
+use super::contraction::{Contraction, positions};
+use super::instructions::Instruction;
+use crate::DType;
+use crate::index::AxisId;
+use crate::ir::Kernel;
+
+/// How the threads of a block compute a tile of the results: tiles of both factors, some terms at a time, go through shared
+/// memory, two of each, and each thread keeps a part of the sums in registers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ProductSchedule {
+    /// Rows of a block.
+    pub rows: u32,
+    /// Columns of a block.
+    pub columns: u32,
+    /// Terms that are in shared memory together.
+    pub depth: u32,
+    /// Rows of a thread; of a warp, where it multiplies small matrices by one instruction.
+    pub own_rows: u32,
+    /// Columns of a thread or a warp.
+    pub own_columns: u32,
+    /// What the factors of such an instruction are, if there is one: `F16` or `BF16`.
+    pub matrices: Option<DType>,
+    /// Parts of the terms, each for a block of its own; the last one to finish adds them up in order.
+    pub splits: u32,
+}
+
+/// Tiles of a block and of its threads or warps, and how much of a multiprocessor's arithmetic they reach beside the largest.
+/// Larger ones read less of shared memory for each product.
+struct Tile {
+    block: [u32; 2],
+    own: [u32; 2],
+    reaches: f64,
+}
+
+const fn tile(block: [u32; 2], own: [u32; 2], reaches: f64) -> Tile {
+    Tile { block, own, reaches }
+}
+
+/// Of threads, the largest first.
+const THREADS: [Tile; 5] = [
+    tile([128, 128], [8, 8], 1.0),
+    tile([128, 64], [8, 4], 0.9),
+    tile([64, 64], [8, 4], 0.85),
+    tile([64, 32], [4, 4], 0.7),
+    tile([32, 32], [4, 4], 0.6),
+];
+
+/// Of warps.
+const WARPS: [Tile; 4] = [
+    tile([128, 128], [64, 32], 1.0),
+    tile([128, 64], [32, 32], 0.85),
+    tile([64, 64], [32, 32], 0.75),
+    tile([32, 64], [16, 32], 0.5),
+];
+
+/// The terms of a tile: a thread reads one vector of each factor's tile, or a few.
+const DEPTH: u32 = 8;
+
+/// The same for warps: 64 bytes of a row.
+const WARP_DEPTH: u32 = 32;
+
+/// Registers of a thread that hold sums.
+const MOST_SUMS: u32 = 64;
+
+/// Terms that are worth a block of their own.
+const SPLIT_TERMS: u64 = 256;
+
+/// What an extent that the launch says counts as: one of two, so that few texts hold for all.
+const FEW: u64 = 64;
+const MANY: u64 = 1024;
+
+impl ProductSchedule {
+    /// Threads of a block.
+    pub fn threads(&self) -> u32 {
+        let shares = (self.rows / self.own_rows.max(1)) * (self.columns / self.own_columns.max(1));
+        if self.matrices.is_some() { shares * 32 } else { shares }
+    }
+
+    /// Sums of a thread.
+    pub fn sums(&self) -> u32 {
+        let own = self.own_rows * self.own_columns;
+        if self.matrices.is_some() { own / 32 } else { own }
+    }
+
+    fn table(matrices: Option<DType>) -> &'static [Tile] {
+        if matrices.is_some() { &WARPS } else { &THREADS }
+    }
+
+    fn of(tile: &Tile, matrices: Option<DType>, splits: u32) -> ProductSchedule {
+        let Tile { block: [rows, columns], own: [own_rows, own_columns], .. } = *tile;
+        let depth = if matrices.is_some() { WARP_DEPTH } else { DEPTH };
+        ProductSchedule { rows, columns, depth, own_rows, own_columns, matrices, splits }
+    }
+
+    /// Whether it is a tile of the table with no more sums than the chosen one, and as the terms are split there.
+    pub(super) fn is_one_of_table(&self, chosen: &ProductSchedule) -> bool {
+        let is_own = |tile: &Tile| *self == ProductSchedule::of(tile, self.matrices, self.splits);
+        let can = self.matrices.is_none() || self.matrices == chosen.matrices;
+        can && ProductSchedule::table(self.matrices).iter().any(is_own)
+            && self.sums() <= chosen.sums()
+            && (self.splits > 1) <= (chosen.splits > 1)
+    }
+
+    /// The same with as few registers as it can have.
+    pub(super) fn frugal(self) -> ProductSchedule {
+        let last = ProductSchedule::table(self.matrices).last();
+        last.map_or(self, |tile| ProductSchedule::of(tile, self.matrices, self.splits))
+    }
+}
+
+impl Contraction {
+    /// How a GPU computes it. What is an argument counts as few or many: the text is for every extent.
+    pub(super) fn tiles(&self, kernel: &Kernel, figures: &Figures) -> ProductSchedule {
+        let counted = |axes: &[AxisId]| match axes.split_first() {
+            Some((&first, rest)) if kernel.axis(first).is_argument => {
+                let few = kernel.axis(first).extent <= FEW;
+                positions(kernel, rest).saturating_mul(if few { FEW } else { MANY })
+            }
+            _ => positions(kernel, axes),
+        };
+        let columns = counted(&self.columns());
+        let (batch, rows, terms) = (counted(&self.batch), counted(&self.rows), counted(&self.depth));
+        let blocks = |tile: &Tile| {
+            let [of_rows, of_columns] = tile.block.map(u64::from);
+            rows.div_ceil(of_rows).saturating_mul(columns.div_ceil(of_columns)).saturating_mul(batch)
+        };
+        let processors = u64::from(figures.processors).max(1);
+        let matrices = Instruction::of(kernel, self).map(|instruction| instruction.factors);
+        let registers = (self.sum.size() as u32 / 4).max(1) * self.products.len() as u32;
+        let sums = |tile: &Tile| ProductSchedule::of(tile, matrices, 1).sums();
+        let time = |tile: &Tile| {
+            let waves = blocks(tile).div_ceil(processors) as f64;
+            waves * f64::from(tile.block[0] * tile.block[1]) / tile.reaches
+        };
+        let table = ProductSchedule::table(matrices);
+        let fits = |tile: &&Tile| sums(tile) * registers <= MOST_SUMS;
+        let best = table.iter().filter(fits).min_by(|a, b| time(a).total_cmp(&time(b)));
+        let Some(best) = best.or(table.last()) else {
+            return ProductSchedule::of(&THREADS[0], None, 1);
+        };
+        let blocks = blocks(best);
+        let splits = match blocks.saturating_mul(2) <= processors {
+            true => (processors / blocks.max(1)).min(terms / SPLIT_TERMS).max(1),
+            false => 1,
+        };
+        ProductSchedule::of(best, matrices, splits as u32)
+    }
+
+    /// The axes of the columns, the innermost one last.
+    pub(crate) fn columns(&self) -> Vec<AxisId> {
+        self.lines.iter().copied().chain([self.column]).collect()
+    }
+}

@@ -1,0 +1,159 @@
+//! Proves the tiles of products on a GPU right, at sizes around those of every tile: the emulated device carries out the
+//! instructions of warps together, so that a wrong part of a matrix or a missing barrier shows.
+
+use lazuli::{DType, Device, Target, Tensor};
+
+use crate::common::data::{floats, ordinary};
+use crate::common::{Output, check_fused, exact, near};
+
+/// Sums of `n` products of numbers of about 1 in this dtype: rounding alone differs with the order.
+fn close(label: &str, y: Tensor, dtype: DType, n: usize) -> Output {
+    let of_sum = dtype.compute().finfo().unwrap().eps * (n as f64);
+    near(label, y, 2.0 * dtype.finfo().unwrap().eps, of_sum.max(dtype.finfo().unwrap().eps))
+}
+
+/// That the kernel for a GPU is one of tiles.
+fn is_tiled(build: impl Fn(&Device) -> Vec<Output>) {
+    for output in build(&Device::cpu()) {
+        let program = output.tensor().compile_for(&Target::cuda("sm_90")).unwrap();
+        assert!(program.source().contains("contraction(tile="), "{}", program.source());
+    }
+}
+
+fn check_tiled(name: &str, build: impl Fn(&Device) -> Vec<Output>) {
+    is_tiled(&build);
+    check_fused(name, &build);
+}
+
+#[test]
+fn every_edge_of_a_tile() {
+    check_tiled("tiles", |device| {
+        let mut outputs = Vec::new();
+        for (number, [rows, terms, columns]) in
+            [[33, 19, 300], [128, 64, 128], [129, 70, 65], [400, 17, 1031]].into_iter().enumerate()
+        {
+            let of = |shape: [usize; 2], seed| floats(device, DType::F32, shape, 1.0, seed + number as u64);
+            let (a, b) = (of([rows, terms], 1), of([terms, columns], 2));
+            outputs.push(close("straight", a.relu().matmul(&b), DType::F32, terms));
+            let turned = of([terms, rows], 3).t().linear(&of([columns, terms], 4), Some(&b.select(0, 0)));
+            outputs.push(close("turned", turned.gelu(), DType::F32, terms));
+        }
+        outputs
+    });
+}
+
+#[test]
+fn every_dtype_has_tiles() {
+    check_tiled("dtypes", |device| {
+        let [a, b] = [[40, 70], [70, 60]];
+        let mut outputs = Vec::new();
+        let (x, y) = (floats(device, DType::F64, a, 1.0, 1), floats(device, DType::F64, b, 1.0, 2));
+        outputs.push(close("f64", x.matmul(&y) + 1.0, DType::F64, 70));
+        for dtype in [DType::U8, DType::I16, DType::I32, DType::U32, DType::I64] {
+            let (x, y) = (ordinary(device, dtype, a, 1), ordinary(device, dtype, b, 2));
+            outputs.push(exact(dtype.name(), x.matmul(&y)));
+        }
+        let (x, y) = (ordinary(device, DType::I32, a, 1), ordinary(device, DType::I32, b, 2));
+        outputs.push(exact("wide sums", (x.unsqueeze(2) * y.unsqueeze(0)).sum(1)));
+        outputs
+    });
+}
+
+#[test]
+fn warps_multiply_matrices_of_16_bits() {
+    let build = |device: &Device| {
+        let mut outputs = Vec::new();
+        let sizes = [[33, 40, 128], [130, 97, 66], [64, 128, 72]];
+        for (dtype, sizes) in [(DType::F16, &sizes[..]), (DType::BF16, &sizes[1..2])] {
+            for (number, &[rows, terms, columns]) in sizes.iter().enumerate() {
+                let of = |shape: [usize; 2], seed| floats(device, dtype, shape, 1.0, seed + number as u64);
+                let (a, b) = (of([rows, terms], 1), of([terms, columns], 2));
+                outputs.push(close("straight", a.matmul(&b), dtype, terms));
+                let turned = of([terms, rows], 3).t().linear(&of([columns, terms], 4), Some(&b.select(0, 0)));
+                outputs.push(close("turned", turned.relu(), dtype, terms));
+            }
+        }
+        let x = floats(device, DType::F16, [50, 64], 1.0, 7);
+        let weight = floats(device, DType::F16, [96, 64], 1.0, 8);
+        outputs.push(close("computed", (&x * 0.5).relu().linear(&weight, None), DType::F16, 64));
+        outputs
+    };
+    check_tiled("halves", build);
+    for output in build(&Device::cpu()) {
+        let source = output.tensor().compile_for(&Target::cuda("sm_90")).unwrap().source();
+        assert!(source.contains("lz_multiply_matrices_"), "{source}");
+    }
+}
+
+#[test]
+fn long_sums_of_few_results_are_split() {
+    check_tiled("split", |device| {
+        let of = |dtype, shape: [usize; 2], seed| floats(device, dtype, shape, 1.0, seed);
+        vec![
+            close(
+                "f32",
+                of(DType::F32, [20, 2001], 1).matmul(&of(DType::F32, [2001, 36], 2)),
+                DType::F32,
+                4000,
+            ),
+            close(
+                "f16",
+                of(DType::F16, [48, 1024], 1).matmul(&of(DType::F16, [1024, 64], 2)),
+                DType::F16,
+                4000,
+            ),
+        ]
+    });
+}
+
+#[test]
+fn what_is_not_finite_stays_in_its_row_and_column() {
+    check_tiled("not finite", |device| {
+        let rows = Tensor::arange(0i64, 70, 1).to(device).unsqueeze(1);
+        let mut outputs = Vec::new();
+        for dtype in [DType::F32, DType::F16] {
+            let plain = floats(device, dtype, [70, 83], 1.0, 1);
+            let b = floats(device, dtype, [83, 90], 1.0, 2).abs();
+            for (number, value) in [(7i64, f64::NAN), (69, f64::INFINITY)] {
+                let a = plain.masked_fill(&rows.eq(number), value);
+                outputs.push(close("rows", a.matmul(&b), dtype, 100));
+                outputs.push(close("columns", b.t().matmul(&a.t()), dtype, 100));
+            }
+        }
+        outputs
+    });
+}
+
+#[test]
+fn convolutions_and_batches_have_tiles() {
+    check_tiled("windows", |device| {
+        let of = |shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+        let (x, weight) = (of(&[2, 16, 12, 20], 1), of(&[24, 16, 3, 3], 2));
+        vec![
+            close("conv2d", x.conv2d(&weight, Some(&of(&[24], 3)), 1, 1).relu(), DType::F32, 144),
+            close("batches", of(&[3, 70, 40], 1).matmul(&of(&[3, 40, 50], 2)), DType::F32, 33),
+            close(
+                "gated",
+                {
+                    let (x, up, gate) = (of(&[70, 48], 1), of(&[64, 48], 2), of(&[64, 48], 3));
+                    x.linear(&gate, None).silu() * x.linear(&up, None)
+                },
+                DType::F32,
+                100,
+            ),
+        ]
+    });
+}
+
+#[test]
+fn another_batch_size_is_no_other_kernel_of_tiles() {
+    let text = |rows: usize| {
+        let weight = floats(&Device::cpu(), DType::F32, [2048, 256], 1.0, 1);
+        let x = floats(&Device::cpu(), DType::F32, [rows, 256], 1.0, 2);
+        x.linear(&weight, None).compile_for(&Target::cuda("sm_90")).unwrap().source()
+    };
+    let (few, many) = (text(17), text(500));
+    assert!(few.contains("contraction(tile=") && many.contains("contraction(tile="), "{few}\n{many}");
+    [18, 33, 64].iter().for_each(|&rows| assert_eq!(text(rows), few, "{rows} rows"));
+    [65, 127, 4096].iter().for_each(|&rows| assert_eq!(text(rows), many, "{rows} rows"));
+}
