@@ -102,9 +102,11 @@ fn is_as_said(schedule: &Schedule, hero: Hero) -> bool {
         Schedule::Pointwise(_) | Schedule::Tiled(_) => hero == Hero::Elements,
         // Short rows that one thread has lie across the lanes of a core.
         Schedule::Columns(columns) if columns.shares_all => true,
-        Schedule::Rows(_) | Schedule::Columns(_) | Schedule::Contraction(_) | Schedule::Product(_) => {
-            hero.reduction().is_some()
-        }
+        Schedule::Rows(_)
+        | Schedule::Columns(_)
+        | Schedule::Contraction(_)
+        | Schedule::RowContraction(_)
+        | Schedule::Product(_) => hero.reduction().is_some(),
         Schedule::Scan(_) => hero.scan().is_some(),
         Schedule::Scatter(_) | Schedule::Sort(_) => matches!(hero, Hero::Scatter(_)),
     }

@@ -2,6 +2,7 @@
 //! nothing is allocated for an answer.
 
 mod count;
+mod row_contraction;
 mod scatter;
 
 use super::cost::{Loop, Work};
@@ -221,7 +222,14 @@ impl<'a> Analyser<'a> {
     }
 
     fn analyse_nodes(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
-        let reduction = self.link(nodes)?;
+        let reduction = match self.link(nodes) {
+            Ok(reduction) => reduction,
+            Err(why) if !self.facts.figures.packs => return Err(why),
+            Err(why) => {
+                self.external.clear();
+                return self.row_contraction(nodes, outputs).ok_or(why);
+            }
+        };
         let scan = self.follow_scans(nodes, outputs)?;
         let scatter = self.follow_scatters(nodes, outputs)?;
         let rows = reduction.and_then(|reduction| self.rows(reduction)).map(|rows| *self.facts.rows(rows));

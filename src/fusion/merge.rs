@@ -425,8 +425,11 @@ impl<'a> Merger<'a> {
     fn stored_by_both(&mut self, a: usize, b: usize) -> Option<()> {
         let (first, second) = (self.groups[a].as_ref()?, self.groups[b].as_ref()?);
         let rows = |group: &Group| group.hero.reduction().and_then(|id| self.facts.of(id).shared_rows());
+        let is_packed = |group: &Group| group.hero.reduction().is_some_and(|id| self.facts.of(id).is_packed);
+        let has_contraction = is_packed(first) || is_packed(second);
         if let Some((first, second)) = rows(first).zip(rows(second))
             && first != second
+            && !has_contraction
         {
             return None;
         }
@@ -445,6 +448,14 @@ impl<'a> Merger<'a> {
         };
         let hero = match (first.hero, second.hero) {
             (hero @ Hero::Scan(_), _) | (_, hero @ Hero::Scan(_)) => hero,
+            // A contraction may wait for reductions of its rows.
+            (Hero::Reduction(a), Hero::Reduction(b)) if has_contraction => {
+                Hero::Reduction(match (is_packed(first), is_packed(second)) {
+                    (true, false) => a,
+                    (false, true) => b,
+                    _ => a.max(b),
+                })
+            }
             (hero @ Hero::Reduction(_), _) | (_, hero @ Hero::Reduction(_)) => hero,
             (hero, _) => few().map_or(hero, Hero::Reduction),
         };

@@ -30,19 +30,7 @@ pub(super) fn build(
 ) -> Result<Nest, Refusal> {
     let (flat, depth) = with_one_depth(kernel, &contraction.depth);
     let mut emitter = Emitter::new(&flat, Language::C);
-    let writer = Writer {
-        kernel: &flat,
-        contraction,
-        depth,
-        schedule,
-        rows: Part::new(&mut emitter, "row"),
-        lines: Part::new(&mut emitter, "line"),
-        columns: Part::new(&mut emitter, "column"),
-        term: emitter.index("term"),
-        terms: emitter.index("depth"),
-        tile: emitter.index("tile"),
-        panel: emitter.index("panel"),
-    };
+    let writer = Writer::new(&mut emitter, &flat, contraction, depth, *schedule);
     writer.body(&mut emitter);
     let body = emitter.finish()?;
     let each = [
@@ -67,25 +55,34 @@ pub(super) fn build(
 
 /// What of the rows, lines or columns is the block's.
 #[derive(Clone, Copy)]
-struct Part {
-    first: Var,
-    count: Var,
+pub(super) struct Part {
+    pub(super) first: Var,
+    pub(super) count: Var,
+}
+
+/// Where the rows of a tile are.
+#[derive(Clone, Copy)]
+pub(super) enum Left {
+    /// They are packed, for each tile, into this array.
+    Packed(Var),
+    /// All rows of the block are there, so many elements from one to the next.
+    There { array: Var, row: u64 },
 }
 
 impl Part {
-    fn new(emitter: &mut Emitter, of: &str) -> Part {
+    pub(super) fn new(emitter: &mut Emitter, of: &str) -> Part {
         Part { first: emitter.index(&format!("{of}0")), count: emitter.index(&format!("{of}s")) }
     }
 }
 
-struct Writer<'a> {
+pub(super) struct Writer<'a> {
     kernel: &'a Kernel,
-    contraction: &'a Contraction,
+    pub(super) contraction: &'a Contraction,
     depth: AxisId,
-    schedule: &'a ContractionSchedule,
-    rows: Part,
+    schedule: ContractionSchedule,
+    pub(super) rows: Part,
     lines: Part,
-    columns: Part,
+    pub(super) columns: Part,
     /// The first of the terms that are packed together, and how many they are.
     term: Var,
     terms: Var,
@@ -93,9 +90,37 @@ struct Writer<'a> {
     tile: Var,
     /// Which panel of a line.
     panel: Var,
+    /// Elements from row to row of the sums.
+    pub(super) sums_row: u64,
+    /// Whether the sums' rows have all columns, and not the block's alone.
+    pub(super) is_whole: bool,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    pub(super) fn new(
+        emitter: &mut Emitter,
+        kernel: &'a Kernel,
+        contraction: &'a Contraction,
+        depth: AxisId,
+        schedule: ContractionSchedule,
+    ) -> Writer<'a> {
+        Writer {
+            kernel,
+            contraction,
+            depth,
+            schedule,
+            rows: Part::new(emitter, "row"),
+            lines: Part::new(emitter, "line"),
+            columns: Part::new(emitter, "column"),
+            term: emitter.index("term"),
+            terms: emitter.index("depth"),
+            tile: emitter.index("tile"),
+            panel: emitter.index("panel"),
+            sums_row: u64::from(schedule.lines) * u64::from(schedule.columns),
+            is_whole: false,
+        }
+    }
+
     fn element(&self) -> Type {
         Type::Register(self.contraction.dtype)
     }
@@ -125,19 +150,24 @@ impl Writer<'_> {
         let right = array(emitter, "right", self.width() * deep);
         let products = &self.contraction.products;
         let sums: Vec<Var> = products.iter().map(|_| array(emitter, "sums", rows * self.width())).collect();
+        self.all_terms(emitter, Left::Packed(left), right, &sums);
+        self.results(emitter, products, &sums, &[]);
+    }
+
+    /// The sums of all terms, some terms at a time.
+    pub(super) fn all_terms(&self, emitter: &mut Emitter, left: Left, right: Var, sums: &[Var]) {
+        let deep = Expr::Int(u64::from(self.schedule.depth));
         emitter.open(&[], false);
         let terms = emitter.extent(self.depth);
-        let depth = Expr::Int(deep).then(Min, terms.clone().then(Sub, Expr::Name(self.term)));
+        let depth = deep.clone().then(Min, terms.clone().then(Sub, Expr::Name(self.term)));
         emitter.bind(self.terms, INDEX, depth);
-        for (product, sums) in products.iter().zip(&sums) {
+        for (product, sums) in self.contraction.products.iter().zip(sums) {
             self.pack_columns(emitter, product.right, right);
-            self.multiply(emitter, product, [left, right, *sums]);
+            self.multiply(emitter, product, left, [right, *sums]);
         }
         let body = emitter.close();
-        let step = Step::Add(Expr::Int(deep));
-        let (var, from) = (self.term, Expr::Int(0));
+        let (var, from, step) = (self.term, Expr::Int(0), Step::Add(deep));
         emitter.push(Stmt::For { var, from, to: terms, step, hint: LoopHint::None, body });
-        self.results(emitter, products, &sums);
     }
 
     /// Binds what the block has of rows, lines and columns, and the batch's axes.
@@ -298,23 +328,34 @@ impl Writer<'_> {
     }
 
     /// Adds the products of the packed terms to the sums.
-    fn multiply(&self, emitter: &mut Emitter, product: &Product, [left, right, sums]: [Var; 3]) {
+    fn multiply(&self, emitter: &mut Emitter, product: &Product, left: Left, [right, sums]: [Var; 2]) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
         emitter.open(&[], false);
-        self.pack_rows(emitter, product.left, left);
+        let (left, left_at, left_row) = match left {
+            Left::Packed(left) => {
+                self.pack_rows(emitter, product.left, left);
+                (left, Expr::Int(0), u64::from(self.schedule.depth))
+            }
+            Left::There { array, row } => {
+                let at = Expr::Name(self.tile).then(Mul, Expr::Int(row)).then(Add, Expr::Name(self.term));
+                (array, at, row)
+            }
+        };
         self.each_panel(emitter, |emitter, panel, width| {
             let at = panel.clone().then(Mul, Expr::Int(PANEL));
-            let row = Expr::Name(self.tile).then(Mul, Expr::Int(self.width()));
+            let row = Expr::Name(self.tile).then(Mul, Expr::Int(self.sums_row));
+            let row = if self.is_whole { row.then(Add, Expr::Name(self.columns.first)) } else { row };
             emitter.push(Stmt::MultiplyTile(Box::new(TileProduct {
                 dtype: self.contraction.dtype,
                 left,
-                left_row: u64::from(self.schedule.depth),
+                left_at,
+                left_row,
                 right,
                 right_at: panel.then(Mul, deep.clone()).then(Mul, Expr::Int(PANEL)),
                 right_row: PANEL,
                 sums,
                 sums_at: row.then(Add, at),
-                sums_row: self.width(),
+                sums_row: self.sums_row,
                 depth: Expr::Name(self.terms),
                 width: whole(width),
                 adds: Expr::Int(0).then(Less, Expr::Name(self.term)),
@@ -362,13 +403,20 @@ impl Writer<'_> {
         each_row(emitter, body);
     }
 
-    /// Whatever follows from the sums.
-    fn results(&self, emitter: &mut Emitter, products: &[Product], sums: &[Var]) {
+    /// Whatever follows from the sums, and from what is known of each row.
+    pub(super) fn results(
+        &self,
+        emitter: &mut Emitter,
+        products: &[Product],
+        sums: &[Var],
+        known: &[(ValueId, Var)],
+    ) {
         let Contraction { rows, column, .. } = self.contraction;
         let r = emitter.index("r");
         emitter.open(&[], false);
         let at_row = emitter.bind("at_row", INDEX, Expr::Name(self.rows.first).then(Add, Expr::Name(r)));
         emitter.unflatten(at_row, rows, 1);
+        known.iter().for_each(|(id, of_rows)| emitter.define(*id, Expr::element(of_rows, Expr::Name(r))));
         self.each_line(emitter, |emitter, first| {
             let lane = Expr::name(Var::Lane);
             let from =

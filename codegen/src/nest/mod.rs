@@ -26,6 +26,7 @@ mod pointwise_cpu;
 mod recurrence_cuda;
 mod registers;
 mod resources;
+mod row_contraction_cpu;
 mod rows_cpu;
 mod rows_cuda;
 mod scan;
@@ -59,7 +60,8 @@ use std::sync::OnceLock;
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
 use crate::schedule::{
-    Contraction, Launch, Scatters, Schedule, Sorts, for_schedule, reductions_of_columns, tiled,
+    Contraction, Launch, RowContraction, Scatters, Schedule, Sorts, for_schedule, reductions_of_columns,
+    tiled,
 };
 use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
@@ -215,6 +217,10 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
         Schedule::Contraction(schedule) => match (language, Contraction::of(kernel, language)) {
             (Language::C, Some(contraction)) => contraction_cpu::build(kernel, &contraction, schedule),
             _ => Err(Refusal::Misfit("no contraction")),
+        },
+        Schedule::RowContraction(schedule) => match (language, RowContraction::of(kernel)) {
+            (Language::C, Some(rows)) => row_contraction_cpu::build(kernel, &rows, schedule),
+            _ => Err(Refusal::Misfit("no contraction of rows")),
         },
         Schedule::Product(schedule) => match (language, Contraction::of(kernel, language)) {
             (Language::Cuda, Some(contraction)) => contraction_cuda::build(kernel, &contraction, schedule),

@@ -377,7 +377,7 @@ impl<'t, 'a> Reader<'t, 'a> {
 
     fn multiply(&mut self) -> Result<Stmt, ParseError> {
         let dtype = self.text.dtype()?;
-        let left = self.variable(false)?;
+        let (left, left_at) = self.element(false)?;
         let left_row = self.setting("row")?;
         self.text.expect(",")?;
         let (right, right_at) = self.element(false)?;
@@ -393,6 +393,7 @@ impl<'t, 'a> Reader<'t, 'a> {
         Ok(Stmt::MultiplyTile(Box::new(TileProduct {
             dtype,
             left,
+            left_at,
             left_row,
             right,
             right_at,

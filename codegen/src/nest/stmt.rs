@@ -479,6 +479,8 @@ pub struct TileProduct {
     pub dtype: DType,
     /// The array of the rows.
     pub left: Var,
+    /// Where the rows begin.
+    pub left_at: Expr,
     /// Elements from row to row.
     pub left_row: u64,
     /// The array of the columns.

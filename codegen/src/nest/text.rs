@@ -197,13 +197,23 @@ impl Writer<'_> {
 
     fn multiply(&self, tile: &TileProduct) -> String {
         let TileProduct {
-            dtype, left, left_row, right, right_at, right_row, sums, sums_at, sums_row, ..
+            dtype,
+            left,
+            left_at,
+            left_row,
+            right,
+            right_at,
+            right_row,
+            sums,
+            sums_at,
+            sums_row,
+            ..
         } = tile;
-        let [right, sums] = [(right, right_at), (sums, sums_at)].map(|(var, at)| self.element(*var, at));
+        let [left, right, sums] =
+            [(left, left_at), (right, right_at), (sums, sums_at)].map(|(var, at)| self.element(*var, at));
         let [depth, width, adds] = [&tile.depth, &tile.width, &tile.adds].map(|expr| self.expr(expr));
         format!(
-            "multiply {dtype} {} row {left_row}, {right} row {right_row}, {sums} row {sums_row}, depth {depth}, width {width}, adds {adds}",
-            self.name(*left)
+            "multiply {dtype} {left} row {left_row}, {right} row {right_row}, {sums} row {sums_row}, depth {depth}, width {width}, adds {adds}"
         )
     }
 

@@ -81,8 +81,9 @@ macro_rules! parts {
                         parts.push(b);
                     }
                     Stmt::MultiplyTile(tile) => {
-                        let TileProduct { right_at, sums_at, depth, width, adds, .. } = &$($mutable)? **tile;
-                        parts.extend([right_at, sums_at, depth, width, adds]);
+                        let TileProduct { left_at, right_at, sums_at, depth, width, adds, .. } =
+                            &$($mutable)? **tile;
+                        parts.extend([left_at, right_at, sums_at, depth, width, adds]);
                     }
                     Stmt::Sort(sorting) => {
                         let Sorting { at, by, .. } = &$($mutable)? **sorting;

@@ -63,6 +63,9 @@ impl Schedule {
             (Schedule::Contraction(s), Schedule::Contraction(c)) => {
                 (s.lines, s.columns, s.depth) == (c.lines, c.columns, c.depth) && s.rows <= c.rows
             }
+            (Schedule::RowContraction(s), Schedule::RowContraction(c)) => {
+                (s.columns, s.depth) == (c.columns, c.depth) && s.rows <= c.rows
+            }
             (Schedule::Sort(s), Schedule::Sort(c)) => {
                 (s.tile, s.lanes) == (c.tile, c.lanes) && s.rows > 0 && s.rows <= c.rows
             }
@@ -76,6 +79,7 @@ impl Schedule {
                 | Schedule::Rows(_)
                 | Schedule::Columns(_)
                 | Schedule::Contraction(_)
+                | Schedule::RowContraction(_)
                 | Schedule::Product(_),
                 _,
             ) => return Err(Refusal::Misfit("the kernel takes a schedule of another kind")),
@@ -97,7 +101,7 @@ impl Schedule {
             Schedule::Rows(s) => [s.threads_per_row, s.rows_per_block],
             Schedule::Columns(s) => [s.threads_x, s.threads_y],
             Schedule::Product(s) => [s.threads(), 1],
-            Schedule::Contraction(_) => {
+            Schedule::Contraction(_) | Schedule::RowContraction(_) => {
                 return Err(Refusal::Misfit("a contraction is a schedule for the CPU"));
             }
         };
@@ -122,7 +126,8 @@ impl Schedule {
             | Schedule::Tiled(_)
             | Schedule::Scatter(_)
             | Schedule::Sort(_)
-            | Schedule::Contraction(_) => 1,
+            | Schedule::Contraction(_)
+            | Schedule::RowContraction(_) => 1,
         };
         match u64::from(lanes) <= MOST_THREADS {
             true => Ok(()),

@@ -5,8 +5,8 @@ use super::plain::in_plain_walks;
 use super::share::{self, NEAR_LENGTH};
 use super::sliding::sliding_axis;
 use super::{
-    ColumnSchedule, Contraction, Plan, PointwiseSchedule, RowSchedule, ScanSchedule, Scatters, Schedule,
-    Sorts,
+    ColumnSchedule, Contraction, Plan, PointwiseSchedule, RowContraction, RowSchedule, ScanSchedule,
+    Scatters, Schedule, Sorts,
 };
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Store, Value, ValueId, ValueOp};
@@ -177,6 +177,9 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
             Language::C => Schedule::Contraction(contraction.schedule(kernel)),
             Language::Cuda => Schedule::Product(contraction.tiles(kernel, figures)),
         });
+    }
+    if let Some(rows) = RowContraction::of(kernel).filter(|_| language == Language::C) {
+        return Ok(Schedule::RowContraction(rows.schedule(kernel)));
     }
     if let Some(across) = super::across::across(kernel).filter(|_| language == Language::C) {
         return Ok(Schedule::Columns(across));

@@ -1,25 +1,16 @@
 //! Sums of products over axes that two factors share, while each has axes of its own: matrix products, convolutions,
 //! distances.
 
-use super::share::{is_packed, is_tiled};
+use super::share::{PANEL, ROWS, TILE_ROWS, is_packed, is_tiled};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, ReduceOp};
-
-/// Elements of a column panel: four of the widest vectors.
-pub(crate) const PANEL: u64 = 64;
-
-/// Rows of a tile whose sums stay in registers.
-pub(crate) const TILE_ROWS: u64 = 6;
 
 /// Terms that are packed together: a panel of them stays in a core's own cache.
 const DEPTH: u64 = 256;
 
 /// Packed columns of a block.
 const COLUMNS: u64 = 256;
-
-/// Rows of a block: packed columns are used for so many.
-const ROWS: u64 = 240;
 
 /// Multiplications of a block that are worth handing it to a thread.
 const BLOCK_MULTIPLICATIONS: u64 = 1 << 21;

@@ -10,6 +10,7 @@ mod keep;
 mod parse;
 mod passes;
 mod plain;
+mod row_contraction;
 mod scatter;
 pub mod share;
 mod sliding;
@@ -26,15 +27,18 @@ pub(crate) use across::{
 pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, STACK_BYTES, cooperative, schedule};
 pub(crate) use choose::{MOST_SCAN_SPLITS, UNROLLED_OPERATIONS, scan_split_length};
 pub use contraction::ContractionSchedule;
-pub(crate) use contraction::{Contraction, PANEL, Product, TILE_ROWS, with_one_depth};
+pub(crate) use contraction::{Contraction, Product, with_one_depth};
 pub use contraction_cuda::ProductSchedule;
 pub(crate) use instructions::Instruction;
 pub use instructions::is_exact;
 pub(crate) use keep::array_bytes;
 pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
+pub use row_contraction::RowContractionSchedule;
+pub(crate) use row_contraction::{RowContraction, padded};
 pub(crate) use scatter::Scatters;
 pub use scatter::{SCATTER_SPLIT_LENGTH, ScatterSchedule};
+pub(crate) use share::{PANEL, TILE_ROWS};
 pub(crate) use sliding::{sliding_axis, strided_axis};
 pub use sort::SortSchedule;
 pub(crate) use sort::{SORT_LANES, Sorts};
@@ -74,6 +78,8 @@ pub enum Schedule {
     Columns(ColumnSchedule),
     /// Packed factors, and sums of products in registers (CPU).
     Contraction(ContractionSchedule),
+    /// The same of a factor whose rows are reduced first (CPU).
+    RowContraction(RowContractionSchedule),
     /// Tiles of the factors in shared memory, and sums of products in registers (CUDA).
     Product(ProductSchedule),
 }
@@ -158,7 +164,11 @@ impl Schedule {
     pub(crate) fn frugal(self) -> Schedule {
         match self {
             Schedule::Pointwise(s) => Schedule::Pointwise(PointwiseSchedule { vector: 1, ..s }),
-            Schedule::Tiled(_) | Schedule::Scatter(_) | Schedule::Sort(_) | Schedule::Contraction(_) => self,
+            Schedule::Tiled(_)
+            | Schedule::Scatter(_)
+            | Schedule::Sort(_)
+            | Schedule::Contraction(_)
+            | Schedule::RowContraction(_) => self,
             Schedule::Product(s) => Schedule::Product(s.frugal()),
             Schedule::Scan(s) => Schedule::Scan(ScanSchedule { vector: 1, ..s }),
             Schedule::Rows(s) => {
@@ -236,6 +246,9 @@ impl fmt::Display for Schedule {
                     "contraction(rows={}, columns={}x{}, depth={})",
                     s.rows, s.lines, s.columns, s.depth
                 )
+            }
+            Schedule::RowContraction(s) => {
+                write!(f, "row_contraction(rows={}, columns={}, depth={})", s.rows, s.columns, s.depth)
             }
             Schedule::Product(s) => {
                 write!(f, "contraction(tile={}x{}, depth={}", s.rows, s.columns, s.depth)?;

@@ -3,8 +3,8 @@
 use std::str::FromStr;
 
 use super::{
-    ColumnSchedule, ContractionSchedule, PointwiseSchedule, ProductSchedule, RowSchedule, ScanSchedule,
-    ScatterSchedule, Schedule, SortSchedule, TILE, TiledSchedule,
+    ColumnSchedule, ContractionSchedule, PointwiseSchedule, ProductSchedule, RowContractionSchedule,
+    RowSchedule, ScanSchedule, ScatterSchedule, Schedule, SortSchedule, TILE, TiledSchedule,
 };
 use crate::DType;
 use crate::index::AxisId;
@@ -131,6 +131,11 @@ impl Schedule {
                 let [lines, columns] = settings.pair("columns")?;
                 let (rows, depth) = (settings.count("rows")?, settings.count("depth")?);
                 Schedule::Contraction(ContractionSchedule { rows, lines, columns, depth })
+            }
+            "row_contraction" => {
+                let (rows, columns) = (settings.count("rows")?, settings.count("columns")?);
+                let depth = settings.count("depth")?;
+                Schedule::RowContraction(RowContractionSchedule { rows, columns, depth })
             }
             "column_reduce" => {
                 let [threads_x, threads_y] = settings.pair("threads")?;

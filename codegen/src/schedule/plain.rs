@@ -23,6 +23,8 @@ pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Resul
         Schedule::Columns(columns) if columns.shares_all => {
             in_plain_walks(kernel, |op| op == ReduceOp::SumExp)
         }
+        // Rows are near, too.
+        Schedule::RowContraction(_) => in_plain_walks(kernel, |_| true),
         // One thread's own values are near anyway.
         Schedule::Pointwise(_)
         | Schedule::Tiled(_)

@@ -16,7 +16,7 @@ pub const NEAR_LENGTH: u64 = 1 << 14;
 /// Fewer rows, columns or terms of a contraction do not pay for packing its factors.
 const FEWEST_ROWS: u64 = 4;
 const FEWEST_COLUMNS: u64 = 8;
-const FEWEST_TERMS: u64 = 12;
+pub(crate) const FEWEST_TERMS: u64 = 12;
 
 /// Fewer multiplications are soon done anyhow.
 const FEWEST_MULTIPLICATIONS: u64 = 1 << 15;
@@ -41,10 +41,32 @@ pub fn is_tiled(rows: u64, columns: u64, terms: u64) -> bool {
         && rows.saturating_mul(columns).saturating_mul(terms) >= FEWEST_TILED_MULTIPLICATIONS
 }
 
+/// Elements of a column panel: four of the widest vectors.
+pub(crate) const PANEL: u64 = 64;
+
+/// Rows of a tile whose sums stay in registers.
+pub(crate) const TILE_ROWS: u64 = 6;
+
+/// Rows of a contraction's block: packed columns are used for so many.
+pub const ROWS: u64 = 240;
+
+/// Bytes of the rows of a block, which a core makes, reduces and multiplies: they stay in its own cache.
+const ROWS_BYTES: u64 = 384 << 10;
+
+/// How many rows of a contraction a block has that reduces them first, of so many elements in so many arrays: a multiple
+/// of a tile's, or 0 if they are too long.
+pub fn rows_of_block(length: u64, size: u64, arrays: u64) -> u64 {
+    let row = length.next_multiple_of(PANEL).saturating_mul(size).saturating_mul(arrays);
+    (ROWS_BYTES / row.max(1) / TILE_ROWS * TILE_ROWS).min(ROWS)
+}
+
 /// Whether one thread does a reduction of so many positions, along which no result is stored.
 pub fn is_in_thread(positions: u64, is_window: impl FnOnce() -> bool) -> bool {
     positions <= IN_THREAD || may_be_window(positions) && is_window()
 }
+
+/// Elements of a reduction that one thread may do by itself.
+pub const MOST_IN_THREAD: u64 = IN_THREAD_WINDOW;
 
 /// Whether it depends on what a reduction of so many positions reads, who does it.
 pub fn may_be_window(positions: u64) -> bool {

@@ -198,7 +198,10 @@ impl<'a> Printer<'a> {
                 let sums = self.element_of(tile.sums, &tile.sums_at);
                 let rows = [tile.left_row, tile.right_row, tile.sums_row].map(|row| row.to_string());
                 let [depth, width, adds] = [&tile.depth, &tile.width, &tile.adds].map(|expr| self.expr(expr));
-                let left = self.name(tile.left).to_string();
+                let left = match tile.left_at {
+                    Expr::Int(0) => self.name(tile.left).to_string(),
+                    _ => self.element_of(tile.left, &tile.left_at),
+                };
                 let arguments = [&left, &rows[0], &right, &rows[1], &sums, &rows[2], &depth, &width, &adds];
                 let call =
                     intrinsics::multiply_tile(tile.dtype, &arguments.map(String::as_str), &mut self.helpers);

@@ -12,7 +12,7 @@ use crate::graph::NodeId;
 use crate::graph::domain::Hero;
 
 /// Simple operations that reading an element is worth, which another kernel has stored instead of computing it here.
-const READ: f64 = 1.0;
+pub(super) const READ: f64 = 1.0;
 
 /// What a kernel goes over.
 struct Shape<'a> {
@@ -93,7 +93,7 @@ impl Analyser<'_> {
         self.count_bytes(work, outputs);
     }
 
-    fn add(&self, work: &mut Work, (kind, role): (Loop, Role), operations: f64) {
+    pub(super) fn add(&self, work: &mut Work, (kind, role): (Loop, Role), operations: f64) {
         work.counted.loops[kind as usize][role as usize] += operations;
         work.operations += operations * self.facts.figures.loops[kind as usize][role as usize];
     }

@@ -130,7 +130,7 @@ impl Scope<'_> {
                 self.expect(&tile.depth, Type::Index)?;
                 self.expect(&tile.width, Type::Index)?;
                 self.type_of(&tile.adds)?;
-                self.elements(tile.left, &Expr::Int(0), float)?;
+                self.elements(tile.left, &tile.left_at, float)?;
                 self.elements(tile.right, &tile.right_at, float)?;
                 self.elements(tile.sums, &tile.sums_at, float)
             }

@@ -1,0 +1,279 @@
+//! Contractions of rows on the CPU: attention, and layers after a normalisation.
+//!
+//! A block has some rows. If they are made of products, such as scores of queries and keys, these are added up in the
+//! block's array as in any contraction. Then each row's reductions follow, one after the other, and the row becomes what is
+//! multiplied with the columns. So no row is ever in memory, and everything is computed as it would be apart.
+
+use super::accumulate::{Accumulator, set};
+use super::contraction_cpu::{Left, Part, Writer, ceil};
+use super::emitter::Emitter;
+use super::pointwise::launch_items;
+use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::variable::Var;
+use super::walk::{count_loop, items_formula};
+use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use crate::index::AxisId;
+use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::schedule::{
+    Contraction, ContractionSchedule, Launch, RowContraction, RowContractionSchedule, TILE_ROWS, padded,
+};
+use crate::{Language, Refusal};
+
+/// Partial results of a row's reduction: four of the widest vectors.
+const LANES: u64 = 64;
+
+pub(super) fn build(
+    kernel: &Kernel,
+    of: &RowContraction,
+    schedule: &RowContractionSchedule,
+) -> Result<Nest, Refusal> {
+    let mut emitter = Emitter::new(kernel, Language::C);
+    let Contraction { batch, rows, .. } = &of.contraction;
+    let row_part = Part::new(&mut emitter, "row");
+    let writer = Rows { kernel, of, schedule, rows: row_part, row: emitter.index("r") };
+    writer.body(&mut emitter);
+    let body = emitter.finish()?;
+    let each = [(batch, 1), (rows, u64::from(schedule.rows))];
+    let each: Vec<_> = each.into_iter().filter(|(axes, _)| !axes.is_empty()).collect();
+    let items = each.iter().map(|(axes, of)| launch_items(kernel, axes).div_ceil(*of)).product();
+    let formula: Vec<String> = each.iter().map(|(axes, of)| items_formula(kernel, axes, *of)).collect();
+    let launch = Launch { items, formula: formula.join(" * "), ..Launch::default() };
+    Ok(Nest {
+        functions: vec![Function { name: kernel.name.clone(), body, launch }],
+        parameters: parameters(kernel, &[]),
+        workspaces: Vec::new(),
+        wide_index: needs_wide_index(kernel),
+        kernel: kernel.clone(),
+    })
+}
+
+struct Rows<'a> {
+    kernel: &'a Kernel,
+    of: &'a RowContraction,
+    schedule: &'a RowContractionSchedule,
+    rows: Part,
+    /// One row of the block.
+    row: Var,
+}
+
+/// What is known of the row at hand: values and the arrays that have them along it.
+struct Kept {
+    arrays: Vec<(ValueId, Var)>,
+}
+
+impl<'a> Rows<'a> {
+    fn body(&self, emitter: &mut Emitter) {
+        let Contraction { batch, rows, dtype, .. } = &self.of.contraction;
+        self.begin(emitter, batch, rows);
+        let element = Type::Register(*dtype);
+        let array = |emitter: &mut Emitter, prefix, len| {
+            let var = emitter.fresh(prefix);
+            emitter.array(var, element, len)
+        };
+        let (of_block, deep) = (u64::from(self.schedule.rows), u64::from(self.schedule.depth));
+        let length = padded(self.kernel, self.of.along);
+        let left = array(emitter, "left", TILE_ROWS * deep);
+        let right = array(emitter, "right", u64::from(self.schedule.columns) * deep);
+        // The products' sums, of which the first become what is multiplied.
+        let scores: Vec<Var> =
+            (0..self.of.scores.len().max(1)).map(|_| array(emitter, "scores", of_block * length)).collect();
+        for (score, &sums) in self.of.scores.iter().zip(&scores) {
+            let writer = self.writer(emitter, score, length);
+            self.sums(
+                emitter,
+                &writer,
+                [Left::Packed(left), Left::Packed(right), Left::Packed(sums)],
+                |_, _| {},
+            );
+        }
+        let known = self.weigh(emitter, &scores);
+        let sums = array(emitter, "sums", of_block * u64::from(self.schedule.columns));
+        let mut writer = self.writer(emitter, &self.of.contraction, u64::from(self.schedule.columns));
+        writer.is_whole = false;
+        let weights = Left::There { array: scores[0], row: length };
+        self.sums(emitter, &writer, [weights, Left::Packed(right), Left::Packed(sums)], |emitter, writer| {
+            writer.results(emitter, &writer.contraction.products, &[sums], &known);
+        });
+    }
+
+    /// Binds the block's rows and the batch's axes.
+    fn begin(&self, emitter: &mut Emitter, batch: &[AxisId], rows: &[AxisId]) {
+        let block = Expr::Builtin(Builtin::BlockX);
+        let (count, of) = (emitter.positions(rows), Expr::Int(self.schedule.rows.into()));
+        let chunks = ceil(count.clone(), of.clone());
+        let own = if batch.is_empty() { block.clone() } else { block.clone().then(Rem, chunks.clone()) };
+        emitter.bind(self.rows.first, INDEX, own.then(Mul, of.clone()));
+        emitter.bind(self.rows.count, INDEX, of.then(Min, count.then(Sub, Expr::Name(self.rows.first))));
+        if !batch.is_empty() {
+            let rest = emitter.bind("block1", INDEX, block.then(Div, chunks));
+            emitter.unflatten(rest, batch, 1);
+        }
+    }
+
+    fn writer<'w>(&self, emitter: &mut Emitter, contraction: &'w Contraction, sums_row: u64) -> Writer<'w>
+    where
+        'a: 'w,
+    {
+        let RowContractionSchedule { rows, columns, .. } = *self.schedule;
+        let terms = self.kernel.axis(contraction.depth[0]).extent;
+        let depth = terms.clamp(1, self.schedule.depth.into()) as u32;
+        let schedule = ContractionSchedule { rows, lines: 1, columns, depth };
+        let mut writer = Writer::new(emitter, self.kernel, contraction, contraction.depth[0], schedule);
+        writer.rows = self.rows;
+        (writer.sums_row, writer.is_whole) = (sums_row, true);
+        writer
+    }
+
+    /// Sums of products, some columns at a time.
+    fn sums(
+        &self,
+        emitter: &mut Emitter,
+        writer: &Writer,
+        [left, right, sums]: [Left; 3],
+        then: impl FnOnce(&mut Emitter, &Writer),
+    ) {
+        let Left::Packed(right) = right else { return };
+        let Left::Packed(sums) = sums else { return };
+        let extent = Expr::Int(self.kernel.axis(writer.contraction.column).extent);
+        let columns = Expr::Int(self.schedule.columns.into());
+        emitter.open(&[], false);
+        let rest = extent.clone().then(Sub, Expr::Name(writer.columns.first));
+        emitter.bind(writer.columns.count, INDEX, columns.clone().then(Min, rest));
+        writer.all_terms(emitter, left, right, &[sums]);
+        then(emitter, writer);
+        let body = emitter.close();
+        let (var, from, step) = (writer.columns.first, Expr::Int(0), Step::Add(columns));
+        emitter.push(Stmt::For { var, from, to: extent, step, hint: LoopHint::None, body });
+    }
+
+    /// Each row's reductions, then the row as it is multiplied, in the first array. Gives arrays of the reductions' results
+    /// that are needed later, one for each row.
+    fn weigh(&self, emitter: &mut Emitter, scores: &[Var]) -> Vec<(ValueId, Var)> {
+        let kernel = self.kernel;
+        let Contraction { rows, products, .. } = &self.of.contraction;
+        let later = needed_after(kernel, products[0].sum);
+        let known: Vec<(ValueId, Var)> = (self.of.statistics.iter().copied())
+            .filter(|id| later.contains(id))
+            .map(|id| {
+                let of_rows = emitter.fresh("of_rows");
+                let ty = Type::Register(kernel.value(id).dtype);
+                (id, emitter.array(of_rows, ty, self.schedule.rows.into()))
+            })
+            .collect();
+        emitter.open(&[], false);
+        let at_row = Expr::Name(self.rows.first).then(Add, Expr::Name(self.row));
+        let at_row = emitter.bind("at_row", INDEX, at_row);
+        emitter.unflatten(at_row, rows, 1);
+        let mut kept = Kept { arrays: Vec::new() };
+        for &id in &self.of.statistics {
+            let ValueOp::Reduce { operand, .. } = kernel.value(id).op else { continue };
+            self.keep(emitter, scores, &mut kept, operand);
+            let result = self.reduce(emitter, scores, &kept, id);
+            if let Some((_, of_rows)) = known.iter().find(|(other, _)| *other == id) {
+                emitter.push(set(Expr::element(*of_rows, Expr::Name(self.row)), result.clone()));
+            }
+            emitter.define(id, result);
+        }
+        let target = Expr::element(scores[0], self.of_row(Expr::name(Var::Lane)));
+        self.each(emitter, scores, &kept, Expr::Int(0), self.length(), |emitter| {
+            let value = emitter.value(products[0].left);
+            emitter.push(set(target, value));
+        });
+        let body = emitter.close();
+        emitter.push(count_loop(self.row, Expr::Int(0), Expr::Name(self.rows.count), LoopHint::None, body));
+        known
+    }
+
+    fn length(&self) -> Expr {
+        Expr::Int(self.kernel.axis(self.of.along).extent)
+    }
+
+    /// The place of a row's element in the arrays of the block.
+    fn of_row(&self, element: Expr) -> Expr {
+        let length = Expr::Int(padded(self.kernel, self.of.along));
+        Expr::Name(self.row).then(Mul, length).then(Add, element)
+    }
+
+    /// Along the row, in lanes: elements from one on, so many.
+    fn each(
+        &self,
+        emitter: &mut Emitter,
+        scores: &[Var],
+        kept: &Kept,
+        from: Expr,
+        count: Expr,
+        body: impl FnOnce(&mut Emitter),
+    ) {
+        let at = from.then(Add, Expr::name(Var::Lane));
+        emitter.open(&[self.of.along], false);
+        emitter.bind(self.of.along, INDEX, at.clone());
+        for (score, sums) in self.of.scores.iter().zip(scores) {
+            emitter.define(score.products[0].sum, Expr::element(sums, self.of_row(at.clone())));
+        }
+        for (value, array) in &kept.arrays {
+            emitter.define(*value, Expr::element(array, at.clone()));
+        }
+        body(emitter);
+        let body = emitter.close();
+        emitter.push(count_loop(Var::Lane, Expr::Int(0), count, LoopHint::Simd, body));
+    }
+
+    /// What is reduced is computed once.
+    fn keep(&self, emitter: &mut Emitter, scores: &[Var], kept: &mut Kept, operand: ValueId) {
+        let is_there = self.of.scores.iter().any(|score| score.products[0].sum == operand)
+            || kept.arrays.iter().any(|(value, _)| *value == operand);
+        let value = self.kernel.value(operand);
+        if is_there || !value.axes.contains(&self.of.along) {
+            return;
+        }
+        let array = emitter.fresh("kept");
+        let array = emitter.array(array, Type::Register(value.dtype), padded(self.kernel, self.of.along));
+        self.each(emitter, scores, kept, Expr::Int(0), self.length(), |emitter| {
+            let value = emitter.value(operand);
+            emitter.push(set(Expr::element(array, Expr::name(Var::Lane)), value));
+        });
+        kept.arrays.push((operand, array));
+    }
+
+    /// A reduction of the row: partial results in lanes, merged in the end.
+    fn reduce(&self, emitter: &mut Emitter, scores: &[Var], kept: &Kept, id: ValueId) -> Expr {
+        let length = self.kernel.axis(self.of.along).extent;
+        let (lane, zero) = (Expr::name(Var::Lane), Expr::Int(0));
+        let Some(accumulator) = Accumulator::of(emitter, self.kernel, id, Some(LANES)) else {
+            return emitter.misfit("no reduction");
+        };
+        let (whole, rest) = (length / LANES * LANES, length % LANES);
+        if whole > 0 {
+            let element = emitter.index("element");
+            emitter.open(&[], false);
+            self.each(emitter, scores, kept, Expr::Name(element), Expr::Int(LANES), |emitter| {
+                accumulator.take(emitter, id, Some(&lane), None);
+            });
+            let body = emitter.close();
+            let (from, to, step) = (Expr::Int(0), Expr::Int(whole), Step::Add(Expr::Int(LANES)));
+            emitter.push(Stmt::For { var: element, from, to, step, hint: LoopHint::None, body });
+        }
+        if rest > 0 {
+            self.each(emitter, scores, kept, Expr::Int(whole), Expr::Int(rest), |emitter| {
+                accumulator.take(emitter, id, Some(&lane), None);
+            });
+        }
+        accumulator.merge_lanes(emitter);
+        accumulator.settle(emitter, Some(&zero));
+        emitter.named(accumulator.result(Some(&zero)), self.kernel.value(id).dtype)
+    }
+}
+
+/// What results need beside a sum.
+fn needed_after(kernel: &Kernel, sum: ValueId) -> Vec<ValueId> {
+    let mut found = Vec::new();
+    let mut pending: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
+    while let Some(id) = pending.pop() {
+        if id != sum && !found.contains(&id) {
+            found.push(id);
+            pending.extend(kernel.operands(&kernel.value(id).op));
+        }
+    }
+    found
+}

@@ -1,0 +1,170 @@
+//! Contractions whose left factor needs reductions of its rows: attention, and layers after a normalisation. On a core a
+//! block has whole rows of it, made of products if need be, reduces them, and multiplies them.
+
+use lazuli_codegen::schedule::share;
+
+use super::count::READ;
+use super::{Analyser, Analysis};
+use crate::fusion::cost::{Loop, Role, Work};
+use crate::fusion::facts::By;
+use crate::graph::NodeId;
+use crate::graph::domain::Hero;
+use crate::graph::op::Op;
+
+/// Simple operations that packing an element is worth.
+const PACKING: f64 = 20.0;
+
+/// Rows of a block for which packing the other factors pays, if all rows are more.
+const FEWEST_ROWS: u64 = 24;
+
+/// Terms and columns of products that are not much beside what is done to the rows.
+const LIGHT: usize = 256;
+
+/// Of a node: what it follows from.
+#[derive(Clone, Copy, Default)]
+struct Follows {
+    /// Reductions of the rows, or products that they are made of.
+    rows: bool,
+    /// The sum at the end.
+    sum: bool,
+}
+
+impl Analyser<'_> {
+    /// The kernel as such a contraction; `None` if it is none.
+    pub(super) fn row_contraction(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Option<Analysis> {
+        let (facts, graph) = (self.facts, self.graph);
+        let is_shared = |id: NodeId| facts.of(id).rows.is_some() && facts.of(id).by == By::Threads;
+        let is_contraction = |id: NodeId| is_shared(id) && facts.of(id).is_packed;
+        let sum = nodes.iter().copied().rev().find(|&id| is_contraction(id))?;
+        let product = graph.operands(sum)[0];
+        let length = facts.rows(facts.of(sum).rows?).length;
+        let mut follows: Vec<Follows> = vec![Follows::default(); nodes.len()];
+        let mut products = vec![sum];
+        // The elements of the left factor.
+        let mut elements = None;
+        for (number, &id) in nodes.iter().enumerate() {
+            let mut own = Follows::default();
+            for read in facts.reads.reads(id) {
+                let Ok(at) = nodes.binary_search(&read.node) else { continue };
+                let Follows { rows, sum: follows_sum } = follows[at];
+                own.rows |= rows || read.node != sum && is_shared(read.node);
+                own.sum |= follows_sum || read.node == sum;
+                if (follows_sum || read.node == sum) && !read.aligned {
+                    return None;
+                }
+            }
+            follows[number] = own;
+            let is_reduction = match graph.node(id).op {
+                Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast | Op::Random { .. } => false,
+                Op::Reduce { .. } => true,
+                _ => return None,
+            };
+            if own.sum && is_reduction {
+                return None;
+            }
+            if id == sum || !is_reduction || facts.of(id).by == By::Thread {
+                continue;
+            }
+            if !is_shared(id) {
+                return None;
+            }
+            let rows = facts.rows(facts.of(id).rows?);
+            let own_elements = match facts.of(id).is_packed {
+                true if own.rows => return None,
+                true => {
+                    products.push(id);
+                    rows.results
+                }
+                false if rows.length != length || !rows.is_consecutive => return None,
+                false => rows.full_elements,
+            };
+            if *elements.get_or_insert(own_elements) != own_elements {
+                return None;
+            }
+        }
+        let is_within = |id: NodeId| nodes.binary_search(&id).is_ok();
+        let at = |id: NodeId| nodes.binary_search(&id).map_or(Follows::default(), |at| follows[at]);
+        // One factor follows from the rows' reductions, and has as many elements as what is reduced.
+        let weights = |id: &NodeId| at(*id).rows && Some(facts.of(*id).elements) == elements;
+        let reads = facts.reads.reads(product);
+        let left = reads.iter().filter(|read| weights(&read.node)).count();
+        let right = reads.iter().filter(|read| !at(read.node).rows).count();
+        let arrays = (products.len() - 1).max(1) as u64;
+        let of_block = share::rows_of_block(length as u64, facts.of(product).size as u64, arrays);
+        let fits = is_within(product)
+            && (left, right) == (1, 1)
+            && reads.len() == 2
+            && reads.iter().all(|read| !weights(&read.node) || !read.permuted)
+            && outputs.iter().all(|&output| output == sum || at(output).sum)
+            && of_block > 0;
+        let pays = || {
+            let factors = reads.iter().map(|read| facts.of(read.node).elements);
+            let others = factors.filter(|&own| Some(own) != elements).max().or(elements).unwrap_or(1);
+            let rows = facts.of(product).elements / others.max(1);
+            let columns = facts.of(product).elements / elements.unwrap_or(1).max(1);
+            let terms = products[1..].iter().map(|&id| facts.of(id).fan as usize).max();
+            // A block of fewer rows packs the other factors again, which long sums do not make up for.
+            rows as u64 <= of_block
+                || of_block >= FEWEST_ROWS && columns <= LIGHT && terms.is_some_and(|terms| terms <= LIGHT)
+        };
+        if !fits || !pays() {
+            return None;
+        }
+        let hero = Hero::Reduction(sum);
+        self.misfit(outputs, hero).is_none().then(|| Analysis {
+            hero,
+            work: self.work_of_rows(nodes, outputs, &products, of_block as f64),
+            recomputed: None,
+        })
+    }
+
+    /// Each element is computed once.
+    fn work_of_rows(
+        &mut self,
+        nodes: &[NodeId],
+        outputs: &[NodeId],
+        products: &[NodeId],
+        of_block: f64,
+    ) -> Work {
+        let facts = self.facts;
+        let mut work = Work::default();
+        // Blocks of fewer rows than a contraction has pack the other factor more often.
+        for &sum in products {
+            let product = self.graph.operands(sum)[0];
+            let factors = facts.reads.reads(product).iter().map(|read| facts.of(read.node).elements as f64);
+            let packed = factors.fold(1.0, f64::max);
+            let rows = facts.of(product).elements as f64 / packed;
+            let often = ((rows / of_block).max(1.0) - (rows / share::ROWS as f64).max(1.0)).max(0.0);
+            self.add(&mut work, (Loop::Lanes, Role::Hero), packed * often * PACKING);
+            // What would be stored is read as often apart.
+            let computed =
+                facts.reads.reads(product).iter().filter(|read| facts.reads.is_computed(read.node));
+            let reads = computed.count() as f64 * facts.of(product).elements as f64;
+            self.add(&mut work, (Loop::Lanes, Role::Hero), reads * READ);
+        }
+        for &id in nodes {
+            let node = facts.of(id);
+            // As apart: what decides is what this kernel does otherwise.
+            let feeds = facts.reads.users(id).iter().any(|user| facts.of(*user).is_packed);
+            let place = match (node.is_packed, feeds, node.rows.is_some()) {
+                (true, ..) => (Loop::Products, Role::Hero),
+                (_, true, _) => (Loop::Products, Role::Prologue),
+                (_, _, true) => (Loop::Rows, Role::Hero),
+                _ => (Loop::Lanes, Role::Hero),
+            };
+            self.add(&mut work, place, node.elements as f64 * node.fan * node.cost);
+            for read in facts.reads.reads(id) {
+                if nodes.binary_search(&read.node).is_err() && !self.external.contains(&read.node) {
+                    self.external.push(read.node);
+                }
+            }
+        }
+        for &id in self.external.iter().chain(outputs) {
+            let bytes = facts.of(id).bytes();
+            work.far += if bytes > facts.figures.near { bytes } else { 0 };
+        }
+        work.bytes_read = self.external.iter().map(|&id| facts.of(id).bytes()).sum();
+        work.bytes_written = outputs.iter().map(|&id| facts.of(id).bytes()).sum();
+        work
+    }
+}

@@ -1,0 +1,127 @@
+//! Attention, and what else multiplies rows that are reduced before: one kernel on a core, and what the interpreter says.
+
+#![allow(clippy::unwrap_used)] // A failed assumption stops the test.
+
+use lazuli::{Attention, DType, Device, Tensor};
+
+/// Normal numbers of a shape on a device.
+fn randn(device: &Device, shape: &[usize], seed: u64) -> Tensor {
+    let x = Tensor::randn(shape.to_vec(), seed).to(&Device::interpreter());
+    x.eval().unwrap();
+    x.to(device)
+}
+
+/// The results of a program on the CPU, in so many kernels, are the interpreter's; those of its kernels interpreted too.
+fn compare(name: &str, kernels: usize, program: impl Fn(&Device) -> Tensor) {
+    let of = |x: Tensor| x.cast(DType::F64).to_vec::<f64>().unwrap();
+    let expected = of(program(&Device::interpreter()));
+    for device in [Device::cpu(), Device::cpu_interpreted()] {
+        let result = program(&device);
+        let explained = result.explain().unwrap();
+        assert_eq!(explained.kernels(), kernels, "{name}: {explained}");
+        let tolerance = match result.dtype().unwrap() {
+            DType::F16 => 2e-3,
+            DType::BF16 => 2e-2,
+            DType::F32 => 2e-5,
+            _ => 1e-12,
+        };
+        for (n, (got, expected)) in of(result).iter().zip(&expected).enumerate() {
+            let is_same = got == expected || got.is_nan() && expected.is_nan();
+            let is_near = (got - expected).abs() <= tolerance * expected.abs().max(1.0);
+            assert!(is_same || is_near, "{name} on {device}: element {n} is {got}, not {expected}");
+        }
+    }
+}
+
+#[test]
+fn of_any_sizes() {
+    let sizes = [[3, 64, 64, 32, 32], [2, 50, 77, 24, 40], [1, 13, 130, 17, 70], [2, 121, 300, 64, 64]];
+    for [batch, queries, keys, length, width] in sizes {
+        for causal in [false, true] {
+            compare(&format!("{batch} {queries} {keys} {causal}"), 1, |device| {
+                let q = randn(device, &[batch, queries, length], 1);
+                let k = randn(device, &[batch, keys, length], 2);
+                let v = randn(device, &[batch, keys, width], 3);
+                q.scaled_dot_product_attention(&k, &v, &Attention::new().causal(causal))
+            });
+        }
+    }
+}
+
+#[test]
+fn of_any_dtype() {
+    for dtype in [DType::F16, DType::BF16, DType::F64] {
+        compare(&dtype.to_string(), 1, |device| {
+            let [q, k, v] = [1, 2, 3].map(|seed| randn(device, &[2, 40, 32], seed).cast(dtype));
+            q.scaled_dot_product_attention(&k, &v, &Attention::new())
+        });
+    }
+}
+
+/// Masks of numbers and of truth, rows in which nothing takes part, heads that share keys, dropout.
+#[test]
+fn with_masks_and_shared_heads() {
+    let (q, kv) = ([2, 6, 33, 16], [2, 2, 45, 16]);
+    let inputs = |device: &Device| (randn(device, &q, 1), randn(device, &kv, 2), randn(device, &kv, 3));
+    compare("grouped", 1, |device| {
+        let (q, k, v) = inputs(device);
+        q.scaled_dot_product_attention(&k, &v, &Attention::new().grouped(true).causal(true))
+    });
+    compare("numbers", 1, |device| {
+        let (q, k, v) = inputs(device);
+        let mask = randn(device, &[33, 45], 4);
+        q.scaled_dot_product_attention(&k, &v, &Attention::new().grouped(true).mask(&mask))
+    });
+    compare("truth", 1, |device| {
+        let (q, k, v) = inputs(device);
+        // Some rows have no key.
+        let mask = randn(device, &[33, 45], 5).gt(0.3).logical_and(randn(device, &[33, 1], 6).gt(-0.5));
+        mask.eval().unwrap();
+        q.scaled_dot_product_attention(&k, &v, &Attention::new().grouped(true).mask(&mask))
+    });
+    compare("dropout", 1, |device| {
+        let (q, k, v) = inputs(device);
+        q.scaled_dot_product_attention(&k, &v, &Attention::new().grouped(true).dropout(0.3, 9))
+    });
+}
+
+/// As people write it, with what changes the scores: a bias by distance, a cap, a window of positions.
+#[test]
+fn of_recorded_operations() {
+    let inputs = |device: &Device| [1, 2, 3].map(|seed| randn(device, &[4, 48, 24], seed));
+    compare("softmax", 1, |device| {
+        let [q, k, v] = inputs(device);
+        (q.matmul(&k.transpose(-2, -1)) / 24f64.sqrt()).softmax(-1).matmul(&v)
+    });
+    compare("cap and distance", 1, |device| {
+        let [q, k, v] = inputs(device);
+        let scores = (q.matmul(&k.transpose(-2, -1)) / 30.0).tanh() * 30.0;
+        let at = Tensor::arange(0, 48, 1).to(device);
+        let distance = (at.unsqueeze(0) - at.unsqueeze(1)).cast(DType::F32);
+        let far = at.unsqueeze(0).lt(at.unsqueeze(1) - 10).logical_or(at.unsqueeze(0).gt(at.unsqueeze(1)));
+        let scores = (scores + distance * 0.1).masked_fill(&far, f64::NEG_INFINITY);
+        scores.softmax(-1).matmul(&v).relu() + 1.0
+    });
+    compare("nothing takes part", 1, |device| {
+        let [q, k, v] = inputs(device);
+        let none = Tensor::arange(0, 48, 1).to(device).lt(5).unsqueeze(1);
+        q.matmul(&k.transpose(-2, -1)).masked_fill(&none, f64::NEG_INFINITY).softmax(-1).matmul(&v)
+    });
+    compare("divided afterwards", 1, |device| {
+        let [q, k, v] = inputs(device);
+        let scores = q.matmul(&k.transpose(-2, -1));
+        let weights = (&scores - scores.max_keepdim(-1)).exp();
+        weights.matmul(&v) / weights.sum_keepdim(-1)
+    });
+}
+
+/// Rows from memory: a normalisation, then a layer.
+#[test]
+fn of_normalised_rows() {
+    compare("layer norm", 1, |device| {
+        let x = randn(device, &[70, 96], 1);
+        let (w, b) = (randn(device, &[130, 96], 2), randn(device, &[130], 3));
+        let normal = (&x - x.mean_keepdim(-1)) / (x.var_keepdim(-1, 0) + 1e-5).sqrt();
+        normal.linear(&w, Some(&b)).gelu()
+    });
+}
