@@ -125,3 +125,17 @@ fn of_normalised_rows() {
         normal.linear(&w, Some(&b)).gelu()
     });
 }
+
+/// Packing the columns for each block of rows pays where the products are light, and not where they are most of the work.
+#[test]
+fn what_pays_is_one_kernel() {
+    let kernels = |x: Tensor| x.explain().unwrap().kernels();
+    for [batch, queries, keys] in [[16, 512, 512], [2, 2048, 2048]] {
+        let [q, kv] = [queries, keys].map(|n| Tensor::zeros([batch, n, 64], DType::F32).to(&Device::cpu()));
+        [&q, &kv].into_iter().for_each(|x| x.eval().unwrap());
+        assert_eq!(kernels(q.scaled_dot_product_attention(&kv, &kv, &Attention::new())), 1);
+    }
+    let x = randn(&Device::cpu(), &[2048, 1024], 1);
+    let w = randn(&Device::cpu(), &[2048, 1024], 2);
+    assert_eq!(kernels(x.layer_norm([1024], None, None, 1e-5).linear(&w, None)), 2);
+}

@@ -105,7 +105,7 @@ impl Analyser<'_> {
             let terms = products[1..].iter().map(|&id| facts.of(id).fan as usize).max();
             // A block of fewer rows packs the other factors again, which long sums do not make up for.
             rows as u64 <= of_block
-                || of_block >= FEWEST_ROWS && columns <= LIGHT && terms.is_some_and(|terms| terms <= LIGHT)
+                || of_block >= FEWEST_ROWS && columns <= LIGHT && terms.is_none_or(|terms| terms <= LIGHT)
         };
         if !fits || !pays() {
             return None;
