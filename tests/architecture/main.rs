@@ -151,7 +151,7 @@ fn every_file_is_read() {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
                 let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-                let is_test = ["tests", "testing", "sketch", "evaluate"].contains(&name.as_str());
+                let is_test = ["tests", "testing", "sketch", "evaluate", "banks"].contains(&name.as_str());
                 match path.is_dir() {
                     true if name != "tests" => pending.push(path),
                     false if path.extension().is_some_and(|end| end == "rs") && !is_test => {

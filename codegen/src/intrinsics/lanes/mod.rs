@@ -12,9 +12,12 @@ mod translate;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use kind::Kind;
+pub use primitives::Wider;
+use primitives::{PASTED, memory};
 
 use super::helpers::words;
 use super::tidy;
+use crate::DType;
 
 /// An operand or a result: text, what it is, and whether it is a vector or one number for all lanes.
 #[derive(Clone, PartialEq, Debug)]
@@ -55,6 +58,34 @@ impl Lanes {
     /// Vectors of as many lanes as a register has of so many bytes.
     pub fn new(width: u32) -> Lanes {
         Lanes { width, functions: BTreeMap::new() }
+    }
+
+    /// The name of the primitive of a kind.
+    fn primitive(&mut self, name: &str, kind: Kind) -> String {
+        match kind {
+            Kind::Mask => format!("lz_{name}_mask"),
+            _ => format!("lz_{name}_{}", kind.vector()),
+        }
+    }
+
+    /// Lanes from memory, of what memory holds: of 16-bit floats their bits.
+    pub fn load(dtype: DType) -> (String, Kind) {
+        (format!("lz_load_{dtype}"), memory(dtype).1)
+    }
+
+    /// Lanes to memory.
+    pub fn store(dtype: DType) -> (String, Kind) {
+        (format!("lz_store_{dtype}"), memory(dtype).1)
+    }
+
+    /// Lanes from the ones some further on.
+    pub fn shift(kind: Kind) -> String {
+        format!("lz_shift_{}", kind.vector())
+    }
+
+    /// Lanes from memory, some elements from each other.
+    pub fn gather(dtype: DType) -> (String, Kind) {
+        (format!("lz_gather_{dtype}"), memory(dtype).1)
     }
 
     fn define(&mut self, order: usize, name: &str, code: String) {
@@ -98,11 +129,6 @@ impl Lanes {
     }
 }
 
-/// A text has elements of 8 bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wider;
-
-const PASTED: &str = "static inline __attribute__((always_inline)) ";
 const CALLED: &str = "static __attribute__((noinline)) ";
 
 /// Where more lines would be pasted, functions longer than [`SHORT`] are called.

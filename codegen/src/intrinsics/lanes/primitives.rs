@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::kind::Kind;
-use super::{Lanes, PASTED, Wider};
 use crate::DType;
 use crate::intrinsics::helpers::words;
 
@@ -24,37 +23,14 @@ const MEMORY: [(DType, &str, Kind); 11] = [
     (DType::F64, "double", Kind::F64),
 ];
 
-impl Lanes {
-    /// The name of the primitive of a kind.
-    pub(super) fn primitive(&mut self, name: &str, kind: Kind) -> String {
-        match kind {
-            Kind::Mask => format!("lz_{name}_mask"),
-            _ => format!("lz_{name}_{}", kind.vector()),
-        }
-    }
+/// A text has elements of 8 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wider;
 
-    /// Lanes from memory, of what memory holds: of 16-bit floats their bits.
-    pub fn load(dtype: DType) -> (String, Kind) {
-        (format!("lz_load_{dtype}"), memory(dtype).1)
-    }
+pub(super) const PASTED: &str = "static inline __attribute__((always_inline)) ";
 
-    /// Lanes to memory.
-    pub fn store(dtype: DType) -> (String, Kind) {
-        (format!("lz_store_{dtype}"), memory(dtype).1)
-    }
-
-    /// Lanes from the ones some further on.
-    pub fn shift(kind: Kind) -> String {
-        format!("lz_shift_{}", kind.vector())
-    }
-
-    /// Lanes from memory, some elements from each other.
-    pub fn gather(dtype: DType) -> (String, Kind) {
-        (format!("lz_gather_{dtype}"), memory(dtype).1)
-    }
-}
-
-fn memory(dtype: DType) -> (&'static str, Kind) {
+/// The C type of what memory holds, and the kind that lanes have of it.
+pub(super) fn memory(dtype: DType) -> (&'static str, Kind) {
     let entry = MEMORY.iter().find(|(own, ..)| *own == dtype);
     entry.map_or(("float", Kind::F32), |&(_, ty, kind)| (ty, kind))
 }
