@@ -326,7 +326,7 @@ impl Kernel {
     /// let x = kernel.load(input, IndexExpr::axis(i).add(&IndexExpr::axis(o)), None);
     /// kernel.store(output, IndexExpr::axis(i), x);
     /// let figures = Figures { processors: 2, is_frugal: false, shared_bytes: 0 };
-    /// let source = emit(&kernel, Language::C, &figures)?.source;
+    /// let source = emit(&kernel, Language::Cuda, &figures)?.source;
     /// assert!(source.contains("in0[i0 + o0]"));
     /// # Ok::<(), lazuli_codegen::Refusal>(())
     /// ```

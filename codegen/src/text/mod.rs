@@ -53,7 +53,7 @@ impl Nest {
     ///   map i0 < 100
     ///   output out0: f32 [100]
     /// function sevens threads [1, 1, 1] per_block 1 splits 1 shared 0 items 1 = 1
-    ///   for i0 = 0 to 100 step 1 simd {
+    ///   for i0 = 0 to 100 step 1 {
     ///     set out0[i0] = to_memory.f32(literal(f32 7))
     ///   }
     /// ";
