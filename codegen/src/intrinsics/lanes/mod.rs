@@ -49,6 +49,8 @@ pub struct Lanes {
     width: u32,
     /// Functions by their order in the library, and names.
     functions: BTreeMap<(usize, String), String>,
+    /// The kinds of the parameters of those functions, and of the result.
+    signatures: BTreeMap<String, (Vec<Kind>, Kind)>,
 }
 
 /// Bytes of the widest elements that a text has vectors of.
@@ -57,7 +59,7 @@ pub const WIDTHS: [u32; 2] = [4, 8];
 impl Lanes {
     /// Vectors of as many lanes as a register has of so many bytes.
     pub fn new(width: u32) -> Lanes {
-        Lanes { width, functions: BTreeMap::new() }
+        Lanes { width, functions: BTreeMap::new(), signatures: BTreeMap::new() }
     }
 
     /// The name of the primitive of a kind.
@@ -122,7 +124,7 @@ impl Lanes {
             pasted += lines.get(name).copied().unwrap_or(0);
         }
         let functions = used.iter().map(|(name, code)| {
-            let is_called = pasted > MOST_PASTED && calls.contains_key(name) && code.lines().count() > SHORT;
+            let is_called = pasted > MOST_PASTED && calls.contains_key(name) && lines[name] > SHORT;
             format!("{}{code}", if is_called { CALLED } else { PASTED })
         });
         Ok(primitives + &functions.collect::<String>())

@@ -287,8 +287,11 @@ impl Lanes {
 
     /// The vector function of a helper: its name, the kinds of its parameters, and of its result.
     fn function(&mut self, name: &str, helpers: &mut Helpers) -> Option<(String, Vec<Kind>, Kind)> {
-        let (order, code) = definition(Language::C, name)?;
         let vector_name = format!("{name}v");
+        if let Some((kinds, result)) = self.signatures.get(&vector_name).cloned() {
+            return Some((vector_name, kinds, result));
+        }
+        let (order, code) = definition(Language::C, name)?;
         let mut signature = None;
         if let Some(definition) = syntax::definition(code) {
             signature = self.translated(order, &vector_name, &definition, helpers);
@@ -297,6 +300,7 @@ impl Lanes {
             signature = self.lane_by_lane(order, name, code, helpers);
         }
         let (kinds, result) = signature?;
+        self.signatures.insert(vector_name.clone(), (kinds.clone(), result));
         Some((vector_name, kinds, result))
     }
 
