@@ -1,8 +1,8 @@
 //! Loops over lanes, in C printed as loops of vectors: nothing is left to what a compiler finds in loops of numbers.
 //!
-//! A loop is one of vectors if all that is in it is: numbers at consecutive places of arrays or at places with a fixed
-//! distance, operations on them, choices among them, and loops within it whose bounds are the same for all lanes. Any
-//! other stays a loop of numbers. The last vector of a loop has as many lanes as are left: loads and stores count them.
+//! A loop is one of vectors if all that is in it is: numbers at consecutive places of arrays or at every second one, operations on them, choices among them, and loops within it whose bounds are the same for all lanes. Any
+//! other stays a loop of numbers, and so do short loops, short integers in memory, places far from each other and random
+//! numbers, where a compiler's own vectors were the faster ones (`benches/README.md`). The last vector of a loop has as many lanes as are left: loads and stores count them.
 
 use rustc_hash::FxHashMap;
 
@@ -21,6 +21,13 @@ const LEFT: &str = "lanes";
 /// Positions of a loop that are vectors whatever the processor; fewer are mostly what others have left.
 const WHOLE: u64 = 32;
 
+/// Shorter loops would not fill the widest vectors.
+const SHORTEST: u64 = 16;
+
+/// Lanes from places further from each other take longer one by one than what a compiler makes of loops of numbers, which
+/// loads whole vectors and picks from them.
+const FURTHEST: i64 = 2;
+
 /// What a variable holds that differs among lanes.
 #[derive(Clone, Copy)]
 enum Held {
@@ -34,7 +41,7 @@ enum Held {
 struct Loop<'p, 'a> {
     printer: &'p mut Printer<'a>,
     varying: FxHashMap<Var, Held>,
-    /// Whether it has numbers of 4 bytes or more: those of fewer are more to a register than vectors here have lanes.
+    /// Whether it has numbers in memory.
     is_worth_it: bool,
     /// How many lanes to load and to store.
     count: &'static str,
@@ -60,6 +67,9 @@ impl Printer<'_> {
             (Expr::Int(from), Expr::Int(to)) => Some(to.saturating_sub(*from)),
             _ => None,
         };
+        if constant.is_some_and(|length| length < SHORTEST) {
+            return false;
+        }
         // Of loops along axes the text is the same, whatever their length.
         let is_whole = var == Var::Lane && constant.is_some_and(|length| length.is_multiple_of(WHOLE));
         if is_whole && constant.is_some_and(|length| length <= 4 * WHOLE) {
@@ -249,7 +259,7 @@ impl Loop<'_, '_> {
                 }
                 let dtype = self.memory(*array)?;
                 let (store, kind) = Lanes::store(dtype);
-                self.see(dtype);
+                self.see(dtype)?;
                 let (to, value) = (self.printer.element_of(*array, index), self.vector(value, kind));
                 let count = self.count;
                 self.line(&format!("{store}({to}, {value}, {count});"));
@@ -360,9 +370,10 @@ impl Loop<'_, '_> {
         }
     }
 
-    /// Notes that there are such numbers.
-    fn see(&mut self, dtype: DType) {
-        self.is_worth_it |= !matches!(dtype, DType::Bool | DType::U8 | DType::I8 | DType::I16);
+    /// Notes that there are such numbers. Of short integers in memory a compiler's own loops read several registers at once.
+    fn see(&mut self, dtype: DType) -> Option<()> {
+        self.is_worth_it = true;
+        (!matches!(dtype, DType::Bool | DType::U8 | DType::I8 | DType::I16)).then_some(())
     }
 
     /// Whether the value differs among lanes.
@@ -479,19 +490,10 @@ impl Loop<'_, '_> {
                 let first = self.printer.expr(&Expr::Index(index.clone()));
                 Some(Value::vector(format!("lz_positions({first}, {step})"), Kind::I64))
             }
-            Expr::Random { dtype, seed, index } => {
-                let text = intrinsics::random_uniform(C, *dtype, "s", "((unsigned long long)(i))", &mut none);
-                let step = self.index_step(index)?;
-                let first = self.printer.expr(&Expr::Index(index.clone()));
-                let index = Value::vector(format!("lz_positions({first}, {step})"), Kind::I64);
-                let seed = Value::scalar(self.printer.name(*seed), Kind::I64);
-                let Printer { lanes, helpers, .. } = &mut *self.printer;
-                lanes.translate(&text, &[("s", &seed), ("i", &index)], helpers)
-            }
             Expr::Element(array, index) => {
                 let dtype = self.memory(*array)?;
                 let step = self.step(index)?;
-                self.see(dtype);
+                self.see(dtype)?;
                 if self.folded.is_some() {
                     return self.folded_element(*array, index);
                 }
@@ -499,6 +501,7 @@ impl Loop<'_, '_> {
                 let count = self.count;
                 let (text, kind) = match step {
                     0 => return None,
+                    step if step.abs() > FURTHEST => return None,
                     1 => {
                         let (load, kind) = Lanes::load(dtype);
                         (format!("{load}({from}, {count})"), kind)
@@ -539,6 +542,8 @@ impl Loop<'_, '_> {
             | Expr::Arithmetic(..)
             | Expr::Builtin(_)
             | Expr::Literal(_)
+            // A compiler's vectors of 64-bit products are the faster ones here.
+            | Expr::Random { .. }
             | Expr::InBounds(_)
             | Expr::Checked { .. }
             | Expr::Sort { .. }
