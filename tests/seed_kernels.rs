@@ -49,8 +49,8 @@ fn every_seed_pipeline_has_its_kernels_and_no_more() {
 }
 
 #[test]
-fn nothing_on_the_cpu_is_left_to_a_vectoriser() {
-    for seed in SEEDS {
+fn nothing_on_the_cpu_but_random_numbers_is_left_to_a_vectoriser() {
+    for seed in SEEDS.iter().filter(|seed| seed.name != "noise") {
         let program = compile_for(&(seed.record)(64), &Target::cpu()).unwrap();
         for kernel in program.kernels() {
             assert!(!kernel.source().contains("omp simd"), "{}:\n{}", seed.name, kernel.source());

@@ -21,8 +21,8 @@ const LEFT: &str = "lanes";
 /// Positions of a loop that are vectors whatever the processor; fewer are mostly what others have left.
 const WHOLE: u64 = 32;
 
-/// Shorter loops would not fill the widest vectors.
-const SHORTEST: u64 = 16;
+/// Shorter loops would fill less than half of the widest vectors, unless they are what longer ones have left.
+const SHORTEST: u64 = 8;
 
 /// Lanes from places further from each other take longer one by one than what a compiler makes of loops of numbers, which
 /// loads whole vectors and picks from them.
@@ -59,7 +59,25 @@ struct Folded {
     assigned: Vec<Var>,
 }
 
+/// The most positions of the loops over the lane.
+fn most_lanes(body: &[Stmt]) -> u64 {
+    let own = |stmt: &Stmt| match stmt {
+        Stmt::For { var: Var::Lane, from: Expr::Int(from), to: Expr::Int(to), .. } => {
+            to.saturating_sub(*from)
+        }
+        Stmt::For { var: Var::Lane, .. } => u64::MAX,
+        _ => 0,
+    };
+    let inner = |stmt: &Stmt| stmt.bodies().iter().map(|body| most_lanes(body)).max().unwrap_or(0);
+    body.iter().map(|stmt| own(stmt).max(inner(stmt))).max().unwrap_or(0)
+}
+
 impl Printer<'_> {
+    /// Whether the kernel goes over the lane in longer loops too.
+    fn has_long_vectors(&self) -> bool {
+        self.nest.functions.iter().any(|function| most_lanes(&function.body.statements) >= SHORTEST)
+    }
+
     /// Prints a loop as one of vectors; prints nothing and is false if it is none.
     pub(super) fn loop_of_vectors(&mut self, var: Var, from: &Expr, to: &Expr, body: &[Stmt]) -> bool {
         let (text, helpers, lanes) = (self.text.len(), self.helpers.clone(), self.lanes.clone());
@@ -67,7 +85,7 @@ impl Printer<'_> {
             (Expr::Int(from), Expr::Int(to)) => Some(to.saturating_sub(*from)),
             _ => None,
         };
-        if constant.is_some_and(|length| length < SHORTEST) {
+        if constant.is_some_and(|length| length < SHORTEST) && !self.has_long_vectors() {
             return false;
         }
         // Of loops along axes the text is the same, whatever their length.
