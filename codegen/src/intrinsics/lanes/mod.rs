@@ -1,8 +1,8 @@
 //! Lanes of vectors in C: the same operations as of single numbers, on as many of them as the processor's registers hold.
 //!
-//! What an operation is, says its C of single numbers alone. It is read ([`syntax`]), and printed with vectors for
-//! numbers ([`translate`]), so that each lane has the bits that a loop of single numbers would give. What vectors are
-//! made of is in [`primitives`].
+//! What an operation is, says its C of single numbers alone. It is read (`syntax`), and printed with vectors for
+//! numbers (`translate`), so that each lane has the bits that a loop of single numbers would give. What vectors are
+//! made of is in `primitives`.
 
 mod kind;
 mod primitives;
