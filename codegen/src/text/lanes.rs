@@ -1,8 +1,10 @@
 //! Loops over lanes, in C printed as loops of vectors: nothing is left to what a compiler finds in loops of numbers.
 //!
-//! A loop is one of vectors if all that is in it is: numbers at consecutive places of arrays or at every second one, operations on them, choices among them, and loops within it whose bounds are the same for all lanes. Any
-//! other stays a loop of numbers, and so do short loops, short integers in memory, places far from each other and random
-//! numbers, where a compiler's own vectors were the faster ones (`benches/README.md`). The last vector of a loop has as many lanes as are left: loads and stores count them.
+//! A loop is one of vectors if all that is in it is: numbers at consecutive places of arrays or at every second one,
+//! operations on them, choices among them, and loops within it whose bounds are the same for all lanes. Any other stays a
+//! loop of numbers, and so do short loops, short integers in memory, places far from each other and random numbers, where a
+//! compiler's own vectors were the faster ones (`benches/README.md`). The last vector of a loop has as many lanes as are
+//! left: loads and stores count them.
 
 use rustc_hash::FxHashMap;
 

@@ -1,0 +1,222 @@
+//! What is known of a contraction's tiles before anything is emitted: who brings in which elements, and where the sums are.
+
+use crate::index::{AxisId, IndexExpr};
+use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::nest::contraction_cpu::consecutive_along;
+use crate::nest::emitter::Emitter;
+use crate::nest::pointwise::split_lanes;
+use crate::schedule::{Contraction, Instruction, ProductSchedule};
+use crate::{DType, Language};
+
+/// Bytes of the widest access.
+const ACCESS_BYTES: u64 = 16;
+
+/// What is known before anything is emitted.
+pub(super) struct Plan<'a> {
+    /// The kernel with one summed axis.
+    pub(super) flat: &'a Kernel,
+    pub(super) contraction: &'a Contraction,
+    pub(super) columns: Vec<AxisId>,
+    pub(super) depth: AxisId,
+    pub(super) schedule: &'a ProductSchedule,
+}
+
+/// A factor whose tiles go through shared memory.
+pub(super) struct Factor {
+    pub(super) value: ValueId,
+    /// Whether it varies over the rows; else over the columns.
+    pub(super) is_left: bool,
+    /// Its own axes, over which the columns or rows of its tile go.
+    pub(super) axes: Vec<AxisId>,
+    /// Columns or rows of a tile.
+    pub(super) width: u64,
+    /// Of those, how many are a thread's.
+    pub(super) of_thread: u64,
+    /// Whether a thread's vector goes along the terms.
+    pub(super) is_along: bool,
+    /// Elements that a thread reads at once.
+    pub(super) vector: u64,
+    /// Turns of the threads to read a tile.
+    pub(super) turns: u64,
+    /// The kernel with lanes along that vector.
+    pub(super) kernel: Kernel,
+    /// Its loads that are on their way while the tile before is multiplied.
+    pub(super) early: Vec<ValueId>,
+}
+
+impl Plan<'_> {
+    pub(super) fn deep(&self) -> u64 {
+        self.schedule.depth.into()
+    }
+
+    pub(super) fn threads(&self) -> u64 {
+        self.schedule.threads().into()
+    }
+
+    /// What is in shared memory.
+    pub(super) fn dtype(&self) -> DType {
+        self.schedule.matrices.unwrap_or(self.contraction.dtype)
+    }
+
+    /// Elements of the widest access to shared memory.
+    pub(super) fn group(&self) -> u64 {
+        ACCESS_BYTES / self.dtype().size() as u64
+    }
+
+    /// Whose sums are where.
+    pub(super) fn layout(&self) -> Layout {
+        let schedule = self.schedule;
+        let (rows, columns) = (u64::from(schedule.own_rows), u64::from(schedule.own_columns));
+        let instruction = schedule.matrices.and_then(Instruction::for_factors);
+        match instruction {
+            // A lane has two neighbours in each of two rows of a small matrix.
+            Some(Instruction { rows: of_rows, columns: of_columns, .. }) => {
+                let (of_rows, of_columns) = (u64::from(of_rows), u64::from(of_columns));
+                let across = columns / of_columns;
+                Layout {
+                    rows: [rows / of_rows, 2],
+                    row_steps: [of_rows, of_rows / 2],
+                    row_scale: 1,
+                    columns: across,
+                    column_step: of_columns,
+                    lanes: 2,
+                    sum_steps: [across * 4, 2, 4],
+                }
+            }
+            None => {
+                let group = self.group();
+                Layout {
+                    rows: [rows / group, group],
+                    row_steps: [u64::from(schedule.rows) / rows * group, 1],
+                    row_scale: group,
+                    columns: columns / group,
+                    column_step: u64::from(schedule.columns) / columns * group,
+                    lanes: group,
+                    sum_steps: [group * columns, columns, group],
+                }
+            }
+        }
+    }
+
+    /// The lanes of whatever is split.
+    pub(super) fn lane(&self) -> AxisId {
+        AxisId(self.flat.axes.len() as u32)
+    }
+
+    /// The kernel with lanes along a vector of neighbouring results, if every result is in a whole one.
+    pub(super) fn of_results(&self) -> (Kernel, u64) {
+        let column = self.flat.axis(self.contraction.column);
+        let lanes = self.layout().lanes;
+        let whole = !column.is_argument && column.extent.is_multiple_of(lanes);
+        let vector = if whole { lanes } else { 1 };
+        (split_lanes(self.flat, Some(self.contraction.column), vector as u32), vector)
+    }
+
+    /// What is in shared memory: each factor once, however many products it is in.
+    pub(super) fn factors(&self) -> Vec<Factor> {
+        let schedule = self.schedule;
+        let mut factors: Vec<Factor> = Vec::new();
+        for product in &self.contraction.products {
+            let left = (product.left, true, &self.contraction.rows, schedule.rows, schedule.own_rows);
+            let right = (product.right, false, &self.columns, schedule.columns, schedule.own_columns);
+            for (value, is_left, axes, width, of_thread) in [left, right] {
+                if !factors.iter().any(|factor| (factor.value, factor.is_left) == (value, is_left)) {
+                    factors.push(self.factor(value, is_left, axes, [width, of_thread].map(u64::from)));
+                }
+            }
+        }
+        factors
+    }
+
+    pub(super) fn factor(
+        &self,
+        value: ValueId,
+        is_left: bool,
+        axes: &[AxisId],
+        [width, of_thread]: [u64; 2],
+    ) -> Factor {
+        let own = axes.last().copied().unwrap_or(self.depth);
+        let is_along = consecutive_along(self.flat, value, self.depth, own);
+        let axis = if is_along { self.depth } else { own };
+        let each = width * self.deep() / self.threads();
+        let mut vector = each.min(self.group());
+        while vector > 1 && !self.is_vector(value, axis, vector) {
+            vector /= 2;
+        }
+        let kernel = split_lanes(self.flat, Some(axis), vector as u32);
+        let is_early = |id: &ValueId| match &kernel.value(*id).op {
+            ValueOp::Load { index, .. } if vector > 1 => index.uses(self.lane()),
+            ValueOp::Load { .. } => {
+                kernel.value(*id).axes.iter().any(|axis| *axis == self.depth || axes.contains(axis))
+            }
+            _ => false,
+        };
+        let early = kernel.down_from([value]).into_iter().filter(is_early).collect();
+        let (axes, turns) = (axes.to_vec(), each / vector);
+        Factor { value, is_left, axes, width, of_thread, is_along, vector, turns, kernel, early }
+    }
+
+    /// Whether vectors of so many elements along the axis are single accesses of all loads that vary along it.
+    pub(super) fn is_vector(&self, value: ValueId, axis: AxisId, vector: u64) -> bool {
+        let own = self.flat.axis(axis);
+        if own.is_argument || !own.extent.is_multiple_of(vector) {
+            return false;
+        }
+        let (kernel, lane) = (split_lanes(self.flat, Some(axis), vector as u32), self.lane());
+        let mut emitter = Emitter::new(&kernel, Language::Cuda);
+        emitter.multiples.insert(axis, vector as i64);
+        let is_single = |index: &IndexExpr, dtype: DType| {
+            let first = index.substitute(lane, &IndexExpr::zero(), &kernel.ranges());
+            index.coefficient(lane) == Some(1)
+                && vector * dtype.size() as u64 <= ACCESS_BYTES
+                && emitter.alignment(&first, vector) == vector
+        };
+        let varies = |value: ValueId| kernel.value(value).axes.contains(&lane);
+        kernel.down_from([value]).iter().all(|&id| match &kernel.value(id).op {
+            ValueOp::Load { .. } if !varies(id) => true,
+            ValueOp::Load { buffer, index, guard: None } => {
+                kernel.computed_axes(index).is_empty()
+                    && is_single(index, kernel.buffers[buffer.index()].dtype)
+            }
+            ValueOp::Load { .. } => false,
+            _ => true,
+        })
+    }
+
+    /// Elements from one line to the next in shared memory. A line is a term's: a vector more than there are, so that what the
+    /// threads of a warp write together is in different banks also where their vectors go along the terms. Of matrices it goes
+    /// where the vectors go, as long as it is.
+    pub(super) fn pitch(&self, factor: &Factor) -> u64 {
+        match (self.schedule.matrices, factor.is_along) {
+            (None, _) => factor.width + self.group(),
+            (Some(_), true) => self.deep(),
+            (Some(_), false) => factor.width,
+        }
+    }
+
+    /// Elements of a factor's tile.
+    pub(super) fn tile_len(&self, factor: &Factor) -> u64 {
+        match (self.schedule.matrices, factor.is_along) {
+            (Some(_), true) => factor.width * self.pitch(factor),
+            _ => self.deep() * self.pitch(factor),
+        }
+    }
+}
+
+/// Where the sums of a thread are: in each of some groups of rows there are some, and in each row some groups of columns.
+pub(super) struct Layout {
+    /// Groups, and rows of each.
+    pub(super) rows: [u64; 2],
+    /// Rows from group to group, and in a group.
+    pub(super) row_steps: [u64; 2],
+    /// Rows from thread to thread.
+    pub(super) row_scale: u64,
+    /// Groups of columns.
+    pub(super) columns: u64,
+    /// Columns from group to group.
+    pub(super) column_step: u64,
+    /// Columns of a group.
+    pub(super) lanes: u64,
+    /// Sums from group to group of rows, from row to row, and from group to group of columns.
+    pub(super) sum_steps: [u64; 3],
+}

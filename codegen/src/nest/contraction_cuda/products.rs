@@ -1,0 +1,199 @@
+//! From shared memory to sums: by single elements, by small matrices, and added up where the terms are split among blocks.
+
+use super::{Tile, Writer};
+use crate::ir::ValueId;
+use crate::nest::INDEX;
+use crate::nest::Parameter;
+use crate::nest::accumulate::{mul_add, set};
+use crate::nest::emitter::Emitter;
+use crate::nest::stmt::Arithmetic::{Add, Div, Equal, Mul, Rem};
+use crate::nest::stmt::{Builtin, Expr, LoopHint, MatrixProduct, Stmt, Type};
+use crate::nest::variable::Var;
+use crate::nest::walk::count_loop;
+use crate::schedule::{Contraction, Instruction};
+use crate::{BinaryOp, DType};
+
+impl<'k> Writer<'k> {
+    /// Adds the products of the tiles in the slot to the sums.
+    pub(super) fn multiply(&self, emitter: &mut Emitter, tiles: &[Tile], sums: &[Var]) {
+        let (dtype, group) = (self.plan.contraction.dtype, self.plan.group());
+        emitter.open(&[], false);
+        let mut parts: Vec<Var> = Vec::new();
+        for tile in tiles {
+            let (factor, pitch) = (tile.factor, self.plan.pitch(tile.factor));
+            let part = emitter.fresh(if factor.is_left { "a" } else { "b" });
+            parts.push(emitter.array(part, Type::Memory(dtype), factor.of_thread));
+            let own =
+                Expr::Name(if factor.is_left { self.v.y } else { self.v.x }).then(Mul, Expr::Int(group));
+            let slot = Expr::Int(self.plan.tile_len(factor));
+            for first in (0..factor.of_thread).step_by(group as usize) {
+                // A thread's vectors are as far from each other as all threads' are wide.
+                let at = Expr::Int(first * (factor.width / factor.of_thread)).then(Add, own.clone());
+                let at = mul_add(Expr::Name(self.v.k), Expr::Int(pitch), at);
+                emitter.push(Stmt::VectorLoad {
+                    array: part_of(&parts),
+                    at: Expr::Int(first),
+                    buffer: tile.shared,
+                    index: mul_add(Expr::Name(self.v.slot), slot.clone(), at),
+                    dtype,
+                    width: group,
+                });
+            }
+        }
+        let part = |value: ValueId, is_left: bool| {
+            let is_own = |tile: &Tile| (tile.factor.value, tile.factor.is_left) == (value, is_left);
+            tiles.iter().position(is_own).map(|number| parts[number])
+        };
+        let columns = Expr::Int(self.plan.schedule.own_columns.into());
+        let (i, j) = (Expr::Name(self.v.i), Expr::Name(self.v.j));
+        let mut body = Vec::new();
+        for (product, &sums) in self.plan.contraction.products.iter().zip(sums) {
+            let (Some(a), Some(b)) = (part(product.left, true), part(product.right, false)) else { continue };
+            let factor =
+                |array: Var, at: &Expr| Expr::FromMemory(dtype, Box::new(Expr::element(array, at.clone())));
+            let sum = Expr::element(sums, mul_add(i.clone(), columns.clone(), j.clone()));
+            let value = self.plus_product(sum.clone(), factor(a, &i), factor(b, &j));
+            body.push(set(sum, value));
+        }
+        let body = vec![count_loop(self.v.j, Expr::Int(0), columns, LoopHint::Unroll, body)];
+        let rows = Expr::Int(self.plan.schedule.own_rows.into());
+        emitter.push(count_loop(self.v.i, Expr::Int(0), rows, LoopHint::Unroll, body));
+        let body = emitter.close();
+        let deep = Expr::Int(self.plan.deep());
+        // Of many sums no more than a few terms at a time: what is read of them takes the registers that are left.
+        let registers = self.sums_of_thread() * self.plan.contraction.sum.size() as u64 / 4;
+        let hint = if registers > 32 { LoopHint::UnrollBy(2) } else { LoopHint::Unroll };
+        emitter.push(count_loop(self.v.k, Expr::Int(0), deep, hint, body));
+    }
+
+    pub(super) fn plus_product(&self, sum: Expr, a: Expr, b: Expr) -> Expr {
+        let Contraction { dtype, sum: wide, .. } = *self.plan.contraction;
+        if dtype == wide {
+            return Expr::MulAdd(dtype, Box::new([a, b, sum]));
+        }
+        let product = Expr::Binary(BinaryOp::Mul, dtype, Box::new(a), Box::new(b));
+        let product = Expr::Cast { from: dtype, to: wide, operand: Box::new(product) };
+        Expr::Binary(BinaryOp::Add, wide, Box::new(sum), Box::new(product))
+    }
+
+    /// Every block leaves its sums; the last one of a tile adds all up in order.
+    pub(super) fn merge_splits(&self, emitter: &mut Emitter, sums: &[Var]) {
+        let threads = Expr::Int(self.plan.threads());
+        // Neighbouring threads leave neighbouring elements.
+        let place = |part: Expr, n: Expr| {
+            let part = mul_add(Expr::Builtin(Builtin::BlockX), Expr::Builtin(Builtin::GridY), part);
+            let n = mul_add(part, Expr::Int(self.sums_of_thread()), n);
+            mul_add(n, threads.clone(), Expr::Builtin(Builtin::ThreadX))
+        };
+        for (number, &sums) in sums.iter().enumerate() {
+            let space = Parameter::Workspace(number);
+            self.each_sum(emitter, |n| {
+                let target = Expr::element(space, place(Expr::Builtin(Builtin::BlockY), n.clone()));
+                vec![set(target, Expr::element(sums, n))]
+            });
+        }
+        let parts = Expr::Builtin(Builtin::GridY);
+        let index = Expr::Builtin(Builtin::BlockX);
+        let (counters, count) = (self.arrivals, parts.clone());
+        emitter.push(Stmt::Arrive { counters, index: index.clone(), count });
+        sums.iter().for_each(|&sums| self.clear(emitter, sums));
+        emitter.open(&[], false);
+        let dtype = self.plan.contraction.sum;
+        for (number, &sums) in sums.iter().enumerate() {
+            let space = Parameter::Workspace(number);
+            self.each_sum(emitter, |n| {
+                let part = Expr::element(space, place(Expr::Name(self.v.part), n.clone()));
+                let sum = Expr::element(sums, n);
+                let both = Expr::Binary(BinaryOp::Add, dtype, Box::new(sum.clone()), Box::new(part));
+                vec![set(sum, both)]
+            });
+        }
+        let body = emitter.close();
+        emitter.push(count_loop(self.v.part, Expr::Int(0), parts, LoopHint::None, body));
+        let reset = set(Expr::element(self.arrivals, index), Expr::Int(0));
+        let condition = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
+        emitter.push(Stmt::If { condition, then: vec![reset], otherwise: Vec::new() });
+    }
+
+    /// Adds the products of the tiles in the slot to the sums, a small matrix of each at a time.
+    pub(super) fn multiply_matrices(&self, emitter: &mut Emitter, tiles: &[Tile], sums: &[Var]) {
+        let Some(of) = self.plan.schedule.matrices.and_then(Instruction::for_factors) else { return };
+        let (group, deep) = (self.plan.group(), u64::from(of.terms));
+        let int = |n: u32| Expr::Int(n.into());
+        emitter.open(&[], false);
+        let mut parts: Vec<Var> = Vec::new();
+        for tile in tiles {
+            let factor = tile.factor;
+            // Four matrices at a time: of one small one of the left, or of two of the right.
+            let wide = u64::from(of.rows);
+            let count = factor.of_thread / wide;
+            let part = emitter.fresh(if factor.is_left { "a" } else { "b" });
+            let part = emitter.array(part, Type::Register(DType::U32), count * 4);
+            parts.push(part);
+            // Lane 8 n + i names row i of matrix n: which half of the factor's own axis that is in, and which of the terms.
+            let lane = |op, by| Expr::Name(self.v.lane).then(op, Expr::Int(by));
+            let (low, high) = (lane(Div, 8).then(Rem, Expr::Int(2)), lane(Div, 16));
+            let (of_own, of_terms) = if factor.is_left { (low, high) } else { (high, low) };
+            let own = Expr::Name(if factor.is_left { self.v.warp_row } else { self.v.warp_column });
+            let own = own.then(Add, Expr::Name(self.v.i).then(Mul, Expr::Int(wide)));
+            let term = Expr::Name(self.v.k).then(Mul, Expr::Int(deep));
+            let row = |first: Expr, half: Expr| {
+                first.then(Add, half.then(Mul, Expr::Int(8))).then(Add, lane(Rem, 8))
+            };
+            let chunk = |first: Expr, half: Expr| first.then(Div, Expr::Int(group)).then(Add, half);
+            let (line, chunk) = match factor.is_along {
+                true => (row(own, of_own), chunk(term, of_terms)),
+                false => (row(term, of_terms), chunk(own, of_own)),
+            };
+            emitter.open(&[], false);
+            let line = Expr::Name(emitter.bind("line", INDEX, line));
+            let at = self.chunk(factor, line, chunk);
+            let slot = Expr::Int(self.plan.tile_len(factor));
+            let load = Stmt::LoadMatrices {
+                parts: part,
+                at: Expr::Name(self.v.i).then(Mul, Expr::Int(4)),
+                shared: tile.shared,
+                index: mul_add(Expr::Name(self.v.slot), slot, at),
+                dtype: of.factors,
+                // A part has neighbouring terms.
+                turns: !factor.is_along,
+            };
+            emitter.push(load);
+            let body = emitter.close();
+            emitter.push(count_loop(self.v.i, Expr::Int(0), Expr::Int(count), LoopHint::Unroll, body));
+        }
+        let part = |value: ValueId, is_left: bool| {
+            let is_own = |tile: &Tile| (tile.factor.value, tile.factor.is_left) == (value, is_left);
+            tiles.iter().position(is_own).map(|number| parts[number])
+        };
+        let (i, j) = (Expr::Name(self.v.i), Expr::Name(self.v.j));
+        let [of_row, _, of_column] = self.layout.sum_steps;
+        let mut body = Vec::new();
+        for (product, &sums) in self.plan.contraction.products.iter().zip(sums) {
+            let (Some(left), Some(right)) = (part(product.left, true), part(product.right, false)) else {
+                continue;
+            };
+            body.push(Stmt::MultiplyMatrices(Box::new(MatrixProduct {
+                dtype: of.factors,
+                left,
+                left_at: i.clone().then(Mul, Expr::Int(4)),
+                right,
+                right_at: j.clone().then(Mul, Expr::Int(2)),
+                sums,
+                sums_at: mul_add(i.clone(), Expr::Int(of_row), j.clone().then(Mul, Expr::Int(of_column))),
+            })));
+        }
+        let schedule = self.plan.schedule;
+        let columns = int(schedule.own_columns / of.columns);
+        let body = vec![count_loop(self.v.j, Expr::Int(0), columns, LoopHint::Unroll, body)];
+        let rows = int(schedule.own_rows / of.rows);
+        emitter.push(count_loop(self.v.i, Expr::Int(0), rows, LoopHint::Unroll, body));
+        let body = emitter.close();
+        let terms = int(schedule.depth / of.terms);
+        emitter.push(count_loop(self.v.k, Expr::Int(0), terms, LoopHint::Unroll, body));
+    }
+}
+
+fn part_of(parts: &[Var]) -> Var {
+    parts.last().copied().unwrap_or(Var::Lane)
+}
