@@ -32,6 +32,7 @@
 //! |---|---|
 //! | [`Tensor`] | records: constructors, operations, views, and the questions that end recording |
 //! | [`operations`] | every operation in a table: dtypes, accuracy, its name in PyTorch, and what differs from it |
+//! | [`compile()`] | a function of tensors that is recorded once and called many times |
 //! | [`Device`] | where values are computed: GPU, CPU, or the reference interpreter |
 //! | [`Target`] | what kernels are emitted for, with or without such a device |
 //! | [`Explanation`], [`Program`] | which kernels, why, and their source |
@@ -124,9 +125,9 @@ pub use shape::Shape;
 pub use stats::{Stats, stats};
 pub use tensor::ask::evaluate::{compile_for, cuda_is_available, eval, explain, with_fusion};
 pub use tensor::{
-    Attention, Axes, Border, Conv, Conv1d, Conv2d, Conv3d, Dims, Element, Index, Indexing, Interpolation,
-    Number, Operand, PadMode, Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d, Reduction, Rounding, ScanOrder,
-    ScatterReduction, scan,
+    Arguments, Attention, Axes, Border, Compiled, Conv, Conv1d, Conv2d, Conv3d, Dims, Element, Executable,
+    Index, Indexing, Interpolation, Leaves, Number, Operand, PadMode, Pair, PerAxis, Pool, Pool1d, Pool2d,
+    Pool3d, Reduction, Rounding, ScanOrder, ScatterReduction, Tensors, Traceable, compile, scan,
 };
 
 /// Its examples are tests too.

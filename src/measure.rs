@@ -64,6 +64,44 @@ pub fn without<T>(merge: &Merge, f: impl FnOnce() -> T) -> T {
     cut::without(merge.cut, f)
 }
 
+/// What an evaluation of some tensors on the CPU begins with, piece by piece: each to be called any number of times.
+pub fn pieces(tensors: &[Tensor]) -> Vec<(&'static str, Box<dyn Fn() + '_>)> {
+    let recording = build(tensors);
+    let settings = || settings::of(Device::cpu(), Fusion::On);
+    let mut pieces: Vec<(&'static str, Box<dyn Fn() + '_>)> = vec![
+        ("the graph of what was recorded", Box::new(|| drop(std::hint::black_box(build(tensors))))),
+        (
+            "settings of the device",
+            Box::new(move || {
+                std::hint::black_box(settings());
+            }),
+        ),
+    ];
+    if let Ok(recording) = recording {
+        let graph = std::rc::Rc::new(recording.graph);
+        let own = graph.clone();
+        pieces.push((
+            "its key",
+            Box::new(move || {
+                std::hint::black_box(crate::graph::hash::structural_key(&own));
+            }),
+        ));
+        pieces.push((
+            "its key, and the plan of that key",
+            Box::new(move || {
+                drop(std::hint::black_box(crate::compiler::plan(&graph, settings())));
+            }),
+        ));
+    }
+    pieces.push((
+        "memory of 1,000 numbers",
+        Box::new(|| {
+            drop(std::hint::black_box(crate::runtime::host::HostBuffer::allocate(4000)));
+        }),
+    ));
+    pieces
+}
+
 fn plan(tensors: &[Tensor], fusion: Fusion) -> Result<std::sync::Arc<Plan>> {
     let recording = build(tensors)?;
     crate::compiler::plan(&recording.graph, settings::of(Device::cpu(), fusion))

@@ -5,6 +5,7 @@ mod emission;
 pub(crate) mod explain;
 mod plan;
 mod settings;
+mod storage;
 #[cfg(all(test, feature = "cuda"))]
 mod tests;
 
@@ -30,8 +31,9 @@ use crate::lower::{Request, lower};
 use crate::{Error, Result, passes, stats};
 use emission::emit_cached;
 use plan::Shared;
-pub(crate) use plan::{Code, Part, Plan, PlannedKernel, input_nodes};
+pub(crate) use plan::{Code, Part, Plan, PlannedKernel};
 pub(crate) use settings::Settings;
+pub(crate) use storage::{Place, input_nodes};
 
 /// How many plans are kept, least recently used first out.
 const PLANS: usize = 512;
@@ -220,7 +222,7 @@ fn plan_of(
             .map_err(|reason| Error::internal("batching", reason.to_string()))?;
     }
     let outputs = graph.outputs().iter().map(|&output| stored_as(&graph, output)).collect();
-    let shared = Arc::new(Shared::new(grouping, kernels, outputs));
+    let shared = Arc::new(Shared::new(&graph, grouping, kernels, outputs));
     let plan = Plan { graph, values: parameters.values, shared, settings };
     debug::print(Level::Plan, || {
         format!(

@@ -7,13 +7,12 @@ use lazuli_codegen::index::AxisId;
 use lazuli_codegen::ir::{ArgumentId, AxisKind, BufferId};
 use lazuli_codegen::schedule::Schedule;
 use lazuli_codegen::{Emitted, Refusal, emit_batch};
-use rustc_hash::FxHashMap;
 
 use super::emission::emit_cached;
 use super::settings::Settings;
+use super::storage::Storage;
 use crate::fusion::Grouping;
 use crate::fusion::group::Group;
-use crate::graph::op::Op;
 use crate::graph::{Graph, NodeId};
 use crate::lower::Lowered;
 use crate::{Error, Result};
@@ -37,25 +36,21 @@ pub(crate) struct Shared {
     pub(crate) kernels: Vec<PlannedKernel>,
     /// The node whose buffer is each output.
     pub(crate) outputs: Vec<NodeId>,
-    /// The values that nobody needs any more after each kernel.
-    pub(crate) read_last: Vec<Vec<NodeId>>,
+    pub(crate) storage: Storage,
+    /// What devices have made of it: nothing that plans know.
+    pub(crate) made: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Shared {
-    pub(super) fn new(grouping: Grouping, kernels: Vec<PlannedKernel>, outputs: Vec<NodeId>) -> Shared {
-        let mut last_reader: FxHashMap<NodeId, usize> = FxHashMap::default();
-        for (number, kernel) in kernels.iter().enumerate() {
-            let inputs = kernel.parts.iter().flat_map(|part| &part.lowered.inputs);
-            last_reader.extend(inputs.map(|&id| (id, number)));
-        }
-        for output in &outputs {
-            last_reader.remove(output);
-        }
-        let mut read_last = vec![Vec::new(); kernels.len()];
-        for (id, number) in last_reader {
-            read_last[number].push(id);
-        }
-        Shared { grouping, kernels, outputs, read_last }
+    pub(super) fn new(
+        graph: &Graph,
+        grouping: Grouping,
+        kernels: Vec<PlannedKernel>,
+        outputs: Vec<NodeId>,
+    ) -> Shared {
+        let parts = kernels.iter().map(|kernel| kernel.parts.iter().map(|part| &part.lowered).collect());
+        let storage = Storage::new(graph, &parts.collect::<Vec<_>>(), &outputs);
+        Shared { grouping, kernels, outputs, storage, made: Mutex::default() }
     }
 }
 
@@ -87,13 +82,11 @@ pub(crate) struct Code {
     pub(crate) emitted: Arc<Emitted>,
     /// The inputs that are written over, and the outputs that are.
     pub(crate) over: Vec<(BufferId, BufferId)>,
-    /// What the device that ran it last has made of it: nothing that plans know.
-    pub(crate) compiled: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Code {
     fn new(emitted: Arc<Emitted>, over: Vec<(BufferId, BufferId)>) -> Arc<Code> {
-        Arc::new(Code { emitted, over, compiled: Mutex::new(None) })
+        Arc::new(Code { emitted, over })
     }
 }
 
@@ -190,12 +183,4 @@ impl PlannedKernel {
     pub(crate) fn groups<'a>(&'a self, grouping: &'a Grouping) -> impl Iterator<Item = &'a Group> {
         self.parts.iter().map(|part| &grouping.groups[part.group])
     }
-}
-
-/// The graph's input nodes, by input number.
-pub(crate) fn input_nodes(graph: &Graph) -> impl Iterator<Item = (usize, NodeId)> + '_ {
-    graph.nodes().filter_map(|id| match graph.node(id).op {
-        Op::Input(slot) => Some((slot, id)),
-        _ => None,
-    })
 }

@@ -30,7 +30,7 @@ use crate::recording::{Sources, State, Tensor, TensorNode};
 use crate::runtime::buffer::Buffer;
 
 /// Bytes of a result that are worth a kernel of its own, if the user has not said so.
-const LEAST_BYTES: usize = 1 << 20;
+pub(crate) const LEAST_BYTES: usize = 1 << 20;
 
 /// Inputs and the outputs that are written over them.
 pub(crate) type Pairs = Vec<(BufferId, BufferId)>;
@@ -109,17 +109,11 @@ pub(crate) struct Claim {
 impl Offer {
     /// `donated` says of which inputs the user has given the values up.
     pub(crate) fn new(plan: &Plan, outputs: &[Tensor], inputs: &[Buffer], donated: &[bool]) -> Option<Offer> {
-        let is_last = |kernel: &&compiler::PlannedKernel| {
-            kernel.parts.iter().all(|part| {
-                part.lowered.checks.is_empty()
-                    && part.lowered.outputs.iter().all(|id| plan.outputs.contains(id))
-            })
-        };
         let bytes: usize = inputs.iter().map(Buffer::bytes).sum();
         if bytes < LEAST_BYTES && !donated.contains(&true) {
             return None;
         }
-        let tail = plan.kernels.len() - plan.kernels.iter().rev().take_while(is_last).count();
+        let tail = tail(plan);
         if plan.kernels[tail..].iter().all(|kernel| kernel.overwritable.is_empty()) {
             return None;
         }
@@ -135,24 +129,9 @@ impl Offer {
                 held_by.insert(buffer.pointer() as usize, number);
             }
         }
-        let holder = |slot: &usize| held_by.get(&(inputs[*slot].pointer() as usize)).copied();
-        let mut over = vec![Pairs::new(); plan.kernels.len()];
-        let mut given_up = Vec::new();
-        for (kernel, candidates) in candidates {
-            let holders =
-                |candidate: &Candidate| candidate.slots.iter().map(holder).collect::<Option<Vec<_>>>();
-            let free: FxHashMap<BufferId, Vec<usize>> = candidates
-                .iter()
-                .filter_map(|candidate| Some((candidate.input, holders(candidate)?)))
-                .collect();
-            let inputs: Vec<BufferId> = candidates
-                .iter()
-                .map(|candidate| candidate.input)
-                .filter(|id| free.contains_key(id))
-                .collect();
-            over[kernel] = plan.kernels[kernel].pair_up(&inputs);
-            given_up.extend(over[kernel].iter().filter_map(|(input, _)| free.get(input)).flatten());
-        }
+        let holder = |slot: usize| held_by.get(&(inputs[slot].pointer() as usize)).copied();
+        let (over, taken) = pairs(plan, candidates, |slot| holder(slot).is_some());
+        let given_up: Vec<usize> = taken.into_iter().filter_map(holder).collect();
         (!given_up.is_empty()).then_some(Offer { tail, over, history, given_up })
     }
 
@@ -209,6 +188,43 @@ struct Candidate {
     input: BufferId,
     /// The plan's inputs that it is in the kernel's parts.
     slots: Vec<usize>,
+}
+
+/// The first kernel after which nothing can fail: the following ones compute outputs alone, and check nothing.
+fn tail(plan: &Plan) -> usize {
+    let is_last = |kernel: &&compiler::PlannedKernel| {
+        kernel.parts.iter().all(|part| {
+            part.lowered.checks.is_empty() && part.lowered.outputs.iter().all(|id| plan.outputs.contains(id))
+        })
+    };
+    plan.kernels.len() - plan.kernels.iter().rev().take_while(is_last).count()
+}
+
+/// What each kernel writes over, and the inputs that lose their values; `is_free` says which may.
+fn pairs(
+    plan: &Plan,
+    candidates: Vec<(usize, Vec<Candidate>)>,
+    is_free: impl Fn(usize) -> bool,
+) -> (Vec<Pairs>, Vec<usize>) {
+    let (mut over, mut taken) = (vec![Pairs::new(); plan.kernels.len()], Vec::new());
+    for (kernel, candidates) in candidates {
+        let free: Vec<Candidate> =
+            candidates.into_iter().filter(|one| one.slots.iter().all(|&slot| is_free(slot))).collect();
+        let inputs: Vec<BufferId> = free.iter().map(|candidate| candidate.input).collect();
+        over[kernel] = plan.kernels[kernel].pair_up(&inputs);
+        for (input, _) in &over[kernel] {
+            taken.extend(
+                free.iter().filter(|one| one.input == *input).flat_map(|one| one.slots.iter().copied()),
+            );
+        }
+    }
+    (over, taken)
+}
+
+/// What each kernel writes over if nobody else sees these inputs, now or later.
+pub(super) fn over_given(plan: &Plan, inputs: &[Buffer], given: &[usize]) -> Vec<Pairs> {
+    let donated: Vec<bool> = (0..inputs.len()).map(|slot| given.contains(&slot)).collect();
+    pairs(plan, candidates(plan, tail(plan), inputs, &donated), |slot| donated[slot]).0
 }
 
 /// By kernel.

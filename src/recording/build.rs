@@ -32,9 +32,14 @@ pub(crate) struct Recording {
 /// # Errors
 /// The first error of an invalid tensor.
 pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
+    build_traced(outputs, &[])
+}
+
+/// The same for what a function made of stand-ins for its inputs, which are the recording's first inputs, without data.
+pub(crate) fn build_traced(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Recording> {
     let mut ended: Option<Arc<Loan>> = None;
     loop {
-        match attempt(outputs)? {
+        match attempt(outputs, stand_ins)? {
             Ok(recording) => return Ok(recording),
             // What had ended before this attempt began has left no results.
             Err(loan) if ended.as_ref().is_some_and(|ended| Arc::ptr_eq(ended, &loan)) => {
@@ -49,12 +54,18 @@ pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
     }
 }
 
-fn attempt(outputs: &[Tensor]) -> Result<Result<Recording, Arc<Loan>>> {
+fn attempt(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Result<Recording, Arc<Loan>>> {
     let mut graph = Graph::with_capacity(USUAL_NODES);
     let (mut inputs, mut donated) = (Vec::new(), Vec::new());
     // Holds the tensors too, so that an address cannot be given to another one meanwhile.
     let mut done: FxHashMap<*const TensorNode, (NodeId, Tensor)> =
         FxHashMap::with_capacity_and_hasher(USUAL_NODES, FxBuildHasher);
+    for stand_in in stand_ins {
+        inputs.push(None);
+        donated.push(false);
+        let id = graph.add(node_of(&stand_in.node, Op::Input(inputs.len() - 1)), &[]);
+        done.insert(Arc::as_ptr(&stand_in.node), (id, stand_in.clone()));
+    }
     for output in outputs {
         let mut pending = vec![output.clone()];
         while let Some(tensor) = pending.pop() {
@@ -85,6 +96,14 @@ fn attempt(outputs: &[Tensor]) -> Result<Result<Recording, Arc<Loan>>> {
                         "a value of its step was used outside of the step, where it has none".into();
                     return Err(Error::InvalidOperation { op: origin, message, location });
                 }
+                State::Recorded(Recipe::CallInput, _) => {
+                    let TensorNode { origin, location, .. } = *tensor.node;
+                    let message =
+                        "an input of the function was used where it has no values: while the function is \
+                                   recorded, nothing can be evaluated, and nothing moved to another device"
+                            .into();
+                    return Err(Error::InvalidOperation { op: origin, message, location });
+                }
                 State::Recorded(recipe, sources) => {
                     let Some(operands) = finished(sources, &done, &mut pending) else {
                         drop(state);
@@ -93,8 +112,8 @@ fn attempt(outputs: &[Tensor]) -> Result<Result<Recording, Arc<Loan>>> {
                     };
                     match recipe {
                         Recipe::Op(op) => graph.add(node_of(&tensor.node, op.clone()), &operands),
-                        // No step's value has sources.
-                        Recipe::Transfer | Recipe::StepValue => match operands.first() {
+                        // Stand-ins have no sources.
+                        Recipe::Transfer | Recipe::StepValue | Recipe::CallInput => match operands.first() {
                             Some(&source) => source,
                             None => return Err(Error::internal("graph building", "a transfer of nothing")),
                         },

@@ -69,6 +69,8 @@ pub(crate) enum Recipe {
     Transfer,
     /// What a scan's step gets: it stands for the value of any position.
     StepValue,
+    /// What a function gets while it is traced: it stands for the input of any call.
+    CallInput,
 }
 
 pub(crate) type Sources = SmallVec<[Tensor; 3]>;

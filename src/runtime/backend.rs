@@ -139,6 +139,28 @@ impl Backend {
         }
     }
 
+    /// Whether a launch may end before what it does.
+    pub(crate) fn runs_ahead(&self) -> bool {
+        match self {
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(_) => true,
+            #[cfg(feature = "emulate")]
+            Backend::Emulated => false,
+            Backend::Cpu(_) | Backend::Interpreter | Backend::Interpreted => false,
+        }
+    }
+
+    /// Whether the memory is the device's.
+    pub(crate) fn holds(&self, buffer: &Buffer) -> bool {
+        match (self, buffer) {
+            #[cfg(feature = "cuda")]
+            (Backend::Cuda(device), Buffer::Cuda(buffer)) => buffer.device().ordinal() == device.ordinal(),
+            #[cfg(feature = "cuda")]
+            (Backend::Cuda(_), Buffer::Host(_)) | (_, Buffer::Cuda(_)) => false,
+            (_, Buffer::Host(_)) => true,
+        }
+    }
+
     /// The elements in this device's memory: shared where it is the same memory, else copied.
     pub(crate) fn import(&self, buffer: &Buffer) -> Result<Buffer> {
         match self {
@@ -152,7 +174,7 @@ impl Backend {
                     other => device.upload(&copy, other.to_host()?.as_slice())?,
                 }
                 let copy = Buffer::Cuda(Arc::new(copy));
-                copy.follow(std::slice::from_ref(buffer), None);
+                copy.follow(std::iter::once(buffer), None);
                 Ok(copy)
             }
             _ => buffer.to_host().map(Buffer::Host),

@@ -5,6 +5,7 @@
 
 pub(crate) mod arguments;
 pub(crate) mod ask;
+mod function;
 mod layer;
 pub(crate) mod make;
 mod map;
@@ -19,6 +20,8 @@ mod view;
 pub use arguments::axes::{Axes, Dims};
 pub use arguments::element::Element;
 pub use arguments::promotion::{Number, Operand};
+pub use function::compile::{Compiled, Executable, Traceable, compile};
+pub use function::tree::{Arguments, Leaves, Tensors};
 pub use layer::interpolate::Interpolation;
 pub use layer::losses::Reduction;
 pub use layer::pool::{Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d};

@@ -1,6 +1,7 @@
 //! Questions that need values or kernels: the only places where anything runs or is compiled.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use crate::compiler;
@@ -40,11 +41,13 @@ pub fn with_fusion<T>(fusion: Fusion, f: impl FnOnce() -> T) -> T {
 }
 
 /// The fusion in force: set by [`with_fusion`], else by `LAZULI_FUSION=off`, else on.
-fn fusion() -> Fusion {
-    FUSION.get().unwrap_or_else(|| match std::env::var("LAZULI_FUSION").as_deref() {
+pub(crate) fn fusion() -> Fusion {
+    static DEFAULT: OnceLock<Fusion> = OnceLock::new();
+    let default = || match std::env::var("LAZULI_FUSION").as_deref() {
         Ok("off" | "0") => Fusion::Off,
         _ => Fusion::On,
-    })
+    };
+    FUSION.get().unwrap_or_else(|| *DEFAULT.get_or_init(default))
 }
 
 /// Computes several tensors in one plan, so that they share work and kernels. Those that are computed

@@ -1,0 +1,439 @@
+//! A plan made ready for a device: kernels that are loaded, and for each where its arguments are.
+
+use std::ffi::c_void;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use lazuli_codegen::ir::AxisKind;
+use lazuli_codegen::nest::Parameter;
+use rayon::prelude::*;
+use smallvec::SmallVec;
+
+use super::donation::Pairs;
+use super::timing;
+use crate::compiler::{Code, Place, Plan, PlannedKernel};
+use crate::debug::{self, Level};
+use crate::error::IndexCheck;
+use crate::runtime::backend::Backend;
+use crate::runtime::buffer::Buffer;
+use crate::runtime::device::Device;
+use crate::runtime::fault::Fault;
+use crate::runtime::kernels::{self, Loaded, Text};
+use crate::runtime::progress::Progress;
+use crate::{Error, Result, stats};
+
+/// Bytes that a thread may spill: what the threads of a full multiprocessor (2,048) spill stays in its nearest cache (128 KiB
+/// and more), while a value between two kernels goes to memory and back.
+const MOST_SPILLED_BYTES: u32 = 64;
+
+/// How many a plan keeps: of several devices, and over different inputs.
+const MOST_KEPT: usize = 16;
+
+/// A plan's kernels, loaded for a device. All plans that differ in values of parameters alone have one.
+pub(crate) struct Prepared {
+    device: Device,
+    backend: Backend,
+    /// By kernel: the inputs that are written over, and the outputs that are. Empty where nothing is.
+    over: Vec<Pairs>,
+    commands: Vec<Command>,
+}
+
+/// A kernel and everything that its launch needs, but for the memory.
+struct Command {
+    code: Arc<Code>,
+    /// Missing where there is nothing to compute.
+    loaded: Option<Loaded>,
+    /// The parameters, of one part after the other.
+    words: Vec<Word>,
+    /// The first block of each part of a batch.
+    first_blocks: Vec<u64>,
+    /// Places to be written first, and their bytes; and those that get an input's memory.
+    new: SmallVec<[(Place, usize); 2]>,
+    over: SmallVec<[(Place, Place); 2]>,
+    /// Bytes of scratch memory, and whether it is zeros.
+    scratch: SmallVec<[(usize, bool); 2]>,
+    checks: Option<Arc<[IndexCheck]>>,
+    /// Of each part, its inputs and its outputs.
+    flows: Vec<[SmallVec<[Place; 4]>; 2]>,
+    last_used: SmallVec<[Place; 2]>,
+    /// What it reads and writes at least.
+    bytes: u64,
+}
+
+/// Where a kernel's parameter is to be had from.
+#[derive(Clone, Copy)]
+enum Word {
+    /// The address of what is there.
+    Place(Place),
+    /// The address of scratch memory.
+    Scratch(usize),
+    /// The value of one of the plan's parameters.
+    Value(usize),
+    Number(u64),
+    /// The address of the note of failed checks.
+    Note,
+}
+
+/// Memory of one launch, there before it.
+pub(super) struct Allocated {
+    new: SmallVec<[Buffer; 2]>,
+    scratch: SmallVec<[Buffer; 2]>,
+}
+
+/// Numbers that kernels need no allocation for.
+type Words = SmallVec<[u64; 16]>;
+
+impl Prepared {
+    /// For the plan, of its kernels over these inputs: found, or made and kept.
+    pub(super) fn of(
+        plan: &Plan,
+        device: Device,
+        backend: &Backend,
+        over: &[Pairs],
+    ) -> Result<Arc<Prepared>> {
+        let over = if over.iter().all(Vec::is_empty) { &[] } else { over };
+        let is_it = |prepared: &Arc<Prepared>| prepared.device == device && prepared.over == over;
+        {
+            let made = plan.made.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = made.iter().filter_map(|made| made.clone().downcast::<Prepared>().ok());
+            if let Some(known) = known.find(is_it) {
+                return Ok(known);
+            }
+        }
+        let prepared = Arc::new(Prepared::new(plan, device, backend, over)?);
+        let mut made = plan.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.len() == MOST_KEPT {
+            made.remove(0);
+        }
+        made.push(prepared.clone());
+        Ok(prepared)
+    }
+
+    fn new(plan: &Plan, device: Device, backend: &Backend, over: &[Pairs]) -> Result<Prepared> {
+        let codes = plan.kernels.iter().enumerate().map(|(number, kernel)| match over.get(number) {
+            Some(over) if !over.is_empty() => kernel.in_place(over.clone(), plan.settings),
+            _ => Ok(kernel.code.clone()),
+        });
+        let codes: Vec<Arc<Code>> = codes.collect::<Result<_>>()?;
+        let loaded = load_all(plan, &codes, device, backend)?;
+        let commands = (codes.into_iter().zip(loaded).enumerate())
+            .map(|(number, (code, loaded))| Command::new(plan, number, code, loaded))
+            .collect::<Result<_>>()?;
+        Ok(Prepared { device, backend: backend.clone(), over: over.to_vec(), commands })
+    }
+
+    /// The kernels that spill too many registers, and how many bytes of them.
+    pub(super) fn spilling(&self) -> Vec<(usize, u32)> {
+        let spilled = self
+            .commands
+            .iter()
+            .map(|command| command.loaded.as_ref().map_or(0, |loaded| loaded.spill_bytes));
+        spilled.enumerate().filter(|&(_, bytes)| bytes > MOST_SPILLED_BYTES).collect()
+    }
+}
+
+impl Command {
+    fn new(plan: &Plan, number: usize, code: Arc<Code>, loaded: Option<Loaded>) -> Result<Command> {
+        let missing = || Error::internal("execution", "a value has no place");
+        let (kernel, storage) = (&plan.kernels[number], &plan.storage.kernels[number]);
+        let mut words = Vec::with_capacity(kernel.parts.len() * code.emitted.parameters.len());
+        let mut flows = Vec::with_capacity(kernel.parts.len());
+        let mut over: SmallVec<[(Place, Place); 2]> = SmallVec::new();
+        for (number, (part, places)) in kernel.parts.iter().zip(&storage.parts).enumerate() {
+            let inputs = part.lowered.inputs.len();
+            if places.len() != inputs + part.lowered.outputs.len() || storage.parts.len() <= number {
+                return Err(missing());
+            }
+            for &(input, output) in &code.over {
+                let place =
+                    |id: lazuli_codegen::ir::BufferId| places.get(id.index()).copied().ok_or_else(missing);
+                over.push((place(output)?, place(input)?));
+            }
+            for parameter in &code.emitted.parameters {
+                words.push(match *parameter {
+                    Parameter::Buffer(id) => Word::Place(*places.get(id.index()).ok_or_else(missing)?),
+                    Parameter::Argument(id) => Word::Value(part.lowered.arguments[id.index()]),
+                    Parameter::Extent(axis) => Word::Number(part.lowered.kernel.axis(axis).extent),
+                    Parameter::Offset(axis) => match part.lowered.kernel.axis(axis).kind {
+                        AxisKind::Offset { number } => Word::Value(number as usize),
+                        AxisKind::Map | AxisKind::Reduce | AxisKind::Computed { .. } => Word::Number(0),
+                    },
+                    Parameter::Checks => Word::Note,
+                    Parameter::Workspace(number) => Word::Scratch(number),
+                });
+            }
+            let (read, written) = places.split_at(inputs);
+            flows.push([read.into(), written.into()]);
+        }
+        let first_blocks = kernel.parts.iter().scan(0, |next, part| {
+            let first = *next;
+            *next += part.blocks;
+            Some(first)
+        });
+        // What is empty is not launched.
+        let spaces = code.emitted.workspaces.iter().filter(|_| !kernel.is_empty());
+        Ok(Command {
+            words,
+            first_blocks: first_blocks.collect(),
+            new: (storage.first_used.iter().copied())
+                .filter(|(place, _)| !over.iter().any(|(output, _)| output == place))
+                .collect(),
+            scratch: spaces
+                .map(|space| (space.elements as usize * space.dtype.size(), space.zeroed))
+                .collect(),
+            checks: kernel
+                .parts
+                .iter()
+                .map(|part| &part.lowered.checks)
+                .find(|checks| !checks.is_empty())
+                .cloned(),
+            flows,
+            last_used: storage.last_used.clone(),
+            bytes: kernel.groups(&plan.grouping).map(|group| group.work.bytes()).sum(),
+            over,
+            code,
+            loaded,
+        })
+    }
+}
+
+/// A plan on its way.
+pub(super) struct Run<'a> {
+    plan: &'a Plan,
+    prepared: Arc<Prepared>,
+    /// What is there and still needed.
+    places: SmallVec<[Option<Buffer>; 12]>,
+}
+
+impl<'a> Run<'a> {
+    /// `outputs` is memory for results, where it is as long as they are.
+    pub(super) fn new(
+        plan: &'a Plan,
+        prepared: Arc<Prepared>,
+        inputs: &[Buffer],
+        outputs: impl IntoIterator<Item = Option<Buffer>>,
+    ) -> Result<Run<'a>> {
+        let mut places: SmallVec<[Option<Buffer>; 12]> = smallvec::smallvec![None; plan.storage.places];
+        for &(slot, place) in &plan.storage.inputs {
+            let input =
+                inputs.get(slot).ok_or_else(|| Error::internal("execution", "an input is missing"))?;
+            places[place.index()] = Some(input.clone());
+        }
+        for (&place, buffer) in plan.storage.outputs.iter().zip(outputs) {
+            let place = &mut places[place.index()];
+            *place = place.take().or(buffer);
+        }
+        Ok(Run { plan, prepared, places })
+    }
+
+    /// From now on with other code for the same kernels.
+    pub(super) fn change(&mut self, prepared: Arc<Prepared>) {
+        self.prepared = prepared;
+    }
+
+    pub(super) fn kernels(&self) -> usize {
+        self.prepared.commands.len()
+    }
+
+    /// The outputs' buffers.
+    pub(super) fn finish(self) -> Result<Vec<Buffer>> {
+        let output = |place: &Place| {
+            let value = self.places[place.index()].clone();
+            value.ok_or_else(|| Error::internal("execution", "an output was not computed"))
+        };
+        self.plan.storage.outputs.iter().map(output).collect()
+    }
+
+    /// The memory that a kernel needs besides its inputs.
+    pub(super) fn allocate(&self, number: usize) -> Result<Allocated> {
+        let Prepared { commands, backend, .. } = &*self.prepared;
+        let command = &commands[number];
+        let mut allocated = Allocated { new: SmallVec::new(), scratch: SmallVec::new() };
+        for &(place, bytes) in &command.new {
+            allocated.new.push(match &self.places[place.index()] {
+                Some(given) if given.bytes() == bytes => given.clone(),
+                _ => backend.allocate(bytes)?,
+            });
+        }
+        for &(bytes, zeroed) in &command.scratch {
+            allocated.scratch.push(match zeroed {
+                true => backend.counters(bytes)?,
+                false => backend.allocate(bytes)?,
+            });
+        }
+        Ok(allocated)
+    }
+
+    /// Launches a kernel in this memory, and lets go of what was read last.
+    pub(super) fn launch(&mut self, number: usize, memory: Allocated) -> Result<()> {
+        let is_timed = debug::enabled(Level::Timings) || timing::is_timing();
+        let start = is_timed.then(Instant::now);
+        let prepared = self.prepared.clone();
+        let command = &prepared.commands[number];
+        for (&(place, _), buffer) in command.new.iter().zip(memory.new) {
+            self.places[place.index()] = Some(buffer);
+        }
+        for &(output, input) in &command.over {
+            stats::add(stats::Counter::InPlace);
+            self.places[output.index()] = self.places[input.index()].clone();
+        }
+        if let Some(loaded) = &command.loaded {
+            let fault = self.call(command, loaded, &prepared.backend, &memory.scratch)?;
+            if prepared.backend.runs_ahead() {
+                self.follow(command, fault.as_ref());
+            }
+        }
+        if let Some(start) = start {
+            prepared.note(command, start)?;
+        }
+        for place in &command.last_used {
+            self.places[place.index()] = None;
+        }
+        Ok(())
+    }
+
+    fn follow(&self, command: &Command, fault: Option<&Arc<Fault>>) {
+        for [inputs, outputs] in &command.flows {
+            let buffer = |place: &Place| self.places[place.index()].as_ref();
+            for output in outputs.iter().filter_map(buffer) {
+                output.follow(inputs.iter().filter_map(buffer), fault);
+            }
+        }
+    }
+
+    /// Calls a kernel's functions. What they check may be known later only.
+    fn call(
+        &self,
+        command: &Command,
+        loaded: &Loaded,
+        backend: &Backend,
+        scratch: &[Buffer],
+    ) -> Result<Option<Arc<Fault>>> {
+        let emitted = &command.code.emitted;
+        let mut notes = command.checks.as_ref().map(|checks| backend.notes(checks)).transpose()?;
+        // Little-endian: a narrower parameter is the low bytes of its word.
+        let mut words = Words::with_capacity(command.words.len());
+        for word in &command.words {
+            words.push(match *word {
+                Word::Place(place) => match &self.places[place.index()] {
+                    Some(buffer) => buffer.pointer() as u64,
+                    None => return Err(Error::internal("execution", "a value is missing")),
+                },
+                Word::Scratch(number) => scratch[number].pointer() as u64,
+                Word::Value(number) => self.plan.values[number],
+                Word::Number(number) => number,
+                Word::Note => notes.as_mut().map_or(0, |notes| notes.pointer() as u64),
+            });
+        }
+        let mut arguments: SmallVec<[*mut c_void; 16]> = SmallVec::new();
+        match &emitted.batch {
+            None => {
+                words.extend(loaded.numbers.iter().flat_map(|numbers| numbers.iter().copied()));
+                arguments.extend(words.iter_mut().map(|word| std::ptr::from_mut(word).cast()));
+            }
+            Some(batch) => {
+                let parts = words.chunks(emitted.parameters.len().max(1));
+                words = batch.table(command.first_blocks.iter().copied().zip(parts)).into();
+                arguments.push(words.as_mut_ptr().cast());
+            }
+        };
+        for launch in &emitted.launches {
+            stats::add(stats::Counter::Launches);
+            // SAFETY: the arguments are made from the emitted parameter list, or are the table that the batch describes;
+            // and every buffer has the size that lowering stated for it.
+            unsafe { backend.launch(&loaded.module, launch, &mut arguments)? };
+        }
+        match (notes, &command.checks) {
+            (Some(notes), Some(checks)) => notes.finish(checks),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Prepared {
+    /// Notes how long a kernel took, which is waited for.
+    #[cold]
+    fn note(&self, command: &Command, start: Instant) -> Result<()> {
+        self.backend.synchronize()?;
+        let seconds = start.elapsed().as_secs_f64();
+        let (emitted, bytes) = (&command.code.emitted, command.bytes);
+        timing::note(|| timing::Launched {
+            device: self.device,
+            name: emitted.name.clone(),
+            schedule: emitted.schedule.to_string(),
+            bytes,
+            seconds,
+        });
+        debug::print(Level::Timings, || {
+            format!(
+                "{}: {} {:.1} µs, {:.1} GB/s",
+                self.device,
+                emitted.name,
+                seconds * 1e6,
+                bytes as f64 / seconds / 1e9
+            )
+        });
+        Ok(())
+    }
+}
+
+/// Every kernel of the plan, loaded; those that need a compiler are compiled in parallel.
+fn load_all(
+    plan: &Plan,
+    codes: &[Arc<Code>],
+    device: Device,
+    backend: &Backend,
+) -> Result<Vec<Option<Loaded>>> {
+    let used: Vec<usize> =
+        (0..codes.len()).filter(|&number| !PlannedKernel::is_empty(&plan.kernels[number])).collect();
+    let emitted: Vec<_> = used.iter().map(|&number| codes[number].emitted.clone()).collect();
+    let texts = kernels::texts(backend, device, &emitted);
+    let progress = Progress::new(used.len());
+    kernels::compile_ahead(backend, device, &texts);
+    let load = |text: &Text| -> Result<Loaded> {
+        let loaded = kernels::load(backend, device, text)?;
+        progress.advance();
+        Ok(loaded)
+    };
+    let loaded: Vec<(usize, Loaded)> = (used.into_par_iter().zip(&texts))
+        .map(|(number, text)| Ok((number, load(text)?)))
+        .collect::<Result<_>>()?;
+    let mut all: Vec<Option<Loaded>> = vec![None; codes.len()];
+    loaded.into_iter().for_each(|(number, loaded)| all[number] = Some(loaded));
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use lazuli_codegen::Language;
+
+    use super::*;
+    use crate::executor::settings;
+    use crate::recording::Tensor;
+    use crate::recording::build::build;
+    use crate::runtime::device::DeviceKind;
+    use crate::{Fusion, compiler};
+
+    #[test]
+    fn values_that_are_needed_at_different_times_share_places() {
+        let x = Tensor::from_vec(vec![1.0f32; 100], [100]);
+        let shorter = x.slice(0, ..50);
+        let chain = |x: &Tensor| (0..6).fold(x.clone(), |x, _| x.exp());
+        let places = |outputs: &[Tensor]| {
+            let device = Device(DeviceKind::Interpreted(Language::C));
+            let graph = build(outputs).unwrap().graph;
+            let plan = compiler::plan(&graph, settings::of(device, Fusion::Off)).unwrap();
+            assert_eq!(plan.storage.kernels.len(), plan.kernels.len());
+            let released: usize = plan.storage.kernels.iter().map(|kernel| kernel.last_used.len()).sum();
+            assert_eq!(released + plan.storage.outputs.len(), plan.storage.places);
+            plan.storage.places
+        };
+        // The input, the output, and two that five intermediate values take turns in.
+        assert_eq!(places(&[chain(&x)]), 4);
+        // Half as long is near enough, a tenth is not.
+        assert_eq!(places(&[chain(&(chain(&x).slice(0, ..50)))]), 4);
+        assert_eq!(places(&[chain(&(chain(&x).slice(0, ..10)))]), 6);
+        // Outputs have places of their own.
+        assert_eq!(places(&[x.exp(), x.exp().exp(), shorter.sin()]), 4);
+    }
+}

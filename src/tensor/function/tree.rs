@@ -1,0 +1,301 @@
+//! Values that are made of tensors: what a compiled function takes and gives.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::recording::{State, Tensor};
+use crate::runtime::buffer::Buffer;
+use crate::runtime::host::HostBuffer;
+use crate::tensor::arguments::element::{self, Element};
+use crate::{Error, Result, Shape, SourceLocation, bf16, f16};
+
+/// A value that is made of tensors, such as a model's parameters: a [`Tensor`], or arrays, vectors, options and tuples of
+/// such values. JAX calls it a pytree.
+///
+/// A type of yours becomes one by listing its fields, in the same order both times. `usize`, `bool` and `String` are such
+/// values as well: a function that is called with another number, switch or name is recorded anew. (Numbers to compute with
+/// are tensors; see [`Arguments`].)
+///
+/// ```
+/// use lazuli::{Leaves, Tensor, Tensors, compile};
+///
+/// #[derive(Clone)]
+/// struct Linear {
+///     weight: Tensor,
+///     bias: Option<Tensor>,
+/// }
+///
+/// impl Tensors for Linear {
+///     fn flatten(&self, leaves: &mut Leaves) {
+///         self.weight.flatten(leaves);
+///         self.bias.flatten(leaves);
+///     }
+///     fn unflatten(leaves: &mut Leaves) -> Linear {
+///         Linear { weight: Tensors::unflatten(leaves), bias: Tensors::unflatten(leaves) }
+///     }
+/// }
+///
+/// let layer = Linear { weight: Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]), bias: None };
+/// let run = compile(|(layer, x): (Linear, Tensor)| x.linear(&layer.weight, layer.bias.as_ref()));
+/// let x = Tensor::from([[1.0f32, 1.0]]);
+/// assert_eq!(run.call((&layer, &x))?.to_vec::<f32>()?, [3.0, 7.0]);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+pub trait Tensors: Sized {
+    /// Adds the tensors, one after the other, and whatever else tells two such values apart.
+    fn flatten(&self, leaves: &mut Leaves);
+
+    /// The value whose leaves come next.
+    fn unflatten(leaves: &mut Leaves) -> Self;
+}
+
+/// What a compiled function that takes a `T` can be called with: a `&T`; or an array, vector, option or tuple whose parts
+/// are, each on its own, such arguments; or, in the place of a tensor, a tensor that is given away, or a number.
+///
+/// A tensor that is given away, with no other handle anywhere, may have results written over it, as [`Tensor::donate`] says.
+/// A number is a tensor without dimensions in the function, so that another one is no other kernel; beside tensors with
+/// dimensions its dtype counts only if it is of a higher kind.
+///
+/// ```
+/// use lazuli::{Tensor, compile};
+/// let step = compile(|(x, [slope, offset]): (Tensor, [Tensor; 2])| x * slope + offset);
+/// let x = Tensor::from([1.0f32, 2.0]);
+/// assert_eq!(step.call((&x, [2.0, 0.5]))?.to_vec::<f32>()?, [2.5, 4.5]);
+/// assert_eq!(step.call((x, [3.0, 0.0]))?.to_vec::<f32>()?, [3.0, 6.0]); // x is given away
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+pub trait Arguments<T: Tensors> {
+    /// Adds the tensors, one after the other, as [`Tensors::flatten`] of the `T` would.
+    fn flatten_into(self, leaves: &mut Leaves);
+}
+
+/// The tensors of a [`Tensors`] value, one after the other, and what else belongs to its structure: what
+/// [`Tensors::flatten`] writes and [`Tensors::unflatten`] reads.
+///
+/// ```
+/// use lazuli::{Leaves, Tensor, Tensors};
+/// let mut leaves = Leaves::default();
+/// (Tensor::from([1.0f32]), vec![Tensor::from([2.0f32])]).flatten(&mut leaves);
+/// let (x, list): (Tensor, Vec<Tensor>) = Tensors::unflatten(&mut leaves);
+/// assert_eq!((x.item::<f32>()?, list.len()), (1.0, 1));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Default)]
+pub struct Leaves {
+    pub(super) tensors: SmallVec<[Tensor; 6]>,
+    pub(super) structure: SmallVec<[usize; 6]>,
+    next_tensor: usize,
+    next_number: usize,
+}
+
+impl Leaves {
+    pub(super) fn new(
+        tensors: impl IntoIterator<Item = Tensor>,
+        structure: impl IntoIterator<Item = usize>,
+    ) -> Leaves {
+        let (tensors, structure) = (tensors.into_iter().collect(), structure.into_iter().collect());
+        Leaves { tensors, structure, next_tensor: 0, next_number: 0 }
+    }
+
+    fn tensor(&mut self) -> Tensor {
+        let tensor = self.tensors.get(self.next_tensor).cloned();
+        self.next_tensor += 1;
+        tensor.unwrap_or_else(|| Tensor::invalid(uneven()))
+    }
+
+    fn number(&mut self) -> usize {
+        let number = self.structure.get(self.next_number).copied().unwrap_or_default();
+        self.next_number += 1;
+        number
+    }
+
+    /// Whether all were asked for, and no more.
+    pub(super) fn check(&self) -> Result<()> {
+        let are_read = (self.next_tensor, self.next_number) == (self.tensors.len(), self.structure.len());
+        if are_read { Ok(()) } else { Err(uneven()) }
+    }
+}
+
+fn uneven() -> Error {
+    Error::InvalidOperation {
+        op: "unflatten",
+        message: "asks for other leaves than `flatten` has added; both must go through the same fields in the same order"
+            .into(),
+        location: SourceLocation::caller(),
+    }
+}
+
+impl Tensors for Tensor {
+    fn flatten(&self, leaves: &mut Leaves) {
+        leaves.tensors.push(self.clone());
+    }
+
+    fn unflatten(leaves: &mut Leaves) -> Tensor {
+        leaves.tensor()
+    }
+}
+
+impl<T: Tensors, const N: usize> Tensors for [T; N] {
+    fn flatten(&self, leaves: &mut Leaves) {
+        self.iter().for_each(|part| part.flatten(leaves));
+    }
+
+    fn unflatten(leaves: &mut Leaves) -> [T; N] {
+        std::array::from_fn(|_| T::unflatten(leaves))
+    }
+}
+
+impl<T: Tensors> Tensors for Vec<T> {
+    fn flatten(&self, leaves: &mut Leaves) {
+        leaves.structure.push(self.len());
+        self.iter().for_each(|part| part.flatten(leaves));
+    }
+
+    fn unflatten(leaves: &mut Leaves) -> Vec<T> {
+        (0..leaves.number()).map(|_| T::unflatten(leaves)).collect()
+    }
+}
+
+impl<T: Tensors> Tensors for Option<T> {
+    fn flatten(&self, leaves: &mut Leaves) {
+        leaves.structure.push(usize::from(self.is_some()));
+        self.iter().for_each(|part| part.flatten(leaves));
+    }
+
+    fn unflatten(leaves: &mut Leaves) -> Option<T> {
+        (leaves.number() != 0).then(|| T::unflatten(leaves))
+    }
+}
+
+impl Tensors for usize {
+    fn flatten(&self, leaves: &mut Leaves) {
+        leaves.structure.push(*self);
+    }
+
+    fn unflatten(leaves: &mut Leaves) -> usize {
+        leaves.number()
+    }
+}
+
+impl Tensors for bool {
+    fn flatten(&self, leaves: &mut Leaves) {
+        leaves.structure.push(usize::from(*self));
+    }
+
+    fn unflatten(leaves: &mut Leaves) -> bool {
+        leaves.number() != 0
+    }
+}
+
+impl Tensors for String {
+    fn flatten(&self, leaves: &mut Leaves) {
+        leaves.structure.push(self.len());
+        leaves.structure.extend(self.bytes().map(usize::from));
+    }
+
+    fn unflatten(leaves: &mut Leaves) -> String {
+        let bytes: Vec<u8> = (0..leaves.number()).map(|_| leaves.number() as u8).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl<T: Tensors> Arguments<T> for &T {
+    fn flatten_into(self, leaves: &mut Leaves) {
+        self.flatten(leaves);
+    }
+}
+
+impl Arguments<Tensor> for Tensor {
+    fn flatten_into(self, leaves: &mut Leaves) {
+        leaves.tensors.push(self);
+    }
+}
+
+impl<T: Tensors, A: Arguments<T>, const N: usize> Arguments<[T; N]> for [A; N] {
+    fn flatten_into(self, leaves: &mut Leaves) {
+        self.into_iter().for_each(|part| part.flatten_into(leaves));
+    }
+}
+
+impl<T: Tensors, A: Arguments<T>> Arguments<Vec<T>> for Vec<A> {
+    fn flatten_into(self, leaves: &mut Leaves) {
+        leaves.structure.push(self.len());
+        self.into_iter().for_each(|part| part.flatten_into(leaves));
+    }
+}
+
+impl<T: Tensors, A: Arguments<T>> Arguments<Option<T>> for Option<A> {
+    fn flatten_into(self, leaves: &mut Leaves) {
+        leaves.structure.push(usize::from(self.is_some()));
+        self.into_iter().for_each(|part| part.flatten_into(leaves));
+    }
+}
+
+macro_rules! by_value {
+    ($($ty:ty)*) => {$(
+        impl Arguments<$ty> for $ty {
+            fn flatten_into(self, leaves: &mut Leaves) {
+                self.flatten(leaves);
+            }
+        }
+    )*};
+}
+
+by_value!(usize bool String);
+
+macro_rules! numbers {
+    ($($ty:ty)*) => {$(
+        impl Arguments<Tensor> for $ty {
+            fn flatten_into(self, leaves: &mut Leaves) {
+                leaves.tensors.push(number(self));
+            }
+        }
+    )*};
+}
+
+numbers!(bool u8 i8 i16 i32 u32 i64 f16 bf16 f32 f64);
+
+/// A number that no device has yet.
+fn number<T: Element>(value: T) -> Tensor {
+    let location = SourceLocation::caller();
+    Tensor::or_invalid(HostBuffer::from_bytes(element::to_bytes(&[value])).map(|buffer| {
+        let state = State::Evaluated(Buffer::Host(Arc::new(buffer)));
+        Tensor::from_parts(Shape::scalar(), T::DTYPE, None, "number", location, state)
+    }))
+}
+
+macro_rules! tuples {
+    ($(($($part:ident $argument:ident $number:tt),*))*) => {$(
+        impl<$($part: Tensors),*> Tensors for ($($part,)*) {
+            #[allow(unused_variables, reason = "of none")]
+            fn flatten(&self, leaves: &mut Leaves) {
+                $(self.$number.flatten(leaves);)*
+            }
+
+            #[allow(unused_variables, clippy::unused_unit, reason = "of none")]
+            fn unflatten(leaves: &mut Leaves) -> ($($part,)*) {
+                ($($part::unflatten(leaves),)*)
+            }
+        }
+
+        impl<$($part: Tensors, $argument: Arguments<$part>),*> Arguments<($($part,)*)> for ($($argument,)*) {
+            #[allow(unused_variables, reason = "of none")]
+            fn flatten_into(self, leaves: &mut Leaves) {
+                $(self.$number.flatten_into(leaves);)*
+            }
+        }
+    )*};
+}
+
+tuples! {
+    ()
+    (A P 0)
+    (A P 0, B Q 1)
+    (A P 0, B Q 1, C R 2)
+    (A P 0, B Q 1, C R 2, D S 3)
+    (A P 0, B Q 1, C R 2, D S 3, E T 4)
+    (A P 0, B Q 1, C R 2, D S 3, E T 4, F U 5)
+    (A P 0, B Q 1, C R 2, D S 3, E T 4, F U 5, G V 6)
+    (A P 0, B Q 1, C R 2, D S 3, E T 4, F U 5, G V 6, H W 7)
+}
