@@ -64,11 +64,14 @@ pub fn without<T>(merge: &Merge, f: impl FnOnce() -> T) -> T {
     cut::without(merge.cut, f)
 }
 
+/// Something to be timed, with its name.
+pub type Piece<'a> = (&'static str, Box<dyn Fn() + 'a>);
+
 /// What an evaluation of some tensors on the CPU begins with, piece by piece: each to be called any number of times.
-pub fn pieces(tensors: &[Tensor]) -> Vec<(&'static str, Box<dyn Fn() + '_>)> {
+pub fn pieces(tensors: &[Tensor]) -> Vec<Piece<'_>> {
     let recording = build(tensors);
     let settings = || settings::of(Device::cpu(), Fusion::On);
-    let mut pieces: Vec<(&'static str, Box<dyn Fn() + '_>)> = vec![
+    let mut pieces: Vec<Piece> = vec![
         ("the graph of what was recorded", Box::new(|| drop(std::hint::black_box(build(tensors))))),
         (
             "settings of the device",

@@ -320,16 +320,16 @@ fn an_index_that_is_out_of_range_is_the_calls_error() {
 fn a_value_that_reads_other_leaves_than_it_writes_is_an_error() {
     struct Uneven(Tensor);
     impl Tensors for Uneven {
-        fn flatten(&self, leaves: &mut Leaves) {
-            [self.0.clone(), self.0.clone()].flatten(leaves);
+        fn to_leaves(&self, leaves: &mut Leaves) {
+            [self.0.clone(), self.0.clone()].to_leaves(leaves);
         }
-        fn unflatten(leaves: &mut Leaves) -> Uneven {
-            Uneven(Tensors::unflatten(leaves))
+        fn from_leaves(leaves: &mut Leaves) -> Uneven {
+            Uneven(Tensors::from_leaves(leaves))
         }
     }
     let f = compile(|x: Uneven| x.0);
     let error = f.call(&Uneven(Tensor::from([1.0f32]))).unwrap_err();
-    assert!(error.to_string().starts_with("unflatten: asks for other leaves"), "{error}");
+    assert!(error.to_string().starts_with("from_leaves: asks for other leaves"), "{error}");
 }
 
 #[test]

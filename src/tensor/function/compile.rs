@@ -147,7 +147,7 @@ impl<I: Tensors, O: Tensors> Compiled<I, O> {
     #[track_caller]
     pub fn call(&self, inputs: impl Arguments<I>) -> Result<O> {
         let mut leaves = Leaves::default();
-        inputs.flatten_into(&mut leaves);
+        inputs.into_leaves(&mut leaves);
         let executable = self.find(&leaves)?;
         executable.run(leaves, SmallVec::new())
     }
@@ -169,8 +169,8 @@ impl<I: Tensors, O: Tensors> Compiled<I, O> {
     #[track_caller]
     pub fn call_into(&self, inputs: impl Arguments<I>, outputs: impl Arguments<O>) -> Result<O> {
         let (mut leaves, mut into) = (Leaves::default(), Leaves::default());
-        inputs.flatten_into(&mut leaves);
-        outputs.flatten_into(&mut into);
+        inputs.into_leaves(&mut leaves);
+        outputs.into_leaves(&mut into);
         let executable = self.find(&leaves)?;
         executable.run_into(leaves, into)
     }
@@ -194,7 +194,7 @@ impl<I: Tensors, O: Tensors> Compiled<I, O> {
     #[track_caller]
     pub fn executable(&self, inputs: impl Arguments<I>) -> Result<Executable<I, O>> {
         let mut leaves = Leaves::default();
-        inputs.flatten_into(&mut leaves);
+        inputs.into_leaves(&mut leaves);
         self.find(&leaves)
     }
 
@@ -386,7 +386,7 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
     #[track_caller]
     pub fn call_into(&self, inputs: impl Arguments<I>, outputs: impl Arguments<O>) -> Result<O> {
         let mut into = Leaves::default();
-        outputs.flatten_into(&mut into);
+        outputs.into_leaves(&mut into);
         self.run_into(self.checked(inputs)?, into)
     }
 
@@ -441,7 +441,7 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
     fn checked(&self, inputs: impl Arguments<I>) -> Result<Leaves> {
         let location = SourceLocation::caller();
         let mut leaves = Leaves::default();
-        inputs.flatten_into(&mut leaves);
+        inputs.into_leaves(&mut leaves);
         if self.parts.is_for(&leaves, self.parts.fusion) {
             return Ok(leaves);
         }
@@ -453,7 +453,7 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
 
     fn run(&self, leaves: Leaves, into: SmallVec<[Option<Buffer>; 4]>) -> Result<O> {
         let mut results = self.parts.run(leaves, into)?;
-        Ok(O::unflatten(&mut results))
+        Ok(O::from_leaves(&mut results))
     }
 
     #[track_caller]
@@ -496,10 +496,10 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
         };
         let stand_ins: Vec<Tensor> = inputs.iter().map(stand_in).collect();
         let mut given = Leaves::new(stand_ins.iter().cloned(), leaves.structure.iter().copied());
-        let arguments = I::unflatten(&mut given);
+        let arguments = I::from_leaves(&mut given);
         given.check()?;
         let mut results = Leaves::default();
-        f(arguments)?.flatten(&mut results);
+        f(arguments)?.to_leaves(&mut results);
         results.tensors.iter().try_for_each(Tensor::validity)?;
         let devices = results.tensors.iter().chain(&leaves.tensors);
         let device = devices.filter_map(|tensor| tensor.node.device).next().unwrap_or(Device::cpu());

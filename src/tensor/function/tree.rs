@@ -27,12 +27,12 @@ use crate::{Error, Result, Shape, SourceLocation, bf16, f16};
 /// }
 ///
 /// impl Tensors for Linear {
-///     fn flatten(&self, leaves: &mut Leaves) {
-///         self.weight.flatten(leaves);
-///         self.bias.flatten(leaves);
+///     fn to_leaves(&self, leaves: &mut Leaves) {
+///         self.weight.to_leaves(leaves);
+///         self.bias.to_leaves(leaves);
 ///     }
-///     fn unflatten(leaves: &mut Leaves) -> Linear {
-///         Linear { weight: Tensors::unflatten(leaves), bias: Tensors::unflatten(leaves) }
+///     fn from_leaves(leaves: &mut Leaves) -> Linear {
+///         Linear { weight: Tensors::from_leaves(leaves), bias: Tensors::from_leaves(leaves) }
 ///     }
 /// }
 ///
@@ -44,10 +44,10 @@ use crate::{Error, Result, Shape, SourceLocation, bf16, f16};
 /// ```
 pub trait Tensors: Sized {
     /// Adds the tensors, one after the other, and whatever else tells two such values apart.
-    fn flatten(&self, leaves: &mut Leaves);
+    fn to_leaves(&self, leaves: &mut Leaves);
 
     /// The value whose leaves come next.
-    fn unflatten(leaves: &mut Leaves) -> Self;
+    fn from_leaves(leaves: &mut Leaves) -> Self;
 }
 
 /// What a compiled function that takes a `T` can be called with: a `&T`; or an array, vector, option or tuple whose parts
@@ -66,18 +66,18 @@ pub trait Tensors: Sized {
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 pub trait Arguments<T: Tensors> {
-    /// Adds the tensors, one after the other, as [`Tensors::flatten`] of the `T` would.
-    fn flatten_into(self, leaves: &mut Leaves);
+    /// Adds the tensors, one after the other, as [`Tensors::to_leaves`] of the `T` would.
+    fn into_leaves(self, leaves: &mut Leaves);
 }
 
 /// The tensors of a [`Tensors`] value, one after the other, and what else belongs to its structure: what
-/// [`Tensors::flatten`] writes and [`Tensors::unflatten`] reads.
+/// [`Tensors::to_leaves`] writes and [`Tensors::from_leaves`] reads.
 ///
 /// ```
 /// use lazuli::{Leaves, Tensor, Tensors};
 /// let mut leaves = Leaves::default();
-/// (Tensor::from([1.0f32]), vec![Tensor::from([2.0f32])]).flatten(&mut leaves);
-/// let (x, list): (Tensor, Vec<Tensor>) = Tensors::unflatten(&mut leaves);
+/// (Tensor::from([1.0f32]), vec![Tensor::from([2.0f32])]).to_leaves(&mut leaves);
+/// let (x, list): (Tensor, Vec<Tensor>) = Tensors::from_leaves(&mut leaves);
 /// assert_eq!((x.item::<f32>()?, list.len()), (1.0, 1));
 /// # Ok::<(), lazuli::Error>(())
 /// ```
@@ -119,124 +119,124 @@ impl Leaves {
 
 fn uneven() -> Error {
     Error::InvalidOperation {
-        op: "unflatten",
-        message: "asks for other leaves than `flatten` has added; both must go through the same fields in the same order"
+        op: "from_leaves",
+        message: "asks for other leaves than `to_leaves` has added; both must go through the same fields in the same order"
             .into(),
         location: SourceLocation::caller(),
     }
 }
 
 impl Tensors for Tensor {
-    fn flatten(&self, leaves: &mut Leaves) {
+    fn to_leaves(&self, leaves: &mut Leaves) {
         leaves.tensors.push(self.clone());
     }
 
-    fn unflatten(leaves: &mut Leaves) -> Tensor {
+    fn from_leaves(leaves: &mut Leaves) -> Tensor {
         leaves.tensor()
     }
 }
 
 impl<T: Tensors, const N: usize> Tensors for [T; N] {
-    fn flatten(&self, leaves: &mut Leaves) {
-        self.iter().for_each(|part| part.flatten(leaves));
+    fn to_leaves(&self, leaves: &mut Leaves) {
+        self.iter().for_each(|part| part.to_leaves(leaves));
     }
 
-    fn unflatten(leaves: &mut Leaves) -> [T; N] {
-        std::array::from_fn(|_| T::unflatten(leaves))
+    fn from_leaves(leaves: &mut Leaves) -> [T; N] {
+        std::array::from_fn(|_| T::from_leaves(leaves))
     }
 }
 
 impl<T: Tensors> Tensors for Vec<T> {
-    fn flatten(&self, leaves: &mut Leaves) {
+    fn to_leaves(&self, leaves: &mut Leaves) {
         leaves.structure.push(self.len());
-        self.iter().for_each(|part| part.flatten(leaves));
+        self.iter().for_each(|part| part.to_leaves(leaves));
     }
 
-    fn unflatten(leaves: &mut Leaves) -> Vec<T> {
-        (0..leaves.number()).map(|_| T::unflatten(leaves)).collect()
+    fn from_leaves(leaves: &mut Leaves) -> Vec<T> {
+        (0..leaves.number()).map(|_| T::from_leaves(leaves)).collect()
     }
 }
 
 impl<T: Tensors> Tensors for Option<T> {
-    fn flatten(&self, leaves: &mut Leaves) {
+    fn to_leaves(&self, leaves: &mut Leaves) {
         leaves.structure.push(usize::from(self.is_some()));
-        self.iter().for_each(|part| part.flatten(leaves));
+        self.iter().for_each(|part| part.to_leaves(leaves));
     }
 
-    fn unflatten(leaves: &mut Leaves) -> Option<T> {
-        (leaves.number() != 0).then(|| T::unflatten(leaves))
+    fn from_leaves(leaves: &mut Leaves) -> Option<T> {
+        (leaves.number() != 0).then(|| T::from_leaves(leaves))
     }
 }
 
 impl Tensors for usize {
-    fn flatten(&self, leaves: &mut Leaves) {
+    fn to_leaves(&self, leaves: &mut Leaves) {
         leaves.structure.push(*self);
     }
 
-    fn unflatten(leaves: &mut Leaves) -> usize {
+    fn from_leaves(leaves: &mut Leaves) -> usize {
         leaves.number()
     }
 }
 
 impl Tensors for bool {
-    fn flatten(&self, leaves: &mut Leaves) {
+    fn to_leaves(&self, leaves: &mut Leaves) {
         leaves.structure.push(usize::from(*self));
     }
 
-    fn unflatten(leaves: &mut Leaves) -> bool {
+    fn from_leaves(leaves: &mut Leaves) -> bool {
         leaves.number() != 0
     }
 }
 
 impl Tensors for String {
-    fn flatten(&self, leaves: &mut Leaves) {
+    fn to_leaves(&self, leaves: &mut Leaves) {
         leaves.structure.push(self.len());
         leaves.structure.extend(self.bytes().map(usize::from));
     }
 
-    fn unflatten(leaves: &mut Leaves) -> String {
+    fn from_leaves(leaves: &mut Leaves) -> String {
         let bytes: Vec<u8> = (0..leaves.number()).map(|_| leaves.number() as u8).collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
 impl<T: Tensors> Arguments<T> for &T {
-    fn flatten_into(self, leaves: &mut Leaves) {
-        self.flatten(leaves);
+    fn into_leaves(self, leaves: &mut Leaves) {
+        self.to_leaves(leaves);
     }
 }
 
 impl Arguments<Tensor> for Tensor {
-    fn flatten_into(self, leaves: &mut Leaves) {
+    fn into_leaves(self, leaves: &mut Leaves) {
         leaves.tensors.push(self);
     }
 }
 
 impl<T: Tensors, A: Arguments<T>, const N: usize> Arguments<[T; N]> for [A; N] {
-    fn flatten_into(self, leaves: &mut Leaves) {
-        self.into_iter().for_each(|part| part.flatten_into(leaves));
+    fn into_leaves(self, leaves: &mut Leaves) {
+        self.into_iter().for_each(|part| part.into_leaves(leaves));
     }
 }
 
 impl<T: Tensors, A: Arguments<T>> Arguments<Vec<T>> for Vec<A> {
-    fn flatten_into(self, leaves: &mut Leaves) {
+    fn into_leaves(self, leaves: &mut Leaves) {
         leaves.structure.push(self.len());
-        self.into_iter().for_each(|part| part.flatten_into(leaves));
+        self.into_iter().for_each(|part| part.into_leaves(leaves));
     }
 }
 
 impl<T: Tensors, A: Arguments<T>> Arguments<Option<T>> for Option<A> {
-    fn flatten_into(self, leaves: &mut Leaves) {
+    fn into_leaves(self, leaves: &mut Leaves) {
         leaves.structure.push(usize::from(self.is_some()));
-        self.into_iter().for_each(|part| part.flatten_into(leaves));
+        self.into_iter().for_each(|part| part.into_leaves(leaves));
     }
 }
 
 macro_rules! by_value {
     ($($ty:ty)*) => {$(
         impl Arguments<$ty> for $ty {
-            fn flatten_into(self, leaves: &mut Leaves) {
-                self.flatten(leaves);
+            fn into_leaves(self, leaves: &mut Leaves) {
+                self.to_leaves(leaves);
             }
         }
     )*};
@@ -247,7 +247,7 @@ by_value!(usize bool String);
 macro_rules! numbers {
     ($($ty:ty)*) => {$(
         impl Arguments<Tensor> for $ty {
-            fn flatten_into(self, leaves: &mut Leaves) {
+            fn into_leaves(self, leaves: &mut Leaves) {
                 leaves.tensors.push(number(self));
             }
         }
@@ -269,20 +269,20 @@ macro_rules! tuples {
     ($(($($part:ident $argument:ident $number:tt),*))*) => {$(
         impl<$($part: Tensors),*> Tensors for ($($part,)*) {
             #[allow(unused_variables, reason = "of none")]
-            fn flatten(&self, leaves: &mut Leaves) {
-                $(self.$number.flatten(leaves);)*
+            fn to_leaves(&self, leaves: &mut Leaves) {
+                $(self.$number.to_leaves(leaves);)*
             }
 
             #[allow(unused_variables, clippy::unused_unit, reason = "of none")]
-            fn unflatten(leaves: &mut Leaves) -> ($($part,)*) {
-                ($($part::unflatten(leaves),)*)
+            fn from_leaves(leaves: &mut Leaves) -> ($($part,)*) {
+                ($($part::from_leaves(leaves),)*)
             }
         }
 
         impl<$($part: Tensors, $argument: Arguments<$part>),*> Arguments<($($part,)*)> for ($($argument,)*) {
             #[allow(unused_variables, reason = "of none")]
-            fn flatten_into(self, leaves: &mut Leaves) {
-                $(self.$number.flatten_into(leaves);)*
+            fn into_leaves(self, leaves: &mut Leaves) {
+                $(self.$number.into_leaves(leaves);)*
             }
         }
     )*};
