@@ -378,7 +378,7 @@ const MOST_STEPS: usize = 256;
 /// other broadcasts along, and one of them has the innermost.
 fn is_contraction(graph: &Graph, product: NodeId, axes: &[usize], figures: &TargetFigures) -> bool {
     let node = graph.node(product);
-    let is_of_dtype = matches!(node.dtype, DType::F32 | DType::F64) || !figures.packs && node.dtype.is_int();
+    let is_of_dtype = matches!(node.dtype, DType::F32 | DType::F64) || node.dtype.is_int();
     if !matches!(node.op, Op::Binary(BinaryOp::Mul)) || !is_of_dtype {
         return false;
     }

@@ -29,6 +29,11 @@ pub fn multiply_tile(dtype: DType, arguments: &[&str], helpers: &mut Helpers) ->
     helpers.call(Language::C, &format!("lz_multiply_tile_{dtype}"), arguments)
 }
 
+/// A call that lays sixteen lines of numbers side by side: see `helpers/tiles.h`.
+pub fn turn(dtype: DType, arguments: &[&str], helpers: &mut Helpers) -> String {
+    helpers.call(Language::C, &format!("lz_turn_{dtype}"), arguments)
+}
+
 /// The reverse.
 pub fn narrow_halves(to: &str, from: &str, count: &str, helpers: &mut Helpers) -> String {
     helpers.call(Language::C, "lz_narrow_f16s", &[to, from, count])

@@ -26,6 +26,10 @@ const C_MATH: &str = include_str!("helpers/c_math.h");
 /// Functions that are called once for a tile, whose products and sums contract to fused multiply-adds.
 const TILES: &str = include_str!("helpers/tiles.h");
 
+/// What else tiles are of, and what their functions' names end with.
+const TILE_TYPES: [(&str, &str); 4] =
+    [("double", "_f64"), ("int", "_i32"), ("unsigned", "_u32"), ("long long", "_i64")];
+
 /// What sorts compare, in C.
 const SORT_ITEMS: &str = include_str!("helpers/sort_items.h");
 
@@ -105,7 +109,9 @@ fn snippets(language: Language) -> &'static [Snippet] {
         // Made once, and there as long as the constants are.
         let derived: [String; 2] = match language {
             Language::C => [
-                TILES.replace("float", "double").replace("_f32", "_f64"),
+                TILE_TYPES
+                    .map(|(ty, suffix)| TILES.trim_end().replace("float", ty).replace("_f32", suffix))
+                    .join("\n\n"),
                 SORT.split("\n\n")
                     .take(1)
                     .collect::<String>()

@@ -8,14 +8,16 @@
 //! After K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008. Each sum has its terms in
 //! order, so that it is the same in whatever block it is.
 
+use super::accumulate::set;
 use super::emitter::Emitter;
 use super::pointwise::launch_items;
+use super::row_statistics::Row;
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, TileProduct, Type};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, TileProduct, Turning, Type};
 use super::variable::Var;
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
-use crate::index::AxisId;
+use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{Contraction, ContractionSchedule, Launch, PANEL, Product, TILE_ROWS, with_one_depth};
 use crate::{Language, Refusal, Scalar};
@@ -30,7 +32,7 @@ pub(super) fn build(
 ) -> Result<Nest, Refusal> {
     let (flat, depth) = with_one_depth(kernel, &contraction.depth);
     let mut emitter = Emitter::new(&flat, Language::C);
-    let writer = Writer::new(&mut emitter, &flat, contraction, depth, *schedule);
+    let mut writer = Writer::new(&mut emitter, &flat, contraction, depth, *schedule);
     writer.body(&mut emitter);
     let body = emitter.finish()?;
     let each = [
@@ -58,6 +60,23 @@ pub(super) fn build(
 pub(super) struct Part {
     pub(super) first: Var,
     pub(super) count: Var,
+}
+
+/// The rows of a tile, as they are multiplied.
+struct Rows {
+    array: Var,
+    /// Where the first is.
+    at: Expr,
+    /// Elements from row to row, and from term to term.
+    row: u64,
+    term: u64,
+}
+
+/// Along what neighbours are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Along {
+    Rows,
+    Terms,
 }
 
 /// Where the rows of a tile are.
@@ -94,6 +113,8 @@ pub(super) struct Writer<'a> {
     pub(super) sums_row: u64,
     /// Whether the sums' rows have all columns, and not the block's alone.
     pub(super) is_whole: bool,
+    /// What is known of each row of the block, in arrays.
+    pub(super) known: Vec<(ValueId, Var)>,
 }
 
 impl<'a> Writer<'a> {
@@ -118,6 +139,7 @@ impl<'a> Writer<'a> {
             panel: emitter.index("panel"),
             sums_row: u64::from(schedule.lines) * u64::from(schedule.columns),
             is_whole: false,
+            known: Vec::new(),
         }
     }
 
@@ -139,8 +161,9 @@ impl<'a> Writer<'a> {
         u64::from(self.schedule.lines) * u64::from(self.schedule.columns)
     }
 
-    fn body(&self, emitter: &mut Emitter) {
+    fn body(&mut self, emitter: &mut Emitter) {
         self.begin(emitter);
+        self.known = self.statistics(emitter);
         let (rows, deep) = (u64::from(self.schedule.rows), u64::from(self.schedule.depth));
         let array = |emitter: &mut Emitter, prefix, len| {
             let var = emitter.fresh(prefix);
@@ -151,7 +174,34 @@ impl<'a> Writer<'a> {
         let products = &self.contraction.products;
         let sums: Vec<Var> = products.iter().map(|_| array(emitter, "sums", rows * self.width())).collect();
         self.all_terms(emitter, Left::Packed(left), right, &sums);
-        self.results(emitter, products, &sums, &[]);
+        self.results(emitter, products, &sums, &self.known);
+    }
+
+    /// What the reductions of the block's rows come to.
+    fn statistics(&self, emitter: &mut Emitter) -> Vec<(ValueId, Var)> {
+        let Contraction { statistics, rows, .. } = self.contraction;
+        if statistics.is_empty() {
+            return Vec::new();
+        }
+        let array = |&id: &ValueId| {
+            let ty = Type::Register(self.kernel.value(id).dtype);
+            let var = emitter.fresh("of_rows");
+            (id, emitter.array(var, ty, self.schedule.rows.into()))
+        };
+        let known: Vec<(ValueId, Var)> = statistics.iter().map(array).collect();
+        let r = emitter.index("r");
+        emitter.open(&[], false);
+        let at_row = emitter.bind("at_row", INDEX, Expr::Name(self.rows.first).then(Add, Expr::Name(r)));
+        emitter.unflatten(at_row, rows, 1);
+        let row = Row { kernel: self.kernel, along: self.depth, there: Vec::new() };
+        for &(id, array) in &known {
+            let result = row.reduce(emitter, id);
+            emitter.push(set(Expr::element(array, Expr::Name(r)), result.clone()));
+            emitter.define(id, result);
+        }
+        let body = emitter.close();
+        emitter.push(count_loop(r, Expr::Int(0), Expr::Name(self.rows.count), LoopHint::None, body));
+        known
     }
 
     /// The sums of all terms, some terms at a time.
@@ -264,7 +314,7 @@ impl<'a> Writer<'a> {
             let target = Expr::element(packed, row.then(Add, lane.clone()));
             emitter.open(&[self.contraction.column], false);
             emitter.bind(self.contraction.column, INDEX, Expr::Name(first).then(Add, lane));
-            let value = emitter.value(value);
+            let value = self.factor(emitter, value);
             emitter.push(Stmt::Assign { target: target.clone(), value });
             let body = emitter.close();
             emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Name(width), LoopHint::Simd, body));
@@ -296,21 +346,22 @@ impl<'a> Writer<'a> {
         let column = lane0.clone().then(Add, lane.clone()).then(Min, last);
         emitter.bind(self.contraction.column, INDEX, Expr::Name(first).then(Add, column));
         self.each_term(emitter, LoopHint::Simd, |emitter, term| {
-            let value = emitter.value(value);
+            let value = self.factor(emitter, value);
             let at = lane.then(Mul, deep.clone()).then(Add, term);
             emitter.push(Stmt::Assign { target: Expr::element(turned, at), value });
         });
         let body = emitter.close();
         emitter.push(count_loop(lane_var, Expr::Int(0), Expr::Int(LANES), LoopHint::None, body));
-        let t = emitter.index("t");
-        let (lane, term) = (Expr::name(Var::Lane), Expr::Name(t));
-        let row = panel.clone().then(Add, term.clone().then(Mul, Expr::Int(PANEL))).then(Add, lane0);
-        let target = Expr::element(packed, row.then(Add, lane.clone()));
-        let value = Expr::element(turned, lane.then(Mul, deep).then(Add, term));
-        let lanes = vec![Stmt::Assign { target, value }];
-        let lanes = count_loop(Var::Lane, Expr::Int(0), Expr::Int(LANES), LoopHint::Unroll, lanes);
-        let terms = Expr::Name(self.terms);
-        emitter.push(count_loop(t, Expr::Int(0), terms, LoopHint::None, vec![lanes]));
+        emitter.push(Stmt::Turn(Box::new(Turning {
+            dtype: self.contraction.dtype,
+            to: packed,
+            to_at: panel.clone().then(Add, lane0),
+            to_row: PANEL,
+            from: turned,
+            from_at: Expr::Int(0),
+            from_row: self.schedule.depth.into(),
+            depth: Expr::Name(self.terms),
+        })));
         let body = emitter.close();
         let (var, step) = (first_lane, Step::Add(Expr::Int(LANES)));
         let (from, to) = (Expr::Int(0), Expr::Name(width));
@@ -329,27 +380,56 @@ impl<'a> Writer<'a> {
 
     /// Adds the products of the packed terms to the sums.
     fn multiply(&self, emitter: &mut Emitter, product: &Product, left: Left, [right, sums]: [Var; 2]) {
-        let deep = Expr::Int(u64::from(self.schedule.depth));
         emitter.open(&[], false);
-        let (left, left_at, left_row) = match left {
-            Left::Packed(left) => {
-                self.pack_rows(emitter, product.left, left);
-                (left, Expr::Int(0), u64::from(self.schedule.depth))
+        match left {
+            Left::Packed(packed) => {
+                let along = self.neighbours(product.left);
+                let rows = Rows {
+                    array: packed,
+                    at: Expr::Int(0),
+                    row: if along == Along::Rows { 1 } else { self.schedule.depth.into() },
+                    term: if along == Along::Rows { TILE_ROWS } else { 1 },
+                };
+                emitter.open(&[], false);
+                self.pack_rows(emitter, product.left, packed, along);
+                self.multiply_rows(emitter, &rows, [right, sums]);
+                let pack = emitter.close();
+                match self.unpacked(product.left) {
+                    None => pack.into_iter().for_each(|stmt| emitter.push(stmt)),
+                    Some(rows) => {
+                        emitter.open(&[], false);
+                        self.multiply_rows(emitter, &rows, [right, sums]);
+                        let then = emitter.close();
+                        let after = Expr::Name(self.tile).then(Add, Expr::Int(TILE_ROWS - 1));
+                        let condition = after.then(Less, Expr::Name(self.rows.count));
+                        emitter.push(Stmt::If { condition, then, otherwise: pack });
+                    }
+                }
             }
             Left::There { array, row } => {
                 let at = Expr::Name(self.tile).then(Mul, Expr::Int(row)).then(Add, Expr::Name(self.term));
-                (array, at, row)
+                self.multiply_rows(emitter, &Rows { array, at, row, term: 1 }, [right, sums]);
             }
-        };
+        }
+        let body = emitter.close();
+        let step = Step::Add(Expr::Int(TILE_ROWS));
+        let (var, from, to) = (self.tile, Expr::Int(0), Expr::Name(self.rows.count));
+        emitter.push(Stmt::For { var, from, to, step, hint: LoopHint::None, body });
+    }
+
+    /// The products of a tile's rows and each panel.
+    fn multiply_rows(&self, emitter: &mut Emitter, left: &Rows, [right, sums]: [Var; 2]) {
+        let deep = Expr::Int(u64::from(self.schedule.depth));
         self.each_panel(emitter, |emitter, panel, width| {
             let at = panel.clone().then(Mul, Expr::Int(PANEL));
             let row = Expr::Name(self.tile).then(Mul, Expr::Int(self.sums_row));
             let row = if self.is_whole { row.then(Add, Expr::Name(self.columns.first)) } else { row };
             emitter.push(Stmt::MultiplyTile(Box::new(TileProduct {
                 dtype: self.contraction.dtype,
-                left,
-                left_at,
-                left_row,
+                left: left.array,
+                left_at: left.at.clone(),
+                left_row: left.row,
+                left_term: left.term,
                 right,
                 right_at: panel.then(Mul, deep.clone()).then(Mul, Expr::Int(PANEL)),
                 right_row: PANEL,
@@ -361,46 +441,80 @@ impl<'a> Writer<'a> {
                 adds: Expr::Int(0).then(Less, Expr::Name(self.term)),
             })));
         });
-        let body = emitter.close();
-        let step = Step::Add(Expr::Int(TILE_ROWS));
-        let (var, from, to) = (self.tile, Expr::Int(0), Expr::Name(self.rows.count));
-        emitter.push(Stmt::For { var, from, to, step, hint: LoopHint::None, body });
     }
 
-    /// The rows of a tile, each with its terms side by side.
-    fn pack_rows(&self, emitter: &mut Emitter, value: ValueId, packed: Var) {
+    /// Along what neighbours of a left factor are neighbours in memory.
+    fn neighbours(&self, value: ValueId) -> Along {
+        let inner = self.contraction.rows.last().copied().unwrap_or(self.depth);
+        match consecutive_along(self.kernel, value, inner, self.depth) {
+            true => Along::Rows,
+            false => Along::Terms,
+        }
+    }
+
+    /// A left factor in memory whose lines of terms are as packing would leave them.
+    fn unpacked(&self, value: ValueId) -> Option<Rows> {
+        let ValueOp::Load { buffer, index, guard: None } = &self.kernel.value(value).op else { return None };
+        let &[axis] = self.contraction.rows.as_slice() else { return None };
+        let row = u64::try_from(index.coefficient(axis)?).ok()?;
+        let is_plain = self.kernel.buffers[buffer.index()].dtype == self.contraction.dtype
+            && index.coefficient(self.depth) == Some(1)
+            && self.kernel.computed_axes(index).is_empty();
+        let ranges = self.kernel.ranges();
+        let first = index.substitute(axis, &IndexExpr::zero(), &ranges);
+        let first = first.substitute(self.depth, &IndexExpr::zero(), &ranges);
+        let at_row = Expr::Name(self.rows.first).then(Add, Expr::Name(self.tile));
+        let at = at_row.then(Mul, Expr::Int(row)).then(Add, Expr::Name(self.term));
+        let at = if first.as_constant() == Some(0) { at } else { Expr::Index(first).then(Add, at) };
+        is_plain.then_some(Rows { array: (*buffer).into(), at, row, term: 1 })
+    }
+
+    /// A factor's element as it is multiplied.
+    fn factor(&self, emitter: &mut Emitter, value: ValueId) -> Expr {
+        let (from, to) = (self.kernel.value(value).dtype, self.contraction.dtype);
+        let element = emitter.value(value);
+        if from == to { element } else { Expr::Cast { from, to, operand: Box::new(element) } }
+    }
+
+    /// The rows of a tile, each with its terms side by side, or each term with its rows. Rows that the block does not have
+    /// are zeros.
+    fn pack_rows(&self, emitter: &mut Emitter, value: ValueId, packed: Var, along: Along) {
         let rows = &self.contraction.rows;
-        let r = emitter.index("r");
+        let deep = Expr::Int(u64::from(self.schedule.depth));
+        let left = Expr::Name(self.rows.count).then(Sub, Expr::Name(self.tile));
+        let count = Expr::Name(emitter.bind("tile_rows", INDEX, Expr::Int(TILE_ROWS).then(Min, left)));
+        let r = if along == Along::Rows { Var::Lane } else { emitter.index("r") };
         let bind_row = |emitter: &mut Emitter| {
-            // Rows of the tile that the block does not have are its last one again.
-            let last = Expr::Name(self.rows.count).then(Sub, Expr::Int(1));
-            let row = Expr::Name(self.tile).then(Add, Expr::Name(r)).then(Min, last);
-            let at_row = emitter.bind("at_row", INDEX, Expr::Name(self.rows.first).then(Add, row));
+            let row = Expr::Name(self.tile).then(Add, Expr::Name(r));
+            let at_row = emitter.bind("at_row", INDEX, Expr::Name(self.rows.first).then(Add, row.clone()));
             emitter.unflatten(at_row, rows, 1);
+            self.known.iter().for_each(|(id, array)| emitter.define(*id, Expr::element(array, row.clone())));
         };
-        let pack = |emitter: &mut Emitter, term: Expr| {
-            let at = Expr::Name(r).then(Mul, Expr::Int(u64::from(self.schedule.depth))).then(Add, term);
-            let value = emitter.value(value);
+        let pack = |emitter: &mut Emitter, at: Expr| {
+            let value = self.factor(emitter, value);
             emitter.push(Stmt::Assign { target: Expr::element(packed, at), value });
         };
-        let each_row = |emitter: &mut Emitter, body| {
-            emitter.push(count_loop(r, Expr::Int(0), Expr::Int(TILE_ROWS), LoopHint::None, body));
-        };
-        let inner = rows.last().copied().unwrap_or(self.depth);
-        if consecutive_along(self.kernel, value, inner, self.depth) {
+        let clear = |at: Expr| vec![Stmt::Assign { target: Expr::element(packed, at), value: self.zero() }];
+        if along == Along::Rows {
             return self.each_term(emitter, LoopHint::None, |emitter, term| {
+                let at = term.then(Mul, Expr::Int(TILE_ROWS)).then(Add, Expr::Name(r));
                 emitter.open(&[], false);
                 bind_row(emitter);
-                pack(emitter, term);
+                pack(emitter, at.clone());
                 let body = emitter.close();
-                each_row(emitter, body);
+                emitter.push(count_loop(r, Expr::Int(0), count.clone(), LoopHint::Simd, body));
+                emitter.push(count_loop(r, count, Expr::Int(TILE_ROWS), LoopHint::None, clear(at)));
             });
         }
+        let line = Expr::Name(r).then(Mul, deep.clone());
         emitter.open(&[], false);
         bind_row(emitter);
-        self.each_term(emitter, LoopHint::Simd, pack);
+        self.each_term(emitter, LoopHint::Simd, |emitter, term| pack(emitter, line.clone().then(Add, term)));
         let body = emitter.close();
-        each_row(emitter, body);
+        emitter.push(count_loop(r, Expr::Int(0), count.clone(), LoopHint::None, body));
+        let at = Expr::Name(r).then(Mul, deep).then(Add, Expr::name(Var::Lane));
+        let zeros = count_loop(Var::Lane, Expr::Int(0), Expr::Name(self.terms), LoopHint::Simd, clear(at));
+        emitter.push(count_loop(r, count, Expr::Int(TILE_ROWS), LoopHint::None, vec![zeros]));
     }
 
     /// Whatever follows from the sums, and from what is known of each row.
@@ -424,7 +538,13 @@ impl<'a> Writer<'a> {
             emitter.open(&[*column], false);
             emitter.bind(*column, INDEX, Expr::Name(self.columns.first).then(Add, lane.clone()));
             for (product, sums) in products.iter().zip(sums) {
-                emitter.define(product.sum, Expr::element(sums, from.clone().then(Add, lane.clone())));
+                let (from_dtype, to) = (self.contraction.sum, self.kernel.value(product.sum).dtype);
+                let sum = Expr::element(sums, from.clone().then(Add, lane.clone()));
+                let sum = match from_dtype == to {
+                    true => sum,
+                    false => Expr::Cast { from: from_dtype, to, operand: Box::new(sum) },
+                };
+                emitter.define(product.sum, sum);
             }
             self.kernel.stores.iter().for_each(|store| emitter.store(store));
             let body = emitter.close();

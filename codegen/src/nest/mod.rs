@@ -27,6 +27,7 @@ mod recurrence_cuda;
 mod registers;
 mod resources;
 mod row_contraction_cpu;
+mod row_statistics;
 mod rows_cpu;
 mod rows_cuda;
 mod scan;

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::stmt::{
-    Arithmetic, Expr, LoopHint, MatrixProduct, SortBy, SortPart, SortedRow, Sorting, Step, Stmt, TileProduct,
+    Arithmetic, Expr, LoopHint, MatrixProduct, SortBy, SortPart, SortedRow, Sorting, Step, Stmt, TileProduct, Turning,
     Type,
 };
 use super::text::{BUILTINS, LANE, precedence};
@@ -218,6 +218,7 @@ impl<'t, 'a> Reader<'t, 'a> {
                 Stmt::MultiplyMatrices(Box::new(product))
             }
             "multiply" => self.multiply()?,
+            "turn" => self.turn()?,
             "sort" => self.sort()?,
             kind @ ("positions" | "buffers" | "part") => self.table(kind, place, defined)?,
             "in_turns" => {
@@ -375,10 +376,22 @@ impl<'t, 'a> Reader<'t, 'a> {
         Ok(Stmt::Sort(Box::new(Sorting { items, at, wide, by })))
     }
 
+    fn turn(&mut self) -> Result<Stmt, ParseError> {
+        let dtype = self.text.dtype()?;
+        let (to, to_at) = self.element(true)?;
+        let to_row = self.setting("row")?;
+        self.text.expect(",")?;
+        let (from, from_at) = self.element(false)?;
+        let from_row = self.setting("row")?;
+        self.text.expect(",")?;
+        let depth = self.after("depth")?;
+        Ok(Stmt::Turn(Box::new(Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth })))
+    }
+
     fn multiply(&mut self) -> Result<Stmt, ParseError> {
         let dtype = self.text.dtype()?;
         let (left, left_at) = self.element(false)?;
-        let left_row = self.setting("row")?;
+        let (left_row, left_term) = (self.setting("row")?, self.setting("term")?);
         self.text.expect(",")?;
         let (right, right_at) = self.element(false)?;
         let right_row = self.setting("row")?;
@@ -395,6 +408,7 @@ impl<'t, 'a> Reader<'t, 'a> {
             left,
             left_at,
             left_row,
+            left_term,
             right,
             right_at,
             right_row,

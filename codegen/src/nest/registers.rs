@@ -104,6 +104,7 @@ impl Walk<'_> {
                 Stmt::Assign { .. }
                 | Stmt::Arrive { .. }
                 | Stmt::MultiplyTile(_)
+                | Stmt::Turn(_)
                 | Stmt::Sort(_)
                 | Stmt::Positions { .. }
                 | Stmt::Buffers { .. }

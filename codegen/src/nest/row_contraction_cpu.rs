@@ -4,10 +4,11 @@
 //! block's array as in any contraction. Then each row's reductions follow, one after the other, and the row becomes what is
 //! multiplied with the columns. So no row is ever in memory, and everything is computed as it would be apart.
 
-use super::accumulate::{Accumulator, set};
+use super::accumulate::set;
 use super::contraction_cpu::{Left, Part, Writer, ceil};
 use super::emitter::Emitter;
 use super::pointwise::launch_items;
+use super::row_statistics::Row;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
@@ -19,9 +20,6 @@ use crate::schedule::{
     Contraction, ContractionSchedule, Launch, RowContraction, RowContractionSchedule, TILE_ROWS, padded,
 };
 use crate::{Language, Refusal};
-
-/// Partial results of a row's reduction: four of the widest vectors.
-const LANES: u64 = 64;
 
 pub(super) fn build(
     kernel: &Kernel,
@@ -55,11 +53,6 @@ struct Rows<'a> {
     rows: Part,
     /// One row of the block.
     row: Var,
-}
-
-/// What is known of the row at hand: values and the arrays that have them along it.
-struct Kept {
-    arrays: Vec<(ValueId, Var)>,
 }
 
 impl<'a> Rows<'a> {
@@ -165,103 +158,30 @@ impl<'a> Rows<'a> {
         let at_row = Expr::Name(self.rows.first).then(Add, Expr::Name(self.row));
         let at_row = emitter.bind("at_row", INDEX, at_row);
         emitter.unflatten(at_row, rows, 1);
-        let mut kept = Kept { arrays: Vec::new() };
+        let at = Expr::Name(self.row).then(Mul, Expr::Int(padded(kernel, self.of.along)));
+        let sums = self.of.scores.iter().zip(scores);
+        let mut row = Row {
+            kernel,
+            along: self.of.along,
+            there: sums.map(|(score, &sums)| (score.products[0].sum, sums, at.clone())).collect(),
+        };
         for &id in &self.of.statistics {
             let ValueOp::Reduce { operand, .. } = kernel.value(id).op else { continue };
-            self.keep(emitter, scores, &mut kept, operand);
-            let result = self.reduce(emitter, scores, &kept, id);
+            row.keep(emitter, operand);
+            let result = row.reduce(emitter, id);
             if let Some((_, of_rows)) = known.iter().find(|(other, _)| *other == id) {
                 emitter.push(set(Expr::element(*of_rows, Expr::Name(self.row)), result.clone()));
             }
             emitter.define(id, result);
         }
-        let target = Expr::element(scores[0], self.of_row(Expr::name(Var::Lane)));
-        self.each(emitter, scores, &kept, Expr::Int(0), self.length(), |emitter| {
+        let target = Expr::element(scores[0], at.then(Add, Expr::name(Var::Lane)));
+        row.each(emitter, |emitter| {
             let value = emitter.value(products[0].left);
             emitter.push(set(target, value));
         });
         let body = emitter.close();
         emitter.push(count_loop(self.row, Expr::Int(0), Expr::Name(self.rows.count), LoopHint::None, body));
         known
-    }
-
-    fn length(&self) -> Expr {
-        Expr::Int(self.kernel.axis(self.of.along).extent)
-    }
-
-    /// The place of a row's element in the arrays of the block.
-    fn of_row(&self, element: Expr) -> Expr {
-        let length = Expr::Int(padded(self.kernel, self.of.along));
-        Expr::Name(self.row).then(Mul, length).then(Add, element)
-    }
-
-    /// Along the row, in lanes: elements from one on, so many.
-    fn each(
-        &self,
-        emitter: &mut Emitter,
-        scores: &[Var],
-        kept: &Kept,
-        from: Expr,
-        count: Expr,
-        body: impl FnOnce(&mut Emitter),
-    ) {
-        let at = from.then(Add, Expr::name(Var::Lane));
-        emitter.open(&[self.of.along], false);
-        emitter.bind(self.of.along, INDEX, at.clone());
-        for (score, sums) in self.of.scores.iter().zip(scores) {
-            emitter.define(score.products[0].sum, Expr::element(sums, self.of_row(at.clone())));
-        }
-        for (value, array) in &kept.arrays {
-            emitter.define(*value, Expr::element(array, at.clone()));
-        }
-        body(emitter);
-        let body = emitter.close();
-        emitter.push(count_loop(Var::Lane, Expr::Int(0), count, LoopHint::Simd, body));
-    }
-
-    /// What is reduced is computed once.
-    fn keep(&self, emitter: &mut Emitter, scores: &[Var], kept: &mut Kept, operand: ValueId) {
-        let is_there = self.of.scores.iter().any(|score| score.products[0].sum == operand)
-            || kept.arrays.iter().any(|(value, _)| *value == operand);
-        let value = self.kernel.value(operand);
-        if is_there || !value.axes.contains(&self.of.along) {
-            return;
-        }
-        let array = emitter.fresh("kept");
-        let array = emitter.array(array, Type::Register(value.dtype), padded(self.kernel, self.of.along));
-        self.each(emitter, scores, kept, Expr::Int(0), self.length(), |emitter| {
-            let value = emitter.value(operand);
-            emitter.push(set(Expr::element(array, Expr::name(Var::Lane)), value));
-        });
-        kept.arrays.push((operand, array));
-    }
-
-    /// A reduction of the row: partial results in lanes, merged in the end.
-    fn reduce(&self, emitter: &mut Emitter, scores: &[Var], kept: &Kept, id: ValueId) -> Expr {
-        let length = self.kernel.axis(self.of.along).extent;
-        let (lane, zero) = (Expr::name(Var::Lane), Expr::Int(0));
-        let Some(accumulator) = Accumulator::of(emitter, self.kernel, id, Some(LANES)) else {
-            return emitter.misfit("no reduction");
-        };
-        let (whole, rest) = (length / LANES * LANES, length % LANES);
-        if whole > 0 {
-            let element = emitter.index("element");
-            emitter.open(&[], false);
-            self.each(emitter, scores, kept, Expr::Name(element), Expr::Int(LANES), |emitter| {
-                accumulator.take(emitter, id, Some(&lane), None);
-            });
-            let body = emitter.close();
-            let (from, to, step) = (Expr::Int(0), Expr::Int(whole), Step::Add(Expr::Int(LANES)));
-            emitter.push(Stmt::For { var: element, from, to, step, hint: LoopHint::None, body });
-        }
-        if rest > 0 {
-            self.each(emitter, scores, kept, Expr::Int(whole), Expr::Int(rest), |emitter| {
-                accumulator.take(emitter, id, Some(&lane), None);
-            });
-        }
-        accumulator.merge_lanes(emitter);
-        accumulator.settle(emitter, Some(&zero));
-        emitter.named(accumulator.result(Some(&zero)), self.kernel.value(id).dtype)
     }
 }
 

@@ -333,6 +333,8 @@ pub enum Stmt {
     },
     /// Adds the products of six packed rows and a panel of packed columns to their sums, or begins these (CPU).
     MultiplyTile(Box<TileProduct>),
+    /// Lays sixteen lines of numbers side by side (CPU).
+    Turn(Box<Turning>),
     /// Puts items in order.
     Sort(Box<Sorting>),
     /// Each thread of a warp gets its part of four 8 × 8 matrices of 16-bit elements from shared memory (CUDA): the thread of
@@ -475,7 +477,7 @@ pub struct MatrixProduct {
 /// Six packed rows, a panel of packed columns, and their sums.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TileProduct {
-    /// Of all three: F32 or F64.
+    /// Of all three: a float or an integer of 32 or 64 bits.
     pub dtype: DType,
     /// The array of the rows.
     pub left: Var,
@@ -483,6 +485,8 @@ pub struct TileProduct {
     pub left_at: Expr,
     /// Elements from row to row.
     pub left_row: u64,
+    /// Elements from term to term.
+    pub left_term: u64,
     /// The array of the columns.
     pub right: Var,
     /// Where the panel begins.
@@ -501,6 +505,27 @@ pub struct TileProduct {
     pub width: Expr,
     /// Whether the sums have begun.
     pub adds: Expr,
+}
+
+/// Sixteen lines whose elements of one place become neighbours.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Turning {
+    /// Of the elements: four or eight bytes.
+    pub dtype: DType,
+    /// The array that gets them.
+    pub to: Var,
+    /// Where the first is put.
+    pub to_at: Expr,
+    /// Elements from those of one place to those of the next.
+    pub to_row: u64,
+    /// The array or buffer of the lines.
+    pub from: Var,
+    /// Where the first line begins.
+    pub from_at: Expr,
+    /// Elements from line to line.
+    pub from_row: u64,
+    /// Elements of a line.
+    pub depth: Expr,
 }
 
 impl Expr {

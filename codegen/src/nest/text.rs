@@ -5,7 +5,8 @@
 use std::fmt::Write;
 
 use super::stmt::{
-    Arithmetic, Builtin, Expr, LoopHint, MatrixProduct, SortBy, Sorting, Step, Stmt, TileProduct, Type,
+    Arithmetic, Builtin, Expr, LoopHint, MatrixProduct, SortBy, Sorting, Step, Stmt, TileProduct, Turning,
+    Type,
 };
 use super::variable::{Local, Space, Var};
 use super::{Function, Nest, Workspace, parameter_name};
@@ -156,6 +157,11 @@ impl Writer<'_> {
                 format!("multiply_matrices {sums}, {left}, {right} of {dtype}")
             }
             Stmt::MultiplyTile(tile) => self.multiply(tile),
+            Stmt::Turn(turning) => {
+                let Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth } = &**turning;
+                let (to, from) = (self.element(*to, to_at), self.element(*from, from_at));
+                format!("turn {dtype} {to} row {to_row}, {from} row {from_row}, depth {}", self.expr(depth))
+            }
             Stmt::Sort(sorting) => self.sort(sorting),
             Stmt::Positions { table, positions } => {
                 format!("positions {} = {positions:?}", self.name(*table))
@@ -201,6 +207,7 @@ impl Writer<'_> {
             left,
             left_at,
             left_row,
+            left_term,
             right,
             right_at,
             right_row,
@@ -213,7 +220,7 @@ impl Writer<'_> {
             [(left, left_at), (right, right_at), (sums, sums_at)].map(|(var, at)| self.element(*var, at));
         let [depth, width, adds] = [&tile.depth, &tile.width, &tile.adds].map(|expr| self.expr(expr));
         format!(
-            "multiply {dtype} {left} row {left_row}, {right} row {right_row}, {sums} row {sums_row}, depth {depth}, width {width}, adds {adds}"
+            "multiply {dtype} {left} row {left_row} term {left_term}, {right} row {right_row}, {sums} row {sums_row}, depth {depth}, width {width}, adds {adds}"
         )
     }
 

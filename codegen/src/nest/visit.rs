@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::stmt::{Expr, MatrixProduct, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct};
+use super::stmt::{Expr, MatrixProduct, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning};
 use super::variable::Var;
 
 /// The parts of expressions and statements, to look at and to change.
@@ -85,6 +85,10 @@ macro_rules! parts {
                             &$($mutable)? **tile;
                         parts.extend([left_at, right_at, sums_at, depth, width, adds]);
                     }
+                    Stmt::Turn(turning) => {
+                        let Turning { to_at, from_at, depth, .. } = &$($mutable)? **turning;
+                        parts.extend([to_at, from_at, depth]);
+                    }
                     Stmt::Sort(sorting) => {
                         let Sorting { at, by, .. } = &$($mutable)? **sorting;
                         parts.push(at);
@@ -143,6 +147,10 @@ macro_rules! parts {
                     Stmt::MultiplyTile(tile) => {
                         let TileProduct { left, right, sums, .. } = &$($mutable)? **tile;
                         parts.extend([left, right, sums]);
+                    }
+                    Stmt::Turn(turning) => {
+                        let Turning { to, from, .. } = &$($mutable)? **turning;
+                        parts.extend([to, from]);
                     }
                     Stmt::Sort(sorting) => {
                         let Sorting { items, by, .. } = &$($mutable)? **sorting;

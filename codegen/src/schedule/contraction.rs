@@ -1,7 +1,7 @@
 //! Sums of products over axes that two factors share, while each has axes of its own: matrix products, convolutions,
 //! distances.
 
-use super::share::{PANEL, ROWS, TILE_ROWS, is_packed, is_tiled};
+use super::share::{COLUMNS, PANEL, ROWS, TILE_ROWS, is_packed, is_tiled};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, ReduceOp};
@@ -9,8 +9,8 @@ use crate::{BinaryOp, DType, Language, ReduceOp};
 /// Terms that are packed together: a panel of them stays in a core's own cache.
 const DEPTH: u64 = 256;
 
-/// Packed columns of a block.
-const COLUMNS: u64 = 256;
+/// Columns of a block whose rows are reduced before, at least: other blocks reduce the same.
+const FEWEST_COLUMNS: u64 = 128;
 
 /// Multiplications of a block that are worth handing it to a thread.
 const BLOCK_MULTIPLICATIONS: u64 = 1 << 21;
@@ -58,6 +58,9 @@ pub(crate) struct Contraction {
     pub(crate) column: AxisId,
     /// The summed axes.
     pub(crate) depth: Vec<AxisId>,
+    /// Reductions of the rows that left factors and results need, each after those that it depends on: of a normalisation
+    /// before a layer (CPU).
+    pub(crate) statistics: Vec<ValueId>,
 }
 
 impl Contraction {
@@ -66,6 +69,7 @@ impl Contraction {
         let map = kernel.axes_of_kind(AxisKind::Map);
         let (&column, outer) = map.split_last()?;
         let mut found: Option<Contraction> = None;
+        let mut statistics: Vec<ValueId> = Vec::new();
         for id in kernel.down_from(kernel.stores.iter().map(|store| store.value)) {
             match &kernel.value(id).op {
                 ValueOp::Scan { .. }
@@ -75,6 +79,7 @@ impl Contraction {
                 | ValueOp::Sort { .. } => {
                     return None;
                 }
+                ValueOp::Reduce { .. } if !kernel.value(id).axes.contains(&column) => statistics.push(id),
                 ValueOp::Reduce { op: ReduceOp::Sum, axes, operand, position: None } => {
                     let own = one(kernel, outer, column, id, axes, *operand)?;
                     match &mut found {
@@ -87,14 +92,15 @@ impl Contraction {
                 _ => {}
             }
         }
-        let found = found?;
+        let found = Contraction { statistics, ..found? };
         let is_result = |axis: &AxisId| kernel.axis(*axis).kind != AxisKind::Reduce;
         let is_stored = kernel.stores.iter().all(|store| {
             kernel.value(store.value).axes.iter().all(is_result)
                 && store.index.axes().iter().all(is_result)
                 && map.iter().all(|&axis| store.index.uses(axis))
         });
-        (is_stored && found.pays(kernel, language)).then_some(found)
+        let is_known = found.statistics.is_empty() || language == Language::C && found.knows_rows(kernel);
+        (is_stored && is_known && found.pays(kernel, language)).then_some(found)
     }
 
     fn has_axes_of(&self, other: &Contraction) -> bool {
@@ -104,12 +110,24 @@ impl Contraction {
         axes(self) == axes(other)
     }
 
+    /// Whether the statistics are of rows of the left factors, and nothing else follows from reductions.
+    fn knows_rows(&self, kernel: &Kernel) -> bool {
+        let is_of_rows = |&id: &ValueId| {
+            let is_along = matches!(&kernel.value(id).op, ValueOp::Reduce { axes, .. } if *axes.as_slice() == *self.depth);
+            let of_rows = |axis: &AxisId| self.rows.contains(axis) || self.batch.contains(axis);
+            is_along && kernel.value(id).axes.iter().all(of_rows)
+        };
+        self.statistics.iter().all(is_of_rows)
+            && self.depth.iter().all(|&axis| !kernel.axis(axis).is_argument)
+            && self.dtype.is_float()
+    }
+
     fn pays(&self, kernel: &Kernel, language: Language) -> bool {
         let extent = |axes: &[AxisId]| positions(kernel, axes);
         let (rows, terms) = (extent(&self.rows), extent(&self.depth));
         let columns = extent(&self.lines).saturating_mul(kernel.axis(self.column).extent);
         match language {
-            Language::C => self.dtype.is_float() && self.sum == self.dtype && is_packed(rows, columns, terms),
+            Language::C => self.sum == self.dtype && is_packed(rows, columns, terms),
             Language::Cuda => is_tiled(rows, columns, terms),
         }
     }
@@ -133,6 +151,7 @@ impl Contraction {
             columns: columns as u32,
             depth: terms.min(DEPTH) as u32,
         };
+        let fewest = if self.statistics.is_empty() { PANEL } else { FEWEST_COLUMNS } as u32;
         // Few blocks become more, as long as they are worth a thread.
         let batch = known(&self.batch, 1);
         for _ in 0..6 {
@@ -148,7 +167,7 @@ impl Contraction {
             // Columns first: they are packed for all rows of a block, which costs more than packing rows.
             match (s.lines, s.columns) {
                 (lines @ 2.., _) => schedule.lines = lines.div_ceil(2),
-                (_, columns) if columns > PANEL as u32 => {
+                (_, columns) if columns > fewest => {
                     schedule.columns = (columns / 2).next_multiple_of(PANEL as u32);
                 }
                 _ => schedule.rows = (s.rows / 2).next_multiple_of(TILE_ROWS as u32),
@@ -177,15 +196,13 @@ fn one(
     let is_fixed = axes.iter().skip(1).all(|&axis| !kernel.axis(axis).is_argument);
     let is_flat = axes.len() == 1 || axes.iter().all(|&axis| !kernel.axis(axis).is_argument);
     let (dtype, sum_dtype) = dtypes(kernel, product, sum)?;
+    let is_reduced = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Reduce { .. });
     if has(left, column)
         || !has(right, column)
         || !axes.iter().any(shares)
         || !is_fixed
         || !is_flat
-        || kernel
-            .down_from([left, right])
-            .iter()
-            .any(|&id| matches!(kernel.value(id).op, ValueOp::Reduce { .. }))
+        || kernel.down_from([right]).iter().any(is_reduced)
     {
         return None;
     }
@@ -198,6 +215,7 @@ fn one(
         lines: Vec::new(),
         column,
         depth: axes.to_vec(),
+        statistics: Vec::new(),
     };
     for &axis in outer {
         match (has(left, axis), has(right, axis)) {

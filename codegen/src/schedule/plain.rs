@@ -24,7 +24,7 @@ pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Resul
             in_plain_walks(kernel, |op| op == ReduceOp::SumExp)
         }
         // Rows are near, too.
-        Schedule::RowContraction(_) => in_plain_walks(kernel, |_| true),
+        Schedule::RowContraction(_) | Schedule::Contraction(_) => in_plain_walks(kernel, |_| true),
         // One thread's own values are near anyway.
         Schedule::Pointwise(_)
         | Schedule::Tiled(_)
@@ -33,7 +33,6 @@ pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Resul
         | Schedule::Sort(_)
         | Schedule::Rows(_)
         | Schedule::Columns(_)
-        | Schedule::Contraction(_)
         | Schedule::Product(_) => in_plain_walks(kernel, |_| false),
     }
 }

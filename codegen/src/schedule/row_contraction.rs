@@ -1,7 +1,7 @@
 //! Contractions whose left factor needs reductions of its rows: attention, and layers after a normalisation.
 
 use super::contraction::{Contraction, Product};
-use super::share::{FEWEST_TERMS, PANEL, TILE_ROWS};
+use super::share::{COLUMNS, FEWEST_TERMS, PANEL, TILE_ROWS};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, AxisSet, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, ReduceOp};
@@ -10,9 +10,8 @@ use crate::{BinaryOp, DType, ReduceOp};
 const BLOCKS: u64 = 3;
 const DIVIDED: u64 = 1 << 23;
 
-/// Terms that are packed together, and columns.
+/// Terms that are packed together.
 const DEPTH: u64 = 256;
-const COLUMNS: u64 = 256;
 
 /// How a core computes it: a block has whole rows of the left factor, so that their reductions are known before it is
 /// multiplied.
@@ -74,6 +73,7 @@ impl RowContraction {
                 lines: Vec::new(),
                 column,
                 depth: vec![along],
+                statistics: Vec::new(),
             },
             along,
             scores: Vec::new(),

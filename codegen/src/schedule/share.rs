@@ -50,6 +50,9 @@ pub(crate) const TILE_ROWS: u64 = 6;
 /// Rows of a contraction's block: packed columns are used for so many.
 pub const ROWS: u64 = 240;
 
+/// Packed columns of a contraction's block. Others beside it pack the same rows, and reduce them if need be.
+pub const COLUMNS: u64 = 256;
+
 /// Bytes of the rows of a block, which a core makes, reduces and multiplies: they stay in its own cache.
 const ROWS_BYTES: u64 = 384 << 10;
 

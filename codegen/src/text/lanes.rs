@@ -324,6 +324,7 @@ impl Loop<'_, '_> {
             | Stmt::WidenHalves { .. }
             | Stmt::NarrowHalves { .. }
             | Stmt::MultiplyTile(_)
+            | Stmt::Turn(_)
             | Stmt::Sort(_)
             | Stmt::Positions { .. }
             | Stmt::Buffers { .. }

@@ -12,7 +12,7 @@ use crate::index::AxisRanges;
 use crate::intrinsics::lanes::Lanes;
 use crate::intrinsics::{Helpers, register_type};
 use crate::ir::Kernel;
-use crate::nest::stmt::{Arithmetic, Expr, LoopHint, SortBy, Step, Stmt, Type};
+use crate::nest::stmt::{Arithmetic, Expr, LoopHint, SortBy, Step, Stmt, Turning, Type};
 use crate::nest::variable::{Local, Space, Var};
 use crate::nest::{Function, Nest, Parameter, parameter_name};
 use crate::{Language, intrinsics};
@@ -196,15 +196,24 @@ impl<'a> Printer<'a> {
             Stmt::MultiplyTile(tile) => {
                 let right = self.element_of(tile.right, &tile.right_at);
                 let sums = self.element_of(tile.sums, &tile.sums_at);
-                let rows = [tile.left_row, tile.right_row, tile.sums_row].map(|row| row.to_string());
+                let rows = [tile.left_row, tile.left_term, tile.right_row, tile.sums_row].map(|row| row.to_string());
                 let [depth, width, adds] = [&tile.depth, &tile.width, &tile.adds].map(|expr| self.expr(expr));
                 let left = match tile.left_at {
                     Expr::Int(0) => self.name(tile.left).to_string(),
                     _ => self.element_of(tile.left, &tile.left_at),
                 };
-                let arguments = [&left, &rows[0], &right, &rows[1], &sums, &rows[2], &depth, &width, &adds];
+                let arguments =
+                    [&left, &rows[0], &rows[1], &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
                 let call =
                     intrinsics::multiply_tile(tile.dtype, &arguments.map(String::as_str), &mut self.helpers);
+                self.line(&format!("{call};"));
+            }
+            Stmt::Turn(turning) => {
+                let Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth } = &**turning;
+                let (to, from) = (self.element_of(*to, to_at), self.element_of(*from, from_at));
+                let (rows, depth) = ([to_row, from_row].map(|row| row.to_string()), self.expr(depth));
+                let arguments = [&to, &rows[0], &from, &rows[1], &depth].map(String::as_str);
+                let call = intrinsics::turn(*dtype, &arguments, &mut self.helpers);
                 self.line(&format!("{call};"));
             }
             Stmt::Sort(sorting) => {

@@ -35,21 +35,23 @@ impl Analyser<'_> {
         let (facts, graph) = (self.facts, self.graph);
         let is_shared = |id: NodeId| facts.of(id).rows.is_some() && facts.of(id).by == By::Threads;
         let is_contraction = |id: NodeId| is_shared(id) && facts.of(id).is_packed;
-        let sum = nodes.iter().copied().rev().find(|&id| is_contraction(id))?;
-        let product = graph.operands(sum)[0];
-        let length = facts.rows(facts.of(sum).rows?).length;
+        let last = nodes.iter().copied().rev().find(|&id| is_contraction(id))?;
+        let of_sum = facts.of(last).rows?;
+        let length = facts.rows(of_sum).length;
         let mut follows: Vec<Follows> = vec![Follows::default(); nodes.len()];
-        let mut products = vec![sum];
+        // The sums at the end, and the products that rows are made of.
+        let (mut sums, mut scores) = (Vec::new(), Vec::new());
         // The elements of the left factor.
         let mut elements = None;
         for (number, &id) in nodes.iter().enumerate() {
             let mut own = Follows::default();
             for read in facts.reads.reads(id) {
                 let Ok(at) = nodes.binary_search(&read.node) else { continue };
-                let Follows { rows, sum: follows_sum } = follows[at];
-                own.rows |= rows || read.node != sum && is_shared(read.node);
-                own.sum |= follows_sum || read.node == sum;
-                if (follows_sum || read.node == sum) && !read.aligned {
+                let Follows { rows, sum } = follows[at];
+                let is_sum = sums.contains(&read.node);
+                own.rows |= rows || !is_sum && is_shared(read.node);
+                own.sum |= sum || is_sum;
+                if (sum || is_sum) && !read.aligned {
                     return None;
                 }
             }
@@ -62,17 +64,23 @@ impl Analyser<'_> {
             if own.sum && is_reduction {
                 return None;
             }
-            if id == sum || !is_reduction || facts.of(id).by == By::Thread {
+            if !is_reduction || facts.of(id).by == By::Thread {
                 continue;
             }
             if !is_shared(id) {
                 return None;
             }
+            if facts.of(id).is_packed && (own.rows || id == last) {
+                sums.push(id);
+                if facts.of(id).rows != Some(of_sum) {
+                    return None;
+                }
+                continue;
+            }
             let rows = facts.rows(facts.of(id).rows?);
             let own_elements = match facts.of(id).is_packed {
-                true if own.rows => return None,
                 true => {
-                    products.push(id);
+                    scores.push(id);
                     rows.results
                 }
                 false if rows.length != length || !rows.is_consecutive => return None,
@@ -82,40 +90,92 @@ impl Analyser<'_> {
                 return None;
             }
         }
-        let is_within = |id: NodeId| nodes.binary_search(&id).is_ok();
+        let elements = elements?;
         let at = |id: NodeId| nodes.binary_search(&id).map_or(Follows::default(), |at| follows[at]);
         // One factor follows from the rows' reductions, and has as many elements as what is reduced.
-        let weights = |id: &NodeId| at(*id).rows && Some(facts.of(*id).elements) == elements;
-        let reads = facts.reads.reads(product);
-        let left = reads.iter().filter(|read| weights(&read.node)).count();
-        let right = reads.iter().filter(|read| !at(read.node).rows).count();
-        let arrays = (products.len() - 1).max(1) as u64;
-        let of_block = share::rows_of_block(length as u64, facts.of(product).size as u64, arrays);
-        let fits = is_within(product)
-            && (left, right) == (1, 1)
-            && reads.len() == 2
-            && reads.iter().all(|read| !weights(&read.node) || !read.permuted)
-            && outputs.iter().all(|&output| output == sum || at(output).sum)
-            && of_block > 0;
-        let pays = || {
-            let factors = reads.iter().map(|read| facts.of(read.node).elements);
-            let others = factors.filter(|&own| Some(own) != elements).max().or(elements).unwrap_or(1);
-            let rows = facts.of(product).elements / others.max(1);
-            let columns = facts.of(product).elements / elements.unwrap_or(1).max(1);
-            let terms = products[1..].iter().map(|&id| facts.of(id).fan as usize).max();
-            // A block of fewer rows packs the other factors again, which long sums do not make up for.
-            rows as u64 <= of_block
-                || of_block >= FEWEST_ROWS && columns <= LIGHT && terms.is_none_or(|terms| terms <= LIGHT)
+        let weights = |id: &NodeId| at(*id).rows && facts.of(*id).elements == elements;
+        let is_product = |sum: &NodeId| {
+            let product = graph.operands(*sum)[0];
+            let reads = facts.reads.reads(product);
+            let left = reads.iter().filter(|read| weights(&read.node)).count();
+            let right = reads.iter().filter(|read| !at(read.node).rows).count();
+            nodes.binary_search(&product).is_ok()
+                && (left, right, reads.len()) == (1, 1, 2)
+                && reads.iter().all(|read| !weights(&read.node) || !read.permuted)
+                && graph.node(product).dtype.is_float()
         };
-        if !fits || !pays() {
+        let is_result = |output: &NodeId| sums.contains(output) || at(*output).sum;
+        if !sums.iter().all(is_product) || !outputs.iter().all(is_result) {
             return None;
         }
-        let hero = Hero::Reduction(sum);
-        self.misfit(outputs, hero).is_none().then(|| Analysis {
-            hero,
-            work: self.work_of_rows(nodes, outputs, &products, of_block as f64),
-            recomputed: None,
-        })
+        let work = match scores.is_empty() {
+            // Each block reduces its rows anew.
+            true => self.work_of_sums(nodes, outputs, (&sums, &follows), elements),
+            false => {
+                let size = facts.of(graph.operands(last)[0]).size as u64;
+                let of_block = share::rows_of_block(length as u64, size, scores.len() as u64);
+                if sums.len() > 1 || !self.pays_for_rows(last, &scores, elements, of_block) {
+                    return None;
+                }
+                let products: Vec<NodeId> = sums.iter().chain(&scores).copied().collect();
+                self.work_of_rows(nodes, outputs, &products, of_block as f64)
+            }
+        };
+        let hero = Hero::Reduction(last);
+        self.misfit(outputs, hero).is_none().then_some(Analysis { hero, work, recomputed: None })
+    }
+
+    /// Whether a block's rows are enough for packing the other factors again.
+    fn pays_for_rows(&self, sum: NodeId, scores: &[NodeId], elements: usize, of_block: u64) -> bool {
+        let facts = self.facts;
+        let product = self.graph.operands(sum)[0];
+        let factors = facts.reads.reads(product).iter().map(|read| facts.of(read.node).elements);
+        let others = factors.filter(|&own| own != elements).max().unwrap_or(elements);
+        let rows = facts.of(product).elements / others.max(1);
+        let columns = facts.of(product).elements / elements.max(1);
+        let terms = scores.iter().map(|&id| facts.of(id).fan as usize).max();
+        // A block of fewer rows packs the other factors again, which long sums do not make up for.
+        let packs_again = columns <= LIGHT && terms.is_none_or(|terms| terms <= LIGHT);
+        of_block > 0 && (rows as u64 <= of_block || of_block >= FEWEST_ROWS && packs_again)
+    }
+
+    /// Sums of products alone, each block of which reduces its rows before it packs them, and both for each of the blocks
+    /// side by side.
+    fn work_of_sums(
+        &mut self,
+        nodes: &[NodeId],
+        outputs: &[NodeId],
+        (sums, follows): (&[NodeId], &[Follows]),
+        elements: usize,
+    ) -> Work {
+        let facts = self.facts;
+        let mut work = Work::default();
+        let of_product = sums.iter().map(|&sum| facts.of(self.graph.operands(sum)[0]).elements).max();
+        let columns = of_product.unwrap_or(1) / elements.max(1);
+        let often = columns.div_ceil(share::COLUMNS as usize) as f64;
+        for (&id, follows) in nodes.iter().zip(follows) {
+            let node = facts.of(id);
+            let is_factor = facts.reads.users(id).iter().any(|user| sums.contains(user));
+            let (place, times) = match (sums.contains(&id), is_factor) {
+                (true, _) => ((Loop::Products, Role::Hero), 1.0),
+                (_, true) => ((Loop::Products, Role::Prologue), 1.0),
+                _ if follows.sum => ((Loop::Lanes, Role::Hero), 1.0),
+                _ => ((Loop::Lanes, Role::Hero), often),
+            };
+            self.add(&mut work, place, node.elements as f64 * node.fan * node.cost * times);
+        }
+        sums.iter().for_each(|&sum| self.add_reads(&mut work, sum));
+        self.bytes_of_rows(&mut work, nodes, outputs);
+        work
+    }
+
+    /// What would be stored is read as often apart.
+    fn add_reads(&self, work: &mut Work, sum: NodeId) {
+        let facts = self.facts;
+        let product = self.graph.operands(sum)[0];
+        let computed = facts.reads.reads(product).iter().filter(|read| facts.reads.is_computed(read.node));
+        let reads = computed.count() as f64 * facts.of(product).elements as f64;
+        self.add(work, (Loop::Lanes, Role::Hero), reads * READ);
     }
 
     /// Each element is computed once.
@@ -136,11 +196,7 @@ impl Analyser<'_> {
             let rows = facts.of(product).elements as f64 / packed;
             let often = ((rows / of_block).max(1.0) - (rows / share::ROWS as f64).max(1.0)).max(0.0);
             self.add(&mut work, (Loop::Lanes, Role::Hero), packed * often * PACKING);
-            // What would be stored is read as often apart.
-            let computed =
-                facts.reads.reads(product).iter().filter(|read| facts.reads.is_computed(read.node));
-            let reads = computed.count() as f64 * facts.of(product).elements as f64;
-            self.add(&mut work, (Loop::Lanes, Role::Hero), reads * READ);
+            self.add_reads(&mut work, sum);
         }
         for &id in nodes {
             let node = facts.of(id);
@@ -153,10 +209,17 @@ impl Analyser<'_> {
                 _ => (Loop::Lanes, Role::Hero),
             };
             self.add(&mut work, place, node.elements as f64 * node.fan * node.cost);
-            for read in facts.reads.reads(id) {
-                if nodes.binary_search(&read.node).is_err() && !self.external.contains(&read.node) {
-                    self.external.push(read.node);
-                }
+        }
+        self.bytes_of_rows(&mut work, nodes, outputs);
+        work
+    }
+
+    /// What is read and stored, each once.
+    fn bytes_of_rows(&mut self, work: &mut Work, nodes: &[NodeId], outputs: &[NodeId]) {
+        let facts = self.facts;
+        for read in nodes.iter().flat_map(|&id| facts.reads.reads(id)) {
+            if nodes.binary_search(&read.node).is_err() && !self.external.contains(&read.node) {
+                self.external.push(read.node);
             }
         }
         for &id in self.external.iter().chain(outputs) {
@@ -165,6 +228,5 @@ impl Analyser<'_> {
         }
         work.bytes_read = self.external.iter().map(|&id| facts.of(id).bytes()).sum();
         work.bytes_written = outputs.iter().map(|&id| facts.of(id).bytes()).sum();
-        work
     }
 }

@@ -1,5 +1,5 @@
 // sums[i][j] (+)= sum over k of left[i][k] * right[k][j], of 6 rows; width is a multiple of 16
-void lz_multiply_tile_f32(const float* restrict left, idx left_row, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
+void lz_multiply_tile_f32(const float* restrict left, idx left_row, idx left_term, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
 #pragma clang fp contract(fast)
 #if defined(__AVX512F__)
   enum { BYTES = 64, WIDE = 4 };
@@ -32,7 +32,7 @@ void lz_multiply_tile_f32(const float* restrict left, idx left_row, const float*
       for (int i = 0; i < 6; ++i) {
 #pragma GCC unroll 4
         for (int j = 0; j < WIDE; ++j) {
-          s[i][j] += left[i * left_row + k] * columns[j];
+          s[i][j] += left[i * left_row + k * left_term] * columns[j];
         }
       }
     }
@@ -54,12 +54,43 @@ void lz_multiply_tile_f32(const float* restrict left, idx left_row, const float*
       vec columns = *(const vec*)(right + k * right_row + n);
 #pragma GCC unroll 6
       for (int i = 0; i < 6; ++i) {
-        s[i] += left[i * left_row + k] * columns;
+        s[i] += left[i * left_row + k * left_term] * columns;
       }
     }
 #pragma GCC unroll 6
     for (int i = 0; i < 6; ++i) {
       *(vec*)(sums + i * sums_row + n) = s[i];
     }
+  }
+}
+
+// to[k][i] = from[i][k] of 16 rows i
+void lz_turn_f32(float* restrict to, idx to_row, const float* restrict from, idx from_row, idx depth) {
+  typedef float vec __attribute__((vector_size(4 * sizeof(float)), aligned(sizeof(float)), may_alias));
+  typedef __typeof__(__builtin_choose_expr(sizeof(float) == 4, 0, 0ll)) places __attribute__((vector_size(sizeof(vec))));
+#ifdef __clang__
+#define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define PICK(a, b, ...) __builtin_shuffle(a, b, (places){ __VA_ARGS__ })
+#endif
+  idx k = 0;
+  for (; k + 4 <= depth; k += 4) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4) {
+      const vec a = *(const vec*)(from + i * from_row + k);
+      const vec b = *(const vec*)(from + (i + 1) * from_row + k);
+      const vec c = *(const vec*)(from + (i + 2) * from_row + k);
+      const vec d = *(const vec*)(from + (i + 3) * from_row + k);
+      const vec ac0 = PICK(a, c, 0, 4, 1, 5), ac2 = PICK(a, c, 2, 6, 3, 7);
+      const vec bd0 = PICK(b, d, 0, 4, 1, 5), bd2 = PICK(b, d, 2, 6, 3, 7);
+      *(vec*)(to + k * to_row + i) = PICK(ac0, bd0, 0, 4, 1, 5);
+      *(vec*)(to + (k + 1) * to_row + i) = PICK(ac0, bd0, 2, 6, 3, 7);
+      *(vec*)(to + (k + 2) * to_row + i) = PICK(ac2, bd2, 0, 4, 1, 5);
+      *(vec*)(to + (k + 3) * to_row + i) = PICK(ac2, bd2, 2, 6, 3, 7);
+    }
+  }
+#undef PICK
+  for (; k < depth; ++k) {
+    for (int i = 0; i < 16; ++i) to[k * to_row + i] = from[i * from_row + k];
   }
 }

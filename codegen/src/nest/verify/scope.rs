@@ -130,9 +130,16 @@ impl Scope<'_> {
                 self.expect(&tile.depth, Type::Index)?;
                 self.expect(&tile.width, Type::Index)?;
                 self.type_of(&tile.adds)?;
-                self.elements(tile.left, &tile.left_at, float)?;
+                self.numbers(tile.left, &tile.left_at, tile.dtype)?;
                 self.elements(tile.right, &tile.right_at, float)?;
                 self.elements(tile.sums, &tile.sums_at, float)
+            }
+            Stmt::Turn(turning) => {
+                let ty = Type::Register(turning.dtype);
+                self.changes(turning.to)?;
+                self.expect(&turning.depth, Type::Index)?;
+                self.elements(turning.to, &turning.to_at, ty)?;
+                self.numbers(turning.from, &turning.from_at, turning.dtype)
             }
             Stmt::Sort(sorting) => {
                 self.changes(sorting.items)?;
@@ -266,6 +273,16 @@ impl Scope<'_> {
         match array(self.nest, self.function, var) {
             Some((own, _)) if fits(own, ty) => Ok(()),
             _ => Err(self.mistyped(&format!("{} array", type_text(ty)), &Expr::Name(var))),
+        }
+    }
+
+    /// The same of numbers that are in memory what they are in registers.
+    fn numbers(&self, var: Var, at: &Expr, dtype: DType) -> Result<(), NestError> {
+        let is_plain = dtype.compute() == dtype && int(dtype) == dtype;
+        let in_memory = Type::Memory(dtype);
+        match array(self.nest, self.function, var) {
+            Some((own, _)) if is_plain && own == in_memory => self.elements(var, at, in_memory),
+            _ => self.elements(var, at, Type::Register(dtype)),
         }
     }
 

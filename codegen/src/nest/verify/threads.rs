@@ -180,6 +180,7 @@ impl Walk<'_> {
             Stmt::WidenHalves { .. }
             | Stmt::NarrowHalves { .. }
             | Stmt::MultiplyTile(_)
+            | Stmt::Turn(_)
             | Stmt::Positions { .. }
             | Stmt::Buffers { .. }
             | Stmt::Part { .. } => {}
