@@ -2,6 +2,7 @@
 //! block has whole rows of it, made of products if need be, reduces them, and multiplies them.
 
 use lazuli_codegen::schedule::share;
+use smallvec::SmallVec;
 
 use super::count::READ;
 use super::{Analyser, Analysis};
@@ -164,18 +165,24 @@ impl Analyser<'_> {
             };
             self.add(&mut work, place, node.elements as f64 * node.fan * node.cost * times);
         }
-        sums.iter().for_each(|&sum| self.add_reads(&mut work, sum));
+        self.add_reads(&mut work, sums);
         self.bytes_of_rows(&mut work, nodes, outputs);
         work
     }
 
-    /// What would be stored is read as often apart.
-    fn add_reads(&self, work: &mut Work, sum: NodeId) {
+    /// What would be stored is read as often apart: once for all products of it.
+    fn add_reads(&self, work: &mut Work, sums: &[NodeId]) {
         let facts = self.facts;
-        let product = self.graph.operands(sum)[0];
-        let computed = facts.reads.reads(product).iter().filter(|read| facts.reads.is_computed(read.node));
-        let reads = computed.count() as f64 * facts.of(product).elements as f64;
-        self.add(work, (Loop::Lanes, Role::Hero), reads * READ);
+        let mut seen: SmallVec<[NodeId; 4]> = SmallVec::new();
+        for &sum in sums {
+            let product = self.graph.operands(sum)[0];
+            for read in facts.reads.reads(product) {
+                if facts.reads.is_computed(read.node) && !seen.contains(&read.node) {
+                    seen.push(read.node);
+                    self.add(work, (Loop::Lanes, Role::Hero), facts.of(product).elements as f64 * READ);
+                }
+            }
+        }
     }
 
     /// Each element is computed once.
@@ -196,7 +203,7 @@ impl Analyser<'_> {
             let rows = facts.of(product).elements as f64 / packed;
             let often = ((rows / of_block).max(1.0) - (rows / share::ROWS as f64).max(1.0)).max(0.0);
             self.add(&mut work, (Loop::Lanes, Role::Hero), packed * often * PACKING);
-            self.add_reads(&mut work, sum);
+            self.add_reads(&mut work, &[sum]);
         }
         for &id in nodes {
             let node = facts.of(id);
