@@ -341,12 +341,27 @@ impl<'a> Merger<'a> {
         let near = |read: &NodeId| {
             let readers = &self.readers[read.index()];
             let here = readers.partition_point(|&reader| (reader as usize) < number);
-            let behind = readers.len().min(here + 1);
+            let is_reader = readers.get(here).is_some_and(|&reader| reader as usize == number);
+            let behind = here + usize::from(is_reader);
             let before = &readers[here.saturating_sub(SIBLINGS)..here];
             before.iter().chain(&readers[behind..readers.len().min(behind + SIBLINGS)])
         };
         let consumers = self.consumers(number);
         let mut siblings = ascending(group.reads.iter().flat_map(near).map(|&sibling| sibling as usize));
+        // Elements that follow from another result of the same kernel: keys and values that each join their cache.
+        if group.hero == Hero::Elements {
+            let stored = producers.iter().filter_map(|&producer| self.groups[producer].as_ref());
+            let cousins = stored.flat_map(|group| &group.outputs).flat_map(near).map(|&other| other as usize);
+            let is_alike = |other: &usize| {
+                let other = self.groups[*other].as_ref();
+                other.is_some_and(|other| {
+                    other.hero == Hero::Elements
+                        && self.facts.is_same_domain(other.outputs[0], group.outputs[0])
+                })
+            };
+            siblings.extend(cousins.filter(is_alike).filter(|&other| other != number));
+            siblings = ascending(siblings.into_iter());
+        }
         // One that needs the other is no sibling.
         siblings.retain(|other| !producers.contains(other) && !consumers.contains(other));
         let count = 2 * producers.len() + consumers.len() + 1 + siblings.len();

@@ -53,7 +53,7 @@ fn products() -> Group {
             let [n, k, m] = [x.at(1024, 5), x.at(512, 40), x.at(768, 9)];
             vec![x.floats([n, k]).layer_norm([k], None, None, 1e-5).linear(&x.floats([m, k]), None)]
         })
-        .because("a row's statistics must end before the sums begin: no schedule has both"),
+        .because("a row's statistics must end before the sums begin: no schedule of CUDA has both"),
         row("the nearest of some centres", |x| {
             let [n, m, k] = [x.at(65_536, 50), x.at(256, 9), x.at(32, 13)];
             let (y, centres) = (x.floats([n, k]), x.floats([m, k]));
