@@ -169,7 +169,7 @@ impl<'a> Writer<'a> {
             let var = emitter.fresh(prefix);
             emitter.array(var, self.element(), len)
         };
-        let left = array(emitter, "left", TILE_ROWS * deep);
+        let left = array(emitter, "left", self.left_elements());
         let right = array(emitter, "right", self.width() * deep);
         let products = &self.contraction.products;
         let sums: Vec<Var> = products.iter().map(|_| array(emitter, "sums", rows * self.width())).collect();
@@ -380,18 +380,25 @@ impl<'a> Writer<'a> {
 
     /// Adds the products of the packed terms to the sums.
     fn multiply(&self, emitter: &mut Emitter, product: &Product, left: Left, [right, sums]: [Var; 2]) {
+        let tile = Expr::Name(self.tile);
+        let rows = match left {
+            Left::Packed(array) if self.neighbours(product.left) == Along::Rows => {
+                self.pack_all_rows(emitter, product.left, array);
+                Some(Rows { array, at: tile.clone(), row: 1, term: self.schedule.rows.into() })
+            }
+            Left::Packed(_) => None,
+            Left::There { array, row } => {
+                let at = tile.clone().then(Mul, Expr::Int(row)).then(Add, Expr::Name(self.term));
+                Some(Rows { array, at, row, term: 1 })
+            }
+        };
         emitter.open(&[], false);
-        match left {
-            Left::Packed(packed) => {
-                let along = self.neighbours(product.left);
-                let rows = Rows {
-                    array: packed,
-                    at: Expr::Int(0),
-                    row: if along == Along::Rows { 1 } else { self.schedule.depth.into() },
-                    term: if along == Along::Rows { TILE_ROWS } else { 1 },
-                };
+        match (rows, left) {
+            (Some(rows), _) => self.multiply_rows(emitter, &rows, [right, sums]),
+            (None, Left::Packed(array)) => {
                 emitter.open(&[], false);
-                self.pack_rows(emitter, product.left, packed, along);
+                self.pack_rows(emitter, product.left, array);
+                let rows = Rows { array, at: Expr::Int(0), row: self.schedule.depth.into(), term: 1 };
                 self.multiply_rows(emitter, &rows, [right, sums]);
                 let pack = emitter.close();
                 match self.unpacked(product.left) {
@@ -400,21 +407,25 @@ impl<'a> Writer<'a> {
                         emitter.open(&[], false);
                         self.multiply_rows(emitter, &rows, [right, sums]);
                         let then = emitter.close();
-                        let after = Expr::Name(self.tile).then(Add, Expr::Int(TILE_ROWS - 1));
+                        let after = tile.then(Add, Expr::Int(TILE_ROWS - 1));
                         let condition = after.then(Less, Expr::Name(self.rows.count));
                         emitter.push(Stmt::If { condition, then, otherwise: pack });
                     }
                 }
             }
-            Left::There { array, row } => {
-                let at = Expr::Name(self.tile).then(Mul, Expr::Int(row)).then(Add, Expr::Name(self.term));
-                self.multiply_rows(emitter, &Rows { array, at, row, term: 1 }, [right, sums]);
-            }
+            (None, Left::There { .. }) => {}
         }
         let body = emitter.close();
         let step = Step::Add(Expr::Int(TILE_ROWS));
         let (var, from, to) = (self.tile, Expr::Int(0), Expr::Name(self.rows.count));
         emitter.push(Stmt::For { var, from, to, step, hint: LoopHint::None, body });
+    }
+
+    /// Elements of the array that rows are packed into.
+    pub(super) fn left_elements(&self) -> u64 {
+        let of_tile = |product: &Product| self.neighbours(product.left) == Along::Terms;
+        let rows = if self.contraction.products.iter().all(of_tile) { TILE_ROWS } else { self.schedule.rows.into() };
+        rows * u64::from(self.schedule.depth)
     }
 
     /// The products of a tile's rows and each panel.
@@ -476,45 +487,52 @@ impl<'a> Writer<'a> {
         if from == to { element } else { Expr::Cast { from, to, operand: Box::new(element) } }
     }
 
-    /// The rows of a tile, each with its terms side by side, or each term with its rows. Rows that the block does not have
-    /// are zeros.
-    fn pack_rows(&self, emitter: &mut Emitter, value: ValueId, packed: Var, along: Along) {
-        let rows = &self.contraction.rows;
+    /// A row of the block, and what is known of it.
+    fn bind_row(&self, emitter: &mut Emitter, row: &Expr) {
+        let at_row = emitter.bind("at_row", INDEX, Expr::Name(self.rows.first).then(Add, row.clone()));
+        emitter.unflatten(at_row, &self.contraction.rows, 1);
+        self.known.iter().for_each(|(id, array)| emitter.define(*id, Expr::element(array, row.clone())));
+    }
+
+    /// The rows of a tile, each with its terms side by side. Rows that the block does not have are zeros.
+    fn pack_rows(&self, emitter: &mut Emitter, value: ValueId, packed: Var) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
         let left = Expr::Name(self.rows.count).then(Sub, Expr::Name(self.tile));
         let count = Expr::Name(emitter.bind("tile_rows", INDEX, Expr::Int(TILE_ROWS).then(Min, left)));
-        let r = if along == Along::Rows { Var::Lane } else { emitter.index("r") };
-        let bind_row = |emitter: &mut Emitter| {
-            let row = Expr::Name(self.tile).then(Add, Expr::Name(r));
-            let at_row = emitter.bind("at_row", INDEX, Expr::Name(self.rows.first).then(Add, row.clone()));
-            emitter.unflatten(at_row, rows, 1);
-            self.known.iter().for_each(|(id, array)| emitter.define(*id, Expr::element(array, row.clone())));
-        };
-        let pack = |emitter: &mut Emitter, at: Expr| {
-            let value = self.factor(emitter, value);
-            emitter.push(Stmt::Assign { target: Expr::element(packed, at), value });
-        };
-        let clear = |at: Expr| vec![Stmt::Assign { target: Expr::element(packed, at), value: self.zero() }];
-        if along == Along::Rows {
-            return self.each_term(emitter, LoopHint::None, |emitter, term| {
-                let at = term.then(Mul, Expr::Int(TILE_ROWS)).then(Add, Expr::Name(r));
-                emitter.open(&[], false);
-                bind_row(emitter);
-                pack(emitter, at.clone());
-                let body = emitter.close();
-                emitter.push(count_loop(r, Expr::Int(0), count.clone(), LoopHint::Simd, body));
-                emitter.push(count_loop(r, count, Expr::Int(TILE_ROWS), LoopHint::None, clear(at)));
-            });
-        }
-        let line = Expr::Name(r).then(Mul, deep.clone());
+        let r = emitter.index("r");
+        let line = Expr::Name(r).then(Mul, deep);
         emitter.open(&[], false);
-        bind_row(emitter);
-        self.each_term(emitter, LoopHint::Simd, |emitter, term| pack(emitter, line.clone().then(Add, term)));
+        self.bind_row(emitter, &Expr::Name(self.tile).then(Add, Expr::Name(r)));
+        self.each_term(emitter, LoopHint::Simd, |emitter, term| {
+            let value = self.factor(emitter, value);
+            emitter.push(set(Expr::element(packed, line.clone().then(Add, term)), value));
+        });
         let body = emitter.close();
         emitter.push(count_loop(r, Expr::Int(0), count.clone(), LoopHint::None, body));
-        let at = Expr::Name(r).then(Mul, deep).then(Add, Expr::name(Var::Lane));
-        let zeros = count_loop(Var::Lane, Expr::Int(0), Expr::Name(self.terms), LoopHint::Simd, clear(at));
+        let zero = set(Expr::element(packed, line.then(Add, Expr::name(Var::Lane))), self.zero());
+        let terms = Expr::Name(self.terms);
+        let zeros = count_loop(Var::Lane, Expr::Int(0), terms, LoopHint::Simd, vec![zero]);
         emitter.push(count_loop(r, count, Expr::Int(TILE_ROWS), LoopHint::None, vec![zeros]));
+    }
+
+    /// All rows of the block, those of a term side by side, where they are neighbours in memory. Rows that the block does
+    /// not have are zeros.
+    fn pack_all_rows(&self, emitter: &mut Emitter, value: ValueId, packed: Var) {
+        let row = Expr::name(Var::Lane);
+        let count = Expr::Name(self.rows.count);
+        let whole = ceil(count.clone(), Expr::Int(TILE_ROWS)).then(Mul, Expr::Int(TILE_ROWS));
+        self.each_term(emitter, LoopHint::None, |emitter, term| {
+            let at = term.then(Mul, Expr::Int(self.schedule.rows.into())).then(Add, row.clone());
+            let target = Expr::element(packed, at);
+            emitter.open(&[], false);
+            self.bind_row(emitter, &row);
+            let value = self.factor(emitter, value);
+            emitter.push(set(target.clone(), value));
+            let body = emitter.close();
+            emitter.push(count_loop(Var::Lane, Expr::Int(0), count.clone(), LoopHint::Simd, body));
+            let zero = vec![set(target, self.zero())];
+            emitter.push(count_loop(Var::Lane, count, whole, LoopHint::None, zero));
+        });
     }
 
     /// Whatever follows from the sums, and from what is known of each row.
@@ -568,8 +586,9 @@ pub(super) fn consecutive_along(kernel: &Kernel, value: ValueId, axis: AxisId, o
         ValueOp::Load { index, .. } => Some((index.coefficient(axis)?, index.coefficient(other)?)),
         _ => None,
     });
+    // What does not vary along one of them is near either way.
     let (along, others): (Vec<_>, Vec<_>) = strides
-        .filter(|&strides| strides != (0, 0))
+        .filter(|&(own, other)| own != 0 && other != 0)
         .partition(|(own, other)| own.unsigned_abs() == 1 && other.unsigned_abs() != 1);
     along.len() > others.len()
 }

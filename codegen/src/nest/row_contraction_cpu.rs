@@ -17,7 +17,7 @@ use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{
-    Contraction, ContractionSchedule, Launch, RowContraction, RowContractionSchedule, TILE_ROWS, padded,
+    Contraction, ContractionSchedule, Launch, RowContraction, RowContractionSchedule, padded,
 };
 use crate::{Language, Refusal};
 
@@ -66,16 +66,18 @@ impl<'a> Rows<'a> {
         };
         let (of_block, deep) = (u64::from(self.schedule.rows), u64::from(self.schedule.depth));
         let length = padded(self.kernel, self.of.along);
-        let left = array(emitter, "left", TILE_ROWS * deep);
+        let writers: Vec<Writer> =
+            self.of.scores.iter().map(|score| self.writer(emitter, score, length)).collect();
+        let of_left = writers.iter().map(Writer::left_elements).max().unwrap_or(1);
+        let left = array(emitter, "left", of_left);
         let right = array(emitter, "right", u64::from(self.schedule.columns) * deep);
         // The products' sums, of which the first become what is multiplied.
         let scores: Vec<Var> =
             (0..self.of.scores.len().max(1)).map(|_| array(emitter, "scores", of_block * length)).collect();
-        for (score, &sums) in self.of.scores.iter().zip(&scores) {
-            let writer = self.writer(emitter, score, length);
+        for (writer, &sums) in writers.iter().zip(&scores) {
             self.sums(
                 emitter,
-                &writer,
+                writer,
                 [Left::Packed(left), Left::Packed(right), Left::Packed(sums)],
                 |_, _| {},
             );

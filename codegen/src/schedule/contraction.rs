@@ -170,6 +170,8 @@ impl Contraction {
                 (_, columns) if columns > fewest => {
                     schedule.columns = (columns / 2).next_multiple_of(PANEL as u32);
                 }
+                // Packed columns are used for all rows, of which the block that is counted may be one of many.
+                _ if rows == ROWS && s.rows <= ROWS as u32 / 2 => break,
                 _ => schedule.rows = (s.rows / 2).next_multiple_of(TILE_ROWS as u32),
             }
         }

@@ -166,7 +166,9 @@ impl RowContraction {
         }
         // As many in each.
         of_block = all.div_ceil(all.div_ceil(of_block)).next_multiple_of(TILE_ROWS);
-        let columns = padded(kernel, *column).max(padded(kernel, self.along)).min(COLUMNS);
+        // What is packed takes as little of a stack of doubles.
+        let most = COLUMNS * 4 / self.contraction.dtype.size() as u64;
+        let columns = padded(kernel, *column).max(padded(kernel, self.along)).min(most);
         let depths = self.scores.iter().flat_map(|score| &score.depth).chain([&self.along]);
         let depth = depths.map(|&axis| kernel.axis(axis).extent).max().unwrap_or(1).min(DEPTH);
         RowContractionSchedule { rows: of_block as u32, columns: columns as u32, depth: depth as u32 }
