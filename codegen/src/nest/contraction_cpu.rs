@@ -424,7 +424,8 @@ impl<'a> Writer<'a> {
     /// Elements of the array that rows are packed into.
     pub(super) fn left_elements(&self) -> u64 {
         let of_tile = |product: &Product| self.neighbours(product.left) == Along::Terms;
-        let rows = if self.contraction.products.iter().all(of_tile) { TILE_ROWS } else { self.schedule.rows.into() };
+        let rows =
+            if self.contraction.products.iter().all(of_tile) { TILE_ROWS } else { self.schedule.rows.into() };
         rows * u64::from(self.schedule.depth)
     }
 

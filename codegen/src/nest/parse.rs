@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::stmt::{
-    Arithmetic, Expr, LoopHint, MatrixProduct, SortBy, SortPart, SortedRow, Sorting, Step, Stmt, TileProduct, Turning,
-    Type,
+    Arithmetic, Expr, LoopHint, MatrixProduct, SortBy, SortPart, SortedRow, Sorting, Step, Stmt, TileProduct,
+    Turning, Type,
 };
 use super::text::{BUILTINS, LANE, precedence};
 use super::variable::{Local, LocalId, Space, Var};

@@ -196,7 +196,8 @@ impl<'a> Printer<'a> {
             Stmt::MultiplyTile(tile) => {
                 let right = self.element_of(tile.right, &tile.right_at);
                 let sums = self.element_of(tile.sums, &tile.sums_at);
-                let rows = [tile.left_row, tile.left_term, tile.right_row, tile.sums_row].map(|row| row.to_string());
+                let rows =
+                    [tile.left_row, tile.left_term, tile.right_row, tile.sums_row].map(|row| row.to_string());
                 let [depth, width, adds] = [&tile.depth, &tile.width, &tile.adds].map(|expr| self.expr(expr));
                 let left = match tile.left_at {
                     Expr::Int(0) => self.name(tile.left).to_string(),
