@@ -45,7 +45,7 @@ pub fn emit(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Em
         chosen if figures.is_frugal && language == Language::Cuda => chosen.frugal(),
         chosen => chosen,
     };
-    built(kernel, language, schedule)
+    Ok(emitted(built(kernel, language, &schedule)?, language, schedule))
 }
 
 /// As [`emit`], under a schedule of the caller's: of the same kind as the one that would be chosen, with other numbers.
@@ -79,16 +79,30 @@ pub fn emit_with(
     figures: &Figures,
     schedule: Schedule,
 ) -> Result<Emitted, Refusal> {
-    schedule.check(&schedule::schedule(kernel, language, figures)?, kernel, language)?;
+    let nest = nest_with(kernel, language, figures, &schedule)?;
+    Ok(emitted(nest, language, schedule))
+}
+
+/// The loop nest of a kernel under a schedule of the caller's.
+///
+/// # Errors
+/// As [`emit_with`].
+pub(crate) fn nest_with(
+    kernel: &Kernel,
+    language: Language,
+    figures: &Figures,
+    schedule: &Schedule,
+) -> Result<Nest, Refusal> {
+    schedule.check(kernel, language, figures)?;
     built(kernel, language, schedule)
 }
 
-fn built(kernel: &Kernel, language: Language, schedule: Schedule) -> Result<Emitted, Refusal> {
-    let nest = nest::build(kernel, language, &schedule)?;
+fn built(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, Refusal> {
+    let nest = nest::build(kernel, language, schedule)?;
     if language == Language::Cuda {
         nest.check_resources()?;
     }
-    Ok(emitted(nest, language, schedule))
+    Ok(nest)
 }
 
 fn emitted(nest: Nest, language: Language, schedule: Schedule) -> Emitted {

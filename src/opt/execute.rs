@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use lazuli_codegen::intrinsics::philox_uniform_f64;
 use lazuli_codegen::ir::Kernel;
+use lazuli_codegen::nest::Nest;
+use lazuli_codegen::{Language, interpreter as nests};
 
 use crate::compiler::{Plan, input_nodes};
 use crate::executor::interpreted;
 use crate::graph::Graph;
 use crate::interpreter;
-use crate::interpreter::kernels::{Launch, run};
+use crate::interpreter::kernels::{Launch, Results, run};
 use crate::runtime::buffer::Buffer;
 use crate::runtime::host::HostBuffer;
 use crate::{DType, Error, Scalar, Shape};
@@ -129,8 +131,19 @@ fn is_near(a: Scalar, b: Scalar, tolerance: f64) -> bool {
     a == b || x.is_nan() && y.is_nan() || tolerance > 0.0 && (x - y).abs() <= tolerance * y.abs()
 }
 
+/// What runs: a kernel as it is, or under a schedule.
+#[derive(Clone, Copy)]
+pub(super) enum Code<'a> {
+    Kernel(&'a Kernel),
+    Nest(&'a Nest, Language),
+}
+
 /// The outputs of a kernel.
-pub(super) fn results(kernel: &Kernel, data: &Data) -> Result<String, String> {
+pub(super) fn results(code: Code<'_>, data: &Data) -> Result<String, String> {
+    let kernel = match code {
+        Code::Kernel(kernel) => kernel,
+        Code::Nest(nest, _) => &nest.kernel,
+    };
     let buffers = kernel.buffers.iter().filter(|buffer| !buffer.is_output).enumerate();
     let inputs: Vec<Vec<u8>> = buffers
         .map(|(number, buffer)| data.input(number, buffer.dtype, buffer.elements as usize))
@@ -138,14 +151,21 @@ pub(super) fn results(kernel: &Kernel, data: &Data) -> Result<String, String> {
     let slices: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
     let arguments: Vec<Scalar> = kernel.arguments.iter().map(|argument| argument.value).collect();
     let offset = |axis| data.offsets.get(&kernel.axis(axis).name).copied().unwrap_or(0);
-    let results =
-        run(Launch { kernel, arguments: &arguments, offset: &offset, inputs: &slices }).map_err(|error| {
-            match error {
+    let (arguments, inputs, offset) = (&arguments, &slices, &offset);
+    let results = match code {
+        Code::Kernel(_) => {
+            run(Launch { kernel, arguments, offset, inputs }).map_err(|error| match error {
                 // The kernel is whoever's wrote it.
                 Error::Internal { message, .. } => message,
                 other => other.to_string(),
-            }
-        })?;
+            })?
+        }
+        Code::Nest(nest, language) => {
+            let results = nests::run(nest, language, &nests::Call { arguments, offset, inputs });
+            let nests::Results { outputs, failed } = results.map_err(|fault| fault.to_string())?;
+            Results { outputs, failed }
+        }
+    };
     if let Some((check, position)) = results.failed {
         return Err(format!("kernel {}: check {check}: {position} is no position", kernel.name));
     }

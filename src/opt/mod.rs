@@ -46,6 +46,7 @@ use crate::graph::dot::dot;
 use crate::graph::text::{Locations, text};
 use crate::inspect::program::Program;
 use crate::{Fusion, Target, passes};
+use execute::Code;
 use source::Source;
 
 /// How `lazuli-opt` is called.
@@ -61,7 +62,8 @@ what the compiler makes of it.
   --target TARGET    cpu, or a CUDA architecture such as sm_90 [cpu]
   --fusion off       one kernel an operation
   --schedule TEXT    instead of the one that would be chosen for a kernel: \"pointwise(threads=64, vec=2)\"
-  --run              runs the kernels in an interpreter; of a graph, compares with the reference
+  --run              runs kernels in an interpreter; of a graph, compares with the reference; with --schedule, or
+                     --to nest, runs the loop nests of kernels
   --input N=VALUES   elements of an input, separated by commas; one is repeated [random]
   --seed N           of the random inputs [0]
   --offset NAME=N    the position of an offset of a kernel [0]
@@ -343,7 +345,13 @@ impl Command {
                 out.push('\n');
             }
             if self.is_run {
-                out += &execute::results(kernel, &self.data)?;
+                out += &match self.schedule.is_some() || self.to == Level::Nest {
+                    true => {
+                        let (nest, language) = (self.nest(kernel)?, self.settings().language);
+                        execute::results(Code::Nest(&nest, language), &self.data)?
+                    }
+                    false => execute::results(Code::Kernel(kernel), &self.data)?,
+                };
                 continue;
             }
             match self.to {
@@ -354,12 +362,7 @@ impl Command {
                 Level::Schedule => {
                     let _ = writeln!(out, "{}: {}", kernel.name, self.emitted(kernel)?.schedule);
                 }
-                Level::Nest => {
-                    let (schedule, language) = (self.emitted(kernel)?.schedule, self.settings().language);
-                    let nest =
-                        nest::build(kernel, language, &schedule).map_err(|refusal| refusal.to_string())?;
-                    out += &nest.to_text(language);
-                }
+                Level::Nest => out += &self.nest(kernel)?.to_text(self.settings().language),
                 Level::Source => {
                     let emitted = self.emitted(kernel)?;
                     let _ = writeln!(out, "// {}: {}", emitted.name, emitted.schedule);
@@ -377,6 +380,10 @@ impl Command {
         let mut out = String::new();
         for (number, (language, nest)) in nests.iter().enumerate() {
             nest::verify(nest).map_err(|error| format!("nest {}: {error}", nest.kernel.name))?;
+            if self.is_run {
+                out += &execute::results(Code::Nest(nest, *language), &self.data)?;
+                continue;
+            }
             if number > 0 {
                 out.push('\n');
             }
@@ -387,6 +394,12 @@ impl Command {
             }
         }
         Ok(out)
+    }
+
+    fn nest(&self, kernel: &Kernel) -> Result<Nest, String> {
+        let language = self.settings().language;
+        let nest = nest::build(kernel, language, &self.emitted(kernel)?.schedule);
+        nest.map_err(|refusal| format!("kernel {}: {refusal}", kernel.name))
     }
 
     fn emitted(&self, kernel: &Kernel) -> Result<Emitted, String> {

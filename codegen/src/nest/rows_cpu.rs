@@ -59,9 +59,12 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         }
         if schedule.stack_bytes > 0 {
             let length = launch_items(kernel, &plan.axes);
-            let values = plan.keep_on_stack(kernel, length, u64::from(schedule.stack_bytes)).values;
+            let keep = match schedule.keep {
+                Some(ids) => plan.keep_these(kernel, Language::C, ids),
+                None => plan.keep_on_stack(kernel, length, u64::from(schedule.stack_bytes)),
+            };
             let position = Expr::Name(plan.walk_name(&mut emitter));
-            emitter.keep(Kept::new(Vec::new(), values, Place::Stack { position, length }));
+            emitter.keep(Kept::new(Vec::new(), keep.values, Place::Stack { position, length }));
         }
         for pass in &plan.passes {
             let length = emitter.positions(&plan.axes);

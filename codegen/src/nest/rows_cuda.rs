@@ -10,7 +10,7 @@ use super::variable::Var;
 use super::walk::{Pass, Plan, arrivals, count_loop, items_formula, partial_workspaces};
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::ir::{Kernel, Store};
-use crate::schedule::{Launch, RowSchedule, UNROLLED_OPERATIONS};
+use crate::schedule::{Keep, Launch, RowSchedule, UNROLLED_OPERATIONS};
 use crate::{DType, Language, Refusal};
 
 /// Turns of walks through shared memory that are unrolled wholly: all that 1024 threads have in 16-byte accesses. In
@@ -138,17 +138,25 @@ impl<'a> CudaRows<'a> {
         }
     }
 
+    /// What the schedule says of that.
+    fn keep(&self) -> Option<Keep> {
+        self.schedule.keep.map(|ids| self.plan.keep_these(self.scalar, Language::Cuda, ids))
+    }
+
     /// What stays from walk to walk.
     fn kept(&self) -> Kept {
         let turns = u64::from(self.schedule.persistent);
         match self.schedule.shared_bytes {
             0 => {
-                let keep = self.plan.keep(self.scalar, turns * u64::from(self.schedule.vector));
+                let keep = self
+                    .keep()
+                    .unwrap_or_else(|| self.plan.keep(self.scalar, turns * u64::from(self.schedule.vector)));
                 Kept::new(keep.loads, keep.values, Place::Registers { turn: self.turn(turns), turns })
             }
             bytes => {
                 let length = launch_items(self.scalar, &self.plan.axes);
-                let keep = self.plan.keep_shared(self.scalar, length, u64::from(bytes));
+                let chosen = || self.plan.keep_shared(self.scalar, length, u64::from(bytes));
+                let keep = self.keep().unwrap_or_else(chosen);
                 Kept::new(
                     keep.loads,
                     keep.values,

@@ -1,137 +1,347 @@
 //! Whether a kernel can run under a schedule that somebody else has chosen.
 
-use super::Schedule;
-use crate::ir::{AxisKind, Kernel};
-use crate::{Language, Refusal};
+use super::choose::{self, cooperative, extent_of, is_divisible, is_splittable};
+use super::plain::{for_schedule, in_plain_walks};
+use super::share::TILE_ROWS;
+use super::{
+    COLUMN_SPLIT_LENGTH, ColumnSchedule, ContractionSchedule, Figures, PANEL, Plan, PointwiseSchedule,
+    RowContractionSchedule, RowSchedule, SPLIT_LENGTH, STACK_BYTES, ScanSchedule, ScatterSchedule, Schedule,
+    SortSchedule, TiledSchedule,
+};
+use crate::index::AxisId;
+use crate::ir::{Kernel, ValueOp};
+use crate::refusal::Allowed;
+use crate::{Language, ReduceOp, Refusal};
 
 /// Threads of a block.
 const MOST_THREADS: u64 = 1024;
 
+/// Lanes of a core, which have partial results on the stack.
+const MOST_LANES: u64 = 1024;
+
+/// Vectors of a row that a thread goes over in an unrolled loop.
+const MOST_KEPT: u64 = 64;
+
+/// Bytes of a row that a thread has registers for, all of the 255.
+const MOST_REGISTER_BYTES: u64 = 768;
+
+/// Blocks of a launch in y.
+const MOST_SPLITS: u64 = 65_535;
+
+type Checked = Result<(), Refusal>;
+
+fn setting(name: &'static str, value: impl Into<u64>, allowed: Allowed) -> Checked {
+    let value = value.into();
+    if allowed.has(value) { Ok(()) } else { Err(Refusal::Setting { name, value, allowed }) }
+}
+
+/// A number that is the same in every schedule of the kernel.
+fn fixed(name: &'static str, value: impl Into<u64>, chosen: impl Into<u64>) -> Checked {
+    setting(name, value, Allowed::Only(chosen.into()))
+}
+
+fn at_most(name: &'static str, value: impl Into<u64>, most: impl Into<u64>) -> Checked {
+    setting(name, value, Allowed::AtMost(most.into()))
+}
+
+fn power_of_two(name: &'static str, value: impl Into<u64>, most: impl Into<u64>) -> Checked {
+    setting(name, value, Allowed::PowerOfTwo(most.into()))
+}
+
+/// 1, or the parts of a fixed length.
+fn parts(splits: u32, length: u64, of: u64, can_be: bool) -> Checked {
+    match splits {
+        1 => Ok(()),
+        _ if can_be => fixed("splits", splits, length.div_ceil(of)),
+        _ => fixed("splits", splits, 1u64),
+    }
+}
+
+/// What a check knows.
+struct Check<'a> {
+    kernel: &'a Kernel,
+    language: Language,
+    figures: &'a Figures,
+}
+
 impl Schedule {
-    /// Checks the schedule against the one that would be chosen for the kernel.
+    /// Checks each of the schedule's numbers against what the kernel, the target and the schedule of that kind can have.
     ///
     /// # Errors
-    /// [`Refusal::Misfit`].
-    pub(crate) fn check(
-        &self,
-        chosen: &Schedule,
-        kernel: &Kernel,
-        language: Language,
-    ) -> Result<(), Refusal> {
-        match language {
-            Language::Cuda => self.check_threads()?,
-            Language::C => self.check_lanes()?,
+    /// [`Refusal::Setting`], the first number that does not fit; [`Refusal::Misfit`] if the kernel takes none of the kind.
+    pub(crate) fn check(&self, kernel: &Kernel, language: Language, figures: &Figures) -> Checked {
+        let check = Check { kernel, language, figures };
+        let chosen = super::schedule(kernel, language, figures)?;
+        match (self, &check.of_kind(self, chosen)?) {
+            (Schedule::Pointwise(s), Schedule::Pointwise(c)) => check.pointwise(s, c),
+            (Schedule::Tiled(s), Schedule::Tiled(c)) => check.tiled(s, c),
+            (Schedule::Scan(s), Schedule::Scan(c)) => check.scan(s, c),
+            (Schedule::Scatter(s), Schedule::Scatter(c)) => check.scatter(s, c),
+            (Schedule::Rows(s), Schedule::Rows(c)) => check.rows(s, c),
+            (Schedule::Columns(s), Schedule::Columns(c)) => check.columns(s, c),
+            (Schedule::Contraction(s), Schedule::Contraction(c)) => contraction(s, c),
+            (Schedule::RowContraction(s), Schedule::RowContraction(c)) => row_contraction(s, c),
+            (Schedule::Sort(s), Schedule::Sort(c)) => check.sort(s, c),
+            (Schedule::Product(s), Schedule::Product(c)) => s.check(c),
+            _ => Err(Refusal::Misfit("the kernel takes a schedule of another kind")),
         }
-        let length: u64 =
-            kernel.axes.iter().filter(|axis| axis.kind == AxisKind::Reduce).map(|axis| axis.extent).product();
-        let is_vector = |vector: u32, widest: u32| vector.is_power_of_two() && vector <= widest;
-        let fits = match (self, chosen) {
-            (Schedule::Pointwise(s), Schedule::Pointwise(c)) => {
-                is_vector(s.vector, c.vector) && (s.elements_per_block > 0) == (c.elements_per_block > 0)
+    }
+}
+
+impl Check<'_> {
+    /// The schedule of the same kind that would be chosen if there were no others. Threads that share a reduction go along
+    /// rows or columns, whatever lies how in memory, and each result can be computed where it is.
+    fn of_kind(&self, wanted: &Schedule, chosen: Schedule) -> Result<Schedule, Refusal> {
+        let (kernel, language) = (self.kernel, self.language);
+        let reduced = || -> Result<Option<Vec<AxisId>>, Refusal> {
+            let first = cooperative(kernel)?.first().map(|&id| &kernel.value(id).op);
+            Ok(first.and_then(|op| match op {
+                ValueOp::Reduce { axes, .. } => Some(axes.to_vec()),
+                _ => None,
+            }))
+        };
+        let goes_on_its_own = matches!(
+            chosen,
+            Schedule::Scan(_) | Schedule::Scatter(_) | Schedule::Sort(_) | Schedule::RowContraction(_)
+        );
+        match wanted {
+            _ if goes_on_its_own => {}
+            Schedule::Rows(_) if !matches!(chosen, Schedule::Rows(_)) => {
+                if let Some(axes) = reduced()? {
+                    return Ok(Schedule::Rows(choose::rows(kernel, &axes, language, self.figures)));
+                }
             }
-            (Schedule::Tiled(s), Schedule::Tiled(c)) => s.across == c.across && 32 % s.rows == 0,
-            (Schedule::Scan(s), Schedule::Scan(c)) => {
-                is_vector(s.vector, c.vector)
-                    && (s.splits > 1) <= (c.splits > 1)
-                    && (s.threads, s.tile, s.rows) == (c.threads, c.tile, c.rows)
+            Schedule::Columns(columns) if !columns.shares_all && !matches!(chosen, Schedule::Columns(_)) => {
+                if let Some(axes) = reduced()? {
+                    return Ok(Schedule::Columns(choose::columns(kernel, &axes, language, self.figures)));
+                }
             }
-            (Schedule::Scatter(s), Schedule::Scatter(c)) => {
-                let per_block = |s: &super::ScatterSchedule| (s.columns, s.collected, s.is_local);
-                per_block(s) == per_block(c)
-                    && s.positions <= c.positions
-                    && (s.warps == c.warps || s.warps < c.warps && c.collected == 0)
-                    && (s.splits > 1) <= (c.splits > 1)
+            Schedule::Pointwise(_) if !matches!(chosen, Schedule::Pointwise(_)) && reduced()?.is_none() => {
+                return Ok(Schedule::Pointwise(choose::pointwise(kernel, language)));
             }
-            (Schedule::Rows(s), Schedule::Rows(c)) => {
-                let holds = u64::from(s.persistent) * u64::from(s.threads_per_row) * u64::from(s.vector);
+            _ => {}
+        }
+        Ok(chosen)
+    }
+
+    /// Threads of a block: powers of two, and no more than it can have.
+    fn threads(&self, [(x, columns), (y, rows)]: [(&'static str, u32); 2]) -> Checked {
+        power_of_two(x, columns, MOST_THREADS)?;
+        power_of_two(y, rows, MOST_THREADS / u64::from(columns))
+    }
+
+    fn pointwise(&self, s: &PointwiseSchedule, c: &PointwiseSchedule) -> Checked {
+        match self.language {
+            Language::Cuda => {
+                fixed("elements_per_block", s.elements_per_block, 0u64)?;
+                power_of_two("threads", s.threads, MOST_THREADS)?;
+                power_of_two("vec", s.vector, c.vector)
+            }
+            Language::C => setting("elements_per_block", s.elements_per_block, Allowed::AtLeast(1)),
+        }
+    }
+
+    fn tiled(&self, s: &TiledSchedule, c: &TiledSchedule) -> Checked {
+        fixed("across", s.across.0, c.across.0)?;
+        match self.language {
+            Language::Cuda => power_of_two("threads", s.rows, 32u64),
+            Language::C => fixed("threads", s.rows, c.rows),
+        }
+    }
+
+    fn scan(&self, s: &ScanSchedule, c: &ScanSchedule) -> Checked {
+        let Some((axis, _)) = self.kernel.scan_axes().next() else {
+            return Err(Refusal::Misfit("nothing to scan"));
+        };
+        let is_innermost = self.kernel.axes_of_kind(crate::ir::AxisKind::Map).last() == Some(&axis);
+        fixed("tile", s.tile, c.tile)?;
+        power_of_two("vec", s.vector, c.vector)?;
+        if self.language == Language::C || !self.kernel.recurrences.is_empty() {
+            fixed("threads", s.threads, c.threads)?;
+            // The parts are as long as the columns that go on together let them be.
+            return match (self.language, s.splits) {
+                (Language::C, 1) => at_most("rows_per_block", s.rows, MOST_LANES),
+                _ => {
+                    fixed("splits", s.splits, c.splits)?;
+                    fixed("rows_per_block", s.rows, c.rows)
+                }
+            };
+        }
+        match is_innermost {
+            // Several rows of a block take a warp each.
+            true if s.rows > 1 => {
+                fixed("threads", s.threads, 32u64)?;
+                power_of_two("rows_per_block", s.rows, MOST_THREADS / 32)?;
+            }
+            true => {
+                setting("threads", s.threads, Allowed::AtLeast(32))?;
+                power_of_two("threads", s.threads, MOST_THREADS)?;
+            }
+            false => self.threads([("rows_per_block", s.rows), ("threads", s.threads)])?,
+        }
+        let can_split = is_divisible(self.kernel, axis) && (s.rows == 1 || !is_innermost);
+        at_most("splits", s.splits, if can_split { MOST_SPLITS } else { 1 })
+    }
+
+    fn scatter(&self, s: &ScatterSchedule, c: &ScatterSchedule) -> Checked {
+        fixed("columns", s.columns, c.columns)?;
+        fixed("collected", s.collected, c.collected)?;
+        fixed("local", s.is_local, c.is_local)?;
+        at_most("positions", s.positions, c.positions)?;
+        match (self.language, c.collected) {
+            (Language::Cuda, 0) => power_of_two("warps", s.warps, c.warps)?,
+            _ => fixed("warps", s.warps, c.warps)?,
+        }
+        match (self.language, s.splits, c.splits) {
+            (_, 1, _) => Ok(()),
+            (Language::C, ..) | (_, _, 1) => fixed("splits", s.splits, c.splits),
+            _ => at_most("splits", s.splits, MOST_SPLITS),
+        }
+    }
+
+    fn rows(&self, s: &RowSchedule, c: &RowSchedule) -> Checked {
+        let kernel = self.kernel;
+        let plan = Plan::new(kernel)?;
+        let length = extent_of(kernel, &plan.axes);
+        let is_argument = plan.axes.iter().any(|&axis| kernel.axis(axis).is_argument);
+        let adds_exp = |value: &crate::ir::Value| matches!(&value.op, ValueOp::Reduce { op: ReduceOp::SumExp, axes, .. } if axes.as_slice() == plan.axes);
+        let is_whole = s.splits == 1 && !is_argument;
+        let can_be_online = s.persistent == 0 && kernel.values.iter().any(adds_exp);
+        at_most("online", s.online, can_be_online)?;
+        match self.language {
+            Language::C => {
+                power_of_two("threads_per_row", s.threads_per_row, MOST_LANES)?;
+                fixed("vec", s.vector, 1u64)?;
+                fixed("persistent", s.persistent, 0u64)?;
+                fixed("shared_bytes", s.shared_bytes, 0u64)?;
+                let most = if is_whole && !s.online { STACK_BYTES } else { 0 };
+                at_most("stack_bytes", s.stack_bytes, most)?;
+                self.keep(s, length)?;
+                parts(s.splits, length, SPLIT_LENGTH, is_splittable(kernel, &plan.axes))
+            }
+            Language::Cuda => {
+                self.threads([("threads_per_row", s.threads_per_row), ("rows_per_block", s.rows_per_block)])?;
                 // Rows that share a block are combined by shuffles alone.
-                let is_alone = language == Language::C || s.threads_per_row <= 32 || s.rows_per_block == 1;
-                is_alone
-                    && is_vector(s.vector, c.vector)
-                    && (s.splits > 1) <= (c.splits > 1)
-                    && (s.persistent == 0 || c.persistent > 0 && holds >= length)
-                    && (s.shared_bytes == 0 || s.shared_bytes == c.shared_bytes && s.persistent > 0)
-                    && (s.stack_bytes == 0 || s.stack_bytes == c.stack_bytes)
+                let most_rows = if s.threads_per_row <= 32 { MOST_THREADS } else { 1 };
+                at_most("rows_per_block", s.rows_per_block, most_rows)?;
+                power_of_two("vec", s.vector, c.vector)?;
+                fixed("stack_bytes", s.stack_bytes, 0u64)?;
+                let of_block = u64::from(s.threads_per_row) * u64::from(s.vector);
+                let (least, most) = (length.div_ceil(of_block), MOST_KEPT / u64::from(s.vector));
+                self.keep(s, length)?;
+                if s.persistent > 0 {
+                    setting("persistent", s.persistent, Allowed::AtLeast(least))?;
+                    at_most("persistent", s.persistent, if is_whole { most } else { 0 })?;
+                }
+                self.shared_bytes(s, length)?;
+                let can_split = is_splittable(kernel, &plan.axes) && s.rows_per_block == 1;
+                at_most("splits", s.splits, if can_split { MOST_SPLITS } else { 1 })
             }
-            (Schedule::Columns(s), Schedule::Columns(c)) => {
-                let is_same = language == Language::C || s.threads_x == c.threads_x;
+        }
+    }
+
+    /// What is kept is what a later walk needs, and fits where it is kept.
+    fn keep(&self, s: &RowSchedule, length: u64) -> Checked {
+        let Some(ids) = s.keep else { return Ok(()) };
+        let walked = for_schedule(self.kernel, &Schedule::Rows(*s))?;
+        let keep = Plan::new(&walked)?.keep_these(&walked, self.language, ids);
+        let place = match (self.language, s.persistent, s.stack_bytes) {
+            (Language::Cuda, 0, _) => Err("no walk keeps anything: persistent is missing"),
+            (Language::C, _, 0) => Err("no walk keeps anything: stack_bytes is missing"),
+            (Language::C, ..) if keep.array_bytes(length) > s.stack_bytes.into() => {
+                Err("takes more than stack_bytes with what else is kept")
+            }
+            (Language::Cuda, turns, _) if s.shared_bytes == 0 => {
+                let bytes = keep.bytes * u64::from(turns) * u64::from(s.vector);
+                if bytes > MOST_REGISTER_BYTES {
+                    Err("takes more registers than a thread has")
+                } else {
+                    Ok(())
+                }
+            }
+            _ => Ok(()),
+        };
+        let refused = |why| Refusal::Placement { value: ids.ids().last().map_or(0, |id| id.0), why };
+        place.map_err(refused)?;
+        let unneeded = ids.ids().find(|id| !keep.ids().ids().any(|kept| kept == *id));
+        match unneeded {
+            Some(id) => Err(Refusal::Placement { value: id.0, why: "no later walk asks for it" }),
+            None => Ok(()),
+        }
+    }
+
+    /// Shared memory holds what is kept of a row, and the block has so much beside what it combines by.
+    fn shared_bytes(&self, s: &RowSchedule, length: u64) -> Checked {
+        if s.shared_bytes == 0 {
+            return Ok(());
+        }
+        let walked = in_plain_walks(self.kernel, |_| true)?;
+        let plan = Plan::new(&walked)?;
+        let most = choose::most_shared(&plan, self.figures);
+        let keep = match s.keep {
+            Some(ids) => plan.keep_these(&walked, self.language, ids),
+            None => plan.keep_shared(&walked, length, s.shared_bytes.into()),
+        };
+        let needed = keep.array_bytes(length);
+        let can = s.persistent > 0 && s.rows_per_block == 1 && needed > 0;
+        setting("shared_bytes", s.shared_bytes, Allowed::AtLeast(needed))?;
+        at_most("shared_bytes", s.shared_bytes, if can { most } else { 0 })
+    }
+
+    fn columns(&self, s: &ColumnSchedule, c: &ColumnSchedule) -> Checked {
+        fixed("all", s.shares_all, c.shares_all)?;
+        match self.language {
+            Language::C => {
                 // Tiles are on the stack.
-                let is_tiled_alike =
-                    s.shares_all == c.shares_all && (!c.shares_all || s.threads_x <= c.threads_x);
-                is_same && is_tiled_alike && is_vector(s.vector, c.vector) && (s.splits > 1) <= (c.splits > 1)
+                at_most("threads", s.threads_x, if c.shares_all { c.threads_x.into() } else { MOST_LANES })?;
+                fixed("threads", s.threads_y, 1u64)?;
+                fixed("vec", s.vector, 1u64)?;
+                if c.shares_all {
+                    return fixed("splits", s.splits, c.splits);
+                }
+                let plan = Plan::new(self.kernel)?;
+                let length = extent_of(self.kernel, &plan.axes);
+                parts(s.splits, length, COLUMN_SPLIT_LENGTH, is_splittable(self.kernel, &plan.axes))
             }
-            (Schedule::Contraction(s), Schedule::Contraction(c)) => {
-                (s.lines, s.columns, s.depth) == (c.lines, c.columns, c.depth) && s.rows <= c.rows
+            Language::Cuda => {
+                self.threads([("threads", s.threads_x), ("threads", s.threads_y)])?;
+                power_of_two("vec", s.vector, c.vector)?;
+                let plan = Plan::new(self.kernel)?;
+                let most = if is_splittable(self.kernel, &plan.axes) { MOST_SPLITS } else { 1 };
+                at_most("splits", s.splits, most)
             }
-            (Schedule::RowContraction(s), Schedule::RowContraction(c)) => {
-                (s.columns, s.depth) == (c.columns, c.depth) && s.rows <= c.rows
-            }
-            (Schedule::Sort(s), Schedule::Sort(c)) => {
-                (s.tile, s.lanes) == (c.tile, c.lanes) && s.rows > 0 && s.rows <= c.rows
-            }
-            (Schedule::Product(s), Schedule::Product(c)) => s.is_one_of_table(c),
-            (
-                Schedule::Pointwise(_)
-                | Schedule::Tiled(_)
-                | Schedule::Scan(_)
-                | Schedule::Scatter(_)
-                | Schedule::Sort(_)
-                | Schedule::Rows(_)
-                | Schedule::Columns(_)
-                | Schedule::Contraction(_)
-                | Schedule::RowContraction(_)
-                | Schedule::Product(_),
-                _,
-            ) => return Err(Refusal::Misfit("the kernel takes a schedule of another kind")),
-        };
-        match fits {
-            true => Ok(()),
-            false => Err(Refusal::Misfit("the schedule's numbers do not fit the kernel")),
         }
     }
 
-    /// Threads are powers of two, and no more than a block can have.
-    fn check_threads(&self) -> Result<(), Refusal> {
-        let threads = match self {
-            Schedule::Pointwise(s) => [s.threads, 1],
-            Schedule::Tiled(s) => [32, s.rows],
-            Schedule::Scan(s) => [s.threads, s.rows],
-            Schedule::Scatter(s) => [32, s.warps],
-            Schedule::Sort(s) => [s.threads, 1],
-            Schedule::Rows(s) => [s.threads_per_row, s.rows_per_block],
-            Schedule::Columns(s) => [s.threads_x, s.threads_y],
-            Schedule::Product(s) => [s.threads(), 1],
-            Schedule::Contraction(_) | Schedule::RowContraction(_) => {
-                return Err(Refusal::Misfit("a contraction is a schedule for the CPU"));
+    fn sort(&self, s: &SortSchedule, c: &SortSchedule) -> Checked {
+        fixed("tile", s.tile, c.tile)?;
+        fixed("lanes", s.lanes, c.lanes)?;
+        match self.language {
+            Language::C => {
+                fixed("threads", s.threads, c.threads)?;
+                at_most("rows_per_block", s.rows, c.rows)
             }
-        };
-        let fits = threads.iter().all(|threads| threads.is_power_of_two())
-            && u64::from(threads[0]) * u64::from(threads[1]) <= MOST_THREADS;
-        match fits {
-            true => Ok(()),
-            false => Err(Refusal::Misfit("a block has a power of two of threads, at most 1024")),
+            Language::Cuda => {
+                power_of_two("threads", s.threads, c.threads)?;
+                power_of_two("rows_per_block", s.rows, c.rows)
+            }
         }
     }
+}
 
-    /// Lanes have partial results on the stack.
-    fn check_lanes(&self) -> Result<(), Refusal> {
-        let lanes = match self {
-            Schedule::Rows(s) => s.threads_per_row,
-            Schedule::Columns(s) => s.threads_x,
-            Schedule::Scan(s) => s.rows,
-            Schedule::Product(_) => {
-                return Err(Refusal::Misfit("tiles of a block's threads are a schedule for CUDA"));
-            }
-            Schedule::Pointwise(_)
-            | Schedule::Tiled(_)
-            | Schedule::Scatter(_)
-            | Schedule::Sort(_)
-            | Schedule::Contraction(_)
-            | Schedule::RowContraction(_) => 1,
-        };
-        match u64::from(lanes) <= MOST_THREADS {
-            true => Ok(()),
-            false => Err(Refusal::Misfit("there are at most 1024 lanes")),
-        }
-    }
+/// Rows go by whole tiles of sums; the rest is how the columns are packed.
+fn contraction(s: &ContractionSchedule, c: &ContractionSchedule) -> Checked {
+    fixed("columns", s.lines, c.lines)?;
+    at_most("columns", s.columns, c.columns)?;
+    setting("columns", s.columns, Allowed::MultipleOf(PANEL))?;
+    at_most("depth", s.depth, c.depth)?;
+    at_most("rows", s.rows, c.rows)?;
+    setting("rows", s.rows, Allowed::MultipleOf(TILE_ROWS))
+}
+
+fn row_contraction(s: &RowContractionSchedule, c: &RowContractionSchedule) -> Checked {
+    fixed("columns", s.columns, c.columns)?;
+    fixed("depth", s.depth, c.depth)?;
+    at_most("rows", s.rows, c.rows)?;
+    setting("rows", s.rows, Allowed::MultipleOf(TILE_ROWS))
 }

@@ -192,16 +192,7 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
     }
     let first = reductions.first().filter(|_| language == Language::Cuda || !slides(kernel, &reductions));
     match first {
-        None => Ok(Schedule::Pointwise(match language {
-            Language::Cuda => PointwiseSchedule {
-                threads: THREADS,
-                vector: pointwise_vector(kernel),
-                elements_per_block: 0,
-            },
-            Language::C => {
-                PointwiseSchedule { threads: 1, vector: 1, elements_per_block: CPU_ELEMENTS_PER_BLOCK }
-            }
-        })),
+        None => Ok(Schedule::Pointwise(pointwise(kernel, language))),
         Some(&first) => {
             let ValueOp::Reduce { axes, operand, .. } = &kernel.value(first).op else {
                 return Err(Refusal::Misfit("not a reduction"));
@@ -214,6 +205,18 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
                 true => Ok(Schedule::Rows(rows(kernel, axes, language, figures))),
                 false => Ok(Schedule::Columns(columns(kernel, axes, language, figures))),
             }
+        }
+    }
+}
+
+/// The schedule of a kernel whose threads compute results of their own.
+pub(super) fn pointwise(kernel: &Kernel, language: Language) -> PointwiseSchedule {
+    match language {
+        Language::Cuda => {
+            PointwiseSchedule { threads: THREADS, vector: pointwise_vector(kernel), elements_per_block: 0 }
+        }
+        Language::C => {
+            PointwiseSchedule { threads: 1, vector: 1, elements_per_block: CPU_ELEMENTS_PER_BLOCK }
         }
     }
 }
@@ -313,7 +316,7 @@ fn divided(
 
 /// Whether what comes before a part of the axis is known from its elements alone: no scan follows from another one, and
 /// there is no recurrence.
-fn is_divisible(kernel: &Kernel, axis: AxisId) -> bool {
+pub(super) fn is_divisible(kernel: &Kernel, axis: AxisId) -> bool {
     let is_scan = |op: &ValueOp| matches!(op, ValueOp::Scan { .. });
     kernel.recurrences.is_empty()
         && !is_nested(kernel, is_scan)
@@ -436,7 +439,7 @@ pub(super) fn extent_of(kernel: &Kernel, axes: &[AxisId]) -> u64 {
     axes.iter().fold(1, |product, &axis| product.saturating_mul(kernel.axis(axis).extent))
 }
 
-fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures) -> RowSchedule {
+pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures) -> RowSchedule {
     let length = extent_of(kernel, axes);
     let rows = extent_of(kernel, &kernel.axes_of_kind(AxisKind::Map));
     let inner = axes.last().map_or(1, |&axis| kernel.axis(axis).extent);
@@ -469,6 +472,7 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
                 shared_bytes: 0,
                 stack_bytes: stack_bytes as u32,
                 online,
+                keep: None,
                 splits,
             }
         }
@@ -502,6 +506,7 @@ fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures)
                 shared_bytes,
                 stack_bytes: 0,
                 online: adds_exp && persistent == 0,
+                keep: None,
                 splits: splits as u32,
             }
         }
@@ -520,6 +525,12 @@ fn stack_bytes(kernel: &Kernel, length: u64) -> Option<u64> {
     let walked = in_plain_walks(kernel, |op| op == ReduceOp::SumExp).ok()?;
     let plan = Plan::new(&walked).ok()?;
     Some(plan.keep_on_stack(&walked, length, STACK_BYTES).array_bytes(length))
+}
+
+/// Shared memory that a block can keep a row in, beside what its threads combine by.
+pub(super) fn most_shared(plan: &Plan, figures: &Figures) -> u64 {
+    let combining = COMBINING_BYTES * plan.reductions().len() as u64;
+    u64::from(figures.shared_bytes).saturating_sub(combining)
 }
 
 /// How the threads of a block share a row.
@@ -552,9 +563,8 @@ impl Row {
         if plan.fits(bytes, turns * vector) && operations <= UNROLLED_OPERATIONS {
             return Some(row);
         }
-        // What threads combine is in shared memory as well; several rows of a block are short enough for registers.
-        let combining = COMBINING_BYTES * plan.reductions().len() as u64;
-        let most = u64::from(figures.shared_bytes).saturating_sub(combining);
+        // Several rows of a block are short enough for registers.
+        let most = most_shared(&plan, figures);
         let shared_bytes = plan.keep_shared(&walked, length, most).array_bytes(length);
         let fits = threads > 32 && (1..=most).contains(&shared_bytes);
         fits.then_some(Row { shared_bytes: shared_bytes as u32, ..row })
@@ -590,7 +600,7 @@ impl Plan {
 
 /// A split row is read once: nothing that depends on the result may vary along it. What varies along it otherwise is
 /// stored on the way.
-fn is_splittable(kernel: &Kernel, axes: &[AxisId]) -> bool {
+pub(super) fn is_splittable(kernel: &Kernel, axes: &[AxisId]) -> bool {
     let walks = |op: &ValueOp| matches!(op, ValueOp::Reduce { axes: own, .. } if own.as_slice() == axes);
     let Some(follows) = following(kernel, walks) else { return false };
     let is_along = |store: &Store| axes.iter().any(|axis| store.index.uses(*axis));
@@ -625,7 +635,12 @@ pub(super) fn previous_power_of_two(n: u64) -> u64 {
     1 << n.max(1).ilog2()
 }
 
-fn columns(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures) -> ColumnSchedule {
+pub(super) fn columns(
+    kernel: &Kernel,
+    axes: &[AxisId],
+    language: Language,
+    figures: &Figures,
+) -> ColumnSchedule {
     let length = extent_of(kernel, axes);
     let map = kernel.axes_of_kind(AxisKind::Map);
     let columns = extent_of(kernel, &map);

@@ -3,9 +3,9 @@
 use super::choose::Figures;
 use super::contraction::{Contraction, positions};
 use super::instructions::Instruction;
-use crate::DType;
 use crate::index::AxisId;
 use crate::ir::Kernel;
+use crate::{DType, Refusal};
 
 /// How the threads of a block compute a tile of the results: tiles of both factors, some terms at a time, go through shared
 /// memory, two of each, and each thread keeps a part of the sums in registers.
@@ -95,13 +95,26 @@ impl ProductSchedule {
         ProductSchedule { rows, columns, depth, own_rows, own_columns, matrices, splits }
     }
 
-    /// Whether it is a tile of the table with no more sums than the chosen one, and as the terms are split there.
-    pub(super) fn is_one_of_table(&self, chosen: &ProductSchedule) -> bool {
+    /// Checks that it is a tile of the table with no more sums than the chosen one, and as the terms are split there.
+    ///
+    /// # Errors
+    /// [`Refusal::Misfit`].
+    pub(super) fn check(&self, chosen: &ProductSchedule) -> Result<(), Refusal> {
         let is_own = |tile: &Tile| *self == ProductSchedule::of(tile, self.matrices, self.splits);
-        let can = self.matrices.is_none() || self.matrices == chosen.matrices;
-        can && ProductSchedule::table(self.matrices).iter().any(is_own)
-            && self.sums() <= chosen.sums()
-            && (self.splits > 1) <= (chosen.splits > 1)
+        let fits = match () {
+            () if self.matrices.is_some() && self.matrices != chosen.matrices => {
+                Err("the factors are no numbers that these instructions multiply")
+            }
+            () if !ProductSchedule::table(self.matrices).iter().any(is_own) => {
+                Err("tile, depth and what a thread or warp has of it are none of the table of tiles")
+            }
+            () if self.sums() > chosen.sums() => {
+                Err("the tile is larger than the one for these rows and columns")
+            }
+            () if (self.splits > 1) > (chosen.splits > 1) => Err("the terms are too few to split"),
+            () => Ok(()),
+        };
+        fits.map_err(Refusal::Misfit)
     }
 
     /// The same with as few registers as it can have.

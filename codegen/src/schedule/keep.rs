@@ -1,7 +1,7 @@
 //! What stays from one walk along a row to the next, in registers, in shared memory or on the stack: elements that several
 //! walks read, and values that would cost too much to compute again.
 
-use super::Plan;
+use super::{Plan, ValueSet};
 use crate::cost::{RANDOM, WORTH_KEEPING};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
@@ -24,6 +24,11 @@ impl Keep {
     /// Bytes of an element in all arrays.
     fn sum(&self) -> u64 {
         self.sizes.iter().sum()
+    }
+
+    /// All values.
+    pub(crate) fn ids(&self) -> ValueSet {
+        self.loads.iter().chain(&self.values).copied().collect()
     }
 
     /// Bytes of arrays that hold all of it for a row, each from a place on where any access may begin.
@@ -60,6 +65,13 @@ impl Plan {
         let walks = Walks::new(self, kernel, Language::C);
         let fits = |kept: &[ValueId]| walks.used(kept).array_bytes(length) <= bytes;
         walks.used(&walks.with_costly(Vec::new(), fits))
+    }
+
+    /// These values, as far as a walk needs them again.
+    pub(crate) fn keep_these(&self, kernel: &Kernel, language: Language, ids: ValueSet) -> Keep {
+        let walks = Walks::new(self, kernel, language);
+        let ids: Vec<ValueId> = ids.ids().filter(|id| walks.shared.contains(id)).collect();
+        walks.used(&ids)
     }
 
     /// What several walks need in the fewest bytes: a value instead of several loads that it follows from.

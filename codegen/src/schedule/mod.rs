@@ -20,6 +20,7 @@ mod tiled;
 use std::fmt;
 
 use crate::index::AxisId;
+use crate::ir::ValueId;
 
 pub(crate) use across::{
     is_stored_across, lanes_along, lies_across, nested_axes, reduced_axes, reductions_of_columns,
@@ -31,7 +32,7 @@ pub(crate) use contraction::{Contraction, Product, with_one_depth};
 pub use contraction_cuda::ProductSchedule;
 pub(crate) use instructions::Instruction;
 pub use instructions::is_exact;
-pub(crate) use keep::array_bytes;
+pub(crate) use keep::{Keep, array_bytes};
 pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
 pub use row_contraction::RowContractionSchedule;
@@ -56,6 +57,7 @@ pub(crate) use tiled::{TILE, tiled, transposed_loads};
 ///     shared_bytes: 0,
 ///     stack_bytes: 0,
 ///     online: false,
+///     keep: None,
 ///     splits: 1,
 /// };
 /// assert_eq!(Schedule::Rows(rows).to_string(), "row_reduce(threads_per_row=32, rows_per_block=8, vec=4)");
@@ -137,10 +139,55 @@ pub struct RowSchedule {
     pub shared_bytes: u32,
     /// Bytes of the stack that hold, from walk to walk, what is costly to compute again (CPU).
     pub stack_bytes: u32,
+    /// What is kept there from walk to walk, if somebody says it: values of the nest's kernel. All others are computed
+    /// again.
+    pub keep: Option<ValueSet>,
     /// Whether sums of exponentials find their maximum on the way, in one walk; else a walk before finds it.
     pub online: bool,
     /// Parts of a row, each for a block of its own; the last one to finish combines them.
     pub splits: u32,
+}
+
+/// Some of a kernel's first values.
+///
+/// ```
+/// use lazuli_codegen::ir::ValueId;
+/// use lazuli_codegen::schedule::ValueSet;
+/// let both: ValueSet = [ValueId(4), ValueId(1)].into_iter().collect();
+/// assert_eq!(both.to_string(), "v1+v4");
+/// assert_eq!(ValueSet::default().to_string(), "none");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ValueSet(u128);
+
+impl ValueSet {
+    /// Values beyond these cannot be named.
+    pub const MOST: u32 = u128::BITS;
+
+    /// The values, ascending.
+    pub fn ids(self) -> impl Iterator<Item = ValueId> {
+        (0..ValueSet::MOST).filter(move |number| self.0 >> number & 1 == 1).map(ValueId)
+    }
+}
+
+impl FromIterator<ValueId> for ValueSet {
+    /// Those of them below [`ValueSet::MOST`].
+    fn from_iter<I: IntoIterator<Item = ValueId>>(ids: I) -> ValueSet {
+        let bit = |id: ValueId| 1u128.checked_shl(id.0).unwrap_or(0);
+        ValueSet(ids.into_iter().fold(0, |set, id| set | bit(id)))
+    }
+}
+
+impl fmt::Display for ValueSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0 {
+            return f.write_str("none");
+        }
+        for (number, id) in self.ids().enumerate() {
+            write!(f, "{}v{}", if number > 0 { "+" } else { "" }, id.0)?;
+        }
+        Ok(())
+    }
 }
 
 /// Columns: the results are consecutive in memory, the reduced elements are not.
@@ -179,6 +226,7 @@ impl Schedule {
                     vector: 1,
                     persistent: 0,
                     shared_bytes: 0,
+                    keep: None,
                     ..s
                 })
             }
@@ -234,6 +282,9 @@ impl fmt::Display for Schedule {
                 }
                 if s.stack_bytes > 0 {
                     write!(f, ", stack_bytes={}", s.stack_bytes)?;
+                }
+                if let Some(keep) = s.keep {
+                    write!(f, ", keep={keep}")?;
                 }
                 if s.online {
                     f.write_str(", online")?;

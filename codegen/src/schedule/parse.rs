@@ -4,10 +4,11 @@ use std::str::FromStr;
 
 use super::{
     ColumnSchedule, ContractionSchedule, PointwiseSchedule, ProductSchedule, RowContractionSchedule,
-    RowSchedule, ScanSchedule, ScatterSchedule, Schedule, SortSchedule, TILE, TiledSchedule,
+    RowSchedule, ScanSchedule, ScatterSchedule, Schedule, SortSchedule, TILE, TiledSchedule, ValueSet,
 };
 use crate::DType;
 use crate::index::AxisId;
+use crate::ir::ValueId;
 use crate::syntax::{Cursor, ParseError, Place};
 
 impl FromStr for Schedule {
@@ -104,6 +105,7 @@ impl Schedule {
                 persistent: settings.or_zero("persistent")?,
                 shared_bytes: settings.or_zero("shared_bytes")?,
                 stack_bytes: settings.or_zero("stack_bytes")?,
+                keep: settings.optional("keep", Settings::values)?,
                 online: settings.flag("online")?,
                 splits: settings.splits()?,
             }),
@@ -169,9 +171,12 @@ impl<'a> Settings<'a> {
             let has_value = text.eat("=");
             left.push((name, text.place(), text.clone()));
             if has_value {
-                // A number, a pair or an axis; which of them is seen by name.
+                // A number, a pair, an axis or values; which of them is seen by name.
                 if text.word().is_err() {
                     text.constant()?;
+                }
+                while text.eat("+") {
+                    text.word()?;
                 }
             }
             if text.eat(")") {
@@ -240,6 +245,26 @@ impl<'a> Settings<'a> {
             .ok_or_else(|| text.error_at(place, format!("{name} is an axis by its number, such as a1")))
     }
 
+    /// `v0+v3`, or `none`.
+    fn values(&mut self, name: &str) -> Result<ValueSet, ParseError> {
+        let (_, mut text) = self.take(name)?;
+        let mut ids = Vec::new();
+        if !text.eat("none") {
+            loop {
+                let place = text.place();
+                let number = text.word()?.strip_prefix('v').and_then(|number| number.parse().ok());
+                let number = number.filter(|&number: &u32| number < ValueSet::MOST);
+                let wrong =
+                    || text.error_at(place, format!("{name} is values by their numbers, such as v1+v3"));
+                ids.push(ValueId(number.ok_or_else(wrong)?));
+                if !text.eat("+") {
+                    break;
+                }
+            }
+        }
+        Ok(ids.into_iter().collect())
+    }
+
     fn flag(&mut self, name: &str) -> Result<bool, ParseError> {
         Ok(self.optional(name, Self::take)?.is_some())
     }
@@ -269,7 +294,8 @@ mod tests {
             "sort(threads=128, rows_per_block=32, tile=16)",
             "sort(rows_per_block=816, lanes=8)",
             "row_reduce(threads_per_row=1024, rows_per_block=1, vec=4, persistent=4, shared_bytes=163840)",
-            "row_reduce(threads_per_row=16, rows_per_block=8, vec=1, stack_bytes=4096, online, splits=2)",
+            "row_reduce(threads_per_row=16, rows_per_block=8, vec=1, stack_bytes=4096, keep=v1+v3, online, splits=2)",
+            "row_reduce(threads_per_row=16, rows_per_block=8, vec=1, persistent=4, keep=none)",
             "column_reduce(threads=32x8, vec=4, splits=16)",
         ] {
             assert_eq!(text.parse::<Schedule>().unwrap().to_string(), text);

@@ -1,0 +1,435 @@
+//! What statements do, to all threads that come to them.
+
+use crate::nest::stmt::{Expr, MatrixProduct, SortBy, Sorting, Step, Stmt, TileProduct, Turning};
+use crate::nest::variable::{Space, Var};
+use crate::{DType, Language};
+
+use super::expression::{WARP, mul_add};
+use super::{Array, Machine, Slot, Value};
+use super::{Result, broken};
+use crate::Scalar;
+
+/// Rows of a tile whose products are added up at once.
+const TILE_ROWS: i64 = 6;
+
+/// Lines that become neighbours.
+const LINES: i64 = 16;
+
+/// Rows that a network sorts side by side.
+const SORT_LANES: i64 = 8;
+
+impl Machine<'_> {
+    pub(super) fn statements(&mut self, statements: &[Stmt], threads: &[usize]) -> Result<()> {
+        for stmt in statements {
+            let active: Vec<usize> = threads.iter().copied().filter(|&n| !self.threads[n].is_done).collect();
+            if active.is_empty() {
+                return Ok(());
+            }
+            self.statement(stmt, &active)?;
+        }
+        Ok(())
+    }
+
+    /// What an expression is worth to each thread.
+    fn values(&mut self, expr: &Expr, active: &[usize]) -> Result<Vec<Value>> {
+        active.iter().map(|&thread| self.value(expr, thread, active)).collect()
+    }
+
+    fn indices(&mut self, expr: &Expr, active: &[usize]) -> Result<Vec<i64>> {
+        Ok(self.values(expr, active)?.into_iter().map(Value::index).collect())
+    }
+
+    fn set_all(&mut self, var: Var, active: &[usize], values: Vec<Value>) -> Result<()> {
+        active.iter().zip(values).try_for_each(|(&thread, value)| self.set(var, thread, value))
+    }
+
+    /// The threads for which a condition holds, and the others.
+    fn divided(&mut self, condition: &Expr, active: &[usize]) -> Result<[Vec<usize>; 2]> {
+        let mut parts = [Vec::new(), Vec::new()];
+        for (&thread, value) in active.iter().zip(self.values(condition, active)?) {
+            parts[usize::from(!value.truth())].push(thread);
+        }
+        Ok(parts)
+    }
+
+    fn statement(&mut self, stmt: &Stmt, active: &[usize]) -> Result<()> {
+        match stmt {
+            Stmt::Let { var, value } => {
+                let values = self.values(value, active)?;
+                self.set_all(*var, active, values)
+            }
+            Stmt::Declare { var, init } => self.declare(*var, init.as_ref(), active),
+            Stmt::Assign { target, value } => self.assign(target, value, active),
+            Stmt::For { var, from, to, step, body, .. } => self.repeat(*var, [from, to], step, body, active),
+            Stmt::Block(body) => self.statements(body, active),
+            Stmt::If { condition, then, otherwise } => {
+                let [holds, fails] = self.divided(condition, active)?;
+                self.statements(then, &holds)?;
+                self.statements(otherwise, &fails)
+            }
+            Stmt::VectorLoad { array, at, buffer, index, width, .. } => {
+                self.copy([*buffer, *array], [index, at], *width, active)
+            }
+            Stmt::VectorStore { array, at, buffer, index, width, .. } => {
+                self.copy([*array, *buffer], [at, index], *width, active)
+            }
+            Stmt::WidenHalves { array, buffer, index, count } => {
+                self.convert([*buffer, *array], [index, &Expr::Int(0)], count, active)
+            }
+            Stmt::NarrowHalves { array, buffer, index, count } => {
+                self.convert([*array, *buffer], [&Expr::Int(0), index], count, active)
+            }
+            Stmt::MultiplyTile(tile) => self.multiply_tile(tile, active),
+            Stmt::Turn(turning) => self.turn(turning, active),
+            Stmt::Sort(sorting) => self.sort(sorting, active),
+            Stmt::LoadMatrices { parts, at, shared, index, turns, .. } => {
+                self.load_matrices([*parts, *shared], [at, index], *turns, active)
+            }
+            Stmt::MultiplyMatrices(product) => self.multiply_matrices(product, active),
+            Stmt::Positions { table, positions } => {
+                self.put(*table, active, || Slot::Positions(positions.clone()))
+            }
+            Stmt::Buffers { table, buffers, .. } => {
+                self.put(*table, active, || Slot::Buffers(buffers.clone()))
+            }
+            Stmt::Part { part, table, number, .. } => self.part([*part, *table], number, active),
+            Stmt::InTurns { key, active: condition, body } => self.in_turns([key, condition], body, active),
+            // All threads have come here before any goes on.
+            Stmt::Barrier => Ok(()),
+            Stmt::Arrive { counters, index, count } => self.arrive(*counters, [index, count], active),
+            Stmt::Return => {
+                active.iter().for_each(|&thread| self.threads[thread].is_done = true);
+                Ok(())
+            }
+        }
+    }
+
+    fn put(&mut self, var: Var, active: &[usize], slot: impl Fn() -> Slot) -> Result<()> {
+        let (id, _) = self.local(var).ok_or_else(|| broken("what is declared is no variable"))?;
+        active.iter().for_each(|&thread| self.threads[thread].locals[id.index()] = slot());
+        Ok(())
+    }
+
+    fn declare(&mut self, var: Var, init: Option<&Expr>, active: &[usize]) -> Result<()> {
+        let (id, local) = self.local(var).ok_or_else(|| broken("what is declared is no variable"))?;
+        match (local.space, local.len) {
+            (Space::Shared | Space::Launch(_), len) => {
+                self.shared.entry(id).or_insert_with(|| Array::new(local.ty, len.unwrap_or(1)));
+                Ok(())
+            }
+            (_, Some(len)) => self.put(var, active, || Slot::Array(Array::new(local.ty, len))),
+            (_, None) => match init {
+                None => self.put(var, active, || Slot::Plain(None)),
+                Some(init) => {
+                    let values = self.values(init, active)?;
+                    self.set_all(var, active, values)
+                }
+            },
+        }
+    }
+
+    fn assign(&mut self, target: &Expr, value: &Expr, active: &[usize]) -> Result<()> {
+        let values = self.values(value, active)?;
+        match target {
+            Expr::Name(var) => self.set_all(*var, active, values),
+            Expr::Element(array, index) => {
+                let indices = self.indices(index, active)?;
+                for ((&thread, at), value) in active.iter().zip(indices).zip(values) {
+                    self.write(*array, at, thread, value)?;
+                }
+                Ok(())
+            }
+            _ => Err(broken("what is assigned is no variable")),
+        }
+    }
+
+    fn repeat(
+        &mut self,
+        var: Var,
+        [from, to]: [&Expr; 2],
+        step: &Step,
+        body: &[Stmt],
+        active: &[usize],
+    ) -> Result<()> {
+        let first = self.values(from, active)?;
+        self.set_all(var, active, first)?;
+        let mut active = active.to_vec();
+        loop {
+            let goes_on = match step {
+                Step::Halve => self
+                    .values(&Expr::Name(var), &active)?
+                    .into_iter()
+                    .map(|at| at.index() > 0)
+                    .collect::<Vec<_>>(),
+                Step::Add(_) => {
+                    let ends = self.indices(to, &active)?;
+                    self.indices(&Expr::Name(var), &active)?
+                        .into_iter()
+                        .zip(ends)
+                        .map(|(at, end)| at < end)
+                        .collect()
+                }
+            };
+            active = active
+                .into_iter()
+                .zip(goes_on)
+                .filter_map(|(thread, goes_on)| goes_on.then_some(thread))
+                .collect();
+            if active.is_empty() {
+                return Ok(());
+            }
+            self.statements(body, &active)?;
+            active.retain(|&thread| !self.threads[thread].is_done);
+            let places = self.indices(&Expr::Name(var), &active)?;
+            let next: Vec<Value> = match step {
+                Step::Halve => places.into_iter().map(|at| Value::Index(at / 2)).collect(),
+                Step::Add(step) => {
+                    let steps = self.indices(step, &active)?;
+                    places.into_iter().zip(steps).map(|(at, step)| Value::Index(at + step)).collect()
+                }
+            };
+            self.set_all(var, &active, next)?;
+        }
+    }
+
+    /// Copies neighbouring elements from one array to another, as one access of either.
+    fn copy(
+        &mut self,
+        [from, to]: [Var; 2],
+        [source, target]: [&Expr; 2],
+        width: u64,
+        active: &[usize],
+    ) -> Result<()> {
+        let (sources, targets) = (self.indices(source, active)?, self.indices(target, active)?);
+        for ((&thread, source), target) in active.iter().zip(sources).zip(targets) {
+            if source % width as i64 != 0 || target % width as i64 != 0 {
+                return Err(broken(format!("an access of {width} elements at {source} and {target}")));
+            }
+            for n in 0..width as i64 {
+                let value = self.read(from, source + n, thread)?;
+                self.write(to, target + n, thread, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn convert(
+        &mut self,
+        [from, to]: [Var; 2],
+        [source, target]: [&Expr; 2],
+        count: &Expr,
+        active: &[usize],
+    ) -> Result<()> {
+        for &thread in active {
+            let [source, target, count] =
+                [source, target, count].map(|expr| self.value(expr, thread, active));
+            let (source, target) = (source?.index(), target?.index());
+            for n in 0..count?.index() {
+                let value = self.read(from, source + n, thread)?;
+                self.write(to, target + n, thread, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, [part, table]: [Var; 2], number: &Expr, active: &[usize]) -> Result<()> {
+        let (part, _) = self.local(part).ok_or_else(|| broken("a part is no variable"))?;
+        let (table, _) = self.local(table).ok_or_else(|| broken("a table is no variable"))?;
+        for (&thread, number) in active.iter().zip(self.indices(number, active)?) {
+            let locals = &mut self.threads[thread].locals;
+            let found = match &locals[table.index()] {
+                Slot::Buffers(buffers) => usize::try_from(number).ok().and_then(|number| buffers.get(number)),
+                _ => None,
+            };
+            let found = *found.ok_or_else(|| broken(format!("there is no buffer {number} in the table")))?;
+            locals[part.index()] = Slot::Alias(found);
+        }
+        Ok(())
+    }
+
+    /// Threads of a warp with equal keys one after the other, in their order.
+    fn in_turns(&mut self, [key, condition]: [&Expr; 2], body: &[Stmt], active: &[usize]) -> Result<()> {
+        let [taking_part, _] = self.divided(condition, active)?;
+        let keys = self.indices(key, &taking_part)?;
+        let before = |n: usize| {
+            let is_equal =
+                |&other: &usize| keys[other] == keys[n] && taking_part[other] / WARP == taking_part[n] / WARP;
+            (0..n).filter(is_equal).count()
+        };
+        let turns: Vec<usize> = (0..taking_part.len()).map(before).collect();
+        for turn in 0..turns.iter().max().map_or(0, |most| most + 1) {
+            let own = taking_part.iter().zip(&turns).filter(|&(_, &own)| own == turn);
+            let own: Vec<usize> = own.map(|(&thread, _)| thread).collect();
+            self.statements(body, &own)?;
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, counters: Var, [index, count]: [&Expr; 2], active: &[usize]) -> Result<()> {
+        let Some(&first) = active.first() else { return Ok(()) };
+        let at = self.value(index, first, active)?.index();
+        let count = self.value(count, first, active)?.index();
+        let arrived = self.read(counters, at, first)?.index() + 1;
+        self.write(counters, at, first, Value::Index(arrived))?;
+        if arrived != count {
+            active.iter().for_each(|&thread| self.threads[thread].is_done = true);
+        }
+        Ok(())
+    }
+
+    fn multiply_tile(&mut self, tile: &TileProduct, active: &[usize]) -> Result<()> {
+        for &thread in active {
+            let parts = [&tile.left_at, &tile.right_at, &tile.sums_at, &tile.depth, &tile.width, &tile.adds];
+            let mut numbers = [0; 6];
+            for (number, expr) in numbers.iter_mut().zip(parts) {
+                *number = self.value(expr, thread, active)?.index();
+            }
+            let [left, right, sums, depth, width, adds] = numbers;
+            for (row, column) in (0..TILE_ROWS).flat_map(|row| (0..width).map(move |column| (row, column))) {
+                let at = sums + row * tile.sums_row as i64 + column;
+                let mut sum = match adds {
+                    0 => Scalar::from_i64(tile.dtype, 0),
+                    _ => self.read(tile.sums, at, thread)?.number(tile.dtype),
+                };
+                for term in 0..depth {
+                    let a = self.read(
+                        tile.left,
+                        left + row * tile.left_row as i64 + term * tile.left_term as i64,
+                        thread,
+                    )?;
+                    let b = self.read(tile.right, right + term * tile.right_row as i64 + column, thread)?;
+                    sum = mul_add(tile.dtype, a.number(tile.dtype), b.number(tile.dtype), sum);
+                }
+                self.write(tile.sums, at, thread, Value::Number(sum))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Line after line, elements of one place become neighbours.
+    fn turn(&mut self, turning: &Turning, active: &[usize]) -> Result<()> {
+        for &thread in active {
+            let parts = [&turning.to_at, &turning.from_at, &turning.depth];
+            let mut numbers = [0; 3];
+            for (number, expr) in numbers.iter_mut().zip(parts) {
+                *number = self.value(expr, thread, active)?.index();
+            }
+            let [to, from, depth] = numbers;
+            for (place, line) in (0..depth).flat_map(|place| (0..LINES).map(move |line| (place, line))) {
+                let value = self.read(turning.from, from + line * turning.from_row as i64 + place, thread)?;
+                self.write(turning.to, to + place * turning.to_row as i64 + line, thread, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self, sorting: &Sorting, active: &[usize]) -> Result<()> {
+        // Threads of a block do it together.
+        let together = if self.language == Language::Cuda { 1 } else { active.len() };
+        for &thread in &active[..together] {
+            let first = self.value(&sorting.at, thread, active)?.index();
+            let each = if sorting.wide { 2 } else { 1 };
+            let rows: Vec<Vec<i64>> = match &sorting.by {
+                SortBy::Row(row) => {
+                    let count = self.value(&row.count, thread, active)?.index();
+                    vec![(0..count).map(|n| first + n * each).collect()]
+                }
+                SortBy::Lanes { count } => {
+                    let count = self.value(count, thread, active)?.index();
+                    let of_lane =
+                        |lane| (0..count).map(move |n| first + (n * SORT_LANES + lane) * each).collect();
+                    (0..SORT_LANES).map(of_lane).collect()
+                }
+                SortBy::Block { items, length, .. } => {
+                    let (items, length) = (*items as i64, *length as i64);
+                    let of_row = |row| (0..length).map(move |n| first + (row * length + n) * each).collect();
+                    (0..items / length).map(of_row).collect()
+                }
+            };
+            for places in rows {
+                let mut items = Vec::new();
+                for &place in &places {
+                    let low = self.read(sorting.items, place, thread)?.index();
+                    let high =
+                        if sorting.wide { self.read(sorting.items, place + 1, thread)?.index() } else { low };
+                    items.push((high, low));
+                }
+                items.sort_unstable();
+                for (place, (high, low)) in places.into_iter().zip(items) {
+                    for (n, number) in [low, high].into_iter().take(each as usize).enumerate() {
+                        let number = Value::Number(Scalar::from_i64(DType::I64, number));
+                        self.write(sorting.items, place + n as i64, thread, number)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Each lane gets two neighbours of row `lane / 4` of each of four matrices, whose rows the lanes name in order.
+    fn load_matrices(
+        &mut self,
+        [parts, shared]: [Var; 2],
+        [at, index]: [&Expr; 2],
+        turns: bool,
+        active: &[usize],
+    ) -> Result<()> {
+        if active.len() % WARP != 0 {
+            return Err(broken("not all lanes of a warp load small matrices"));
+        }
+        let (targets, rows) = (self.indices(at, active)?, self.indices(index, active)?);
+        for (n, &thread) in active.iter().enumerate() {
+            let (lane, first) = (n % WARP, n / WARP * WARP);
+            for matrix in 0..4 {
+                let element = |machine: &Self, own: usize, other: usize| {
+                    let (row, column) = if turns { (other, own) } else { (own, other) };
+                    let value =
+                        machine.read(shared, rows[first + 8 * matrix + row] + column as i64, thread)?;
+                    Ok(match value {
+                        Value::Number(number) => number.to_bits(),
+                        Value::Index(index) => index as u64,
+                    })
+                };
+                let low: Result<u64> = element(self, lane / 4, lane % 4 * 2);
+                let part = low? | element(self, lane / 4, lane % 4 * 2 + 1)? << 16;
+                let part = Value::Number(Scalar::from_bits(DType::U32, part));
+                self.write(parts, targets[n] + matrix as i64, thread, part)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The sums of a warp are 16 × 8, of 16 terms: see the instruction `mma.m16n8k16`.
+    fn multiply_matrices(&mut self, product: &MatrixProduct, active: &[usize]) -> Result<()> {
+        if active.len() % WARP != 0 {
+            return Err(broken("not all lanes of a warp multiply small matrices"));
+        }
+        let lefts = self.indices(&product.left_at, active)?;
+        let rights = self.indices(&product.right_at, active)?;
+        let sums = self.indices(&product.sums_at, active)?;
+        for (n, &thread) in active.iter().enumerate() {
+            let (lane, first) = (n % WARP, n / WARP * WARP);
+            for number in 0..4 {
+                let (row, column) = (lane / 4 + number / 2 * 8, lane % 4 * 2 + number % 2);
+                let mut sum = self.read(product.sums, sums[n] + number as i64, thread)?.number(DType::F32);
+                for term in 0..16 {
+                    let place = |own: usize| first + own % 8 * 4 + term % 8 / 2;
+                    let (a, b) = (place(row), place(column));
+                    let part_of_left = lefts[a] + (row / 8 + term / 8 * 2) as i64;
+                    let left = self.half(product.left, part_of_left, active[a], (term, product.dtype))?;
+                    let right = rights[b] + (term / 8) as i64;
+                    let right = self.half(product.right, right, active[b], (term, product.dtype))?;
+                    sum = mul_add(DType::F32, left, right, sum);
+                }
+                self.write(product.sums, sums[n] + number as i64, thread, Value::Number(sum))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One of the two numbers of a part.
+    fn half(&self, parts: Var, at: i64, thread: usize, (term, dtype): (usize, DType)) -> Result<Scalar> {
+        let part = self.read(parts, at, thread)?.index() as u64;
+        Ok(Scalar::from_bits(dtype, part >> (term % 2 * 16) & 0xffff).cast(DType::F32))
+    }
+}
