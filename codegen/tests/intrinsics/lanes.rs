@@ -140,7 +140,10 @@ fn texts_without_wide_elements_have_twice_the_lanes() {
     let mut lanes = Lanes::new(4);
     let x = Value::vector("x".into(), Kind::F32);
     let narrow = lanes.translate("lz_tanh_f32(x)", &[("x", &x)], &mut Helpers::new()).unwrap();
-    let wide = lanes.translate("lz_sin_f32(x)", &[("x", &x)], &mut Helpers::new()).unwrap();
+    // Wide inside alone.
+    let halved = lanes.translate("lz_sin_f32(x)", &[("x", &x)], &mut Helpers::new()).unwrap();
+    let wide = lanes.translate("(double)x", &[("x", &x)], &mut Helpers::new()).unwrap();
     assert!(lanes.text(&narrow.text).is_ok());
+    assert!(lanes.text(&halved.text).is_ok_and(|text| text.contains("lz_sin_f32_half")));
     assert!(lanes.text(&wide.text).is_err());
 }

@@ -4,11 +4,13 @@
 //! numbers (`translate`), so that each lane has the bits that a loop of single numbers would give. What vectors are
 //! made of is in `primitives`.
 
+mod halves;
 mod kind;
 mod primitives;
 mod syntax;
 mod translate;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use kind::Kind;
@@ -100,16 +102,49 @@ impl Lanes {
     /// # Errors
     /// If there must be fewer lanes: the text has wider elements.
     pub fn text(&self, text: &str) -> Result<String, Wider> {
+        let all: Vec<(&str, &str)> =
+            self.functions.iter().map(|((_, name), code)| (name.as_str(), code.as_str())).collect();
+        let wide = if self.width == 4 { halves::wide(&all) } else { BTreeSet::new() };
+        let is_wide = |(name, _): &&(&str, &str)| wide.contains(name);
+        let both: BTreeMap<&str, String> = all
+            .iter()
+            .filter(is_wide)
+            .filter_map(|&(name, code)| Some((name, self.both(name, code)?)))
+            .collect();
+        // What is needed of whole vectors, and of halves.
         let mut needed: BTreeSet<&str> = words(text).collect();
-        let mut used: Vec<(&str, &str)> = Vec::new();
-        for ((_, name), code) in self.functions.iter().rev() {
-            if needed.contains(name.as_str()) {
-                needed.extend(words(code));
-                used.push((name, code));
+        let mut halved: BTreeSet<&str> = BTreeSet::new();
+        for &(name, code) in all.iter().rev() {
+            if needed.contains(name) {
+                match both.get(name) {
+                    Some(both) => {
+                        halved.insert(name);
+                        needed.extend(words(both));
+                    }
+                    None => needed.extend(words(code)),
+                }
+            }
+            if halved.contains(name) {
+                halved.extend(words(code));
             }
         }
-        used.reverse();
-        let primitives = primitives::text(self.width, &mut needed)?;
+        let known = halves::names();
+        let is_halved = |name: &str| halved.contains(name) && all.iter().any(|(own, _)| *own == name);
+        let is_known = |word: &str| known.contains(word) || is_halved(word);
+        let mut used: Vec<(String, Cow<str>)> = Vec::new();
+        for &(name, code) in &all {
+            if halved.contains(name) {
+                used.push((halves::halved_name(name), halves::halved(code, is_known).into()));
+            }
+            if needed.contains(name) {
+                let code = both.get(name).map_or(code, String::as_str);
+                used.push((name.to_string(), code.into()));
+            }
+        }
+        let mut primitives = primitives::text(self.width, &needed)?;
+        if !halved.is_empty() {
+            primitives += &(halves::primitives(&halved)? + &halves::parts(&needed));
+        }
         // Lines of each with all that it calls, and of all that the text calls.
         let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
         let mut pasted = 0;
@@ -124,10 +159,19 @@ impl Lanes {
             pasted += lines.get(name).copied().unwrap_or(0);
         }
         let functions = used.iter().map(|(name, code)| {
-            let is_called = pasted > MOST_PASTED && calls.contains_key(name) && lines[name] > SHORT;
+            let is_called =
+                pasted > MOST_PASTED && calls.contains_key(name.as_str()) && lines[name.as_str()] > SHORT;
             format!("{}{code}", if is_called { CALLED } else { PASTED })
         });
         Ok(primitives + &functions.collect::<String>())
+    }
+
+    /// The function that has each half of a vector go through this one; `None` where what it takes or gives is wide itself.
+    fn both(&self, name: &str, code: &str) -> Option<String> {
+        let (kinds, result) = self.signatures.get(name)?;
+        let is_narrow = kinds.iter().chain([result]).all(|kind| !kind.is_wide());
+        let is_by_value = code.split(')').next().is_some_and(|head| !head.contains('*'));
+        (is_narrow && is_by_value).then(|| halves::both(name, kinds, *result))
     }
 }
 

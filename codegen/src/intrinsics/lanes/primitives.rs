@@ -51,11 +51,13 @@ fn memory_vector(ty: &str) -> &'static str {
 }
 
 /// The primitives that a text needs, each after what it needs itself.
-pub(super) fn text(width: u32, needed: &mut BTreeSet<&str>) -> Result<String, Wider> {
-    let all = primitives(width);
+///
+/// # Errors
+/// If there must be fewer lanes.
+pub(super) fn used(width: u32, needed: &BTreeSet<&str>) -> Result<Vec<Primitive>, Wider> {
     let mut wanted: BTreeSet<String> = needed.iter().map(|name| (*name).to_string()).collect();
-    let mut used: Vec<&Primitive> = Vec::new();
-    for primitive in all.iter().rev() {
+    let mut used: Vec<Primitive> = Vec::new();
+    for primitive in primitives(width).into_iter().rev() {
         if wanted.contains(&primitive.name) {
             wanted.extend(words(&primitive.code).map(str::to_string));
             used.push(primitive);
@@ -66,12 +68,25 @@ pub(super) fn text(width: u32, needed: &mut BTreeSet<&str>) -> Result<String, Wi
         return Err(Wider);
     }
     used.reverse();
-    Ok(used.iter().map(|primitive| primitive.code.as_str()).collect())
+    Ok(used)
 }
 
-struct Primitive {
-    name: String,
-    code: String,
+/// The text of them.
+///
+/// # Errors
+/// If there must be fewer lanes.
+pub(super) fn text(width: u32, needed: &BTreeSet<&str>) -> Result<String, Wider> {
+    Ok(used(width, needed)?.iter().map(|primitive| primitive.code.as_str()).collect())
+}
+
+/// Their names.
+pub(super) fn names(width: u32) -> BTreeSet<String> {
+    primitives(width).into_iter().map(|primitive| primitive.name).collect()
+}
+
+pub(super) struct Primitive {
+    pub(super) name: String,
+    pub(super) code: String,
 }
 
 /// All of them, in an order in which each stands after those that it uses.
