@@ -165,14 +165,7 @@ impl Divided<'_> {
             }
         }
         loops.retain(|values| !values.is_empty());
-        loops.into_iter().flat_map(|values| self.generators_apart(values)).collect()
-    }
-
-    /// A loop for each generator of random numbers: two in one loop have no room in the registers.
-    fn generators_apart(&self, values: Vec<ValueId>) -> Vec<Vec<ValueId>> {
-        let is_random = |id: &ValueId| matches!(self.kernel.value(*id).op, ValueOp::Random { .. });
-        let (random, others): (Vec<ValueId>, Vec<ValueId>) = values.into_iter().partition(is_random);
-        random.into_iter().map(|id| vec![id]).chain([others]).filter(|values| !values.is_empty()).collect()
+        loops
     }
 }
 
