@@ -27,7 +27,9 @@ mod training;
 #[path = "../../tests/workloads/mod.rs"]
 mod workloads;
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use lazuli::measure::{self, Kernel, Merge};
 use lazuli::{Fusion, Tensor};
@@ -116,6 +118,7 @@ impl Plan {
     /// One run.
     fn run(&mut self, case: &mut Case) {
         let results: Vec<Tensor> = (case.record)();
+        wake();
         let evaluate = || {
             let start = Instant::now();
             let kernels = measure::kernels(&results, self.fusion);
@@ -140,6 +143,29 @@ impl Plan {
         }
     }
 }
+
+/// Has the pool's threads busy when the plan begins. One that sleeps is late by up to a tenth of a millisecond, or by more than
+/// the whole kernel takes, and that tells of what ran before and not of the plan.
+fn wake() {
+    let busy = Arc::new(AtomicUsize::new(0));
+    let helpers = rayon::current_num_threads().saturating_sub(1);
+    for _ in 0..helpers {
+        let busy = Arc::clone(&busy);
+        rayon::spawn(move || {
+            busy.fetch_add(1, Ordering::Relaxed);
+            let begin = Instant::now();
+            while begin.elapsed() < AWAKE {
+                std::hint::spin_loop();
+            }
+        });
+    }
+    while busy.load(Ordering::Relaxed) < helpers {
+        std::hint::spin_loop();
+    }
+}
+
+/// As long as it takes to find a plan.
+const AWAKE: Duration = Duration::from_micros(50);
 
 /// The merges to undo: those in doubt, then some of the others.
 fn chosen(mut merges: Vec<Merge>, most: usize) -> Vec<Merge> {

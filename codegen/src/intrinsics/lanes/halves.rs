@@ -96,9 +96,8 @@ pub(super) fn parts(needed: &BTreeSet<&str>) -> String {
         return code;
     }
     let list = |from: u32, to: u32| (from..to).map(|lane| lane.to_string()).collect::<Vec<_>>().join(", ");
-    let lists = |lanes: u32| {
-        format!("#define LOW {}\n#define HIGH {}\n", list(0, lanes / 2), list(lanes / 2, lanes))
-    };
+    let lists =
+        |lanes: u32| format!("#define LOW {}\n#define HIGH {}\n", list(0, lanes / 2), list(lanes / 2, lanes));
     code.push_str(&format!(
         "#if LANES == 16\n{}#elif LANES == 8\n{}#else\n{}#endif\n",
         lists(16),
@@ -112,7 +111,9 @@ pub(super) fn parts(needed: &BTreeSet<&str>) -> String {
                 Kind::Mask => format!("#ifdef MASKS\n    return {bits};\n#elif"),
                 _ => "#if".to_string(),
             };
-            format!("{{\n{masks} defined(__clang__) || __GNUC__ >= 12\n    return {shuffled};\n#else\n{copied}#endif\n}}\n")
+            format!(
+                "{{\n{masks} defined(__clang__) || __GNUC__ >= 12\n    return {shuffled};\n#else\n{copied}#endif\n}}\n"
+            )
         };
         for (which, list, bits, place) in [("low", "LOW", "x", 0), ("high", "HIGH", "x >> HALF", 1)] {
             if is_needed(which, kind) {
