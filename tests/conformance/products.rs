@@ -174,6 +174,33 @@ fn another_batch_size_is_right_too() {
     }
 }
 
+/// With few rows the other factor is read as it is in memory, or turned on the way; what it is computed from is computed then.
+#[test]
+fn few_rows() {
+    check_on_cpu("few rows", |device| {
+        let of = |shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+        let (relative, absolute) = tolerance(DType::F32, 1030);
+        let near = |name: &str, y| near(name, y, relative, absolute);
+        let mut outputs = Vec::new();
+        for rows in [1, 6, 13, 17] {
+            outputs.push(near("straight", of(&[rows, 37], 1).matmul(&of(&[37, 528], 2))));
+            outputs
+                .push(near("turned", of(&[rows, 1030], 1).linear(&of(&[70, 1030], 2), Some(&of(&[70], 3)))));
+        }
+        let scales = of(&[530], 4);
+        let bytes = ordinary(device, DType::I8, [37, 530], 5).cast(DType::F32) / 100.0 * &scales;
+        outputs.push(near("no multiple of a vector", of(&[2, 37], 1).matmul(&of(&[37, 530], 2)).relu()));
+        outputs.push(near("bytes", of(&[3, 37], 1).matmul(&bytes)));
+        let halves = floats(device, DType::BF16, [90, 300], 1.0, 6);
+        outputs.push(near("halves", of(&[5, 300], 1).linear(&halves.cast(DType::F32), None)));
+        outputs.push(near("batches", of(&[3, 5, 20], 1).matmul(&of(&[3, 20, 528], 2))));
+        outputs.push(near("a vector", of(&[37], 1).matmul(&of(&[3, 37, 1040], 2)) + of(&[1040], 3)));
+        let (a, b) = (ordinary(device, DType::I64, [4, 37], 1), ordinary(device, DType::I64, [37, 528], 2));
+        outputs.push(exact("integers", a.matmul(&b)));
+        outputs
+    });
+}
+
 #[test]
 fn another_batch_size_is_no_other_kernel() {
     let target = Target::cpu();
@@ -182,10 +209,13 @@ fn another_batch_size_is_no_other_kernel() {
         let x = floats(&Device::cpu(), DType::F32, [rows, 256], 1.0, 2);
         x.linear(&weight, None).compile_for(&target).unwrap().source()
     };
-    let expected = text(8);
-    assert!(expected.contains("contraction(rows="), "{expected}");
-    for rows in [9, 63, 240, 241, 1000] {
-        assert_eq!(text(rows), expected, "{rows} rows");
+    // Few rows and many are two kernels.
+    for same in [[4, 5, 16], [17, 63, 240], [17, 241, 1000]] {
+        let expected = text(same[0]);
+        assert!(expected.contains("contraction(rows="), "{expected}");
+        for rows in same {
+            assert_eq!(text(rows), expected, "{rows} rows");
+        }
     }
 }
 

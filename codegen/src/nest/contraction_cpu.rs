@@ -19,7 +19,10 @@ use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueId, ValueOp};
-use crate::schedule::{Contraction, ContractionSchedule, Launch, PANEL, Product, TILE_ROWS, with_one_depth};
+use crate::schedule::{
+    Contraction, ContractionSchedule, FEW_TERMS, Launch, PANEL, Product, TILE_ROWS, consecutive_along,
+    with_one_depth,
+};
 use crate::{Language, Refusal, Scalar};
 
 /// Columns that are computed together: of the widest vector.
@@ -70,6 +73,14 @@ struct Rows {
     /// Elements from row to row, and from term to term.
     row: u64,
     term: u64,
+}
+
+/// A panel of columns, as it is multiplied.
+struct Columns {
+    array: Var,
+    at: Expr,
+    /// Elements from term to term.
+    row: u64,
 }
 
 /// Along what neighbours are.
@@ -212,7 +223,9 @@ impl<'a> Writer<'a> {
         let depth = deep.clone().then(Min, terms.clone().then(Sub, Expr::Name(self.term)));
         emitter.bind(self.terms, INDEX, depth);
         for (product, sums) in self.contraction.products.iter().zip(sums) {
-            self.pack_columns(emitter, product.right, right);
+            if self.in_place(product.right).is_none() {
+                self.pack_columns(emitter, product.right, right);
+            }
             self.multiply(emitter, product, left, [right, *sums]);
         }
         let body = emitter.close();
@@ -224,6 +237,10 @@ impl<'a> Writer<'a> {
     fn begin(&self, emitter: &mut Emitter) {
         let Contraction { batch, rows, lines, column, .. } = self.contraction;
         let mut block = Expr::Builtin(Builtin::BlockX);
+        if rows.is_empty() {
+            emitter.bind(self.rows.first, INDEX, Expr::Int(0));
+            emitter.bind(self.rows.count, INDEX, Expr::Int(1));
+        }
         let parts = [
             (self.rows, "block1", rows.as_slice(), self.schedule.rows),
             (self.columns, "block2", std::slice::from_ref(column), self.schedule.columns),
@@ -337,6 +354,7 @@ impl<'a> Writer<'a> {
         let deep = Expr::Int(u64::from(self.schedule.depth));
         let (lane_var, first_lane) = (emitter.index("lane"), emitter.index("lane0"));
         emitter.open(&[], false);
+        emitter.open(&[], false);
         let turned = emitter.fresh("turned");
         let turned = emitter.array(turned, self.element(), LANES * u64::from(self.schedule.depth));
         let (lane, lane0) = (Expr::Name(lane_var), Expr::Name(first_lane));
@@ -362,10 +380,42 @@ impl<'a> Writer<'a> {
             from_row: self.schedule.depth.into(),
             depth: Expr::Name(self.terms),
         })));
+        let packed_lines = emitter.close();
+        match self.lines(value) {
+            None => packed_lines.into_iter().for_each(|stmt| emitter.push(stmt)),
+            Some((from, at, from_row)) => {
+                let at_column = Expr::Name(first).then(Add, Expr::Name(first_lane));
+                let then = vec![Stmt::Turn(Box::new(Turning {
+                    dtype: self.contraction.dtype,
+                    to: packed,
+                    to_at: panel.clone().then(Add, Expr::Name(first_lane)),
+                    to_row: PANEL,
+                    from,
+                    from_at: plus(
+                        at,
+                        at_column.then(Mul, Expr::Int(from_row)).then(Add, Expr::Name(self.term)),
+                    ),
+                    from_row,
+                    depth: Expr::Name(self.terms),
+                }))];
+                let last = Expr::Name(first_lane).then(Add, Expr::Int(LANES - 1));
+                let condition = last.then(Less, Expr::Name(width));
+                emitter.push(Stmt::If { condition, then, otherwise: packed_lines });
+            }
+        }
         let body = emitter.close();
         let (var, step) = (first_lane, Step::Add(Expr::Int(LANES)));
         let (from, to) = (Expr::Int(0), Expr::Name(width));
         emitter.push(Stmt::For { var, from, to, step, hint: LoopHint::None, body });
+    }
+
+    /// A right factor in memory with a line of terms for each column: where they begin, and elements from line to line.
+    fn lines(&self, value: ValueId) -> Option<(Var, IndexExpr, u64)> {
+        let column = self.contraction.column;
+        let (array, first) = self.plain(value, &[column, self.depth])?;
+        let ValueOp::Load { index, .. } = &self.kernel.value(value).op else { return None };
+        let row = u64::try_from(index.coefficient(column)?).ok()?;
+        (index.coefficient(self.depth) == Some(1)).then_some((array, first, row))
     }
 
     /// A loop over the terms that are packed together, which binds their axis.
@@ -394,18 +444,18 @@ impl<'a> Writer<'a> {
         };
         emitter.open(&[], false);
         match (rows, left) {
-            (Some(rows), _) => self.multiply_rows(emitter, &rows, [right, sums]),
+            (Some(rows), _) => self.multiply_rows(emitter, product, &rows, [right, sums]),
             (None, Left::Packed(array)) => {
                 emitter.open(&[], false);
                 self.pack_rows(emitter, product.left, array);
                 let rows = Rows { array, at: Expr::Int(0), row: self.schedule.depth.into(), term: 1 };
-                self.multiply_rows(emitter, &rows, [right, sums]);
+                self.multiply_rows(emitter, product, &rows, [right, sums]);
                 let pack = emitter.close();
                 match self.unpacked(product.left) {
                     None => pack.into_iter().for_each(|stmt| emitter.push(stmt)),
                     Some(rows) => {
                         emitter.open(&[], false);
-                        self.multiply_rows(emitter, &rows, [right, sums]);
+                        self.multiply_rows(emitter, product, &rows, [right, sums]);
                         let then = emitter.close();
                         let after = tile.then(Add, Expr::Int(TILE_ROWS - 1));
                         let condition = after.then(Less, Expr::Name(self.rows.count));
@@ -430,21 +480,29 @@ impl<'a> Writer<'a> {
     }
 
     /// The products of a tile's rows and each panel.
-    fn multiply_rows(&self, emitter: &mut Emitter, left: &Rows, [right, sums]: [Var; 2]) {
+    fn multiply_rows(&self, emitter: &mut Emitter, product: &Product, left: &Rows, [right, sums]: [Var; 2]) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
+        let in_place = self.in_place(product.right);
         self.each_panel(emitter, |emitter, panel, width| {
             let at = panel.clone().then(Mul, Expr::Int(PANEL));
             let row = Expr::Name(self.tile).then(Mul, Expr::Int(self.sums_row));
             let row = if self.is_whole { row.then(Add, Expr::Name(self.columns.first)) } else { row };
+            let columns = match in_place {
+                Some(columns) => Columns { at: columns.at.then(Add, at.clone()), ..columns },
+                None => {
+                    let at = panel.then(Mul, deep.clone()).then(Mul, Expr::Int(PANEL));
+                    Columns { array: right, at, row: PANEL }
+                }
+            };
             emitter.push(Stmt::MultiplyTile(Box::new(TileProduct {
                 dtype: self.contraction.dtype,
                 left: left.array,
                 left_at: left.at.clone(),
                 left_row: left.row,
                 left_term: left.term,
-                right,
-                right_at: panel.then(Mul, deep.clone()).then(Mul, Expr::Int(PANEL)),
-                right_row: PANEL,
+                right: columns.array,
+                right_at: columns.at,
+                right_row: columns.row,
                 sums,
                 sums_at: row.then(Add, at),
                 sums_row: self.sums_row,
@@ -453,6 +511,32 @@ impl<'a> Writer<'a> {
                 adds: Expr::Int(0).then(Less, Expr::Name(self.term)),
             })));
         });
+    }
+
+    /// A right factor in memory that so few rows are multiplied with that packing it does not pay.
+    fn in_place(&self, value: ValueId) -> Option<Columns> {
+        let Contraction { column, lines, .. } = self.contraction;
+        let (buffer, first) = self.plain(value, &[*column, self.depth])?;
+        let ValueOp::Load { index, .. } = &self.kernel.value(value).op else { return None };
+        let columns = self.kernel.axis(*column);
+        let is_whole = columns.extent.is_multiple_of(LANES) && !columns.is_argument;
+        let fits = self.schedule.depth <= FEW_TERMS as u32 && lines.is_empty() && is_whole;
+        let row = u64::try_from(index.coefficient(self.depth)?).ok()?;
+        let at = Expr::Name(self.term).then(Mul, Expr::Int(row)).then(Add, Expr::Name(self.columns.first));
+        let at = plus(first, at);
+        (fits && index.coefficient(*column) == Some(1)).then_some(Columns { array: buffer, at, row })
+    }
+
+    /// What is read from memory as it is multiplied, and where it begins where these axes begin.
+    fn plain(&self, value: ValueId, axes: &[AxisId]) -> Option<(Var, IndexExpr)> {
+        let ValueOp::Load { buffer, index, guard: None } = &self.kernel.value(value).op else { return None };
+        let is_plain = self.kernel.buffers[buffer.index()].dtype == self.contraction.dtype
+            && self.kernel.computed_axes(index).is_empty();
+        let ranges = self.kernel.ranges();
+        let first = axes
+            .iter()
+            .fold(index.clone(), |index, axis| index.substitute(*axis, &IndexExpr::zero(), &ranges));
+        is_plain.then_some(((*buffer).into(), first))
     }
 
     /// Along what neighbours of a left factor are neighbours in memory.
@@ -466,19 +550,14 @@ impl<'a> Writer<'a> {
 
     /// A left factor in memory whose lines of terms are as packing would leave them.
     fn unpacked(&self, value: ValueId) -> Option<Rows> {
-        let ValueOp::Load { buffer, index, guard: None } = &self.kernel.value(value).op else { return None };
         let &[axis] = self.contraction.rows.as_slice() else { return None };
+        let (array, first) = self.plain(value, &[axis, self.depth])?;
+        let ValueOp::Load { index, .. } = &self.kernel.value(value).op else { return None };
         let row = u64::try_from(index.coefficient(axis)?).ok()?;
-        let is_plain = self.kernel.buffers[buffer.index()].dtype == self.contraction.dtype
-            && index.coefficient(self.depth) == Some(1)
-            && self.kernel.computed_axes(index).is_empty();
-        let ranges = self.kernel.ranges();
-        let first = index.substitute(axis, &IndexExpr::zero(), &ranges);
-        let first = first.substitute(self.depth, &IndexExpr::zero(), &ranges);
         let at_row = Expr::Name(self.rows.first).then(Add, Expr::Name(self.tile));
         let at = at_row.then(Mul, Expr::Int(row)).then(Add, Expr::Name(self.term));
-        let at = if first.as_constant() == Some(0) { at } else { Expr::Index(first).then(Add, at) };
-        is_plain.then_some(Rows { array: (*buffer).into(), at, row, term: 1 })
+        let at = plus(first, at);
+        (index.coefficient(self.depth) == Some(1)).then_some(Rows { array, at, row, term: 1 })
     }
 
     /// A factor's element as it is multiplied.
@@ -580,18 +659,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Whether most of what the value loads is consecutive along one axis, and not along the other.
-pub(super) fn consecutive_along(kernel: &Kernel, value: ValueId, axis: AxisId, other: AxisId) -> bool {
-    let below = kernel.down_from([value]);
-    let strides = below.iter().filter_map(|&id| match &kernel.value(id).op {
-        ValueOp::Load { index, .. } => Some((index.coefficient(axis)?, index.coefficient(other)?)),
-        _ => None,
-    });
-    // What does not vary along one of them is near either way.
-    let (along, others): (Vec<_>, Vec<_>) = strides
-        .filter(|&(own, other)| own != 0 && other != 0)
-        .partition(|(own, other)| own.unsigned_abs() == 1 && other.unsigned_abs() != 1);
-    along.len() > others.len()
+fn plus(first: IndexExpr, at: Expr) -> Expr {
+    if first.as_constant() == Some(0) { at } else { Expr::Index(first).then(Add, at) }
 }
 
 pub(super) fn ceil(count: Expr, of: Expr) -> Expr {

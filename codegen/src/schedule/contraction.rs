@@ -1,7 +1,7 @@
 //! Sums of products over axes that two factors share, while each has axes of its own: matrix products, convolutions,
 //! distances.
 
-use super::share::{COLUMNS, PANEL, ROWS, TILE_ROWS, is_packed, is_tiled};
+use super::share::{COLUMNS, FEWEST_ROWS, PANEL, ROWS, TILE_ROWS, is_packed, is_tiled};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, ReduceOp};
@@ -14,6 +14,17 @@ const FEWEST_COLUMNS: u64 = 128;
 
 /// Multiplications of a block that are worth handing it to a thread.
 const BLOCK_MULTIPLICATIONS: u64 = 1 << 21;
+
+/// Rows that are few: what is read for them is not worth packing.
+const FEW_ROWS: u64 = 16;
+
+/// Terms whose columns are gone through side by side then, columns of such a block, and blocks.
+pub(crate) const FEW_TERMS: u64 = 16;
+const THIN_COLUMNS: u64 = 512;
+const THIN_BLOCKS: u64 = 8;
+
+/// Terms of one column that are read at a time then, where these are neighbours in memory.
+const LONG_TERMS: u64 = 1024;
 
 /// Blocks that keep all cores busy.
 const BLOCKS: u64 = 32;
@@ -127,13 +138,49 @@ impl Contraction {
         let (rows, terms) = (extent(&self.rows), extent(&self.depth));
         let columns = extent(&self.lines).saturating_mul(kernel.axis(self.column).extent);
         match language {
-            Language::C => self.sum == self.dtype && is_packed(rows, columns, terms),
+            Language::C => {
+                let is_wide = || rows < FEWEST_ROWS && columns >= THIN_COLUMNS && !self.is_turned(kernel);
+                let is_thin = self.is_thin(kernel) && is_wide() && is_packed(FEWEST_ROWS, columns, terms);
+                self.sum == self.dtype && (is_thin || is_packed(rows, columns, terms))
+            }
             Language::Cuda => is_tiled(rows, columns, terms),
+        }
+    }
+
+    /// Whether rows are so few that each element of the right factor is used a few times alone: then it is gone through as
+    /// it is in memory.
+    fn is_thin(&self, kernel: &Kernel) -> bool {
+        positions(kernel, &self.rows) <= FEW_ROWS && self.lines.is_empty() && self.depth.len() == 1
+    }
+
+    /// Whether neighbouring terms of the right factors are neighbours in memory, and columns are not.
+    fn is_turned(&self, kernel: &Kernel) -> bool {
+        let is_turned =
+            |product: &Product| consecutive_along(kernel, product.right, self.depth[0], self.column);
+        self.products.iter().any(is_turned)
+    }
+
+    /// How a core computes it with few rows.
+    fn thin(&self, kernel: &Kernel) -> ContractionSchedule {
+        let (column, terms) = (kernel.axis(self.column).extent, kernel.axis(self.depth[0]).extent);
+        // Memory is read line by line, some side by side.
+        let (columns, depth) = match self.is_turned(kernel) {
+            true => (PANEL, LONG_TERMS),
+            false => ((column / THIN_BLOCKS).next_multiple_of(PANEL).clamp(PANEL, THIN_COLUMNS), FEW_TERMS),
+        };
+        ContractionSchedule {
+            rows: FEW_ROWS.next_multiple_of(TILE_ROWS) as u32,
+            lines: 1,
+            columns: columns as u32,
+            depth: depth.min(terms) as u32,
         }
     }
 
     /// How a core computes it.
     pub(crate) fn schedule(&self, kernel: &Kernel) -> ContractionSchedule {
+        if self.is_thin(kernel) {
+            return self.thin(kernel);
+        }
         let sums = self.products.len() as u64 * (self.dtype.size() as u64 / 4);
         // What is an argument counts as one block: the text is for every extent.
         let known = |axes: &[AxisId], otherwise: u64| match axes.split_first() {
@@ -284,4 +331,18 @@ pub(crate) fn with_one_depth(kernel: &Kernel, depth: &[AxisId]) -> (Kernel, Axis
         parts.iter().fold(index.clone(), |index, (axis, part)| index.substitute(*axis, part, &ranges))
     });
     (result, flat)
+}
+
+/// Whether most of what the value loads is consecutive along one axis, and not along the other.
+pub(crate) fn consecutive_along(kernel: &Kernel, value: ValueId, axis: AxisId, other: AxisId) -> bool {
+    let below = kernel.down_from([value]);
+    let strides = below.iter().filter_map(|&id| match &kernel.value(id).op {
+        ValueOp::Load { index, .. } => Some((index.coefficient(axis)?, index.coefficient(other)?)),
+        _ => None,
+    });
+    // What does not vary along one of them is near either way.
+    let (along, others): (Vec<_>, Vec<_>) = strides
+        .filter(|&(own, other)| own != 0 && other != 0)
+        .partition(|(own, other)| own.unsigned_abs() == 1 && other.unsigned_abs() != 1);
+    along.len() > others.len()
 }

@@ -28,7 +28,7 @@ pub(crate) use across::{
 pub use choose::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, STACK_BYTES, cooperative, schedule};
 pub(crate) use choose::{MOST_SCAN_SPLITS, UNROLLED_OPERATIONS, scan_split_length};
 pub use contraction::ContractionSchedule;
-pub(crate) use contraction::{Contraction, Product, with_one_depth};
+pub(crate) use contraction::{Contraction, FEW_TERMS, Product, consecutive_along, with_one_depth};
 pub use contraction_cuda::ProductSchedule;
 pub(crate) use instructions::Instruction;
 pub use instructions::is_exact;

@@ -14,7 +14,7 @@ const IN_THREAD_WINDOW: u64 = 64;
 pub const NEAR_LENGTH: u64 = 1 << 14;
 
 /// Fewer rows, columns or terms of a contraction do not pay for packing its factors.
-const FEWEST_ROWS: u64 = 4;
+pub(crate) const FEWEST_ROWS: u64 = 4;
 const FEWEST_COLUMNS: u64 = 8;
 pub(crate) const FEWEST_TERMS: u64 = 12;
 

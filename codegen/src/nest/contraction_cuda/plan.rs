@@ -2,9 +2,9 @@
 
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueId, ValueOp};
-use crate::nest::contraction_cpu::consecutive_along;
 use crate::nest::emitter::Emitter;
 use crate::nest::pointwise::split_lanes;
+use crate::schedule::consecutive_along;
 use crate::schedule::{Contraction, Instruction, ProductSchedule};
 use crate::{DType, Language};
 

@@ -131,7 +131,7 @@ impl Scope<'_> {
                 self.expect(&tile.width, Type::Index)?;
                 self.type_of(&tile.adds)?;
                 self.numbers(tile.left, &tile.left_at, tile.dtype)?;
-                self.elements(tile.right, &tile.right_at, float)?;
+                self.numbers(tile.right, &tile.right_at, tile.dtype)?;
                 self.elements(tile.sums, &tile.sums_at, float)
             }
             Stmt::Turn(turning) => {
