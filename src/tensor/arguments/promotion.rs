@@ -5,9 +5,11 @@
 //! <https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc>. PyTorch has no promotion for
 //! `U32` beside another integer type; NumPy's stands in: `U32` with `U8`, `I64` with signed integers.
 
+use half::{bf16, f16};
+
 use crate::{DType, Result, Scalar, Shape, Tensor};
 
-/// A Rust number beside a tensor. Like a Python number in PyTorch it takes the tensor's dtype, unless it
+/// A Rust number of any type beside a tensor. Like a Python number in PyTorch it takes the tensor's dtype, unless it
 /// is of a higher kind: a float beside integers gives `F32`, an integer beside bools `I64`.
 ///
 /// ```
@@ -77,10 +79,10 @@ impl Operand {
 }
 
 macro_rules! from_numbers {
-    ($($ty:ty => $variant:ident),*) => {$(
+    ($($ty:ty => $variant:ident($value:ident => $number:expr);)*) => {$(
         impl From<$ty> for Number {
-            fn from(value: $ty) -> Number {
-                Number::$variant(value.into())
+            fn from($value: $ty) -> Number {
+                Number::$variant($number)
             }
         }
 
@@ -91,7 +93,21 @@ macro_rules! from_numbers {
         }
     )*};
 }
-from_numbers!(bool => Bool, i32 => Int, i64 => Int, f32 => Float, f64 => Float);
+from_numbers! {
+    bool => Bool(value => value);
+    u8 => Int(value => value.into());
+    i8 => Int(value => value.into());
+    i16 => Int(value => value.into());
+    i32 => Int(value => value.into());
+    u32 => Int(value => value.into());
+    i64 => Int(value => value);
+    // Extents and counts, which are far below.
+    usize => Int(value => i64::try_from(value).unwrap_or(i64::MAX));
+    f16 => Float(value => value.into());
+    bf16 => Float(value => value.into());
+    f32 => Float(value => value.into());
+    f64 => Float(value => value);
+}
 
 impl From<Number> for Operand {
     fn from(number: Number) -> Operand {
@@ -108,6 +124,12 @@ impl From<Tensor> for Operand {
 impl From<&Tensor> for Operand {
     fn from(tensor: &Tensor) -> Operand {
         Operand::Tensor(tensor.clone())
+    }
+}
+
+impl From<&&Tensor> for Operand {
+    fn from(tensor: &&Tensor) -> Operand {
+        Operand::from(*tensor)
     }
 }
 
@@ -251,5 +273,11 @@ mod tests {
         assert_eq!(Number::from(i64::MAX).to_scalar(I64).as_i64(), i64::MAX);
         assert_eq!(Number::from(0.1).to_scalar(F32).to_bits(), 0.1f32.to_bits() as u64);
         assert!(Number::from(true).to_scalar(F16).is_nonzero());
+        // The width of a number never counts: a kernel of bytes stays one of bytes.
+        let bytes = Tensor::from_slice(&[250u8, 7], [2]);
+        for sum in [&bytes + 9u8, &bytes + 9i8, &bytes + 9i16, &bytes + 9u32, &bytes + 9usize] {
+            assert_eq!(sum.to_vec::<u8>().unwrap(), [3, 16]);
+        }
+        assert_eq!(Number::from(f16::from_f32(0.5)), Number::from(bf16::from_f32(0.5)));
     }
 }

@@ -1,7 +1,8 @@
 //! `+ - * / % & | ^ << >> ! -` on tensors by value and by reference, with numbers on either side.
 //!
 //! `/` is the true quotient and `%` has the divisor's sign, as in PyTorch. On the right stands whatever is
-//! an [`Operand`]; on the left of a tensor a number is `f64`, `i64` or, for bits, `bool`.
+//! an [`Operand`]; on the left of a tensor a number is `f64`, `i64` or, for bits, `bool`. A reference's reference is what
+//! closures and iterators hand out.
 
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
 
@@ -12,8 +13,8 @@ use crate::{BinaryOp, Tensor};
 
 macro_rules! operator {
     ($trait:ident, $method:ident, $name:literal, $op:ident, $rule:ident: $($number:ty),*) => {
-        operator!(@right $trait, $method, $name, $op, $rule: Tensor, &Tensor);
-        $(operator!(@left $trait, $method, $name, $op, $rule, $number: Tensor, &Tensor);)*
+        operator!(@right $trait, $method, $name, $op, $rule: Tensor, &Tensor, &&Tensor);
+        $(operator!(@left $trait, $method, $name, $op, $rule, $number: Tensor, &Tensor, &&Tensor);)*
     };
     (@right $trait:ident, $method:ident, $name:literal, $op:ident, $rule:ident: $($left:ty),*) => {$(
         impl<R: Into<Operand>> $trait<R> for $left {
@@ -62,8 +63,8 @@ macro_rules! prefix_operator {
     )*};
 }
 
-prefix_operator!(Neg, neg, neg: Tensor, &Tensor);
-prefix_operator!(Not, not, bitwise_not: Tensor, &Tensor);
+prefix_operator!(Neg, neg, neg: Tensor, &Tensor, &&Tensor);
+prefix_operator!(Not, not, bitwise_not: Tensor, &Tensor, &&Tensor);
 
 #[cfg(test)]
 mod tests {
@@ -89,6 +90,10 @@ mod tests {
         assert_eq!(recorded(&-&x), ["input", "neg"]);
         assert_eq!(recorded(&-x), ["input", "neg"]);
         assert_eq!(recorded(&!&i), ["input", "bitnot"]);
+        // Two of references, as iterators over them give.
+        let sums = [&x, &y].iter().map(|z| recorded(&(z + &y))).collect::<Vec<_>>();
+        assert_eq!((sums[0].as_slice(), &sums[1]), (["input", "input", "add"].map(String::from).as_slice(), &recorded(&(&y + &y))));
+        assert_eq!(recorded(&(1.0 - &&x)).last(), recorded(&(-&&x - &&x)).last());
         assert_eq!(recorded(&!i.lt(0)), ["input", "constant 0i32 argument", "expand", "lt", "not"]);
     }
 
