@@ -13,7 +13,8 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use lazuli_codegen::Language;
+use lazuli_codegen::schedule::Schedule;
+use lazuli_codegen::{Language, Refusal};
 use lru::LruCache;
 use rustc_hash::FxHashSet;
 
@@ -277,6 +278,11 @@ fn emit_group(
     };
     let lowered = lower(&request).map_err(WhyNot::NotLowered)?;
     let emitted = emit_cached(&lowered.kernel, group.is_frugal, settings).map_err(WhyNot::NoSchedule)?;
+    if group.waits_for_rows
+        && !matches!(emitted.schedule, Schedule::Contraction(_) | Schedule::RowContraction(_))
+    {
+        return Err(WhyNot::NoSchedule(Refusal::Misfit("its rows would be computed anew for each result")));
+    }
     let is_divisible = settings.language == Language::C && group.nodes.len() >= LEAST_DIVIDED;
     let milliseconds = if is_divisible { compile_time(&emitted.source) } else { 0 };
     if milliseconds > MOST_COMPILE_TIME {

@@ -137,13 +137,25 @@ fn schedules_are_what_fusion_said() {
         let windows = x.unfold(1, length, 3);
         results.extend([windows.mean(2), windows.sin().max(2), &windows - windows.mean_keepdim(2)]);
     }
+    // What contractions wait for: reductions that one thread would do, and sums along two axes, are not kept as rows.
+    let (signal, weight) = (input(&[2, 32, 400]), |rows, columns| input(&[rows, columns]));
+    let taps = [input(&[32, 32, 2]), input(&[32, 32, 2])].map(|taps| signal.conv1d(&taps, None, 1, 1));
+    results.push((taps[0].tanh() * taps[1].sigmoid()).conv1d(&input(&[32, 32, 1]), None, 1, 0));
+    let (pixels, [wide, narrow]) = (input(&[4, 64, 28, 28]), [weight(256, 64), weight(64, 256)]);
+    let channels = pixels.permute([0, 2, 3, 1]).layer_norm([64], None, None, 1e-6);
+    results.push(channels.linear(&wide, None).gelu().linear(&narrow, None));
+    results.push(x.softmax(1).matmul(&(weight(120, 64) / weight(120, 64).max_keepdim(1))));
     for language in [Language::Cuda, Language::C] {
         for result in &results {
             let graph = build(std::slice::from_ref(result)).unwrap().graph;
             let plan = make_plan(&graph, Settings { language, ..SETTINGS }).unwrap();
+            assert!(!plan.grouping.was_divided(), "{}", explain::Explanation::of(&plan));
             for kernel in &plan.kernels {
                 let schedule = &kernel.code.emitted.schedule;
                 for group in kernel.groups(&plan.grouping) {
+                    let is_product =
+                        matches!(schedule, Schedule::Contraction(_) | Schedule::RowContraction(_));
+                    assert!(is_product || !group.waits_for_rows);
                     assert!(is_as_said(schedule, group.hero), "{language:?}: {:?}, {schedule}", group.hero);
                 }
             }

@@ -26,6 +26,7 @@ pub(super) struct Analysis {
     pub(super) hero: Hero,
     pub(super) work: Work,
     pub(super) recomputed: Option<Recomputed>,
+    pub(super) waits_for_rows: bool,
 }
 
 /// How a node follows from a scan.
@@ -133,13 +134,13 @@ impl<'a> Analyser<'a> {
         nodes.dedup();
         outputs.sort_unstable();
         outputs.dedup();
-        let Analysis { hero, work, recomputed } = self.analyse(&nodes, &outputs)?;
+        let Analysis { hero, work, recomputed, waits_for_rows } = self.analyse(&nodes, &outputs)?;
         let (reads, is_frugal) = (self.external.clone(), false);
         let hero = match hero {
             Hero::Reduction(reduction) => Hero::Reduction(self.finest(&nodes, reduction)),
             hero => hero,
         };
-        Ok(Group { nodes, outputs, reads, hero, work, recomputed, is_frugal })
+        Ok(Group { nodes, outputs, reads, hero, work, recomputed, is_frugal, waits_for_rows })
     }
 
     /// The reduction of the same rows whose shape divides them most finely, and tells how long they are: it names the axes.

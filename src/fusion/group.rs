@@ -186,6 +186,9 @@ pub(crate) struct Group {
     pub(crate) recomputed: Option<Recomputed>,
     /// Whether its threads compute as little at once as they can, since registers ran out otherwise.
     pub(crate) is_frugal: bool,
+    /// Whether it is a contraction whose rows are reduced first. Only a schedule of its own keeps the rows: any other one
+    /// would compute them anew for each result.
+    pub(crate) waits_for_rows: bool,
 }
 
 /// A value that is computed more than once an element.

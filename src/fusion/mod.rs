@@ -198,6 +198,12 @@ impl Grouping {
         Some(())
     }
 
+    /// Whether a group turned out to be too much.
+    #[cfg(test)]
+    pub(crate) fn was_divided(&self) -> bool {
+        !self.divided.is_empty()
+    }
+
     /// Registers ran out in a kernel: first its threads compute fewer elements, then it becomes smaller. `None` if it
     /// cannot.
     pub(crate) fn relieve(&mut self, graph: &Graph, facts: &Facts, number: usize, bytes: u32) -> Option<()> {

@@ -96,5 +96,7 @@ fn nothing_and_single_elements() {
         outputs.extend(both("0-d", single.sort(0, true)));
         outputs.extend(both("median of 0-d", single.median(-1)));
         outputs
+            .extend(both("one row of nothing", Tensor::zeros([0, 1], DType::I32).to(device).sort(0, true)));
+        outputs
     });
 }

@@ -25,8 +25,9 @@ impl Kernel {
                 return Err(format!("kernel {}: a store does not fit its output", self.name));
             }
             let written = store.index.axes();
-            let is_one = |axis| !self.axis(axis).is_argument && self.axis(axis).extent == 1;
-            if !self.value(store.value).axes.iter().all(|&axis| written.contains(&axis) || is_one(axis)) {
+            // Of at most one position no index is needed.
+            let is_single = |axis| !self.axis(axis).is_argument && self.axis(axis).extent <= 1;
+            if !self.value(store.value).axes.iter().all(|&axis| written.contains(&axis) || is_single(axis)) {
                 return Err(format!(
                     "kernel {}: a store overwrites an element with different values",
                     self.name

@@ -28,6 +28,8 @@ struct Follows {
     rows: bool,
     /// The sum at the end.
     sum: bool,
+    /// Reductions that a thread does by itself: a loop wherever they are needed, which packing does not repeat.
+    loops: bool,
 }
 
 impl Analyser<'_> {
@@ -36,6 +38,14 @@ impl Analyser<'_> {
         let (facts, graph) = (self.facts, self.graph);
         let is_shared = |id: NodeId| facts.of(id).rows.is_some() && facts.of(id).by == By::Threads;
         let is_contraction = |id: NodeId| is_shared(id) && facts.of(id).is_packed;
+        let is_loop =
+            |id: NodeId| matches!(graph.node(id).op, Op::Reduce { .. }) && facts.of(id).by == By::Thread;
+        // What rows are made of is packed along one axis.
+        let has_several_axes = |id: NodeId| {
+            let Op::Reduce { axes, .. } = &graph.node(id).op else { return false };
+            let shape = &graph.node(graph.operands(id)[0]).shape;
+            axes.iter().filter(|&&axis| shape[axis] != 1).count() > 1
+        };
         let last = nodes.iter().copied().rev().find(|&id| is_contraction(id))?;
         let of_sum = facts.of(last).rows?;
         let length = facts.rows(of_sum).length;
@@ -48,9 +58,10 @@ impl Analyser<'_> {
             let mut own = Follows::default();
             for read in facts.reads.reads(id) {
                 let Ok(at) = nodes.binary_search(&read.node) else { continue };
-                let Follows { rows, sum } = follows[at];
+                let Follows { rows, sum, loops } = follows[at];
                 let is_sum = sums.contains(&read.node);
                 own.rows |= rows || !is_sum && is_shared(read.node);
+                own.loops |= loops || is_loop(read.node);
                 own.sum |= sum || is_sum;
                 if (sum || is_sum) && !read.aligned {
                     return None;
@@ -80,6 +91,7 @@ impl Analyser<'_> {
             }
             let rows = facts.rows(facts.of(id).rows?);
             let own_elements = match facts.of(id).is_packed {
+                true if own.loops || has_several_axes(id) => return None,
                 true => {
                     scores.push(id);
                     rows.results
@@ -99,7 +111,11 @@ impl Analyser<'_> {
             let product = graph.operands(*sum)[0];
             let reads = facts.reads.reads(product);
             let left = reads.iter().filter(|read| weights(&read.node)).count();
-            let right = reads.iter().filter(|read| !at(read.node).rows).count();
+            let is_plain = |id: NodeId| {
+                let Follows { rows, loops, .. } = at(id);
+                !rows && !loops && !(is_loop(id) && nodes.binary_search(&id).is_ok())
+            };
+            let right = reads.iter().filter(|read| is_plain(read.node)).count();
             nodes.binary_search(&product).is_ok()
                 && (left, right, reads.len()) == (1, 1, 2)
                 && reads.iter().all(|read| !weights(&read.node) || !read.permuted)
@@ -115,7 +131,10 @@ impl Analyser<'_> {
             false => {
                 let size = facts.of(graph.operands(last)[0]).size as u64;
                 let of_block = share::rows_of_block(length as u64, size, scores.len() as u64);
-                if sums.len() > 1 || !self.pays_for_rows(last, &scores, elements, of_block) {
+                if sums.len() > 1
+                    || has_several_axes(last)
+                    || !self.pays_for_rows(last, &scores, elements, of_block)
+                {
                     return None;
                 }
                 let products: Vec<NodeId> = sums.iter().chain(&scores).copied().collect();
@@ -123,7 +142,12 @@ impl Analyser<'_> {
             }
         };
         let hero = Hero::Reduction(last);
-        self.misfit(outputs, hero).is_none().then_some(Analysis { hero, work, recomputed: None })
+        self.misfit(outputs, hero).is_none().then_some(Analysis {
+            hero,
+            work,
+            recomputed: None,
+            waits_for_rows: true,
+        })
     }
 
     /// Whether a block's rows are enough for packing the other factors again.
