@@ -65,7 +65,7 @@ fn with_plans<T>(f: impl FnOnce(&mut PlanCache) -> T) -> T {
 /// The plan of a graph, from the cache if one was planned before that differs in the values of parameters at most.
 pub(crate) fn plan(graph: &Graph, settings: Settings) -> Result<Arc<Plan>> {
     let key = (hash::structural_key(graph), settings);
-    if let Some(plan) = with_plans(|cache| cache.plans.get(&key).cloned()) {
+    if let Some(plan) = known(key.0, settings) {
         stats::add(stats::Counter::PlanHits);
         return Ok(plan);
     }
@@ -81,6 +81,11 @@ pub(crate) fn plan(graph: &Graph, settings: Settings) -> Result<Arc<Plan>> {
         None => plan_anew(graph, parameters, settings)?,
     };
     Ok(remember(key, shared_key, plan))
+}
+
+/// The plan of the graph with this key, if it was planned before.
+pub(crate) fn known(key: hash::StructuralKey, settings: Settings) -> Option<Arc<Plan>> {
+    with_plans(|cache| cache.plans.get(&(key, settings)).cloned())
 }
 
 fn remember(key: Key, shared_key: Key, plan: Plan) -> Arc<Plan> {

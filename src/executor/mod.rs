@@ -17,8 +17,9 @@ use rustc_hash::FxHashSet;
 use crate::compiler::{self, Plan, Settings};
 use crate::debug::{self, Level};
 use crate::graph::Graph;
+use crate::graph::hash::StructuralKey;
 use crate::interpreter;
-use crate::recording::build::build;
+use crate::recording::build::{Recording, build, build_key};
 use crate::recording::{Recipe, State, Tensor, TensorNode};
 use crate::runtime::backend::Backend;
 use crate::runtime::buffer::Buffer;
@@ -31,6 +32,9 @@ pub(crate) fn evaluate(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
         tensor.validity()?;
     }
     let device_of = |tensor: &Tensor| tensor.node.device.unwrap_or(Device::cpu());
+    if let [tensor] = tensors {
+        return if tensor.is_evaluated() { Ok(()) } else { evaluate_on(device_of(tensor), tensors, fusion) };
+    }
     if tensors.windows(2).any(|pair| device_of(&pair[0]) != device_of(&pair[1])) {
         // What one device computes for another is there for its own plan too.
         carry_out_pending(tensors, fusion)?;
@@ -89,33 +93,19 @@ fn carry_out(transfer: &Tensor, fusion: Fusion) -> Result<()> {
 
 fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()> {
     let start = debug::enabled(Level::Timings).then(Instant::now);
-    let mut recording = build(tensors)?;
+    let mut recording = build_key(tensors)?;
     if recording.inputs.iter().any(Option::is_none) {
         carry_out_pending(tensors, fusion)?;
         if tensors.iter().all(Tensor::is_evaluated) {
             return Ok(());
         }
-        recording = build(tensors)?;
+        recording = build_key(tensors)?;
     }
     stats::add(stats::Counter::Evaluations);
     let backend = Backend::open(device)?;
-    let inputs = present(recording.inputs, &backend)?;
-    let (results, claim) = match &backend {
-        Backend::Interpreter => (interpret(&recording.graph, &inputs)?, None),
-        Backend::Interpreted => {
-            let plan = compiler::plan(&recording.graph, settings::of(device, fusion))?;
-            (interpreted::carry_out(&recording.graph, &plan, &inputs)?, None)
-        }
-        _ => {
-            let settings = settings::of(device, fusion);
-            let offer = |plan: &Plan| Offer::new(plan, tensors, &inputs, &recording.donated);
-            match prepare(&recording.graph, device, &backend, settings, offer)? {
-                Some((plan, prepared, offer)) => {
-                    carry_out_plan(&plan, prepared, offer, device, &backend, &inputs)?
-                }
-                None => (interpret(&recording.graph, &inputs)?, None),
-            }
-        }
+    let (results, claim) = match again(tensors, recording, device, &backend, fusion)? {
+        Some(results) => results,
+        None => anew(tensors, device, &backend, fusion)?,
     };
     debug::print(Level::Timings, || {
         format!(
@@ -128,6 +118,52 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
     // Who waits for what was overwritten finds the results.
     drop(claim);
     Ok(())
+}
+
+/// Buffers of outputs, and what was overwritten for them.
+type Results = (Vec<Buffer>, Option<Claim>);
+
+/// Evaluates what was planned and prepared before; `None` if it was not.
+fn again(
+    tensors: &[Tensor],
+    recording: Recording<StructuralKey>,
+    device: Device,
+    backend: &Backend,
+    fusion: Fusion,
+) -> Result<Option<Results>> {
+    if matches!(backend, Backend::Interpreter | Backend::Interpreted) {
+        return Ok(None);
+    }
+    let Some(plan) = compiler::known(recording.graph, settings::of(device, fusion)) else { return Ok(None) };
+    let inputs = present(recording.inputs, backend)?;
+    let offer = Offer::new(&plan, tensors, &inputs, &recording.donated);
+    let over = offer.as_ref().map_or(&[][..], |offer| &offer.over);
+    let Some(prepared) = Prepared::known(&plan, device, over) else { return Ok(None) };
+    stats::add(stats::Counter::PlanHits);
+    carry_out_plan(&plan, prepared, offer, device, backend, &inputs).map(Some)
+}
+
+/// Evaluates what may be new.
+fn anew(tensors: &[Tensor], device: Device, backend: &Backend, fusion: Fusion) -> Result<Results> {
+    let recording = build(tensors)?;
+    let inputs = present(recording.inputs, backend)?;
+    let settings = settings::of(device, fusion);
+    match backend {
+        Backend::Interpreter => Ok((interpret(&recording.graph, &inputs)?, None)),
+        Backend::Interpreted => {
+            let plan = compiler::plan(&recording.graph, settings)?;
+            Ok((interpreted::carry_out(&recording.graph, &plan, &inputs)?, None))
+        }
+        _ => {
+            let offer = |plan: &Plan| Offer::new(plan, tensors, &inputs, &recording.donated);
+            match prepare(&recording.graph, device, backend, settings, offer)? {
+                Some((plan, prepared, offer)) => {
+                    carry_out_plan(&plan, prepared, offer, device, backend, &inputs)
+                }
+                None => Ok((interpret(&recording.graph, &inputs)?, None)),
+            }
+        }
+    }
 }
 
 /// The data of a recording, in the device's memory.
@@ -178,7 +214,7 @@ fn carry_out_plan(
     device: Device,
     backend: &Backend,
     inputs: &[Buffer],
-) -> Result<(Vec<Buffer>, Option<Claim>)> {
+) -> Result<Results> {
     let mut run = Run::new(plan, prepared, inputs, [])?;
     let tail = offer.as_ref().map_or(run.kernels(), |offer| offer.tail);
     for number in 0..tail {

@@ -1,5 +1,6 @@
 //! A plan made ready for a device: kernels that are loaded, and for each where its arguments are.
 
+use std::any::Any;
 use std::ffi::c_void;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -84,22 +85,29 @@ pub(super) struct Allocated {
 type Words = SmallVec<[u64; 16]>;
 
 impl Prepared {
-    /// For the plan, of its kernels over these inputs: found, or made and kept.
+    /// For the plan, with kernels over these inputs, if it was made before.
+    pub(super) fn known(plan: &Plan, device: Device, over: &[Pairs]) -> Option<Arc<Prepared>> {
+        let over = if over.iter().all(Vec::is_empty) { &[] } else { over };
+        let made = plan.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |made: &Arc<dyn Any + Send + Sync>| {
+            let prepared = made.downcast_ref::<Prepared>()?;
+            let is_it = prepared.device == device && prepared.over == over;
+            is_it.then(|| made.clone().downcast::<Prepared>().ok()).flatten()
+        };
+        made.iter().rev().find_map(of)
+    }
+
+    /// The same, made and kept if it was not.
     pub(super) fn of(
         plan: &Plan,
         device: Device,
         backend: &Backend,
         over: &[Pairs],
     ) -> Result<Arc<Prepared>> {
-        let over = if over.iter().all(Vec::is_empty) { &[] } else { over };
-        let is_it = |prepared: &Arc<Prepared>| prepared.device == device && prepared.over == over;
-        {
-            let made = plan.made.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut known = made.iter().filter_map(|made| made.clone().downcast::<Prepared>().ok());
-            if let Some(known) = known.find(is_it) {
-                return Ok(known);
-            }
+        if let Some(known) = Prepared::known(plan, device, over) {
+            return Ok(known);
         }
+        let over = if over.iter().all(Vec::is_empty) { &[] } else { over };
         let prepared = Arc::new(Prepared::new(plan, device, backend, over)?);
         let mut made = plan.made.lock().unwrap_or_else(PoisonError::into_inner);
         if made.len() == MOST_KEPT {

@@ -1,8 +1,10 @@
 //! A key for everything about a graph that decides how it runs: the plan cache looks plans up by it.
 
+use xxhash_rust::xxh3::xxh3_128;
+
 use super::dag::NodeId;
 pub(crate) use super::op::StructuralKey;
-use super::op::{Composite, Constant, ConstantRole, Graph, Op, Pool2d, StepResult, View};
+use super::op::{Composite, Constant, ConstantRole, Graph, NodeRef, Op, Pool2d, StepResult, View};
 use super::parameters::{Parameters, Placed, Start};
 use crate::{Scalar, SourceLocation};
 
@@ -41,22 +43,36 @@ fn key(graph: &Graph, parameters: Option<&Parameters>, places: Places) -> Struct
         if !parameters.is_some_and(|parameters| code.parametric(id, &node.op, parameters, places)) {
             code.op(&node.op);
         }
-        code.byte(node.dtype as u8);
-        code.list(node.shape.iter().map(|&extent| extent as u64));
-        code.list(graph.operands(id).iter().map(|&operand| number(operand)));
-        code.text(node.origin);
-        if let Op::Gather { .. } | Op::Scatter { .. } = node.op {
-            let SourceLocation { file, line, column } = node.location;
-            code.text(file);
-            code.list([line, column].into_iter().map(u64::from));
-        }
+        code.result(node.as_ref(), graph.operands(id).iter().map(|&operand| number(operand)));
     }
-    code.tag(Tag::End);
-    code.list(graph.outputs().iter().map(|&output| number(output)));
-    let hash = blake3::hash(&code.bytes);
-    let mut key = [0; 16];
-    key.copy_from_slice(&hash.as_bytes()[..16]);
-    StructuralKey(u128::from_le_bytes(key))
+    code.end(graph.outputs().iter().map(|&output| number(output)))
+}
+
+/// The [`structural_key`] of a graph that there is not yet: its nodes are told one by one, operands first, each needed by an
+/// output.
+pub(crate) struct KeyOfNodes {
+    code: Code,
+    nodes: u32,
+}
+
+impl KeyOfNodes {
+    pub(crate) fn with_capacity(nodes: usize) -> KeyOfNodes {
+        KeyOfNodes { code: Code { bytes: Vec::with_capacity(48 * nodes + 64) }, nodes: 0 }
+    }
+
+    /// The next node.
+    pub(crate) fn add(&mut self, node: NodeRef, operands: &[NodeId]) -> NodeId {
+        let id = NodeId::from(self.nodes);
+        self.nodes += 1;
+        self.code.number(id.index() as u64);
+        self.code.op(node.op);
+        self.code.result(node, operands.iter().map(|operand| operand.index() as u64));
+        id
+    }
+
+    pub(crate) fn finish(mut self, outputs: &[NodeId]) -> StructuralKey {
+        self.code.end(outputs.iter().map(|output| output.index() as u64))
+    }
 }
 
 /// What a node's code begins with: the compiler gives each a number of its own.
@@ -110,6 +126,26 @@ struct Code {
 }
 
 impl Code {
+    /// Everything about a node that follows its operation.
+    fn result(&mut self, node: NodeRef, operands: impl ExactSizeIterator<Item = u64>) {
+        self.byte(node.dtype as u8);
+        self.list(node.shape.iter().map(|&extent| extent as u64));
+        self.list(operands);
+        self.text(node.origin);
+        if let Op::Gather { .. } | Op::Scatter { .. } = node.op {
+            let SourceLocation { file, line, column } = node.location;
+            self.text(file);
+            self.list([line, column].into_iter().map(u64::from));
+        }
+    }
+
+    /// The outputs, and what all of it comes to.
+    fn end(&mut self, outputs: impl ExactSizeIterator<Item = u64>) -> StructuralKey {
+        self.tag(Tag::End);
+        self.list(outputs);
+        StructuralKey(xxh3_128(&self.bytes))
+    }
+
     fn tag(&mut self, tag: Tag) {
         self.byte(tag as u8);
     }

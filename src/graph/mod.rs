@@ -20,4 +20,4 @@ pub(crate) mod text;
 pub(crate) mod verify;
 
 pub(crate) use dag::{NodeId, Operands};
-pub(crate) use op::{Graph, Node};
+pub(crate) use op::{Graph, Node, NodeRef};

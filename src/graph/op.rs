@@ -26,6 +26,29 @@ pub(crate) struct Node {
     pub location: SourceLocation,
 }
 
+/// A [`Node`] whose parts are somewhere.
+#[derive(Clone, Copy)]
+pub(crate) struct NodeRef<'a> {
+    pub(crate) op: &'a Op,
+    pub(crate) shape: &'a Shape,
+    pub(crate) dtype: DType,
+    pub(crate) origin: &'static str,
+    pub(crate) location: SourceLocation,
+}
+
+impl Node {
+    pub(crate) fn as_ref(&self) -> NodeRef<'_> {
+        let Node { op, shape, dtype, origin, location } = self;
+        NodeRef { op, shape, dtype: *dtype, origin, location: *location }
+    }
+}
+
+impl From<NodeRef<'_>> for Node {
+    fn from(NodeRef { op, shape, dtype, origin, location }: NodeRef) -> Node {
+        Node { op: op.clone(), shape: shape.clone(), dtype, origin, location }
+    }
+}
+
 /// What a node of the graph computes from its operands.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Op {

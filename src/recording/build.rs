@@ -6,21 +6,57 @@ use std::sync::atomic::Ordering;
 
 use super::loan::Loan;
 use super::{Recipe, Sources, State, Tensor, TensorNode};
+use crate::graph::hash::{KeyOfNodes, StructuralKey};
 use crate::graph::op::Op;
-use crate::graph::{Graph, Node, NodeId, Operands};
+use crate::graph::{Graph, NodeId, NodeRef, Operands};
 use crate::runtime::buffer::Buffer;
 use crate::{Error, Result};
 
 /// Most graphs have no more, and are built without moving their nodes.
 const USUAL_NODES: usize = 28;
 
-/// The graph of some outputs, with the data of its [`Op::Input`]s.
-pub(crate) struct Recording {
-    pub(crate) graph: Graph,
+/// What some outputs need, as a graph or as the key of that graph, with the data of its [`Op::Input`]s.
+pub(crate) struct Recording<G = Graph> {
+    pub(crate) graph: G,
     /// `None` for what a transfer will bring.
     pub(crate) inputs: Vec<Option<Buffer>>,
     /// Of which inputs the user has given the values up.
     pub(crate) donated: Vec<bool>,
+}
+
+/// What becomes of the nodes that are found on the way.
+trait Sink {
+    type Result;
+
+    /// A node, after its operands.
+    fn add(&mut self, node: NodeRef, operands: &[NodeId]) -> NodeId;
+
+    fn finish(self, outputs: Vec<NodeId>) -> Self::Result;
+}
+
+impl Sink for Graph {
+    type Result = Graph;
+
+    fn add(&mut self, node: NodeRef, operands: &[NodeId]) -> NodeId {
+        Graph::add(self, node.into(), operands)
+    }
+
+    fn finish(mut self, outputs: Vec<NodeId>) -> Graph {
+        self.set_outputs(outputs);
+        self
+    }
+}
+
+impl Sink for KeyOfNodes {
+    type Result = StructuralKey;
+
+    fn add(&mut self, node: NodeRef, operands: &[NodeId]) -> NodeId {
+        KeyOfNodes::add(self, node, operands)
+    }
+
+    fn finish(self, outputs: Vec<NodeId>) -> StructuralKey {
+        KeyOfNodes::finish(self, &outputs)
+    }
 }
 
 /// Records the outputs' histories as a graph. Node order follows from the expression alone (operands
@@ -35,11 +71,24 @@ pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
     build_traced(outputs, &[])
 }
 
+/// The structural key of the graph that [`build`] would give now, for a third of the time.
+///
+/// # Errors
+/// As [`build`].
+pub(crate) fn build_key(outputs: &[Tensor]) -> Result<Recording<StructuralKey>> {
+    patiently(|| attempt(KeyOfNodes::with_capacity(USUAL_NODES), outputs, &[]))
+}
+
 /// The same for what a function made of stand-ins for its inputs, which are the recording's first inputs, without data.
 pub(crate) fn build_traced(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Recording> {
+    patiently(|| attempt(Graph::with_capacity(USUAL_NODES), outputs, stand_ins))
+}
+
+/// Tries again when another thread has ended what the attempt met.
+fn patiently<T>(attempt: impl Fn() -> Result<Result<T, Arc<Loan>>>) -> Result<T> {
     let mut ended: Option<Arc<Loan>> = None;
     loop {
-        match attempt(outputs, stand_ins)? {
+        match attempt()? {
             Ok(recording) => return Ok(recording),
             // What had ended before this attempt began has left no results.
             Err(loan) if ended.as_ref().is_some_and(|ended| Arc::ptr_eq(ended, &loan)) => {
@@ -54,8 +103,11 @@ pub(crate) fn build_traced(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<R
     }
 }
 
-fn attempt(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Result<Recording, Arc<Loan>>> {
-    let mut graph = Graph::with_capacity(USUAL_NODES);
+fn attempt<S: Sink>(
+    mut graph: S,
+    outputs: &[Tensor],
+    stand_ins: &[Tensor],
+) -> Result<Result<Recording<S::Result>, Arc<Loan>>> {
     let (mut inputs, mut donated) = (Vec::new(), Vec::new());
     // Holds the tensors too, so that an address cannot be given to another one meanwhile.
     let mut done: FxHashMap<*const TensorNode, (NodeId, Tensor)> =
@@ -63,7 +115,7 @@ fn attempt(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Result<Recording,
     for stand_in in stand_ins {
         inputs.push(None);
         donated.push(false);
-        let id = graph.add(node_of(&stand_in.node, Op::Input(inputs.len() - 1)), &[]);
+        let id = graph.add(node_of(&stand_in.node, &Op::Input(inputs.len() - 1)), &[]);
         done.insert(Arc::as_ptr(&stand_in.node), (id, stand_in.clone()));
     }
     for output in outputs {
@@ -81,14 +133,14 @@ fn attempt(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Result<Recording,
                 State::Evaluated(buffer) => {
                     inputs.push(Some(buffer.clone()));
                     donated.push(tensor.node.is_donated.load(Ordering::Relaxed));
-                    graph.add(node_of(&tensor.node, Op::Input(inputs.len() - 1)), &[])
+                    graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)), &[])
                 }
                 State::Recorded(Recipe::Transfer, sources)
                     if sources.iter().all(|s| s.node.device.is_some()) =>
                 {
                     inputs.push(None);
                     donated.push(false);
-                    graph.add(node_of(&tensor.node, Op::Input(inputs.len() - 1)), &[])
+                    graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)), &[])
                 }
                 State::Recorded(Recipe::StepValue, _) => {
                     let TensorNode { origin, location, .. } = *tensor.node;
@@ -111,7 +163,7 @@ fn attempt(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Result<Recording,
                         continue;
                     };
                     match recipe {
-                        Recipe::Op(op) => graph.add(node_of(&tensor.node, op.clone()), &operands),
+                        Recipe::Op(op) => graph.add(node_of(&tensor.node, op), &operands),
                         // Stand-ins have no sources.
                         Recipe::Transfer | Recipe::StepValue | Recipe::CallInput => match operands.first() {
                             Some(&source) => source,
@@ -126,8 +178,7 @@ fn attempt(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Result<Recording,
     }
     let ids =
         outputs.iter().filter_map(|output| done.get(&Arc::as_ptr(&output.node)).map(|(id, _)| *id)).collect();
-    graph.set_outputs(ids);
-    Ok(Ok(Recording { graph, inputs, donated }))
+    Ok(Ok(Recording { graph: graph.finish(ids), inputs, donated }))
 }
 
 /// The sources' nodes, or `None` after queueing those that are not there yet, the first on top.
@@ -147,10 +198,10 @@ fn finished(
     (pending.len() == before).then_some(operands)
 }
 
-fn node_of(tensor: &TensorNode, op: Op) -> Node {
-    Node {
+fn node_of<'a>(tensor: &'a TensorNode, op: &'a Op) -> NodeRef<'a> {
+    NodeRef {
         op,
-        shape: tensor.shape.clone(),
+        shape: &tensor.shape,
         dtype: tensor.dtype,
         origin: tensor.origin,
         location: tensor.location,

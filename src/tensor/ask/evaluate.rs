@@ -86,7 +86,7 @@ impl Tensor {
     /// # Errors
     /// As [`eval`].
     pub fn eval(&self) -> Result<()> {
-        eval([self])
+        executor::evaluate(std::slice::from_ref(self), fusion())
     }
 
     /// The values, row-major, computed if they are not there yet.
