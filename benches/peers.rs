@@ -2,10 +2,11 @@
 //! times the peers in the same run, and checks every output against float64. `benches/peers/README.md` has the protocol.
 //!
 //! ```text
-//! peers --data DIR --device cpu|cuda --threads N --cases a,b,c --out OUT
+//! peers --data DIR --device cpu|cuda --threads N --cases a,b,c --out OUT [--compiled yes]
 //! ```
 //! `DIR/manifest.json` names each case's dtype, inputs and bytes; `DIR/CASE/in0.npy` … are its inputs. Outputs go to
-//! `OUT/CASE/out0.npy` …, timings as a line of JSON a case to the standard output.
+//! `OUT/CASE/out0.npy` …, timings as a line of JSON a case to the standard output. With `--compiled yes` a case is
+//! a compiled function, as Inductor's and JAX's are; otherwise it is recorded in each call, as in PyTorch.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a benchmark that fails has nothing to tell")]
 
@@ -154,14 +155,28 @@ impl Arguments {
         Arguments(pairs.collect())
     }
 
+    fn is_compiled(&self) -> bool {
+        self.0.get("compiled").is_some_and(|answer| answer == "yes")
+    }
+
     fn get(&self, name: &str) -> &str {
         self.0.get(name).unwrap_or_else(|| panic!("--{name} is missing; see the head of benches/peers.rs"))
     }
 }
 
-fn evaluated(device: &Device, tensors: &[Tensor]) {
-    lazuli::eval(tensors).expect("values");
-    device.synchronize().expect("a device");
+/// Results of a call, computed.
+type Call = Box<dyn Fn(&Vec<Tensor>) -> Vec<Tensor>>;
+
+fn call_of(pipeline: Pipeline, is_compiled: bool) -> Call {
+    if is_compiled {
+        let compiled = lazuli::compile(move |inputs: Vec<Tensor>| pipeline(&inputs));
+        return Box::new(move |inputs| compiled.call(inputs).expect("values"));
+    }
+    Box::new(move |inputs| {
+        let outputs = pipeline(inputs);
+        lazuli::eval(&outputs).expect("values");
+        outputs
+    })
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -183,13 +198,11 @@ struct Samples {
     calls: usize,
 }
 
-fn steady(device: &Device, pipeline: Pipeline, sets: &[Vec<Tensor>], sampling: Duration) -> Samples {
+fn steady(device: &Device, results: &Call, sets: &[Vec<Tensor>], sampling: Duration) -> Samples {
     let mut turn = 0;
     let mut call = || {
         turn += 1;
-        let outputs = pipeline(&sets[turn % sets.len()]);
-        lazuli::eval(&outputs).expect("values");
-        black_box(outputs);
+        black_box(results(&sets[turn % sets.len()]));
     };
     (0..4).for_each(|_| call());
     device.synchronize().expect("a device");
@@ -279,8 +292,9 @@ pub fn run(case: &str, entry: &Value, arguments: &Arguments, sampling: Duration)
         .collect();
     device.synchronize().expect("a device");
     let start = Instant::now();
-    let outputs = pipeline(&sets[0]);
-    evaluated(&device, &outputs);
+    let call = call_of(pipeline, arguments.is_compiled());
+    let outputs = call(&sets[0]);
+    device.synchronize().expect("a device");
     let first = start.elapsed().as_secs_f64() * 1e3;
     let out = PathBuf::from(arguments.get("out")).join(case);
     std::fs::create_dir_all(&out).expect("a folder for outputs");
@@ -288,7 +302,7 @@ pub fn run(case: &str, entry: &Value, arguments: &Arguments, sampling: Duration)
         write(&out.join(format!("out{i}.npy")), output);
     }
     drop(outputs);
-    let mut samples = steady(&device, pipeline, &sets, sampling);
+    let mut samples = steady(&device, &call, &sets, sampling);
     let least = samples.milliseconds.iter().copied().fold(f64::INFINITY, f64::min);
     let mut line = json!({
         "case": case, "first_ms": first, "median_ms": median(&mut samples.milliseconds), "min_ms": least,
