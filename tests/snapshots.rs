@@ -110,6 +110,15 @@ fn kernels_of_joins() {
     }
 }
 
+/// On CUDA, whole vectors are of one part, and the parts share registers.
+#[test]
+fn a_join_of_vectors() {
+    let parts = [[50, 64], [50, 32], [50, 160]].map(workloads::tensor);
+    let joined = Tensor::cat(&parts.each_ref(), 1) * 2.0;
+    let program = compile_for(std::slice::from_ref(&joined), &Target::cuda("sm_90")).unwrap();
+    assert_text("join_of_columns_cuda", &program.source());
+}
+
 /// What the files of kernels show for CUDA.
 #[test]
 #[cfg(feature = "cuda")]

@@ -125,9 +125,11 @@ impl Recipe<'_> {
         let max = self.spread(max, axes, x);
         let shifted = self.binary(BinaryOp::Sub, x, max);
         let exp = self.unary(UnaryOp::Exp, shifted);
+        // One division a row: the sum is between 1 and the number of elements, or NaN.
         let sum = self.reduce(ReduceOp::Sum, exp, axes);
-        let sum = self.spread(sum, axes, x);
-        self.binary(BinaryOp::Div, exp, sum)
+        let scale = self.unary(UnaryOp::Reciprocal, sum);
+        let scale = self.spread(scale, axes, x);
+        self.binary(BinaryOp::Mul, exp, scale)
     }
 
     fn layer_norm(&mut self, x: NodeId, axes: &Axes, eps: f64) -> NodeId {

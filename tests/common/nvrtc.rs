@@ -175,6 +175,107 @@ fn compile_with(texts: &[(String, String, String)], care: Care) -> Result<(), St
     Ok(())
 }
 
+/// Whether NVRTC keeps the accesses of the programs' kernels as wide as their texts have them; what it does not.
+pub fn check_widths(programs: &[Program]) -> Result<(), String> {
+    let version = match nvrtc::find() {
+        Ok((version, _)) => version,
+        Err(error) => return unchecked(&format!("kernels were not compiled for CUDA: {error}")),
+    };
+    let mut texts: Vec<(&str, &str)> =
+        programs.iter().flat_map(Program::kernels).map(|k| (k.name(), k.source())).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    let stamp = |text: &str| {
+        let hash = blake3::hash(format!("widths {version:?}\n{text}").as_bytes());
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvrtc").join(hash.to_hex().as_str())
+    };
+    texts.retain(|(_, text)| !stamp(text).exists());
+    let problems: String = texts.par_chunks(TOGETHER).map(narrowed).collect();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    for (_, text) in texts {
+        let _ = stamp(text).parent().map(std::fs::create_dir_all);
+        let _ = std::fs::write(stamp(text), "");
+    }
+    Ok(())
+}
+
+/// What accesses of these kernels, names and texts, are narrower than in their texts.
+pub fn narrowed(kernels: &[(&str, &str)]) -> String {
+    let spaces =
+        kernels.iter().enumerate().map(|(n, (_, text))| format!("namespace in_{n} {{\n{text}\n}}\n"));
+    // Kernels of one name are in name spaces of their own.
+    let source: String = spaces.collect::<String>().replace("extern \"C\" ", "");
+    let ptx = nvrtc::ptx(&source).unwrap_or_else(|error| panic!("{error}"));
+    let functions: Vec<&str> = ptx.split(".entry ").skip(1).collect();
+    let mut problems = String::new();
+    for (n, (name, text)) in kernels.iter().enumerate() {
+        // As mangled: the length of a name and the name.
+        let space = format!("in_{n}");
+        let mangled = format!("_ZN{}{space}", space.len());
+        let compiled: String = functions.iter().copied().filter(|text| text.starts_with(&mangled)).collect();
+        assert!(!compiled.is_empty(), "{name} is not in the PTX");
+        let (mut stores, mut loads) = (Vec::new(), Vec::new());
+        for (to, from) in text.lines().filter_map(|line| line.split_once(" = ")) {
+            stores.extend(vector(to).filter(|_| to.contains("*)(out")));
+            loads.extend(vector(from).filter(|_| from.contains("*)(in")));
+        }
+        // Beside vectors there may be single elements: of a tail, of what is once a row, of parts of a reduction.
+        let is_single = |line: &str| {
+            let line = line.trim_start();
+            line.starts_with("out")
+                || ["partial", "arrivals", "checks"].iter().any(|word| line.contains(word))
+        };
+        let has_singles = text.lines().any(is_single);
+        for (access, wanted, has_singles) in [("st.global", stores, has_singles), ("ld.global", loads, true)]
+        {
+            let found = widths(&compiled, access);
+            let (Some(least), Some(most)) = (wanted.iter().min(), wanted.iter().max()) else { continue };
+            if !found.contains(most) || !has_singles && found.iter().any(|width| width < least) {
+                let _ = write!(problems, "\n{name}: {access} of {found:?} bytes, in the text {wanted:?}");
+            }
+        }
+    }
+    problems
+}
+
+/// Bytes of the vector that a side of an assignment accesses, such as `*(float4*)(out0 + i0)`.
+fn vector(access: &str) -> Option<u32> {
+    let ty = access.split("*(").nth(1)?.split('*').next()?.trim_start_matches("const ");
+    let count = ty.chars().last()?.to_digit(10)?;
+    let element = match ty.trim_end_matches(|c: char| c.is_ascii_digit()) {
+        "float" | "int" | "uint" => 4,
+        "double" | "longlong" => 8,
+        "short" | "ushort" => 2,
+        "char" | "uchar" => 1,
+        other => panic!("{other} is no vector's type"),
+    };
+    Some(count * element)
+}
+
+/// Bytes of the accesses in PTX.
+fn widths(ptx: &str, access: &str) -> Vec<u32> {
+    let of = |line: &str| -> Option<u32> {
+        let instruction = line.trim_start().trim_start_matches(|c| c == '@' || c == '!').trim_start();
+        let instruction = instruction.split_once(access)?.1.split_whitespace().next()?;
+        let mut width = 1;
+        for part in instruction.split('.') {
+            match part {
+                "v2" => width *= 2,
+                "v4" => width *= 4,
+                "v8" => width *= 8,
+                _ => {
+                    let bits = part.trim_start_matches(|c: char| c.is_ascii_lowercase());
+                    width *= bits.parse::<u32>().map_or(1, |bits| bits / 8);
+                }
+            }
+        }
+        Some(width)
+    };
+    ptx.lines().filter_map(of).collect()
+}
+
 /// A function of a kernel that gets another name: most have one.
 fn renamed(kernel: &str, function: usize) -> String {
     if function == 0 { kernel.to_owned() } else { format!("{kernel}_{function}") }

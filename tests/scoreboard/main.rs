@@ -137,6 +137,42 @@ fn the_kernels_compile_without_spills() {
     workloads::nvrtc::compile_without_spills(&programs).unwrap();
 }
 
+/// NVRTC takes a vector apart where it does not see where a pointer is from: see `text`.
+#[test]
+#[cfg(feature = "cuda")]
+fn vectors_stay_vectors() {
+    let programs: Vec<Program> = groups().iter().flat_map(|(_, workloads)| workloads).map(program).collect();
+    workloads::nvrtc::check_widths(&programs).unwrap_or_else(|problems| panic!("{problems}"));
+}
+
+/// What the test above would find.
+#[test]
+#[cfg(feature = "cuda")]
+fn a_vector_that_is_taken_apart_is_found() {
+    let text = |place: &str| {
+        format!(
+            "extern \"C\" __global__ void k(const float* __restrict__ in0, float* __restrict__ out0) {{\n  \
+             const unsigned t = blockIdx.x * 256u + threadIdx.x;\n  \
+             const unsigned i0 = t / 32768u;\n  const unsigned i1 = t / 1024u % 32u;\n  \
+             const unsigned i2 = t % 1024u * 4u;\n  \
+             __align__(16) float x[4];\n  __align__(16) float y[4];\n  \
+             *(float4*)(x) = *(const float4*)(in0 + i2);\n\
+             #pragma unroll\n  for (unsigned l = 0u; l < 4u; ++l) y[l] = x[l] + 1.0f;\n  \
+             *(float4*)({place}) = *(const float4*)(y);\n}}\n"
+        )
+    };
+    if lazuli::nvrtc::find().is_err() {
+        return println!("not checked: there is no NVRTC");
+    }
+    let chain = text("out0 + i0 * 131072u + i1 * 4096u + i2");
+    assert!(
+        workloads::nvrtc::narrowed(&[("chain", &chain)])
+            .contains("st.global of [4, 4, 4, 4] bytes, in the text [16]")
+    );
+    let sum = text("out0 + (i0 * 131072u + i1 * 4096u + i2)");
+    assert_eq!(workloads::nvrtc::narrowed(&[("sum", &sum)]), "");
+}
+
 /// The estimates are of use: NVRTC takes neither twice as many registers nor half as many, and a few.
 #[test]
 #[cfg(feature = "cuda")]

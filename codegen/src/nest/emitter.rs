@@ -202,6 +202,17 @@ impl<'k> Emitter<'k> {
         }
     }
 
+    /// Whether a variable is such an array of memory's elements.
+    pub(super) fn is_array(&self, var: Var, dtype: DType, len: u64) -> bool {
+        match var {
+            Var::Local(id) => {
+                let local = &self.locals[id.index()];
+                local.ty == Type::Memory(dtype) && local.len == Some(len)
+            }
+            Var::Axis(_) | Var::Lane | Var::Parameter(_) => false,
+        }
+    }
+
     /// What a variable of this function is called.
     pub(super) fn hint(&self, var: Var) -> &str {
         match var {
@@ -474,7 +485,7 @@ impl<'k> Emitter<'k> {
     /// An element of a buffer, or of the array that has it already.
     fn load(&mut self, id: ValueId, buffer: BufferId, index: &IndexExpr, guard: Option<ValueId>) -> Expr {
         let kernel = self.kernel;
-        let guard = guard.map(|guard| self.value(guard));
+        let condition = guard.map(|guard| self.value(guard));
         if let Some(element) = self.kept_load(id, buffer, index) {
             return element;
         }
@@ -484,15 +495,15 @@ impl<'k> Emitter<'k> {
             let element = Expr::element(staged.array, slot.clone());
             return Expr::FromMemory(staged.dtype, Box::new(element));
         }
-        if guard.is_none()
-            && self.language == Language::Cuda
-            && let Some(element) = self.tile_load(buffer, index)
-        {
-            return element;
-        }
-        let raw = Expr::element(buffer, Expr::Index(index.clone()));
-        let element = Expr::FromMemory(kernel.buffers[buffer.index()].dtype, Box::new(raw));
-        match guard {
+        let in_tile = match self.language {
+            Language::Cuda => self.tile_load(buffer, index, guard),
+            Language::C => None,
+        };
+        let element = in_tile.unwrap_or_else(|| {
+            let raw = Expr::element(buffer, Expr::Index(index.clone()));
+            Expr::FromMemory(kernel.buffers[buffer.index()].dtype, Box::new(raw))
+        });
+        match condition {
             None => element,
             Some(guard) => {
                 let zero = Expr::Literal(Scalar::from_i64(kernel.value(id).dtype, 0));

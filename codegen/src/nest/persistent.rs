@@ -7,7 +7,7 @@ use super::emitter::{Emitter, Scope};
 use super::pointwise::{lane_axis, unrolled_lanes};
 use super::stmt::Arithmetic::{Add, Mul};
 use super::stmt::{Expr, Stmt, Type};
-use super::tile::chunks;
+use super::tile::{ACCESS_BYTES, chunks};
 use super::variable::{Space, Var};
 use crate::index::IndexExpr;
 use crate::ir::{BufferId, ValueId};
@@ -109,7 +109,8 @@ impl Emitter<'_> {
             let deeper = self.scopes.split_off(home + 1);
             let array = self.declare_kept(Type::Memory(dtype), lanes);
             let is_consecutive = lane.is_some_and(|lane| index.coefficient(lane) == Some(1));
-            let width = if is_consecutive { self.alignment(&base, lanes) } else { 1 };
+            let widest = lanes.min(ACCESS_BYTES / dtype.size() as u64);
+            let width = if is_consecutive { self.alignment(&base, widest) } else { 1 };
             if width > 1 {
                 for (at, width) in chunks(lanes, width) {
                     self.push(Stmt::VectorLoad {

@@ -8,7 +8,7 @@ use super::variable::Var;
 use super::{Body, Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
 use crate::Refusal;
-use crate::index::{AxisId, IndexExpr};
+use crate::index::{Atom, AxisId, Bound, IndexExpr};
 use crate::ir::{AxisKind, Kernel, Store, ValueOp};
 use crate::schedule::{Launch, PointwiseSchedule};
 
@@ -64,7 +64,34 @@ pub(super) fn split_lanes(kernel: &Kernel, axis: Option<AxisId>, lanes: u32) -> 
     let ranges = result.ranges();
     let replacement = IndexExpr::axis(axis).add(&IndexExpr::axis(lane));
     result.map_indices(|index| index.substitute(axis, &replacement, &ranges));
+    decide_once(&mut result, axis, lane, i64::from(lanes));
     result
+}
+
+/// A condition whose limits are multiples of the lanes is the same in all of them: in which part of a join they are, say.
+fn decide_once(kernel: &mut Kernel, axis: AxisId, lane: AxisId, lanes: i64) {
+    let ranges = kernel.ranges();
+    let is_multiple = |(atom, coefficient): &(Atom, i64)| match atom {
+        Atom::Axis(own) if *own == axis => true,
+        _ => coefficient % lanes == 0,
+    };
+    let first = |bound: &Bound| {
+        let first = bound.expr.substitute(lane, &IndexExpr::zero(), &ranges);
+        let is_aligned = first.constant_term() % lanes == 0 && first.terms().iter().all(is_multiple);
+        let fits = |limit: i64, is_there: bool| !is_there || limit % lanes == 0;
+        let fit = fits(bound.lo, bound.has_lo()) && fits(bound.hi, bound.has_hi());
+        let is_same = bound.expr.coefficient(lane) == Some(1) && is_aligned && fit;
+        is_same.then(|| Bound { expr: first, ..bound.clone() })
+    };
+    for value in &mut kernel.values {
+        if let ValueOp::InBounds(bounds) = &mut value.op {
+            for bound in bounds {
+                *bound = first(bound).unwrap_or_else(|| bound.clone());
+            }
+        }
+    }
+    // What follows from such conditions may vary along fewer axes.
+    kernel.map_indices(IndexExpr::clone);
 }
 
 /// The lane axis that [`split_lanes`] added.

@@ -4,11 +4,12 @@
 use super::emitter::Emitter;
 use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
-use crate::index::{Atom, AxisId, IndexExpr};
-use crate::ir::BufferId;
+use crate::DType;
+use crate::index::{Atom, AxisId, Bound, IndexExpr};
+use crate::ir::{AxisSet, BufferId, ValueId, ValueOp};
 
 /// The widest access, in bytes.
-const ACCESS_BYTES: u64 = 16;
+pub(super) const ACCESS_BYTES: u64 = 16;
 
 /// A tile of at most this many elements fits registers beside everything else.
 const TILE_LIMIT: u64 = 96;
@@ -20,6 +21,8 @@ pub(super) struct TileKey {
     base: IndexExpr,
     rows: Vec<(AxisId, i64)>,
     dense: Vec<(AxisId, i64)>,
+    /// The condition under which its elements exist, the same for all of them.
+    guard: Option<ValueId>,
 }
 
 impl Emitter<'_> {
@@ -42,8 +45,14 @@ impl Emitter<'_> {
         width
     }
 
-    /// The load's element in a tile, if the unrolled loops around it read enough consecutive elements.
-    pub(super) fn tile_load(&mut self, buffer: BufferId, index: &IndexExpr) -> Option<Expr> {
+    /// The load's element in a tile, if the unrolled loops around it read enough consecutive elements. Where the guard does
+    /// not hold, the tile is left as it is.
+    pub(super) fn tile_load(
+        &mut self,
+        buffer: BufferId,
+        index: &IndexExpr,
+        guard: Option<ValueId>,
+    ) -> Option<Expr> {
         let unrolled: Vec<AxisId> =
             self.scopes.iter().filter(|s| s.unrolled).flat_map(|s| s.axes().to_vec()).collect();
         let mut strides = Vec::new();
@@ -58,7 +67,9 @@ impl Emitter<'_> {
         let strays = |(axis, _): &(AxisId, i64)| {
             computed.iter().any(|(_, value)| self.kernel.value(*value).axes.contains(axis))
         };
-        if strides.iter().any(strays) {
+        let guard_axes = guard.map(|guard| &self.kernel.value(guard).axes);
+        let differs = |(axis, _): &(AxisId, i64)| guard_axes.is_some_and(|axes| axes.contains(axis));
+        if strides.iter().any(|stride| strays(stride) || differs(stride)) {
             return None;
         }
         let ranges = self.kernel.ranges();
@@ -91,7 +102,7 @@ impl Emitter<'_> {
         if width < 2 || (row_count * pitch) as u64 > TILE_LIMIT {
             return None;
         }
-        let key = TileKey { buffer, base, rows, dense };
+        let key = TileKey { buffer, base, rows, dense, guard };
         let tile = self.tile(&key, dtype, span as u64, pitch as u64, width);
         let mut offset = self.row_number(&key.rows).scale(pitch);
         for &(axis, stride) in &key.dense {
@@ -107,15 +118,23 @@ impl Emitter<'_> {
     }
 
     /// The name of the tile's array, loaded in the scope that binds the base's axes.
-    fn tile(&mut self, key: &TileKey, dtype: crate::DType, span: u64, pitch: u64, width: u64) -> Var {
+    fn tile(&mut self, key: &TileKey, dtype: DType, span: u64, pitch: u64, width: u64) -> Var {
         if let Some(name) = self.scopes.iter().rev().find_map(|scope| scope.tiles.get(key)) {
             return *name;
         }
-        let home = self.home(&key.base.axes().into_iter().collect());
+        let condition = key.guard.map(|guard| self.value(guard));
+        let mut axes: AxisSet = key.base.axes();
+        axes.extend(key.guard.iter().flat_map(|&guard| &self.kernel.value(guard).axes));
+        let home = self.home(&axes);
         let deeper = self.scopes.split_off(home + 1);
-        let array = self.fresh("tile");
         let len = key.rows.iter().fold(pitch, |len, &(axis, _)| len * self.kernel.axis(axis).extent);
-        self.array(array, Type::Memory(dtype), len);
+        let array = self.tile_of_another_part(key, dtype, len).unwrap_or_else(|| {
+            let array = self.fresh("tile");
+            self.array(array, Type::Memory(dtype), len)
+        });
+        if condition.is_some() {
+            self.open(&[], false);
+        }
         for &(axis, _) in &key.rows {
             self.open(&[axis], true);
         }
@@ -147,11 +166,38 @@ impl Emitter<'_> {
                 body,
             });
         }
+        if condition.is_some() {
+            let then = self.close();
+            self.guarded(condition, then);
+        }
         if let Some(scope) = self.scopes.last_mut() {
             scope.tiles.insert(key.clone(), array);
         }
         self.scopes.extend(deeper);
         array
+    }
+
+    /// A tile of the innermost scope that is left as it is wherever this one is filled: parts of a join share registers.
+    fn tile_of_another_part(&self, key: &TileKey, dtype: DType, len: u64) -> Option<Var> {
+        let guard = key.guard?;
+        let tiles = &self.scopes.last()?.tiles;
+        let mut arrays: Vec<Var> =
+            tiles.values().copied().filter(|&array| self.is_array(array, dtype, len)).collect();
+        arrays.sort_unstable();
+        arrays.into_iter().find(|array| {
+            let mut others = tiles.iter().filter(|(_, own)| *own == array).map(|(other, _)| other.guard);
+            others.all(|other| other.is_some_and(|other| self.exclude(guard, other)))
+        })
+    }
+
+    /// Whether two conditions never hold together: they have bounds of one index with nothing in common.
+    fn exclude(&self, a: ValueId, b: ValueId) -> bool {
+        let bounds = |id: ValueId| match &self.kernel.value(id).op {
+            ValueOp::InBounds(bounds) => bounds.as_slice(),
+            _ => &[],
+        };
+        let apart = |a: &Bound, b: &Bound| a.expr == b.expr && (a.hi <= b.lo || b.hi <= a.lo);
+        bounds(a).iter().any(|a| bounds(b).iter().any(|b| apart(a, b)))
     }
 }
 

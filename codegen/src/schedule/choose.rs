@@ -4,6 +4,7 @@ use super::keep::Keep;
 use super::plain::in_plain_walks;
 use super::share::{self, NEAR_LENGTH};
 use super::sliding::sliding_axis;
+use super::vector::Sizes;
 use super::{
     ColumnSchedule, Contraction, Plan, PointwiseSchedule, RowContraction, RowSchedule, ScanSchedule,
     Scatters, Schedule, Sorts,
@@ -27,7 +28,7 @@ pub struct Figures {
 const THREADS: u32 = 256;
 
 /// Bytes of the widest access of a thread.
-const ACCESS_BYTES: u64 = 16;
+pub(super) const ACCESS_BYTES: u64 = 16;
 
 /// Register values that the unrolled loops of one thread may load.
 const LOADS_PER_THREAD: u64 = 64;
@@ -38,7 +39,7 @@ const KEPT_BYTES: u64 = 64;
 
 /// Bytes of a row that a thread can keep in registers beside what it computes, where a block is as large as
 /// it can be (1024 threads have 64 registers each).
-const MOST_KEPT_BYTES: u64 = 128;
+pub(super) const MOST_KEPT_BYTES: u64 = 128;
 
 /// Shared memory with which the threads of a block combine what each has of a row, a reduction: 32 warps, two values of 8
 /// bytes.
@@ -248,7 +249,10 @@ fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> {
         (Language::Cuda, true) => {
             let vector = match reverse || is_argument {
                 true => 1,
-                false => largest_power_of_two_divisor(length, ACCESS_BYTES / widest(kernel).max(4)),
+                false => {
+                    let widest = Sizes::of_loads(kernel, &[axis]).widest();
+                    largest_power_of_two_divisor(length, ACCESS_BYTES / widest.max(4))
+                }
             };
             let vectors = length / vector;
             let (threads, rows) = match vectors {
@@ -323,11 +327,6 @@ pub(super) fn is_divisible(kernel: &Kernel, axis: AxisId) -> bool {
         && kernel.stores.iter().all(|store| store.index.uses(axis))
 }
 
-/// The widest dtype that the kernel moves.
-fn widest(kernel: &Kernel) -> u64 {
-    kernel.buffers.iter().map(|buffer| buffer.dtype.size() as u64).max().unwrap_or(4)
-}
-
 /// Lanes of a CPU row: two or three vectors of the widest instructions, so that additions overlap.
 fn lanes(kernel: &Kernel, axes: &[AxisId], inner: u64) -> u64 {
     let finds_position = |value: &Value| matches!(value.op, ValueOp::Reduce { position: Some(_), .. });
@@ -369,15 +368,15 @@ fn largest_power_of_two_divisor(n: u64, limit: u64) -> u64 {
     divisor
 }
 
-/// Consecutive results of a thread: a 16-byte access of the widest dtype where some store is
-/// consecutive along the innermost axis, fewer if the unrolled loops would load too much.
+/// Consecutive results of a thread, where some store is consecutive along the innermost axis; fewer if the unrolled loops
+/// would load too much.
 fn pointwise_vector(kernel: &Kernel) -> u32 {
     let map = kernel.axes_of_kind(AxisKind::Map);
     let Some(&inner) = map.last() else { return 1 };
     if !kernel.stores.iter().any(|store| store.index.coefficient(inner) == Some(1)) {
         return 1;
     }
-    let mut vector = ACCESS_BYTES / widest(kernel);
+    let mut vector = Sizes::along(kernel, &[inner]).vector();
     if map.len() > 1 {
         vector = largest_power_of_two_divisor(kernel.axis(inner).extent, vector);
     }
@@ -482,7 +481,7 @@ pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures
                 true => (length / (SPLIT_LENGTH / 8)).clamp(1, full.div_ceil(rows.max(1))).min(1024),
                 false => 1,
             };
-            let widest_vector = ACCESS_BYTES / widest_input(kernel);
+            let widest_vector = Sizes::of_loads(kernel, axes).vector();
             let vector = match is_argument && axes.len() == 1 {
                 true => widest_vector,
                 false => largest_power_of_two_divisor(inner, widest_vector),
@@ -657,8 +656,8 @@ pub(super) fn columns(
             ColumnSchedule { threads_x: lanes, threads_y: 1, vector: 1, splits, shares_all: false }
         }
         Language::Cuda => {
-            let widest_vector = ACCESS_BYTES / widest(kernel).max(4);
-            let vector = largest_power_of_two_divisor(inner, widest_vector);
+            let widest = map.last().map_or(4, |&inner| Sizes::along(kernel, &[inner]).widest());
+            let vector = largest_power_of_two_divisor(inner, ACCESS_BYTES / widest.max(4));
             let blocks = columns.div_ceil(32 * vector);
             let full = u64::from(figures.processors) * BLOCKS_PER_PROCESSOR;
             let splits = match is_splittable(kernel, axes) && blocks * 2 < full && length >= 512 {

@@ -16,6 +16,7 @@ pub mod share;
 mod sliding;
 mod sort;
 mod tiled;
+mod vector;
 
 use std::fmt;
 

@@ -340,6 +340,8 @@ impl<'a> Printer<'a> {
     fn place(&mut self, array: &str, index: &Expr) -> String {
         match self.expr(index).as_str() {
             "0" | "0u" | "0ull" => array.to_string(),
+            // NVRTC takes a vector store at `out0 + a + b + c` apart: to it that is a chain of additions to a pointer.
+            index if self.language == Language::Cuda && is_sum(index) => format!("{array} + ({index})"),
             index => format!("{array} + {index}"),
         }
     }
@@ -428,9 +430,10 @@ impl<'a> Printer<'a> {
         let (counters, index, count) = (self.name(counters), self.expr(index), self.expr(count));
         self.line("// The last block to arrive merges all partial results, in a fixed order.");
         self.line("__shared__ bool is_last;");
-        self.line("__threadfence();");
+        // After the barrier a fence of one thread is one for what all have written.
         self.line("__syncthreads();");
         self.line("if (threadIdx.x == 0 && threadIdx.y == 0) {");
+        self.line("  __threadfence();");
         self.line(&format!("  is_last = atomicAdd({counters} + {index}, 1u) == {count} - 1u;"));
         self.line("}");
         self.line("__syncthreads();");
@@ -472,6 +475,19 @@ impl<'a> Printer<'a> {
         };
         nest.parameters.iter().map(declaration).collect()
     }
+}
+
+/// Whether a text is a sum of several terms.
+fn is_sum(text: &str) -> bool {
+    let mut depth = 0;
+    text.char_indices().any(|(at, c)| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        depth == 0 && [" + ", " - "].iter().any(|sign| text[at..].starts_with(sign))
+    })
 }
 
 /// `head(a, b) {`, broken into a line for each parameter if it is long.

@@ -86,6 +86,8 @@ functions! {
     log: b"nvrtcGetProgramLog\0" = fn(ProgramHandle, *mut c_char) -> Status;
     cubin_size: b"nvrtcGetCUBINSize\0" = fn(ProgramHandle, *mut usize) -> Status;
     cubin: b"nvrtcGetCUBIN\0" = fn(ProgramHandle, *mut c_char) -> Status;
+    ptx_size: b"nvrtcGetPTXSize\0" = fn(ProgramHandle, *mut usize) -> Status;
+    ptx: b"nvrtcGetPTX\0" = fn(ProgramHandle, *mut c_char) -> Status;
 }
 
 /// The options that every kernel is compiled with. They are part of what a cached CUBIN depends on.
@@ -239,32 +241,22 @@ impl Nvrtc {
         architecture: &str,
         options: &[&str],
     ) -> Result<Cubin, String> {
-        let source = c_string("the source", source)?;
-        let file_name = c_string("the kernel's name", &format!("{kernel_name}.cu"))?;
-        let architecture = format!("--gpu-architecture={architecture}");
-        let options = options
-            .iter()
-            .copied()
-            .chain([architecture.as_str()])
-            .map(|option| c_string("an option", option))
-            .collect::<Result<Vec<CString>, String>>()?;
-        let option_pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
-        let option_count = c_int::try_from(options.len()).map_err(|_| "too many options".to_owned())?;
-
-        let program = Program::create(self, &source, &file_name)?;
-        // SAFETY: the program is alive, and the pointers are to C strings that outlive the call.
-        let status =
-            unsafe { (self.functions.compile)(program.handle, option_count, option_pointers.as_ptr()) };
-        let log = program.text(self.functions.log_size, self.functions.log).unwrap_or_default();
-        if let Err(reason) = self.check("nvrtcCompileProgram", status) {
-            // The log of a wrong option is empty.
-            return Err(if log.is_empty() { reason } else { log });
-        }
+        let program = Program::create(self, &c_string("the source", source)?, &file_name(kernel_name)?)?;
+        let log = program.compile(architecture, options)?;
         let bytes = program.bytes(self.functions.cubin_size, self.functions.cubin)?;
         if bytes.is_empty() {
-            return Err(format!("no CUBIN comes of {architecture}: name a real architecture, such as sm_90"));
+            return Err(format!(
+                "no CUBIN comes of --gpu-architecture={architecture}: name a real architecture, such as sm_90"
+            ));
         }
         Ok(Cubin { bytes, log })
+    }
+
+    /// The PTX of a text, for a virtual architecture such as `compute_90`.
+    pub(super) fn ptx(&self, source: &str, architecture: &str, options: &[&str]) -> Result<String, String> {
+        let program = Program::create(self, &c_string("the source", source)?, &file_name("kernels")?)?;
+        program.compile(architecture, options)?;
+        program.text(self.functions.ptx_size, self.functions.ptx)
     }
 
     /// Goes through the places, in order.
@@ -387,6 +379,28 @@ impl<'a> Program<'a> {
         Ok(Program { nvrtc, handle })
     }
 
+    /// Compiles, and gives the log.
+    fn compile(&self, architecture: &str, options: &[&str]) -> Result<String, String> {
+        let architecture = format!("--gpu-architecture={architecture}");
+        let options = options
+            .iter()
+            .copied()
+            .chain([architecture.as_str()])
+            .map(|option| c_string("an option", option))
+            .collect::<Result<Vec<CString>, String>>()?;
+        let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        let count = c_int::try_from(options.len()).map_err(|_| "too many options".to_owned())?;
+        let functions = &self.nvrtc.functions;
+        // SAFETY: the program is alive, and the pointers are to C strings that outlive the call.
+        let status = unsafe { (functions.compile)(self.handle, count, pointers.as_ptr()) };
+        let log = self.text(functions.log_size, functions.log).unwrap_or_default();
+        match self.nvrtc.check("nvrtcCompileProgram", status) {
+            Ok(()) => Ok(log),
+            // The log of a wrong option is empty.
+            Err(reason) => Err(if log.is_empty() { reason } else { log }),
+        }
+    }
+
     /// Asks for a size, then for as many bytes.
     fn bytes(&self, size: SizeFunction, fill: FillFunction) -> Result<Vec<u8>, String> {
         let mut length = 0;
@@ -419,6 +433,11 @@ impl Drop for Program<'_> {
 /// A reason that starts with the place, which many loaders' messages do already.
 fn with_place(place: &str, reason: &str) -> String {
     if reason.starts_with(place) { reason.to_owned() } else { format!("{place}: {reason}") }
+}
+
+/// What NVRTC calls a text in its messages.
+fn file_name(kernel_name: &str) -> Result<CString, String> {
+    c_string("the kernel's name", &format!("{kernel_name}.cu"))
 }
 
 /// A C string, or which text holds a NUL.

@@ -6,7 +6,15 @@
 use std::ops::Range;
 
 /// The inline PTX that has a counterpart in the shim, and that counterpart.
-const PTX: [(&str, &str); 9] = [
+const PTX: [(&str, &str); 11] = [
+    (
+        r#"asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));"#,
+        "c = a != a || b != b ? a + b : fmaxf(a, b);",
+    ),
+    (
+        r#"asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));"#,
+        "c = a != a || b != b ? a + b : fminf(a, b);",
+    ),
     (r#"asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));"#, "f = lz_emu_f16_to_f32(h);"),
     (r#"asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));"#, "h = lz_emu_f32_to_f16(f);"),
     (r#"asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f));"#, "h = lz_emu_f32_to_bf16(f);"),

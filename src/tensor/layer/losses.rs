@@ -159,8 +159,7 @@ impl Tensor {
     }
 
     /// [`Tensor::nll_loss`] of the logarithm of [`Tensor::softmax`] along the classes: the cross-entropy of logits with
-    /// labels, which are those of [`Tensor::nll_loss`]. A label is compared with every class, so that all of it is one
-    /// kernel, whatever the logits are computed from.
+    /// labels, which are those of [`Tensor::nll_loss`]. `log(sum(exp(x - max))) - (x[label] - max)`: one pass over the logits.
     ///
     /// ```
     /// use lazuli::{Reduction, Tensor};
@@ -247,40 +246,31 @@ fn labelled(
     if shape[axis] == 0 && expected.elements() > 0 {
         return call.fail(format!("shape {shape} has no classes along axis {axis}"));
     }
-    // A value for each label at every class, or a class at every label.
     let kept: Shape =
         shape.iter().enumerate().map(|(n, &extent)| if n == axis { 1 } else { extent }).collect();
-    let along: Shape =
-        shape.iter().enumerate().map(|(n, &extent)| if n == axis { extent } else { 1 }).collect();
-    let spread = |value: &Tensor| call.expand(&call.reshape(value, kept.clone())?, shape);
     let labels = call.cast(labels, DType::I64)?;
-    let classes = call.record(Op::Iota, &[], Shape::from([shape[axis]]), DType::I64)?;
-    let classes = call.expand(&call.reshape(&classes, along)?, shape)?;
     let ignored = call.filled(Scalar::from_i64(DType::I64, IGNORED), ConstantRole::Literal, &expected)?;
     let counts = call.binary(BinaryOp::Ne, &labels, &ignored)?;
-    // What is at a class's position among the classes is the class itself: nothing is read, but the label is checked.
     let first = call.filled(Scalar::from_i64(DType::I64, 0), ConstantRole::Literal, &expected)?;
     let labels = call.record(Op::Select, &[&counts, &labels, &first], expected.clone(), DType::I64)?;
     let labels = call.reshape(&labels, kept.clone())?;
-    let labels = call.record(Op::Gather { axis }, &[&classes, &labels], kept.clone(), DType::I64)?;
-    let chosen = call.binary(BinaryOp::Eq, &spread(&labels)?, &classes)?;
-    let mut x = call.cast(x, dtype.compute())?;
-    let zero =
-        |shape: &Shape| call.filled(Scalar::from_i64(dtype.compute(), 0), ConstantRole::Literal, shape);
-    let select = |mask: &Tensor, value: &Tensor| {
-        let (shape, dtype) = value.known()?;
-        call.record(Op::Select, &[mask, value, &zero(shape)?], shape.clone(), dtype)
+    // Read, and checked, once a label, beside the sum over all classes.
+    let x = call.cast(x, dtype.compute())?;
+    let chosen = call.record(Op::Gather { axis }, &[&x, &labels], kept.clone(), dtype.compute())?;
+    let chosen = call.reshape(&chosen, expected.clone())?;
+    let mut losses = match normalise {
+        false => call.unary(UnaryOp::Neg, &chosen)?,
+        true => {
+            let largest = reduce(call, ReduceOp::Max, &x, &axes)?;
+            let shifted =
+                call.binary(BinaryOp::Sub, &x, &call.expand(&call.reshape(&largest, kept)?, shape)?)?;
+            let total = sum(call, &call.unary(UnaryOp::Exp, &shifted)?, &axes)?;
+            let chosen = call.binary(BinaryOp::Sub, &chosen, &largest)?;
+            call.binary(BinaryOp::Sub, &call.unary(UnaryOp::Log, &total)?, &chosen)?
+        }
     };
-    if normalise {
-        let largest = reduce(call, ReduceOp::Max, &x, &axes)?;
-        x = call.binary(BinaryOp::Sub, &x, &spread(&largest)?)?;
-    }
-    let mut losses = call.unary(UnaryOp::Neg, &sum(call, &select(&chosen, &x)?, &axes)?)?;
-    if normalise {
-        let total = sum(call, &call.unary(UnaryOp::Exp, &x)?, &axes)?;
-        losses = call.binary(BinaryOp::Add, &call.unary(UnaryOp::Log, &total)?, &losses)?;
-    }
-    losses = select(&counts, &losses)?;
+    let zero = call.filled(Scalar::from_i64(dtype.compute(), 0), ConstantRole::Literal, &expected)?;
+    losses = call.record(Op::Select, &[&counts, &losses, &zero], expected.clone(), dtype.compute())?;
     let all: Axes = (0..expected.rank()).collect();
     let result = match reduction {
         Reduction::None => losses,
@@ -304,6 +294,17 @@ mod tests {
         let labels = Tensor::from_slice(&[0i64, 2], [2]);
         let losses = logits.cross_entropy(&labels, Reduction::None);
         assert_eq!(losses.explain().unwrap().kernels(), 1, "{}", losses.explain().unwrap());
+    }
+
+    #[test]
+    fn many_classes_are_read_once() {
+        let logits = Tensor::zeros([4, 128_256], DType::BF16).to(&crate::Device::cpu());
+        let labels = Tensor::zeros([4], DType::I64);
+        let losses = logits.cross_entropy(&labels, Reduction::None);
+        let program = losses.compile_for(&crate::Target::cuda("sm_90")).unwrap();
+        let explanation = program.explain();
+        assert_eq!(explanation.kernels(), 1, "{explanation}");
+        assert_eq!(explanation.bytes_moved(), explanation.least_bytes(), "{explanation}");
     }
 
     #[test]

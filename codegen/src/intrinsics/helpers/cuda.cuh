@@ -94,7 +94,13 @@ int lz_rem_i32(int a, int b) {
 
 // fmaxf orders -0 before +0, but prefers a number to NaN.
 float lz_maximum_f32(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+    float c;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    return c;
+#else
     return a != a || b != b ? a + b : fmaxf(a, b);
+#endif
 }
 
 double lz_maximum_f64(double a, double b) {
@@ -102,7 +108,13 @@ double lz_maximum_f64(double a, double b) {
 }
 
 float lz_minimum_f32(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+    float c;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    return c;
+#else
     return a != a || b != b ? a + b : fminf(a, b);
+#endif
 }
 
 double lz_minimum_f64(double a, double b) {

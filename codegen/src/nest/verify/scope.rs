@@ -29,6 +29,9 @@ struct Scope<'a> {
 
 const TRUTH: Type = Type::Register(DType::Bool);
 
+/// Bytes of the widest access.
+const MOST_BYTES: u64 = 16;
+
 /// Whether values of the one can be taken for the other's.
 fn fits(a: Type, b: Type) -> bool {
     match (a, b) {
@@ -111,8 +114,14 @@ impl Scope<'_> {
     /// A statement without others in it, on arrays or on nothing.
     fn memory(&mut self, stmt: &Stmt) -> Result<(), NestError> {
         match stmt {
-            Stmt::VectorLoad { array, at, buffer, index, dtype, .. }
-            | Stmt::VectorStore { array, at, buffer, index, dtype, .. } => {
+            Stmt::VectorLoad { array, at, buffer, index, dtype, width }
+            | Stmt::VectorStore { array, at, buffer, index, dtype, width } => {
+                if width * dtype.size() as u64 > MOST_BYTES {
+                    return Err(NestError::Unsupported {
+                        op: "an access of so many elements",
+                        dtype: *dtype,
+                    });
+                }
                 let whole = [(array, at), (buffer, index)];
                 let is_load = matches!(stmt, Stmt::VectorLoad { .. });
                 self.changes(if is_load { *array } else { *buffer })?;

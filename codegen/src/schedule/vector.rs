@@ -1,0 +1,114 @@
+//! How many consecutive elements a thread of a GPU takes at once.
+
+use super::choose::{ACCESS_BYTES, MOST_KEPT_BYTES};
+use crate::index::{AxisId, IndexExpr};
+use crate::ir::{BufferId, Kernel, Store, ValueOp};
+
+/// Bytes that a thread should have in flight: with 2,048 threads 64 KiB a multiprocessor.
+const FLIGHT_BYTES: u64 = 32;
+
+/// Sizes of elements along some axes. What does not vary along them, such as a row's label, says nothing of a vector.
+#[derive(Default)]
+pub(super) struct Sizes {
+    /// Of each buffer that is read.
+    loads: Vec<u64>,
+    stores: Vec<u64>,
+    /// The least of what is consecutive.
+    narrowest: Option<u64>,
+}
+
+impl Sizes {
+    pub(super) fn along(kernel: &Kernel, axes: &[AxisId]) -> Sizes {
+        let size = |buffer: BufferId| kernel.buffers[buffer.index()].dtype.size() as u64;
+        let is_consecutive =
+            |index: &IndexExpr| axes.last().is_some_and(|&axis| index.coefficient(axis) == Some(1));
+        let (mut seen, mut consecutive) = (Vec::new(), Vec::new());
+        for value in kernel.values.iter().filter(|value| axes.iter().any(|axis| value.axes.contains(axis))) {
+            let ValueOp::Load { buffer, index, .. } = &value.op else { continue };
+            if !seen.contains(buffer) {
+                seen.push(*buffer);
+            }
+            consecutive.extend(is_consecutive(index).then(|| size(*buffer)));
+        }
+        let stores = kernel.stores.iter().filter(|store| axes.iter().any(|axis| store.index.uses(*axis)));
+        let stores: Vec<&Store> = stores.collect();
+        consecutive.extend(
+            stores.iter().filter(|store| is_consecutive(&store.index)).map(|store| size(store.buffer)),
+        );
+        Sizes {
+            loads: seen.into_iter().map(size).collect(),
+            stores: stores.into_iter().map(|store| size(store.buffer)).collect(),
+            narrowest: consecutive.into_iter().min(),
+        }
+    }
+
+    pub(super) fn of_loads(kernel: &Kernel, axes: &[AxisId]) -> Sizes {
+        Sizes { stores: Vec::new(), ..Sizes::along(kernel, axes) }
+    }
+
+    pub(super) fn widest(&self) -> u64 {
+        self.loads.iter().chain(&self.stores).max().copied().unwrap_or(4)
+    }
+
+    /// Elements of a thread's vector: 16 bytes of the widest, and where that leaves a thread with few bytes to load, more, up
+    /// to 16 bytes of the narrowest.
+    pub(super) fn vector(&self) -> u64 {
+        let loaded: u64 = self.loads.iter().sum();
+        let all = loaded + self.stores.iter().sum::<u64>();
+        let most = ACCESS_BYTES / self.narrowest.unwrap_or(self.widest());
+        let mut vector = ACCESS_BYTES / self.widest();
+        while vector < most && vector * loaded < FLIGHT_BYTES && 2 * vector * all <= MOST_KEPT_BYTES {
+            vector *= 2;
+        }
+        vector
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The vector of what is loaded and stored along an axis, by the sizes of its elements.
+    fn vector(loads: &[u64], stores: &[u64]) -> u64 {
+        let narrowest = loads.iter().chain(stores).min().copied();
+        Sizes { loads: loads.to_vec(), stores: stores.to_vec(), narrowest }.vector()
+    }
+
+    #[test]
+    fn a_thread_has_enough_bytes_in_flight_and_not_too_many() {
+        assert_eq!(vector(&[4], &[4]), 4);
+        assert_eq!(vector(&[2], &[2]), 8);
+        assert_eq!(vector(&[1], &[4]), 16); // bytes to floats: 16 bytes loaded, 64 stored
+        assert_eq!(vector(&[4], &[2]), 8); // floats to 16 bits
+        assert_eq!(vector(&[4, 1], &[4]), 8); // a mask
+        assert_eq!(vector(&[4, 4, 4, 4], &[4, 4, 4, 2]), 4); // an optimiser's state: 64 bytes loaded already
+        assert_eq!(vector(&[], &[4]), 4);
+    }
+
+    #[test]
+    fn what_does_not_vary_or_is_apart_says_nothing_of_the_width() {
+        // Logits of 16 bits with a label a row, and bytes of three channels that become planes of floats.
+        let text = "\
+kernel k
+  map i0 < n_i0 = 64
+  map i1 < 1024
+  input in0: bf16 [65536]
+  input in1: i64 [64]
+  input in2: u8 [196608]
+  output out0: bf16 [65536]
+  output out1: f32 [65536]
+  v0: f32 = load in0[i0 * 1024 + i1]
+  v1: i64 = load in1[i0]
+  v2: f32 = cast f32 v1
+  v3: f32 = add v0 v2
+  v4: u8 = load in2[i0 * 3072 + i1 * 3]
+  v5: f32 = cast f32 v4
+  store out0[i0 * 1024 + i1] = v3
+  store out1[i0 * 1024 + i1] = v5
+";
+        let kernel: Kernel = text.parse().unwrap_or_else(|error| panic!("{error}"));
+        let sizes = Sizes::along(&kernel, &[AxisId(1)]);
+        assert_eq!((sizes.loads.as_slice(), sizes.stores.as_slice()), (&[2, 1][..], &[2, 4][..]));
+        assert_eq!(sizes.narrowest, Some(2));
+    }
+}
