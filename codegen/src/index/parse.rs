@@ -1,6 +1,6 @@
 //! Index expressions from their text.
 
-use super::{Atom, AxisId, IndexExpr};
+use super::{Atom, AxisId, Bound, IndexExpr};
 use crate::syntax::{Cursor, ParseError};
 
 impl IndexExpr {
@@ -25,6 +25,26 @@ impl IndexExpr {
         axis: &mut dyn FnMut(&mut Cursor<'a>) -> Result<AxisId, ParseError>,
     ) -> Result<IndexExpr, ParseError> {
         sum(text, axis, 0)
+    }
+}
+
+impl Bound {
+    /// Takes conditions as kernels and nests print them: `0 <= i0 - 1 < 8, 2 <= i1 < 4`.
+    pub(crate) fn parse_all<'a>(
+        text: &mut Cursor<'a>,
+        axis: &mut dyn FnMut(&mut Cursor<'a>) -> Result<AxisId, ParseError>,
+    ) -> Result<Vec<Bound>, ParseError> {
+        let mut bounds = Vec::new();
+        loop {
+            let lo = text.number()?;
+            text.expect("<=")?;
+            let expr = IndexExpr::parse(text, axis)?;
+            text.expect("<")?;
+            bounds.push(Bound { expr, lo, hi: text.number()? });
+            if !text.eat(",") {
+                return Ok(bounds);
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::index::{Atom, IndexExpr};
 use crate::intrinsics::{philox_uniform_f32, philox_uniform_f64};
 use crate::nest::stmt::{Arithmetic, Builtin, Expr, SortPart};
+use crate::nest::variable::Var;
 use crate::{DType, Language};
 
 use super::{Machine, Value};
@@ -42,18 +43,7 @@ impl Machine<'_> {
                 }
                 Value::Index(1)
             }
-            Expr::Random { dtype, seed, index } => {
-                let seed = self.value_of(*seed, thread)?;
-                let seed = match seed {
-                    Value::Number(seed) => seed.to_bits(),
-                    Value::Index(seed) => seed as u64,
-                };
-                let index = self.place(index, thread)? as u64;
-                Value::Number(match dtype {
-                    DType::F64 => Scalar::from_f64(DType::F64, philox_uniform_f64(seed, index)),
-                    _ => Scalar::from_f64(DType::F32, philox_uniform_f32(seed, index).into()),
-                })
-            }
+            Expr::Random { dtype, seed, index } => self.random(*dtype, *seed, index, thread)?,
             Expr::Checked { position, extent, check } => {
                 let position = self.value(position, thread, active)?.index();
                 let extent = self.value(extent, thread, active)?.index();
@@ -101,6 +91,28 @@ impl Machine<'_> {
                 let [a, b] = &**operands;
                 self.sort_part(*part, (*dtype, *descending), [a, b], thread, active)?
             }
+            Expr::Votes(_) | Expr::VotesBefore(_) | Expr::ShuffleUp { .. } | Expr::ShuffleXor { .. } => {
+                self.exchange(expr, thread, active)?
+            }
+        })
+    }
+
+    fn random(&self, dtype: DType, seed: Var, index: &IndexExpr, thread: usize) -> Result<Value> {
+        let seed = self.value_of(seed, thread)?;
+        let seed = match seed {
+            Value::Number(seed) => seed.to_bits(),
+            Value::Index(seed) => seed as u64,
+        };
+        let index = self.place(index, thread)? as u64;
+        Ok(Value::Number(match dtype {
+            DType::F64 => Scalar::from_f64(DType::F64, philox_uniform_f64(seed, index)),
+            _ => Scalar::from_f64(DType::F32, philox_uniform_f32(seed, index).into()),
+        }))
+    }
+
+    /// What lanes of a warp tell each other.
+    fn exchange(&mut self, expr: &Expr, thread: usize, active: &[usize]) -> Result<Value> {
+        Ok(match expr {
             Expr::Votes(condition) => Value::Index(self.votes(condition, thread, active, WARP)?),
             Expr::VotesBefore(condition) => {
                 Value::Index(self.votes(condition, thread, active, thread % WARP)?)
@@ -117,6 +129,7 @@ impl Machine<'_> {
                 }
                 self.of_lane(value, thread ^ mask, active)?
             }
+            _ => return Err(broken("no exchange")),
         })
     }
 

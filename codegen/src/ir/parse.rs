@@ -219,18 +219,8 @@ impl Parser<'_, '_> {
             "argument" => ValueOp::Argument(self.argument()?),
             "position" => ValueOp::Position(self.index()?),
             "in_bounds" => {
-                let mut bounds = SmallVec::new();
-                loop {
-                    let lo = self.text.number()?;
-                    self.text.expect("<=")?;
-                    let expr = self.index()?;
-                    self.text.expect("<")?;
-                    bounds.push(Bound { expr, lo, hi: self.text.number()? });
-                    if !self.text.eat(",") {
-                        break;
-                    }
-                }
-                ValueOp::InBounds(bounds)
+                let kernel = &self.kernel;
+                ValueOp::InBounds(Bound::parse_all(self.text, &mut |text| known_axis(kernel, text))?.into())
             }
             "random" => {
                 let seed = self.argument()?;
@@ -355,17 +345,7 @@ impl Parser<'_, '_> {
 
     fn index(&mut self) -> Result<IndexExpr, ParseError> {
         let kernel = &self.kernel;
-        IndexExpr::parse(self.text, &mut |text| {
-            let place = text.place();
-            let id = axis(kernel, text)?;
-            match kernel.computed_by(id).filter(|value| value.index() >= kernel.values.len()) {
-                Some(value) => {
-                    let name = &kernel.axis(id).name;
-                    Err(text.error_at(place, format!("{name} is v{}, which is not there yet", value.0)))
-                }
-                None => Ok(id),
-            }
-        })
+        IndexExpr::parse(self.text, &mut |text| known_axis(kernel, text))
     }
 
     fn buffer(&mut self, is_output: bool) -> Result<BufferId, ParseError> {
@@ -384,6 +364,19 @@ impl Parser<'_, '_> {
         let position = self.kernel.arguments.iter().position(|argument| argument.name == name);
         let id = position.map(|number| ArgumentId(number as u32));
         id.ok_or_else(|| self.text.error_at(place, format!("no argument is called {name}")))
+    }
+}
+
+/// Takes the name of an axis that has positions where the text is.
+fn known_axis(kernel: &Kernel, text: &mut Cursor<'_>) -> Result<AxisId, ParseError> {
+    let place = text.place();
+    let id = axis(kernel, text)?;
+    match kernel.computed_by(id).filter(|value| value.index() >= kernel.values.len()) {
+        Some(value) => {
+            let name = &kernel.axis(id).name;
+            Err(text.error_at(place, format!("{name} is v{}, which is not there yet", value.0)))
+        }
+        None => Ok(id),
     }
 }
 

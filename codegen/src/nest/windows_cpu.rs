@@ -166,49 +166,62 @@ impl Windows {
                 emitter.push(body);
                 return;
             };
-            // The few parts of a window are combined once.
-            let mut own: Vec<(ValueId, Expr)> = Vec::new();
-            let mut parts: Vec<(ValueId, Expr)> = Vec::new();
-            for (window, result) in self.windows.iter().zip(&results) {
-                match result {
-                    Combined::Whole(result) => own.push((window.id, result.result(Some(&slot)))),
-                    Combined::Parts(..) => {
-                        let name = emitter.fresh("window");
-                        let ty = Type::Register(kernel.value(window.id).dtype);
-                        let array = emitter.array(name, ty, self.length);
-                        parts.push((window.id, Expr::element(array, slot.clone())));
-                    }
-                }
-            }
-            if !parts.is_empty() {
-                let body = self.along(emitter, stretch.clone(), |emitter| {
-                    define(emitter);
-                    for (id, element) in &parts {
-                        let value = emitter.value(*id);
-                        emitter.push(set(element.clone(), value));
-                    }
-                });
-                emitter.push(body);
-            }
-            own.extend(parts);
-            let mut elements = own.clone();
-            elements.extend(fission.emit(emitter, kernel, &slot, self.length, &mut |emitter, body| {
-                let body = self.along(emitter, stretch.clone(), |emitter| {
-                    own.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
-                    body(emitter);
-                });
-                emitter.push(body);
-            }));
-            let body = self.along(emitter, stretch, |emitter| {
-                elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
-                emitter.values_before_stores(kernel);
-                kernel.stores.iter().for_each(|store| emitter.store(store));
-            });
-            emitter.push(body);
+            self.divided(emitter, kernel, &fission, &results, (&slot, stretch), define);
         });
         let body = emitter.close();
         let step = Step::Add(Expr::Int(self.length));
         emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });
+    }
+
+    /// The loops that use the windows, where these are several: what one leaves to the next is in arrays.
+    fn divided<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        kernel: &'k Kernel,
+        fission: &Fission,
+        results: &[Combined],
+        (slot, stretch): (&Expr, (Expr, Expr)),
+        define: impl Fn(&mut Emitter<'k>),
+    ) {
+        // The few parts of a window are combined once.
+        let mut own: Vec<(ValueId, Expr)> = Vec::new();
+        let mut parts: Vec<(ValueId, Expr)> = Vec::new();
+        for (window, result) in self.windows.iter().zip(results) {
+            match result {
+                Combined::Whole(result) => own.push((window.id, result.result(Some(slot)))),
+                Combined::Parts(..) => {
+                    let name = emitter.fresh("window");
+                    let ty = Type::Register(kernel.value(window.id).dtype);
+                    let array = emitter.array(name, ty, self.length);
+                    parts.push((window.id, Expr::element(array, slot.clone())));
+                }
+            }
+        }
+        if !parts.is_empty() {
+            let body = self.along(emitter, stretch.clone(), |emitter| {
+                define(emitter);
+                for (id, element) in &parts {
+                    let value = emitter.value(*id);
+                    emitter.push(set(element.clone(), value));
+                }
+            });
+            emitter.push(body);
+        }
+        own.extend(parts);
+        let mut elements = own.clone();
+        elements.extend(fission.emit(emitter, kernel, slot, self.length, &mut |emitter, body| {
+            let body = self.along(emitter, stretch.clone(), |emitter| {
+                own.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
+                body(emitter);
+            });
+            emitter.push(body);
+        }));
+        let body = self.along(emitter, stretch, |emitter| {
+            elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
+            emitter.values_before_stores(kernel);
+            kernel.stores.iter().for_each(|store| emitter.store(store));
+        });
+        emitter.push(body);
     }
 
     /// What of the loop that uses the windows is worth loops of its own.

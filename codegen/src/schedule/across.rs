@@ -1,7 +1,7 @@
 //! Reductions on the CPU that a GPU leaves to one thread, as columns: rows of few elements, which lie across (lanes hold
 //! neighbouring rows), columns that are too long to be unrolled, and rows each element of which is itself a reduction.
 
-use super::choose::{SHORTEST_COLUMNS, extent_of, reductions};
+use super::facts::{SHORTEST_COLUMNS, extent_of, previous_power_of_two, reductions};
 use super::{ColumnSchedule, Plan};
 use crate::Refusal;
 use crate::index::AxisId;
@@ -173,12 +173,12 @@ pub(super) fn across(kernel: &Kernel) -> Option<ColumnSchedule> {
     let fits = |fits: &dyn Fn(ValueId) -> bool| {
         loads.iter().all(|&id| fits(id) || is_one(id)) && loads.iter().any(|&id| fits(id))
     };
-    let tiled = |tile: u64, elements: u64| super::choose::previous_power_of_two(tile / elements).min(512);
+    let tiled = |tile: u64, elements: u64| previous_power_of_two(tile / elements).min(512);
     let (fits, lanes) = match length {
         _ if !inner.is_empty() => {
             let largest = loads.iter().filter(|&&id| is_read_across(id)).map(|&id| tile(id)).max();
             let lanes = tiled(NESTED_TILE, largest.unwrap_or(1).max(1));
-            let columns = super::choose::previous_power_of_two(kernel.axis(column).extent / BLOCKS);
+            let columns = previous_power_of_two(kernel.axis(column).extent / BLOCKS);
             let lanes = lanes.min(columns.max(SHORTEST_COLUMNS));
             (fits(&|id| is_read_across(id) || is_consecutive(id)) && lanes >= SHORTEST_COLUMNS, lanes)
         }

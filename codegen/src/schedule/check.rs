@@ -1,12 +1,14 @@
 //! Whether a kernel can run under a schedule that somebody else has chosen.
 
-use super::choose::{self, cooperative, extent_of, is_divisible, is_splittable};
+use super::choose;
+use super::facts::{cooperative, extent_of, is_splittable};
 use super::plain::{for_schedule, in_plain_walks};
+use super::scans::is_divisible;
 use super::share::TILE_ROWS;
 use super::{
     COLUMN_SPLIT_LENGTH, ColumnSchedule, ContractionSchedule, Figures, PANEL, Plan, PointwiseSchedule,
     RowContractionSchedule, RowSchedule, SPLIT_LENGTH, STACK_BYTES, ScanSchedule, ScatterSchedule, Schedule,
-    SortSchedule, TiledSchedule,
+    SortSchedule, TiledSchedule, rows,
 };
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueOp};
@@ -108,7 +110,7 @@ impl Check<'_> {
             _ if goes_on_its_own => {}
             Schedule::Rows(_) if !matches!(chosen, Schedule::Rows(_)) => {
                 if let Some(axes) = reduced()? {
-                    return Ok(Schedule::Rows(choose::rows(kernel, &axes, language, self.figures)));
+                    return Ok(Schedule::Rows(rows::rows(kernel, &axes, language, self.figures)));
                 }
             }
             Schedule::Columns(columns) if !columns.shares_all && !matches!(chosen, Schedule::Columns(_)) => {
@@ -277,7 +279,7 @@ impl Check<'_> {
         }
         let walked = in_plain_walks(self.kernel, |_| true)?;
         let plan = Plan::new(&walked)?;
-        let most = choose::most_shared(&plan, self.figures);
+        let most = rows::most_shared(&plan, self.figures);
         let keep = match s.keep {
             Some(ids) => plan.keep_these(&walked, self.language, ids),
             None => plan.keep_shared(&walked, length, s.shared_bytes.into()),

@@ -109,26 +109,7 @@ impl Schedule {
                 online: settings.flag("online")?,
                 splits: settings.splits()?,
             }),
-            "contraction" if settings.has("tile") => {
-                let [rows, columns] = settings.pair("tile")?;
-                let matrices = match (settings.flag("f16")?, settings.flag("bf16")?) {
-                    (true, _) => Some(DType::F16),
-                    (false, true) => Some(DType::BF16),
-                    (false, false) => None,
-                };
-                let of = if matrices.is_some() { "warp" } else { "thread" };
-                let [own_rows, own_columns] = settings.pair(of)?;
-                let (depth, splits) = (settings.count("depth")?, settings.splits()?);
-                Schedule::Product(ProductSchedule {
-                    rows,
-                    columns,
-                    depth,
-                    own_rows,
-                    own_columns,
-                    matrices,
-                    splits,
-                })
-            }
+            "contraction" if settings.has("tile") => Schedule::Product(settings.product()?),
             "contraction" => {
                 let [lines, columns] = settings.pair("columns")?;
                 let (rows, depth) = (settings.count("rows")?, settings.count("depth")?);
@@ -208,6 +189,19 @@ impl<'a> Settings<'a> {
         read: impl Fn(&mut Self, &str) -> Result<T, ParseError>,
     ) -> Result<Option<T>, ParseError> {
         if self.has(name) { read(self, name).map(Some) } else { Ok(None) }
+    }
+
+    fn product(&mut self) -> Result<ProductSchedule, ParseError> {
+        let [rows, columns] = self.pair("tile")?;
+        let matrices = match (self.flag("f16")?, self.flag("bf16")?) {
+            (true, _) => Some(DType::F16),
+            (false, true) => Some(DType::BF16),
+            (false, false) => None,
+        };
+        let of = if matrices.is_some() { "warp" } else { "thread" };
+        let [own_rows, own_columns] = self.pair(of)?;
+        let (depth, splits) = (self.count("depth")?, self.splits()?);
+        Ok(ProductSchedule { rows, columns, depth, own_rows, own_columns, matrices, splits })
     }
 
     /// A number, at least 1.

@@ -1,6 +1,6 @@
 //! Kernels that combine elements where their index says.
 
-use super::choose::{BLOCKS_PER_PROCESSOR, Figures, extent_of, previous_power_of_two};
+use super::facts::{BLOCKS_PER_PROCESSOR, Figures, extent_of, previous_power_of_two};
 use crate::Language;
 use crate::Refusal;
 use crate::index::AxisId;

@@ -1,6 +1,6 @@
 //! How many consecutive elements a thread of a GPU takes at once.
 
-use super::choose::{ACCESS_BYTES, MOST_KEPT_BYTES};
+use super::facts::{ACCESS_BYTES, MOST_KEPT_BYTES};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{BufferId, Kernel, Store, ValueOp};
 

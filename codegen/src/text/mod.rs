@@ -3,6 +3,7 @@
 
 mod batch;
 mod c;
+mod calls;
 mod cuda;
 mod expr;
 mod lanes;
@@ -12,7 +13,7 @@ use crate::index::AxisRanges;
 use crate::intrinsics::lanes::Lanes;
 use crate::intrinsics::{Helpers, register_type};
 use crate::ir::Kernel;
-use crate::nest::stmt::{Arithmetic, Expr, LoopHint, SortBy, Step, Stmt, Turning, Type};
+use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use crate::nest::variable::{Local, Space, Var};
 use crate::nest::{Function, Nest, Parameter, parameter_name};
 use crate::{Language, intrinsics};
@@ -183,68 +184,16 @@ impl<'a> Printer<'a> {
                 let source = self.element_of(*array, at);
                 self.line(&format!("*({ty}*)({target}) = *(const {ty}*)({source});"));
             }
-            Stmt::WidenHalves { array, buffer, index, count } => {
-                let (from, count) = (self.element_of(*buffer, index), self.expr(count));
-                let call = intrinsics::widen_halves(&self.name(*array), &from, &count, &mut self.helpers);
-                self.line(&format!("{call};"));
-            }
-            Stmt::NarrowHalves { array, buffer, index, count } => {
-                let (to, count) = (self.element_of(*buffer, index), self.expr(count));
-                let call = intrinsics::narrow_halves(&to, &self.name(*array), &count, &mut self.helpers);
-                self.line(&format!("{call};"));
-            }
-            Stmt::MultiplyTile(tile) => {
-                let right = self.element_of(tile.right, &tile.right_at);
-                let sums = self.element_of(tile.sums, &tile.sums_at);
-                let rows =
-                    [tile.left_row, tile.left_term, tile.right_row, tile.sums_row].map(|row| row.to_string());
-                let [depth, width, adds] = [&tile.depth, &tile.width, &tile.adds].map(|expr| self.expr(expr));
-                let left = match tile.left_at {
-                    Expr::Int(0) => self.name(tile.left).to_string(),
-                    _ => self.element_of(tile.left, &tile.left_at),
-                };
-                let arguments =
-                    [&left, &rows[0], &rows[1], &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
-                let call =
-                    intrinsics::multiply_tile(tile.dtype, &arguments.map(String::as_str), &mut self.helpers);
-                self.line(&format!("{call};"));
-            }
-            Stmt::Turn(turning) => {
-                let Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth } = &**turning;
-                let (to, from) = (self.element_of(*to, to_at), self.element_of(*from, from_at));
-                let (rows, depth) = ([to_row, from_row].map(|row| row.to_string()), self.expr(depth));
-                let arguments = [&to, &rows[0], &from, &rows[1], &depth].map(String::as_str);
-                let call = intrinsics::turn(*dtype, &arguments, &mut self.helpers);
-                self.line(&format!("{call};"));
-            }
-            Stmt::Sort(sorting) => {
-                let items = self.element_of(sorting.items, &sorting.at);
-                let (name, arguments) = match &sorting.by {
-                    SortBy::Row(row) => {
-                        let spare = self.element_of(row.spare, &row.spare_at);
-                        ("row", vec![items, spare, self.expr(&row.count), self.expr(&row.wanted)])
-                    }
-                    SortBy::Lanes { count } => ("lanes", vec![items, self.expr(count)]),
-                    SortBy::Block { items: all, length, threads } => {
-                        let numbers = [all, length, threads].map(|number| format!("{number}u"));
-                        ("block", [items].into_iter().chain(numbers).collect())
-                    }
-                };
-                let call = intrinsics::sort(self.language, name, sorting.wide, &arguments, &mut self.helpers);
-                self.line(&format!("{call};"));
-            }
-            Stmt::LoadMatrices { parts, at, shared, index, turns, .. } => {
-                let (parts, row) = (self.element_of(*parts, at), self.element_of(*shared, index));
-                let call = intrinsics::load_matrices(&parts, &row, *turns, &mut self.helpers);
-                self.line(&format!("{call};"));
-            }
-            Stmt::MultiplyMatrices(product) => {
-                let sums = self.element_of(product.sums, &product.sums_at);
-                let left = self.element_of(product.left, &product.left_at);
-                let right = self.element_of(product.right, &product.right_at);
-                let arguments = [&sums, &left, &right].map(String::as_str);
-                let call = intrinsics::multiply_matrices(product.dtype, &arguments, &mut self.helpers);
-                self.line(&format!("{call};"));
+            Stmt::WidenHalves { .. }
+            | Stmt::NarrowHalves { .. }
+            | Stmt::MultiplyTile(_)
+            | Stmt::Turn(_)
+            | Stmt::Sort(_)
+            | Stmt::LoadMatrices { .. }
+            | Stmt::MultiplyMatrices(_) => {
+                if let Some(call) = self.call(stmt) {
+                    self.line(&format!("{call};"));
+                }
             }
             Stmt::Positions { table, positions } => {
                 let positions: Vec<String> = positions.iter().map(u64::to_string).collect();

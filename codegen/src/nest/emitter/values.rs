@@ -1,0 +1,304 @@
+//! Values as expressions: each is computed once, in the outermost scope that binds all of its axes.
+
+use crate::index::{AxisId, IndexExpr};
+use crate::ir::{AxisKind, BufferId, ValueId, ValueOp, index_expressions};
+use crate::nest::accumulate::Accumulator;
+use crate::nest::stmt::{Expr, LoopHint, Stmt, Type};
+use crate::nest::variable::Var;
+use crate::ops::Spelling;
+use crate::{BinaryOp, DType, Language, Scalar, UnaryOp};
+
+use super::{Emitter, Scope};
+
+/// Stack that one step of the recursion may need, and what is added when it runs out.
+const STACK_RESERVE: usize = 128 << 10;
+
+const STACK_STEP: usize = 2 << 20;
+
+/// Single-use expressions of at most this many operations stand where they are used.
+const INLINE_LIMIT: usize = 3;
+
+/// In-thread reductions with at most this many positions are unrolled: a 5×5 window.
+const UNROLL_LIMIT: u64 = 25;
+
+/// In C, unrolled loops in each other make at most this many copies: compilers take long over more.
+const MOST_COPIES: u64 = 64;
+
+impl Emitter<'_> {
+    /// A name for the expression: its own, or that of a new variable.
+    pub(in crate::nest) fn named(&mut self, expr: Expr, dtype: DType) -> Expr {
+        if let Expr::Name(_) | Expr::Literal(_) = expr {
+            return expr;
+        }
+        let var = self.fresh("v");
+        Expr::Name(self.bind(var, Type::Register(dtype), expr))
+    }
+
+    /// The expression without calls of the vectorised functions: with one, it gets a name.
+    fn called_before(&mut self, expr: Expr, dtype: DType) -> Expr {
+        if calls(&expr) { self.named(expr, dtype) } else { expr }
+    }
+
+    /// States what a value is that a schedule has computed by other means.
+    pub(in crate::nest) fn define(&mut self, id: ValueId, expr: Expr) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.values.insert(id, expr);
+        }
+    }
+
+    /// States where the elements are that loops before this one have left: they vary in the innermost scope.
+    pub(in crate::nest) fn define_elements(&mut self) {
+        for (id, element) in self.elements.clone() {
+            self.define(id, element);
+        }
+    }
+
+    /// An expression for a value, valid in the innermost scope; what it needs is computed before.
+    pub(in crate::nest) fn value(&mut self, id: ValueId) -> Expr {
+        if let Some(expr) = self.scopes.iter().rev().find_map(|scope| scope.values.get(&id)) {
+            return expr.clone();
+        }
+        let kernel = self.kernel;
+        let home = self.home(&kernel.value(id).axes);
+        let deeper = self.scopes.split_off(home + 1);
+        // As deep as the kernel's longest chain of operations: on whatever stack the caller has.
+        let is_walked = self.is_walked(id);
+        let kept = self.kept_value(id).filter(|_| is_walked);
+        let is_to_keep = is_walked && self.is_to_keep(id);
+        let is_there = kept.is_some();
+        let expr =
+            kept.unwrap_or_else(|| stacker::maybe_grow(STACK_RESERVE, STACK_STEP, || self.compute(id)));
+        let keep = deeper.is_empty() && self.uses[id.index()] <= 1 && size(&expr) <= INLINE_LIMIT;
+        let simple = matches!(expr, Expr::Name(_) | Expr::Literal(_));
+        let is_named = is_there || is_to_keep || matches!(kernel.value(id).op, ValueOp::Load { .. });
+        let expr = match simple || keep && !is_named {
+            true => expr,
+            false => {
+                let var = self.fresh(prefix(&kernel.value(id).op));
+                Expr::Name(self.bind(var, Type::Register(kernel.value(id).dtype), expr))
+            }
+        };
+        if is_to_keep {
+            self.keep_value(id, &expr);
+        }
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.values.insert(id, expr.clone());
+        }
+        self.scopes.extend(deeper);
+        expr
+    }
+
+    fn compute(&mut self, id: ValueId) -> Expr {
+        let kernel = self.kernel;
+        let value = kernel.value(id);
+        for index in index_expressions(&value.op) {
+            self.bind_computed(index);
+        }
+        match &value.op {
+            ValueOp::Load { buffer, index, guard } => self.load(id, *buffer, index, *guard),
+            ValueOp::Literal(scalar) => Expr::Literal(*scalar),
+            ValueOp::Argument(argument) => Expr::name(*argument),
+            ValueOp::Position(index) => Expr::Position(index.clone()),
+            ValueOp::InBounds(bounds) => Expr::InBounds(bounds.to_vec()),
+            ValueOp::Random { seed, index } => {
+                Expr::Random { dtype: value.dtype, seed: Var::from(*seed), index: index.clone() }
+            }
+            ValueOp::Unary(op, a) => {
+                let dtype = kernel.value(*a).dtype;
+                let operand = self.value(*a);
+                // Spelled with the operand twice: it gets a name.
+                let repeats = matches!(op, UnaryOp::Relu | UnaryOp::Square | UnaryOp::Abs | UnaryOp::Sign);
+                let operand = if repeats { self.named(operand, dtype) } else { operand };
+                Expr::Unary(*op, dtype, Box::new(operand))
+            }
+            ValueOp::Binary(op, a, b) => {
+                let dtype = kernel.value(*a).dtype;
+                let (a, b) = (self.value(*a), self.value(*b));
+                let repeats = match op {
+                    BinaryOp::Maximum | BinaryOp::Minimum | BinaryOp::Shl | BinaryOp::Shr => true,
+                    BinaryOp::Fmax | BinaryOp::Fmin => dtype.is_int(),
+                    _ => false,
+                };
+                let (a, b) = match repeats {
+                    true => (self.named(a, dtype), self.named(b, dtype)),
+                    false => (a, b),
+                };
+                Expr::Binary(*op, dtype, Box::new(a), Box::new(b))
+            }
+            ValueOp::Select(condition, a, b) => {
+                let condition = self.value(*condition);
+                let (a, b) = (self.value(*a), self.value(*b));
+                // No vector calls a function in a branch.
+                let (a, b) = match self.language == Language::C {
+                    true => (self.called_before(a, value.dtype), self.called_before(b, value.dtype)),
+                    false => (a, b),
+                };
+                Expr::Select(Box::new(condition), Box::new(a), Box::new(b))
+            }
+            ValueOp::Cast(to, a) => {
+                Expr::Cast { from: kernel.value(*a).dtype, to: *to, operand: Box::new(self.value(*a)) }
+            }
+            // Schedules define these before anything asks for them.
+            ValueOp::Scan { .. } | ValueOp::Carry { .. } | ValueOp::Last { .. } => {
+                self.misfit("a scan outside of its loop")
+            }
+            ValueOp::Scatter { .. } => self.misfit("a scatter outside of its loop"),
+            ValueOp::Sort { .. } => self.misfit("a sort outside of its loop"),
+            ValueOp::Reduce { axes, .. } => self.reduce_in_thread(id, axes),
+        }
+    }
+
+    /// An element of a buffer, or of the array that has it already.
+    fn load(&mut self, id: ValueId, buffer: BufferId, index: &IndexExpr, guard: Option<ValueId>) -> Expr {
+        let kernel = self.kernel;
+        let condition = guard.map(|guard| self.value(guard));
+        if let Some(element) = self.kept_load(id, buffer, index) {
+            return element;
+        }
+        if let Some(staged) = self.staged.get(&id)
+            && let Some(slot) = staged.slot.as_ref().or(self.staged_slot.as_ref())
+        {
+            let element = Expr::element(staged.array, slot.clone());
+            return Expr::FromMemory(staged.dtype, Box::new(element));
+        }
+        let in_tile = match self.language {
+            Language::Cuda => self.tile_load(buffer, index, guard),
+            Language::C => None,
+        };
+        let element = in_tile.unwrap_or_else(|| {
+            let raw = Expr::element(buffer, Expr::Index(index.clone()));
+            Expr::FromMemory(kernel.buffers[buffer.index()].dtype, Box::new(raw))
+        });
+        match condition {
+            None => element,
+            Some(guard) => {
+                let zero = Expr::Literal(Scalar::from_i64(kernel.value(id).dtype, 0));
+                Expr::Select(Box::new(guard), Box::new(element), Box::new(zero))
+            }
+        }
+    }
+
+    /// Variables for the computed axes in an index: each is bound in the outermost scope that knows its value.
+    fn bind_computed(&mut self, index: &IndexExpr) {
+        let kernel = self.kernel;
+        for (axis, value) in kernel.computed_axes(index) {
+            let AxisKind::Computed { check, .. } = kernel.axis(axis).kind else { continue };
+            if self.scopes.iter().any(|scope| scope.computed.contains(&axis)) {
+                continue;
+            }
+            let home = self.home(&kernel.value(value).axes);
+            let deeper = self.scopes.split_off(home + 1);
+            let position = Box::new(self.value(value));
+            let extent = Box::new(self.extent(axis));
+            self.bind(axis, Type::Index, Expr::Checked { position, extent, check });
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.computed.push(axis);
+            }
+            self.scopes.extend(deeper);
+        }
+    }
+
+    /// A loop of this thread alone, unrolled if it is short.
+    fn reduce_in_thread(&mut self, id: ValueId, axes: &[AxisId]) -> Expr {
+        let kernel = self.kernel;
+        let positions: u64 = axes.iter().map(|&axis| kernel.axis(axis).extent).product();
+        let around = self.scopes.iter().filter(|scope| scope.unrolled).flat_map(Scope::axes);
+        let copies = around.map(|&axis| kernel.axis(axis).extent).fold(positions, u64::saturating_mul);
+        let unrolled = positions <= UNROLL_LIMIT
+            && !axes.iter().any(|&axis| kernel.axis(axis).is_argument)
+            && (self.language == Language::Cuda || !self.rolled && copies <= MOST_COPIES);
+        let Some(accumulator) = Accumulator::of(self, kernel, id, None) else {
+            return self.misfit("no reduction");
+        };
+        for &axis in axes {
+            self.open(&[axis], unrolled);
+        }
+        accumulator.take(self, id, None, None);
+        for &axis in axes.iter().rev() {
+            self.close_loop(axis, if unrolled { LoopHint::Unroll } else { LoopHint::None });
+        }
+        accumulator.settle(self, None);
+        accumulator.result(None)
+    }
+
+    /// Appends `buffer[index] = value` for one store.
+    pub(in crate::nest) fn store(&mut self, store: &crate::ir::Store) {
+        let value = self.stored(store);
+        let target = Expr::element(store.buffer, Expr::Index(store.index.clone()));
+        self.push(Stmt::Assign { target, value });
+    }
+
+    /// The value that a store takes.
+    pub(in crate::nest) fn stored_value(&self, store: &crate::ir::Store) -> ValueId {
+        let kernel = self.kernel;
+        let dtype = kernel.buffers[store.buffer.index()].dtype;
+        match kernel.value(store.value).op {
+            // Storing rounds to a 16-bit float by itself.
+            ValueOp::Cast(to, operand)
+                if to == dtype
+                    && to != to.compute()
+                    && kernel.value(operand).dtype == to.compute()
+                    && self.uses[store.value.index()] == 1 =>
+            {
+                operand
+            }
+            _ => store.value,
+        }
+    }
+
+    /// A store's value as it is in memory.
+    pub(in crate::nest) fn stored(&mut self, store: &crate::ir::Store) -> Expr {
+        let dtype = self.kernel.buffers[store.buffer.index()].dtype;
+        let value = self.stored_value(store);
+        Expr::ToMemory(dtype, Box::new(self.value(value)))
+    }
+}
+
+fn prefix(op: &ValueOp) -> &'static str {
+    match op {
+        ValueOp::Load { .. } => "x",
+        ValueOp::InBounds(_) => "inside",
+        ValueOp::Literal(_)
+        | ValueOp::Argument(_)
+        | ValueOp::Position(_)
+        | ValueOp::Random { .. }
+        | ValueOp::Unary(..)
+        | ValueOp::Binary(..)
+        | ValueOp::Select(..)
+        | ValueOp::Cast(..)
+        | ValueOp::Scan { .. }
+        | ValueOp::Carry { .. }
+        | ValueOp::Last { .. }
+        | ValueOp::Scatter { .. }
+        | ValueOp::Sort { .. }
+        | ValueOp::Reduce { .. } => "v",
+    }
+}
+
+/// Operations in an expression.
+fn size(expr: &Expr) -> usize {
+    match expr {
+        Expr::Name(_) | Expr::Int(_) | Expr::Literal(_) | Expr::Builtin(_) => 0,
+        Expr::Index(_) | Expr::Position(_) => 1,
+        Expr::InBounds(bounds) => bounds.len() * 2,
+        Expr::Random { .. } | Expr::Checked { .. } | Expr::Sort { .. } => 4,
+        Expr::Unary(_, _, a) | Expr::Cast { operand: a, .. } | Expr::Element(_, a) => 1 + size(a),
+        Expr::FromMemory(_, a) | Expr::ToMemory(_, a) => size(a),
+        Expr::Binary(_, _, a, b) | Expr::Arithmetic(_, a, b) => 1 + size(a) + size(b),
+        Expr::MulAdd(_, operands) => 1 + operands.iter().map(size).sum::<usize>(),
+        Expr::Select(condition, a, b) => 1 + size(condition) + size(a) + size(b),
+        Expr::Votes(condition) | Expr::VotesBefore(condition) => 1 + size(condition),
+        Expr::ShuffleXor { value, .. } | Expr::ShuffleUp { value, .. } => 1 + size(value),
+    }
+}
+
+/// Whether the expression calls a function that may be one of the text's own.
+fn calls(expr: &Expr) -> bool {
+    match expr {
+        Expr::Unary(op, _, a) => op.spelling() == Spelling::Vectorised || calls(a),
+        Expr::Binary(op, _, a, b) => op.spelling() == Spelling::Vectorised || calls(a) || calls(b),
+        Expr::Select(condition, a, b) => calls(condition) || calls(a) || calls(b),
+        Expr::Cast { operand, .. } => calls(operand),
+        _ => false,
+    }
+}

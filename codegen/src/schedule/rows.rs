@@ -1,0 +1,215 @@
+//! Schedules of rows: how many threads or lanes share one, and what they keep of it.
+
+use super::facts::{
+    ACCESS_BYTES, BLOCKS_PER_PROCESSOR, CPU_ELEMENTS_PER_BLOCK, MOST_KEPT_BYTES, SPLIT_LENGTH, STACK_BYTES,
+    THREADS, UNROLLED_OPERATIONS, extent_of, is_splittable, largest_power_of_two_divisor,
+    previous_power_of_two, widest_input,
+};
+use super::keep::Keep;
+use super::plain::in_plain_walks;
+use super::share::NEAR_LENGTH;
+use super::vector::Sizes;
+use super::{Figures, Plan, RowSchedule};
+use crate::index::AxisId;
+use crate::ir::{AxisKind, Kernel, Value, ValueOp};
+use crate::{Language, ReduceOp};
+
+/// Bytes of a row that a thread should keep in registers: four 16-byte accesses in flight. More threads share a
+/// longer row.
+const KEPT_BYTES: u64 = 64;
+
+/// Shared memory with which the threads of a block combine what each has of a row, a reduction: 32 warps, two values of 8
+/// bytes.
+const COMBINING_BYTES: u64 = 512;
+
+pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures: &Figures) -> RowSchedule {
+    let length = extent_of(kernel, axes);
+    let rows = extent_of(kernel, &kernel.axes_of_kind(AxisKind::Map));
+    let inner = axes.last().map_or(1, |&axis| kernel.axis(axis).extent);
+    let is_argument = axes.iter().any(|&axis| kernel.axis(axis).is_argument);
+    let adds_exp = kernel.values.iter().any(|value| match &value.op {
+        ValueOp::Reduce { op, axes: own, .. } => *op == ReduceOp::SumExp && own.as_slice() == axes,
+        _ => false,
+    });
+    match language {
+        Language::C => {
+            let lanes = lanes(kernel, axes, inner);
+            let splits = match is_splittable(kernel, axes) {
+                true => length.div_ceil(SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32,
+                false => 1,
+            };
+            let rows_per_block = match is_argument {
+                true => 1,
+                false => (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) as u32,
+            };
+            let online = adds_exp && (splits > 1 || length > NEAR_LENGTH);
+            let stack_bytes = match is_argument || splits > 1 || online {
+                true => 0,
+                false => stack_bytes(kernel, length).unwrap_or(0),
+            };
+            RowSchedule {
+                threads_per_row: lanes as u32,
+                rows_per_block,
+                vector: 1,
+                persistent: 0,
+                shared_bytes: 0,
+                stack_bytes: stack_bytes as u32,
+                online,
+                keep: None,
+                splits,
+            }
+        }
+        Language::Cuda => {
+            let full = u64::from(figures.processors) * BLOCKS_PER_PROCESSOR;
+            let splits = match is_splittable(kernel, axes) && rows * 16 < full && length >= SPLIT_LENGTH / 2 {
+                true => (length / (SPLIT_LENGTH / 8)).clamp(1, full.div_ceil(rows.max(1))).min(1024),
+                false => 1,
+            };
+            let widest_vector = Sizes::of_loads(kernel, axes).vector();
+            let vector = match is_argument && axes.len() == 1 {
+                true => widest_vector,
+                false => largest_power_of_two_divisor(inner, widest_vector),
+            };
+            let row = match (splits, is_argument) {
+                (1, false) => Row::kept(kernel, length, vector, figures),
+                _ => None,
+            };
+            let walked_again = || match (splits, is_argument) {
+                (1, false) => Row { threads: again(kernel, axes, length), turns: 0, shared_bytes: 0 },
+                _ => Row { threads: THREADS, turns: 0, shared_bytes: 0 },
+            };
+            let Row { threads: threads_per_row, turns: persistent, shared_bytes } =
+                row.unwrap_or_else(walked_again);
+            let rows_per_block = if threads_per_row <= 32 { THREADS / threads_per_row } else { 1 };
+            RowSchedule {
+                threads_per_row,
+                rows_per_block,
+                vector: vector as u32,
+                persistent,
+                shared_bytes,
+                stack_bytes: 0,
+                online: adds_exp && persistent == 0,
+                keep: None,
+                splits: splits as u32,
+            }
+        }
+    }
+}
+
+/// The threads of a row whose walks read it again: as many as there can be of a long one, so that few rows at a time
+/// are in the cache.
+fn again(kernel: &Kernel, axes: &[AxisId], length: u64) -> u32 {
+    let is_long = length > NEAR_LENGTH && !is_splittable(kernel, axes);
+    if is_long { 1024 } else { THREADS }
+}
+
+/// The bytes of the stack that keep what is costly of a row.
+fn stack_bytes(kernel: &Kernel, length: u64) -> Option<u64> {
+    let walked = in_plain_walks(kernel, |op| op == ReduceOp::SumExp).ok()?;
+    let plan = Plan::new(&walked).ok()?;
+    Some(plan.keep_on_stack(&walked, length, STACK_BYTES).array_bytes(length))
+}
+
+/// Shared memory that a block can keep a row in, beside what its threads combine by.
+pub(super) fn most_shared(plan: &Plan, figures: &Figures) -> u64 {
+    let combining = COMBINING_BYTES * plan.reductions().len() as u64;
+    u64::from(figures.shared_bytes).saturating_sub(combining)
+}
+
+/// How the threads of a block share a row.
+struct Row {
+    threads: u32,
+    /// The vectors of a thread, if it keeps them.
+    turns: u32,
+    /// Of shared memory, if they do not fit registers.
+    shared_bytes: u32,
+}
+
+impl Row {
+    /// A row that is kept from walk to walk: in registers or, if these do not hold it, in shared memory.
+    fn kept(kernel: &Kernel, length: u64, vector: u64, figures: &Figures) -> Option<Row> {
+        let walked = in_plain_walks(kernel, |_| true).ok()?;
+        let plan = Plan::new(&walked).ok()?;
+        let vectors = length / vector;
+        let of = |bytes: u64| {
+            let wanted = (length * bytes).div_ceil(KEPT_BYTES).min(vectors).next_power_of_two();
+            let threads = wanted.clamp(8, 1024);
+            (threads, vectors.div_ceil(threads))
+        };
+        let mut bytes = plan.keep_loads(&walked).bytes.max(widest_input(kernel));
+        if !plan.fits(bytes, of(bytes).1 * vector) {
+            bytes = plan.keep_least(&walked).bytes.max(widest_input(kernel));
+        }
+        let (threads, turns) = of(bytes);
+        let operations = walked.values.len() as u64 * turns * vector;
+        let row = Row { threads: threads as u32, turns: turns as u32, shared_bytes: 0 };
+        if plan.fits(bytes, turns * vector) && operations <= UNROLLED_OPERATIONS {
+            return Some(row);
+        }
+        // Several rows of a block are short enough for registers.
+        let most = most_shared(&plan, figures);
+        let shared_bytes = plan.keep_shared(&walked, length, most).array_bytes(length);
+        let fits = threads > 32 && (1..=most).contains(&shared_bytes);
+        fits.then_some(Row { shared_bytes: shared_bytes as u32, ..row })
+    }
+}
+
+impl Plan {
+    /// Whether a thread can keep some bytes for each of its elements of a row.
+    fn fits(&self, bytes: u64, elements: u64) -> bool {
+        // The first results take the place of the elements that they follow from, others their own.
+        let stores: usize = self.passes.iter().map(|pass| pass.stores.len()).sum();
+        let results = ACCESS_BYTES * (stores as u64).saturating_sub(1);
+        elements * bytes + results <= MOST_KEPT_BYTES
+    }
+
+    /// What threads that have so many elements of a row keep of it.
+    pub(crate) fn keep(&self, kernel: &Kernel, elements: u64) -> Keep {
+        self.keep_what_fits(kernel, |keep| self.fits(keep.bytes, elements))
+    }
+
+    /// What is kept of a row in so many bytes of shared memory.
+    pub(crate) fn keep_shared(&self, kernel: &Kernel, length: u64, bytes: u64) -> Keep {
+        self.keep_what_fits(kernel, |keep| keep.array_bytes(length) <= bytes)
+    }
+
+    /// Costly values, else the loads, else what takes the fewest bytes.
+    fn keep_what_fits(&self, kernel: &Kernel, fits: impl Fn(&Keep) -> bool) -> Keep {
+        let choices = [Plan::keep_values, Plan::keep_loads];
+        let found = choices.iter().map(|choice| choice(self, kernel)).find(fits);
+        found.unwrap_or_else(|| self.keep_least(kernel))
+    }
+}
+
+/// Lanes of a CPU row: two or three vectors of the widest instructions, so that additions overlap.
+fn lanes(kernel: &Kernel, axes: &[AxisId], inner: u64) -> u64 {
+    let finds_position = |value: &Value| matches!(value.op, ValueOp::Reduce { position: Some(_), .. });
+    let is_stored_along = kernel.stores.iter().any(|store| axes.iter().any(|axis| store.index.uses(*axis)));
+    let along = widest_along(kernel, axes);
+    let (widest, most) = match kernel.values.iter().any(finds_position) && !is_stored_along {
+        // Positions take 32 bits there, though the result has 64; merging two takes longer than finding one.
+        true => (along.max(4), inner / 4),
+        false => (along, inner),
+    };
+    (128 / widest).min(previous_power_of_two(most))
+}
+
+/// The widest dtype that is read, reduced or stored along the axes. What is there once a row, such as a label, says nothing of
+/// the lanes.
+fn widest_along(kernel: &Kernel, axes: &[AxisId]) -> u64 {
+    let varies = |value: &Value| axes.iter().any(|axis| value.axes.contains(axis));
+    let loaded = kernel.values.iter().filter(|value| varies(value)).filter_map(|value| match &value.op {
+        ValueOp::Load { buffer, .. } => Some(kernel.buffers[buffer.index()].dtype),
+        _ => None,
+    });
+    let reduced = kernel.values.iter().filter_map(|value| match &value.op {
+        // What is narrow in memory may be wide when it is added up.
+        ValueOp::Reduce { axes: own, operand, .. } if own.as_slice() == axes => {
+            Some(kernel.value(*operand).dtype).filter(|dtype| dtype.size() > 4)
+        }
+        _ => None,
+    });
+    let stores = kernel.stores.iter().filter(|store| axes.iter().any(|axis| store.index.uses(*axis)));
+    let stored = stores.map(|store| kernel.buffers[store.buffer.index()].dtype);
+    loaded.chain(reduced).chain(stored).map(|dtype| dtype.size() as u64).max().unwrap_or(4)
+}

@@ -1,0 +1,131 @@
+//! Schedules of scans and recurrences.
+
+use super::facts::{
+    ACCESS_BYTES, BLOCKS_PER_PROCESSOR, CPU_ELEMENTS_PER_BLOCK, SPLIT_LENGTH, THREADS, extent_of, is_nested,
+    largest_power_of_two_divisor, previous_power_of_two,
+};
+use super::vector::Sizes;
+use super::{Figures, ScanSchedule};
+use crate::Language;
+use crate::index::AxisId;
+use crate::ir::{AxisKind, Kernel, ValueOp};
+
+/// Steps from which it pays to let rows of a recurrence go through shared memory.
+const STAGED_STEPS: u64 = 16;
+
+/// The most parts of an axis along which the CPU scans: each begins with what all before it come to.
+pub(crate) const MOST_SCAN_SPLITS: u64 = 256;
+
+/// Steps of a part of such an axis, unless it has more than [`MOST_SCAN_SPLITS`] of them, where so many columns go on
+/// together.
+pub(crate) fn scan_split_length(columns: u64) -> u64 {
+    SPLIT_LENGTH / columns.next_power_of_two()
+}
+
+/// Rows of scans that keep every core busy even when a block takes several of them.
+const MANY_ROWS: u64 = 64;
+
+/// The schedule of a kernel with scans or recurrences.
+pub(super) fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> {
+    let (axis, reverse) = kernel.scan_axes().next()?;
+    let map = kernel.axes_of_kind(AxisKind::Map);
+    let (length, is_argument) = (kernel.axis(axis).extent, kernel.axis(axis).is_argument);
+    let is_innermost = map.last() == Some(&axis);
+    Some(match (language, is_innermost) {
+        (Language::C, true) => {
+            let rows = if is_argument { 1 } else { (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) };
+            // Rows that go side by side are worth more than smaller blocks, where there are enough for all cores.
+            let others = extent_of(kernel, &map) / length.max(1);
+            let rows = if others >= MANY_ROWS { rows.max(crate::nest::ROWS_TOGETHER) } else { rows };
+            ScanSchedule { threads: 1, rows: rows as u32, vector: 1, tile: 0, splits: 1 }
+        }
+        (Language::C, false) => {
+            let columns = map.last().map_or(1, |&inner| kernel.axis(inner).extent);
+            ScanSchedule { threads: 1, rows: columns.clamp(1, 512) as u32, vector: 1, tile: 0, splits: 1 }
+        }
+        // One step after the other: no threads share a loop.
+        (Language::Cuda, _) if !kernel.recurrences.is_empty() => {
+            let rows = if map.len() > 1 { 32 } else { 1 };
+            let tile = if is_innermost && rows > 1 && length >= STAGED_STEPS { 32 } else { 0 };
+            ScanSchedule { threads: 1, rows, vector: 1, tile, splits: 1 }
+        }
+        (Language::Cuda, true) => {
+            let vector = match reverse || is_argument {
+                true => 1,
+                false => {
+                    let widest = Sizes::of_loads(kernel, &[axis]).widest();
+                    largest_power_of_two_divisor(length, ACCESS_BYTES / widest.max(4))
+                }
+            };
+            let vectors = length / vector;
+            let (threads, rows) = match vectors {
+                _ if is_argument => (1024, 1),
+                0..=64 => (32, 8),
+                65..=512 => (128, 1),
+                513..=16384 => (256, 1),
+                _ => (1024, 1),
+            };
+            ScanSchedule { threads, rows, vector: vector as u32, tile: 0, splits: 1 }
+        }
+        (Language::Cuda, false) => {
+            // At least 16 elements for each thread that shares a column.
+            let parts = if is_argument { 8 } else { previous_power_of_two(length / 16).clamp(1, 32) };
+            ScanSchedule { threads: parts as u32, rows: 32, vector: 1, tile: 0, splits: 1 }
+        }
+    })
+}
+
+/// The schedule of scans whose axis is divided: where it is long, and they are so few that processors would be idle.
+/// The elements are read twice then.
+pub(super) fn divided(
+    kernel: &Kernel,
+    scan: &ScanSchedule,
+    language: Language,
+    figures: &Figures,
+) -> Option<ScanSchedule> {
+    let (axis, _) = kernel.scan_axes().next().filter(|&(axis, _)| is_divisible(kernel, axis))?;
+    let map = kernel.axes_of_kind(AxisKind::Map);
+    let is_innermost = map.last() == Some(&axis);
+    let length = kernel.axis(axis).extent;
+    let others: Vec<AxisId> = map.into_iter().filter(|&other| other != axis).collect();
+    let (processors, rows) = (u64::from(figures.processors), u64::from(scan.rows));
+    let blocks = match (language, is_innermost, others.split_last()) {
+        (Language::C, false, Some((&columns, rest))) => {
+            extent_of(kernel, rest).saturating_mul(kernel.axis(columns).extent.div_ceil(rows))
+        }
+        _ => extent_of(kernel, &others).div_ceil(rows),
+    };
+    let (threads, splits) = match language {
+        Language::C => {
+            let part = scan_split_length(if is_innermost { 1 } else { rows });
+            // What is divided is read twice.
+            let is_worth_it = blocks * 2 <= processors && length >= 2 * part;
+            (scan.threads, if is_worth_it { length.div_ceil(part).min(MOST_SCAN_SPLITS) } else { 1 })
+        }
+        Language::Cuda => {
+            // Of a row eight tiles at least, in small blocks: not all of a multiprocessor waits for a tile's last warp. Of
+            // columns 64 elements for each thread.
+            let (least, threads, part) = match is_innermost {
+                true => {
+                    let threads = scan.threads.min(THREADS);
+                    (SPLIT_LENGTH, threads, 8 * u64::from(threads * scan.vector))
+                }
+                false => (SPLIT_LENGTH / 8, scan.threads, 64 * u64::from(scan.threads)),
+            };
+            let full = processors * BLOCKS_PER_PROCESSOR * u64::from(THREADS) / (u64::from(threads) * rows);
+            let is_worth_it = blocks * 2 <= processors && length >= least;
+            let most = (full / blocks.max(1)).min(1024);
+            (threads, if is_worth_it { (length / part).min(most) } else { 1 })
+        }
+    };
+    (splits > 1).then_some(ScanSchedule { threads, splits: splits as u32, ..*scan })
+}
+
+/// Whether what comes before a part of the axis is known from its elements alone: no scan follows from another one, and
+/// there is no recurrence.
+pub(super) fn is_divisible(kernel: &Kernel, axis: AxisId) -> bool {
+    let is_scan = |op: &ValueOp| matches!(op, ValueOp::Scan { .. });
+    kernel.recurrences.is_empty()
+        && !is_nested(kernel, is_scan)
+        && kernel.stores.iter().all(|store| store.index.uses(axis))
+}

@@ -1,0 +1,69 @@
+//! Statements that are a call of a helper.
+
+use super::Printer;
+use crate::intrinsics;
+use crate::nest::stmt::{Expr, SortBy, Stmt, Turning};
+
+impl Printer<'_> {
+    /// The call that a statement is; `None` if it is another one.
+    pub(super) fn call(&mut self, stmt: &Stmt) -> Option<String> {
+        Some(match stmt {
+            Stmt::WidenHalves { array, buffer, index, count } => {
+                let (from, count) = (self.element_of(*buffer, index), self.expr(count));
+                intrinsics::widen_halves(&self.name(*array), &from, &count, &mut self.helpers)
+            }
+            Stmt::NarrowHalves { array, buffer, index, count } => {
+                let (to, count) = (self.element_of(*buffer, index), self.expr(count));
+                intrinsics::narrow_halves(&to, &self.name(*array), &count, &mut self.helpers)
+            }
+            Stmt::MultiplyTile(tile) => {
+                let right = self.element_of(tile.right, &tile.right_at);
+                let sums = self.element_of(tile.sums, &tile.sums_at);
+                let rows =
+                    [tile.left_row, tile.left_term, tile.right_row, tile.sums_row].map(|row| row.to_string());
+                let [depth, width, adds] = [&tile.depth, &tile.width, &tile.adds].map(|expr| self.expr(expr));
+                let left = match tile.left_at {
+                    Expr::Int(0) => self.name(tile.left).to_string(),
+                    _ => self.element_of(tile.left, &tile.left_at),
+                };
+                let arguments =
+                    [&left, &rows[0], &rows[1], &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
+                intrinsics::multiply_tile(tile.dtype, &arguments.map(String::as_str), &mut self.helpers)
+            }
+            Stmt::Turn(turning) => {
+                let Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth } = &**turning;
+                let (to, from) = (self.element_of(*to, to_at), self.element_of(*from, from_at));
+                let (rows, depth) = ([to_row, from_row].map(|row| row.to_string()), self.expr(depth));
+                let arguments = [&to, &rows[0], &from, &rows[1], &depth].map(String::as_str);
+                intrinsics::turn(*dtype, &arguments, &mut self.helpers)
+            }
+            Stmt::Sort(sorting) => {
+                let items = self.element_of(sorting.items, &sorting.at);
+                let (name, arguments) = match &sorting.by {
+                    SortBy::Row(row) => {
+                        let spare = self.element_of(row.spare, &row.spare_at);
+                        ("row", vec![items, spare, self.expr(&row.count), self.expr(&row.wanted)])
+                    }
+                    SortBy::Lanes { count } => ("lanes", vec![items, self.expr(count)]),
+                    SortBy::Block { items: all, length, threads } => {
+                        let numbers = [all, length, threads].map(|number| format!("{number}u"));
+                        ("block", [items].into_iter().chain(numbers).collect())
+                    }
+                };
+                intrinsics::sort(self.language, name, sorting.wide, &arguments, &mut self.helpers)
+            }
+            Stmt::LoadMatrices { parts, at, shared, index, turns, .. } => {
+                let (parts, row) = (self.element_of(*parts, at), self.element_of(*shared, index));
+                intrinsics::load_matrices(&parts, &row, *turns, &mut self.helpers)
+            }
+            Stmt::MultiplyMatrices(product) => {
+                let sums = self.element_of(product.sums, &product.sums_at);
+                let left = self.element_of(product.left, &product.left_at);
+                let right = self.element_of(product.right, &product.right_at);
+                let arguments = [&sums, &left, &right].map(String::as_str);
+                intrinsics::multiply_matrices(product.dtype, &arguments, &mut self.helpers)
+            }
+            _ => return None,
+        })
+    }
+}
