@@ -66,7 +66,6 @@ use crate::schedule::{
 };
 use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
-pub(crate) use scan_cpu::TOGETHER as ROWS_TOGETHER;
 use stmt::{Stmt, Type};
 use variable::Local;
 pub use verify::{NestError, verify};

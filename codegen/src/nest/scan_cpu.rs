@@ -12,11 +12,8 @@ use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters, scan_split_cpu};
 use crate::index::AxisId;
 use crate::ir::Kernel;
-use crate::schedule::{Launch, ScanSchedule};
+use crate::schedule::{Launch, ROWS_TOGETHER, ScanSchedule};
 use crate::{Language, Refusal};
-
-/// Rows that go on together along the innermost axis: a step waits for the one before it, not for those of other rows.
-pub(crate) const TOGETHER: u64 = 4;
 
 pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Result<Nest, Refusal> {
     if schedule.splits > 1 {
@@ -41,9 +38,9 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
     let total = emitter.positions(&scans.others);
     let (first, end) = emitter.part(["first", "end"], Expr::Builtin(Builtin::BlockX), rows, total);
     let mut from = first.clone();
-    if rows >= TOGETHER && !scans.others.is_empty() {
+    if rows >= ROWS_TOGETHER && !scans.others.is_empty() {
         let count = end.clone().then(Sub, first.clone());
-        let whole = count.then(Div, Expr::Int(TOGETHER)).then(Mul, Expr::Int(TOGETHER));
+        let whole = count.then(Div, Expr::Int(ROWS_TOGETHER)).then(Mul, Expr::Int(ROWS_TOGETHER));
         let rest = emitter.bind("rest", INDEX, first.clone().then(Add, whole));
         let row = emitter.index("row");
         emitter.open(&[], false);
@@ -51,7 +48,7 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
             emitter,
             kernel,
             scans,
-            Some((TOGETHER, &Expr::name(Var::Lane))),
+            Some((ROWS_TOGETHER, &Expr::name(Var::Lane))),
             &|emitter, hint, body| {
                 emitter.open(&[], false);
                 let own_row =
@@ -59,11 +56,11 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
                 emitter.unflatten(own_row, &scans.others, 1);
                 body(emitter);
                 let body = emitter.close();
-                emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(TOGETHER), hint, body));
+                emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(ROWS_TOGETHER), hint, body));
             },
         );
         let body = emitter.close();
-        let step = Step::Add(Expr::Int(TOGETHER));
+        let step = Step::Add(Expr::Int(ROWS_TOGETHER));
         let to = Expr::Name(rest);
         emitter.push(Stmt::For { var: row, from, to, step, hint: LoopHint::None, body });
         from = Expr::Name(rest);

@@ -5,7 +5,7 @@
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
 use super::scan::{Scans, Totals};
-use super::scan_cpu::{Columns, TOGETHER, columns_launch};
+use super::scan_cpu::{Columns, columns_launch};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::stretch::{InOrder, Stretches};
@@ -13,7 +13,7 @@ use super::variable::Var;
 use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::ir::{Kernel, Store};
-use crate::schedule::{Launch, MOST_SCAN_SPLITS, ScanSchedule, scan_split_length};
+use crate::schedule::{Launch, MOST_SCAN_SPLITS, ROWS_TOGETHER, ScanSchedule, scan_split_length};
 use crate::{Language, Refusal};
 
 /// Bytes of the vector lanes that combine elements: so many that additions overlap.
@@ -21,7 +21,7 @@ const LANE_BYTES: u64 = 128;
 
 pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Result<Nest, Refusal> {
     let splits = u64::from(schedule.splits);
-    let pieces = if scans.is_innermost { TOGETHER } else { 1 };
+    let pieces = if scans.is_innermost { ROWS_TOGETHER } else { 1 };
     let totals = Totals::new(kernel, scans, Language::C, scans.rows(kernel) * splits * pieces);
     let function = |name: String, phase: Phase| {
         let mut emitter = Emitter::new(kernel, Language::C);
@@ -131,9 +131,9 @@ impl<'k> Divided<'k> {
             row
         });
         let length = Expr::Name(self.end).then(Sub, Expr::Name(self.first));
-        let piece = emitter.bind("piece", INDEX, length.then(Div, Expr::Int(TOGETHER)));
+        let piece = emitter.bind("piece", INDEX, length.then(Div, Expr::Int(ROWS_TOGETHER)));
         // Blocks have numbers row by row, part by part.
-        let own = Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(TOGETHER));
+        let own = Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(ROWS_TOGETHER));
         match phase {
             Phase::Totals => self.row_totals(emitter, own, piece),
             Phase::Scans => self.row_scans(emitter, own, piece, row),
@@ -149,7 +149,7 @@ impl<'k> Divided<'k> {
         let from = mul_add(part.clone(), Expr::Name(piece), Expr::Name(self.first));
         let from = emitter.bind("from", INDEX, from);
         let to = Expr::Select(
-            Box::new(part.clone().then(Less, Expr::Int(TOGETHER - 1))),
+            Box::new(part.clone().then(Less, Expr::Int(ROWS_TOGETHER - 1))),
             Box::new(Expr::Name(from).then(Add, Expr::Name(piece))),
             Box::new(Expr::Name(self.end)),
         );
@@ -186,17 +186,19 @@ impl<'k> Divided<'k> {
         emitter.push(count_loop(lane_var, Expr::Int(0), Expr::Int(lanes), LoopHint::None, body));
         self.totals.save(emitter, &total, None, &own.then(Add, part));
         let body = emitter.close();
-        emitter.push(count_loop(number, Expr::Int(0), Expr::Int(TOGETHER), LoopHint::None, body));
+        emitter.push(count_loop(number, Expr::Int(0), Expr::Int(ROWS_TOGETHER), LoopHint::None, body));
     }
 
     fn row_scans(&self, emitter: &mut Emitter<'k>, own: Expr, piece: Var, row: Option<Var>) {
         let l = Expr::name(Var::Lane);
-        let running = self.scans.declare(emitter, self.kernel, Some(TOGETHER));
+        let running = self.scans.declare(emitter, self.kernel, Some(ROWS_TOGETHER));
         // The first piece begins with what all before come to, each of the others with what the one before it does.
-        let before = Expr::Name(self.split).then(Mul, Expr::Int(TOGETHER));
+        let before = Expr::Name(self.split).then(Mul, Expr::Int(ROWS_TOGETHER));
         let of_row = match row {
             None => Expr::Int(0),
-            Some(row) => Expr::Name(row).then(Mul, Expr::Name(self.splits)).then(Mul, Expr::Int(TOGETHER)),
+            Some(row) => {
+                Expr::Name(row).then(Mul, Expr::Name(self.splits)).then(Mul, Expr::Int(ROWS_TOGETHER))
+            }
         };
         let number = emitter.index("before");
         emitter.open(&[], false);
@@ -211,13 +213,13 @@ impl<'k> Divided<'k> {
             emitter.push(set(running.place(Some(&l)), so_far));
         }
         let body = emitter.close();
-        emitter.push(count_loop(Var::Lane, Expr::Int(1), Expr::Int(TOGETHER), LoopHint::Unroll, body));
+        emitter.push(count_loop(Var::Lane, Expr::Int(1), Expr::Int(ROWS_TOGETHER), LoopHint::Unroll, body));
         let length = Expr::Name(piece);
         self.pieces(emitter, &running, piece, (&l, true), Expr::Int(0), length.clone());
         // What is left of the last piece.
         let all = Expr::Name(self.end).then(Sub, Expr::Name(self.first));
-        let rest = all.then(Sub, length.clone().then(Mul, Expr::Int(TOGETHER - 1)));
-        self.pieces(emitter, &running, piece, (&Expr::Int(TOGETHER - 1), false), length, rest);
+        let rest = all.then(Sub, length.clone().then(Mul, Expr::Int(ROWS_TOGETHER - 1)));
+        self.pieces(emitter, &running, piece, (&Expr::Int(ROWS_TOGETHER - 1), false), length, rest);
     }
 
     /// What is done `from` to `to` steps after the starts of all pieces, or after that of one.
@@ -243,7 +245,7 @@ impl<'k> Divided<'k> {
                     emitter.open(&[], false);
                     body(emitter);
                     let body = emitter.close();
-                    emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(TOGETHER), hint, body));
+                    emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(ROWS_TOGETHER), hint, body));
                 }
                 false => body(emitter),
             };
@@ -259,7 +261,7 @@ impl<'k> Divided<'k> {
             let body = emitter.close();
             return emitter.push(count_loop(k, from, to, LoopHint::None, body));
         };
-        let lanes = is_all.then_some((TOGETHER, piece));
+        let lanes = is_all.then_some((ROWS_TOGETHER, piece));
         let of = InOrder {
             kernel,
             scans,

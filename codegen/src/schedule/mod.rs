@@ -42,7 +42,7 @@ pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
 pub use row_contraction::RowContractionSchedule;
 pub(crate) use row_contraction::{RowContraction, padded};
-pub(crate) use scans::{MOST_SCAN_SPLITS, scan_split_length};
+pub(crate) use scans::{MOST_SCAN_SPLITS, ROWS_TOGETHER, scan_split_length};
 pub(crate) use scatter::Scatters;
 pub use scatter::{SCATTER_SPLIT_LENGTH, ScatterSchedule};
 pub(crate) use share::{PANEL, TILE_ROWS};

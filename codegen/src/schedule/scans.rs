@@ -22,6 +22,9 @@ pub(crate) fn scan_split_length(columns: u64) -> u64 {
     SPLIT_LENGTH / columns.next_power_of_two()
 }
 
+/// Rows that go on together along the innermost axis: a step waits for the one before it, not for those of other rows.
+pub(crate) const ROWS_TOGETHER: u64 = 4;
+
 /// Rows of scans that keep every core busy even when a block takes several of them.
 const MANY_ROWS: u64 = 64;
 
@@ -36,7 +39,7 @@ pub(super) fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> 
             let rows = if is_argument { 1 } else { (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) };
             // Rows that go side by side are worth more than smaller blocks, where there are enough for all cores.
             let others = extent_of(kernel, &map) / length.max(1);
-            let rows = if others >= MANY_ROWS { rows.max(crate::nest::ROWS_TOGETHER) } else { rows };
+            let rows = if others >= MANY_ROWS { rows.max(ROWS_TOGETHER) } else { rows };
             ScanSchedule { threads: 1, rows: rows as u32, vector: 1, tile: 0, splits: 1 }
         }
         (Language::C, false) => {
