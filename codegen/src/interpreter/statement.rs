@@ -374,7 +374,7 @@ impl Machine<'_> {
         turns: bool,
         active: &[usize],
     ) -> Result<()> {
-        if active.len() % WARP != 0 {
+        if !active.len().is_multiple_of(WARP) {
             return Err(broken("not all lanes of a warp load small matrices"));
         }
         let (targets, rows) = (self.indices(at, active)?, self.indices(index, active)?);
@@ -401,7 +401,7 @@ impl Machine<'_> {
 
     /// The sums of a warp are 16 × 8, of 16 terms: see the instruction `mma.m16n8k16`.
     fn multiply_matrices(&mut self, product: &MatrixProduct, active: &[usize]) -> Result<()> {
-        if active.len() % WARP != 0 {
+        if !active.len().is_multiple_of(WARP) {
             return Err(broken("not all lanes of a warp multiply small matrices"));
         }
         let lefts = self.indices(&product.left_at, active)?;

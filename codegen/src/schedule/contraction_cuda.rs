@@ -111,7 +111,7 @@ impl ProductSchedule {
             () if self.sums() > chosen.sums() => {
                 Err("the tile is larger than the one for these rows and columns")
             }
-            () if (self.splits > 1) > (chosen.splits > 1) => Err("the terms are too few to split"),
+            () if self.splits > 1 && chosen.splits == 1 => Err("the terms are too few to split"),
             () => Ok(()),
         };
         fits.map_err(Refusal::Misfit)
