@@ -2,7 +2,7 @@
 
 use super::row::Accuracy::{Exact, Near, Ulps};
 use super::row::Gives::{Float, Same};
-use super::row::{ANY, Group, MASK, TRUTH, operations};
+use super::row::{ANY, Group, MASK, SMALL, TRUTH, UNIT, operations};
 use crate::Rounding;
 
 operations! {
@@ -45,6 +45,7 @@ operations! {
     lgamma(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The logarithm of the absolute value of the gamma function.": "torch.lgamma(a)" => a.lgamma();
     digamma(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The derivative of lgamma.": "torch.digamma(a)" => a.digamma();
     i0(a: ANY) All -> Float, Ulps(8), "The modified Bessel function of order 0.": "torch.i0(a)" => a.i0();
+    logit(a: UNIT) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "`log(x / (1 - x))`.": "torch.logit(a)" => a.logit();
     sinc(a: ANY) All -> Float, Near { relative: 4.0, absolute: 2.0 }, "`sin(πx) / (πx)`.": "torch.sinc(a)" => a.sinc();
     deg2rad(a: ANY) All -> Float, Exact, "Radians of degrees.": "torch.deg2rad(a)" => a.deg2rad();
     rad2deg(a: ANY) All -> Float, Exact, "Degrees of radians.": "torch.rad2deg(a)" => a.rad2deg();
@@ -75,6 +76,7 @@ operations! {
     hypot(a: ANY, b: ANY) All -> Float, Ulps(3), "`sqrt(a² + b²)`.": "torch.hypot(a, b)" => a.hypot(b);
     copysign(a: ANY, b: ANY) All -> Float, Exact, "The magnitude of a with the sign of b.": "torch.copysign(a, b)" => a.copysign(b);
     logaddexp(a: ANY, b: ANY) All -> Float, Near { relative: 4.0, absolute: 4.0 }, "`log(exp(a) + exp(b))`.": "torch.logaddexp(a, b)" => a.logaddexp(b);
+    diff(a: SMALL.shape(&[3, 7])) All -> Same, Exact, "Each element less the one before it.": "torch.diff(a, dim=-1)" => a.diff(-1), "torch.diff(a, dim=0)" => a.diff(0);
     xlogy(a: ANY, b: ANY) All -> Float, Ulps(4), "`a * log(b)`, 0 where a is.": "torch.xlogy(a, b)" => a.xlogy(b);
     heaviside(a: ANY, b: ANY) All -> Same, Exact, "0 below 0, 1 above, b at 0.": "torch.heaviside(a, b)" => a.heaviside(b);
     lerp(a: ANY, b: ANY, c: ANY) Floats -> Same, Exact, "From a to b on a line.": "torch.lerp(a, b, c)" => a.lerp(b, c), "torch.lerp(a, b, 0.25)" => a.lerp(b, 0.25), "torch.lerp(a, b, 0.75)" => a.lerp(b, 0.75);

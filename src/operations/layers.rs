@@ -1,7 +1,7 @@
 //! Layers of neural networks.
 
 use super::row::Accuracy::{Exact, Near, Ulps};
-use super::row::Gives::{Float, Same};
+use super::row::Gives::{Float, Same, Sum as Summed};
 use super::row::{ANY, Accuracy, Elements, Group, Input, MASK, SMALL, UNIT, operations};
 use crate::Reduction::{Mean, None, Sum};
 use crate::{Attention, Conv1d, Conv2d, Conv3d, DType, Interpolation, Pool1d, Pool2d, Pool3d};
@@ -55,6 +55,7 @@ operations! {
     smooth_l1_loss(a: ROWS, b: ROWS) Floats -> Same, SUMMED, "Squared differences below beta, distances above.": "F.smooth_l1_loss(a, b, reduction='none', beta=2.0)" => a.smooth_l1_loss(b, 2.0, None), "F.smooth_l1_loss(a, b)" => a.smooth_l1_loss(b, 1.0, Mean);
     huber_loss(a: ROWS, b: ROWS) Floats -> Same, SUMMED, "Squared differences below delta, scaled distances above.": "F.huber_loss(a, b, reduction='none', delta=2.0)" => a.huber_loss(b, 2.0, None), "F.huber_loss(a, b)" => a.huber_loss(b, 1.0, Mean);
     binary_cross_entropy_with_logits(a: ROWS, b: UNIT.shape(&[4, 37])) Floats -> Same, SUMMED, "The cross-entropy of logits with probabilities.": "F.binary_cross_entropy_with_logits(a, b, reduction='none')" => a.binary_cross_entropy_with_logits(b, None), "F.binary_cross_entropy_with_logits(a, b)" => a.binary_cross_entropy_with_logits(b, Mean);
+    binary_cross_entropy(a: UNIT.shape(&[4, 37]), b: UNIT.shape(&[4, 37])) Floats -> Same, SUMMED, "The cross-entropy of probabilities.": "F.binary_cross_entropy(a, b, reduction='none')" => a.binary_cross_entropy(b, None), "F.binary_cross_entropy(a, b)" => a.binary_cross_entropy(b, Mean);
     kl_div(a: ROWS, b: UNIT.shape(&[4, 37])) Floats -> Same, SUMMED, "Terms of the Kullback-Leibler divergence.": "F.kl_div(a, b, reduction='none')" => a.kl_div(b, None), "F.kl_div(a, b, reduction='sum')" => a.kl_div(b, Sum);
     nll_loss(a: ROWS, l: LABELS) Floats -> Same, SUMMED, "The negative element that the label chooses.": "F.nll_loss(a, l, reduction='none')" => a.nll_loss(l, None), "F.nll_loss(a, l)" => a.nll_loss(l, Mean);
     cross_entropy(a: ROWS, l: LABELS) Floats -> Same, SUMMED, "nll_loss of the logarithm of the softmax.": "F.cross_entropy(a, l, reduction='none')" => a.cross_entropy(l, None), "F.cross_entropy(a, l)" => a.cross_entropy(l, Mean), "F.cross_entropy(a, l, reduction='sum')" => a.cross_entropy(l, Sum);
@@ -124,6 +125,8 @@ operations! {
     bmm(a: LEFTS, b: RIGHTS) Numbers -> Same, SUMMED, "The products of two batches of matrices.": "torch.bmm(a, b)" => a.bmm(b);
     mv(a: LEFT, b: SMALL.shape(&[5])) Numbers -> Same, SUMMED, "The product of a matrix and a vector.": "torch.mv(a, b)" => a.mv(b);
     dot(a: SMALL.shape(&[37]), b: SMALL.shape(&[37])) Numbers -> Same, SUMMED, "The sum of the products of two vectors' elements.": "torch.dot(a, b)" => a.dot(b);
+    trace(a: SMALL.shape(&[5, 7])) All -> Summed, SUMMED, "The sum of a matrix's diagonal.": "torch.trace(a)" => a.trace();
+    cross(a: SMALL.shape(&[4, 3]), b: SMALL.shape(&[3])) Numbers -> Same, SUMMED, "Perpendicular to both vectors.": "torch.linalg.cross(a, b, dim=-1)" => a.cross(b, -1);
     outer(a: SMALL.shape(&[3]), b: SMALL.shape(&[5])) All -> Same, Exact, "All products of the elements of two vectors.": "torch.outer(a, b)" => a.outer(b);
     linear(a: LEFTS, w: SMALL.shape(&[4, 5]), b: SMALL.shape(&[4])) Numbers -> Same, SUMMED, "`x @ weightᵀ + bias` along the last dimension.": "F.linear(a, w, b)" => a.linear(w, Some(b)), "F.linear(a, w)" => a.linear(w, Option::None);
     addmm(x: SMALL.shape(&[4]), a: LEFT, b: RIGHT) Numbers -> Same, SUMMED, "`beta * x + alpha * (a @ b)` of matrices.": "torch.addmm(x, a, b)" => x.addmm(a, b, 1, 1), "torch.addmm(x, a, b, beta=2, alpha=3)" => x.addmm(a, b, 2, 3), "torch.addmm(x, a, b, beta=0)" => x.addmm(a, b, 0, 1);

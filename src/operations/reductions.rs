@@ -54,6 +54,9 @@ operations! {
     argmin_keepdim(a: BOX) All -> Fixed(DType::I64), Exact, "`argmin` that keeps the axes.": "torch.argmin(a.to(torch.uint8) if a.dtype == torch.bool else a, 1, keepdim=True)" => a.argmin_keepdim(1);
     min_with_indices(a: BOX) All -> Same, Exact, "`min` and `argmin`.": "(torch.amin(a, 0), torch.argmin(a.to(torch.uint8) if a.dtype == torch.bool else a, 0))" => a.min_with_indices(0);
     var_mean(a: BOX) Floats -> Same, CLOSE, "The variance and the mean.": "torch.var_mean(a, -1, correction=1)" => a.var_mean(-1, 1);
+    std_mean(a: BOX) Floats -> Same, CLOSE, "The standard deviation and the mean.": "torch.std_mean(a, -1, correction=1)" => a.std_mean(-1, 1);
+    std_mean_keepdim(a: BOX) Floats -> Same, CLOSE, "`std_mean` that keeps the axes.": "torch.std_mean(a, 1, correction=0, keepdim=True)" => a.std_mean_keepdim(1, 0);
+    trapezoid(a: BOX) Floats -> Same, CLOSE, "The area below the elements along an axis.": "torch.trapezoid(a, dx=0.5, dim=1)" => a.trapezoid(1, 0.5);
     var_mean_keepdim(a: BOX) Floats -> Same, CLOSE, "`var_mean` that keeps the axes.": "torch.var_mean(a, 1, correction=0, keepdim=True)" => a.var_mean_keepdim(1, 0);
     cumsum(a: BOX) All -> Sum, CLOSE, "The sums up to each element.": "torch.cumsum(a, -1)" => a.cumsum(-1), "torch.cumsum(a, 1)" => a.cumsum(1);
     cumsum_with(a: BOX) All -> Sum, CLOSE, "`cumsum` in another order.": "torch.cumsum(a.flip(0), 0).flip(0)" => a.cumsum_with(0, ScanOrder::new().reverse());

@@ -38,6 +38,7 @@ operations! {
     tile(a: BOX) All -> Same, Exact, "Copies side by side, of the last dimensions.": "torch.tile(a, (2,))" => a.tile([2]);
     repeat_interleave(a: BOX) All -> Same, Exact, "Each position several times.": "torch.repeat_interleave(a, 3, 1)" => a.repeat_interleave(3, 1);
     diagonal(a: BOX) All -> Same, Exact, "A diagonal of two dimensions.": "a.diagonal(1, 0, 2)" => a.diagonal(1, 0, 2), "a.diagonal(-2, 1, 2)" => a.diagonal(-2, 1, 2);
+    diag_embed(a: SMALL.shape(&[2, 3])) All -> Same, Exact, "Matrices of their diagonals.": "torch.diag_embed(a)" => a.diag_embed(0), "torch.diag_embed(a, -2)" => a.diag_embed(-2);
     tril(a: BOX) All -> Same, Exact, "The lower triangle.": "torch.tril(a, 1)" => a.tril(1);
     triu(a: BOX) All -> Same, Exact, "The upper triangle.": "torch.triu(a, -1)" => a.triu(-1);
     pixel_shuffle(a: BOX) All -> Same, Exact, "Channels to squares of pixels.": "F.pixel_shuffle(a, 2)" => a.pixel_shuffle(2);

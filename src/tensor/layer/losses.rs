@@ -122,6 +122,25 @@ impl Tensor {
         loss(call, self, target, reduction, |x, y| (-y + 1.0) * x - x.logsigmoid())
     }
 
+    /// The cross-entropy of probabilities: `-(y * log(x) + (1 - y) * log(1 - x))`, where no logarithm is below -100, as in
+    /// PyTorch. Keeps the dtype; shapes broadcast; invalid for integers and bools. Of logits,
+    /// [`Tensor::binary_cross_entropy_with_logits`] loses no digits.
+    ///
+    /// ```
+    /// use lazuli::{Reduction, Tensor};
+    /// let (x, y) = (Tensor::from_slice(&[0.5f32, 0.0], [2]), Tensor::from_slice(&[1.0f32, 1.0], [2]));
+    /// let losses = x.binary_cross_entropy(&y, Reduction::None);
+    /// assert_eq!(losses.to_vec::<f32>()?, [std::f32::consts::LN_2, 100.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn binary_cross_entropy(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+        loss(Call::here("binary_cross_entropy"), self, target, reduction, |x, y| {
+            let (own, other) = (x.log().maximum(-100.0), (-x).log1p().maximum(-100.0));
+            (y - 1.0) * other - y * own
+        })
+    }
+
     /// `y * (log(y) - x)` of a target y and the logarithm x of a prediction, 0 where y is: the terms of the
     /// Kullback-Leibler divergence. Keeps the dtype; shapes broadcast; invalid for integers and bools.
     ///

@@ -219,6 +219,20 @@ impl Tensor {
         Tensor::or_invalid(formula(Call::here("xlogy"), Rule::Float, operands, |[x, y]| xlogy(&x, &y)))
     }
 
+    /// `log(x / (1 - x))`, the opposite of [`Tensor::sigmoid`]: infinite at 0 and 1, NaN beyond. Floats keep their dtype,
+    /// integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[0.5f32, 1.0], [2]).logit().to_vec::<f32>()?, [0.0, f32::INFINITY]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn logit(&self) -> Tensor {
+        let logit = |[x]: [Term; 1]| (&x / (-&x + 1.0)).log();
+        Tensor::or_invalid(formula(Call::here("logit"), Rule::Float, [self.into()], logit))
+    }
+
     /// 0 where `self` is negative or NaN, 1 where it is positive, and the other's element where it is 0: in the
     /// promoted dtype. Shapes broadcast.
     ///

@@ -112,6 +112,51 @@ impl Tensor {
         })
     }
 
+    /// The sum of the diagonal of a matrix; dtypes as by [`Tensor::sum`]. Invalid for anything but two dimensions.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2]).trace().item::<f32>()?, 5.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn trace(&self) -> Tensor {
+        let call = Call::here("trace");
+        call.composed(|| {
+            let (shape, dtype) = self.known()?;
+            match shape.rank() {
+                2 => Ok(self.diagonal(0, 0, 1).sum(..)),
+                _ => call.fail(format!("needs a matrix, got {dtype} {shape}")),
+            }
+        })
+    }
+
+    /// The vectors that are perpendicular to both along an axis of 3. Shapes broadcast; invalid for bools, and where the
+    /// axis has another extent.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (x, y) = (Tensor::from([1.0f32, 0.0, 0.0]), Tensor::from([0.0f32, 1.0, 0.0]));
+    /// assert_eq!(x.cross(&y, 0).to_vec::<f32>()?, [0.0, 0.0, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cross(&self, other: &Tensor, axis: isize) -> Tensor {
+        let call = Call::here("cross");
+        call.composed(|| {
+            for x in [self, other] {
+                let (shape, dtype) = x.known()?;
+                let own = call.axis(axis, shape)?;
+                if shape[own] != 3 || dtype == DType::Bool {
+                    return call.fail(format!("needs numbers, 3 along axis {axis}, got {dtype} {shape}"));
+                }
+            }
+            let next = |x: &Tensor| x.roll(-1, axis);
+            let after = |x: &Tensor| x.roll(-2, axis);
+            Ok(next(self) * after(other) - after(self) * next(other))
+        })
+    }
+
     /// `x @ weightᵀ + bias` along the last dimension: what a fully connected layer computes. The weight has a row for each
     /// output, or is one vector, for one output that is not a dimension of the result.
     ///

@@ -169,6 +169,40 @@ impl Tensor {
     }
 }
 
+impl Tensor {
+    /// The standard deviation and the mean along the axes: [`Tensor::std`] and [`Tensor::mean`], which share their
+    /// kernel if they are evaluated together.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (deviation, mean) = Tensor::from_slice(&[1.0f32, 5.0], [2]).std_mean(.., 0);
+    /// lazuli::eval([&deviation, &mean])?;
+    /// assert_eq!((deviation.item::<f32>()?, mean.item::<f32>()?), (2.0, 3.0));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn std_mean(&self, axes: impl Into<Axes>, correction: usize) -> (Tensor, Tensor) {
+        let axes = axes.into();
+        Call::here("std_mean").compose(|| (self.std(axes.clone(), correction), self.mean(axes)))
+    }
+
+    /// [`Tensor::std_mean`] that keeps the reduced axes, with extent 1.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 3.0, 2.0, 6.0], [2, 2]);
+    /// let (deviation, mean) = x.std_mean_keepdim(1, 0);
+    /// assert_eq!(((x - mean) / deviation).to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn std_mean_keepdim(&self, axes: impl Into<Axes>, correction: usize) -> (Tensor, Tensor) {
+        let axes = axes.into();
+        let call = Call::here("std_mean_keepdim");
+        call.compose(|| (self.std_keepdim(axes.clone(), correction), self.mean_keepdim(axes)))
+    }
+}
+
 /// What `f` makes of the tensor in the dtype of its arithmetic, rounded once to its own dtype.
 pub(crate) fn widened(x: &Tensor, f: impl FnOnce(&Tensor) -> Tensor) -> Result<Tensor> {
     let (_, dtype) = x.known()?;

@@ -163,6 +163,22 @@ impl Tensor {
         call.composed(|| diagonal(call, self, offset, [first, second]))
     }
 
+    /// Square matrices, 0 but for a diagonal: that whose column exceeds the row by `offset` has the elements of the last
+    /// axis. The opposite of [`Tensor::diagonal`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1, 2], [2]);
+    /// assert_eq!(x.diag_embed(0).to_vec::<i32>()?, [1, 0, 0, 2]);
+    /// assert_eq!(x.diag_embed(1).to_vec::<i32>()?, [0, 1, 0, 0, 0, 2, 0, 0, 0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn diag_embed(&self, offset: isize) -> Tensor {
+        let call = Call::here("diag_embed");
+        call.composed(|| diag_embed(call, self, offset))
+    }
+
     /// The lower triangle of the last two axes: zero where the column exceeds the row by more than
     /// `diagonal`.
     ///
@@ -419,6 +435,26 @@ fn diagonal(call: Call, x: &Tensor, offset: isize, axes: [isize; 2]) -> Result<T
     };
     let span = if count == 0 { 0 } else { (count - 1) * step + 1 };
     Ok(flat.narrow(-1, start, span).slice_step(-1, None, None, step as isize))
+}
+
+fn diag_embed(call: Call, x: &Tensor, offset: isize) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    let [.., length] = shape[..] else {
+        return call.fail(format!("needs at least 1 dimension, got {dtype} {shape}"));
+    };
+    let skipped = offset.unsigned_abs();
+    let (before, after) = if offset >= 0 { (skipped, 0) } else { (0, skipped) };
+    let Some(size) = length.checked_add(skipped) else {
+        return call.fail(format!("a matrix of {length} and {skipped} more columns has too many"));
+    };
+    let mut border = vec![(0, 0); shape.rank()];
+    border[shape.rank() - 1] = (before, after);
+    let columns = x.pad(&border, 0).unsqueeze(-2);
+    let mut square = columns.known()?.0.to_vec();
+    square[shape.rank() - 1] = size;
+    let square = columns.broadcast_to(square);
+    let is_on = Tensor::eye_with(size, size, offset, DType::Bool);
+    Ok(is_on.where_(&square, square.zeros_like()))
 }
 
 fn triangle(call: Call, x: &Tensor, diagonal: isize, lower: bool) -> Result<Tensor> {
