@@ -1,4 +1,4 @@
-//! Fewer axes: adjacent ones that every access walks as one are merged. And more: one that some access divides is two.
+//! Fewer axes: adjacent ones that every access goes over as one are merged. And more: one that some access divides is two.
 
 use super::{AxisKind, AxisSet, Kernel, Value, ValueOp, index_expressions};
 use crate::index::{Atom, AxisId, IndexExpr};

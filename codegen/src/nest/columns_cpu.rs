@@ -1,4 +1,4 @@
-//! Reductions of columns on the CPU: vector lanes hold neighbouring columns and walk down together.
+//! Reductions of columns on the CPU: vector lanes hold neighbouring columns and go down them together.
 //!
 //! Rows of few elements are columns that lie across: tiles of some rows are transposed into small arrays first, and what is
 //! stored along them afterwards.
@@ -10,12 +10,12 @@ use rustc_hash::FxHashMap;
 use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::{Emitter, Staged};
 use super::fission::{Divided, SHORTEST};
+use super::passes::{Pass, Plan, count_loop, items_formula, lane_of, partial_workspaces};
 use super::persistent::{Kept, Place};
 use super::pointwise::launch_items;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Type};
 use super::variable::Var;
-use super::walk::{Pass, Plan, count_loop, items_formula, lane_of, partial_workspaces};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
@@ -82,7 +82,7 @@ fn whole(
     }
     for pass in &plan.passes {
         let to = emitter.positions(&plan.axes);
-        let accumulators = writer.walk(&mut emitter, pass, Expr::Int(0), to);
+        let accumulators = writer.sweep(&mut emitter, pass, Expr::Int(0), to);
         writer.finish(&mut emitter, pass, &accumulators);
     }
     writer.results(&mut emitter);
@@ -103,7 +103,7 @@ fn parts(
     let from = writer.part.clone().then(Mul, Expr::Int(COLUMN_SPLIT_LENGTH));
     let to = from.clone().then(Add, Expr::Int(COLUMN_SPLIT_LENGTH)).then(Min, emitter.positions(&plan.axes));
     let to = Expr::Name(emitter.bind("end", INDEX, to));
-    let accumulators = writer.walk(&mut emitter, pass, from, to);
+    let accumulators = writer.sweep(&mut emitter, pass, from, to);
     writer.each_column(&mut emitter, |emitter, lane| {
         let at = writer.place(emitter);
         save(emitter, &accumulators, Some(lane), &at);
@@ -135,9 +135,9 @@ struct CpuColumns<'a> {
     kernel: &'a Kernel,
     plan: &'a Plan,
     width: u64,
-    /// The variable that walks.
+    /// The variable of the sweep.
     flat: Var,
-    /// The axes of reductions within the walk.
+    /// The axes of reductions within the pass.
     nested: Vec<AxisId>,
     /// The number of the block's row of columns, if there are several.
     row: Expr,
@@ -180,7 +180,7 @@ impl<'k> CpuColumns<'k> {
         }
         let first = emitter.bind("first", INDEX, block.then(Mul, lanes.clone()));
         let count = emitter.bind("width", INDEX, lanes.then(Min, extent.then(Sub, Expr::Name(first))));
-        let flat = plan.walk_name(emitter);
+        let flat = plan.sweep_name(emitter);
         let nested = nested_axes(kernel, &plan.reductions(), &plan.axes);
         CpuColumns { kernel, plan, width, flat, nested, row, part, first, count, results: BTreeMap::new() }
     }
@@ -199,7 +199,7 @@ impl<'k> CpuColumns<'k> {
         emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Name(self.count), LoopHint::Simd, body));
     }
 
-    fn walk(&self, emitter: &mut Emitter<'k>, pass: &Pass, from: Expr, to: Expr) -> Vec<Accumulator> {
+    fn sweep(&self, emitter: &mut Emitter<'k>, pass: &Pass, from: Expr, to: Expr) -> Vec<Accumulator> {
         let accumulators = pass.declare(emitter, self.kernel, Some(self.width));
         let flat = self.flat;
         let welford = Accumulator::common_welford(&accumulators);
@@ -233,7 +233,7 @@ impl<'k> CpuColumns<'k> {
         accumulators
     }
 
-    /// Loops of their own for what is costly at one position of the walk.
+    /// Loops of their own for what is costly at one position of the pass.
     fn before(&self, emitter: &mut Emitter<'k>, pass: &Pass) -> Vec<(ValueId, Expr)> {
         let kernel = self.kernel;
         if self.width < SHORTEST {
@@ -273,7 +273,7 @@ impl<'k> CpuColumns<'k> {
         self.width * launch_items(self.kernel, &self.plan.axes)
     }
 
-    /// Has walks leave to each other what is costly.
+    /// Has passes leave to each other what is costly.
     fn keep(&self, emitter: &mut Emitter<'k>, bytes: u64) {
         if bytes > 0 {
             let length = self.tile();
@@ -304,18 +304,18 @@ impl<'k> CpuColumns<'k> {
     /// Copies what lies across into tiles.
     fn transpose(&self, emitter: &mut Emitter<'k>) {
         let kernel = self.kernel;
-        let walked = [&self.plan.axes[..], &self.nested].concat();
+        let swept = [&self.plan.axes[..], &self.nested].concat();
         let mut staged = FxHashMap::default();
         let mut copies: Vec<(Var, &'k IndexExpr, BufferId, Vec<AxisId>)> = Vec::new();
         for number in 0..kernel.values.len() as u32 {
             let id = ValueId(number);
             let ValueOp::Load { buffer, index, .. } = &kernel.value(id).op else { continue };
             let axes = reduced_axes(kernel, id);
-            let is_walked = axes.iter().all(|axis| walked.contains(axis));
-            if axes.is_empty() || !is_walked || !lies_across(kernel, id, &axes, self.inner()) {
+            let is_swept = axes.iter().all(|axis| swept.contains(axis));
+            if axes.is_empty() || !is_swept || !lies_across(kernel, id, &axes, self.inner()) {
                 continue;
             }
-            // The walk counts its own positions.
+            // The pass counts its own positions.
             let flat = match axes == self.plan.axes {
                 true => Expr::Name(self.flat),
                 false => axes.iter().fold(Expr::Int(0), |flat, &axis| {

@@ -1,13 +1,13 @@
-//! Reductions of columns on CUDA: neighbouring threads hold neighbouring columns and walk down
+//! Reductions of columns on CUDA: neighbouring threads hold neighbouring columns and go down
 //! together; a second thread dimension shares a column.
 
 use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::Emitter;
+use super::passes::{Pass, Plan, arrivals, count_loop, items_formula, lane_of, partial_workspaces};
 use super::pointwise::{lane_axis, lanes_and_stores, launch_items, split_lanes, unrolled_lanes};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
-use super::walk::{Pass, Plan, arrivals, count_loop, items_formula, lane_of, partial_workspaces};
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::index::AxisId;
 use crate::ir::{Kernel, Store};
@@ -106,7 +106,7 @@ impl CudaColumns<'_> {
             Expr::Int(u64::from(self.schedule.threads_x)),
             Expr::Builtin(Builtin::ThreadX),
         );
-        // Threads beyond the last column walk it too, so that all take part in the barriers.
+        // Threads beyond the last column go down it too, so that all take part in the barriers.
         let own_group = emitter.bind("own_group", INDEX, group);
         let last = self.groups.clone().then(Sub, Expr::Int(1));
         emitter.bind(self.group, INDEX, Expr::Name(own_group).then(Min, last));
@@ -114,7 +114,7 @@ impl CudaColumns<'_> {
         let inside = Expr::Name(own_group).then(Less, self.groups.clone());
         for pass in &self.plan.passes {
             let accumulators = pass.declare(emitter, kernel, self.lanes());
-            self.walk(emitter, pass, &accumulators, &inside);
+            self.sweep(emitter, pass, &accumulators, &inside);
             for accumulator in &accumulators {
                 self.merge_threads(emitter, accumulator, "shared");
             }
@@ -142,7 +142,7 @@ impl CudaColumns<'_> {
         }
     }
 
-    fn walk(&self, emitter: &mut Emitter, pass: &Pass, accumulators: &[Accumulator], inside: &Expr) {
+    fn sweep(&self, emitter: &mut Emitter, pass: &Pass, accumulators: &[Accumulator], inside: &Expr) {
         let threads = u64::from(self.schedule.threads_y);
         let thread = Expr::Builtin(Builtin::ThreadY);
         let (from, step) = match self.schedule.splits {
@@ -152,7 +152,7 @@ impl CudaColumns<'_> {
                 Expr::Builtin(Builtin::GridY).then(Mul, Expr::Int(threads)),
             ),
         };
-        let flat = self.plan.walk_name(emitter);
+        let flat = self.plan.sweep_name(emitter);
         emitter.open(&[], false);
         emitter.unflatten(flat, &self.plan.axes, 1);
         let stores: Vec<&Store> = pass.stores.iter().map(|&store| &self.kernel.stores[store]).collect();

@@ -10,12 +10,12 @@
 
 use super::accumulate::set;
 use super::emitter::Emitter;
+use super::passes::{count_loop, items_formula};
 use super::pointwise::launch_items;
 use super::row_statistics::Row;
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, TileProduct, Turning, Type};
 use super::variable::Var;
-use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueId, ValueOp};

@@ -49,7 +49,7 @@ pub(super) struct Emitter<'k> {
     pub(super) scopes: Vec<Scope>,
     /// Axis variables that only take multiples of a number: the first of several lanes.
     pub(super) multiples: FxHashMap<AxisId, i64>,
-    /// What stays in registers between the walks along a row.
+    /// What stays in registers between the passes along a row.
     pub(super) kept: Option<Kept>,
     /// Loads whose elements wait in shared memory.
     pub(super) staged: FxHashMap<ValueId, Staged>,

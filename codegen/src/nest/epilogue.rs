@@ -1,13 +1,13 @@
 //! What follows from the reductions of rows, computed for several rows at a time in vector lanes: a row has one result, and
-//! a loop over rows that are walked has no lanes for it.
+//! a loop over rows, with lanes along each, has none for it.
 
 use super::accumulate::set;
 use super::emitter::Emitter;
 use super::fission::operations;
+use super::passes::{Plan, count_loop};
 use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, LoopHint, Type};
 use super::variable::Var;
-use super::walk::{Plan, count_loop};
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::RowSchedule;
 
@@ -37,13 +37,13 @@ impl Epilogue {
         if schedule.rows_per_block < FEWEST_ROWS || plan.map.is_empty() {
             return None;
         }
-        // What a walk needs is there already.
-        let walked = plan.passes.iter().flat_map(|pass| {
+        // What a pass needs is there already.
+        let swept = plan.passes.iter().flat_map(|pass| {
             let reduced = pass.reductions.iter().flat_map(|&id| kernel.operands(&kernel.value(id).op));
             let stored = pass.stores.iter().map(|&store| kernel.stores[store].value);
             reduced.chain(stored).collect::<Vec<_>>()
         });
-        let walked = kernel.down_from(walked);
+        let swept = kernel.down_from(swept);
         let mut sources = Vec::new();
         let mut pending: Vec<ValueId> =
             plan.results.iter().map(|&store| kernel.stores[store].value).collect();
@@ -60,7 +60,7 @@ impl Epilogue {
                 ValueOp::Load { index, guard: None, .. }
                     if plan.map.len() == 1 && kernel.computed_axes(index).is_empty() => {}
                 ValueOp::Unary(..) | ValueOp::Binary(..) | ValueOp::Select(..) | ValueOp::Cast(..) => {
-                    costly += if walked.contains(&id) { 0.0 } else { operations(kernel, id) };
+                    costly += if swept.contains(&id) { 0.0 } else { operations(kernel, id) };
                     pending.extend(kernel.operands(op));
                 }
                 ValueOp::Load { .. }

@@ -9,9 +9,9 @@ use super::INDEX;
 use super::accumulate::set;
 use super::emitter::Emitter;
 use super::halves::{Halves, TOGETHER};
+use super::passes::count_loop;
 use super::stmt::Arithmetic::{Add, Min, Sub};
 use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
-use super::walk::count_loop;
 use crate::index::AxisId;
 use crate::ir::{AxisSet, BufferId, Kernel, ValueId, ValueOp};
 use crate::{DType, cost};
@@ -37,7 +37,7 @@ pub(super) struct Fission {
 /// A loop to divide.
 pub(super) struct Divided<'a> {
     pub(super) kernel: &'a Kernel,
-    /// The axes that the loop walks; together they have as many positions as the loop.
+    /// The axes that the loop goes over; together they have as many positions as the loop.
     pub(super) along: &'a [AxisId],
     /// All axes that have a position in it.
     pub(super) bound: AxisSet,

@@ -18,6 +18,7 @@ mod halves;
 mod interior;
 mod numbers;
 mod parse;
+mod passes;
 mod peeled;
 mod persistent;
 mod pieces;
@@ -53,7 +54,6 @@ mod tiled_cuda;
 pub mod variable;
 mod verify;
 mod visit;
-mod walk;
 mod windows_cpu;
 
 use std::sync::OnceLock;
@@ -205,9 +205,9 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             }
         }
         Schedule::Rows(schedule) => {
-            let plan = walk::Plan::new(kernel)?;
-            if schedule.splits > 1 && !plan.walks_once() {
-                return Err(Refusal::Misfit("a split row can only be walked once"));
+            let plan = passes::Plan::new(kernel)?;
+            if schedule.splits > 1 && !plan.has_one_pass() {
+                return Err(Refusal::Misfit("a split row takes one pass"));
             }
             match language {
                 Language::Cuda => rows_cuda::build(kernel, &plan, schedule),
@@ -228,12 +228,12 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
         },
         Schedule::Columns(schedule) => {
             let plan = match schedule.shares_all {
-                true => walk::Plan::of(kernel, reductions_of_columns(kernel)?)?,
-                false => walk::Plan::new(kernel)?,
+                true => passes::Plan::of(kernel, reductions_of_columns(kernel)?)?,
+                false => passes::Plan::new(kernel)?,
             };
-            if plan.map.is_empty() || schedule.splits > 1 && !plan.walks_once() {
+            if plan.map.is_empty() || schedule.splits > 1 && !plan.has_one_pass() {
                 return Err(Refusal::Misfit(
-                    "a column reduction needs columns, and split ones are walked once",
+                    "a column reduction needs columns, and split ones take one pass",
                 ));
             }
             match language {

@@ -16,7 +16,7 @@ impl Body {
 struct Numbers {
     locals: Vec<Local>,
     numbered: Vec<Local>,
-    /// By its number so far: which one it is where the walk is.
+    /// By its number so far: which one it is at this statement.
     own: Vec<Option<LocalId>>,
 }
 

@@ -1,30 +1,30 @@
-//! Walks along rows without conditions: where guards change from row to row, each row chooses one of several walks, and where
-//! they change along the row, the walk is one of several parts. No compiler makes vectors of loads under a condition.
+//! Passes along rows without conditions: where guards change from row to row, each row chooses one of several passes, and where
+//! they change along the row, the pass is one of several parts. No compiler makes vectors of loads under a condition.
 
 use super::INDEX;
 use super::emitter::Emitter;
 use super::interior::{decided, without};
+use super::passes::Plan;
 use super::pieces::{Pieces, bounds};
 use super::stmt::Arithmetic::{Less, Max, Min};
 use super::stmt::{Expr, Stmt};
-use super::walk::Plan;
 use crate::index::{Bound, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 
-/// More walks for each pass are too much text.
+/// More sweeps for each pass are too much text.
 const MOST: usize = 5;
 
-/// A kernel whose walks are peeled.
+/// A kernel whose passes are peeled.
 pub(super) enum Peeled {
     /// Nothing is left to decide.
     Plain(Box<Kernel>),
-    /// Pieces of an axis of the rows, or of the one that is walked.
+    /// Pieces of an axis of the rows, or of the reduced one.
     Pieces(Pieces),
     /// Rows that are inside, and those that are not.
     Rows { bounds: Vec<Bound>, inside: Box<Peeled>, outside: Box<Peeled> },
 }
 
-/// What appends a walk of a kernel over a part of the row.
+/// What appends a pass of a kernel over a part of the row.
 pub(super) type Part<'a, 'k> = &'a mut dyn FnMut(&mut Emitter<'k>, &'k Kernel, Expr, Expr);
 
 impl Peeled {
@@ -35,12 +35,12 @@ impl Peeled {
             return None;
         }
         let peeled = Peeled::pieces(kernel, plan).or_else(|| Peeled::rows(kernel, plan))?;
-        (peeled.walks() <= MOST).then_some(peeled)
+        (peeled.sweeps() <= MOST).then_some(peeled)
     }
 
     fn pieces(kernel: &Kernel, plan: &Plan) -> Option<Peeled> {
-        let walked = if plan.axes.len() == 1 { plan.axes.first() } else { None };
-        let is_cut = |axis| kernel.axis(axis).kind == AxisKind::Map || walked == Some(&axis);
+        let swept = if plan.axes.len() == 1 { plan.axes.first() } else { None };
+        let is_cut = |axis| kernel.axis(axis).kind == AxisKind::Map || swept == Some(&axis);
         let pieces = Pieces::along(kernel, &is_cut)?;
         // What begins at an offset has no known order with where the row ends.
         let is_known = pieces.parts.iter().all(|(start, _)| start.as_constant().is_some());
@@ -72,7 +72,7 @@ impl Peeled {
         Some(Peeled::Rows { bounds: first, inside: Box::new(inside), outside })
     }
 
-    /// Whether rows are walked in parts.
+    /// Whether rows are swept in parts.
     pub(super) fn cuts_rows(&self) -> bool {
         match self {
             Peeled::Plain(_) => false,
@@ -81,16 +81,16 @@ impl Peeled {
         }
     }
 
-    /// How many walks there are for one.
-    fn walks(&self) -> usize {
+    /// How many sweeps there are for one pass.
+    fn sweeps(&self) -> usize {
         match self {
             Peeled::Plain(_) => 1,
             Peeled::Pieces(pieces) => pieces.parts.len(),
-            Peeled::Rows { inside, outside, .. } => inside.walks() + outside.walks(),
+            Peeled::Rows { inside, outside, .. } => inside.sweeps() + outside.sweeps(),
         }
     }
 
-    /// The walk from one position to another.
+    /// The pass from one position to another.
     pub(super) fn emit<'k>(
         &'k self,
         emitter: &mut Emitter<'k>,
@@ -161,7 +161,7 @@ fn there(emitter: &Emitter) -> Vec<ValueId> {
     emitter.kept.as_ref().map_or_else(Vec::new, |kept| kept.there.clone())
 }
 
-/// What walks leave to each other: later ones find what all parts of an earlier one have left.
+/// What passes leave to each other: later ones find what all parts of an earlier one have left.
 struct Left {
     before: Vec<ValueId>,
     after: Option<Vec<ValueId>>,

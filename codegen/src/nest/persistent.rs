@@ -1,4 +1,4 @@
-//! Elements that stay in registers, in shared memory or on the stack from one walk along a row to the next.
+//! Elements that stay in registers, in shared memory or on the stack from one pass over a row to the next.
 
 use rustc_hash::FxHashMap;
 
@@ -15,12 +15,12 @@ use crate::schedule::array_bytes;
 
 /// What an emitter keeps of a row.
 pub(super) struct Kept {
-    /// Loads whose elements several walks need.
+    /// Loads whose elements several passes need.
     loads: Vec<ValueId>,
-    /// Other values that several walks need.
+    /// Other values that several passes need.
     values: Vec<ValueId>,
     place: Place,
-    /// The scopes that were open before the walks.
+    /// The scopes that were open before the passes.
     outside: usize,
     /// The arrays so far: of loads, and of other values.
     arrays: FxHashMap<(BufferId, IndexExpr), Var>,
@@ -86,12 +86,12 @@ impl Kept {
 }
 
 impl Emitter<'_> {
-    /// From here on walks leave something to each other.
+    /// From here on passes leave something to each other.
     pub(super) fn keep(&mut self, kept: Kept) {
         self.kept = Some(Kept { outside: self.scopes.len(), ..kept });
     }
 
-    /// The load's element in the array that keeps it; the first walk that asks for it fills the array.
+    /// The load's element in the array that keeps it; the first pass that asks for it fills the array.
     pub(super) fn kept_load(&mut self, id: ValueId, buffer: BufferId, index: &IndexExpr) -> Option<Expr> {
         let kept = self.kept.as_ref().filter(|kept| kept.loads.contains(&id))?;
         let vector = kept.vector();
@@ -144,14 +144,14 @@ impl Emitter<'_> {
         Some(Expr::FromMemory(dtype, Box::new(Expr::element(array, slot))))
     }
 
-    /// The value at this position, if an earlier walk has kept it.
+    /// The value at this position, if an earlier pass has kept it.
     pub(super) fn kept_value(&self, id: ValueId) -> Option<Expr> {
         let kept = self.kept.as_ref().filter(|kept| kept.there.contains(&id))?;
         Some(Expr::element(kept.computed.get(&id)?, self.kept_slot(id)?))
     }
 
-    /// Whether a value varies along the walk. In a part of a row, such as a border, it may be the same at all positions.
-    pub(super) fn is_walked(&self, id: ValueId) -> bool {
+    /// Whether a value varies along the pass. In a part of a row, such as a border, it may be the same at all positions.
+    pub(super) fn is_swept(&self, id: ValueId) -> bool {
         let axes = &self.kernel.value(id).axes;
         let binds = |scope: &Scope| scope.axes().iter().any(|axis| axes.contains(axis));
         self.kept.as_ref().is_some_and(|kept| self.scopes.iter().skip(kept.outside).any(binds))
@@ -165,7 +165,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Keeps a value for the walks to come.
+    /// Keeps a value for the passes to come.
     pub(super) fn keep_value(&mut self, id: ValueId, value: &Expr) {
         let Some(slot) = self.kept_slot(id) else { return };
         let existing = self.kept.as_ref().and_then(|kept| kept.computed.get(&id).copied());

@@ -25,7 +25,7 @@ pub(super) fn build(
             let body = cuda(kernel, &vectorised, &map, schedule)?;
             let launch = Launch {
                 items: launch_items(kernel, &map),
-                formula: super::walk::items_formula(kernel, &map, 1),
+                formula: super::passes::items_formula(kernel, &map, 1),
                 per_block: u64::from(schedule.threads) * u64::from(schedule.vector),
                 block: [schedule.threads, 1, 1],
                 ..Launch::default()

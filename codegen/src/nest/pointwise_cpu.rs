@@ -3,12 +3,12 @@
 use super::emitter::Emitter;
 use super::fission::{Stretches, operations};
 use super::interior::Interior;
+use super::passes::{count_loop, items_formula};
 use super::pieces::Pieces;
 use super::pointwise::launch_items;
 use super::short_axis::ShortAxis;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
-use super::walk::{count_loop, items_formula};
 use super::windows_cpu::{Border, Windows};
 use super::{Body, INDEX};
 use crate::index::{AxisId, IndexExpr};
@@ -113,7 +113,7 @@ impl<'k> Loops<'k, '_> {
         Launch { items: per_row * launch_items(kernel, self.outer), formula, ..Launch::default() }
     }
 
-    /// Some input is consecutive along another axis: walks down a few columns at a time, so that each of its cache lines is
+    /// Some input is consecutive along another axis: goes down a few columns at a time, so that each of its cache lines is
     /// used by the rows of the block before it is gone.
     fn columns(&self, emitter: &mut Emitter<'k>) -> Launch {
         let rows = emitter.positions(self.outer);

@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 use super::INDEX;
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::{Emitter, Staged};
+use super::passes::count_loop;
 use super::scan::{Carries, Scans};
 use super::stmt::Arithmetic::{Add, And, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
-use super::walk::count_loop;
 use crate::index::IndexExpr;
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
 
@@ -41,7 +41,7 @@ struct Arrays<'a> {
 
 impl<'a> Tiles<'a> {
     /// All steps, tile by tile, with the stores at each position.
-    pub(super) fn walk(
+    pub(super) fn run_steps(
         &self,
         emitter: &mut Emitter<'a>,
         running: &[Accumulator],

@@ -2,10 +2,10 @@
 
 use super::accumulate::{Accumulator, set};
 use super::emitter::Emitter;
+use super::passes::count_loop;
 use super::stmt::Arithmetic::Add;
 use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
-use super::walk::count_loop;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::padded;

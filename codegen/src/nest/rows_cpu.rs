@@ -1,17 +1,17 @@
-//! Reductions of rows on the CPU: vector lanes walk a row together, long rows are cut into parts of a
+//! Reductions of rows on the CPU: vector lanes go along a row together, long rows are cut into parts of a
 //! fixed length, so that results do not depend on the number of threads.
 
 use super::accumulate::{Accumulator, load, mul_add, save};
 use super::emitter::Emitter;
 use super::epilogue::Epilogue;
 use super::fission::{Divided, Fission, SHORTEST};
+use super::passes::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::peeled::Peeled;
 use super::persistent::{Kept, Place};
 use super::pointwise::launch_items;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
-use super::walk::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{Launch, RowSchedule, SPLIT_LENGTH};
@@ -63,13 +63,13 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
                 Some(ids) => plan.keep_these(kernel, Language::C, ids),
                 None => plan.keep_on_stack(kernel, length, u64::from(schedule.stack_bytes)),
             };
-            let position = Expr::Name(plan.walk_name(&mut emitter));
+            let position = Expr::Name(plan.sweep_name(&mut emitter));
             emitter.keep(Kept::new(Vec::new(), keep.values, Place::Stack { position, length }));
         }
         for pass in &plan.passes {
             let length = emitter.positions(&plan.axes);
             let row = (Expr::Int(0), length);
-            let accumulators = cpu_walk(&mut emitter, (kernel, peeled), plan, pass, schedule, row);
+            let accumulators = cpu_sweep(&mut emitter, (kernel, peeled), plan, pass, schedule, row);
             let zero = Expr::Int(0);
             let lane = (schedule.threads_per_row > 1).then_some(&zero);
             accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, lane));
@@ -110,7 +110,7 @@ fn parts(
     let part = emitter.part(["first", "end"], block.clone().then(Rem, count), SPLIT_LENGTH, length);
     emitter.unflatten(row, &plan.map, 1);
     for pass in &plan.passes {
-        let accumulators = cpu_walk(&mut emitter, (kernel, peeled), plan, pass, schedule, part.clone());
+        let accumulators = cpu_sweep(&mut emitter, (kernel, peeled), plan, pass, schedule, part.clone());
         let zero = Expr::Int(0);
         let lane = (schedule.threads_per_row > 1).then_some(&zero);
         save(&mut emitter, &accumulators, lane, &block);
@@ -142,8 +142,8 @@ fn parts(
     Ok([first, Function { name, body: emitter.finish()?, launch }])
 }
 
-/// One walk along a row, or a part of it.
-fn cpu_walk<'k>(
+/// One pass along a row, or a part of it.
+fn cpu_sweep<'k>(
     emitter: &mut Emitter<'k>,
     (kernel, peeled): (&'k Kernel, Option<&'k Peeled>),
     plan: &Plan,
@@ -153,16 +153,23 @@ fn cpu_walk<'k>(
 ) -> Vec<Accumulator> {
     let lanes = u64::from(schedule.threads_per_row);
     let accumulators = pass.declare(emitter, kernel, (lanes > 1).then_some(lanes));
-    let flat = plan.walk_name(emitter);
+    let flat = plan.sweep_name(emitter);
     let counted = Accumulator::common_welford(&accumulators).filter(|_| lanes > 1);
     let steps = counted.map(|accumulator| accumulator.declare_steps(emitter));
-    let walk =
-        |kernel| Walk { kernel, plan, pass, lanes, flat, accumulators: &accumulators, steps: steps.as_ref() };
-    // Lanes that have counted together do so to the end of the walk, but for the rest.
+    let sweep = |kernel| Sweep {
+        kernel,
+        plan,
+        pass,
+        lanes,
+        flat,
+        accumulators: &accumulators,
+        steps: steps.as_ref(),
+    };
+    // Lanes that have counted together do so to the end of the pass, but for the rest.
     match peeled.filter(|peeled| steps.is_none() || !peeled.cuts_rows()) {
-        None => walk(kernel).part(emitter, first, end),
+        None => sweep(kernel).part(emitter, first, end),
         Some(peeled) => peeled.emit(emitter, (&first, &end), &mut |emitter, kernel, from, to| {
-            walk(kernel).part(emitter, from, to);
+            sweep(kernel).part(emitter, from, to);
         }),
     }
     if lanes > 1 {
@@ -171,23 +178,23 @@ fn cpu_walk<'k>(
     accumulators
 }
 
-/// A walk.
-struct Walk<'a, 'k> {
+/// A pass.
+struct Sweep<'a, 'k> {
     kernel: &'k Kernel,
     plan: &'a Plan,
     pass: &'a Pass,
     lanes: u64,
-    /// The variable that walks.
+    /// The variable of the sweep.
     flat: Var,
     accumulators: &'a [Accumulator],
     /// What all lanes have in common counted.
     steps: Option<&'a Expr>,
 }
 
-impl<'k> Walk<'_, 'k> {
-    /// The walk along a part of the row. What is costly is computed in loops of its own, of some elements at a time.
+impl<'k> Sweep<'_, 'k> {
+    /// The pass along a part of the row. What is costly is computed in loops of its own, of some elements at a time.
     fn part(&self, emitter: &mut Emitter<'k>, first: Expr, end: Expr) {
-        let &Walk { kernel, plan, lanes, flat, .. } = self;
+        let &Sweep { kernel, plan, lanes, flat, .. } = self;
         if lanes == 1 {
             let body = self.visit(emitter, None, None, None);
             emitter.push(count_loop(flat, first, end, LoopHint::None, body));
@@ -233,7 +240,7 @@ impl<'k> Walk<'_, 'k> {
 
     /// What is worth loops of its own.
     fn fission(&self, emitter: &Emitter) -> Option<Fission> {
-        let &Walk { kernel, plan, pass, .. } = self;
+        let &Sweep { kernel, plan, pass, .. } = self;
         let is_long = launch_items(kernel, &plan.axes) >= SHORTEST;
         if plan.axes.len() > 1 || !is_long {
             return None;
@@ -268,7 +275,7 @@ impl<'k> Walk<'_, 'k> {
         emitter.push(count_loop(self.flat, from.clone(), to.clone(), LoopHint::Simd, body));
     }
 
-    /// The loops of a stretch, then the walk that uses what they leave.
+    /// The loops of a stretch, then the pass that uses what they leave.
     fn divided(
         &self,
         emitter: &mut Emitter<'k>,
@@ -287,7 +294,7 @@ impl<'k> Walk<'_, 'k> {
         }
         if !self.pass.reductions.is_empty() {
             let pass = &Pass { reductions: self.pass.reductions.clone(), ..Pass::default() };
-            Walk { pass, ..*self }.in_lanes(emitter, stretch.0.clone(), stretch.1.clone());
+            Sweep { pass, ..*self }.in_lanes(emitter, stretch.0.clone(), stretch.1.clone());
         }
         emitter.elements = before;
         let body = emitter.close();
@@ -301,7 +308,7 @@ impl<'k> Walk<'_, 'k> {
 
     /// All lanes at once, then those that are left.
     fn in_lanes(&self, emitter: &mut Emitter<'k>, first: Expr, end: Expr) {
-        let &Walk { kernel, plan, lanes, accumulators, .. } = self;
+        let &Sweep { kernel, plan, lanes, accumulators, .. } = self;
         let single = plan.axes.len() == 1;
         let welford = Accumulator::common_welford(accumulators);
         let is_long = launch_items(kernel, &plan.axes) >= CHAIN * lanes * 8;
@@ -379,7 +386,7 @@ impl<'k> Walk<'_, 'k> {
         }
     }
 
-    /// What the walk does at a position.
+    /// What the pass does at a position.
     fn visit(
         &self,
         emitter: &mut Emitter<'k>,
@@ -387,7 +394,7 @@ impl<'k> Walk<'_, 'k> {
         lane: Option<&Expr>,
         weight: Option<&Expr>,
     ) -> Vec<Stmt> {
-        let &Walk { kernel, plan, pass, accumulators, .. } = self;
+        let &Sweep { kernel, plan, pass, accumulators, .. } = self;
         emitter.open(&[], false);
         if let Some(position) = position {
             emitter.bind(self.flat, INDEX, position);
@@ -409,7 +416,7 @@ impl<'k> Walk<'_, 'k> {
         offset: Expr,
         weight: Option<&Expr>,
     ) -> Vec<Stmt> {
-        let &Walk { kernel, plan, pass, accumulators, .. } = self;
+        let &Sweep { kernel, plan, pass, accumulators, .. } = self;
         let Some((&axis, _)) = plan.axes.split_last() else { return Vec::new() };
         emitter.open(&[axis], false);
         emitter.bind(axis, INDEX, Expr::Name(begin).then(Add, offset.clone()));
@@ -421,7 +428,7 @@ impl<'k> Walk<'_, 'k> {
     }
 }
 
-/// What a walk does at the position that is bound.
+/// What a pass does at the position that is bound.
 fn visit_here(
     emitter: &mut Emitter,
     kernel: &Kernel,

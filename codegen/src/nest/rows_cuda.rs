@@ -1,19 +1,19 @@
-//! Reductions of rows on CUDA: a group of threads walks the consecutive elements of a row.
+//! Reductions of rows on CUDA: a group of threads goes over the consecutive elements of a row.
 
 use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::Emitter;
+use super::passes::{Pass, Plan, arrivals, count_loop, items_formula, partial_workspaces};
 use super::persistent::{Kept, Place};
 use super::pointwise::{lanes_and_stores, launch_items, split_lanes};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
-use super::walk::{Pass, Plan, arrivals, count_loop, items_formula, partial_workspaces};
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::ir::{Kernel, Store};
 use crate::schedule::{Keep, Launch, RowSchedule, UNROLLED_OPERATIONS};
 use crate::{DType, Language, Refusal};
 
-/// Turns of walks through shared memory that are unrolled wholly: all that 1024 threads have in 16-byte accesses. In
+/// Turns of passes through shared memory that are unrolled wholly: all that 1024 threads have in 16-byte accesses. In
 /// narrower ones the code would be long, and its registers spill.
 const MOST_UNROLLED_TURNS: u64 = 16;
 
@@ -28,7 +28,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         arrivals: arrivals(&workspaces),
         row: plan.row_name(&mut emitter),
         own_row: emitter.index("own_row"),
-        flat: plan.walk_name(&mut emitter),
+        flat: plan.sweep_name(&mut emitter),
         turn: emitter.index("turn"),
     };
     writer.body(&mut emitter, &vectorised);
@@ -61,7 +61,7 @@ struct CudaRows<'a> {
     row: Var,
     /// The row that would be this thread's.
     own_row: Var,
-    /// What walks.
+    /// The position of the sweep.
     flat: Var,
     /// Which of its vectors of the row a thread is at.
     turn: Var,
@@ -96,7 +96,7 @@ impl<'a> CudaRows<'a> {
         let rows = emitter.positions(&self.plan.map);
         let name = self.row;
         if several {
-            // Threads beyond the last row walk it too, so that whole warps take part in shuffles.
+            // Threads beyond the last row go along it too, so that whole warps take part in shuffles.
             emitter.bind(self.own_row, INDEX, row);
             let last = rows.clone().then(Sub, Expr::Int(1));
             emitter.bind(name, INDEX, Expr::Name(self.own_row).then(Min, last));
@@ -107,8 +107,8 @@ impl<'a> CudaRows<'a> {
         for pass in &self.plan.passes {
             let inside = several.then(|| rows.clone());
             let accumulators = match self.schedule.persistent {
-                0 => self.walk(emitter, kernel, pass, inside),
-                turns => self.walk_kept(emitter, kernel, pass, inside, u64::from(turns)),
+                0 => self.sweep(emitter, kernel, pass, inside),
+                turns => self.sweep_kept(emitter, kernel, pass, inside, u64::from(turns)),
             };
             for accumulator in &accumulators {
                 self.merge_threads(emitter, accumulator);
@@ -143,7 +143,7 @@ impl<'a> CudaRows<'a> {
         self.schedule.keep.map(|ids| self.plan.keep_these(self.scalar, Language::Cuda, ids))
     }
 
-    /// What stays from walk to walk.
+    /// What stays from pass to pass.
     fn kept(&self) -> Kept {
         let turns = u64::from(self.schedule.persistent);
         match self.schedule.shared_bytes {
@@ -180,8 +180,8 @@ impl<'a> CudaRows<'a> {
         }
     }
 
-    /// One walk along the row, by all threads of the row.
-    fn walk(
+    /// One pass along the row, by all threads of the row.
+    fn sweep(
         &self,
         emitter: &mut Emitter<'a>,
         kernel: &'a Kernel,
@@ -242,8 +242,8 @@ impl<'a> CudaRows<'a> {
         accumulators
     }
 
-    /// One walk along a row that its threads keep, unrolled: wholly, unless it is in shared memory and too much.
-    fn walk_kept(
+    /// One pass along a row that its threads keep, unrolled: wholly, unless it is in shared memory and too much.
+    fn sweep_kept(
         &self,
         emitter: &mut Emitter<'a>,
         kernel: &'a Kernel,

@@ -2,13 +2,13 @@
 //! neighbouring columns go down together, in vectors.
 
 use super::emitter::Emitter;
+use super::passes::{count_loop, items_formula};
 use super::pointwise::launch_items;
 use super::scan::Scans;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::stretch::{ForEach, InOrder, Stretches};
 use super::variable::Var;
-use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters, scan_split_cpu};
 use crate::index::AxisId;
 use crate::ir::Kernel;

@@ -1,10 +1,11 @@
 //! Scans on CUDA. Along the innermost axis a block goes along a row tile by tile: each thread scans its own elements,
 //! the threads scan their totals, and what came before is carried on. Along another axis neighbouring threads hold
 //! neighbouring columns, and a column's parts are first combined, then scanned from what the parts before gave.
-//! Recurrences can be neither combined nor divided: one thread walks each loop, along whichever axis.
+//! Recurrences can be neither combined nor divided: one thread runs each loop, along whichever axis.
 
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
+use super::passes::{count_loop, items_formula};
 use super::persistent::{Kept, Place};
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
 use super::recurrence_cuda::Tiles;
@@ -12,7 +13,6 @@ use super::scan::{Scans, Totals};
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, LessEqual, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
-use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::index::IndexExpr;
 use crate::ir::{AxisKind, Kernel, Store, ValueId, ValueOp};
@@ -134,9 +134,9 @@ impl<'a> Writer<'a> {
             let (rows, steps) = (u64::from(self.schedule.rows), u64::from(self.schedule.tile));
             let tile = emitter.index("tile");
             let tiles = Tiles { kernel: self.kernel, scans: self.scans, rows, steps, tile };
-            tiles.walk(emitter, &running, &carries, &along, inside.clone());
+            tiles.run_steps(emitter, &running, &carries, &along, inside.clone());
         } else {
-            let walk = self.walk(emitter, &from, &to, |emitter| {
+            let sweep = self.sweep(emitter, &from, &to, |emitter| {
                 carries.begin_step(emitter, None);
                 self.scans.advance(emitter, self.kernel, &running, None, None);
                 carries.end_step(emitter, None, |emitter| {
@@ -146,7 +146,7 @@ impl<'a> Writer<'a> {
                     emitter.guarded(inside.clone(), then);
                 });
             });
-            emitter.push(walk);
+            emitter.push(sweep);
         }
         let end = carries.end(emitter, None, &once);
         emitter.guarded(inside, end);
@@ -216,7 +216,7 @@ impl<'a> Writer<'a> {
     }
 
     /// What each part of a column comes to, for the scans of a stage: their running results become what the parts
-    /// before give. Scans of the stages before know that already, and begin there in each walk.
+    /// before give. Scans of the stages before know that already, and begin there in each pass.
     fn scan_parts(
         &self,
         emitter: &mut Emitter<'a>,
@@ -225,10 +225,10 @@ impl<'a> Writer<'a> {
         stage: usize,
         (from, to): (&Expr, &Expr),
     ) {
-        let walk = self.walk(emitter, from, to, |emitter| {
+        let sweep = self.sweep(emitter, from, to, |emitter| {
             self.scans.advance(emitter, self.kernel, running, None, Some(stage));
         });
-        emitter.push(walk);
+        emitter.push(sweep);
         let of_stage: Vec<&Accumulator> = self.scans.of_stage(stage).map(|number| &running[number]).collect();
         self.combine_column_threads(emitter, &of_stage, Expr::Builtin(Builtin::ThreadY));
         for (running, prefix) in running.iter().zip(prefixes.iter()) {
@@ -246,7 +246,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A loop along a part of a column.
-    pub(super) fn walk(
+    pub(super) fn sweep(
         &self,
         emitter: &mut Emitter<'a>,
         from: &Expr,

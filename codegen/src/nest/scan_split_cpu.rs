@@ -4,13 +4,13 @@
 
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
+use super::passes::{count_loop, items_formula};
 use super::scan::{Scans, Totals};
 use super::scan_cpu::{Columns, columns_launch};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::stretch::{InOrder, Stretches};
 use super::variable::Var;
-use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::ir::{Kernel, Store};
 use crate::schedule::{Launch, MOST_SCAN_SPLITS, ROWS_TOGETHER, ScanSchedule, scan_split_length};

@@ -5,10 +5,10 @@
 use super::INDEX;
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
+use super::passes::count_loop;
 use super::scan_cuda::Writer;
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
-use super::walk::count_loop;
 
 impl<'a> Writer<'a> {
     /// Where the block's part of a row begins and ends: at whole tiles.
@@ -124,10 +124,10 @@ impl<'a> Writer<'a> {
         let inside = self.bind_column(emitter);
         let running = self.scans.declare(emitter, self.kernel, None);
         let (from, to) = self.bind_column_part(emitter);
-        let walk = self.walk(emitter, &from, &to, |emitter| {
+        let sweep = self.sweep(emitter, &from, &to, |emitter| {
             self.scans.take_elements(emitter, self.kernel, &running, None);
         });
-        emitter.push(walk);
+        emitter.push(sweep);
         let y = Expr::Builtin(Builtin::ThreadY);
         let of_all: Vec<&Accumulator> = running.iter().collect();
         self.combine_column_threads(emitter, &of_all, y.clone().then(Add, Expr::Int(1)));

@@ -2,10 +2,10 @@
 
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::{Definition, Emitter};
+use super::passes::items_formula;
 use super::stmt::Arithmetic::{Div, Mul, Rem};
 use super::stmt::{Expr, Type};
 use super::variable::Var;
-use super::walk::items_formula;
 use super::{INDEX, Parameter, Workspace};
 use crate::ir::{Kernel, ValueId, ValueOp};
 pub(super) use crate::schedule::Scatters;

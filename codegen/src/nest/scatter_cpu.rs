@@ -5,12 +5,12 @@
 
 use super::accumulate::mul_add;
 use super::emitter::Emitter;
+use super::passes::{count_loop, items_formula};
 use super::pointwise::launch_items;
 use super::scatter::{Partials, Scatters, bind_digits, offset, scaled, workspace, workspaces};
 use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
-use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, Parameter, needs_wide_index, parameters};
 use crate::ir::{AxisKind, Kernel};
 use crate::schedule::{Launch, SCATTER_SPLIT_LENGTH, ScatterSchedule};

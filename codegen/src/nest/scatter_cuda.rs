@@ -6,13 +6,13 @@ mod collected;
 
 use super::accumulate::{mul_add, set};
 use super::emitter::Emitter;
+use super::passes::count_loop;
 use super::pointwise::launch_items;
 use super::scatter::workspaces as partial_workspaces;
 use super::scatter::{Partials, Scatters, TRUTH, bind_digits, offset, scaled, workspace};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
-use super::walk::count_loop;
 use super::{Body, Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
 use crate::ir::Kernel;
 use crate::schedule::{Launch, ScatterSchedule};
@@ -130,8 +130,8 @@ impl<'a> Writer<'a> {
             (0, _) => self.walk_columns(&mut emitter),
             (each, _) => self.walk_collected(&mut emitter, u64::from(each)),
         }
-        let walk = emitter.close();
-        walk.into_iter().for_each(|stmt| emitter.push(stmt));
+        let sweep = emitter.close();
+        sweep.into_iter().for_each(|stmt| emitter.push(stmt));
         emitter.push(Stmt::Barrier);
         self.finish(&mut emitter);
         emitter.finish()

@@ -3,9 +3,9 @@
 
 use super::INDEX;
 use super::emitter::Emitter;
+use super::passes::count_loop;
 use super::pieces::Pieces;
 use super::stmt::{Expr, LoopHint, Stmt};
-use super::walk::count_loop;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueOp};
 

@@ -3,12 +3,12 @@
 //! binary searches. No two items are equal, so that each rank is one item's.
 
 use super::emitter::Emitter;
+use super::passes::{count_loop, items_formula};
 use super::pointwise::launch_items;
 use super::sort::{Items, Sorts};
 use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, SortBy, Sorting, Step, Stmt, Type};
 use super::variable::Var;
-use super::walk::{count_loop, items_formula};
 use super::{Function, INDEX, Nest, Parameter, Workspace, needs_wide_index, parameters};
 use crate::ir::Kernel;
 use crate::schedule::{Launch, SortSchedule};

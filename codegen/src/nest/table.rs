@@ -7,11 +7,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::INDEX;
 use super::emitter::{Emitter, Staged};
+use super::passes::count_loop;
 use super::pieces::Pieces;
 use super::stmt::Arithmetic::{Add, Div, LessEqual, Max, Min, Mul, Sub};
 use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
-use super::walk::count_loop;
 use crate::DType;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, BufferId, Kernel, ValueId, ValueOp};

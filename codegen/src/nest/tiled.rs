@@ -1,11 +1,11 @@
 //! What tiles of transposed reads share: where they lie, and how many there are.
 
 use super::emitter::Emitter;
+use super::passes::items_formula;
 use super::pointwise::launch_items;
 use super::stmt::Arithmetic::{Add, Div, Mul, Rem};
 use super::stmt::{Builtin, Expr};
 use super::variable::Var;
-use super::walk::items_formula;
 use super::{INDEX, extent_name};
 use crate::Refusal;
 use crate::index::AxisId;

@@ -5,11 +5,11 @@ use rustc_hash::FxHashMap;
 
 use super::accumulate::{mul_add, set};
 use super::emitter::{Emitter, Staged};
+use super::passes::count_loop;
 use super::stmt::Arithmetic::{Add, Min, Sub};
 use super::stmt::{Expr, LoopHint, Stmt, Type};
 use super::tiled::{PITCH, Tiles};
 use super::variable::Var;
-use super::walk::count_loop;
 use super::{Function, Nest, needs_wide_index, parameters};
 use crate::Language;
 use crate::Refusal;

@@ -8,11 +8,11 @@ use rustc_hash::FxHashMap;
 
 use super::accumulate::{mul_add, set};
 use super::emitter::{Emitter, Staged};
+use super::passes::count_loop;
 use super::stmt::Arithmetic::{Add, And, Less};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::tiled::{PITCH, Tiles};
 use super::variable::Var;
-use super::walk::count_loop;
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::Language;
 use crate::Refusal;

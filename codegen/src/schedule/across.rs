@@ -10,7 +10,7 @@ use crate::ir::{AxisKind, Kernel, Store, Value, ValueId, ValueOp};
 /// Longer rows fill the lanes themselves.
 const LONGEST: u64 = 16;
 
-/// Columns that one thread of a GPU walks alone, at most; those of up to so many elements are unrolled on the CPU.
+/// Columns that one thread of a GPU reduces alone, at most; those of up to so many elements are unrolled on the CPU.
 const LONGEST_COLUMNS: u64 = 64;
 const LONGEST_UNROLLED: u64 = 25;
 
@@ -77,7 +77,7 @@ pub(crate) fn reductions_of_columns(kernel: &Kernel) -> Result<Vec<ValueId>, Ref
     }
 }
 
-/// The axes of the reductions within a walk along `axes`: each of its elements has results of their own.
+/// The axes of the reductions within a pass along `axes`: each of its elements has results of their own.
 pub(crate) fn nested_axes(kernel: &Kernel, reductions: &[ValueId], axes: &[AxisId]) -> Vec<AxisId> {
     let mut nested: Vec<AxisId> = Vec::new();
     // What is further in comes first among the values.
@@ -148,8 +148,8 @@ pub(super) fn across(kernel: &Kernel) -> Option<ColumnSchedule> {
     let varies =
         |id: ValueId| kernel.value(id).axes.iter().any(|axis| axes.contains(axis) || inner.contains(axis));
     let stored = kernel.stores.iter().map(|store| store.value).filter(|&id| varies(id));
-    let walked = kernel.down_from(reductions.iter().copied().chain(stored));
-    // A reduction of each column's own that all of its elements need is not one of the walk's.
+    let swept = kernel.down_from(reductions.iter().copied().chain(stored));
+    // A reduction of each column's own that all of its elements need is not one of the pass's.
     let is_apart = |id: &ValueId| {
         let value = kernel.value(*id);
         matches!(value.op, ValueOp::Reduce { .. })
@@ -157,11 +157,11 @@ pub(super) fn across(kernel: &Kernel) -> Option<ColumnSchedule> {
             && !varies(*id)
             && value.axes.contains(&column)
     };
-    if walked.iter().any(is_apart) {
+    if swept.iter().any(is_apart) {
         return None;
     }
     let is_load = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Load { .. });
-    let loads: Vec<ValueId> = walked.into_iter().filter(|id| is_load(id) && varies(*id)).collect();
+    let loads: Vec<ValueId> = swept.into_iter().filter(|id| is_load(id) && varies(*id)).collect();
     // What all columns read at one place, such as a weight, costs nothing.
     let is_one = |id: ValueId| !kernel.value(id).axes.contains(&column);
     let tile = |id: ValueId| extent_of(kernel, &reduced_axes(kernel, id));

@@ -2,7 +2,7 @@
 
 use super::choose;
 use super::facts::{cooperative, extent_of, is_splittable};
-use super::plain::{for_schedule, in_plain_walks};
+use super::plain::{for_schedule, in_plain_passes};
 use super::scans::is_divisible;
 use super::share::TILE_ROWS;
 use super::{
@@ -242,14 +242,14 @@ impl Check<'_> {
         }
     }
 
-    /// What is kept is what a later walk needs, and fits where it is kept.
+    /// What is kept is what a later pass needs, and fits where it is kept.
     fn keep(&self, s: &RowSchedule, length: u64) -> Checked {
         let Some(ids) = s.keep else { return Ok(()) };
-        let walked = for_schedule(self.kernel, &Schedule::Rows(*s))?;
-        let keep = Plan::new(&walked)?.keep_these(&walked, self.language, ids);
+        let plain = for_schedule(self.kernel, &Schedule::Rows(*s))?;
+        let keep = Plan::new(&plain)?.keep_these(&plain, self.language, ids);
         let place = match (self.language, s.persistent, s.stack_bytes) {
-            (Language::Cuda, 0, _) => Err("no walk keeps anything: persistent is missing"),
-            (Language::C, _, 0) => Err("no walk keeps anything: stack_bytes is missing"),
+            (Language::Cuda, 0, _) => Err("no pass keeps anything: persistent is missing"),
+            (Language::C, _, 0) => Err("no pass keeps anything: stack_bytes is missing"),
             (Language::C, ..) if keep.array_bytes(length) > s.stack_bytes.into() => {
                 Err("takes more than stack_bytes with what else is kept")
             }
@@ -267,7 +267,7 @@ impl Check<'_> {
         place.map_err(refused)?;
         let unneeded = ids.ids().find(|id| !keep.ids().ids().any(|kept| kept == *id));
         match unneeded {
-            Some(id) => Err(Refusal::Placement { value: id.0, why: "no later walk asks for it" }),
+            Some(id) => Err(Refusal::Placement { value: id.0, why: "no later pass asks for it" }),
             None => Ok(()),
         }
     }
@@ -277,12 +277,12 @@ impl Check<'_> {
         if s.shared_bytes == 0 {
             return Ok(());
         }
-        let walked = in_plain_walks(self.kernel, |_| true)?;
-        let plan = Plan::new(&walked)?;
+        let plain = in_plain_passes(self.kernel, |_| true)?;
+        let plan = Plan::new(&plain)?;
         let most = rows::most_shared(&plan, self.figures);
         let keep = match s.keep {
-            Some(ids) => plan.keep_these(&walked, self.language, ids),
-            None => plan.keep_shared(&walked, length, s.shared_bytes.into()),
+            Some(ids) => plan.keep_these(&plain, self.language, ids),
+            None => plan.keep_shared(&plain, length, s.shared_bytes.into()),
         };
         let needed = keep.array_bytes(length);
         let can = s.persistent > 0 && s.rows_per_block == 1 && needed > 0;

@@ -68,11 +68,11 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
             let ValueOp::Reduce { axes, operand, .. } = &kernel.value(first).op else {
                 return Err(Refusal::Misfit("not a reduction"));
             };
-            let walks_rows = match language {
+            let goes_along_rows = match language {
                 Language::C => strides_less_along(kernel, axes, *operand),
                 Language::Cuda => None,
             };
-            match walks_rows.unwrap_or_else(|| reduces_contiguous_axis(kernel, axes, *operand)) {
+            match goes_along_rows.unwrap_or_else(|| reduces_contiguous_axis(kernel, axes, *operand)) {
                 true => Ok(Schedule::Rows(rows(kernel, axes, language, figures))),
                 false => Ok(Schedule::Columns(columns(kernel, axes, language, figures))),
             }
@@ -122,7 +122,7 @@ fn reduces_contiguous_axis(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -
     let (mut along, mut across) = (0, 0);
     for load in loads_below(kernel, operand) {
         let ValueOp::Load { index, buffer, .. } = &kernel.value(load).op else { continue };
-        // What is read once a row says nothing of the walk.
+        // What is read once a row says nothing of the pass.
         if !axes.iter().any(|axis| kernel.value(load).axes.contains(axis)) {
             continue;
         }

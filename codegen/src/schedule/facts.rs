@@ -26,7 +26,7 @@ pub(super) const ACCESS_BYTES: u64 = 16;
 /// it can be (1024 threads have 64 registers each).
 pub(super) const MOST_KEPT_BYTES: u64 = 128;
 
-/// Operations of an unrolled walk: compilation takes time in proportion.
+/// Operations of an unrolled pass: compilation takes time in proportion.
 pub(crate) const UNROLLED_OPERATIONS: u64 = 8192;
 
 /// Blocks of 256 threads that fill a multiprocessor.
@@ -58,9 +58,9 @@ pub fn cooperative(kernel: &Kernel) -> Result<Vec<ValueId>, Refusal> {
         _ => &[],
     };
     let shared = reductions(kernel, is_in_thread)?;
-    // Along axes that threads walk together, no thread walks by itself.
-    let walked = shared.first().map(|&id| axes(id));
-    reductions(kernel, |kernel, id| is_in_thread(kernel, id) && walked != Some(axes(id)))
+    // Along axes that threads reduce together, no thread reduces by itself.
+    let shared_axes = shared.first().map(|&id| axes(id));
+    reductions(kernel, |kernel, id| is_in_thread(kernel, id) && shared_axes != Some(axes(id)))
 }
 
 /// The reductions that are in no other one, but for those that are left to one thread.
@@ -128,8 +128,8 @@ pub(super) fn extent_of(kernel: &Kernel, axes: &[AxisId]) -> u64 {
 /// A split row is read once: nothing that depends on the result may vary along it. What varies along it otherwise is
 /// stored on the way.
 pub(super) fn is_splittable(kernel: &Kernel, axes: &[AxisId]) -> bool {
-    let walks = |op: &ValueOp| matches!(op, ValueOp::Reduce { axes: own, .. } if own.as_slice() == axes);
-    let Some(follows) = following(kernel, walks) else { return false };
+    let reduces = |op: &ValueOp| matches!(op, ValueOp::Reduce { axes: own, .. } if own.as_slice() == axes);
+    let Some(follows) = following(kernel, reduces) else { return false };
     let is_along = |store: &Store| axes.iter().any(|axis| store.index.uses(*axis));
     !kernel.stores.iter().any(|store| is_along(store) && follows[store.value.index()])
 }

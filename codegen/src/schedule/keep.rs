@@ -1,5 +1,5 @@
-//! What stays from one walk along a row to the next, in registers, in shared memory or on the stack: elements that several
-//! walks read, and values that would cost too much to compute again.
+//! What stays from one pass over a row to the next, in registers, in shared memory or on the stack: elements that several
+//! passes read, and values that would cost too much to compute again.
 
 use super::{Plan, ValueSet};
 use crate::cost::{RANDOM, WORTH_KEEPING};
@@ -7,7 +7,7 @@ use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{DType, Language};
 
-/// What a plan's walks leave to those after them.
+/// What a plan's passes leave to those after them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Keep {
     /// Loads that no guard protects: kept as they are in memory.
@@ -46,42 +46,42 @@ pub(crate) fn array_bytes(elements: u64, size: u64) -> u64 {
 const MOST_VALUES: usize = 4;
 
 impl Plan {
-    /// The loads that several walks need.
+    /// The loads that several passes need.
     pub(crate) fn keep_loads(&self, kernel: &Kernel) -> Keep {
-        let walks = Walks::new(self, kernel, Language::Cuda);
-        let loads = walks.loads();
-        walks.used(&loads)
+        let passes = Passes::new(self, kernel, Language::Cuda);
+        let loads = passes.loads();
+        passes.used(&loads)
     }
 
-    /// The loads that several walks need, and instead of them or besides what is costly to compute from them.
+    /// The loads that several passes need, and instead of them or besides what is costly to compute from them.
     pub(crate) fn keep_values(&self, kernel: &Kernel) -> Keep {
-        let walks = Walks::new(self, kernel, Language::Cuda);
-        walks.used(&walks.with_costly(walks.loads(), |_| true))
+        let passes = Passes::new(self, kernel, Language::Cuda);
+        passes.used(&passes.with_costly(passes.loads(), |_| true))
     }
 
     /// What a core keeps of a row in some bytes of its stack: what costs more to compute, or to convert, than to store and
     /// read. Loads are near anyway.
     pub(crate) fn keep_on_stack(&self, kernel: &Kernel, length: u64, bytes: u64) -> Keep {
-        let walks = Walks::new(self, kernel, Language::C);
-        let fits = |kept: &[ValueId]| walks.used(kept).array_bytes(length) <= bytes;
-        walks.used(&walks.with_costly(Vec::new(), fits))
+        let passes = Passes::new(self, kernel, Language::C);
+        let fits = |kept: &[ValueId]| passes.used(kept).array_bytes(length) <= bytes;
+        passes.used(&passes.with_costly(Vec::new(), fits))
     }
 
-    /// These values, as far as a walk needs them again.
+    /// These values, as far as a pass needs them again.
     pub(crate) fn keep_these(&self, kernel: &Kernel, language: Language, ids: ValueSet) -> Keep {
-        let walks = Walks::new(self, kernel, language);
-        let ids: Vec<ValueId> = ids.ids().filter(|id| walks.shared.contains(id)).collect();
-        walks.used(&ids)
+        let passes = Passes::new(self, kernel, language);
+        let ids: Vec<ValueId> = ids.ids().filter(|id| passes.shared.contains(id)).collect();
+        passes.used(&ids)
     }
 
-    /// What several walks need in the fewest bytes: a value instead of several loads that it follows from.
+    /// What several passes need in the fewest bytes: a value instead of several loads that it follows from.
     pub(crate) fn keep_least(&self, kernel: &Kernel) -> Keep {
-        let walks = Walks::new(self, kernel, Language::Cuda);
-        let mut kept = walks.loads();
-        let mut least = walks.used(&kept);
+        let passes = Passes::new(self, kernel, Language::Cuda);
+        let mut kept = passes.loads();
+        let mut least = passes.used(&kept);
         for _ in 0..MOST_VALUES {
-            let with = |id: ValueId| (id, walks.used(&[kept.as_slice(), &[id]].concat()));
-            let others = walks.shared.iter().copied().filter(|id| !kept.contains(id)).map(with);
+            let with = |id: ValueId| (id, passes.used(&[kept.as_slice(), &[id]].concat()));
+            let others = passes.shared.iter().copied().filter(|id| !kept.contains(id)).map(with);
             let Some((id, with)) = others.min_by_key(|(_, keep)| keep.sum()) else { break };
             if with.sum() >= least.sum() {
                 break;
@@ -96,33 +96,33 @@ impl Plan {
 /// Integer operations that make an `f32` of an `f16` on the CPU.
 const HALF_CONVERSION: f64 = 10.0;
 
-/// The walks of a plan, and what they need of each other.
-struct Walks<'a> {
+/// The passes of a plan, and what they need of each other.
+struct Passes<'a> {
     plan: &'a Plan,
     kernel: &'a Kernel,
     language: Language,
-    /// What several walks need if nothing is kept, ascending.
+    /// What several passes need if nothing is kept, ascending.
     shared: Vec<ValueId>,
 }
 
-impl<'a> Walks<'a> {
-    fn new(plan: &'a Plan, kernel: &'a Kernel, language: Language) -> Walks<'a> {
-        let mut walks = Walks { plan, kernel, language, shared: Vec::new() };
+impl<'a> Passes<'a> {
+    fn new(plan: &'a Plan, kernel: &'a Kernel, language: Language) -> Passes<'a> {
+        let mut passes = Passes { plan, kernel, language, shared: Vec::new() };
         if plan.passes.len() > 1 {
             let mut needed = vec![0u32; kernel.values.len()];
-            walks.visit(&[], |_, id, _| needed[id.index()] += 1);
-            // A loop within the walk has several values at one position: no one register holds them.
+            passes.visit(&[], |_, id, _| needed[id.index()] += 1);
+            // A loop within the pass has several values at one position: no one register holds them.
             let is_inner =
                 |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce && !plan.axes.contains(axis);
             let is_shared =
                 |id: &ValueId| needed[id.index()] > 1 && !kernel.value(*id).axes.iter().any(is_inner);
-            walks.shared = (0..kernel.values.len() as u32).map(ValueId).filter(is_shared).collect();
+            passes.shared = (0..kernel.values.len() as u32).map(ValueId).filter(is_shared).collect();
         }
-        walks
+        passes
     }
 
-    /// Calls `found` for what each walk needs and that varies along the row: with the number of the walk, the value, and
-    /// whether an earlier walk has kept it.
+    /// Calls `found` for what each pass needs and that varies along the row: with the number of the pass, the value, and
+    /// whether an earlier pass has kept it.
     fn visit(&self, kept: &[ValueId], mut found: impl FnMut(usize, ValueId, bool)) {
         let (plan, kernel) = (self.plan, self.kernel);
         let mut seen_by = vec![usize::MAX; kernel.values.len()];
@@ -147,7 +147,7 @@ impl<'a> Walks<'a> {
         }
     }
 
-    /// An unguarded load at a position that follows from the walk's own.
+    /// An unguarded load at a position that follows from the pass's own.
     fn is_plain_load(&self, id: ValueId) -> bool {
         let ValueOp::Load { guard: None, index, .. } = &self.kernel.value(id).op else { return false };
         let strays = |axis: &AxisId| self.plan.axes.contains(axis);
@@ -188,7 +188,7 @@ impl<'a> Walks<'a> {
         kept
     }
 
-    /// Simple operations for each element of the row, in all walks.
+    /// Simple operations for each element of the row, in all passes.
     fn cost(&self, kept: &[ValueId]) -> f64 {
         let mut cost = 0.0;
         self.visit(kept, |_, id, is_there| {
@@ -199,7 +199,7 @@ impl<'a> Walks<'a> {
         cost
     }
 
-    /// Those of the kept values that a later walk asks for.
+    /// Those of the kept values that a later pass asks for.
     fn used(&self, kept: &[ValueId]) -> Keep {
         let mut spans: Vec<Option<(usize, usize)>> = vec![None; self.kernel.values.len()];
         self.visit(kept, |number, id, _| {

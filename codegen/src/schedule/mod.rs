@@ -138,17 +138,17 @@ pub struct RowSchedule {
     pub rows_per_block: u32,
     /// Consecutive elements that a thread reads at once.
     pub vector: u32,
-    /// How many such vectors of a row a thread has, if it keeps them from walk to walk; 0 for loops that read again
+    /// How many such vectors of a row a thread has, if it keeps them from pass to pass; 0 for loops that read again
     /// (CUDA).
     pub persistent: u32,
-    /// Bytes of shared memory that hold them; 0 for registers, each walk unrolled.
+    /// Bytes of shared memory that hold them; 0 for registers, each pass unrolled.
     pub shared_bytes: u32,
-    /// Bytes of the stack that hold, from walk to walk, what is costly to compute again (CPU).
+    /// Bytes of the stack that hold, from pass to pass, what is costly to compute again (CPU).
     pub stack_bytes: u32,
-    /// What is kept there from walk to walk, if somebody says it: values of the nest's kernel. All others are computed
+    /// What is kept there from pass to pass, if somebody says it: values of the nest's kernel. All others are computed
     /// again.
     pub keep: Option<ValueSet>,
-    /// Whether sums of exponentials find their maximum on the way, in one walk; else a walk before finds it.
+    /// Whether sums of exponentials find their maximum on the way, in one pass; else a pass before finds it.
     pub online: bool,
     /// Parts of a row, each for a block of its own; the last one to finish combines them.
     pub splits: u32,

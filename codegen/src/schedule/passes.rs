@@ -1,6 +1,6 @@
-//! Which walks along the reduced axes compute what.
+//! Which passes over the reduced axes compute what.
 //!
-//! A pass is one walk. Reductions of what is known before a walk share it; what depends on their
+//! Reductions of what is known before a pass share it; what depends on their
 //! results needs the next one.
 
 use super::cooperative;
@@ -8,7 +8,7 @@ use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{ReduceOp, Refusal};
 
-/// What the walks along a row compute.
+/// What the passes along a row compute.
 pub(crate) struct Plan {
     /// The reduced axes, outermost first.
     pub(crate) axes: Vec<AxisId>,
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     pub(crate) results: Vec<usize>,
 }
 
-/// One walk.
+/// One sweep along the reduced axes.
 #[derive(Default)]
 pub(crate) struct Pass {
     pub(crate) reductions: Vec<ValueId>,
@@ -61,7 +61,7 @@ impl Plan {
             Some(ValueOp::Reduce { axes, .. }) => axes.to_vec(),
             _ => return Err(Refusal::Misfit("no reduction for several threads")),
         };
-        // A value's pass: how many walks must have ended before it can be computed.
+        // A value's pass: how many others must have ended before it can be computed.
         let mut pass_of = vec![0usize; kernel.values.len()];
         for (number, value) in kernel.values.iter().enumerate() {
             let before = kernel.operands(&value.op).iter().map(|id| pass_of[id.index()]).max().unwrap_or(0);
@@ -92,8 +92,8 @@ impl Plan {
         self.passes.iter().flat_map(|pass| pass.reductions.clone()).collect()
     }
 
-    /// Whether one walk is all: then it can be split. What is stored along it does not wait for its end.
-    pub(crate) fn walks_once(&self) -> bool {
+    /// Whether there is one pass: then it can be split. What is stored along it does not wait for its end.
+    pub(crate) fn has_one_pass(&self) -> bool {
         self.passes.len() == 1
     }
 }

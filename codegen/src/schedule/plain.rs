@@ -1,7 +1,7 @@
-//! Reductions of several parts as walks of plain reductions: squared deviations as the mean, then the squares of the
+//! Reductions of several parts as passes of plain reductions: squared deviations as the mean, then the squares of the
 //! distances from it; sums of exponentials as the maximum, then the sum.
 //!
-//! Where a row stays in registers the second walk costs nothing, and there is no division an element as in Welford's
+//! Where a row stays in registers the second pass costs nothing, and there is no division an element as in Welford's
 //! method, and no maximum to scale to. Sums are merged pairwise.
 
 use std::borrow::Cow;
@@ -12,19 +12,19 @@ use super::{Schedule, cooperative};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, ReduceOp, Refusal, Scalar, UnaryOp};
 
-/// The kernel with the reductions that its schedule walks in plain steps replaced by these.
+/// The kernel with the reductions that its schedule computes in plain passes replaced by these.
 ///
 /// # Errors
 /// If the kernel's reductions cannot run together.
 pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Result<Cow<'k, Kernel>, Refusal> {
     match schedule {
-        Schedule::Rows(rows) if rows.persistent > 0 => in_plain_walks(kernel, |_| true),
-        Schedule::Rows(rows) if !rows.online => in_plain_walks(kernel, |op| op == ReduceOp::SumExp),
+        Schedule::Rows(rows) if rows.persistent > 0 => in_plain_passes(kernel, |_| true),
+        Schedule::Rows(rows) if !rows.online => in_plain_passes(kernel, |op| op == ReduceOp::SumExp),
         Schedule::Columns(columns) if columns.shares_all => {
-            in_plain_walks(kernel, |op| op == ReduceOp::SumExp)
+            in_plain_passes(kernel, |op| op == ReduceOp::SumExp)
         }
         // Rows are near, too.
-        Schedule::RowContraction(_) | Schedule::Contraction(_) => in_plain_walks(kernel, |_| true),
+        Schedule::RowContraction(_) | Schedule::Contraction(_) => in_plain_passes(kernel, |_| true),
         // One thread's own values are near anyway.
         Schedule::Pointwise(_)
         | Schedule::Tiled(_)
@@ -33,7 +33,7 @@ pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Resul
         | Schedule::Sort(_)
         | Schedule::Rows(_)
         | Schedule::Columns(_)
-        | Schedule::Product(_) => in_plain_walks(kernel, |_| false),
+        | Schedule::Product(_) => in_plain_passes(kernel, |_| false),
     }
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Resul
 ///
 /// # Errors
 /// If the kernel's reductions cannot run together.
-pub(super) fn in_plain_walks(
+pub(super) fn in_plain_passes(
     kernel: &Kernel,
     replaces: impl Fn(ReduceOp) -> bool,
 ) -> Result<Cow<'_, Kernel>, Refusal> {
@@ -200,9 +200,9 @@ mod tests {
         let sum = kernel.reduce(ReduceOp::Sum, &[column], x);
         kernel.store(mean, IndexExpr::axis(row), sum);
         kernel.store(spread, IndexExpr::axis(row), deviations);
-        let two_walks = in_plain_walks(&kernel, |_| true).unwrap();
-        two_walks.verify().unwrap();
-        let reductions: Vec<&ValueOp> = two_walks
+        let two_passes = in_plain_passes(&kernel, |_| true).unwrap();
+        two_passes.verify().unwrap();
+        let reductions: Vec<&ValueOp> = two_passes
             .values
             .iter()
             .map(|v| &v.op)
@@ -210,6 +210,6 @@ mod tests {
             .collect();
         assert_eq!(reductions.len(), 2);
         assert!(reductions.iter().all(|op| matches!(op, ValueOp::Reduce { op: ReduceOp::Sum, .. })));
-        assert_eq!(crate::schedule::Plan::new(&two_walks).unwrap().passes.len(), 2);
+        assert_eq!(crate::schedule::Plan::new(&two_passes).unwrap().passes.len(), 2);
     }
 }

@@ -6,7 +6,7 @@ use super::facts::{
     previous_power_of_two, widest_input,
 };
 use super::keep::Keep;
-use super::plain::in_plain_walks;
+use super::plain::in_plain_passes;
 use super::share::NEAR_LENGTH;
 use super::vector::Sizes;
 use super::{Figures, Plan, RowSchedule};
@@ -74,12 +74,12 @@ pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures
                 (1, false) => Row::kept(kernel, length, vector, figures),
                 _ => None,
             };
-            let walked_again = || match (splits, is_argument) {
+            let read_again = || match (splits, is_argument) {
                 (1, false) => Row { threads: again(kernel, axes, length), turns: 0, shared_bytes: 0 },
                 _ => Row { threads: THREADS, turns: 0, shared_bytes: 0 },
             };
             let Row { threads: threads_per_row, turns: persistent, shared_bytes } =
-                row.unwrap_or_else(walked_again);
+                row.unwrap_or_else(read_again);
             let rows_per_block = if threads_per_row <= 32 { THREADS / threads_per_row } else { 1 };
             RowSchedule {
                 threads_per_row,
@@ -96,7 +96,7 @@ pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures
     }
 }
 
-/// The threads of a row whose walks read it again: as many as there can be of a long one, so that few rows at a time
+/// The threads of a row whose passes read it again: as many as there can be of a long one, so that few rows at a time
 /// are in the cache.
 fn again(kernel: &Kernel, axes: &[AxisId], length: u64) -> u32 {
     let is_long = length > NEAR_LENGTH && !is_splittable(kernel, axes);
@@ -105,9 +105,9 @@ fn again(kernel: &Kernel, axes: &[AxisId], length: u64) -> u32 {
 
 /// The bytes of the stack that keep what is costly of a row.
 fn stack_bytes(kernel: &Kernel, length: u64) -> Option<u64> {
-    let walked = in_plain_walks(kernel, |op| op == ReduceOp::SumExp).ok()?;
-    let plan = Plan::new(&walked).ok()?;
-    Some(plan.keep_on_stack(&walked, length, STACK_BYTES).array_bytes(length))
+    let plain = in_plain_passes(kernel, |op| op == ReduceOp::SumExp).ok()?;
+    let plan = Plan::new(&plain).ok()?;
+    Some(plan.keep_on_stack(&plain, length, STACK_BYTES).array_bytes(length))
 }
 
 /// Shared memory that a block can keep a row in, beside what its threads combine by.
@@ -126,29 +126,29 @@ struct Row {
 }
 
 impl Row {
-    /// A row that is kept from walk to walk: in registers or, if these do not hold it, in shared memory.
+    /// A row that is kept from pass to pass: in registers or, if these do not hold it, in shared memory.
     fn kept(kernel: &Kernel, length: u64, vector: u64, figures: &Figures) -> Option<Row> {
-        let walked = in_plain_walks(kernel, |_| true).ok()?;
-        let plan = Plan::new(&walked).ok()?;
+        let plain = in_plain_passes(kernel, |_| true).ok()?;
+        let plan = Plan::new(&plain).ok()?;
         let vectors = length / vector;
         let of = |bytes: u64| {
             let wanted = (length * bytes).div_ceil(KEPT_BYTES).min(vectors).next_power_of_two();
             let threads = wanted.clamp(8, 1024);
             (threads, vectors.div_ceil(threads))
         };
-        let mut bytes = plan.keep_loads(&walked).bytes.max(widest_input(kernel));
+        let mut bytes = plan.keep_loads(&plain).bytes.max(widest_input(kernel));
         if !plan.fits(bytes, of(bytes).1 * vector) {
-            bytes = plan.keep_least(&walked).bytes.max(widest_input(kernel));
+            bytes = plan.keep_least(&plain).bytes.max(widest_input(kernel));
         }
         let (threads, turns) = of(bytes);
-        let operations = walked.values.len() as u64 * turns * vector;
+        let operations = plain.values.len() as u64 * turns * vector;
         let row = Row { threads: threads as u32, turns: turns as u32, shared_bytes: 0 };
         if plan.fits(bytes, turns * vector) && operations <= UNROLLED_OPERATIONS {
             return Some(row);
         }
         // Several rows of a block are short enough for registers.
         let most = most_shared(&plan, figures);
-        let shared_bytes = plan.keep_shared(&walked, length, most).array_bytes(length);
+        let shared_bytes = plan.keep_shared(&plain, length, most).array_bytes(length);
         let fits = threads > 32 && (1..=most).contains(&shared_bytes);
         fits.then_some(Row { shared_bytes: shared_bytes as u32, ..row })
     }

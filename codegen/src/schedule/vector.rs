@@ -99,10 +99,10 @@ kernel k
   output out1: f32 [65536]
   v0: f32 = load in0[i0 * 1024 + i1]
   v1: i64 = load in1[i0]
-  v2: f32 = cast f32 v1
+  v2: f32 = cast v1 to f32
   v3: f32 = add v0 v2
   v4: u8 = load in2[i0 * 3072 + i1 * 3]
-  v5: f32 = cast f32 v4
+  v5: f32 = cast v4 to f32
   store out0[i0 * 1024 + i1] = v3
   store out1[i0 * 1024 + i1] = v5
 ";

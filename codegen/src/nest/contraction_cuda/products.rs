@@ -6,10 +6,10 @@ use crate::nest::INDEX;
 use crate::nest::Parameter;
 use crate::nest::accumulate::{mul_add, set};
 use crate::nest::emitter::Emitter;
+use crate::nest::passes::count_loop;
 use crate::nest::stmt::Arithmetic::{Add, Div, Equal, Mul, Rem};
 use crate::nest::stmt::{Builtin, Expr, LoopHint, MatrixProduct, Stmt, Type};
 use crate::nest::variable::Var;
-use crate::nest::walk::count_loop;
 use crate::schedule::{Contraction, Instruction};
 use crate::{BinaryOp, DType};
 

@@ -62,9 +62,9 @@ impl Emitter<'_> {
         let home = self.home(&kernel.value(id).axes);
         let deeper = self.scopes.split_off(home + 1);
         // As deep as the kernel's longest chain of operations: on whatever stack the caller has.
-        let is_walked = self.is_walked(id);
-        let kept = self.kept_value(id).filter(|_| is_walked);
-        let is_to_keep = is_walked && self.is_to_keep(id);
+        let is_swept = self.is_swept(id);
+        let kept = self.kept_value(id).filter(|_| is_swept);
+        let is_to_keep = is_swept && self.is_to_keep(id);
         let is_there = kept.is_some();
         let expr =
             kept.unwrap_or_else(|| stacker::maybe_grow(STACK_RESERVE, STACK_STEP, || self.compute(id)));

@@ -6,11 +6,11 @@ use super::{LANES, Writer};
 use crate::nest::INDEX;
 use crate::nest::accumulate::{mul_add, set};
 use crate::nest::emitter::Emitter;
+use crate::nest::passes::count_loop;
 use crate::nest::scatter::{Partials, TRUTH, offset};
 use crate::nest::stmt::Arithmetic::{Add, And, Equal, Less, Min, Mul, Rem, Sub};
 use crate::nest::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use crate::nest::variable::Var;
-use crate::nest::walk::count_loop;
 
 /// Warps of a block.
 const WARPS: u64 = 8;
@@ -240,7 +240,7 @@ impl Writer<'_> {
         let body = emitter.close();
         emitter.push(Stmt::InTurns { key: Expr::Name(at), active: Expr::Name(active), body });
         let body = emitter.close();
-        let walk = Stmt::For {
+        let sweep = Stmt::For {
             var: from,
             from: Expr::Int(0),
             to: Expr::Name(length),
@@ -249,6 +249,6 @@ impl Writer<'_> {
             body,
         };
         let first = Expr::Builtin(Builtin::ThreadY).then(Equal, Expr::Int(0));
-        emitter.push(Stmt::If { condition: first, then: vec![walk], otherwise: Vec::new() });
+        emitter.push(Stmt::If { condition: first, then: vec![sweep], otherwise: Vec::new() });
     }
 }

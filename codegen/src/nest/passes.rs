@@ -1,4 +1,4 @@
-//! What the schedules of reductions share: the names of the walks' variables, accumulators, and the
+//! What the schedules of reductions share: the names of the passes' variables, accumulators, and the
 //! partial results of several blocks.
 
 use super::accumulate::Accumulator;
@@ -19,19 +19,19 @@ impl Plan {
         emitter.flat(&self.map, "row")
     }
 
-    /// The variable that walks: the reduced axis itself where there is only one.
-    pub(super) fn walk_name(&self, emitter: &mut Emitter) -> Var {
+    /// The variable of a sweep: the reduced axis itself where there is only one.
+    pub(super) fn sweep_name(&self, emitter: &mut Emitter) -> Var {
         emitter.flat(&self.axes, "r")
     }
 
-    /// How many parts of a length a walk has: the CPU's split reductions.
+    /// How many parts of a length a pass has: the CPU's split reductions.
     pub(super) fn parts(&self, emitter: &Emitter, length: u64) -> Expr {
         emitter.positions(&self.axes).then(Add, Expr::Int(length - 1)).then(Div, Expr::Int(length))
     }
 }
 
 impl Emitter<'_> {
-    /// Binds the axes of a walk: the one axis itself, in steps of `vector`; several from a flat position that
+    /// Binds the axes of a pass: the one axis itself, in steps of `vector`; several from a flat position that
     /// counts vectors, so that it unflattens by whole ones.
     pub(super) fn unflatten_walk(&mut self, flat: Var, axes: &[AxisId], vector: u64) {
         match axes {
