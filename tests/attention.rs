@@ -115,6 +115,38 @@ fn of_recorded_operations() {
     });
 }
 
+/// What a mask leaves out is not computed, but where that would hide an infinity or NaN, or is no zero.
+#[test]
+fn what_is_left_out_shows_nothing() {
+    let inputs = |device: &Device| [1, 2, 3].map(|seed| randn(device, &[2, 200, 32], seed));
+    let later = |device: &Device| {
+        let at = Tensor::arange(0, 200, 1).to(device);
+        at.unsqueeze(0).gt(at.unsqueeze(1) + 3)
+    };
+    let attend = |[q, k, v]: [Tensor; 3], later: Tensor, fill: f64| {
+        (q.matmul(&k.transpose(-2, -1)) * 0.2).masked_fill(&later, fill).softmax(-1).matmul(&v)
+    };
+    compare("infinite", 1, |device| attend(inputs(device), later(device), f64::NEG_INFINITY));
+    compare("finite", 1, |device| attend(inputs(device), later(device), -2.0));
+    for (name, value) in [("NaN", f64::NAN), ("infinity", f64::INFINITY)] {
+        compare(name, 1, |device| {
+            let [q, k, v] = inputs(device);
+            let row = Tensor::arange(0, 200, 1).to(device).unsqueeze(1);
+            let v = v.masked_fill(&row.eq(150), value);
+            v.eval().unwrap();
+            attend([q, k, v], later(device), f64::NEG_INFINITY)
+        });
+    }
+    compare("rows of nothing", 1, |device| {
+        let at = Tensor::arange(0, 200, 1).to(device);
+        attend(inputs(device), at.unsqueeze(0).ge(at.unsqueeze(1) - 70), f64::NEG_INFINITY)
+    });
+    compare("the upper triangle", 1, |device| {
+        let at = Tensor::arange(0, 200, 1).to(device);
+        attend(inputs(device), at.unsqueeze(0).le(at.unsqueeze(1)), f64::NEG_INFINITY)
+    });
+}
+
 /// Rows from memory: a normalisation, then a layer.
 #[test]
 fn of_normalised_rows() {

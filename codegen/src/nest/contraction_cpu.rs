@@ -126,6 +126,8 @@ pub(super) struct Writer<'a> {
     pub(super) is_whole: bool,
     /// What is known of each row of the block, in arrays.
     pub(super) known: Vec<(ValueId, Var)>,
+    /// How many terms count if not all.
+    pub(super) end: Option<Var>,
 }
 
 impl<'a> Writer<'a> {
@@ -151,6 +153,7 @@ impl<'a> Writer<'a> {
             sums_row: u64::from(schedule.lines) * u64::from(schedule.columns),
             is_whole: false,
             known: Vec::new(),
+            end: None,
         }
     }
 
@@ -204,7 +207,7 @@ impl<'a> Writer<'a> {
         emitter.open(&[], false);
         let at_row = emitter.bind("at_row", INDEX, Expr::Name(self.rows.first).then(Add, Expr::Name(r)));
         emitter.unflatten(at_row, rows, 1);
-        let row = Row { kernel: self.kernel, along: self.depth, there: Vec::new() };
+        let row = Row { kernel: self.kernel, along: self.depth, there: Vec::new(), end: None };
         for &(id, array) in &known {
             let result = row.reduce(emitter, id);
             emitter.push(set(Expr::element(array, Expr::Name(r)), result.clone()));
@@ -219,7 +222,7 @@ impl<'a> Writer<'a> {
     pub(super) fn all_terms(&self, emitter: &mut Emitter, left: Left, right: Var, sums: &[Var]) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
         emitter.open(&[], false);
-        let terms = emitter.extent(self.depth);
+        let terms = self.end.map_or(emitter.extent(self.depth), Expr::Name);
         let depth = deep.clone().then(Min, terms.clone().then(Sub, Expr::Name(self.term)));
         emitter.bind(self.terms, INDEX, depth);
         for (product, sums) in self.contraction.products.iter().zip(sums) {

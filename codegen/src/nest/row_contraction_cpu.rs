@@ -10,16 +10,16 @@ use super::emitter::Emitter;
 use super::passes::{count_loop, items_formula};
 use super::pointwise::launch_items;
 use super::row_statistics::Row;
-use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
+use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{
-    Contraction, ContractionSchedule, Launch, RowContraction, RowContractionSchedule, padded,
+    Contraction, ContractionSchedule, Launch, Masked, PANEL, RowContraction, RowContractionSchedule, padded,
 };
-use crate::{Language, Refusal};
+use crate::{BinaryOp, Language, Refusal, Scalar};
 
 pub(super) fn build(
     kernel: &Kernel,
@@ -29,7 +29,7 @@ pub(super) fn build(
     let mut emitter = Emitter::new(kernel, Language::C);
     let Contraction { batch, rows, .. } = &of.contraction;
     let row_part = Part::new(&mut emitter, "row");
-    let writer = Rows { kernel, of, schedule, rows: row_part, row: emitter.index("r") };
+    let mut writer = Rows { kernel, of, schedule, rows: row_part, row: emitter.index("r"), end: None };
     writer.body(&mut emitter);
     let body = emitter.finish()?;
     let each = [(batch, 1), (rows, u64::from(schedule.rows))];
@@ -46,6 +46,9 @@ pub(super) fn build(
     })
 }
 
+/// Columns whose terms are looked at for infinities.
+const MOST_PROBED: u64 = 1024;
+
 struct Rows<'a> {
     kernel: &'a Kernel,
     of: &'a RowContraction,
@@ -53,12 +56,15 @@ struct Rows<'a> {
     rows: Part,
     /// One row of the block.
     row: Var,
+    /// How many elements of its rows count if not all: a multiple of a panel, or all.
+    end: Option<Var>,
 }
 
 impl<'a> Rows<'a> {
-    fn body(&self, emitter: &mut Emitter) {
+    fn body(&mut self, emitter: &mut Emitter) {
         let Contraction { batch, rows, dtype, .. } = &self.of.contraction;
         self.begin(emitter, batch, rows);
+        self.end = self.end(emitter);
         let element = Type::Register(*dtype);
         let array = |emitter: &mut Emitter, prefix, len| {
             let var = emitter.fresh(prefix);
@@ -85,7 +91,7 @@ impl<'a> Rows<'a> {
         let known = self.weigh(emitter, &scores);
         let sums = array(emitter, "sums", of_block * u64::from(self.schedule.columns));
         let mut writer = self.writer(emitter, &self.of.contraction, u64::from(self.schedule.columns));
-        writer.is_whole = false;
+        (writer.is_whole, writer.end) = (false, self.end);
         let weights = Left::There { array: scores[0], row: length };
         self.sums(emitter, &writer, [weights, Left::Packed(right), Left::Packed(sums)], |emitter, writer| {
             writer.results(emitter, &writer.contraction.products, &[sums], &known);
@@ -104,6 +110,63 @@ impl<'a> Rows<'a> {
             let rest = emitter.bind("block1", INDEX, block.then(Div, chunks));
             emitter.unflatten(rest, batch, 1);
         }
+    }
+
+    /// Where all rows of the block have come to what a mask leaves out: its number must be negative infinity, and the
+    /// columns' terms from there on finite, as zero times infinity is no zero.
+    fn end(&self, emitter: &mut Emitter) -> Option<Var> {
+        let kernel = self.kernel;
+        let Masked { fill, behind } = self.of.masked(kernel)?;
+        let Contraction { column, products, dtype, .. } = &self.of.contraction;
+        let columns = kernel.axis(*column).extent;
+        let length = kernel.axis(self.of.along).extent;
+        if columns > MOST_PROBED || length <= PANEL {
+            return None;
+        }
+        let (number, ty) =
+            (|value: f64| Expr::Literal(Scalar::from_f64(*dtype, value)), Type::Register(*dtype));
+        let after = Expr::Name(self.rows.first).then(Add, Expr::Name(self.rows.count));
+        let last = match behind - 1 {
+            less @ ..0 => after.then(Sub, Expr::Int(less.unsigned_abs())),
+            more => after.then(Add, Expr::Int(more.unsigned_abs())),
+        };
+        let last = emitter.bind("last", INDEX, last.then(Max, Expr::Int(1)));
+        let panels = ceil(Expr::Name(last), Expr::Int(PANEL));
+        let known =
+            emitter.bind("known", INDEX, panels.then(Mul, Expr::Int(PANEL)).then(Min, Expr::Int(length)));
+        let probe = emitter.fresh("probe");
+        let probe = emitter.array(probe, ty, columns);
+        let at = Expr::element(probe, Expr::name(Var::Lane));
+        let zero = vec![set(at.clone(), number(0.0))];
+        emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(columns), LoopHint::Simd, zero));
+        let term = emitter.index("t");
+        emitter.open(&[self.of.along], false);
+        emitter.bind(self.of.along, INDEX, Expr::Name(term));
+        emitter.open(&[*column], false);
+        emitter.bind(*column, INDEX, Expr::name(Var::Lane));
+        let value = emitter.value(products[0].right);
+        let binary = |op, a, b| Expr::Binary(op, *dtype, Box::new(a), Box::new(b));
+        let nothing = binary(BinaryOp::Mul, value, number(0.0));
+        emitter.push(set(at.clone(), binary(BinaryOp::Add, at.clone(), nothing)));
+        let body = emitter.close();
+        emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(columns), LoopHint::Simd, body));
+        let body = emitter.close();
+        emitter.push(count_loop(term, Expr::Name(known), Expr::Int(length), LoopHint::None, body));
+        let all = emitter.fresh("v");
+        let all = emitter.variable(all, ty, number(0.0));
+        let add = set(Expr::Name(all), binary(BinaryOp::Add, Expr::Name(all), at));
+        emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(columns), LoopHint::None, vec![add]));
+        let end = emitter.variable("end", INDEX, Expr::Int(length));
+        let fill = emitter.value(fill);
+        let is_zero = binary(BinaryOp::Eq, Expr::Name(all), number(0.0));
+        let then = vec![Stmt::If {
+            condition: is_zero,
+            then: vec![set(Expr::Name(end), Expr::Name(known))],
+            otherwise: Vec::new(),
+        }];
+        let condition = binary(BinaryOp::Eq, fill, number(f64::NEG_INFINITY));
+        emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
+        Some(end)
     }
 
     fn writer<'w>(&self, emitter: &mut Emitter, contraction: &'w Contraction, sums_row: u64) -> Writer<'w>
@@ -130,7 +193,9 @@ impl<'a> Rows<'a> {
     ) {
         let Left::Packed(right) = right else { return };
         let Left::Packed(sums) = sums else { return };
-        let extent = Expr::Int(self.kernel.axis(writer.contraction.column).extent);
+        let column = writer.contraction.column;
+        let all = Expr::Int(self.kernel.axis(column).extent);
+        let extent = self.end.filter(|_| column == self.of.along).map_or(all, Expr::Name);
         let columns = Expr::Int(self.schedule.columns.into());
         emitter.open(&[], false);
         let rest = extent.clone().then(Sub, Expr::Name(writer.columns.first));
@@ -166,6 +231,7 @@ impl<'a> Rows<'a> {
             kernel,
             along: self.of.along,
             there: sums.map(|(score, &sums)| (score.products[0].sum, sums, at.clone())).collect(),
+            end: self.end,
         };
         for &id in &self.of.statistics {
             let ValueOp::Reduce { operand, .. } = kernel.value(id).op else { continue };

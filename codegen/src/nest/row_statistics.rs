@@ -3,7 +3,7 @@
 use super::accumulate::{Accumulator, set};
 use super::emitter::Emitter;
 use super::passes::count_loop;
-use super::stmt::Arithmetic::Add;
+use super::stmt::Arithmetic::{Add, Min, Sub};
 use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
 use crate::index::AxisId;
@@ -20,6 +20,8 @@ pub(super) struct Row<'a> {
     pub(super) along: AxisId,
     /// Values whose elements are in arrays, and where the row begins there.
     pub(super) there: Vec<(ValueId, Var, Expr)>,
+    /// How many elements count if not all: a multiple of the lanes, or all.
+    pub(super) end: Option<Var>,
 }
 
 impl Row<'_> {
@@ -29,11 +31,15 @@ impl Row<'_> {
 
     /// All elements, in lanes.
     pub(super) fn each(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter)) {
-        self.part(emitter, Expr::Int(0), self.length(), body);
+        self.part(emitter, Expr::Int(0), self.end(), body);
+    }
+
+    fn end(&self) -> Expr {
+        self.end.map_or(Expr::Int(self.length()), Expr::Name)
     }
 
     /// In lanes: elements from one on, so many.
-    fn part(&self, emitter: &mut Emitter, from: Expr, count: u64, body: impl FnOnce(&mut Emitter)) {
+    fn part(&self, emitter: &mut Emitter, from: Expr, count: Expr, body: impl FnOnce(&mut Emitter)) {
         let at = from.then(Add, Expr::name(Var::Lane));
         emitter.open(&[self.along], false);
         emitter.bind(self.along, super::INDEX, at.clone());
@@ -42,7 +48,7 @@ impl Row<'_> {
         }
         body(emitter);
         let body = emitter.close();
-        emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(count), LoopHint::Simd, body));
+        emitter.push(count_loop(Var::Lane, Expr::Int(0), count, LoopHint::Simd, body));
     }
 
     /// Computes a value once that is used several times.
@@ -68,17 +74,25 @@ impl Row<'_> {
             return emitter.misfit("no reduction");
         };
         let (whole, rest) = (self.length() / LANES * LANES, self.length() % LANES);
+        let up_to = match self.end {
+            None => Expr::Int(whole),
+            Some(end) => {
+                let var = emitter.fresh("whole");
+                Expr::Name(emitter.bind(var, super::INDEX, Expr::Int(whole).then(Min, Expr::Name(end))))
+            }
+        };
         if whole > 0 {
             let element = emitter.index("element");
             emitter.open(&[], false);
-            self.part(emitter, Expr::Name(element), LANES, |emitter| {
+            self.part(emitter, Expr::Name(element), Expr::Int(LANES), |emitter| {
                 accumulator.take(emitter, id, Some(&lane), None);
             });
             let body = emitter.close();
-            let (from, to, step) = (Expr::Int(0), Expr::Int(whole), Step::Add(Expr::Int(LANES)));
+            let (from, to, step) = (Expr::Int(0), up_to.clone(), Step::Add(Expr::Int(LANES)));
             emitter.push(Stmt::For { var: element, from, to, step, hint: LoopHint::None, body });
         }
         if rest > 0 {
+            let rest = self.end().then(Sub, up_to);
             self.part(emitter, Expr::Int(whole), rest, |emitter| {
                 accumulator.take(emitter, id, Some(&lane), None);
             });

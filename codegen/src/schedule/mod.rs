@@ -8,6 +8,7 @@ mod contraction_cuda;
 mod facts;
 mod instructions;
 mod keep;
+mod masked;
 mod parse;
 mod passes;
 mod plain;
@@ -38,6 +39,7 @@ pub use facts::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, STACK_BYTES, coopera
 pub(crate) use instructions::Instruction;
 pub use instructions::is_exact;
 pub(crate) use keep::{Keep, array_bytes};
+pub(crate) use masked::Masked;
 pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
 pub use row_contraction::RowContractionSchedule;
