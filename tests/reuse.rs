@@ -96,15 +96,15 @@ fn few_kernels_serve_what_grows_along_an_inner_axis() {
     }
 }
 
-/// Names the sizes to compute one after the other, in a process of its own.
+/// Names the device and the sizes to compute one after the other, in a process of its own.
 const SIZES: &str = "LAZULI_TEST_SIZES";
 
 /// The first of a size has its numbers in the text, and those that follow get them as arguments: not a bit differs.
 #[test]
 fn numbers_as_arguments_change_no_result() {
-    let results = |n: usize| {
+    let results = |n: usize, device: &Device| {
         let data: Vec<f32> = (0..4 * n).map(|i| ((i * 7919) % 1009) as f32 / 300.0 - 1.5).collect();
-        let x = Tensor::from_vec(data, [2, n, 2]).to(&Device::cpu());
+        let x = Tensor::from_vec(data, [2, n, 2]).to(device);
         let x = Tensor::cat(&[&x, &(&x * 0.7).sin()], 1);
         let rows = x.permute([0, 2, 1]).exp();
         [
@@ -115,8 +115,10 @@ fn numbers_as_arguments_change_no_result() {
         ]
     };
     if let Ok(sizes) = std::env::var(SIZES) {
+        let (name, sizes) = sizes.split_once(':').unwrap();
+        let device = common::devices().into_iter().find(|device| device.to_string() == name).unwrap();
         for size in sizes.split(',') {
-            let results = results(size.parse().unwrap());
+            let results = results(size.parse().unwrap(), &device);
             let values = results.iter().flat_map(|x| x.to_vec::<f32>().unwrap());
             println!("results {size} {:?}", values.map(f32::to_bits).collect::<Vec<u32>>());
         }
@@ -124,17 +126,83 @@ fn numbers_as_arguments_change_no_result() {
         println!("loaded {}", stats.kernels_compiled + stats.disk_hits);
         return;
     }
-    let run = |sizes: &str| {
-        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "numbers_as_arguments_change_no_result", "--nocapture"]).env(SIZES, sizes);
-        let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
-        let line = |start: &str| output.lines().find_map(|line| line.strip_prefix(start)).unwrap().to_owned();
-        (line("results 149 "), line("loaded ").parse::<usize>().unwrap())
-    };
-    let (known, kernels) = run("149");
-    let (given, more) = run("141,133,149,181,157,149");
-    assert_eq!(known, given);
-    assert!(more <= 3 * kernels, "{more} kernels instead of {kernels}");
+    for device in common::devices() {
+        let run = |sizes: &str| {
+            let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+            let sizes = format!("{device}:{sizes}");
+            let this = "numbers_as_arguments_change_no_result";
+            command.args(["--exact", this, "--nocapture"]).env(SIZES, sizes);
+            let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
+            let line =
+                |start: &str| output.lines().find_map(|line| line.strip_prefix(start)).unwrap().to_owned();
+            (line("results 149 "), line("loaded ").parse::<usize>().unwrap())
+        };
+        let (known, kernels) = run("149");
+        let (given, more) = run("141,133,149,181,157,149");
+        assert_eq!(known, given, "{device}");
+        assert!(more <= 3 * kernels, "{device}: {more} kernels instead of {kernels}");
+    }
+}
+
+/// Sizes that follow each other in one process: near ones, which share kernels; those that are another extent of the
+/// programs, by chance; 1, along which a broadcast is none; 0; and those where schedules change.
+const SIZES_IN_TURN: [usize; 22] =
+    [130, 131, 133, 135, 5, 129, 3, 1, 2, 4, 0, 7, 6, 16, 17, 128, 127, 65, 63, 64, 134, 257];
+
+/// Programs of one size that fit it in different ways.
+const OF_A_SIZE: [fn(&Device, usize) -> Tensor; 9] = [
+    // A cache of positions, and attention to it.
+    |device, n| {
+        let (old, new) = (ramp(device, &[2, 3, n, 4]), ramp(device, &[2, 3, 1, 4]));
+        let keys = Tensor::cat(&[&old, &new], 2);
+        new.scaled_dot_product_attention(&keys, &(&keys * 0.5), &lazuli::Attention::default())
+    },
+    // What is joined has as many positions as what it is joined to.
+    |device, n| Tensor::cat(&[&ramp(device, &[3, n, 5]), &ramp(device, &[3, 5, 5])], 1) * 2.0,
+    |device, n| ramp(device, &[5, n]).layer_norm([n], None, None, 1e-5),
+    // Both operands are broadcast, each along the other's axis.
+    |device, n| ramp(device, &[n, 1, 7]) + ramp(device, &[n, 3, 1]),
+    |device, n| ramp(device, &[4, n, 3]).permute([2, 1, 0]) + 1.0,
+    |device, n| ramp(device, &[5, n]).matmul(&ramp(device, &[n, 6])),
+    |device, n| ramp(device, &[3, n, 2]).cumsum(1),
+    |device, n| {
+        let x = ramp(device, &[2, n, n.min(6)]);
+        x.sum(1) - x.mean(1)
+    },
+    |device, n| ramp(device, &[3, n + 4]).unfold(1, 5, 1).sum(2),
+];
+
+fn ramp(device: &Device, shape: &[usize]) -> Tensor {
+    let length: usize = shape.iter().product();
+    let data: Vec<f32> = (0..length).map(|i| ((i * 37) % 101) as f32 / 25.0 - 2.0).collect();
+    Tensor::from_vec(data, shape.to_vec()).to(device)
+}
+
+#[test]
+fn each_size_has_its_own_results() {
+    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    for device in common::devices() {
+        for (number, program) in OF_A_SIZE.iter().enumerate() {
+            for n in SIZES_IN_TURN {
+                let (actual, expected) = (program(&device, n), program(&Device::interpreter(), n));
+                assert_eq!(actual.shape().ok(), expected.shape().ok());
+                let values = |tensor: Tensor| tensor.to_vec::<f32>();
+                match (values(actual), values(expected)) {
+                    (Ok(actual), Ok(expected)) => {
+                        for (at, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
+                            let is_near = (actual - expected).abs() <= 2e-4 * expected.abs().max(1.0);
+                            let is_nan = actual.is_nan() && expected.is_nan();
+                            assert!(
+                                is_near || is_nan,
+                                "program {number} of {n} on {device}: {actual} is not {expected} at {at}"
+                            );
+                        }
+                    }
+                    (actual, expected) => assert_eq!(actual.is_err(), expected.is_err(), "{number} of {n}"),
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -162,3 +162,39 @@ fn schedules_are_what_fusion_said() {
         }
     }
 }
+
+/// The texts to compile for a cache that grows along an axis that is not its outermost, call after call, and for what is
+/// computed with it.
+#[test]
+fn what_grows_inside_is_few_texts() {
+    let input = |shape: &[usize]| {
+        let input = Tensor::zeros(shape.to_vec(), DType::F32) + 1.0;
+        input.eval().unwrap();
+        input
+    };
+    let grown = |n: usize| Tensor::cat(&[&input(&[2, 4, n, 16]), &input(&[2, 4, 1, 16])], 2);
+    let attention = |n: usize| {
+        let keys = grown(n);
+        input(&[2, 4, 1, 16]).scaled_dot_product_attention(
+            &keys,
+            &(&keys * 0.5),
+            &crate::Attention::default(),
+        )
+    };
+    let texts = |program: &dyn Fn(usize) -> Tensor| {
+        let mut sources = rustc_hash::FxHashSet::default();
+        for n in (60..200).chain((200..1000).step_by(9)) {
+            let graph = build(&[program(n)]).unwrap().graph;
+            let plan = make_plan(&graph, SETTINGS).unwrap();
+            let emitted: Vec<_> = plan.kernels.iter().map(|kernel| kernel.code.emitted.clone()).collect();
+            // What is loaded already is not asked for again.
+            let new: Vec<_> =
+                emitted.into_iter().filter(|emitted| !sources.contains(&emitted.source)).collect();
+            let texts = crate::runtime::general::texts(&new, |_| false);
+            sources.extend(texts.iter().map(|text| text.source().to_owned()));
+        }
+        sources.len()
+    };
+    let (cache, attention) = (texts(&grown), texts(&attention));
+    assert!(cache <= 2 && attention <= 28, "{cache} and {attention} texts");
+}

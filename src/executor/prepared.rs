@@ -23,10 +23,6 @@ use crate::runtime::kernels::{self, Loaded, Text};
 use crate::runtime::progress::Progress;
 use crate::{Error, Result, stats};
 
-/// Bytes that a thread may spill: what the threads of a full multiprocessor (2,048) spill stays in its nearest cache (128 KiB
-/// and more), while a value between two kernels goes to memory and back.
-const MOST_SPILLED_BYTES: u32 = 64;
-
 /// How many a plan keeps: of several devices, and over different inputs.
 const MOST_KEPT: usize = 16;
 
@@ -136,7 +132,7 @@ impl Prepared {
             .commands
             .iter()
             .map(|command| command.loaded.as_ref().map_or(0, |loaded| loaded.spill_bytes));
-        spilled.enumerate().filter(|&(_, bytes)| bytes > MOST_SPILLED_BYTES).collect()
+        spilled.enumerate().filter(|&(_, bytes)| bytes > kernels::MOST_SPILLED_BYTES).collect()
     }
 }
 
@@ -342,7 +338,12 @@ impl<'a> Run<'a> {
             Some(batch) => {
                 let parts = words.chunks(emitted.parameters.len().max(1));
                 words = batch.table(command.first_blocks.iter().copied().zip(parts)).into();
-                arguments.push(words.as_mut_ptr().cast());
+                let table = words.len();
+                words.extend(loaded.numbers.iter().flat_map(|numbers| numbers.iter().copied()));
+                // The table is one argument.
+                let (table, numbers) = words.split_at_mut(table);
+                arguments.push(table.as_mut_ptr().cast());
+                arguments.extend(numbers.iter_mut().map(|word| std::ptr::from_mut(word).cast()));
             }
         };
         for launch in &emitted.launches {

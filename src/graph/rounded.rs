@@ -119,7 +119,7 @@ fn growing(graph: &Graph) -> Vec<usize> {
         let (first, second) = (a.min(b), a.max(b));
         let is_join = first.0 == 0 && first.1 == second.0 && second.1 == extent && !is_cut;
         let length = (first.1 - first.0).max(second.1 - second.0);
-        if is_join && extent - length <= length / 8 {
+        if is_join && length > 1 && extent - length <= (length / 8).max(1) {
             extents.extend([extent, length]);
         }
     }

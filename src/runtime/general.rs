@@ -2,16 +2,17 @@
 //!
 //! The first text of a kind is compiled as it is, with all numbers known. When an evaluation brings another one that
 //! differs in numbers alone, by little, as where an extent grows, or after several that differ by more, there is one text for
-//! all of them from then on. What texts of one evaluation have in common, such as layers of different sizes, is left alone.
+//! all of them from then on. Where that was so, a text of the same kernel that is otherwise different, as rows of twice the
+//! length are, gets numbers as arguments from the first on. What texts of one evaluation have in common, such as layers of different sizes, is left alone.
 //! Results do not depend on which text ran: both do the same, operation by operation.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
-use lazuli_codegen::{Emitted, General, Numbers};
+use lazuli_codegen::{Emitted, General, Language, Numbers};
 use lru::LruCache;
 
-use super::cache::{DiskCache, Key};
 use crate::debug::{self, Level};
 
 /// Kinds of texts that are remembered, least recently used first out.
@@ -61,6 +62,7 @@ impl Family {
         &mut self,
         new: &Numbers,
         emitted: &Arc<Emitted>,
+        constants: Option<&BTreeSet<u64>>,
         is_compiled: impl Fn() -> bool,
     ) -> Option<Text> {
         let text = |(general, source): &(General, Arc<str>), numbers: Vec<u64>| {
@@ -75,11 +77,16 @@ impl Family {
         {
             return Some(text(general, numbers));
         }
-        if is_compiled() || self.seen.len() < MANY && !self.seen.iter().any(|seen| seen.is_near(new)) {
+        let is_first = self.seen.is_empty();
+        let is_news = self.seen.len() < MANY && !self.seen.iter().any(|seen| seen.is_near(new));
+        if is_compiled() || is_news && !(is_first && constants.is_some()) {
             return None;
         }
         let all: Vec<&Numbers> = self.seen.iter().map(|seen| &**seen).chain([new]).collect();
-        let general = General::of(&all)?;
+        let general = match constants {
+            Some(constants) if is_first => General::expected(new, constants)?,
+            _ => General::of(&all)?,
+        };
         let numbers = general.arguments(new)?;
         let source: Arc<str> = general.source(new).into();
         debug::print(Level::Source, || format!("with numbers as arguments:\n{source}"));
@@ -87,27 +94,47 @@ impl Family {
     }
 }
 
-static KNOWN: Mutex<Option<LruCache<blake3::Hash, Family>>> = Mutex::new(None);
-
-fn with_family<T>(numbers: &Numbers, f: impl FnOnce(&mut Family) -> T) -> T {
-    let mut known = KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let new = || LruCache::new(NonZeroUsize::new(FAMILIES).unwrap_or(NonZeroUsize::MIN));
-    let key = blake3::hash(numbers.skeleton().as_bytes());
-    f(known.get_or_insert_with(new).get_or_insert_mut(key, Family::default))
+/// What is known of texts: of those that differ in numbers alone, and of kernels by their names, which of their numbers are
+/// the same in all.
+struct Known {
+    families: LruCache<blake3::Hash, Family>,
+    constants: LruCache<(Language, String), BTreeSet<u64>>,
 }
 
-/// The texts to compile for the CPU for these kernels of one evaluation, none of which is loaded as it is.
-pub(crate) fn texts(kernels: &[Arc<Emitted>], identity: &str) -> Vec<Text> {
-    let is_on_disk = |emitted: &Emitted| {
-        let key = || Key::new("cpu", identity, &[], &emitted.source);
-        DiskCache::get().is_some_and(|disk| disk.place(&key()).exists())
-    };
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+
+fn with_known<T>(f: impl FnOnce(&mut Known) -> T) -> T {
+    let mut known = KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let most = NonZeroUsize::new(FAMILIES).unwrap_or(NonZeroUsize::MIN);
+    let new = || Known { families: LruCache::new(most), constants: LruCache::new(most) };
+    f(known.get_or_insert_with(new))
+}
+
+fn with_family<T>(numbers: &Numbers, f: impl FnOnce(&mut Family) -> T) -> T {
+    let key = blake3::hash(numbers.skeleton().as_bytes());
+    with_known(|known| f(known.families.get_or_insert_mut(key, Family::default)))
+}
+
+/// The texts to compile for these kernels of one evaluation, none of which is loaded as it is.
+pub(crate) fn texts(kernels: &[Arc<Emitted>], is_on_disk: impl Fn(&Emitted) -> bool) -> Vec<Text> {
     let numbers: Vec<Option<Arc<Numbers>>> =
         kernels.iter().map(|emitted| Numbers::of(emitted).map(Arc::new)).collect();
     let mut texts = Vec::with_capacity(kernels.len());
     for (emitted, numbers) in kernels.iter().zip(&numbers) {
+        let name = (emitted.language, emitted.name.clone());
         let text = numbers.as_ref().and_then(|numbers| {
-            with_family(numbers, |family| family.serve(numbers, emitted, || is_on_disk(emitted)))
+            let constants = with_known(|known| known.constants.get(&name).cloned());
+            with_family(numbers, |family| {
+                let text = family.serve(numbers, emitted, constants.as_ref(), || is_on_disk(emitted))?;
+                let learnt = family.general.as_ref().filter(|_| constants.is_none());
+                Some((text, learnt.map(|(general, _)| general.constants().collect::<BTreeSet<u64>>())))
+            })
+        });
+        let text = text.map(|(text, learnt)| {
+            if let Some(constants) = learnt {
+                with_known(|known| known.constants.put(name, constants));
+            }
+            text
         });
         texts.push(text.unwrap_or_else(|| Text::exact(emitted)));
     }

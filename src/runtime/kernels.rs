@@ -19,6 +19,9 @@ use crate::{Error, Result, stats};
 
 /// Kernels that stay loaded, least recently used first out.
 const LOADED: usize = 4096;
+/// Bytes that a thread may spill: what the threads of a full multiprocessor (2,048) spill stays in its nearest cache (128 KiB
+/// and more), while a value between two kernels goes to memory and back.
+pub(crate) const MOST_SPILLED_BYTES: u32 = 64;
 
 /// A kernel loaded for a device.
 #[derive(Clone)]
@@ -41,7 +44,6 @@ static MEMORY: Mutex<Option<LruCache<(Device, blake3::Hash), Loaded>>> = Mutex::
 
 /// The kernels of one evaluation, each with what is to be compiled for it.
 pub(crate) fn texts(backend: &Backend, device: Device, emitted: &[Arc<Emitted>]) -> Vec<Text> {
-    let Backend::Cpu(identity) = backend else { return emitted.iter().map(Text::exact).collect() };
     let is_new = |emitted: &&Arc<Emitted>| {
         let key = (device, blake3::hash(emitted.source.as_bytes()));
         with_memory(|memory| !memory.contains(&key))
@@ -49,12 +51,32 @@ pub(crate) fn texts(backend: &Backend, device: Device, emitted: &[Arc<Emitted>])
     let new: Vec<bool> = emitted.iter().map(|emitted| is_new(&emitted)).collect();
     let kernels: Vec<Arc<Emitted>> =
         emitted.iter().zip(&new).filter(|&(_, &new)| new).map(|(emitted, _)| emitted.clone()).collect();
-    let mut texts = general::texts(&kernels, identity).into_iter();
+    let is_on_disk = |emitted: &Emitted| {
+        let key = disk_key(backend, &emitted.source);
+        key.is_some_and(|key| DiskCache::get().is_some_and(|disk| disk.place(&key).exists()))
+    };
+    let mut texts = general::texts(&kernels, is_on_disk).into_iter();
     let text = |(emitted, &new): (&Arc<Emitted>, &bool)| match new {
         true => texts.next().unwrap_or_else(|| Text::exact(emitted)),
         false => Text::exact(emitted),
     };
     emitted.iter().zip(&new).map(text).collect()
+}
+
+/// What the cache on disk knows a source by; `None` where it has no kernels of the device's.
+fn disk_key(backend: &Backend, source: &str) -> Option<Key> {
+    match backend {
+        Backend::Cpu(identity) => Some(Key::new("cpu", identity, &[], source)),
+        #[cfg(feature = "cuda")]
+        Backend::Cuda(device) => {
+            let nvrtc = super::cuda::nvrtc::Nvrtc::get().ok()?;
+            let architecture = nearest_architecture(device.architecture(), nvrtc.architectures());
+            Some(cubin_key(nvrtc, &architecture, source))
+        }
+        #[cfg(feature = "emulate")]
+        Backend::Emulated => None,
+        Backend::Interpreter | Backend::Interpreted => None,
+    }
 }
 
 /// The kernel, compiled for the device.
@@ -69,6 +91,11 @@ pub(crate) fn load(backend: &Backend, device: Device, text: &Text) -> Result<Loa
     }
     let (module, spill_bytes) = match module(backend, text) {
         Err(Error::Compilation { .. }) if text.numbers().is_some() => {
+            general::refuse(text);
+            return load(backend, device, &Text::exact(&text.emitted));
+        }
+        // What is known in the text may take registers that arguments do not leave.
+        Ok((_, spill_bytes)) if spill_bytes > MOST_SPILLED_BYTES && text.numbers().is_some() => {
             general::refuse(text);
             return load(backend, device, &Text::exact(&text.emitted));
         }
@@ -88,19 +115,20 @@ pub(crate) fn compile_ahead(backend: &Backend, device: Device, texts: &[Text]) {
     };
     match backend {
         Backend::Cpu(identity) => {
-            let is_small = |text: &&Text| text.source().len() <= together::MOST_TEXT;
-            let mut new: Vec<(Key, &Text)> = (texts.iter().filter(is_small))
-                .map(|text| (Key::new("cpu", identity, &[], text.source()), text))
-                .collect();
+            let mut new: Vec<(Key, &Text)> =
+                (texts.iter()).map(|text| (Key::new("cpu", identity, &[], text.source()), text)).collect();
             new.sort_by_key(|(key, _)| *key);
             new.dedup_by_key(|(key, _)| *key);
             let disk = DiskCache::get();
             new.retain(|(key, text)| !is_loaded(text) && !disk.is_some_and(|disk| disk.place(key).exists()));
-            // Each thread compiles as many.
-            let count = new.len().div_ceil(rayon::current_num_threads()).min(together::MOST_KERNELS);
-            let batches = new.par_chunks(count.max(1)).filter(|batch| batch.len() > 1);
-            batches.for_each(|batch| {
-                let _ = compile_together(device, batch);
+            let sources: Vec<&str> = new.iter().map(|(_, text)| text.source()).collect();
+            let batches = together::batches(&sources, rayon::current_num_threads());
+            batches.par_iter().for_each(|batch| {
+                let kernels: Vec<(Key, &Text)> = batch.iter().map(|&number| new[number]).collect();
+                let _ = match kernels.as_slice() {
+                    [(_, text)] => load(backend, device, text).map(|_| ()),
+                    kernels => compile_together(device, kernels),
+                };
             });
         }
         #[cfg(feature = "emulate")]
@@ -155,7 +183,7 @@ fn module(backend: &Backend, text: &Text) -> Result<(Module, u32)> {
         Backend::Cuda(device) => {
             let nvrtc = super::cuda::nvrtc::Nvrtc::get()?;
             let architecture = nearest_architecture(device.architecture(), nvrtc.architectures());
-            let (cubin, spill_bytes) = compile_cubin(&text.emitted, &architecture)?;
+            let (cubin, spill_bytes) = compile_cubin(text, &architecture)?;
             let functions: Vec<&str> = text.emitted.functions().collect();
             Ok((Module::Cuda(device.load(&cubin, &functions)?), spill_bytes))
         }
@@ -192,24 +220,18 @@ fn cpu_module(identity: &str, text: &Text) -> Result<CpuModule> {
 
 /// A CUBIN from the cache or from NVRTC, and the bytes that a thread spills.
 #[cfg(feature = "cuda")]
-fn compile_cubin(emitted: &Emitted, architecture: &str) -> Result<(Vec<u8>, u32)> {
-    let (name, source) = (emitted.name.as_str(), emitted.source.as_str());
+fn compile_cubin(text: &Text, architecture: &str) -> Result<(Vec<u8>, u32)> {
+    let (name, source) = (text.emitted.name.as_str(), text.source());
     let nvrtc = super::cuda::nvrtc::Nvrtc::get()?;
     let (major, minor) = nvrtc.version();
     let options = nvrtc.options();
     debug::print(Level::Timings, || {
         format!("{name} for {architecture} by NVRTC {major}.{minor} ({})", nvrtc.place())
     });
-    // Behind the CUBIN are the spilled bytes: only the log of its compilation tells them from a stack.
-    let key = Key::new(
-        architecture,
-        &format!("nvrtc {major}.{minor}, room before spills, which are behind"),
-        options,
-        source,
-    );
+    let key = cubin_key(nvrtc, architecture, source);
     let mut cubin = cached(&key, "cu", source, || {
         let cubin = nvrtc.compile(name, source, architecture, options)?;
-        let spill_bytes = cubin.inspect_all(emitted.functions()).map_or(0, |info| info.spill_bytes);
+        let spill_bytes = cubin.inspect_all(text.emitted.functions()).map_or(0, |info| info.spill_bytes);
         Ok([cubin.bytes, spill_bytes.to_le_bytes().to_vec()].concat())
     })?;
     let spill_bytes = match cubin.split_last_chunk() {
@@ -218,6 +240,15 @@ fn compile_cubin(emitted: &Emitted, architecture: &str) -> Result<(Vec<u8>, u32)
     };
     cubin.truncate(cubin.len().saturating_sub(size_of::<u32>()));
     Ok((cubin, spill_bytes))
+}
+
+/// What the cache on disk knows a CUBIN by. Behind it are the spilled bytes: only the log of its compilation tells them from
+/// a stack.
+#[cfg(feature = "cuda")]
+fn cubin_key(nvrtc: &super::cuda::nvrtc::Nvrtc, architecture: &str, source: &str) -> Key {
+    let (major, minor) = nvrtc.version();
+    let maker = format!("nvrtc {major}.{minor}, room before spills, which are behind");
+    Key::new(architecture, &maker, nvrtc.options(), source)
 }
 
 /// The architecture to compile for: the device's own or, if the compiler is older than the device, the

@@ -11,7 +11,7 @@ pub(crate) mod device;
 #[cfg(feature = "emulate")]
 pub(crate) mod emulate;
 pub(crate) mod fault;
-mod general;
+pub(crate) mod general;
 pub(crate) mod host;
 pub(crate) mod kernels;
 pub(crate) mod memory;

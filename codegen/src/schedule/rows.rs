@@ -141,16 +141,21 @@ impl Row {
             bytes = plan.keep_least(&plain).bytes.max(widest_input(kernel));
         }
         let (threads, turns) = of(bytes);
-        let operations = plain.values.len() as u64 * turns * vector;
-        let row = Row { threads: threads as u32, turns: turns as u32, shared_bytes: 0 };
-        if plan.fits(bytes, turns * vector) && operations <= UNROLLED_OPERATIONS {
-            return Some(row);
+        let row = |turns: u64| Row { threads: threads as u32, turns: turns as u32, shared_bytes: 0 };
+        let fits = |turns: &u64| {
+            let operations = plain.values.len() as u64 * turns * vector;
+            plan.fits(bytes, turns * vector) && operations <= UNROLLED_OPERATIONS
+        };
+        // Where the last turn is not for all threads anyway, a power of two: so rows of many lengths are one text.
+        let even = if vectors.is_multiple_of(threads) { turns } else { turns.next_power_of_two() };
+        if let Some(turns) = [even, turns].into_iter().find(fits) {
+            return Some(row(turns));
         }
         // Several rows of a block are short enough for registers.
         let most = most_shared(&plan, figures);
         let shared_bytes = plan.keep_shared(&plain, length, most).array_bytes(length);
         let fits = threads > 32 && (1..=most).contains(&shared_bytes);
-        fits.then_some(Row { shared_bytes: shared_bytes as u32, ..row })
+        fits.then_some(Row { shared_bytes: shared_bytes as u32, ..row(turns) })
     }
 }
 

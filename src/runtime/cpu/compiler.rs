@@ -34,21 +34,26 @@ const FLAGS: [&str; 12] = [
 /// What makes loops over short texts faster takes much time over long ones, whose loops it makes no faster.
 /// Vectors that are written out need no vectoriser.
 fn effort(source: &str) -> [&'static str; 2] {
-    // Several kernels may be in one text, each after its helpers.
-    let is_long = |kernel: &str| kernel.len() - kernel.find("\nstatic void ").unwrap_or(0) > LONG_TEXT;
-    match (source.contains("#pragma omp simd"), source.split("typedef long long idx;").any(is_long)) {
+    // Several kernels may be in one text.
+    let is_long = source.split("\nstatic void ").skip(1).any(|function| function.len() > LONG_TEXT);
+    match (source.contains("#pragma omp simd"), is_long) {
         (true, true) => ["-O1", "-ftree-vectorize"],
         (true, false) => ["-O3", "-ftree-vectorize"],
         (false, true) => ["-O1", "-fno-tree-vectorize"],
         (false, false) => ["-O2", "-fno-tree-vectorize"],
     }
 }
-const LONG_TEXT: usize = 12 << 10;
+const LONG_TEXT: usize = 8 << 10;
 /// The choice, as a part of the identity.
-const EFFORTS: &str = "-O1 for more than 12 KiB, else -O3 to find vectors, -O2 where they are written";
+const EFFORTS: &str =
+    "-O1 for functions of more than 8 KiB, else -O3 to find vectors, -O2 where they are written";
 
 /// For this processor. Left out once a compiler was seen to refuse it.
 const NATIVE: &str = "-march=native";
+/// Without what programs start and end with, which takes the linker longer than a kernel does.
+#[cfg(target_os = "linux")]
+const LIBRARIES: [&str; 4] = ["-nostdlib", "-lm", "-lc", "-lgcc"];
+#[cfg(not(target_os = "linux"))]
 const LIBRARIES: [&str; 1] = ["-lm"];
 
 /// Compiles where a kernel does not: it tells a refused flag from a refused kernel.
@@ -126,9 +131,10 @@ impl Compiler {
             Ok(Answer { text, .. }) => Err(format!("`{question}` failed: {}", text.trim())),
             Err(error) => Err(error.to_string()),
         };
-        let version = ask("--version")?;
+        let (version, machine) = rayon::join(|| ask("--version"), || ask("-dumpmachine"));
+        let version = version?;
         // A cross compiler's libraries could not be loaded.
-        if let Ok(machine) = ask("-dumpmachine")
+        if let Ok(machine) = machine
             && !is_this_architecture(&machine)
         {
             return Err(format!("it compiles for {machine}"));

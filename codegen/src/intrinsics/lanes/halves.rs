@@ -53,16 +53,16 @@ pub(super) fn halved(code: &str, is_known: impl Fn(&str) -> bool) -> String {
 pub(super) fn primitives(needed: &BTreeSet<&str>) -> Result<String, Wider> {
     let used = primitives::used(8, needed)?;
     let known: BTreeSet<String> = used.iter().map(|primitive| primitive.name.clone()).collect();
-    let code = |primitive: &primitives::Primitive| match primitive.name.as_str() {
+    let code = |primitive: &&primitives::Primitive| match primitive.name.as_str() {
         "LANES" => "#define HALF (LANES / 2)\n".to_string(),
         _ => halved(&primitive.code, |word| known.contains(word)),
     };
     Ok(used.iter().map(code).collect())
 }
 
-/// The names of what halves are made of.
-pub(super) fn names() -> BTreeSet<String> {
-    primitives::names(8)
+/// Whether halves have a primitive of that name.
+pub(super) fn is_primitive(name: &str) -> bool {
+    primitives::is_one(8, name)
 }
 
 /// A function of whole vectors that does its halves one after the other.

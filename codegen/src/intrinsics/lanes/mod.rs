@@ -128,9 +128,8 @@ impl Lanes {
                 halved.extend(words(code));
             }
         }
-        let known = halves::names();
         let is_halved = |name: &str| halved.contains(name) && all.iter().any(|(own, _)| *own == name);
-        let is_known = |word: &str| known.contains(word) || is_halved(word);
+        let is_known = |word: &str| halves::is_primitive(word) || is_halved(word);
         let mut used: Vec<(String, Cow<str>)> = Vec::new();
         for &(name, code) in &all {
             if halved.contains(name) {

@@ -1,6 +1,7 @@
 //! What vectors are made of: their types, loads and stores, and what only the processor has a word for.
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use super::kind::Kind;
 use crate::DType;
@@ -54,12 +55,12 @@ fn memory_vector(ty: &str) -> &'static str {
 ///
 /// # Errors
 /// If there must be fewer lanes.
-pub(super) fn used(width: u32, needed: &BTreeSet<&str>) -> Result<Vec<Primitive>, Wider> {
-    let mut wanted: BTreeSet<String> = needed.iter().map(|name| (*name).to_string()).collect();
-    let mut used: Vec<Primitive> = Vec::new();
-    for primitive in primitives(width).into_iter().rev() {
-        if wanted.contains(&primitive.name) {
-            wanted.extend(words(&primitive.code).map(str::to_string));
+pub(super) fn used(width: u32, needed: &BTreeSet<&str>) -> Result<Vec<&'static Primitive>, Wider> {
+    let mut wanted = needed.clone();
+    let mut used: Vec<&'static Primitive> = Vec::new();
+    for primitive in library(width).iter().rev() {
+        if wanted.contains(primitive.name.as_str()) {
+            wanted.extend(words(&primitive.code));
             used.push(primitive);
         }
     }
@@ -79,9 +80,15 @@ pub(super) fn text(width: u32, needed: &BTreeSet<&str>) -> Result<String, Wider>
     Ok(used(width, needed)?.iter().map(|primitive| primitive.code.as_str()).collect())
 }
 
-/// Their names.
-pub(super) fn names(width: u32) -> BTreeSet<String> {
-    primitives(width).into_iter().map(|primitive| primitive.name).collect()
+/// Whether one has that name.
+pub(super) fn is_one(width: u32, name: &str) -> bool {
+    library(width).iter().any(|primitive| primitive.name == name)
+}
+
+/// All of them, made once.
+fn library(width: u32) -> &'static [Primitive] {
+    static ALL: [OnceLock<Vec<Primitive>>; 2] = [const { OnceLock::new() }; 2];
+    ALL[usize::from(width > 4)].get_or_init(|| primitives(width))
 }
 
 pub(super) struct Primitive {

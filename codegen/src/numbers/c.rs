@@ -1,0 +1,146 @@
+//! The numbers of C.
+
+use std::fmt::Write;
+
+use super::{DECLARED, HANDED_ON, Kind, Numbers, digits, indent, is_loop, is_word};
+
+/// Loops of so many steps are spelled out by compilers.
+const SHORT_LOOP: u64 = 8;
+
+/// Calls that are given places alone: elements that vectors are loaded from, and how many.
+const PLACES: [&str; 3] = ["lz_load_", "lz_gather_", "lz_positions("];
+/// Is given a place, then what is stored there.
+const STORE: &str = "lz_store_";
+
+/// The end of a kernel's signature, and of the calls that hand its parameters on.
+const RANGE: &str = "idx first_block,";
+const CALLS: [&str; 2] = ["first_block, end_block);", "from - first, to - first);"];
+
+pub(super) fn declare(source: &mut String, number: usize) {
+    let _ = write!(source, "idx number{number}, ");
+}
+
+pub(super) fn hand_on(source: &mut String, number: usize, arguments: usize) {
+    let _ = write!(source, "*(idx*)args[{}], ", arguments + number);
+}
+
+pub(super) fn take_apart(numbers: &mut Numbers, source: &str) -> Option<()> {
+    let begin = source.find("typedef ")?;
+    let functions = begin + source[begin..].find("\nstatic void ")? + 1;
+    numbers.skeleton.push_str(&source[begin..functions]);
+    let lines: Vec<&str> = source[functions..].lines().collect();
+    let mut is_body = false;
+    // The indentation of the loop in vectors that the line is in.
+    let mut vectors: Option<usize> = None;
+    for (at, line) in lines.iter().enumerate() {
+        let is_signature_end = line.ends_with("idx end_block) {") && !line.starts_with("void ");
+        is_body &= !line.starts_with('}');
+        let before = if at == 0 { "" } else { lines[at - 1] };
+        if vectors.is_some_and(|depth| indent(line) <= depth && !line.starts_with('#')) {
+            vectors = None;
+        }
+        // Arrays in vectors are of known lengths, and so are short loops there, and what is unrolled.
+        let is_array = vectors.is_some() && line.contains("] __attribute__");
+        let is_unrolled = is_loop(line) && (vectors.is_some() || before.starts_with("#pragma GCC unroll"));
+        let least = if is_unrolled { SHORT_LOOP + 1 } else { 0 };
+        if before.starts_with("#pragma omp simd") {
+            vectors = vectors.or(Some(indent(line)));
+        }
+        match is_body && indent(line) > 0 && !is_array {
+            true => numbers.line(line, &lines[at + 1..], least),
+            false => numbers.outside(line),
+        }
+        numbers.skeleton.push('\n');
+        is_body |= is_signature_end;
+    }
+    Some(())
+}
+
+impl Numbers {
+    /// A line of no body.
+    fn outside(&mut self, line: &str) {
+        let call = CALLS.iter().find_map(|call| line.strip_suffix(call).map(|before| (before, *call)));
+        let signature = (!line.starts_with("void ")).then(|| line.find(RANGE)).flatten();
+        match (call, signature) {
+            (Some((before, call)), _) => {
+                self.skeleton.push_str(before);
+                self.skeleton.push(HANDED_ON);
+                self.skeleton.push_str(call);
+            }
+            (None, Some(at)) => {
+                self.skeleton.push_str(&line[..at]);
+                self.skeleton.push(DECLARED);
+                self.skeleton.push_str(&line[at..]);
+            }
+            (None, None) => self.skeleton.push_str(line),
+        }
+    }
+
+    /// Takes the numbers from `least` on out of a line.
+    fn line(&mut self, line: &str, following: &[&str], least: u64) {
+        let text = line.trim_start();
+        if text.starts_with('#') || text.starts_with("static ") || text.contains("= {") {
+            self.skeleton.push_str(line);
+            return;
+        }
+        let is_of_indices =
+            ["for (", "if (", "} else if (", "const idx ", "const unsigned char inside", "lz_"]
+                .iter()
+                .any(|start| text.starts_with(start))
+                && !text.starts_with(STORE);
+        let (bytes, mut at, mut brackets) = (line.as_bytes(), 0, 0usize);
+        let mut done = 0;
+        // Calls whose operands are places, by the parentheses around them.
+        let (mut depth, mut places): (usize, Vec<(usize, bool)>) = (0, Vec::new());
+        while at < bytes.len() {
+            match bytes[at] {
+                b'(' => depth += 1,
+                b')' => {
+                    depth = depth.saturating_sub(1);
+                    places.retain(|&(outside, _)| outside < depth);
+                }
+                b',' => places.retain(|&(outside, is_first)| !is_first || outside + 1 < depth),
+                b'l' if !is_word(bytes.get(at.wrapping_sub(1))) => {
+                    let is_store = line[at..].starts_with(STORE);
+                    if is_store || PLACES.iter().any(|call| line[at..].starts_with(call)) {
+                        places.push((depth, is_store));
+                    }
+                }
+                b'[' => brackets += 1,
+                b']' => brackets = brackets.saturating_sub(1),
+                byte if byte.is_ascii_digit() => {
+                    let Some((number, end)) = digits(line, at) else {
+                        at += 1;
+                        continue;
+                    };
+                    let before = line[..at].trim_end();
+                    let is_compared = ["<", "<=", ">", ">="].iter().any(|sign| before.ends_with(sign))
+                        && !before.ends_with("<<")
+                        && !before.ends_with(">>");
+                    let divides = before.ends_with('/') || before.ends_with('%');
+                    if (least..=Kind::Index.most()).contains(&number)
+                        && !is_word(bytes.get(end))
+                        && (is_of_indices || is_compared || brackets > 0 || !places.is_empty())
+                        && !(divides && is_innermost(line, following))
+                    {
+                        self.skeleton.push_str(&line[done..at]);
+                        self.push(number, Kind::Index);
+                        done = end;
+                    }
+                    at = end;
+                    continue;
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        self.skeleton.push_str(&line[done..]);
+    }
+}
+
+/// Whether no loop follows the line in its block.
+fn is_innermost(line: &str, following: &[&str]) -> bool {
+    let depth = indent(line);
+    let block = following.iter().take_while(|line| indent(line) >= depth || line.starts_with('#'));
+    !block.into_iter().any(|line| is_loop(line))
+}

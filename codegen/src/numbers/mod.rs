@@ -1,0 +1,502 @@
+//! Texts of kernels that differ in numbers alone, as one text that gets those numbers as arguments.
+//!
+//! An inner extent is part of a kernel's text: as the end of a loop, in strides, in the length of a local array. Where
+//! an extent grows from call to call, the texts of the calls are the same but for such numbers. [`Numbers`] takes a
+//! text apart; [`General`] is what several texts have in common, with a parameter in the place of each number
+//! in which they differ. Whoever launches it passes the numbers of the text as emitted, so that it does, statement by
+//! statement, what that text says, and nothing has to be known of where the numbers come from.
+
+mod c;
+mod cuda;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use crate::{Emitted, Language};
+
+/// More parameters than these are no gain.
+const MOST_PARAMETERS: usize = 64;
+/// What stands in a skeleton for a number; its [`Kind`] follows.
+const PLACE: char = '\u{1}';
+/// Where a skeleton declares the parameters, and where a call hands them on.
+const DECLARED: char = '\u{2}';
+const HANDED_ON: char = '\u{3}';
+
+/// A kernel's text, and the numbers in it that may be arguments: what loops, indices, comparisons and lengths of local arrays
+/// are made of. What costs speed if it is not known stays: in C divisors in innermost loops, in CUDA C what registers are
+/// named by.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Numbers {
+    language: Language,
+    skeleton: String,
+    values: Vec<u64>,
+    kinds: Vec<Kind>,
+    /// Arguments of the kernel as it is.
+    arguments: usize,
+}
+
+/// Which numbers of a text are arguments.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct General {
+    /// Of each number, the parameter that is in its place, or the number.
+    places: Vec<Place>,
+    /// Whether each parameter has 64 bits.
+    parameters: Vec<bool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    Constant(u64),
+    Parameter(usize),
+}
+
+/// How a number is spelled, and so of what type it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Of C's `idx`.
+    Index,
+    Int,
+    Unsigned,
+    Long,
+    UnsignedLong,
+    Float,
+    Double,
+}
+
+impl Kind {
+    const ALL: [Kind; 7] =
+        [Kind::Index, Kind::Int, Kind::Unsigned, Kind::Long, Kind::UnsignedLong, Kind::Float, Kind::Double];
+
+    /// What it is in a skeleton.
+    fn letter(self) -> char {
+        char::from(b'a' + self as u8)
+    }
+
+    fn of_letter(letter: char) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.letter() == letter)
+    }
+
+    /// What follows the digits.
+    fn suffix(self) -> &'static str {
+        match self {
+            Kind::Index | Kind::Int => "",
+            Kind::Unsigned => "u",
+            Kind::Long => "ll",
+            Kind::UnsignedLong => "ull",
+            Kind::Float => ".0f",
+            Kind::Double => ".0",
+        }
+    }
+
+    /// The largest number that a parameter of that width, converted to the type, is exactly.
+    fn most(self) -> u64 {
+        match self {
+            Kind::Index | Kind::Long | Kind::UnsignedLong => i64::MAX as u64,
+            Kind::Int | Kind::Unsigned => i32::MAX as u64,
+            Kind::Float => 1 << f32::MANTISSA_DIGITS,
+            Kind::Double => i32::MAX as u64,
+        }
+    }
+
+    fn is_wide(self) -> bool {
+        matches!(self, Kind::Index | Kind::Long | Kind::UnsignedLong)
+    }
+
+    /// A parameter as such a number.
+    fn of_parameter(self, number: usize) -> String {
+        match self {
+            Kind::Index | Kind::Unsigned | Kind::UnsignedLong => format!("number{number}"),
+            Kind::Int => format!("(int)number{number}"),
+            Kind::Long => format!("(long long)number{number}"),
+            Kind::Float => format!("(float)number{number}"),
+            Kind::Double => format!("(double)number{number}"),
+        }
+    }
+}
+
+impl Numbers {
+    /// Those of a kernel; `None` if it has none.
+    pub fn of(emitted: &Emitted) -> Option<Numbers> {
+        let arguments = match emitted.batch {
+            Some(_) => 1,
+            None => emitted.parameters.len(),
+        };
+        let mut numbers = Numbers {
+            language: emitted.language,
+            skeleton: String::with_capacity(emitted.source.len()),
+            values: Vec::new(),
+            kinds: Vec::new(),
+            arguments,
+        };
+        match emitted.language {
+            Language::C => c::take_apart(&mut numbers, &emitted.source)?,
+            Language::Cuda => cuda::take_apart(&mut numbers, emitted)?,
+        }
+        (!numbers.values.is_empty() && numbers.skeleton.contains(DECLARED)).then_some(numbers)
+    }
+
+    /// The text without the numbers: equal for kernels that differ in them alone.
+    pub fn skeleton(&self) -> &str {
+        &self.skeleton
+    }
+
+    /// Whether the numbers are about as large as the other's: at most half as large again, or by a few more.
+    pub fn is_near(&self, other: &Numbers) -> bool {
+        let near = |(&a, &b): (&u64, &u64)| {
+            let (low, high) = (a.min(b), a.max(b));
+            high - low <= (low / 2).max(32)
+        };
+        self.values.len() == other.values.len() && self.values.iter().zip(&other.values).all(near)
+    }
+
+    fn push(&mut self, value: u64, kind: Kind) {
+        self.skeleton.push(PLACE);
+        self.skeleton.push(kind.letter());
+        self.values.push(value);
+        self.kinds.push(kind);
+    }
+}
+
+/// The digits at a place of a line, if they are a number of their own, and where they end. What is a part of a name, of
+/// a fraction or of an exponent is none.
+fn digits(line: &str, at: usize) -> Option<(u64, usize)> {
+    let bytes = line.as_bytes();
+    let before = at.checked_sub(1).map(|before| bytes[before]);
+    let is_exponent = matches!(before, Some(b'-' | b'+'))
+        && at >= 3
+        && matches!(bytes[at - 2], b'e' | b'E' | b'p')
+        && (bytes[at - 3].is_ascii_hexdigit() || bytes[at - 3] == b'.');
+    if is_word(before.as_ref()) || is_exponent {
+        return None;
+    }
+    let end = at + bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let text = &line[at..end];
+    // Printed again, it is what it was.
+    let is_plain = text.len() == 1 || !text.starts_with('0');
+    text.parse().ok().filter(|_| is_plain).map(|value| (value, end))
+}
+
+/// Whether the byte is of a name or a number that a digit beside it is a part of.
+fn is_word(byte: Option<&u8>) -> bool {
+    byte.is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.')
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+fn is_loop(line: &str) -> bool {
+    line.trim_start().starts_with("for (")
+}
+
+impl General {
+    /// What texts of one skeleton have in common; `None` if they differ in too much, or in nothing. It does not matter in
+    /// which order they come.
+    pub fn of(texts: &[&Numbers]) -> Option<General> {
+        let first = texts.first()?;
+        if texts.iter().any(|text| text.skeleton != first.skeleton || text.arguments != first.arguments) {
+            return None;
+        }
+        // Numbers that are equal in each of the texts are one parameter.
+        let mut known: BTreeMap<(Vec<u64>, bool), usize> = BTreeMap::new();
+        let mut sorted: Vec<&&Numbers> = texts.iter().collect();
+        sorted.sort_by(|a, b| a.values.cmp(&b.values));
+        let mut places = Vec::with_capacity(first.values.len());
+        let mut parameters = Vec::new();
+        for (at, (&value, kind)) in first.values.iter().zip(&first.kinds).enumerate() {
+            let values: Vec<u64> = sorted.iter().map(|text| text.values[at]).collect();
+            places.push(match values.iter().all(|&other| other == value) {
+                true => Place::Constant(value),
+                false => {
+                    let is_wide = kind.is_wide();
+                    let parameter = *known.entry((values, is_wide)).or_insert(parameters.len());
+                    if parameter == parameters.len() {
+                        parameters.push(is_wide);
+                    }
+                    Place::Parameter(parameter)
+                }
+            });
+        }
+        (!parameters.is_empty() && parameters.len() <= MOST_PARAMETERS)
+            .then_some(General { places, parameters })
+    }
+
+    /// What is to be expected of a text that is the first of its skeleton, where others of its kernel have shown which numbers
+    /// are the same for all: all others are parameters.
+    pub fn expected(text: &Numbers, constants: &BTreeSet<u64>) -> Option<General> {
+        let is_constant = |value: u64| {
+            // Lanes, threads and sizes of elements.
+            let is_plain = value <= 1024 && (value < 8 || value.is_power_of_two());
+            is_plain || constants.contains(&value)
+        };
+        let mut known: BTreeMap<(u64, bool), usize> = BTreeMap::new();
+        let mut parameters = Vec::new();
+        let place = |(&value, kind): (&u64, &Kind)| match is_constant(value) {
+            true => Place::Constant(value),
+            false => {
+                let next = known.len();
+                let number = *known.entry((value, kind.is_wide())).or_insert(next);
+                if number == next {
+                    parameters.push(kind.is_wide());
+                }
+                Place::Parameter(number)
+            }
+        };
+        let places = text.values.iter().zip(&text.kinds).map(place).collect();
+        (!parameters.is_empty() && parameters.len() <= MOST_PARAMETERS)
+            .then_some(General { places, parameters })
+    }
+
+    /// The numbers that are no parameters.
+    pub fn constants(&self) -> impl Iterator<Item = u64> + '_ {
+        self.places.iter().filter_map(|place| match *place {
+            Place::Constant(value) => Some(value),
+            Place::Parameter(_) => None,
+        })
+    }
+
+    /// What the parameters are for a text of the skeleton; `None` if it is not one of those that this serves.
+    pub fn arguments(&self, text: &Numbers) -> Option<Vec<u64>> {
+        let mut arguments: Vec<Option<u64>> = vec![None; self.parameters.len()];
+        if text.values.len() != self.places.len() {
+            return None;
+        }
+        for (place, &value) in self.places.iter().zip(&text.values) {
+            let fits = match *place {
+                Place::Constant(constant) => constant == value,
+                Place::Parameter(number) => *arguments[number].get_or_insert(value) == value,
+            };
+            if !fits {
+                return None;
+            }
+        }
+        arguments.into_iter().collect()
+    }
+
+    /// The source, for which these parameters follow the kernel's own; `text` is one of those that it serves.
+    pub fn source(&self, text: &Numbers) -> String {
+        let mut source = String::with_capacity(text.skeleton.len() + 64 * self.parameters.len());
+        let mut places = self.places.iter();
+        let mut letters = text.skeleton.chars();
+        while let Some(letter) = letters.next() {
+            // Writing to a string does not fail.
+            let _ = match letter {
+                PLACE => match (places.next(), letters.next().and_then(Kind::of_letter)) {
+                    (Some(Place::Constant(value)), Some(kind)) => write!(source, "{value}{}", kind.suffix()),
+                    (Some(&Place::Parameter(number)), Some(kind)) => {
+                        source.push_str(&kind.of_parameter(number));
+                        Ok(())
+                    }
+                    _ => Ok(()),
+                },
+                DECLARED => {
+                    let parameters = self.parameters.iter().enumerate();
+                    parameters.for_each(|(number, &is_wide)| match text.language {
+                        Language::C => c::declare(&mut source, number),
+                        Language::Cuda => cuda::declare(&mut source, number, is_wide),
+                    });
+                    Ok(())
+                }
+                HANDED_ON => {
+                    (0..self.parameters.len()).for_each(|number| match text.language {
+                        Language::C => c::hand_on(&mut source, number, text.arguments),
+                        Language::Cuda => cuda::hand_on(&mut source, number),
+                    });
+                    Ok(())
+                }
+                letter => {
+                    source.push(letter);
+                    Ok(())
+                }
+            };
+        }
+        source
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emit;
+    use crate::ir::Kernel;
+    use crate::schedule::Figures;
+
+    fn emitted(kernel: &str, language: Language) -> Emitted {
+        let kernel: Kernel = kernel.parse().unwrap();
+        emit(&kernel, language, &Figures { processors: 2, is_frugal: false, shared_bytes: 0 }).unwrap()
+    }
+
+    /// Softmax-like rows of `n` elements: a maximum, and the exponentials of the differences.
+    fn rows(n: usize, language: Language) -> Emitted {
+        let text = format!(
+            "\
+kernel rows
+  map i0 < n_i0 = 10
+  reduce r0 < {n}
+  input in0: f32 [{all}]
+  output out0: f32 [{all}]
+  output out1: f32 [10]
+  v0: f32 = load in0[i0 * {n} + r0]
+  v1: f32 = reduce max over r0 of v0
+  v2: f32 = sub v0 v1
+  v3: f32 = exp v2
+  v4: f32 = reduce sum over r0 of v3
+  store out0[i0 * {n} + r0] = v3
+  store out1[i0] = v4
+",
+            all = 10 * n
+        );
+        emitted(&text, language)
+    }
+
+    /// A column of the middle axis of [10, n, 7] is shifted.
+    fn middle(n: usize, language: Language) -> Emitted {
+        let text = format!(
+            "\
+kernel middle
+  map i0 < n_i0 = 10
+  map i1 < {n}
+  map i2 < 7
+  input in0: f32 [{from}]
+  output out0: f32 [{all}]
+  v0: f32 = load in0[i0 * {row} + i1 * 7 + i2 + 7]
+  v1: f32 = literal 3.0
+  v2: f32 = mul v0 v1
+  store out0[i0 * {row_out} + i1 * 7 + i2] = v2
+",
+            from = 70 * (n + 1),
+            all = 70 * n,
+            row = 7 * (n + 1),
+            row_out = 7 * n,
+        );
+        emitted(&text, language)
+    }
+
+    #[test]
+    fn texts_that_differ_in_numbers_have_one_skeleton() {
+        for kernel in [rows, middle] {
+            let [a, b, c] = [101, 102, 301].map(|n| Numbers::of(&kernel(n, Language::C)).unwrap());
+            assert_eq!(a.skeleton(), b.skeleton());
+            assert_eq!(a.skeleton(), c.skeleton());
+            assert!(a.is_near(&b) && !a.is_near(&c));
+        }
+        let skeleton = |emitted: Emitted| Numbers::of(&emitted).unwrap().skeleton().to_owned();
+        // Without a remainder a loop is missing, and other operations are others.
+        assert_ne!(skeleton(rows(101, Language::C)), skeleton(rows(128, Language::C)));
+        assert_ne!(skeleton(rows(101, Language::C)), skeleton(middle(101, Language::C)));
+        // CUDA's accesses are as wide as they are aligned, and its unrolled loops as long as they are.
+        let [a, b, c, d] = [101, 103, 102, 301].map(|n| skeleton(rows(n, Language::Cuda)));
+        assert!(a == b && a != c && a != d);
+    }
+
+    /// The source with its parameters replaced by what they are; the parameters themselves are taken out.
+    fn without_parameters(source: &str, emitted: &Emitted, arguments: &[u64]) -> String {
+        let mut text = source.to_owned();
+        for (number, value) in arguments.iter().enumerate().rev() {
+            let name = format!("number{number}");
+            let (declared, handed_on) = match emitted.language {
+                Language::C => {
+                    let argument = emitted.parameters.len() + number;
+                    (vec![format!("idx {name}, ")], format!("*(idx*)args[{argument}], "))
+                }
+                Language::Cuda => (
+                    vec![format!(", unsigned {name}"), format!(", unsigned long long {name}")],
+                    format!(", {name}"),
+                ),
+            };
+            assert!(declared.iter().any(|declared| text.contains(declared)), "{text}");
+            declared.iter().for_each(|declared| text = text.replace(declared, ""));
+            text = text.replace(&handed_on, "");
+            text = text.replace(&format!("(float){name}"), &format!("{value}.0f"));
+            text = text.replace(&format!("(int){name}"), &value.to_string());
+            let suffix = if emitted.language == Language::C { "" } else { "u" };
+            text = text.replace(&name, &format!("{value}{suffix}"));
+        }
+        text
+    }
+
+    #[test]
+    fn the_numbers_as_arguments_give_each_text_back() {
+        for (language, kernel) in [
+            (Language::C, rows as fn(usize, Language) -> Emitted),
+            (Language::C, middle),
+            (Language::Cuda, rows),
+            (Language::Cuda, middle),
+        ] {
+            let texts = [101, 97, 103, 99].map(|n| kernel(n, language));
+            let numbers = texts.each_ref().map(|emitted| Numbers::of(emitted).unwrap());
+            let general = General::of(&[&numbers[0], &numbers[2]]).unwrap();
+            let source = general.source(&numbers[0]);
+            assert_eq!(source, general.source(&numbers[2]));
+            assert_eq!(General::of(&[&numbers[2], &numbers[0]]).unwrap().source(&numbers[0]), source);
+            for (emitted, numbers) in texts.iter().zip(&numbers) {
+                let arguments = general.arguments(numbers).unwrap();
+                let functions = emitted.source.find("typedef ").unwrap_or(0);
+                assert_eq!(without_parameters(&source, emitted, &arguments), emitted.source[functions..]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_expected_of_a_first_text_serves_the_next() {
+        let [a, b] = [101, 103].map(|n| Numbers::of(&rows(n, Language::Cuda)).unwrap());
+        let constants: BTreeSet<u64> = General::of(&[&a, &b]).unwrap().constants().collect();
+        // Twice as many threads: another skeleton.
+        let texts = [201, 203].map(|n| rows(n, Language::Cuda));
+        let [c, d] = texts.each_ref().map(|emitted| Numbers::of(emitted).unwrap());
+        assert_ne!(a.skeleton(), c.skeleton());
+        let general = General::expected(&c, &constants).unwrap();
+        for (emitted, numbers) in texts.iter().zip([&c, &d]) {
+            let arguments = general.arguments(numbers).unwrap();
+            assert_eq!(without_parameters(&general.source(numbers), emitted, &arguments), emitted.source);
+        }
+        let all: BTreeSet<u64> = c.values.iter().copied().collect();
+        assert!(General::expected(&c, &all).is_none());
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        let [a, b, c] = [101, 102, 103].map(|n| Numbers::of(&rows(n, Language::C)).unwrap());
+        let mut general = General::of(&[&a, &b]).unwrap();
+        assert!(general.arguments(&c).is_some());
+        // What was equal must be.
+        let constant = general.places.iter().position(|place| matches!(place, Place::Constant(_))).unwrap();
+        let mut other = c.clone();
+        other.values[constant] += 1;
+        assert!(general.arguments(&other).is_none());
+        let places: Vec<usize> = (0..general.places.len())
+            .filter(|&at| matches!(general.places[at], Place::Parameter(_)))
+            .collect();
+        let mut other = c.clone();
+        let twin =
+            places.iter().find(|&&at| at != places[0] && general.places[at] == general.places[places[0]]);
+        other.values[*twin.unwrap()] += 1;
+        assert!(general.arguments(&other).is_none());
+        general.places.pop();
+        assert!(general.arguments(&c).is_none());
+        assert!(General::of(&[&a, &a]).is_none() && General::of(&[]).is_none());
+        assert!(General::of(&[&a, &Numbers::of(&middle(101, Language::C)).unwrap()]).is_none());
+    }
+
+    #[test]
+    fn what_elements_are_computed_with_stays() {
+        let numbers = Numbers::of(&middle(101, Language::C)).unwrap();
+        assert!(numbers.skeleton().contains("3.0f"));
+        // Divisors in an innermost loop are much faster if they are known.
+        let mut emitted = middle(101, Language::C);
+        emitted.source = "typedef long long idx;\n\nstatic void f_blocks(\n    idx first_block,\n    idx end_block) {\n  \
+                          for (idx block = first_block; block < end_block; ++block) {\n    const idx i0 = block / 12;\n    \
+                          for (idx l = 0; l < 34; ++l) {\n      const idx i1 = l % 56;\n      const unsigned v0 = v1 \
+                          * 78u + 91;\n    }\n  }\n}\n"
+            .into();
+        let numbers = Numbers::of(&emitted).unwrap();
+        assert_eq!(numbers.values, [12, 0, 34]);
+        // Arrays in a loop in vectors are of known lengths, and so are short loops there.
+        emitted.source = "typedef long long idx;\n\nstatic void f_blocks(\n    idx first_block,\n    idx end_block) {\n    \
+                          float a[12] __attribute__((aligned(64)));\n#pragma omp simd\n    for (idx l = 0; l < 34; ++l) {\n      \
+                          float b[56] __attribute__((aligned(64)));\n      for (idx r = 0; r < 6; ++r) {\n        b[r] = a[l * 78];\n      \
+                          }\n    }\n#pragma GCC unroll 32\n    for (idx r = 0; r < 91; ++r) {\n    }\n}\n"
+            .into();
+        assert_eq!(Numbers::of(&emitted).unwrap().values, [12, 0, 34, 78, 91]);
+    }
+}
