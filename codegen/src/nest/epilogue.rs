@@ -3,13 +3,12 @@
 
 use super::accumulate::set;
 use super::emitter::Emitter;
-use super::fission::operations;
 use super::passes::{Plan, count_loop};
 use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, LoopHint, Type};
 use super::variable::Var;
 use crate::ir::{Kernel, ValueId, ValueOp};
-use crate::schedule::RowSchedule;
+use crate::schedule::{RowSchedule, operations};
 
 /// Fewer rows do not fill the lanes.
 const FEWEST_ROWS: u32 = 8;

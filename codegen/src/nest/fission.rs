@@ -12,9 +12,10 @@ use super::halves::{Halves, TOGETHER};
 use super::passes::count_loop;
 use super::stmt::Arithmetic::{Add, Min, Sub};
 use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
+use crate::DType;
 use crate::index::AxisId;
 use crate::ir::{AxisSet, BufferId, Kernel, ValueId, ValueOp};
-use crate::{DType, cost};
+use crate::schedule::operations;
 
 /// Shorter loops are not worth it.
 pub(super) const SHORTEST: u64 = 64;
@@ -304,23 +305,5 @@ impl Stretches {
         let body = emitter.close();
         let step = Step::Add(Expr::Int(TOGETHER));
         emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });
-    }
-}
-
-/// Simple operations of one evaluation. Loads are free.
-pub(super) fn operations(kernel: &Kernel, id: ValueId) -> f64 {
-    match &kernel.value(id).op {
-        ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Load { .. } => 0.0,
-        ValueOp::Position(_) | ValueOp::InBounds(_) | ValueOp::Select(..) | ValueOp::Cast(..) => 1.0,
-        ValueOp::Random { .. } => cost::RANDOM,
-        ValueOp::Unary(op, _) => op.cost(),
-        ValueOp::Binary(op, ..) => op.cost(),
-        // Loops of their own.
-        ValueOp::Reduce { .. }
-        | ValueOp::Scan { .. }
-        | ValueOp::Scatter { .. }
-        | ValueOp::Sort { .. }
-        | ValueOp::Carry { .. }
-        | ValueOp::Last { .. } => cost::WORTH_KEEPING,
     }
 }

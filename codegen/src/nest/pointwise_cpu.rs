@@ -1,7 +1,7 @@
 //! The CPU's pointwise schedule: blocks of consecutive results, the innermost axis in vectors.
 
 use super::emitter::Emitter;
-use super::fission::{Stretches, operations};
+use super::fission::Stretches;
 use super::interior::Interior;
 use super::passes::{count_loop, items_formula};
 use super::pieces::Pieces;
@@ -13,7 +13,7 @@ use super::windows_cpu::{Border, Windows};
 use super::{Body, INDEX};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
-use crate::schedule::{Launch, PointwiseSchedule, lanes_along};
+use crate::schedule::{Launch, PointwiseSchedule, lanes_along, operations};
 use crate::{DType, Language, Refusal};
 
 /// The body for a range of blocks, and how many blocks there are.

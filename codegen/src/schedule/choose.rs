@@ -1,14 +1,14 @@
 //! Choosing a schedule from the kernel's shape and the target's figures.
 
 use super::facts::{
-    ACCESS_BYTES, BLOCKS_PER_PROCESSOR, COLUMN_SPLIT_LENGTH, CPU_ELEMENTS_PER_BLOCK, Figures,
-    SHORTEST_COLUMNS, THREADS, cooperative, extent_of, is_splittable, largest_power_of_two_divisor,
-    loads_below,
+    ACCESS_BYTES, BLOCKS_PER_PROCESSOR, COLUMN_SPLIT_LENGTH, Figures, SHORTEST_COLUMNS, THREADS, cooperative,
+    extent_of, is_splittable, largest_power_of_two_divisor, loads_below,
 };
 use super::rows::rows;
 use super::scans::{divided, scan};
 use super::sliding::sliding_axis;
 use super::vector::Sizes;
+use super::work::elements_per_block;
 use super::{ColumnSchedule, Contraction, PointwiseSchedule, RowContraction, Scatters, Schedule, Sorts};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Value, ValueId, ValueOp};
@@ -87,7 +87,7 @@ pub(super) fn pointwise(kernel: &Kernel, language: Language) -> PointwiseSchedul
             PointwiseSchedule { threads: THREADS, vector: pointwise_vector(kernel), elements_per_block: 0 }
         }
         Language::C => {
-            PointwiseSchedule { threads: 1, vector: 1, elements_per_block: CPU_ELEMENTS_PER_BLOCK }
+            PointwiseSchedule { threads: 1, vector: 1, elements_per_block: elements_per_block(kernel) }
         }
     }
 }

@@ -21,6 +21,7 @@ mod sliding;
 mod sort;
 mod tiled;
 mod vector;
+mod work;
 
 use std::fmt;
 
@@ -52,6 +53,7 @@ pub(crate) use sliding::{sliding_axis, strided_axis};
 pub use sort::SortSchedule;
 pub(crate) use sort::{SORT_LANES, Sorts};
 pub(crate) use tiled::{TILE, tiled, transposed_loads};
+pub(crate) use work::operations;
 
 /// A schedule: small and printable.
 ///
