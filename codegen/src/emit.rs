@@ -42,7 +42,7 @@ impl Emitted {
 /// Why no schedule can run it.
 pub fn emit(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Emitted, Refusal> {
     let schedule = match schedule::schedule(kernel, language, figures)? {
-        chosen if figures.is_frugal && language == Language::Cuda => chosen.frugal(),
+        chosen if figures.is_low_pressure && language == Language::Cuda => chosen.with_low_pressure(),
         chosen => chosen,
     };
     Ok(emitted(built(kernel, language, &schedule)?, language, schedule))
@@ -65,7 +65,7 @@ pub fn emit(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Em
 ///   store out0[i0] = v1
 /// "
 /// .parse()?;
-/// let figures = Figures { processors: 132, is_frugal: false, shared_bytes: 227 << 10 };
+/// let figures = Figures { processors: 132, is_low_pressure: false, shared_bytes: 227 << 10 };
 /// let emitted = emit_with(&kernel, Language::Cuda, &figures, "pointwise(threads=64, vec=2)".parse()?)?;
 /// assert!(emitted.source.contains("__launch_bounds__(64)"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

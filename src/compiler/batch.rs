@@ -128,12 +128,12 @@ fn sort(units: &mut Vec<Unit>, producers: &[Vec<usize>]) {
 
 /// Several kernels as one.
 fn joined(kernels: Vec<PlannedKernel>, records: usize) -> Result<PlannedKernel, Refusal> {
-    let first = kernels.first().map(|kernel| (kernel.code.emitted.clone(), kernel.is_frugal));
+    let first = kernels.first().map(|kernel| (kernel.code.emitted.clone(), kernel.is_low_pressure));
     let parts: Vec<Part> = kernels.into_iter().flat_map(|kernel| kernel.parts).collect();
-    let (Some(part), Some((emitted, is_frugal))) = (parts.first(), first) else {
+    let (Some(part), Some((emitted, is_low_pressure))) = (parts.first(), first) else {
         return Err(Refusal::Misfit("a batch of nothing"));
     };
     let blocks = parts.iter().map(|part| part.blocks).sum();
     let emitted = emit_batch(&part.lowered.kernel, &emitted, parts.len(), blocks, records)?;
-    Ok(PlannedKernel::new(Arc::new(emitted), parts, is_frugal))
+    Ok(PlannedKernel::new(Arc::new(emitted), parts, is_low_pressure))
 }

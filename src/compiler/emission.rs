@@ -22,7 +22,7 @@ static EMITTED: Mutex<Option<EmittedCache>> = Mutex::new(None);
 /// same kernel with another learning rate.
 pub(super) fn emit_cached(
     kernel: &Kernel,
-    is_frugal: bool,
+    is_low_pressure: bool,
     settings: Settings,
 ) -> Result<Arc<Emitted>, Refusal> {
     let mut key = kernel.clone();
@@ -35,12 +35,12 @@ pub(super) fn emit_cached(
             *number = 0;
         }
     }
-    let key = (key, settings.language, is_frugal, settings.shared_bytes);
+    let key = (key, settings.language, is_low_pressure, settings.shared_bytes);
     if let Some(emitted) = with_emitted(|cache| cache.get(&key).cloned()) {
         return Ok(emitted);
     }
     let processors = settings.figures().processors;
-    let figures = Figures { processors, is_frugal, shared_bytes: settings.shared_bytes };
+    let figures = Figures { processors, is_low_pressure, shared_bytes: settings.shared_bytes };
     let emitted = Arc::new(emit(kernel, settings.language, &figures)?);
     with_emitted(|cache| cache.put(key, emitted.clone()));
     Ok(emitted)

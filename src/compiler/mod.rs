@@ -98,7 +98,7 @@ fn remember(key: Key, shared_key: Key, plan: Plan) -> Arc<Plan> {
 }
 
 /// Another plan of the same graph, from now on the one in the cache: the kernels with these numbers spilled
-/// registers, so that they become more frugal, or smaller. `None` if they cannot.
+/// registers, so that they need fewer of them, or become smaller. `None` if they cannot.
 pub(crate) fn relieved(graph: &Graph, plan: &Plan, spilling: &[(usize, u32)]) -> Result<Option<Arc<Plan>>> {
     if spilling.is_empty() || plan.settings.fusion == Fusion::Off {
         return Ok(None);
@@ -282,7 +282,8 @@ fn emit_group(
         name: &name,
     };
     let lowered = lower(&request).map_err(WhyNot::NotLowered)?;
-    let emitted = emit_cached(&lowered.kernel, group.is_frugal, settings).map_err(WhyNot::NoSchedule)?;
+    let emitted =
+        emit_cached(&lowered.kernel, group.is_low_pressure, settings).map_err(WhyNot::NoSchedule)?;
     if group.waits_for_rows
         && !matches!(emitted.schedule, Schedule::Contraction(_) | Schedule::RowContraction(_))
     {
@@ -295,7 +296,7 @@ fn emit_group(
     }
     let blocks = emitted.launches.first().map_or(0, |(_, launch)| launch.grid()[0]);
     let parts = vec![Part { group: 0, lowered, blocks }];
-    Ok(PlannedKernel::new(emitted, parts, group.is_frugal))
+    Ok(PlannedKernel::new(emitted, parts, group.is_low_pressure))
 }
 
 /// The operations' names in order, each once, and the dtype of the first result: `where_mul_f32`.

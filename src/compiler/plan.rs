@@ -73,7 +73,7 @@ pub(crate) struct PlannedKernel {
     /// The same for some of these pairs, each made at first use.
     in_place: Mutex<Vec<Arc<Code>>>,
     /// Whether its threads take as few registers as they can.
-    pub(super) is_frugal: bool,
+    pub(super) is_low_pressure: bool,
 }
 
 /// What runs a kernel.
@@ -116,7 +116,7 @@ impl Part {
 }
 
 impl PlannedKernel {
-    pub(super) fn new(emitted: Arc<Emitted>, parts: Vec<Part>, is_frugal: bool) -> PlannedKernel {
+    pub(super) fn new(emitted: Arc<Emitted>, parts: Vec<Part>, is_low_pressure: bool) -> PlannedKernel {
         let overwritable = match (&emitted.schedule, parts.first()) {
             (Schedule::Pointwise(_), Some(part)) => part.lowered.kernel.overwritable(),
             _ => Vec::new(),
@@ -126,7 +126,7 @@ impl PlannedKernel {
             parts,
             overwritable,
             in_place: Mutex::default(),
-            is_frugal,
+            is_low_pressure,
         }
     }
 
@@ -158,7 +158,7 @@ impl PlannedKernel {
     ) -> Result<Arc<Emitted>, Refusal> {
         let Some(part) = self.parts.first() else { return Err(Refusal::Misfit("a kernel without parts")) };
         let kernel = part.lowered.kernel.written_over(over);
-        let emitted = emit_cached(&kernel, self.is_frugal, settings)?;
+        let emitted = emit_cached(&kernel, self.is_low_pressure, settings)?;
         match &self.code.emitted.batch {
             None => Ok(emitted),
             Some(batch) => {

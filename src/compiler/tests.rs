@@ -37,7 +37,7 @@ fn spilling(plan: &Plan, compiler: &Nvrtc) -> Vec<(usize, u32)> {
 }
 
 #[test]
-fn what_spills_becomes_frugal() {
+fn what_spills_gets_low_pressure() {
     let Ok(compiler) = Nvrtc::get() else { return println!("not checked: there is no NVRTC") };
     let result = crowded(80, DType::F32);
     let graph = build(&[result]).unwrap().graph;

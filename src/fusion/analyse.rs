@@ -135,12 +135,12 @@ impl<'a> Analyser<'a> {
         outputs.sort_unstable();
         outputs.dedup();
         let Analysis { hero, work, recomputed, waits_for_rows } = self.analyse(&nodes, &outputs)?;
-        let (reads, is_frugal) = (self.external.clone(), false);
+        let (reads, is_low_pressure) = (self.external.clone(), false);
         let hero = match hero {
             Hero::Reduction(reduction) => Hero::Reduction(self.finest(&nodes, reduction)),
             hero => hero,
         };
-        Ok(Group { nodes, outputs, reads, hero, work, recomputed, is_frugal, waits_for_rows })
+        Ok(Group { nodes, outputs, reads, hero, work, recomputed, is_low_pressure, waits_for_rows })
     }
 
     /// The reduction of the same rows whose shape divides them most finely, and tells how long they are: it names the axes.

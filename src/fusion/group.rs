@@ -185,7 +185,7 @@ pub(crate) struct Group {
     /// The costliest recomputation.
     pub(crate) recomputed: Option<Recomputed>,
     /// Whether its threads compute as little at once as they can, since registers ran out otherwise.
-    pub(crate) is_frugal: bool,
+    pub(crate) is_low_pressure: bool,
     /// Whether it is a contraction whose rows are reduced first. Only a schedule of its own keeps the rows: any other one
     /// would compute them anew for each result.
     pub(crate) waits_for_rows: bool,

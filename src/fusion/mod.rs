@@ -70,7 +70,7 @@ pub(crate) struct Wanted {
     pub(crate) nodes: Vec<NodeId>,
     pub(crate) outputs: Vec<NodeId>,
     /// Whether its threads take as few registers as they can.
-    pub(crate) is_frugal: bool,
+    pub(crate) is_low_pressure: bool,
 }
 
 #[cfg(feature = "opt")]
@@ -85,7 +85,7 @@ impl Grouping {
             |id: NodeId| numbers[id.index()].map_or("a dead node".into(), |number| format!("%{number}"));
         let mut groups = Vec::with_capacity(wanted.len());
         let mut analyser = Analyser::new(graph, facts);
-        for (number, Wanted { nodes, outputs, is_frugal }) in wanted.iter().enumerate() {
+        for (number, Wanted { nodes, outputs, is_low_pressure }) in wanted.iter().enumerate() {
             if let Some(&id) = nodes.iter().find(|&&id| !facts.reads.is_computed(id)) {
                 return Err(format!("group {number}: {} is not computed by a kernel", name(id)));
             }
@@ -94,7 +94,7 @@ impl Grouping {
             }
             let group = analyser.group(nodes.clone(), outputs.clone());
             let group = group.map_err(|why| format!("group {number} is no kernel: {why}"))?;
-            groups.push(Group { is_frugal: *is_frugal, ..group });
+            groups.push(Group { is_low_pressure: *is_low_pressure, ..group });
         }
         let stored = owners(&groups);
         let is_missing = |id: &&NodeId| facts.reads.is_computed(**id) && !stored.contains_key(*id);
@@ -176,7 +176,7 @@ impl Grouping {
         let mut analyser = Analyser::new(graph, facts);
         let mut same = |group: &Group| {
             let same = analyser.group(group.nodes.clone(), group.outputs.clone()).ok()?;
-            Some(Group { is_frugal: group.is_frugal, ..same })
+            Some(Group { is_low_pressure: group.is_low_pressure, ..same })
         };
         let groups: Option<Vec<Group>> = self.groups.iter().map(&mut same).collect();
         Some(Grouping { groups: groups?, fusion: self.fusion, divided: self.divided.clone() })
@@ -188,10 +188,10 @@ impl Grouping {
         let group = self.groups.get(number).filter(|group| group.nodes.len() > 1)?;
         let mut is_wanted = vec![false; graph.bound()];
         group.outputs.iter().for_each(|output| is_wanted[output.index()] = true);
-        let (nodes, is_frugal) = (group.nodes.clone(), group.is_frugal);
+        let (nodes, is_low_pressure) = (group.nodes.clone(), group.is_low_pressure);
         let part = Part { most_nodes: nodes.len() / 2, nodes: nodes.clone(), is_wanted };
         let mut parts = merge::Merger::new(graph, facts, part).run();
-        parts.iter_mut().for_each(|part| part.is_frugal = is_frugal);
+        parts.iter_mut().for_each(|part| part.is_low_pressure = is_low_pressure);
         self.groups.swap_remove(number);
         self.groups.extend(parts);
         self.divided.push((nodes, why));
@@ -208,9 +208,9 @@ impl Grouping {
     /// cannot.
     pub(crate) fn relieve(&mut self, graph: &Graph, facts: &Facts, number: usize, bytes: u32) -> Option<()> {
         match self.groups.get_mut(number)? {
-            group if group.is_frugal => self.divide(graph, facts, number, WhyNot::Spills { bytes }),
+            group if group.is_low_pressure => self.divide(graph, facts, number, WhyNot::Spills { bytes }),
             group => {
-                group.is_frugal = true;
+                group.is_low_pressure = true;
                 Some(())
             }
         }

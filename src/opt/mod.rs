@@ -406,7 +406,7 @@ impl Command {
         let settings = self.settings();
         let figures = Figures {
             processors: settings.figures().processors,
-            is_frugal: false,
+            is_low_pressure: false,
             shared_bytes: settings.shared_bytes,
         };
         let emitted = match self.schedule {

@@ -64,7 +64,7 @@ impl Source {
             let nodes = list(&mut text)?;
             text.expect("stores")?;
             let outputs = list(&mut text)?;
-            groups.push(Wanted { nodes, outputs, is_frugal: text.eat("frugal") });
+            groups.push(Wanted { nodes, outputs, is_low_pressure: text.eat("low_pressure") });
         }
         text.end()?;
         Ok(Source::Graph(graph, groups))
@@ -81,10 +81,14 @@ pub(super) fn groups(plan: &Plan) -> String {
     let mut out = text(&plan.graph, Locations::Hidden);
     for part in plan.kernels.iter().flat_map(|kernel| &kernel.parts) {
         let group = &plan.grouping.groups[part.group];
-        let frugal = if group.is_frugal { " frugal" } else { "" };
+        let pressure = if group.is_low_pressure { " low_pressure" } else { "" };
         let name = &part.lowered.kernel.name;
-        let _ =
-            writeln!(out, "group {} stores {}{frugal}  // {name}", list(&group.nodes), list(&group.outputs));
+        let _ = writeln!(
+            out,
+            "group {} stores {}{pressure}  // {name}",
+            list(&group.nodes),
+            list(&group.outputs)
+        );
     }
     out
 }

@@ -99,7 +99,7 @@ impl Accumulator {
         self.update(emitter, Taken { value, position, weight: weight.cloned() }, lane);
     }
 
-    /// Takes a value of a monoid that asks for no position, or what other values have come to if that is one number.
+    /// Takes a value of a monoid that asks for no position, or a partial result of other values if that is one number.
     pub(super) fn take_value(&self, emitter: &mut Emitter, value: Expr, lane: Option<&Expr>) {
         self.update(emitter, Taken { value, position: None, weight: None }, lane);
     }

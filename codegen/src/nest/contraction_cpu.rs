@@ -191,7 +191,7 @@ impl<'a> Writer<'a> {
         self.results(emitter, products, &sums, &self.known);
     }
 
-    /// What the reductions of the block's rows come to.
+    /// The results of the reductions of the block's rows.
     fn statistics(&self, emitter: &mut Emitter) -> Vec<(ValueId, Var)> {
         let Contraction { statistics, rows, .. } = self.contraction;
         if statistics.is_empty() {

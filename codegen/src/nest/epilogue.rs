@@ -89,7 +89,7 @@ impl Epilogue {
         Rows { sources: sources.collect(), first, end, length }
     }
 
-    /// Leaves what the row's reductions have come to.
+    /// Leaves the results of the row's reductions.
     pub(super) fn leave(&self, emitter: &mut Emitter, row: Var, rows: &Rows) {
         for (id, array) in &rows.sources {
             let value = emitter.value(*id);

@@ -187,8 +187,8 @@ impl Scans {
     }
 }
 
-/// What the parts of a divided axis come to, for each scan: one function leaves it in memory, the next one begins each
-/// part with what those before it come to.
+/// The total of each part of a divided axis, for each scan: one function leaves it in memory, the next one begins each
+/// part with its exclusive prefix.
 pub(super) struct Totals {
     pub(super) workspaces: Vec<Workspace>,
 }
@@ -211,7 +211,7 @@ impl Totals {
         (0..self.workspaces.len()).map(|n| Expr::element(Parameter::Workspace(n), at.clone())).collect()
     }
 
-    /// Leaves what a part has come to.
+    /// Leaves a part's total.
     pub(super) fn save(
         &self,
         emitter: &mut Emitter,
@@ -224,7 +224,7 @@ impl Totals {
         }
     }
 
-    /// Takes what a part has come to.
+    /// Takes a part's total.
     pub(super) fn take(
         &self,
         emitter: &mut Emitter,

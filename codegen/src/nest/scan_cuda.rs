@@ -76,7 +76,7 @@ pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> 
 struct Scanned {
     /// Which.
     number: usize,
-    /// What everything before this thread's elements comes to.
+    /// The exclusive prefix of this thread's elements.
     prefix: Accumulator,
     /// The array of results within this thread's elements.
     part: Var,
@@ -186,7 +186,7 @@ impl<'a> Writer<'a> {
         (Expr::Name(from), Expr::Name(to))
     }
 
-    /// The threads' running results of a column become what those of the first threads come to.
+    /// The threads' running results of a column become those up to each thread, in order.
     pub(super) fn combine_column_threads(
         &self,
         emitter: &mut Emitter<'a>,
@@ -325,7 +325,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The scans of a stage within a tile: each thread's own elements, then what the threads before come to.
+    /// The scans of a stage within a tile: each thread's own elements, then the exclusive prefix over threads.
     fn scan_tile(
         &self,
         emitter: &mut Emitter<'a>,
@@ -364,7 +364,7 @@ impl<'a> Writer<'a> {
         });
         let then = emitter.close();
         emitter.guarded(Some(in_row.clone()), then);
-        // The threads' totals, scanned within each warp; then what the warps before come to.
+        // The threads' totals, scanned within each warp; then the exclusive prefix over warps.
         let warp = x.clone().then(Div, Expr::Int(32));
         let slot = |index: Expr| match several {
             true => mul_add(y.clone(), Expr::Int(warps), index),

@@ -1,5 +1,5 @@
 //! Scans on the CPU whose axis is divided, because there are fewer of them than threads may be: one function combines
-//! the elements of each part, with vector lanes, and the next one scans each part from what those before it come to.
+//! the elements of each part, with vector lanes, and the next one scans each part from its exclusive prefix.
 //! The parts follow from the sizes, so that results do not depend on the number of threads.
 
 use super::accumulate::{Accumulator, mul_add, set};
@@ -192,7 +192,7 @@ impl<'k> Divided<'k> {
     fn row_scans(&self, emitter: &mut Emitter<'k>, own: Expr, piece: Var, row: Option<Var>) {
         let l = Expr::name(Var::Lane);
         let running = self.scans.declare(emitter, self.kernel, Some(ROWS_TOGETHER));
-        // The first piece begins with what all before come to, each of the others with what the one before it does.
+        // Each piece begins with its exclusive prefix: the first one with the part's, each of the others with that and the one before it.
         let before = Expr::Name(self.split).then(Mul, Expr::Int(ROWS_TOGETHER));
         let of_row = match row {
             None => Expr::Int(0),

@@ -1,5 +1,5 @@
 //! Scans on CUDA whose axis is divided over blocks, because there are fewer of them than multiprocessors: one function
-//! combines the elements of each part, and the next one scans each part from what those before it come to. It reads the
+//! combines the elements of each part, and the next one scans each part from its exclusive prefix. It reads the
 //! elements twice; and no block waits for another one, whose time would decide how sums are grouped.
 
 use super::INDEX;
@@ -52,7 +52,7 @@ impl<'a> Writer<'a> {
         emitter.guarded(Some(x.then(Equal, Expr::Int(0))), then);
     }
 
-    /// Of a row: takes what the parts before the block's come to, each thread some of them.
+    /// Of a row: takes the totals of the parts before the block's, each thread some of them.
     pub(super) fn take_row_parts(&self, emitter: &mut Emitter<'a>, running: &[Accumulator]) {
         let part = emitter.index("part");
         emitter.open(&[], false);
@@ -77,7 +77,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// All threads of a row get what they come to together.
+    /// All threads of a row get their exclusive prefix.
     fn combine_row_threads(&self, emitter: &mut Emitter<'a>, running: &[Accumulator]) {
         let warps = u64::from(self.schedule.threads) / 32;
         let x = Expr::Builtin(Builtin::ThreadX);
@@ -119,7 +119,7 @@ impl<'a> Writer<'a> {
         emitter.push(count_loop(w, Expr::Int(0), Expr::Int(warps), LoopHint::Unroll, body));
     }
 
-    /// Of columns: what the block's threads come to, each with those before it in the block.
+    /// Of columns: the totals of the block's threads, each with those before it in the block.
     pub(super) fn column_totals(&self, emitter: &mut Emitter<'a>) {
         let inside = self.bind_column(emitter);
         let running = self.scans.declare(emitter, self.kernel, None);
@@ -137,7 +137,7 @@ impl<'a> Writer<'a> {
         emitter.guarded(inside, then);
     }
 
-    /// Of columns: takes what the parts before this thread's come to. Those of other blocks first, each of the column's
+    /// Of columns: takes the totals of the parts before this thread's. Those of other blocks first, each of the column's
     /// threads some of them.
     pub(super) fn take_column_parts(&self, emitter: &mut Emitter<'a>, running: &[Accumulator]) {
         let threads = Expr::Int(u64::from(self.schedule.threads));

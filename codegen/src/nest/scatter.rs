@@ -45,7 +45,7 @@ impl Partials {
         emitter.push(set(self.element(at), combined));
     }
 
-    /// A variable for what several of them come to.
+    /// A variable for several of them, combined.
     pub(super) fn declare(&self, emitter: &mut Emitter) -> Accumulator {
         Accumulator::declare(emitter, self.op, self.dtype, None)
     }

@@ -320,7 +320,7 @@ impl<'a> Writer<'a> {
         Ok(Function { name: format!("{}_merge", kernel.name), body: emitter.finish()?, launch })
     }
 
-    /// Defines a scatter as what its parts come to.
+    /// Defines a scatter as its parts, combined.
     fn merge(&self, emitter: &mut Emitter, partials: &Partials, parts: &Expr, at: Expr) {
         let merged = partials.declare(emitter);
         let part = emitter.index("part");

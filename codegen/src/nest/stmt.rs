@@ -88,7 +88,7 @@ pub enum Expr {
     FromMemory(DType, Box<Expr>),
     /// A value converted to a raw element.
     ToMemory(DType, Box<Expr>),
-    /// A part of what a sort compares, or of what it has come to; the dtype is the sorted value's.
+    /// A part of what a sort compares, or of its result; the dtype is the sorted value's.
     Sort {
         /// Which.
         part: SortPart,

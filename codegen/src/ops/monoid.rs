@@ -334,7 +334,7 @@ pub(crate) struct Taken<V> {
 
 /// The formulas. `dtype` is that of the values, `index` that of positions.
 impl ReduceOp {
-    /// What one number and another come to, of monoids whose partial results are one.
+    /// Two numbers, combined, of monoids whose partial results are one.
     pub(crate) fn combined<A: Algebra>(self, a: &mut A, dtype: DType, x: A::Value, y: A::Value) -> A::Value {
         if let Some(op) = self.plain() {
             return a.binary(op, dtype, x, y);

@@ -118,7 +118,7 @@ impl ProductSchedule {
     }
 
     /// The same with as few registers as it can have.
-    pub(super) fn frugal(self) -> ProductSchedule {
+    pub(super) fn with_low_pressure(self) -> ProductSchedule {
         let last = ProductSchedule::table(self.matrices).last();
         last.map_or(self, |tile| ProductSchedule::of(tile, self.matrices, self.splits))
     }

@@ -11,7 +11,7 @@ pub struct Figures {
     /// Multiprocessors of the GPU, or cores of the CPU.
     pub processors: u32,
     /// Whether registers ran out otherwise: then a thread computes one element at a time, and keeps none.
-    pub is_frugal: bool,
+    pub is_low_pressure: bool,
     /// Bytes of shared memory that a block can have (CUDA).
     pub shared_bytes: u32,
 }

@@ -129,7 +129,7 @@ pub struct ScanSchedule {
     /// none (CUDA).
     pub tile: u32,
     /// Parts of the axis, each for a block of its own: one function leaves what each comes to, and the next one scans
-    /// each from what those before it come to.
+    /// each from its exclusive prefix.
     pub splits: u32,
 }
 
@@ -218,7 +218,7 @@ pub struct ColumnSchedule {
 
 impl Schedule {
     /// The same with as few registers as it can have.
-    pub(crate) fn frugal(self) -> Schedule {
+    pub(crate) fn with_low_pressure(self) -> Schedule {
         match self {
             Schedule::Pointwise(s) => Schedule::Pointwise(PointwiseSchedule { vector: 1, ..s }),
             Schedule::Tiled(_)
@@ -226,7 +226,7 @@ impl Schedule {
             | Schedule::Sort(_)
             | Schedule::Contraction(_)
             | Schedule::RowContraction(_) => self,
-            Schedule::Product(s) => Schedule::Product(s.frugal()),
+            Schedule::Product(s) => Schedule::Product(s.with_low_pressure()),
             Schedule::Scan(s) => Schedule::Scan(ScanSchedule { vector: 1, ..s }),
             Schedule::Rows(s) => {
                 // Of 256 threads each may have 255 registers, of 1024 only 64.

@@ -13,7 +13,7 @@ use crate::ir::{AxisKind, Kernel, ValueOp};
 /// Steps from which it pays to let rows of a recurrence go through shared memory.
 const STAGED_STEPS: u64 = 16;
 
-/// The most parts of an axis along which the CPU scans: each begins with what all before it come to.
+/// The most parts of an axis along which the CPU scans: each begins with its exclusive prefix.
 pub(crate) const MOST_SCAN_SPLITS: u64 = 256;
 
 /// Steps of a part of such an axis, unless it has more than [`MOST_SCAN_SPLITS`] of them, where so many columns go on
