@@ -444,3 +444,34 @@ kernel k
   store out0[i0 * 256 + i1 * 16 + i2] = v13
 ";
 }
+
+/// The results of the schedule that is chosen for a GPU, beside those of another one.
+fn check_beside(text: &str, chosen: &str, other: &str) {
+    let kernel: Kernel = text.parse().unwrap_or_else(|error| panic!("{error}"));
+    let own = schedule(&kernel, Language::Cuda, &FIGURES).unwrap();
+    assert_eq!(own.to_string(), chosen);
+    let of = |schedule: &Schedule| {
+        results(&kernel, Language::Cuda, schedule).unwrap_or_else(|fault| panic!("{fault}"))
+    };
+    let (own, other) = (of(&own).unwrap(), of(&other.parse().unwrap()).unwrap());
+    assert_eq!(difference(&kernel, &own, &other), None);
+}
+
+#[test]
+fn parts_of_joins_are_loaded_as_vectors() {
+    let text = "\
+kernel join
+  map i0 < n_i0 = 5
+  map i1 < 64
+  input in0: f32 [80]
+  input in1: f32 [240]
+  output out0: f32 [320]
+  v0: bool = in_bounds 0 <= i1 < 16
+  v1: f32 = load in0[i0 * 16 + i1] if v0
+  v2: bool = in_bounds 0 <= i1 - 16 < 48
+  v3: f32 = load in1[i0 * 48 + i1 - 16] if v2
+  v4: f32 = select v0 v1 v3
+  store out0[i0 * 64 + i1] = v4
+";
+    check_beside(text, "pointwise(threads=256, vec=4)", "pointwise(threads=64, vec=1)");
+}
