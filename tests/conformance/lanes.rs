@@ -310,3 +310,26 @@ fn transposes_to_short_axes() {
         });
     }
 }
+
+/// Positions compared with numbers of 64 bits, many of which are no positions, and converted, beside floats.
+#[test]
+fn positions_beside_wide_numbers() {
+    let wide = [3, 299, -1, 1 << 32, (1 << 32) + 3, -(1 << 33), i64::MIN, i64::MAX, 1 << 31, -(1 << 31) - 1];
+    check_on_cpu("positions beside numbers of 64 bits", |device| {
+        let labels = Tensor::from_vec(wide.to_vec(), [wide.len(), 1]).to(device);
+        let position = Tensor::arange(0, 300, 1).to(device);
+        let x = floats(device, &[wide.len(), 300], 1);
+        let choice = |mask: Tensor| mask.where_(&x * 2.0, 0.5);
+        vec![
+            exact("equal", choice(labels.eq(&position))),
+            exact("unequal", choice(position.ne(&labels))),
+            exact("less", choice(labels.lt(&position))),
+            exact("not more", choice(position.le(&labels))),
+            exact("of two", choice((&position - 150).ge(&position * -1))),
+            exact("of a number", choice(position.gt(1i64 << 40))),
+            exact("converted", &x + position.cast(DType::F32)),
+            exact("counted", &x * (&position * (1i64 << 40)).cast(DType::F32)),
+            near("of rows", choice(labels.eq(&position)).sum(1), 1e-5, 1e-6),
+        ]
+    });
+}

@@ -10,10 +10,11 @@ use rustc_hash::FxHashMap;
 use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::{Emitter, Staged};
 use super::fission::{Divided, SHORTEST};
+use super::interior::Interior;
 use super::passes::{Pass, Plan, count_loop, items_formula, lane_of, partial_workspaces};
 use super::persistent::{Kept, Place};
 use super::pointwise::launch_items;
-use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
+use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
@@ -23,7 +24,7 @@ use crate::schedule::{
     COLUMN_SPLIT_LENGTH, ColumnSchedule, Launch, STACK_BYTES, is_stored_across, lanes_along, lies_across,
     nested_axes, reduced_axes,
 };
-use crate::{Language, Refusal};
+use crate::{DType, Language, Refusal};
 
 pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) -> Result<Nest, Refusal> {
     // Lanes go along the last one.
@@ -57,9 +58,12 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
         false => format!("{} * {inner_formula}", items_formula(kernel, outer, 1)),
     };
     let launch = Launch { items: blocks, formula, ..Launch::default() };
+    let is_known = !kernel.axis(inner).is_argument && !schedule.shares_all;
+    let interior = if is_known { Interior::beside(kernel, inner, &plan.axes) } else { None };
+    let peeled = (kernel, interior.as_ref());
     let functions = match split {
-        true => parts(kernel, plan, schedule, launch)?,
-        false => vec![whole(kernel, plan, schedule, launch)?],
+        true => parts(peeled, plan, schedule, launch)?,
+        false => vec![whole(peeled, plan, schedule, launch)?],
     };
     let parameters = parameters(kernel, &workspaces);
     let wide_index = needs_wide_index(kernel);
@@ -68,13 +72,14 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
 
 /// A block goes down whole columns.
 fn whole(
-    kernel: &Kernel,
+    (kernel, interior): (&Kernel, Option<&Interior>),
     plan: &Plan,
     schedule: &ColumnSchedule,
     launch: Launch,
 ) -> Result<Function, Refusal> {
     let mut emitter = Emitter::new(kernel, Language::C);
     let mut writer = CpuColumns::new(kernel, plan, u64::from(schedule.threads_x), &mut emitter, false);
+    writer.interior = interior;
     if schedule.shares_all {
         writer.results = writer.tiles_of_results(&mut emitter);
         writer.keep(&mut emitter, STACK_BYTES);
@@ -92,14 +97,15 @@ fn whole(
 
 /// A block goes down a part of its columns and leaves partial results; a second function merges the parts in order.
 fn parts(
-    kernel: &Kernel,
+    (kernel, interior): (&Kernel, Option<&Interior>),
     plan: &Plan,
     schedule: &ColumnSchedule,
     merge: Launch,
 ) -> Result<Vec<Function>, Refusal> {
     let (width, pass) = (u64::from(schedule.threads_x), &plan.passes[0]);
     let mut emitter = Emitter::new(kernel, Language::C);
-    let writer = CpuColumns::new(kernel, plan, width, &mut emitter, true);
+    let mut writer = CpuColumns::new(kernel, plan, width, &mut emitter, true);
+    writer.interior = interior;
     let from = writer.part.clone().then(Mul, Expr::Int(COLUMN_SPLIT_LENGTH));
     let to = from.clone().then(Add, Expr::Int(COLUMN_SPLIT_LENGTH)).then(Min, emitter.positions(&plan.axes));
     let to = Expr::Name(emitter.bind("end", INDEX, to));
@@ -148,6 +154,15 @@ struct CpuColumns<'a> {
     count: Var,
     /// The tiles of results that lie across, by the number of their store.
     results: BTreeMap<usize, Var>,
+    /// Where passes need no guards.
+    interior: Option<&'a Interior>,
+}
+
+/// What a pass does at each position.
+struct Step<'a> {
+    pass: &'a Pass,
+    accumulators: &'a [Accumulator],
+    weight: Option<&'a Expr>,
 }
 
 impl<'k> CpuColumns<'k> {
@@ -182,7 +197,8 @@ impl<'k> CpuColumns<'k> {
         let count = emitter.bind("width", INDEX, lanes.then(Min, extent.then(Sub, Expr::Name(first))));
         let flat = plan.sweep_name(emitter);
         let nested = nested_axes(kernel, &plan.reductions(), &plan.axes);
-        CpuColumns { kernel, plan, width, flat, nested, row, part, first, count, results: BTreeMap::new() }
+        let (results, interior) = (BTreeMap::new(), None);
+        CpuColumns { kernel, plan, width, flat, nested, row, part, first, count, results, interior }
     }
 
     fn inner(&self) -> AxisId {
@@ -191,12 +207,22 @@ impl<'k> CpuColumns<'k> {
 
     /// A loop over the block's columns that binds the innermost axis.
     fn each_column(&self, emitter: &mut Emitter<'k>, body: impl FnOnce(&mut Emitter<'k>, &Expr)) {
+        self.some_columns(emitter, (&Expr::Int(0), &Expr::Name(self.count)), body);
+    }
+
+    /// The same over some of them.
+    fn some_columns(
+        &self,
+        emitter: &mut Emitter<'k>,
+        (from, to): (&Expr, &Expr),
+        body: impl FnOnce(&mut Emitter<'k>, &Expr),
+    ) {
         let lane = Expr::name(Var::Lane);
         emitter.open(&[self.inner()], false);
         emitter.bind(self.inner(), INDEX, Expr::Name(self.first).then(Add, lane.clone()));
         body(emitter, &lane);
         let body = emitter.close();
-        emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Name(self.count), LoopHint::Simd, body));
+        emitter.push(count_loop(Var::Lane, from.clone(), to.clone(), LoopHint::Simd, body));
     }
 
     fn sweep(&self, emitter: &mut Emitter<'k>, pass: &Pass, from: Expr, to: Expr) -> Vec<Accumulator> {
@@ -208,14 +234,30 @@ impl<'k> CpuColumns<'k> {
         emitter.unflatten(flat, &self.plan.axes, 1);
         let weight =
             welford.zip(steps.as_ref()).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
-        let elements = self.before(emitter, pass);
-        self.each_column(emitter, |emitter, lane| {
+        let step = Step { pass, accumulators: &accumulators, weight: weight.as_ref() };
+        match self.interior {
+            None => self.step(emitter, self.kernel, &step, (&Expr::Int(0), &Expr::Name(self.count))),
+            Some(interior) => self.steps_of_parts(emitter, interior, &step),
+        }
+        let body = emitter.close();
+        emitter.push(count_loop(flat, from, to, LoopHint::None, body));
+        if let Some(steps) = &steps {
+            accumulators.iter().for_each(|accumulator| accumulator.spread_steps(emitter, steps));
+        }
+        accumulators
+    }
+
+    /// What a pass does at a position, for some columns.
+    fn step(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, step: &Step, columns: (&Expr, &Expr)) {
+        let &Step { pass, accumulators, weight } = step;
+        let elements = self.before(emitter, kernel, pass, columns);
+        self.some_columns(emitter, columns, |emitter, lane| {
             elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
-            for (&id, accumulator) in pass.reductions.iter().zip(&accumulators) {
-                accumulator.take(emitter, id, Some(lane), weight.as_ref());
+            for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
+                accumulator.take(emitter, id, Some(lane), weight);
             }
             for &number in &pass.stores {
-                let store = &self.kernel.stores[number];
+                let store = &kernel.stores[number];
                 match self.results.get(&number) {
                     None => emitter.store(store),
                     Some(array) => {
@@ -225,17 +267,54 @@ impl<'k> CpuColumns<'k> {
                 }
             }
         });
-        let body = emitter.close();
-        emitter.push(count_loop(flat, from, to, LoopHint::None, body));
-        if let Some(steps) = &steps {
-            accumulators.iter().for_each(|accumulator| accumulator.spread_steps(emitter, steps));
+    }
+
+    /// The same where guards leave an interior without them; what is left on either side keeps them.
+    fn steps_of_parts(&self, emitter: &mut Emitter<'k>, interior: &'k Interior, step: &Step) {
+        let (first, count) = (Expr::Name(self.first), Expr::Name(self.count));
+        let clamp = |at: u64| match at {
+            0 => Expr::Int(0),
+            at if at == self.kernel.axis(self.inner()).extent => count.clone(),
+            at => {
+                let end = first.clone().then(Add, count.clone());
+                first.clone().then(Max, Expr::Int(at)).then(Min, end).then(Sub, first.clone())
+            }
+        };
+        let (mut low, mut high) = (clamp(interior.low), clamp(interior.high));
+        if !interior.conditions.is_empty() {
+            // Positions at the border have no interior.
+            let holds = Expr::InBounds(interior.conditions.clone());
+            let inside = emitter.bind("inside", Type::Register(DType::Bool), holds);
+            let or_end = |at: Expr| match at == count {
+                true => at,
+                false => Expr::Select(Box::new(Expr::Name(inside)), Box::new(at), Box::new(count.clone())),
+            };
+            (low, high) = (or_end(low), or_end(high));
         }
-        accumulators
+        let low = Expr::Name(emitter.bind("low", INDEX, low));
+        let high = Expr::Name(emitter.bind("high", INDEX, high));
+        let parts = [
+            (self.kernel, (&Expr::Int(0), &low)),
+            (&interior.kernel, (&low, &high)),
+            (self.kernel, (&high, &count)),
+        ];
+        for (kernel, columns) in parts {
+            // What is computed once for all columns is right in this part alone.
+            emitter.open_pinned();
+            emitter.using(kernel, |emitter| self.step(emitter, kernel, step, columns));
+            let body = emitter.close();
+            emitter.guarded(Some(columns.0.clone().then(Less, columns.1.clone())), body);
+        }
     }
 
     /// Loops of their own for what is costly at one position of the pass.
-    fn before(&self, emitter: &mut Emitter<'k>, pass: &Pass) -> Vec<(ValueId, Expr)> {
-        let kernel = self.kernel;
+    fn before(
+        &self,
+        emitter: &mut Emitter<'k>,
+        kernel: &'k Kernel,
+        pass: &Pass,
+        columns: (&Expr, &Expr),
+    ) -> Vec<(ValueId, Expr)> {
         if self.width < SHORTEST {
             return Vec::new();
         }
@@ -254,7 +333,7 @@ impl<'k> CpuColumns<'k> {
         };
         let Some(fission) = divided.fission() else { return Vec::new() };
         fission.emit(emitter, kernel, &Expr::name(Var::Lane), self.width, &mut |emitter, body| {
-            self.each_column(emitter, |emitter, _| body(emitter));
+            self.some_columns(emitter, columns, |emitter, _| body(emitter));
         })
     }
 

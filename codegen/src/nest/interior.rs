@@ -23,6 +23,11 @@ impl Interior {
     /// The interior along `axis`; `None` if nothing is guarded, if it depends on other axes as well, or
     /// if it is not the larger part.
     pub(super) fn of(kernel: &Kernel, axis: AxisId) -> Option<Interior> {
+        Interior::beside(kernel, axis, &[])
+    }
+
+    /// The same of a loop at each position of a sweep, which the conditions may say.
+    pub(super) fn beside(kernel: &Kernel, axis: AxisId, swept: &[AxisId]) -> Option<Interior> {
         let extent = kernel.axis(axis).extent as i64;
         let (mut low, mut high) = (0, extent);
         let mut conditions: Vec<Bound> = Vec::new();
@@ -31,7 +36,7 @@ impl Interior {
             let ValueOp::InBounds(bounds) = &value.op else { continue };
             guarded = true;
             for bound in bounds {
-                let (rest, least, most) = without_windows(kernel, &bound.expr)?;
+                let (rest, least, most) = without_windows(kernel, &bound.expr, swept)?;
                 let lo = if bound.has_lo() { bound.lo - least } else { bound.lo };
                 let hi = if bound.has_hi() { bound.hi - most } else { bound.hi };
                 let bound = Bound { expr: rest, lo, hi };
@@ -91,13 +96,14 @@ pub(super) fn ceil_div(a: i64, b: i64) -> i64 {
     -(-a).div_euclid(b)
 }
 
-/// The expression without its reduced axes, and the least and most that they add.
-fn without_windows(kernel: &Kernel, expr: &IndexExpr) -> Option<(IndexExpr, i64, i64)> {
+/// The expression without its reduced axes but for the swept ones, and the least and most that they add.
+fn without_windows(kernel: &Kernel, expr: &IndexExpr, swept: &[AxisId]) -> Option<(IndexExpr, i64, i64)> {
     let ranges = kernel.ranges();
     let (mut rest, mut least, mut most) = (expr.clone(), 0, 0);
     for axis in expr.axes() {
         match kernel.axis(axis).kind {
             AxisKind::Map | AxisKind::Offset { .. } => continue,
+            AxisKind::Reduce if swept.contains(&axis) => continue,
             AxisKind::Reduce => {}
             AxisKind::Computed { .. } => return None,
         }

@@ -15,7 +15,7 @@ use crate::intrinsics::{self, Helpers, parenthesise};
 use crate::nest::Parameter;
 use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use crate::nest::variable::{Space, Var};
-use crate::{DType, Language};
+use crate::{BinaryOp, DType, Language};
 
 /// The lanes that are left from the loop's variable on.
 const LEFT: &str = "lanes";
@@ -534,6 +534,20 @@ impl Loop<'_, '_> {
                 };
                 Some(Value::vector(text, kind))
             }
+            Expr::Binary(op, DType::I64, a, b) if self.is_short_position(a) || self.is_short_position(b) => {
+                match self.short_comparison(*op, a, b) {
+                    Some(comparison) => Some(comparison),
+                    None => {
+                        let text = intrinsics::binary(C, *op, DType::I64, "a", "b", &mut none);
+                        self.of(&text, &[("a", a), ("b", b)])
+                    }
+                }
+            }
+            Expr::Cast { from: DType::I64, to, operand } if self.is_short_position(operand) => {
+                let position = self.short_position(operand)?;
+                let text = intrinsics::cast(C, DType::I32, *to, "a", &mut none);
+                self.translated(&text, &[("a", position)])
+            }
             Expr::Unary(op, dtype, a) => {
                 let text = intrinsics::unary(C, *op, *dtype, "a", &mut none);
                 self.of(&text, &[("a", a)])
@@ -576,6 +590,38 @@ impl Loop<'_, '_> {
         }
     }
 
+    /// Whether these are positions that 32 bits hold, so that what they are compared with need not halve all lanes.
+    fn is_short_position(&self, expr: &Expr) -> bool {
+        let Expr::Position(index) = expr else { return false };
+        let (least, most) = index.range(&self.printer.kernel.ranges());
+        // Lanes beyond the last position too.
+        let furthest = i64::from(i32::MAX) - 1024;
+        self.varies(expr) && least > -furthest && most < furthest
+    }
+
+    fn short_position(&mut self, expr: &Expr) -> Option<Value> {
+        let Expr::Position(index) = expr else { return None };
+        let step = self.index_step(index)?;
+        let first = self.printer.expr(&Expr::Index(index.clone()));
+        Some(Value::vector(format!("lz_short_positions({first}, {step})"), Kind::I32))
+    }
+
+    /// Positions compared in 32 bits, with each other or with what is the same for all lanes: that is cut off where no position
+    /// is.
+    fn short_comparison(&mut self, op: BinaryOp, a: &Expr, b: &Expr) -> Option<Value> {
+        if !op.is_comparison() {
+            return None;
+        }
+        let mut short = |expr: &Expr| match () {
+            () if self.is_short_position(expr) => self.short_position(expr),
+            () if self.varies(expr) => None,
+            () => Some(Value::scalar(format!("lz_cut({})", self.printer.expr(expr)), Kind::I32)),
+        };
+        let (a, b) = (short(a)?, short(b)?);
+        let text = intrinsics::binary(Language::C, op, DType::I32, "a", "b", &mut Helpers::new());
+        self.translated(&text, &[("a", a), ("b", b)])
+    }
+
     /// What an array has at the lane, or so many lanes further on, in its vector.
     fn folded_element(&self, array: Var, index: &Expr) -> Option<Value> {
         let folded = self.folded.as_ref()?;
@@ -598,12 +644,14 @@ impl Loop<'_, '_> {
 
     /// The vectors for an operation in C on these operands.
     fn of(&mut self, text: &str, operands: &[(&str, &Expr)]) -> Option<Value> {
-        let mut values = Vec::new();
-        for (name, operand) in operands {
-            let mut value = self.value(operand)?;
-            value.text = parenthesise(&value.text);
-            values.push((*name, value));
-        }
+        let values = operands.iter().map(|(name, operand)| Some((*name, self.value(operand)?)));
+        let values: Vec<(&str, Value)> = values.collect::<Option<_>>()?;
+        self.translated(text, &values)
+    }
+
+    fn translated(&mut self, text: &str, operands: &[(&str, Value)]) -> Option<Value> {
+        let mut values = operands.to_vec();
+        values.iter_mut().for_each(|(_, value)| value.text = parenthesise(&value.text));
         let scope: Vec<(&str, &Value)> = values.iter().map(|(name, value)| (*name, value)).collect();
         let Printer { lanes, helpers, .. } = &mut *self.printer;
         let value = lanes.translate(text, &scope, helpers)?;

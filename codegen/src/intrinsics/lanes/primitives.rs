@@ -153,6 +153,13 @@ fn primitives(width: u32) -> Vec<Primitive> {
     }
     let positions = "    return first + stride * (i64v){ NUMBERS };\n";
     add("lz_positions", format!("{PASTED}i64v lz_positions(idx first, idx stride) {{\n{positions}}}\n"));
+    let positions = "    return (int)first + (int)stride * (i32v){ NUMBERS };\n";
+    add(
+        "lz_short_positions",
+        format!("{PASTED}i32v lz_short_positions(idx first, idx stride) {{\n{positions}}}\n"),
+    );
+    let cut = "    return x > 2147483647 ? 2147483647 : x < -2147483647 ? -2147483647 : x;\n";
+    add("lz_cut", format!("// Between, all is as it was.\n{PASTED}int lz_cut(long long x) {{\n{cut}}}\n"));
     for (dtype, ty, kind) in MEMORY {
         accesses(dtype, ty, kind, width, &mut add);
     }
