@@ -311,6 +311,50 @@ fn transposes_to_short_axes() {
     }
 }
 
+/// Columns of what is padded, pooled or joined: an interior without guards, borders beside it, above it and below it.
+#[test]
+fn walks_down_padded_columns() {
+    for (rows, length) in [(20, 70), (3, 5), (40, 600)] {
+        check_on_cpu(&format!("{length} columns of {rows}, padded"), |device| {
+            let x = floats(device, &[rows, length], 1);
+            let beside = x.pad(&[(0, 0), (3, 2)], 0.5);
+            let around = x.pad(&[(2, 1), (1, 4)], -1.0);
+            let pooled = x.avg_pool2d_with(lazuli::Pool2d::new(2).stride(1).padding(1));
+            let joined = Tensor::cat(&[&(&x * 2.0), &x.exp(), &(&x + 1.0)], 1);
+            let planes = floats(device, &[3, rows, length], 2).pad(&[(0, 0), (1, 1), (1, 1)], 0.25);
+            vec![
+                near("sums beside borders", beside.sum(0), 1e-4, 1e-5),
+                near("variances within borders", around.var(0, 0), 1e-4, 1e-5),
+                near("costly", around.exp().sigmoid().sum(0), 1e-4, 1e-5),
+                near("pooled", pooled.mean(0), 1e-4, 1e-5),
+                near("pooled and scaled", &pooled / (pooled.abs().max(0) + 1.0), 1e-4, 1e-5),
+                near("joined", joined.max(0), 1e-5, 1e-6),
+                near("of planes", planes.square().mean([0, 1]), 1e-4, 1e-5),
+            ]
+        });
+    }
+}
+
+/// Numbers of 64 bits in some loops of a kernel, and of 32 bits in others.
+#[test]
+fn loops_of_different_widths() {
+    check_on_cpu("loops of 64 and 32 bits", |device| {
+        let x = floats(device, &[40, 300], 1);
+        let labels = ordinary(device, DType::I64, [40], 2);
+        let weights = ordinary(device, DType::F64, [40], 3);
+        let losses = x.exp().sum(1).log();
+        let scaled = losses.cast(DType::F64) * &weights;
+        let wide = x.cast(DType::F64);
+        vec![
+            near("chosen by wide numbers", labels.ne(1).where_(&losses, 0.0), 1e-5, 1e-6),
+            near("wide results of rows", scaled, 1e-4, 1e-5),
+            near("wide sums beside others", wide.sum(1).cast(DType::F32) + x.max(1), 1e-5, 1e-6),
+            near("of columns", x.cast(DType::F64).mean(0).cast(DType::F32) * x.exp().sum(0), 1e-4, 1e-4),
+            near("positions", x.argmax(1).cast(DType::F32) + x.sigmoid().sum(1), 1e-5, 1e-6),
+        ]
+    });
+}
+
 /// Positions compared with numbers of 64 bits, many of which are no positions, and converted, beside floats.
 #[test]
 fn positions_beside_wide_numbers() {

@@ -113,11 +113,22 @@ impl Printer<'_> {
         let is_printed = vectors.statements(body).is_some() && vectors.is_worth_it;
         self.depth -= 1;
         self.line("}");
-        if !is_printed {
-            self.text.truncate(text);
-            (self.helpers, self.lanes) = (helpers, lanes);
+        match is_printed {
+            true => self.halve(text),
+            false => {
+                self.text.truncate(text);
+                (self.helpers, self.lanes) = (helpers, lanes);
+            }
         }
         is_printed
+    }
+
+    /// Has what was printed from a place on half as many lanes, if it has wide elements.
+    fn halve(&mut self, from: usize) {
+        if let Some(halved) = self.lanes.halved_loop(&self.text[from..]) {
+            self.text.truncate(from);
+            self.text.push_str(&halved);
+        }
     }
 
     /// Prints a loop that merges lanes, half of them with the other half, as one of vectors and then as one within a
@@ -134,9 +145,12 @@ impl Printer<'_> {
         }
         let (text, helpers, lanes) = (self.text.len(), self.helpers.clone(), self.lanes.clone());
         let is_printed = self.fold(*var, step, half, body).is_some();
-        if !is_printed {
-            self.text.truncate(text);
-            (self.helpers, self.lanes) = (helpers, lanes);
+        match is_printed {
+            true => self.halve(text),
+            false => {
+                self.text.truncate(text);
+                (self.helpers, self.lanes) = (helpers, lanes);
+            }
         }
         is_printed
     }

@@ -1,5 +1,6 @@
-//! Functions of 32-bit numbers that compute in 64 bits, as sines and some logarithms do: each half of a vector goes through
-//! them by itself, so that everything else of the text has all lanes that a register has.
+//! Vectors of half the lanes, for elements of 64 bits in a text of others. Functions of 32-bit numbers that compute in 64
+//! bits, as sines and some logarithms do, take one half of a vector after the other; loops with wide numbers of their own are
+//! loops of halves. Everything else of the text has all lanes that a register has.
 
 use std::collections::BTreeSet;
 
@@ -49,10 +50,19 @@ pub(super) fn halved(code: &str, is_known: impl Fn(&str) -> bool) -> String {
     result + rest
 }
 
+/// What is halved, by its name in a text of halves.
+pub(super) fn original<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
+    let whole = match name {
+        "HALF" => "LANES",
+        name => name.strip_suffix("_half")?,
+    };
+    known.get(whole).or_else(|| known.get(format!("{whole}v").as_str())).copied()
+}
+
 /// What halves are made of, for texts that need so much.
 pub(super) fn primitives(needed: &BTreeSet<&str>) -> Result<String, Wider> {
     let used = primitives::used(8, needed)?;
-    let known: BTreeSet<String> = used.iter().map(|primitive| primitive.name.clone()).collect();
+    let known: BTreeSet<&str> = used.iter().map(|primitive| primitive.name.as_str()).collect();
     let code = |primitive: &&primitives::Primitive| match primitive.name.as_str() {
         "LANES" => "#define HALF (LANES / 2)\n".to_string(),
         _ => halved(&primitive.code, |word| known.contains(word)),
@@ -60,9 +70,9 @@ pub(super) fn primitives(needed: &BTreeSet<&str>) -> Result<String, Wider> {
     Ok(used.iter().map(code).collect())
 }
 
-/// Whether halves have a primitive of that name.
-pub(super) fn is_primitive(name: &str) -> bool {
-    primitives::is_one(8, name)
+/// The names of what halves are made of.
+pub(super) fn names() -> BTreeSet<&'static str> {
+    primitives::names(8)
 }
 
 /// A function of whole vectors that does its halves one after the other.

@@ -113,7 +113,12 @@ impl Lanes {
             .collect();
         // What is needed of whole vectors, and of halves.
         let mut needed: BTreeSet<&str> = words(text).collect();
-        let mut halved: BTreeSet<&str> = BTreeSet::new();
+        if needed.contains("HALF") && !needed.contains("LANES") {
+            return Err(Wider);
+        }
+        let known = self.names();
+        let mut halved: BTreeSet<&str> =
+            needed.iter().filter_map(|word| halves::original(word, &known)).collect();
         for &(name, code) in all.iter().rev() {
             if needed.contains(name) {
                 match both.get(name) {
@@ -128,8 +133,7 @@ impl Lanes {
                 halved.extend(words(code));
             }
         }
-        let is_halved = |name: &str| halved.contains(name) && all.iter().any(|(own, _)| *own == name);
-        let is_known = |word: &str| halves::is_primitive(word) || is_halved(word);
+        let is_known = |word: &str| known.contains(word);
         let mut used: Vec<(String, Cow<str>)> = Vec::new();
         for &(name, code) in &all {
             if halved.contains(name) {
@@ -163,6 +167,22 @@ impl Lanes {
             format!("{}{code}", if is_called { CALLED } else { PASTED })
         });
         Ok(primitives + &functions.collect::<String>())
+    }
+
+    /// The names of primitives and functions.
+    fn names(&self) -> BTreeSet<&str> {
+        let functions = self.functions.keys().map(|(_, name)| name.as_str());
+        halves::names().into_iter().chain(functions).collect()
+    }
+
+    /// The loop of half as many lanes for one that has wide elements; `None` for any other, and where all loops are such.
+    pub fn halved_loop(&self, text: &str) -> Option<String> {
+        let may_be_wide = self.width == 4 && (text.contains("64") || text.contains("lz_positions"));
+        if !may_be_wide || self.text(text).is_ok() {
+            return None;
+        }
+        let known = self.names();
+        Some(halves::halved(text, |word| known.contains(word)))
     }
 
     /// The function that has each half of a vector go through this one; `None` where what it takes or gives is wide itself.

@@ -80,9 +80,9 @@ pub(super) fn text(width: u32, needed: &BTreeSet<&str>) -> Result<String, Wider>
     Ok(used(width, needed)?.iter().map(|primitive| primitive.code.as_str()).collect())
 }
 
-/// Whether one has that name.
-pub(super) fn is_one(width: u32, name: &str) -> bool {
-    library(width).iter().any(|primitive| primitive.name == name)
+/// Their names.
+pub(super) fn names(width: u32) -> BTreeSet<&'static str> {
+    library(width).iter().map(|primitive| primitive.name.as_str()).collect()
 }
 
 /// All of them, made once.
