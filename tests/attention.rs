@@ -126,6 +126,11 @@ fn what_is_left_out_shows_nothing() {
     let attend = |[q, k, v]: [Tensor; 3], later: Tensor, fill: f64| {
         (q.matmul(&k.transpose(-2, -1)) * 0.2).masked_fill(&later, fill).softmax(-1).matmul(&v)
     };
+    let source = attend(inputs(&Device::cpu()), later(&Device::cpu()), f64::NEG_INFINITY)
+        .compile_for(&lazuli::Target::cpu())
+        .unwrap()
+        .source();
+    assert!(source.contains("end = known;"), "{source}");
     compare("infinite", 1, |device| attend(inputs(device), later(device), f64::NEG_INFINITY));
     compare("finite", 1, |device| attend(inputs(device), later(device), -2.0));
     for (name, value) in [("NaN", f64::NAN), ("infinity", f64::INFINITY)] {

@@ -102,6 +102,13 @@ impl RowContraction {
                 (Zero, ValueOp::Reduce { op: ReduceOp::Sum, .. }) => Some(Zero),
                 _ => None,
             },
+            ValueOp::Binary(BinaryOp::Mul, a, b) => match (of(a)?, &kernel.value(b).op) {
+                (Zero, &ValueOp::Unary(UnaryOp::Reciprocal, sum)) => {
+                    let is_sum = matches!(kernel.value(sum).op, ValueOp::Reduce { op: ReduceOp::Sum, .. });
+                    is_sum.then_some(Zero)
+                }
+                _ => None,
+            },
             _ => None,
         }
     }
