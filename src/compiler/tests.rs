@@ -198,3 +198,19 @@ fn what_grows_inside_is_few_texts() {
     let (cache, attention) = (texts(&grown), texts(&attention));
     assert!(cache <= 2 && attention <= 28, "{cache} and {attention} texts");
 }
+
+#[test]
+fn products_of_two_dtypes_are_packed_apart() {
+    let input = |shape: [usize; 2], dtype| {
+        let input = (Tensor::rand(shape, 1) * 100.0).cast(dtype);
+        input.eval().unwrap();
+        input
+    };
+    let product = |dtype| input([128, 512], dtype).matmul(&input([512, 512], dtype));
+    let difference = product(DType::I32).cast(DType::F32) - product(DType::F32);
+    let graph = build(&[difference]).unwrap().graph;
+    let plan = make_plan(&graph, Settings { language: Language::C, ..SETTINGS }).unwrap();
+    let schedules: Vec<&Schedule> = plan.kernels.iter().map(|kernel| &kernel.code.emitted.schedule).collect();
+    assert!(schedules.iter().all(|schedule| matches!(schedule, Schedule::Contraction(_))), "{schedules:?}");
+    assert_eq!(schedules.len(), 2);
+}

@@ -322,7 +322,11 @@ impl<'a> Analyser<'a> {
                 return Err(WhyNot::FeedsReduction { producer: origin(other), consumer: origin(id) });
             }
             let &mut first = first.get_or_insert(id);
-            if self.rows(first) != Some(own) {
+            // What is packed for several products is of one dtype.
+            let (of_first, of_own) = (facts.of(first), facts.of(id));
+            let packs_both = of_first.is_packed && of_own.is_packed;
+            let fits = !packs_both || self.graph.node(first).dtype == self.graph.node(id).dtype;
+            if !fits || self.rows(first) != Some(own) {
                 return Err(WhyNot::DifferentReductions { first: origin(first), second: origin(id) });
             }
         }
