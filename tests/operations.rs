@@ -273,3 +273,40 @@ fn the_documentation_shows_the_table() {
         assert!(shown == fresh, "run INSTA_UPDATE=always cargo test --test operations");
     }
 }
+
+// --- Vectors on the CPU ---
+
+/// Operations with loops that are left to a compiler's vectoriser, and why.
+const LOOPS_OF_NUMBERS: [(&str, &str); 0] = [];
+
+/// Views read what lies apart and positions that are computed, and so does what puts elements in order.
+fn is_in_vectors(operation: &Operation) -> bool {
+    !matches!(operation.group, Group::View | Group::Order | Group::Constructor)
+}
+
+#[test]
+fn loops_on_the_cpu_are_written_as_vectors() {
+    let mut found: BTreeSet<&str> = BTreeSet::new();
+    for operation in operations::all().filter(|operation| is_in_vectors(operation)) {
+        let dtypes = [DType::F32, DType::F16, DType::I64];
+        for dtype in dtypes.into_iter().filter(|&dtype| operation.accepts.accepts(dtype)) {
+            for case in operation.cases {
+                let data = |input: &operations::Input| {
+                    let shape = input.shape.unwrap_or(&[24, 200]);
+                    let dtype = input.dtype.unwrap_or(dtype);
+                    let bytes = vec![0; shape.iter().product::<usize>() * dtype.size()];
+                    Tensor::from_bytes(&bytes, dtype, shape.to_vec())
+                };
+                let inputs: Vec<Tensor> = operation.inputs.iter().map(data).collect();
+                let results = (case.record)(&inputs, dtype);
+                let Ok(program) = lazuli::compile_for(&results, &lazuli::Target::cpu()) else { continue };
+                if program.source().contains("omp simd") {
+                    eprintln!("{}: {} of {dtype}", operation.name, case.rust);
+                    found.insert(operation.name);
+                }
+            }
+        }
+    }
+    let stated: BTreeSet<&str> = LOOPS_OF_NUMBERS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(found, stated);
+}

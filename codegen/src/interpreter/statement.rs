@@ -73,12 +73,8 @@ impl Machine<'_> {
             Stmt::VectorStore { array, at, buffer, index, width, .. } => {
                 self.copy([*array, *buffer], [at, index], *width, active)
             }
-            Stmt::WidenHalves { array, buffer, index, count } => {
-                self.convert([*buffer, *array], [index, &Expr::Int(0)], count, active)
-            }
-            Stmt::NarrowHalves { array, buffer, index, count } => {
-                self.convert([*array, *buffer], [&Expr::Int(0), index], count, active)
-            }
+            // Nothing that anyone could see.
+            Stmt::Prefetch { .. } => Ok(()),
             Stmt::MultiplyTile(tile) => self.multiply_tile(tile, active),
             Stmt::Turn(turning) => self.turn(turning, active),
             Stmt::Sort(sorting) => self.sort(sorting, active),
@@ -206,25 +202,6 @@ impl Machine<'_> {
                 return Err(broken(format!("an access of {width} elements at {source} and {target}")));
             }
             for n in 0..width as i64 {
-                let value = self.read(from, source + n, thread)?;
-                self.write(to, target + n, thread, value)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn convert(
-        &mut self,
-        [from, to]: [Var; 2],
-        [source, target]: [&Expr; 2],
-        count: &Expr,
-        active: &[usize],
-    ) -> Result<()> {
-        for &thread in active {
-            let [source, target, count] =
-                [source, target, count].map(|expr| self.value(expr, thread, active));
-            let (source, target) = (source?.index(), target?.index());
-            for n in 0..count?.index() {
                 let value = self.read(from, source + n, thread)?;
                 self.write(to, target + n, thread, value)?;
             }

@@ -19,11 +19,6 @@ pub fn from_memory(language: Language, dtype: DType, raw: &str, helpers: &mut He
     }
 }
 
-/// A call that converts consecutive `f16` into an array of `f32` (C).
-pub fn widen_halves(to: &str, from: &str, count: &str, helpers: &mut Helpers) -> String {
-    helpers.call(Language::C, "lz_widen_f16s", &[to, from, count])
-}
-
 /// What adds the products of a tile of rows and a panel of columns to its sums: see `helpers/tiles.h`.
 pub fn multiply_tile(dtype: DType, arguments: &[&str], helpers: &mut Helpers) -> String {
     helpers.call(Language::C, &format!("lz_multiply_tile_{dtype}"), arguments)
@@ -32,11 +27,6 @@ pub fn multiply_tile(dtype: DType, arguments: &[&str], helpers: &mut Helpers) ->
 /// A call that lays sixteen lines of numbers side by side: see `helpers/tiles.h`.
 pub fn turn(dtype: DType, arguments: &[&str], helpers: &mut Helpers) -> String {
     helpers.call(Language::C, &format!("lz_turn_{dtype}"), arguments)
-}
-
-/// The reverse.
-pub fn narrow_halves(to: &str, from: &str, count: &str, helpers: &mut Helpers) -> String {
-    helpers.call(Language::C, "lz_narrow_f16s", &[to, from, count])
 }
 
 /// A value in a register (of the compute type of `dtype`) as the raw element that memory holds.

@@ -39,7 +39,7 @@ mod warp;
 
 pub use binary::{binary, mul_add, select};
 pub use check::{CHECKS, checked_position};
-pub use convert::{cast, from_memory, multiply_tile, narrow_halves, to_memory, turn, widen_halves};
+pub use convert::{cast, from_memory, multiply_tile, to_memory, turn};
 pub use helpers::Helpers;
 pub use literal::literal;
 pub use primary::parenthesise;

@@ -8,7 +8,6 @@
 use super::INDEX;
 use super::accumulate::set;
 use super::emitter::Emitter;
-use super::halves::{Halves, TOGETHER};
 use super::passes::count_loop;
 use super::stmt::Arithmetic::{Add, Min, Sub};
 use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
@@ -16,6 +15,9 @@ use crate::DType;
 use crate::index::AxisId;
 use crate::ir::{AxisSet, BufferId, Kernel, ValueId, ValueOp};
 use crate::schedule::operations;
+
+/// Elements of a stretch: a dozen arrays of them stay in the nearest cache. See benches/README.md.
+pub(super) const TOGETHER: u64 = 256;
 
 /// Shorter loops are not worth it.
 pub(super) const SHORTEST: u64 = 64;
@@ -240,11 +242,10 @@ impl Emitter<'_> {
     }
 }
 
-/// The innermost loop of results, divided or with conversions apart from it.
+/// The innermost loop of results, divided.
 pub(super) struct Stretches {
     axis: AxisId,
-    fission: Option<Fission>,
-    halves: Halves,
+    fission: Fission,
 }
 
 impl Stretches {
@@ -253,7 +254,6 @@ impl Stretches {
         if kernel.axis(axis).extent < SHORTEST && !kernel.axis(axis).is_argument {
             return None;
         }
-        let halves = Halves::of(kernel, axis);
         let divided = Divided {
             kernel,
             along: &[axis],
@@ -262,8 +262,7 @@ impl Stretches {
             there: &[],
             apart: None,
         };
-        let fission = divided.fission();
-        (fission.is_some() || !halves.is_empty()).then_some(Stretches { axis, fission, halves })
+        divided.fission().map(|fission| Stretches { axis, fission })
     }
 
     /// The loop from `from` to `to`.
@@ -273,10 +272,6 @@ impl Stretches {
         emitter.open(&[], false);
         let end = Expr::name(start).then(Add, Expr::Int(TOGETHER)).then(Min, to.clone());
         emitter.bind(stop, INDEX, end);
-        if !self.halves.is_empty() {
-            self.halves.widen(emitter, kernel, (start, stop), &slot);
-        }
-        let results = self.halves.results(emitter);
         emitter.using(kernel, |emitter| {
             let mut each = |emitter: &mut Emitter<'k>, body: &mut dyn FnMut(&mut Emitter<'k>)| {
                 emitter.open(&[self.axis], false);
@@ -285,23 +280,13 @@ impl Stretches {
                 let (from, to) = (Expr::name(start), Expr::name(stop));
                 emitter.push(count_loop(self.axis, from, to, LoopHint::Simd, body));
             };
-            let elements = match &self.fission {
-                Some(fission) => fission.emit(emitter, kernel, &slot, TOGETHER, &mut each),
-                None => Vec::new(),
-            };
+            let elements = self.fission.emit(emitter, kernel, &slot, TOGETHER, &mut each);
             each(emitter, &mut |emitter| {
                 elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
-                if !elements.is_empty() {
-                    emitter.values_before_stores(kernel);
-                }
-                self.halves.store(emitter, kernel, &results, &slot);
+                emitter.values_before_stores(kernel);
+                kernel.stores.iter().for_each(|store| emitter.store(store));
             });
         });
-        if !self.halves.is_empty() {
-            emitter.staged.clear();
-            emitter.staged_slot = None;
-        }
-        self.halves.narrow(emitter, kernel, (start, stop), results);
         let body = emitter.close();
         let step = Step::Add(Expr::Int(TOGETHER));
         emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });

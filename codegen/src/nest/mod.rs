@@ -5,6 +5,7 @@
 //! more often than it varies.
 
 mod accumulate;
+mod ahead;
 #[cfg(test)]
 mod banks;
 mod columns_cpu;
@@ -14,7 +15,6 @@ mod contraction_cuda;
 mod emitter;
 mod epilogue;
 mod fission;
-mod halves;
 mod interior;
 mod numbers;
 mod parse;

@@ -200,7 +200,7 @@ impl<'t, 'a> Reader<'t, 'a> {
                 let otherwise = if self.text.eat("else") { self.block()? } else { Vec::new() };
                 Stmt::If { condition, then, otherwise }
             }
-            kind @ ("load" | "store" | "widen" | "narrow") => self.copy(kind)?,
+            kind @ ("load" | "store") => self.copy(kind)?,
             "matrices" => {
                 let (parts, at) = self.element(false)?;
                 self.text.expect("=")?;
@@ -228,6 +228,10 @@ impl<'t, 'a> Reader<'t, 'a> {
                 Stmt::InTurns { key, active, body: self.block()? }
             }
             "barrier" => Stmt::Barrier,
+            "prefetch" => {
+                let (buffer, index) = self.element(false)?;
+                Stmt::Prefetch { buffer, index }
+            }
             "arrive" => {
                 let (counters, index) = self.element(true)?;
                 Stmt::Arrive { counters, index, count: self.after("of")? }
@@ -247,24 +251,12 @@ impl<'t, 'a> Reader<'t, 'a> {
                 let (width, dtype) = (self.setting("width")?, self.of_dtype()?);
                 Stmt::VectorLoad { array, at, buffer, index, dtype, width }
             }
-            "store" => {
+            _ => {
                 let (buffer, index) = self.element(true)?;
                 self.text.expect("=")?;
                 let (array, at) = self.element(false)?;
                 let (width, dtype) = (self.setting("width")?, self.of_dtype()?);
                 Stmt::VectorStore { array, at, buffer, index, dtype, width }
-            }
-            "widen" => {
-                let array = self.variable(false)?;
-                self.text.expect("=")?;
-                let (buffer, index) = self.element(false)?;
-                Stmt::WidenHalves { array, buffer, index, count: self.after("count")? }
-            }
-            _ => {
-                let (buffer, index) = self.element(true)?;
-                self.text.expect("=")?;
-                let array = self.variable(false)?;
-                Stmt::NarrowHalves { array, buffer, index, count: self.after("count")? }
             }
         })
     }

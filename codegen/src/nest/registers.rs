@@ -81,10 +81,7 @@ impl Walk<'_> {
                     }
                     self.uses(condition, &sizes);
                 }
-                Stmt::VectorLoad { array, .. }
-                | Stmt::VectorStore { array, .. }
-                | Stmt::WidenHalves { array, .. }
-                | Stmt::NarrowHalves { array, .. } => {
+                Stmt::VectorLoad { array, .. } | Stmt::VectorStore { array, .. } => {
                     self.lives(*array, &sizes);
                     self.uses_all(stmt, &sizes);
                 }
@@ -109,6 +106,7 @@ impl Walk<'_> {
                 | Stmt::Positions { .. }
                 | Stmt::Buffers { .. }
                 | Stmt::Part { .. }
+                | Stmt::Prefetch { .. }
                 | Stmt::Barrier
                 | Stmt::Return => {
                     self.uses_all(stmt, &sizes);

@@ -2,6 +2,7 @@
 //! fixed length, so that results do not depend on the number of threads.
 
 use super::accumulate::{Accumulator, load, mul_add, save};
+use super::ahead::Ahead;
 use super::emitter::Emitter;
 use super::epilogue::Epilogue;
 use super::fission::{Divided, Fission, SHORTEST};
@@ -66,10 +67,12 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
             let position = Expr::Name(plan.sweep_name(&mut emitter));
             emitter.keep(Kept::new(Vec::new(), keep.values, Place::Stack { position, length }));
         }
-        for pass in &plan.passes {
+        let ahead = Ahead::of(kernel, plan);
+        for (number, pass) in plan.passes.iter().enumerate() {
             let length = emitter.positions(&plan.axes);
             let row = (Expr::Int(0), length);
-            let accumulators = cpu_sweep(&mut emitter, (kernel, peeled), plan, pass, schedule, row);
+            let ahead = (number == 1).then_some(&ahead);
+            let accumulators = cpu_sweep(&mut emitter, (kernel, peeled, ahead), plan, pass, schedule, row);
             let zero = Expr::Int(0);
             let lane = (schedule.threads_per_row > 1).then_some(&zero);
             accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, lane));
@@ -110,7 +113,8 @@ fn parts(
     let part = emitter.part(["first", "end"], block.clone().then(Rem, count), SPLIT_LENGTH, length);
     emitter.unflatten(row, &plan.map, 1);
     for pass in &plan.passes {
-        let accumulators = cpu_sweep(&mut emitter, (kernel, peeled), plan, pass, schedule, part.clone());
+        let accumulators =
+            cpu_sweep(&mut emitter, (kernel, peeled, None), plan, pass, schedule, part.clone());
         let zero = Expr::Int(0);
         let lane = (schedule.threads_per_row > 1).then_some(&zero);
         save(&mut emitter, &accumulators, lane, &block);
@@ -145,7 +149,7 @@ fn parts(
 /// One pass along a row, or a part of it.
 fn cpu_sweep<'k>(
     emitter: &mut Emitter<'k>,
-    (kernel, peeled): (&'k Kernel, Option<&'k Peeled>),
+    (kernel, peeled, ahead): (&'k Kernel, Option<&'k Peeled>, Option<&Ahead>),
     plan: &Plan,
     pass: &Pass,
     schedule: &RowSchedule,
@@ -160,6 +164,7 @@ fn cpu_sweep<'k>(
         kernel,
         plan,
         pass,
+        ahead,
         lanes,
         flat,
         accumulators: &accumulators,
@@ -183,6 +188,8 @@ struct Sweep<'a, 'k> {
     kernel: &'k Kernel,
     plan: &'a Plan,
     pass: &'a Pass,
+    /// What it asks for besides.
+    ahead: Option<&'a Ahead>,
     lanes: u64,
     /// The variable of the sweep.
     flat: Var,
@@ -270,6 +277,9 @@ impl<'k> Sweep<'_, 'k> {
         body: &mut dyn FnMut(&mut Emitter<'k>),
     ) {
         emitter.open(&self.plan.axes, false);
+        if let Some(ahead) = self.ahead {
+            ahead.ask(emitter);
+        }
         body(emitter);
         let body = emitter.close();
         emitter.push(count_loop(self.flat, from.clone(), to.clone(), LoopHint::Simd, body));
@@ -402,6 +412,9 @@ impl<'k> Sweep<'_, 'k> {
         match plan.axes.len() {
             1 => emitter.bind_axes(&plan.axes),
             _ => emitter.unflatten(self.flat, &plan.axes, 1),
+        }
+        if let Some(ahead) = self.ahead.filter(|_| lane.is_some()) {
+            ahead.ask(emitter);
         }
         emitter.define_elements();
         visit_here(emitter, kernel, pass, accumulators, lane, weight);

@@ -309,27 +309,12 @@ pub enum Stmt {
         /// Elements.
         width: u64,
     },
-    /// Converts consecutive elements of an F16 buffer into an array of F32, which has room for a multiple of eight (CPU).
-    WidenHalves {
-        /// The array.
-        array: Var,
+    /// Asks for an element of a buffer that is read later on, where that is one; whole lines of memory come (CPU).
+    Prefetch {
         /// The buffer.
         buffer: Var,
-        /// First element in the buffer.
+        /// Its element, if there is one.
         index: Expr,
-        /// Elements.
-        count: Expr,
-    },
-    /// Converts the first elements of an array of F32 into consecutive ones of an F16 buffer (CPU).
-    NarrowHalves {
-        /// The array.
-        array: Var,
-        /// The buffer.
-        buffer: Var,
-        /// First element in the buffer.
-        index: Expr,
-        /// Elements.
-        count: Expr,
     },
     /// Adds the products of six packed rows and a panel of packed columns to their sums, or begins these (CPU).
     MultiplyTile(Box<TileProduct>),

@@ -14,7 +14,7 @@ use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
 use crate::DType;
 use crate::cost;
-use crate::ir::{Kernel, Store, ValueId, ValueOp};
+use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
 
 /// Positions of a stretch: those of four rows, of a few values each, stay in the nearest cache.
 const LENGTH: u64 = 256;
@@ -72,7 +72,7 @@ impl Stretches {
         let mut results: Vec<ValueId> = Vec::new();
         let mut after: Vec<ValueId> = along.iter().map(|store| store.value).collect();
         let mut seen = FxHashSet::default();
-        let mut epilogue = 0.0;
+        let mut epilogue: f64 = along.iter().map(|store| conversion(kernel, store.buffer)).sum();
         while let Some(id) = after.pop() {
             if !seen.insert(id) || !varies(id) && !is_in_order[id.index()] {
                 continue;
@@ -210,11 +210,20 @@ fn prologue(kernel: &Kernel, id: ValueId, varies: &dyn Fn(ValueId) -> bool) -> f
     kernel.down_from([id]).into_iter().filter(|&id| varies(id)).map(|id| operations(kernel, id)).sum()
 }
 
-/// Simple operations of one evaluation. Loads are free, but for F16, whose conversion is costly without vectors.
+/// Those of a conversion from or to what a buffer holds, in the loop in order: without vectors.
+fn conversion(kernel: &Kernel, buffer: BufferId) -> f64 {
+    match kernel.buffers[buffer.index()].dtype {
+        DType::F16 => 10.0,
+        DType::BF16 => 3.0,
+        _ => 0.0,
+    }
+}
+
+/// Simple operations of one evaluation. Loads are free but for conversions.
 fn operations(kernel: &Kernel, id: ValueId) -> f64 {
     match &kernel.value(id).op {
-        ValueOp::Load { buffer, .. } if kernel.buffers[buffer.index()].dtype == DType::F16 => 10.0,
-        ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) | ValueOp::Load { .. } => 0.0,
+        ValueOp::Load { buffer, .. } => conversion(kernel, *buffer),
+        ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) => 0.0,
         ValueOp::InBounds(_) | ValueOp::Select(..) | ValueOp::Cast(..) => 1.0,
         ValueOp::Random { .. } => cost::RANDOM,
         ValueOp::Unary(op, _) => op.cost(),

@@ -36,9 +36,8 @@ impl Run {
     /// The runs among the pieces, in order.
     pub(super) fn all(pieces: &Pieces, kernel: &Kernel) -> Vec<Run> {
         let axis = pieces.axis;
-        let is_half = |kernel: &Kernel| kernel.buffers.iter().any(|buffer| buffer.dtype == DType::F16);
         let starts: Option<Vec<i64>> = pieces.parts.iter().map(|(start, _)| start.as_constant()).collect();
-        let Some(mut starts) = starts.filter(|_| !is_half(kernel)) else { return Vec::new() };
+        let Some(mut starts) = starts else { return Vec::new() };
         let extent = kernel.axis(axis);
         starts.push(if extent.is_argument { i64::MAX } else { extent.extent as i64 });
         let mut runs = Vec::new();

@@ -138,14 +138,6 @@ impl Writer<'_> {
                 let (array, buffer) = (self.element(*array, at), self.element(*buffer, index));
                 format!("store {buffer} = {array} width {width} of {dtype}")
             }
-            Stmt::WidenHalves { array, buffer, index, count } => {
-                let (array, buffer) = (self.name(*array), self.element(*buffer, index));
-                format!("widen {array} = {buffer} count {}", self.expr(count))
-            }
-            Stmt::NarrowHalves { array, buffer, index, count } => {
-                let (array, buffer) = (self.name(*array), self.element(*buffer, index));
-                format!("narrow {buffer} = {array} count {}", self.expr(count))
-            }
             Stmt::LoadMatrices { parts, at, shared, index, dtype, turns } => {
                 let (parts, shared) = (self.element(*parts, at), self.element(*shared, index));
                 format!("matrices {parts} = {shared} of {dtype}{}", if *turns { " turned" } else { "" })
@@ -177,6 +169,7 @@ impl Writer<'_> {
                 return self.block(&format!("in_turns {} while {}", self.expr(key), self.expr(active)), body);
             }
             Stmt::Barrier => "barrier".to_string(),
+            Stmt::Prefetch { buffer, index } => format!("prefetch {}", self.element(*buffer, index)),
             Stmt::Arrive { counters, index, count } => {
                 format!("arrive {} of {}", self.element(*counters, index), self.expr(count))
             }

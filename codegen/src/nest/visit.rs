@@ -68,13 +68,12 @@ macro_rules! parts {
                     Stmt::Let { value: a, .. }
                     | Stmt::Declare { init: Some(a), .. }
                     | Stmt::Part { number: a, .. }
+                    | Stmt::Prefetch { index: a, .. }
                     | Stmt::If { condition: a, .. } => parts.push(a),
                     Stmt::Assign { target: a, value: b }
                     | Stmt::VectorLoad { at: a, index: b, .. }
                     | Stmt::VectorStore { at: a, index: b, .. }
                     | Stmt::LoadMatrices { at: a, index: b, .. }
-                    | Stmt::WidenHalves { index: a, count: b, .. }
-                    | Stmt::NarrowHalves { index: a, count: b, .. }
                     | Stmt::InTurns { key: a, active: b, .. }
                     | Stmt::Arrive { index: a, count: b, .. } => {
                         parts.push(a);
@@ -127,15 +126,14 @@ macro_rules! parts {
                 let mut parts: SmallVec<[&$($mutable)? Var; 2]> = SmallVec::new();
                 match self {
                     Stmt::VectorLoad { array, buffer, .. }
-                    | Stmt::VectorStore { array, buffer, .. }
-                    | Stmt::WidenHalves { array, buffer, .. }
-                    | Stmt::NarrowHalves { array, buffer, .. } => {
+                    | Stmt::VectorStore { array, buffer, .. } => {
                         parts.push(array);
                         parts.push(buffer);
                     }
                     Stmt::Arrive { counters, .. } => parts.push(counters),
                     Stmt::Buffers { buffers, .. } => parts.extend(buffers),
                     Stmt::Part { table, .. } => parts.push(table),
+                    Stmt::Prefetch { buffer, .. } => parts.push(buffer),
                     Stmt::LoadMatrices { parts: a, shared: b, .. } => {
                         parts.push(a);
                         parts.push(b);

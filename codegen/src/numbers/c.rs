@@ -8,9 +8,9 @@ use super::{DECLARED, HANDED_ON, Kind, Numbers, digits, indent, is_loop, is_word
 const SHORT_LOOP: u64 = 8;
 
 /// Calls that are given places alone: elements that vectors are loaded from, and how many.
-const PLACES: [&str; 3] = ["lz_load_", "lz_gather_", "lz_positions("];
+const PLACES: [&str; 5] = ["lz_load_", "lz_gather_", "lz_pick_", "lz_positions(", "__builtin_prefetch("];
 /// Is given a place, then what is stored there.
-const STORE: &str = "lz_store_";
+const STORES: [&str; 2] = ["lz_store_", "lz_stream_"];
 
 /// The end of a kernel's signature, and of the calls that hand its parameters on.
 const RANGE: &str = "idx first_block,";
@@ -87,7 +87,7 @@ impl Numbers {
             ["for (", "if (", "} else if (", "const idx ", "const unsigned char inside", "lz_"]
                 .iter()
                 .any(|start| text.starts_with(start))
-                && !text.starts_with(STORE);
+                && !STORES.iter().any(|start| text.starts_with(start));
         let (bytes, mut at, mut brackets) = (line.as_bytes(), 0, 0usize);
         let mut done = 0;
         // Calls whose operands are places, by the parentheses around them.
@@ -100,8 +100,8 @@ impl Numbers {
                     places.retain(|&(outside, _)| outside < depth);
                 }
                 b',' => places.retain(|&(outside, is_first)| !is_first || outside + 1 < depth),
-                b'l' if !is_word(bytes.get(at.wrapping_sub(1))) => {
-                    let is_store = line[at..].starts_with(STORE);
+                b'l' | b'_' if !is_word(bytes.get(at.wrapping_sub(1))) => {
+                    let is_store = STORES.iter().any(|call| line[at..].starts_with(call));
                     if is_store || PLACES.iter().any(|call| line[at..].starts_with(call)) {
                         places.push((depth, is_store));
                     }

@@ -468,8 +468,9 @@ kernel middle
             .filter(|&at| matches!(general.places[at], Place::Parameter(_)))
             .collect();
         let mut other = c.clone();
-        let twin =
-            places.iter().find(|&&at| at != places[0] && general.places[at] == general.places[places[0]]);
+        let is_twin =
+            |at: usize| places.iter().any(|&one| one < at && general.places[one] == general.places[at]);
+        let twin = places.iter().find(|&&at| is_twin(at));
         other.values[*twin.unwrap()] += 1;
         assert!(general.arguments(&other).is_none());
         general.places.pop();

@@ -2,10 +2,10 @@
 //! passes read, and values that would cost too much to compute again.
 
 use super::{Plan, ValueSet};
+use crate::Language;
 use crate::cost::{RANDOM, WORTH_KEEPING};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
-use crate::{DType, Language};
 
 /// What a plan's passes leave to those after them.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -59,8 +59,7 @@ impl Plan {
         passes.used(&passes.with_costly(passes.loads(), |_| true))
     }
 
-    /// What a core keeps of a row in some bytes of its stack: what costs more to compute, or to convert, than to store and
-    /// read. Loads are near anyway.
+    /// What a core keeps of a row in some bytes of its stack: what costs more to compute than to store and read. Loads are near anyway.
     pub(crate) fn keep_on_stack(&self, kernel: &Kernel, length: u64, bytes: u64) -> Keep {
         let passes = Passes::new(self, kernel, Language::C);
         let fits = |kept: &[ValueId]| passes.used(kept).array_bytes(length) <= bytes;
@@ -92,9 +91,6 @@ impl Plan {
         least
     }
 }
-
-/// Integer operations that make an `f32` of an `f16` on the CPU.
-const HALF_CONVERSION: f64 = 10.0;
 
 /// The passes of a plan, and what they need of each other.
 struct Passes<'a> {
@@ -244,13 +240,10 @@ impl<'a> Passes<'a> {
             ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) => 0.0,
             // Checks of positions, and reads from a near cache.
             ValueOp::InBounds(_) => 1.0,
-            ValueOp::Load { buffer, .. } => {
-                match (self.language, self.kernel.buffers[buffer.index()].dtype) {
-                    (Language::Cuda, _) => 4.0,
-                    (Language::C, DType::F16) => 1.0 + HALF_CONVERSION,
-                    (Language::C, _) => 1.0,
-                }
-            }
+            ValueOp::Load { .. } => match self.language {
+                Language::Cuda => 4.0,
+                Language::C => 1.0,
+            },
             ValueOp::Random { .. } => RANDOM,
             ValueOp::Unary(op, _) => op.cost(),
             ValueOp::Binary(op, ..) => op.cost(),

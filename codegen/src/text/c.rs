@@ -1,6 +1,6 @@
 //! What is particular to C: a function runs a range of blocks, one after the other.
 
-use super::{Printer, signature};
+use super::{Printer, signature, streams};
 use crate::Language;
 use crate::intrinsics::lanes::{Lanes, WIDTHS, Wider};
 use crate::intrinsics::{memory_type, register_type};
@@ -42,9 +42,22 @@ pub(super) fn blocks<'a>(printer: &mut Printer<'a>, nest: &'a Nest, function: &'
     let mut parameters = printer.parameters(nest);
     parameters.extend(["idx first_block".to_string(), "idx end_block".to_string()]);
     let head = signature(&format!("static void {}_blocks", function.name), &parameters);
+    let condition = streams::condition(nest);
+    printer.streams = condition.is_some();
     printer.function(function);
     let body = std::mem::take(&mut printer.text);
-    format!("{head}  for (idx block = first_block; block < end_block; ++block) {{\n{body}  }}\n}}\n\n")
+    let (before, after) = match condition.filter(|_| body.contains("lz_stream_")) {
+        Some(condition) => (
+            format!(
+                "  // Results larger than a cache are stored around it.\n  const idx streams = {condition};\n"
+            ),
+            "  if (streams) lz_fence();\n",
+        ),
+        None => (String::new(), ""),
+    };
+    format!(
+        "{head}{before}  for (idx block = first_block; block < end_block; ++block) {{\n{body}  }}\n{after}}}\n\n"
+    )
 }
 
 /// The functions after what they need.

@@ -8,14 +8,6 @@ impl Printer<'_> {
     /// The call that a statement is; `None` if it is another one.
     pub(super) fn call(&mut self, stmt: &Stmt) -> Option<String> {
         Some(match stmt {
-            Stmt::WidenHalves { array, buffer, index, count } => {
-                let (from, count) = (self.element_of(*buffer, index), self.expr(count));
-                intrinsics::widen_halves(&self.name(*array), &from, &count, &mut self.helpers)
-            }
-            Stmt::NarrowHalves { array, buffer, index, count } => {
-                let (to, count) = (self.element_of(*buffer, index), self.expr(count));
-                intrinsics::narrow_halves(&to, &self.name(*array), &count, &mut self.helpers)
-            }
             Stmt::MultiplyTile(tile) => {
                 let right = self.element_of(tile.right, &tile.right_at);
                 let sums = self.element_of(tile.sums, &tile.sums_at);

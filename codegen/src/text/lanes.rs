@@ -20,15 +20,15 @@ use crate::{BinaryOp, DType, Language};
 /// The lanes that are left from the loop's variable on.
 const LEFT: &str = "lanes";
 
-/// Positions of a loop that are vectors whatever the processor; fewer are mostly what others have left.
-const WHOLE: u64 = 32;
+/// So many vectors of a loop are written one after the other.
+const UNROLLED: u64 = 8;
 
 /// Shorter loops would fill less than half of the widest vectors, unless they are what longer ones have left.
 const SHORTEST: u64 = 8;
 
-/// Lanes from places further from each other take longer one by one than what a compiler makes of loops of numbers, which
-/// loads whole vectors and picks from them.
-const FURTHEST: i64 = 2;
+/// Distances of places from which lanes are picked out of whole vectors. From others they would come one by one, which takes
+/// longer than what a compiler makes of loops of numbers.
+const DISTANCES: [i64; 4] = [-1, 2, 3, 4];
 
 /// What a variable holds that differs among lanes.
 #[derive(Clone, Copy)]
@@ -45,6 +45,10 @@ struct Loop<'p, 'a> {
     varying: FxHashMap<Var, Held>,
     /// Whether it has numbers in memory.
     is_worth_it: bool,
+    /// Whether some numbers in memory have more than 16 bits, or are floats.
+    is_wide: bool,
+    /// Arrays that are read at all places of so many in turn, and where the first of them is.
+    groups: Vec<(Var, i64, IndexExpr)>,
     /// How many lanes to load and to store.
     count: &'static str,
     /// Arrays whose first elements are in a vector.
@@ -91,8 +95,9 @@ impl Printer<'_> {
             return false;
         }
         // Of loops along axes the text is the same, whatever their length.
-        let is_whole = var == Var::Lane && constant.is_some_and(|length| length.is_multiple_of(WHOLE));
-        if is_whole && constant.is_some_and(|length| length <= 4 * WHOLE) {
+        let most = self.lanes.most();
+        let is_whole = var == Var::Lane && constant.is_some_and(|length| length.is_multiple_of(most));
+        if is_whole && constant.is_some_and(|length| length <= UNROLLED * most) {
             self.line("#pragma GCC unroll 8");
         }
         let (name, ty) = (self.name(var), self.type_name(Type::Index));
@@ -107,10 +112,13 @@ impl Printer<'_> {
             printer: self,
             varying: FxHashMap::from_iter([(var, Held::Index(1))]),
             is_worth_it: false,
+            is_wide: false,
+            groups: Vec::new(),
             count: if is_whole { "LANES" } else { LEFT },
             folded: None,
         };
-        let is_printed = vectors.statements(body).is_some() && vectors.is_worth_it;
+        vectors.find_groups(body);
+        let is_printed = vectors.statements(body).is_some() && vectors.is_worth_it && vectors.is_wide;
         self.depth -= 1;
         self.line("}");
         match is_printed {
@@ -167,10 +175,12 @@ impl Printer<'_> {
             printer: self,
             varying: varying.clone(),
             is_worth_it: false,
+            is_wide: false,
+            groups: Vec::new(),
             count: "LANES",
             folded: None,
         };
-        let printed = vectors.statements(body).filter(|()| vectors.is_worth_it);
+        let printed = vectors.statements(body).filter(|()| vectors.is_worth_it && vectors.is_wide);
         self.depth = depth;
         printed?;
         self.line("  }");
@@ -203,8 +213,15 @@ impl Printer<'_> {
             "for ({ty} {name} = {half} < LANES ? {half} : LANES / 2; {name} > 0; {name} /= 2) {{"
         ));
         self.depth += 1;
-        let mut vectors =
-            Loop { printer: self, varying, is_worth_it: false, count: "LANES", folded: Some(folded) };
+        let mut vectors = Loop {
+            printer: self,
+            varying,
+            is_worth_it: false,
+            is_wide: false,
+            groups: Vec::new(),
+            count: "LANES",
+            folded: Some(folded),
+        };
         let printed = vectors.statements(body);
         let folded = vectors.folded.take();
         self.depth = depth;
@@ -292,11 +309,13 @@ impl Loop<'_, '_> {
                     return Some(());
                 }
                 let dtype = self.memory(*array)?;
-                let (store, kind) = Lanes::store(dtype);
-                self.see(dtype)?;
+                let is_result = matches!(array, Var::Parameter(Parameter::Buffer(_)));
+                let is_streamed = is_result && self.printer.streams;
+                let (store, kind) = if is_streamed { Lanes::stream(dtype) } else { Lanes::store(dtype) };
+                self.see(dtype);
                 let (to, value) = (self.printer.element_of(*array, index), self.vector(value, kind));
-                let count = self.count;
-                self.line(&format!("{store}({to}, {value}, {count});"));
+                let (count, streams) = (self.count, if is_streamed { ", streams" } else { "" });
+                self.line(&format!("{store}({to}, {value}, {count}{streams});"));
                 Some(())
             }
             Stmt::For { var, from, to, step, hint, body } => {
@@ -325,6 +344,12 @@ impl Loop<'_, '_> {
                 self.line("}");
                 Some(())
             }
+            Stmt::Prefetch { buffer, index } => {
+                self.step(index)?;
+                let place = self.printer.element_of(*buffer, index);
+                self.line(&format!("__builtin_prefetch({place}, 0, 2);"));
+                Some(())
+            }
             Stmt::Block(body) => {
                 self.line("{");
                 self.block(body)?;
@@ -335,8 +360,6 @@ impl Loop<'_, '_> {
             | Stmt::If { .. }
             | Stmt::VectorLoad { .. }
             | Stmt::VectorStore { .. }
-            | Stmt::WidenHalves { .. }
-            | Stmt::NarrowHalves { .. }
             | Stmt::MultiplyTile(_)
             | Stmt::Turn(_)
             | Stmt::Sort(_)
@@ -405,10 +428,48 @@ impl Loop<'_, '_> {
         }
     }
 
-    /// Notes that there are such numbers. Of short integers in memory a compiler's own loops read several registers at once.
-    fn see(&mut self, dtype: DType) -> Option<()> {
+    /// Notes that there are such numbers. Of nothing but short integers a compiler's own loops have a register full: vectors
+    /// would have as many of them as of wider numbers.
+    fn see(&mut self, dtype: DType) {
         self.is_worth_it = true;
-        (!matches!(dtype, DType::Bool | DType::U8 | DType::I8 | DType::I16)).then_some(())
+        self.is_wide |= !matches!(dtype, DType::Bool | DType::U8 | DType::I8 | DType::I16);
+    }
+
+    /// Finds arrays of which lanes read all elements.
+    fn find_groups(&mut self, body: &[Stmt]) {
+        let mut seen: Vec<(Var, i64, IndexExpr, u32)> = Vec::new();
+        let mut see = |expr: &Expr| {
+            let Expr::Element(array, index) = expr else { return };
+            let Expr::Index(index) = &**index else { return };
+            let Some(step @ 2..=4) = self.index_step(index) else { return };
+            let offset = index.constant_term().rem_euclid(step);
+            let (first, bit) = (index.offset(-offset), 1u32 << offset);
+            let same = |(own, by, place, _): &&mut (Var, i64, IndexExpr, u32)| {
+                (*own, *by) == (*array, step) && *place == first
+            };
+            match seen.iter_mut().find(same) {
+                Some((.., bits)) => *bits |= bit,
+                None => seen.push((*array, step, first, bit)),
+            }
+        };
+        fn visit(body: &[Stmt], see: &mut dyn FnMut(&Expr)) {
+            for stmt in body {
+                stmt.expressions().into_iter().for_each(|expr| expr.visit(&mut *see));
+                stmt.bodies().into_iter().for_each(|body| visit(body, see));
+            }
+        }
+        visit(body, &mut see);
+        let whole = seen.into_iter().filter(|(_, step, _, bits)| *bits == (1u32 << step) - 1);
+        self.groups = whole.map(|(array, step, first, _)| (array, step, first)).collect();
+    }
+
+    /// Where the group begins that an element is of, and the element's place in it.
+    fn group_of(&self, array: Var, step: i64, index: &Expr) -> Option<(IndexExpr, i64)> {
+        let Expr::Index(index) = index else { return None };
+        let offset = index.constant_term().rem_euclid(step);
+        let first = index.offset(-offset);
+        let is_whole = self.groups.contains(&(array, step, first.clone()));
+        is_whole.then_some((first, offset))
     }
 
     /// Whether the value differs among lanes.
@@ -528,18 +589,22 @@ impl Loop<'_, '_> {
             Expr::Element(array, index) => {
                 let dtype = self.memory(*array)?;
                 let step = self.step(index)?;
-                self.see(dtype)?;
+                self.see(dtype);
                 if self.folded.is_some() {
                     return self.folded_element(*array, index);
                 }
                 let from = self.printer.element_of(*array, index);
                 let count = self.count;
                 let (text, kind) = match step {
-                    0 => return None,
-                    step if step.abs() > FURTHEST => return None,
                     1 => {
                         let (load, kind) = Lanes::load(dtype);
                         (format!("{load}({from}, {count})"), kind)
+                    }
+                    step if !DISTANCES.contains(&step) => return None,
+                    _ if let Some((first, offset)) = self.group_of(*array, step, index) => {
+                        let (pick, kind) = Lanes::pick(dtype);
+                        let from = self.printer.element_of(*array, &Expr::Index(first));
+                        (format!("{pick}({from}, {step}, {offset}, {count})"), kind)
                     }
                     _ => {
                         let (gather, kind) = Lanes::gather(dtype);
@@ -578,21 +643,34 @@ impl Loop<'_, '_> {
                 let text = intrinsics::cast(C, *from, *to, "a", &mut none);
                 self.of(&text, &[("a", operand)])
             }
-            Expr::FromMemory(dtype, raw) => {
-                let text = intrinsics::from_memory(C, *dtype, "a", &mut none);
-                self.of(&text, &[("a", raw)])
+            Expr::FromMemory(dtype @ (DType::F16 | DType::BF16), raw) => {
+                let raw = self.value(raw)?;
+                let Printer { lanes, helpers, .. } = &mut *self.printer;
+                lanes.widen(*dtype, &raw, helpers)
             }
-            Expr::ToMemory(dtype, value) => {
-                let text = intrinsics::to_memory(C, *dtype, "a", &mut none);
-                self.of(&text, &[("a", value)])
+            Expr::ToMemory(dtype @ (DType::F16 | DType::BF16), value) => {
+                let value = self.value(value)?;
+                let Printer { lanes, helpers, .. } = &mut *self.printer;
+                lanes.narrow(*dtype, &value, helpers)
+            }
+            // The same in registers.
+            Expr::FromMemory(_, value) | Expr::ToMemory(_, value) => self.value(value),
+            Expr::Random { dtype, seed, index } => {
+                let step = self.index_step(index)?;
+                let (seed, first) =
+                    (self.printer.name(*seed), self.printer.expr(&Expr::Index(index.clone())));
+                let seed = Value::scalar(format!("(unsigned long long){seed}"), Kind::U64);
+                let index = Value::vector(format!("(u64v)lz_positions({first}, {step})"), Kind::U64);
+                let text = intrinsics::random_uniform(C, *dtype, "s", "i", &mut none);
+                (self.is_worth_it, self.is_wide) = (true, true);
+                let Printer { lanes, helpers, .. } = &mut *self.printer;
+                lanes.translate(&text, &[("s", &seed), ("i", &index)], helpers)
             }
             Expr::Int(_)
             | Expr::Index(_)
             | Expr::Arithmetic(..)
             | Expr::Builtin(_)
             | Expr::Literal(_)
-            // A compiler's vectors of 64-bit products are the faster ones here.
-            | Expr::Random { .. }
             | Expr::InBounds(_)
             | Expr::Checked { .. }
             | Expr::Sort { .. }

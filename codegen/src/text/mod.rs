@@ -7,6 +7,7 @@ mod calls;
 mod cuda;
 mod expr;
 mod lanes;
+mod streams;
 
 use crate::batch::Batch;
 use crate::index::AxisRanges;
@@ -84,6 +85,8 @@ struct Printer<'a> {
     depth: usize,
     /// What CUDA's functions call the number of their block.
     block: &'static str,
+    /// Whether results may be stored around the caches (C).
+    streams: bool,
 }
 
 impl<'a> Printer<'a> {
@@ -102,6 +105,7 @@ impl<'a> Printer<'a> {
             text: String::new(),
             depth,
             block: "blockIdx.x",
+            streams: false,
         }
     }
 
@@ -184,9 +188,7 @@ impl<'a> Printer<'a> {
                 let source = self.element_of(*array, at);
                 self.line(&format!("*({ty}*)({target}) = *(const {ty}*)({source});"));
             }
-            Stmt::WidenHalves { .. }
-            | Stmt::NarrowHalves { .. }
-            | Stmt::MultiplyTile(_)
+            Stmt::MultiplyTile(_)
             | Stmt::Turn(_)
             | Stmt::Sort(_)
             | Stmt::LoadMatrices { .. }
@@ -217,6 +219,8 @@ impl<'a> Printer<'a> {
                 self.line("}");
             }
             Stmt::Barrier => self.line("__syncthreads();"),
+            // No vectoriser goes on beside one.
+            Stmt::Prefetch { .. } => {}
             Stmt::Arrive { counters, index, count } => self.arrive(*counters, index, count),
             Stmt::Return => self.line("return;"),
         }

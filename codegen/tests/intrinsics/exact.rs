@@ -297,6 +297,10 @@ fn reductions_start_from_their_neutral_element() {
 #[test]
 fn loads_of_16_bit_floats_are_exact() {
     let Some(library) = CLibrary::get(Language::C) else { return };
+    check_loads_of_16_bit_floats(library);
+}
+
+pub fn check_loads_of_16_bit_floats(library: &CLibrary) {
     let every: Vec<u16> = (0..=u16::MAX).collect();
     for (name, convert) in [
         ("load_f16", (|h| f16::from_bits(h).to_f32()) as fn(u16) -> f32),
@@ -316,6 +320,10 @@ type Conversions = (fn(f32) -> u16, fn(u16) -> f32);
 #[test]
 fn stores_of_16_bit_floats_round_half_to_even() {
     let Some(library) = CLibrary::get(Language::C) else { return };
+    check_stores_of_16_bit_floats(library);
+}
+
+pub fn check_stores_of_16_bit_floats(library: &CLibrary) {
     // Every pattern of the upper half, with the lower halves that decide about rounding; and a sweep.
     let upper = (0..=u16::MAX as u32).map(|upper| upper << 16);
     let mut bits: Vec<u32> = upper

@@ -8,7 +8,7 @@ use lazuli_codegen::intrinsics::{self, Helpers};
 use lazuli_codegen::{BinaryOp, DType, Language, Scalar, UnaryOp};
 
 use crate::c_library::{CLibrary, COMPUTE};
-use crate::exact::{run, specials};
+use crate::exact::{check_loads_of_16_bit_floats, check_stores_of_16_bit_floats, run, specials};
 
 const FLAGS: [&str; 9] = [
     "-std=gnu11",
@@ -72,6 +72,21 @@ fn source(width: u32, cases: &[Case]) -> (String, BTreeSet<String>) {
             names.insert(name.clone());
         }
     }
+    for dtype in [DType::F16, DType::BF16] {
+        let (bits, float) = (Value::vector("a".into(), Kind::Half), Value::vector("a".into(), Kind::F32));
+        let widened = lanes.widen(dtype, &bits, &mut helpers).unwrap().text;
+        let narrowed = lanes.narrow(dtype, &float, &mut helpers).unwrap().text;
+        writeln!(
+            loops,
+            "void load_{dtype}(const unsigned short *pa, const void *pb, float *out, idx n) {{\n\
+             for (idx i = 0; i < n; i += LANES) {{\n\
+             u16v a = lz_load_{dtype}(pa + i, n - i); lz_store_f32(out + i, {widened}, n - i); }} }}\n\
+             void store_{dtype}(const float *pa, const void *pb, unsigned short *out, idx n) {{\n\
+             for (idx i = 0; i < n; i += LANES) {{\n\
+             f32v a = lz_load_f32(pa + i, n - i); lz_store_{dtype}(out + i, {narrowed}, n - i); }} }}\n"
+        )
+        .unwrap();
+    }
     let vectors = lanes.text(&loops).unwrap();
     (format!("typedef long long idx;\n{}{vectors}{loops}", helpers.text(Language::C)), names)
 }
@@ -114,6 +129,8 @@ fn lanes_have_the_bits_of_single_numbers() {
         }
         let arguments: Vec<&str> = FLAGS.into_iter().chain(target.iter().copied()).collect();
         let vectors = CLibrary::compile(Language::C, "cc", "lanes.c", &arguments, &text).unwrap();
+        check_loads_of_16_bit_floats(&vectors);
+        check_stores_of_16_bit_floats(&vectors);
         let mut failures = Vec::new();
         for Case { name, from, to, .. } in cases.iter().filter(|case| names.contains(&case.name)) {
             let (a, b) = operands(*from);

@@ -53,39 +53,6 @@ unsigned short lz_f32_to_bf16(float f) {
     return (unsigned short)((bits & 0x7fffffff) > 0x7f800000 ? 0x7fff : rounded);
 }
 
-// Eight at a time where the processor can; there is room for a multiple of eight.
-void lz_widen_f16s(float* restrict to, const unsigned short* restrict from, long long count) {
-#ifdef __F16C__
-    typedef float floats __attribute__((vector_size(32), aligned(4), may_alias));
-    typedef short halves __attribute__((vector_size(16), aligned(2), may_alias));
-    long long k = 0;
-    for (; k + 8 <= count; k += 8) *(floats*)(to + k) = __builtin_ia32_vcvtph2ps256(*(const halves*)(from + k));
-    if (k < count) {
-        unsigned short rest[8] = { 0 };
-        __builtin_memcpy(rest, from + k, (count - k) * 2);
-        *(floats*)(to + k) = __builtin_ia32_vcvtph2ps256(*(const halves*)rest);
-    }
-#else
-    for (long long k = 0; k < count; ++k) to[k] = lz_f16_to_f32(from[k]);
-#endif
-}
-
-// Eight at a time where the processor can, from room for a multiple of eight.
-void lz_narrow_f16s(unsigned short* restrict to, const float* restrict from, long long count) {
-#ifdef __F16C__
-    typedef float floats __attribute__((vector_size(32), aligned(4), may_alias));
-    typedef short halves __attribute__((vector_size(16), aligned(2), may_alias));
-    long long k = 0;
-    for (; k + 8 <= count; k += 8) *(halves*)(to + k) = __builtin_ia32_vcvtps2ph256(*(const floats*)(from + k), 0);
-    if (k < count) {
-        halves rest = __builtin_ia32_vcvtps2ph256(*(const floats*)(from + k), 0);
-        __builtin_memcpy(to + k, &rest, (count - k) * 2);
-    }
-#else
-    for (long long k = 0; k < count; ++k) to[k] = lz_f32_to_f16(from[k]);
-#endif
-}
-
 // The nearest number of f16, as storing and loading give it.
 float lz_round_f16(float x) {
     int bits = lz_as_i32(x) & 0x7fffffff;
@@ -177,23 +144,28 @@ double lz_fmax_f64(double a, double b) {
     return b != b ? a : m;
 }
 
+// Of the lower halves.
+unsigned long long lz_product_u32(unsigned long long a, unsigned long long b) {
+    return (a & 0xffffffffULL) * (b & 0xffffffffULL);
+}
+
 // Words 0 (upper half of the result) and 1 of Philox4x32-10 for the counter (low, high, 0, 0): Salmon, Moraes, Dror
-// and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. In 64-bit lanes, which the products need.
+// and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. In 64-bit lanes, which the products need; what is in
+// the upper halves of words is of no account.
 unsigned long long lz_philox(unsigned long long seed, unsigned long long index) {
-    const unsigned long long mask = 0xffffffffULL;
-    unsigned long long c0 = index & mask, c1 = index >> 32, c2 = 0, c3 = 0;
-    unsigned long long k0 = seed & mask, k1 = seed >> 32;
+    unsigned long long c0 = index, c1 = index >> 32, c2 = 0, c3 = 0;
+    unsigned long long k0 = seed, k1 = seed >> 32;
     for (int round = 0; round < 10; ++round) {
-        unsigned long long p0 = 0xd2511f53ULL * c0;
-        unsigned long long p1 = 0xcd9e8d57ULL * c2;
+        unsigned long long p0 = lz_product_u32(0xd2511f53ULL, c0);
+        unsigned long long p1 = lz_product_u32(0xcd9e8d57ULL, c2);
         c0 = (p1 >> 32) ^ c1 ^ k0;
-        c1 = p1 & mask;
+        c1 = p1;
         c2 = (p0 >> 32) ^ c3 ^ k1;
-        c3 = p0 & mask;
-        k0 = (k0 + 0x9e3779b9ULL) & mask;
-        k1 = (k1 + 0xbb67ae85ULL) & mask;
+        c3 = p0;
+        k0 += 0x9e3779b9ULL;
+        k1 += 0xbb67ae85ULL;
     }
-    return c0 << 32 | c1;
+    return c0 << 32 | (c1 & 0xffffffffULL);
 }
 
 // Notes the first position that is none, of whatever thread. The one branch here: it is never taken.

@@ -12,28 +12,28 @@ float lz_expm1_core(float r) {
     return fmaf(r * r, p, r);
 }
 
-// x * 2^n by two exact factors, so that a subnormal result rounds once; |n| <= 252.
-float lz_scale_f32(float x, int n) {
-    int half = n >> 1;
-    return x * lz_as_f32((half + 127) << 23) * lz_as_f32((n - half + 127) << 23);
+// x * 2^n for an integral n, by two exact factors, so that a subnormal result rounds once; |n| <= 252.
+float lz_scale_f32(float x, float n) {
+    int power = (int)n;
+    int half = power >> 1;
+    return x * lz_as_f32((half + 127) << 23) * lz_as_f32((power - half + 127) << 23);
 }
 
-// Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. NaN passes both clamps.
+// Adding 1.5 * 2^23 rounds to an integer. NaN passes both clamps.
 float lz_exp_f32(float x) {
     float c = x > 89.0f ? 89.0f : x;
     c = c < -104.0f ? -104.0f : c;
-    float shifted = fmaf(c, 1.44269504f, 12582912.0f);
-    float n = shifted - 12582912.0f;
+    float n = fmaf(c, 1.44269504f, 12582912.0f) - 12582912.0f;
     float r = fmaf(n, 1.90465421e-9f, fmaf(n, -0.693147182f, c));
-    return lz_scale_f32(1.0f + lz_expm1_core(r), lz_as_i32(shifted) - 0x4b400000);
+    return lz_scale_f32(1.0f + lz_expm1_core(r), n);
 }
 
 float lz_exp2_f32(float x) {
     float c = x > 129.0f ? 129.0f : x;
     c = c < -151.0f ? -151.0f : c;
-    float shifted = c + 12582912.0f;
-    float r = (c - (shifted - 12582912.0f)) * 0.693147182f;
-    return lz_scale_f32(1.0f + lz_expm1_core(r), lz_as_i32(shifted) - 0x4b400000);
+    float n = c + 12582912.0f - 12582912.0f;
+    float r = (c - n) * 0.693147182f;
+    return lz_scale_f32(1.0f + lz_expm1_core(r), n);
 }
 
 // 2^n (e^r - 1) + (2^n - 1), halved so that 2^128 does not overflow.

@@ -5,6 +5,8 @@ use crate::DType;
 /// The numbers in the lanes of a vector. Narrower integers are `I32` there, sixteen-bit floats `F32`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
+    /// The bits of sixteen-bit floats, as memory has them: widened before anything is done with them.
+    Half,
     /// Truths: a bit or an element of all ones or zeros for each lane.
     Mask,
     /// 32 bits, signed.
@@ -77,7 +79,11 @@ impl Kind {
 
     /// Bytes of an element.
     pub fn bytes(self) -> u32 {
-        if self.is_wide() { 8 } else { 4 }
+        match self {
+            Kind::Half => 2,
+            Kind::Mask | Kind::I32 | Kind::U32 | Kind::F32 => 4,
+            Kind::I64 | Kind::U64 | Kind::F64 => 8,
+        }
     }
 
     pub(super) fn is_wide(self) -> bool {
@@ -91,6 +97,7 @@ impl Kind {
     /// The type of one element.
     pub(super) fn scalar(self) -> &'static str {
         match self {
+            Kind::Half => "unsigned short",
             Kind::Mask | Kind::I32 => "int",
             Kind::U32 => "unsigned",
             Kind::I64 => "long long",
@@ -103,6 +110,7 @@ impl Kind {
     /// The type of a vector.
     pub fn vector(self) -> &'static str {
         match self {
+            Kind::Half => "u16v",
             Kind::Mask => "mask",
             Kind::I32 => "i32v",
             Kind::U32 => "u32v",

@@ -4,9 +4,11 @@
 //! numbers (`translate`), so that each lane has the bits that a loop of single numbers would give. What vectors are
 //! made of is in `primitives`.
 
+mod conversions;
 mod halves;
 mod kind;
 mod primitives;
+mod short_floats;
 mod syntax;
 mod translate;
 
@@ -82,6 +84,21 @@ impl Lanes {
         (format!("lz_store_{dtype}"), memory(dtype).1)
     }
 
+    /// Lanes to memory, around the caches if another argument says so.
+    pub fn stream(dtype: DType) -> (String, Kind) {
+        (format!("lz_stream_{dtype}"), memory(dtype).1)
+    }
+
+    /// Lanes from memory, some elements from each other, of which all between are read as well: another argument says which.
+    pub fn pick(dtype: DType) -> (String, Kind) {
+        (format!("lz_pick_{dtype}"), memory(dtype).1)
+    }
+
+    /// The most lanes that there can be.
+    pub fn most(&self) -> u64 {
+        u64::from(64 / self.width)
+    }
+
     /// Lanes from the ones some further on.
     pub fn shift(kind: Kind) -> String {
         format!("lz_shift_{}", kind.vector())
@@ -154,7 +171,8 @@ impl Lanes {
         for (name, code) in &used {
             let own =
                 words(code).filter(|word| word != name).filter_map(|word| lines.get(word)).sum::<usize>();
-            lines.insert(name, code.lines().count() + own);
+            let is_instruction = code.contains("\n#if ");
+            lines.insert(name, if is_instruction { SHORT } else { code.lines().count() + own });
         }
         let mut calls: BTreeMap<&str, usize> = BTreeMap::new();
         for name in words(text).filter(|word| lines.contains_key(word)) {

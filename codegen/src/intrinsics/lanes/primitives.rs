@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+use super::conversions::{self, conversion, in_register, of_register};
 use super::kind::Kind;
 use crate::DType;
 use crate::intrinsics::helpers::words;
@@ -15,8 +16,8 @@ const MEMORY: [(DType, &str, Kind); 11] = [
     (DType::U8, "unsigned char", Kind::I32),
     (DType::I8, "signed char", Kind::I32),
     (DType::I16, "short", Kind::I32),
-    (DType::F16, "unsigned short", Kind::I32),
-    (DType::BF16, "unsigned short", Kind::I32),
+    (DType::F16, "unsigned short", Kind::Half),
+    (DType::BF16, "unsigned short", Kind::Half),
     (DType::I32, "int", Kind::I32),
     (DType::U32, "unsigned", Kind::U32),
     (DType::I64, "long long", Kind::I64),
@@ -108,6 +109,15 @@ fn primitives(width: u32) -> Vec<Primitive> {
     for (name, ty) in element.into_iter().chain(of_kinds) {
         add(name, format!("typedef {ty} {name} __attribute__((vector_size(LANES * sizeof({ty}))));\n"));
     }
+    add("wordsv", "typedef int wordsv __attribute__((vector_size(LANES * sizeof(long long))));\n".into());
+    add(
+        "lz_fence",
+        format!(
+            "// What was stored around the caches is there for other threads.\n{PASTED}void lz_fence(void) {{\n#ifdef __SSE2__\n    __builtin_ia32_sfence();\n#endif\n}}\n"
+        ),
+    );
+    add("i64x2", "typedef long long i64x2 __attribute__((vector_size(16)));\n".into());
+    add("c16v", "typedef char c16v __attribute__((vector_size(16)));\n".into());
     let bits = if width == 4 { "unsigned short" } else { "unsigned char" };
     add(
         "mask",
@@ -115,7 +125,7 @@ fn primitives(width: u32) -> Vec<Primitive> {
             "// Truths: a bit a lane where the processor has registers of such, else all bits of an i32v's elements.\n#ifdef MASKS\ntypedef {bits} mask;\n#else\ntypedef i32v mask;\n#endif\n"
         ),
     );
-    for kind in KINDS {
+    for kind in [Kind::Half].into_iter().chain(KINDS) {
         let (vector, scalar) = (kind.vector(), kind.scalar());
         let name = format!("lz_splat_{vector}");
         let code = format!("{PASTED}{vector} {name}({scalar} x) {{\n    return x - ({vector}){{ 0 }};\n}}\n");
@@ -151,6 +161,8 @@ fn primitives(width: u32) -> Vec<Primitive> {
     for kind in [Kind::F32, Kind::F64] {
         of_floats(kind, width, &mut add);
     }
+    conversions::define(width, &mut add);
+    truths(width, &mut add);
     let positions = "    return first + stride * (i64v){ NUMBERS };\n";
     add("lz_positions", format!("{PASTED}i64v lz_positions(idx first, idx stride) {{\n{positions}}}\n"));
     let positions = "    return (int)first + (int)stride * (i32v){ NUMBERS };\n";
@@ -171,7 +183,7 @@ fn lanes(width: u32) -> String {
     let [widest, wide, narrow] = [64, 32, 16].map(|bytes| bytes / width);
     format!(
         "// Lanes of a vector.
-#if defined(__AVX512VL__) && defined(__AVX512DQ__)
+#if defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
 #define LANES {widest}
 #ifndef __clang__
 #define MASKS
@@ -197,7 +209,7 @@ fn numbers(width: u32) -> String {
     )
 }
 
-type Add<'a> = &'a mut dyn FnMut(&str, String);
+pub(super) type Add<'a> = &'a mut dyn FnMut(&str, String);
 
 /// Bits of a register of such elements with AVX-512, and with AVX2.
 fn registers(kind: Kind, width: u32) -> [u32; 2] {
@@ -254,6 +266,41 @@ fn select(kind: Kind, width: u32, add: Add) {
 #else
     const {integers} bits = {mask};
     return ({vector})((bits & ({integers})a) | (~bits & ({integers})b));
+#endif
+}}
+"
+        ),
+    );
+}
+
+/// Truths of bytes, and bytes of truths.
+fn truths(width: u32, add: Add) {
+    let (convert, back) =
+        (conversion("x", "u8v", "i32v"), "lz_select_i32v(x, lz_splat_i32v(1), lz_splat_i32v(0))");
+    let back = conversion(back, "i32v", "u8v");
+    let [before, after] = [in_register("x", 64 / width), of_register("u8v", 64 / width)];
+    add(
+        "lz_truths",
+        format!(
+            "{PASTED}mask lz_truths(u8v x) {{
+#ifdef MASKS
+{before}    return __builtin_ia32_ptestmb128(w, w, -1);
+#else
+    return lz_ne_i32v({convert}, lz_splat_i32v(0));
+#endif
+}}
+"
+        ),
+    );
+    add(
+        "lz_bytes",
+        format!(
+            "{PASTED}u8v lz_bytes(mask x) {{
+#ifdef MASKS
+    const c16v w = (c16v)__builtin_ia32_cvtmask2b128(x) & 1;
+{after}    return r;
+#else
+    return {back};
 #endif
 }}
 "
@@ -339,46 +386,39 @@ fn accesses(dtype: DType, ty: &str, kind: Kind, width: u32, add: Add) {
     let vector = kind.vector();
     let raw = memory_vector(ty);
     let is_plain = raw == vector;
-    let splat = "lz_splat_i32v(0)";
     let from_raw = match kind {
-        Kind::Mask => format!("lz_ne_i32v(__builtin_convertvector(raw, i32v), {splat})"),
+        Kind::Mask => "lz_truths(raw)".to_string(),
         _ if is_plain => "raw".to_string(),
-        _ => format!("__builtin_convertvector(raw, {vector})"),
+        _ => conversion("raw", raw, vector),
     };
     let to_raw = match kind {
-        Kind::Mask => format!("__builtin_convertvector(lz_select_i32v(x, lz_splat_i32v(1), {splat}), {raw})"),
+        Kind::Mask => "lz_bytes(x)".to_string(),
         _ if is_plain => "x".to_string(),
-        _ => format!("__builtin_convertvector(x, {raw})"),
+        _ => conversion("x", vector, raw),
     };
-    let [bits, _] = registers(kind, width);
-    let (integers, integer, letter) =
-        if kind.is_wide() { ("i64v", "long long", "d") } else { ("i32v", "int", "s") };
-    // Elements of a register of their own have a bit each that says whether they are there.
-    let [load_first, store_first] = match is_plain {
-        true => [
-            format!(
-                "#ifdef MASKS
-        raw = ({raw})__builtin_ia32_loaddqu{letter}i{bits}_mask((const {integer}*)from, ({integers}){{ 0 }}, (1 << count) - 1);
-#else
-        __builtin_memcpy(&first, from, count * sizeof *from);
-        raw = first;
-#endif
-"
-            ),
-            format!(
-                "#ifdef MASKS
-        __builtin_ia32_storedqu{letter}i{bits}_mask(({integer}*)to, ({integers})raw, (1 << count) - 1);
-#else
-        __builtin_memcpy(to, &first, count * sizeof *to);
-#endif
-"
-            ),
-        ],
-        false => [
-            "        __builtin_memcpy(&first, from, count * sizeof *from);\n        raw = first;\n".to_string(),
-            "        __builtin_memcpy(to, &first, count * sizeof *to);\n".to_string(),
-        ],
+    // Of registers of 16 bytes and more, elements have a bit each that says whether they are there.
+    let size = dtype.size() as u32;
+    let bits = 64 / width * size * 8;
+    let (integers, integer, letter) = match size {
+        8 => ("i64v", "long long", "d"),
+        4 => ("i32v", "int", "s"),
+        2 => ("i16v", "short", "h"),
+        _ => ("c16v", "char", "q"),
     };
+    let [load_first, store_first] = [
+        (
+            format!("raw = ({raw})__builtin_ia32_loaddqu{letter}i{bits}_mask((const {integer}*)from, ({integers}){{ 0 }}, (1 << count) - 1);"),
+            "__builtin_memcpy(&first, from, count * sizeof *from);\n        raw = first;",
+        ),
+        (
+            format!("__builtin_ia32_storedqu{letter}i{bits}_mask(({integer}*)to, ({integers})raw, (1 << count) - 1);"),
+            "__builtin_memcpy(to, &first, count * sizeof *to);",
+        ),
+    ]
+    .map(|(masked, plain)| match bits >= 128 {
+        true => format!("#ifdef MASKS\n        {masked}\n#else\n        {plain}\n#endif\n"),
+        false => format!("        {plain}\n"),
+    });
     let load = format!("lz_load_{dtype}");
     add(
         &load,
@@ -410,28 +450,110 @@ fn accesses(dtype: DType, ty: &str, kind: Kind, width: u32, add: Add) {
 "
         ),
     );
+    streams(dtype, (ty, raw, &to_raw), width, vector, add);
     let gather = format!("lz_gather_{dtype}");
-    let shuffled = match is_plain {
-        true => format!(
-            "#ifndef __clang__
-    if ((stride == 2 || stride == -1) && count >= LANES) {{
-        {raw} a, b;
-        const {integers} numbers = {{ NUMBERS }};
-        __builtin_memcpy(&a, stride == 2 ? from : from - (LANES - 1), sizeof a);
-        __builtin_memcpy(&b, stride == 2 ? from + (LANES - 1) : from - (LANES - 1), sizeof b);
-        return __builtin_shuffle(a, b, stride == 2 ? 2 * numbers - (numbers >= LANES / 2) : LANES - 1 - numbers);
+    let (numbers, number) = match size {
+        8 => ("i64v", "long long"),
+        4 => ("i32v", "int"),
+        2 => ("i16v", "short"),
+        _ => ("i8v", "signed char"),
+    };
+    let shuffle = format!("lz_shuffle_{dtype}");
+    add(
+        &shuffle,
+        format!(
+            "// Lanes of two vectors one after the other.
+{PASTED}{raw} {shuffle}({raw} a, {raw} b, {numbers} at) {{
+#ifndef __clang__
+    return __builtin_shuffle(a, b, at);
+#else
+    {raw} r = a;
+#pragma clang loop unroll(full)
+    for (int lane = 0; lane < LANES; ++lane) {{
+        const int from = at[lane] & (2 * LANES - 1);
+        r[lane] = from < LANES ? a[from] : b[from - LANES];
     }}
+    return r;
 #endif
+}}
 "
         ),
-        false => String::new(),
-    };
+    );
+    let shuffled = format!(
+        "    if (count >= LANES && (stride == -1 || (stride >= 2 && stride <= 4))) {{
+        const {numbers} n = {{ NUMBERS }};
+        {raw} a, b, c, d;
+        if (stride == -1) {{
+            __builtin_memcpy(&a, from - (LANES - 1), sizeof a);
+            raw = {shuffle}(a, a, LANES - 1 - n);
+        }} else if (stride == 2) {{
+            __builtin_memcpy(&a, from, sizeof a);
+            __builtin_memcpy(&b, from + (LANES - 1), sizeof b);
+            raw = {shuffle}(a, b, 2 * n - (n >= LANES / 2));
+        }} else if (stride == 3) {{
+            __builtin_memcpy(&a, from, sizeof a);
+            __builtin_memcpy(&b, from + LANES, sizeof b);
+            __builtin_memcpy(&c, from + (2 * LANES - 2), sizeof c);
+            a = {shuffle}(a, b, 3 * n);
+            raw = {shuffle}(a, c, n - (2 * n - (LANES - 2)) * (3 * n >= 2 * LANES));
+        }} else {{
+            __builtin_memcpy(&a, from, sizeof a);
+            __builtin_memcpy(&b, from + LANES, sizeof b);
+            __builtin_memcpy(&c, from + 2 * LANES, sizeof c);
+            __builtin_memcpy(&d, from + (3 * LANES - 3), sizeof d);
+            a = {shuffle}(a, b, 4 * n);
+            c = {shuffle}(c, d, 4 * n - 2 * LANES - 3 * (4 * n >= 3 * LANES));
+            raw = {shuffle}(a, c, n - LANES * (n >= LANES / 2));
+        }}
+        return {from_raw};
+    }}
+"
+    );
+    let pick = format!("lz_pick_{dtype}");
+    let picked = format!(
+        "    if (count >= LANES) {{
+        const {numbers} n = {{ NUMBERS }};
+        const {number} p = place, odd = place & 1, half = place >> 1;
+        {raw} a, b, c, d;
+        __builtin_memcpy(&a, from, sizeof a);
+        __builtin_memcpy(&b, from + LANES, sizeof b);
+        if (stride == 2) {{
+            raw = {shuffle}(a, b, 2 * n + p);
+        }} else if (stride == 3) {{
+            __builtin_memcpy(&c, from + 2 * LANES, sizeof c);
+            a = {shuffle}(a, b, 3 * n + p);
+            raw = {shuffle}(a, c, n - (2 * n + p - LANES) * (3 * n + p >= 2 * LANES));
+        }} else {{
+            __builtin_memcpy(&c, from + 2 * LANES, sizeof c);
+            __builtin_memcpy(&d, from + 3 * LANES, sizeof d);
+            a = {shuffle}(a, b, 2 * n + odd);
+            c = {shuffle}(c, d, 2 * n + odd);
+            raw = {shuffle}(a, c, 2 * n + half);
+        }}
+        return {from_raw};
+    }}
+"
+    );
+    add(
+        &pick,
+        format!(
+            "// All elements from the first one on are there, `stride` for each lane.
+{PASTED}{vector} {pick}(const {ty}* from, idx stride, int place, idx count) {{
+    {raw} raw;
+{picked}    {ty} each[LANES] = {{ 0 }};
+    for (int lane = 0; lane < LANES && lane < count; ++lane) each[lane] = from[lane * stride + place];
+    __builtin_memcpy(&raw, each, sizeof raw);
+    return {from_raw};
+}}
+"
+        ),
+    );
     add(
         &gather,
         format!(
             "{PASTED}{vector} {gather}(const {ty}* from, idx stride, idx count) {{
-{shuffled}    {ty} each[LANES] = {{ 0 }};
     {raw} raw;
+{shuffled}    {ty} each[LANES] = {{ 0 }};
     if (count >= LANES) {{
 #pragma GCC unroll 16
         for (int lane = 0; lane < LANES; ++lane) each[lane] = from[lane * stride];
@@ -440,6 +562,44 @@ fn accesses(dtype: DType, ty: &str, kind: Kind, width: u32, add: Add) {
     }}
     __builtin_memcpy(&raw, each, sizeof raw);
     return {from_raw};
+}}
+"
+        ),
+    );
+}
+
+/// Stores of whole vectors around the caches.
+fn streams(dtype: DType, (ty, raw, to_raw): (&str, &str, &str), width: u32, vector: &str, add: Add) {
+    let size = dtype.size() as u32;
+    let instruction = |bytes: u32| match bytes {
+        64 => "__builtin_ia32_movntdq512((whole*)to, (whole)raw)",
+        32 => "__builtin_ia32_movntdq256((whole*)to, (whole)raw)",
+        16 => "__builtin_ia32_movntdq((whole*)to, (whole)raw)",
+        _ => "__builtin_memcpy(to, &raw, sizeof raw)",
+    };
+    let [wide, narrow] = [64, 32].map(|bytes| instruction(bytes / width * size));
+    let name = format!("lz_stream_{dtype}");
+    add(
+        &name,
+        format!(
+            "{PASTED}void {name}({ty}* to, {vector} x, idx count, idx streams) {{
+#if LANES * {size} >= 16
+    typedef long long whole __attribute__((vector_size(LANES * sizeof(*to))));
+    if (streams && count >= LANES && ((idx)to & (LANES * sizeof *to - 1)) == 0) {{
+        const {raw} raw = {to_raw};
+#if defined(__clang__)
+        __builtin_nontemporal_store(raw, ({raw}*)to);
+#elif defined(MASKS)
+        {wide};
+#elif defined(__AVX2__)
+        {narrow};
+#else
+        __builtin_memcpy(to, &raw, sizeof raw);
+#endif
+        return;
+    }}
+#endif
+    lz_store_{dtype}(to, x, count);
 }}
 "
         ),

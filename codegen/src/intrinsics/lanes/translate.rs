@@ -1,5 +1,6 @@
 //! From C of numbers to C of vectors: the same operations in the same order, so that each lane has the same bits.
 
+use super::conversions::conversion;
 use super::kind::{Kind, Narrow};
 use super::syntax::{self, Node, Statement};
 use super::{Lanes, Value};
@@ -9,6 +10,30 @@ use crate::intrinsics::{Helpers, parenthesise};
 
 /// Functions of the C library that vectors have, by their names for double precision.
 const OF_LIBRARY: [&str; 8] = ["sqrt", "fabs", "floor", "ceil", "rint", "trunc", "copysign", "fma"];
+
+/// Helpers that AVX-512 has an instruction for, where lanes have 4 bytes and where they have 8.
+const INSTRUCTIONS: [(&str, [&str; 2]); 4] = [
+    (
+        "lz_scale_f32v",
+        ["__builtin_ia32_scalefps512_mask(x, n, x, -1, 4)", "__builtin_ia32_scalefps256_mask(x, n, x, -1)"],
+    ),
+    // A bit is what most of three have there: both extremes, and all ones but for the sign.
+    (
+        "lz_maximum_f32v",
+        [
+            "(f32v)__builtin_ia32_pternlogd512_mask((i32v)lz_max_f32v(a, b), (i32v)lz_max_f32v(b, a), lz_splat_i32v(0x7fffffff), 0xe8, -1)",
+            "(f32v)__builtin_ia32_pternlogd256_mask((i32v)lz_max_f32v(a, b), (i32v)lz_max_f32v(b, a), lz_splat_i32v(0x7fffffff), 0xe8, -1)",
+        ],
+    ),
+    ("lz_product_u32v", ["", "(u64v)__builtin_ia32_pmuludq512_mask((wordsv)a, (wordsv)b, (i64v){ 0 }, -1)"]),
+    (
+        "lz_maximum_f64v",
+        [
+            "",
+            "(f64v)__builtin_ia32_pternlogq512_mask((i64v)lz_max_f64v(a, b), (i64v)lz_max_f64v(b, a), lz_splat_i64v(0x7fffffffffffffffLL), 0xe8, -1)",
+        ],
+    ),
+];
 
 /// The variables that a text refers to.
 pub type Scope<'a> = [(&'a str, &'a Value)];
@@ -216,7 +241,7 @@ impl Lanes {
             | (Kind::U64, Kind::I64) => {
                 format!("(({}){text})", kind.vector())
             }
-            _ => format!("__builtin_convertvector({}, {})", value.text, kind.vector()),
+            (from, to) => conversion(&value.text, from.vector(), to.vector()),
         }
     }
 
@@ -286,7 +311,11 @@ impl Lanes {
     }
 
     /// The vector function of a helper: its name, the kinds of its parameters, and of its result.
-    fn function(&mut self, name: &str, helpers: &mut Helpers) -> Option<(String, Vec<Kind>, Kind)> {
+    pub(super) fn function(
+        &mut self,
+        name: &str,
+        helpers: &mut Helpers,
+    ) -> Option<(String, Vec<Kind>, Kind)> {
         let vector_name = format!("{name}v");
         if let Some((kinds, result)) = self.signatures.get(&vector_name).cloned() {
             return Some((vector_name, kinds, result));
@@ -333,8 +362,12 @@ impl Lanes {
         let value = if value.is_vector { value } else { Value::scalar(value.text, kind) };
         let value =
             if value.kind == kind && value.is_vector { value.text } else { self.to_vector(&value, kind) };
-        let code =
-            format!("{} {name}({}) {{\n{text}    return {value};\n}}\n", kind.vector(), head.join(", "));
+        let mut body = format!("{text}    return {value};\n");
+        if let Some((_, [of_four, of_eight])) = INSTRUCTIONS.iter().find(|(own, _)| *own == name) {
+            let instruction = if self.width == 4 { of_four } else { of_eight };
+            body = format!("#ifdef MASKS\n    return {instruction};\n#else\n{body}#endif\n");
+        }
+        let code = format!("{} {name}({}) {{\n{body}}}\n", kind.vector(), head.join(", "));
         self.define(order, name, code);
         Some((kinds, kind))
     }

@@ -120,13 +120,6 @@ impl Walk<'_> {
                 self.elements(product.right, &product.right_at, &IndexExpr::constant(2))?;
                 self.elements(product.sums, &product.sums_at, &IndexExpr::constant(4))?;
             }
-            Stmt::WidenHalves { array, buffer, index, count }
-            | Stmt::NarrowHalves { array, buffer, index, count } => {
-                if let Some(count) = self.sum(count) {
-                    self.elements(*array, &Expr::Int(0), &count)?;
-                    self.elements(*buffer, index, &count)?;
-                }
-            }
             // Which buffer it is, and how long, is not known.
             Stmt::Part { part, .. } => self.parts.push(*part),
             _ => {}

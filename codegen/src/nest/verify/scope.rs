@@ -127,12 +127,6 @@ impl Scope<'_> {
                 self.changes(if is_load { *array } else { *buffer })?;
                 whole.into_iter().try_for_each(|(var, at)| self.elements(*var, at, Type::Memory(*dtype)))
             }
-            Stmt::WidenHalves { array, buffer, index, count }
-            | Stmt::NarrowHalves { array, buffer, index, count } => {
-                self.expect(count, Type::Index)?;
-                self.elements(*array, &Expr::Int(0), Type::Memory(DType::F32))?;
-                self.elements(*buffer, index, Type::Memory(DType::F16))
-            }
             Stmt::MultiplyTile(tile) => {
                 let float = Type::Register(tile.dtype);
                 self.changes(tile.sums)?;
@@ -187,6 +181,9 @@ impl Scope<'_> {
             Stmt::Part { part, table, number, dtype } => {
                 self.elements(*table, number, Type::Memory(*dtype))?;
                 self.define(*part)
+            }
+            Stmt::Prefetch { buffer, index } => {
+                self.type_of(&Expr::element(*buffer, index.clone())).map(drop)
             }
             Stmt::Arrive { counters, index, count } => {
                 self.elements(*counters, index, Type::Index)?;

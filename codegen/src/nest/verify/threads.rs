@@ -177,13 +177,12 @@ impl Walk<'_> {
                 self.grow(product.sums, Threads);
             }
             // A core's.
-            Stmt::WidenHalves { .. }
-            | Stmt::NarrowHalves { .. }
-            | Stmt::MultiplyTile(_)
+            Stmt::MultiplyTile(_)
             | Stmt::Turn(_)
             | Stmt::Positions { .. }
             | Stmt::Buffers { .. }
-            | Stmt::Part { .. } => {}
+            | Stmt::Part { .. }
+            | Stmt::Prefetch { .. } => {}
             Stmt::Sort(sorting) if !matches!(sorting.by, SortBy::Block { .. }) => {}
             Stmt::Barrier | Stmt::Arrive { .. } | Stmt::Sort(_) => {
                 if reached > Blocks {
