@@ -44,6 +44,25 @@ fn at(positions: impl IntoIterator<Item = i64>) -> Vec<u8> {
     positions.into_iter().map(element).collect()
 }
 
+/// Sixteen million results and more are stored around the caches, in rows that begin anywhere in a line of memory.
+#[test]
+fn results_larger_than_a_cache() {
+    let _alone = MEMORY.lock();
+    let rows = Tensor::arange(0i64, 2100, 1).unsqueeze(1);
+    let position = rows * 8011 + Tensor::arange(0i64, 8011, 1);
+    let x = (position & 1023).cast(DType::F32);
+    x.eval().unwrap();
+    let (single, half) = (&x * 0.5 + 1.0, (&x * 0.5 + 1.0).cast(DType::F16));
+    for result in [single, half] {
+        result.eval().unwrap();
+        let values = result.cast(DType::F32).to_vec::<f32>().unwrap();
+        assert_eq!(values.len(), 2100 * 8011);
+        let expected = |position: usize| (position & 1023) as f32 * 0.5 + 1.0;
+        let wrong = values.iter().enumerate().find(|&(position, &value)| value != expected(position));
+        assert_eq!(wrong, None);
+    }
+}
+
 #[test]
 fn elements_beyond_two_to_the_31() {
     let _alone = MEMORY.lock();
