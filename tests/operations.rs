@@ -282,7 +282,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 5] = [
         "rows that go on four together",
         &["cumsum", "cummax", "cummin_with", "cummax_with_indices", "logcumsumexp"],
     ),
-    ("positions that are computed", &["scatter", "scatter_add", "scatter_reduce"]),
+    ("positions that are computed", &["nll_loss", "scatter", "scatter_add", "scatter_reduce"]),
     ("nothing but bytes", &["all", "any", "isfinite", "isinf", "isnan"]),
     (
         "windows and results some positions apart",
@@ -300,8 +300,10 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 5] = [
         ],
     ),
     (
-        "axes of less than 8 positions",
+        "axes of less than 8 positions, and results some positions apart",
         &[
+            "cross",
+            "diff",
             "einsum",
             "glu",
             "group_norm",
