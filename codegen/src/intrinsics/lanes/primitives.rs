@@ -161,6 +161,7 @@ fn primitives(width: u32) -> Vec<Primitive> {
     for kind in [Kind::F32, Kind::F64] {
         of_floats(kind, width, &mut add);
     }
+    of_masks(width, &mut add);
     conversions::define(width, &mut add);
     truths(width, &mut add);
     let positions = "    return first + stride * (i64v){ NUMBERS };\n";
@@ -271,6 +272,38 @@ fn select(kind: Kind, width: u32, add: Add) {
 "
         ),
     );
+}
+
+/// What AVX-512 alone has an instruction for; only asked for where there is that.
+fn of_masks(width: u32, add: Add) {
+    let single = registers(Kind::F32, width)[0];
+    let rounding = if single == 512 { ", 4" } else { "" };
+    let mut function = |name: &str, vector: &str, parameters: &[&str], instruction: String| {
+        let list: Vec<String> = parameters.iter().map(|parameter| format!("{vector} {parameter}")).collect();
+        let (list, first) = (list.join(", "), parameters[0]);
+        add(
+            name,
+            format!(
+                "{PASTED}{vector} {name}({list}) {{\n#ifdef MASKS\n    return {instruction};\n#else\n    return {first};\n#endif\n}}\n"
+            ),
+        );
+    };
+    let scalef = format!("__builtin_ia32_scalefps{single}_mask(x, n, x, -1{rounding})");
+    function("lz_scalef", "f32v", &["x", "n"], scalef);
+    for kind in [Kind::I32, Kind::I64] {
+        let letter = if kind.is_wide() { "q" } else { "d" };
+        let [bits, _] = registers(kind, width);
+        if bits > 512 {
+            continue;
+        }
+        let majority = format!("__builtin_ia32_pternlog{letter}{bits}_mask(a, b, c, 0xe8, -1)");
+        let vector = kind.vector();
+        function(&format!("lz_majority_{vector}"), vector, &["a", "b", "c"], majority);
+    }
+    if width == 8 {
+        let product = "(u64v)__builtin_ia32_pmuludq512_mask((wordsv)a, (wordsv)b, (i64v){ 0 }, -1)";
+        function("lz_low_product", "u64v", &["a", "b"], product.into());
+    }
 }
 
 /// Truths of bytes, and bytes of truths.

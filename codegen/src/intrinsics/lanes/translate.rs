@@ -11,27 +11,18 @@ use crate::intrinsics::{Helpers, parenthesise};
 /// Functions of the C library that vectors have, by their names for double precision.
 const OF_LIBRARY: [&str; 8] = ["sqrt", "fabs", "floor", "ceil", "rint", "trunc", "copysign", "fma"];
 
-/// Helpers that AVX-512 has an instruction for, where lanes have 4 bytes and where they have 8.
-const INSTRUCTIONS: [(&str, [&str; 2]); 4] = [
-    (
-        "lz_scale_f32v",
-        ["__builtin_ia32_scalefps512_mask(x, n, x, -1, 4)", "__builtin_ia32_scalefps256_mask(x, n, x, -1)"],
-    ),
+/// Helpers that AVX-512 has an instruction for: see `primitives`.
+const INSTRUCTIONS: [(&str, &str); 4] = [
+    ("lz_scale_f32v", "lz_scalef(x, n)"),
+    ("lz_product_u32v", "lz_low_product(a, b)"),
     // A bit is what most of three have there: both extremes, and all ones but for the sign.
     (
         "lz_maximum_f32v",
-        [
-            "(f32v)__builtin_ia32_pternlogd512_mask((i32v)lz_max_f32v(a, b), (i32v)lz_max_f32v(b, a), lz_splat_i32v(0x7fffffff), 0xe8, -1)",
-            "(f32v)__builtin_ia32_pternlogd256_mask((i32v)lz_max_f32v(a, b), (i32v)lz_max_f32v(b, a), lz_splat_i32v(0x7fffffff), 0xe8, -1)",
-        ],
+        "(f32v)lz_majority_i32v((i32v)lz_max_f32v(a, b), (i32v)lz_max_f32v(b, a), lz_splat_i32v(0x7fffffff))",
     ),
-    ("lz_product_u32v", ["", "(u64v)__builtin_ia32_pmuludq512_mask((wordsv)a, (wordsv)b, (i64v){ 0 }, -1)"]),
     (
         "lz_maximum_f64v",
-        [
-            "",
-            "(f64v)__builtin_ia32_pternlogq512_mask((i64v)lz_max_f64v(a, b), (i64v)lz_max_f64v(b, a), lz_splat_i64v(0x7fffffffffffffffLL), 0xe8, -1)",
-        ],
+        "(f64v)lz_majority_i64v((i64v)lz_max_f64v(a, b), (i64v)lz_max_f64v(b, a), lz_splat_i64v(0x7fffffffffffffffLL))",
     ),
 ];
 
@@ -363,8 +354,7 @@ impl Lanes {
         let value =
             if value.kind == kind && value.is_vector { value.text } else { self.to_vector(&value, kind) };
         let mut body = format!("{text}    return {value};\n");
-        if let Some((_, [of_four, of_eight])) = INSTRUCTIONS.iter().find(|(own, _)| *own == name) {
-            let instruction = if self.width == 4 { of_four } else { of_eight };
+        if let Some((_, instruction)) = INSTRUCTIONS.iter().find(|(own, _)| *own == name) {
             body = format!("#ifdef MASKS\n    return {instruction};\n#else\n{body}#endif\n");
         }
         let code = format!("{} {name}({}) {{\n{body}}}\n", kind.vector(), head.join(", "));
