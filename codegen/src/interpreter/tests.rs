@@ -238,7 +238,7 @@ kernel k
   v5: f32 = div v4 v2
   store out0[i0 * 64 + r0] = v5
 ";
-    deviations_of_halves: [21, 15], "\
+    deviations_of_halves: [15, 15], "\
 kernel k
   map i0 < n_i0 = 5
   reduce r0 < 200
