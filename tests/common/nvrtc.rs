@@ -257,7 +257,7 @@ fn vector(access: &str) -> Option<u32> {
 /// Bytes of the accesses in PTX.
 fn widths(ptx: &str, access: &str) -> Vec<u32> {
     let of = |line: &str| -> Option<u32> {
-        let instruction = line.trim_start().trim_start_matches(|c| c == '@' || c == '!').trim_start();
+        let instruction = line.trim_start().trim_start_matches(['@', '!']).trim_start();
         let instruction = instruction.split_once(access)?.1.split_whitespace().next()?;
         let mut width = 1;
         for part in instruction.split('.') {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{DECLARED, HANDED_ON, Kind, Numbers, digits, indent, is_loop, is_word};
+use super::skeleton::{DECLARED, HANDED_ON, Kind, Skeleton, digits, indent, is_loop, is_word};
 
 /// Loops of so many steps are spelled out by compilers.
 const SHORT_LOOP: u64 = 8;
@@ -24,10 +24,11 @@ pub(super) fn hand_on(source: &mut String, number: usize, arguments: usize) {
     let _ = write!(source, "*(idx*)args[{}], ", arguments + number);
 }
 
-pub(super) fn take_apart(numbers: &mut Numbers, source: &str) -> Option<()> {
+pub(super) fn take_apart(source: &str) -> Option<Skeleton> {
+    let mut skeleton = Skeleton::default();
     let begin = source.find("typedef ")?;
     let functions = begin + source[begin..].find("\nstatic void ")? + 1;
-    numbers.skeleton.push_str(&source[begin..functions]);
+    skeleton.text.push_str(&source[begin..functions]);
     let lines: Vec<&str> = source[functions..].lines().collect();
     let mut is_body = false;
     // The indentation of the loop in vectors that the line is in.
@@ -47,32 +48,32 @@ pub(super) fn take_apart(numbers: &mut Numbers, source: &str) -> Option<()> {
             vectors = vectors.or(Some(indent(line)));
         }
         match is_body && indent(line) > 0 && !is_array {
-            true => numbers.line(line, &lines[at + 1..], least),
-            false => numbers.outside(line),
+            true => skeleton.line(line, &lines[at + 1..], least),
+            false => skeleton.outside(line),
         }
-        numbers.skeleton.push('\n');
+        skeleton.text.push('\n');
         is_body |= is_signature_end;
     }
-    Some(())
+    Some(skeleton)
 }
 
-impl Numbers {
+impl Skeleton {
     /// A line of no body.
     fn outside(&mut self, line: &str) {
         let call = CALLS.iter().find_map(|call| line.strip_suffix(call).map(|before| (before, *call)));
         let signature = (!line.starts_with("void ")).then(|| line.find(RANGE)).flatten();
         match (call, signature) {
             (Some((before, call)), _) => {
-                self.skeleton.push_str(before);
-                self.skeleton.push(HANDED_ON);
-                self.skeleton.push_str(call);
+                self.text.push_str(before);
+                self.text.push(HANDED_ON);
+                self.text.push_str(call);
             }
             (None, Some(at)) => {
-                self.skeleton.push_str(&line[..at]);
-                self.skeleton.push(DECLARED);
-                self.skeleton.push_str(&line[at..]);
+                self.text.push_str(&line[..at]);
+                self.text.push(DECLARED);
+                self.text.push_str(&line[at..]);
             }
-            (None, None) => self.skeleton.push_str(line),
+            (None, None) => self.text.push_str(line),
         }
     }
 
@@ -80,7 +81,7 @@ impl Numbers {
     fn line(&mut self, line: &str, following: &[&str], least: u64) {
         let text = line.trim_start();
         if text.starts_with('#') || text.starts_with("static ") || text.contains("= {") {
-            self.skeleton.push_str(line);
+            self.text.push_str(line);
             return;
         }
         let is_of_indices =
@@ -123,7 +124,7 @@ impl Numbers {
                         && (is_of_indices || is_compared || brackets > 0 || !places.is_empty())
                         && !(divides && is_innermost(line, following))
                     {
-                        self.skeleton.push_str(&line[done..at]);
+                        self.text.push_str(&line[done..at]);
                         self.push(number, Kind::Index);
                         done = end;
                     }
@@ -134,7 +135,7 @@ impl Numbers {
             }
             at += 1;
         }
-        self.skeleton.push_str(&line[done..]);
+        self.text.push_str(&line[done..]);
     }
 }
 

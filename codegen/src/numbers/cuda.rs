@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{DECLARED, HANDED_ON, Kind, MOST_PARAMETERS, Numbers, digits, is_loop, is_word};
+use super::skeleton::{DECLARED, HANDED_ON, Kind, MOST_PARAMETERS, Skeleton, digits, is_loop, is_word};
 use crate::Emitted;
 use crate::nest::PARAMETER_BYTES;
 
@@ -19,7 +19,8 @@ pub(super) fn hand_on(source: &mut String, number: usize) {
     let _ = write!(source, ", number{number}");
 }
 
-pub(super) fn take_apart(numbers: &mut Numbers, emitted: &Emitted) -> Option<()> {
+pub(super) fn take_apart(emitted: &Emitted) -> Option<Skeleton> {
+    let mut skeleton = Skeleton::default();
     let bytes = match &emitted.batch {
         Some(batch) => batch.records * batch.record_bytes(),
         None => 8 * emitted.parameters.len(),
@@ -35,31 +36,31 @@ pub(super) fn take_apart(numbers: &mut Numbers, emitted: &Emitted) -> Option<()>
         is_body &= !line.starts_with('}');
         match () {
             () if is_signature && line.ends_with(") {") => {
-                numbers.skeleton.push_str(&line[..line.len() - 3]);
-                numbers.skeleton.push(DECLARED);
-                numbers.skeleton.push_str(") {");
+                skeleton.text.push_str(&line[..line.len() - 3]);
+                skeleton.text.push(DECLARED);
+                skeleton.text.push_str(") {");
                 (is_signature, is_body) = (false, true);
                 arrays.clear();
             }
             () if is_body && line.contains(CALL) => {
-                numbers.skeleton.push_str(line.trim_end_matches(");"));
-                numbers.skeleton.push(HANDED_ON);
-                numbers.skeleton.push_str(");");
+                skeleton.text.push_str(line.trim_end_matches(");"));
+                skeleton.text.push(HANDED_ON);
+                skeleton.text.push_str(");");
             }
             () if is_body && !is_fixed(line) && !(is_unrolled && is_loop(line)) => {
-                numbers.body_line(line, &arrays);
+                skeleton.body_line(line, &arrays);
             }
             () => {
                 if is_body && !line.contains("__shared__") {
                     arrays.extend(array(line));
                 }
-                numbers.skeleton.push_str(line);
+                skeleton.text.push_str(line);
             }
         }
         is_unrolled = line == "#pragma unroll";
-        numbers.skeleton.push('\n');
+        skeleton.text.push('\n');
     }
-    Some(())
+    Some(skeleton)
 }
 
 /// Whether the line begins the function of a batch's parts.
@@ -80,7 +81,7 @@ fn array(line: &str) -> Option<&str> {
     (line.trim_start() != line && !name.contains([')', ']', '>', '.'])).then_some(name)
 }
 
-impl Numbers {
+impl Skeleton {
     fn body_line(&mut self, line: &str, arrays: &[&str]) {
         let bytes = line.as_bytes();
         let (mut at, mut done) = (0, 0);
@@ -95,7 +96,7 @@ impl Numbers {
             }
             match digits(line, at).and_then(|(value, end)| number(line, at, value, end)) {
                 Some((value, kind, end)) => {
-                    self.skeleton.push_str(&line[done..at]);
+                    self.text.push_str(&line[done..at]);
                     self.push(value, kind);
                     (at, done) = (end, end);
                 }
@@ -106,7 +107,7 @@ impl Numbers {
                 None => at += 1,
             }
         }
-        self.skeleton.push_str(&line[done..]);
+        self.text.push_str(&line[done..]);
     }
 }
 

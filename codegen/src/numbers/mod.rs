@@ -8,19 +8,13 @@
 
 mod c;
 mod cuda;
+mod skeleton;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use self::skeleton::{DECLARED, HANDED_ON, Kind, MOST_PARAMETERS, PLACE, Skeleton};
 use crate::{Emitted, Language};
-
-/// More parameters than these are no gain.
-const MOST_PARAMETERS: usize = 64;
-/// What stands in a skeleton for a number; its [`Kind`] follows.
-const PLACE: char = '\u{1}';
-/// Where a skeleton declares the parameters, and where a call hands them on.
-const DECLARED: char = '\u{2}';
-const HANDED_ON: char = '\u{3}';
 
 /// A kernel's text, and the numbers in it that may be arguments: what loops, indices, comparisons and lengths of local arrays
 /// are made of. What costs speed if it is not known stays: in C divisors in innermost loops, in CUDA C what registers are
@@ -28,9 +22,7 @@ const HANDED_ON: char = '\u{3}';
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Numbers {
     language: Language,
-    skeleton: String,
-    values: Vec<u64>,
-    kinds: Vec<Kind>,
+    skeleton: Skeleton,
     /// Arguments of the kernel as it is.
     arguments: usize,
 }
@@ -50,70 +42,6 @@ enum Place {
     Parameter(usize),
 }
 
-/// How a number is spelled, and so of what type it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    /// Of C's `idx`.
-    Index,
-    Int,
-    Unsigned,
-    Long,
-    UnsignedLong,
-    Float,
-    Double,
-}
-
-impl Kind {
-    const ALL: [Kind; 7] =
-        [Kind::Index, Kind::Int, Kind::Unsigned, Kind::Long, Kind::UnsignedLong, Kind::Float, Kind::Double];
-
-    /// What it is in a skeleton.
-    fn letter(self) -> char {
-        char::from(b'a' + self as u8)
-    }
-
-    fn of_letter(letter: char) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.letter() == letter)
-    }
-
-    /// What follows the digits.
-    fn suffix(self) -> &'static str {
-        match self {
-            Kind::Index | Kind::Int => "",
-            Kind::Unsigned => "u",
-            Kind::Long => "ll",
-            Kind::UnsignedLong => "ull",
-            Kind::Float => ".0f",
-            Kind::Double => ".0",
-        }
-    }
-
-    /// The largest number that a parameter of that width, converted to the type, is exactly.
-    fn most(self) -> u64 {
-        match self {
-            Kind::Index | Kind::Long | Kind::UnsignedLong => i64::MAX as u64,
-            Kind::Int | Kind::Unsigned => i32::MAX as u64,
-            Kind::Float => 1 << f32::MANTISSA_DIGITS,
-            Kind::Double => i32::MAX as u64,
-        }
-    }
-
-    fn is_wide(self) -> bool {
-        matches!(self, Kind::Index | Kind::Long | Kind::UnsignedLong)
-    }
-
-    /// A parameter as such a number.
-    fn of_parameter(self, number: usize) -> String {
-        match self {
-            Kind::Index | Kind::Unsigned | Kind::UnsignedLong => format!("number{number}"),
-            Kind::Int => format!("(int)number{number}"),
-            Kind::Long => format!("(long long)number{number}"),
-            Kind::Float => format!("(float)number{number}"),
-            Kind::Double => format!("(double)number{number}"),
-        }
-    }
-}
-
 impl Numbers {
     /// Those of a kernel; `None` if it has none.
     pub fn of(emitted: &Emitted) -> Option<Numbers> {
@@ -121,23 +49,20 @@ impl Numbers {
             Some(_) => 1,
             None => emitted.parameters.len(),
         };
-        let mut numbers = Numbers {
-            language: emitted.language,
-            skeleton: String::with_capacity(emitted.source.len()),
-            values: Vec::new(),
-            kinds: Vec::new(),
-            arguments,
+        let skeleton = match emitted.language {
+            Language::C => c::take_apart(&emitted.source)?,
+            Language::Cuda => cuda::take_apart(emitted)?,
         };
-        match emitted.language {
-            Language::C => c::take_apart(&mut numbers, &emitted.source)?,
-            Language::Cuda => cuda::take_apart(&mut numbers, emitted)?,
-        }
-        (!numbers.values.is_empty() && numbers.skeleton.contains(DECLARED)).then_some(numbers)
+        (!skeleton.values.is_empty() && skeleton.text.contains(DECLARED)).then_some(Numbers {
+            language: emitted.language,
+            skeleton,
+            arguments,
+        })
     }
 
     /// The text without the numbers: equal for kernels that differ in them alone.
     pub fn skeleton(&self) -> &str {
-        &self.skeleton
+        &self.skeleton.text
     }
 
     /// Whether the numbers are about as large as the other's: at most half as large again, or by a few more.
@@ -146,47 +71,9 @@ impl Numbers {
             let (low, high) = (a.min(b), a.max(b));
             high - low <= (low / 2).max(32)
         };
-        self.values.len() == other.values.len() && self.values.iter().zip(&other.values).all(near)
+        self.skeleton.values.len() == other.skeleton.values.len()
+            && self.skeleton.values.iter().zip(&other.skeleton.values).all(near)
     }
-
-    fn push(&mut self, value: u64, kind: Kind) {
-        self.skeleton.push(PLACE);
-        self.skeleton.push(kind.letter());
-        self.values.push(value);
-        self.kinds.push(kind);
-    }
-}
-
-/// The digits at a place of a line, if they are a number of their own, and where they end. What is a part of a name, of
-/// a fraction or of an exponent is none.
-fn digits(line: &str, at: usize) -> Option<(u64, usize)> {
-    let bytes = line.as_bytes();
-    let before = at.checked_sub(1).map(|before| bytes[before]);
-    let is_exponent = matches!(before, Some(b'-' | b'+'))
-        && at >= 3
-        && matches!(bytes[at - 2], b'e' | b'E' | b'p')
-        && (bytes[at - 3].is_ascii_hexdigit() || bytes[at - 3] == b'.');
-    if is_word(before.as_ref()) || is_exponent {
-        return None;
-    }
-    let end = at + bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let text = &line[at..end];
-    // Printed again, it is what it was.
-    let is_plain = text.len() == 1 || !text.starts_with('0');
-    text.parse().ok().filter(|_| is_plain).map(|value| (value, end))
-}
-
-/// Whether the byte is of a name or a number that a digit beside it is a part of.
-fn is_word(byte: Option<&u8>) -> bool {
-    byte.is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.')
-}
-
-fn indent(line: &str) -> usize {
-    line.len() - line.trim_start().len()
-}
-
-fn is_loop(line: &str) -> bool {
-    line.trim_start().starts_with("for (")
 }
 
 impl General {
@@ -194,17 +81,20 @@ impl General {
     /// which order they come.
     pub fn of(texts: &[&Numbers]) -> Option<General> {
         let first = texts.first()?;
-        if texts.iter().any(|text| text.skeleton != first.skeleton || text.arguments != first.arguments) {
+        if texts
+            .iter()
+            .any(|text| text.skeleton.text != first.skeleton.text || text.arguments != first.arguments)
+        {
             return None;
         }
         // Numbers that are equal in each of the texts are one parameter.
         let mut known: BTreeMap<(Vec<u64>, bool), usize> = BTreeMap::new();
         let mut sorted: Vec<&&Numbers> = texts.iter().collect();
-        sorted.sort_by(|a, b| a.values.cmp(&b.values));
-        let mut places = Vec::with_capacity(first.values.len());
+        sorted.sort_by(|a, b| a.skeleton.values.cmp(&b.skeleton.values));
+        let mut places = Vec::with_capacity(first.skeleton.values.len());
         let mut parameters = Vec::new();
-        for (at, (&value, kind)) in first.values.iter().zip(&first.kinds).enumerate() {
-            let values: Vec<u64> = sorted.iter().map(|text| text.values[at]).collect();
+        for (at, (&value, kind)) in first.skeleton.values.iter().zip(&first.skeleton.kinds).enumerate() {
+            let values: Vec<u64> = sorted.iter().map(|text| text.skeleton.values[at]).collect();
             places.push(match values.iter().all(|&other| other == value) {
                 true => Place::Constant(value),
                 false => {
@@ -242,7 +132,7 @@ impl General {
                 Place::Parameter(number)
             }
         };
-        let places = text.values.iter().zip(&text.kinds).map(place).collect();
+        let places = text.skeleton.values.iter().zip(&text.skeleton.kinds).map(place).collect();
         (!parameters.is_empty() && parameters.len() <= MOST_PARAMETERS)
             .then_some(General { places, parameters })
     }
@@ -258,10 +148,10 @@ impl General {
     /// What the parameters are for a text of the skeleton; `None` if it is not one of those that this serves.
     pub fn arguments(&self, text: &Numbers) -> Option<Vec<u64>> {
         let mut arguments: Vec<Option<u64>> = vec![None; self.parameters.len()];
-        if text.values.len() != self.places.len() {
+        if text.skeleton.values.len() != self.places.len() {
             return None;
         }
-        for (place, &value) in self.places.iter().zip(&text.values) {
+        for (place, &value) in self.places.iter().zip(&text.skeleton.values) {
             let fits = match *place {
                 Place::Constant(constant) => constant == value,
                 Place::Parameter(number) => *arguments[number].get_or_insert(value) == value,
@@ -275,9 +165,9 @@ impl General {
 
     /// The source, for which these parameters follow the kernel's own; `text` is one of those that it serves.
     pub fn source(&self, text: &Numbers) -> String {
-        let mut source = String::with_capacity(text.skeleton.len() + 64 * self.parameters.len());
+        let mut source = String::with_capacity(text.skeleton.text.len() + 64 * self.parameters.len());
         let mut places = self.places.iter();
-        let mut letters = text.skeleton.chars();
+        let mut letters = text.skeleton.text.chars();
         while let Some(letter) = letters.next() {
             // Writing to a string does not fail.
             let _ = match letter {
@@ -450,7 +340,7 @@ kernel middle
             let arguments = general.arguments(numbers).unwrap();
             assert_eq!(without_parameters(&general.source(numbers), emitted, &arguments), emitted.source);
         }
-        let all: BTreeSet<u64> = c.values.iter().copied().collect();
+        let all: BTreeSet<u64> = c.skeleton.values.iter().copied().collect();
         assert!(General::expected(&c, &all).is_none());
     }
 
@@ -462,7 +352,7 @@ kernel middle
         // What was equal must be.
         let constant = general.places.iter().position(|place| matches!(place, Place::Constant(_))).unwrap();
         let mut other = c.clone();
-        other.values[constant] += 1;
+        other.skeleton.values[constant] += 1;
         assert!(general.arguments(&other).is_none());
         let places: Vec<usize> = (0..general.places.len())
             .filter(|&at| matches!(general.places[at], Place::Parameter(_)))
@@ -471,7 +361,7 @@ kernel middle
         let is_twin =
             |at: usize| places.iter().any(|&one| one < at && general.places[one] == general.places[at]);
         let twin = places.iter().find(|&&at| is_twin(at));
-        other.values[*twin.unwrap()] += 1;
+        other.skeleton.values[*twin.unwrap()] += 1;
         assert!(general.arguments(&other).is_none());
         general.places.pop();
         assert!(general.arguments(&c).is_none());
@@ -491,13 +381,13 @@ kernel middle
                           * 78u + 91;\n    }\n  }\n}\n"
             .into();
         let numbers = Numbers::of(&emitted).unwrap();
-        assert_eq!(numbers.values, [12, 0, 34]);
+        assert_eq!(numbers.skeleton.values, [12, 0, 34]);
         // Arrays in a loop in vectors are of known lengths, and so are short loops there.
         emitted.source = "typedef long long idx;\n\nstatic void f_blocks(\n    idx first_block,\n    idx end_block) {\n    \
                           float a[12] __attribute__((aligned(64)));\n#pragma omp simd\n    for (idx l = 0; l < 34; ++l) {\n      \
                           float b[56] __attribute__((aligned(64)));\n      for (idx r = 0; r < 6; ++r) {\n        b[r] = a[l * 78];\n      \
                           }\n    }\n#pragma GCC unroll 32\n    for (idx r = 0; r < 91; ++r) {\n    }\n}\n"
             .into();
-        assert_eq!(Numbers::of(&emitted).unwrap().values, [12, 0, 34, 78, 91]);
+        assert_eq!(Numbers::of(&emitted).unwrap().skeleton.values, [12, 0, 34, 78, 91]);
     }
 }

@@ -325,10 +325,10 @@ impl<'a> Printer<'a> {
         let header = match step {
             Step::Halve => format!("for ({ty} {name} = {from}; {name} > 0; {name} /= 2) {{"),
             Step::Add(Expr::Int(1)) => {
-                format!("for ({ty} {name} = {from}; {name} < {}; ++{name}) {{", self.expr(to))
+                format!("for ({ty} {name} = {from}; {name} < {}; ++{name}) {{", self.operand(to, 4))
             }
             Step::Add(step) => {
-                let (to, step) = (self.expr(to), self.expr(step));
+                let (to, step) = (self.operand(to, 4), self.expr(step));
                 format!("for ({ty} {name} = {from}; {name} < {to}; {name} += {step}) {{")
             }
         };

@@ -113,7 +113,7 @@ impl Analyser<'_> {
             let left = reads.iter().filter(|read| weights(&read.node)).count();
             let is_plain = |id: NodeId| {
                 let Follows { rows, loops, .. } = at(id);
-                !rows && !loops && !(is_loop(id) && nodes.binary_search(&id).is_ok())
+                !(rows || loops || is_loop(id) && nodes.binary_search(&id).is_ok())
             };
             let right = reads.iter().filter(|read| is_plain(read.node)).count();
             nodes.binary_search(&product).is_ok()

@@ -29,7 +29,7 @@ fn decomposed(composite: Composite, shape: [usize; 3], result: impl Into<Shape>,
 }
 
 #[test]
-fn softmax_is_max_exp_sum_and_divide() {
+fn softmax_is_max_exp_sum_and_a_factor() {
     let expected = "\
 %0 = input slot=0 : f32 [1, 2, 3]
 %1 = max(%0) axes=[2] : f32 [1, 2]  # softmax
@@ -38,10 +38,11 @@ fn softmax_is_max_exp_sum_and_divide() {
 %4 = sub(%0, %3) : f32 [1, 2, 3]  # softmax
 %5 = exp(%4) : f32 [1, 2, 3]  # softmax
 %6 = sum(%5) axes=[2] : f32 [1, 2]  # softmax
-%7 = reshape(%6) : f32 [1, 2, 1]  # softmax
-%8 = expand(%7) : f32 [1, 2, 3]  # softmax
-%9 = div(%5, %8) : f32 [1, 2, 3]  # softmax
-return %9
+%7 = reciprocal(%6) : f32 [1, 2]  # softmax
+%8 = reshape(%7) : f32 [1, 2, 1]  # softmax
+%9 = expand(%8) : f32 [1, 2, 3]  # softmax
+%10 = mul(%5, %9) : f32 [1, 2, 3]  # softmax
+return %10
 ";
     assert_eq!(decomposed(Composite::Softmax { axis: 2 }, [1, 2, 3], [1, 2, 3], DType::F32), expected);
 }

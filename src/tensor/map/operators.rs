@@ -92,7 +92,8 @@ mod tests {
         assert_eq!(recorded(&!&i), ["input", "bitnot"]);
         // References of references, as iterators over them give.
         let (x, i) = (&y, &i);
-        assert_eq!(recorded(&(&x + &x)), ["input", "add"]);
+        let twice: &&Tensor = &x;
+        assert_eq!(recorded(&(twice + twice)), ["input", "add"]);
         assert_eq!(recorded(&(1 - &x)), recorded(&(1 - x)));
         assert_eq!(recorded(&(-&x)), ["input", "neg"]);
         assert_eq!(recorded(&!i.lt(0)), ["input", "constant 0i32 argument", "expand", "lt", "not"]);
