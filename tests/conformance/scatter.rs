@@ -44,6 +44,9 @@ fn sums_of_rows_and_elements_against_a_loop() {
         (1, 256, 1, 40_000),
         (1, 20_000, 1, 3_000),
         (1, 3_000, 1, 40_000),
+        (1, 200_000, 1, 60_000),
+        (1, 6_000, 3, 33_000),
+        (1, 5_000, 40, 4_000),
         (3, 4, 5, 6),
         (2, 1, 3, 4),
         (1, 9, 33, 200),
@@ -111,7 +114,7 @@ fn every_reduction_along_every_axis() {
 
 #[test]
 fn counts_and_histograms_against_a_loop() {
-    for (count, bins) in [(0, 3), (1, 1), (1000, 7), (50_000, 256), (5_000, 9_000)] {
+    for (count, bins) in [(0, 3), (1, 1), (1000, 7), (50_000, 256), (5_000, 9_000), (40_000, 200_000)] {
         let at = positions(count, bins, 1);
         let mut counts = vec![0i64; bins];
         at.iter().for_each(|&at| counts[at as usize] += 1);
@@ -259,7 +262,14 @@ fn nan_and_infinity_stay_where_they_go() {
 
 #[test]
 fn sums_have_the_same_bits_however_often_and_by_however_many() {
-    let sizes = [(16, 1, 40_000), (20_000, 1, 9_000), (300, 40, 3_000), (5, 200, 40_000)];
+    let sizes = [
+        (16, 1, 40_000),
+        (20_000, 1, 30_000),
+        (7_000, 2, 40_000),
+        (3_000, 40, 5_000),
+        (300, 40, 3_000),
+        (5, 200, 40_000),
+    ];
     for (extent, columns, count) in sizes {
         let sums = |device: &Device| {
             let source = floats(device, DType::F32, [count, columns], 1.0, 3);

@@ -28,8 +28,11 @@ pub struct ScatterSchedule {
 /// Elements of a part on the CPU, each of whose results is added up one by one.
 pub const SCATTER_SPLIT_LENGTH: u64 = 1 << 14;
 
-/// Blocks on the CPU: enough to keep the threads busy, and few, as all of them may read all of the index.
+/// Blocks on the CPU: enough to keep the threads busy.
 const CPU_BLOCKS: u64 = 16;
+
+/// Columns on the CPU that take as long to combine as it takes to find that an element is another block's.
+const LOOKED_AT: u64 = 8;
 
 /// Columns on the CPU for which it is worth reading the index again.
 const CPU_COLUMNS: u64 = 64;
@@ -139,12 +142,13 @@ impl Extents {
         if let Some(local) = self.in_local_arrays(bytes, by_column) {
             return local;
         }
-        // Partial results must be few beside the elements that they come from.
-        let splits =
-            match self.elements >= 2 * SCATTER_SPLIT_LENGTH && self.positions <= SCATTER_SPLIT_LENGTH / 8 {
-                true => self.elements.div_ceil(SCATTER_SPLIT_LENGTH).min(u64::from(u32::MAX)),
-                false => 1,
-            };
+        // Partial results must be few beside the elements that they come from, above all where ranges do as well.
+        let most =
+            if self.columns < 2 * LOOKED_AT { SCATTER_SPLIT_LENGTH / 2 } else { SCATTER_SPLIT_LENGTH / 8 };
+        let splits = match self.elements >= 2 * SCATTER_SPLIT_LENGTH && self.positions <= most {
+            true => self.elements.div_ceil(SCATTER_SPLIT_LENGTH).min(u64::from(u32::MAX)),
+            false => 1,
+        };
         let is_small = self.elements.saturating_mul(self.columns) < SCATTER_SPLIT_LENGTH;
         let mut wanted = match is_small {
             true => 1,
@@ -154,7 +158,10 @@ impl Extents {
         let tiles = wanted.min(self.columns / CPU_COLUMNS).max(1);
         let columns = self.columns.div_ceil(tiles).next_multiple_of(if tiles > 1 { 16 } else { 1 });
         wanted = wanted.div_ceil(self.columns.div_ceil(columns));
-        let positions = self.positions.div_ceil(wanted.min(self.positions.div_ceil(16)));
+        // Each range looks at all elements, which must take little time beside combining its own.
+        let most = if by_column { 1 } else { (columns / LOOKED_AT).max(1) };
+        let ranges = wanted.min(most).min(self.positions.div_ceil(16));
+        let positions = self.positions.div_ceil(ranges);
         ScatterSchedule { positions, columns, warps: 1, collected: 0, is_local: false, splits: splits as u32 }
     }
 
@@ -172,7 +179,7 @@ impl Extents {
         let tiles = if by_column { self.columns } else { self.columns.div_ceil(columns) };
         let reads = self.elements.saturating_mul(ranges).saturating_mul(tiles);
         let is_cheap =
-            reads.saturating_mul(2) <= self.positions.saturating_mul(self.columns).saturating_mul(bytes);
+            reads.saturating_mul(4) <= self.positions.saturating_mul(self.columns).saturating_mul(bytes);
         is_cheap.then_some(ScatterSchedule {
             positions,
             columns,
@@ -265,5 +272,41 @@ impl Extents {
     fn index_reads(&self, positions: u64, by_column: bool) -> u64 {
         let times = self.positions.div_ceil(positions).saturating_mul(self.rows);
         times.saturating_mul(self.elements).saturating_mul(if by_column { self.columns } else { 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of one row, by an index of the elements, or of the columns as well.
+    fn on_cpu(elements: u64, positions: u64, columns: u64, by_column: bool) -> ScatterSchedule {
+        Extents { rows: 1, positions, columns, elements }.on_cpu(8, by_column)
+    }
+
+    #[test]
+    fn elements_without_columns_are_looked_at_once() {
+        for (elements, positions) in
+            [(1_000_000, 200_000), (30_000, 200_000), (1_000_000, 5_000), (20_000, 9_000)]
+        {
+            let schedule = on_cpu(elements, positions, 1, false);
+            assert!(!schedule.is_local && schedule.positions == positions, "{elements}, {positions}");
+            // Parts of the elements, where they are many beside the results.
+            assert_eq!(schedule.splits > 1, positions == 5_000, "{elements}, {positions}");
+        }
+        // Nor is an index of each column.
+        assert_eq!(on_cpu(100_000, 50_000, 16, true).positions, 50_000);
+    }
+
+    #[test]
+    fn ranges_take_little_time_beside_their_columns() {
+        for columns in [4, 16, 64, 100, 1_024] {
+            let schedule = on_cpu(100_000, 50_000, columns, false);
+            let ranges = 50_000_u64.div_ceil(schedule.positions);
+            assert!(ranges == 1 || ranges * LOOKED_AT <= schedule.columns, "{columns}: {schedule:?}");
+            assert_eq!(ranges > 1, (16..1_024).contains(&columns), "{columns}: {schedule:?}");
+        }
+        // Many results of few elements are in local arrays.
+        assert!(on_cpu(100, 50_000, 64, false).is_local);
     }
 }
