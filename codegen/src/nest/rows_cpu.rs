@@ -6,6 +6,7 @@ use super::ahead::Ahead;
 use super::emitter::Emitter;
 use super::epilogue::Epilogue;
 use super::fission::{Divided, Fission, SHORTEST};
+use super::interior::Interior;
 use super::passes::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::peeled::Peeled;
 use super::persistent::{Kept, Place};
@@ -25,7 +26,8 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
     let formula = items_formula(kernel, &plan.map, 1);
     let split = schedule.splits > 1;
     let peeled = Peeled::of(kernel, plan);
-    let peeled = peeled.as_ref();
+    let interior = if peeled.is_none() { interior_of_lines(kernel, plan) } else { None };
+    let guards = Guards { peeled: peeled.as_ref(), interior: interior.as_ref() };
     let mut emitter = Emitter::new(kernel, Language::C);
     let workspaces = match split {
         true => partial_workspaces(kernel, Language::C, &reductions, rows * u64::from(schedule.splits)),
@@ -33,7 +35,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
     };
     let mut functions = Vec::new();
     if split {
-        functions.extend(parts(kernel, peeled, plan, schedule)?);
+        functions.extend(parts(kernel, guards, plan, schedule)?);
     } else {
         let per_block = u64::from(schedule.rows_per_block);
         let row = plan.row_name(&mut emitter);
@@ -72,7 +74,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
             let length = emitter.positions(&plan.axes);
             let row = (Expr::Int(0), length);
             let ahead = (number == 1).then_some(&ahead);
-            let accumulators = cpu_sweep(&mut emitter, (kernel, peeled, ahead), plan, pass, schedule, row);
+            let accumulators = cpu_sweep(&mut emitter, (kernel, guards, ahead), plan, pass, schedule, row);
             let zero = Expr::Int(0);
             let lane = (schedule.threads_per_row > 1).then_some(&zero);
             accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, lane));
@@ -96,10 +98,23 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
     Ok(Nest { functions, parameters, workspaces, wide_index, kernel: kernel.clone() })
 }
 
+/// How passes get around guards.
+#[derive(Clone, Copy)]
+struct Guards<'k> {
+    peeled: Option<&'k Peeled>,
+    /// Where no guard is needed along the innermost of several axes, as of a window's padding.
+    interior: Option<&'k Interior>,
+}
+
+fn interior_of_lines(kernel: &Kernel, plan: &Plan) -> Option<Interior> {
+    let (&inner, [_, ..]) = plan.axes.split_last()? else { return None };
+    if kernel.axis(inner).is_argument { None } else { Interior::beside(kernel, inner, &plan.axes) }
+}
+
 /// A block is a part of a row, and leaves partial results; a second function merges the parts in order.
 fn parts(
     kernel: &Kernel,
-    peeled: Option<&Peeled>,
+    guards: Guards,
     plan: &Plan,
     schedule: &RowSchedule,
 ) -> Result<[Function; 2], Refusal> {
@@ -114,7 +129,7 @@ fn parts(
     emitter.unflatten(row, &plan.map, 1);
     for pass in &plan.passes {
         let accumulators =
-            cpu_sweep(&mut emitter, (kernel, peeled, None), plan, pass, schedule, part.clone());
+            cpu_sweep(&mut emitter, (kernel, guards, None), plan, pass, schedule, part.clone());
         let zero = Expr::Int(0);
         let lane = (schedule.threads_per_row > 1).then_some(&zero);
         save(&mut emitter, &accumulators, lane, &block);
@@ -149,7 +164,7 @@ fn parts(
 /// One pass along a row, or a part of it.
 fn cpu_sweep<'k>(
     emitter: &mut Emitter<'k>,
-    (kernel, peeled, ahead): (&'k Kernel, Option<&'k Peeled>, Option<&Ahead>),
+    (kernel, Guards { peeled, interior }, ahead): (&'k Kernel, Guards<'k>, Option<&Ahead>),
     plan: &Plan,
     pass: &Pass,
     schedule: &RowSchedule,
@@ -158,7 +173,9 @@ fn cpu_sweep<'k>(
     let lanes = u64::from(schedule.threads_per_row);
     let accumulators = pass.declare(emitter, kernel, (lanes > 1).then_some(lanes));
     let flat = plan.sweep_name(emitter);
-    let counted = Accumulator::common_welford(&accumulators).filter(|_| lanes > 1);
+    let has_lines = has_lines((kernel, interior), plan, lanes, &first);
+    let counts_together = lanes > 1 && !has_lines;
+    let counted = Accumulator::common_welford(&accumulators).filter(|_| counts_together);
     let steps = counted.map(|accumulator| accumulator.declare_steps(emitter));
     let sweep = |kernel| Sweep {
         kernel,
@@ -169,6 +186,9 @@ fn cpu_sweep<'k>(
         flat,
         accumulators: &accumulators,
         steps: steps.as_ref(),
+        has_lines,
+        interior,
+        line: None,
     };
     // Lanes that have counted together do so to the end of the pass, but for the rest.
     match peeled.filter(|peeled| steps.is_none() || !peeled.cuts_rows()) {
@@ -196,6 +216,26 @@ struct Sweep<'a, 'k> {
     accumulators: &'a [Accumulator],
     /// What all lanes have in common counted.
     steps: Option<&'a Expr>,
+    /// Whether the row is swept line by line.
+    has_lines: bool,
+    interior: Option<&'k Interior>,
+    /// The position of the outer axes, in the loop along a line.
+    line: Option<Var>,
+}
+
+/// Whether a row is swept line by line: of several axes, the innermost is not a multiple of the lanes, which would divide
+/// their positions one by one where they reach into the next line, or is guarded at its ends. Parts of a row begin within
+/// lines.
+fn has_lines(
+    (kernel, interior): (&Kernel, Option<&Interior>),
+    plan: &Plan,
+    lanes: u64,
+    first: &Expr,
+) -> bool {
+    let Some((&inner, [_, ..])) = plan.axes.split_last() else { return false };
+    lanes > 1
+        && *first == Expr::Int(0)
+        && (interior.is_some() || !kernel.axis(inner).extent.is_multiple_of(lanes))
 }
 
 impl<'k> Sweep<'_, 'k> {
@@ -316,15 +356,53 @@ impl<'k> Sweep<'_, 'k> {
         self.pass.stores.iter().for_each(|&store| emitter.store(&self.kernel.stores[store]));
     }
 
+    /// The positions of the innermost axis, without guards where none is needed.
+    fn in_line(&self, emitter: &mut Emitter<'k>, extent: u64) {
+        // What is kept is left by all parts of a line, or by none.
+        let Some(interior) = self.interior.filter(|_| emitter.kept.is_none()) else {
+            return self.in_lanes(emitter, Expr::Int(0), Expr::Int(extent));
+        };
+        let part = |emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: u64, to: u64| {
+            emitter.open_pinned();
+            emitter.using(kernel, |emitter| {
+                Sweep { kernel, ..*self }.in_lanes(emitter, Expr::Int(from), Expr::Int(to));
+            });
+            emitter.close()
+        };
+        let (low, high) = (interior.low, interior.high);
+        let inside = [(self.kernel, 0, low), (&interior.kernel, low, high), (self.kernel, high, extent)];
+        let inside = inside.into_iter().filter(|(_, from, to)| from < to);
+        let inside: Vec<Stmt> =
+            inside.map(|(kernel, from, to)| Stmt::Block(part(emitter, kernel, from, to))).collect();
+        if interior.conditions.is_empty() {
+            inside.into_iter().for_each(|stmt| emitter.push(stmt));
+            return;
+        }
+        let otherwise = part(emitter, self.kernel, 0, extent);
+        let condition = Expr::InBounds(interior.conditions.clone());
+        emitter.push(Stmt::If { condition, then: inside, otherwise });
+    }
+
     /// All lanes at once, then those that are left.
     fn in_lanes(&self, emitter: &mut Emitter<'k>, first: Expr, end: Expr) {
         let &Sweep { kernel, plan, lanes, accumulators, .. } = self;
-        let single = plan.axes.len() == 1;
+        let inner = plan.axes.last().map_or(1, |&axis| kernel.axis(axis).extent);
+        if self.has_lines && self.line.is_none() {
+            let line = emitter.index("line");
+            emitter.open(&[], false);
+            emitter.unflatten(line, &plan.axes[..plan.axes.len() - 1], 1);
+            Sweep { line: Some(line), ..*self }.in_line(emitter, inner);
+            let body = emitter.close();
+            let lines = end.then(Div, Expr::Int(inner));
+            emitter.push(count_loop(line, Expr::Int(0), lines, LoopHint::None, body));
+            return;
+        }
+        let single = plan.axes.len() == 1 || self.line.is_some();
         let welford = Accumulator::common_welford(accumulators);
-        let is_long = launch_items(kernel, &plan.axes) >= CHAIN * lanes * 8;
+        let length = if self.line.is_some() { inner } else { launch_items(kernel, &plan.axes) };
+        let is_long = length >= CHAIN * lanes * 8;
         let is_plain = accumulators.iter().all(|accumulator| accumulator.op.is_plain());
         // A group of lanes that never reaches into the next position of the outer axes needs no division for each lane.
-        let inner = plan.axes.last().map_or(1, |&axis| kernel.axis(axis).extent);
         let stays_within = |group: u64| !single && inner.is_multiple_of(group);
         let chain = match is_long && is_plain && (stays_within(lanes * CHAIN) || !stays_within(lanes)) {
             true => CHAIN,
@@ -368,7 +446,10 @@ impl<'k> Sweep<'_, 'k> {
                 (_, None) => Expr::Name(k).then(Mul, Expr::Int(lanes)).then(Add, lane.clone()),
             };
             let mut body = match begin {
-                Some(begin) => self.within(emitter, (start, begin), offset(None), weight.as_ref()),
+                Some(begin) => {
+                    let (start, begin) = (Expr::Name(start).then(Sub, Expr::Name(begin)), Expr::Name(begin));
+                    self.within(emitter, start, begin.then(Add, offset(None)), weight.as_ref())
+                }
                 None => {
                     let position = offset(Some(Expr::Name(start)));
                     self.visit(emitter, Some(position), Some(&lane), weight.as_ref())
@@ -405,6 +486,10 @@ impl<'k> Sweep<'_, 'k> {
         weight: Option<&Expr>,
     ) -> Vec<Stmt> {
         let &Sweep { kernel, plan, pass, accumulators, .. } = self;
+        if let (Some(line), Some(position), Some(&axis)) = (self.line, &position, plan.axes.last()) {
+            let start = Expr::Name(line).then(Mul, Expr::Int(kernel.axis(axis).extent));
+            return self.within(emitter, start, position.clone(), weight);
+        }
         emitter.open(&[], false);
         if let Some(position) = position {
             emitter.bind(self.flat, INDEX, position);
@@ -421,20 +506,20 @@ impl<'k> Sweep<'_, 'k> {
         emitter.close()
     }
 
-    /// The same where all lanes are within one position of the outer axes.
+    /// The same where all lanes are within one position of the outer axes, whose line starts there in the row.
     fn within(
         &self,
         emitter: &mut Emitter<'k>,
-        (start, begin): (Var, Var),
-        offset: Expr,
+        start: Expr,
+        position: Expr,
         weight: Option<&Expr>,
     ) -> Vec<Stmt> {
         let &Sweep { kernel, plan, pass, accumulators, .. } = self;
         let Some((&axis, _)) = plan.axes.split_last() else { return Vec::new() };
         emitter.open(&[axis], false);
-        emitter.bind(axis, INDEX, Expr::Name(begin).then(Add, offset.clone()));
+        emitter.bind(axis, INDEX, position.clone());
         if emitter.kept.is_some() {
-            emitter.bind(self.flat, INDEX, Expr::Name(start).then(Add, offset));
+            emitter.bind(self.flat, INDEX, start.then(Add, position));
         }
         visit_here(emitter, kernel, pass, accumulators, Some(&Expr::name(Var::Lane)), weight);
         emitter.close()

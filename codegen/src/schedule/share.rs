@@ -1,6 +1,6 @@
 //! Who does a reduction: one thread by itself, or several together. Whoever plans kernels asks the same.
 
-use crate::index::{AxisId, IndexExpr};
+use crate::index::{Atom, AxisId, IndexExpr};
 
 /// Short reductions belong to one thread, whatever they read.
 const IN_THREAD: u64 = 8;
@@ -77,15 +77,21 @@ pub fn may_be_window(positions: u64) -> bool {
 }
 
 /// Whether the results of neighbouring threads read interleaved or overlapping elements by an index: it steps less along
-/// an axis of the results than across the extent of a reduced one.
+/// an axis of the results than across the extent of a reduced one. What wraps around, as a circular border does, is a
+/// window where it does not.
 pub fn is_window(
     index: &IndexExpr,
-    reduced: impl IntoIterator<Item = (AxisId, u64)>,
+    reduced: impl IntoIterator<Item = (AxisId, u64)> + Clone,
     results: &[AxisId],
 ) -> bool {
     let step = |axis: AxisId| index.coefficient(axis).unwrap_or(0).unsigned_abs();
-    reduced.into_iter().any(|(axis, extent)| {
+    let overlaps = reduced.clone().into_iter().any(|(axis, extent)| {
         let reach = step(axis).saturating_mul(extent);
         step(axis) > 0 && results.iter().any(|&other| step(other) > 0 && step(other) < reach)
-    })
+    });
+    overlaps
+        || index.terms().iter().any(|(atom, _)| match atom {
+            Atom::Mod(inner, _) => is_window(inner, reduced.clone(), results),
+            Atom::Axis(_) | Atom::Div(..) => false,
+        })
 }
