@@ -183,3 +183,39 @@ fn positions_of_the_largest() {
         assert_eq!(bits(value.to_vec::<f32>().unwrap()), bits(plain), "{device}");
     }
 }
+
+#[test]
+fn means_of_windows_are_one_kernel_line_by_line() {
+    let pool = |size| Pool2d::new(size).stride(1).padding(size / 2);
+    // Lines that are no whole vectors, whole ones, borders wider than what is inside, and windows beside those of others.
+    for shape in [[2, 3, 28, 28], [1, 2, 16, 64], [3, 2, 5, 9], [2, 2, 7, 37]] {
+        check_fused(&format!("pooled {shape:?}"), |device| {
+            let x = mixed(device, DType::F32, shape, 0, 7);
+            let usual = ordinary(device, DType::F32, shape, 8);
+            let (largest, wide) = (x.max_pool2d_with(pool(3)), usual.max_pool2d_with(pool(5)));
+            let mean = usual.avg_pool2d_with(pool(3));
+            vec![
+                exact("largest of all", x.max_pool2d_with(Pool2d::new(3).stride(1)).max([2, 3])),
+                exact("largest of padded", largest.max([2, 3])),
+                exact("where it is", usual.max_pool2d_with(pool(3)).argmax([2, 3])),
+                near("mean of all", wide.mean([2, 3]), f32::EPSILON.into(), 1e-5),
+                exact("windows stored beside", wide),
+                near("deviation", mean.std([2, 3], 0), f32::EPSILON.into(), 1e-5),
+                near("normalised", mean.softmax(3), f32::EPSILON.into(), 1e-5),
+            ]
+        });
+    }
+}
+
+#[test]
+fn padded_windows_have_loops_without_conditions_in_rows() {
+    let x = Tensor::from_vec(vec![0.5f32; 8 * 192 * 28 * 28], [8, 192, 28, 28]);
+    let y = x.max_pool2d_with(Pool2d::new(3).stride(1).padding(1));
+    let program = lazuli::compile_for([&y.mean([2, 3]), &y], &lazuli::Target::cpu()).unwrap();
+    let source = program.source();
+    assert_eq!(program.kernels().len(), 1, "{source}");
+    assert!(!source.contains(" % 28"), "lanes divide their positions:\n{source}");
+    // Where the window is inside, vectors are read as they are.
+    let inside = |line: &str| line.contains("= lz_load_f32(in0") && !line.contains('?');
+    assert!(source.lines().any(inside), "{source}");
+}

@@ -489,3 +489,24 @@ fn turned_and_reversed() {
         }
     }
 }
+
+#[test]
+fn windows_of_a_circular_border_are_combined_by_who_stores_them() {
+    let neighbours = |x: &Tensor| {
+        let border = x.pad_with(&[(1, 1), (1, 1)], PadMode::Circular);
+        border.unfold(0, 3, 1).unfold(1, 3, 1).sum([2, 3])
+    };
+    let (rows, columns) = (17usize, 70usize);
+    let cells: Vec<u8> = (0..rows * columns).map(|i| (i * i % 251) as u8).collect();
+    let x = Tensor::from_vec(cells.clone(), [rows, columns]);
+    let at = |i: usize, j: usize| i64::from(cells[i % rows * columns + j % columns]);
+    let around = |i: usize, j: usize| -> i64 {
+        (0..9).map(|k| at(i + rows - 1 + k / 3, j + columns - 1 + k % 3)).sum()
+    };
+    let expected: Vec<i64> = (0..rows * columns).map(|i| around(i / columns, i % columns)).collect();
+    assert_eq!(neighbours(&x).to_vec::<i64>().unwrap(), expected);
+    // Not a row of nine for each result.
+    let program = neighbours(&x).compile_for(&lazuli::Target::cpu()).unwrap();
+    assert_eq!(program.kernels().len(), 1);
+    assert_eq!(program.kernels()[0].schedule().name(), "pointwise");
+}
