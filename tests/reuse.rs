@@ -10,7 +10,7 @@ mod programs;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use lazuli::{Device, Stats, Target, Tensor, stats};
+use lazuli::{DType, Device, Stats, Target, Tensor, stats};
 use programs::{CALLS, Data, GROWING, GROWING_INSIDE, PROGRAMS, Program};
 
 /// The counters are the process's: one test at a time.
@@ -226,6 +226,45 @@ fn each_position_has_its_own_results() {
                 }
             }
         }
+    }
+}
+
+/// Boxes that overlap better ones are dropped, some at a time: rows that are selected one by one, at other positions in each
+/// evaluation.
+#[test]
+fn few_kernels_serve_rows_that_are_selected_together() {
+    const BOXES: usize = 60;
+    const AT_ONCE: usize = 5;
+    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let loaded = || stats().kernels_compiled + stats().disk_hits;
+    let kept = |device: &Device| {
+        let corners = ramp(device, &[BOXES, 2]);
+        let others = &corners + 0.9;
+        others.eval().unwrap();
+        let over = (others.minimum(others.unsqueeze(1)) - corners.maximum(corners.unsqueeze(1)))
+            .clamp_min(0.0)
+            .prod(2)
+            .gt(0.3)
+            .triu(1);
+        let mut keep = Tensor::ones([BOXES], DType::Bool).to(device);
+        keep.eval().unwrap();
+        let before = loaded();
+        for first in (0..BOXES as isize).step_by(AT_ONCE) {
+            for row in first..first + AT_ONCE as isize {
+                let drops = over.select(0, row).logical_and(keep.select(0, row));
+                keep = keep.logical_and(drops.logical_not());
+            }
+            keep.eval().unwrap();
+        }
+        (loaded() - before, keep.to_vec::<bool>().unwrap())
+    };
+    let (_, expected) = kept(&Device::interpreter());
+    assert!(expected.contains(&true) && expected.contains(&false));
+    for device in common::devices() {
+        let (kernels, actual) = kept(&device);
+        assert_eq!(actual, expected, "{device}");
+
+        assert!(kernels <= 8, "{device}: {kernels} kernels");
     }
 }
 

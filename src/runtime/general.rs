@@ -3,10 +3,11 @@
 //! The first text of a kind is compiled as it is, with all numbers known. When an evaluation brings another one that
 //! differs in numbers alone, by little, as where an extent grows, or after several that differ by more, there is one text for
 //! all of them from then on. Where that was so, a text of the same kernel that is otherwise different, as rows of twice the
-//! length are, gets numbers as arguments from the first on. What texts of one evaluation have in common, such as layers of different sizes, is left alone.
+//! length are, gets numbers as arguments from the first on. What texts of one evaluation have in common, such as layers of different
+//! sizes, is left alone, but for offsets, as where each of many kernels selects another row: these have one text at once.
 //! Results do not depend on which text ran: both do the same, operation by operation.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
@@ -21,6 +22,9 @@ const FAMILIES: usize = 1024;
 const MANY: usize = 4;
 /// So many are remembered.
 const MOST_SEEN: usize = 16;
+
+/// So many of one evaluation that differ in offsets alone are one text.
+const AT_ONCE: usize = 3;
 
 /// A kernel's text, to be compiled, and what it is given besides the kernel's arguments.
 #[derive(Clone)]
@@ -88,9 +92,32 @@ impl Family {
             _ => General::of(&all)?,
         };
         let numbers = general.arguments(new)?;
-        let source: Arc<str> = general.source(new).into();
+        Some(text(self.put(general, new), numbers))
+    }
+
+    /// From now on the text for what it serves, `text` among them.
+    fn put(&mut self, general: General, text: &Numbers) -> &(General, Arc<str>) {
+        let source: Arc<str> = general.source(text).into();
         debug::print(Level::Source, || format!("with numbers as arguments:\n{source}"));
-        Some(text(self.general.insert((general, source)), numbers))
+        self.general.insert((general, source))
+    }
+
+    /// A text for these of one evaluation, if they are several and differ in offsets alone.
+    fn expect(&mut self, together: &[&Numbers]) {
+        let is_served = |text: &Numbers| {
+            self.general.as_ref().is_some_and(|(general, _)| general.arguments(text).is_some())
+        };
+        if self.is_refused || together.len() < AT_ONCE || together.iter().all(|text| is_served(text)) {
+            return;
+        }
+        // What is compiled already is served by what takes its place.
+        let before = if self.general.is_some() { self.seen.as_slice() } else { &[] };
+        let all: Vec<&Numbers> = before.iter().map(|seen| &**seen).chain(together.iter().copied()).collect();
+        if let Some(general) = General::of(&all)
+            && general.is_of_offsets(together[0])
+        {
+            self.put(general, together[0]);
+        }
     }
 }
 
@@ -119,6 +146,21 @@ fn with_family<T>(numbers: &Numbers, f: impl FnOnce(&mut Family) -> T) -> T {
 pub(crate) fn texts(kernels: &[Arc<Emitted>], is_on_disk: impl Fn(&Emitted) -> bool) -> Vec<Text> {
     let numbers: Vec<Option<Arc<Numbers>>> =
         kernels.iter().map(|emitted| Numbers::of(emitted).map(Arc::new)).collect();
+    let mut together: BTreeMap<&str, Vec<(&Emitted, &Numbers)>> = BTreeMap::new();
+    for (emitted, numbers) in kernels.iter().zip(&numbers) {
+        let Some(numbers) = numbers else { continue };
+        let others = together.entry(numbers.skeleton()).or_default();
+        if others.iter().all(|(_, other)| *other != &**numbers) {
+            others.push((emitted, numbers));
+        }
+    }
+    for mut together in together.into_values().filter(|together| together.len() >= AT_ONCE) {
+        together.retain(|(emitted, _)| !is_on_disk(emitted));
+        let numbers: Vec<&Numbers> = together.into_iter().map(|(_, numbers)| numbers).collect();
+        if let Some(first) = numbers.first() {
+            with_family(first, |family| family.expect(&numbers));
+        }
+    }
     let mut texts = Vec::with_capacity(kernels.len());
     for (emitted, numbers) in kernels.iter().zip(&numbers) {
         let name = (emitted.language, emitted.name.clone());
@@ -126,7 +168,9 @@ pub(crate) fn texts(kernels: &[Arc<Emitted>], is_on_disk: impl Fn(&Emitted) -> b
             let constants = with_known(|known| known.constants.get(&name).cloned());
             with_family(numbers, |family| {
                 let text = family.serve(numbers, emitted, constants.as_ref(), || is_on_disk(emitted))?;
-                let learnt = family.general.as_ref().filter(|_| constants.is_none());
+                // Other offsets are no sign of other sizes.
+                let is_news = |general: &General| constants.is_none() && !general.is_of_offsets(numbers);
+                let learnt = family.general.as_ref().filter(|(general, _)| is_news(general));
                 Some((text, learnt.map(|(general, _)| general.constants().collect::<BTreeSet<u64>>())))
             })
         });

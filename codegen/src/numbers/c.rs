@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::skeleton::{DECLARED, HANDED_ON, Kind, Skeleton, digits, indent, is_loop, is_word};
+use super::skeleton::{DECLARED, HANDED_ON, Kind, POSITION, Skeleton, digits, indent, is_loop, is_word};
 
 /// Loops of so many steps are spelled out by compilers.
 const SHORT_LOOP: u64 = 8;
@@ -118,10 +118,12 @@ impl Skeleton {
                     let is_compared = ["<", "<=", ">", ">="].iter().any(|sign| before.ends_with(sign))
                         && !before.ends_with("<<")
                         && !before.ends_with(">>");
+                    // More than one number may be arithmetic of fewer bits.
+                    let is_position = before.ends_with(POSITION) && bytes.get(end) == Some(&b')');
                     let divides = before.ends_with('/') || before.ends_with('%');
                     if (least..=Kind::Index.most()).contains(&number)
                         && !is_word(bytes.get(end))
-                        && (is_of_indices || is_compared || brackets > 0 || !places.is_empty())
+                        && (is_of_indices || is_compared || is_position || brackets > 0 || !places.is_empty())
                         && !(divides && is_innermost(line, following))
                     {
                         self.text.push_str(&line[done..at]);

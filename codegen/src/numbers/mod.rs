@@ -13,7 +13,7 @@ mod skeleton;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use self::skeleton::{DECLARED, HANDED_ON, Kind, MOST_PARAMETERS, PLACE, Skeleton};
+use self::skeleton::{DECLARED, HANDED_ON, Kind, MOST_PARAMETERS, PLACE, Skeleton, offsets};
 use crate::{Emitted, Language};
 
 /// A kernel's text, and the numbers in it that may be arguments: what loops, indices, comparisons and lengths of local arrays
@@ -23,6 +23,8 @@ use crate::{Emitted, Language};
 pub struct Numbers {
     language: Language,
     skeleton: Skeleton,
+    /// Which numbers are added to a position, where it costs nothing not to know them.
+    offsets: Vec<bool>,
     /// Arguments of the kernel as it is.
     arguments: usize,
 }
@@ -55,6 +57,7 @@ impl Numbers {
         };
         (!skeleton.values.is_empty() && skeleton.text.contains(DECLARED)).then_some(Numbers {
             language: emitted.language,
+            offsets: offsets(&skeleton.text),
             skeleton,
             arguments,
         })
@@ -65,14 +68,15 @@ impl Numbers {
         &self.skeleton.text
     }
 
-    /// Whether the numbers are about as large as the other's: at most half as large again, or by a few more.
+    /// Whether the numbers are about as large as the other's: at most half as large again, or by a few more. Offsets may
+    /// differ by any distance.
     pub fn is_near(&self, other: &Numbers) -> bool {
-        let near = |(&a, &b): (&u64, &u64)| {
+        let near = |((&a, &b), &is_offset): ((&u64, &u64), &bool)| {
             let (low, high) = (a.min(b), a.max(b));
-            high - low <= (low / 2).max(32)
+            is_offset || high - low <= (low / 2).max(32)
         };
         self.skeleton.values.len() == other.skeleton.values.len()
-            && self.skeleton.values.iter().zip(&other.skeleton.values).all(near)
+            && self.skeleton.values.iter().zip(&other.skeleton.values).zip(&self.offsets).all(near)
     }
 }
 
@@ -135,6 +139,12 @@ impl General {
         let places = text.skeleton.values.iter().zip(&text.skeleton.kinds).map(place).collect();
         (!parameters.is_empty() && parameters.len() <= MOST_PARAMETERS)
             .then_some(General { places, parameters })
+    }
+
+    /// Whether the parameters are offsets in a text that this serves, and so in all.
+    pub fn is_of_offsets(&self, text: &Numbers) -> bool {
+        let places = self.places.iter().zip(&text.offsets);
+        places.into_iter().all(|(place, &is_offset)| is_offset || matches!(place, Place::Constant(_)))
     }
 
     /// The numbers that are no parameters.
@@ -370,6 +380,38 @@ kernel middle
     }
 
     #[test]
+    fn offsets_may_be_far_from_each_other() {
+        let shifted = |by: usize, extent: usize| {
+            let text = format!(
+                "\
+kernel shifted
+  map i0 < 70
+  map i1 < {extent}
+  input in0: f32 [90000]
+  output out0: f32 [{all}]
+  v0: f32 = load in0[i0 * {extent} + i1 + {by}]
+  v1: f32 = load in0[{by}]
+  v2: f32 = mul v0 v1
+  store out0[i0 * {extent} + i1] = v2
+",
+                all = 70 * extent,
+            );
+            text
+        };
+        for language in [Language::C, Language::Cuda] {
+            let numbers =
+                |by: usize, extent: usize| Numbers::of(&emitted(&shifted(by, extent), language)).unwrap();
+            let [a, b, c] = [(101, 53), (6001, 53), (6001, 157)].map(|(by, extent)| numbers(by, extent));
+            assert!(a.is_near(&b) && !b.is_near(&c), "{}", a.skeleton());
+            assert!(General::of(&[&a, &b]).unwrap().is_of_offsets(&a));
+            assert!(!General::of(&[&a, &numbers(101, 55)]).unwrap().is_of_offsets(&a));
+        }
+        // Lengths of arrays and ends of loops are none.
+        let skeleton = "float a[\u{1}a] __attribute__;\nfloat b[\u{1}a];\nfor (idx l = 0; l < \u{1}a; ++l) {\nx = b[\u{1}a];\n";
+        assert_eq!(offsets(skeleton), [false, false, false, true]);
+    }
+
+    #[test]
     fn what_elements_are_computed_with_stays() {
         let numbers = Numbers::of(&middle(101, Language::C)).unwrap();
         assert!(numbers.skeleton().contains("3.0f"));
@@ -382,6 +424,11 @@ kernel middle
             .into();
         let numbers = Numbers::of(&emitted).unwrap();
         assert_eq!(numbers.skeleton.values, [12, 0, 34]);
+        // Positions that are values, but not what else becomes wider.
+        emitted.source = "typedef long long idx;\n\nstatic void f_blocks(\n    idx first_block,\n    idx end_block) {\n    \
+                          const unsigned char v1 = (long long)(135) >= x11;\n    const long long v2 = (long long)(v0 + 57) * 3;\n}\n"
+            .into();
+        assert_eq!(Numbers::of(&emitted).unwrap().skeleton.values, [135]);
         // Arrays in a loop in vectors are of known lengths, and so are short loops there.
         emitted.source = "typedef long long idx;\n\nstatic void f_blocks(\n    idx first_block,\n    idx end_block) {\n    \
                           float a[12] __attribute__((aligned(64)));\n#pragma omp simd\n    for (idx l = 0; l < 34; ++l) {\n      \

@@ -7,6 +7,8 @@ pub(super) const PLACE: char = '\u{1}';
 /// Where a skeleton declares the parameters, and where a call hands them on.
 pub(super) const DECLARED: char = '\u{2}';
 pub(super) const HANDED_ON: char = '\u{3}';
+/// What is before the only number of a position that is a value.
+pub(super) const POSITION: &str = "(long long)(";
 
 /// A text whose numbers are taken out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -88,6 +90,21 @@ impl Skeleton {
         self.values.push(value);
         self.kinds.push(kind);
     }
+}
+
+/// Of each number of a skeleton's text, whether it is an offset: an element, a position that is a value, or the last that is
+/// added to one.
+pub(super) fn offsets(skeleton: &str) -> Vec<bool> {
+    let is_offset = |at: usize| {
+        let line = skeleton[..at].rfind('\n').map_or(0, |end| end + 1);
+        // The letter of its kind follows.
+        let (before, after) = (&skeleton[line..at], &skeleton[at + 2..]);
+        // What is declared without a value is an array of that length.
+        let is_element = before.ends_with('[') && before.contains(" = ");
+        let begins = is_element || before.ends_with("+ ") || before.ends_with(POSITION);
+        begins && after.starts_with([']', ')', ','])
+    };
+    skeleton.match_indices(PLACE).map(|(at, _)| is_offset(at)).collect()
 }
 
 /// The digits at a place of a line, if they are a number of their own, and where they end. What is a part of a name, of
