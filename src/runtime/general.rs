@@ -204,3 +204,52 @@ pub(crate) fn refuse(text: &Text) {
         });
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // A failed assumption stops the test.
+mod tests {
+    use lazuli_codegen::ir::Kernel;
+    use lazuli_codegen::schedule::Figures;
+
+    use super::*;
+
+    /// Rows of so many elements times one element.
+    fn scaled(name: &str, element: usize, extent: usize) -> Arc<Emitted> {
+        let text = format!(
+            "\
+kernel {name}
+  map i0 < 70
+  map i1 < {extent}
+  input in0: f32 [90000]
+  output out0: f32 [{all}]
+  v0: f32 = load in0[i1 * 71 + i0]
+  v1: f32 = load in0[{element}]
+  v2: f32 = mul v0 v1
+  store out0[i0 * {extent} + i1] = v2
+",
+            all = 70 * extent,
+        );
+        let kernel: Kernel = text.parse().unwrap();
+        let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0 };
+        Arc::new(lazuli_codegen::emit(&kernel, Language::C, &figures).unwrap())
+    }
+
+    #[test]
+    fn what_differs_in_offsets_is_one_text_at_once() {
+        let sources = |kernels: &[Arc<Emitted>]| {
+            let texts = texts(kernels, |_| false);
+            texts.iter().map(|text| text.source().to_owned()).collect::<BTreeSet<String>>().len()
+        };
+        let of = |name: &str, elements: &[usize]| -> Vec<Arc<Emitted>> {
+            elements.iter().map(|&element| scaled(name, element, 53)).collect()
+        };
+        assert_eq!(sources(&of("few", &[5, 7000])), 2);
+        assert_eq!(sources(&of("several", &[5, 7000, 300])), 1);
+        // Far from those, and the only one.
+        assert_eq!(sources(&of("several", &[80000])), 1);
+        assert!(texts(&of("several", &[81000]), |_| false)[0].numbers().is_some());
+        // Layers of different sizes.
+        let layers = [53, 155, 307].map(|extent| scaled("layers", 5, extent));
+        assert_eq!(sources(&layers), 3);
+    }
+}
