@@ -187,7 +187,7 @@ impl Facts {
             _ => {}
         }
         let sizes = operands.iter().map(|&operand| graph.node(operand).dtype.size());
-        if sizes.fold(facts.size, usize::max) == 8 {
+        if sizes.fold(facts.size, usize::max) == 8 && !is_of_positions(graph, id) {
             facts.cost *= self.figures.wide;
         }
         facts
@@ -308,6 +308,24 @@ impl Facts {
     pub(super) fn bound(&self) -> usize {
         self.nodes.len()
     }
+}
+
+/// Whether positions are compared or converted, for which lanes of 32 bits do.
+fn is_of_positions(graph: &Graph, id: NodeId) -> bool {
+    let is_position = |&operand: &NodeId| {
+        let mut operand = operand;
+        while let Op::View(_) = graph.node(operand).op {
+            operand = graph.operands(operand)[0];
+        }
+        matches!(graph.node(operand).op, Op::Iota)
+    };
+    let node = graph.node(id);
+    let does = match &node.op {
+        Op::Binary(op) => op.is_comparison(),
+        Op::Cast => node.dtype.size() < 8,
+        _ => false,
+    };
+    does && graph.operands(id).iter().any(is_position)
 }
 
 /// The elements of the innermost dimension, and of those before it as long as they are few.
