@@ -193,7 +193,8 @@ fn one_run_of_the_compiler_takes_several_kernels() {
         [("LAZULI_CACHE_DIR", folder.path()), ("LAZULI_CC", &compiler), ("RAYON_NUM_THREADS", "1")];
     let (stdout, _) = child_succeeds("many", &variables);
     assert!(stdout.contains("compiled=8 from_disk=0 "), "{stdout}");
-    assert_eq!(fs::read_to_string(&runs).unwrap(), "run\n");
+    // What has loops for the compiler's vectoriser is compiled with other flags.
+    assert_eq!(fs::read_to_string(&runs).unwrap(), "run\nrun\n");
     let (stdout, _) = child_succeeds("many", &variables);
     assert!(stdout.contains("compiled=0 from_disk=8 "), "{stdout}");
 }

@@ -190,6 +190,8 @@ fn views(page: &mut Page) {
         x.select(0, 3);
         x.i(s![0, 0, 0]);
         x.i(s![.., 4]);
+        x.diff(2);
+        x.diag_embed(isize::MAX);
         x.i(s![..., ...]);
         x.i(s![..;0]);
         x.flip([0, 0]);

@@ -1,7 +1,7 @@
 //! Conversions between vectors of as many lanes. What gcc makes of its general word for them takes apart and puts together
 //! what the processor widens or narrows in one instruction.
 
-use super::primitives::{Add, PASTED};
+use super::kind::{Add, PASTED};
 
 /// With AVX-512, and with AVX2.
 type Instructions = [Option<&'static str>; 2];
@@ -95,12 +95,13 @@ pub(super) fn define(width: u32, add: Add) {
     }
 }
 
-/// Puts so many bytes into a register: not by way of memory, where eight of them would be waited for.
+/// Puts so many bytes into a register: not by way of memory, where eight of them would be waited for. What is read must be
+/// in the register then: gcc 12 fails over a load that it has made one instruction with a conversion under a mask.
 pub(super) fn in_register(x: &str, bytes: u32) -> String {
     match bytes {
         16 => format!("    const c16v w = (c16v){x};\n"),
         _ => format!(
-            "    long long bits;\n    __builtin_memcpy(&bits, &{x}, sizeof bits);\n    const c16v w = (c16v)(i64x2){{ bits, 0 }};\n"
+            "    long long bits;\n    __builtin_memcpy(&bits, &{x}, sizeof bits);\n    c16v w = (c16v)(i64x2){{ bits, 0 }};\n    __asm__(\"\" : \"+x\"(w));\n"
         ),
     }
 }

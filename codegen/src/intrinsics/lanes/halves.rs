@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 
 use super::kind::Kind;
-use super::primitives::{self, PASTED, Wider};
+use super::kind::PASTED;
+use super::primitives::{self, Wider};
 use crate::intrinsics::helpers::words;
 
 /// Vectors of wide elements.

@@ -2,6 +2,11 @@
 
 use crate::DType;
 
+/// How a function begins that is pasted where it is called.
+pub(super) const PASTED: &str = "static inline __attribute__((always_inline)) ";
+
+pub(super) type Add<'a> = &'a mut dyn FnMut(&str, String);
+
 /// The numbers in the lanes of a vector. Narrower integers are `I32` there, sixteen-bit floats `F32`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {

@@ -16,8 +16,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use kind::Kind;
+use kind::PASTED;
 pub use primitives::Wider;
-use primitives::{PASTED, memory};
+use primitives::memory;
 
 use super::helpers::words;
 use super::tidy;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use super::conversions::{self, conversion, in_register, of_register};
-use super::kind::Kind;
+use super::kind::{Add, Kind, PASTED};
 use crate::DType;
 use crate::intrinsics::helpers::words;
 
@@ -28,8 +28,6 @@ const MEMORY: [(DType, &str, Kind); 11] = [
 /// A text has elements of 8 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wider;
-
-pub(super) const PASTED: &str = "static inline __attribute__((always_inline)) ";
 
 /// The C type of what memory holds, and the kind that lanes have of it.
 pub(super) fn memory(dtype: DType) -> (&'static str, Kind) {
@@ -209,8 +207,6 @@ fn numbers(width: u32) -> String {
         list(narrow)
     )
 }
-
-pub(super) type Add<'a> = &'a mut dyn FnMut(&str, String);
 
 /// Bits of a register of such elements with AVX-512, and with AVX2.
 fn registers(kind: Kind, width: u32) -> [u32; 2] {
