@@ -199,7 +199,7 @@ impl Grouping {
     }
 
     /// Whether a group turned out to be too much.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "cuda"))]
     pub(crate) fn was_divided(&self) -> bool {
         !self.divided.is_empty()
     }
