@@ -131,10 +131,11 @@ impl Compiler {
             Ok(Answer { text, .. }) => Err(format!("`{question}` failed: {}", text.trim())),
             Err(error) => Err(error.to_string()),
         };
-        let (version, machine) = rayon::join(|| ask("--version"), || ask("-dumpmachine"));
-        let version = version?;
+        // One after the other: a thread of the pool that waits for a task in here takes on others meanwhile, and these wait for
+        // the compiler.
+        let version = ask("--version")?;
         // A cross compiler's libraries could not be loaded.
-        if let Ok(machine) = machine
+        if let Ok(machine) = ask("-dumpmachine")
             && !is_this_architecture(&machine)
         {
             return Err(format!("it compiles for {machine}"));
