@@ -123,19 +123,16 @@ fn what_is_no_tensor_is_part_of_the_function() {
 
 #[test]
 fn numbers_are_inputs() {
-    let _alone = alone();
     for device in [Device::cpu(), Device::cuda_interpreted()] {
         let (f, count) = counted(|(x, a, b): (Tensor, Tensor, Tensor)| x * a + b);
         let x = Tensor::from([1.0f32, 2.0]).to(&device);
         let _ = f.call((&x, 0.5, 1)).unwrap();
-        let before = stats();
         for (a, b) in [(2.0, 3), (0.0, 0), (f64::NAN, -1), (-0.0, 0)] {
             let y = f.call((&x, a, b)).unwrap();
             let expected = &x * a + b;
             assert_eq!((y.dtype().unwrap(), bits(&y)), (DType::F32, bits(&expected)), "{a} {b}");
         }
         assert_eq!(count.load(Ordering::Relaxed), 1);
-        assert!(stats().kernels_compiled <= before.kernels_compiled + 1); // that of the lazy expression
     }
 }
 
