@@ -231,3 +231,21 @@ pub unsafe extern "C" fn nvrtcGetCUBIN(program: Handle, cubin: *mut c_char) -> c
     unsafe { std::ptr::copy_nonoverlapping(behind.as_ptr(), cubin.cast::<u8>().add(bytes), behind.len()) };
     SUCCESS
 }
+
+/// As NVRTC's.
+///
+/// # Safety
+/// As NVRTC's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvrtcGetPTXSize(program: Handle, size: *mut usize) -> c_int {
+    real!(b"nvrtcGetPTXSize", unsafe extern "C" fn(Handle, *mut usize) -> c_int, program, size)
+}
+
+/// As NVRTC's.
+///
+/// # Safety
+/// As NVRTC's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvrtcGetPTX(program: Handle, ptx: *mut c_char) -> c_int {
+    real!(b"nvrtcGetPTX", unsafe extern "C" fn(Handle, *mut c_char) -> c_int, program, ptx)
+}
