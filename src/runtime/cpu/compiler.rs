@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::{DEVICE, Unloaded};
@@ -33,7 +33,7 @@ const FLAGS: [&str; 12] = [
 ];
 /// What makes loops over short texts faster takes much time over long ones, whose loops it makes no faster.
 /// Vectors that are written out need no vectoriser.
-fn effort(source: &str) -> [&'static str; 2] {
+fn effort(source: &str) -> Effort {
     // Several kernels may be in one text.
     let is_long = source.split("\nstatic void ").skip(1).any(|function| function.len() > LONG_TEXT);
     match (source.contains("#pragma omp simd"), is_long) {
@@ -44,17 +44,44 @@ fn effort(source: &str) -> [&'static str; 2] {
     }
 }
 const LONG_TEXT: usize = 8 << 10;
+type Effort = [&'static str; 2];
+/// For a text over which the compiler itself fails, one after the other: fewer of its passes see it.
+const LESS: [Effort; 2] = [["-O1", "-fno-tree-vectorize"], ["-O0", "-fno-tree-vectorize"]];
+/// How compilers say that it was they who failed, not the text.
+const FAULTS: [&str; 4] =
+    ["internal compiler error", "submit a bug report", "error in backend", "Segmentation fault"];
 /// The choice, as a part of the identity.
 const EFFORTS: &str =
     "-O1 for functions of more than 8 KiB, else -O3 to find vectors, -O2 where they are written";
 
-/// For this processor. Left out once a compiler was seen to refuse it.
+/// For this processor.
 const NATIVE: &str = "-march=native";
 /// Without what programs start and end with, which takes the linker longer than a kernel does.
 #[cfg(target_os = "linux")]
-const LIBRARIES: [&str; 4] = ["-nostdlib", "-lm", "-lc", "-lgcc"];
+const LIBRARIES: &[&str] = &["-nostdlib", "-lm", "-lc", "-lgcc"];
 #[cfg(not(target_os = "linux"))]
-const LIBRARIES: [&str; 1] = ["-lm"];
+const LIBRARIES: &[&str] = ALL_LIBRARIES;
+/// Where the compiler knows best what belongs to a library: not every system has gcc's own.
+const ALL_LIBRARIES: &[&str] = &["-lm"];
+
+/// What not every compiler takes, and kernels can do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Extras {
+    /// [`NATIVE`].
+    native: bool,
+    /// [`LIBRARIES`] rather than [`ALL_LIBRARIES`].
+    lean: bool,
+}
+
+impl Extras {
+    /// In the order in which they are tried.
+    const ALL: [Extras; 4] = [
+        Extras { native: true, lean: true },
+        Extras { native: true, lean: false },
+        Extras { native: false, lean: true },
+        Extras { native: false, lean: false },
+    ];
+}
 
 /// Compiles where a kernel does not: it tells a refused flag from a refused kernel.
 const PROBE: &str = "int lazuli_probe(void) { return 0; }\n";
@@ -66,8 +93,8 @@ pub(crate) struct Compiler {
     command: Vec<String>,
     /// The first line of what it says of itself.
     version: String,
-    /// Whether [`NATIVE`] is, as far as is known, accepted.
-    native: AtomicBool,
+    /// What it is, as far as is known, taken: an index of [`Extras::ALL`].
+    extras: AtomicUsize,
 }
 
 /// One run of the compiler.
@@ -140,13 +167,14 @@ impl Compiler {
         {
             return Err(format!("it compiles for {machine}"));
         }
-        Ok(Compiler { command, version, native: AtomicBool::new(true) })
+        Ok(Compiler { command, version, extras: AtomicUsize::new(0) })
     }
 
     /// Program, version and flags, without the processor that they are for.
     fn maker(&self) -> String {
         let words = self.command.iter().map(String::as_str);
-        let words: Vec<&str> = words.chain(FLAGS).chain([EFFORTS, NATIVE]).chain(LIBRARIES).collect();
+        let words: Vec<&str> =
+            words.chain(FLAGS).chain([EFFORTS, NATIVE]).chain(LIBRARIES.iter().copied()).collect();
         format!("{} | {}", self.version, words.join(" "))
     }
 
@@ -162,11 +190,23 @@ impl Compiler {
     /// [`Error::Compilation`] for a text that is refused; [`Error::Io`] where the system has no room, no files or no
     /// memory for the compiler; [`Error::Unavailable`] if it does not end, or does not do its work.
     pub(crate) fn compile(&self, kernel_name: &str, source: &str) -> Result<Vec<u8>> {
-        let native = self.native.load(Ordering::Relaxed);
-        let mut outcome = self.attempt(kernel_name, source, native)?;
-        if native && matches!(outcome, Outcome::Refused(_)) && self.refuses_native()? {
-            self.native.store(false, Ordering::Relaxed);
-            outcome = self.attempt(kernel_name, source, false)?;
+        let mut extras = self.extras.load(Ordering::Relaxed);
+        let mut outcome = self.attempt(kernel_name, source, Extras::ALL[extras], effort(source))?;
+        if matches!(outcome, Outcome::Refused(_))
+            && let Some(taken) = self.taken()?
+            && taken != extras
+        {
+            self.extras.store(taken, Ordering::Relaxed);
+            extras = taken;
+            outcome = self.attempt(kernel_name, source, Extras::ALL[extras], effort(source))?;
+        }
+        for less in LESS {
+            match &outcome {
+                Outcome::Refused(log) if FAULTS.iter().any(|words| log.contains(words)) => {
+                    outcome = self.attempt(kernel_name, source, Extras::ALL[extras], less)?;
+                }
+                _ => break,
+            }
         }
         match outcome {
             Outcome::Library(library) => Ok(library),
@@ -200,16 +240,20 @@ impl Compiler {
         }
     }
 
-    /// Whether the flag is refused, rather than a text.
-    fn refuses_native(&self) -> Result<bool> {
-        Ok(matches!(self.attempt("probe", PROBE, true)?, Outcome::Refused(_))
-            && matches!(self.attempt("probe", PROBE, false)?, Outcome::Library(_)))
+    /// The first of [`Extras::ALL`] with which it compiles at all: extras are told from a text that is refused.
+    fn taken(&self) -> Result<Option<usize>> {
+        for (index, extras) in Extras::ALL.into_iter().enumerate() {
+            if let Outcome::Library(_) = self.attempt("probe", PROBE, extras, LESS[0])? {
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
     }
 
-    fn attempt(&self, kernel_name: &str, source: &str, native: bool) -> Result<Outcome> {
+    fn attempt(&self, kernel_name: &str, source: &str, extras: Extras, effort: Effort) -> Result<Outcome> {
         let mut shortage = None;
         for place in workshop::places() {
-            match self.attempt_in(&place, kernel_name, source, native) {
+            match self.attempt_in(&place, kernel_name, source, extras, effort) {
                 Err(error @ Error::Io { .. }) => shortage = shortage.or(Some(error)),
                 outcome => return outcome,
             }
@@ -217,12 +261,20 @@ impl Compiler {
         Err(shortage.unwrap_or_else(|| Error::internal("cpu", "there is no place for a compiler's files")))
     }
 
-    fn attempt_in(&self, place: &Path, kernel_name: &str, source: &str, native: bool) -> Result<Outcome> {
+    fn attempt_in(
+        &self,
+        place: &Path,
+        kernel_name: &str,
+        source: &str,
+        extras: Extras,
+        effort: Effort,
+    ) -> Result<Outcome> {
         let workshop = Workshop::new(place).map_err(|error| Error::io("make a folder in", place, error))?;
         let text = workshop.path().join("kernel.c");
         fs::write(&text, source).map_err(|error| Error::io("write", &text, error))?;
-        let flags = FLAGS.into_iter().chain(effort(source)).chain(native.then_some(NATIVE));
-        let arguments = flags.chain(["kernel.c", "-o", "kernel.so"]).chain(LIBRARIES);
+        let flags = FLAGS.into_iter().chain(effort).chain(extras.native.then_some(NATIVE));
+        let libraries = if extras.lean { LIBRARIES } else { ALL_LIBRARIES };
+        let arguments = flags.chain(["kernel.c", "-o", "kernel.so"]).chain(libraries.iter().copied());
         let limit = process::limit();
         let answer = process::run(&self.command, arguments, workshop.path(), limit);
         let answer = answer.map_err(|error| match error.kind() {

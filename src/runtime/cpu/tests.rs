@@ -164,23 +164,51 @@ fn the_compiler_is_asked_once_for_what_it_is_until_it_is_another() {
     assert_eq!((identity(), asked.get()), (first, 2));
 }
 
+/// A C compiler that fails, with these words, whenever one of its arguments is `refused`.
 #[cfg(unix)]
-#[test]
-fn a_compiler_without_native_is_used_without() {
-    use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("old-cc");
-    let text = "#!/bin/sh\nfor a in \"$@\"; do [ \"$a\" = -march=native ] && { echo bad flag; exit 1; }; done\n\
-                exec cc \"$@\"\n";
-    std::fs::write(&script, text).unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+fn refusing(folder: &std::path::Path, refused: &[&str], words: &str) -> Compiler {
+    let script = folder.join("other-cc");
+    let tests: String = refused
+        .iter()
+        .map(|flag| format!("  [ \"$a\" = {flag} ] && {{ echo '{words}'; exit 1; }}\n"))
+        .collect();
+    std::fs::write(&script, format!("for a in \"$@\"; do\n{tests}done\nexec cc \"$@\"\n")).unwrap();
     // A shell reads the script: running what was just written can fail while another test forks.
     let command = format!("sh {}", script.display());
-    let compiler = Compiler::find(&environment(&[("LAZULI_CC", &command)])).unwrap();
+    Compiler::find(&environment(&[("LAZULI_CC", &command)])).unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_compiler_is_used_without_the_flags_that_it_refuses() {
+    let refusals: [&[&str]; 3] = [&["-march=native"], &["-lgcc"], &["-march=native", "-lgcc"]];
+    for refused in refusals {
+        let folder = tempfile::tempdir().unwrap();
+        let compiler = refusing(folder.path(), refused, "bad flag");
+        let library = compiler.compile("scale", SCALE).unwrap();
+        assert_eq!(scale(&load(&library).unwrap(), &[2.0], 4.0), [8.0]);
+        // Still: a refused kernel is a refused kernel.
+        assert!(matches!(compiler.compile("x", "no C"), Err(Error::Compilation { .. })));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_compiler_that_fails_over_a_text_is_asked_for_less() {
+    let folder = tempfile::tempdir().unwrap();
+    let fault = "internal compiler error: in curr_insn_transform";
+    let compiler = refusing(folder.path(), &["-O2", "-O1"], fault);
+    // The probe is compiled with `-O1` too: a compiler without any of the extras is no other case.
     let library = compiler.compile("scale", SCALE).unwrap();
     assert_eq!(scale(&load(&library).unwrap(), &[2.0], 4.0), [8.0]);
-    // Still: a refused kernel is a refused kernel.
-    assert!(matches!(compiler.compile("x", "no C"), Err(Error::Compilation { .. })));
+    let folder = tempfile::tempdir().unwrap();
+    let compiler = refusing(folder.path(), &["-O2", "-O1", "-O0"], fault);
+    let error = compiler.compile("scale", SCALE).unwrap_err();
+    assert!(matches!(&error, Error::Compilation { log, .. } if log.contains(fault)), "{error}");
+    // Another failure is not answered by trying again.
+    let folder = tempfile::tempdir().unwrap();
+    let compiler = refusing(folder.path(), &["-O2"], "error: no such thing");
+    assert!(matches!(compiler.compile("scale", SCALE), Err(Error::Compilation { .. })));
 }
 
 #[test]
