@@ -1,11 +1,13 @@
 //! The search for groups: sure gains first, then the best merge until none gains.
 
-use std::cmp::Ordering;
+mod candidate;
+
 use std::collections::BinaryHeap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use self::candidate::{Action, Candidate};
 use super::analyse::Analyser;
 use super::cost::TargetFigures;
 use super::cut::Cut;
@@ -24,55 +26,6 @@ const INLINED: usize = 8;
 /// How much longer than two kernels one may take: that it launches less and moves less is certain, what arithmetic costs is
 /// not.
 pub(super) const DOUBT: f64 = 1.05;
-
-/// A possible merge and the seconds that the model says it saves.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Candidate {
-    /// An estimate until its turn comes.
-    saving: f64,
-    is_exact: bool,
-    action: Action,
-    /// [`Action::order`].
-    order: u64,
-    versions: (u32, u32),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Action {
-    /// A producer and one of its consumers become one kernel.
-    Merge(usize, usize),
-    /// A producer is computed again in each of its consumers.
-    Inline(usize),
-    /// Two independent kernels over the same space become one.
-    Siblings(usize, usize),
-}
-
-impl Eq for Candidate {}
-
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Candidate {
-    /// By saving; equal ones in a fixed order, so that the same graph gives the same groups.
-    fn cmp(&self, other: &Candidate) -> Ordering {
-        self.saving.total_cmp(&other.saving).then_with(|| other.order.cmp(&self.order))
-    }
-}
-
-impl Action {
-    /// The kind, then the groups, as one number: repeated blocks of a graph make many equal candidates.
-    fn order(self) -> u64 {
-        let (kind, a, b) = match self {
-            Action::Merge(a, b) => (0, a, b),
-            Action::Inline(a) => (1, a, 0),
-            Action::Siblings(a, b) => (2, a, b),
-        };
-        kind << 62 | (a as u64) << 31 | b as u64
-    }
-}
 
 /// What an analysis of two groups said, as long as they are as they were.
 #[derive(Clone, Copy)]

@@ -8,13 +8,15 @@
 //! After K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008. Each sum has its terms in
 //! order, so that it is the same in whatever block it is.
 
+mod packing;
+
 use super::accumulate::set;
 use super::emitter::Emitter;
 use super::passes::{count_loop, items_formula};
 use super::pointwise::launch_items;
 use super::row_statistics::Row;
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, TileProduct, Turning, Type};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, TileProduct, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::index::{AxisId, IndexExpr};
@@ -303,124 +305,6 @@ impl<'a> Writer<'a> {
         });
     }
 
-    /// Panels: the columns of one term side by side, then those of the next one.
-    fn pack_columns(&self, emitter: &mut Emitter, value: ValueId, packed: Var) {
-        let deep = Expr::Int(u64::from(self.schedule.depth));
-        let turns = consecutive_along(self.kernel, value, self.depth, self.contraction.column);
-        self.each_panel(emitter, |emitter, panel, width| {
-            let before = Expr::Name(self.panel).then(Mul, Expr::Int(PANEL));
-            let first = emitter.bind("first", INDEX, Expr::Name(self.columns.first).then(Add, before));
-            let width = emitter.bind("width", INDEX, width);
-            let panel = panel.then(Mul, deep).then(Mul, Expr::Int(PANEL));
-            match turns {
-                true => self.pack_turned(emitter, value, packed, &panel, (first, width)),
-                false => self.pack_straight(emitter, value, packed, &panel, (first, width)),
-            }
-        });
-    }
-
-    /// Where neighbouring columns are neighbours: term after term.
-    fn pack_straight(
-        &self,
-        emitter: &mut Emitter,
-        value: ValueId,
-        packed: Var,
-        panel: &Expr,
-        (first, width): (Var, Var),
-    ) {
-        self.each_term(emitter, LoopHint::None, |emitter, term| {
-            let lane = Expr::name(Var::Lane);
-            let row = panel.clone().then(Add, term.then(Mul, Expr::Int(PANEL)));
-            let target = Expr::element(packed, row.then(Add, lane.clone()));
-            emitter.open(&[self.contraction.column], false);
-            emitter.bind(self.contraction.column, INDEX, Expr::Name(first).then(Add, lane));
-            let value = self.factor(emitter, value);
-            emitter.push(Stmt::Assign { target: target.clone(), value });
-            let body = emitter.close();
-            emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Name(width), LoopHint::Simd, body));
-            // Lanes without a column multiply zeros.
-            let rest = vec![Stmt::Assign { target, value: self.zero() }];
-            let (from, to) = (Expr::Name(width), whole(Expr::Name(width)));
-            emitter.push(count_loop(Var::Lane, from, to, LoopHint::None, rest));
-        });
-    }
-
-    /// Where neighbouring terms are neighbours: a vector's columns one after the other, then turned.
-    fn pack_turned(
-        &self,
-        emitter: &mut Emitter,
-        value: ValueId,
-        packed: Var,
-        panel: &Expr,
-        (first, width): (Var, Var),
-    ) {
-        let deep = Expr::Int(u64::from(self.schedule.depth));
-        let (lane_var, first_lane) = (emitter.index("lane"), emitter.index("lane0"));
-        emitter.open(&[], false);
-        emitter.open(&[], false);
-        let turned = emitter.fresh("turned");
-        let turned = emitter.array(turned, self.element(), LANES * u64::from(self.schedule.depth));
-        let (lane, lane0) = (Expr::Name(lane_var), Expr::Name(first_lane));
-        emitter.open(&[self.contraction.column], false);
-        // Lanes without a column are the last one again.
-        let last = Expr::Name(width).then(Sub, Expr::Int(1));
-        let column = lane0.clone().then(Add, lane.clone()).then(Min, last);
-        emitter.bind(self.contraction.column, INDEX, Expr::Name(first).then(Add, column));
-        self.each_term(emitter, LoopHint::Simd, |emitter, term| {
-            let value = self.factor(emitter, value);
-            let at = lane.then(Mul, deep.clone()).then(Add, term);
-            emitter.push(Stmt::Assign { target: Expr::element(turned, at), value });
-        });
-        let body = emitter.close();
-        emitter.push(count_loop(lane_var, Expr::Int(0), Expr::Int(LANES), LoopHint::None, body));
-        emitter.push(Stmt::Turn(Box::new(Turning {
-            dtype: self.contraction.dtype,
-            to: packed,
-            to_at: panel.clone().then(Add, lane0),
-            to_row: PANEL,
-            from: turned,
-            from_at: Expr::Int(0),
-            from_row: self.schedule.depth.into(),
-            depth: Expr::Name(self.terms),
-        })));
-        let packed_lines = emitter.close();
-        match self.lines(value) {
-            None => packed_lines.into_iter().for_each(|stmt| emitter.push(stmt)),
-            Some((from, at, from_row)) => {
-                let at_column = Expr::Name(first).then(Add, Expr::Name(first_lane));
-                let then = vec![Stmt::Turn(Box::new(Turning {
-                    dtype: self.contraction.dtype,
-                    to: packed,
-                    to_at: panel.clone().then(Add, Expr::Name(first_lane)),
-                    to_row: PANEL,
-                    from,
-                    from_at: plus(
-                        at,
-                        at_column.then(Mul, Expr::Int(from_row)).then(Add, Expr::Name(self.term)),
-                    ),
-                    from_row,
-                    depth: Expr::Name(self.terms),
-                }))];
-                let last = Expr::Name(first_lane).then(Add, Expr::Int(LANES - 1));
-                let condition = last.then(Less, Expr::Name(width));
-                emitter.push(Stmt::If { condition, then, otherwise: packed_lines });
-            }
-        }
-        let body = emitter.close();
-        let (var, step) = (first_lane, Step::Add(Expr::Int(LANES)));
-        let (from, to) = (Expr::Int(0), Expr::Name(width));
-        emitter.push(Stmt::For { var, from, to, step, hint: LoopHint::None, body });
-    }
-
-    /// A right factor in memory with a line of terms for each column: where they begin, and elements from line to line.
-    fn lines(&self, value: ValueId) -> Option<(Var, IndexExpr, u64)> {
-        let column = self.contraction.column;
-        let (array, first) = self.plain(value, &[column, self.depth])?;
-        let ValueOp::Load { index, .. } = &self.kernel.value(value).op else { return None };
-        let row = u64::try_from(index.coefficient(column)?).ok()?;
-        (index.coefficient(self.depth) == Some(1)).then_some((array, first, row))
-    }
-
     /// A loop over the terms that are packed together, which binds their axis.
     fn each_term(&self, emitter: &mut Emitter, hint: LoopHint, body: impl FnOnce(&mut Emitter, Expr)) {
         let t = emitter.index("t");
@@ -575,47 +459,6 @@ impl<'a> Writer<'a> {
         let at_row = emitter.bind("at_row", INDEX, Expr::Name(self.rows.first).then(Add, row.clone()));
         emitter.unflatten(at_row, &self.contraction.rows, 1);
         self.known.iter().for_each(|(id, array)| emitter.define(*id, Expr::element(array, row.clone())));
-    }
-
-    /// The rows of a tile, each with its terms side by side. Rows that the block does not have are zeros.
-    fn pack_rows(&self, emitter: &mut Emitter, value: ValueId, packed: Var) {
-        let deep = Expr::Int(u64::from(self.schedule.depth));
-        let left = Expr::Name(self.rows.count).then(Sub, Expr::Name(self.tile));
-        let count = Expr::Name(emitter.bind("tile_rows", INDEX, Expr::Int(TILE_ROWS).then(Min, left)));
-        let r = emitter.index("r");
-        let line = Expr::Name(r).then(Mul, deep);
-        emitter.open(&[], false);
-        self.bind_row(emitter, &Expr::Name(self.tile).then(Add, Expr::Name(r)));
-        self.each_term(emitter, LoopHint::Simd, |emitter, term| {
-            let value = self.factor(emitter, value);
-            emitter.push(set(Expr::element(packed, line.clone().then(Add, term)), value));
-        });
-        let body = emitter.close();
-        emitter.push(count_loop(r, Expr::Int(0), count.clone(), LoopHint::None, body));
-        let zero = set(Expr::element(packed, line.then(Add, Expr::name(Var::Lane))), self.zero());
-        let terms = Expr::Name(self.terms);
-        let zeros = count_loop(Var::Lane, Expr::Int(0), terms, LoopHint::Simd, vec![zero]);
-        emitter.push(count_loop(r, count, Expr::Int(TILE_ROWS), LoopHint::None, vec![zeros]));
-    }
-
-    /// All rows of the block, those of a term side by side, where they are neighbours in memory. Rows that the block does
-    /// not have are zeros.
-    fn pack_all_rows(&self, emitter: &mut Emitter, value: ValueId, packed: Var) {
-        let row = Expr::name(Var::Lane);
-        let count = Expr::Name(self.rows.count);
-        let whole = ceil(count.clone(), Expr::Int(TILE_ROWS)).then(Mul, Expr::Int(TILE_ROWS));
-        self.each_term(emitter, LoopHint::None, |emitter, term| {
-            let at = term.then(Mul, Expr::Int(self.schedule.rows.into())).then(Add, row.clone());
-            let target = Expr::element(packed, at);
-            emitter.open(&[], false);
-            self.bind_row(emitter, &row);
-            let value = self.factor(emitter, value);
-            emitter.push(set(target.clone(), value));
-            let body = emitter.close();
-            emitter.push(count_loop(Var::Lane, Expr::Int(0), count.clone(), LoopHint::Simd, body));
-            let zero = vec![set(target, self.zero())];
-            emitter.push(count_loop(Var::Lane, count, whole, LoopHint::None, zero));
-        });
     }
 
     /// Whatever follows from the sums, and from what is known of each row.

@@ -4,6 +4,7 @@
 //! numbers (`translate`), so that each lane has the bits that a loop of single numbers would give. What vectors are
 //! made of is in `primitives`.
 
+mod accesses;
 mod conversions;
 mod halves;
 mod kind;

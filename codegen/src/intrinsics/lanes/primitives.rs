@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+use super::accesses;
 use super::conversions::{self, conversion, in_register, of_register};
 use super::kind::{Add, Kind, PASTED};
 use crate::DType;
@@ -36,7 +37,7 @@ pub(super) fn memory(dtype: DType) -> (&'static str, Kind) {
 }
 
 /// What the vector of a type of memory is called.
-fn memory_vector(ty: &str) -> &'static str {
+pub(super) fn memory_vector(ty: &str) -> &'static str {
     match ty {
         "unsigned char" => "u8v",
         "signed char" => "i8v",
@@ -172,7 +173,7 @@ fn primitives(width: u32) -> Vec<Primitive> {
     let cut = "    return x > 2147483647 ? 2147483647 : x < -2147483647 ? -2147483647 : x;\n";
     add("lz_cut", format!("// Between, all is as it was.\n{PASTED}int lz_cut(long long x) {{\n{cut}}}\n"));
     for (dtype, ty, kind) in MEMORY {
-        accesses(dtype, ty, kind, width, &mut add);
+        accesses::define(dtype, ty, kind, width, &mut add);
     }
     all
 }
@@ -408,231 +409,6 @@ fn of_floats(kind: Kind, width: u32, add: Add) {
     let name = format!("lz_copysign_{vector}");
     let body = format!("return ({vector})((({integers})x & ~{sign}) | (({integers})y & {sign}));");
     add(&name, format!("{PASTED}{vector} {name}({vector} x, {vector} y) {{\n    {body}\n}}\n"));
-}
-
-/// Loads and stores, whole or of the first lanes.
-fn accesses(dtype: DType, ty: &str, kind: Kind, width: u32, add: Add) {
-    let vector = kind.vector();
-    let raw = memory_vector(ty);
-    let is_plain = raw == vector;
-    let from_raw = match kind {
-        Kind::Mask => "lz_truths(raw)".to_string(),
-        _ if is_plain => "raw".to_string(),
-        _ => conversion("raw", raw, vector),
-    };
-    let to_raw = match kind {
-        Kind::Mask => "lz_bytes(x)".to_string(),
-        _ if is_plain => "x".to_string(),
-        _ => conversion("x", vector, raw),
-    };
-    // Of registers of 16 bytes and more, elements have a bit each that says whether they are there.
-    let size = dtype.size() as u32;
-    let bits = 64 / width * size * 8;
-    let (integers, integer, letter) = match size {
-        8 => ("i64v", "long long", "d"),
-        4 => ("i32v", "int", "s"),
-        2 => ("i16v", "short", "h"),
-        _ => ("c16v", "char", "q"),
-    };
-    let [load_first, store_first] = [
-        (
-            format!("raw = ({raw})__builtin_ia32_loaddqu{letter}i{bits}_mask((const {integer}*)from, ({integers}){{ 0 }}, (1 << count) - 1);"),
-            "__builtin_memcpy(&first, from, count * sizeof *from);\n        raw = first;",
-        ),
-        (
-            format!("__builtin_ia32_storedqu{letter}i{bits}_mask(({integer}*)to, ({integers})raw, (1 << count) - 1);"),
-            "__builtin_memcpy(to, &first, count * sizeof *to);",
-        ),
-    ]
-    .map(|(masked, plain)| match bits >= 128 {
-        true => format!("#ifdef MASKS\n        {masked}\n#else\n        {plain}\n#endif\n"),
-        false => format!("        {plain}\n"),
-    });
-    let load = format!("lz_load_{dtype}");
-    add(
-        &load,
-        format!(
-            "{PASTED}{vector} {load}(const {ty}* from, idx count) {{
-    {raw} raw;
-    if (count >= LANES) {{
-        __builtin_memcpy(&raw, from, sizeof raw);
-    }} else {{
-        {raw} first = {{ 0 }};
-{load_first}    }}
-    return {from_raw};
-}}
-"
-        ),
-    );
-    let store = format!("lz_store_{dtype}");
-    add(
-        &store,
-        format!(
-            "{PASTED}void {store}({ty}* to, {vector} x, idx count) {{
-    const {raw} raw = {to_raw};
-    if (count >= LANES) {{
-        __builtin_memcpy(to, &raw, sizeof raw);
-    }} else {{
-        const {raw} first = raw;
-{store_first}    }}
-}}
-"
-        ),
-    );
-    streams(dtype, (ty, raw, &to_raw), width, vector, add);
-    let gather = format!("lz_gather_{dtype}");
-    let (numbers, number) = match size {
-        8 => ("i64v", "long long"),
-        4 => ("i32v", "int"),
-        2 => ("i16v", "short"),
-        _ => ("i8v", "signed char"),
-    };
-    let shuffle = format!("lz_shuffle_{dtype}");
-    add(
-        &shuffle,
-        format!(
-            "// Lanes of two vectors one after the other.
-{PASTED}{raw} {shuffle}({raw} a, {raw} b, {numbers} at) {{
-#ifndef __clang__
-    return __builtin_shuffle(a, b, at);
-#else
-    {raw} r = a;
-#pragma clang loop unroll(full)
-    for (int lane = 0; lane < LANES; ++lane) {{
-        const int from = at[lane] & (2 * LANES - 1);
-        r[lane] = from < LANES ? a[from] : b[from - LANES];
-    }}
-    return r;
-#endif
-}}
-"
-        ),
-    );
-    let shuffled = format!(
-        "    if (count >= LANES && (stride == -1 || (stride >= 2 && stride <= 4))) {{
-        const {numbers} n = {{ NUMBERS }};
-        {raw} a, b, c, d;
-        if (stride == -1) {{
-            __builtin_memcpy(&a, from - (LANES - 1), sizeof a);
-            raw = {shuffle}(a, a, LANES - 1 - n);
-        }} else if (stride == 2) {{
-            __builtin_memcpy(&a, from, sizeof a);
-            __builtin_memcpy(&b, from + (LANES - 1), sizeof b);
-            raw = {shuffle}(a, b, 2 * n - (n >= LANES / 2));
-        }} else if (stride == 3) {{
-            __builtin_memcpy(&a, from, sizeof a);
-            __builtin_memcpy(&b, from + LANES, sizeof b);
-            __builtin_memcpy(&c, from + (2 * LANES - 2), sizeof c);
-            a = {shuffle}(a, b, 3 * n);
-            raw = {shuffle}(a, c, n - (2 * n - (LANES - 2)) * (3 * n >= 2 * LANES));
-        }} else {{
-            __builtin_memcpy(&a, from, sizeof a);
-            __builtin_memcpy(&b, from + LANES, sizeof b);
-            __builtin_memcpy(&c, from + 2 * LANES, sizeof c);
-            __builtin_memcpy(&d, from + (3 * LANES - 3), sizeof d);
-            a = {shuffle}(a, b, 4 * n);
-            c = {shuffle}(c, d, 4 * n - 2 * LANES - 3 * (4 * n >= 3 * LANES));
-            raw = {shuffle}(a, c, n - LANES * (n >= LANES / 2));
-        }}
-        return {from_raw};
-    }}
-"
-    );
-    let pick = format!("lz_pick_{dtype}");
-    let picked = format!(
-        "    if (count >= LANES) {{
-        const {numbers} n = {{ NUMBERS }};
-        const {number} p = place, odd = place & 1, half = place >> 1;
-        {raw} a, b, c, d;
-        __builtin_memcpy(&a, from, sizeof a);
-        __builtin_memcpy(&b, from + LANES, sizeof b);
-        if (stride == 2) {{
-            raw = {shuffle}(a, b, 2 * n + p);
-        }} else if (stride == 3) {{
-            __builtin_memcpy(&c, from + 2 * LANES, sizeof c);
-            a = {shuffle}(a, b, 3 * n + p);
-            raw = {shuffle}(a, c, n - (2 * n + p - LANES) * (3 * n + p >= 2 * LANES));
-        }} else {{
-            __builtin_memcpy(&c, from + 2 * LANES, sizeof c);
-            __builtin_memcpy(&d, from + 3 * LANES, sizeof d);
-            a = {shuffle}(a, b, 2 * n + odd);
-            c = {shuffle}(c, d, 2 * n + odd);
-            raw = {shuffle}(a, c, 2 * n + half);
-        }}
-        return {from_raw};
-    }}
-"
-    );
-    add(
-        &pick,
-        format!(
-            "// All elements from the first one on are there, `stride` for each lane.
-{PASTED}{vector} {pick}(const {ty}* from, idx stride, int place, idx count) {{
-    {raw} raw;
-{picked}    {ty} each[LANES] = {{ 0 }};
-    for (int lane = 0; lane < LANES && lane < count; ++lane) each[lane] = from[lane * stride + place];
-    __builtin_memcpy(&raw, each, sizeof raw);
-    return {from_raw};
-}}
-"
-        ),
-    );
-    add(
-        &gather,
-        format!(
-            "{PASTED}{vector} {gather}(const {ty}* from, idx stride, idx count) {{
-    {raw} raw;
-{shuffled}    {ty} each[LANES] = {{ 0 }};
-    if (count >= LANES) {{
-#pragma GCC unroll 16
-        for (int lane = 0; lane < LANES; ++lane) each[lane] = from[lane * stride];
-    }} else {{
-        for (int lane = 0; lane < count; ++lane) each[lane] = from[lane * stride];
-    }}
-    __builtin_memcpy(&raw, each, sizeof raw);
-    return {from_raw};
-}}
-"
-        ),
-    );
-}
-
-/// Stores of whole vectors around the caches.
-fn streams(dtype: DType, (ty, raw, to_raw): (&str, &str, &str), width: u32, vector: &str, add: Add) {
-    let size = dtype.size() as u32;
-    let instruction = |bytes: u32| match bytes {
-        64 => "__builtin_ia32_movntdq512((whole*)to, (whole)raw)",
-        32 => "__builtin_ia32_movntdq256((whole*)to, (whole)raw)",
-        16 => "__builtin_ia32_movntdq((whole*)to, (whole)raw)",
-        _ => "__builtin_memcpy(to, &raw, sizeof raw)",
-    };
-    let [wide, narrow] = [64, 32].map(|bytes| instruction(bytes / width * size));
-    let name = format!("lz_stream_{dtype}");
-    add(
-        &name,
-        format!(
-            "{PASTED}void {name}({ty}* to, {vector} x, idx count, idx streams) {{
-#if LANES * {size} >= 16
-    typedef long long whole __attribute__((vector_size(LANES * sizeof(*to))));
-    if (streams && count >= LANES && ((idx)to & (LANES * sizeof *to - 1)) == 0) {{
-        const {raw} raw = {to_raw};
-#if defined(__clang__)
-        __builtin_nontemporal_store(raw, ({raw}*)to);
-#elif defined(MASKS)
-        {wide};
-#elif defined(__AVX2__)
-        {narrow};
-#else
-        __builtin_memcpy(to, &raw, sizeof raw);
-#endif
-        return;
-    }}
-#endif
-    lz_store_{dtype}(to, x, count);
-}}
-"
-        ),
-    );
 }
 
 #[cfg(test)]

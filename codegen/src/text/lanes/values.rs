@@ -1,0 +1,231 @@
+//! What a lane's expressions are as vectors: loads, operations on them, positions.
+
+use super::super::Printer;
+use super::{DISTANCES, Held, Loop};
+use crate::intrinsics::lanes::{Kind, Lanes, Value};
+use crate::intrinsics::{self, Helpers, parenthesise};
+use crate::nest::stmt::{Arithmetic, Expr, Type};
+use crate::nest::variable::Var;
+use crate::{BinaryOp, DType, Language};
+
+impl Loop<'_, '_> {
+    /// What an expression is whose lanes are the same.
+    pub(super) fn kind_of(&self, expr: &Expr) -> Option<Kind> {
+        Some(match expr {
+            Expr::Name(var) => match self.type_of(*var)? {
+                Type::Index => Kind::I64,
+                _ => self.kind_of_var(*var)?,
+            },
+            Expr::Literal(value) => Kind::of(value.dtype()),
+            Expr::Int(_) | Expr::Index(_) | Expr::Builtin(_) | Expr::Position(_) | Expr::Checked { .. } => {
+                Kind::I64
+            }
+            Expr::Arithmetic(op, ..) => {
+                if op.is_truth() {
+                    Kind::Mask
+                } else {
+                    Kind::I64
+                }
+            }
+            Expr::InBounds(_) => Kind::Mask,
+            Expr::Random { dtype, .. } | Expr::FromMemory(dtype, _) => Kind::of(*dtype),
+            Expr::Unary(op, dtype, _) => Kind::of(op.result(*dtype)),
+            Expr::Binary(op, dtype, ..) => Kind::of(op.result(*dtype)),
+            Expr::Select(_, a, b) => self.kind_of(a)?.max(self.kind_of(b)?),
+            Expr::Cast { to, .. } => Kind::of(*to),
+            Expr::Element(array, _) => Lanes::load(self.memory(*array)?).1,
+            Expr::ToMemory(dtype, _) => Lanes::load(*dtype).1,
+            Expr::Sort { .. }
+            | Expr::MulAdd(..)
+            | Expr::Votes(_)
+            | Expr::VotesBefore(_)
+            | Expr::ShuffleUp { .. }
+            | Expr::ShuffleXor { .. } => {
+                return None;
+            }
+        })
+    }
+
+    /// A value, of vectors where it differs among lanes; `None` if it is none of vectors.
+    pub(super) fn value(&mut self, expr: &Expr) -> Option<Value> {
+        if !self.varies(expr) {
+            let kind = self.kind_of(expr)?;
+            return Some(Value::scalar(self.printer.expr(expr), kind));
+        }
+        const C: Language = Language::C;
+        let mut none = Helpers::new();
+        match expr {
+            Expr::Name(var) => match self.varying.get(var)? {
+                Held::Numbers(kind) => Some(Value::vector(self.printer.name(*var), *kind)),
+                Held::Index(_) => None,
+            },
+            Expr::Position(index) => {
+                let step = self.index_step(index)?;
+                let first = self.printer.expr(&Expr::Index(index.clone()));
+                Some(Value::vector(format!("lz_positions({first}, {step})"), Kind::I64))
+            }
+            Expr::Element(array, index) => {
+                let dtype = self.memory(*array)?;
+                let step = self.step(index)?;
+                self.see(dtype);
+                if self.folded.is_some() {
+                    return self.folded_element(*array, index);
+                }
+                let from = self.printer.element_of(*array, index);
+                let count = self.count;
+                let (text, kind) = match step {
+                    1 => {
+                        let (load, kind) = Lanes::load(dtype);
+                        (format!("{load}({from}, {count})"), kind)
+                    }
+                    step if !DISTANCES.contains(&step) => return None,
+                    _ if let Some((first, offset)) = self.group_of(*array, step, index) => {
+                        let (pick, kind) = Lanes::pick(dtype);
+                        let from = self.printer.element_of(*array, &Expr::Index(first));
+                        (format!("{pick}({from}, {step}, {offset}, {count})"), kind)
+                    }
+                    _ => {
+                        let (gather, kind) = Lanes::gather(dtype);
+                        (format!("{gather}({from}, {step}, {count})"), kind)
+                    }
+                };
+                Some(Value::vector(text, kind))
+            }
+            Expr::Binary(op, DType::I64, a, b) if self.is_short_position(a) || self.is_short_position(b) => {
+                match self.short_comparison(*op, a, b) {
+                    Some(comparison) => Some(comparison),
+                    None => {
+                        let text = intrinsics::binary(C, *op, DType::I64, "a", "b", &mut none);
+                        self.of(&text, &[("a", a), ("b", b)])
+                    }
+                }
+            }
+            Expr::Cast { from: DType::I64, to, operand } if self.is_short_position(operand) => {
+                let position = self.short_position(operand)?;
+                let text = intrinsics::cast(C, DType::I32, *to, "a", &mut none);
+                self.translated(&text, &[("a", position)])
+            }
+            Expr::Unary(op, dtype, a) => {
+                let text = intrinsics::unary(C, *op, *dtype, "a", &mut none);
+                self.of(&text, &[("a", a)])
+            }
+            Expr::Binary(op, dtype, a, b) => {
+                let text = intrinsics::binary(C, *op, *dtype, "a", "b", &mut none);
+                self.of(&text, &[("a", a), ("b", b)])
+            }
+            Expr::Select(condition, a, b) => {
+                let text = intrinsics::select(C, "c", "a", "b");
+                self.of(&text, &[("c", condition), ("a", a), ("b", b)])
+            }
+            Expr::Cast { from, to, operand } => {
+                let text = intrinsics::cast(C, *from, *to, "a", &mut none);
+                self.of(&text, &[("a", operand)])
+            }
+            Expr::FromMemory(dtype @ (DType::F16 | DType::BF16), raw) => {
+                let raw = self.value(raw)?;
+                let Printer { lanes, helpers, .. } = &mut *self.printer;
+                lanes.widen(*dtype, &raw, helpers)
+            }
+            Expr::ToMemory(dtype @ (DType::F16 | DType::BF16), value) => {
+                let value = self.value(value)?;
+                let Printer { lanes, helpers, .. } = &mut *self.printer;
+                lanes.narrow(*dtype, &value, helpers)
+            }
+            // The same in registers.
+            Expr::FromMemory(_, value) | Expr::ToMemory(_, value) => self.value(value),
+            Expr::Random { dtype, seed, index } => {
+                let step = self.index_step(index)?;
+                let (seed, first) =
+                    (self.printer.name(*seed), self.printer.expr(&Expr::Index(index.clone())));
+                let seed = Value::scalar(format!("(unsigned long long){seed}"), Kind::U64);
+                let index = Value::vector(format!("(u64v)lz_positions({first}, {step})"), Kind::U64);
+                let text = intrinsics::random_uniform(C, *dtype, "s", "i", &mut none);
+                (self.is_worth_it, self.is_wide) = (true, true);
+                let Printer { lanes, helpers, .. } = &mut *self.printer;
+                lanes.translate(&text, &[("s", &seed), ("i", &index)], helpers)
+            }
+            Expr::Int(_)
+            | Expr::Index(_)
+            | Expr::Arithmetic(..)
+            | Expr::Builtin(_)
+            | Expr::Literal(_)
+            | Expr::InBounds(_)
+            | Expr::Checked { .. }
+            | Expr::Sort { .. }
+            | Expr::MulAdd(..)
+            | Expr::Votes(_)
+            | Expr::VotesBefore(_)
+            | Expr::ShuffleUp { .. }
+            | Expr::ShuffleXor { .. } => None,
+        }
+    }
+
+    /// Whether these are positions that 32 bits hold, so that what they are compared with need not halve all lanes.
+    fn is_short_position(&self, expr: &Expr) -> bool {
+        let Expr::Position(index) = expr else { return false };
+        let (least, most) = index.range(&self.printer.kernel.ranges());
+        // Lanes beyond the last position too.
+        let furthest = i64::from(i32::MAX) - 1024;
+        self.varies(expr) && least > -furthest && most < furthest
+    }
+
+    fn short_position(&mut self, expr: &Expr) -> Option<Value> {
+        let Expr::Position(index) = expr else { return None };
+        let step = self.index_step(index)?;
+        let first = self.printer.expr(&Expr::Index(index.clone()));
+        Some(Value::vector(format!("lz_short_positions({first}, {step})"), Kind::I32))
+    }
+
+    /// Positions compared in 32 bits, with each other or with what is the same for all lanes: that is cut off where no position
+    /// is.
+    fn short_comparison(&mut self, op: BinaryOp, a: &Expr, b: &Expr) -> Option<Value> {
+        if !op.is_comparison() {
+            return None;
+        }
+        let mut short = |expr: &Expr| match () {
+            () if self.is_short_position(expr) => self.short_position(expr),
+            () if self.varies(expr) => None,
+            () => Some(Value::scalar(format!("lz_cut({})", self.printer.expr(expr)), Kind::I32)),
+        };
+        let (a, b) = (short(a)?, short(b)?);
+        let text = intrinsics::binary(Language::C, op, DType::I32, "a", "b", &mut Helpers::new());
+        self.translated(&text, &[("a", a), ("b", b)])
+    }
+
+    /// What an array has at the lane, or so many lanes further on, in its vector.
+    fn folded_element(&self, array: Var, index: &Expr) -> Option<Value> {
+        let folded = self.folded.as_ref()?;
+        let (_, kind) = *folded.arrays.iter().find(|(own, _)| *own == array)?;
+        let name = format!("{}v", self.printer.name(array));
+        let is_lane = |expr: &Expr| matches!(expr, Expr::Name(var) if self.varying.contains_key(var));
+        match index {
+            index if is_lane(index) => Some(Value::vector(name, kind)),
+            Expr::Arithmetic(Arithmetic::Add, lane, step)
+                if is_lane(lane)
+                    && **step == Expr::Name(folded.step)
+                    && !folded.assigned.contains(&array) =>
+            {
+                let step = self.printer.name(folded.step);
+                Some(Value::vector(format!("{}({name}, {step})", Lanes::shift(kind)), kind))
+            }
+            _ => None,
+        }
+    }
+
+    /// The vectors for an operation in C on these operands.
+    fn of(&mut self, text: &str, operands: &[(&str, &Expr)]) -> Option<Value> {
+        let values = operands.iter().map(|(name, operand)| Some((*name, self.value(operand)?)));
+        let values: Vec<(&str, Value)> = values.collect::<Option<_>>()?;
+        self.translated(text, &values)
+    }
+
+    fn translated(&mut self, text: &str, operands: &[(&str, Value)]) -> Option<Value> {
+        let mut values = operands.to_vec();
+        values.iter_mut().for_each(|(_, value)| value.text = parenthesise(&value.text));
+        let scope: Vec<(&str, &Value)> = values.iter().map(|(name, value)| (*name, value)).collect();
+        let Printer { lanes, helpers, .. } = &mut *self.printer;
+        let value = lanes.translate(text, &scope, helpers)?;
+        self.is_worth_it |= !matches!(value.kind, Kind::Mask | Kind::I32);
+        Some(value)
+    }
+}
