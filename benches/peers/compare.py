@@ -16,6 +16,7 @@ import data
 import external
 import machine
 import options
+import picture
 import processes
 import record
 import report
@@ -119,7 +120,9 @@ def main() -> None:
         print("\n".join(report.Tables(run).text()))
         runs = [old for old in runs if not record.is_repeated(run, old)] + [run]
         record.save(runs, folder)
-    (folder / "peers.md").write_text(report.page(name, runs), encoding="utf-8")
+    pictures = [folder / f"{record.name(run)}.svg" for run in runs]
+    drawn = [path.name if picture.draw(run, path) else None for run, path in zip(runs, pictures)]
+    (folder / "peers.md").write_text(report.page(name, runs, drawn), encoding="utf-8")
     say(f"written to {folder}")
 
 

@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--list", action="store_true", help="print the cases and end")
 
     how = options.add_argument_group("how it is measured")
-    how.add_argument("--quick", action="store_true", help=f"other defaults: {MAIN_PEERS}; 0.2 s; 1 pass")
+    how.add_argument("--quick", action="store_true", help=f"other defaults: {MAIN_PEERS}; 0.2 s; 1 pass; 60 s a case")
     how.add_argument("--seconds", type=float, help="sampling time of a case on the CPU; default: 0.4")
     how.add_argument("--passes", type=int, help="over all systems; the lower median counts; default: 2")
     how.add_argument(
@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
         choices=["keep", "default"],
         help="keep: glibc reuses freed pages, which compares kernels; default: what users get",
     )
-    how.add_argument("--case-timeout", type=float, default=300, metavar="SECONDS", help="then a system is stopped")
+    how.add_argument("--case-timeout", type=float, metavar="SECONDS", help="then a system is stopped; default: 300")
 
     where = options.add_argument_group("where files go")
     where.add_argument("--data", type=Path, help="inputs and references; default: target/peers/data")
@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
         "--results",
         type=Path,
         metavar="FOLDER",
-        help="gets peers.md and peers.json; default: benches/results/MACHINE, or below target/peers where --cases "
+        help="gets peers.md, its pictures and peers.json; default: benches/results/MACHINE, or below target/peers where --cases "
         "chooses some",
     )
     where.add_argument("--report", action="store_true", help="only write peers.md again from peers.json")
@@ -56,9 +56,10 @@ def parser() -> argparse.ArgumentParser:
 
 def settled(options: argparse.Namespace) -> argparse.Namespace:
     """Fills in what follows from other options."""
-    peers, seconds, passes = (MAIN_PEERS, 0.2, 1) if options.quick else ("*", 0.4, 2)
+    peers, seconds, passes, timeout = (MAIN_PEERS, 0.2, 1, 60) if options.quick else ("*", 0.4, 2, 300)
     options.peers = options.peers or peers
     options.seconds = seconds if options.seconds is None else options.seconds
     options.passes = options.passes or passes
+    options.case_timeout = options.case_timeout or timeout
     options.data = (options.data or WORK / "data").absolute()
     return options

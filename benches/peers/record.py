@@ -97,7 +97,7 @@ def made(
         "copy_low_gbps": min(readings, default=None),
         "systems": systems,
         "cases": {
-            name: {key: entry[key] for key in ["formula", "dtype", "bytes", "tiny"]} for name, entry in cases.items()
+            name: {key: entry[key] for key in ["formula", "dtype", "bytes", "tiny", "flops"]} for name, entry in cases.items()
         },
         "results": results,
     }
@@ -108,6 +108,14 @@ def is_repeated(run: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether the runs differ by what was found only: the later one replaces the other."""
     keys = ["device", "threads", "malloc"]
     return all(run["conditions"][key] == other["conditions"][key] for key in keys)
+
+
+def name(run: dict[str, Any]) -> str:
+    """What tells a run from the others of its machine, as a file's name."""
+    conditions = run["conditions"]
+    if conditions["device"] == "cuda":
+        return "peers-cuda"
+    return f"peers-cpu-{conditions['threads']}-{conditions['malloc']}"
 
 
 def load(folder: Path) -> list[dict[str, Any]]:

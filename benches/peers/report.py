@@ -34,8 +34,10 @@ class Tables:
         names = [name for name in run["systems"] if name in measured]
         self.names = sorted(names, key=lambda name: name != self.subject)
 
-    def text(self) -> list[str]:
+    def text(self, picture: str | None = None) -> list[str]:
         lines = [f"## {self.title()}", "", *self.described(), ""]
+        if picture:
+            lines += [f"![The other systems' times over {self.subject}'s]({picture})", ""]
         lines += [*self.times("median_ms"), ""]
         if self.conditions["device"] == "cuda":
             lines += ["Wall time of a call, in batches that are waited for once:", "", *self.times("wall_ms"), ""]
@@ -179,14 +181,14 @@ class Tables:
         return notes
 
 
-def page(machine: str, runs: list[Run]) -> str:
-    """All runs of a machine."""
+def page(machine: str, runs: list[Run], pictures: list[str | None]) -> str:
+    """All runs of a machine, and the files with their pictures."""
     lines = [
         f"# Beside other systems: {machine}",
         "",
         "Written by `benches/peers/run`. What is measured, and how to read it: `benches/peers/README.md`.",
         "",
     ]
-    for run in runs:
-        lines += Tables(run).text()
+    for run, picture in zip(runs, pictures):
+        lines += Tables(run).text(picture)
     return "\n".join(lines).rstrip() + "\n"

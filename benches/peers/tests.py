@@ -113,24 +113,26 @@ def run() -> dict[str, Any]:
         "jax": passes({"version": "3"}, large=wrong, small={"status": "crash", "message": "ended by signal 11"}),
         "numba": passes({"version": "4"}, large=ok(8.0), small={"status": "unsupported", "message": "a reason"}),
         "cupy": [Outcome(missing="ModuleNotFoundError: No module named 'cupy'")],
-        "lazuli": passes({"version": "1"}, large=ok(2.0), small=ok(0.02)),
+        "lazuli": passes({"version": "1"}, large=ok(2.0), small=ok(0.02), product=ok(20.0)),
     }
     entries = {
-        "large": {"formula": "x*2", "dtype": "f32", "bytes": 80_000_000, "tiny": False},
-        "small": {"formula": "x*2", "dtype": "f32", "bytes": 8_000, "tiny": True},
+        "large": {"formula": "x*2", "dtype": "f32", "bytes": 80_000_000, "tiny": False, "flops": None},
+        "small": {"formula": "x*2", "dtype": "f32", "bytes": 8_000, "tiny": True, "flops": None},
+        "product": {"formula": "x@y", "dtype": "f32", "bytes": 8_000_000, "tiny": False, "flops": 4_000_000_000},
     }
     return record.made(conditions, "lazuli", entries, outcomes, [])
 
 
 class Reports(unittest.TestCase):
     def setUp(self):
-        self.text = report.page("a-machine", [run()])
+        self.text = report.page("a-machine", [run()], ["a.svg"])
 
     def test_times_compare_with_the_fastest_other_system_that_is_right(self):
         for line in [
             "| case | MB | lazuli | first call | % of copy | × | torch | jax | numba |",
             "| large | 80 | **2 ms** | 100 ms | 80 | 2.00 | 4 ms ~ | 100 µs WRONG | 8 ms |",
             "| small | 0.008 | 20 µs | 100 ms |  | 0.50 | **10 µs** | crash |  |",
+            "| product | 8 | **20 ms** | 100 ms | 200 GFLOP/s |  |  |  |  |",
         ]:
             self.assertIn(line + "\n", self.text)
 
@@ -140,9 +142,12 @@ class Reports(unittest.TestCase):
             "- jax, large: mismatch. off",
             "- jax, small: crash. ended by signal 11",
             "- numba: blank for 1 case: a reason.",
-            "- ~: samples scatter by more than a quarter of the median (1 of 6 figures).",
+            "- ~: samples scatter by more than a quarter of the median (1 of 7 figures).",
         ]:
             self.assertIn(note + "\n", self.text)
+
+    def test_a_picture_is_shown(self):
+        self.assertIn("![The other systems' times over lazuli's](a.svg)\n", self.text)
 
     def test_a_run_without_our_program_shows_the_others(self):
         alone = run() | {"subject": None}
@@ -152,7 +157,7 @@ class Reports(unittest.TestCase):
     def test_a_busy_machine_has_a_note(self):
         busy = run()
         busy["systems"]["torch"]["others"] = 1.25
-        self.assertIn("times are too long: torch (1.2).", report.page("a-machine", [busy]))
+        self.assertIn("times are too long: torch (1.2).", report.page("a-machine", [busy], [None]))
 
     def test_units_suit_the_magnitude(self):
         self.assertEqual(
