@@ -6,26 +6,9 @@
 mod common;
 #[path = "../../tests/graphs/mod.rs"]
 mod graphs;
-#[path = "../../tests/scoreboard/groups.rs"]
-mod groups;
-#[path = "../../tests/scoreboard/inputs.rs"]
-mod inputs;
-#[path = "../../tests/scoreboard/products.rs"]
-mod products;
 mod programs;
-#[path = "../../tests/scoreboard/rearranged.rs"]
-mod rearranged;
-#[path = "../../tests/scoreboard/reductions.rs"]
-mod reductions;
 mod report;
-#[path = "../../tests/scoreboard/rows.rs"]
-mod rows;
-#[path = "../../tests/scoreboard/science.rs"]
-mod science;
-#[path = "../../tests/scoreboard/training.rs"]
-mod training;
-#[path = "../../tests/workloads/mod.rs"]
-mod workloads;
+include!("../../tests/scoreboard/modules.rs");
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

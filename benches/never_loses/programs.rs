@@ -24,7 +24,11 @@ pub fn cases(random: usize) -> Vec<Case> {
             let mut inputs: Option<Inputs> = None;
             result.push(Case {
                 name: workload.name.into(),
-                record: Box::new(move || (workload.record)(inputs.get_or_insert_with(Inputs::kept).again())),
+                record: Box::new(move || {
+                    (workload.record)(
+                        inputs.get_or_insert_with(|| Inputs::kept(&Device::cpu(), true)).again(),
+                    )
+                }),
             });
         }
     }

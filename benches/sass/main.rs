@@ -4,24 +4,7 @@
 
 #[path = "../never_loses/common.rs"]
 mod common;
-#[path = "../../tests/scoreboard/groups.rs"]
-mod groups;
-#[path = "../../tests/scoreboard/inputs.rs"]
-mod inputs;
-#[path = "../../tests/scoreboard/products.rs"]
-mod products;
-#[path = "../../tests/scoreboard/rearranged.rs"]
-mod rearranged;
-#[path = "../../tests/scoreboard/reductions.rs"]
-mod reductions;
-#[path = "../../tests/scoreboard/rows.rs"]
-mod rows;
-#[path = "../../tests/scoreboard/science.rs"]
-mod science;
-#[path = "../../tests/scoreboard/training.rs"]
-mod training;
-#[path = "../../tests/workloads/mod.rs"]
-mod workloads;
+include!("../../tests/scoreboard/modules.rs");
 
 use lazuli::Target;
 use serde_json::{Value, json};

@@ -53,9 +53,9 @@ impl Inputs {
         Inputs { device: *device, is_large: false, made: 0, kept: None }
     }
 
-    /// Large ones with elements, made by the first recording and used again by the next ones.
-    pub fn kept() -> Inputs {
-        Inputs { kept: Some(Vec::new()), ..Inputs::large() }
+    /// With elements, made by the first recording and used again by the next ones.
+    pub fn kept(device: &Device, is_large: bool) -> Inputs {
+        Inputs { device: *device, is_large, made: 0, kept: Some(Vec::new()) }
     }
 
     /// Before another recording of the same expression.

@@ -6,16 +6,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-mod groups;
-mod inputs;
-mod products;
-mod rearranged;
-mod reductions;
-mod rows;
-mod science;
-mod training;
-#[path = "../workloads/mod.rs"]
-mod workloads;
+include!("modules.rs");
 
 use std::fmt::Write;
 
