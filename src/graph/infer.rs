@@ -2,7 +2,7 @@
 
 use super::body::Body;
 use super::op::{Composite, Op, Pool2d, Sorted, StepResult, View};
-use crate::{DType, Shape};
+use crate::{BinaryOp, DType, ReduceOp, Shape, UnaryOp};
 
 /// Shape and dtype of an operand or a result.
 pub(crate) type Type = (Shape, DType);
@@ -11,151 +11,180 @@ pub(crate) type Type = (Shape, DType);
 ///
 /// The message names shapes and dtypes, but not the operation: the caller has its user-facing name.
 pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), String> {
-    let operand = |n: usize| operands.get(n).copied().ok_or_else(|| format!("operand {n} is missing"));
-    let count = |n: usize| match operands.len() == n {
-        true => Ok(()),
-        false => Err(format!("takes {n} operands, got {}", operands.len())),
-    };
-    let expect = |shape: &Shape, dtype: DType| match result.0 == *shape && result.1 == dtype {
-        true => Ok(()),
-        false => Err(format!("gives {dtype} {shape}, but is recorded as {} {}", result.1, result.0)),
-    };
+    let typing = Typing { operands, result };
     match op {
-        Op::Input(_) => count(0),
+        Op::Input(_) => typing.count(0),
         Op::Constant(constant) => {
-            count(0)?;
-            expect(&Shape::scalar(), constant.value.dtype())
+            typing.count(0)?;
+            typing.expect(&Shape::scalar(), constant.value.dtype())
         }
         Op::Iota => match result.0.rank() == 1 && result.1 == DType::I64 {
-            true => count(0),
+            true => typing.count(0),
             false => Err(format!("gives a 1-d i64 tensor, but is recorded as {} {}", result.1, result.0)),
         },
         Op::Random { .. } => match result.1.is_float() {
-            true => count(0),
+            true => typing.count(0),
             false => Err(format!("random numbers are floats, not {}", result.1)),
         },
-        Op::Unary(unary) => {
-            count(1)?;
-            let (shape, dtype) = operand(0)?;
-            match unary.accepts(*dtype) {
-                true => expect(shape, unary.result(*dtype)),
-                false => Err(format!("not defined for {dtype}")),
-            }
-        }
-        Op::Binary(binary) => {
-            count(2)?;
-            let ((shape, dtype), (other_shape, other_dtype)) = (operand(0)?, operand(1)?);
-            if shape != other_shape || dtype != other_dtype {
-                return Err(format!("operands differ: {dtype} {shape} and {other_dtype} {other_shape}"));
-            }
-            match binary.accepts(*dtype) {
-                true => expect(shape, binary.result(*dtype)),
-                false => Err(format!("not defined for {dtype}")),
-            }
-        }
-        Op::Select => {
-            count(3)?;
-            let (condition, a, b) = (operand(0)?, operand(1)?, operand(2)?);
-            if condition.1 != DType::Bool || a != b || condition.0 != a.0 {
-                return Err(format!(
-                    "needs a bool condition and two like operands, got {} {}, {} {} and {} {}",
-                    condition.1, condition.0, a.1, a.0, b.1, b.0
-                ));
-            }
-            expect(&a.0, a.1)
-        }
-        Op::Cast => {
-            count(1)?;
-            expect(&operand(0)?.0, result.1)
-        }
+        Op::Unary(op) => typing.unary(*op),
+        Op::Binary(op) => typing.binary(*op),
+        Op::Select => typing.select(),
+        Op::Cast => typing.expect(&typing.only()?.0, result.1),
         Op::View(view) => {
-            count(1)?;
-            let (shape, dtype) = operand(0)?;
-            if *dtype != result.1 {
-                return Err(format!("a view keeps the dtype {dtype}, but is recorded as {}", result.1));
+            let (shape, dtype) = typing.only()?;
+            match *dtype == result.1 {
+                true => check_view(view, shape, &result.0),
+                false => Err(format!("a view keeps the dtype {dtype}, but is recorded as {}", result.1)),
             }
-            check_view(view, shape, &result.0)
         }
-        Op::Reduce { op, axes } => {
-            count(1)?;
-            let (shape, dtype) = operand(0)?;
-            check_axes(axes, shape)?;
-            if !op.accepts(*dtype) {
-                return Err(format!("not defined for {dtype}"));
-            }
-            let empty = axes.iter().any(|&axis| shape[axis] == 0);
-            if empty && op.needs_values() {
-                return Err(format!(
-                    "no largest or smallest of nothing: shape {shape} is empty along {axes:?}"
-                ));
-            }
-            expect(&shape.without(axes), op.result(*dtype))
-        }
+        Op::Reduce { op, axes } => typing.reduce(*op, axes),
         Op::Scan { op, axis, .. } => {
-            count(1)?;
-            let (shape, dtype) = operand(0)?;
+            let (shape, dtype) = typing.only()?;
             check_axes(&[*axis], shape)?;
-            match op.is_scan() && op.accepts(*dtype) {
-                true => expect(shape, *dtype),
-                false => Err(format!("not defined for {dtype}")),
-            }
+            typing.accepted(op.is_scan() && op.accepts(*dtype), *dtype)?;
+            typing.expect(shape, *dtype)
         }
-        Op::Recurrence { axis, body, result: wanted, .. } => {
-            count(body.inputs.len())?;
-            let full = &operand(body.carries)?.0;
-            check_axes(&[*axis], full)?;
-            check_body(body, full, &full.without(&[*axis]), operands)?;
-            let (shape, number) = match *wanted {
-                StepResult::Each(number) => (full.clone(), number),
-                StepResult::Last(number) if number < body.carries => (full.without(&[*axis]), number),
-                StepResult::Last(number) => return Err(format!("carry {number} is missing")),
-            };
-            match body.output(number) {
-                Some(dtype) => expect(&shape, dtype),
-                None => Err(format!("result {number} is missing")),
-            }
-        }
-        Op::Gather { axis } => {
-            count(2)?;
-            let ((shape, dtype), (at, index)) = (operand(0)?, operand(1)?);
-            let fits = *axis < at.rank()
-                && shape.rank() == at.rank()
-                && (0..at.rank()).all(|k| k == *axis || shape[k] == at[k]);
-            match fits && index.is_int() {
-                true => expect(at, *dtype),
-                false => Err(format!("{index} {at} is no index of axis {axis} of shape {shape}")),
-            }
-        }
-        Op::Scatter { op, axis, extent } => {
-            count(2)?;
-            let ((shape, dtype), (at, index)) = (operand(0)?, operand(1)?);
-            check_axes(&[*axis], shape)?;
-            if at != shape || !index.is_int() {
-                return Err(format!("{index} {at} is no index of each element of shape {shape}"));
-            }
-            match op.accepts(*dtype) && op.is_plain() {
-                true => expect(&shape.with_extent(*axis, *extent), *dtype),
-                false => Err(format!("not defined for {dtype}")),
-            }
-        }
-        Op::Sort { axis, extent, result, .. } => {
-            count(1)?;
-            let (shape, dtype) = operand(0)?;
-            check_axes(&[*axis], shape)?;
-            if *extent > shape[*axis] {
-                return Err(format!("{extent} of {} elements", shape[*axis]));
-            }
-            let dtype = match result {
-                Sorted::Values => *dtype,
-                Sorted::Positions => DType::I64,
-            };
-            expect(&shape.with_extent(*axis, *extent), dtype)
-        }
+        Op::Recurrence { axis, body, result, .. } => typing.recurrence(*axis, body, *result),
+        Op::Gather { axis } => typing.gather(*axis),
+        Op::Scatter { op, axis, extent } => typing.scatter(*op, *axis, *extent),
+        Op::Sort { axis, extent, result, .. } => typing.sort(*axis, *extent, *result),
         Op::Composite(composite) => {
-            count(1)?;
-            let (shape, dtype) = operand(0)?;
+            let (shape, dtype) = typing.only()?;
             check_composite(composite, shape, *dtype, result)
         }
+    }
+}
+
+/// An operation's operands, and what it is recorded as.
+#[derive(Clone, Copy)]
+struct Typing<'a> {
+    operands: &'a [&'a Type],
+    result: &'a Type,
+}
+
+impl<'a> Typing<'a> {
+    fn operand(self, n: usize) -> Result<&'a Type, String> {
+        self.operands.get(n).copied().ok_or_else(|| format!("operand {n} is missing"))
+    }
+
+    fn count(self, n: usize) -> Result<(), String> {
+        match self.operands.len() == n {
+            true => Ok(()),
+            false => Err(format!("takes {n} operands, got {}", self.operands.len())),
+        }
+    }
+
+    /// The operand of an operation with one.
+    fn only(self) -> Result<&'a Type, String> {
+        self.count(1)?;
+        self.operand(0)
+    }
+
+    /// The operands of an operation with two.
+    fn both(self) -> Result<[&'a Type; 2], String> {
+        self.count(2)?;
+        Ok([self.operand(0)?, self.operand(1)?])
+    }
+
+    fn expect(self, shape: &Shape, dtype: DType) -> Result<(), String> {
+        match self.result.0 == *shape && self.result.1 == dtype {
+            true => Ok(()),
+            false => {
+                Err(format!("gives {dtype} {shape}, but is recorded as {} {}", self.result.1, self.result.0))
+            }
+        }
+    }
+
+    fn accepted(self, accepts: bool, dtype: DType) -> Result<(), String> {
+        if accepts { Ok(()) } else { Err(format!("not defined for {dtype}")) }
+    }
+
+    fn unary(self, op: UnaryOp) -> Result<(), String> {
+        let (shape, dtype) = self.only()?;
+        self.accepted(op.accepts(*dtype), *dtype)?;
+        self.expect(shape, op.result(*dtype))
+    }
+
+    fn binary(self, op: BinaryOp) -> Result<(), String> {
+        let [(shape, dtype), (other_shape, other_dtype)] = self.both()?;
+        if shape != other_shape || dtype != other_dtype {
+            return Err(format!("operands differ: {dtype} {shape} and {other_dtype} {other_shape}"));
+        }
+        self.accepted(op.accepts(*dtype), *dtype)?;
+        self.expect(shape, op.result(*dtype))
+    }
+
+    fn select(self) -> Result<(), String> {
+        self.count(3)?;
+        let (condition, a, b) = (self.operand(0)?, self.operand(1)?, self.operand(2)?);
+        if condition.1 != DType::Bool || a != b || condition.0 != a.0 {
+            return Err(format!(
+                "needs a bool condition and two like operands, got {} {}, {} {} and {} {}",
+                condition.1, condition.0, a.1, a.0, b.1, b.0
+            ));
+        }
+        self.expect(&a.0, a.1)
+    }
+
+    fn reduce(self, op: ReduceOp, axes: &[usize]) -> Result<(), String> {
+        let (shape, dtype) = self.only()?;
+        check_axes(axes, shape)?;
+        self.accepted(op.accepts(*dtype), *dtype)?;
+        if op.needs_values() && axes.iter().any(|&axis| shape[axis] == 0) {
+            return Err(format!("no largest or smallest of nothing: shape {shape} is empty along {axes:?}"));
+        }
+        self.expect(&shape.without(axes), op.result(*dtype))
+    }
+
+    fn recurrence(self, axis: usize, body: &Body, wanted: StepResult) -> Result<(), String> {
+        self.count(body.inputs.len())?;
+        let full = &self.operand(body.carries)?.0;
+        check_axes(&[axis], full)?;
+        let slice = full.without(&[axis]);
+        check_body(body, full, &slice, self.operands)?;
+        let (shape, number) = match wanted {
+            StepResult::Each(number) => (full, number),
+            StepResult::Last(number) if number < body.carries => (&slice, number),
+            StepResult::Last(number) => return Err(format!("carry {number} is missing")),
+        };
+        match body.output(number) {
+            Some(dtype) => self.expect(shape, dtype),
+            None => Err(format!("result {number} is missing")),
+        }
+    }
+
+    fn gather(self, axis: usize) -> Result<(), String> {
+        let [(shape, dtype), (at, index)] = self.both()?;
+        let fits = axis < at.rank()
+            && shape.rank() == at.rank()
+            && (0..at.rank()).all(|k| k == axis || shape[k] == at[k]);
+        match fits && index.is_int() {
+            true => self.expect(at, *dtype),
+            false => Err(format!("{index} {at} is no index of axis {axis} of shape {shape}")),
+        }
+    }
+
+    fn scatter(self, op: ReduceOp, axis: usize, extent: usize) -> Result<(), String> {
+        let [(shape, dtype), (at, index)] = self.both()?;
+        check_axes(&[axis], shape)?;
+        if at != shape || !index.is_int() {
+            return Err(format!("{index} {at} is no index of each element of shape {shape}"));
+        }
+        self.accepted(op.accepts(*dtype) && op.is_plain(), *dtype)?;
+        self.expect(&shape.with_extent(axis, extent), *dtype)
+    }
+
+    fn sort(self, axis: usize, extent: usize, wanted: Sorted) -> Result<(), String> {
+        let (shape, dtype) = self.only()?;
+        check_axes(&[axis], shape)?;
+        if extent > shape[axis] {
+            return Err(format!("{extent} of {} elements", shape[axis]));
+        }
+        let dtype = match wanted {
+            Sorted::Values => *dtype,
+            Sorted::Positions => DType::I64,
+        };
+        self.expect(&shape.with_extent(axis, extent), dtype)
     }
 }
 

@@ -11,7 +11,7 @@ mod tests;
 
 use std::rc::Rc;
 
-use lazuli_codegen::index::{Atom, AxisId, IndexExpr};
+use lazuli_codegen::index::{Atom, AxisId, Bound, IndexExpr};
 use lazuli_codegen::ir::{AxisKind, Kernel, Recurrence, Store, ValueId, ValueOp};
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -303,16 +303,7 @@ impl<'a> Interpreter<'a> {
             ValueOp::Literal(scalar) => Values::filled(*scalar, count),
             ValueOp::Argument(argument) => Values::filled(self.launch.arguments[argument.index()], count),
             ValueOp::Position(index) => Values::I64(self.index(index, space)?),
-            ValueOp::InBounds(bounds) => {
-                let mut all = vec![true; count];
-                for bound in bounds {
-                    let index = self.index(&bound.expr, space)?;
-                    all.iter_mut()
-                        .zip(index)
-                        .for_each(|(all, index)| *all &= (bound.lo..bound.hi).contains(&index));
-                }
-                Values::Bool(all)
-            }
+            ValueOp::InBounds(bounds) => Values::Bool(self.in_bounds(bounds, space)?),
             ValueOp::Random { seed, index } => {
                 let seed = self.launch.arguments[seed.index()].to_bits();
                 let index = self.index(index, space)?;
@@ -349,38 +340,55 @@ impl<'a> Interpreter<'a> {
             &ValueOp::Scatter { op, axis, over, index, check, operand } => {
                 self.scatter(op, [axis, over], (index, check), operand, space)?
             }
-            &ValueOp::Sort { axis, over, descending, is_position, operand } => {
-                let place = self.place(axis, space)?;
-                let mut source =
-                    self.space(space.axes.iter().map(|&own| if own == axis { over } else { own }));
-                source.at = space.at;
-                let result = if is_position { Sorted::Positions } else { Sorted::Values };
-                let extent = space.shape[place];
-                let sort = Sort { axis: place, extent, descending, result };
-                sort::sort(&*self.operand(operand, &source)?, &source.shape, sort)
-            }
-            ValueOp::Reduce { op, axes, operand, position } => {
-                let mut whole = self.space(space.axes.iter().chain(axes).copied());
-                whole.at = space.at;
-                let reduced: Vec<usize> = (space.axes.len()..whole.axes.len()).collect();
-                let elements = self.operand(*operand, &whole)?;
-                match (reduce::reduce(*op, &elements, &whole.shape, &reduced)?, position) {
-                    (Values::I64(found), Some(position)) => {
-                        let length = whole.shape[space.axes.len()..].iter().product::<usize>();
-                        let Values::I64(positions) = &*self.operand(*position, &whole)? else {
-                            return Err(broken("a position is no i64"));
-                        };
-                        let of_row = |(row, at): (usize, i64)| positions[row * length + at as usize];
-                        Values::I64(found.into_iter().enumerate().map(of_row).collect())
-                    }
-                    (values, _) => values,
-                }
-            }
+            ValueOp::Sort { .. } => self.sort(&value.op, space)?,
+            ValueOp::Reduce { .. } => self.reduce(&value.op, space)?,
         };
         if result.dtype() != value.dtype || result.len() != count {
             return Err(broken(format!("v{} is {} {}", id.0, result.len(), result.dtype())));
         }
         Ok(Rc::new(result))
+    }
+
+    fn in_bounds(&mut self, bounds: &[Bound], space: &Space) -> Result<Vec<bool>> {
+        let mut all = vec![true; space.shape.elements()];
+        for bound in bounds {
+            let index = self.index(&bound.expr, space)?;
+            all.iter_mut().zip(index).for_each(|(all, index)| *all &= (bound.lo..bound.hi).contains(&index));
+        }
+        Ok(all)
+    }
+
+    fn sort(&mut self, op: &ValueOp, space: &Space) -> Result<Values> {
+        let &ValueOp::Sort { axis, over, descending, is_position, operand } = op else {
+            return Err(broken("no sort"));
+        };
+        let place = self.place(axis, space)?;
+        let mut source = self.space(space.axes.iter().map(|&own| if own == axis { over } else { own }));
+        source.at = space.at;
+        let result = if is_position { Sorted::Positions } else { Sorted::Values };
+        let sort = Sort { axis: place, extent: space.shape[place], descending, result };
+        Ok(sort::sort(&*self.operand(operand, &source)?, &source.shape, sort))
+    }
+
+    fn reduce(&mut self, op: &ValueOp, space: &Space) -> Result<Values> {
+        let ValueOp::Reduce { op, axes, operand, position } = op else {
+            return Err(broken("no reduction"));
+        };
+        let mut whole = self.space(space.axes.iter().chain(axes).copied());
+        whole.at = space.at;
+        let reduced: Vec<usize> = (space.axes.len()..whole.axes.len()).collect();
+        let elements = self.operand(*operand, &whole)?;
+        match (reduce::reduce(*op, &elements, &whole.shape, &reduced)?, position) {
+            (Values::I64(found), Some(position)) => {
+                let length = whole.shape[space.axes.len()..].iter().product::<usize>();
+                let Values::I64(positions) = &*self.operand(*position, &whole)? else {
+                    return Err(broken("a position is no i64"));
+                };
+                let of_row = |(row, at): (usize, i64)| positions[row * length + at as usize];
+                Ok(Values::I64(found.into_iter().enumerate().map(of_row).collect()))
+            }
+            (values, _) => Ok(values),
+        }
     }
 
     fn place(&self, axis: AxisId, space: &Space) -> Result<usize> {

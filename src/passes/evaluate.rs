@@ -45,27 +45,9 @@ pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>
                 };
                 pointwise(&at)
             }
-            Op::Recurrence { axis, reverse, body, result } => {
-                let full = shape(body.carries);
-                let (extent, stride) = (full[*axis], full[axis + 1..].iter().product::<usize>());
-                let mut results = vec![None; node.shape.elements()];
-                for row in 0..full.elements() / extent {
-                    let mut carries: Vec<Scalar> = (0..body.carries).map(|n| operand(n)[row]).collect();
-                    for time in 0..extent {
-                        let place = if *reverse { extent - 1 - time } else { time };
-                        let at = row / stride * stride * extent + place * stride + row % stride;
-                        let elements = (body.carries..operands.len()).map(|n| operand(n)[at]);
-                        let inputs: Vec<Vec<Scalar>> =
-                            carries.iter().copied().chain(elements).map(|x| vec![x]).collect();
-                        let outputs = evaluate(&body.graph, &inputs);
-                        match result {
-                            StepResult::Each(n) => results[at] = Some(outputs[*n][0]),
-                            StepResult::Last(n) => results[row] = Some(outputs[*n][0]),
-                        }
-                        carries = outputs[..body.carries].iter().map(|output| output[0]).collect();
-                    }
-                }
-                results.into_iter().map(Option::unwrap).collect()
+            Op::Recurrence { body, .. } => {
+                let values: Vec<&[Scalar]> = (0..operands.len()).map(|n| &operand(n)[..]).collect();
+                stepped(node, &values, shape(body.carries))
             }
             Op::Gather { axis } => {
                 let (inner, extent) = (node.shape.strides()[*axis], shape(0)[*axis]);
@@ -87,23 +69,13 @@ pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>
                     reduced(*op, &[0], &row, &row_shape, node.dtype.compute())[0]
                 })
             }
-            Op::Sort { axis, extent, descending, result } => {
+            Op::Sort { axis, .. } => {
                 let (inner, count) = (node.shape.strides()[*axis], shape(0)[*axis]);
+                let extent = node.shape[*axis];
                 pointwise(&|n| {
                     let (outer, rank) = (n / (inner * extent), n / inner % extent);
-                    let at = |k: usize| operand(0)[(outer * count + k) * inner + n % inner];
-                    let before = |a: usize, b: usize| {
-                        let (a, b) = (at(a).as_f64(), at(b).as_f64());
-                        let order =
-                            a.is_nan().cmp(&b.is_nan()).then(a.partial_cmp(&b).unwrap_or(Ordering::Equal));
-                        if *descending { order.reverse() } else { order }
-                    };
-                    let mut places: Vec<usize> = (0..count).collect();
-                    places.sort_by(|&a, &b| before(a, b));
-                    match result {
-                        Sorted::Values => at(places[rank]),
-                        Sorted::Positions => Scalar::from_i64(DType::I64, places[rank] as i64),
-                    }
+                    let row = (0..count).map(|k| operand(0)[(outer * count + k) * inner + n % inner]);
+                    ranked(&node.op, &row.collect::<Vec<_>>(), rank)
                 })
             }
             Op::Composite(composite) => {
@@ -115,6 +87,45 @@ pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>
         values.push(value);
     }
     graph.outputs().iter().map(|output| values[output.index()].clone()).collect()
+}
+
+/// A result of a recurrence, step by step.
+fn stepped(node: &Node, operands: &[&[Scalar]], full: &Shape) -> Vec<Scalar> {
+    let Op::Recurrence { axis, reverse, body, result } = &node.op else { unreachable!() };
+    let (extent, stride) = (full[*axis], full[axis + 1..].iter().product::<usize>());
+    let mut results = vec![None; node.shape.elements()];
+    for row in 0..full.elements() / extent {
+        let mut carries: Vec<Scalar> = (0..body.carries).map(|n| operands[n][row]).collect();
+        for time in 0..extent {
+            let place = if *reverse { extent - 1 - time } else { time };
+            let at = row / stride * stride * extent + place * stride + row % stride;
+            let elements = operands[body.carries..].iter().map(|operand| operand[at]);
+            let inputs: Vec<Vec<Scalar>> = carries.iter().copied().chain(elements).map(|x| vec![x]).collect();
+            let outputs = evaluate(&body.graph, &inputs);
+            match result {
+                StepResult::Each(n) => results[at] = Some(outputs[*n][0]),
+                StepResult::Last(n) => results[row] = Some(outputs[*n][0]),
+            }
+            carries = outputs[..body.carries].iter().map(|output| output[0]).collect();
+        }
+    }
+    results.into_iter().map(Option::unwrap).collect()
+}
+
+/// What a sort puts at a rank of a row.
+fn ranked(sort: &Op, row: &[Scalar], rank: usize) -> Scalar {
+    let Op::Sort { descending, result, .. } = sort else { unreachable!() };
+    let before = |a: usize, b: usize| {
+        let (a, b) = (row[a].as_f64(), row[b].as_f64());
+        let order = a.is_nan().cmp(&b.is_nan()).then(a.partial_cmp(&b).unwrap_or(Ordering::Equal));
+        if *descending { order.reverse() } else { order }
+    };
+    let mut places: Vec<usize> = (0..row.len()).collect();
+    places.sort_by(|&a, &b| before(a, b));
+    match result {
+        Sorted::Values => row[places[rank]],
+        Sorted::Positions => Scalar::from_i64(DType::I64, places[rank] as i64),
+    }
 }
 
 /// Equal bits, or both NaN.

@@ -1,6 +1,6 @@
 //! What expressions are worth to a thread.
 
-use crate::index::{Atom, IndexExpr};
+use crate::index::{Atom, Bound, IndexExpr};
 use crate::intrinsics::{philox_uniform_f32, philox_uniform_f64};
 use crate::nest::stmt::{Arithmetic, Builtin, Expr, SortPart};
 use crate::nest::variable::Var;
@@ -34,15 +34,7 @@ impl Machine<'_> {
             }
             Expr::Builtin(builtin) => Value::Index(self.builtin(*builtin, thread)),
             Expr::Literal(value) => Value::Number(value.cast(value.dtype().compute())),
-            Expr::InBounds(bounds) => {
-                for bound in bounds {
-                    let place = self.place(&bound.expr, thread)?;
-                    if bound.has_lo() && place < bound.lo || bound.has_hi() && place >= bound.hi {
-                        return Ok(Value::Index(0));
-                    }
-                }
-                Value::Index(1)
-            }
+            Expr::InBounds(bounds) => self.in_bounds(bounds, thread)?,
             Expr::Random { dtype, seed, index } => self.random(*dtype, *seed, index, thread)?,
             Expr::Checked { position, extent, check } => {
                 let position = self.value(position, thread, active)?.index();
@@ -95,6 +87,16 @@ impl Machine<'_> {
                 self.exchange(expr, thread, active)?
             }
         })
+    }
+
+    fn in_bounds(&self, bounds: &[Bound], thread: usize) -> Result<Value> {
+        for bound in bounds {
+            let place = self.place(&bound.expr, thread)?;
+            if bound.has_lo() && place < bound.lo || bound.has_hi() && place >= bound.hi {
+                return Ok(Value::Index(0));
+            }
+        }
+        Ok(Value::Index(1))
     }
 
     fn random(&self, dtype: DType, seed: Var, index: &IndexExpr, thread: usize) -> Result<Value> {

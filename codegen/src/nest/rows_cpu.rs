@@ -15,6 +15,7 @@ use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{Launch, RowSchedule, SPLIT_LENGTH};
 use crate::{Language, Refusal};
@@ -383,18 +384,24 @@ impl<'k> Sweep<'_, 'k> {
         emitter.push(Stmt::If { condition, then: inside, otherwise });
     }
 
+    /// Line by line, where several axes cannot be one.
+    fn lines(&self, emitter: &mut Emitter<'k>, inner: u64, end: Expr) {
+        let axes = &self.plan.axes;
+        let line = emitter.index("line");
+        emitter.open(&[], false);
+        emitter.unflatten(line, &axes[..axes.len() - 1], 1);
+        Sweep { line: Some(line), ..*self }.in_line(emitter, inner);
+        let body = emitter.close();
+        let lines = end.then(Div, Expr::Int(inner));
+        emitter.push(count_loop(line, Expr::Int(0), lines, LoopHint::None, body));
+    }
+
     /// All lanes at once, then those that are left.
     fn in_lanes(&self, emitter: &mut Emitter<'k>, first: Expr, end: Expr) {
         let &Sweep { kernel, plan, lanes, accumulators, .. } = self;
         let inner = plan.axes.last().map_or(1, |&axis| kernel.axis(axis).extent);
         if self.has_lines && self.line.is_none() {
-            let line = emitter.index("line");
-            emitter.open(&[], false);
-            emitter.unflatten(line, &plan.axes[..plan.axes.len() - 1], 1);
-            Sweep { line: Some(line), ..*self }.in_line(emitter, inner);
-            let body = emitter.close();
-            let lines = end.then(Div, Expr::Int(inner));
-            emitter.push(count_loop(line, Expr::Int(0), lines, LoopHint::None, body));
+            self.lines(emitter, inner, end);
             return;
         }
         let single = plan.axes.len() == 1 || self.line.is_some();
@@ -432,29 +439,8 @@ impl<'k> Sweep<'_, 'k> {
             let (start, k) = (emitter.index("start"), emitter.index("k"));
             emitter.open(&[], false);
             let weight = welford.zip(steps).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
-            let is_within = stays_within(group);
-            let begin = plan.axes.split_last().filter(|_| is_within).map(|(_, axes)| {
-                let outer = emitter.bind("outer", INDEX, Expr::Name(start).then(Div, Expr::Int(inner)));
-                let begin = emitter.bind("begin", INDEX, Expr::Name(start).then(Rem, Expr::Int(inner)));
-                emitter.unflatten(outer, axes, 1);
-                begin
-            });
-            let offset = |start: Option<Expr>| match (chain, start) {
-                (1, Some(start)) => start.then(Add, lane.clone()),
-                (1, None) => lane.clone(),
-                (_, Some(start)) => mul_add(Expr::Name(k), Expr::Int(lanes), start).then(Add, lane.clone()),
-                (_, None) => Expr::Name(k).then(Mul, Expr::Int(lanes)).then(Add, lane.clone()),
-            };
-            let mut body = match begin {
-                Some(begin) => {
-                    let (start, begin) = (Expr::Name(start).then(Sub, Expr::Name(begin)), Expr::Name(begin));
-                    self.within(emitter, start, begin.then(Add, offset(None)), weight.as_ref())
-                }
-                None => {
-                    let position = offset(Some(Expr::Name(start)));
-                    self.visit(emitter, Some(position), Some(&lane), weight.as_ref())
-                }
-            };
+            let outer = plan.axes.split_last().filter(|_| stays_within(group)).map(|(_, axes)| (axes, inner));
+            let mut body = self.elements(emitter, start, (chain > 1).then_some(k), outer, weight.as_ref());
             if chain > 1 {
                 body = vec![count_loop(k, Expr::Int(0), Expr::Int(chain), LoopHint::Unroll, body)];
             }
@@ -475,6 +461,33 @@ impl<'k> Sweep<'_, 'k> {
             let rest = self.visit(emitter, Some(from.then(Add, lane.clone())), Some(&lane), None);
             emitter.push(count_loop(Var::Lane, Expr::Int(0), remaining, LoopHint::Simd, rest));
         }
+    }
+
+    /// What the pass does at the lanes' elements from `start` on, or at the `k`-th of several times so many. `outer` are the
+    /// axes, and the extent inside of them, that all these elements have one position of.
+    fn elements(
+        &self,
+        emitter: &mut Emitter<'k>,
+        start: Var,
+        k: Option<Var>,
+        outer: Option<(&[AxisId], u64)>,
+        weight: Option<&Expr>,
+    ) -> Vec<Stmt> {
+        let (lane, lanes) = (Expr::name(Var::Lane), Expr::Int(self.lanes));
+        let offset = |start: Option<Expr>| match (k, start) {
+            (None, Some(start)) => start.then(Add, lane.clone()),
+            (None, None) => lane.clone(),
+            (Some(k), Some(start)) => mul_add(Expr::Name(k), lanes.clone(), start).then(Add, lane.clone()),
+            (Some(k), None) => Expr::Name(k).then(Mul, lanes.clone()).then(Add, lane.clone()),
+        };
+        let Some((axes, inner)) = outer else {
+            return self.visit(emitter, Some(offset(Some(Expr::Name(start)))), Some(&lane), weight);
+        };
+        let outer = emitter.bind("outer", INDEX, Expr::Name(start).then(Div, Expr::Int(inner)));
+        let begin = emitter.bind("begin", INDEX, Expr::Name(start).then(Rem, Expr::Int(inner)));
+        emitter.unflatten(outer, axes, 1);
+        let (start, begin) = (Expr::Name(start).then(Sub, Expr::Name(begin)), Expr::Name(begin));
+        self.within(emitter, start, begin.then(Add, offset(None)), weight)
     }
 
     /// What the pass does at a position.

@@ -49,16 +49,7 @@ impl Schedule {
         let name = text.word()?;
         let mut settings = Settings::read(text)?;
         let schedule = match name {
-            "pointwise" if settings.has("elements_per_block") => Schedule::Pointwise(PointwiseSchedule {
-                threads: 1,
-                vector: 1,
-                elements_per_block: settings.count("elements_per_block")?,
-            }),
-            "pointwise" => Schedule::Pointwise(PointwiseSchedule {
-                threads: settings.count("threads")?,
-                vector: settings.count("vec")?,
-                elements_per_block: 0,
-            }),
+            "pointwise" => Schedule::Pointwise(settings.pointwise()?),
             "tiled" => {
                 let ([rows, columns], [threads, of_column]) =
                     (settings.pair("tile")?, settings.pair("threads")?);
@@ -98,17 +89,7 @@ impl Schedule {
                 tile: settings.or_zero("tile")?,
                 lanes: settings.optional("lanes", Settings::count)?.unwrap_or(1),
             }),
-            "row_reduce" => Schedule::Rows(RowSchedule {
-                threads_per_row: settings.count("threads_per_row")?,
-                rows_per_block: settings.count("rows_per_block")?,
-                vector: settings.count("vec")?,
-                persistent: settings.or_zero("persistent")?,
-                shared_bytes: settings.or_zero("shared_bytes")?,
-                stack_bytes: settings.or_zero("stack_bytes")?,
-                keep: settings.optional("keep", Settings::values)?,
-                online: settings.flag("online")?,
-                splits: settings.splits()?,
-            }),
+            "row_reduce" => Schedule::Rows(settings.rows()?),
             "contraction" if settings.has("tile") => Schedule::Product(settings.product()?),
             "contraction" => {
                 let [lines, columns] = settings.pair("columns")?;
@@ -189,6 +170,29 @@ impl<'a> Settings<'a> {
         read: impl Fn(&mut Self, &str) -> Result<T, ParseError>,
     ) -> Result<Option<T>, ParseError> {
         if self.has(name) { read(self, name).map(Some) } else { Ok(None) }
+    }
+
+    fn pointwise(&mut self) -> Result<PointwiseSchedule, ParseError> {
+        let of_core = self.optional("elements_per_block", Self::count)?;
+        Ok(PointwiseSchedule {
+            threads: if of_core.is_some() { 1 } else { self.count("threads")? },
+            vector: if of_core.is_some() { 1 } else { self.count("vec")? },
+            elements_per_block: of_core.unwrap_or(0),
+        })
+    }
+
+    fn rows(&mut self) -> Result<RowSchedule, ParseError> {
+        Ok(RowSchedule {
+            threads_per_row: self.count("threads_per_row")?,
+            rows_per_block: self.count("rows_per_block")?,
+            vector: self.count("vec")?,
+            persistent: self.or_zero("persistent")?,
+            shared_bytes: self.or_zero("shared_bytes")?,
+            stack_bytes: self.or_zero("stack_bytes")?,
+            keep: self.optional("keep", Self::values)?,
+            online: self.flag("online")?,
+            splits: self.splits()?,
+        })
     }
 
     fn product(&mut self) -> Result<ProductSchedule, ParseError> {

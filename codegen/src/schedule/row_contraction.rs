@@ -43,6 +43,16 @@ pub(crate) fn padded(kernel: &Kernel, axis: AxisId) -> u64 {
     kernel.axis(axis).extent.next_multiple_of(PANEL)
 }
 
+/// Whether each store is of results of a row, and at a place of its own for each.
+fn is_stored(kernel: &Kernel, map: &[AxisId]) -> bool {
+    let is_result = |axis: &AxisId| kernel.axis(*axis).kind != AxisKind::Reduce;
+    kernel.stores.iter().all(|store| {
+        kernel.value(store.value).axes.iter().all(is_result)
+            && store.index.axes().iter().all(is_result)
+            && map.iter().all(|&axis| store.index.uses(axis))
+    })
+}
+
 impl RowContraction {
     /// The kernel as a contraction of rows.
     pub(crate) fn of(kernel: &Kernel) -> Option<RowContraction> {
@@ -88,30 +98,15 @@ impl RowContraction {
                 | ValueOp::Scatter { .. }
                 | ValueOp::Sort { .. } => return None,
                 ValueOp::Reduce { axes, .. } if axes.as_slice() == [along] => found.statistics.push(id),
-                ValueOp::Reduce { axes, .. } => {
-                    let is_plain = |id| !kernel.down_from([id]).iter().any(is_reduced);
-                    let score = product(kernel, id, along).filter(|&(depth, left, right)| {
-                        kernel.value(id).dtype == value.dtype
-                            && !kernel.axis(depth).is_argument
-                            && kernel.axis(depth).extent >= FEWEST_TERMS
-                            && is_plain(left)
-                            && is_plain(right)
-                    });
-                    let Some((depth, left, right)) = score else {
-                        // Of few elements, a loop for each.
-                        if positions(kernel, axes) > super::share::MOST_IN_THREAD {
-                            return None;
-                        }
-                        continue;
-                    };
-                    packed.extend(&kernel.value(right).axes);
-                    found.scores.push(Contraction {
-                        products: vec![Product { sum: id, left, right }],
-                        column: along,
-                        depth: vec![depth],
-                        ..found.contraction.clone()
-                    });
-                }
+                ValueOp::Reduce { axes, .. } => match found.score(kernel, id) {
+                    Some(score) => {
+                        packed.extend(&kernel.value(score.products[0].right).axes);
+                        found.scores.push(score);
+                    }
+                    // Of few elements, a loop for each.
+                    None if positions(kernel, axes) <= super::share::MOST_IN_THREAD => {}
+                    None => return None,
+                },
                 _ => {}
             }
         }
@@ -127,19 +122,31 @@ impl RowContraction {
             score.batch.clone_from(&found.contraction.batch);
             score.rows.clone_from(&found.contraction.rows);
         }
-        let is_result = |axis: &AxisId| kernel.axis(*axis).kind != AxisKind::Reduce;
-        let is_stored = kernel.stores.iter().all(|store| {
-            kernel.value(store.value).axes.iter().all(is_result)
-                && store.index.axes().iter().all(is_result)
-                && map.iter().all(|&axis| store.index.uses(axis))
-        });
         let has_rows = !found.statistics.is_empty() || !found.scores.is_empty();
         let pays = super::share::is_packed(
             positions(kernel, &found.contraction.rows),
             kernel.axis(column).extent,
             terms.extent,
         );
-        (is_stored && has_rows && pays && found.most_rows(kernel) > 0).then_some(found)
+        (is_stored(kernel, &map) && has_rows && pays && found.most_rows(kernel) > 0).then_some(found)
+    }
+
+    /// A reduction as a sum of products that the rows are made of.
+    fn score(&self, kernel: &Kernel, id: ValueId) -> Option<Contraction> {
+        let is_reduced = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Reduce { .. });
+        let is_plain = |id| !kernel.down_from([id]).iter().any(is_reduced);
+        let (depth, left, right) = product(kernel, id, self.along)?;
+        let is_score = kernel.value(id).dtype == self.contraction.dtype
+            && !kernel.axis(depth).is_argument
+            && kernel.axis(depth).extent >= FEWEST_TERMS
+            && is_plain(left)
+            && is_plain(right);
+        is_score.then(|| Contraction {
+            products: vec![Product { sum: id, left, right }],
+            column: self.along,
+            depth: vec![depth],
+            ..self.contraction.clone()
+        })
     }
 
     /// Rows of a block as far as a cache holds them.

@@ -299,67 +299,16 @@ impl Loop<'_, '_> {
                 Some(())
             }
             Stmt::Assign { target: Expr::Element(array, index), value } => {
-                if self.step(index)? != 1 {
-                    return None;
-                }
-                let value = self.value(value)?;
-                if let Some(folded) = &mut self.folded {
-                    let (_, kind) = *folded.arrays.iter().find(|(own, _)| own == array)?;
-                    folded.assigned.push(*array);
-                    let (name, value) = (self.printer.name(*array), self.vector(value, kind));
-                    self.line(&format!("{name}v = {value};"));
-                    return Some(());
-                }
-                let dtype = self.memory(*array)?;
-                let is_result = matches!(array, Var::Parameter(Parameter::Buffer(_)));
-                let is_streamed = is_result && self.printer.streams;
-                let (store, kind) = if is_streamed { Lanes::stream(dtype) } else { Lanes::store(dtype) };
-                self.see(dtype);
-                let (to, value) = (self.printer.element_of(*array, index), self.vector(value, kind));
-                let (count, streams) = (self.count, if is_streamed { ", streams" } else { "" });
-                self.line(&format!("{store}({to}, {value}, {count}{streams});"));
-                Some(())
+                self.assign_element(*array, index, value)
             }
-            Stmt::For { var, from, to, step, hint, body } => {
-                let is_uniform = !self.varies(from) && !self.varies(to);
-                let is_counted = match step {
-                    Step::Add(step) => !self.varies(step),
-                    Step::Halve => true,
-                };
-                if !is_uniform || !is_counted || matches!(hint, LoopHint::Simd) {
-                    return None;
-                }
-                let name = self.printer.name(*var);
-                self.printer.loop_head(&name, from, to, step, *hint);
-                self.block(body)?;
-                self.line("}");
-                Some(())
-            }
-            Stmt::If { condition, then, otherwise } if !self.varies(condition) && !then.is_empty() => {
-                let condition = self.printer.expr(condition);
-                self.line(&format!("if ({condition}) {{"));
-                self.block(then)?;
-                if !otherwise.is_empty() {
-                    self.line("} else {");
-                    self.block(otherwise)?;
-                }
-                self.line("}");
-                Some(())
-            }
+            Stmt::Block(_) | Stmt::For { .. } | Stmt::If { .. } => self.nested(stmt),
             Stmt::Prefetch { buffer, index } => {
                 self.step(index)?;
                 let place = self.printer.element_of(*buffer, index);
                 self.line(&format!("__builtin_prefetch({place}, 0, 2);"));
                 Some(())
             }
-            Stmt::Block(body) => {
-                self.line("{");
-                self.block(body)?;
-                self.line("}");
-                Some(())
-            }
             Stmt::Assign { .. }
-            | Stmt::If { .. }
             | Stmt::VectorLoad { .. }
             | Stmt::VectorStore { .. }
             | Stmt::MultiplyTile(_)
@@ -375,6 +324,65 @@ impl Loop<'_, '_> {
             | Stmt::Arrive { .. }
             | Stmt::Return => None,
         }
+    }
+
+    /// A statement with others in it, which is the same for all lanes.
+    fn nested(&mut self, stmt: &Stmt) -> Option<()> {
+        match stmt {
+            Stmt::Block(body) => {
+                self.line("{");
+                self.block(body)?;
+            }
+            Stmt::For { var, from, to, step, hint, body } => {
+                let is_uniform = !self.varies(from) && !self.varies(to);
+                let is_counted = match step {
+                    Step::Add(step) => !self.varies(step),
+                    Step::Halve => true,
+                };
+                if !is_uniform || !is_counted || matches!(hint, LoopHint::Simd) {
+                    return None;
+                }
+                let name = self.printer.name(*var);
+                self.printer.loop_head(&name, from, to, step, *hint);
+                self.block(body)?;
+            }
+            Stmt::If { condition, then, otherwise } if !self.varies(condition) && !then.is_empty() => {
+                let condition = self.printer.expr(condition);
+                self.line(&format!("if ({condition}) {{"));
+                self.block(then)?;
+                if !otherwise.is_empty() {
+                    self.line("} else {");
+                    self.block(otherwise)?;
+                }
+            }
+            _ => return None,
+        }
+        self.line("}");
+        Some(())
+    }
+
+    /// A vector stored to neighbouring elements.
+    fn assign_element(&mut self, array: Var, index: &Expr, value: &Expr) -> Option<()> {
+        if self.step(index)? != 1 {
+            return None;
+        }
+        let value = self.value(value)?;
+        if let Some(folded) = &mut self.folded {
+            let (_, kind) = *folded.arrays.iter().find(|(own, _)| *own == array)?;
+            folded.assigned.push(array);
+            let (name, value) = (self.printer.name(array), self.vector(value, kind));
+            self.line(&format!("{name}v = {value};"));
+            return Some(());
+        }
+        let dtype = self.memory(array)?;
+        let is_result = matches!(array, Var::Parameter(Parameter::Buffer(_)));
+        let is_streamed = is_result && self.printer.streams;
+        let (store, kind) = if is_streamed { Lanes::stream(dtype) } else { Lanes::store(dtype) };
+        self.see(dtype);
+        let (to, value) = (self.printer.element_of(array, index), self.vector(value, kind));
+        let (count, streams) = (self.count, if is_streamed { ", streams" } else { "" });
+        self.line(&format!("{store}({to}, {value}, {count}{streams});"));
+        Some(())
     }
 
     fn bind(&mut self, constant: &str, var: Var, kind: Kind, value: Option<Value>) -> Option<()> {

@@ -32,41 +32,67 @@ struct Follows {
     loops: bool,
 }
 
+/// What the nodes of the kernel are to it.
+struct Parts {
+    /// Of each node.
+    follows: Vec<Follows>,
+    /// The sums at the end, and the products that rows are made of.
+    sums: Vec<NodeId>,
+    scores: Vec<NodeId>,
+    /// The elements of the left factor.
+    elements: usize,
+}
+
 impl Analyser<'_> {
     /// The kernel as such a contraction; `None` if it is none.
     pub(super) fn row_contraction(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Option<Analysis> {
         let (facts, graph) = (self.facts, self.graph);
-        let is_shared = |id: NodeId| facts.of(id).rows.is_some() && facts.of(id).by == By::Threads;
-        let is_contraction = |id: NodeId| is_shared(id) && facts.of(id).is_packed;
-        let is_loop =
-            |id: NodeId| matches!(graph.node(id).op, Op::Reduce { .. }) && facts.of(id).by == By::Thread;
-        // What rows are made of is packed along one axis.
-        let has_several_axes = |id: NodeId| {
-            let Op::Reduce { axes, .. } = &graph.node(id).op else { return false };
-            let shape = &graph.node(graph.operands(id)[0]).shape;
-            axes.iter().filter(|&&axis| shape[axis] != 1).count() > 1
-        };
-        let last = nodes.iter().copied().rev().find(|&id| is_contraction(id))?;
-        let of_sum = facts.of(last).rows?;
-        let length = facts.rows(of_sum).length;
-        let mut follows: Vec<Follows> = vec![Follows::default(); nodes.len()];
-        // The sums at the end, and the products that rows are made of.
-        let (mut sums, mut scores) = (Vec::new(), Vec::new());
-        // The elements of the left factor.
-        let mut elements = None;
-        for (number, &id) in nodes.iter().enumerate() {
-            let mut own = Follows::default();
-            for read in facts.reads.reads(id) {
-                let Ok(at) = nodes.binary_search(&read.node) else { continue };
-                let Follows { rows, sum, loops } = follows[at];
-                let is_sum = sums.contains(&read.node);
-                own.rows |= rows || !is_sum && is_shared(read.node);
-                own.loops |= loops || is_loop(read.node);
-                own.sum |= sum || is_sum;
-                if (sum || is_sum) && !read.aligned {
+        let last = nodes.iter().copied().rev().find(|&id| self.is_shared(id) && facts.of(id).is_packed)?;
+        let parts = self.parts(nodes, last)?;
+        let Parts { follows, sums, scores, elements } = &parts;
+        if !sums.iter().all(|&sum| self.is_of_weights(nodes, &parts, sum)) {
+            return None;
+        }
+        let follows_sum =
+            |output: &NodeId| nodes.binary_search(output).is_ok_and(|number| follows[number].sum);
+        if !outputs.iter().all(|output| sums.contains(output) || follows_sum(output)) {
+            return None;
+        }
+        let work = match scores.is_empty() {
+            // Each block reduces its rows anew.
+            true => self.work_of_sums(nodes, outputs, (sums, follows), *elements),
+            false => {
+                let length = facts.rows(facts.of(last).rows?).length;
+                let size = facts.of(graph.operands(last)[0]).size as u64;
+                let of_block = share::rows_of_block(length as u64, size, scores.len() as u64);
+                if sums.len() > 1
+                    || self.has_several_axes(last)
+                    || !self.pays_for_rows(last, scores, *elements, of_block)
+                {
                     return None;
                 }
+                let products: Vec<NodeId> = sums.iter().chain(scores).copied().collect();
+                self.work_of_rows(nodes, outputs, &products, of_block as f64)
             }
+        };
+        let hero = Hero::Reduction(last);
+        self.misfit(outputs, hero).is_none().then_some(Analysis {
+            hero,
+            work,
+            recomputed: None,
+            waits_for_rows: true,
+        })
+    }
+
+    /// What each node of the kernel is to the sums at the end; `None` if some can be nothing of that.
+    fn parts(&self, nodes: &[NodeId], last: NodeId) -> Option<Parts> {
+        let (facts, graph) = (self.facts, self.graph);
+        let of_sum = facts.of(last).rows?;
+        let mut follows: Vec<Follows> = vec![Follows::default(); nodes.len()];
+        let (mut sums, mut scores) = (Vec::new(), Vec::new());
+        let mut elements = None;
+        for (number, &id) in nodes.iter().enumerate() {
+            let own = self.follows(nodes, id, &follows, &sums)?;
             follows[number] = own;
             let is_reduction = match graph.node(id).op {
                 Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast | Op::Random { .. } => false,
@@ -79,7 +105,7 @@ impl Analyser<'_> {
             if !is_reduction || facts.of(id).by == By::Thread {
                 continue;
             }
-            if !is_shared(id) {
+            if !self.is_shared(id) {
                 return None;
             }
             if facts.of(id).is_packed && (own.rows || id == last) {
@@ -91,63 +117,72 @@ impl Analyser<'_> {
             }
             let rows = facts.rows(facts.of(id).rows?);
             let own_elements = match facts.of(id).is_packed {
-                true if own.loops || has_several_axes(id) => return None,
+                // What rows are made of is packed along one axis.
+                true if own.loops || self.has_several_axes(id) => return None,
                 true => {
                     scores.push(id);
                     rows.results
                 }
-                false if rows.length != length || !rows.is_consecutive => return None,
+                false if rows.length != facts.rows(of_sum).length || !rows.is_consecutive => return None,
                 false => rows.full_elements,
             };
             if *elements.get_or_insert(own_elements) != own_elements {
                 return None;
             }
         }
-        let elements = elements?;
-        let at = |id: NodeId| nodes.binary_search(&id).map_or(Follows::default(), |at| follows[at]);
-        // One factor follows from the rows' reductions, and has as many elements as what is reduced.
-        let weights = |id: &NodeId| at(*id).rows && facts.of(*id).elements == elements;
-        let is_product = |sum: &NodeId| {
-            let product = graph.operands(*sum)[0];
-            let reads = facts.reads.reads(product);
-            let left = reads.iter().filter(|read| weights(&read.node)).count();
-            let is_plain = |id: NodeId| {
-                let Follows { rows, loops, .. } = at(id);
-                !(rows || loops || is_loop(id) && nodes.binary_search(&id).is_ok())
-            };
-            let right = reads.iter().filter(|read| is_plain(read.node)).count();
-            nodes.binary_search(&product).is_ok()
-                && (left, right, reads.len()) == (1, 1, 2)
-                && reads.iter().all(|read| !weights(&read.node) || !read.permuted)
-                && graph.node(product).dtype.is_float()
-        };
-        let is_result = |output: &NodeId| sums.contains(output) || at(*output).sum;
-        if !sums.iter().all(is_product) || !outputs.iter().all(is_result) {
-            return None;
-        }
-        let work = match scores.is_empty() {
-            // Each block reduces its rows anew.
-            true => self.work_of_sums(nodes, outputs, (&sums, &follows), elements),
-            false => {
-                let size = facts.of(graph.operands(last)[0]).size as u64;
-                let of_block = share::rows_of_block(length as u64, size, scores.len() as u64);
-                if sums.len() > 1
-                    || has_several_axes(last)
-                    || !self.pays_for_rows(last, &scores, elements, of_block)
-                {
-                    return None;
-                }
-                let products: Vec<NodeId> = sums.iter().chain(&scores).copied().collect();
-                self.work_of_rows(nodes, outputs, &products, of_block as f64)
+        Some(Parts { follows, sums, scores, elements: elements? })
+    }
+
+    /// What a node follows from; `None` if it reads what follows from a sum elsewhere than at its own position.
+    fn follows(&self, nodes: &[NodeId], id: NodeId, follows: &[Follows], sums: &[NodeId]) -> Option<Follows> {
+        let mut own = Follows::default();
+        for read in self.facts.reads.reads(id) {
+            let Ok(at) = nodes.binary_search(&read.node) else { continue };
+            let Follows { rows, sum, loops } = follows[at];
+            let is_sum = sums.contains(&read.node);
+            own.rows |= rows || !is_sum && self.is_shared(read.node);
+            own.loops |= loops || self.is_loop(read.node);
+            own.sum |= sum || is_sum;
+            if (sum || is_sum) && !read.aligned {
+                return None;
             }
+        }
+        Some(own)
+    }
+
+    /// Whether a sum is of products of two factors, one of which follows from the rows' reductions, and has as many elements
+    /// as what is reduced.
+    fn is_of_weights(&self, nodes: &[NodeId], parts: &Parts, sum: NodeId) -> bool {
+        let (facts, graph) = (self.facts, self.graph);
+        let product = graph.operands(sum)[0];
+        let reads = facts.reads.reads(product);
+        let place = |id: NodeId| nodes.binary_search(&id).ok();
+        let at = |id: NodeId| place(id).map_or(Follows::default(), |at| parts.follows[at]);
+        let weights = |id: NodeId| at(id).rows && facts.of(id).elements == parts.elements;
+        let is_plain = |id: NodeId| {
+            let Follows { rows, loops, .. } = at(id);
+            !(rows || loops || self.is_loop(id) && place(id).is_some())
         };
-        let hero = Hero::Reduction(last);
-        self.misfit(outputs, hero).is_none().then_some(Analysis {
-            hero,
-            work,
-            recomputed: None,
-            waits_for_rows: true,
-        })
+        let left = reads.iter().filter(|read| weights(read.node)).count();
+        let right = reads.iter().filter(|read| is_plain(read.node)).count();
+        place(product).is_some()
+            && (left, right, reads.len()) == (1, 1, 2)
+            && reads.iter().all(|read| !weights(read.node) || !read.permuted)
+            && graph.node(product).dtype.is_float()
+    }
+
+    fn is_shared(&self, id: NodeId) -> bool {
+        self.facts.of(id).rows.is_some() && self.facts.of(id).by == By::Threads
+    }
+
+    fn is_loop(&self, id: NodeId) -> bool {
+        matches!(self.graph.node(id).op, Op::Reduce { .. }) && self.facts.of(id).by == By::Thread
+    }
+
+    fn has_several_axes(&self, id: NodeId) -> bool {
+        let Op::Reduce { axes, .. } = &self.graph.node(id).op else { return false };
+        let shape = &self.graph.node(self.graph.operands(id)[0]).shape;
+        axes.iter().filter(|&&axis| shape[axis] != 1).count() > 1
     }
 
     /// Whether a block's rows are enough for packing the other factors again.

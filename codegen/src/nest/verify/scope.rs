@@ -127,38 +127,7 @@ impl Scope<'_> {
                 self.changes(if is_load { *array } else { *buffer })?;
                 whole.into_iter().try_for_each(|(var, at)| self.elements(*var, at, Type::Memory(*dtype)))
             }
-            Stmt::MultiplyTile(tile) => {
-                let float = Type::Register(tile.dtype);
-                self.changes(tile.sums)?;
-                self.expect(&tile.depth, Type::Index)?;
-                self.expect(&tile.width, Type::Index)?;
-                self.type_of(&tile.adds)?;
-                self.numbers(tile.left, &tile.left_at, tile.dtype)?;
-                self.numbers(tile.right, &tile.right_at, tile.dtype)?;
-                self.elements(tile.sums, &tile.sums_at, float)
-            }
-            Stmt::Turn(turning) => {
-                let ty = Type::Register(turning.dtype);
-                self.changes(turning.to)?;
-                self.expect(&turning.depth, Type::Index)?;
-                self.elements(turning.to, &turning.to_at, ty)?;
-                self.numbers(turning.from, &turning.from_at, turning.dtype)
-            }
-            Stmt::Sort(sorting) => {
-                self.changes(sorting.items)?;
-                self.elements(sorting.items, &sorting.at, Type::Register(DType::I64))?;
-                match &sorting.by {
-                    SortBy::Row(row) => {
-                        let SortedRow { spare, spare_at, count, wanted } = &**row;
-                        self.changes(*spare)?;
-                        self.elements(*spare, spare_at, Type::Register(DType::I64))?;
-                        self.expect(count, Type::Index)?;
-                        self.expect(wanted, Type::Index)
-                    }
-                    SortBy::Lanes { count } => self.expect(count, Type::Index),
-                    SortBy::Block { .. } => Ok(()),
-                }
-            }
+            Stmt::MultiplyTile(_) | Stmt::Turn(_) | Stmt::Sort(_) => self.helper(stmt),
             Stmt::LoadMatrices { parts, at, shared, index, dtype, .. } => {
                 self.changes(*parts)?;
                 self.elements(*parts, at, Type::Register(DType::U32))?;
@@ -198,6 +167,45 @@ impl Scope<'_> {
             | Stmt::If { .. }
             | Stmt::InTurns { .. }
             | Stmt::Block(_) => Ok(()),
+        }
+    }
+
+    /// A statement that is a helper function's call on a core.
+    fn helper(&mut self, stmt: &Stmt) -> Result<(), NestError> {
+        match stmt {
+            Stmt::MultiplyTile(tile) => {
+                let float = Type::Register(tile.dtype);
+                self.changes(tile.sums)?;
+                self.expect(&tile.depth, Type::Index)?;
+                self.expect(&tile.width, Type::Index)?;
+                self.type_of(&tile.adds)?;
+                self.numbers(tile.left, &tile.left_at, tile.dtype)?;
+                self.numbers(tile.right, &tile.right_at, tile.dtype)?;
+                self.elements(tile.sums, &tile.sums_at, float)
+            }
+            Stmt::Turn(turning) => {
+                let ty = Type::Register(turning.dtype);
+                self.changes(turning.to)?;
+                self.expect(&turning.depth, Type::Index)?;
+                self.elements(turning.to, &turning.to_at, ty)?;
+                self.numbers(turning.from, &turning.from_at, turning.dtype)
+            }
+            Stmt::Sort(sorting) => {
+                self.changes(sorting.items)?;
+                self.elements(sorting.items, &sorting.at, Type::Register(DType::I64))?;
+                match &sorting.by {
+                    SortBy::Row(row) => {
+                        let SortedRow { spare, spare_at, count, wanted } = &**row;
+                        self.changes(*spare)?;
+                        self.elements(*spare, spare_at, Type::Register(DType::I64))?;
+                        self.expect(count, Type::Index)?;
+                        self.expect(wanted, Type::Index)
+                    }
+                    SortBy::Lanes { count } => self.expect(count, Type::Index),
+                    SortBy::Block { .. } => Ok(()),
+                }
+            }
+            _ => Ok(()),
         }
     }
 
@@ -365,26 +373,27 @@ impl Scope<'_> {
                 self.expect(a, Type::Memory(*dtype)).and_then(|()| register(*dtype))
             }
             Expr::ToMemory(dtype, a) => self.expect(a, Type::Register(*dtype)).map(|()| Type::Memory(*dtype)),
-            Expr::Sort { part, dtype, operands, .. } => {
-                let [a, b] = &**operands;
-                let item = Type::Register(DType::I64);
-                match part {
-                    SortPart::Item | SortPart::Place => {
-                        self.expect(a, Type::Register(*dtype))?;
-                        self.expect(b, Type::Index).map(|()| item)
-                    }
-                    SortPart::Key => self.expect(a, Type::Register(*dtype)).map(|()| item),
-                    SortPart::Value => {
-                        self.expect(a, item)?;
-                        self.expect(b, item).and_then(|()| register(*dtype))
-                    }
-                    SortPart::Position => self.expect(a, item).map(|()| item),
-                }
-            }
+            Expr::Sort { part, dtype, operands, .. } => self.sort_part(*part, *dtype, operands),
             Expr::Votes(a) | Expr::VotesBefore(a) => self.expect(a, TRUTH).map(|()| Type::Index),
             Expr::ShuffleUp { value, delta: lane } | Expr::ShuffleXor { value, mask: lane, .. } => {
                 self.expect(lane, Type::Index).and_then(|()| self.type_of(value))
             }
+        }
+    }
+
+    fn sort_part(&self, part: SortPart, dtype: DType, [a, b]: &[Expr; 2]) -> Result<Type, NestError> {
+        let item = Type::Register(DType::I64);
+        match part {
+            SortPart::Item | SortPart::Place => {
+                self.expect(a, Type::Register(dtype))?;
+                self.expect(b, Type::Index).map(|()| item)
+            }
+            SortPart::Key => self.expect(a, Type::Register(dtype)).map(|()| item),
+            SortPart::Value => {
+                self.expect(a, item)?;
+                self.expect(b, item).map(|()| Type::Register(dtype))
+            }
+            SortPart::Position => self.expect(a, item).map(|()| item),
         }
     }
 }

@@ -128,21 +128,7 @@ impl Walk<'_> {
                     self.writes(*array, at)?;
                 }
             }
-            Stmt::For { var, from, to, step, body, .. } => {
-                self.reads(from)?;
-                self.reads(to)?;
-                let step = match step {
-                    Step::Add(step) => self.of(step),
-                    Step::Halve => Blocks,
-                };
-                self.grow(*var, self.of(from).max(step));
-                let rounds = self.of(from).max(self.of(to)).max(step).max(reached);
-                // Twice, because what comes after a barrier meets what comes before it in the next round.
-                if body.iter().any(has_barrier) {
-                    self.statements(body, rounds)?;
-                }
-                return self.statements(body, rounds);
-            }
+            Stmt::For { .. } => return self.rounds(stmt, reached),
             Stmt::If { condition, then, otherwise } => {
                 self.reads(condition)?;
                 let chosen = self.of(condition).max(reached);
@@ -158,22 +144,16 @@ impl Walk<'_> {
             Stmt::InTurns { key, active, body } => {
                 self.reads(key)?;
                 self.reads(active)?;
-                if reached > Warps {
-                    return Err(NestError::Divergent("turns of a warp"));
-                }
+                by_warps("turns of a warp", reached)?;
                 return self.statements(body, Threads);
             }
             Stmt::LoadMatrices { parts, shared, index, .. } => {
-                if reached > Warps {
-                    return Err(NestError::Divergent("matrices of a warp"));
-                }
+                by_warps("matrices of a warp", reached)?;
                 self.read(*shared, index)?;
                 self.grow(*parts, Threads);
             }
             Stmt::MultiplyMatrices(product) => {
-                if reached > Warps {
-                    return Err(NestError::Divergent("matrices of a warp"));
-                }
+                by_warps("matrices of a warp", reached)?;
                 self.grow(product.sums, Threads);
             }
             // A core's.
@@ -184,18 +164,38 @@ impl Walk<'_> {
             | Stmt::Part { .. }
             | Stmt::Prefetch { .. } => {}
             Stmt::Sort(sorting) if !matches!(sorting.by, SortBy::Block { .. }) => {}
-            Stmt::Barrier | Stmt::Arrive { .. } | Stmt::Sort(_) => {
-                if reached > Blocks {
-                    return Err(NestError::Divergent("a barrier"));
-                }
-                for shared in self.arrays.values_mut() {
-                    shared.is_written |= !shared.writes.is_empty();
-                    (shared.writes, shared.reads) = (Vec::new(), Vec::new());
-                }
-            }
+            Stmt::Barrier | Stmt::Arrive { .. } | Stmt::Sort(_) => self.barrier(reached)?,
             Stmt::Return => self.ended = self.ended.max(reached),
         }
         stmt.bodies().into_iter().try_for_each(|body| self.statements(body, reached))
+    }
+
+    fn rounds(&mut self, stmt: &Stmt, reached: Differs) -> Result<(), NestError> {
+        let Stmt::For { var, from, to, step, body, .. } = stmt else { return Ok(()) };
+        self.reads(from)?;
+        self.reads(to)?;
+        let step = match step {
+            Step::Add(step) => self.of(step),
+            Step::Halve => Blocks,
+        };
+        self.grow(*var, self.of(from).max(step));
+        let rounds = self.of(from).max(self.of(to)).max(step).max(reached);
+        // Twice, because what comes after a barrier meets what comes before it in the next round.
+        if body.iter().any(has_barrier) {
+            self.statements(body, rounds)?;
+        }
+        self.statements(body, rounds)
+    }
+
+    fn barrier(&mut self, reached: Differs) -> Result<(), NestError> {
+        if reached > Blocks {
+            return Err(NestError::Divergent("a barrier"));
+        }
+        for shared in self.arrays.values_mut() {
+            shared.is_written |= !shared.writes.is_empty();
+            (shared.writes, shared.reads) = (Vec::new(), Vec::new());
+        }
+        Ok(())
     }
 
     /// All threads find the same at one place of a memory that they share.
@@ -317,4 +317,9 @@ fn are_apart(turns: &BTreeMap<Var, Turn>, a: &Expr, b: &Expr) -> bool {
 fn has_barrier(stmt: &Stmt) -> bool {
     matches!(stmt, Stmt::Barrier | Stmt::Arrive { .. })
         || stmt.bodies().into_iter().any(|body| body.iter().any(has_barrier))
+}
+
+/// Refuses what a warp does together where its threads may not all come.
+fn by_warps(what: &'static str, reached: Differs) -> Result<(), NestError> {
+    if reached > Warps { Err(NestError::Divergent(what)) } else { Ok(()) }
 }

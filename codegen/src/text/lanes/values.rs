@@ -2,6 +2,7 @@
 
 use super::super::Printer;
 use super::{DISTANCES, Held, Loop};
+use crate::index::IndexExpr;
 use crate::intrinsics::lanes::{Kind, Lanes, Value};
 use crate::intrinsics::{self, Helpers, parenthesise};
 use crate::nest::stmt::{Arithmetic, Expr, Type};
@@ -64,33 +65,7 @@ impl Loop<'_, '_> {
                 let first = self.printer.expr(&Expr::Index(index.clone()));
                 Some(Value::vector(format!("lz_positions({first}, {step})"), Kind::I64))
             }
-            Expr::Element(array, index) => {
-                let dtype = self.memory(*array)?;
-                let step = self.step(index)?;
-                self.see(dtype);
-                if self.folded.is_some() {
-                    return self.folded_element(*array, index);
-                }
-                let from = self.printer.element_of(*array, index);
-                let count = self.count;
-                let (text, kind) = match step {
-                    1 => {
-                        let (load, kind) = Lanes::load(dtype);
-                        (format!("{load}({from}, {count})"), kind)
-                    }
-                    step if !DISTANCES.contains(&step) => return None,
-                    _ if let Some((first, offset)) = self.group_of(*array, step, index) => {
-                        let (pick, kind) = Lanes::pick(dtype);
-                        let from = self.printer.element_of(*array, &Expr::Index(first));
-                        (format!("{pick}({from}, {step}, {offset}, {count})"), kind)
-                    }
-                    _ => {
-                        let (gather, kind) = Lanes::gather(dtype);
-                        (format!("{gather}({from}, {step}, {count})"), kind)
-                    }
-                };
-                Some(Value::vector(text, kind))
-            }
+            Expr::Element(array, index) => self.element(*array, index),
             Expr::Binary(op, DType::I64, a, b) if self.is_short_position(a) || self.is_short_position(b) => {
                 match self.short_comparison(*op, a, b) {
                     Some(comparison) => Some(comparison),
@@ -133,17 +108,7 @@ impl Loop<'_, '_> {
             }
             // The same in registers.
             Expr::FromMemory(_, value) | Expr::ToMemory(_, value) => self.value(value),
-            Expr::Random { dtype, seed, index } => {
-                let step = self.index_step(index)?;
-                let (seed, first) =
-                    (self.printer.name(*seed), self.printer.expr(&Expr::Index(index.clone())));
-                let seed = Value::scalar(format!("(unsigned long long){seed}"), Kind::U64);
-                let index = Value::vector(format!("(u64v)lz_positions({first}, {step})"), Kind::U64);
-                let text = intrinsics::random_uniform(C, *dtype, "s", "i", &mut none);
-                (self.is_worth_it, self.is_wide) = (true, true);
-                let Printer { lanes, helpers, .. } = &mut *self.printer;
-                lanes.translate(&text, &[("s", &seed), ("i", &index)], helpers)
-            }
+            Expr::Random { dtype, seed, index } => self.random(*dtype, *seed, index),
             Expr::Int(_)
             | Expr::Index(_)
             | Expr::Arithmetic(..)
@@ -158,6 +123,46 @@ impl Loop<'_, '_> {
             | Expr::ShuffleUp { .. }
             | Expr::ShuffleXor { .. } => None,
         }
+    }
+
+    /// Elements of memory at the lanes' distance.
+    fn element(&mut self, array: Var, index: &Expr) -> Option<Value> {
+        let dtype = self.memory(array)?;
+        let step = self.step(index)?;
+        self.see(dtype);
+        if self.folded.is_some() {
+            return self.folded_element(array, index);
+        }
+        let from = self.printer.element_of(array, index);
+        let count = self.count;
+        let (text, kind) = match step {
+            1 => {
+                let (load, kind) = Lanes::load(dtype);
+                (format!("{load}({from}, {count})"), kind)
+            }
+            step if !DISTANCES.contains(&step) => return None,
+            _ if let Some((first, offset)) = self.group_of(array, step, index) => {
+                let (pick, kind) = Lanes::pick(dtype);
+                let from = self.printer.element_of(array, &Expr::Index(first));
+                (format!("{pick}({from}, {step}, {offset}, {count})"), kind)
+            }
+            _ => {
+                let (gather, kind) = Lanes::gather(dtype);
+                (format!("{gather}({from}, {step}, {count})"), kind)
+            }
+        };
+        Some(Value::vector(text, kind))
+    }
+
+    fn random(&mut self, dtype: DType, seed: Var, index: &IndexExpr) -> Option<Value> {
+        let step = self.index_step(index)?;
+        let (seed, first) = (self.printer.name(seed), self.printer.expr(&Expr::Index(index.clone())));
+        let seed = Value::scalar(format!("(unsigned long long){seed}"), Kind::U64);
+        let index = Value::vector(format!("(u64v)lz_positions({first}, {step})"), Kind::U64);
+        let text = intrinsics::random_uniform(Language::C, dtype, "s", "i", &mut Helpers::new());
+        (self.is_worth_it, self.is_wide) = (true, true);
+        let Printer { lanes, helpers, .. } = &mut *self.printer;
+        lanes.translate(&text, &[("s", &seed), ("i", &index)], helpers)
     }
 
     /// Whether these are positions that 32 bits hold, so that what they are compared with need not halve all lanes.
