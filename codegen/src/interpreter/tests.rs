@@ -458,6 +458,32 @@ fn check_beside(text: &str, chosen: &str, other: &str) {
 }
 
 #[test]
+fn rows_that_begin_anywhere_are_read_in_vectors() {
+    // Each of eight rows begins at another place within a vector; a weight for each column begins at 0.
+    let text = "\
+kernel odd
+  map i0 < n_i0 = 8
+  reduce r0 < 4099
+  input in0: bf16 [32792]
+  input in1: f32 [4099]
+  output out0: f32 [8]
+  output out1: f32 [8]
+  v0: f32 = load in0[i0 * 4099 + r0]
+  v1: f32 = load in1[r0]
+  v2: f32 = mul v0 v1
+  v3: f32 = reduce sum over r0 of v2
+  v4: f32 = reduce max over r0 of v0
+  store out0[i0] = v3
+  store out1[i0] = v4
+";
+    check_beside(
+        text,
+        "row_reduce(threads_per_row=256, rows_per_block=1, vec=8)",
+        "row_reduce(threads_per_row=256, rows_per_block=1, vec=1)",
+    );
+}
+
+#[test]
 fn parts_of_joins_are_loaded_as_vectors() {
     let text = "\
 kernel join

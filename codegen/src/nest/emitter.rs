@@ -9,7 +9,7 @@ use super::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use super::tile::TileKey;
 use super::variable::{Local, LocalId, Space, Var};
 use super::{Body, INDEX, Parameter};
-use crate::index::AxisId;
+use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisSet, Kernel, ValueId};
 use crate::{DType, Language, Refusal};
 
@@ -49,6 +49,8 @@ pub(super) struct Emitter<'k> {
     pub(super) scopes: Vec<Scope>,
     /// Axis variables that only take multiples of a number: the first of several lanes.
     pub(super) multiples: FxHashMap<AxisId, i64>,
+    /// An index that is a multiple of a number where vectors are loaded, though its axes say nothing of it.
+    pub(super) aligned: Option<(IndexExpr, u64)>,
     /// What stays in registers between the passes along a row.
     pub(super) kept: Option<Kept>,
     /// Loads whose elements wait in shared memory.
@@ -92,6 +94,7 @@ impl<'k> Emitter<'k> {
             kernel,
             scopes: vec![Scope::default()],
             multiples: FxHashMap::default(),
+            aligned: None,
             kept: None,
             staged: FxHashMap::default(),
             staged_slot: None,

@@ -5,12 +5,13 @@ use super::emitter::Emitter;
 use super::passes::{Pass, Plan, arrivals, count_loop, items_formula, partial_workspaces};
 use super::persistent::{Kept, Place};
 use super::pointwise::{lanes_and_stores, launch_items, split_lanes};
-use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
+use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
-use crate::ir::{Kernel, Store};
-use crate::schedule::{Keep, Launch, RowSchedule, UNROLLED_OPERATIONS};
+use crate::index::{AxisId, IndexExpr};
+use crate::ir::{Kernel, Store, ValueOp};
+use crate::schedule::{Keep, Launch, RowSchedule, UNROLLED_OPERATIONS, is_of_rows};
 use crate::{DType, Language, Refusal};
 
 /// Turns of passes through shared memory that are unrolled wholly: all that 1024 threads have in 16-byte accesses. In
@@ -65,6 +66,22 @@ struct CudaRows<'a> {
     flat: Var,
     /// Which of its vectors of the row a thread is at.
     turn: Var,
+}
+
+/// Whether an axis is a number of vectors that the text knows.
+fn is_whole(kernel: &Kernel, axis: AxisId, vector: u64) -> bool {
+    !kernel.axis(axis).is_argument && kernel.axis(axis).extent.is_multiple_of(vector)
+}
+
+/// Where a row begins: that of the first load whose elements are consecutive.
+fn first_element(kernel: &Kernel, axis: AxisId) -> Option<IndexExpr> {
+    let ranges = kernel.ranges();
+    kernel.values.iter().find_map(|value| match &value.op {
+        ValueOp::Load { index, guard: None, .. } if is_of_rows(kernel, index, axis) => {
+            Some(index.substitute(axis, &IndexExpr::zero(), &ranges))
+        }
+        _ => None,
+    })
 }
 
 /// Partial results of the parts of split rows, and a counter of finished parts for each row.
@@ -180,7 +197,7 @@ impl<'a> CudaRows<'a> {
         }
     }
 
-    /// One pass along the row, by all threads of the row.
+    /// One pass along the row, by all threads of the row: whole vectors, and single elements where they do not reach.
     fn sweep(
         &self,
         emitter: &mut Emitter<'a>,
@@ -192,13 +209,7 @@ impl<'a> CudaRows<'a> {
         let vector = u64::from(self.schedule.vector);
         let threads = u64::from(self.schedule.threads_per_row);
         let length = emitter.positions(&self.plan.axes);
-        let single = self.plan.axes.len() == 1;
-        let tail = vector > 1 && single && self.scalar.axis(self.plan.axes[0]).is_argument;
         let flat = self.flat;
-        let whole = match tail {
-            true => length.clone().then(Div, Expr::Int(vector)).then(Mul, Expr::Int(vector)),
-            false => length.clone(),
-        };
         let thread = Expr::Builtin(Builtin::ThreadX);
         let (thread, step) = match self.schedule.splits {
             1 => (thread, Expr::Int(threads)),
@@ -207,14 +218,53 @@ impl<'a> CudaRows<'a> {
                 Expr::Builtin(Builtin::GridY).then(Mul, Expr::Int(threads)),
             ),
         };
+        let single = match self.plan.axes.as_slice() {
+            [axis] => Some(*axis),
+            _ => None,
+        };
+        let has_tail = vector > 1 && single.is_some_and(|axis| !is_whole(self.scalar, axis, vector));
+        // Where the rows begin anywhere, the first vector is the first that is aligned.
+        let first = single.filter(|_| has_tail).and_then(|axis| first_element(self.scalar, axis));
+        let first = first.filter(|first| emitter.alignment(first, vector) < vector);
+        let lead = first.as_ref().map(|first| {
+            let beyond = Expr::Index(first.clone()).then(Rem, Expr::Int(vector));
+            let lead = Expr::Int(vector).then(Sub, beyond).then(Rem, Expr::Int(vector));
+            let may_be_short = |axis| {
+                let axis = self.scalar.axis(axis);
+                axis.is_argument || axis.extent < vector
+            };
+            let lead = if single.is_some_and(may_be_short) { lead.then(Min, length.clone()) } else { lead };
+            let name = emitter.fresh("lead");
+            Expr::Name(emitter.bind(name, INDEX, lead))
+        });
+        let vectors = |length: Expr| length.then(Div, Expr::Int(vector)).then(Mul, Expr::Int(vector));
+        let whole = match &lead {
+            Some(lead) => {
+                let whole = lead.clone().then(Add, vectors(length.clone().then(Sub, lead.clone())));
+                let name = emitter.fresh("whole");
+                Expr::Name(emitter.bind(name, INDEX, whole))
+            }
+            None if has_tail => vectors(length.clone()),
+            None => length.clone(),
+        };
+        if let Some(lead) = &lead {
+            let range = (thread.clone(), lead.clone());
+            self.single_elements(emitter, pass, &accumulators, &rows, range, &step);
+        }
         let position = thread.clone().then(Mul, Expr::Int(vector));
+        let position = lead.map_or(position.clone(), |lead| lead.then(Add, position));
         emitter.open(&[], false);
         emitter.unflatten_walk(flat, &self.plan.axes, vector);
+        if let (Some(axis), Some(first)) = (single, &first) {
+            emitter.multiples.remove(&axis);
+            emitter.aligned = Some((first.add(&IndexExpr::axis(axis)), vector));
+        }
         let (from, to, stride) = match single {
-            true => (position, whole.clone(), step.clone().then(Mul, Expr::Int(vector))),
-            false => (thread.clone(), whole.clone().then(Div, Expr::Int(vector)), step.clone()),
+            Some(_) => (position, whole.clone(), step.clone().then(Mul, Expr::Int(vector))),
+            None => (thread.clone(), whole.clone().then(Div, Expr::Int(vector)), step.clone()),
         };
         self.elements(emitter, kernel, pass, &accumulators, rows.clone());
+        emitter.aligned = None;
         let body = emitter.close();
         emitter.push(Stmt::For {
             var: flat,
@@ -224,22 +274,30 @@ impl<'a> CudaRows<'a> {
             hint: LoopHint::UnrollBy(4),
             body,
         });
-        if tail {
-            let body = emitter.using(self.scalar, |emitter| {
-                emitter.open(&self.plan.axes, false);
-                self.elements(emitter, self.scalar, pass, &accumulators, rows);
-                emitter.close()
-            });
-            emitter.push(Stmt::For {
-                var: flat,
-                from: whole.then(Add, thread),
-                to: length,
-                step: Step::Add(step),
-                hint: LoopHint::None,
-                body,
-            });
+        if has_tail {
+            let range = (whole.then(Add, thread), length);
+            self.single_elements(emitter, pass, &accumulators, &rows, range, &step);
         }
         accumulators
+    }
+
+    /// A part of a pass, element by element.
+    fn single_elements(
+        &self,
+        emitter: &mut Emitter<'a>,
+        pass: &Pass,
+        accumulators: &[Accumulator],
+        rows: &Option<Expr>,
+        (from, to): (Expr, Expr),
+        step: &Expr,
+    ) {
+        let body = emitter.using(self.scalar, |emitter| {
+            emitter.open(&self.plan.axes, false);
+            self.elements(emitter, self.scalar, pass, accumulators, rows.clone());
+            emitter.close()
+        });
+        let (var, step) = (self.flat, Step::Add(step.clone()));
+        emitter.push(Stmt::For { var, from, to, step, hint: LoopHint::None, body });
     }
 
     /// One pass along a row that its threads keep, unrolled: wholly, unless it is in shared memory and too much.

@@ -28,6 +28,14 @@ pub(super) struct TileKey {
 impl Emitter<'_> {
     /// The largest power of two, at most `limit`, that divides the index at every position.
     pub(super) fn alignment(&self, index: &IndexExpr, limit: u64) -> u64 {
+        let width = self.multiple_of(index, limit);
+        match &self.aligned {
+            Some((aligned, by)) => width.max(self.multiple_of(&index.sub(aligned), limit.min(*by))),
+            None => width,
+        }
+    }
+
+    fn multiple_of(&self, index: &IndexExpr, limit: u64) -> u64 {
         let mut width = limit.max(1);
         let mut restrict = |factor: i64| {
             while width > 1 && !factor.unsigned_abs().is_multiple_of(width) {

@@ -232,6 +232,8 @@ impl Check<'_> {
                 let (least, most) = (length.div_ceil(of_block), MOST_KEPT / u64::from(s.vector));
                 self.keep(s, length)?;
                 if s.persistent > 0 {
+                    let is_whole_vectors = length.is_multiple_of(u64::from(s.vector));
+                    at_most("persistent", s.persistent, if is_whole_vectors { u32::MAX } else { 0 })?;
                     setting("persistent", s.persistent, Allowed::AtLeast(least))?;
                     at_most("persistent", s.persistent, if is_whole { most } else { 0 })?;
                 }

@@ -8,7 +8,7 @@ use super::facts::{
 use super::keep::Keep;
 use super::plain::in_plain_passes;
 use super::share::NEAR_LENGTH;
-use super::vector::Sizes;
+use super::vector::{Sizes, is_peeled};
 use super::{Figures, Plan, RowSchedule};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Value, ValueOp};
@@ -66,11 +66,12 @@ pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures
                 false => 1,
             };
             let widest_vector = Sizes::of_loads(kernel, axes).vector();
-            let vector = match is_argument && axes.len() == 1 {
+            let is_peeled = is_peeled(kernel, axes, widest_vector);
+            let vector = match is_argument && axes.len() == 1 || is_peeled {
                 true => widest_vector,
                 false => largest_power_of_two_divisor(inner, widest_vector),
             };
-            let row = match (splits, is_argument) {
+            let row = match (splits, is_argument || is_peeled) {
                 (1, false) => Row::kept(kernel, length, vector, figures),
                 _ => None,
             };

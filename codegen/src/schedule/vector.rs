@@ -1,11 +1,16 @@
 //! How many consecutive elements a thread of a GPU takes at once.
 
+use super::Plan;
 use super::facts::{ACCESS_BYTES, MOST_KEPT_BYTES};
+use crate::ReduceOp;
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{BufferId, Kernel, Store, ValueOp};
+use crate::ir::{BufferId, Kernel, Store, Value, ValueId, ValueOp};
 
 /// Bytes that a thread should have in flight: with 2,048 threads 64 KiB a multiprocessor.
 const FLIGHT_BYTES: u64 = 32;
+
+/// Elements of a row from which it pays to read what is aligned apart from what is not.
+const LEAST_PEELED: u64 = 4096;
 
 /// Sizes of elements along some axes. What does not vary along them, such as a row's label, says nothing of a vector.
 #[derive(Default)]
@@ -62,6 +67,29 @@ impl Sizes {
         }
         vector
     }
+}
+
+/// Whether a load's elements along an axis are consecutive, from a place that is known before the pass.
+pub(crate) fn is_of_rows(kernel: &Kernel, index: &IndexExpr, axis: AxisId) -> bool {
+    let varies = |(_, value): &(AxisId, ValueId)| kernel.value(*value).axes.contains(&axis);
+    index.coefficient(axis) == Some(1) && !kernel.computed_axes(index).iter().any(varies)
+}
+
+/// Whether rows whose length is no multiple of a vector are read in vectors all the same, with single elements before and
+/// after: long rows along one axis, of which nothing is stored, that one pass is enough for.
+pub(super) fn is_peeled(kernel: &Kernel, axes: &[AxisId], vector: u64) -> bool {
+    let [axis] = *axes else { return false };
+    let own = kernel.axis(axis);
+    let is_odd = !own.is_argument && !own.extent.is_multiple_of(vector) && own.extent >= LEAST_PEELED;
+    let is_load = |value: &Value| matches!(&value.op, ValueOp::Load { index, guard: None, .. } if is_of_rows(kernel, index, axis));
+    // Kept rows find deviations without a division an element.
+    let deviates =
+        |value: &Value| matches!(value.op, ValueOp::Reduce { op: ReduceOp::SquaredDeviations, .. });
+    is_odd
+        && kernel.values.iter().any(is_load)
+        && !kernel.values.iter().any(deviates)
+        && !kernel.stores.iter().any(|store| store.index.uses(axis))
+        && Plan::new(kernel).is_ok_and(|plan| plan.passes.len() == 1)
 }
 
 #[cfg(test)]
