@@ -33,6 +33,7 @@
 //! | [`Tensor`] | records: constructors, operations, views, and the questions that end recording |
 //! | [`operations`] | every operation in a table: dtypes, accuracy, its name in PyTorch, and what differs from it |
 //! | [`compile()`] | a function of tensors that is recorded once and called many times |
+//! | [`Stream`], [`Event`] | several orders of work on a GPU |
 //! | [`Device`] | where values are computed: GPU, CPU, or the reference interpreter |
 //! | [`Target`] | what kernels are emitted for, with or without such a device |
 //! | [`Explanation`], [`Program`] | which kernels, why, and their source |
@@ -121,6 +122,7 @@ pub use runtime::device::Device;
 #[doc(hidden)]
 pub use runtime::emulate::testing as emulation;
 pub use runtime::memory::Memory;
+pub use runtime::stream::{Event, Stream};
 pub use shape::Shape;
 pub use stats::{Stats, stats};
 pub use tensor::ask::evaluate::{compile_for, cuda_is_available, eval, explain, with_fusion};

@@ -282,6 +282,12 @@ impl<'a> Run<'a> {
             self.places[output.index()] = self.places[input.index()].clone();
         }
         if let Some(loaded) = &command.loaded {
+            if prepared.backend.runs_ahead() {
+                let buffer = |place: &Place| self.places[place.index()].as_ref();
+                let [read, written] = [0, 1]
+                    .map(|side| command.flows.iter().flat_map(move |flow| &flow[side]).filter_map(buffer));
+                prepared.backend.order(read, written)?;
+            }
             let fault = self.call(command, loaded, &prepared.backend, &memory.scratch)?;
             if prepared.backend.runs_ahead() {
                 self.follow(command, fault.as_ref());

@@ -1,11 +1,7 @@
 //! What the executor asks of a device: memory, compiled kernels, launches.
 
-#[cfg(feature = "cuda")]
-use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::Arc;
-#[cfg(feature = "cuda")]
-use std::sync::Mutex;
 
 use lazuli_codegen::schedule::Launch;
 
@@ -13,15 +9,11 @@ use super::buffer::Buffer;
 use super::checks::Notes;
 use super::cpu::{self, CpuModule};
 #[cfg(feature = "cuda")]
-use super::cuda::driver::{CudaDevice, CudaKernel};
+use super::cuda::driver::{Access, CudaDevice, CudaKernel};
 use super::device::{Device, DeviceKind};
 use super::host::HostBuffer;
 use crate::error::IndexCheck;
 use crate::{Error, Result};
-
-/// Enough counters for most kernels.
-#[cfg(feature = "cuda")]
-const LEAST_COUNTER_BYTES: usize = 1 << 16;
 
 /// An opened device.
 #[derive(Clone)]
@@ -109,19 +101,9 @@ impl Backend {
     /// Counters that are zero whenever no kernel runs: kernels that count leave zeros behind.
     pub(crate) fn counters(&self, bytes: usize) -> Result<Buffer> {
         match self {
-            // Kernels of one device run one after the other: they share the counters.
+            // Kernels of one stream run one after the other: they share the counters.
             #[cfg(feature = "cuda")]
-            Backend::Cuda(device) => {
-                static COUNTERS: Mutex<BTreeMap<usize, Buffer>> = Mutex::new(BTreeMap::new());
-                let mut counters = COUNTERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                if let Some(buffer) = counters.get(&device.ordinal()).filter(|buffer| buffer.bytes() >= bytes)
-                {
-                    return Ok(buffer.clone());
-                }
-                let buffer = self.allocate_zeroed(bytes.next_power_of_two().max(LEAST_COUNTER_BYTES))?;
-                counters.insert(device.ordinal(), buffer.clone());
-                Ok(buffer)
-            }
+            Backend::Cuda(device) => device.counters(bytes).map(Buffer::Cuda),
             _ => self.allocate_zeroed(bytes),
         }
     }
@@ -181,10 +163,33 @@ impl Backend {
         }
     }
 
+    /// What this thread launches from now on comes after what others do with these buffers.
+    #[cfg_attr(not(feature = "cuda"), allow(clippy::unused_self, reason = "nothing else runs ahead"))]
+    pub(crate) fn order<'a>(
+        &self,
+        read: impl Iterator<Item = &'a Buffer>,
+        written: impl Iterator<Item = &'a Buffer>,
+    ) -> Result<()> {
+        #[cfg(feature = "cuda")]
+        if let Backend::Cuda(device) = self {
+            let stream = device.stream();
+            let uses = read.map(|buffer| (buffer, Access::Reads));
+            for (buffer, access) in uses.chain(written.map(|buffer| (buffer, Access::Writes))) {
+                if let Buffer::Cuda(buffer) = buffer {
+                    buffer.use_on(&stream, access)?;
+                }
+            }
+        }
+        #[cfg(not(feature = "cuda"))]
+        let _ = (read, written);
+        Ok(())
+    }
+
     /// Runs one function of a kernel.
     ///
     /// # Safety
-    /// The arguments must be what the function's parameters are, with buffers as large as its accesses.
+    /// The arguments must be what the function's parameters are, with buffers as large as its accesses that this thread's
+    /// stream may use ([`Backend::order`]).
     pub(crate) unsafe fn launch(
         &self,
         module: &Module,
@@ -209,8 +214,9 @@ impl Backend {
                     let kernel = functions.iter().find(|kernel| kernel.name() == *function);
                     let kernel = kernel.ok_or_else(|| missing(function))?;
                     let grid = launch_grid(grid, "cuda", function)?;
+                    let (stream, shared) = (device.stream(), launch.shared_bytes);
                     // SAFETY: the caller's promise.
-                    unsafe { device.launch(kernel, grid, launch.block, launch.shared_bytes, arguments) }
+                    unsafe { device.launch(kernel, &stream, grid, launch.block, shared, arguments) }
                 }
                 _ => Err(Error::internal("launch", format!("{function} was compiled for another device"))),
             },

@@ -32,9 +32,12 @@ impl Buffer {
         }
     }
 
-    /// How many share the memory.
+    /// How many share the memory: beyond counting if it is others'.
     pub(crate) fn owners(&self) -> usize {
         match self {
+            Buffer::Host(buffer) if buffer.is_of_others() => usize::MAX,
+            #[cfg(feature = "cuda")]
+            Buffer::Cuda(buffer) if buffer.is_of_others() => usize::MAX,
             Buffer::Host(buffer) => Arc::strong_count(buffer),
             #[cfg(feature = "cuda")]
             Buffer::Cuda(buffer) => Arc::strong_count(buffer),

@@ -14,7 +14,7 @@ use std::{
 };
 
 #[cfg(feature = "cuda")]
-use super::cuda::driver::{CudaBuffer, CudaDevice};
+use super::cuda::driver::{Access, CudaBuffer, CudaDevice};
 use super::fault::Fault;
 use crate::error::IndexCheck;
 use crate::{Error, Result};
@@ -110,6 +110,8 @@ pub(crate) fn on_device(device: &Arc<CudaDevice>, checks: &Arc<[IndexCheck]>) ->
     if slots.taken.len() == SLOTS {
         slots.read()?;
     }
+    // Slots are other memory for each launch: none waits for another one's.
+    slots.memory.use_on(&device.stream(), Access::Reads)?;
     let pointer = slots.memory.device_pointer() + 16 * slots.taken.len() as u64;
     let fault = Arc::<Fault>::default();
     slots.taken.push((checks.clone(), fault.clone()));
@@ -133,6 +135,8 @@ impl Slots {
     fn read(&mut self) -> Result<()> {
         let mut bytes = vec![0; 16 * SLOTS];
         let device = self.memory.device();
+        // All that write to slots.
+        self.memory.use_on(&device.stream(), Access::Writes)?;
         device.download(&self.memory, &mut bytes)?;
         let number =
             |at: &[u8]| at.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte)) as i64;

@@ -2,6 +2,7 @@
 //! that fill them.
 
 use std::alloc::{Layout, alloc, dealloc};
+use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::ptr::NonNull;
 use std::sync::Mutex;
@@ -24,6 +25,8 @@ const POOL_LIMIT: usize = 4 << 30;
 pub(crate) struct HostBuffer {
     block: Block,
     bytes: usize,
+    /// Of memory that is others': they keep it until this is dropped.
+    keeper: Option<Box<dyn Any + Send + Sync>>,
 }
 
 #[derive(Debug)]
@@ -103,7 +106,7 @@ impl HostBuffer {
         let pooled = pool().take(capacity);
         if let Some(block) = pooled {
             COUNTER.take(bytes);
-            return Ok(HostBuffer { block, bytes });
+            return Ok(HostBuffer { block, bytes, keeper: None });
         }
         let layout = Layout::from_size_align(capacity, ALIGNMENT).map_err(|_| no_room())?;
         // SAFETY: the layout's size is not zero.
@@ -116,7 +119,7 @@ impl HostBuffer {
         let start = start.ok_or_else(no_room)?;
         RESERVED.fetch_add(capacity as u64, Ordering::Relaxed);
         COUNTER.take(bytes);
-        Ok(HostBuffer { block: Block { start, capacity }, bytes })
+        Ok(HostBuffer { block: Block { start, capacity }, bytes, keeper: None })
     }
 
     /// A block of zeros.
@@ -135,7 +138,25 @@ impl HostBuffer {
         Ok(buffer)
     }
 
-    /// The first byte; aligned to 64. Writing through it is up to the executor, before the buffer is shared.
+    /// Memory of others. It need not be aligned as blocks are, but as its elements.
+    ///
+    /// # Safety
+    /// There are so many bytes, which nobody writes or releases until `keeper` is dropped.
+    pub(crate) unsafe fn of_others(
+        start: *const u8,
+        bytes: usize,
+        keeper: Box<dyn Any + Send + Sync>,
+    ) -> HostBuffer {
+        let start = NonNull::new(start.cast_mut()).unwrap_or(NonNull::dangling());
+        HostBuffer { block: Block { start, capacity: 0 }, bytes, keeper: Some(keeper) }
+    }
+
+    /// Whether others have it, and may see what is written.
+    pub(crate) fn is_of_others(&self) -> bool {
+        self.keeper.is_some()
+    }
+
+    /// The first byte; aligned to 64 but for memory of others. Writing through it is up to the executor, before the buffer is shared.
     pub(crate) fn as_ptr(&self) -> *mut u8 {
         self.block.start.as_ptr()
     }
@@ -155,6 +176,9 @@ impl HostBuffer {
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
+        if self.is_of_others() {
+            return;
+        }
         COUNTER.give_back(self.bytes);
         let block = Block { start: self.block.start, capacity: self.block.capacity };
         let rest = pool().put(block);

@@ -18,4 +18,5 @@ pub(crate) mod memory;
 pub(crate) mod process;
 pub(crate) mod progress;
 mod questions;
+pub(crate) mod stream;
 pub(crate) mod workshop;

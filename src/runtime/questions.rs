@@ -80,7 +80,7 @@ impl Device {
     pub fn reset_peak_memory(&self) -> Result<()> {
         match Backend::open(*self)? {
             #[cfg(feature = "cuda")]
-            Backend::Cuda(device) => device.counter().reset_peak(),
+            Backend::Cuda(device) => device.usage().reset_peak(),
             _ => host::reset_peak(),
         }
         Ok(())
@@ -127,7 +127,7 @@ impl Device {
         }
     }
 
-    /// Waits until everything that was started on the device has ended.
+    /// Waits until everything that was started on the device, on whatever stream, has ended.
     ///
     /// ```
     /// use lazuli::{Device, Tensor};
@@ -143,7 +143,8 @@ impl Device {
         Backend::open(*self)?.synchronize()
     }
 
-    /// Seconds that the work started by `f` takes on the device: by events on a GPU, by the clock elsewhere.
+    /// Seconds that the work started by `f` takes on the device: by events on the current [`Stream`](crate::Stream) of a GPU,
+    /// by the clock elsewhere.
     ///
     /// ```
     /// use lazuli::{DType, Device, Tensor};

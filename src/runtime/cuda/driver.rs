@@ -1,26 +1,32 @@
-//! CUDA devices: memory, copies, kernels and timing, on one stream per device.
+//! CUDA devices: memory, copies, kernels and timing, each on the stream of the thread that asks.
 //!
 //! cudarc loads the driver's library when the program runs, but panics where the library or one of its functions
 //! is missing. So everything here starts at [`driver`], which looks for the library and for every function that
 //! this module can reach ([`REQUIRED_FUNCTIONS`]) before the first call; without them there is no
 //! [`CudaDevice`] to call anything on.
 //!
-//! All work on a device is ordered by its stream, allocation and release included. So a buffer may be dropped
-//! right after the launch that uses it, and no events are needed to order anything.
+//! Work is ordered by its stream, allocation and release included, and buffers order streams (`stream`). So a buffer may
+//! be dropped right after the launch that uses it.
 
+mod buffer;
 mod kernel;
+mod memory;
+mod order;
+mod stream;
 
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
-use cudarc::driver::{CudaContext, CudaEvent, CudaSlice, CudaStream, DriverError, result};
+use cudarc::driver::{CudaContext, DriverError, result};
 
-use crate::runtime::fault::Faults;
 use crate::runtime::memory::{Counter, Memory};
 use crate::{Error, Result};
+pub(crate) use buffer::CudaBuffer;
 pub(crate) use kernel::{CudaKernel, DEFAULT_SHARED_BYTES};
+pub(crate) use order::Access;
+pub(crate) use stream::CudaStream;
 
 /// Every function of the driver that the calls below can reach through cudarc.
 const REQUIRED_FUNCTIONS: &[&str] = &[
@@ -36,13 +42,18 @@ const REQUIRED_FUNCTIONS: &[&str] = &[
     "cuDevicePrimaryCtxRetain",
     "cuDeviceTotalMem_v2",
     "cuCtxGetCurrent",
+    "cuCtxGetStreamPriorityRange",
     "cuCtxSetCurrent",
-    "cuStreamCreate",
-    "cuStreamDestroy_v2",
+    "cuCtxSynchronize",
+    "cuStreamCreateWithPriority",
+    "cuStreamQuery",
     "cuStreamSynchronize",
+    "cuStreamWaitEvent",
     "cuEventCreate",
     "cuEventDestroy_v2",
+    "cuEventQuery",
     "cuEventRecord",
+    "cuEventSynchronize",
     "cuMemAllocAsync",
     "cuMemAlloc_v2",
     "cuMemFreeAsync",
@@ -154,7 +165,7 @@ fn words(error: DriverError) -> String {
     }
 }
 
-/// One device with its stream. There is one value per device in a process, which lives until the process ends.
+/// One device with its streams. There is one value per device in a process, which lives until the process ends.
 pub(crate) struct CudaDevice {
     ordinal: usize,
     /// For messages: `cuda:0 (NVIDIA H200)`.
@@ -168,8 +179,11 @@ pub(crate) struct CudaDevice {
     /// Where stream-ordered allocations come from, on the devices that have them.
     pool: Option<Pool>,
     /// What buffers have.
-    counter: Counter,
-    stream: Arc<CudaStream>,
+    usage: Counter,
+    /// Where work goes that a thread sends to no other stream.
+    main: Arc<CudaStream>,
+    /// Those that nobody has now.
+    free_streams: Mutex<Vec<Arc<CudaStream>>>,
     context: Arc<CudaContext>,
 }
 
@@ -223,10 +237,8 @@ impl CudaDevice {
 
     fn new(ordinal: usize, driver: &Driver) -> Result<CudaDevice, DriverError> {
         let context = CudaContext::new(ordinal)?;
-        // SAFETY: all work goes to one stream, which orders it. This comes before the stream is made, or cudarc
-        // would wait for the whole device there.
-        unsafe { context.disable_event_tracking() };
-        let stream = context.new_stream()?;
+        context.bind_to_thread()?;
+        let main = CudaStream::create(0)?;
         let pool = context.has_async_alloc().then(|| memory_pool(&context)).transpose()?;
         let name = context.name()?;
         let (major, minor) = context.compute_capability()?;
@@ -243,8 +255,9 @@ impl CudaDevice {
             )?,
             elapsed_time: driver.elapsed_time,
             pool,
-            counter: Counter::new(),
-            stream,
+            usage: Counter::new(),
+            main,
+            free_streams: Mutex::default(),
             context,
         })
     }
@@ -279,36 +292,9 @@ impl CudaDevice {
         self.shared_bytes_per_block
     }
 
-    /// A buffer with whatever bytes were there before. A buffer of no bytes takes no memory.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`], after what was released has been given back to the device and tried again.
-    pub(crate) fn allocate(self: &Arc<Self>, bytes: usize) -> Result<CudaBuffer> {
-        self.enter("allocate")?;
-        let memory = if bytes == 0 {
-            None
-        } else {
-            match self.allocate_once(bytes) {
-                Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => {
-                    self.trim()?;
-                    Some(self.allocate_once(bytes))
-                }
-                other => Some(other),
-            }
-        };
-        let memory = memory.transpose().map_err(|error| match error.0 {
-            CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                Error::OutOfMemory { device: self.label.clone(), requested: bytes as u64 }
-            }
-            _ => self.failed("allocate", error),
-        })?;
-        self.counter.take(bytes);
-        Ok(CudaBuffer { memory, device: Arc::clone(self), faults: Faults::default() })
-    }
-
     /// Counts what buffers have.
-    pub(crate) fn counter(&self) -> &Counter {
-        &self.counter
+    pub(crate) fn usage(&self) -> &Counter {
+        &self.usage
     }
 
     /// What buffers have, beside what the pool has from the device.
@@ -330,22 +316,7 @@ impl CudaDevice {
             }
             .map_err(|error| self.failed(operation, error))?;
         }
-        Ok(self.counter.read(reserved))
-    }
-
-    fn allocate_once(&self, bytes: usize) -> Result<CudaSlice<u8>, DriverError> {
-        // SAFETY: any bytes are valid for `u8`, and nothing on the host reads them but through `download`.
-        unsafe { self.stream.alloc::<u8>(bytes) }
-    }
-
-    /// A buffer of zeros.
-    ///
-    /// # Errors
-    /// As [`allocate`](CudaDevice::allocate).
-    pub(crate) fn allocate_zeroed(self: &Arc<Self>, bytes: usize) -> Result<CudaBuffer> {
-        let buffer = self.allocate(bytes)?;
-        self.fill(&buffer, 0)?;
-        Ok(buffer)
+        Ok(self.usage.read(reserved))
     }
 
     /// Waits for the device, then gives memory that buffers have released back to it.
@@ -362,85 +333,7 @@ impl CudaDevice {
         Ok(())
     }
 
-    /// Sets every byte of the buffer.
-    ///
-    /// # Errors
-    /// [`Error::Device`].
-    pub(crate) fn fill(&self, buffer: &CudaBuffer, byte: u8) -> Result<()> {
-        let operation = "fill";
-        self.check_buffer(operation, buffer, buffer.bytes())?;
-        if buffer.bytes() == 0 {
-            return Ok(());
-        }
-        self.enter(operation)?;
-        // SAFETY: the buffer is of this device, alive, and as long as stated. Its release comes later in the stream.
-        unsafe {
-            result::memset_d8_async(buffer.device_pointer(), byte, buffer.bytes(), self.stream.cu_stream())
-        }
-        .map_err(|error| self.failed(operation, error))
-    }
-
-    /// Copies from the host. The buffer has the same number of bytes.
-    ///
-    /// # Errors
-    /// [`Error::Device`], also for failures of earlier work.
-    pub(crate) fn upload(&self, buffer: &CudaBuffer, host: &[u8]) -> Result<()> {
-        let operation = "copy to the device";
-        self.check_buffer(operation, buffer, host.len())?;
-        if host.is_empty() {
-            return Ok(());
-        }
-        self.enter(operation)?;
-        // SAFETY: the buffer is of this device, alive, and as long as the slice.
-        unsafe { result::memcpy_htod_async(buffer.device_pointer(), host, self.stream.cu_stream()) }
-            .map_err(|error| self.failed(operation, error))?;
-        // The driver may still be reading the slice, which is only borrowed.
-        self.synchronize_for(operation)
-    }
-
-    /// Waits for all earlier work, and copies to the host. The buffer has the same number of bytes.
-    ///
-    /// # Errors
-    /// [`Error::Device`], also for failures of earlier work.
-    pub(crate) fn download(&self, buffer: &CudaBuffer, host: &mut [u8]) -> Result<()> {
-        let operation = "copy from the device";
-        self.check_buffer(operation, buffer, host.len())?;
-        if host.is_empty() {
-            return self.synchronize_for(operation);
-        }
-        self.enter(operation)?;
-        // SAFETY: the buffer is of this device, alive, and as long as the slice, and the slice is not used before
-        // the stream has been waited for.
-        unsafe { result::memcpy_dtoh_async(host, buffer.device_pointer(), self.stream.cu_stream()) }
-            .map_err(|error| self.failed(operation, error))?;
-        self.synchronize_for(operation)
-    }
-
-    /// Copies between two buffers of this device with the same number of bytes.
-    ///
-    /// # Errors
-    /// [`Error::Device`].
-    pub(crate) fn copy(&self, from: &CudaBuffer, to: &CudaBuffer) -> Result<()> {
-        let operation = "copy on the device";
-        self.check_buffer(operation, from, to.bytes())?;
-        self.check_buffer(operation, to, from.bytes())?;
-        if from.bytes() == 0 || from.device_pointer() == to.device_pointer() {
-            return Ok(());
-        }
-        self.enter(operation)?;
-        // SAFETY: both buffers are of this device, alive, as long as stated, and, being two, do not overlap.
-        unsafe {
-            result::memcpy_dtod_async(
-                to.device_pointer(),
-                from.device_pointer(),
-                from.bytes(),
-                self.stream.cu_stream(),
-            )
-        }
-        .map_err(|error| self.failed(operation, error))
-    }
-
-    /// Waits until all work has been done.
+    /// Waits until all work on all streams has been done.
     ///
     /// # Errors
     /// [`Error::Device`] where any of it failed.
@@ -448,31 +341,18 @@ impl CudaDevice {
         self.synchronize_for("synchronize")
     }
 
-    /// The seconds that the device takes for what the closure starts, by the device's own clock. It waits.
+    /// The seconds that the device takes for what the closure starts on this thread's stream, by the device's own clock.
+    /// It waits.
     ///
     /// # Errors
     /// What the closure returns, and [`Error::Device`].
     pub(crate) fn time(&self, f: impl FnOnce() -> Result<()>) -> Result<f64> {
-        let operation = "time";
-        let failed = |error| self.failed(operation, error);
-        self.enter(operation)?;
-        let event = || self.stream.record_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT)).map_err(failed);
-        let start: CudaEvent = event()?;
+        let stream = self.stream();
+        let start = self.record(&stream)?;
         f()?;
-        self.enter(operation)?;
-        let end = event()?;
-        self.synchronize_for(operation)?;
-        let mut milliseconds = 0.0;
-        // SAFETY: both events are alive, of this device, and recorded; the function is the driver's own.
-        let status = unsafe { (self.elapsed_time)(&mut milliseconds, start.cu_event(), end.cu_event()) };
-        if status != 0 {
-            return Err(Error::Device {
-                device: self.label.clone(),
-                operation: operation.to_owned(),
-                message: format!("the events could not be read: error {status}"),
-            });
-        }
-        Ok(f64::from(milliseconds) / 1e3)
+        let end = self.record(&stream)?;
+        self.wait_until(&end)?;
+        self.seconds_between(&start, &end)
     }
 
     /// Makes the device current on this thread, after reporting what a drop could not.
@@ -486,24 +366,11 @@ impl CudaDevice {
 
     fn synchronize_for(&self, operation: &str) -> Result<()> {
         self.enter(operation)?;
-        self.stream.synchronize().map_err(|error| self.failed(operation, error))
+        self.context.synchronize().map_err(|error| self.failed(operation, error))
     }
 
     fn failed(&self, operation: &str, error: DriverError) -> Error {
         Error::Device { device: self.label.clone(), operation: operation.to_owned(), message: words(error) }
-    }
-
-    /// A buffer of another device or length would be read or written out of bounds.
-    fn check_buffer(&self, operation: &'static str, buffer: &CudaBuffer, bytes: usize) -> Result<()> {
-        if !std::ptr::eq(self, Arc::as_ptr(&buffer.device)) {
-            let message = format!("the buffer is of {}, not {}", buffer.device.label, self.label);
-            return Err(Error::internal(operation, message));
-        }
-        if buffer.bytes() != bytes {
-            let message = format!("the buffer has {} bytes, not {bytes}", buffer.bytes());
-            return Err(Error::internal(operation, message));
-        }
-        Ok(())
     }
 }
 
@@ -523,43 +390,6 @@ fn memory_pool(context: &CudaContext) -> Result<Pool, DriverError> {
         )
     }?;
     Ok(Pool(pool))
-}
-
-/// Memory of a device. Dropping it releases the memory after the work that has been started on the device.
-pub(crate) struct CudaBuffer {
-    /// `None` for no bytes.
-    memory: Option<CudaSlice<u8>>,
-    device: Arc<CudaDevice>,
-    faults: Faults,
-}
-
-impl Drop for CudaBuffer {
-    fn drop(&mut self) {
-        self.device.counter.give_back(self.bytes());
-    }
-}
-
-impl CudaBuffer {
-    /// The address on the device: 0 for no bytes.
-    pub(crate) fn device_pointer(&self) -> u64 {
-        use cudarc::driver::DevicePtr;
-        self.memory.as_ref().map_or(0, |memory| memory.device_ptr(&self.device.stream).0)
-    }
-
-    /// The length.
-    pub(crate) fn bytes(&self) -> usize {
-        self.memory.as_ref().map_or(0, CudaSlice::len)
-    }
-
-    /// What may be wrong with what it holds.
-    pub(crate) fn faults(&self) -> &Faults {
-        &self.faults
-    }
-
-    /// The device that it is on.
-    pub(crate) fn device(&self) -> &Arc<CudaDevice> {
-        &self.device
-    }
 }
 
 #[cfg(test)]

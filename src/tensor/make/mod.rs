@@ -4,4 +4,5 @@ pub(crate) mod bytes;
 pub(crate) mod constructors;
 pub(crate) mod convert;
 pub(crate) mod create;
+pub(crate) mod foreign;
 pub(crate) mod random;

@@ -167,13 +167,57 @@ pub extern "C" fn cuCtxSynchronize() -> c_int {
 
 // Streams and events ---------------------------------------------------------------------------------------------------
 
+/// Lowest and highest, as on GPUs of today.
+const PRIORITIES: (c_int, c_int) = (0, -5);
+
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamCreate(stream: *mut usize, _flags: c_uint) -> c_int {
+pub unsafe extern "C" fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) -> c_int {
+    answer(|| {
+        state().current()?;
+        unsafe { put(least, PRIORITIES.0).and(put(greatest, PRIORITIES.1)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamCreate(stream: *mut usize, flags: c_uint) -> c_int {
+    unsafe { cuStreamCreateWithPriority(stream, flags, 0) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamCreateWithPriority(
+    stream: *mut usize,
+    _flags: c_uint,
+    priority: c_int,
+) -> c_int {
     answer(|| {
         let mut state = state();
         let (device, handle) = (state.current()?, state.handle());
-        state.streams.insert(handle, Stream { device, work: Default::default() });
+        state.streams.insert(handle, Stream::new(device, priority.clamp(PRIORITIES.1, PRIORITIES.0)));
         unsafe { put(stream, handle) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetPriority(stream: usize, priority: *mut c_int) -> c_int {
+    answer(|| {
+        let number = state().stream(stream)?.priority;
+        unsafe { put(priority, number) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuStreamQuery(stream: usize) -> c_int {
+    answer(|| if state().stream(stream)?.is_idle() { Ok(()) } else { Err(Status::NOT_READY) })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuStreamWaitEvent(stream: usize, event: usize, _flags: c_uint) -> c_int {
+    answer(|| {
+        let mut state = state();
+        match state.events.get(&event).ok_or(Status::INVALID_HANDLE)?.stream {
+            Some((other, done)) => state.push(stream, Work::Wait { stream: other, done }),
+            None => Ok(()),
+        }
     })
 }
 
@@ -213,9 +257,10 @@ pub extern "C" fn cuEventRecord(event: usize, stream: usize) -> c_int {
     answer(|| {
         let mut state = state();
         let device = state.current()?;
+        let (stream, given) = (state.resolve(stream)?, state.given(stream)?);
         let recorded = state.events.get_mut(&event).filter(|event| event.device == device);
         let recorded = recorded.ok_or(Status::INVALID_HANDLE)?;
-        (recorded.reached, recorded.stream) = (None, Some(stream));
+        (recorded.reached, recorded.stream) = (None, Some((stream, given + 1)));
         state.push(stream, Work::Record(event))
     })
 }
@@ -225,7 +270,7 @@ pub extern "C" fn cuEventSynchronize(event: usize) -> c_int {
     answer(|| {
         let mut state = state();
         match state.events.get(&event).ok_or(Status::INVALID_HANDLE)?.stream {
-            Some(stream) => state.wait(stream),
+            Some((stream, done)) => state.advance(stream, done),
             None => Ok(()),
         }
     })

@@ -13,12 +13,39 @@ use crate::status::{Result, Status};
 
 /// One thing to do on a device.
 pub(crate) enum Work {
-    Fill { address: u64, byte: u8, bytes: usize },
-    ToDevice { to: u64, from: *const u8, bytes: usize },
-    ToHost { to: *mut u8, from: u64, bytes: usize },
-    Copy { to: u64, from: u64, bytes: usize },
-    Launch { function: Arc<Function>, grid: [u32; 3], block: [u32; 3], shared: u32, arguments: Vec<Vec<u8>> },
+    Fill {
+        address: u64,
+        byte: u8,
+        bytes: usize,
+    },
+    ToDevice {
+        to: u64,
+        from: *const u8,
+        bytes: usize,
+    },
+    ToHost {
+        to: *mut u8,
+        from: u64,
+        bytes: usize,
+    },
+    Copy {
+        to: u64,
+        from: u64,
+        bytes: usize,
+    },
+    Launch {
+        function: Arc<Function>,
+        grid: [u32; 3],
+        block: [u32; 3],
+        shared: u32,
+        arguments: Vec<Vec<u8>>,
+    },
     Record(usize),
+    /// Nothing before the stream has done so much.
+    Wait {
+        stream: usize,
+        done: u64,
+    },
     Release(u64),
 }
 
@@ -27,14 +54,34 @@ unsafe impl Send for Work {}
 
 pub(crate) struct Stream {
     pub(crate) device: usize,
-    pub(crate) work: VecDeque<Work>,
+    pub(crate) priority: i32,
+    work: VecDeque<Work>,
+    /// What it was given, and what of that it has done.
+    given: u64,
+    done: u64,
+}
+
+impl Stream {
+    pub(crate) fn new(device: usize, priority: i32) -> Stream {
+        Stream { device, priority, work: VecDeque::new(), given: 0, done: 0 }
+    }
+
+    fn push(&mut self, work: Work) {
+        self.given += 1;
+        self.work.push_back(work);
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.work.is_empty()
+    }
 }
 
 pub(crate) struct Event {
     pub(crate) device: usize,
     /// When the stream came to it.
     pub(crate) reached: Option<Instant>,
-    pub(crate) stream: Option<usize>,
+    /// The stream that it was recorded on, and what that has done then.
+    pub(crate) stream: Option<(usize, u64)>,
 }
 
 pub(crate) struct Module {
@@ -81,10 +128,13 @@ pub(crate) fn state() -> MutexGuard<'static, State> {
     };
     let new = || {
         let memory = number("LAZULI_MOCK_MEMORY", 4 << 30);
-        let devices = (0..number("LAZULI_MOCK_DEVICES", 2)).map(|_| Device::new(memory)).collect();
+        let devices: Vec<Device> =
+            (0..number("LAZULI_MOCK_DEVICES", 2)).map(|_| Device::new(memory)).collect();
+        // Each device's default stream is that of handle 0.
+        let streams = (0..devices.len()).map(|device| (1 + device, Stream::new(device, 0))).collect();
         Mutex::new(State {
             devices,
-            streams: HashMap::new(),
+            streams,
             events: HashMap::new(),
             modules: HashMap::new(),
             functions: HashMap::new(),
@@ -108,44 +158,70 @@ impl State {
         self.devices[device].failure.map_or(Ok(device), Err)
     }
 
+    /// What a handle stands for: 0 is the default stream of this thread's context.
+    pub(crate) fn resolve(&self, stream: usize) -> Result<usize> {
+        if stream == 0 { self.current().map(|device| 1 + device) } else { Ok(stream) }
+    }
+
     /// The device of a stream, if it has not failed: asynchronous allocations need no context but their stream's.
     pub(crate) fn device_of(&self, stream: usize) -> Result<usize> {
+        let stream = self.resolve(stream)?;
         let device = self.streams.get(&stream).ok_or(Status::INVALID_HANDLE)?.device;
         self.devices[device].failure.map_or(Ok(device), Err)
     }
 
     /// A stream of this thread's context.
-    fn stream(&mut self, handle: usize) -> Result<&mut Stream> {
+    pub(crate) fn stream(&mut self, handle: usize) -> Result<&mut Stream> {
         let device = self.current()?;
+        let handle = self.resolve(handle)?;
         let stream = self.streams.get_mut(&handle).ok_or(Status::INVALID_HANDLE)?;
         if stream.device == device { Ok(stream) } else { Err(Status::INVALID_HANDLE) }
     }
 
     /// Leaves work to a stream.
     pub(crate) fn push(&mut self, stream: usize, work: Work) -> Result<()> {
-        self.stream(stream)?.work.push_back(work);
+        self.stream(stream)?.push(work);
         Ok(())
+    }
+
+    /// What a stream has been given so far.
+    pub(crate) fn given(&mut self, stream: usize) -> Result<u64> {
+        Ok(self.stream(stream)?.given)
     }
 
     /// Leaves work to a stream of any context.
     pub(crate) fn push_anywhere(&mut self, stream: usize, work: Work) -> Result<()> {
-        self.streams.get_mut(&stream).ok_or(Status::INVALID_HANDLE)?.work.push_back(work);
+        let stream = self.resolve(stream)?;
+        self.streams.get_mut(&stream).ok_or(Status::INVALID_HANDLE)?.push(work);
         Ok(())
     }
 
     /// Does what waits in a stream of this thread's context.
     pub(crate) fn wait(&mut self, stream: usize) -> Result<()> {
-        self.stream(stream)?;
-        self.drain(stream)
+        let given = self.stream(stream)?.given;
+        let stream = self.resolve(stream)?;
+        self.advance(stream, given)
     }
 
-    fn drain(&mut self, stream: usize) -> Result<()> {
+    /// Does what waits in a stream until it has done so much, and nothing more: a GPU need not go on either.
+    pub(crate) fn advance(&mut self, stream: usize, done: u64) -> Result<()> {
         let device = self.device_of(stream)?;
-        while let Some(work) = self.streams.get_mut(&stream).and_then(|stream| stream.work.pop_front()) {
-            if let Err(status) = self.carry_out(device, work) {
+        while self.streams.get(&stream).is_some_and(|stream| stream.done < done) {
+            let work = self.streams.get_mut(&stream).and_then(|stream| stream.work.pop_front());
+            let carried_out = match work {
+                // Earlier work of its stream, so there is no circle; and all was done of one that is gone.
+                Some(Work::Wait { stream, done }) if self.streams.contains_key(&stream) => {
+                    self.advance(stream, done)
+                }
+                Some(Work::Wait { .. }) => Ok(()),
+                Some(work) => self.carry_out(device, work),
+                None => break,
+            };
+            if let Err(status) = carried_out {
                 self.devices[device].failure = Some(status);
                 return Err(status);
             }
+            self.streams.entry(stream).and_modify(|stream| stream.done += 1);
         }
         Ok(())
     }
@@ -155,7 +231,7 @@ impl State {
         let mut streams: Vec<usize> = self.streams.keys().copied().collect();
         streams.retain(|stream| self.streams[stream].device == device);
         streams.sort_unstable();
-        streams.into_iter().try_for_each(|stream| self.drain(stream))
+        streams.into_iter().try_for_each(|stream| self.advance(stream, u64::MAX))
     }
 
     fn carry_out(&mut self, device: usize, work: Work) -> Result<()> {
@@ -201,6 +277,8 @@ impl State {
                     event.reached = Some(Instant::now());
                 }
             }
+            // Not work of one device: it is done where streams advance.
+            Work::Wait { .. } => {}
             Work::Release(address) => self.devices[device].release(address)?,
         }
         Ok(())

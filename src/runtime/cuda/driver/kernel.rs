@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::{CudaFunction, DriverError, result, sys};
 use cudarc::nvrtc::Ptx;
 
-use super::CudaDevice;
+use super::{CudaDevice, CudaStream};
 use crate::runtime::cuda::cubin;
 use crate::{Error, Result};
 
@@ -44,7 +44,7 @@ impl Drop for CudaKernel {
     fn drop(&mut self) {
         // The code must not go away below a kernel that still runs. A failure here is not lost: those that matter
         // stay with the context and come with the next call.
-        self.device.context.record_err(self.device.stream.synchronize());
+        self.device.context.record_err(self.device.context.synchronize());
     }
 }
 
@@ -79,19 +79,21 @@ impl CudaDevice {
         functions.iter().map(load).collect()
     }
 
-    /// Starts a kernel and does not wait for it. A grid without blocks is nothing to do.
+    /// Starts a kernel on a stream and does not wait for it. A grid without blocks is nothing to do.
     ///
     /// The arguments point to the kernel's parameters; the driver copies those before this returns.
     ///
     /// # Safety
     /// Each argument must point to a value of its parameter's type, in the kernel's order. Buffers whose addresses
-    /// are among them must be of this device, and the kernel must stay within their bytes with this grid and block.
+    /// are among them must be of this device and used on the stream, and the kernel must stay within their bytes with this
+    /// grid and block.
     ///
     /// # Errors
     /// [`Error::Device`] where the launch is refused. Failures of the kernel itself come with a later call.
     pub(crate) unsafe fn launch(
         &self,
         kernel: &CudaKernel,
+        stream: &CudaStream,
         grid: [u32; 3],
         block: [u32; 3],
         dynamic_shared_bytes: u32,
@@ -115,7 +117,7 @@ impl CudaDevice {
         };
         self.enter("launch")?;
         kernel.allow_shared_bytes(dynamic_shared_bytes).map_err(failed)?;
-        // SAFETY: the kernel's module is loaded for as long as the kernel lives, which waits for the stream when it
+        // SAFETY: the kernel's module is loaded for as long as the kernel lives, which waits for the device when it
         // is dropped. The caller answers for the arguments.
         unsafe {
             result::launch_kernel(
@@ -123,10 +125,12 @@ impl CudaDevice {
                 grid.into(),
                 block.into(),
                 dynamic_shared_bytes,
-                self.stream.cu_stream(),
+                stream.raw(),
                 arguments,
             )
         }
-        .map_err(failed)
+        .map_err(failed)?;
+        stream.has_started();
+        Ok(())
     }
 }

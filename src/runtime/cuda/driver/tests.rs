@@ -29,7 +29,8 @@ fn scale(kernel: &CudaKernel, buffer: &CudaBuffer, factor: f32, shared: u32) -> 
         [(&raw mut pointer).cast(), (&raw mut factor).cast(), (&raw mut count).cast()];
     // SAFETY: the arguments are those of the kernel `scale`, which stays within `count` elements.
     unsafe {
-        buffer.device().launch(kernel, [count.div_ceil(256), 1, 1], [256, 1, 1], shared, &mut arguments)
+        let (device, stream) = (buffer.device(), buffer.device().stream());
+        device.launch(kernel, &stream, [count.div_ceil(256), 1, 1], [256, 1, 1], shared, &mut arguments)
     }
 }
 

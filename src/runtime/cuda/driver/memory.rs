@@ -1,0 +1,180 @@
+//! Memory of a device, and copies to, from and within it.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::sys::CUresult;
+use cudarc::driver::{DriverError, result};
+
+use super::CudaDevice;
+use super::buffer::CudaBuffer;
+use super::order::Access;
+use super::stream::CudaStream;
+use crate::{Error, Result};
+
+/// Enough counters for most kernels.
+const LEAST_COUNTER_BYTES: usize = 1 << 16;
+
+/// Of streams, by their numbers: zeros whenever no kernel of the stream runs.
+fn counters() -> MutexGuard<'static, Vec<(u64, Arc<CudaBuffer>)>> {
+    static COUNTERS: Mutex<Vec<(u64, Arc<CudaBuffer>)>> = Mutex::new(Vec::new());
+    COUNTERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl CudaDevice {
+    /// A buffer with whatever bytes were there before. A buffer of no bytes takes no memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], after what was released has been given back to the device and tried again.
+    pub(crate) fn allocate(self: &Arc<Self>, bytes: usize) -> Result<CudaBuffer> {
+        self.enter("allocate")?;
+        let mut buffer = CudaBuffer::new(self, bytes);
+        if matches!(buffer, Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY))) {
+            self.trim()?;
+            buffer = CudaBuffer::new(self, bytes);
+        }
+        buffer.map_err(|error| match error.0 {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+                Error::OutOfMemory { device: self.label.clone(), requested: bytes as u64 }
+            }
+            _ => self.failed("allocate", error),
+        })
+    }
+
+    /// A buffer of zeros.
+    ///
+    /// # Errors
+    /// As [`allocate`](CudaDevice::allocate).
+    pub(crate) fn allocate_zeroed(self: &Arc<Self>, bytes: usize) -> Result<CudaBuffer> {
+        let buffer = self.allocate(bytes)?;
+        self.fill(&buffer, 0)?;
+        Ok(buffer)
+    }
+
+    /// Counters that are zero whenever no kernel of this thread's stream runs: those that count leave zeros behind.
+    ///
+    /// # Errors
+    /// As [`allocate`](CudaDevice::allocate).
+    pub(crate) fn counters(self: &Arc<Self>, bytes: usize) -> Result<Arc<CudaBuffer>> {
+        let stream = self.stream();
+        let known = || {
+            let counters = counters();
+            let own = counters.iter().find(|(id, buffer)| *id == stream.id && buffer.bytes() >= bytes);
+            own.map(|(_, buffer)| buffer.clone())
+        };
+        if let Some(known) = known() {
+            return Ok(known);
+        }
+        let made = Arc::new(self.allocate_zeroed(bytes.next_power_of_two().max(LEAST_COUNTER_BYTES))?);
+        let mut counters = counters();
+        counters.retain(|(id, _)| *id != stream.id);
+        counters.push((stream.id, made.clone()));
+        Ok(made)
+    }
+
+    /// Sets every byte of the buffer.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub(crate) fn fill(&self, buffer: &CudaBuffer, byte: u8) -> Result<()> {
+        let operation = "fill";
+        self.check_buffer(operation, buffer, buffer.bytes())?;
+        if buffer.bytes() == 0 {
+            return Ok(());
+        }
+        let stream = self.enter_with(operation, &[(buffer, Access::Writes)])?;
+        // SAFETY: the buffer is of this device, alive, and as long as stated. Its release comes later.
+        unsafe { result::memset_d8_async(buffer.device_pointer(), byte, buffer.bytes(), stream.raw()) }
+            .map_err(|error| self.failed(operation, error))?;
+        stream.has_started();
+        Ok(())
+    }
+
+    /// Copies from the host. The buffer has the same number of bytes.
+    ///
+    /// # Errors
+    /// [`Error::Device`], also for failures of earlier work.
+    pub(crate) fn upload(&self, buffer: &CudaBuffer, host: &[u8]) -> Result<()> {
+        let operation = "copy to the device";
+        self.check_buffer(operation, buffer, host.len())?;
+        if host.is_empty() {
+            return Ok(());
+        }
+        let stream = self.enter_with(operation, &[(buffer, Access::Writes)])?;
+        // SAFETY: the buffer is of this device, alive, and as long as the slice.
+        unsafe { result::memcpy_htod_async(buffer.device_pointer(), host, stream.raw()) }
+            .map_err(|error| self.failed(operation, error))?;
+        stream.has_started();
+        // The driver may still be reading the slice, which is only borrowed.
+        self.wait_for(operation, &stream)
+    }
+
+    /// Waits for all that the buffer or this thread's stream waits for, and copies to the host. The buffer has the same
+    /// number of bytes.
+    ///
+    /// # Errors
+    /// [`Error::Device`], also for failures of earlier work.
+    pub(crate) fn download(&self, buffer: &CudaBuffer, host: &mut [u8]) -> Result<()> {
+        let operation = "copy from the device";
+        self.check_buffer(operation, buffer, host.len())?;
+        let stream = self.enter_with(operation, &[(buffer, Access::Reads)])?;
+        if !host.is_empty() {
+            // SAFETY: the buffer is of this device, alive, and as long as the slice, and the slice is not used before
+            // the stream has been waited for.
+            unsafe { result::memcpy_dtoh_async(host, buffer.device_pointer(), stream.raw()) }
+                .map_err(|error| self.failed(operation, error))?;
+            stream.has_started();
+        }
+        self.wait_for(operation, &stream)
+    }
+
+    /// Copies between two buffers of this device with the same number of bytes.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub(crate) fn copy(&self, from: &CudaBuffer, to: &CudaBuffer) -> Result<()> {
+        let operation = "copy on the device";
+        self.check_buffer(operation, from, to.bytes())?;
+        self.check_buffer(operation, to, from.bytes())?;
+        if from.bytes() == 0 || from.device_pointer() == to.device_pointer() {
+            return Ok(());
+        }
+        let stream = self.enter_with(operation, &[(from, Access::Reads), (to, Access::Writes)])?;
+        // SAFETY: both buffers are of this device, alive, as long as stated, and, being two, do not overlap.
+        unsafe {
+            result::memcpy_dtod_async(to.device_pointer(), from.device_pointer(), from.bytes(), stream.raw())
+        }
+        .map_err(|error| self.failed(operation, error))?;
+        stream.has_started();
+        Ok(())
+    }
+
+    /// The stream of others may go from now on.
+    pub(crate) fn close_stream(&self, stream: &CudaStream) {
+        let ordered = self.context.bind_to_thread().and_then(|()| self.order(&self.main, stream));
+        self.context.record_err(ordered);
+        stream.is_closed.store(true, Ordering::Release);
+        counters().retain(|(id, _)| *id != stream.id);
+    }
+
+    /// Makes the device current on this thread, and gives its stream, on which these buffers may now be used.
+    fn enter_with(&self, operation: &str, buffers: &[(&CudaBuffer, Access)]) -> Result<Arc<CudaStream>> {
+        self.enter(operation)?;
+        let stream = self.stream();
+        buffers.iter().try_for_each(|(buffer, access)| buffer.use_on(&stream, *access))?;
+        Ok(stream)
+    }
+
+    /// A buffer of another device or length would be read or written out of bounds.
+    fn check_buffer(&self, operation: &'static str, buffer: &CudaBuffer, bytes: usize) -> Result<()> {
+        if !std::ptr::eq(self, Arc::as_ptr(buffer.device())) {
+            let message = format!("the buffer is of {}, not {}", buffer.device().label, self.label);
+            return Err(Error::internal(operation, message));
+        }
+        if buffer.bytes() != bytes {
+            let message = format!("the buffer has {} bytes, not {bytes}", buffer.bytes());
+            return Err(Error::internal(operation, message));
+        }
+        Ok(())
+    }
+}
