@@ -2,7 +2,6 @@
 
 use super::conversions::conversion;
 use super::kind::{Add, Kind, PASTED};
-use super::primitives::memory_vector;
 use crate::DType;
 
 /// What memory holds, and the vector that lanes have of it.
@@ -19,6 +18,21 @@ struct Access {
     size: u32,
     /// Bytes of the widest element of the text: a register has a lane for each of that size.
     width: u32,
+}
+
+/// What the vector of a type of memory is called.
+fn memory_vector(ty: &str) -> &'static str {
+    match ty {
+        "unsigned char" => "u8v",
+        "signed char" => "i8v",
+        "short" => "i16v",
+        "unsigned short" => "u16v",
+        "int" => "i32v",
+        "unsigned" => "u32v",
+        "long long" => "i64v",
+        "float" => "f32v",
+        _ => "f64v",
+    }
 }
 
 /// All accesses to memory of one type.

@@ -36,21 +36,6 @@ pub(super) fn memory(dtype: DType) -> (&'static str, Kind) {
     entry.map_or(("float", Kind::F32), |&(_, ty, kind)| (ty, kind))
 }
 
-/// What the vector of a type of memory is called.
-pub(super) fn memory_vector(ty: &str) -> &'static str {
-    match ty {
-        "unsigned char" => "u8v",
-        "signed char" => "i8v",
-        "short" => "i16v",
-        "unsigned short" => "u16v",
-        "int" => "i32v",
-        "unsigned" => "u32v",
-        "long long" => "i64v",
-        "float" => "f32v",
-        _ => "f64v",
-    }
-}
-
 /// The primitives that a text needs, each after what it needs itself.
 ///
 /// # Errors
