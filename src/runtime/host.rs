@@ -14,6 +14,10 @@ use crate::{Error, Result};
 /// Every block starts on a cache line, which is also the widest vector.
 const ALIGNMENT: usize = 64;
 
+/// Blocks of two of the system's large pages or more consist of them, where it has such: kernels that stream memory wait
+/// less for addresses to be looked up, and the first of them for pages to be mapped.
+const LARGE_PAGE: usize = 2 << 20;
+
 /// Freed bytes that the pool keeps for reuse; beyond it those that were freed first go back to the system.
 const POOL_LIMIT: usize = 4 << 30;
 
@@ -98,6 +102,25 @@ fn capacity_for(bytes: usize) -> Option<usize> {
     bytes.checked_next_multiple_of(step)
 }
 
+/// How a block of that capacity is allocated.
+fn layout_for(capacity: usize) -> Option<Layout> {
+    let alignment = if capacity >= 2 * LARGE_PAGE { LARGE_PAGE } else { ALIGNMENT };
+    Layout::from_size_align(capacity, alignment).ok()
+}
+
+/// A wish: the system may have none, or not give any.
+#[cfg(target_os = "linux")]
+fn ask_for_large_pages(start: NonNull<u8>, capacity: usize) {
+    let pages = capacity / LARGE_PAGE * LARGE_PAGE;
+    if capacity >= 2 * LARGE_PAGE {
+        // SAFETY: whole pages of a block that nobody else has yet; how they are mapped does not change what they hold.
+        let _ = unsafe { rustix::mm::madvise(start.as_ptr().cast(), pages, rustix::mm::Advice::LinuxHugepage) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ask_for_large_pages(_: NonNull<u8>, _: usize) {}
+
 impl HostBuffer {
     /// A block with unspecified but initialised contents.
     pub(crate) fn allocate(bytes: usize) -> Result<HostBuffer> {
@@ -108,7 +131,7 @@ impl HostBuffer {
             COUNTER.take(bytes);
             return Ok(HostBuffer { block, bytes, keeper: None });
         }
-        let layout = Layout::from_size_align(capacity, ALIGNMENT).map_err(|_| no_room())?;
+        let layout = layout_for(capacity).ok_or_else(no_room)?;
         // SAFETY: the layout's size is not zero.
         let attempt = || NonNull::new(unsafe { alloc(layout) });
         let start = attempt().or_else(|| {
@@ -117,6 +140,7 @@ impl HostBuffer {
             attempt()
         });
         let start = start.ok_or_else(no_room)?;
+        ask_for_large_pages(start, capacity);
         RESERVED.fetch_add(capacity as u64, Ordering::Relaxed);
         COUNTER.take(bytes);
         Ok(HostBuffer { block: Block { start, capacity }, bytes, keeper: None })
@@ -189,7 +213,7 @@ impl Drop for HostBuffer {
 
 fn release(block: Block) {
     RESERVED.fetch_sub(block.capacity as u64, Ordering::Relaxed);
-    if let Ok(layout) = Layout::from_size_align(block.capacity, ALIGNMENT) {
+    if let Some(layout) = layout_for(block.capacity) {
         // SAFETY: allocated with the same layout in `allocate`, and this is its only owner.
         unsafe { dealloc(block.start.as_ptr(), layout) };
     }

@@ -1,12 +1,13 @@
 //! Rows that are asked for ahead of time on the CPU: a pass that computes, over a row that is near already, has the next row
-//! come from memory meanwhile.
+//! come from memory meanwhile; one that does little but read asks for what is some pages on, because processors themselves
+//! ask for what comes next within a page.
 
 use std::cell::Cell;
 
 use super::emitter::Emitter;
 use super::stmt::{Expr, Stmt};
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{BufferId, Kernel, ValueId, ValueOp};
+use crate::ir::{AxisKind, BufferId, Kernel, ValueId, ValueOp};
 use crate::schedule::Plan;
 
 /// Of shorter rows the processor itself asks for the next one in time.
@@ -15,19 +16,55 @@ const SHORTEST: u64 = 8 << 10;
 /// Longer rows would be gone before they are read.
 const LONGEST: u64 = 256 << 10;
 
+/// How far before the only pass over a row memory is read.
+const DISTANCE: u64 = 8 << 10;
+
+/// The only pass over shorter rows is no stream.
+const SHORTEST_STREAM: u64 = 2 << 10;
+
+/// As many streams as processors follow.
+const MOST_STREAMS: usize = 3;
+
 /// What the first pass reads of a row.
 pub(super) struct Ahead {
-    /// Buffers, and the elements of the next row at the positions of the pass.
+    /// The pass that asks.
+    pub(super) pass: usize,
+    /// Buffers, and the elements that are asked for at the positions of the pass.
     elements: Vec<(BufferId, IndexExpr)>,
     /// Whether a loop asks for them.
     is_asked_for: Cell<bool>,
 }
 
 impl Ahead {
-    /// Nothing, unless the second pass finds in a cache what the first one has read.
+    /// Of several passes the second one asks, if it finds in a cache what the first one has read.
     pub(super) fn of(kernel: &Kernel, plan: &Plan) -> Ahead {
-        let elements = Ahead::elements(kernel, plan).unwrap_or_default();
-        Ahead { elements, is_asked_for: Cell::new(false) }
+        let (pass, elements) = match plan.passes.len() {
+            1 => (0, Ahead::stream(kernel, plan)),
+            _ => (1, Ahead::elements(kernel, plan)),
+        };
+        Ahead { pass, elements: elements.unwrap_or_default(), is_asked_for: Cell::new(false) }
+    }
+
+    /// What a pass that reads a row once reads later.
+    fn stream(kernel: &Kernel, plan: &Plan) -> Option<Vec<(BufferId, IndexExpr)>> {
+        let ([only], [axis]) = (&plan.passes[..], &plan.axes[..]) else { return None };
+        if only.reductions.is_empty() {
+            return None;
+        }
+        let mut elements: Vec<(BufferId, IndexExpr)> = Vec::new();
+        for id in kernel.down_from(only.reductions.iter().copied()) {
+            let ValueOp::Load { buffer, index, guard: None } = &kernel.value(id).op else { continue };
+            let size = kernel.buffers[buffer.index()].dtype.size() as u64;
+            let is_short = !kernel.axis(*axis).is_argument && kernel.axis(*axis).extent * size < SHORTEST_STREAM;
+            if is_short || !Ahead::is_along(kernel, index, *axis) {
+                continue;
+            }
+            let later = (*buffer, index.offset((DISTANCE / size) as i64));
+            if !elements.contains(&later) {
+                elements.push(later);
+            }
+        }
+        (elements.len() <= MOST_STREAMS).then_some(elements)
     }
 
     fn elements(kernel: &Kernel, plan: &Plan) -> Option<Vec<(BufferId, IndexExpr)>> {
@@ -41,7 +78,7 @@ impl Ahead {
         for id in kernel.down_from(ends) {
             let ValueOp::Load { buffer, index, guard: None } = &kernel.value(id).op else { continue };
             let bytes = kernel.axis(*axis).extent * kernel.buffers[buffer.index()].dtype.size() as u64;
-            let is_row = index.coefficient(*axis) == Some(1) && kernel.computed_axes(index).is_empty();
+            let is_row = Ahead::is_along(kernel, index, *axis);
             let Some(next) = Ahead::next(index, row).filter(|_| is_row && bytes >= SHORTEST) else {
                 continue;
             };
@@ -50,6 +87,14 @@ impl Ahead {
             }
         }
         Some(elements)
+    }
+
+    /// Whether a pass along the axis reads one element after the other, at places that it knows.
+    fn is_along(kernel: &Kernel, index: &IndexExpr, axis: AxisId) -> bool {
+        let is_inside = |other: &AxisId| *other != axis && kernel.axis(*other).kind == AxisKind::Reduce;
+        index.coefficient(axis) == Some(1)
+            && kernel.computed_axes(index).is_empty()
+            && !index.axes().iter().any(is_inside)
     }
 
     /// The same place of the next row.

@@ -15,14 +15,14 @@ use super::passes::{Pass, Plan, count_loop, items_formula, lane_of, partial_work
 use super::persistent::{Kept, Place};
 use super::pointwise::launch_items;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Type};
+use super::stmt::{Builtin, Expr, LoopHint, Step as ForStep, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{
     COLUMN_SPLIT_LENGTH, ColumnSchedule, Launch, STACK_BYTES, is_stored_across, lanes_along, lies_across,
-    nested_axes, reduced_axes,
+    nested_axes, operations, reduced_axes,
 };
 use crate::{DType, Language, Refusal};
 
@@ -230,6 +230,13 @@ impl<'k> CpuColumns<'k> {
         let flat = self.flat;
         let welford = Accumulator::common_welford(&accumulators);
         let steps = welford.map(|accumulator| accumulator.declare_steps(emitter));
+        let from = match self.goes_together(emitter, pass, &accumulators) {
+            true => self.together(emitter, pass, &accumulators, (from, &to)),
+            false => from,
+        };
+        if from == to {
+            return accumulators;
+        }
         emitter.open(&[], false);
         emitter.unflatten(flat, &self.plan.axes, 1);
         let weight =
@@ -245,6 +252,66 @@ impl<'k> CpuColumns<'k> {
             accumulators.iter().for_each(|accumulator| accumulator.spread_steps(emitter, steps));
         }
         accumulators
+    }
+
+    /// Whether several positions are combined at a time: a column's partial result stays in a register between them, and
+    /// memory is read in several places at once.
+    fn goes_together(&self, emitter: &Emitter, pass: &Pass, accumulators: &[Accumulator]) -> bool {
+        let kernel = self.kernel;
+        let [axis] = &self.plan.axes[..] else { return false };
+        let operand = |id: &ValueId| match kernel.value(*id).op {
+            ValueOp::Reduce { operand, .. } => Some(operand),
+            _ => None,
+        };
+        let below = kernel.down_from(pass.reductions.iter().filter_map(operand));
+        let below = || below.iter().filter(|&&id| kernel.value(id).axes.contains(axis));
+        let loads = below().filter(|&&id| matches!(kernel.value(id).op, ValueOp::Load { .. })).count();
+        let cost: f64 = below().map(|&id| operations(kernel, id)).sum();
+        let is_long = kernel.axis(*axis).is_argument || kernel.axis(*axis).extent >= 2 * TOGETHER;
+        self.width >= NARROWEST
+            && is_long
+            && self.interior.is_none()
+            && self.nested.is_empty()
+            && self.results.is_empty()
+            && emitter.kept.is_none()
+            && pass.stores.is_empty()
+            && !accumulators.is_empty()
+            && accumulators.len().max(loads) <= MOST_TOGETHER
+            && cost <= CHEAP
+            && accumulators.iter().all(|accumulator| accumulator.op.is_plain())
+    }
+
+    /// The positions of a sweep, some at a time, in their order; gives the first of those that are left.
+    fn together(
+        &self,
+        emitter: &mut Emitter<'k>,
+        pass: &Pass,
+        accumulators: &[Accumulator],
+        (from, to): (Expr, &Expr),
+    ) -> Expr {
+        let length = to.clone().then(Sub, from.clone());
+        let whole = length.then(Div, Expr::Int(TOGETHER)).then(Mul, Expr::Int(TOGETHER));
+        let mut whole = from.clone().then(Add, whole);
+        if !matches!(whole, Expr::Int(_)) {
+            let name = emitter.fresh("whole");
+            whole = Expr::Name(emitter.bind(name, INDEX, whole));
+        }
+        let (start, k) = (emitter.index("start"), emitter.index("k"));
+        emitter.open(&[], false);
+        self.each_column(emitter, |emitter, lane| {
+            emitter.open(&[], false);
+            emitter.bind(self.flat, INDEX, Expr::Name(start).then(Add, Expr::Name(k)));
+            emitter.bind_axes(&self.plan.axes);
+            for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
+                accumulator.take(emitter, id, Some(lane), None);
+            }
+            let body = emitter.close();
+            emitter.push(count_loop(k, Expr::Int(0), Expr::Int(TOGETHER), LoopHint::Unroll, body));
+        });
+        let body = emitter.close();
+        let step = ForStep::Add(Expr::Int(TOGETHER));
+        emitter.push(Stmt::For { var: start, from, to: whole.clone(), step, hint: LoopHint::None, body });
+        whole
     }
 
     /// What a pass does at a position, for some columns.
@@ -472,3 +539,15 @@ impl<'k> CpuColumns<'k> {
         }
     }
 }
+
+/// Positions that are combined at a time.
+const TOGETHER: u64 = 4;
+
+/// So many places in memory are read at once for each of them, at most.
+const MOST_TOGETHER: usize = 3;
+
+/// Simple operations of an element that leave time to be saved.
+const CHEAP: f64 = 8.0;
+
+/// Fewer columns are no vector.
+const NARROWEST: u64 = 16;

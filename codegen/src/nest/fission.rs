@@ -161,12 +161,19 @@ impl Divided<'_> {
                 last_use[at] = last_use[at].max(elements[number].stage);
             }
         }
-        let mut loops = vec![Vec::new(); last];
+        // Random numbers are integers of another width: what is computed beside them would have half the lanes.
+        let mut draws = vec![false; elements.len()];
+        let mut loops = vec![[const { Vec::new() }; 2]; last];
         for (number, element) in elements.iter().enumerate() {
+            let before = element.sources.iter().filter_map(|&id| place(&elements[..number], id));
+            let mut here = before.filter(|&at| elements[at].stage == element.stage);
+            draws[number] = matches!(self.kernel.value(element.id).op, ValueOp::Random { .. })
+                || here.any(|at| draws[at]);
             if last_use[number] > element.stage {
-                loops[element.stage].push(element.id);
+                loops[element.stage][usize::from(draws[number])].push(element.id);
             }
         }
+        let mut loops: Vec<Vec<ValueId>> = loops.into_iter().flatten().collect();
         loops.retain(|values| !values.is_empty());
         loops
     }

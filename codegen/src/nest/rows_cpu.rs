@@ -74,7 +74,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         for (number, pass) in plan.passes.iter().enumerate() {
             let length = emitter.positions(&plan.axes);
             let row = (Expr::Int(0), length);
-            let ahead = (number == 1).then_some(&ahead);
+            let ahead = (number == ahead.pass).then_some(&ahead);
             let accumulators = cpu_sweep(&mut emitter, (kernel, guards, ahead), plan, pass, schedule, row);
             let zero = Expr::Int(0);
             let lane = (schedule.threads_per_row > 1).then_some(&zero);
@@ -128,9 +128,11 @@ fn parts(
     let length = emitter.positions(&plan.axes);
     let part = emitter.part(["first", "end"], block.clone().then(Rem, count), SPLIT_LENGTH, length);
     emitter.unflatten(row, &plan.map, 1);
-    for pass in &plan.passes {
+    let ahead = Ahead::of(kernel, plan);
+    for (number, pass) in plan.passes.iter().enumerate() {
+        let ahead = (number == ahead.pass).then_some(&ahead);
         let accumulators =
-            cpu_sweep(&mut emitter, (kernel, guards, None), plan, pass, schedule, part.clone());
+            cpu_sweep(&mut emitter, (kernel, guards, ahead), plan, pass, schedule, part.clone());
         let zero = Expr::Int(0);
         let lane = (schedule.threads_per_row > 1).then_some(&zero);
         save(&mut emitter, &accumulators, lane, &block);

@@ -1,5 +1,5 @@
-//! Transposed reads on the CPU: a tile is copied into a small array first, row by row as it lies in memory, and read
-//! from there across. Read from memory, its elements would be a power of two apart, in few sets of the caches.
+//! Transposed reads on the CPU: a tile is copied into a small array first, row by row as it lies in memory, and laid down
+//! across there. Read from memory across, its elements would be a power of two apart, in few sets of the caches.
 
 use rustc_hash::FxHashMap;
 
@@ -29,7 +29,8 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     let (along, down) = ((inner, left, right), (across, top, bottom));
     let row = Expr::name(inner).then(Sub, Expr::Name(left));
     let column = Expr::name(across).then(Sub, Expr::Name(top));
-    let slot = mul_add(row, Expr::Int(PITCH), column);
+    // Transposed where it is copied, so that lanes find neighbours where something is computed.
+    let slot = mul_add(column, Expr::Int(PITCH), row);
     let mut staged = FxHashMap::default();
     for id in transposed_loads(kernel, across, Language::C) {
         let ValueOp::Load { buffer, index, .. } = &kernel.value(id).op else { continue };
