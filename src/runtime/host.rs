@@ -114,7 +114,8 @@ fn ask_for_large_pages(start: NonNull<u8>, capacity: usize) {
     let pages = capacity / LARGE_PAGE * LARGE_PAGE;
     if capacity >= 2 * LARGE_PAGE {
         // SAFETY: whole pages of a block that nobody else has yet; how they are mapped does not change what they hold.
-        let _ = unsafe { rustix::mm::madvise(start.as_ptr().cast(), pages, rustix::mm::Advice::LinuxHugepage) };
+        let _ =
+            unsafe { rustix::mm::madvise(start.as_ptr().cast(), pages, rustix::mm::Advice::LinuxHugepage) };
     }
 }
 

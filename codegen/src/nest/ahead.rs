@@ -55,7 +55,8 @@ impl Ahead {
         for id in kernel.down_from(only.reductions.iter().copied()) {
             let ValueOp::Load { buffer, index, guard: None } = &kernel.value(id).op else { continue };
             let size = kernel.buffers[buffer.index()].dtype.size() as u64;
-            let is_short = !kernel.axis(*axis).is_argument && kernel.axis(*axis).extent * size < SHORTEST_STREAM;
+            let is_short =
+                !kernel.axis(*axis).is_argument && kernel.axis(*axis).extent * size < SHORTEST_STREAM;
             if is_short || !Ahead::is_along(kernel, index, *axis) {
                 continue;
             }
