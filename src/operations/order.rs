@@ -2,7 +2,7 @@
 
 use super::row::Accuracy::{Exact, Near};
 use super::row::Gives::{Fixed, Same};
-use super::row::{ANY, Accuracy, Group, Input, SMALL, operations};
+use super::row::{ANY, Accuracy, Group, Input, SMALL, TRUTH, operations};
 use crate::DType;
 
 const BOX: Input = ANY.shape(&[3, 21, 4]);
@@ -23,4 +23,5 @@ operations! {
     nanquantile(a: ROWS) Floats -> Same, BETWEEN, "`quantile` of what is not NaN.": "torch.nanquantile(a, 0.7, 1)" => a.nanquantile(0.7, 1), "torch.nanquantile(a.where(a > 0, np.nan), 0.3, -1)" => a.gt(0).where_(a, f64::NAN).nanquantile(0.3, -1);
     searchsorted(a: SMALL.shape(&[3, 20]), b: SMALL.shape(&[3, 7])) All -> Fixed(DType::I64), Exact, "Where values would stand in rows in order.": "torch.searchsorted(torch.sort(a, 1)[0], b)" => a.sort(1, false).0.searchsorted(b, false), "torch.searchsorted(torch.sort(a, 1)[0], b, right=True)" => a.sort(1, false).0.searchsorted(b, true), "torch.searchsorted(torch.sort(a[0])[0], b)" => a.select(0, 0).msort().searchsorted(b, false);
     bucketize(a: ANY.shape(&[5, 9]), b: SMALL.shape(&[6])) All -> Fixed(DType::I64), Exact, "The number of the bucket between boundaries.": "torch.bucketize(a, torch.sort(b)[0])" => a.bucketize(&b.msort(), false), "torch.bucketize(a, torch.sort(b)[0], right=True)" => a.bucketize(&b.msort(), true);
+    isin(a: SMALL.shape(&[5, 9]), b: SMALL.shape(&[4, 3])) All -> TRUTH, Exact, "Whether each element is among others.": "torch.isin(a, b)" => a.isin(b), "torch.isin(a, b[0])" => a.isin(&b.select(0, 0));
 }

@@ -57,9 +57,12 @@ operations! {
     std_mean(a: BOX) Floats -> Same, CLOSE, "The standard deviation and the mean.": "torch.std_mean(a, -1, correction=1)" => a.std_mean(-1, 1);
     std_mean_keepdim(a: BOX) Floats -> Same, CLOSE, "`std_mean` that keeps the axes.": "torch.std_mean(a, 1, correction=0, keepdim=True)" => a.std_mean_keepdim(1, 0);
     trapezoid(a: BOX) Floats -> Same, CLOSE, "The area below the elements along an axis.": "torch.trapezoid(a, dx=0.5, dim=1)" => a.trapezoid(1, 0.5);
+    cov(a: SMALL.shape(&[4, 37])) All -> Float, CLOSE, "The covariances of rows.": "torch.cov(a if a.is_floating_point() else a.float())" => a.cov(1), "torch.cov(a[1] if a.is_floating_point() else a[1].float(), correction=0)" => a.select(0, 1).cov(0);
+    corrcoef(a: SMALL.shape(&[4, 37])) All -> Float, CLOSE, "The correlations of rows.": "torch.corrcoef(a if a.is_floating_point() else a.float())" => a.corrcoef();
     var_mean_keepdim(a: BOX) Floats -> Same, CLOSE, "`var_mean` that keeps the axes.": "torch.var_mean(a, 1, correction=0, keepdim=True)" => a.var_mean_keepdim(1, 0);
     cumsum(a: BOX) All -> Sum, CLOSE, "The sums up to each element.": "torch.cumsum(a, -1)" => a.cumsum(-1), "torch.cumsum(a, 1)" => a.cumsum(1);
     cumsum_with(a: BOX) All -> Sum, CLOSE, "`cumsum` in another order.": "torch.cumsum(a.flip(0), 0).flip(0)" => a.cumsum_with(0, ScanOrder::new().reverse());
+    cumulative_trapezoid(a: BOX) Floats -> Same, CLOSE, "The areas below the elements up to each.": "torch.cumulative_trapezoid(a, dx=0.5, dim=1)" => a.cumulative_trapezoid(1, 0.5);
     cumprod(a: BOX) All -> Sum, Near { relative: 40.0, absolute: 0.0 }, "The products up to each element.": "torch.cumprod(a, 0)" => a.cumprod(0);
     cumprod_with(a: BOX) All -> Sum, Near { relative: 40.0, absolute: 0.0 }, "`cumprod` in another order.": "torch.cumprod(a.flip(1), 1).flip(1)" => a.cumprod_with(1, ScanOrder::new().reverse());
     cummax(a: BOX) All -> Same, Exact, "The largest up to each element.": "torch.cummax(a, -1)[0]" => a.cummax(-1);

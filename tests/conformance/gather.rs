@@ -444,3 +444,40 @@ fn parts_are_scattered_in_one_kernel() {
         vec![near("zero", again(d) - y.tanh() * 2.0, 0.0, 1e-6)]
     });
 }
+
+/// Positions that are not 0, and what a mask selects, against a loop.
+#[test]
+fn what_a_mask_selects() {
+    for shape in [vec![], vec![0], vec![9], vec![3, 0, 2], vec![4, 5], vec![2, 3, 200]] {
+        let count: usize = shape.iter().product();
+        let x: Vec<i32> = (0..count as i32).map(|i| (i * 7 + 3) % 5 - 2).collect();
+        let mut expected = Vec::new();
+        for (flat, _) in x.iter().enumerate().filter(|(_, x)| **x != 0) {
+            let mut rest = flat;
+            let mut position: Vec<i64> = Vec::new();
+            for &extent in shape.iter().rev() {
+                position.push((rest % extent) as i64);
+                rest /= extent;
+            }
+            expected.extend(position.into_iter().rev());
+        }
+        let selected: Vec<i32> = x.iter().copied().filter(|x| *x > 0).collect();
+        for device in [Device::cpu(), Device::interpreter()] {
+            let tensor = Tensor::from_slice(&x, &shape[..]).to(&device);
+            let found = tensor.nonzero().unwrap();
+            assert_eq!(found.shape().unwrap()[1], shape.len());
+            assert_eq!(found.to_vec::<i64>().unwrap(), expected, "{shape:?} on {device}");
+            let found = (&tensor + 1).masked_select(&tensor.gt(0)).unwrap();
+            assert_eq!((found - 1).to_vec::<i32>().unwrap(), selected, "{shape:?} on {device}");
+        }
+    }
+    let x = counting(&[2, 3]);
+    let column = Tensor::from_slice(&[false, true], [2, 1]);
+    assert_eq!(x.masked_select(&column).unwrap().to_vec::<i32>().unwrap(), [3, 4, 5]);
+    for error in [x.masked_select(&x).unwrap_err(), x.masked_select(&x.slice(1, ..2).gt(0)).unwrap_err()] {
+        assert!(
+            error.to_string().contains("masked_select") && error.to_string().contains("gather.rs"),
+            "{error}"
+        );
+    }
+}

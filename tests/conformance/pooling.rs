@@ -152,6 +152,7 @@ fn positions_of_the_largest() {
     let (height, width) = (7, 6);
     let mut values: Vec<f32> = (0..height * width).map(|i| ((i * 37) % 11) as f32 - 5.0).collect();
     values[15] = f32::NAN;
+    values[16] = f32::NAN;
     values[20..26].fill(f32::NEG_INFINITY);
     let mut expected = Vec::new();
     for top in (-1..height as isize - 1).step_by(2) {
@@ -162,9 +163,8 @@ fn positions_of_the_largest() {
                     continue;
                 }
                 let at = y as usize * width + x as usize;
-                let is_better = |best: usize| {
-                    !values[best].is_nan() && (values[at].is_nan() || values[at] > values[best])
-                };
+                // As PyTorch does: of several NaN the last stays.
+                let is_better = |best: usize| values[at].is_nan() || values[at] > values[best];
                 if best.is_none_or(is_better) {
                     best = Some(at);
                 }

@@ -421,3 +421,25 @@ fn scans_of_broadcasts() {
         vec![exact("row", ones.cumsum(0) - 1), exact("columns", columns.cumsum(0) * 2)]
     });
 }
+
+/// PyTorch's: a 0-d tensor has an axis 0, along which it is one element.
+#[test]
+fn of_one_element_without_an_axis() {
+    check("0-d", |device| {
+        let x = Tensor::scalar(3.0f32).to(device) * 1.5;
+        let (most, position) = x.cummax_with_indices(-1);
+        vec![
+            exact("sum", x.cumsum(0)),
+            exact("exclusive product", x.cumprod_with(-1, ScanOrder::new().exclusive())),
+            exact("largest", most),
+            exact("its position", position),
+            exact("softmax", x.softmax(0)),
+            exact("log_softmax", x.log_softmax(-1)),
+            exact("quantile", x.quantile(0.3, 0)),
+            exact("reductions", x.sum(0) + x.max_keepdim(-1) + x.norm(0, 2.0) + x.argmin(0)),
+        ]
+    });
+    assert_eq!(Tensor::scalar(3.0f32).cumsum(0).item::<f32>().unwrap(), 3.0);
+    assert_eq!(Tensor::scalar(3.0f32).softmax(-1).item::<f32>().unwrap(), 1.0);
+    assert!(Tensor::scalar(3.0f32).cumsum(1).eval().is_err());
+}

@@ -100,3 +100,51 @@ fn nothing_and_single_elements() {
         outputs
     });
 }
+
+/// Whether elements are among others, against a plain loop: few others, which are compared one by one, and many.
+#[test]
+fn what_is_among_others() {
+    let x: Vec<f32> = (0..60)
+        .map(|i| [i as f32 % 23.0 - 3.0, f32::NAN, -0.0][(i % 17 == 0) as usize + (i % 29 == 1) as usize])
+        .collect();
+    for count in [0, 1, 8, 9, 40] {
+        let others: Vec<f32> =
+            (0..count).map(|i| if i == 5 { f32::NAN } else { (i * 7 % 31) as f32 }).collect();
+        let expected: Vec<bool> = x.iter().map(|x| others.contains(x)).collect();
+        for device in [Device::cpu(), Device::interpreter()] {
+            let [x, others] =
+                [&x, &others].map(|values| Tensor::from_slice(values, [values.len()]).to(&device));
+            assert_eq!(
+                x.reshape([6, 10]).isin(&others).to_vec::<bool>().unwrap(),
+                expected,
+                "{count} on {device}"
+            );
+            // Of another dtype, and more than one dimension.
+            let integers = others.nan_to_num(100.0, None, None).cast(DType::U8).unsqueeze(1);
+            assert_eq!(x.isin(&integers).to_vec::<bool>().unwrap(), expected, "{count} on {device}");
+        }
+    }
+}
+
+/// What is there only once, against the standard library's.
+#[test]
+fn what_differs() {
+    for (length, kinds) in [(0, 1), (1, 1), (7, 1), (300, 11), (5000, 4000)] {
+        let x: Vec<i32> = (0..length).map(|i| (i * 7919 + i * i) % kinds - 3).collect();
+        let mut counts = std::collections::BTreeMap::new();
+        x.iter().for_each(|&x| *counts.entry(x).or_insert(0i64) += 1);
+        for device in [Device::cpu(), Device::interpreter()] {
+            let tensor = Tensor::from_slice(&x, [x.len()]).to(&device);
+            let (values, found) = tensor.unique_counts().unwrap();
+            assert_eq!(values.to_vec::<i32>().unwrap(), counts.keys().copied().collect::<Vec<_>>());
+            assert_eq!(found.to_vec::<i64>().unwrap(), counts.values().copied().collect::<Vec<_>>());
+            let (values, inverse) = tensor.unique_inverse().unwrap();
+            assert_eq!(values.take(&inverse).to_vec::<i32>().unwrap(), x, "{length} of {kinds} on {device}");
+            assert_eq!(values.device().unwrap(), device);
+        }
+    }
+    let floats = Tensor::from_slice(&[f32::NAN, 0.0, f32::NAN, -0.0], [2, 2]).unique().unwrap();
+    assert!(
+        matches!(floats.to_vec::<f32>().unwrap()[..], [zero, a, b] if zero == 0.0 && a.is_nan() && b.is_nan())
+    );
+}

@@ -216,10 +216,28 @@ impl Call {
         Ok(indices)
     }
 
-    /// The axes as indices into the shape, ascending.
+    /// What `f` makes of the tensor along an axis. A 0-d tensor counts as a row of one element, as in PyTorch.
+    pub(crate) fn along(
+        self,
+        x: &Tensor,
+        axis: isize,
+        f: impl FnOnce(&Tensor, usize) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        let (shape, _) = x.known()?;
+        if is_of_scalar(axis, shape) {
+            let row = self.reshape(x, Shape::from([1]))?;
+            return self.reshape(&f(&row, 0)?, shape.clone());
+        }
+        f(x, self.axis(axis, shape)?)
+    }
+
+    /// The axes as indices into the shape, ascending; none of a 0-d tensor, whose axis 0 is its only element's.
     pub(crate) fn axes(self, axes: &Axes, shape: &Shape) -> Result<op::Axes> {
         match &axes.0 {
             AxesKind::All => Ok((0..shape.rank()).collect()),
+            AxesKind::List(list) if matches!(list[..], [axis] if is_of_scalar(axis, shape)) => {
+                Ok(op::Axes::new())
+            }
             AxesKind::List(list) => {
                 let mut indices = self.axes_in_order(list, shape)?;
                 indices.sort_unstable();
@@ -240,6 +258,11 @@ impl Call {
             }
         }
     }
+}
+
+/// Whether the axis is the one that a 0-d tensor has in PyTorch.
+pub(crate) fn is_of_scalar(axis: isize, shape: &Shape) -> bool {
+    shape.rank() == 0 && matches!(axis, -1 | 0)
 }
 
 /// The index that a negative one counts from the end; `None` before the start.

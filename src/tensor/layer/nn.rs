@@ -121,10 +121,8 @@ fn activation(call: Call, composite: Composite, x: &Tensor) -> Result<Tensor> {
 }
 
 fn softmax(call: Call, x: &Tensor, axis: isize) -> Result<Tensor> {
-    let (shape, _) = x.known()?;
-    let axis = call.axis(axis, shape)?;
     call.needs_float(x)?;
-    call.composite(Composite::Softmax { axis }, x, shape.clone())
+    call.along(x, axis, |x, axis| call.composite(Composite::Softmax { axis }, x, x.known()?.0.clone()))
 }
 
 fn layer_norm(

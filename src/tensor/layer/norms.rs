@@ -20,7 +20,7 @@ impl Tensor {
         let call = Call::here("log_softmax");
         call.composed(|| {
             let (shape, _) = self.known()?;
-            call.axis(axis, shape)?;
+            call.axes(&axis.into(), shape)?;
             call.needs_float(self)?;
             if shape.elements() == 0 {
                 return Ok(self.clone());
@@ -223,7 +223,7 @@ impl Tensor {
             let operands = [Operand::from(self), Operand::from(other)];
             let dtype = crate::tensor::arguments::promotion::result_type(&operands)?;
             let shape = call.broadcast(&[&self.node.shape, &other.node.shape])?;
-            call.axis(axis, &shape)?;
+            call.axes(&axis.into(), &shape)?;
             call.needs(eps >= 0.0, "eps must be 0 or more", eps)?;
             for tensor in [self, other] {
                 call.needs_float(tensor)?;

@@ -1,5 +1,6 @@
 //! What reads and writes where other tensors say, and what says where.
 
+mod found;
 pub(crate) mod gather;
 pub(crate) mod positions;
 pub(crate) mod scatter;

@@ -113,7 +113,7 @@ macro_rules! pooled_position_methods {
                 #[doc = concat!(
                     "The largest element of each window over the last ", stringify!($n), " dimension(s), and its \
                      position: the index into these dimensions, flattened, as `I64`. Of equal ones the first counts, \
-                     and the first NaN before all numbers.\n\nInvalid where pooling is."
+                     and the last NaN before all numbers, as in PyTorch.\n\nInvalid where pooling is."
                 )]
                 ///
                 /// ```
@@ -157,11 +157,13 @@ fn pooled_positions<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> R
     let indices = windows(&counting(count).reshape(plane), pool, &pooled, count as f64)?;
     let elements = windows(x, pool, &pooled, f64::NEG_INFINITY)?;
     let kept = best.reshape(pooled.iter().copied().chain([1; N]).collect::<Shape>());
-    let is_best = match dtype.is_float() {
-        true => elements.eq(&kept).logical_or(elements.isnan()),
-        false => elements.eq(&kept),
-    };
-    Ok((best, is_best.where_(indices, count as i64).min(last::<N>())))
+    let first = elements.eq(&kept).where_(&indices, count as i64);
+    if !dtype.is_float() {
+        return Ok((best, first.min(last::<N>())));
+    }
+    // Below all indices, and the lower the later: the last NaN is before all others.
+    let least = elements.isnan().where_(indices.bitwise_not(), first).min(last::<N>());
+    Ok((best, least.lt(0).where_(least.bitwise_not(), &least)))
 }
 
 /// The first position of the extreme along the axes, which are kept.

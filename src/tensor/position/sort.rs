@@ -2,8 +2,9 @@
 //! is computed element by element before and after it; elements and positions come together.
 
 use crate::graph::op::{Op, Sorted};
-use crate::tensor::arguments::call::Call;
-use crate::{DType, Result, Tensor};
+use crate::tensor::arguments::call::{Call, is_of_scalar};
+use crate::tensor::arguments::promotion::result_type;
+use crate::{DType, Operand, Result, Tensor};
 
 impl Tensor {
     /// The elements along an axis in ascending or descending order, and where they come from (`I64`). PyTorch's `sort`, and
@@ -216,6 +217,32 @@ impl Tensor {
             rank => call.fail(format!("boundaries have one dimension, got {rank}")),
         })
     }
+
+    /// Whether each element is among those of another tensor of any shape: `Bool`. NaN is equal to nothing. PyTorch's and
+    /// NumPy's `isin`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1i32, 2, 3, 4], [4]);
+    /// let even = Tensor::from_slice(&[2i32, 4, 6], [3]);
+    /// assert_eq!(x.isin(&even).to_vec::<bool>()?, [false, true, false, true]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn isin(&self, others: &Tensor) -> Tensor {
+        let call = Call::here("isin");
+        call.composed(|| {
+            let dtype = result_type(&[Operand::from(self), Operand::from(others)])?;
+            let [x, others] = [self.cast(dtype), others.cast(dtype).ravel()];
+            let count = others.known()?.0.elements();
+            if count <= FEW {
+                return Ok(x.unsqueeze(-1).eq(&others).any(-1));
+            }
+            let others = others.sort(0, false).0;
+            let place = others.searchsorted(&x, false).minimum(count as i64 - 1);
+            Ok(others.take(&place).eq(&x))
+        })
+    }
 }
 
 /// Elements and positions.
@@ -233,7 +260,7 @@ fn sorted(
     result: Sorted,
 ) -> Result<Tensor> {
     let (shape, dtype) = x.known()?;
-    if shape.rank() == 0 && matches!(axis, -1 | 0) {
+    if is_of_scalar(axis, shape) {
         // One element, as PyTorch sees it.
         let row = x.reshape([1]);
         let sorted = sorted(call, &row, 0, k, descending, result)?;

@@ -1,5 +1,6 @@
 //! What combines the elements along axes.
 
+mod covariance;
 pub(crate) mod neighbours;
 pub(crate) mod reductions;
 pub(crate) mod statistics;

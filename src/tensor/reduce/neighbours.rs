@@ -46,6 +46,27 @@ impl Tensor {
             widened(self, |_| (before.cast(dtype) + after.cast(dtype)).sum(axis) * (dx / 2.0))
         })
     }
+
+    /// The area below the elements along an axis up to each but the first, `dx` apart, by the trapezoidal rule: the running sums
+    /// whose last is [`Tensor::trapezoid`]. The axis becomes one shorter. Keeps the dtype; invalid for integers and bools.
+    /// PyTorch's and SciPy's `cumulative_trapezoid`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let speed = Tensor::from_slice(&[0.0f32, 2.0, 4.0], [3]);
+    /// assert_eq!(speed.cumulative_trapezoid(0, 0.5).to_vec::<f32>()?, [0.5, 2.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cumulative_trapezoid(&self, axis: isize, dx: f64) -> Tensor {
+        let call = Call::here("cumulative_trapezoid");
+        call.composed(|| {
+            call.needs_float(self)?;
+            let [before, after] = neighbours(call, self, axis)?;
+            let dtype = self.known()?.1.compute();
+            widened(self, |_| ((before.cast(dtype) + after.cast(dtype)) * (dx / 2.0)).cumsum(axis))
+        })
+    }
 }
 
 /// All elements along the axis but the last, and all but the first.

@@ -312,6 +312,10 @@ mod tests {
         for plain in [x.sum(..), x.prod(..), x.max(..), x.min(..), x.mean(..), x.sum(Vec::<isize>::new())] {
             assert_eq!(recorded(&plain), ["input"]);
         }
+        // A 0-d tensor has an axis 0, as in PyTorch.
+        for plain in [x.sum(0), x.max_keepdim(-1), x.mean([0]), x.squeeze(0)] {
+            assert_eq!(recorded(&plain), ["input"]);
+        }
         assert_eq!(recorded(&x.var(.., 0)), ["input", "reshape", "var"]);
         assert_eq!(x.var_keepdim(.., 0).shape().unwrap(), Shape::scalar());
     }
@@ -345,6 +349,7 @@ mod tests {
             x.gt(0.0).var(0, 1),
             "var: needs a float tensor, got bool [2, 3]; cast it first, such as with .cast(DType::F32)"
         );
-        mistake!(Tensor::scalar(1.0).sum(0), "sum: axis 0 is out of range: a 0-d tensor has no axes");
+        mistake!(Tensor::scalar(1.0).sum(1), "sum: axis 1 is out of range: a 0-d tensor has no axes");
+        mistake!(Tensor::scalar(1.0).sum([0, 0]), "sum: axis 0 is out of range: a 0-d tensor has no axes");
     }
 }

@@ -1,10 +1,10 @@
 //! Scans: the elements along an axis up to each, combined.
 
 use crate::graph::op::Op;
-use crate::tensor::arguments::call::Call;
+use crate::tensor::arguments::call::{Call, is_of_scalar};
 use crate::tensor::make::create::counting;
 use crate::tensor::reduce::reductions::accumulator;
-use crate::{ReduceOp, Result, Shape, Tensor};
+use crate::{DType, ReduceOp, Result, Shape, Tensor};
 
 /// In which order a scan goes along its axis, and whether each result contains its own element.
 ///
@@ -213,6 +213,9 @@ running_position_methods! {
 /// A running extreme, and where it is: the last position up to each at which the element is the extreme one.
 fn running_positions(call: Call, x: &Tensor, axis: isize, best: Tensor) -> Result<(Tensor, Tensor)> {
     let (shape, dtype) = x.known()?;
+    if is_of_scalar(axis, shape) {
+        return Ok((best, x.zeros_like().cast(DType::I64)));
+    }
     let along = call.axis(axis, shape)?;
     let indices: Shape = (0..shape.rank()).map(|k| if k == along { shape[k] } else { 1 }).collect();
     let is_best = match dtype.is_float() {
@@ -224,8 +227,7 @@ fn running_positions(call: Call, x: &Tensor, axis: isize, best: Tensor) -> Resul
 }
 
 fn scan(call: Call, op: ReduceOp, x: &Tensor, axis: isize, order: ScanOrder) -> Result<Tensor> {
-    let (shape, dtype) = x.known()?;
-    let axis = call.axis(axis, shape)?;
+    let (_, dtype) = x.known()?;
     let (reverse, exclusive) = order.parts();
     let x = match op {
         ReduceOp::Sum | ReduceOp::Prod => call.cast(x, accumulator(dtype))?,
@@ -239,5 +241,8 @@ fn scan(call: Call, op: ReduceOp, x: &Tensor, axis: isize, order: ScanOrder) -> 
         }
         _ => x.clone(),
     };
-    call.record(Op::Scan { op, axis, reverse, exclusive }, &[&x], shape.clone(), x.node.dtype)
+    call.along(&x, axis, |x, axis| {
+        let (shape, dtype) = x.known()?;
+        call.record(Op::Scan { op, axis, reverse, exclusive }, &[x], shape.clone(), dtype)
+    })
 }
