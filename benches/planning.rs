@@ -3,11 +3,15 @@
 
 #![allow(clippy::expect_used, reason = "a benchmark that fails has nothing to tell")]
 
+#[allow(dead_code, reason = "of an example, of which this plans the forward pass")]
+#[path = "../examples/gpt/model.rs"]
+mod gpt;
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use lazuli::{DType, Device, Target, Tensor};
+use lazuli::{DType, Device, Target, Tensor, compile_for};
 
 /// The tensor after some operations that no graph has had in this order: the plan cache, which goes by structure, misses.
 fn fresh(x: &Tensor) -> Tensor {
@@ -62,8 +66,15 @@ fn wide(x: &Tensor, nodes: usize) -> Tensor {
     level.remove(0)
 }
 
+/// The logits of some tokens, and the caches that they have joined.
+fn gpt(model: &gpt::Model, tokens: &[i64]) -> Vec<Tensor> {
+    let mut cache = gpt::Cache::new(model);
+    let logits = fresh(&model.forward(tokens, &mut cache));
+    cache.tensors().cloned().chain([logits]).collect()
+}
+
 /// Times `plan` on a graph that `record` makes, recording not counted.
-fn planning(c: &mut Criterion, name: &str, nodes: u64, record: &dyn Fn() -> Tensor) {
+fn planning(c: &mut Criterion, name: &str, nodes: u64, record: &dyn Fn() -> Vec<Tensor>) {
     for (target, language) in [(Target::cuda("sm_90"), "cuda"), (Target::cpu(), "c")] {
         let mut group = c.benchmark_group("plan");
         group.sample_size(10).throughput(Throughput::Elements(nodes));
@@ -73,7 +84,7 @@ fn planning(c: &mut Criterion, name: &str, nodes: u64, record: &dyn Fn() -> Tens
                 for _ in 0..iterations {
                     let y = record();
                     let start = Instant::now();
-                    black_box(y.compile_for(&target).expect("a plan"));
+                    black_box(compile_for(&y, &target).expect("a plan"));
                     time += start.elapsed();
                 }
                 time
@@ -83,8 +94,8 @@ fn planning(c: &mut Criterion, name: &str, nodes: u64, record: &dyn Fn() -> Tens
 }
 
 /// Operations after the passes, constants apart.
-fn nodes(y: &Tensor) -> u64 {
-    let dot = y.compile_for(&Target::cpu()).expect("a plan").graph_dot();
+fn nodes(tensors: &[Tensor]) -> u64 {
+    let dot = compile_for(tensors, &Target::cpu()).expect("a plan").graph_dot();
     let is_node = |line: &&str| line.contains(" [label=") && !line.contains("shape=plaintext");
     dot.lines().filter(is_node).count() as u64
 }
@@ -92,14 +103,20 @@ fn nodes(y: &Tensor) -> u64 {
 fn plans(c: &mut Criterion) {
     let x = input(&[1000]);
     for blocks in [2, 17, 170] {
-        let count = nodes(&transformer(blocks));
-        planning(c, &format!("transformer, {count} nodes"), count, &|| transformer(blocks));
+        let count = nodes(&[transformer(blocks)]);
+        planning(c, &format!("transformer, {count} nodes"), count, &|| vec![transformer(blocks)]);
+    }
+    let model = gpt::Model::seeded(&Device::cpu(), 12).expect("weights");
+    for tokens in [1, 96] {
+        let count = nodes(&gpt(&model, &vec![0; tokens]));
+        let name = format!("GPT of 12 layers, tokens: {tokens}, {count} nodes");
+        planning(c, &name, count, &|| gpt(&model, &vec![0; tokens]));
     }
     for count in [1_000, 10_000, 100_000] {
-        planning(c, &format!("chain, {count} nodes"), count as u64, &|| chain(&x, count));
+        planning(c, &format!("chain, {count} nodes"), count as u64, &|| vec![chain(&x, count)]);
     }
     for count in [1_000, 10_000] {
-        planning(c, &format!("wide, {count} nodes"), count as u64, &|| wide(&x, count));
+        planning(c, &format!("wide, {count} nodes"), count as u64, &|| vec![wide(&x, count)]);
     }
 }
 

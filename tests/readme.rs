@@ -30,7 +30,7 @@ fn readme_shows_what_is_emitted() {
     let fresh = with_block(&readme, "explain", &program.explain().to_string()).unwrap();
     let fresh = with_block(&fresh, "kernel", &program.source()).unwrap();
     // How many kernels a block is, and their names.
-    let block = model::Model::seeded(&Device::cpu()).unwrap().explain_block(&[0; 96]).unwrap().to_string();
+    let block = model::Model::seeded(&Device::cpu(), 1).unwrap().explain_block(&[0; 96]).unwrap().to_string();
     let is_kernel = |line: &&str| line.starts_with(|first: char| first.is_ascii_digit());
     let block: Vec<&str> =
         block.lines().filter(is_kernel).map(|line| line.split(':').next().unwrap_or(line)).collect();

@@ -23,7 +23,7 @@ pub struct Emitted {
     pub parameters: Vec<Parameter>,
     /// Scratch memory to provide.
     pub workspaces: Vec<Workspace>,
-    /// Registers of a thread, estimated from the loop nest.
+    /// Registers of a GPU's thread, estimated from the loop nest; 0 in C.
     pub register_estimate: u32,
     /// Of a kernel for several parts: each has the parameters, and the functions take their table.
     pub batch: Option<Batch>,
@@ -107,7 +107,10 @@ fn built(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nes
 
 fn emitted(nest: Nest, language: Language, schedule: Schedule) -> Emitted {
     let source = text::print(&nest, language);
-    let register_estimate = nest.register_estimate();
+    let register_estimate = match language {
+        Language::Cuda => nest.register_estimate(),
+        Language::C => 0,
+    };
     Emitted {
         name: nest.kernel.name.clone(),
         language,

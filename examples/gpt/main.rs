@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use lazuli::{Device, Tensor};
-use model::{Cache, Model, VOCABULARY};
+use model::{Cache, LAYERS, Model, VOCABULARY};
 
 /// What the model continues: bytes are its tokens.
 const TEXT: &str = include_str!("../data/sonnet.txt");
@@ -34,11 +34,11 @@ fn main() -> ExitCode {
 
 fn run() -> lazuli::Result<()> {
     let device = Device::best();
-    let model = Model::seeded(&device)?;
+    let model = Model::seeded(&device, LAYERS)?;
     let prompt: Vec<i64> = TEXT.bytes().map(i64::from).take(96).collect();
 
     // The prompt goes through the model at once, and leaves its keys and values in the cache.
-    let mut cache = Cache::new(&device);
+    let mut cache = Cache::new(&model);
     let logits = model.forward(&prompt, &mut cache).select(0, -1);
     lazuli::eval([&logits].into_iter().chain(cache.tensors()))?;
 

@@ -47,9 +47,9 @@ pub struct Cache {
 
 impl Cache {
     /// Without tokens.
-    pub fn new(device: &Device) -> Cache {
-        let empty =
-            || (0..LAYERS).map(|_| Tensor::zeros([HEADS, CONTEXT, HEAD], DType::F32).to(device)).collect();
+    pub fn new(model: &Model) -> Cache {
+        let zeros = |_: &Block| Tensor::zeros([HEADS, CONTEXT, HEAD], DType::F32).to(&model.device);
+        let empty = || model.blocks.iter().map(zeros).collect();
         Cache { keys: empty(), values: empty(), tokens: 0 }
     }
 
@@ -61,14 +61,14 @@ impl Cache {
 
 impl Model {
     /// Random weights, of a size that keeps what goes through them near 1.
-    pub fn seeded(device: &Device) -> Result<Model> {
+    pub fn seeded(device: &Device, layers: usize) -> Result<Model> {
         let mut seed = 0;
         let mut matrix = |rows: usize, columns: usize| {
             seed += 1;
             (Tensor::randn([rows, columns], seed) / (columns as f64).sqrt()).to(device)
         };
         let ones = || Tensor::ones([WIDTH], DType::F32).to(device);
-        let blocks: Vec<Block> = (0..LAYERS)
+        let blocks: Vec<Block> = (0..layers)
             .map(|_| Block {
                 attention_norm: ones(),
                 query: matrix(WIDTH, WIDTH),
@@ -98,7 +98,7 @@ impl Model {
     pub fn forward(&self, tokens: &[i64], cache: &mut Cache) -> Tensor {
         let tokens = Tensor::from_slice(tokens, [tokens.len()]).to(&self.device);
         let mut x = tokens.embedding(&self.embedding);
-        for number in 0..LAYERS {
+        for number in 0..self.blocks.len() {
             x = self.block(number, &x, cache);
         }
         cache.tokens += x.shape().map_or(0, |shape| shape[0]);
@@ -137,7 +137,7 @@ impl Model {
 
     /// Which kernels one block is, and why no fewer.
     pub fn explain_block(&self, tokens: &[i64]) -> Result<Explanation> {
-        let mut cache = Cache::new(&self.device);
+        let mut cache = Cache::new(self);
         let x = Tensor::from_slice(tokens, [tokens.len()]).to(&self.device).embedding(&self.embedding);
         lazuli::eval([&x].into_iter().chain(cache.tensors()))?;
         let y = self.block(0, &x, &mut cache);

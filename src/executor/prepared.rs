@@ -403,17 +403,25 @@ fn load_all(
         (0..codes.len()).filter(|&number| !PlannedKernel::is_empty(&plan.kernels[number])).collect();
     let emitted: Vec<_> = used.iter().map(|&number| codes[number].emitted.clone()).collect();
     let texts = kernels::texts(backend, device, &emitted);
-    let progress = Progress::new(used.len());
+    let mut all: Vec<Option<Loaded>> = vec![None; codes.len()];
+    for (&number, text) in used.iter().zip(&texts) {
+        all[number] = kernels::loaded(device, text);
+    }
+    let missing: Vec<(usize, &Text)> =
+        used.into_iter().zip(&texts).filter(|&(number, _)| all[number].is_none()).collect();
+    if missing.is_empty() {
+        // To wake threads would take longer than all the rest.
+        return Ok(all);
+    }
+    let progress = Progress::new(missing.len());
     kernels::compile_ahead(backend, device, &texts);
     let load = |text: &Text| -> Result<Loaded> {
         let loaded = kernels::load(backend, device, text)?;
         progress.advance();
         Ok(loaded)
     };
-    let loaded: Vec<(usize, Loaded)> = (used.into_par_iter().zip(&texts))
-        .map(|(number, text)| Ok((number, load(text)?)))
-        .collect::<Result<_>>()?;
-    let mut all: Vec<Option<Loaded>> = vec![None; codes.len()];
+    let loaded: Vec<(usize, Loaded)> =
+        missing.into_par_iter().map(|(number, text)| Ok((number, load(text)?))).collect::<Result<_>>()?;
     loaded.into_iter().for_each(|(number, loaded)| all[number] = Some(loaded));
     Ok(all)
 }

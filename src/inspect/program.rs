@@ -308,7 +308,7 @@ impl KernelInfo {
     }
 
     /// Registers of a thread on CUDA, estimated from the kernel's loops before any compiler has seen it: the most 32-bit
-    /// values that are in use at once. [`KernelInfo::compile`] says how many the compiler takes.
+    /// values that are in use at once; 0 in C. [`KernelInfo::compile`] says how many the compiler takes.
     ///
     /// ```
     /// use lazuli::{Target, Tensor};

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use lazuli_codegen::{Emitted, General, Language, Numbers};
 use lru::LruCache;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::debug::{self, Level};
 
@@ -31,12 +32,28 @@ const AT_ONCE: usize = 3;
 pub(crate) struct Text {
     pub(crate) emitted: Arc<Emitted>,
     general: Option<(Arc<str>, Arc<[u64]>)>,
+    id: TextId,
+}
+
+/// What tells a source from all others of the process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct TextId(u128);
+
+impl TextId {
+    pub(crate) fn of(source: &str) -> TextId {
+        TextId(xxh3_128(source.as_bytes()))
+    }
 }
 
 impl Text {
     /// As emitted.
     pub(crate) fn exact(emitted: &Arc<Emitted>) -> Text {
-        Text { emitted: emitted.clone(), general: None }
+        Text { emitted: emitted.clone(), general: None, id: TextId::of(&emitted.source) }
+    }
+
+    /// Of [`Text::source`].
+    pub(crate) fn id(&self) -> TextId {
+        self.id
     }
 
     /// What the compiler gets.
@@ -50,12 +67,15 @@ impl Text {
     }
 }
 
+/// A text for several, and its source.
+type Served = (General, Arc<str>, TextId);
+
 /// Texts that differ in numbers alone.
 #[derive(Default)]
 struct Family {
     /// What evaluations brought, until there are as many as are kept.
     seen: Vec<Arc<Numbers>>,
-    general: Option<(General, Arc<str>)>,
+    general: Option<Served>,
     /// The compiler does not take it.
     is_refused: bool,
 }
@@ -69,9 +89,9 @@ impl Family {
         constants: Option<&BTreeSet<u64>>,
         is_compiled: impl Fn() -> bool,
     ) -> Option<Text> {
-        let text = |(general, source): &(General, Arc<str>), numbers: Vec<u64>| {
+        let text = |(general, source, id): &Served, numbers: Vec<u64>| {
             debug_assert!(general.arguments(new).is_some());
-            Text { emitted: emitted.clone(), general: Some((source.clone(), numbers.into())) }
+            Text { emitted: emitted.clone(), general: Some((source.clone(), numbers.into())), id: *id }
         };
         if self.is_refused {
             return None;
@@ -96,16 +116,17 @@ impl Family {
     }
 
     /// From now on the text for what it serves, `text` among them.
-    fn put(&mut self, general: General, text: &Numbers) -> &(General, Arc<str>) {
+    fn put(&mut self, general: General, text: &Numbers) -> &Served {
         let source: Arc<str> = general.source(text).into();
         debug::print(Level::Source, || format!("with numbers as arguments:\n{source}"));
-        self.general.insert((general, source))
+        let id = TextId::of(&source);
+        self.general.insert((general, source, id))
     }
 
     /// A text for these of one evaluation, if they are several and differ in offsets alone.
     fn expect(&mut self, together: &[&Numbers]) {
         let is_served = |text: &Numbers| {
-            self.general.as_ref().is_some_and(|(general, _)| general.arguments(text).is_some())
+            self.general.as_ref().is_some_and(|(general, ..)| general.arguments(text).is_some())
         };
         if self.is_refused || together.len() < AT_ONCE || together.iter().all(|text| is_served(text)) {
             return;
@@ -124,7 +145,7 @@ impl Family {
 /// What is known of texts: of those that differ in numbers alone, and of kernels by their names, which of their numbers are
 /// the same in all.
 struct Known {
-    families: LruCache<blake3::Hash, Family>,
+    families: LruCache<TextId, Family>,
     constants: LruCache<(Language, String), BTreeSet<u64>>,
 }
 
@@ -138,7 +159,7 @@ fn with_known<T>(f: impl FnOnce(&mut Known) -> T) -> T {
 }
 
 fn with_family<T>(numbers: &Numbers, f: impl FnOnce(&mut Family) -> T) -> T {
-    let key = blake3::hash(numbers.skeleton().as_bytes());
+    let key = TextId::of(numbers.skeleton());
     with_known(|known| f(known.families.get_or_insert_mut(key, Family::default)))
 }
 
@@ -170,8 +191,8 @@ pub(crate) fn texts(kernels: &[Arc<Emitted>], is_on_disk: impl Fn(&Emitted) -> b
                 let text = family.serve(numbers, emitted, constants.as_ref(), || is_on_disk(emitted))?;
                 // Other offsets are no sign of other sizes.
                 let is_news = |general: &General| constants.is_none() && !general.is_of_offsets(numbers);
-                let learnt = family.general.as_ref().filter(|(general, _)| is_news(general));
-                Some((text, learnt.map(|(general, _)| general.constants().collect::<BTreeSet<u64>>())))
+                let learnt = family.general.as_ref().filter(|(general, ..)| is_news(general));
+                Some((text, learnt.map(|(general, ..)| general.constants().collect::<BTreeSet<u64>>())))
             })
         });
         let text = text.map(|(text, learnt)| {

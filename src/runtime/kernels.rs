@@ -13,6 +13,7 @@ use super::cpu::{Compiler, CpuModule, together};
 use super::device::Device;
 use super::general;
 pub(crate) use super::general::Text;
+use super::general::TextId;
 #[cfg(feature = "cuda")]
 use crate::debug::{self, Level};
 use crate::{Error, Result, stats};
@@ -40,27 +41,31 @@ impl std::fmt::Debug for Loaded {
     }
 }
 
-static MEMORY: Mutex<Option<LruCache<(Device, blake3::Hash), Loaded>>> = Mutex::new(None);
+static MEMORY: Mutex<Option<LruCache<(Device, TextId), Loaded>>> = Mutex::new(None);
 
 /// The kernels of one evaluation, each with what is to be compiled for it.
 pub(crate) fn texts(backend: &Backend, device: Device, emitted: &[Arc<Emitted>]) -> Vec<Text> {
-    let is_new = |emitted: &&Arc<Emitted>| {
-        let key = (device, blake3::hash(emitted.source.as_bytes()));
-        with_memory(|memory| !memory.contains(&key))
-    };
-    let new: Vec<bool> = emitted.iter().map(|emitted| is_new(&emitted)).collect();
+    let exact: Vec<Text> = emitted.iter().map(Text::exact).collect();
+    let is_new = |text: &Text| with_memory(|memory| !memory.contains(&(device, text.id())));
+    let new: Vec<bool> = exact.iter().map(is_new).collect();
     let kernels: Vec<Arc<Emitted>> =
         emitted.iter().zip(&new).filter(|&(_, &new)| new).map(|(emitted, _)| emitted.clone()).collect();
+    if kernels.is_empty() {
+        return exact;
+    }
     let is_on_disk = |emitted: &Emitted| {
         let key = disk_key(backend, &emitted.source);
         key.is_some_and(|key| DiskCache::get().is_some_and(|disk| disk.place(&key).exists()))
     };
     let mut texts = general::texts(&kernels, is_on_disk).into_iter();
-    let text = |(emitted, &new): (&Arc<Emitted>, &bool)| match new {
-        true => texts.next().unwrap_or_else(|| Text::exact(emitted)),
-        false => Text::exact(emitted),
-    };
-    emitted.iter().zip(&new).map(text).collect()
+    let text = |(exact, new)| if new { texts.next().unwrap_or(exact) } else { exact };
+    exact.into_iter().zip(new).map(text).collect()
+}
+
+/// The kernel, if it is loaded.
+pub(crate) fn loaded(device: Device, text: &Text) -> Option<Loaded> {
+    let loaded = with_memory(|memory| memory.get(&(device, text.id())).cloned())?;
+    Some(Loaded { numbers: text.numbers().cloned(), ..loaded })
 }
 
 /// What the cache on disk knows a source by; `None` where it has no kernels of the device's.
@@ -84,10 +89,8 @@ fn disk_key(backend: &Backend, source: &str) -> Option<Key> {
 /// # Errors
 /// [`Error::Compilation`] with the compiler's log and the source; [`Error::Unavailable`] without a compiler.
 pub(crate) fn load(backend: &Backend, device: Device, text: &Text) -> Result<Loaded> {
-    let memory_key = (device, blake3::hash(text.source().as_bytes()));
-    let with_numbers = |loaded: Loaded| Loaded { numbers: text.numbers().cloned(), ..loaded };
-    if let Some(loaded) = with_memory(|memory| memory.get(&memory_key).cloned()) {
-        return Ok(with_numbers(loaded));
+    if let Some(loaded) = loaded(device, text) {
+        return Ok(loaded);
     }
     let (module, spill_bytes) = match module(backend, text) {
         Err(Error::Compilation { .. }) if text.numbers().is_some() => {
@@ -102,25 +105,23 @@ pub(crate) fn load(backend: &Backend, device: Device, text: &Text) -> Result<Loa
         module => module?,
     };
     let loaded = Loaded { device, module: Arc::new(module), spill_bytes, numbers: None };
-    with_memory(|memory| memory.put(memory_key, loaded.clone()));
-    Ok(with_numbers(loaded))
+    with_memory(|memory| memory.put((device, text.id()), loaded.clone()));
+    Ok(Loaded { numbers: text.numbers().cloned(), ..loaded })
 }
 
 /// Compiles together what is neither in memory nor on disk, where one run of the compiler takes several kernels. What
 /// fails is left to [`load`].
 pub(crate) fn compile_ahead(backend: &Backend, device: Device, texts: &[Text]) {
-    let is_loaded = |text: &Text| {
-        let key = (device, blake3::hash(text.source().as_bytes()));
-        with_memory(|memory| memory.contains(&key))
-    };
+    let is_loaded = |text: &Text| with_memory(|memory| memory.contains(&(device, text.id())));
     match backend {
         Backend::Cpu(identity) => {
+            let new = texts.iter().filter(|text| !is_loaded(text));
             let mut new: Vec<(Key, &Text)> =
-                (texts.iter()).map(|text| (Key::new("cpu", identity, &[], text.source()), text)).collect();
+                new.map(|text| (Key::new("cpu", identity, &[], text.source()), text)).collect();
             new.sort_by_key(|(key, _)| *key);
             new.dedup_by_key(|(key, _)| *key);
             let disk = DiskCache::get();
-            new.retain(|(key, text)| !is_loaded(text) && !disk.is_some_and(|disk| disk.place(key).exists()));
+            new.retain(|(key, _)| !disk.is_some_and(|disk| disk.place(key).exists()));
             let sources: Vec<&str> = new.iter().map(|(_, text)| text.source()).collect();
             let batches = together::batches(&sources, rayon::current_num_threads());
             batches.par_iter().for_each(|batch| {
@@ -157,12 +158,12 @@ fn compile_together(device: Device, kernels: &[(Key, &Text)]) -> Result<()> {
         }
         let module = Arc::new(Module::Cpu(module));
         let loaded = Loaded { device, module, spill_bytes: 0, numbers: None };
-        with_memory(|memory| memory.put((device, blake3::hash(source.as_bytes())), loaded));
+        with_memory(|memory| memory.put((device, text.id()), loaded));
     }
     Ok(())
 }
 
-fn with_memory<T>(f: impl FnOnce(&mut LruCache<(Device, blake3::Hash), Loaded>) -> T) -> T {
+fn with_memory<T>(f: impl FnOnce(&mut LruCache<(Device, TextId), Loaded>) -> T) -> T {
     let mut memory = MEMORY.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     f(memory.get_or_insert_with(|| LruCache::new(NonZeroUsize::new(LOADED).unwrap_or(NonZeroUsize::MIN))))
 }

@@ -234,6 +234,11 @@ impl Helpers {
         language == Language::C && snippets(language).iter().map(pasted).sum::<usize>() > MOST_PASTED
     }
 
+    /// Notes what others have noted.
+    pub(super) fn add(&mut self, others: &Helpers) {
+        others.used.iter().for_each(|(name, calls)| *self.used.entry(name).or_default() += calls);
+    }
+
     /// Whether the library has such a function.
     pub(super) fn exists(&self, language: Language, function: &str) -> bool {
         snippets(language).iter().any(|snippet| snippet.name == function)

@@ -12,9 +12,11 @@ mod primitives;
 mod short_floats;
 mod syntax;
 mod translate;
+mod vectorised;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use kind::Kind;
 use kind::PASTED;
@@ -54,10 +56,13 @@ pub struct Lanes {
     /// Bytes of the widest elements: 4 or 8. A register has that many lanes of them, and all vectors as many.
     width: u32,
     /// Functions by their order in the library, and names.
-    functions: BTreeMap<(usize, String), String>,
+    functions: BTreeMap<(usize, Arc<str>), Arc<str>>,
     /// The kinds of the parameters of those functions, and of the result.
-    signatures: BTreeMap<String, (Vec<Kind>, Kind)>,
+    signatures: BTreeMap<Arc<str>, Arc<Signature>>,
 }
+
+/// The kinds of a function's parameters, and of its result.
+type Signature = (Vec<Kind>, Kind);
 
 /// Bytes of the widest elements that a text has vectors of.
 pub const WIDTHS: [u32; 2] = [4, 8];
@@ -112,17 +117,42 @@ impl Lanes {
     }
 
     fn define(&mut self, order: usize, name: &str, code: String) {
-        self.functions
-            .insert((order, name.to_string()), code.lines().map(|line| tidy(line) + "\n").collect());
+        let code: String = code.lines().map(|line| tidy(line) + "\n").collect();
+        self.functions.insert((order, name.into()), code.into());
     }
 
     /// What has to stand before a text that has vectors.
     ///
     /// # Errors
     /// If there must be fewer lanes: the text has wider elements.
-    pub fn text(&self, text: &str) -> Result<String, Wider> {
+    pub fn text(&self, text: &str) -> Result<Arc<str>, Wider> {
+        /// By all that it depends on: kernels that differ in numbers alone need the same.
+        type Known = BTreeMap<String, Result<Arc<str>, Wider>>;
+        static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
+        let mut key = self.width.to_string();
+        let functions = self.functions.keys().map(|(_, name)| &**name);
+        for word in
+            functions.chain(words(text).filter(|word| !word.starts_with(|c: char| c.is_ascii_digit())))
+        {
+            key.push(' ');
+            key.push_str(word);
+        }
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = known().get(&key) {
+            return text.clone();
+        }
+        let text = self.text_anew(text).map(Arc::from);
+        let mut known = known();
+        if known.len() == MOST_KNOWN {
+            known.clear();
+        }
+        known.insert(key, text.clone());
+        text
+    }
+
+    fn text_anew(&self, text: &str) -> Result<String, Wider> {
         let all: Vec<(&str, &str)> =
-            self.functions.iter().map(|((_, name), code)| (name.as_str(), code.as_str())).collect();
+            self.functions.iter().map(|((_, name), code)| (&**name, &**code)).collect();
         let wide = if self.width == 4 { halves::wide(&all) } else { BTreeSet::new() };
         let is_wide = |(name, _): &&(&str, &str)| wide.contains(name);
         let both: BTreeMap<&str, String> = all
@@ -191,7 +221,7 @@ impl Lanes {
 
     /// The names of primitives and functions.
     fn names(&self) -> BTreeSet<&str> {
-        let functions = self.functions.keys().map(|(_, name)| name.as_str());
+        let functions = self.functions.keys().map(|(_, name)| &**name);
         halves::names().into_iter().chain(functions).collect()
     }
 
@@ -207,12 +237,15 @@ impl Lanes {
 
     /// The function that has each half of a vector go through this one; `None` where what it takes or gives is wide itself.
     fn both(&self, name: &str, code: &str) -> Option<String> {
-        let (kinds, result) = self.signatures.get(name)?;
+        let (kinds, result) = &**self.signatures.get(name)?;
         let is_narrow = kinds.iter().chain([result]).all(|kind| !kind.is_wide());
         let is_by_value = code.split(')').next().is_some_and(|head| !head.contains('*'));
         (is_narrow && is_by_value).then(|| halves::both(name, kinds, *result))
     }
 }
+
+/// Texts that are kept.
+const MOST_KNOWN: usize = 256;
 
 const CALLED: &str = "static __attribute__((noinline)) ";
 

@@ -5,7 +5,6 @@ use super::kind::{Kind, Narrow};
 use super::syntax::{self, Node, Statement};
 use super::{Lanes, Value};
 use crate::Language;
-use crate::intrinsics::helpers::definition;
 use crate::intrinsics::{Helpers, parenthesise};
 
 /// Functions of the C library that vectors have, by their names for double precision.
@@ -289,42 +288,20 @@ impl Lanes {
             let name = self.primitive(name, kind);
             return Some(Value::vector(format!("{name}({})", values.join(", ")), kind));
         }
-        let (name, kinds, result) = self.function(name, helpers)?;
+        let (name, signature) = self.function(name, helpers)?;
+        let (kinds, result) = &*signature;
         let texts: Vec<String> = values
             .iter()
             .zip(kinds)
-            .map(|(value, kind)| match value.text.starts_with('&') {
+            .map(|(value, &kind)| match value.text.starts_with('&') {
                 true => value.text.clone(),
                 false => self.to_vector(value, kind),
             })
             .collect();
-        Some(Value::vector(format!("{name}({})", texts.join(", ")), result))
+        Some(Value::vector(format!("{name}({})", texts.join(", ")), *result))
     }
 
-    /// The vector function of a helper: its name, the kinds of its parameters, and of its result.
-    pub(super) fn function(
-        &mut self,
-        name: &str,
-        helpers: &mut Helpers,
-    ) -> Option<(String, Vec<Kind>, Kind)> {
-        let vector_name = format!("{name}v");
-        if let Some((kinds, result)) = self.signatures.get(&vector_name).cloned() {
-            return Some((vector_name, kinds, result));
-        }
-        let (order, code) = definition(Language::C, name)?;
-        let mut signature = None;
-        if let Some(definition) = syntax::definition(code) {
-            signature = self.translated(order, &vector_name, &definition, helpers);
-        }
-        if signature.is_none() {
-            signature = self.lane_by_lane(order, name, code, helpers);
-        }
-        let (kinds, result) = signature?;
-        self.signatures.insert(vector_name.clone(), (kinds.clone(), result));
-        Some((vector_name, kinds, result))
-    }
-
-    fn translated(
+    pub(super) fn translated(
         &mut self,
         order: usize,
         name: &str,
@@ -442,7 +419,7 @@ impl Lanes {
     }
 
     /// A vector function that calls the helper for each lane.
-    fn lane_by_lane(
+    pub(super) fn lane_by_lane(
         &mut self,
         order: usize,
         name: &str,

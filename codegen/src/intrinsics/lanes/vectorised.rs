@@ -1,0 +1,86 @@
+//! Helpers as functions of vectors, each translated once a process.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Lanes, Signature, syntax};
+use crate::Language;
+use crate::intrinsics::Helpers;
+use crate::intrinsics::helpers::definition;
+
+/// What a text gets that calls the vector function of a helper.
+struct Vectorised {
+    /// The function, unless lanes can have none.
+    own: Option<Function>,
+    /// What it calls for single lanes.
+    helpers: Helpers,
+    /// What it calls for vectors, and what that calls.
+    others: Vec<Arc<Vectorised>>,
+}
+
+struct Function {
+    order: usize,
+    name: Arc<str>,
+    code: Arc<str>,
+    signature: Arc<Signature>,
+}
+
+impl Lanes {
+    /// The vector function of a helper, which the text has from now on: its name, the kinds of its parameters, and of its
+    /// result.
+    pub(super) fn function(
+        &mut self,
+        name: &str,
+        helpers: &mut Helpers,
+    ) -> Option<(Arc<str>, Arc<Signature>)> {
+        let known = Vectorised::of(name)?;
+        known.others.iter().for_each(|other| self.take(other, helpers));
+        self.take(&known, helpers);
+        known.own.as_ref().map(|own| (own.name.clone(), own.signature.clone()))
+    }
+
+    fn take(&mut self, function: &Vectorised, helpers: &mut Helpers) {
+        if let Some(Function { order, name, code, signature }) = &function.own
+            && !self.signatures.contains_key(name)
+        {
+            self.functions.insert((*order, name.clone()), code.clone());
+            self.signatures.insert(name.clone(), signature.clone());
+            helpers.add(&function.helpers);
+        }
+    }
+}
+
+impl Vectorised {
+    /// `None` if the name is no helper's.
+    fn of(name: &str) -> Option<Arc<Vectorised>> {
+        static KNOWN: Mutex<BTreeMap<String, Arc<Vectorised>>> = Mutex::new(BTreeMap::new());
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(function) = known().get(name) {
+            return Some(function.clone());
+        }
+        let (order, code) = definition(Language::C, name)?;
+        // Without the lock: what it calls is looked up as well.
+        let function = Arc::new(Vectorised::new(name, order, code));
+        known().insert(name.to_string(), function.clone());
+        Some(function)
+    }
+
+    fn new(name: &str, order: usize, code: &str) -> Vectorised {
+        // How many lanes there are does not matter.
+        let mut lanes = Lanes::new(4);
+        let own_name: Arc<str> = format!("{name}v").into();
+        let mut helpers = Helpers::new();
+        let translated = syntax::definition(code)
+            .and_then(|definition| lanes.translated(order, &own_name, &definition, &mut Helpers::new()));
+        let signature = translated.or_else(|| lanes.lane_by_lane(order, name, code, &mut helpers));
+        let place = (order, own_name.clone());
+        let own = signature.zip(lanes.functions.remove(&place)).map(|(signature, code)| Function {
+            order,
+            name: own_name,
+            code,
+            signature: signature.into(),
+        });
+        let called = lanes.signatures.keys().filter_map(|name| name.strip_suffix('v'));
+        Vectorised { own, helpers, others: called.filter_map(Vectorised::of).collect() }
+    }
+}
