@@ -14,6 +14,7 @@ use super::interior::Interior;
 use super::passes::{Pass, Plan, count_loop, items_formula, lane_of, partial_workspaces};
 use super::persistent::{Kept, Place};
 use super::pointwise::launch_items;
+use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step as ForStep, Stmt, Type};
 use super::variable::Var;
@@ -43,13 +44,7 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
         false => Vec::new(),
     };
     let Some((&inner, outer)) = plan.map.split_last() else {
-        return Ok(Nest {
-            functions: Vec::new(),
-            parameters: parameters(kernel, &workspaces),
-            workspaces,
-            wide_index: false,
-            kernel: kernel.clone(),
-        });
+        return Ok(Nest::new(kernel.clone(), Vec::new(), workspaces, false));
     };
     let blocks = kernel.axis(inner).extent.div_ceil(width) * launch_items(kernel, outer);
     let inner_formula = items_formula(kernel, &[inner], width);
@@ -65,9 +60,9 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
         true => parts(peeled, plan, schedule, launch)?,
         false => vec![whole(peeled, plan, schedule, launch)?],
     };
-    let parameters = parameters(kernel, &workspaces);
+    let _parameters = parameters(kernel, &workspaces);
     let wide_index = needs_wide_index(kernel);
-    Ok(Nest { functions, parameters, workspaces, wide_index, kernel: kernel.clone() })
+    Ok(Nest::new(kernel.clone(), functions, workspaces, wide_index))
 }
 
 /// A block goes down whole columns.
@@ -92,7 +87,7 @@ fn whole(
     }
     writer.results(&mut emitter);
     writer.store_across(&mut emitter);
-    Ok(Function { name: kernel.name.clone(), body: emitter.finish()?, launch })
+    Ok(Function::of(kernel, emitter.finish()?, launch))
 }
 
 /// A block goes down a part of its columns and leaves partial results; a second function merges the parts in order.
@@ -114,27 +109,22 @@ fn parts(
         let at = writer.place(emitter);
         save(emitter, &accumulators, Some(lane), &at);
     });
-    let items = merge.items * u64::from(schedule.splits);
-    let launch = Launch { items, formula: format!("{} * parts", merge.formula), ..Launch::default() };
-    let first = Function { name: kernel.name.clone(), body: emitter.finish()?, launch };
+    let first = Function::of(kernel, emitter.finish()?, of_parts(&merge, schedule.splits));
 
     let mut emitter = Emitter::new(kernel, Language::C);
     let mut writer = CpuColumns::new(kernel, plan, width, &mut emitter, false);
-    let part = emitter.index("part");
-    writer.part = Expr::Name(part);
     let parts = plan.parts(&emitter, COLUMN_SPLIT_LENGTH);
     let accumulators = pass.declare(&mut emitter, kernel, Some(width));
-    emitter.open(&[], false);
-    writer.each_column(&mut emitter, |emitter, lane| {
-        let at = writer.place(emitter);
-        load(emitter, &accumulators, Some(lane), &at);
+    Parts::all(parts).merge(&mut emitter, |emitter, part| {
+        writer.part = part.clone();
+        writer.each_column(emitter, |emitter, lane| {
+            let at = writer.place(emitter);
+            load(emitter, &accumulators, Some(lane), &at);
+        });
     });
-    let body = emitter.close();
-    emitter.push(count_loop(part, Expr::Int(0), parts, LoopHint::None, body));
     writer.finish(&mut emitter, pass, &accumulators);
     writer.results(&mut emitter);
-    let name = format!("{}_merge", kernel.name);
-    Ok(vec![first, Function { name, body: emitter.finish()?, launch: merge }])
+    Ok(vec![first, merging(kernel, emitter.finish()?, merge)])
 }
 
 struct CpuColumns<'a> {

@@ -3,16 +3,17 @@
 
 use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::Emitter;
-use super::passes::{Pass, Plan, arrivals, count_loop, items_formula, lane_of, partial_workspaces};
+use super::passes::{Pass, Plan, count_loop, items_formula, lane_of, partial_workspaces};
 use super::pointwise::{lane_axis, lanes_and_stores, launch_items, split_lanes, unrolled_lanes};
+use super::split::{Arrivals, Parts, interleaved, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, needs_wide_index};
 use crate::index::AxisId;
 use crate::ir::{Kernel, Store};
 use crate::schedule::{ColumnSchedule, Launch};
-use crate::{DType, Language, Refusal};
+use crate::{Language, Refusal};
 
 struct CudaColumns<'a> {
     kernel: &'a Kernel,
@@ -22,8 +23,8 @@ struct CudaColumns<'a> {
     groups: Expr,
     /// The number of this thread's.
     group: Var,
-    /// Counters of finished parts, where there are parts.
-    arrivals: Var,
+    /// Where there are parts.
+    arrivals: Arrivals,
 }
 
 pub(super) fn build(scalar: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> Result<Nest, Refusal> {
@@ -40,14 +41,9 @@ pub(super) fn build(scalar: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> 
     };
     let mut workspaces = Vec::new();
     if schedule.splits > 1 {
-        workspaces = partial_workspaces(
-            &kernel,
-            Language::Cuda,
-            &plan.reductions(),
-            columns * u64::from(schedule.splits),
-        );
-        let elements = launch.grid()[0];
-        workspaces.push(Workspace { name: "arrivals".into(), dtype: DType::I32, elements, zeroed: true });
+        let elements = columns * u64::from(schedule.splits);
+        let partials = partial_workspaces(&kernel, Language::Cuda, &plan.reductions(), elements);
+        workspaces = with_arrivals(partials, launch.grid()[0]);
     }
     let mut emitter = Emitter::new(&kernel, Language::Cuda);
     let groups = match plan.map.split_last() {
@@ -68,17 +64,12 @@ pub(super) fn build(scalar: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> 
         lane: lane_axis(&kernel),
         groups,
         group,
-        arrivals: arrivals(&workspaces),
+        arrivals: Arrivals::at(&workspaces, Expr::Builtin(Builtin::BlockX)),
     };
     writer.body(&mut emitter);
     let body = emitter.finish()?;
-    Ok(Nest {
-        functions: vec![Function { name: kernel.name.clone(), body, launch }],
-        parameters: parameters(&kernel, &workspaces),
-        workspaces,
-        wide_index: needs_wide_index(scalar),
-        kernel,
-    })
+    let functions = vec![Function::of(&kernel, body, launch)];
+    Ok(Nest::new(kernel, functions, workspaces, needs_wide_index(scalar)))
 }
 
 impl CudaColumns<'_> {
@@ -136,22 +127,14 @@ impl CudaColumns<'_> {
         }
         if self.schedule.splits > 1 {
             let thread = Expr::Builtin(Builtin::ThreadX).then(Add, Expr::Builtin(Builtin::ThreadY));
-            let reset = set(Expr::element(self.arrivals, Expr::Builtin(Builtin::BlockX)), Expr::Int(0));
-            let condition = thread.then(Equal, Expr::Int(0));
-            emitter.push(Stmt::If { condition, then: vec![reset], otherwise: Vec::new() });
+            self.arrivals.reset_by(emitter, thread);
         }
     }
 
     fn sweep(&self, emitter: &mut Emitter, pass: &Pass, accumulators: &[Accumulator], inside: &Expr) {
         let threads = u64::from(self.schedule.threads_y);
         let thread = Expr::Builtin(Builtin::ThreadY);
-        let (from, step) = match self.schedule.splits {
-            1 => (thread, Expr::Int(threads)),
-            _ => (
-                mul_add(Expr::Builtin(Builtin::BlockY), Expr::Int(threads), thread),
-                Expr::Builtin(Builtin::GridY).then(Mul, Expr::Int(threads)),
-            ),
-        };
+        let (from, step) = interleaved(self.schedule.splits, thread, threads);
         let flat = self.plan.sweep_name(emitter);
         emitter.open(&[], false);
         emitter.unflatten(flat, &self.plan.axes, 1);
@@ -206,7 +189,6 @@ impl CudaColumns<'_> {
     /// Every block leaves its partial results; the last one of some columns merges all in order.
     fn merge_splits(&self, emitter: &mut Emitter, accumulators: &[Accumulator], inside: &Expr) {
         let lanes = self.lanes().unwrap_or(1);
-        let splits = || Expr::Builtin(Builtin::GridY);
         let place = |split: Expr, lane: Option<&Expr>| {
             let column =
                 mul_add(split, self.groups.clone(), Expr::Name(self.group)).then(Mul, Expr::Int(lanes));
@@ -214,32 +196,20 @@ impl CudaColumns<'_> {
         };
         emitter.open(&[], false);
         self.for_each_lane(emitter, |emitter, lane| {
-            let at = place(Expr::Builtin(Builtin::BlockY), lane);
+            let at = place(own_part(), lane);
             save(emitter, accumulators, lane, &at);
         });
         let then = emitter.close();
         let first = Expr::Builtin(Builtin::ThreadY).then(Equal, Expr::Int(0));
         emitter.push(Stmt::If { condition: first.then(And, inside.clone()), then, otherwise: Vec::new() });
-        emitter.push(Stmt::Arrive {
-            counters: self.arrivals,
-            index: Expr::Builtin(Builtin::BlockX),
-            count: splits(),
-        });
+        self.arrivals.arrive(emitter);
         accumulators.iter().for_each(|accumulator| accumulator.reset(emitter));
-        let part = emitter.index("part");
-        emitter.open(&[], false);
-        self.for_each_lane(emitter, |emitter, lane| {
-            let at = place(Expr::Name(part), lane);
-            load(emitter, accumulators, lane, &at);
-        });
-        let body = emitter.close();
-        emitter.push(Stmt::For {
-            var: part,
-            from: Expr::Builtin(Builtin::ThreadY),
-            to: splits(),
-            step: Step::Add(Expr::Int(u64::from(self.schedule.threads_y))),
-            hint: LoopHint::None,
-            body,
+        let parts = Parts::of_thread(Builtin::ThreadY, self.schedule.threads_y);
+        parts.merge(emitter, |emitter, part| {
+            self.for_each_lane(emitter, |emitter, lane| {
+                let at = place(part.clone(), lane);
+                load(emitter, accumulators, lane, &at);
+            });
         });
         for accumulator in accumulators {
             self.merge_threads(emitter, accumulator, "final");

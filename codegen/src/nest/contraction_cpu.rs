@@ -18,7 +18,7 @@ use super::row_statistics::Row;
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, TileProduct, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, needs_wide_index};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{
@@ -50,14 +50,8 @@ pub(super) fn build(
     let items = each.iter().map(|(axes, of)| launch_items(kernel, axes).div_ceil(*of)).product();
     let formula: Vec<String> = each.iter().map(|(axes, of)| items_formula(kernel, axes, *of)).collect();
     let launch = Launch { items, formula: formula.join(" * "), ..Launch::default() };
-    let functions = vec![Function { name: kernel.name.clone(), body, launch }];
-    Ok(Nest {
-        functions,
-        parameters: parameters(&flat, &[]),
-        workspaces: Vec::new(),
-        wide_index: needs_wide_index(kernel),
-        kernel: flat.clone(),
-    })
+    let functions = vec![Function::of(kernel, body, launch)];
+    Ok(Nest::new(flat.clone(), functions, Vec::new(), needs_wide_index(kernel)))
 }
 
 /// What of the rows, lines or columns is the block's.

@@ -15,12 +15,13 @@ use plan::{Factor, Layout, Plan};
 use super::accumulate::{mul_add, set};
 use super::contraction_cpu::ceil;
 use super::emitter::Emitter;
-use super::passes::{arrivals, count_loop, items_formula};
+use super::passes::{count_loop, items_formula};
 use super::pointwise::{lanes_and_stores, launch_items, split_lanes};
+use super::split::{Arrivals, all_parts, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, Workspace, needs_wide_index};
 use crate::ir::{Kernel, Store, ValueOp};
 use crate::schedule::{Contraction, Launch, ProductSchedule, with_one_depth};
 use crate::{DType, Language, Refusal, Scalar};
@@ -73,7 +74,7 @@ pub(super) fn build(
     };
     let workspaces = match schedule.splits {
         1 => Vec::new(),
-        splits => partial_sums(contraction, schedule, blocks * u64::from(splits), blocks),
+        splits => with_arrivals(partial_sums(contraction, schedule, blocks * u64::from(splits)), blocks),
     };
     let plan = Plan { flat: &flat, contraction, columns, depth, schedule };
     let factors = plan.factors();
@@ -81,26 +82,22 @@ pub(super) fn build(
     let mut emitter = Emitter::new(&flat, Language::Cuda);
     let v = Vars::new(&mut emitter);
     let layout = plan.layout();
-    let writer = Writer { v, plan: &plan, layout, of_results: &of_results, arrivals: arrivals(&workspaces) };
+    let writer = Writer {
+        v,
+        plan: &plan,
+        layout,
+        of_results: &of_results,
+        arrivals: Arrivals::at(&workspaces, Expr::Builtin(Builtin::BlockX)),
+    };
     writer.body(&mut emitter, &factors);
     let body = emitter.finish()?;
-    Ok(Nest {
-        functions: vec![Function { name: kernel.name.clone(), body, launch }],
-        parameters: parameters(&flat, &workspaces),
-        workspaces,
-        wide_index: needs_wide_index(kernel),
-        // Has a name for the lanes of whatever is split.
-        kernel: split_lanes(&flat, Some(contraction.column), 2),
-    })
+    // Has a name for the lanes of whatever is split.
+    let named = split_lanes(&flat, Some(contraction.column), 2);
+    Ok(Nest::new(named, vec![Function::of(kernel, body, launch)], workspaces, needs_wide_index(kernel)))
 }
 
-/// Memory for the sums of each part, and counters of those that are done.
-fn partial_sums(
-    contraction: &Contraction,
-    schedule: &ProductSchedule,
-    parts: u64,
-    blocks: u64,
-) -> Vec<Workspace> {
+/// Memory for the sums of each part.
+fn partial_sums(contraction: &Contraction, schedule: &ProductSchedule, parts: u64) -> Vec<Workspace> {
     let elements = parts * u64::from(schedule.rows) * u64::from(schedule.columns);
     let of = |number| Workspace {
         name: format!("partial_sums{number}"),
@@ -108,9 +105,7 @@ fn partial_sums(
         elements,
         zeroed: false,
     };
-    let mut workspaces: Vec<Workspace> = (0..contraction.products.len()).map(of).collect();
-    workspaces.push(Workspace { name: "arrivals".into(), dtype: DType::I32, elements: blocks, zeroed: true });
-    workspaces
+    (0..contraction.products.len()).map(of).collect()
 }
 
 /// The arrays of a factor.
@@ -146,7 +141,6 @@ struct Vars {
     j: Var,
     m: Var,
     n: Var,
-    part: Var,
     row: Var,
     lane: Var,
     warp_row: Var,
@@ -179,7 +173,6 @@ impl Vars {
             j: emitter.index("j"),
             m: emitter.index("m"),
             n: emitter.index("n"),
-            part: emitter.index("part"),
             row: emitter.index("row"),
             lane: emitter.index("lane"),
             warp_row: emitter.index("warp_row"),
@@ -195,7 +188,7 @@ struct Writer<'k> {
     plan: &'k Plan<'k>,
     of_results: &'k (Kernel, u64),
     /// Counters of finished parts, where there are parts.
-    arrivals: Var,
+    arrivals: Arrivals,
 }
 
 impl<'k> Writer<'k> {
@@ -332,7 +325,7 @@ impl<'k> Writer<'k> {
             emitter.bind(self.v.steps, INDEX, tiles);
             return;
         }
-        let (part, parts) = (Expr::Builtin(Builtin::BlockY), Expr::Builtin(Builtin::GridY));
+        let (part, parts) = (own_part(), all_parts());
         let each = tiles.clone().then(Add, parts.clone()).then(Sub, Expr::Int(1)).then(Div, parts);
         emitter.bind(self.v.of_part, INDEX, each);
         let first = part.then(Mul, Expr::Name(self.v.of_part));

@@ -43,6 +43,7 @@ mod short_axis;
 mod sort;
 mod sort_cpu;
 mod sort_cuda;
+mod split;
 pub mod stmt;
 mod stretch;
 mod table;
@@ -241,6 +242,19 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
                 Language::C => columns_cpu::build(kernel, plan, schedule),
             }
         }
+    }
+}
+
+impl Function {
+    /// The one that does what the kernel does, or begins it.
+    fn of(kernel: &Kernel, body: Body, launch: Launch) -> Function {
+        Function { name: kernel.name.clone(), body, launch }
+    }
+}
+
+impl Nest {
+    fn new(kernel: Kernel, functions: Vec<Function>, workspaces: Vec<Workspace>, wide_index: bool) -> Nest {
+        Nest { functions, parameters: parameters(&kernel, &workspaces), workspaces, wide_index, kernel }
     }
 }
 

@@ -6,7 +6,7 @@ use super::emitter::Emitter;
 use super::stmt::Arithmetic::{Add, Div};
 use super::stmt::{Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
-use super::{Parameter, Workspace, extent_name};
+use super::{Workspace, extent_name};
 use crate::Language;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId};
@@ -128,11 +128,6 @@ pub(super) fn partial_workspaces(
         })
     });
     spaces.collect()
-}
-
-/// The counters of finished parts: the last workspace.
-pub(super) fn arrivals(workspaces: &[Workspace]) -> Var {
-    Parameter::Workspace(workspaces.len().saturating_sub(1)).into()
 }
 
 /// The lane of a result: results that do not vary over the lanes are in the first.

@@ -37,9 +37,9 @@ pub(super) fn build(
             (body, launch, kernel.clone())
         }
     };
-    let parameters = parameters(&kernel, &[]);
-    let functions = vec![Function { name: kernel.name.clone(), body, launch }];
-    Ok(Nest { functions, parameters, workspaces: Vec::new(), wide_index, kernel })
+    let _parameters = parameters(&kernel, &[]);
+    let functions = vec![Function::of(&kernel, body, launch)];
+    Ok(Nest::new(kernel, functions, Vec::new(), wide_index))
 }
 
 /// How many positions the axes have in this launch.

@@ -13,7 +13,7 @@ use super::row_statistics::Row;
 use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, needs_wide_index};
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{
@@ -37,13 +37,12 @@ pub(super) fn build(
     let items = each.iter().map(|(axes, of)| launch_items(kernel, axes).div_ceil(*of)).product();
     let formula: Vec<String> = each.iter().map(|(axes, of)| items_formula(kernel, axes, *of)).collect();
     let launch = Launch { items, formula: formula.join(" * "), ..Launch::default() };
-    Ok(Nest {
-        functions: vec![Function { name: kernel.name.clone(), body, launch }],
-        parameters: parameters(kernel, &[]),
-        workspaces: Vec::new(),
-        wide_index: needs_wide_index(kernel),
-        kernel: kernel.clone(),
-    })
+    Ok(Nest::new(
+        kernel.clone(),
+        vec![Function::of(kernel, body, launch)],
+        Vec::new(),
+        needs_wide_index(kernel),
+    ))
 }
 
 /// Columns whose terms are looked at for infinities.

@@ -11,6 +11,7 @@ use super::passes::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::peeled::Peeled;
 use super::persistent::{Kept, Place};
 use super::pointwise::launch_items;
+use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
@@ -93,10 +94,10 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
             epilogue.emit(&mut emitter, kernel, plan, row, rows);
         }
         let launch = Launch { items: rows, formula, per_block, ..Launch::default() };
-        functions.push(Function { name: kernel.name.clone(), body: emitter.finish()?, launch });
+        functions.push(Function::of(kernel, emitter.finish()?, launch));
     }
-    let parameters = parameters(kernel, &workspaces);
-    Ok(Nest { functions, parameters, workspaces, wide_index, kernel: kernel.clone() })
+    let _parameters = parameters(kernel, &workspaces);
+    Ok(Nest::new(kernel.clone(), functions, workspaces, wide_index))
 }
 
 /// How passes get around guards.
@@ -137,12 +138,8 @@ fn parts(
         let lane = (schedule.threads_per_row > 1).then_some(&zero);
         save(&mut emitter, &accumulators, lane, &block);
     }
-    let launch = Launch {
-        items: rows * u64::from(schedule.splits),
-        formula: format!("{formula} * parts"),
-        ..Launch::default()
-    };
-    let first = Function { name: kernel.name.clone(), body: emitter.finish()?, launch };
+    let launch = Launch { items: rows, formula, ..Launch::default() };
+    let first = Function::of(kernel, emitter.finish()?, of_parts(&launch, schedule.splits));
 
     let mut emitter = Emitter::new(kernel, Language::C);
     let count = plan.parts(&emitter, SPLIT_LENGTH);
@@ -150,18 +147,13 @@ fn parts(
     let row = emitter.bind("row", INDEX, block);
     emitter.unflatten(row, &plan.map, 1);
     let accumulators = plan.passes[0].declare(&mut emitter, kernel, None);
-    let part = emitter.index("part");
-    emitter.open(&[], false);
-    let at = mul_add(Expr::Name(row), count.clone(), Expr::Name(part));
-    load(&mut emitter, &accumulators, None, &at);
-    let body = emitter.close();
-    emitter.push(count_loop(part, Expr::Int(0), count, LoopHint::None, body));
+    Parts::all(count.clone()).merge(&mut emitter, |emitter, part| {
+        load(emitter, &accumulators, None, &mul_add(Expr::Name(row), count, part.clone()));
+    });
     accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, None));
     plan.passes[0].define(&mut emitter, &accumulators, |_| None);
     plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
-    let launch = Launch { items: rows, formula, ..Launch::default() };
-    let name = format!("{}_merge", kernel.name);
-    Ok([first, Function { name, body: emitter.finish()?, launch }])
+    Ok([first, merging(kernel, emitter.finish()?, launch)])
 }
 
 /// One pass along a row, or a part of it.

@@ -1,18 +1,19 @@
 //! Reductions of rows on CUDA: a group of threads goes over the consecutive elements of a row.
 
-use super::accumulate::{Accumulator, load, mul_add, save, set};
+use super::accumulate::{Accumulator, load, mul_add, save};
 use super::emitter::Emitter;
-use super::passes::{Pass, Plan, arrivals, count_loop, items_formula, partial_workspaces};
+use super::passes::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::persistent::{Kept, Place};
 use super::pointwise::{lanes_and_stores, launch_items, split_lanes};
+use super::split::{Arrivals, Parts, all_parts, interleaved, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, Workspace, needs_wide_index};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, Store, ValueOp};
 use crate::schedule::{Keep, Launch, RowSchedule, UNROLLED_OPERATIONS, is_of_rows};
-use crate::{DType, Language, Refusal};
+use crate::{Language, Refusal};
 
 /// Turns of passes through shared memory that are unrolled wholly: all that 1024 threads have in 16-byte accesses. In
 /// narrower ones the code would be long, and its registers spill.
@@ -22,12 +23,13 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
     let vectorised = split_lanes(kernel, plan.axes.last().copied(), schedule.vector);
     let workspaces = workspaces(&vectorised, plan, schedule);
     let mut emitter = Emitter::new(&vectorised, Language::Cuda);
+    let row = plan.row_name(&mut emitter);
     let writer = CudaRows {
         scalar: kernel,
         plan,
         schedule,
-        arrivals: arrivals(&workspaces),
-        row: plan.row_name(&mut emitter),
+        arrivals: Arrivals::at(&workspaces, Expr::Name(row)),
+        row,
         own_row: emitter.index("own_row"),
         flat: plan.sweep_name(&mut emitter),
         turn: emitter.index("turn"),
@@ -43,13 +45,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         shared_bytes: schedule.shared_bytes,
         ..Launch::default()
     };
-    Ok(Nest {
-        functions: vec![Function { name: kernel.name.clone(), body, launch }],
-        parameters: parameters(&vectorised, &workspaces),
-        workspaces,
-        wide_index: needs_wide_index(kernel),
-        kernel: vectorised,
-    })
+    Ok(Nest::new(vectorised, vec![Function::of(kernel, body, launch)], workspaces, needs_wide_index(kernel)))
 }
 
 struct CudaRows<'a> {
@@ -57,7 +53,7 @@ struct CudaRows<'a> {
     plan: &'a Plan,
     schedule: &'a RowSchedule,
     /// Counters of finished parts, where there are parts.
-    arrivals: Var,
+    arrivals: Arrivals,
     /// The row, which is the last one for threads beyond it.
     row: Var,
     /// The row that would be this thread's.
@@ -84,16 +80,14 @@ fn first_element(kernel: &Kernel, axis: AxisId) -> Option<IndexExpr> {
     })
 }
 
-/// Partial results of the parts of split rows, and a counter of finished parts for each row.
+/// Partial results of the parts of split rows, and a counter for each row.
 fn workspaces(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Vec<Workspace> {
     if schedule.splits == 1 {
         return Vec::new();
     }
     let rows = launch_items(kernel, &plan.map);
     let elements = rows * u64::from(schedule.splits);
-    let mut spaces = partial_workspaces(kernel, Language::Cuda, &plan.reductions(), elements);
-    spaces.push(Workspace { name: "arrivals".into(), dtype: DType::I32, elements: rows, zeroed: true });
-    spaces
+    with_arrivals(partial_workspaces(kernel, Language::Cuda, &plan.reductions(), elements), rows)
 }
 
 impl<'a> CudaRows<'a> {
@@ -148,7 +142,7 @@ impl<'a> CudaRows<'a> {
                 emitter.store(&store);
             }
             if self.schedule.splits > 1 {
-                emitter.push(set(Expr::element(self.arrivals, Expr::name(name)), Expr::Int(0)));
+                emitter.push(self.arrivals.reset());
             }
             let then = emitter.close();
             emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
@@ -211,13 +205,7 @@ impl<'a> CudaRows<'a> {
         let length = emitter.positions(&self.plan.axes);
         let flat = self.flat;
         let thread = Expr::Builtin(Builtin::ThreadX);
-        let (thread, step) = match self.schedule.splits {
-            1 => (thread, Expr::Int(threads)),
-            _ => (
-                mul_add(Expr::Builtin(Builtin::BlockY), Expr::Int(threads), thread),
-                Expr::Builtin(Builtin::GridY).then(Mul, Expr::Int(threads)),
-            ),
-        };
+        let (thread, step) = interleaved(self.schedule.splits, thread, threads);
         let single = match self.plan.axes.as_slice() {
             [axis] => Some(*axis),
             _ => None,
@@ -367,29 +355,16 @@ impl<'a> CudaRows<'a> {
 
     /// Every block leaves its partial results; the last one of a row merges all of them in order.
     fn merge_splits(&self, emitter: &mut Emitter, accumulators: &[Accumulator]) {
-        let splits = || Expr::Builtin(Builtin::GridY);
-        let row = || Expr::Name(self.row);
+        let place = |part: Expr| mul_add(Expr::Name(self.row), all_parts(), part);
         let first = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
         emitter.open(&[], false);
-        let at = mul_add(row(), splits(), Expr::Builtin(Builtin::BlockY));
-        save(emitter, accumulators, None, &at);
+        save(emitter, accumulators, None, &place(own_part()));
         let then = emitter.close();
         emitter.push(Stmt::If { condition: first, then, otherwise: Vec::new() });
-        emitter.push(Stmt::Arrive { counters: self.arrivals, index: row(), count: splits() });
+        self.arrivals.arrive(emitter);
         accumulators.iter().for_each(|accumulator| accumulator.reset(emitter));
-        let part = emitter.index("part");
-        emitter.open(&[], false);
-        let at = mul_add(row(), splits(), Expr::Name(part));
-        load(emitter, accumulators, None, &at);
-        let body = emitter.close();
-        emitter.push(Stmt::For {
-            var: part,
-            from: Expr::Builtin(Builtin::ThreadX),
-            to: splits(),
-            step: Step::Add(Expr::Int(u64::from(self.schedule.threads_per_row))),
-            hint: LoopHint::None,
-            body,
-        });
+        let parts = Parts::of_thread(Builtin::ThreadX, self.schedule.threads_per_row);
+        parts.merge(emitter, |emitter, part| load(emitter, accumulators, None, &place(part.clone())));
         for accumulator in accumulators {
             accumulator.merge_by_shuffles(emitter, self.schedule.threads_per_row.min(32));
             accumulator.merge_by_shared_memory(emitter, self.schedule.threads_per_row / 32, "final");

@@ -13,7 +13,7 @@ use super::scan::{Scans, Totals};
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, LessEqual, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, needs_wide_index};
 use crate::index::IndexExpr;
 use crate::ir::{AxisKind, Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{Launch, ScanSchedule};
@@ -61,15 +61,9 @@ pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> 
         true => writer(&mut emitter).rows(&mut emitter),
         false => writer(&mut emitter).columns(&mut emitter),
     }
-    functions.push(Function { name: kernel.name.clone(), body: emitter.finish()?, launch });
+    functions.push(Function::of(&kernel, emitter.finish()?, launch));
     let workspaces = if schedule.splits > 1 { totals.workspaces.clone() } else { Vec::new() };
-    Ok(Nest {
-        functions,
-        parameters: parameters(&kernel, &workspaces),
-        workspaces,
-        wide_index: needs_wide_index(scalar),
-        kernel,
-    })
+    Ok(Nest::new(kernel, functions, workspaces, needs_wide_index(scalar)))
 }
 
 /// A scan within a tile.

@@ -8,10 +8,11 @@ use super::emitter::Emitter;
 use super::passes::{count_loop, items_formula};
 use super::pointwise::launch_items;
 use super::scatter::{Partials, Scatters, bind_digits, offset, scaled, workspace, workspaces};
+use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, Parameter, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, Parameter, needs_wide_index};
 use crate::ir::{AxisKind, Kernel};
 use crate::schedule::{Launch, SCATTER_SPLIT_LENGTH, ScatterSchedule};
 use crate::{Language, Refusal};
@@ -43,13 +44,7 @@ pub(super) fn build(
         true => (vec![writer.combine(emitter)?], Vec::new()),
         false => (vec![writer.combine(emitter)?, writer.finish()?], workspaces(&writer.partials, elements)),
     };
-    Ok(Nest {
-        functions,
-        parameters: parameters(kernel, &workspaces),
-        workspaces,
-        wide_index: needs_wide_index(kernel),
-        kernel: kernel.clone(),
-    })
+    Ok(Nest::new(kernel.clone(), functions, workspaces, needs_wide_index(kernel)))
 }
 
 /// What of the results and of the elements is a block's.
@@ -222,13 +217,9 @@ impl<'a> Writer<'a> {
             self.store(&mut emitter, &block);
         }
 
-        let parts = if schedule.splits > 1 { " * parts" } else { "" };
-        let launch = Launch {
-            items: self.rows * block.blocks * u64::from(schedule.splits),
-            formula: scatters.formula(kernel, block.blocks) + parts,
-            ..Launch::default()
-        };
-        Ok(Function { name: kernel.name.clone(), body: emitter.finish()?, launch })
+        let (items, formula) = (self.rows * block.blocks, scatters.formula(kernel, block.blocks));
+        let launch = Launch { items, formula, ..Launch::default() };
+        Ok(Function::of(kernel, emitter.finish()?, of_parts(&launch, schedule.splits)))
     }
 
     /// Stores what follows from the results of a block's local arrays.
@@ -317,25 +308,18 @@ impl<'a> Writer<'a> {
             per_block,
             ..Launch::default()
         };
-        Ok(Function { name: format!("{}_merge", kernel.name), body: emitter.finish()?, launch })
+        Ok(merging(kernel, emitter.finish()?, launch))
     }
 
     /// Defines a scatter as its parts, combined.
     fn merge(&self, emitter: &mut Emitter, partials: &Partials, parts: &Expr, at: Expr) {
         let merged = partials.declare(emitter);
-        let part = emitter.index("part");
-        emitter.open(&[], false);
         match self.schedule.splits {
             1 => partials.merge(emitter, &merged, &at),
-            _ => {
-                let place = mul_add(Expr::Name(part), self.results(emitter), at);
+            _ => Parts::all(parts.clone()).merge(emitter, |emitter, part| {
+                let place = mul_add(part.clone(), self.results(emitter), at);
                 partials.merge(emitter, &merged, &place);
-            }
-        }
-        let body = emitter.close();
-        match self.schedule.splits {
-            1 => body.into_iter().for_each(|stmt| emitter.push(stmt)),
-            _ => emitter.push(count_loop(part, Expr::Int(0), parts.clone(), LoopHint::None, body)),
+            }),
         }
         emitter.define(partials.id, merged.result(None));
     }

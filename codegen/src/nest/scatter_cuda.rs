@@ -10,13 +10,14 @@ use super::passes::count_loop;
 use super::pointwise::launch_items;
 use super::scatter::workspaces as partial_workspaces;
 use super::scatter::{Partials, Scatters, TRUTH, bind_digits, offset, scaled, workspace};
+use super::split::{Arrivals, Parts, all_parts, interleaved, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
-use super::{Body, Function, INDEX, Nest, Workspace, needs_wide_index, parameters};
+use super::{Body, Function, INDEX, Nest, needs_wide_index};
 use crate::ir::Kernel;
 use crate::schedule::{Launch, ScatterSchedule};
-use crate::{DType, Language, Refusal};
+use crate::{Language, Refusal};
 
 const LANES: u64 = 32;
 
@@ -60,19 +61,16 @@ pub(super) fn build(
     let mut workspaces = Vec::new();
     if schedule.splits > 1 {
         let elements = launch.items * u64::from(schedule.splits) * writer.results();
-        workspaces = partial_workspaces(&writer.partials, elements);
-        let name = "arrivals".into();
-        workspaces.push(Workspace { name, dtype: DType::I32, elements: launch.items, zeroed: true });
+        workspaces = with_arrivals(partial_workspaces(&writer.partials, elements), launch.items);
     }
     let wide_index =
         needs_wide_index(kernel) || workspaces.iter().any(|space| space.elements > i32::MAX as u64);
-    Ok(Nest {
-        functions: vec![Function { name: kernel.name.clone(), body: writer.body(emitter)?, launch }],
-        parameters: parameters(kernel, &workspaces),
+    Ok(Nest::new(
+        kernel.clone(),
+        vec![Function::of(kernel, writer.body(emitter)?, launch)],
         workspaces,
         wide_index,
-        kernel: kernel.clone(),
-    })
+    ))
 }
 
 struct Writer<'a> {
@@ -95,11 +93,6 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// The counters of finished parts.
-    fn arrivals(&self) -> Var {
-        workspace(self.partials.len())
-    }
-
     /// Results of a block.
     fn results(&self) -> u64 {
         self.schedule.positions * self.schedule.columns
@@ -158,13 +151,7 @@ impl<'a> Writer<'a> {
     fn warps(&self) -> (Expr, Expr) {
         let warps = u64::from(self.schedule.warps);
         let warp = if warps > 1 { Expr::Builtin(Builtin::ThreadY) } else { Expr::Int(0) };
-        match self.schedule.splits {
-            1 => (warp, Expr::Int(warps)),
-            _ => (
-                mul_add(Expr::Builtin(Builtin::BlockY), Expr::Int(warps), warp),
-                Expr::Builtin(Builtin::GridY).then(Mul, Expr::Int(warps)),
-            ),
-        }
+        interleaved(self.schedule.splits, warp, warps)
     }
 
     /// Whether a position is this block's, and its place among the block's positions.
@@ -305,35 +292,32 @@ impl<'a> Writer<'a> {
             emitter.push(self.for_slots(self.results(), body));
             return;
         }
-        let splits = || Expr::Builtin(Builtin::GridY);
-        let block = || Expr::Builtin(Builtin::BlockX);
-        let place =
-            |split: Expr| mul_add(mul_add(block(), splits(), split), Expr::Int(self.results()), slot());
+        let block = Expr::Builtin(Builtin::BlockX);
+        let place = |part: Expr| {
+            mul_add(mul_add(block.clone(), all_parts(), part), Expr::Int(self.results()), slot())
+        };
         for (partials, merged) in self.partials.iter().zip(&merged) {
-            let at = place(Expr::Builtin(Builtin::BlockY));
+            let at = place(own_part());
             emitter.push(set(Expr::element(partials.array, at), merged.result(None)));
         }
         let body = emitter.close();
         emitter.push(self.for_slots(self.results(), body));
-        emitter.push(Stmt::Arrive { counters: self.arrivals(), index: block(), count: splits() });
+        let arrivals = Arrivals::of(self.partials.len(), block.clone());
+        arrivals.arrive(emitter);
         emitter.open(&[], false);
         let merged: Vec<_> = self.partials.iter().map(|partials| partials.declare(emitter)).collect();
-        let part = emitter.index("part");
-        emitter.open(&[], false);
-        for (partials, merged) in self.partials.iter().zip(&merged) {
-            partials.merge(emitter, merged, &place(Expr::Name(part)));
-        }
-        let body = emitter.close();
-        emitter.push(count_loop(part, Expr::Int(0), splits(), LoopHint::UnrollBy(8), body));
+        Parts::all(all_parts()).ahead(8).merge(emitter, |emitter, part| {
+            for (partials, merged) in self.partials.iter().zip(&merged) {
+                partials.merge(emitter, merged, &place(part.clone()));
+            }
+        });
         for (partials, merged) in self.partials.iter().zip(&merged) {
             emitter.define(partials.id, merged.result(None));
         }
         self.store(emitter);
         let body = emitter.close();
         emitter.push(self.for_slots(self.results(), body));
-        let reset = set(Expr::element(self.arrivals(), block()), Expr::Int(0));
-        let first = Expr::Name(self.thread).then(Equal, Expr::Int(0));
-        emitter.push(Stmt::If { condition: first, then: vec![reset], otherwise: Vec::new() });
+        arrivals.reset_by(emitter, Expr::Name(self.thread));
     }
 
     /// Stores what follows from the results at a slot, if it is one.

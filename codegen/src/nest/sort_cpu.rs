@@ -7,7 +7,7 @@ use super::sort::{Items, Sorts};
 use super::stmt::Arithmetic::{Add, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, SortBy, SortedRow, Sorting, Step, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, Parameter, Workspace, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, Parameter, Workspace, needs_wide_index};
 use crate::ir::Kernel;
 use crate::schedule::{Launch, SORT_LANES, SortSchedule};
 use crate::{DType, Language, Refusal};
@@ -41,13 +41,12 @@ pub(super) fn build(kernel: &Kernel, sorts: &Sorts, schedule: &SortSchedule) -> 
         launch = Launch { items: blocks, formula: blocks.to_string(), ..Launch::default() };
         writer.in_scratch(&mut emitter, length, blocks);
     }
-    Ok(Nest {
-        functions: vec![Function { name: kernel.name.clone(), body: emitter.finish()?, launch }],
-        parameters: parameters(kernel, &workspaces),
+    Ok(Nest::new(
+        kernel.clone(),
+        vec![Function::of(kernel, emitter.finish()?, launch)],
         workspaces,
-        wide_index: needs_wide_index(kernel),
-        kernel: kernel.clone(),
-    })
+        needs_wide_index(kernel),
+    ))
 }
 
 struct Writer<'a> {

@@ -9,7 +9,7 @@ use super::sort::{Items, Sorts};
 use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, SortBy, Sorting, Step, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, Parameter, Workspace, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, Parameter, Workspace, needs_wide_index};
 use crate::ir::Kernel;
 use crate::schedule::{Launch, SortSchedule};
 use crate::{BinaryOp, DType, Language, Refusal};
@@ -57,13 +57,7 @@ pub(super) fn build(kernel: &Kernel, sorts: &Sorts, schedule: &SortSchedule) -> 
     };
     let wide_index =
         needs_wide_index(kernel) || workspaces.iter().any(|space| space.elements > i32::MAX as u64);
-    Ok(Nest {
-        functions,
-        parameters: parameters(kernel, &workspaces),
-        workspaces,
-        wide_index,
-        kernel: kernel.clone(),
-    })
+    Ok(Nest::new(kernel.clone(), functions, workspaces, wide_index))
 }
 
 /// What a row is divided into: parts that are in order, each with no more items than are wanted.
@@ -210,7 +204,7 @@ impl<'a> Writer<'a> {
             block: [self.schedule.threads, 1, 1],
             ..Launch::default()
         };
-        Ok(Function { name: kernel.name.clone(), body: emitter.finish()?, launch })
+        Ok(Function::of(kernel, emitter.finish()?, launch))
     }
 
     /// Sorts each tile of a row, and leaves what may be wanted of it.
@@ -239,7 +233,7 @@ impl<'a> Writer<'a> {
             block: [self.schedule.threads, 1, 1],
             ..Launch::default()
         };
-        Ok(Function { name: kernel.name.clone(), body: emitter.finish()?, launch })
+        Ok(Function::of(kernel, emitter.finish()?, launch))
     }
 
     /// Puts each item of up to 16 parts at its rank among them; the last time, into the results.

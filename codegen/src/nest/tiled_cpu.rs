@@ -10,7 +10,7 @@ use super::stmt::Arithmetic::{Add, Min, Sub};
 use super::stmt::{Expr, LoopHint, Stmt, Type};
 use super::tiled::{PITCH, Tiles};
 use super::variable::Var;
-use super::{Function, Nest, needs_wide_index, parameters};
+use super::{Function, Nest, needs_wide_index};
 use crate::Language;
 use crate::Refusal;
 use crate::index::AxisId;
@@ -53,13 +53,12 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     let body = emitter.close();
     emitter.push(range(down, LoopHint::None, body));
     let launch = tiles.launch([1, 1, 1]);
-    Ok(Nest {
-        functions: vec![Function { name: kernel.name.clone(), body: emitter.finish()?, launch }],
-        parameters: parameters(kernel, &[]),
-        workspaces: Vec::new(),
-        wide_index: needs_wide_index(kernel),
-        kernel: kernel.clone(),
-    })
+    Ok(Nest::new(
+        kernel.clone(),
+        vec![Function::of(kernel, emitter.finish()?, launch)],
+        Vec::new(),
+        needs_wide_index(kernel),
+    ))
 }
 
 fn range((axis, from, to): (AxisId, Var, Var), hint: LoopHint, body: Vec<Stmt>) -> Stmt {

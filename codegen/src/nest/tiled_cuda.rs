@@ -13,7 +13,7 @@ use super::stmt::Arithmetic::{Add, And, Less};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::tiled::{PITCH, Tiles};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, needs_wide_index};
 use crate::Language;
 use crate::Refusal;
 use crate::index::AxisId;
@@ -27,13 +27,12 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     let (left, top) = tiles.bind(&mut emitter);
     let turn = emitter.index("turn");
     Writer { tiles, rows: u64::from(schedule.rows), left, top, turn }.body(&mut emitter);
-    Ok(Nest {
-        functions: vec![Function { name: kernel.name.clone(), body: emitter.finish()?, launch }],
-        parameters: parameters(kernel, &[]),
-        workspaces: Vec::new(),
-        wide_index: needs_wide_index(kernel),
-        kernel: kernel.clone(),
-    })
+    Ok(Nest::new(
+        kernel.clone(),
+        vec![Function::of(kernel, emitter.finish()?, launch)],
+        Vec::new(),
+        needs_wide_index(kernel),
+    ))
 }
 
 struct Writer<'a> {

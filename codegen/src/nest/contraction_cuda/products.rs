@@ -7,7 +7,8 @@ use crate::nest::Parameter;
 use crate::nest::accumulate::{mul_add, set};
 use crate::nest::emitter::Emitter;
 use crate::nest::passes::count_loop;
-use crate::nest::stmt::Arithmetic::{Add, Div, Equal, Mul, Rem};
+use crate::nest::split::{Parts, all_parts, own_part};
+use crate::nest::stmt::Arithmetic::{Add, Div, Mul, Rem};
 use crate::nest::stmt::{Builtin, Expr, LoopHint, MatrixProduct, Stmt, Type};
 use crate::nest::variable::Var;
 use crate::schedule::{Contraction, Instruction};
@@ -81,38 +82,32 @@ impl<'k> Writer<'k> {
         let threads = Expr::Int(self.plan.threads());
         // Neighbouring threads leave neighbouring elements.
         let place = |part: Expr, n: Expr| {
-            let part = mul_add(Expr::Builtin(Builtin::BlockX), Expr::Builtin(Builtin::GridY), part);
+            let part = mul_add(Expr::Builtin(Builtin::BlockX), all_parts(), part);
             let n = mul_add(part, Expr::Int(self.sums_of_thread()), n);
             mul_add(n, threads.clone(), Expr::Builtin(Builtin::ThreadX))
         };
         for (number, &sums) in sums.iter().enumerate() {
             let space = Parameter::Workspace(number);
             self.each_sum(emitter, |n| {
-                let target = Expr::element(space, place(Expr::Builtin(Builtin::BlockY), n.clone()));
+                let target = Expr::element(space, place(own_part(), n.clone()));
                 vec![set(target, Expr::element(sums, n))]
             });
         }
-        let parts = Expr::Builtin(Builtin::GridY);
-        let index = Expr::Builtin(Builtin::BlockX);
-        let (counters, count) = (self.arrivals, parts.clone());
-        emitter.push(Stmt::Arrive { counters, index: index.clone(), count });
+        self.arrivals.arrive(emitter);
         sums.iter().for_each(|&sums| self.clear(emitter, sums));
-        emitter.open(&[], false);
         let dtype = self.plan.contraction.sum;
-        for (number, &sums) in sums.iter().enumerate() {
-            let space = Parameter::Workspace(number);
-            self.each_sum(emitter, |n| {
-                let part = Expr::element(space, place(Expr::Name(self.v.part), n.clone()));
-                let sum = Expr::element(sums, n);
-                let both = Expr::Binary(BinaryOp::Add, dtype, Box::new(sum.clone()), Box::new(part));
-                vec![set(sum, both)]
-            });
-        }
-        let body = emitter.close();
-        emitter.push(count_loop(self.v.part, Expr::Int(0), parts, LoopHint::None, body));
-        let reset = set(Expr::element(self.arrivals, index), Expr::Int(0));
-        let condition = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
-        emitter.push(Stmt::If { condition, then: vec![reset], otherwise: Vec::new() });
+        Parts::all(all_parts()).merge(emitter, |emitter, part| {
+            for (number, &sums) in sums.iter().enumerate() {
+                let space = Parameter::Workspace(number);
+                self.each_sum(emitter, |n| {
+                    let part = Expr::element(space, place(part.clone(), n.clone()));
+                    let sum = Expr::element(sums, n);
+                    let both = Expr::Binary(BinaryOp::Add, dtype, Box::new(sum.clone()), Box::new(part));
+                    vec![set(sum, both)]
+                });
+            }
+        });
+        self.arrivals.reset_by(emitter, Expr::Builtin(Builtin::ThreadX));
     }
 
     /// Adds the products of the tiles in the slot to the sums, a small matrix of each at a time.

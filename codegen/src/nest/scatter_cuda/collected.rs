@@ -8,7 +8,8 @@ use crate::nest::accumulate::{mul_add, set};
 use crate::nest::emitter::Emitter;
 use crate::nest::passes::count_loop;
 use crate::nest::scatter::{Partials, TRUTH, offset};
-use crate::nest::stmt::Arithmetic::{Add, And, Equal, Less, Min, Mul, Rem, Sub};
+use crate::nest::split::interleaved;
+use crate::nest::stmt::Arithmetic::{Add, And, Equal, Less, Min, Rem, Sub};
 use crate::nest::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use crate::nest::variable::Var;
 
@@ -98,13 +99,7 @@ impl Writer<'_> {
         }
         emitter.push(Stmt::Barrier);
         let body = emitter.close();
-        let (from, step) = match self.schedule.splits {
-            1 => (Expr::Int(0), Expr::Int(chunk)),
-            _ => (
-                Expr::Builtin(Builtin::BlockY).then(Mul, Expr::Int(chunk)),
-                Expr::Builtin(Builtin::GridY).then(Mul, Expr::Int(chunk)),
-            ),
-        };
+        let (from, step) = interleaved(self.schedule.splits, Expr::Int(0), chunk);
         let to = emitter.extent(self.scatters.over);
         let (step, hint) = (Step::Add(step), LoopHint::None);
         emitter.push(Stmt::For { var: start, from, to, step, hint, body });
