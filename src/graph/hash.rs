@@ -1,10 +1,13 @@
 //! A key for everything about a graph that decides how it runs: the plan cache looks plans up by it.
 
-use xxhash_rust::xxh3::xxh3_128;
+use std::hash::{Hash, Hasher};
+
+use smallvec::SmallVec;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::dag::NodeId;
 pub(crate) use super::op::StructuralKey;
-use super::op::{Composite, Constant, ConstantRole, Graph, NodeRef, Op, Pool2d, StepResult, View};
+use super::op::{Graph, NodeRef, Op, View};
 use super::parameters::{Parameters, Placed, Start};
 use crate::{Scalar, SourceLocation};
 
@@ -40,8 +43,9 @@ fn key(graph: &Graph, parameters: Option<&Parameters>, places: Places) -> Struct
     for id in graph.nodes().filter(|id| numbers[id.index()].is_some()) {
         let node = graph.node(id);
         code.number(number(id));
-        if !parameters.is_some_and(|parameters| code.parametric(id, &node.op, parameters, places)) {
-            code.op(&node.op);
+        match parameters {
+            None => node.op.hash(&mut code),
+            Some(parameters) => Parametric::of(id, &node.op, parameters, places).hash(&mut code),
         }
         code.result(node.as_ref(), graph.operands(id).iter().map(|&operand| number(operand)));
     }
@@ -65,7 +69,7 @@ impl KeyOfNodes {
         let id = NodeId::from(self.nodes);
         self.nodes += 1;
         self.code.number(id.index() as u64);
-        self.code.op(node.op);
+        node.op.hash(&mut self.code);
         self.code.result(node, operands.iter().map(|operand| operand.index() as u64));
         id
     }
@@ -75,52 +79,64 @@ impl KeyOfNodes {
     }
 }
 
-/// What a node's code begins with: the compiler gives each a number of its own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-enum Tag {
-    Input,
-    Argument,
-    Literal,
-    Iota,
-    Random,
-    Unary,
-    Binary,
-    Select,
-    Cast,
-    Reduce,
-    Scan,
-    Recurrence,
-    Gather,
-    Scatter,
-    Sort,
-    Reshape,
-    Permute,
-    Expand,
-    Slice,
-    Pad,
-    Window,
-    Mean,
-    Var,
-    Sigmoid,
-    Silu,
-    Gelu,
-    GeluTanh,
-    Softmax,
-    LayerNorm,
-    MaxPool2d,
-    AvgPool2d,
-    /// No node: what follows are the outputs.
-    End,
-    /// What has parameters, which are no part of the code.
-    Number,
-    Seed,
-    SliceFrom,
-    PadFrom,
+/// An operation without the values of its parameters.
+#[derive(Hash)]
+enum Parametric<'a> {
+    /// It has none.
+    No(&'a Op),
+    Number(usize),
+    Seed(usize),
+    Slice(SmallVec<[Begin<'a>; 6]>, &'a [i64]),
+    Pad(SmallVec<[Begin<'a>; 6]>, Scalar),
 }
 
-/// A byte code that can be read back: every choice has a tag, every list its length, so that different
-/// graphs have different codes.
+/// Where a slice begins along an axis, or what is padded.
+#[derive(Hash)]
+enum Begin<'a> {
+    At(i64),
+    Any,
+    From(&'a Start),
+    Placed(&'a Placed),
+}
+
+impl<'a> Parametric<'a> {
+    fn of(id: NodeId, op: &'a Op, parameters: &'a Parameters, places: Places) -> Parametric<'a> {
+        if let Some(parameter) = parameters.of_node(id) {
+            return match op {
+                Op::Random { .. } => Parametric::Seed(parameter),
+                _ => Parametric::Number(parameter),
+            };
+        }
+        let unless_any = |begin: Begin<'a>| if places == Places::Any { Begin::Any } else { begin };
+        match op {
+            Op::View(View::Slice { starts, steps })
+                if (0..starts.len()).any(|axis| parameters.start(id, axis).is_some()) =>
+            {
+                let begin = |(axis, &start)| match parameters.start(id, axis) {
+                    None => Begin::At(start),
+                    Some(start) => unless_any(Begin::From(start)),
+                };
+                Parametric::Slice(starts.iter().enumerate().map(begin).collect(), steps)
+            }
+            Op::View(View::Pad { before, value })
+                if (0..before.len()).any(|axis| parameters.placed(id, axis).is_some()) =>
+            {
+                let begin = |(axis, &before)| match parameters.placed(id, axis) {
+                    None => Begin::At(before as i64),
+                    Some(placed) => unless_any(Begin::Placed(placed)),
+                };
+                Parametric::Pad(before.iter().enumerate().map(begin).collect(), *value)
+            }
+            _ => Parametric::No(op),
+        }
+    }
+}
+
+/// Where the outputs follow: no node has this number.
+const END: u64 = u64::MAX;
+
+/// A byte code that can be read back: every choice has its number, every list its length, so that different graphs have
+/// different codes. What an operation is made of comes from its derived `Hash`.
 struct Code {
     bytes: Vec<u8>,
 }
@@ -128,30 +144,20 @@ struct Code {
 impl Code {
     /// Everything about a node that follows its operation.
     fn result(&mut self, node: NodeRef, operands: impl ExactSizeIterator<Item = u64>) {
-        self.byte(node.dtype as u8);
-        self.list(node.shape.iter().map(|&extent| extent as u64));
+        (node.dtype, node.shape).hash(self);
         self.list(operands);
-        self.text(node.origin);
+        node.origin.hash(self);
         if let Op::Gather { .. } | Op::Scatter { .. } = node.op {
             let SourceLocation { file, line, column } = node.location;
-            self.text(file);
-            self.list([line, column].into_iter().map(u64::from));
+            (file, line, column).hash(self);
         }
     }
 
     /// The outputs, and what all of it comes to.
     fn end(&mut self, outputs: impl ExactSizeIterator<Item = u64>) -> StructuralKey {
-        self.tag(Tag::End);
+        self.number(END);
         self.list(outputs);
         StructuralKey(xxh3_128(&self.bytes))
-    }
-
-    fn tag(&mut self, tag: Tag) {
-        self.byte(tag as u8);
-    }
-
-    fn byte(&mut self, byte: u8) {
-        self.bytes.push(byte);
     }
 
     /// LEB128: small numbers, which are nearly all, take one byte.
@@ -167,186 +173,29 @@ impl Code {
         self.number(numbers.len() as u64);
         numbers.for_each(|number| self.number(number));
     }
+}
 
-    fn text(&mut self, text: &str) {
-        self.number(text.len() as u64);
-        self.bytes.extend_from_slice(text.as_bytes());
+impl Hasher for Code {
+    fn write(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
     }
 
-    fn sizes(&mut self, sizes: &[usize]) {
-        self.list(sizes.iter().map(|&size| size as u64));
+    fn write_u64(&mut self, number: u64) {
+        self.number(number);
     }
 
-    fn scalar(&mut self, scalar: Scalar) {
-        self.byte(scalar.dtype() as u8);
-        self.bytes.extend_from_slice(&scalar.to_bits().to_le_bytes());
+    /// Lengths.
+    fn write_usize(&mut self, number: usize) {
+        self.number(number as u64);
     }
 
-    /// An operation with parameters, without their values; false, and nothing written, if it has none.
-    fn parametric(&mut self, id: NodeId, op: &Op, parameters: &Parameters, places: Places) -> bool {
-        if let Some(parameter) = parameters.of_node(id) {
-            self.tag(if matches!(op, Op::Random { .. }) { Tag::Seed } else { Tag::Number });
-            self.number(parameter as u64);
-            return true;
-        }
-        match op {
-            Op::View(View::Slice { starts, steps })
-                if (0..starts.len()).any(|axis| parameters.start(id, axis).is_some()) =>
-            {
-                self.tag(Tag::SliceFrom);
-                self.list(steps.iter().map(|&step| step as u64));
-                for (axis, &start) in starts.iter().enumerate() {
-                    match (parameters.start(id, axis), places) {
-                        (None, _) => self.list([start as u64].into_iter()),
-                        (Some(_), Places::Any) => self.list([].into_iter()),
-                        (Some(&Start { parameter, unit, rest, extent, is_outermost }), Places::Matter) => {
-                            let is_outermost = u64::from(is_outermost);
-                            let numbers =
-                                [parameter as u64, unit as u64, rest as u64, extent as u64, is_outermost];
-                            self.list(numbers.into_iter());
-                        }
-                    }
-                }
-                true
-            }
-            Op::View(View::Pad { before, value })
-                if (0..before.len()).any(|axis| parameters.placed(id, axis).is_some()) =>
-            {
-                self.tag(Tag::PadFrom);
-                self.scalar(*value);
-                for (axis, &before) in before.iter().enumerate() {
-                    match (parameters.placed(id, axis), places) {
-                        (None, _) => self.list([before as u64].into_iter()),
-                        (Some(_), Places::Any) => self.list([].into_iter()),
-                        (Some(&Placed { parameter, place, extent, is_outermost }), Places::Matter) => {
-                            let is_outermost = u64::from(is_outermost);
-                            let numbers = [parameter as u64, place as u64, extent as u64, is_outermost];
-                            self.list(numbers.into_iter());
-                        }
-                    }
-                }
-                true
-            }
-            _ => false,
-        }
+    /// Which choice of several.
+    fn write_isize(&mut self, number: isize) {
+        self.number(number as u64);
     }
 
-    fn op(&mut self, op: &Op) {
-        match op {
-            Op::Input(slot) => {
-                self.tag(Tag::Input);
-                self.number(*slot as u64);
-            }
-            Op::Constant(Constant { value, role }) => {
-                self.tag(match role {
-                    ConstantRole::Argument => Tag::Argument,
-                    ConstantRole::Literal => Tag::Literal,
-                });
-                self.scalar(*value);
-            }
-            Op::Iota => self.tag(Tag::Iota),
-            Op::Random { seed } => {
-                self.tag(Tag::Random);
-                self.number(*seed);
-            }
-            Op::Unary(op) => self.bytes.extend([Tag::Unary as u8, *op as u8]),
-            Op::Binary(op) => self.bytes.extend([Tag::Binary as u8, *op as u8]),
-            Op::Select => self.tag(Tag::Select),
-            Op::Cast => self.tag(Tag::Cast),
-            Op::View(view) => self.view(view),
-            Op::Reduce { op, axes } => {
-                self.bytes.extend([Tag::Reduce as u8, *op as u8]);
-                self.sizes(axes);
-            }
-            Op::Scan { op, axis, reverse, exclusive } => {
-                self.bytes.extend([Tag::Scan as u8, *op as u8, u8::from(*reverse), u8::from(*exclusive)]);
-                self.number(*axis as u64);
-            }
-            Op::Recurrence { axis, reverse, body, result } => {
-                let (which, number) = match *result {
-                    StepResult::Each(number) => (0, number),
-                    StepResult::Last(number) => (1, number),
-                };
-                self.bytes.extend([Tag::Recurrence as u8, u8::from(*reverse), which]);
-                self.sizes(&[*axis, number, body.carries]);
-                self.bytes.extend(body.key().0.to_le_bytes());
-                self.list(body.inputs.iter().map(|&dtype| dtype as u64));
-            }
-            Op::Gather { axis } => {
-                self.tag(Tag::Gather);
-                self.number(*axis as u64);
-            }
-            Op::Scatter { op, axis, extent } => {
-                self.bytes.extend([Tag::Scatter as u8, *op as u8]);
-                self.sizes(&[*axis, *extent]);
-            }
-            Op::Sort { axis, extent, descending, result } => {
-                self.bytes.extend([Tag::Sort as u8, u8::from(*descending), *result as u8]);
-                self.sizes(&[*axis, *extent]);
-            }
-            Op::Composite(composite) => self.composite(composite),
-        }
-    }
-
-    fn view(&mut self, view: &View) {
-        match view {
-            View::Reshape => self.tag(Tag::Reshape),
-            View::Permute(perm) => {
-                self.tag(Tag::Permute);
-                self.sizes(perm);
-            }
-            View::Expand => self.tag(Tag::Expand),
-            View::Slice { starts, steps } => {
-                self.tag(Tag::Slice);
-                self.list(starts.iter().map(|&start| start as u64));
-                self.list(steps.iter().map(|&step| step as u64));
-            }
-            View::Pad { before, value } => {
-                self.tag(Tag::Pad);
-                self.sizes(before);
-                self.scalar(*value);
-            }
-            View::Window { axis, size, stride, dilation } => {
-                self.tag(Tag::Window);
-                self.sizes(&[*axis, *size, *stride, *dilation]);
-            }
-        }
-    }
-
-    fn composite(&mut self, composite: &Composite) {
-        match composite {
-            Composite::Mean { axes } => {
-                self.tag(Tag::Mean);
-                self.sizes(axes);
-            }
-            Composite::Var { axes, correction } => {
-                self.tag(Tag::Var);
-                self.sizes(axes);
-                self.number(*correction as u64);
-            }
-            Composite::Sigmoid => self.tag(Tag::Sigmoid),
-            Composite::Silu => self.tag(Tag::Silu),
-            Composite::Gelu => self.tag(Tag::Gelu),
-            Composite::GeluTanh => self.tag(Tag::GeluTanh),
-            Composite::Softmax { axis } => {
-                self.tag(Tag::Softmax);
-                self.number(*axis as u64);
-            }
-            Composite::LayerNorm { dims, eps_bits } => {
-                self.tag(Tag::LayerNorm);
-                self.number(*dims as u64);
-                self.number(*eps_bits);
-            }
-            Composite::MaxPool2d(pool) => self.pool(Tag::MaxPool2d, pool),
-            Composite::AvgPool2d(pool) => self.pool(Tag::AvgPool2d, pool),
-        }
-    }
-
-    fn pool(&mut self, tag: Tag, Pool2d { kernel, stride, padding, dilation }: &Pool2d) {
-        self.tag(tag);
-        for pair in [kernel, stride, padding, dilation] {
-            self.sizes(pair);
-        }
+    fn finish(&self) -> u64 {
+        xxh3_64(&self.bytes)
     }
 }
 
@@ -354,21 +203,13 @@ impl Code {
 mod tests {
     use std::sync::Arc;
 
-    use smallvec::SmallVec;
+    use smallvec::smallvec;
 
     use super::*;
     use crate::graph::body::Body;
-    use crate::graph::op::Sorted;
+    use crate::graph::op::{Constant, ConstantRole, Sorted, StepResult};
     use crate::graph::sketch::Sketch;
     use crate::{BinaryOp, DType, ReduceOp, SourceLocation, UnaryOp};
-
-    impl Code {
-        fn of(op: &Op) -> Vec<u8> {
-            let mut code = Code { bytes: Vec::new() };
-            code.op(op);
-            code.bytes
-        }
-    }
 
     /// x + constant, summed; each parameter is something that must change the key, or must not.
     fn key(change: &str) -> StructuralKey {
@@ -410,36 +251,35 @@ mod tests {
         assert_eq!(keys.len(), different.len() + 1);
     }
 
+    /// Choices and attributes that could be taken for each other.
     #[test]
-    fn every_operation_begins_its_code_with_another_byte() {
+    fn operations_have_codes_of_their_own() {
         let mut body = Sketch::new();
         let x = body.input([], DType::F32);
-        let body = Arc::new(Body::new(body.outputs([x]), 1, vec![DType::F32]));
-        let pool = Pool2d { kernel: [1, 1], stride: [1, 1], padding: [0, 0], dilation: [1, 1] };
+        let graph = body.outputs([x]);
+        let step = |dtypes: &[DType], result| {
+            let body = Arc::new(Body::new(graph.clone(), 1, dtypes.to_vec()));
+            Op::Recurrence { axis: 0, reverse: false, body, result }
+        };
         let constant = |role| Op::Constant(Constant { value: Scalar::from_bool(true), role });
-        let (starts, steps, axes) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
+        let slice = |starts: &[i64], steps: &[i64]| View::Slice { starts: starts.into(), steps: steps.into() };
+        let pad = |before: &[usize]| View::Pad { before: before.into(), value: Scalar::from_bool(false) };
         let views = [
             View::Reshape,
-            View::Permute(axes.clone()),
             View::Expand,
-            View::Slice { starts, steps },
-            View::Pad { before: SmallVec::new(), value: Scalar::from_bool(false) },
-            View::Window { axis: 0, size: 1, stride: 1, dilation: 1 },
+            View::Permute(smallvec![0, 1]),
+            View::Permute(smallvec![1, 0]),
+            slice(&[0, 1], &[1, 1]),
+            slice(&[0, 1], &[1, -1]),
+            slice(&[0], &[1]),
+            pad(&[0, 1]),
+            pad(&[1]),
         ];
-        let composites = [
-            Composite::Mean { axes: axes.clone() },
-            Composite::Var { axes: axes.clone(), correction: 0 },
-            Composite::Sigmoid,
-            Composite::Silu,
-            Composite::Gelu,
-            Composite::GeluTanh,
-            Composite::Softmax { axis: 0 },
-            Composite::LayerNorm { dims: 1, eps_bits: 0 },
-            Composite::MaxPool2d(pool),
-            Composite::AvgPool2d(pool),
-        ];
+        let scan = |reverse, exclusive| Op::Scan { op: ReduceOp::Sum, axis: 0, reverse, exclusive };
+        let sort = |descending, result| Op::Sort { axis: 0, extent: 1, descending, result };
         let ops = [
             Op::Input(0),
+            Op::Input(1),
             constant(ConstantRole::Argument),
             constant(ConstantRole::Literal),
             Op::Iota,
@@ -448,19 +288,32 @@ mod tests {
             Op::Binary(BinaryOp::Add),
             Op::Select,
             Op::Cast,
-            Op::Reduce { op: ReduceOp::Sum, axes },
-            Op::Scan { op: ReduceOp::Sum, axis: 0, reverse: false, exclusive: false },
-            Op::Recurrence { axis: 0, reverse: false, body, result: StepResult::Each(0) },
+            Op::Reduce { op: ReduceOp::Sum, axes: smallvec![0] },
+            Op::Reduce { op: ReduceOp::Max, axes: smallvec![0] },
+            scan(false, false),
+            scan(true, false),
+            scan(false, true),
+            step(&[DType::F32], StepResult::Each(0)),
+            step(&[DType::F32], StepResult::Last(0)),
+            step(&[DType::F32, DType::F16], StepResult::Last(0)),
             Op::Gather { axis: 0 },
             Op::Scatter { op: ReduceOp::Sum, axis: 0, extent: 1 },
-            Op::Sort { axis: 0, extent: 1, descending: false, result: Sorted::Values },
+            sort(false, Sorted::Values),
+            sort(false, Sorted::Positions),
+            sort(true, Sorted::Values),
         ];
-        let ops = ops.into_iter().chain(views.map(Op::View)).chain(composites.map(Op::Composite));
-        let mut first: Vec<u8> = ops.map(|op| Code::of(&op)[0]).collect();
-        assert_eq!(first.len(), usize::from(Tag::End as u8), "an operation without a row here");
-        first.push(Tag::End as u8);
-        first.sort_unstable();
-        first.dedup();
-        assert_eq!(first.len(), usize::from(Tag::End as u8) + 1);
+        let mut codes: Vec<Vec<u8>> = ops
+            .into_iter()
+            .chain(views.map(Op::View))
+            .map(|op| {
+                let mut code = Code { bytes: Vec::new() };
+                op.hash(&mut code);
+                code.bytes
+            })
+            .collect();
+        let count = codes.len();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), count);
     }
 }

@@ -115,7 +115,7 @@ impl Eq for Body {}
 
 impl Hash for Body {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.key, self.carries).hash(state);
+        (self.key, self.carries, &self.inputs).hash(state);
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Parameters {
 }
 
 /// Where a pad puts its operand along an axis.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Hash, Debug)]
 pub(crate) struct Placed {
     pub(crate) parameter: usize,
     pub(crate) place: Place,
@@ -56,7 +56,7 @@ pub(crate) enum Place {
 }
 
 /// Where a view begins along an axis: at `unit * parameter + rest`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Hash, Debug)]
 pub(crate) struct Start {
     pub(crate) parameter: usize,
     /// More than 1 where accesses of several elements are possible as the position is a multiple of it.
