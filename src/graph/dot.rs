@@ -69,21 +69,7 @@ pub(crate) fn dot(graph: &Graph, locations: Locations) -> String {
 fn constant_of(node: &Node) -> Option<&Constant> {
     match &node.op {
         Op::Constant(constant) => Some(constant),
-        Op::Input(_)
-        | Op::Iota
-        | Op::Random { .. }
-        | Op::Unary(_)
-        | Op::Binary(_)
-        | Op::Select
-        | Op::Cast
-        | Op::View(_)
-        | Op::Reduce { .. }
-        | Op::Scan { .. }
-        | Op::Recurrence { .. }
-        | Op::Gather { .. }
-        | Op::Scatter { .. }
-        | Op::Sort { .. }
-        | Op::Composite(_) => None,
+        _ => None,
     }
 }
 

@@ -273,17 +273,7 @@ impl Op {
                 | Composite::MaxPool2d(_)
                 | Composite::AvgPool2d(_) => false,
             },
-            Op::Input(_)
-            | Op::Constant(_)
-            | Op::Iota
-            | Op::Random { .. }
-            | Op::View(_)
-            | Op::Reduce { .. }
-            | Op::Scan { .. }
-            | Op::Recurrence { .. }
-            | Op::Gather { .. }
-            | Op::Scatter { .. }
-            | Op::Sort { .. } => false,
+            _ => false,
         }
     }
 }

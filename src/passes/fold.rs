@@ -21,19 +21,7 @@ fn rules_for(op: &Op) -> &'static [Rule] {
         Op::Binary(_) => &BINARY,
         Op::Cast => &CAST,
         // A select between constants, or by a constant, is a law of `simplify`.
-        Op::Select => &[],
-        Op::Input(_)
-        | Op::Constant(_)
-        | Op::Iota
-        | Op::Random { .. }
-        | Op::View(_)
-        | Op::Reduce { .. }
-        | Op::Scan { .. }
-        | Op::Recurrence { .. }
-        | Op::Gather { .. }
-        | Op::Scatter { .. }
-        | Op::Sort { .. }
-        | Op::Composite(_) => &[],
+        _ => &[],
     }
 }
 

@@ -27,31 +27,11 @@ pub(super) fn rules_for(op: &Op) -> &'static [Rule] {
             BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
                 &COMPARISONS
             }
-            BinaryOp::FloorDiv
-            | BinaryOp::Rem
-            | BinaryOp::Fmod
-            | BinaryOp::Fmax
-            | BinaryOp::Fmin
-            | BinaryOp::Atan2
-            | BinaryOp::Hypot
-            | BinaryOp::Copysign
-            | BinaryOp::Shl
-            | BinaryOp::Shr => &[],
+            _ => &[],
         },
         Op::Select => &SELECT,
         Op::Cast => &CAST,
-        Op::Input(_)
-        | Op::Constant(_)
-        | Op::Iota
-        | Op::Random { .. }
-        | Op::View(_)
-        | Op::Reduce { .. }
-        | Op::Scan { .. }
-        | Op::Recurrence { .. }
-        | Op::Gather { .. }
-        | Op::Scatter { .. }
-        | Op::Sort { .. }
-        | Op::Composite(_) => &[],
+        _ => &[],
     }
 }
 

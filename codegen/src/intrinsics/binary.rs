@@ -64,12 +64,7 @@ pub fn binary(
         BinaryOp::Le => format!("{a} <= {b}"),
         BinaryOp::Gt => format!("{a} > {b}"),
         BinaryOp::Ge => format!("{a} >= {b}"),
-        BinaryOp::FloorDiv
-        | BinaryOp::Rem
-        | BinaryOp::Pow
-        | BinaryOp::Atan2
-        | BinaryOp::Hypot
-        | BinaryOp::Copysign => function(language, op.spelling(), op.name(), dtype, &[a, b], helpers),
+        _ => function(language, op.spelling(), op.name(), dtype, &[a, b], helpers),
     }
 }
 
