@@ -103,6 +103,9 @@ scalar_operations! {
     Or = "or", Bits -> Same { cost: 1.0, spelling: Own, integers: |a, b| a | b }
     /// Bitwise exclusive or; logical for `Bool`.
     Xor = "xor", Bits -> Same { cost: 1.0, spelling: Own, integers: |a, b| a ^ b }
+    /// The greatest common divisor, which is not negative, and 0 of two zeros. Where it is the least integer's magnitude, which no
+    /// integer of the type is, it wraps to that.
+    Gcd = "gcd", Integers -> Same { cost: 80.0, spelling: Text(GCD), integers: gcd }
     /// `a` shifted left by `b` bits; 0 where `b` is negative or not less than the width.
     Shl = "shl", Integers -> Same { cost: 1.0, spelling: Own, integers: shifted_left }
     /// `a` shifted right by `b` bits, copies of the sign coming in; where `b` is negative or not less than the
@@ -175,6 +178,7 @@ impl BinaryOp {
                 | BinaryOp::And
                 | BinaryOp::Or
                 | BinaryOp::Xor
+                | BinaryOp::Gcd
                 | BinaryOp::Eq
                 | BinaryOp::Ne
         )
@@ -243,6 +247,58 @@ fn remainder(a: i64, b: i64) -> i64 {
     }
     let remainder = a.wrapping_rem(b);
     if remainder != 0 && (remainder < 0) != (b < 0) { remainder + b } else { remainder }
+}
+
+/// Euclid's. Magnitudes are unsigned: that of the least integer is no integer of its type.
+const GCD: &str = "\
+unsigned int lz_gcd_u32(unsigned int a, unsigned int b) {
+    while (b != 0) {
+        unsigned int r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+unsigned long long lz_gcd_u64(unsigned long long a, unsigned long long b) {
+    while (b != 0) {
+        unsigned long long r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+unsigned char lz_gcd_u8(unsigned char a, unsigned char b) {
+    return (unsigned char)lz_gcd_u32(a, b);
+}
+
+signed char lz_gcd_i8(signed char a, signed char b) {
+    return (signed char)lz_gcd_u32((unsigned int)(a < 0 ? -a : a), (unsigned int)(b < 0 ? -b : b));
+}
+
+short lz_gcd_i16(short a, short b) {
+    return (short)lz_gcd_u32((unsigned int)(a < 0 ? -a : a), (unsigned int)(b < 0 ? -b : b));
+}
+
+int lz_gcd_i32(int a, int b) {
+    unsigned int p = a < 0 ? 0u - (unsigned int)a : (unsigned int)a;
+    unsigned int q = b < 0 ? 0u - (unsigned int)b : (unsigned int)b;
+    return (int)lz_gcd_u32(p, q);
+}
+
+long long lz_gcd_i64(long long a, long long b) {
+    unsigned long long p = a < 0 ? 0ull - (unsigned long long)a : (unsigned long long)a;
+    unsigned long long q = b < 0 ? 0ull - (unsigned long long)b : (unsigned long long)b;
+    return (long long)lz_gcd_u64(p, q);
+}";
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a as i64
 }
 
 fn power(base: i64, exponent: i64) -> i64 {

@@ -226,6 +226,16 @@ binary_methods! {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     bitwise_xor = Xor, Promoted;
+    /// The greatest common divisor of integers, in the promoted dtype: not negative, and 0 of two zeros. Shapes broadcast;
+    /// invalid for floats and for two bools. For the least common multiple see [`Tensor::lcm`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[12i32, -18, 0], [3]);
+    /// assert_eq!(x.gcd(8).to_vec::<i32>()?, [4, 2, 8]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    gcd = Gcd, Promoted;
     /// Whether both are nonzero: a `Bool`, for every dtype. Shapes broadcast.
     ///
     /// ```
@@ -426,10 +436,10 @@ fn refusal(op: BinaryOp, dtype: DType, operands: &[Operand]) -> String {
         _ if dtype == DType::Bool => {
             format!("not defined for bools, got {named}; cast one first, such as with .cast(DType::I64)")
         }
-        BinaryOp::Shl | BinaryOp::Shr => format!("needs integers, got {named}"),
-        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => {
-            format!("needs integers or bools, got {named}")
-        }
+        _ if !op.accepts(DType::F32) => match op.accepts(DType::Bool) {
+            true => format!("needs integers or bools, got {named}"),
+            false => format!("needs integers, got {named}"),
+        },
         _ => format!("not defined for {dtype}, got {named}"),
     }
 }
