@@ -101,6 +101,7 @@ operations! {
     logical_xor(a: ANY, b: ANY) All -> TRUTH, Exact, "Whether exactly one is nonzero.": "torch.logical_xor(a, b)" => a.logical_xor(b);
     logical_not(a: ANY) All -> TRUTH, Exact, "Whether it is zero.": "torch.logical_not(a)" => a.logical_not();
     gcd(a: ANY, b: ANY) Integers -> Same, Exact, "The greatest common divisor.": "np.gcd(a, b)" => a.gcd(b);
+    lcm(a: SMALL, b: SMALL) Integers -> Same, Exact, "The least common multiple.": "np.lcm(a, b)" => a.lcm(b);
     bitwise_and(a: ANY, b: ANY) Bits -> Same, Exact, "Bitwise and.": "torch.bitwise_and(a, b)" => a.bitwise_and(b);
     bitwise_or(a: ANY, b: ANY) Bits -> Same, Exact, "Bitwise or.": "torch.bitwise_or(a, b)" => a.bitwise_or(b);
     bitwise_xor(a: ANY, b: ANY) Bits -> Same, Exact, "Bitwise exclusive or.": "torch.bitwise_xor(a, b)" => a.bitwise_xor(b);

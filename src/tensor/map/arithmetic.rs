@@ -335,6 +335,25 @@ impl Tensor {
         })
     }
 
+    /// The least common multiple of integers, in the promoted dtype: not negative, and 0 where either is 0; wraps. Shapes
+    /// broadcast; invalid for floats and for two bools.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[12i32, -5, 0], [3]);
+    /// assert_eq!(x.lcm(8).to_vec::<i32>()?, [24, 40, 0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn lcm(&self, other: impl Into<Operand>) -> Tensor {
+        let (call, other) = (Call::here("lcm"), other.into());
+        call.composed(|| {
+            let divisor = self.gcd(other.clone());
+            divisor.known()?;
+            Ok(self.floor_divide(divisor).mul(other).abs())
+        })
+    }
+
     /// The value where the `Bool` mask is true, this tensor's elements elsewhere. Keeps the dtype, to which the value
     /// is converted; the shapes broadcast.
     ///
