@@ -44,6 +44,12 @@ operations! {
     nanmean(a: BOX) Floats -> Same, CLOSE, "The mean of what is not NaN.": "torch.nanmean(a, -1)" => a.nanmean(-1);
     nanmean_keepdim(a: BOX) Floats -> Same, CLOSE, "`nanmean` that keeps the axes.": "torch.nanmean(a, 1, keepdim=True)" => a.nanmean_keepdim(1);
     count_nonzero(a: BOX) All -> Fixed(DType::I64), Exact, "How many are not 0.": "torch.count_nonzero(a, -1)" => a.count_nonzero(-1);
+    reduce_and(a: BOX) Bits -> Same, Exact, "The bits that all have.": "np.bitwise_and.reduce(a, -1)" => a.reduce_and(-1), "np.bitwise_and.reduce(a, (0, 1, 2))" => a.reduce_and(..);
+    reduce_and_keepdim(a: BOX) Bits -> Same, Exact, "`reduce_and` that keeps the axes.": "np.bitwise_and.reduce(a, 1, keepdims=True)" => a.reduce_and_keepdim(1);
+    reduce_or(a: BOX) Bits -> Same, Exact, "The bits that any has.": "np.bitwise_or.reduce(a, -1)" => a.reduce_or(-1), "np.bitwise_or.reduce(a, 0)" => a.reduce_or(0);
+    reduce_or_keepdim(a: BOX) Bits -> Same, Exact, "`reduce_or` that keeps the axes.": "np.bitwise_or.reduce(a, 1, keepdims=True)" => a.reduce_or_keepdim(1);
+    reduce_xor(a: BOX) Bits -> Same, Exact, "The bits that oddly many have.": "np.bitwise_xor.reduce(a, -1)" => a.reduce_xor(-1), "np.bitwise_xor.reduce(a, 0)" => a.reduce_xor(0);
+    reduce_xor_keepdim(a: BOX) Bits -> Same, Exact, "`reduce_xor` that keeps the axes.": "np.bitwise_xor.reduce(a, 1, keepdims=True)" => a.reduce_xor_keepdim(1);
     count_nonzero_keepdim(a: BOX) All -> Fixed(DType::I64), Exact, "`count_nonzero` that keeps the axes.": "torch.count_nonzero(a, 1).unsqueeze(1)" => a.count_nonzero_keepdim(1);
     aminmax(a: BOX) All -> Same, Exact, "The smallest and the largest.": "(torch.amin(a, -1), torch.amax(a, -1))" => a.aminmax(-1);
     aminmax_keepdim(a: BOX) All -> Same, Exact, "`aminmax` that keeps the axes.": "(torch.amin(a, 1, keepdim=True), torch.amax(a, 1, keepdim=True))" => a.aminmax_keepdim(1);

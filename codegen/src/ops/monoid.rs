@@ -80,6 +80,8 @@ enum Accepts {
     Floats,
     /// `Bool` and other integers are recorded as a cast to `I64` first.
     Sums,
+    /// Integers and `Bool`.
+    Bits,
 }
 
 /// How values and partial results are combined.
@@ -180,6 +182,21 @@ monoids! {
         accepts: Accepts::All, parts: &[number("min", Identity::Greatest)], result: 0,
         needs_values: true, cost: 1.0, combine: Combine::By(BinaryOp::Minimum),
     }
+    /// The bits that all values have; logical and for `Bool`; all ones for no values.
+    And = "reduce_and", scan: "cumulative_and", scatter: "scatter_and" {
+        accepts: Accepts::Bits, parts: &[number("bits", Identity::Number(-1))], result: 0,
+        needs_values: false, cost: 1.0, combine: Combine::By(BinaryOp::And),
+    }
+    /// The bits that any value has; logical or for `Bool`; 0 for no values.
+    Or = "reduce_or", scan: "cumulative_or", scatter: "scatter_or" {
+        accepts: Accepts::Bits, parts: &[number("bits", Identity::Number(0))], result: 0,
+        needs_values: false, cost: 1.0, combine: Combine::By(BinaryOp::Or),
+    }
+    /// The bits that an odd number of values has; 0 for no values.
+    Xor = "reduce_xor", scan: "cumulative_xor", scatter: "scatter_xor" {
+        accepts: Accepts::Bits, parts: &[number("bits", Identity::Number(0))], result: 0,
+        needs_values: false, cost: 1.0, combine: Combine::By(BinaryOp::Xor),
+    }
     /// `log(sum(exp(x)))` without overflow on the way; NaN if any is NaN; -infinity for no values.
     LogSumExp = "log_sum_exp", scan: "logcumsumexp", scatter: "scatter_log_sum_exp" {
         accepts: Accepts::Floats, parts: &[number("logsum", Identity::Least)], result: 0,
@@ -245,6 +262,7 @@ impl ReduceOp {
             Accepts::All => true,
             Accepts::Floats => dtype.is_float(),
             Accepts::Sums => dtype.is_float() || matches!(dtype, DType::I64),
+            Accepts::Bits => !dtype.is_float(),
         }
     }
 

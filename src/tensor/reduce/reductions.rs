@@ -17,6 +17,8 @@ enum Reduction {
     Min,
     Any,
     All,
+    /// By an operation on bits.
+    Bits(ReduceOp),
     Mean,
     Var(usize),
     Std(usize),
@@ -137,6 +139,42 @@ reduction_methods! {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     all, all_keepdim = Reduction::All;
+    /// The bits that all integers along the axes have; of bools whether all are true. All ones where there are no elements.
+    /// Keeps the dtype. NumPy's `bitwise_and.reduce`; see [`Tensor::bitwise_and`] for the bits of two.
+    ///
+    /// Invalid for floats, and for an axis out of range or given twice.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0b110u8, 0b011, 0b111, 0b101], [2, 2]);
+    /// assert_eq!(x.reduce_and(1).to_vec::<u8>()?, [0b010, 0b101]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    reduce_and, reduce_and_keepdim = Reduction::Bits(ReduceOp::And);
+    /// The bits that any integer along the axes has; of bools whether any is true. 0 where there are no elements. Keeps the
+    /// dtype. NumPy's `bitwise_or.reduce`; see [`Tensor::bitwise_or`] for the bits of two.
+    ///
+    /// Invalid for floats, and for an axis out of range or given twice.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let flags = Tensor::from_slice(&[0b001u8, 0b100, 0b000, 0b010], [2, 2]);
+    /// assert_eq!(flags.reduce_or(1).to_vec::<u8>()?, [0b101, 0b010]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    reduce_or, reduce_or_keepdim = Reduction::Bits(ReduceOp::Or);
+    /// The bits that an odd number of integers along the axes has; of bools whether oddly many are true. 0 where there are no
+    /// elements. Keeps the dtype. NumPy's `bitwise_xor.reduce`; see [`Tensor::bitwise_xor`] for the bits of two.
+    ///
+    /// Invalid for floats, and for an axis out of range or given twice.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[7i64, 3, 7], [3]);
+    /// assert_eq!(x.reduce_xor(..).item::<i64>()?, 3); // what has no other
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    reduce_xor, reduce_xor_keepdim = Reduction::Bits(ReduceOp::Xor);
     /// The arithmetic mean along the axes, which the result no longer has: `sum / count`, NaN of nothing.
     /// Keeps the dtype.
     ///
@@ -219,6 +257,8 @@ fn reduce(call: Call, reduction: Reduction, x: &Tensor, axes: &Axes, keepdim: bo
         Reduction::Min => primitive(ReduceOp::Min, x)?,
         Reduction::Any => truth(ReduceOp::Max, false)?,
         Reduction::All => truth(ReduceOp::Min, true)?,
+        Reduction::Bits(op) if op.accepts(dtype) => primitive(op, x)?,
+        Reduction::Bits(_) => return call.fail(format!("needs integers or bools, got {dtype} {shape}")),
         Reduction::Mean => {
             call.needs_float(x)?;
             match axes.is_empty() {
