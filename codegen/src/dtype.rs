@@ -85,15 +85,7 @@ impl DType {
     pub const fn compute(self) -> DType {
         match self {
             DType::F16 | DType::BF16 => DType::F32,
-            DType::Bool
-            | DType::U8
-            | DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::U32
-            | DType::I64
-            | DType::F32
-            | DType::F64 => self,
+            _ => self,
         }
     }
 

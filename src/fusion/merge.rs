@@ -1,4 +1,4 @@
-//! The search for groups: sure gains first, then the best merge until none gains.
+//! The search for groups: single-use producers first, then the best merge until none gains.
 
 mod candidate;
 
@@ -220,7 +220,7 @@ impl<'a> Merger<'a> {
 
     fn add(&mut self, group: Group) {
         let number = self.groups.len();
-        // Groups that sure gains made store their last node alone, and what others read is before that.
+        // Groups made of single-use producers store their last node alone, and what others read is before that.
         let rank = group.nodes.last().map_or(0, |id| id.index() as u32);
         self.groups.push(None);
         self.versions.push(0);

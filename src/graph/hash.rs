@@ -262,7 +262,8 @@ mod tests {
             Op::Recurrence { axis: 0, reverse: false, body, result }
         };
         let constant = |role| Op::Constant(Constant { value: Scalar::from_bool(true), role });
-        let slice = |starts: &[i64], steps: &[i64]| View::Slice { starts: starts.into(), steps: steps.into() };
+        let slice =
+            |starts: &[i64], steps: &[i64]| View::Slice { starts: starts.into(), steps: steps.into() };
         let pad = |before: &[usize]| View::Pad { before: before.into(), value: Scalar::from_bool(false) };
         let views = [
             View::Reshape,

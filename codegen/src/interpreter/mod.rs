@@ -19,7 +19,7 @@ use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId};
 use crate::nest::stmt::Type;
 use crate::nest::variable::{Local, LocalId, Var};
-use crate::nest::{Function, Nest, Parameter, parameter_name};
+use crate::nest::{Function, Nest, Parameter};
 use crate::{DType, Language, Scalar};
 
 /// What a nest is called with.
@@ -279,12 +279,7 @@ impl<'a> Machine<'a> {
 
     /// The name of a variable, for errors.
     fn name(&self, var: Var) -> String {
-        match var {
-            Var::Axis(axis) => self.nest.kernel.axis(axis).name.clone(),
-            Var::Lane => "l".into(),
-            Var::Parameter(parameter) => parameter_name(self.nest, parameter),
-            Var::Local(id) => self.locals[id.index()].hint.clone(),
-        }
+        self.nest.name_of(self.locals, var)
     }
 
     /// The value of a plain variable or parameter.

@@ -7,15 +7,7 @@ use crate::{DType, Language};
 pub fn from_memory(language: Language, dtype: DType, raw: &str, helpers: &mut Helpers) -> String {
     match dtype {
         DType::F16 | DType::BF16 => helpers.call(language, &format!("lz_{dtype}_to_f32"), &[raw]),
-        DType::Bool
-        | DType::U8
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::U32
-        | DType::I64
-        | DType::F32
-        | DType::F64 => raw.to_string(),
+        _ => raw.to_string(),
     }
 }
 
@@ -33,15 +25,7 @@ pub fn turn(dtype: DType, arguments: &[&str], helpers: &mut Helpers) -> String {
 pub fn to_memory(language: Language, dtype: DType, value: &str, helpers: &mut Helpers) -> String {
     match dtype {
         DType::F16 | DType::BF16 => helpers.call(language, &format!("lz_f32_to_{dtype}"), &[value]),
-        DType::Bool
-        | DType::U8
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::U32
-        | DType::I64
-        | DType::F32
-        | DType::F64 => value.to_string(),
+        _ => value.to_string(),
     }
 }
 

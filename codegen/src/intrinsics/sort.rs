@@ -37,18 +37,7 @@ impl SortPart {
 
 /// Whether items of the dtype are two elements.
 pub(crate) fn is_wide(dtype: DType) -> bool {
-    match dtype {
-        DType::I64 | DType::F64 => true,
-        DType::Bool
-        | DType::U8
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::U32
-        | DType::F16
-        | DType::BF16
-        | DType::F32 => false,
-    }
+    matches!(dtype, DType::I64 | DType::F64)
 }
 
 /// A part of an item, or what is made of items.

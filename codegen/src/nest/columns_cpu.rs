@@ -12,7 +12,7 @@ use super::emitter::{Emitter, Staged};
 use super::fission::{Divided, SHORTEST};
 use super::interior::Interior;
 use super::passes::{Pass, Plan, count_loop, items_formula, lane_of, partial_workspaces};
-use super::persistent::{Kept, Place};
+use super::persistent::{Place, RowCache};
 use super::pointwise::launch_items;
 use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem, Sub};
@@ -263,7 +263,7 @@ impl<'k> CpuColumns<'k> {
             && self.interior.is_none()
             && self.nested.is_empty()
             && self.results.is_empty()
-            && emitter.kept.is_none()
+            && emitter.cached.is_none()
             && pass.stores.is_empty()
             && !accumulators.is_empty()
             && accumulators.len().max(loads) <= MOST_TOGETHER
@@ -385,7 +385,7 @@ impl<'k> CpuColumns<'k> {
             along: &[self.inner()],
             bound: self.plan.map.iter().chain(&self.plan.axes).copied().collect(),
             ends: pass.reductions.iter().filter_map(operand).chain(stored).collect(),
-            there: emitter.kept.as_ref().map_or(&[], |kept| kept.there.as_slice()),
+            there: emitter.cached.as_ref().map_or(&[], |cache| cache.there.as_slice()),
             apart: None,
         };
         let Some(fission) = divided.fission() else { return Vec::new() };
@@ -414,7 +414,7 @@ impl<'k> CpuColumns<'k> {
         if bytes > 0 {
             let length = self.tile();
             let values = self.plan.keep_on_stack(self.kernel, length, bytes).values;
-            emitter.keep(Kept::new(Vec::new(), values, Place::Stack { position: self.slot(), length }));
+            emitter.cache(RowCache::new(Vec::new(), values, Place::Stack { position: self.slot(), length }));
         }
     }
 

@@ -4,7 +4,7 @@ mod values;
 
 use rustc_hash::FxHashMap;
 
-use super::persistent::Kept;
+use super::persistent::RowCache;
 use super::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use super::tile::TileKey;
 use super::variable::{Local, LocalId, Space, Var};
@@ -52,7 +52,7 @@ pub(super) struct Emitter<'k> {
     /// An index that is a multiple of a number where vectors are loaded, though its axes say nothing of it.
     pub(super) aligned: Option<(IndexExpr, u64)>,
     /// What stays in registers between the passes along a row.
-    pub(super) kept: Option<Kept>,
+    pub(super) cached: Option<RowCache>,
     /// Loads whose elements wait in shared memory.
     pub(super) staged: FxHashMap<ValueId, Staged>,
     /// Where this thread's elements are in the staged arrays.
@@ -95,7 +95,7 @@ impl<'k> Emitter<'k> {
             scopes: vec![Scope::default()],
             multiples: FxHashMap::default(),
             aligned: None,
-            kept: None,
+            cached: None,
             staged: FxHashMap::default(),
             staged_slot: None,
             elements: Vec::new(),

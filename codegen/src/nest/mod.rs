@@ -21,7 +21,6 @@ mod parse;
 mod passes;
 mod peeled;
 mod persistent;
-mod pieces;
 mod pointwise;
 mod pointwise_cpu;
 mod recurrence_cuda;
@@ -39,6 +38,7 @@ mod scan_split_cuda;
 mod scatter;
 mod scatter_cpu;
 mod scatter_cuda;
+mod segments;
 mod short_axis;
 mod sort;
 mod sort_cpu;
@@ -68,7 +68,7 @@ use crate::schedule::{
 use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
 use stmt::{Stmt, Type};
-use variable::Local;
+use variable::{Local, Var};
 pub use verify::{NestError, verify};
 
 /// A parameter of an emitted function, in order.
@@ -255,6 +255,16 @@ impl Function {
 impl Nest {
     fn new(kernel: Kernel, functions: Vec<Function>, workspaces: Vec<Workspace>, wide_index: bool) -> Nest {
         Nest { functions, parameters: parameters(&kernel, &workspaces), workspaces, wide_index, kernel }
+    }
+
+    /// What a variable of a function is called, whose own these are.
+    pub(crate) fn name_of(&self, locals: &[Local], var: Var) -> String {
+        match var {
+            Var::Axis(axis) => self.kernel.axis(axis).name.clone(),
+            Var::Lane => "l".into(),
+            Var::Parameter(parameter) => parameter_name(self, parameter),
+            Var::Local(id) => locals[id.index()].hint.clone(),
+        }
     }
 }
 

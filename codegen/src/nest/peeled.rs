@@ -5,7 +5,7 @@ use super::INDEX;
 use super::emitter::Emitter;
 use super::interior::{decided, without};
 use super::passes::Plan;
-use super::pieces::{Pieces, bounds};
+use super::segments::{Segments, bounds};
 use super::stmt::Arithmetic::{Less, Max, Min};
 use super::stmt::{Expr, Stmt};
 use crate::index::{Bound, IndexExpr};
@@ -18,8 +18,8 @@ const MOST: usize = 5;
 pub(super) enum Peeled {
     /// Nothing is left to decide.
     Plain(Box<Kernel>),
-    /// Pieces of an axis of the rows, or of the reduced one.
-    Pieces(Pieces),
+    /// Segments of an axis of the rows, or of the reduced one.
+    Segments(Segments),
     /// Rows that are inside, and those that are not.
     Rows { bounds: Vec<Bound>, inside: Box<Peeled>, outside: Box<Peeled> },
 }
@@ -34,17 +34,17 @@ impl Peeled {
         if !is_guarded {
             return None;
         }
-        let peeled = Peeled::pieces(kernel, plan).or_else(|| Peeled::rows(kernel, plan))?;
+        let peeled = Peeled::segments(kernel, plan).or_else(|| Peeled::rows(kernel, plan))?;
         (peeled.sweeps() <= MOST).then_some(peeled)
     }
 
-    fn pieces(kernel: &Kernel, plan: &Plan) -> Option<Peeled> {
+    fn segments(kernel: &Kernel, plan: &Plan) -> Option<Peeled> {
         let swept = if plan.axes.len() == 1 { plan.axes.first() } else { None };
         let is_cut = |axis| kernel.axis(axis).kind == AxisKind::Map || swept == Some(&axis);
-        let pieces = Pieces::along(kernel, &is_cut)?;
+        let segments = Segments::along(kernel, &is_cut)?;
         // What begins at an offset has no known order with where the row ends.
-        let is_known = pieces.parts.iter().all(|(start, _)| start.as_constant().is_some());
-        (is_known && pieces.runs.is_empty()).then_some(Peeled::Pieces(pieces))
+        let is_known = segments.parts.iter().all(|(start, _)| start.as_constant().is_some());
+        (is_known && segments.runs.is_empty()).then_some(Peeled::Segments(segments))
     }
 
     /// Where all guards have the same conditions of the rows, these first.
@@ -65,7 +65,7 @@ impl Peeled {
         let outside = decided(kernel, |_| false);
         let is_left = inside.values.iter().any(|value| !bounds(&value.op).is_empty());
         let inside = match is_left {
-            true => Peeled::pieces(&inside, plan)?,
+            true => Peeled::segments(&inside, plan)?,
             false => Peeled::Plain(Box::new(inside)),
         };
         let outside = Box::new(Peeled::Plain(Box::new(outside)));
@@ -76,7 +76,7 @@ impl Peeled {
     pub(super) fn cuts_rows(&self) -> bool {
         match self {
             Peeled::Plain(_) => false,
-            Peeled::Pieces(pieces) => kernel_of(pieces).axis(pieces.axis).kind != AxisKind::Map,
+            Peeled::Segments(segments) => kernel_of(segments).axis(segments.axis).kind != AxisKind::Map,
             Peeled::Rows { inside, outside, .. } => inside.cuts_rows() || outside.cuts_rows(),
         }
     }
@@ -85,7 +85,7 @@ impl Peeled {
     fn sweeps(&self) -> usize {
         match self {
             Peeled::Plain(_) => 1,
-            Peeled::Pieces(pieces) => pieces.parts.len(),
+            Peeled::Segments(segments) => segments.parts.len(),
             Peeled::Rows { inside, outside, .. } => inside.sweeps() + outside.sweeps(),
         }
     }
@@ -100,16 +100,16 @@ impl Peeled {
         let mut left = Left { before: there(emitter), after: None };
         match self {
             Peeled::Plain(kernel) => left.part(emitter, kernel, (from.clone(), to.clone()), true, part),
-            Peeled::Pieces(pieces) if !self.cuts_rows() => {
+            Peeled::Segments(segments) if !self.cuts_rows() => {
                 let mut choice: Vec<Stmt> = Vec::new();
-                for (number, (_, kernel)) in pieces.parts.iter().enumerate().rev() {
+                for (number, (_, kernel)) in segments.parts.iter().enumerate().rev() {
                     emitter.open(&[], false);
                     left.part(emitter, kernel, (from.clone(), to.clone()), true, part);
                     let body = emitter.close();
-                    choice = match pieces.parts.get(number + 1) {
+                    choice = match segments.parts.get(number + 1) {
                         None => body,
                         Some((end, _)) => vec![Stmt::If {
-                            condition: Expr::name(pieces.axis).then(Less, position(end)),
+                            condition: Expr::name(segments.axis).then(Less, position(end)),
                             then: body,
                             otherwise: choice,
                         }],
@@ -117,15 +117,15 @@ impl Peeled {
                 }
                 choice.into_iter().for_each(|stmt| emitter.push(stmt));
             }
-            Peeled::Pieces(pieces) => {
+            Peeled::Segments(segments) => {
                 let whole = *from == Expr::Int(0) && matches!(to, Expr::Int(_));
                 let mut start = from.clone();
-                for (number, (_, kernel)) in pieces.parts.iter().enumerate() {
-                    let end = match pieces.parts.get(number + 1).map(|(end, _)| position(end)) {
+                for (number, (_, kernel)) in segments.parts.iter().enumerate() {
+                    let end = match segments.parts.get(number + 1).map(|(end, _)| position(end)) {
                         None => to.clone(),
                         Some(end) if whole => end,
                         Some(end) => {
-                            let name = emitter.fresh("piece");
+                            let name = emitter.fresh("segment");
                             let end = from.clone().then(Max, end).then(Min, to.clone());
                             Expr::Name(emitter.bind(name, INDEX, end))
                         }
@@ -149,8 +149,8 @@ impl Peeled {
     }
 }
 
-fn kernel_of(pieces: &Pieces) -> &Kernel {
-    &pieces.parts[0].1
+fn kernel_of(segments: &Segments) -> &Kernel {
+    &segments.parts[0].1
 }
 
 fn position(at: &IndexExpr) -> Expr {
@@ -158,7 +158,7 @@ fn position(at: &IndexExpr) -> Expr {
 }
 
 fn there(emitter: &Emitter) -> Vec<ValueId> {
-    emitter.kept.as_ref().map_or_else(Vec::new, |kept| kept.there.clone())
+    emitter.cached.as_ref().map_or_else(Vec::new, |kept| kept.there.clone())
 }
 
 /// What passes leave to each other: later ones find what all parts of an earlier one have left.
@@ -169,7 +169,7 @@ struct Left {
 
 impl Left {
     fn begin(&self, emitter: &mut Emitter) {
-        if let Some(kept) = &mut emitter.kept {
+        if let Some(kept) = &mut emitter.cached {
             kept.there.clone_from(&self.before);
         }
     }
@@ -183,7 +183,7 @@ impl Left {
     }
 
     fn leave(self, emitter: &mut Emitter) {
-        if let (Some(kept), Some(after)) = (&mut emitter.kept, self.after) {
+        if let (Some(kept), Some(after)) = (&mut emitter.cached, self.after) {
             kept.there = after;
         }
     }

@@ -14,7 +14,7 @@ use crate::ir::{BufferId, ValueId};
 use crate::schedule::array_bytes;
 
 /// What an emitter keeps of a row.
-pub(super) struct Kept {
+pub(super) struct RowCache {
     /// Loads whose elements several passes need.
     loads: Vec<ValueId>,
     /// Other values that several passes need.
@@ -56,10 +56,10 @@ pub(super) enum Place {
     },
 }
 
-impl Kept {
-    pub(super) fn new(loads: Vec<ValueId>, values: Vec<ValueId>, place: Place) -> Kept {
+impl RowCache {
+    pub(super) fn new(loads: Vec<ValueId>, values: Vec<ValueId>, place: Place) -> RowCache {
         let (arrays, computed) = (FxHashMap::default(), FxHashMap::default());
-        Kept { loads, values, place, outside: 0, arrays, computed, there: Vec::new() }
+        RowCache { loads, values, place, outside: 0, arrays, computed, there: Vec::new() }
     }
 
     /// Which of the vectors in an array a thread is at.
@@ -87,15 +87,15 @@ impl Kept {
 
 impl Emitter<'_> {
     /// From here on passes leave something to each other.
-    pub(super) fn keep(&mut self, kept: Kept) {
-        self.kept = Some(Kept { outside: self.scopes.len(), ..kept });
+    pub(super) fn cache(&mut self, cache: RowCache) {
+        self.cached = Some(RowCache { outside: self.scopes.len(), ..cache });
     }
 
     /// The load's element in the array that keeps it; the first pass that asks for it fills the array.
-    pub(super) fn kept_load(&mut self, id: ValueId, buffer: BufferId, index: &IndexExpr) -> Option<Expr> {
-        let kept = self.kept.as_ref().filter(|kept| kept.loads.contains(&id))?;
-        let vector = kept.vector();
-        let existing = kept.arrays.get(&(buffer, index.clone())).copied();
+    pub(super) fn cached_load(&mut self, id: ValueId, buffer: BufferId, index: &IndexExpr) -> Option<Expr> {
+        let cache = self.cached.as_ref().filter(|cache| cache.loads.contains(&id))?;
+        let vector = cache.vector();
+        let existing = cache.arrays.get(&(buffer, index.clone())).copied();
         let lane = lane_axis(self.kernel).filter(|&lane| index.uses(lane));
         let lanes = lane.map_or(1, |lane| self.kernel.axis(lane).extent);
         let dtype = self.kernel.buffers[buffer.index()].dtype;
@@ -107,7 +107,7 @@ impl Emitter<'_> {
             };
             let home = self.home(&base.axes().into_iter().collect());
             let deeper = self.scopes.split_off(home + 1);
-            let array = self.declare_kept(Type::Memory(dtype), lanes);
+            let array = self.declare_cached(Type::Memory(dtype), lanes);
             let is_consecutive = lane.is_some_and(|lane| index.coefficient(lane) == Some(1));
             let widest = lanes.min(ACCESS_BYTES / dtype.size() as u64);
             let width = if is_consecutive { self.alignment(&base, widest) } else { 1 };
@@ -132,8 +132,8 @@ impl Emitter<'_> {
                 self.push(if lane.is_some() { unrolled_lanes(lanes, vec![load]) } else { load });
             }
             self.scopes.extend(deeper);
-            if let Some(kept) = &mut self.kept {
-                kept.arrays.insert((buffer, index.clone()), array);
+            if let Some(cache) = &mut self.cached {
+                cache.arrays.insert((buffer, index.clone()), array);
             }
             array
         });
@@ -145,44 +145,45 @@ impl Emitter<'_> {
     }
 
     /// The value at this position, if an earlier pass has kept it.
-    pub(super) fn kept_value(&self, id: ValueId) -> Option<Expr> {
-        let kept = self.kept.as_ref().filter(|kept| kept.there.contains(&id))?;
-        Some(Expr::element(kept.computed.get(&id)?, self.kept_slot(id)?))
+    pub(super) fn cached_value(&self, id: ValueId) -> Option<Expr> {
+        let cache = self.cached.as_ref().filter(|cache| cache.there.contains(&id))?;
+        Some(Expr::element(cache.computed.get(&id)?, self.cache_slot(id)?))
     }
 
     /// Whether a value varies along the pass. In a part of a row, such as a border, it may be the same at all positions.
     pub(super) fn is_swept(&self, id: ValueId) -> bool {
         let axes = &self.kernel.value(id).axes;
         let binds = |scope: &Scope| scope.axes().iter().any(|axis| axes.contains(axis));
-        self.kept.as_ref().is_some_and(|kept| self.scopes.iter().skip(kept.outside).any(binds))
+        self.cached.as_ref().is_some_and(|cache| self.scopes.iter().skip(cache.outside).any(binds))
     }
 
     /// Whether a value that is computed now is to be kept: not where it is computed under a condition.
     pub(super) fn is_to_keep(&self, id: ValueId) -> bool {
-        self.kept.as_ref().is_some_and(|kept| {
-            let is_wanted = kept.values.contains(&id) && !kept.there.contains(&id);
-            is_wanted && !self.scopes.iter().skip(kept.outside).any(|scope| scope.pinned)
+        self.cached.as_ref().is_some_and(|cache| {
+            let is_wanted = cache.values.contains(&id) && !cache.there.contains(&id);
+            is_wanted && !self.scopes.iter().skip(cache.outside).any(|scope| scope.pinned)
         })
     }
 
     /// Keeps a value for the passes to come.
     pub(super) fn keep_value(&mut self, id: ValueId, value: &Expr) {
-        let Some(slot) = self.kept_slot(id) else { return };
-        let existing = self.kept.as_ref().and_then(|kept| kept.computed.get(&id).copied());
+        let Some(slot) = self.cache_slot(id) else { return };
+        let existing = self.cached.as_ref().and_then(|cache| cache.computed.get(&id).copied());
         let array = existing.unwrap_or_else(|| {
             let ty = Type::Register(self.kernel.value(id).dtype);
-            self.declare_kept(ty, self.lanes_of_value(id))
+            self.declare_cached(ty, self.lanes_of_value(id))
         });
         self.push(set(Expr::element(array, slot), value.clone()));
-        if let Some(kept) = &mut self.kept {
-            kept.computed.insert(id, array);
-            kept.there.push(id);
+        if let Some(cache) = &mut self.cached {
+            cache.computed.insert(id, array);
+            cache.there.push(id);
         }
     }
 
-    fn declare_kept(&mut self, ty: Type, lanes: u64) -> Var {
+    fn declare_cached(&mut self, ty: Type, lanes: u64) -> Var {
         let array = self.fresh("kept");
-        let (len, space) = self.kept.as_mut().map_or((lanes, Space::Thread), |kept| kept.space(ty, lanes));
+        let (len, space) =
+            self.cached.as_mut().map_or((lanes, Space::Thread), |cache| cache.space(ty, lanes));
         self.typed(array, ty, Some(len), space);
         self.push_first(Stmt::Declare { var: array, init: None });
         array
@@ -193,9 +194,9 @@ impl Emitter<'_> {
         lane.map_or(1, |lane| self.kernel.axis(lane).extent)
     }
 
-    fn kept_slot(&self, id: ValueId) -> Option<Expr> {
+    fn cache_slot(&self, id: ValueId) -> Option<Expr> {
         let lanes = self.lanes_of_value(id);
-        let first = self.kept.as_ref()?.vector().then(Mul, Expr::Int(lanes));
+        let first = self.cached.as_ref()?.vector().then(Mul, Expr::Int(lanes));
         Some(if lanes > 1 { first.then(Add, Expr::name(Var::Lane)) } else { first })
     }
 }

@@ -4,8 +4,8 @@ use super::emitter::Emitter;
 use super::fission::Stretches;
 use super::interior::Interior;
 use super::passes::{count_loop, items_formula};
-use super::pieces::Pieces;
 use super::pointwise::launch_items;
+use super::segments::Segments;
 use super::short_axis::ShortAxis;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
@@ -25,16 +25,16 @@ pub(super) fn body(
     let short = ShortAxis::of(kernel, map, SHORT_AXIS);
     let border = map.last().and_then(|&inner| Windows::border(kernel, inner));
     let interior = map.last().filter(|_| border.is_none()).and_then(|&inner| Interior::of(kernel, inner));
-    let pieces = match &interior {
+    let segments = match &interior {
         _ if border.is_some() => None,
         Some(interior) if !interior.is_whole_rows() => None,
-        _ => Pieces::of(kernel),
+        _ => Segments::of(kernel),
     };
-    let interior = interior.filter(|_| pieces.is_none());
-    let guards = match (&short, &interior, &pieces) {
+    let interior = interior.filter(|_| segments.is_none());
+    let guards = match (&short, &interior, &segments) {
         (Some(short), ..) => Guards::Short(short),
         (None, Some(interior), _) => Guards::Interior(interior),
-        (None, None, Some(pieces)) => Guards::Pieces(pieces),
+        (None, None, Some(segments)) => Guards::Segments(segments),
         (None, None, None) => border.as_ref().map_or(Guards::Stay, Guards::Windows),
     };
     // The loops are those of the other axes.
@@ -202,7 +202,7 @@ const SHORT_AXIS: u64 = 16;
 #[derive(Clone, Copy)]
 enum Guards<'k> {
     Interior(&'k Interior),
-    Pieces(&'k Pieces),
+    Segments(&'k Segments),
     /// Windows that are combined before the loop know where they are beyond the border.
     Windows(&'k Border),
     /// Each position of a short axis stands for itself.
@@ -256,26 +256,26 @@ fn inner_loop<'k>(
         Guards::Stay => part(emitter, kernel, axis, (from, to), LoopHint::Simd),
         Guards::Short(short) => short.emit(emitter, kernel, axis, from, to),
         Guards::Interior(interior) => loop_with_interior(emitter, kernel, interior, axis, from, to),
-        Guards::Pieces(pieces) if pieces.axis == axis => loop_of_pieces(emitter, pieces, from, to),
-        Guards::Pieces(pieces) => {
-            // Each row is in one of the pieces.
-            let name = || Expr::name(pieces.axis);
+        Guards::Segments(segments) if segments.axis == axis => loop_of_segments(emitter, segments, from, to),
+        Guards::Segments(segments) => {
+            // Each row is in one of the segments.
+            let name = || Expr::name(segments.axis);
             let mut choice: Vec<Stmt> = Vec::new();
-            let mut end = pieces.parts.len();
+            let mut end = segments.parts.len();
             while end > 0 {
-                let run = pieces.runs.iter().find(|run| run.pieces.end == end);
-                let first = run.map_or(end - 1, |run| run.pieces.start);
-                // What it computes once a row is right in this piece alone.
+                let run = segments.runs.iter().find(|run| run.segments.end == end);
+                let first = run.map_or(end - 1, |run| run.segments.start);
+                // What it computes once a row is right in this segment alone.
                 emitter.open_pinned();
                 match run {
-                    Some(run) => run.across(emitter, pieces, axis, (from.clone(), to.clone())),
+                    Some(run) => run.across(emitter, segments, axis, (from.clone(), to.clone())),
                     None => {
-                        let kernel = &pieces.parts[first].1;
+                        let kernel = &segments.parts[first].1;
                         part(emitter, kernel, axis, (from.clone(), to.clone()), LoopHint::Simd);
                     }
                 }
                 let body = emitter.close();
-                choice = match pieces.parts.get(end) {
+                choice = match segments.parts.get(end) {
                     None => body,
                     Some((end, _)) => vec![Stmt::If {
                         condition: name().then(Less, position(end)),
@@ -297,34 +297,34 @@ fn position(at: &IndexExpr) -> Expr {
     }
 }
 
-/// A loop for each piece of the innermost axis.
-fn loop_of_pieces<'k>(emitter: &mut Emitter<'k>, pieces: &'k Pieces, from: Expr, to: Expr) {
+/// A loop for each segment of the innermost axis.
+fn loop_of_segments<'k>(emitter: &mut Emitter<'k>, segments: &'k Segments, from: Expr, to: Expr) {
     let whole = from == Expr::Int(0) && matches!(to, Expr::Int(_));
     let clamp = |at: &IndexExpr| match position(at) {
         at @ Expr::Int(_) if whole => at,
         at => from.clone().then(Max, at).then(Min, to.clone()),
     };
     let mut start = from.clone();
-    for (number, (_, kernel)) in pieces.parts.iter().enumerate() {
-        let run = pieces.runs.iter().find(|run| run.pieces.contains(&number));
-        if run.is_some_and(|run| run.pieces.end > number + 1) {
+    for (number, (_, kernel)) in segments.parts.iter().enumerate() {
+        let run = segments.runs.iter().find(|run| run.segments.contains(&number));
+        if run.is_some_and(|run| run.segments.end > number + 1) {
             continue;
         }
-        let end = match pieces.parts.get(number + 1).map(|(end, _)| clamp(end)) {
+        let end = match segments.parts.get(number + 1).map(|(end, _)| clamp(end)) {
             None => to.clone(),
             Some(end @ Expr::Int(_)) => end,
             Some(end) => {
-                let name = emitter.fresh("piece");
+                let name = emitter.fresh("segment");
                 Expr::Name(emitter.bind(name, INDEX, end))
             }
         };
         emitter.open_pinned();
         match run {
-            Some(run) => run.along(emitter, pieces, &start, &end),
-            None => part(emitter, kernel, pieces.axis, (start, end.clone()), LoopHint::Simd),
+            Some(run) => run.along(emitter, segments, &start, &end),
+            None => part(emitter, kernel, segments.axis, (start, end.clone()), LoopHint::Simd),
         }
         let body = emitter.close();
-        // Some pieces are not in this block.
+        // Some segments are not in this block.
         match whole || body.len() < 2 {
             true => body.into_iter().for_each(|stmt| emitter.push(stmt)),
             false => emitter.push(Stmt::Block(body)),

@@ -9,7 +9,7 @@ use super::fission::{Divided, Fission, SHORTEST};
 use super::interior::Interior;
 use super::passes::{Pass, Plan, count_loop, items_formula, partial_workspaces};
 use super::peeled::Peeled;
-use super::persistent::{Kept, Place};
+use super::persistent::{Place, RowCache};
 use super::pointwise::launch_items;
 use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
@@ -69,7 +69,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
                 None => plan.keep_on_stack(kernel, length, u64::from(schedule.stack_bytes)),
             };
             let position = Expr::Name(plan.sweep_name(&mut emitter));
-            emitter.keep(Kept::new(Vec::new(), keep.values, Place::Stack { position, length }));
+            emitter.cache(RowCache::new(Vec::new(), keep.values, Place::Stack { position, length }));
         }
         let ahead = Ahead::of(kernel, plan);
         for (number, pass) in plan.passes.iter().enumerate() {
@@ -298,7 +298,7 @@ impl<'k> Sweep<'_, 'k> {
             along: &plan.axes,
             bound: plan.map.iter().chain(&plan.axes).copied().collect(),
             ends,
-            there: emitter.kept.as_ref().map_or(&[], |kept| kept.there.as_slice()),
+            there: emitter.cached.as_ref().map_or(&[], |cache| cache.there.as_slice()),
             apart: (!pass.reductions.is_empty()).then_some(APART),
         };
         divided.fission()
@@ -354,7 +354,7 @@ impl<'k> Sweep<'_, 'k> {
     /// The positions of the innermost axis, without guards where none is needed.
     fn in_line(&self, emitter: &mut Emitter<'k>, extent: u64) {
         // What is kept is left by all parts of a line, or by none.
-        let Some(interior) = self.interior.filter(|_| emitter.kept.is_none()) else {
+        let Some(interior) = self.interior.filter(|_| emitter.cached.is_none()) else {
             return self.in_lanes(emitter, Expr::Int(0), Expr::Int(extent));
         };
         let part = |emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: u64, to: u64| {
@@ -410,7 +410,7 @@ impl<'k> Sweep<'_, 'k> {
             false => 1,
         };
         let lane = Expr::name(Var::Lane);
-        let before = emitter.kept.as_ref().map(|kept| kept.there.clone());
+        let before = emitter.cached.as_ref().map(|cache| cache.there.clone());
         let steps = self.steps;
         let mut from = first;
         // Several additions to a lane at a time, so that it stays in a register between them, then one.
@@ -426,9 +426,9 @@ impl<'k> Sweep<'_, 'k> {
                 let name = emitter.fresh("whole");
                 whole = Expr::Name(emitter.bind(name, INDEX, whole));
             }
-            if let (Some(kept), Some(before)) = (&mut emitter.kept, &before) {
+            if let (Some(cache), Some(before)) = (&mut emitter.cached, &before) {
                 // The other elements are not there yet.
-                kept.there.clone_from(before);
+                cache.there.clone_from(before);
             }
             let (start, k) = (emitter.index("start"), emitter.index("k"));
             emitter.open(&[], false);
@@ -449,8 +449,8 @@ impl<'k> Sweep<'_, 'k> {
         }
         let remaining = end.then(Sub, from.clone());
         if remaining != Expr::Int(0) {
-            if let (Some(kept), Some(before)) = (&mut emitter.kept, before) {
-                kept.there = before;
+            if let (Some(cache), Some(before)) = (&mut emitter.cached, before) {
+                cache.there = before;
             }
             let rest = self.visit(emitter, Some(from.then(Add, lane.clone())), Some(&lane), None);
             emitter.push(count_loop(Var::Lane, Expr::Int(0), remaining, LoopHint::Simd, rest));
@@ -525,7 +525,7 @@ impl<'k> Sweep<'_, 'k> {
         let Some((&axis, _)) = plan.axes.split_last() else { return Vec::new() };
         emitter.open(&[axis], false);
         emitter.bind(axis, INDEX, position.clone());
-        if emitter.kept.is_some() {
+        if emitter.cached.is_some() {
             emitter.bind(self.flat, INDEX, start.then(Add, position));
         }
         visit_here(emitter, kernel, pass, accumulators, Some(&Expr::name(Var::Lane)), weight);

@@ -3,7 +3,7 @@
 use super::accumulate::{Accumulator, load, mul_add, save};
 use super::emitter::Emitter;
 use super::passes::{Pass, Plan, count_loop, items_formula, partial_workspaces};
-use super::persistent::{Kept, Place};
+use super::persistent::{Place, RowCache};
 use super::pointwise::{lanes_and_stores, launch_items, split_lanes};
 use super::split::{Arrivals, Parts, all_parts, interleaved, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
@@ -93,7 +93,7 @@ fn workspaces(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Vec<Works
 impl<'a> CudaRows<'a> {
     fn body(&self, emitter: &mut Emitter<'a>, kernel: &'a Kernel) {
         if self.schedule.persistent > 0 {
-            emitter.keep(self.kept());
+            emitter.cache(self.row_cache());
         }
         let several = self.schedule.rows_per_block > 1;
         let row = match several {
@@ -119,7 +119,7 @@ impl<'a> CudaRows<'a> {
             let inside = several.then(|| rows.clone());
             let accumulators = match self.schedule.persistent {
                 0 => self.sweep(emitter, kernel, pass, inside),
-                turns => self.sweep_kept(emitter, kernel, pass, inside, u64::from(turns)),
+                turns => self.sweep_cached(emitter, kernel, pass, inside, u64::from(turns)),
             };
             for accumulator in &accumulators {
                 self.merge_threads(emitter, accumulator);
@@ -155,20 +155,20 @@ impl<'a> CudaRows<'a> {
     }
 
     /// What stays from pass to pass.
-    fn kept(&self) -> Kept {
+    fn row_cache(&self) -> RowCache {
         let turns = u64::from(self.schedule.persistent);
         match self.schedule.shared_bytes {
             0 => {
                 let keep = self
                     .keep()
                     .unwrap_or_else(|| self.plan.keep(self.scalar, turns * u64::from(self.schedule.vector)));
-                Kept::new(keep.loads, keep.values, Place::Registers { turn: self.turn(turns), turns })
+                RowCache::new(keep.loads, keep.values, Place::Registers { turn: self.turn(turns), turns })
             }
             bytes => {
                 let length = launch_items(self.scalar, &self.plan.axes);
                 let chosen = || self.plan.keep_shared(self.scalar, length, u64::from(bytes));
                 let keep = self.keep().unwrap_or_else(chosen);
-                Kept::new(
+                RowCache::new(
                     keep.loads,
                     keep.values,
                     Place::Shared { vector: self.vector_of_turn(turns), length, end: 0 },
@@ -289,7 +289,7 @@ impl<'a> CudaRows<'a> {
     }
 
     /// One pass along a row that its threads keep, unrolled: wholly, unless it is in shared memory and too much.
-    fn sweep_kept(
+    fn sweep_cached(
         &self,
         emitter: &mut Emitter<'a>,
         kernel: &'a Kernel,

@@ -6,7 +6,7 @@
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
 use super::passes::{count_loop, items_formula};
-use super::persistent::{Kept, Place};
+use super::persistent::{Place, RowCache};
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
 use super::recurrence_cuda::Tiles;
 use super::scan::{Scans, Totals};
@@ -270,7 +270,7 @@ impl<'a> Writer<'a> {
         let tile = threads * vector;
         let is_single = !axis.is_argument && axis.extent <= tile;
         // Elements of the tile that the scan and the results need stay in registers between them.
-        emitter.keep(Kept::new(
+        emitter.cache(RowCache::new(
             self.scanned_loads(),
             Vec::new(),
             Place::Registers { turn: Expr::Int(0), turns: 1 },

@@ -4,7 +4,7 @@
 use super::INDEX;
 use super::emitter::Emitter;
 use super::passes::count_loop;
-use super::pieces::Pieces;
+use super::segments::Segments;
 use super::stmt::{Expr, LoopHint, Stmt};
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueOp};
@@ -18,7 +18,7 @@ pub(super) struct ShortAxis {
     axis: AxisId,
     extent: u64,
     /// What its positions decide: which operand of a join each is of.
-    pieces: Option<Pieces>,
+    segments: Option<Segments>,
 }
 
 impl ShortAxis {
@@ -29,11 +29,11 @@ impl ShortAxis {
         let is_short = (2..=LONGEST).contains(&extent) && !kernel.axis(axis).is_argument;
         let is_plain = kernel.values.iter().all(|value| !matches!(value.op, ValueOp::Reduce { .. }));
         let guarded = kernel.values.iter().any(|value| matches!(value.op, ValueOp::InBounds(_)));
-        let pieces = if guarded { fixed_pieces(kernel, axis) } else { None };
+        let segments = if guarded { fixed_segments(kernel, axis) } else { None };
         let fits = kernel.values.len() * extent as usize <= MOST_VALUES;
         let before = kernel.axis(before);
         let is_worth_it = is_short && is_plain && fits && (before.is_argument || before.extent >= long);
-        (is_worth_it && guarded == pieces.is_some()).then_some(ShortAxis { axis, extent, pieces })
+        (is_worth_it && guarded == segments.is_some()).then_some(ShortAxis { axis, extent, segments })
     }
 
     /// How many results one position of the other axes has.
@@ -52,13 +52,13 @@ impl ShortAxis {
     ) {
         emitter.open(&[axis], false);
         for position in 0..self.extent {
-            let part = match &self.pieces {
-                Some(pieces) => pieces.at(position),
+            let part = match &self.segments {
+                Some(segments) => segments.at(position),
                 None => None,
             };
             emitter.using(part.unwrap_or(kernel), |emitter| {
                 match part {
-                    // What a piece reads is not there in the next one.
+                    // What a segment reads is not there in the next one.
                     Some(_) => emitter.open_pinned(),
                     None => emitter.open(&[], true),
                 }
@@ -75,6 +75,6 @@ impl ShortAxis {
 }
 
 /// Parts of the axis that begin where the text says.
-fn fixed_pieces(kernel: &Kernel, axis: AxisId) -> Option<Pieces> {
-    Pieces::of(kernel).filter(|pieces| pieces.axis == axis && pieces.at(0).is_some())
+fn fixed_segments(kernel: &Kernel, axis: AxisId) -> Option<Segments> {
+    Segments::of(kernel).filter(|segments| segments.axis == axis && segments.at(0).is_some())
 }

@@ -1,5 +1,5 @@
-//! Runs of pieces that differ in what buffer they read and where they begin, as the operands of a join of many: a loop
-//! over a table of buffers does for all of them what one piece does.
+//! Runs of segments that differ in what buffer they read and where they begin, as the operands of a join of many: a loop
+//! over a table of buffers does for all of them what one segment does.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::INDEX;
 use super::emitter::{Emitter, Staged};
 use super::passes::count_loop;
-use super::pieces::Pieces;
+use super::segments::Segments;
 use super::stmt::Arithmetic::{Add, Div, LessEqual, Max, Min, Mul, Sub};
 use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
@@ -16,13 +16,13 @@ use crate::DType;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, BufferId, Kernel, ValueId, ValueOp};
 
-/// Fewer pieces run faster with a loop each, whose length is known, and are not too much text.
+/// Fewer segments run faster with a loop each, whose length is known, and are not too much text.
 const LEAST_PIECES: usize = 48;
 
-/// Consecutive pieces that do the same.
+/// Consecutive segments that do the same.
 pub(super) struct Run {
-    /// Which pieces.
-    pub(super) pieces: Range<usize>,
+    /// Which segments.
+    pub(super) segments: Range<usize>,
     /// What each reads.
     buffers: Vec<BufferId>,
     /// Where each begins, and where the last one ends.
@@ -33,23 +33,24 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// The runs among the pieces, in order.
-    pub(super) fn all(pieces: &Pieces, kernel: &Kernel) -> Vec<Run> {
-        let axis = pieces.axis;
-        let starts: Option<Vec<i64>> = pieces.parts.iter().map(|(start, _)| start.as_constant()).collect();
+    /// The runs among the segments, in order.
+    pub(super) fn all(segments: &Segments, kernel: &Kernel) -> Vec<Run> {
+        let axis = segments.axis;
+        let starts: Option<Vec<i64>> = segments.parts.iter().map(|(start, _)| start.as_constant()).collect();
         let Some(mut starts) = starts else { return Vec::new() };
         let extent = kernel.axis(axis);
         starts.push(if extent.is_argument { i64::MAX } else { extent.extent as i64 });
         let mut runs = Vec::new();
         let mut first = 0;
-        while first < pieces.parts.len() {
-            let part = |number: usize| Part { kernel: &pieces.parts[number].1, axis, start: starts[number] };
+        while first < segments.parts.len() {
+            let part =
+                |number: usize| Part { kernel: &segments.parts[number].1, axis, start: starts[number] };
             let mut run: Option<Run> = None;
             let mut end = first + 1;
-            while end < pieces.parts.len() {
+            while end < segments.parts.len() {
                 let Some(same) = Comparison::of(part(first), part(end)) else { break };
                 let run = run.get_or_insert_with(|| Run {
-                    pieces: first..end,
+                    segments: first..end,
                     buffers: vec![same.buffers.0],
                     positions: Vec::new(),
                     loads: same.loads.clone(),
@@ -62,7 +63,7 @@ impl Run {
                 end += 1;
             }
             if let Some(mut run) = run.filter(|run| run.buffers.len() >= LEAST_PIECES) {
-                run.pieces.end = end;
+                run.segments.end = end;
                 run.positions = starts[first..=end].iter().map(|&start| start as u64).collect();
                 runs.push(run);
             }
@@ -71,7 +72,7 @@ impl Run {
         runs
     }
 
-    /// The tables, before all loops that are open: of where the pieces begin, and of what they read.
+    /// The tables, before all loops that are open: of where the segments begin, and of what they read.
     fn tables(&self, emitter: &mut Emitter) -> (Var, Var) {
         let (begins, parts) = (emitter.fresh("begins"), emitter.fresh("parts"));
         let begins = emitter.table(begins, INDEX, self.positions.len());
@@ -82,31 +83,31 @@ impl Run {
         (begins, parts)
     }
 
-    /// The length of the pieces, if it is one.
+    /// The length of the segments, if it is one.
     fn length(&self) -> Option<u64> {
         let length = self.positions[1].checked_sub(self.positions[0])?;
         self.positions.windows(2).all(|pair| pair[1] - pair[0] == length).then_some(length)
     }
 
-    /// Emits with the first piece's kernel where the piece is the one with this number, and `within` is the position from
+    /// Emits with the first segment's kernel where the segment is the one with this number, and `within` is the position from
     /// its beginning on.
     fn with_piece<'k>(
         &self,
         emitter: &mut Emitter<'k>,
-        pieces: &'k Pieces,
+        segments: &'k Segments,
         (parts, number): (Var, Expr),
         within: &Expr,
         emit: impl FnOnce(&mut Emitter<'k>, &'k Kernel),
     ) {
-        let (start, kernel) = &pieces.parts[self.pieces.start];
+        let (start, kernel) = &segments.parts[self.segments.start];
         let part = emitter.fresh("part");
         let part = emitter.table(part, Type::Memory(self.dtype), 1);
         emitter.push(Stmt::Part { part, table: parts, number, dtype: self.dtype });
         for &id in &self.loads {
             let ValueOp::Load { index, .. } = &kernel.value(id).op else { continue };
-            let index = from(index, pieces.axis, start.as_constant().unwrap_or(0), kernel);
-            let stride = index.coefficient(pieces.axis).unwrap_or(0).unsigned_abs();
-            let rest = index.substitute(pieces.axis, &IndexExpr::zero(), &kernel.ranges());
+            let index = from(index, segments.axis, start.as_constant().unwrap_or(0), kernel);
+            let stride = index.coefficient(segments.axis).unwrap_or(0).unsigned_abs();
+            let rest = index.substitute(segments.axis, &IndexExpr::zero(), &kernel.ranges());
             let along = match (stride, within) {
                 (0, _) | (_, Expr::Int(0)) => Expr::Int(0),
                 _ => within.clone().then(Mul, Expr::Int(stride)),
@@ -118,16 +119,22 @@ impl Run {
         emitter.staged.clear();
     }
 
-    /// The loop along the axis of the pieces, from `start` to `stop`.
-    pub(super) fn along<'k>(&self, emitter: &mut Emitter<'k>, pieces: &'k Pieces, start: &Expr, stop: &Expr) {
+    /// The loop along the axis of the segments, from `start` to `stop`.
+    pub(super) fn along<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        segments: &'k Segments,
+        start: &Expr,
+        stop: &Expr,
+    ) {
         let (begins, parts) = self.tables(emitter);
-        let axis = pieces.axis;
+        let axis = segments.axis;
         if self.length() == Some(1) {
-            // The position says which piece it is.
+            // The position says which segment it is.
             emitter.open_pinned();
             emitter.bind_axes(&[axis]);
             let number = Expr::name(axis).then(Sub, Expr::Int(self.positions[0]));
-            self.with_piece(emitter, pieces, (parts, number), &Expr::Int(0), |emitter, kernel| {
+            self.with_piece(emitter, segments, (parts, number), &Expr::Int(0), |emitter, kernel| {
                 emitter.using(kernel, |emitter| kernel.stores.iter().for_each(|store| emitter.store(store)));
             });
             let body = emitter.close();
@@ -147,7 +154,7 @@ impl Run {
         let last = emitter.fresh("stop");
         let last = emitter.bind(last, INDEX, stop.clone().then(Min, end));
         let within = Expr::name(axis).then(Sub, begin);
-        self.with_piece(emitter, pieces, (parts, Expr::name(number)), &within, |emitter, kernel| {
+        self.with_piece(emitter, segments, (parts, Expr::name(number)), &within, |emitter, kernel| {
             emit_loop(emitter, kernel, axis, Expr::name(first), Expr::name(last));
         });
         let body = emitter.close();
@@ -155,25 +162,25 @@ impl Run {
         emitter.push(count_loop(number, Expr::Int(0), count, LoopHint::None, body));
     }
 
-    /// The loop along another axis, where the position along the axis of the pieces is known.
+    /// The loop along another axis, where the position along the axis of the segments is known.
     pub(super) fn across<'k>(
         &self,
         emitter: &mut Emitter<'k>,
-        pieces: &'k Pieces,
+        segments: &'k Segments,
         axis: AxisId,
         (start, stop): (Expr, Expr),
     ) {
         let (begins, parts) = self.tables(emitter);
-        let number = self.number(emitter, begins, pieces.axis);
+        let number = self.number(emitter, begins, segments.axis);
         let begin = emitter.fresh("begin");
         let begin = emitter.bind(begin, INDEX, Expr::element(begins, number.clone()));
-        let within = Expr::name(pieces.axis).then(Sub, Expr::name(begin));
-        self.with_piece(emitter, pieces, (parts, number), &within, |emitter, kernel| {
+        let within = Expr::name(segments.axis).then(Sub, Expr::name(begin));
+        self.with_piece(emitter, segments, (parts, number), &within, |emitter, kernel| {
             emit_loop(emitter, kernel, axis, start, stop);
         });
     }
 
-    /// Which piece a position is in.
+    /// Which segment a position is in.
     fn number(&self, emitter: &mut Emitter, begins: Var, axis: AxisId) -> Expr {
         let number = emitter.fresh("number");
         if let Some(length) = self.length() {
@@ -211,7 +218,7 @@ fn from(index: &IndexExpr, axis: AxisId, start: i64, kernel: &Kernel) -> IndexEx
     index.substitute(axis, &IndexExpr::axis(axis).offset(start), &kernel.ranges())
 }
 
-/// A piece as it is compared.
+/// A segment as it is compared.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     kernel: &'a Kernel,
@@ -219,7 +226,7 @@ struct Part<'a> {
     start: i64,
 }
 
-/// What two pieces that do the same read, each from a buffer of its own, at the same place from its beginning on.
+/// What two segments that do the same read, each from a buffer of its own, at the same place from its beginning on.
 struct Comparison {
     buffers: (BufferId, BufferId),
     /// The first one's.

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use super::Printer;
 use crate::DType;
 use crate::index::{Atom, IndexExpr};
+use crate::intrinsics::Helpers;
 use crate::intrinsics::lanes::{Kind, Lanes, Value};
 use crate::intrinsics::parenthesise;
 use crate::nest::Parameter;
@@ -123,6 +124,11 @@ impl Printer<'_> {
         let is_printed = vectors.statements(body).is_some() && vectors.is_worth_it && vectors.is_wide;
         self.depth -= 1;
         self.line("}");
+        self.settle(is_printed, (text, helpers, lanes))
+    }
+
+    /// What was printed from a place on stays, on half as many lanes if it has wide elements, or else everything is as it was.
+    fn settle(&mut self, is_printed: bool, (text, helpers, lanes): (usize, Helpers, Lanes)) -> bool {
         match is_printed {
             true => self.halve(text),
             false => {
@@ -155,14 +161,7 @@ impl Printer<'_> {
         }
         let (text, helpers, lanes) = (self.text.len(), self.helpers.clone(), self.lanes.clone());
         let is_printed = self.fold(*var, step, half, body).is_some();
-        match is_printed {
-            true => self.halve(text),
-            false => {
-                self.text.truncate(text);
-                (self.helpers, self.lanes) = (helpers, lanes);
-            }
-        }
-        is_printed
+        self.settle(is_printed, (text, helpers, lanes))
     }
 
     fn fold(&mut self, var: Var, step: Var, half: u64, body: &[Stmt]) -> Option<()> {

@@ -276,12 +276,7 @@ impl<'a> Printer<'a> {
     }
 
     fn name(&self, var: Var) -> String {
-        match var {
-            Var::Axis(axis) => self.nest.kernel.axis(axis).name.clone(),
-            Var::Lane => "l".into(),
-            Var::Parameter(parameter) => parameter_name(self.nest, parameter),
-            Var::Local(id) => self.locals[id.index()].hint.clone(),
-        }
+        self.nest.name_of(self.locals, var)
     }
 
     /// A pointer to an element.

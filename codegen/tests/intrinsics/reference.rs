@@ -263,7 +263,8 @@ fn integers(op: BinaryOp, dtype: DType, a: i64, b: i64) -> i64 {
         BinaryOp::Or => a | b,
         BinaryOp::Xor => a ^ b,
         BinaryOp::Gcd => {
-            let [least, most] = [a.unsigned_abs().min(b.unsigned_abs()), a.unsigned_abs().max(b.unsigned_abs())];
+            let [least, most] =
+                [a.unsigned_abs().min(b.unsigned_abs()), a.unsigned_abs().max(b.unsigned_abs())];
             if least == 0 { most as i64 } else { integers(op, dtype, (most % least) as i64, least as i64) }
         }
         _ => unreachable!("{op} of {dtype}"),

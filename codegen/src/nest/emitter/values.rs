@@ -63,11 +63,11 @@ impl Emitter<'_> {
         let deeper = self.scopes.split_off(home + 1);
         // As deep as the kernel's longest chain of operations: on whatever stack the caller has.
         let is_swept = self.is_swept(id);
-        let kept = self.kept_value(id).filter(|_| is_swept);
+        let cache = self.cached_value(id).filter(|_| is_swept);
         let is_to_keep = is_swept && self.is_to_keep(id);
-        let is_there = kept.is_some();
+        let is_there = cache.is_some();
         let expr =
-            kept.unwrap_or_else(|| stacker::maybe_grow(STACK_RESERVE, STACK_STEP, || self.compute(id)));
+            cache.unwrap_or_else(|| stacker::maybe_grow(STACK_RESERVE, STACK_STEP, || self.compute(id)));
         let keep = deeper.is_empty() && self.uses[id.index()] <= 1 && size(&expr) <= INLINE_LIMIT;
         let simple = matches!(expr, Expr::Name(_) | Expr::Literal(_));
         let is_named = is_there || is_to_keep || matches!(kernel.value(id).op, ValueOp::Load { .. });
@@ -152,7 +152,7 @@ impl Emitter<'_> {
     fn load(&mut self, id: ValueId, buffer: BufferId, index: &IndexExpr, guard: Option<ValueId>) -> Expr {
         let kernel = self.kernel;
         let condition = guard.map(|guard| self.value(guard));
-        if let Some(element) = self.kept_load(id, buffer, index) {
+        if let Some(element) = self.cached_load(id, buffer, index) {
             return element;
         }
         if let Some(staged) = self.staged.get(&id)

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::DType;
 use crate::nest::stmt::Type;
 use crate::nest::variable::Var;
-use crate::nest::{Function, Nest, Parameter, parameter_name};
+use crate::nest::{Function, Nest, Parameter};
 
 /// What is wrong with a loop nest; variables by their names.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,12 +75,7 @@ impl std::error::Error for NestError {}
 
 /// What a variable is called in errors.
 pub(super) fn name(nest: &Nest, function: &Function, var: Var) -> String {
-    match var {
-        Var::Axis(axis) => nest.kernel.axis(axis).name.clone(),
-        Var::Lane => "l".into(),
-        Var::Parameter(parameter) => parameter_name(nest, parameter),
-        Var::Local(id) => function.body.locals[id.index()].hint.clone(),
-    }
+    nest.name_of(&function.body.locals, var)
 }
 
 /// Type and length of an array; `None` of what is none.

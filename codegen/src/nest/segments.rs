@@ -6,12 +6,12 @@ use super::table::Run;
 use crate::index::{Atom, AxisId, Bound, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueOp};
 
-/// More pieces with a loop each are too much text, and more values in all of them too much work.
-const MOST_PIECES: usize = 128;
+/// More segments with a loop each are too much text, and more values in all of them too much work.
+const MOST_SEGMENTS: usize = 128;
 const MOST_VALUES: usize = 1 << 20;
 
 /// Parts of an axis.
-pub(super) struct Pieces {
+pub(super) struct Segments {
     pub(super) axis: AxisId,
     /// The kernel from each position to the next one, without guards; the first is 0.
     pub(super) parts: Vec<(IndexExpr, Kernel)>,
@@ -41,17 +41,17 @@ impl Compared {
     }
 }
 
-impl Pieces {
-    /// The pieces of the one axis that all guards depend on; `None` if there are several, or if what begins at an
+impl Segments {
+    /// The segments of the one axis that all guards depend on; `None` if there are several, or if what begins at an
     /// offset meets what begins elsewhere: their order is not known.
-    pub(super) fn of(kernel: &Kernel) -> Option<Pieces> {
-        Pieces::along(kernel, &|axis| kernel.axis(axis).kind == AxisKind::Map)
+    pub(super) fn of(kernel: &Kernel) -> Option<Segments> {
+        Segments::along(kernel, &|axis| kernel.axis(axis).kind == AxisKind::Map)
     }
 
-    /// As [`Pieces::of`], if the axis is one that can be cut.
-    pub(super) fn along(kernel: &Kernel, is_cut: &dyn Fn(AxisId) -> bool) -> Option<Pieces> {
+    /// As [`Segments::of`], if the axis is one that can be cut.
+    pub(super) fn along(kernel: &Kernel, is_cut: &dyn Fn(AxisId) -> bool) -> Option<Segments> {
         let mut found: Option<Compared> = None;
-        // Where each piece begins, from the offset on.
+        // Where each segment begins, from the offset on.
         let mut starts = Vec::new();
         for bound in kernel.values.iter().flat_map(|value| bounds(&value.op)) {
             let (compared, stride) = Compared::of(kernel, &bound.expr, is_cut)?;
@@ -86,7 +86,7 @@ impl Pieces {
             let stride = bound.expr.coefficient(axis).unwrap_or(0);
             (bound.lo..bound.hi).contains(&(stride * at + bound.expr.constant_term()))
         };
-        let piece = |(number, at): (usize, i64)| {
+        let segment = |(number, at): (usize, i64)| {
             let kernel = decided(kernel, |bounds| bounds.iter().all(|bound| holds(bound, at)));
             let start = match from {
                 _ if number == 0 => IndexExpr::zero(),
@@ -95,11 +95,11 @@ impl Pieces {
             };
             (start, kernel)
         };
-        let parts = starts.into_iter().enumerate().map(piece).collect();
-        let mut pieces = Pieces { axis, parts, runs: Vec::new() };
-        pieces.runs = Run::all(&pieces, kernel);
-        let in_runs: usize = pieces.runs.iter().map(|run| run.pieces.len()).sum();
-        (pieces.parts.len() - in_runs <= MOST_PIECES).then_some(pieces)
+        let parts = starts.into_iter().enumerate().map(segment).collect();
+        let mut segments = Segments { axis, parts, runs: Vec::new() };
+        segments.runs = Run::all(&segments, kernel);
+        let in_runs: usize = segments.runs.iter().map(|run| run.segments.len()).sum();
+        (segments.parts.len() - in_runs <= MOST_SEGMENTS).then_some(segments)
     }
 
     /// The kernel at a position; `None` if that depends on an offset.
