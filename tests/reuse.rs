@@ -96,6 +96,27 @@ fn few_kernels_serve_what_grows_along_an_inner_axis() {
     }
 }
 
+/// Values of an option in a tree of prices, from the last day back: each step has one less.
+fn binomial_tree(steps: usize) -> Tensor {
+    let payoff = (Tensor::rand([100, steps + 300], 1) * 100.0 - 50.0).relu();
+    let step = |values: Tensor, _| {
+        let (up, down) = (values.slice(1, 1..), values.slice(1, ..-1));
+        (up * 0.53 + down * 0.46).cumsum(1) * 0.01
+    };
+    (0..steps).fold(payoff, step)
+}
+
+#[test]
+fn steps_that_shrink_are_few_kernels() {
+    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = stats();
+    let tree = binomial_tree(34);
+    tree.eval().unwrap();
+    let kernels = stats().kernels_compiled + stats().disk_hits - before.kernels_compiled - before.disk_hits;
+    let launches = stats().launches - before.launches;
+    assert!(launches >= 34 && kernels <= 6, "{kernels} kernels for {launches} launches");
+}
+
 /// Names the device and the sizes to compute one after the other, in a process of its own.
 const SIZES: &str = "LAZULI_TEST_SIZES";
 

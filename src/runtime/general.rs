@@ -3,14 +3,16 @@
 //! The first text of a kind is compiled as it is, with all numbers known. When an evaluation brings another one that
 //! differs in numbers alone, by little, as where an extent grows, or after several that differ by more, there is one text for
 //! all of them from then on. Where that was so, a text of the same kernel that is otherwise different, as rows of twice the
-//! length are, gets numbers as arguments from the first on. What texts of one evaluation have in common, such as layers of different
-//! sizes, is left alone, but for offsets, as where each of many kernels selects another row: these have one text at once.
+//! length are, gets numbers as arguments from the first on. What few texts of one evaluation have in common, such as layers of
+//! different sizes, is left alone, but for offsets, as where each of many kernels selects another row: these have one text at
+//! once. So have many that differ in sizes, such as the steps of something that shrinks.
 //! Results do not depend on which text ran: both do the same, operation by operation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
+use lazuli_codegen::schedule::Schedule;
 use lazuli_codegen::{Emitted, General, Language, Numbers};
 use lru::LruCache;
 use xxhash_rust::xxh3::xxh3_128;
@@ -26,6 +28,9 @@ const MOST_SEEN: usize = 16;
 
 /// So many of one evaluation that differ in offsets alone are one text.
 const AT_ONCE: usize = 3;
+/// So many are one whatever numbers they differ in: steps of an evaluation, each of another size. Not products, whose loops
+/// take longer if their lengths are not known.
+const STEPS: usize = 8;
 
 /// A kernel's text, to be compiled, and what it is given besides the kernel's arguments.
 #[derive(Clone)]
@@ -123,8 +128,8 @@ impl Family {
         self.general.insert((general, source, id))
     }
 
-    /// A text for these of one evaluation, if they are several and differ in offsets alone.
-    fn expect(&mut self, together: &[&Numbers]) {
+    /// A text for these of one evaluation, if they are several and differ in offsets alone, or are many `steps`.
+    fn expect(&mut self, together: &[&Numbers], steps: bool) {
         let is_served = |text: &Numbers| {
             self.general.as_ref().is_some_and(|(general, ..)| general.arguments(text).is_some())
         };
@@ -135,7 +140,7 @@ impl Family {
         let before = if self.general.is_some() { self.seen.as_slice() } else { &[] };
         let all: Vec<&Numbers> = before.iter().map(|seen| &**seen).chain(together.iter().copied()).collect();
         if let Some(general) = General::of(&all)
-            && general.is_of_offsets(together[0])
+            && (steps && together.len() >= STEPS || general.is_of_offsets(together[0]))
         {
             self.put(general, together[0]);
         }
@@ -177,9 +182,16 @@ pub(crate) fn texts(kernels: &[Arc<Emitted>], is_on_disk: impl Fn(&Emitted) -> b
     }
     for mut together in together.into_values().filter(|together| together.len() >= AT_ONCE) {
         together.retain(|(emitted, _)| !is_on_disk(emitted));
+        let is_product = |(emitted, _): &(&Emitted, &Numbers)| {
+            matches!(
+                emitted.schedule,
+                Schedule::Contraction(_) | Schedule::RowContraction(_) | Schedule::Product(_)
+            )
+        };
+        let steps = !together.iter().any(is_product);
         let numbers: Vec<&Numbers> = together.into_iter().map(|(_, numbers)| numbers).collect();
         if let Some(first) = numbers.first() {
-            with_family(first, |family| family.expect(&numbers));
+            with_family(first, |family| family.expect(&numbers, steps));
         }
     }
     let mut texts = Vec::with_capacity(kernels.len());
@@ -269,8 +281,10 @@ kernel {name}
         // Far from those, and the only one.
         assert_eq!(sources(&of("several", &[80000])), 1);
         assert!(texts(&of("several", &[81000]), |_| false)[0].numbers().is_some());
-        // Layers of different sizes.
+        // Layers of different sizes, and steps of something that shrinks.
         let layers = [53, 155, 307].map(|extent| scaled("layers", 5, extent));
         assert_eq!(sources(&layers), 3);
+        let steps: Vec<Arc<Emitted>> = (0..12).map(|step| scaled("steps", 5, 307 - 16 * step)).collect();
+        assert_eq!(sources(&steps), 1);
     }
 }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::backend::{Backend, Module};
 use super::cache::{DiskCache, Key};
-use super::cpu::{Compiler, CpuModule, together};
+use super::cpu::{Compiler, CpuModule, Unloaded, together};
 use super::device::Device;
 use super::general;
 pub(crate) use super::general::Text;
@@ -209,9 +209,13 @@ fn cpu_module(identity: &str, text: &Text) -> Result<CpuModule> {
         return Ok(module);
     }
     let compiler = Compiler::get()?;
-    let library = compiler.compile(name, source)?;
+    let mut library = compiler.compile(name, source)?;
     stats::add(stats::Counter::KernelsCompiled);
-    let module = CpuModule::load(name, &id, emitted.functions(), &library, None);
+    let mut module = CpuModule::load(name, &id, emitted.functions(), &library, None);
+    if matches!(module, Err(Unloaded::Refused(_))) {
+        library = compiler.compile_linked(name, source)?;
+        module = CpuModule::load(name, &id, emitted.functions(), &library, None);
+    }
     let module = module.map_err(|unloaded| compiler.not_loaded(name, unloaded))?;
     if let Some(disk) = disk {
         disk.store(&key, "c", source, &library);

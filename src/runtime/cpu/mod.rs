@@ -6,8 +6,7 @@ mod parallel;
 pub(crate) mod together;
 
 pub(crate) use compiler::{Compiler, identity};
-pub(crate) use module::CpuModule;
-use module::Unloaded;
+pub(crate) use module::{CpuModule, Unloaded};
 pub(crate) use parallel::threads;
 
 /// The device's name in errors.
