@@ -24,8 +24,9 @@ enum Reduction {
     Std(usize),
 }
 
+/// The methods of reductions, with examples of such elements.
 macro_rules! reduction_methods {
-    ($($(#[$meta:meta])* $name:ident, $name_keepdim:ident = $reduction:expr $(, $argument:ident: $ty:ty)?;)*) => {
+    (of $elements:literal: $($(#[$meta:meta])* $name:ident, $name_keepdim:ident = $reduction:expr $(, $argument:ident: $ty:ty)?;)*) => {
         impl Tensor {
             $(
                 $(#[$meta])*
@@ -39,7 +40,7 @@ macro_rules! reduction_methods {
                     "[`Tensor::", stringify!($name), "`] that keeps the reduced axes, with extent 1.\n\n",
                     "```\n",
                     "use lazuli::{Shape, Tensor};\n",
-                    "let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 6.0], [2, 2]);\n",
+                    "let x = Tensor::from_slice(&[", $elements, "], [2, 2]);\n",
                     $("let ", stringify!($argument), " = 1;\n",)?
                     "let kept = x.", stringify!($name_keepdim), "(1", $(", ", stringify!($argument),)? ");\n",
                     "assert_eq!(kept.shape()?, Shape::from([2, 1])); // broadcasts with x\n",
@@ -59,6 +60,7 @@ macro_rules! reduction_methods {
 }
 
 reduction_methods! {
+    of "1.0f32, 2.0, 3.0, 6.0":
     /// The sum along the axes, which the result no longer has; 0 where there is nothing to sum. Floats keep
     /// their dtype (16-bit floats accumulate in `F32`), integers and bools give `I64` and wrap.
     ///
@@ -139,42 +141,6 @@ reduction_methods! {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     all, all_keepdim = Reduction::All;
-    /// The bits that all integers along the axes have; of bools whether all are true. All ones where there are no elements.
-    /// Keeps the dtype. NumPy's `bitwise_and.reduce`; see [`Tensor::bitwise_and`] for the bits of two.
-    ///
-    /// Invalid for floats, and for an axis out of range or given twice.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// let x = Tensor::from_slice(&[0b110u8, 0b011, 0b111, 0b101], [2, 2]);
-    /// assert_eq!(x.reduce_and(1).to_vec::<u8>()?, [0b010, 0b101]);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    reduce_and, reduce_and_keepdim = Reduction::Bits(ReduceOp::And);
-    /// The bits that any integer along the axes has; of bools whether any is true. 0 where there are no elements. Keeps the
-    /// dtype. NumPy's `bitwise_or.reduce`; see [`Tensor::bitwise_or`] for the bits of two.
-    ///
-    /// Invalid for floats, and for an axis out of range or given twice.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// let flags = Tensor::from_slice(&[0b001u8, 0b100, 0b000, 0b010], [2, 2]);
-    /// assert_eq!(flags.reduce_or(1).to_vec::<u8>()?, [0b101, 0b010]);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    reduce_or, reduce_or_keepdim = Reduction::Bits(ReduceOp::Or);
-    /// The bits that an odd number of integers along the axes has; of bools whether oddly many are true. 0 where there are no
-    /// elements. Keeps the dtype. NumPy's `bitwise_xor.reduce`; see [`Tensor::bitwise_xor`] for the bits of two.
-    ///
-    /// Invalid for floats, and for an axis out of range or given twice.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// let x = Tensor::from_slice(&[7i64, 3, 7], [3]);
-    /// assert_eq!(x.reduce_xor(..).item::<i64>()?, 3); // what has no other
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    reduce_xor, reduce_xor_keepdim = Reduction::Bits(ReduceOp::Xor);
     /// The arithmetic mean along the axes, which the result no longer has: `sum / count`, NaN of nothing.
     /// Keeps the dtype.
     ///
@@ -218,6 +184,46 @@ reduction_methods! {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     std, std_keepdim = Reduction::Std(correction), correction: usize;
+}
+
+reduction_methods! {
+    of "1u8, 2, 3, 6":
+    /// The bits that all integers along the axes have; of bools whether all are true. All ones where there are no elements.
+    /// Keeps the dtype. NumPy's `bitwise_and.reduce`; see [`Tensor::bitwise_and`] for the bits of two.
+    ///
+    /// Invalid for floats, and for an axis out of range or given twice.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0b110u8, 0b011, 0b111, 0b101], [2, 2]);
+    /// assert_eq!(x.reduce_and(1).to_vec::<u8>()?, [0b010, 0b101]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    reduce_and, reduce_and_keepdim = Reduction::Bits(ReduceOp::And);
+    /// The bits that any integer along the axes has; of bools whether any is true. 0 where there are no elements. Keeps the
+    /// dtype. NumPy's `bitwise_or.reduce`; see [`Tensor::bitwise_or`] for the bits of two.
+    ///
+    /// Invalid for floats, and for an axis out of range or given twice.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let flags = Tensor::from_slice(&[0b001u8, 0b100, 0b000, 0b010], [2, 2]);
+    /// assert_eq!(flags.reduce_or(1).to_vec::<u8>()?, [0b101, 0b010]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    reduce_or, reduce_or_keepdim = Reduction::Bits(ReduceOp::Or);
+    /// The bits that an odd number of integers along the axes has; of bools whether oddly many are true. 0 where there are no
+    /// elements. Keeps the dtype. NumPy's `bitwise_xor.reduce`; see [`Tensor::bitwise_xor`] for the bits of two.
+    ///
+    /// Invalid for floats, and for an axis out of range or given twice.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[7i64, 3, 7], [3]);
+    /// assert_eq!(x.reduce_xor(..).item::<i64>()?, 3); // what has no other
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    reduce_xor, reduce_xor_keepdim = Reduction::Bits(ReduceOp::Xor);
 }
 
 fn reduce(call: Call, reduction: Reduction, x: &Tensor, axes: &Axes, keepdim: bool) -> Result<Tensor> {
