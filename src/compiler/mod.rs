@@ -285,7 +285,10 @@ fn emit_group(
     let emitted =
         emit_cached(&lowered.kernel, group.is_low_pressure, settings).map_err(WhyNot::NoSchedule)?;
     if group.waits_for_rows
-        && !matches!(emitted.schedule, Schedule::Contraction(_) | Schedule::RowContraction(_))
+        && !matches!(
+            emitted.schedule,
+            Schedule::Contraction(_) | Schedule::RowContraction(_) | Schedule::RowProduct(_)
+        )
     {
         return Err(WhyNot::NoSchedule(Refusal::Misfit("its rows would be computed anew for each result")));
     }

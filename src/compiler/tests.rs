@@ -8,7 +8,7 @@ use super::*;
 use crate::graph::domain::Hero;
 use crate::recording::build::build;
 use crate::runtime::cuda::nvrtc::{Nvrtc, default_options};
-use crate::{DType, Tensor};
+use crate::{Attention, DType, Tensor};
 
 const SETTINGS: Settings =
     Settings { language: Language::Cuda, fusion: Fusion::On, shared_bytes: 227 << 10, undone: None };
@@ -106,7 +106,8 @@ fn is_as_said(schedule: &Schedule, hero: Hero) -> bool {
         | Schedule::Columns(_)
         | Schedule::Contraction(_)
         | Schedule::RowContraction(_)
-        | Schedule::Product(_) => hero.reduction().is_some(),
+        | Schedule::Product(_)
+        | Schedule::RowProduct(_) => hero.reduction().is_some(),
         Schedule::Scan(_) => hero.scan().is_some(),
         Schedule::Scatter(_) | Schedule::Sort(_) => matches!(hero, Hero::Scatter(_)),
     }
@@ -145,6 +146,8 @@ fn schedules_are_what_fusion_said() {
     let channels = pixels.permute([0, 2, 3, 1]).layer_norm([64], None, None, 1e-6);
     results.push(channels.linear(&wide, None).gelu().linear(&narrow, None));
     results.push(x.softmax(1).matmul(&(weight(120, 64) / weight(120, 64).max_keepdim(1))));
+    let [queries, keys, values] = [input(&[2, 60, 32]), input(&[2, 80, 32]), input(&[2, 80, 48])];
+    results.push(queries.scaled_dot_product_attention(&keys, &values, &Attention::new().causal(true)));
     for language in [Language::Cuda, Language::C] {
         for result in &results {
             let graph = build(std::slice::from_ref(result)).unwrap().graph;
@@ -153,8 +156,10 @@ fn schedules_are_what_fusion_said() {
             for kernel in &plan.kernels {
                 let schedule = &kernel.code.emitted.schedule;
                 for group in kernel.groups(&plan.grouping) {
-                    let is_product =
-                        matches!(schedule, Schedule::Contraction(_) | Schedule::RowContraction(_));
+                    let is_product = matches!(
+                        schedule,
+                        Schedule::Contraction(_) | Schedule::RowContraction(_) | Schedule::RowProduct(_)
+                    );
                     assert!(is_product || !group.waits_for_rows);
                     assert!(is_as_said(schedule, group.hero), "{language:?}: {:?}, {schedule}", group.hero);
                 }

@@ -225,7 +225,6 @@ impl<'a> Analyser<'a> {
     fn analyse_nodes(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Result<Analysis, WhyNot> {
         let reduction = match self.link(nodes) {
             Ok(reduction) => reduction,
-            Err(why) if !self.facts.figures.packs => return Err(why),
             Err(why) => {
                 self.external.clear();
                 return self.row_contraction(nodes, outputs).ok_or(why);

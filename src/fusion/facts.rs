@@ -50,7 +50,7 @@ pub(super) struct NodeFacts {
     /// Of a reduction over windows that slide by an element along a long axis: how many of its combinations are made, since
     /// windows are made of shorter ones, and how many of its reads, since neighbours share them.
     pub(super) slides: Option<(f64, f64)>,
-    /// Whether it is the sum of a product whose factors are packed.
+    /// Whether it is the sum of a product whose factors are packed, or brought in by tiles.
     pub(super) is_packed: bool,
     /// Whether it is what a recurrence has come to in the end.
     pub(super) is_end: bool,
@@ -237,7 +237,7 @@ impl Facts {
             let factors = &mut self.nodes[product.index()];
             factors.cost *= self.figures.product;
             factors.reuse = self.figures.reuse;
-            return (By::Threads, self.figures.packs);
+            return (By::Threads, true);
         }
         // Kernels take the first axis as they find it: whatever its length, one text does.
         let is_outermost = axes.contains(&0) && shape[0] > 1;

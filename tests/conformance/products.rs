@@ -285,6 +285,41 @@ fn attention_of_every_kind() {
     });
 }
 
+/// Rows that are longer than what a block has of them at a time, by no multiple of it.
+#[test]
+fn attention_along_its_rows() {
+    check_fused("attention along its rows", |device| {
+        let of = |shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+        let (q, k, v) = (of(&[2, 70, 20], 1), of(&[2, 150, 20], 2), of(&[2, 150, 40], 3));
+        let at = |n: usize| Tensor::arange(0i64, 150, 1).to(device).eq(n as i64);
+        let scores = q.matmul(&k.transpose(1, 2)) * 0.3;
+        let capped = (&scores / 2.0).tanh() * 2.0 + of(&[70, 150], 4);
+        let weights = (&capped - capped.max_keepdim(-1)).exp();
+        let dropped = of(&[70, 150], 5).gt(-0.5).where_(scores.softmax(-1) * 1.25, 0.0);
+        let causal = |q: &Tensor, k: &Tensor, v: &Tensor| {
+            q.scaled_dot_product_attention(k, v, &Attention::new().causal(true))
+        };
+        let infinite = at(60).unsqueeze(1).where_(f64::INFINITY, &v);
+        let nothing = of(&[70, 150], 6).gt(2.0).where_(0.0, f64::NEG_INFINITY);
+        let nan = at(7).unsqueeze(1).where_(f64::NAN, &k);
+        let halves = [&q, &k, &v].map(|x| x.cast(DType::F16));
+        let near = |name: &str, y| near(name, y, 1e-5, 1e-5);
+        vec![
+            near("capped and biased", (&weights / weights.sum_keepdim(-1)).matmul(&v).relu()),
+            near("weights that are dropped", dropped.matmul(&of(&[2, 150, 72], 7))),
+            near("later ones masked", causal(&q, &k, &v)),
+            near("zero times infinity", causal(&q, &k, &infinite)),
+            near(
+                "some rows masked",
+                q.scaled_dot_product_attention(&k, &v, &Attention::new().mask(&of(&[70, 1], 8).gt(0.0))),
+            ),
+            crate::common::near("halves", causal(&halves[0], &halves[1], &halves[2]), 2e-3, 2e-3),
+            near("few are left, or none", (&scores + &nothing).softmax(-1).matmul(&v)),
+            near("NaN", causal(&q, &nan, &v)),
+        ]
+    });
+}
+
 #[test]
 fn halves_are_rounded_once() {
     // 2048 + 1 is no f16, but the sum of 2048 and two ones is 2050.

@@ -416,6 +416,36 @@ kernel k
   v1: f64 = sort over r0 of v0 to i1
   store out0[i0 * 70 + i1] = v1
 ";
+    attention_in_tiles: [1, 2], "\
+kernel k
+  map i0 < n_i0 = 2
+  map i1 < 40
+  map i2 < 48
+  reduce r0 < 70
+  reduce r1 < 20
+  input in0: f32 [1600]
+  input in1: f32 [2800]
+  input in2: f32 [6720]
+  output out0: f32 [3840]
+  v0: f32 = load in0[i0 * 800 + i1 * 20 + r1]
+  v1: f32 = load in1[i0 * 1400 + r0 * 20 + r1]
+  v2: f32 = mul v0 v1
+  v3: f32 = reduce sum over r1 of v2
+  v4: i64 = position r0
+  v5: i64 = position i1
+  v6: bool = le v4 v5
+  v7: f32 = literal -inf
+  v8: f32 = select v6 v3 v7
+  v9: f32 = reduce max over r0 of v8
+  v10: f32 = sub v8 v9
+  v11: f32 = exp v10
+  v12: f32 = reduce sum_exp over r0 of v8
+  v13: f32 = div v11 v12
+  v14: f32 = load in2[i0 * 3360 + r0 * 48 + i2]
+  v15: f32 = mul v13 v14
+  v16: f32 = reduce sum over r0 of v15
+  store out0[i0 * 1920 + i1 * 48 + i2] = v16
+";
     attention: [6, 0], "\
 kernel k
   map i0 < 1

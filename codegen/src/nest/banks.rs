@@ -183,6 +183,40 @@ mod tests {
     }
 
     #[test]
+    fn weights_of_rows_are_in_different_banks() {
+        let text = "\
+kernel attention
+  map i0 < 256
+  map i1 < 64
+  reduce r0 < 256
+  reduce r1 < 64
+  input in0: f32 [16384]
+  input in1: f32 [16384]
+  input in2: f32 [16384]
+  output out0: f32 [16384]
+  v0: f32 = load in0[i0 * 64 + r1]
+  v1: f32 = load in1[r0 * 64 + r1]
+  v2: f32 = mul v0 v1
+  v3: f32 = reduce sum over r1 of v2
+  v4: f32 = reduce max over r0 of v3
+  v5: f32 = sub v3 v4
+  v6: f32 = exp v5
+  v7: f32 = reduce sum_exp over r0 of v3
+  v8: f32 = div v6 v7
+  v9: f32 = load in2[r0 * 64 + i1]
+  v10: f32 = mul v8 v9
+  v11: f32 = reduce sum over r0 of v10
+  store out0[i0 * 64 + i1] = v11
+";
+        let kernel: Kernel = text.parse().unwrap();
+        for schedule in ["tile=64x64, columns=64, depth=16", "tile=32x64, columns=64, depth=16"] {
+            let schedule = format!("row_contraction({schedule})").parse().unwrap();
+            let nest = build(&kernel, Language::Cuda, &schedule).unwrap();
+            assert_eq!(worst_conflict(&nest), 1, "{schedule}");
+        }
+    }
+
+    #[test]
     fn no_access_of_a_contraction_asks_a_bank_twice() {
         let of_threads =
             ["128x128, depth=8, thread=8x8", "128x64, depth=8, thread=8x4", "64x64, depth=8, thread=8x4"];

@@ -6,6 +6,7 @@
 //! follows from the sums is computed from them where they are. Each sum has its terms in order; where the terms are split
 //! among blocks, the last block adds up what the others have left, in order.
 
+pub(super) mod of_rows;
 mod plan;
 mod products;
 mod tiles;
@@ -115,9 +116,12 @@ struct Tile<'k> {
     shared: Var,
     /// What has been loaded of the next one.
     next: Vec<Var>,
+    /// Whether they are all there already, and nothing is brought in.
+    is_whole: bool,
 }
 
 /// The variables of a function.
+#[derive(Clone, Copy)]
 struct Vars {
     row0: Var,
     column0: Var,
@@ -202,34 +206,39 @@ impl<'k> Writer<'k> {
         let products = &self.plan.contraction.products;
         let sums: Vec<Var> = products.iter().map(|_| self.declare_sums(emitter)).collect();
         self.steps(emitter);
-        let step = self.first_step();
-        tiles.iter().for_each(|tile| self.fetch(emitter, tile, &step));
-        tiles.iter().for_each(|tile| self.place(emitter, tile, &step, None));
+        self.add_up(emitter, &tiles, &sums, &self.first_step());
+        if self.plan.schedule.splits > 1 {
+            self.merge_splits(emitter, &sums);
+        }
+        self.results(emitter, &sums);
+    }
+
+    /// Adds the products of all steps to the sums, from a step on.
+    fn add_up(&self, emitter: &mut Emitter<'k>, tiles: &[Tile<'k>], sums: &[Var], first: &Expr) {
+        let moving = || tiles.iter().filter(|tile| !tile.is_whole);
+        moving().for_each(|tile| self.fetch(emitter, tile, first));
+        moving().for_each(|tile| self.place(emitter, tile, first, None));
         emitter.push(Stmt::Barrier);
 
         emitter.open(&[], false);
         let (step, after) = (Expr::Name(self.v.step), Expr::Name(self.v.step).then(Add, Expr::Int(1)));
         emitter.bind(self.v.slot, INDEX, step.then(Rem, Expr::Int(SLOTS)));
         emitter.bind(self.v.other, INDEX, after.clone().then(Rem, Expr::Int(SLOTS)));
-        emitter.bind(self.v.next_step, INDEX, self.first_step().then(Add, after.clone()));
+        emitter.bind(self.v.next_step, INDEX, first.clone().then(Add, after.clone()));
         let (step, is_next) = (Expr::Name(self.v.next_step), after.then(Less, Expr::Name(self.v.steps)));
         self.guarded(emitter, is_next.clone(), |emitter| {
-            tiles.iter().for_each(|tile| self.fetch(emitter, tile, &step));
+            moving().for_each(|tile| self.fetch(emitter, tile, &step));
         });
         match self.plan.schedule.matrices {
-            Some(_) => self.multiply_matrices(emitter, &tiles, &sums),
-            None => self.multiply(emitter, &tiles, &sums),
+            Some(_) => self.multiply_matrices(emitter, tiles, sums),
+            None => self.multiply(emitter, tiles, sums),
         }
         self.guarded(emitter, is_next, |emitter| {
-            tiles.iter().for_each(|tile| self.place(emitter, tile, &step, Some(self.v.other)));
+            moving().for_each(|tile| self.place(emitter, tile, &step, Some(self.v.other)));
         });
         emitter.push(Stmt::Barrier);
         let body = emitter.close();
         emitter.push(count_loop(self.v.step, Expr::Int(0), Expr::Name(self.v.steps), LoopHint::None, body));
-        if self.plan.schedule.splits > 1 {
-            self.merge_splits(emitter, &sums);
-        }
-        self.results(emitter, &sums);
     }
 
     fn guarded(&self, emitter: &mut Emitter<'k>, condition: Expr, body: impl FnOnce(&mut Emitter<'k>)) {
@@ -298,7 +307,7 @@ impl<'k> Writer<'k> {
             };
             next.push(emitter.array(var, ty, factor.turns * factor.vector));
         }
-        Tile { factor, shared, next }
+        Tile { factor, shared, next, is_whole: false }
     }
 
     fn declare_sums(&self, emitter: &mut Emitter) -> Var {

@@ -219,7 +219,11 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             (Language::C, Some(contraction)) => contraction_cpu::build(kernel, &contraction, schedule),
             _ => Err(Refusal::Misfit("no contraction")),
         },
-        Schedule::RowContraction(schedule) => match (language, RowContraction::of(kernel)) {
+        Schedule::RowProduct(schedule) => match (language, RowContraction::of(kernel, language)) {
+            (Language::Cuda, Some(rows)) => contraction_cuda::of_rows::build(kernel, &rows, schedule),
+            _ => Err(Refusal::Misfit("no contraction of rows")),
+        },
+        Schedule::RowContraction(schedule) => match (language, RowContraction::of(kernel, language)) {
             (Language::C, Some(rows)) => row_contraction_cpu::build(kernel, &rows, schedule),
             _ => Err(Refusal::Misfit("no contraction of rows")),
         },

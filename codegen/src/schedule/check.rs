@@ -83,6 +83,7 @@ impl Schedule {
             (Schedule::Columns(s), Schedule::Columns(c)) => check.columns(s, c),
             (Schedule::Contraction(s), Schedule::Contraction(c)) => contraction(s, c),
             (Schedule::RowContraction(s), Schedule::RowContraction(c)) => row_contraction(s, c),
+            (Schedule::RowProduct(s), Schedule::RowProduct(c)) => s.check(c),
             (Schedule::Sort(s), Schedule::Sort(c)) => check.sort(s, c),
             (Schedule::Product(s), Schedule::Product(c)) => s.check(c),
             _ => Err(Refusal::Misfit("the kernel takes a schedule of another kind")),
@@ -104,7 +105,11 @@ impl Check<'_> {
         };
         let goes_on_its_own = matches!(
             chosen,
-            Schedule::Scan(_) | Schedule::Scatter(_) | Schedule::Sort(_) | Schedule::RowContraction(_)
+            Schedule::Scan(_)
+                | Schedule::Scatter(_)
+                | Schedule::Sort(_)
+                | Schedule::RowContraction(_)
+                | Schedule::RowProduct(_)
         );
         match wanted {
             _ if goes_on_its_own => {}

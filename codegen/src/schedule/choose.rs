@@ -49,8 +49,15 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
             Language::Cuda => Schedule::Product(contraction.tiles(kernel, figures)),
         });
     }
-    if let Some(rows) = RowContraction::of(kernel).filter(|_| language == Language::C) {
-        return Ok(Schedule::RowContraction(rows.schedule(kernel)));
+    if let Some(rows) = RowContraction::of(kernel, language) {
+        match language {
+            Language::C => return Ok(Schedule::RowContraction(rows.schedule(kernel))),
+            Language::Cuda => {
+                if let Some(tiles) = rows.tiles(kernel, figures) {
+                    return Ok(Schedule::RowProduct(tiles));
+                }
+            }
+        }
     }
     if let Some(across) = super::across::across(kernel).filter(|_| language == Language::C) {
         return Ok(Schedule::Columns(across));

@@ -13,6 +13,7 @@ mod parse;
 mod passes;
 mod plain;
 mod row_contraction;
+mod row_contraction_cuda;
 mod rows;
 mod scans;
 mod scatter;
@@ -45,6 +46,8 @@ pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
 pub use row_contraction::RowContractionSchedule;
 pub(crate) use row_contraction::{RowContraction, padded};
+pub use row_contraction_cuda::RowProductSchedule;
+pub(crate) use row_contraction_cuda::{Nothing, Softmax, THREADS_OF_ROW};
 pub(crate) use scans::{MOST_SCAN_SPLITS, ROWS_TOGETHER, scan_split_length};
 pub(crate) use scatter::Scatters;
 pub use scatter::{SCATTER_SPLIT_LENGTH, ScatterSchedule};
@@ -95,6 +98,8 @@ pub enum Schedule {
     RowContraction(RowContractionSchedule),
     /// Tiles of the factors in shared memory, and sums of products in registers (CUDA).
     Product(ProductSchedule),
+    /// The same of weights that a softmax makes of products (CUDA).
+    RowProduct(RowProductSchedule),
 }
 
 /// Every thread computes its own results.
@@ -226,7 +231,8 @@ impl Schedule {
             | Schedule::Scatter(_)
             | Schedule::Sort(_)
             | Schedule::Contraction(_)
-            | Schedule::RowContraction(_) => self,
+            | Schedule::RowContraction(_)
+            | Schedule::RowProduct(_) => self,
             Schedule::Product(s) => Schedule::Product(s.with_low_pressure()),
             Schedule::Scan(s) => Schedule::Scan(ScanSchedule { vector: 1, ..s }),
             Schedule::Rows(s) => {
@@ -311,6 +317,10 @@ impl fmt::Display for Schedule {
             }
             Schedule::RowContraction(s) => {
                 write!(f, "row_contraction(rows={}, columns={}, depth={})", s.rows, s.columns, s.depth)
+            }
+            Schedule::RowProduct(s) => {
+                write!(f, "row_contraction(tile={}x{}, ", s.rows, s.elements)?;
+                write!(f, "columns={}, depth={})", s.columns, s.depth)
             }
             Schedule::Product(s) => {
                 write!(f, "contraction(tile={}x{}, depth={}", s.rows, s.columns, s.depth)?;

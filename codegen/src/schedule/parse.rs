@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use super::{
     ColumnSchedule, ContractionSchedule, PointwiseSchedule, ProductSchedule, RowContractionSchedule,
-    RowSchedule, ScanSchedule, ScatterSchedule, Schedule, SortSchedule, TILE, TiledSchedule, ValueSet,
+    RowProductSchedule, RowSchedule, ScanSchedule, ScatterSchedule, Schedule, SortSchedule, TILE,
+    TiledSchedule, ValueSet,
 };
 use crate::DType;
 use crate::index::AxisId;
@@ -95,6 +96,11 @@ impl Schedule {
                 let [lines, columns] = settings.pair("columns")?;
                 let (rows, depth) = (settings.count("rows")?, settings.count("depth")?);
                 Schedule::Contraction(ContractionSchedule { rows, lines, columns, depth })
+            }
+            "row_contraction" if settings.has("tile") => {
+                let [rows, elements] = settings.pair("tile")?;
+                let (columns, depth) = (settings.count("columns")?, settings.count("depth")?);
+                Schedule::RowProduct(RowProductSchedule { rows, elements, columns, depth })
             }
             "row_contraction" => {
                 let (rows, columns) = (settings.count("rows")?, settings.count("columns")?);

@@ -24,7 +24,9 @@ pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Resul
             in_plain_passes(kernel, |op| op == ReduceOp::SumExp)
         }
         // Rows are near, too.
-        Schedule::RowContraction(_) | Schedule::Contraction(_) => in_plain_passes(kernel, |_| true),
+        Schedule::RowContraction(_) | Schedule::RowProduct(_) | Schedule::Contraction(_) => {
+            in_plain_passes(kernel, |_| true)
+        }
         // One thread's own values are near anyway.
         Schedule::Pointwise(_)
         | Schedule::Tiled(_)

@@ -4,7 +4,7 @@ use super::contraction::{Contraction, Product};
 use super::share::{COLUMNS, FEWEST_TERMS, PANEL, TILE_ROWS};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, AxisSet, Kernel, ValueId, ValueOp};
-use crate::{BinaryOp, DType, ReduceOp};
+use crate::{BinaryOp, DType, Language, ReduceOp};
 
 /// Blocks that keep all cores busy, and multiplications of one that are worth dividing it.
 const BLOCKS: u64 = 3;
@@ -55,7 +55,7 @@ fn is_stored(kernel: &Kernel, map: &[AxisId]) -> bool {
 
 impl RowContraction {
     /// The kernel as a contraction of rows.
-    pub(crate) fn of(kernel: &Kernel) -> Option<RowContraction> {
+    pub(crate) fn of(kernel: &Kernel, language: Language) -> Option<RowContraction> {
         let map = kernel.axes_of_kind(AxisKind::Map);
         let (&column, outer) = map.split_last()?;
         let below = kernel.down_from(kernel.stores.iter().map(|store| store.value));
@@ -128,7 +128,8 @@ impl RowContraction {
             kernel.axis(column).extent,
             terms.extent,
         );
-        (is_stored(kernel, &map) && has_rows && pays && found.most_rows(kernel) > 0).then_some(found)
+        let is_near = language == Language::Cuda || found.most_rows(kernel) > 0;
+        (is_stored(kernel, &map) && has_rows && pays && is_near).then_some(found)
     }
 
     /// A reduction as a sum of products that the rows are made of.
@@ -197,6 +198,6 @@ fn product(kernel: &Kernel, sum: ValueId, column: AxisId) -> Option<(AxisId, Val
     fits.then_some((axis, left, right))
 }
 
-fn positions(kernel: &Kernel, axes: &[AxisId]) -> u64 {
+pub(super) fn positions(kernel: &Kernel, axes: &[AxisId]) -> u64 {
     axes.iter().fold(1, |product, &axis| product.saturating_mul(kernel.axis(axis).extent))
 }

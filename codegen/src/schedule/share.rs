@@ -41,6 +41,9 @@ pub fn is_tiled(rows: u64, columns: u64, terms: u64) -> bool {
         && rows.saturating_mul(columns).saturating_mul(terms) >= FEWEST_TILED_MULTIPLICATIONS
 }
 
+/// Columns of attention whose sums the threads of a GPU's block have in registers.
+pub const MOST_ATTENTION_COLUMNS: usize = 128;
+
 /// Elements of a column panel: four of the widest vectors.
 pub(crate) const PANEL: u64 = 64;
 

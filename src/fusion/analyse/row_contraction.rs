@@ -1,5 +1,6 @@
 //! Contractions whose left factor needs reductions of its rows: attention, and layers after a normalisation. On a core a
-//! block has whole rows of it, made of products if need be, reduces them, and multiplies them.
+//! block has whole rows of it, made of products if need be, reduces them, and multiplies them. On a GPU a block goes along
+//! rows that a softmax makes of products once, and has parts of them.
 
 use lazuli_codegen::schedule::share;
 use smallvec::SmallVec;
@@ -11,6 +12,7 @@ use crate::fusion::facts::By;
 use crate::graph::NodeId;
 use crate::graph::domain::Hero;
 use crate::graph::op::Op;
+use crate::{DType, ReduceOp};
 
 /// Simple operations that packing an element is worth.
 const PACKING: f64 = 20.0;
@@ -58,6 +60,10 @@ impl Analyser<'_> {
         if !outputs.iter().all(|output| sums.contains(output) || follows_sum(output)) {
             return None;
         }
+        let packs = facts.figures.packs;
+        if !packs && !self.is_attention(nodes, sums, scores) {
+            return None;
+        }
         let work = match scores.is_empty() {
             // Each block reduces its rows anew.
             true => self.work_of_sums(nodes, outputs, (sums, follows), *elements),
@@ -67,7 +73,7 @@ impl Analyser<'_> {
                 let of_block = share::rows_of_block(length as u64, size, scores.len() as u64);
                 if sums.len() > 1
                     || self.has_several_axes(last)
-                    || !self.pays_for_rows(last, scores, *elements, of_block)
+                    || packs && !self.pays_for_rows(last, scores, *elements, of_block)
                 {
                     return None;
                 }
@@ -185,6 +191,34 @@ impl Analyser<'_> {
         axes.iter().filter(|&&axis| shape[axis] != 1).count() > 1
     }
 
+    /// Whether a GPU goes along the rows once: a softmax of products in 32 bits, with few columns.
+    fn is_attention(&self, nodes: &[NodeId], sums: &[NodeId], scores: &[NodeId]) -> bool {
+        let (facts, graph) = (self.facts, self.graph);
+        let (&[sum], &[score]) = (sums, scores) else { return false };
+        let is_other = |id: &NodeId| facts.of(*id).by == By::Threads && ![sum, score].contains(id);
+        let mut found = (None, None);
+        for &id in nodes.iter().filter(|id| matches!(graph.node(**id).op, Op::Reduce { .. }) && is_other(id))
+        {
+            let Op::Reduce { op, .. } = graph.node(id).op else { continue };
+            let place = match op {
+                ReduceOp::Max => &mut found.0,
+                ReduceOp::SumExp => &mut found.1,
+                _ => return false,
+            };
+            if place.replace(graph.operands(id)[0]).is_some() {
+                return false;
+            }
+        }
+        let product = graph.operands(sum)[0];
+        let columns = graph.node(sum).shape.last().copied().unwrap_or(1);
+        let is_wide = |id: NodeId| graph.node(id).dtype == DType::F32;
+        let of_score = graph.operands(score)[0];
+        matches!(found, (Some(a), Some(b)) if a == b)
+            && columns <= share::MOST_ATTENTION_COLUMNS
+            && is_wide(product)
+            && is_wide(of_score)
+    }
+
     /// Whether a block's rows are enough for packing the other factors again.
     fn pays_for_rows(&self, sum: NodeId, scores: &[NodeId], elements: usize, of_block: u64) -> bool {
         let facts = self.facts;
@@ -255,7 +289,7 @@ impl Analyser<'_> {
         let facts = self.facts;
         let mut work = Work::default();
         // Blocks of fewer rows than a contraction has pack the other factor more often.
-        for &sum in products {
+        for &sum in products.iter().filter(|_| facts.figures.packs) {
             let product = self.graph.operands(sum)[0];
             let factors = facts.reads.reads(product).iter().map(|read| facts.of(read.node).elements as f64);
             let packed = factors.fold(1.0, f64::max);

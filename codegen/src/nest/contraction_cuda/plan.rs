@@ -44,6 +44,18 @@ pub(super) struct Factor {
     pub(super) early: Vec<ValueId>,
 }
 
+impl<'a> Plan<'a> {
+    /// Of a kernel that sums along one axis.
+    pub(super) fn new(
+        flat: &'a Kernel,
+        contraction: &'a Contraction,
+        schedule: &'a ProductSchedule,
+    ) -> Plan<'a> {
+        let depth = contraction.depth[0];
+        Plan { flat, contraction, columns: contraction.columns(), depth, schedule }
+    }
+}
+
 impl Plan<'_> {
     pub(super) fn deep(&self) -> u64 {
         self.schedule.depth.into()
@@ -188,10 +200,17 @@ impl Plan<'_> {
     /// where the vectors go, as long as it is.
     pub(super) fn pitch(&self, factor: &Factor) -> u64 {
         match (self.schedule.matrices, factor.is_along) {
+            (None, true) if self.swaps(factor) => factor.width,
             (None, _) => factor.width + self.group(),
             (Some(_), true) => self.deep(),
             (Some(_), false) => factor.width,
         }
+    }
+
+    /// Whether chunks change places within a line, where lines that are a chunk longer would have what a warp writes along
+    /// more than eight terms in few banks.
+    pub(super) fn swaps(&self, factor: &Factor) -> bool {
+        self.schedule.matrices.is_none() && factor.is_along && self.deep() > 8
     }
 
     /// Elements of a factor's tile.

@@ -24,18 +24,28 @@ impl<'k> Writer<'k> {
             let (factor, pitch) = (tile.factor, self.plan.pitch(tile.factor));
             let part = emitter.fresh(if factor.is_left { "a" } else { "b" });
             parts.push(emitter.array(part, Type::Memory(dtype), factor.of_thread));
-            let own =
-                Expr::Name(if factor.is_left { self.v.y } else { self.v.x }).then(Mul, Expr::Int(group));
+            let own = Expr::Name(if factor.is_left { self.v.y } else { self.v.x });
             let slot = Expr::Int(self.plan.tile_len(factor));
             for first in (0..factor.of_thread).step_by(group as usize) {
                 // A thread's vectors are as far from each other as all threads' are wide.
-                let at = Expr::Int(first * (factor.width / factor.of_thread)).then(Add, own.clone());
+                let first_chunk = first * (factor.width / factor.of_thread) / group;
+                let chunk = Expr::Int(first_chunk).then(Add, own.clone());
+                let at = match self.plan.swaps(factor) {
+                    true => self.swapped(factor, &Expr::Name(self.v.k), chunk),
+                    false => {
+                        Expr::Int(first_chunk * group).then(Add, own.clone().then(Mul, Expr::Int(group)))
+                    }
+                };
                 let at = mul_add(Expr::Name(self.v.k), Expr::Int(pitch), at);
+                let in_slot = mul_add(Expr::Name(self.v.slot), slot.clone(), at);
+                let term =
+                    || mul_add(Expr::Name(self.v.step), Expr::Int(self.plan.deep()), Expr::Name(self.v.k));
+                let index = if tile.is_whole { self.weight(factor.width, term()) } else { in_slot };
                 emitter.push(Stmt::VectorLoad {
                     array: part_of(&parts),
                     at: Expr::Int(first),
                     buffer: tile.shared,
-                    index: mul_add(Expr::Name(self.v.slot), slot.clone(), at),
+                    index,
                     dtype,
                     width: group,
                 });

@@ -1,7 +1,7 @@
 //! From memory to shared memory: a tile's elements are loaded, and what a factor is computed from them is put into a slot.
 
 use super::plan::Factor;
-use super::{Tile, Writer};
+use super::{Tile, WARP, Writer};
 use crate::Scalar;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueOp};
@@ -156,11 +156,27 @@ impl<'k> Writer<'k> {
             return self.chunk(factor, line, chunk).then(Add, first.then(Rem, group));
         }
         let pitch = Expr::Int(self.plan.pitch(factor));
+        if self.plan.swaps(factor) {
+            let (first, group) = (along.then(Mul, width), Expr::Int(self.plan.group()));
+            let term = lane.map_or(first.clone(), |lane| first.then(Add, lane));
+            let at = self.swapped(factor, &term, across.clone().then(Div, group.clone()));
+            return mul_add(term, pitch, at.then(Add, across.then(Rem, group)));
+        }
         match (factor.is_along, lane) {
             (true, Some(lane)) => mul_add(along.then(Mul, width).then(Add, lane), pitch, across),
             (true, None) => mul_add(along.then(Mul, width), pitch, across),
             (false, _) => mul_add(along, pitch, across.then(Mul, width)),
         }
+    }
+
+    /// Where a chunk of a term's line is in it, if chunks change places.
+    pub(super) fn swapped(&self, factor: &Factor, term: &Expr, chunk: Expr) -> Expr {
+        let group = self.plan.group();
+        // Neighbouring threads have some terms of a chunk or two.
+        let of_vector = (WARP * factor.vector / self.plan.deep() / group).max(1);
+        let turn = term.clone().then(Div, Expr::Int(factor.vector)).then(Mul, Expr::Int(of_vector));
+        let turn = turn.then(Rem, Expr::Int(BANK_CHUNKS));
+        Expr::Arithmetic(Xor, Box::new(chunk), Box::new(turn)).then(Mul, Expr::Int(group))
     }
 
     /// Where a chunk of 16 bytes of a line of a tile of matrices is. Eight neighbouring lines have theirs in different banks:

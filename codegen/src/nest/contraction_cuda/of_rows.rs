@@ -1,0 +1,472 @@
+//! Attention on CUDA: a block goes along its rows once, and never stores them.
+//!
+//! Some elements at a time, products are added up in registers as in any contraction. Each row's greatest element so far
+//! makes weights of them, in shared memory, and these are multiplied with the other factor. Where a greater element comes,
+//! what has been added up before is scaled to it. At the end the sums are divided by the sum of the weights.
+
+use super::plan::{Factor, Plan};
+use super::{Tile, Vars, Writer};
+use crate::ir::{Kernel, ValueOp};
+use crate::nest::accumulate::{mul_add, set};
+use crate::nest::contraction_cpu::ceil;
+use crate::nest::emitter::Emitter;
+use crate::nest::passes::{count_loop, items_formula};
+use crate::nest::pointwise::{launch_items, split_lanes};
+use crate::nest::stmt::Arithmetic::{Add, Div, Equal, Less, Max, Min, Mul, Rem, Sub, Xor};
+use crate::nest::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use crate::nest::variable::Var;
+use crate::nest::{Function, INDEX, Nest, needs_wide_index, parameters};
+use crate::schedule::{
+    Contraction, Launch, Masked, Nothing, RowContraction, RowProductSchedule, Softmax, THREADS_OF_ROW,
+};
+use crate::{BinaryOp, DType, Language, Refusal, Scalar, UnaryOp};
+
+/// Registers of a thread: of 256 threads two blocks fit a multiprocessor.
+const THREADS_AT_ONCE: u32 = 512;
+
+/// The numbers' type.
+const F32: Type = Type::Register(DType::F32);
+
+pub(in crate::nest) fn build(
+    kernel: &Kernel,
+    of: &RowContraction,
+    schedule: &RowProductSchedule,
+) -> Result<Nest, Refusal> {
+    let misfit = Refusal::Misfit("no softmax of products");
+    let (Some(softmax), [scores]) = (of.softmax(kernel), of.scores.as_slice()) else { return Err(misfit) };
+    let tiles = [schedule.of_elements(), schedule.of_results()];
+    let plan = |contraction, schedule| Plan::new(kernel, contraction, schedule);
+    let plans = [plan(scores, &tiles[0]), plan(&of.contraction, &tiles[1])];
+    let factors = plans.each_ref().map(Plan::factors);
+    let of_results = plans.each_ref().map(Plan::of_results);
+    let mut emitter = Emitter::new(kernel, Language::Cuda);
+    let v = Vars::new(&mut emitter);
+    // Those of the elements and of the results are there at the same time.
+    let of_elements = Vars { column0: emitter.index("element0"), ..v };
+    let writer = |number: usize, v| Writer {
+        v,
+        layout: plans[number].layout(),
+        plan: &plans[number],
+        of_results: &of_results[number],
+        arrivals: Var::Lane,
+    };
+    let rows = Rows {
+        kernel,
+        of,
+        schedule,
+        softmax,
+        elements: writer(0, of_elements),
+        results: writer(1, v),
+        end: Var::Lane,
+    };
+    rows.body(&mut emitter, &factors);
+    let body = emitter.finish()?;
+    let Contraction { batch, rows, column, .. } = &of.contraction;
+    let each = [(&rows[..], u64::from(schedule.rows)), (&batch[..], 1)];
+    let each: Vec<_> = each.into_iter().filter(|(axes, _)| !axes.is_empty()).collect();
+    let blocks = each.iter().map(|(axes, of)| launch_items(kernel, axes).div_ceil(*of)).product();
+    let formula: Vec<String> = each.iter().map(|(axes, of)| items_formula(kernel, axes, *of)).collect();
+    let launch = Launch {
+        items: blocks,
+        formula: formula.join(" * "),
+        block: [schedule.threads(), 1, 1],
+        at_once: THREADS_AT_ONCE / schedule.threads(),
+        ..Launch::default()
+    };
+    Ok(Nest {
+        functions: vec![Function { name: kernel.name.clone(), body, launch }],
+        parameters: parameters(kernel, &[]),
+        workspaces: Vec::new(),
+        wide_index: needs_wide_index(kernel),
+        // Has a name for the lanes of whatever is split.
+        kernel: split_lanes(kernel, Some(*column), 2),
+    })
+}
+
+struct Rows<'k> {
+    kernel: &'k Kernel,
+    of: &'k RowContraction,
+    schedule: &'k RowProductSchedule,
+    softmax: Softmax,
+    /// Adds up the rows' elements.
+    elements: Writer<'k>,
+    /// Adds up the results.
+    results: Writer<'k>,
+    /// How many elements of the rows count.
+    end: Var,
+}
+
+/// What a thread knows of its rows.
+#[derive(Clone, Copy)]
+struct Known {
+    /// The elements, and then the weights.
+    elements: Var,
+    /// The greatest elements so far, and the sums of this thread's weights.
+    greatest: Var,
+    totals: Var,
+    /// The results' sums.
+    sums: Var,
+}
+
+fn number(value: f64) -> Expr {
+    Expr::Literal(Scalar::from_f64(DType::F32, value))
+}
+
+fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
+    Expr::Binary(op, DType::F32, Box::new(a), Box::new(b))
+}
+
+fn exp(a: Expr) -> Expr {
+    Expr::Unary(UnaryOp::Exp, DType::F32, Box::new(a))
+}
+
+impl<'k> Rows<'k> {
+    fn body(mut self, emitter: &mut Emitter<'k>, factors: &'k [Vec<Factor>; 2]) {
+        self.begin(emitter);
+        self.end = self.end(emitter);
+        let of_elements: Vec<Tile> =
+            factors[0].iter().map(|factor| self.elements.declare(emitter, factor)).collect();
+        let mut of_results: Vec<Tile> = Vec::new();
+        let mut weights = Var::Lane;
+        for factor in &factors[1] {
+            if factor.is_left {
+                let len = factor.width * u64::from(self.schedule.elements);
+                weights = emitter.share("weights", Type::Memory(DType::F32), len);
+                of_results.push(Tile { factor, shared: weights, next: Vec::new(), is_whole: true });
+            } else {
+                of_results.push(self.results.declare(emitter, factor));
+            }
+        }
+        let own = self.own_rows();
+        let known = Known {
+            elements: emitter.array("elements", F32, own * self.own_elements()),
+            greatest: emitter.array("greatest", F32, own),
+            totals: emitter.array("totals", F32, own),
+            sums: self.results.declare_sums(emitter),
+        };
+        let i = || Expr::Name(self.elements.v.i);
+        let first = vec![
+            set(Expr::element(known.greatest, i()), number(f64::NEG_INFINITY)),
+            set(Expr::element(known.totals, i()), number(0.0)),
+        ];
+        self.each_row(emitter, first);
+
+        emitter.open_pinned();
+        self.elements.clear(emitter, known.elements);
+        self.add_up(emitter, &self.elements, &of_elements, known.elements, Expr::Int(0));
+        self.weigh(emitter, known, weights);
+        let first = Expr::Name(self.elements.v.column0).then(Div, Expr::Int(self.results.plan.deep()));
+        self.add_up(emitter, &self.results, &of_results, known.sums, first);
+        let body = emitter.close();
+        emitter.push(Stmt::For {
+            var: self.elements.v.column0,
+            from: Expr::Int(0),
+            to: Expr::Name(self.end),
+            step: Step::Add(Expr::Int(self.schedule.elements.into())),
+            hint: LoopHint::None,
+            body,
+        });
+        self.divide(emitter, known);
+        self.results.results(emitter, &[known.sums]);
+    }
+
+    fn own_rows(&self) -> u64 {
+        self.results.plan.schedule.own_rows.into()
+    }
+
+    fn own_elements(&self) -> u64 {
+        self.elements.plan.schedule.own_columns.into()
+    }
+
+    fn own_columns(&self) -> u64 {
+        self.results.plan.schedule.own_columns.into()
+    }
+
+    fn length(&self) -> u64 {
+        self.kernel.axis(self.of.along).extent
+    }
+
+    fn each_row(&self, emitter: &mut Emitter<'k>, body: Vec<Stmt>) {
+        let rows = Expr::Int(self.own_rows());
+        emitter.push(count_loop(self.elements.v.i, Expr::Int(0), rows, LoopHint::Unroll, body));
+    }
+
+    /// Binds the block's rows, the batch's axes, and the thread's place.
+    fn begin(&self, emitter: &mut Emitter<'k>) {
+        let Contraction { batch, rows, .. } = &self.of.contraction;
+        let (v, block, of) =
+            (&self.elements.v, Expr::Builtin(Builtin::BlockX), Expr::Int(self.schedule.rows.into()));
+        let chunks = ceil(emitter.positions(rows), of.clone());
+        let own = if batch.is_empty() { block.clone() } else { block.clone().then(Rem, chunks.clone()) };
+        emitter.bind(v.row0, INDEX, own.then(Mul, of));
+        if !batch.is_empty() {
+            let rest = emitter.bind("block1", INDEX, block.then(Div, chunks));
+            emitter.unflatten(rest, batch, 1);
+        }
+        let (thread, across) = (Expr::Builtin(Builtin::ThreadX), Expr::Int(THREADS_OF_ROW.into()));
+        emitter.bind(v.x, INDEX, thread.clone().then(Rem, across.clone()));
+        emitter.bind(v.y, INDEX, thread.then(Div, across));
+        emitter.bind(self.results.v.column0, INDEX, Expr::Int(0));
+    }
+
+    /// How many elements of the rows count: of what a mask leaves out behind the last row's own, none if its number is
+    /// negative infinity, and the other factor is finite there, as zero times infinity is no zero.
+    fn end(&self, emitter: &mut Emitter<'k>) -> Var {
+        let length = Expr::Int(self.length());
+        let Some(Masked { fill, behind }) = self.of.masked(self.kernel) else {
+            return emitter.bind("end", INDEX, length);
+        };
+        let rows = emitter.positions(&self.of.contraction.rows);
+        let after = Expr::Name(self.elements.v.row0).then(Add, Expr::Int(self.schedule.rows.into()));
+        let after = Expr::Name(emitter.bind("after", INDEX, after.then(Min, rows)));
+        let last = match behind - 1 {
+            less @ ..0 => after.then(Sub, Expr::Int(less.unsigned_abs())),
+            more => after.then(Add, Expr::Int(more.unsigned_abs())),
+        };
+        let last = Expr::Name(emitter.bind("last", INDEX, last.then(Max, Expr::Int(1))));
+        let known = last.then(Min, length.clone());
+        let known = Expr::Name(emitter.bind("known", INDEX, known));
+        let (threads, warp) = (u64::from(self.schedule.threads()), super::WARP);
+        let nothing = emitter.variable("nothing", F32, number(0.0));
+        let Contraction { column, products, .. } = &self.of.contraction;
+        let columns = self.kernel.axis(*column).extent;
+        let at = emitter.index("element");
+        emitter.open(&[], false);
+        emitter.open(&[], false);
+        emitter.bind(self.of.along, INDEX, Expr::Name(at).then(Div, Expr::Int(columns)));
+        emitter.bind(*column, INDEX, Expr::Name(at).then(Rem, Expr::Int(columns)));
+        emitter.bind_axes(&[self.of.along, *column]);
+        let value = emitter.value(products[0].right);
+        let zero = binary(BinaryOp::Mul, value, number(0.0));
+        emitter.push(set(Expr::Name(nothing), binary(BinaryOp::Add, Expr::Name(nothing), zero)));
+        let body = emitter.close();
+        let thread = Expr::Builtin(Builtin::ThreadX);
+        emitter.push(Stmt::For {
+            var: at,
+            from: known.clone().then(Mul, Expr::Int(columns)).then(Add, thread.clone()),
+            to: Expr::Int(self.length() * columns),
+            step: Step::Add(Expr::Int(threads)),
+            hint: LoopHint::UnrollBy(4),
+            body,
+        });
+        let body = emitter.close();
+        emitter.push(Stmt::Block(body));
+        // All threads find the same.
+        let step = emitter.index("step");
+        let other = Expr::ShuffleXor {
+            value: Box::new(Expr::Name(nothing)),
+            mask: Box::new(Expr::Name(step)),
+            width: warp as u32,
+        };
+        let body = vec![set(Expr::Name(nothing), binary(BinaryOp::Add, Expr::Name(nothing), other))];
+        self.halving(emitter, step, warp / 2, body);
+        let shared = emitter.share("nothings", F32, threads / warp);
+        let then =
+            vec![set(Expr::element(shared, thread.clone().then(Div, Expr::Int(warp))), Expr::Name(nothing))];
+        let is_first = thread.then(Rem, Expr::Int(warp)).then(Equal, Expr::Int(0));
+        emitter.push(Stmt::If { condition: is_first, then, otherwise: Vec::new() });
+        emitter.push(Stmt::Barrier);
+        let all = (0..threads / warp)
+            .map(|n| Expr::element(shared, Expr::Int(n)))
+            .fold(number(0.0), |all, own| binary(BinaryOp::Add, all, own));
+        let all = emitter.bind("all", F32, all);
+        let end = emitter.variable("end", INDEX, length);
+        let then = vec![set(Expr::Name(end), known)];
+        let is_zero = binary(BinaryOp::Eq, Expr::Name(all), number(0.0));
+        let then = match self.kernel.value(fill).op {
+            ValueOp::Literal(scalar) if scalar.as_f64() == f64::NEG_INFINITY => then,
+            _ => {
+                let fill = emitter.value(fill);
+                let condition = binary(BinaryOp::Eq, fill, number(f64::NEG_INFINITY));
+                vec![Stmt::If { condition, then, otherwise: Vec::new() }]
+            }
+        };
+        emitter.push(Stmt::If { condition: is_zero, then, otherwise: Vec::new() });
+        end
+    }
+
+    fn halving(&self, emitter: &mut Emitter<'k>, var: Var, from: u64, body: Vec<Stmt>) {
+        let (from, to) = (Expr::Int(from), Expr::Int(0));
+        emitter.push(Stmt::For { var, from, to, step: Step::Halve, hint: LoopHint::Unroll, body });
+    }
+
+    /// Adds up products: of all terms of the elements, or of the elements at hand.
+    fn add_up(
+        &self,
+        emitter: &mut Emitter<'k>,
+        writer: &Writer<'k>,
+        tiles: &[Tile<'k>],
+        sums: Var,
+        first: Expr,
+    ) {
+        let terms = match tiles.iter().any(|tile| tile.is_whole) {
+            true => u64::from(self.schedule.elements),
+            false => self.kernel.axis(writer.plan.depth).extent,
+        };
+        emitter.open_pinned();
+        emitter.bind(writer.v.steps, INDEX, Expr::Int(terms.div_ceil(writer.plan.deep())));
+        let first = emitter.bind(writer.v.first_step, INDEX, first);
+        writer.add_up(emitter, tiles, &[sums], &Expr::Name(first));
+        let body = emitter.close();
+        emitter.push(Stmt::Block(body));
+    }
+
+    /// Binds the row of the thread's that is at hand: beyond the last row, that one again.
+    fn bind_row(&self, emitter: &mut Emitter<'k>) {
+        let (v, rows) = (&self.elements.v, &self.of.contraction.rows);
+        let row = mul_add(Expr::Name(v.y), Expr::Int(self.own_rows()), Expr::Name(v.i));
+        let row = Expr::Name(v.row0).then(Add, row);
+        let last = emitter.positions(rows).then(Sub, Expr::Int(1));
+        emitter.bind(v.row, INDEX, row.then(Min, last));
+        emitter.unflatten(v.row, rows, 1);
+    }
+
+    /// Makes weights of the elements, and scales what has been added up before.
+    fn weigh(&self, emitter: &mut Emitter<'k>, known: Known, weights: Var) {
+        let v = &self.elements.v;
+        let (i, j, n) = (Expr::Name(v.i), Expr::Name(v.j), Expr::Name(v.n));
+        let (greatest, total) =
+            (Expr::element(known.greatest, i.clone()), Expr::element(known.totals, i.clone()));
+        let of_element = Expr::Int(self.own_elements());
+        let element = Expr::element(known.elements, mul_add(i.clone(), of_element.clone(), j.clone()));
+        emitter.open(&[], false);
+        self.bind_row(emitter);
+        let most = emitter.variable("most", F32, greatest.clone());
+        let along = |emitter: &mut Emitter<'k>| {
+            let at = mul_add(Expr::Name(v.x), of_element.clone(), j.clone());
+            let at = Expr::Name(v.column0).then(Add, at);
+            let at = Expr::Name(emitter.bind(v.position, INDEX, at));
+            let last = Expr::Int(self.length().saturating_sub(1));
+            let is_whole = self.length().is_multiple_of(self.schedule.elements.into());
+            let bound = if is_whole { at.clone() } else { at.clone().then(Min, last) };
+            emitter.bind(self.of.along, INDEX, bound);
+            emitter.bind_axes(&[self.of.along]);
+            (!is_whole).then(|| at.then(Less, Expr::Int(self.length())))
+        };
+        emitter.open(&[], true);
+        let is_element = along(emitter);
+        emitter.define(self.of.scores[0].products[0].sum, element.clone());
+        let value = emitter.value(self.softmax.operand);
+        let value = emitter.named(value, DType::F32);
+        let value = match is_element {
+            Some(condition) => {
+                Expr::Select(Box::new(condition), Box::new(value), Box::new(number(f64::NEG_INFINITY)))
+            }
+            None => value,
+        };
+        let value = emitter.named(value, DType::F32);
+        emitter.push(set(element.clone(), value.clone()));
+        emitter.push(set(Expr::Name(most), binary(BinaryOp::Maximum, Expr::Name(most), value)));
+        let body = emitter.close();
+        emitter.push(count_loop(v.j, Expr::Int(0), of_element.clone(), LoopHint::Unroll, body));
+
+        let step = emitter.index("step");
+        emitter.open(&[], false);
+        let other = Expr::ShuffleXor {
+            value: Box::new(Expr::Name(most)),
+            mask: Box::new(Expr::Name(step)),
+            width: THREADS_OF_ROW,
+        };
+        let other = emitter.named(other, DType::F32);
+        emitter.push(set(Expr::Name(most), binary(BinaryOp::Maximum, Expr::Name(most), other)));
+        let body = emitter.close();
+        self.halving(emitter, step, u64::from(THREADS_OF_ROW / 2), body);
+        // Where nothing has been greater than negative infinity, weights are zero and no NaN.
+        let is_none = binary(BinaryOp::Eq, Expr::Name(most), number(f64::NEG_INFINITY));
+        let base = Expr::Select(Box::new(is_none), Box::new(number(0.0)), Box::new(Expr::Name(most)));
+        let base = Expr::Name(emitter.bind("base", F32, base));
+        let scale = exp(binary(BinaryOp::Sub, greatest.clone(), base.clone()));
+        let scale = Expr::Name(emitter.bind("scale", F32, scale));
+        emitter.push(set(greatest, Expr::Name(most)));
+        emitter.push(set(total.clone(), binary(BinaryOp::Mul, total.clone(), scale.clone())));
+        emitter.open(&[], true);
+        along(emitter);
+        let weight = exp(binary(BinaryOp::Sub, element.clone(), base));
+        let weight = emitter.named(weight, DType::F32);
+        emitter.push(set(total.clone(), binary(BinaryOp::Add, total, weight.clone())));
+        emitter.define(self.softmax.quotient, weight);
+        if let Some(Nothing { choice, weights, .. }) = self.softmax.nothing {
+            let weights = emitter.value(weights);
+            emitter.define(choice, weights);
+        }
+        let value = emitter.value(self.of.contraction.products[0].left);
+        emitter.push(set(element, value));
+        let body = emitter.close();
+        emitter.push(count_loop(v.j, Expr::Int(0), of_element.clone(), LoopHint::Unroll, body));
+        let columns = self.own_columns();
+        let sum = Expr::element(known.sums, mul_add(i.clone(), Expr::Int(columns), n));
+        let body = vec![set(sum.clone(), binary(BinaryOp::Mul, sum, scale))];
+        emitter.push(count_loop(v.n, Expr::Int(0), Expr::Int(columns), LoopHint::Unroll, body));
+        let body = emitter.close();
+        self.each_row(emitter, body);
+
+        // Each element's weights of the thread's rows go together, as they are read.
+        emitter.open(&[], false);
+        let packed = emitter.fresh("packed");
+        let packed = emitter.array(packed, Type::Memory(DType::F32), self.own_rows());
+        let weight = Expr::element(known.elements, mul_add(i.clone(), of_element.clone(), j.clone()));
+        self.each_row(
+            emitter,
+            vec![set(Expr::element(packed, i), Expr::ToMemory(DType::F32, Box::new(weight)))],
+        );
+        let at = mul_add(Expr::Name(v.x), of_element.clone(), j);
+        let index = self.results.weight(self.schedule.rows.into(), at);
+        let (dtype, width) = (DType::F32, self.own_rows());
+        emitter.push(Stmt::VectorStore {
+            array: packed,
+            at: Expr::Int(0),
+            buffer: weights,
+            index,
+            dtype,
+            width,
+        });
+        let body = emitter.close();
+        emitter.push(count_loop(v.j, Expr::Int(0), of_element, LoopHint::Unroll, body));
+    }
+
+    /// Divides the sums by those of the weights. Of rows whose weights are nothing they are zero, if none is infinite.
+    fn divide(&self, emitter: &mut Emitter<'k>, known: Known) {
+        let v = &self.elements.v;
+        let total = Expr::element(known.totals, Expr::Name(v.i));
+        emitter.open(&[], false);
+        let step = emitter.index("step");
+        let other = Expr::ShuffleXor {
+            value: Box::new(total.clone()),
+            mask: Box::new(Expr::Name(step)),
+            width: THREADS_OF_ROW,
+        };
+        let body = vec![set(total.clone(), binary(BinaryOp::Add, total.clone(), other))];
+        self.halving(emitter, step, u64::from(THREADS_OF_ROW / 2), body);
+        let columns = Expr::Int(self.own_columns());
+        let sum = Expr::element(known.sums, mul_add(Expr::Name(v.i), columns.clone(), Expr::Name(v.n)));
+        let quotient = binary(BinaryOp::Div, sum.clone(), total.clone());
+        let result = match self.softmax.nothing {
+            None => quotient,
+            Some(Nothing { condition, holds, .. }) => {
+                self.bind_row(emitter);
+                emitter.define(self.softmax.greatest, Expr::element(known.greatest, Expr::Name(v.i)));
+                emitter.define(self.softmax.total, total);
+                let condition = emitter.value(condition);
+                let condition = emitter.named(condition, DType::Bool);
+                let zero = binary(BinaryOp::Mul, sum.clone(), number(0.0));
+                let (a, b) = if holds { (quotient, zero) } else { (zero, quotient) };
+                Expr::Select(Box::new(condition), Box::new(a), Box::new(b))
+            }
+        };
+        let body = vec![set(sum, result)];
+        emitter.push(count_loop(v.n, Expr::Int(0), columns, LoopHint::Unroll, body));
+        let body = emitter.close();
+        self.each_row(emitter, body);
+    }
+}
+
+impl Writer<'_> {
+    /// Where the weights of the thread's rows are for an element: eight neighbouring threads have theirs in different
+    /// banks, as groups of rows change places.
+    pub(super) fn weight(&self, rows: u64, element: Expr) -> Expr {
+        let group = self.plan.group();
+        let turn = element.clone().then(Div, Expr::Int(group)).then(Rem, Expr::Int(8));
+        let place = Expr::Arithmetic(Xor, Box::new(Expr::Name(self.v.y)), Box::new(turn));
+        mul_add(element, Expr::Int(rows), place.then(Mul, Expr::Int(group)))
+    }
+}
