@@ -96,8 +96,7 @@ fn attention() -> Group {
             let [b, h, n, d] = [x.at(2, 1), x.at(8, 2), x.at(512, 13), x.at(64, 12)];
             let [q, k, v] = std::array::from_fn(|_| x.floats([b, h, n, d]));
             vec![q.scaled_dot_product_attention(&k, &v, &Attention::new().causal(true))]
-        })
-        .because("sums, a softmax of them, and sums again: the scores are stored"),
+        }),
     ];
     ("attention", rows)
 }
