@@ -12,6 +12,7 @@ use crate::nest::contraction_cpu::ceil;
 use crate::nest::emitter::Emitter;
 use crate::nest::passes::{count_loop, items_formula};
 use crate::nest::pointwise::{launch_items, split_lanes};
+use crate::nest::split::Arrivals;
 use crate::nest::stmt::Arithmetic::{Add, Div, Equal, Less, Max, Min, Mul, Rem, Sub, Xor};
 use crate::nest::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use crate::nest::variable::Var;
@@ -48,7 +49,8 @@ pub(in crate::nest) fn build(
         layout: plans[number].layout(),
         plan: &plans[number],
         of_results: &of_results[number],
-        arrivals: Var::Lane,
+        // Its terms are not split.
+        arrivals: Arrivals::of(0, Expr::Int(0)),
     };
     let rows = Rows {
         kernel,
