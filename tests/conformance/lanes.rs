@@ -377,3 +377,22 @@ fn positions_beside_wide_numbers() {
         ]
     });
 }
+
+/// Every second element from the end on, in vectors, of whole ones and of what is left of one.
+#[test]
+fn every_second_element_from_the_end() {
+    for (name, dtype) in
+        [("floats", DType::F32), ("halves", DType::F16), ("doubles", DType::F64), ("integers", DType::I32)]
+    {
+        check_on_cpu(&format!("{name} from the end"), |device| {
+            let x = mixed(device, dtype, [3, 101], 3, 9);
+            let whole = mixed(device, dtype, [2, 128], 4, 9);
+            vec![
+                exact("from the last", x.slice_step(1, None, None, -2) + 1),
+                exact("from the one before", x.slice_step(1, -2, None, -2) * 3),
+                exact("reversed halves", whole.flip(1).slice_step(1, None, None, 2) + 2),
+                exact("beside the others", x.slice(1, 0..51) + x.slice_step(1, None, None, -2)),
+            ]
+        });
+    }
+}

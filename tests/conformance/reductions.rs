@@ -6,7 +6,7 @@
 use lazuli::{DType, Device, Target, Tensor};
 
 use crate::common::data::{floats, mixed, ordinary};
-use crate::common::{Output, check, check_fused, devices, exact, near};
+use crate::common::{Output, check, check_fused, check_on_cpu, devices, exact, near};
 
 const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 
@@ -441,4 +441,34 @@ fn long_reductions_beside_their_elements() {
             ]
         });
     }
+}
+
+/// A few columns, as of colours or classes: several of their positions share a vector, and some are left.
+#[test]
+fn narrow_columns() {
+    for (rows, columns) in [(64, 2), (79, 3), (300, 4), (1000, 7), (129, 10), (65, 15), (9000, 3)] {
+        check_on_cpu(&format!("{columns} columns of {rows}"), |device| {
+            let x = floats(device, DType::F32, [rows, columns], 1.0, 1);
+            let images = floats(device, DType::F32, [3, rows, columns], 1.0, 2);
+            let counts = (&x * 9.0).cast(DType::I32);
+            let bias = floats(device, DType::F32, [columns], 1.0, 3);
+            vec![
+                near("sums", x.sum(0), 1e-4, 1e-3),
+                near("of halves", x.cast(DType::F16).sum(0).cast(DType::F32), 2e-2, 1e-1),
+                exact("integers", counts.sum(0)),
+                exact("largest and least", x.max(0) - x.min(0)),
+                near("of squares", (&x * &x + 1.0).sum(0).sqrt(), 1e-4, 1e-3),
+                near("moved", (&x + &bias).mean(0), 1e-4, 1e-4),
+                near("of each image", images.mean(1), 1e-4, 1e-4),
+                near("of all images", images.sum([0, 1]) * 0.5, 1e-4, 1e-2),
+                near("variances", x.var(0, 1), 1e-3, 1e-4),
+                exact("any", x.gt(0.9).any(0)),
+                near("padded", x.pad(&[(1, 2), (0, 0)], 0.5).sum(0), 1e-4, 1e-3),
+            ]
+        });
+    }
+    check_on_cpu("columns without numbers", |device| {
+        let x = mixed(device, DType::F32, [200, 3], 0, 7);
+        vec![exact("largest", x.max(0)), exact("sums", x.sum(0)), exact("least", x.min(0))]
+    });
 }

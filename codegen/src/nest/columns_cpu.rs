@@ -11,6 +11,7 @@ use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::{Emitter, Staged};
 use super::fission::{Divided, SHORTEST};
 use super::interior::Interior;
+use super::narrow::Narrow;
 use super::passes::{Pass, Plan, count_loop, items_formula, lane_of, partial_workspaces};
 use super::persistent::{Place, RowCache};
 use super::pointwise::launch_items;
@@ -55,7 +56,11 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
     let launch = Launch { items: blocks, formula, ..Launch::default() };
     let is_known = !kernel.axis(inner).is_argument && !schedule.shares_all;
     let interior = if is_known { Interior::beside(kernel, inner, &plan.axes) } else { None };
-    let peeled = (kernel, interior.as_ref());
+    let is_plain = interior.is_none()
+        && !schedule.shares_all
+        && nested_axes(kernel, &plan.reductions(), &plan.axes).is_empty();
+    let narrow = if is_plain { Narrow::of(kernel, plan, inner) } else { None };
+    let peeled = Peeled { kernel, interior: interior.as_ref(), narrow: narrow.as_ref() };
     let functions = match split {
         true => parts(peeled, plan, schedule, launch)?,
         false => vec![whole(peeled, plan, schedule, launch)?],
@@ -65,16 +70,24 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
     Ok(Nest::new(kernel.clone(), functions, workspaces, wide_index))
 }
 
+/// A kernel, and what it is where no guards are or where columns are few.
+#[derive(Clone, Copy)]
+struct Peeled<'k> {
+    kernel: &'k Kernel,
+    interior: Option<&'k Interior>,
+    narrow: Option<&'k Narrow>,
+}
+
 /// A block goes down whole columns.
 fn whole(
-    (kernel, interior): (&Kernel, Option<&Interior>),
+    Peeled { kernel, interior, narrow }: Peeled,
     plan: &Plan,
     schedule: &ColumnSchedule,
     launch: Launch,
 ) -> Result<Function, Refusal> {
     let mut emitter = Emitter::new(kernel, Language::C);
     let mut writer = CpuColumns::new(kernel, plan, u64::from(schedule.threads_x), &mut emitter, false);
-    writer.interior = interior;
+    (writer.interior, writer.narrow) = (interior, narrow);
     if schedule.shares_all {
         writer.results = writer.tiles_of_results(&mut emitter);
         writer.keep(&mut emitter, STACK_BYTES);
@@ -92,7 +105,7 @@ fn whole(
 
 /// A block goes down a part of its columns and leaves partial results; a second function merges the parts in order.
 fn parts(
-    (kernel, interior): (&Kernel, Option<&Interior>),
+    Peeled { kernel, interior, narrow }: Peeled,
     plan: &Plan,
     schedule: &ColumnSchedule,
     merge: Launch,
@@ -100,7 +113,7 @@ fn parts(
     let (width, pass) = (u64::from(schedule.threads_x), &plan.passes[0]);
     let mut emitter = Emitter::new(kernel, Language::C);
     let mut writer = CpuColumns::new(kernel, plan, width, &mut emitter, true);
-    writer.interior = interior;
+    (writer.interior, writer.narrow) = (interior, narrow);
     let from = writer.part.clone().then(Mul, Expr::Int(COLUMN_SPLIT_LENGTH));
     let to = from.clone().then(Add, Expr::Int(COLUMN_SPLIT_LENGTH)).then(Min, emitter.positions(&plan.axes));
     let to = Expr::Name(emitter.bind("end", INDEX, to));
@@ -146,6 +159,8 @@ struct CpuColumns<'a> {
     results: BTreeMap<usize, Var>,
     /// Where passes need no guards.
     interior: Option<&'a Interior>,
+    /// How few columns go side by side.
+    narrow: Option<&'a Narrow>,
 }
 
 /// What a pass does at each position.
@@ -187,8 +202,8 @@ impl<'k> CpuColumns<'k> {
         let count = emitter.bind("width", INDEX, lanes.then(Min, extent.then(Sub, Expr::Name(first))));
         let flat = plan.sweep_name(emitter);
         let nested = nested_axes(kernel, &plan.reductions(), &plan.axes);
-        let (results, interior) = (BTreeMap::new(), None);
-        CpuColumns { kernel, plan, width, flat, nested, row, part, first, count, results, interior }
+        let (results, interior, narrow) = (BTreeMap::new(), None, None);
+        CpuColumns { kernel, plan, width, flat, nested, row, part, first, count, results, interior, narrow }
     }
 
     fn inner(&self) -> AxisId {
@@ -216,6 +231,9 @@ impl<'k> CpuColumns<'k> {
     }
 
     fn sweep(&self, emitter: &mut Emitter<'k>, pass: &Pass, from: Expr, to: Expr) -> Vec<Accumulator> {
+        if let Some(narrow) = self.narrow {
+            return narrow.sweep(emitter, (self.plan, pass), self.flat, (from, to));
+        }
         let accumulators = pass.declare(emitter, self.kernel, Some(self.width));
         let flat = self.flat;
         let welford = Accumulator::common_welford(&accumulators);

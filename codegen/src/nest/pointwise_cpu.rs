@@ -12,7 +12,7 @@ use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::windows_cpu::{Border, Windows};
 use super::{Body, INDEX};
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+use crate::ir::{AxisKind, Kernel, Value, ValueId, ValueOp};
 use crate::schedule::{Launch, PointwiseSchedule, lanes_along, operations};
 use crate::{DType, Language, Refusal};
 
@@ -155,7 +155,10 @@ impl<'k> Loops<'k, '_> {
 fn consecutive_last(kernel: &Kernel, map: &[AxisId]) -> Option<Vec<AxisId>> {
     let &inner = map.last()?;
     let reduces = kernel.values.iter().any(|value| matches!(value.op, ValueOp::Reduce { .. }));
-    let is_guarded = kernel.values.iter().any(|value| matches!(value.op, ValueOp::InBounds(_)));
+    let is_map = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Map;
+    let is_guard = |value: &&Value| matches!(value.op, ValueOp::InBounds(_));
+    // What all results have in common may be guarded.
+    let is_guarded = kernel.values.iter().filter(is_guard).any(|guard| guard.axes.iter().any(is_map));
     let lanes = lanes_along(kernel).filter(|&lanes| lanes != inner && reduces && !is_guarded)?;
     Some(map.iter().copied().filter(|&axis| axis != lanes).chain([lanes]).collect())
 }

@@ -31,7 +31,7 @@ const SHORTEST: u64 = 8;
 
 /// Distances of places from which lanes are picked out of whole vectors. From others they would come one by one, which takes
 /// longer than what a compiler makes of loops of numbers.
-const DISTANCES: [i64; 4] = [-1, 2, 3, 4];
+const DISTANCES: [i64; 5] = [-1, -2, 2, 3, 4];
 
 /// What a variable holds that differs among lanes.
 #[derive(Clone, Copy)]

@@ -245,12 +245,16 @@ impl Access {
         let shuffle = format!("lz_shuffle_{dtype}");
         let gather = format!("lz_gather_{dtype}");
         let shuffled = format!(
-            "    if (count >= LANES && (stride == -1 || (stride >= 2 && stride <= 4))) {{
+            "    if (count >= LANES && (stride == -1 || stride == -2 || (stride >= 2 && stride <= 4))) {{
         const {numbers} n = {{ NUMBERS }};
         {raw} a, b, c, d;
         if (stride == -1) {{
             __builtin_memcpy(&a, from - (LANES - 1), sizeof a);
             raw = {shuffle}(a, a, LANES - 1 - n);
+        }} else if (stride == -2) {{
+            __builtin_memcpy(&a, from - (LANES - 1), sizeof a);
+            __builtin_memcpy(&b, from - (2 * LANES - 2), sizeof b);
+            raw = {shuffle}(a, b, LANES - 1 - 2 * n - (2 * LANES - 1) * (n >= LANES / 2));
         }} else if (stride == 2) {{
             __builtin_memcpy(&a, from, sizeof a);
             __builtin_memcpy(&b, from + (LANES - 1), sizeof b);
