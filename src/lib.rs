@@ -72,7 +72,8 @@
 //!
 //! # Devices and features
 //!
-//! Files and arrays of others are in [`io`]; the features `npz`, `safetensors` and `ndarray` add what needs other crates.
+//! Files and arrays of others are in [`io`]; the features `npz`, `safetensors`, `ndarray` and `dlpack` add what needs other
+//! crates.
 //!
 //! [`Device::cpu`] needs a C compiler when a kernel first runs (without one the [`Device::interpreter`] takes over).
 //! [`Device::cuda`] needs a driver and NVRTC, which are looked for when it is used: with the feature `cuda`, on by

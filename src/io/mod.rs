@@ -7,7 +7,8 @@
 //! | safetensors, several with names | `read_safetensors`, `write_safetensors` | `safetensors` |
 //!
 //! What is read is on the CPU. What is written is evaluated first. With the feature `ndarray`, `Tensor::from(&array)`
-//! and [`Tensor::to_ndarray`](crate::Tensor) convert in memory.
+//! and [`Tensor::to_ndarray`](crate::Tensor) convert in memory. With the feature `dlpack`, `Tensor::from_dlpack` and
+//! `Tensor::to_dlpack` share memory with PyTorch, NumPy, JAX, candle and others, on the CPU and on a GPU, without a copy.
 //!
 //! ```
 //! use lazuli::{Tensor, io};
@@ -18,6 +19,8 @@
 //! # Ok::<(), lazuli::Error>(())
 //! ```
 
+#[cfg(feature = "dlpack")]
+mod dlpack;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 mod npy;

@@ -177,6 +177,12 @@ impl Stream {
     }
 
     /// The device.
+    ///
+    /// ```
+    /// use lazuli::{Device, Stream};
+    /// assert_eq!(Stream::current(&Device::cpu())?.device(), Device::cpu());
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     pub fn device(&self) -> Device {
         self.device
     }
@@ -219,6 +225,15 @@ impl Stream {
 
     /// Waits until all that the stream was given has been done.
     ///
+    /// ```
+    /// use lazuli::{Device, Stream, Tensor};
+    /// let side = Stream::new(&Device::best())?;
+    /// side.scope(|| Tensor::rand([1000], 1).to(&Device::best()).exp().eval())?;
+    /// side.synchronize()?;
+    /// assert!(side.is_idle()?);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Device`](crate::Error::Device) if any of it failed.
     pub fn synchronize(&self) -> Result<()> {
@@ -231,6 +246,12 @@ impl Stream {
 
     /// Whether all that the stream was given has been done.
     ///
+    /// ```
+    /// use lazuli::{Device, Stream};
+    /// assert!(Stream::new(&Device::cpu())?.is_idle()?);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Device`](crate::Error::Device) if any of it failed.
     pub fn is_idle(&self) -> Result<bool> {
@@ -242,6 +263,14 @@ impl Stream {
     }
 
     /// An event that is reached when all that the stream was given so far has been done.
+    ///
+    /// ```
+    /// use lazuli::{Device, Stream};
+    /// let event = Stream::current(&Device::best())?.record()?;
+    /// event.synchronize()?;
+    /// assert!(event.is_reached()?);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Device`](crate::Error::Device) if the device does not work.
@@ -314,6 +343,12 @@ enum Moment {
 impl Event {
     /// Waits for it.
     ///
+    /// ```
+    /// use lazuli::{Device, Stream};
+    /// Stream::current(&Device::best())?.record()?.synchronize()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Device`](crate::Error::Device) if what comes before it failed.
     pub fn synchronize(&self) -> Result<()> {
@@ -326,6 +361,12 @@ impl Event {
 
     /// Whether it has been reached.
     ///
+    /// ```
+    /// use lazuli::{Device, Stream};
+    /// assert!(Stream::current(&Device::cpu())?.record()?.is_reached()?);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Device`](crate::Error::Device) if what comes before it failed.
     pub fn is_reached(&self) -> Result<bool> {
@@ -337,6 +378,14 @@ impl Event {
     }
 
     /// Seconds from an earlier event of the same device to this one, by the device's clock. It waits for both.
+    ///
+    /// ```
+    /// use lazuli::{Device, Stream};
+    /// let stream = Stream::current(&Device::best())?;
+    /// let (start, end) = (stream.record()?, stream.record()?);
+    /// assert!(end.seconds_since(&start)? >= 0.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Device`](crate::Error::Device) if the other one is of another device, or if what comes before either failed.
