@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use crate::settings;
+
 /// How fine a message is; each level includes the ones before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Level {
@@ -19,8 +21,7 @@ pub(crate) enum Level {
 
 fn level() -> u8 {
     static LEVEL: OnceLock<u8> = OnceLock::new();
-    *LEVEL
-        .get_or_init(|| std::env::var("LAZULI_DEBUG").ok().and_then(|value| value.parse().ok()).unwrap_or(0))
+    *LEVEL.get_or_init(|| settings::text("LAZULI_DEBUG").and_then(|value| value.parse().ok()).unwrap_or(0))
 }
 
 pub(crate) fn enabled(wanted: Level) -> bool {

@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use crate::settings;
+
 /// Part of every key: another format is another cache.
 const FORMAT: &str = "lazuli kernel cache 1";
 const MAGIC: &[u8; 8] = b"lazuli\0\x01";
@@ -83,7 +85,7 @@ impl DiskCache {
     pub(crate) fn get() -> Option<&'static DiskCache> {
         static CACHE: OnceLock<Option<DiskCache>> = OnceLock::new();
         let warn = |message: String| eprintln!("lazuli: {message}");
-        CACHE.get_or_init(|| DiskCache::configured(&|name| std::env::var_os(name), &warn)).as_ref()
+        CACHE.get_or_init(|| DiskCache::configured(&|name| settings::variable(name), &warn)).as_ref()
     }
 
     fn configured(

@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crate::settings;
+
 /// How many seconds a compiler may take.
 const LIMIT_VARIABLE: &str = "LAZULI_COMPILE_TIMEOUT";
 const DEFAULT_LIMIT: Duration = Duration::from_secs(600);
@@ -26,7 +28,7 @@ pub(crate) struct Answer {
 pub(crate) fn limit() -> Duration {
     static LIMIT: OnceLock<Duration> = OnceLock::new();
     *LIMIT.get_or_init(|| {
-        let Some(value) = std::env::var_os(LIMIT_VARIABLE).filter(|value| !value.is_empty()) else {
+        let Some(value) = settings::variable(LIMIT_VARIABLE).filter(|value| !value.is_empty()) else {
             return DEFAULT_LIMIT;
         };
         let seconds = value.to_str().and_then(|text| text.trim().parse().ok());

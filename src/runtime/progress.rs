@@ -10,6 +10,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::debug::{self, Level};
+use crate::settings;
 
 /// How long nothing is said.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -70,6 +71,6 @@ impl Drop for Progress {
 }
 
 fn is_wanted() -> bool {
-    let is_off = std::env::var("LAZULI_PROGRESS").is_ok_and(|value| value == "off" || value == "0");
+    let is_off = settings::text("LAZULI_PROGRESS").is_some_and(|value| value == "off" || value == "0");
     !is_off && !debug::enabled(Level::Timings) && std::io::stderr().is_terminal()
 }

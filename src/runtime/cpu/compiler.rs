@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::runtime::cache::{DiskCache, Key};
 use crate::runtime::process::{self, Answer};
 use crate::runtime::workshop::{self, Workshop};
+use crate::settings;
 
 /// Arithmetic must be what the text says, operation by operation, NaN, infinities and signed zeros included;
 /// traps and `errno` alone are given up. Nothing here may set flush-to-zero for the process, as `-ffast-math`
@@ -400,7 +401,7 @@ pub(super) fn identify<C: Borrow<Compiler>>(
 }
 
 fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+    settings::text(name)
 }
 
 /// The compilers to try, in this order.

@@ -4,10 +4,12 @@
 //! as they wake, which may be never: nobody waits for a helper that has not begun. What is known to be short is not
 //! handed over at all.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
+
+use crate::settings;
 
 /// Waking a sleeping thread takes about as long.
 const HAND_OVER: Duration = Duration::from_micros(20);
@@ -84,14 +86,9 @@ impl Job {
     }
 }
 
-/// Threads that a kernel may have: those of the pool, or what `LAZULI_NUM_THREADS` allows of them.
+/// Threads that a kernel may have: those of the pool, or what the settings allow of them.
 pub(crate) fn threads() -> u64 {
-    static MOST: OnceLock<u64> = OnceLock::new();
-    let most = MOST.get_or_init(|| {
-        let number = std::env::var("LAZULI_NUM_THREADS").ok().and_then(|number| number.parse().ok());
-        number.filter(|&number| number > 0).unwrap_or(u64::MAX)
-    });
-    (rayon::current_num_threads() as u64).min(*most)
+    (rayon::current_num_threads() as u64).min(settings::most_threads())
 }
 
 /// Calls `work` with ranges that together are `0..blocks`, each block once, and returns when all calls have

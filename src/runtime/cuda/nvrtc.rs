@@ -15,7 +15,7 @@ use libloading::Library;
 
 use super::cubin::{self, CubinInfo};
 use crate::runtime::process::loader_words;
-use crate::{Error, Result};
+use crate::{Error, Result, settings};
 
 /// The environment variable that names the library to use, and the only one tried when it is set.
 const PATH_VARIABLE: &str = "LAZULI_NVRTC";
@@ -262,7 +262,7 @@ impl Nvrtc {
     /// Goes through the places, in order.
     fn find() -> Result<Nvrtc> {
         let mut tried = Vec::new();
-        if let Some(path) = std::env::var_os(PATH_VARIABLE).filter(|path| !path.is_empty()) {
+        if let Some(path) = settings::variable(PATH_VARIABLE).filter(|path| !path.is_empty()) {
             // A choice that does not work is reported rather than replaced by another library.
             let path = PathBuf::from(path);
             match Nvrtc::load(&path) {

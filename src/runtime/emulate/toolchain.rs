@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::runtime::cache::{create_private, trust};
 use crate::runtime::process::{self, Answer};
 use crate::runtime::workshop::Workshop;
+use crate::settings;
 
 const SHIM: &str = include_str!("shim.h");
 const FIBERS: &str = include_str!("fibers.cpp");
@@ -256,7 +257,7 @@ fn unavailable(reason: String, hint: &str) -> Error {
 
 /// `$LAZULI_CACHE_DIR/emulate`, else a folder of this user's in the temporary folder.
 fn cache_folder() -> Result<PathBuf> {
-    let folder = match std::env::var_os("LAZULI_CACHE_DIR").filter(|folder| !folder.is_empty()) {
+    let folder = match settings::variable("LAZULI_CACHE_DIR").filter(|folder| !folder.is_empty()) {
         Some(folder) => std::path::absolute(&folder).unwrap_or_else(|_| folder.into()).join("emulate"),
         None => std::env::temp_dir().join(format!("lazuli-emulate-{}", rustix::process::geteuid().as_raw())),
     };

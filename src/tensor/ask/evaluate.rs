@@ -43,8 +43,8 @@ pub fn with_fusion<T>(fusion: Fusion, f: impl FnOnce() -> T) -> T {
 /// The fusion in force: set by [`with_fusion`], else by `LAZULI_FUSION=off`, else on.
 pub(crate) fn fusion() -> Fusion {
     static DEFAULT: OnceLock<Fusion> = OnceLock::new();
-    let default = || match std::env::var("LAZULI_FUSION").as_deref() {
-        Ok("off" | "0") => Fusion::Off,
+    let default = || match crate::settings::text("LAZULI_FUSION").as_deref() {
+        Some("off" | "0") => Fusion::Off,
         _ => Fusion::On,
     };
     FUSION.get().unwrap_or_else(|| *DEFAULT.get_or_init(default))

@@ -1,0 +1,263 @@
+//! What the user sets for the whole process: in the program, or by environment variables, which are the defaults.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::{Error, Result, SourceLocation};
+
+const THREADS: &str = "LAZULI_NUM_THREADS";
+
+/// Settings of the process, for programs that do not leave them to environment variables: each method takes the place of one,
+/// and what is not set here is as the variable says.
+///
+/// They hold from [`Settings::install`] on. All but the number of threads are read once, when they are first needed: install
+/// them at the beginning.
+///
+/// ```
+/// use lazuli::{Settings, Tensor};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path();
+/// Settings::new().num_threads(2).cache_dir(folder).progress(false).install()?;
+/// assert_eq!(Tensor::from([1.0f32, 2.0]).sum(0).item::<f32>()?, 3.0);
+/// assert!(folder.join("kernels").exists());
+///
+/// Settings::new().num_threads(1).install()?; // at any time
+/// let error = Settings::new().cache(false).install().unwrap_err(); // too late
+/// assert!(error.to_string().contains("LAZULI_CACHE has been read"));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[must_use = "settings hold when they are installed"]
+pub struct Settings {
+    variables: BTreeMap<&'static str, OsString>,
+}
+
+impl Settings {
+    /// As the environment variables say.
+    ///
+    /// ```
+    /// lazuli::Settings::new().install()?; // nothing changes
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn new() -> Settings {
+        Settings::default()
+    }
+
+    fn with(mut self, variable: &'static str, value: impl Into<OsString>) -> Settings {
+        self.variables.insert(variable, value.into());
+        self
+    }
+
+    /// The threads that a kernel of the CPU may run on, at least one; more than the processors change nothing. Results are the
+    /// same on any number. `LAZULI_NUM_THREADS`.
+    ///
+    /// ```
+    /// lazuli::Settings::new().num_threads(2).install()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn num_threads(self, threads: usize) -> Settings {
+        self.with(THREADS, threads.max(1).to_string())
+    }
+
+    /// Where compiled kernels are kept; by default the user's folder for caches. `LAZULI_CACHE_DIR`.
+    ///
+    /// ```
+    /// lazuli::Settings::new().cache_dir(tempfile::tempdir().unwrap().path()).install()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn cache_dir(self, folder: impl Into<PathBuf>) -> Settings {
+        self.with("LAZULI_CACHE_DIR", folder.into())
+    }
+
+    /// Whether compiled kernels are kept on disk. `LAZULI_CACHE`.
+    ///
+    /// ```
+    /// lazuli::Settings::new().cache(false).install()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn cache(self, is_on: bool) -> Settings {
+        self.with("LAZULI_CACHE", switch(is_on))
+    }
+
+    /// The bytes that kernels may take on disk; what was used least recently goes. `LAZULI_CACHE_LIMIT`.
+    ///
+    /// ```
+    /// lazuli::Settings::new().cache_limit(100 << 20).install()?; // 100 MiB
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn cache_limit(self, bytes: u64) -> Settings {
+        self.with("LAZULI_CACHE_LIMIT", bytes.to_string())
+    }
+
+    /// The C compiler, perhaps with options, such as `clang` or `ccache gcc-13`. `LAZULI_CC`.
+    ///
+    /// ```
+    /// lazuli::Settings::new().c_compiler("gcc -O2").install()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn c_compiler(self, command: impl Into<String>) -> Settings {
+        self.with("LAZULI_CC", command.into())
+    }
+
+    /// How long one run of a C compiler may take. `LAZULI_COMPILE_TIMEOUT`.
+    ///
+    /// ```
+    /// lazuli::Settings::new().compile_timeout(std::time::Duration::from_secs(60)).install()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn compile_timeout(self, limit: Duration) -> Settings {
+        self.with("LAZULI_COMPILE_TIMEOUT", limit.as_secs_f64().to_string())
+    }
+
+    /// The NVRTC library. `LAZULI_NVRTC`.
+    ///
+    /// ```
+    /// lazuli::Settings::new().nvrtc("/opt/cuda/lib64/libnvrtc.so.13").install()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn nvrtc(self, library: impl Into<PathBuf>) -> Settings {
+        self.with("LAZULI_NVRTC", library.into())
+    }
+
+    /// Whether a line on the terminal tells of kernels that take long to compile. `LAZULI_PROGRESS`.
+    ///
+    /// ```
+    /// lazuli::Settings::new().progress(false).install()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn progress(self, is_on: bool) -> Settings {
+        self.with("LAZULI_PROGRESS", switch(is_on))
+    }
+
+    /// Whether operations share kernels where [`with_fusion`](crate::with_fusion) says nothing. `LAZULI_FUSION`.
+    ///
+    /// ```
+    /// lazuli::Settings::new().fusion(false).install()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn fusion(self, is_on: bool) -> Settings {
+        self.with("LAZULI_FUSION", switch(is_on))
+    }
+
+    /// What is printed to standard error: from 0, nothing, to 5, everything. `LAZULI_DEBUG`.
+    ///
+    /// ```
+    /// lazuli::Settings::new().debug(1).install()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn debug(self, level: u8) -> Settings {
+        self.with("LAZULI_DEBUG", level.to_string())
+    }
+
+    /// From now on they hold, in place of those installed before. Nothing is changed if it fails.
+    ///
+    /// ```
+    /// lazuli::Settings::new().cache(false).num_threads(4).install()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidOperation`](Error::InvalidOperation) for another value of what has been read already.
+    #[track_caller]
+    pub fn install(self) -> Result<()> {
+        let location = SourceLocation::caller();
+        let mut store = store();
+        store.install(self.variables).map_err(|variable| Error::InvalidOperation {
+            op: "install",
+            message: format!(
+                "{variable} has been read, and holds; install settings before anything is evaluated"
+            ),
+            location,
+        })?;
+        MOST_THREADS.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+fn switch(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
+}
+
+/// What was installed, and which variables have been read.
+struct Store {
+    installed: BTreeMap<&'static str, OsString>,
+    read: BTreeSet<String>,
+}
+
+impl Store {
+    /// Gives the variable that it is too late for, if there is one.
+    fn install(&mut self, variables: BTreeMap<&'static str, OsString>) -> Result<(), &'static str> {
+        let is_late = |(variable, value): &(&&'static str, &OsString)| {
+            **variable != THREADS
+                && self.read.contains(**variable)
+                && self.installed.get(*variable) != Some(*value)
+        };
+        if let Some((variable, _)) = variables.iter().find(is_late) {
+            return Err(variable);
+        }
+        self.installed.extend(variables);
+        Ok(())
+    }
+
+    fn variable(&mut self, name: &str) -> Option<OsString> {
+        self.read.insert(name.to_owned());
+        self.installed.get(name).cloned().or_else(|| std::env::var_os(name))
+    }
+}
+
+fn store() -> MutexGuard<'static, Store> {
+    static STORE: Mutex<Store> = Mutex::new(Store { installed: BTreeMap::new(), read: BTreeSet::new() });
+    STORE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The value of an environment variable, or what was installed in its place.
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    store().variable(name)
+}
+
+/// The same, where it is text.
+pub(crate) fn text(name: &str) -> Option<String> {
+    variable(name)?.into_string().ok()
+}
+
+/// What the number of threads is limited to; 0 before it is known.
+static MOST_THREADS: AtomicU64 = AtomicU64::new(0);
+
+/// The most threads that a kernel may have.
+pub(crate) fn most_threads() -> u64 {
+    match MOST_THREADS.load(Ordering::Relaxed) {
+        0 => {
+            // Nobody installs another one meanwhile.
+            let mut store = store();
+            let number = store.variable(THREADS).and_then(|number| number.to_str()?.parse().ok());
+            let most = number.filter(|&number| number > 0).unwrap_or(u64::MAX);
+            MOST_THREADS.store(most, Ordering::Relaxed);
+            most
+        }
+        most => most,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_installed_takes_the_place_of_variables_until_they_are_read() {
+        let mut store = Store { installed: BTreeMap::new(), read: BTreeSet::new() };
+        store.install(Settings::new().cache(false).debug(2).variables).unwrap();
+        store.install(Settings::new().cache(true).num_threads(0).variables).unwrap();
+        assert_eq!(store.variable("LAZULI_CACHE"), Some("on".into()));
+        assert_eq!(store.variable(THREADS), Some("1".into()));
+        assert_eq!(store.variable("PATH"), std::env::var_os("PATH"));
+        let late = Settings::new().num_threads(3).debug(1).cache(false);
+        assert_eq!(store.install(late.variables), Err("LAZULI_CACHE"));
+        assert_eq!(store.variable("LAZULI_DEBUG"), Some("2".into()), "all or nothing");
+        store.install(Settings::new().num_threads(3).cache(true).variables).unwrap();
+        assert_eq!(store.variable(THREADS), Some("3".into()));
+    }
+}
