@@ -8,8 +8,9 @@ use std::fmt::Write;
 
 use lazuli::operations::{self, Accepts};
 use lazuli::{
-    Attention, Conv1d, Conv2d, Conv3d, DType, Device, Error, Indexing, Interpolation, PadMode, Pool1d,
-    Pool2d, Pool3d, Reduction, Result, Rounding, ScanOrder, ScatterReduction, SourceLocation, Tensor, s,
+    Attention, Conv1d, Conv2d, Conv3d, DType, Device, Error, GridSample, Indexing, Interpolation, PadMode,
+    Pool1d, Pool2d, Pool3d, Reduction, Result, Rounding, ScanOrder, ScatterReduction, SourceLocation, Tensor,
+    s,
 };
 
 /// What a call records, as its first error, if it has one.
@@ -381,7 +382,7 @@ fn reductions(page: &mut Page) {
     mistakes! { page:
         x.sum(2);
         x.sum([0, 0]);
-        tensor(DType::F32, &[]).prod(0);
+        tensor(DType::F32, &[]).prod(1);
         none.max(0);
         none.min(0);
         none.min_keepdim(..);
@@ -566,6 +567,14 @@ fn products(page: &mut Page) {
         a.bilinear(&x, &cube, None);
         a.cdist(&b, 2.0);
         a.cdist(&a, -1.0);
+        cube.cov(1);
+        a.masked_select(&b);
+        a.masked_select(&tensor(DType::Bool, &[5]));
+        tensor(DType::U8, &[2]).cumulative_trapezoid(0, 1.0);
+        image.grid_sample(&a, GridSample::new());
+        image.grid_sample(&tensor(DType::F32, &[9, 2, 2, 2]), GridSample::new());
+        a.affine_grid([2, 2], false);
+        tensor(DType::F32, &[1 << 31]).argsort(0, false);
         Tensor::einsum("ij,jk", &[&a]);
         Tensor::einsum("ij,jk->ik", &[&a, &b]);
         Tensor::einsum("ijk,kl", &[&a, &b]);
@@ -675,7 +684,7 @@ fn messages_of_every_operation() {
         let twin = name.trim_end_matches("_keepdim").trim_end_matches("_like");
         page.operations.contains(name.trim_end_matches('_')) || page.operations.contains(twin)
     };
-    let takes_all = ["cast", "full_like", "nan_to_num", "ravel", "ones", "full", "zeros", "randn"];
+    let takes_all = ["cast", "full_like", "isin", "nan_to_num", "ravel", "ones", "full", "zeros", "randn"];
     let missing: Vec<&str> = operations::all()
         .filter(|operation| !cannot_fail(operation) && !takes_all.contains(&operation.name))
         .filter(|operation| operation.accepts != Accepts::All || !operation.cases[0].rust.ends_with("()"))

@@ -287,7 +287,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 5] = [
         "rows that go on four together",
         &["cumsum", "cummax", "cummin_with", "cummax_with_indices", "logcumsumexp"],
     ),
-    ("positions that are computed", &["nll_loss", "scatter", "scatter_add", "scatter_reduce"]),
+    ("positions that are computed", &["grid_sample", "nll_loss", "scatter", "scatter_add", "scatter_reduce"]),
     ("nothing but bytes", &["all", "any", "isfinite", "isinf", "isnan"]),
     (
         "windows and results some positions apart",
@@ -307,6 +307,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 5] = [
     (
         "axes of less than 8 positions, and results some positions apart",
         &[
+            "affine_grid",
             "cross",
             "diff",
             "einsum",

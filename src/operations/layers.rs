@@ -4,7 +4,9 @@ use super::row::Accuracy::{Exact, Near, Ulps};
 use super::row::Gives::{Float, Same, Sum as Summed};
 use super::row::{ANY, Accuracy, Elements, Group, Input, MASK, SMALL, UNIT, operations};
 use crate::Reduction::{Mean, None, Sum};
-use crate::{Attention, Conv1d, Conv2d, Conv3d, DType, Interpolation, Pool1d, Pool2d, Pool3d};
+use crate::{
+    Attention, Conv1d, Conv2d, Conv3d, DType, GridSample, Interpolation, Outside, Pool1d, Pool2d, Pool3d,
+};
 
 const IMAGE: Input = SMALL.shape(&[2, 3, 7, 9]);
 const PLANES: Input = SMALL.shape(&[2, 4, 7, 9]);
@@ -103,6 +105,8 @@ operations! {
     adaptive_avg_pool1d(a: IMAGE) Floats -> Same, POOLED, "The mean of each of so many windows.": "F.adaptive_avg_pool2d(a, (7, 4))" => a.adaptive_avg_pool1d(4);
     adaptive_avg_pool2d(a: IMAGE) Floats -> Same, POOLED, "The mean of each of so many windows.": "F.adaptive_avg_pool2d(a, (3, 4))" => a.adaptive_avg_pool2d((3, 4)), "F.adaptive_avg_pool2d(a, 1)" => a.adaptive_avg_pool2d(1);
     adaptive_avg_pool3d(a: IMAGE) Floats -> Same, POOLED, "The mean of each of so many windows.": "F.adaptive_avg_pool3d(a, (2, 3, 4))" => a.adaptive_avg_pool3d((2, 3, 4));
+    grid_sample(a: SMALL.shape(&[2, 3, 7, 5]), g: UNIT.shape(&[2, 4, 6, 2])) Floats -> Same, Near { relative: 64.0, absolute: 512.0 }, "Read where a grid says.": "F.grid_sample(a, g * 3 - 1.5, align_corners=False)" => a.grid_sample(&(g * 3.0 - 1.5), GridSample::new()), "F.grid_sample(a, g * 3 - 1.5, padding_mode='border', align_corners=True)" => a.grid_sample(&(g * 3.0 - 1.5), GridSample::new().outside(Outside::Border).align_corners(true)), "F.grid_sample(a, g * 9 - 4.5, padding_mode='reflection', align_corners=False)" => a.grid_sample(&(g * 9.0 - 4.5), GridSample::new().outside(Outside::Reflection)), "F.grid_sample(a, g * 9 - 4.5, padding_mode='reflection', align_corners=True)" => a.grid_sample(&(g * 9.0 - 4.5), GridSample::new().outside(Outside::Reflection).align_corners(true)), "F.grid_sample(a, g * 3 - 1.5, mode='nearest', align_corners=False)" => a.grid_sample(&(g * 3.0 - 1.5), GridSample::new().nearest());
+    affine_grid(a: SMALL.shape(&[2, 2, 3])) Floats -> Same, Near { relative: 8.0, absolute: 32.0 }, "The grid of an affine map.": "F.affine_grid(a, (2, 1, 4, 6), align_corners=False)" => a.affine_grid([4, 6], false), "F.affine_grid(a, (2, 1, 5, 1), align_corners=True)" => a.affine_grid([5, 1], true);
     interpolate(a: IMAGE) Floats -> Same, Near { relative: 4.0, absolute: 8.0 }, "Resized; of every dtype but for linear modes.": "F.interpolate(a, (10, 5), mode='bilinear')" => a.interpolate([10, 5], Interpolation::Linear { align_corners: false }), "F.interpolate(a, (4, 20), mode='bilinear', align_corners=True)" => a.interpolate([4, 20], Interpolation::Linear { align_corners: true }), "F.interpolate(a.double(), (10, 5), mode='nearest').to(a.dtype)" => a.interpolate([10, 5], Interpolation::Nearest), "F.interpolate(a.double(), (10, 5), mode='nearest-exact').to(a.dtype)" => a.interpolate([10, 5], Interpolation::NearestExact);
     interpolate_scale(a: IMAGE) All -> Same, Exact, "Resized by factors.": "F.interpolate(a.double(), scale_factor=(2.0, 0.5), mode='nearest').to(a.dtype)" => a.interpolate_scale(&[2.0, 0.5], Interpolation::Nearest);
 }

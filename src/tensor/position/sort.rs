@@ -271,6 +271,11 @@ fn sorted(
     if extent > shape[axis] {
         return call.fail(format!("{extent} of {} elements along axis {axis} of shape {shape}", shape[axis]));
     }
+    if shape[axis] >= 1 << 31 {
+        return call.fail(format!(
+            "rows of less than 2^31 elements can be sorted, got {dtype} {shape} along axis {axis}"
+        ));
+    }
     let dtype = match result {
         Sorted::Values => dtype,
         Sorted::Positions => DType::I64,
