@@ -91,7 +91,7 @@ impl Run {
 
     /// Emits with the first segment's kernel where the segment is the one with this number, and `within` is the position from
     /// its beginning on.
-    fn with_piece<'k>(
+    fn with_segment<'k>(
         &self,
         emitter: &mut Emitter<'k>,
         segments: &'k Segments,
@@ -134,7 +134,7 @@ impl Run {
             emitter.open_pinned();
             emitter.bind_axes(&[axis]);
             let number = Expr::name(axis).then(Sub, Expr::Int(self.positions[0]));
-            self.with_piece(emitter, segments, (parts, number), &Expr::Int(0), |emitter, kernel| {
+            self.with_segment(emitter, segments, (parts, number), &Expr::Int(0), |emitter, kernel| {
                 emitter.using(kernel, |emitter| kernel.stores.iter().for_each(|store| emitter.store(store)));
             });
             let body = emitter.close();
@@ -154,7 +154,7 @@ impl Run {
         let last = emitter.fresh("stop");
         let last = emitter.bind(last, INDEX, stop.clone().then(Min, end));
         let within = Expr::name(axis).then(Sub, begin);
-        self.with_piece(emitter, segments, (parts, Expr::name(number)), &within, |emitter, kernel| {
+        self.with_segment(emitter, segments, (parts, Expr::name(number)), &within, |emitter, kernel| {
             emit_loop(emitter, kernel, axis, Expr::name(first), Expr::name(last));
         });
         let body = emitter.close();
@@ -175,7 +175,7 @@ impl Run {
         let begin = emitter.fresh("begin");
         let begin = emitter.bind(begin, INDEX, Expr::element(begins, number.clone()));
         let within = Expr::name(segments.axis).then(Sub, Expr::name(begin));
-        self.with_piece(emitter, segments, (parts, number), &within, |emitter, kernel| {
+        self.with_segment(emitter, segments, (parts, number), &within, |emitter, kernel| {
             emit_loop(emitter, kernel, axis, start, stop);
         });
     }
