@@ -303,6 +303,7 @@ fn attention_along_its_rows() {
         let nothing = of(&[70, 150], 6).gt(2.0).where_(0.0, f64::NEG_INFINITY);
         let nan = at(7).unsqueeze(1).where_(f64::NAN, &k);
         let halves = [&q, &k, &v].map(|x| x.cast(DType::F16));
+        let brief = [&q, &k, &of(&[2, 150, 100], 9)].map(|x| x.cast(DType::BF16));
         let near = |name: &str, y| near(name, y, 1e-5, 1e-5);
         vec![
             near("capped and biased", (&weights / weights.sum_keepdim(-1)).matmul(&v).relu()),
@@ -314,6 +315,7 @@ fn attention_along_its_rows() {
                 q.scaled_dot_product_attention(&k, &v, &Attention::new().mask(&of(&[70, 1], 8).gt(0.0))),
             ),
             crate::common::near("halves", causal(&halves[0], &halves[1], &halves[2]), 2e-3, 2e-3),
+            crate::common::near("wide, of bf16", causal(&brief[0], &brief[1], &brief[2]), 2e-2, 2e-2),
             near("few are left, or none", (&scores + &nothing).softmax(-1).matmul(&v)),
             near("NaN", causal(&q, &nan, &v)),
         ]

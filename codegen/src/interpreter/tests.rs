@@ -446,6 +446,33 @@ kernel k
   v16: f32 = reduce sum over r0 of v15
   store out0[i0 * 1920 + i1 * 48 + i2] = v16
 ";
+    attention_by_matrices: [1, 2], "\
+kernel k
+  map i0 < n_i0 = 2
+  map i1 < 40
+  map i2 < 72
+  reduce r0 < 150
+  reduce r1 < 24
+  input in0: f16 [1920]
+  input in1: f16 [7200]
+  input in2: f16 [21600]
+  output out0: f32 [5760]
+  v0: f32 = load in0[i0 * 960 + i1 * 24 + r1]
+  v1: f32 = load in1[i0 * 3600 + r0 * 24 + r1]
+  v2: f32 = mul v0 v1
+  v3: f32 = reduce sum over r1 of v2
+  v4: f32 = literal 0.25
+  v5: f32 = mul v3 v4
+  v6: f32 = reduce max over r0 of v5
+  v7: f32 = sub v5 v6
+  v8: f32 = exp v7
+  v9: f32 = reduce sum_exp over r0 of v5
+  v10: f32 = div v8 v9
+  v11: f32 = load in2[i0 * 10800 + r0 * 72 + i2]
+  v12: f32 = mul v10 v11
+  v13: f32 = reduce sum over r0 of v12
+  store out0[i0 * 2880 + i1 * 72 + i2] = v13
+";
     attention: [6, 0], "\
 kernel k
   map i0 < 1

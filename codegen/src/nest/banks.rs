@@ -190,9 +190,9 @@ kernel attention
   map i1 < 64
   reduce r0 < 256
   reduce r1 < 64
-  input in0: f32 [16384]
-  input in1: f32 [16384]
-  input in2: f32 [16384]
+  input in0: DTYPE [16384]
+  input in1: DTYPE [16384]
+  input in2: DTYPE [16384]
   output out0: f32 [16384]
   v0: f32 = load in0[i0 * 64 + r1]
   v1: f32 = load in1[r0 * 64 + r1]
@@ -208,11 +208,17 @@ kernel attention
   v11: f32 = reduce sum over r0 of v10
   store out0[i0 * 64 + i1] = v11
 ";
-        let kernel: Kernel = text.parse().unwrap();
-        for schedule in ["tile=64x64, columns=64, depth=16", "tile=32x64, columns=64, depth=16"] {
-            let schedule = format!("row_contraction({schedule})").parse().unwrap();
-            let nest = build(&kernel, Language::Cuda, &schedule).unwrap();
-            assert_eq!(worst_conflict(&nest), 1, "{schedule}");
+        let cases = [
+            ("f32", ["tile=64x64, columns=64, depth=16", "tile=32x64, columns=64, depth=16"]),
+            ("f16", ["tile=64x64, columns=64, depth=32, f16", "tile=32x64, columns=64, depth=32, f16"]),
+        ];
+        for (dtype, schedules) in cases {
+            let kernel: Kernel = text.replace("DTYPE", dtype).parse().unwrap();
+            for schedule in schedules {
+                let schedule = format!("row_contraction({schedule})").parse().unwrap();
+                let nest = build(&kernel, Language::Cuda, &schedule).unwrap();
+                assert_eq!(worst_conflict(&nest), 1, "{schedule}");
+            }
         }
     }
 

@@ -249,7 +249,7 @@ impl<'k> Writer<'k> {
     }
 
     /// Binds the block's first row and column, the batch's axes, and the thread's place.
-    fn begin(&self, emitter: &mut Emitter) {
+    fn begin(&self, emitter: &mut Emitter<'k>) {
         let Contraction { batch, rows, .. } = self.plan.contraction;
         let mut block = Expr::Builtin(Builtin::BlockX);
         let parts = [
@@ -269,6 +269,11 @@ impl<'k> Writer<'k> {
         if let (false, Expr::Name(rest)) = (batch.is_empty(), &block) {
             emitter.unflatten(*rest, batch, 1);
         }
+        self.place_thread(emitter);
+    }
+
+    /// Binds the thread's place in the block's tile.
+    fn place_thread(&self, emitter: &mut Emitter<'k>) {
         let schedule = self.plan.schedule;
         let across = Expr::Int((schedule.columns / schedule.own_columns).into());
         let thread = Expr::Builtin(Builtin::ThreadX);

@@ -47,7 +47,7 @@ pub(crate) use plain::for_schedule;
 pub use row_contraction::RowContractionSchedule;
 pub(crate) use row_contraction::{RowContraction, padded};
 pub use row_contraction_cuda::RowProductSchedule;
-pub(crate) use row_contraction_cuda::{Nothing, Softmax, THREADS_OF_ROW};
+pub(crate) use row_contraction_cuda::{Nothing, ROW_ELEMENTS, Softmax};
 pub(crate) use scans::{MOST_SCAN_SPLITS, ROWS_TOGETHER, scan_split_length};
 pub(crate) use scatter::Scatters;
 pub use scatter::{SCATTER_SPLIT_LENGTH, ScatterSchedule};
@@ -320,7 +320,11 @@ impl fmt::Display for Schedule {
             }
             Schedule::RowProduct(s) => {
                 write!(f, "row_contraction(tile={}x{}, ", s.rows, s.elements)?;
-                write!(f, "columns={}, depth={})", s.columns, s.depth)
+                write!(f, "columns={}, depth={}", s.columns, s.depth)?;
+                match s.matrices {
+                    None => f.write_str(")"),
+                    Some(of) => write!(f, ", {of})"),
+                }
             }
             Schedule::Product(s) => {
                 write!(f, "contraction(tile={}x{}, depth={}", s.rows, s.columns, s.depth)?;

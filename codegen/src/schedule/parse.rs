@@ -100,7 +100,8 @@ impl Schedule {
             "row_contraction" if settings.has("tile") => {
                 let [rows, elements] = settings.pair("tile")?;
                 let (columns, depth) = (settings.count("columns")?, settings.count("depth")?);
-                Schedule::RowProduct(RowProductSchedule { rows, elements, columns, depth })
+                let matrices = settings.matrices()?;
+                Schedule::RowProduct(RowProductSchedule { rows, elements, columns, depth, matrices })
             }
             "row_contraction" => {
                 let (rows, columns) = (settings.count("rows")?, settings.count("columns")?);
@@ -203,15 +204,20 @@ impl<'a> Settings<'a> {
 
     fn product(&mut self) -> Result<ProductSchedule, ParseError> {
         let [rows, columns] = self.pair("tile")?;
-        let matrices = match (self.flag("f16")?, self.flag("bf16")?) {
-            (true, _) => Some(DType::F16),
-            (false, true) => Some(DType::BF16),
-            (false, false) => None,
-        };
+        let matrices = self.matrices()?;
         let of = if matrices.is_some() { "warp" } else { "thread" };
         let [own_rows, own_columns] = self.pair(of)?;
         let (depth, splits) = (self.count("depth")?, self.splits()?);
         Ok(ProductSchedule { rows, columns, depth, own_rows, own_columns, matrices, splits })
+    }
+
+    /// What instructions multiply, if they do.
+    fn matrices(&mut self) -> Result<Option<DType>, ParseError> {
+        Ok(match (self.flag("f16")?, self.flag("bf16")?) {
+            (true, _) => Some(DType::F16),
+            (false, true) => Some(DType::BF16),
+            (false, false) => None,
+        })
     }
 
     /// A number, at least 1.

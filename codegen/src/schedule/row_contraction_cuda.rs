@@ -2,6 +2,7 @@
 
 use super::contraction_cuda::ProductSchedule;
 use super::facts::Figures;
+use super::instructions::{Instruction, is_exact};
 use super::row_contraction::{RowContraction, positions};
 use super::share;
 use crate::index::AxisId;
@@ -20,20 +21,27 @@ pub struct RowProductSchedule {
     pub columns: u32,
     /// Terms of the elements' products that are in shared memory together.
     pub depth: u32,
+    /// What the factors are, where warps multiply small matrices by one instruction: `F16` or `BF16`. The weights go there
+    /// as the sum of two such numbers each.
+    pub matrices: Option<DType>,
 }
 
 /// Rows and elements of a thread.
 const OWN: u32 = 4;
 
 /// Threads along a row: half a warp, which exchanges what each has of it.
-pub(crate) const THREADS_OF_ROW: u32 = 16;
+const THREADS_OF_ROW: u32 = 16;
 
 /// Rows of a block, the most first.
 const ROWS: [u32; 2] = [64, 32];
 
 /// Elements of a row at a time, and terms of a tile of these.
-const ELEMENTS: u32 = THREADS_OF_ROW * OWN;
+pub(crate) const ROW_ELEMENTS: u64 = (THREADS_OF_ROW * OWN) as u64;
 const DEPTH: u32 = 16;
+
+/// The same of warps, and a warp's rows: those of an instruction, with all elements and columns.
+const WARP_DEPTH: u32 = 32;
+const WARP_ROWS: u32 = 16;
 
 /// Columns of the results: the sums of a thread are in registers.
 const COLUMNS: [u32; 2] = [64, share::MOST_ATTENTION_COLUMNS as u32];
@@ -41,7 +49,20 @@ const COLUMNS: [u32; 2] = [64, share::MOST_ATTENTION_COLUMNS as u32];
 impl RowProductSchedule {
     /// Threads of a block.
     pub fn threads(&self) -> u32 {
-        self.rows / OWN * THREADS_OF_ROW
+        self.of_elements().threads()
+    }
+
+    /// Threads that have a row together: half a warp, or those that have one of an instruction's rows.
+    pub(crate) fn threads_of_row(&self) -> u32 {
+        if self.matrices.is_some() { 4 } else { THREADS_OF_ROW }
+    }
+
+    /// Blocks that a multiprocessor has registers for.
+    pub(crate) fn at_once(&self) -> u32 {
+        match self.matrices {
+            None => 512 / self.threads(),
+            Some(_) => (if self.columns > COLUMNS[0] { 384 } else { 512 }) / self.threads(),
+        }
     }
 
     /// The tiles that the rows' elements are added up in.
@@ -50,9 +71,9 @@ impl RowProductSchedule {
             rows: self.rows,
             columns: self.elements,
             depth: self.depth,
-            own_rows: OWN,
-            own_columns: self.elements / THREADS_OF_ROW,
-            matrices: None,
+            own_rows: if self.matrices.is_some() { WARP_ROWS } else { OWN },
+            own_columns: self.own(self.elements),
+            matrices: self.matrices,
             splits: 1,
         }
     }
@@ -61,7 +82,12 @@ impl RowProductSchedule {
     pub(crate) fn of_results(&self) -> ProductSchedule {
         let columns = self.columns;
         let depth = self.depth * self.elements / columns;
-        ProductSchedule { columns, depth, own_columns: columns / THREADS_OF_ROW, ..self.of_elements() }
+        ProductSchedule { columns, depth, own_columns: self.own(columns), ..self.of_elements() }
+    }
+
+    /// Of so many elements or columns, those of a thread or a warp.
+    fn own(&self, all: u32) -> u32 {
+        if self.matrices.is_some() { all } else { all / THREADS_OF_ROW }
     }
 
     /// Checks it beside the chosen one: of the same kind with as many rows or fewer.
@@ -87,6 +113,8 @@ pub(crate) struct Softmax {
     pub(crate) quotient: ValueId,
     /// Where something known of the whole row makes it zero.
     pub(crate) nothing: Option<Nothing>,
+    /// Whether weights are multiplied by something, so that they may be any numbers.
+    pub(crate) is_scaled: bool,
 }
 
 /// A choice between zero and weights.
@@ -123,10 +151,11 @@ impl RowContraction {
         let is_zero =
             |id: ValueId| matches!(kernel.value(id).op, ValueOp::Literal(zero) if zero.as_f64() == 0.0);
         let of_row = |id: ValueId| !kernel.value(id).axes.contains(&self.along);
-        let mut nothing: Option<Nothing> = None;
+        let (mut nothing, mut is_scaled): (Option<Nothing>, bool) = (None, false);
         let mut weight = self.contraction.products[0].left;
         let quotient = loop {
-            weight = match kernel.value(weight).op {
+            let op = &kernel.value(weight).op;
+            let next = match *op {
                 ValueOp::Binary(BinaryOp::Div, a, b) if b == total && is_exp(a) => break weight,
                 ValueOp::Binary(BinaryOp::Mul, a, b) => match (is_exp(a), &kernel.value(b).op) {
                     (true, &ValueOp::Unary(UnaryOp::Reciprocal, of)) if of == total => break weight,
@@ -152,6 +181,8 @@ impl RowContraction {
                 ValueOp::Unary(UnaryOp::Neg, a) => a,
                 _ => return None,
             };
+            is_scaled |= matches!(op, ValueOp::Binary(..));
+            weight = next;
         };
         // Whatever else is stored knows the sums alone.
         let mut pending: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
@@ -164,13 +195,23 @@ impl RowContraction {
             }
             pending.extend(kernel.operands(&kernel.value(id).op));
         }
-        (is_total && !knows(operand)).then_some(Softmax { operand, greatest, total, quotient, nothing })
+        (is_total && !knows(operand)).then_some(Softmax {
+            operand,
+            greatest,
+            total,
+            quotient,
+            nothing,
+            is_scaled,
+        })
     }
 
     /// How a GPU computes it, if it can: 32-bit products and a softmax of them.
     pub(super) fn tiles(&self, kernel: &Kernel, figures: &Figures) -> Option<RowProductSchedule> {
-        let [_] = self.scores.as_slice() else { return None };
-        self.softmax(kernel)?;
+        let [scores] = self.scores.as_slice() else { return None };
+        let softmax = self.softmax(kernel)?;
+        let matrices = Instruction::of(kernel, scores).map(|of| of.factors);
+        let right = self.contraction.products[0].right;
+        let matrices = matrices.filter(|&dtype| !softmax.is_scaled && is_exact(kernel, right, dtype));
         let columns = kernel.axis(self.contraction.column);
         let width = COLUMNS.into_iter().find(|&width| columns.extent <= u64::from(width));
         let rows = positions(kernel, &self.contraction.rows);
@@ -184,6 +225,7 @@ impl RowContraction {
         let fills = |of: &u32| !is_known || blocks(*of) >= u64::from(figures.processors);
         let rows = ROWS.into_iter().find(fills).unwrap_or(ROWS[ROWS.len() - 1]);
         let columns = width.filter(|_| fits)?;
-        Some(RowProductSchedule { rows, elements: ELEMENTS, columns, depth: DEPTH })
+        let depth = if matrices.is_some() { WARP_DEPTH } else { DEPTH };
+        Some(RowProductSchedule { rows, elements: ROW_ELEMENTS as u32, columns, depth, matrices })
     }
 }

@@ -18,12 +18,9 @@ use crate::nest::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use crate::nest::variable::Var;
 use crate::nest::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::schedule::{
-    Contraction, Launch, Masked, Nothing, RowContraction, RowProductSchedule, Softmax, THREADS_OF_ROW,
+    Contraction, Launch, Masked, Nothing, ROW_ELEMENTS, RowContraction, RowProductSchedule, Softmax,
 };
 use crate::{BinaryOp, DType, Language, Refusal, Scalar, UnaryOp};
-
-/// Registers of a thread: of 256 threads two blocks fit a multiprocessor.
-const THREADS_AT_ONCE: u32 = 512;
 
 /// The numbers' type.
 const F32: Type = Type::Register(DType::F32);
@@ -72,7 +69,7 @@ pub(in crate::nest) fn build(
         items: blocks,
         formula: formula.join(" * "),
         block: [schedule.threads(), 1, 1],
-        at_once: THREADS_AT_ONCE / schedule.threads(),
+        at_once: schedule.at_once(),
         ..Launch::default()
     };
     Ok(Nest {
@@ -118,6 +115,11 @@ fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
     Expr::Binary(op, DType::F32, Box::new(a), Box::new(b))
 }
 
+/// What a neighbour of a group of so many lanes has.
+fn shuffled(value: Expr, step: Var, width: u32) -> Expr {
+    Expr::ShuffleXor { value: Box::new(value), mask: Box::new(Expr::Name(step)), width }
+}
+
 fn exp(a: Expr) -> Expr {
     Expr::Unary(UnaryOp::Exp, DType::F32, Box::new(a))
 }
@@ -129,19 +131,26 @@ impl<'k> Rows<'k> {
         let of_elements: Vec<Tile> =
             factors[0].iter().map(|factor| self.elements.declare(emitter, factor)).collect();
         let mut of_results: Vec<Tile> = Vec::new();
-        let mut weights = Var::Lane;
+        let mut weights = Vec::new();
+        let dtype = self.results.plan.dtype();
         for factor in &factors[1] {
             if factor.is_left {
                 let len = factor.width * u64::from(self.schedule.elements);
-                weights = emitter.share("weights", Type::Memory(DType::F32), len);
-                of_results.push(Tile { factor, shared: weights, next: Vec::new(), is_whole: true });
+                // Small matrices have numbers of 16 bits: a weight is the nearest one, and the rest.
+                let names: &[&'static str] =
+                    if dtype == DType::F32 { &["weights"] } else { &["weights", "rests"] };
+                for &name in names {
+                    let shared = emitter.share(name, Type::Memory(dtype), len);
+                    weights.push(shared);
+                    of_results.push(Tile { factor, shared, next: Vec::new(), is_whole: true });
+                }
             } else {
                 of_results.push(self.results.declare(emitter, factor));
             }
         }
         let own = self.own_rows();
         let known = Known {
-            elements: emitter.array("elements", F32, own * self.own_elements()),
+            elements: emitter.array("elements", F32, self.elements.sums_of_thread()),
             greatest: emitter.array("greatest", F32, own),
             totals: emitter.array("totals", F32, own),
             sums: self.results.declare_sums(emitter),
@@ -156,7 +165,8 @@ impl<'k> Rows<'k> {
         emitter.open_pinned();
         self.elements.clear(emitter, known.elements);
         self.add_up(emitter, &self.elements, &of_elements, known.elements, Expr::Int(0));
-        self.weigh(emitter, known, weights);
+        self.weigh(emitter, known);
+        self.store_weights(emitter, known, &weights);
         let first = Expr::Name(self.elements.v.column0).then(Div, Expr::Int(self.results.plan.deep()));
         self.add_up(emitter, &self.results, &of_results, known.sums, first);
         let body = emitter.close();
@@ -172,16 +182,23 @@ impl<'k> Rows<'k> {
         self.results.results(emitter, &[known.sums]);
     }
 
+    /// Rows of a thread.
     fn own_rows(&self) -> u64 {
-        self.results.plan.schedule.own_rows.into()
+        self.elements.layout.rows[1]
     }
 
-    fn own_elements(&self) -> u64 {
-        self.elements.plan.schedule.own_columns.into()
+    /// A loop over the thread's elements or results of a row; `n` and `j` say which.
+    fn each_own(&self, emitter: &mut Emitter<'k>, of: &Writer<'k>, body: Vec<Stmt>) {
+        let (v, layout) = (&self.elements.v, &of.layout);
+        let body = vec![count_loop(v.j, Expr::Int(0), Expr::Int(layout.lanes), LoopHint::Unroll, body)];
+        of.repeated(emitter, v.n, layout.columns, body);
     }
 
-    fn own_columns(&self) -> u64 {
-        self.results.plan.schedule.own_columns.into()
+    /// Where the element or result at hand is among the thread's.
+    fn own(&self, of: &Writer<'k>) -> Expr {
+        let [_, of_row, of_group] = of.layout.sum_steps.map(Expr::Int);
+        let row = Expr::Name(of.v.i).then(Mul, of_row);
+        row.then(Add, of.column_group().then(Mul, of_group)).then(Add, Expr::Name(of.v.j))
     }
 
     fn length(&self) -> u64 {
@@ -205,9 +222,7 @@ impl<'k> Rows<'k> {
             let rest = emitter.bind("block1", INDEX, block.then(Div, chunks));
             emitter.unflatten(rest, batch, 1);
         }
-        let (thread, across) = (Expr::Builtin(Builtin::ThreadX), Expr::Int(THREADS_OF_ROW.into()));
-        emitter.bind(v.x, INDEX, thread.clone().then(Rem, across.clone()));
-        emitter.bind(v.y, INDEX, thread.then(Div, across));
+        self.elements.place_thread(emitter);
         emitter.bind(self.results.v.column0, INDEX, Expr::Int(0));
     }
 
@@ -255,11 +270,7 @@ impl<'k> Rows<'k> {
         emitter.push(Stmt::Block(body));
         // All threads find the same.
         let step = emitter.index("step");
-        let other = Expr::ShuffleXor {
-            value: Box::new(Expr::Name(nothing)),
-            mask: Box::new(Expr::Name(step)),
-            width: warp as u32,
-        };
+        let other = shuffled(Expr::Name(nothing), step, warp as u32);
         let body = vec![set(Expr::Name(nothing), binary(BinaryOp::Add, Expr::Name(nothing), other))];
         self.halving(emitter, step, warp / 2, body);
         let shared = emitter.share("nothings", F32, threads / warp);
@@ -315,8 +326,9 @@ impl<'k> Rows<'k> {
 
     /// Binds the row of the thread's that is at hand: beyond the last row, that one again.
     fn bind_row(&self, emitter: &mut Emitter<'k>) {
-        let (v, rows) = (&self.elements.v, &self.of.contraction.rows);
-        let row = mul_add(Expr::Name(v.y), Expr::Int(self.own_rows()), Expr::Name(v.i));
+        let (v, rows, layout) = (&self.elements.v, &self.of.contraction.rows, &self.elements.layout);
+        let own = Expr::Name(v.i).then(Mul, Expr::Int(layout.row_steps[1]));
+        let row = mul_add(Expr::Name(v.y), Expr::Int(layout.row_scale), own);
         let row = Expr::Name(v.row0).then(Add, row);
         let last = emitter.positions(rows).then(Sub, Expr::Int(1));
         emitter.bind(v.row, INDEX, row.then(Min, last));
@@ -324,29 +336,16 @@ impl<'k> Rows<'k> {
     }
 
     /// Makes weights of the elements, and scales what has been added up before.
-    fn weigh(&self, emitter: &mut Emitter<'k>, known: Known, weights: Var) {
+    fn weigh(&self, emitter: &mut Emitter<'k>, known: Known) {
         let v = &self.elements.v;
-        let (i, j, n) = (Expr::Name(v.i), Expr::Name(v.j), Expr::Name(v.n));
-        let (greatest, total) =
-            (Expr::element(known.greatest, i.clone()), Expr::element(known.totals, i.clone()));
-        let of_element = Expr::Int(self.own_elements());
-        let element = Expr::element(known.elements, mul_add(i.clone(), of_element.clone(), j.clone()));
+        let i = Expr::Name(v.i);
+        let (greatest, total) = (Expr::element(known.greatest, i.clone()), Expr::element(known.totals, i));
+        let element = Expr::element(known.elements, self.own(&self.elements));
         emitter.open(&[], false);
         self.bind_row(emitter);
         let most = emitter.variable("most", F32, greatest.clone());
-        let along = |emitter: &mut Emitter<'k>| {
-            let at = mul_add(Expr::Name(v.x), of_element.clone(), j.clone());
-            let at = Expr::Name(v.column0).then(Add, at);
-            let at = Expr::Name(emitter.bind(v.position, INDEX, at));
-            let last = Expr::Int(self.length().saturating_sub(1));
-            let is_whole = self.length().is_multiple_of(self.schedule.elements.into());
-            let bound = if is_whole { at.clone() } else { at.clone().then(Min, last) };
-            emitter.bind(self.of.along, INDEX, bound);
-            emitter.bind_axes(&[self.of.along]);
-            (!is_whole).then(|| at.then(Less, Expr::Int(self.length())))
-        };
         emitter.open(&[], true);
-        let is_element = along(emitter);
+        let is_element = self.bind_element(emitter);
         emitter.define(self.of.scores[0].products[0].sum, element.clone());
         let value = emitter.value(self.softmax.operand);
         let value = emitter.named(value, DType::F32);
@@ -360,19 +359,16 @@ impl<'k> Rows<'k> {
         emitter.push(set(element.clone(), value.clone()));
         emitter.push(set(Expr::Name(most), binary(BinaryOp::Maximum, Expr::Name(most), value)));
         let body = emitter.close();
-        emitter.push(count_loop(v.j, Expr::Int(0), of_element.clone(), LoopHint::Unroll, body));
+        self.each_own(emitter, &self.elements, body);
 
+        let width = self.schedule.threads_of_row();
         let step = emitter.index("step");
         emitter.open(&[], false);
-        let other = Expr::ShuffleXor {
-            value: Box::new(Expr::Name(most)),
-            mask: Box::new(Expr::Name(step)),
-            width: THREADS_OF_ROW,
-        };
+        let other = shuffled(Expr::Name(most), step, width);
         let other = emitter.named(other, DType::F32);
         emitter.push(set(Expr::Name(most), binary(BinaryOp::Maximum, Expr::Name(most), other)));
         let body = emitter.close();
-        self.halving(emitter, step, u64::from(THREADS_OF_ROW / 2), body);
+        self.halving(emitter, step, u64::from(width / 2), body);
         // Where nothing has been greater than negative infinity, weights are zero and no NaN.
         let is_none = binary(BinaryOp::Eq, Expr::Name(most), number(f64::NEG_INFINITY));
         let base = Expr::Select(Box::new(is_none), Box::new(number(0.0)), Box::new(Expr::Name(most)));
@@ -382,7 +378,7 @@ impl<'k> Rows<'k> {
         emitter.push(set(greatest, Expr::Name(most)));
         emitter.push(set(total.clone(), binary(BinaryOp::Mul, total.clone(), scale.clone())));
         emitter.open(&[], true);
-        along(emitter);
+        self.bind_element(emitter);
         let weight = exp(binary(BinaryOp::Sub, element.clone(), base));
         let weight = emitter.named(weight, DType::F32);
         emitter.push(set(total.clone(), binary(BinaryOp::Add, total, weight.clone())));
@@ -394,36 +390,78 @@ impl<'k> Rows<'k> {
         let value = emitter.value(self.of.contraction.products[0].left);
         emitter.push(set(element, value));
         let body = emitter.close();
-        emitter.push(count_loop(v.j, Expr::Int(0), of_element.clone(), LoopHint::Unroll, body));
-        let columns = self.own_columns();
-        let sum = Expr::element(known.sums, mul_add(i.clone(), Expr::Int(columns), n));
+        self.each_own(emitter, &self.elements, body);
+        let sum = Expr::element(known.sums, self.own(&self.results));
         let body = vec![set(sum.clone(), binary(BinaryOp::Mul, sum, scale))];
-        emitter.push(count_loop(v.n, Expr::Int(0), Expr::Int(columns), LoopHint::Unroll, body));
+        self.each_own(emitter, &self.results, body);
         let body = emitter.close();
         self.each_row(emitter, body);
+    }
 
-        // Each element's weights of the thread's rows go together, as they are read.
+    /// Binds the element of the row that is at hand: beyond the last one, that one again. Gives whether it is one, where it
+    /// may be none.
+    fn bind_element(&self, emitter: &mut Emitter<'k>) -> Option<Expr> {
+        let (v, layout) = (&self.elements.v, &self.elements.layout);
+        let at = mul_add(Expr::Name(v.x), Expr::Int(layout.lanes), Expr::Name(v.j));
+        let group = self.elements.column_group().then(Mul, Expr::Int(layout.column_step));
+        let at = if layout.columns == 1 { at } else { group.then(Add, at) };
+        let at = Expr::Name(v.column0).then(Add, at);
+        let at = Expr::Name(emitter.bind(v.position, INDEX, at));
+        let last = Expr::Int(self.length().saturating_sub(1));
+        let is_whole = self.length().is_multiple_of(self.schedule.elements.into());
+        let bound = if is_whole { at.clone() } else { at.clone().then(Min, last) };
+        emitter.bind(self.of.along, INDEX, bound);
+        emitter.bind_axes(&[self.of.along]);
+        (!is_whole).then(|| at.then(Less, Expr::Int(self.length())))
+    }
+
+    /// Puts the weights to where they are multiplied.
+    fn store_weights(&self, emitter: &mut Emitter<'k>, known: Known, weights: &[Var]) {
+        let (v, layout) = (&self.elements.v, &self.elements.layout);
+        let dtype = self.results.plan.dtype();
+        let weight = Expr::element(known.elements, self.own(&self.elements));
+        let to_memory = |value: Expr| Expr::ToMemory(dtype, Box::new(value));
         emitter.open(&[], false);
-        let packed = emitter.fresh("packed");
-        let packed = emitter.array(packed, Type::Memory(DType::F32), self.own_rows());
-        let weight = Expr::element(known.elements, mul_add(i.clone(), of_element.clone(), j.clone()));
-        self.each_row(
-            emitter,
-            vec![set(Expr::element(packed, i), Expr::ToMemory(DType::F32, Box::new(weight)))],
-        );
-        let at = mul_add(Expr::Name(v.x), of_element.clone(), j);
-        let index = self.results.weight(self.schedule.rows.into(), at);
-        let (dtype, width) = (DType::F32, self.own_rows());
-        emitter.push(Stmt::VectorStore {
-            array: packed,
-            at: Expr::Int(0),
-            buffer: weights,
-            index,
-            dtype,
-            width,
-        });
+        let packed: Vec<Var> = weights.iter().map(|_| emitter.fresh("packed")).collect();
+        let of_vector = if packed.len() == 1 { self.own_rows() } else { layout.lanes };
+        for &packed in &packed {
+            emitter.array(packed, Type::Memory(dtype), of_vector);
+        }
+        let at = if packed.len() == 1 { Expr::Name(v.i) } else { Expr::Name(v.j) };
+        let mut body = vec![set(Expr::element(packed[0], at.clone()), to_memory(weight.clone()))];
+        if let Some(&rest) = packed.get(1) {
+            let near = Expr::FromMemory(dtype, Box::new(Expr::element(packed[0], at.clone())));
+            body.push(set(Expr::element(rest, at), to_memory(binary(BinaryOp::Sub, weight, near))));
+        }
+        let index = match packed.len() {
+            // Those of the thread's rows go together for each element, as they are read.
+            1 => {
+                self.each_row(emitter, body);
+                let at = mul_add(Expr::Name(v.x), Expr::Int(layout.lanes), Expr::Name(v.j));
+                self.results.weight(self.schedule.rows.into(), at)
+            }
+            // Neighbours of a row.
+            _ => {
+                emitter.push(count_loop(v.j, Expr::Int(0), Expr::Int(layout.lanes), LoopHint::Unroll, body));
+                let own = Expr::Name(v.i).then(Mul, Expr::Int(layout.row_steps[1]));
+                let line = Expr::Name(emitter.bind("line", INDEX, Expr::Name(v.y).then(Add, own)));
+                let chunk = self.results.chunk_of(ROW_ELEMENTS, line, self.elements.column_group());
+                chunk.then(Add, Expr::Name(v.x).then(Mul, Expr::Int(layout.lanes)))
+            }
+        };
+        for (&packed, &weights) in packed.iter().zip(weights) {
+            let (at, width) = (Expr::Int(0), of_vector);
+            let index = index.clone();
+            emitter.push(Stmt::VectorStore { array: packed, at, buffer: weights, index, dtype, width });
+        }
         let body = emitter.close();
-        emitter.push(count_loop(v.j, Expr::Int(0), of_element, LoopHint::Unroll, body));
+        if packed.len() == 1 {
+            emitter.push(count_loop(v.j, Expr::Int(0), Expr::Int(layout.lanes), LoopHint::Unroll, body));
+        } else {
+            let columns = Expr::Int(layout.columns);
+            let body = vec![count_loop(v.n, Expr::Int(0), columns, LoopHint::Unroll, body)];
+            self.each_row(emitter, body);
+        }
     }
 
     /// Divides the sums by those of the weights. Of rows whose weights are nothing they are zero, if none is infinite.
@@ -432,15 +470,11 @@ impl<'k> Rows<'k> {
         let total = Expr::element(known.totals, Expr::Name(v.i));
         emitter.open(&[], false);
         let step = emitter.index("step");
-        let other = Expr::ShuffleXor {
-            value: Box::new(total.clone()),
-            mask: Box::new(Expr::Name(step)),
-            width: THREADS_OF_ROW,
-        };
+        let width = self.schedule.threads_of_row();
+        let other = shuffled(total.clone(), step, width);
         let body = vec![set(total.clone(), binary(BinaryOp::Add, total.clone(), other))];
-        self.halving(emitter, step, u64::from(THREADS_OF_ROW / 2), body);
-        let columns = Expr::Int(self.own_columns());
-        let sum = Expr::element(known.sums, mul_add(Expr::Name(v.i), columns.clone(), Expr::Name(v.n)));
+        self.halving(emitter, step, u64::from(width / 2), body);
+        let sum = Expr::element(known.sums, self.own(&self.results));
         let quotient = binary(BinaryOp::Div, sum.clone(), total.clone());
         let result = match self.softmax.nothing {
             None => quotient,
@@ -456,7 +490,7 @@ impl<'k> Rows<'k> {
             }
         };
         let body = vec![set(sum, result)];
-        emitter.push(count_loop(v.n, Expr::Int(0), columns, LoopHint::Unroll, body));
+        self.each_own(emitter, &self.results, body);
         let body = emitter.close();
         self.each_row(emitter, body);
     }

@@ -11,7 +11,7 @@ use crate::nest::split::{Parts, all_parts, own_part};
 use crate::nest::stmt::Arithmetic::{Add, Div, Mul, Rem};
 use crate::nest::stmt::{Builtin, Expr, LoopHint, MatrixProduct, Stmt, Type};
 use crate::nest::variable::Var;
-use crate::schedule::{Contraction, Instruction};
+use crate::schedule::{Contraction, Instruction, ROW_ELEMENTS};
 use crate::{BinaryOp, DType};
 
 impl<'k> Writer<'k> {
@@ -150,43 +150,61 @@ impl<'k> Writer<'k> {
                 true => (row(own, of_own), chunk(term, of_terms)),
                 false => (row(term, of_terms), chunk(own, of_own)),
             };
+            // What is there already has whole rows, of which each step takes its terms.
+            let (line, chunk) = match tile.is_whole {
+                true => {
+                    let step = Expr::Name(self.v.step).then(Mul, Expr::Int(self.plan.deep() / group));
+                    let own = Expr::Name(self.v.warp_row)
+                        .then(Add, Expr::Name(self.v.i).then(Mul, Expr::Int(wide)));
+                    let term = Expr::Name(self.v.k).then(Mul, Expr::Int(deep / group));
+                    (
+                        row(own, lane(Div, 8).then(Rem, Expr::Int(2))),
+                        step.then(Add, term).then(Add, lane(Div, 16)),
+                    )
+                }
+                false => (line, chunk),
+            };
             emitter.open(&[], false);
             let line = Expr::Name(emitter.bind("line", INDEX, line));
-            let at = self.chunk(factor, line, chunk);
             let slot = Expr::Int(self.plan.tile_len(factor));
+            let index = match tile.is_whole {
+                true => self.chunk_of(ROW_ELEMENTS, line, chunk),
+                false => mul_add(Expr::Name(self.v.slot), slot, self.chunk(factor, line, chunk)),
+            };
             let load = Stmt::LoadMatrices {
                 parts: part,
                 at: Expr::Name(self.v.i).then(Mul, Expr::Int(4)),
                 shared: tile.shared,
-                index: mul_add(Expr::Name(self.v.slot), slot, at),
+                index,
                 dtype: of.factors,
                 // A part has neighbouring terms.
-                turns: !factor.is_along,
+                turns: !factor.is_along && !tile.is_whole,
             };
             emitter.push(load);
             let body = emitter.close();
             emitter.push(count_loop(self.v.i, Expr::Int(0), Expr::Int(count), LoopHint::Unroll, body));
         }
-        let part = |value: ValueId, is_left: bool| {
-            let is_own = |tile: &Tile| (tile.factor.value, tile.factor.is_left) == (value, is_left);
-            tiles.iter().position(is_own).map(|number| parts[number])
+        let parts_of = |value: ValueId, is_left: bool| {
+            let is_own = move |tile: &Tile| (tile.factor.value, tile.factor.is_left) == (value, is_left);
+            tiles.iter().zip(&parts).filter(move |(tile, _)| is_own(tile)).map(|(_, &part)| part)
         };
         let (i, j) = (Expr::Name(self.v.i), Expr::Name(self.v.j));
         let [of_row, _, of_column] = self.layout.sum_steps;
         let mut body = Vec::new();
         for (product, &sums) in self.plan.contraction.products.iter().zip(sums) {
-            let (Some(left), Some(right)) = (part(product.left, true), part(product.right, false)) else {
-                continue;
-            };
-            body.push(Stmt::MultiplyMatrices(Box::new(MatrixProduct {
-                dtype: of.factors,
-                left,
-                left_at: i.clone().then(Mul, Expr::Int(4)),
-                right,
-                right_at: j.clone().then(Mul, Expr::Int(2)),
-                sums,
-                sums_at: mul_add(i.clone(), Expr::Int(of_row), j.clone().then(Mul, Expr::Int(of_column))),
-            })));
+            let Some(right) = parts_of(product.right, false).next() else { continue };
+            // One, or those that a factor is the sum of.
+            for left in parts_of(product.left, true) {
+                body.push(Stmt::MultiplyMatrices(Box::new(MatrixProduct {
+                    dtype: of.factors,
+                    left,
+                    left_at: i.clone().then(Mul, Expr::Int(4)),
+                    right,
+                    right_at: j.clone().then(Mul, Expr::Int(2)),
+                    sums,
+                    sums_at: mul_add(i.clone(), Expr::Int(of_row), j.clone().then(Mul, Expr::Int(of_column))),
+                })));
+            }
         }
         let schedule = self.plan.schedule;
         let columns = int(schedule.own_columns / of.columns);

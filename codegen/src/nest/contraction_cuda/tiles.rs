@@ -182,7 +182,12 @@ impl<'k> Writer<'k> {
     /// Where a chunk of 16 bytes of a line of a tile of matrices is. Eight neighbouring lines have theirs in different banks:
     /// chunks change places within a line.
     pub(super) fn chunk(&self, factor: &Factor, line: Expr, chunk: Expr) -> Expr {
-        let (pitch, group) = (self.plan.pitch(factor), self.plan.group());
+        self.chunk_of(self.plan.pitch(factor), line, chunk)
+    }
+
+    /// The same of lines of so many elements.
+    pub(super) fn chunk_of(&self, pitch: u64, line: Expr, chunk: Expr) -> Expr {
+        let group = self.plan.group();
         let chunks = pitch / group;
         // Lines of fewer than eight chunks follow each other in a row of banks.
         let in_row = (BANK_CHUNKS / chunks).max(1);
