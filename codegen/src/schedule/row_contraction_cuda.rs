@@ -61,7 +61,7 @@ impl RowProductSchedule {
     pub(crate) fn at_once(&self) -> u32 {
         match self.matrices {
             None => 512 / self.threads(),
-            Some(_) => (if self.columns > COLUMNS[0] { 384 } else { 512 }) / self.threads(),
+            Some(_) => (if self.columns > COLUMNS[0] { 256 } else { 384 }) / self.threads(),
         }
     }
 
