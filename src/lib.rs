@@ -130,10 +130,10 @@ pub use shape::Shape;
 pub use stats::{Stats, stats};
 pub use tensor::ask::evaluate::{compile_for, cuda_is_available, eval, explain, with_fusion};
 pub use tensor::{
-    Arguments, Attention, Axes, Border, Compiled, Conv, Conv1d, Conv2d, Conv3d, Dims, Element, Executable,
-    GridSample, Index, Indexing, Interpolation, Leaves, Number, Operand, Outside, PadMode, Pair, PerAxis,
-    Pool, Pool1d, Pool2d, Pool3d, Reduction, Rounding, ScanOrder, ScatterReduction, Tensors, Traceable,
-    compile, scan,
+    Arguments, Attention, Axes, Border, Compiled, Conv, Conv1d, Conv2d, Conv3d, CrossEntropy, Dims, Element,
+    Executable, GridSample, Index, Indexing, Interpolation, Leaves, Number, Operand, Outside, PadMode, Pair,
+    PerAxis, Pool, Pool1d, Pool2d, Pool3d, Reduction, Rounding, ScanOrder, ScatterReduction, Tensors,
+    Traceable, compile, scan,
 };
 
 /// Its examples are tests too.

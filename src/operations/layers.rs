@@ -5,7 +5,8 @@ use super::row::Gives::{Float, Same, Sum as Summed};
 use super::row::{ANY, Accuracy, Elements, Group, Input, MASK, SMALL, UNIT, operations};
 use crate::Reduction::{Mean, None, Sum};
 use crate::{
-    Attention, Conv1d, Conv2d, Conv3d, DType, GridSample, Interpolation, Outside, Pool1d, Pool2d, Pool3d,
+    Attention, Conv1d, Conv2d, Conv3d, CrossEntropy, DType, GridSample, Interpolation, Outside, Pool1d,
+    Pool2d, Pool3d,
 };
 
 const IMAGE: Input = SMALL.shape(&[2, 3, 7, 9]);
@@ -61,6 +62,7 @@ operations! {
     kl_div(a: ROWS, b: UNIT.shape(&[4, 37])) Floats -> Same, SUMMED, "Terms of the Kullback-Leibler divergence.": "F.kl_div(a, b, reduction='none')" => a.kl_div(b, None), "F.kl_div(a, b, reduction='sum')" => a.kl_div(b, Sum);
     nll_loss(a: ROWS, l: LABELS) Floats -> Same, SUMMED, "The negative element that the label chooses.": "F.nll_loss(a, l, reduction='none')" => a.nll_loss(l, None), "F.nll_loss(a, l)" => a.nll_loss(l, Mean);
     cross_entropy(a: ROWS, l: LABELS) Floats -> Same, SUMMED, "nll_loss of the logarithm of the softmax.": "F.cross_entropy(a, l, reduction='none')" => a.cross_entropy(l, None), "F.cross_entropy(a, l)" => a.cross_entropy(l, Mean), "F.cross_entropy(a, l, reduction='sum')" => a.cross_entropy(l, Sum);
+    cross_entropy_with(a: ROWS, l: LABELS, w: UNIT.shape(&[37]), p: UNIT.shape(&[4, 37])) Floats -> Same, SUMMED, "Cross-entropy with weights, smoothing or probabilities.": "F.cross_entropy(a, l, w)" => a.cross_entropy_with(l, &CrossEntropy::new().weights(w)), "F.cross_entropy(a, l, w, label_smoothing=0.25)" => a.cross_entropy_with(l, &CrossEntropy::new().weights(w).smoothing(0.25)), "F.cross_entropy(a, l, ignore_index=5, reduction='none', label_smoothing=0.5)" => a.cross_entropy_with(l, &CrossEntropy::new().ignored(5).smoothing(0.5).reduction(None)), "F.cross_entropy(a, p, w, reduction='sum')" => a.cross_entropy_with(p, &CrossEntropy::new().weights(w).reduction(Sum)), "F.cross_entropy(a, p, label_smoothing=0.25)" => a.cross_entropy_with(p, &CrossEntropy::new().smoothing(0.25));
 }
 
 operations! {

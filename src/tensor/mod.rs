@@ -22,6 +22,7 @@ pub use arguments::element::Element;
 pub use arguments::promotion::{Number, Operand};
 pub use function::compile::{Compiled, Executable, Traceable, compile};
 pub use function::tree::{Arguments, Leaves, Tensors};
+pub use layer::cross_entropy::CrossEntropy;
 pub use layer::grid::{GridSample, Outside};
 pub use layer::interpolate::Interpolation;
 pub use layer::losses::Reduction;

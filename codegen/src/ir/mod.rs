@@ -368,7 +368,21 @@ impl Kernel {
 
     /// Replaces every index expression, and works out the values' axes anew.
     pub fn map_indices(&mut self, mut replace: impl FnMut(&IndexExpr) -> IndexExpr) {
+        self.map_indices_if(|_| true, &mut replace);
+        for store in &mut self.stores {
+            store.index = replace(&store.index);
+        }
+    }
+
+    /// Replaces the index expressions of some values, and finds the axes of all anew.
+    pub(crate) fn map_indices_if(
+        &mut self,
+        is_one: impl Fn(ValueId) -> bool,
+        mut replace: impl FnMut(&IndexExpr) -> IndexExpr,
+    ) {
         for number in 0..self.values.len() {
+            let is_one = is_one(ValueId(number as u32));
+            let mut replace = |index: &IndexExpr| if is_one { replace(index) } else { index.clone() };
             let mut op = self.values[number].op.clone();
             match &mut op {
                 ValueOp::Load { index, .. }
@@ -397,9 +411,6 @@ impl Kernel {
             let axes = self.axes_of(&op);
             self.values[number].op = op;
             self.values[number].axes = axes;
-        }
-        for store in &mut self.stores {
-            store.index = replace(&store.index);
         }
     }
 

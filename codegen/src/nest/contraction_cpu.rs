@@ -9,6 +9,7 @@
 //! order, so that it is the same in whatever block it is.
 
 mod packing;
+mod windows;
 
 use super::accumulate::set;
 use super::emitter::Emitter;
@@ -35,10 +36,19 @@ pub(super) fn build(
     contraction: &Contraction,
     schedule: &ContractionSchedule,
 ) -> Result<Nest, Refusal> {
-    let (flat, depth) = with_one_depth(kernel, &contraction.depth);
-    let mut emitter = Emitter::new(&flat, Language::C);
-    let mut writer = Writer::new(&mut emitter, &flat, contraction, depth, *schedule);
-    writer.body(&mut emitter);
+    let mut schedule = *schedule;
+    let image = contraction.windows.as_ref().map(|windows| {
+        // Whole channels.
+        let places = windows.places() as u32;
+        schedule.depth = (schedule.depth / places).max(1) * places;
+        (windows, windows.image(kernel, contraction))
+    });
+    let part = image.as_ref().map(|(windows, image)| windows::Part::new(windows, image, &schedule));
+    let one = with_one_depth(kernel, &contraction.depth);
+    let (flat, depth) = image.as_ref().map_or((&one.0, one.1), |(_, image)| (&image.flat, image.depth));
+    let mut emitter = Emitter::new(flat, Language::C);
+    let mut writer = Writer::new(&mut emitter, flat, contraction, depth, schedule);
+    writer.body(&mut emitter, part.as_ref());
     let body = emitter.finish()?;
     let each = [
         (&contraction.batch[..], 1),
@@ -126,6 +136,13 @@ pub(super) struct Writer<'a> {
     pub(super) end: Option<Var>,
 }
 
+/// What a block's columns are packed into.
+pub(super) struct Packed<'k> {
+    pub(super) array: Var,
+    /// What of an image they are windows of, and the array for that.
+    pub(super) image: Option<(&'k windows::Part<'k>, Var)>,
+}
+
 impl<'a> Writer<'a> {
     pub(super) fn new(
         emitter: &mut Emitter,
@@ -146,7 +163,7 @@ impl<'a> Writer<'a> {
             terms: emitter.index("depth"),
             tile: emitter.index("tile"),
             panel: emitter.index("panel"),
-            sums_row: u64::from(schedule.lines) * u64::from(schedule.columns),
+            sums_row: width(contraction, &schedule),
             is_whole: false,
             known: Vec::new(),
             end: None,
@@ -168,10 +185,10 @@ impl<'a> Writer<'a> {
 
     /// Columns of the block's sums.
     fn width(&self) -> u64 {
-        u64::from(self.schedule.lines) * u64::from(self.schedule.columns)
+        width(self.contraction, &self.schedule)
     }
 
-    fn body(&mut self, emitter: &mut Emitter) {
+    fn body<'k>(&mut self, emitter: &mut Emitter<'k>, image: Option<&'k windows::Part<'k>>) {
         self.begin(emitter);
         self.known = self.statistics(emitter);
         let (rows, deep) = (u64::from(self.schedule.rows), u64::from(self.schedule.depth));
@@ -183,7 +200,11 @@ impl<'a> Writer<'a> {
         let right = array(emitter, "right", self.width() * deep);
         let products = &self.contraction.products;
         let sums: Vec<Var> = products.iter().map(|_| array(emitter, "sums", rows * self.width())).collect();
-        self.all_terms(emitter, Left::Packed(left), right, &sums);
+        let image = image.map(|part| {
+            self.pad_windows(emitter, right);
+            (part, array(emitter, "image", part.elements()))
+        });
+        self.all_terms(emitter, Left::Packed(left), &Packed { array: right, image }, &sums);
         self.results(emitter, products, &sums, &self.known);
     }
 
@@ -215,17 +236,29 @@ impl<'a> Writer<'a> {
     }
 
     /// The sums of all terms, some terms at a time.
-    pub(super) fn all_terms(&self, emitter: &mut Emitter, left: Left, right: Var, sums: &[Var]) {
+    pub(super) fn all_terms<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        left: Left,
+        right: &Packed<'k>,
+        sums: &[Var],
+    ) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
         emitter.open(&[], false);
         let terms = self.end.map_or(emitter.extent(self.depth), Expr::Name);
         let depth = deep.clone().then(Min, terms.clone().then(Sub, Expr::Name(self.term)));
         emitter.bind(self.terms, INDEX, depth);
         for (product, sums) in self.contraction.products.iter().zip(sums) {
-            if self.in_place(product.right).is_none() {
-                self.pack_columns(emitter, product.right, right);
+            match right.image {
+                Some((part, image)) => {
+                    self.pack_windows(emitter, part, product.right, [image, right.array]);
+                }
+                None if self.in_place(product.right).is_none() => {
+                    self.pack_columns(emitter, product.right, right.array);
+                }
+                None => {}
             }
-            self.multiply(emitter, product, left, [right, *sums]);
+            self.multiply(emitter, product, left, [right.array, *sums]);
         }
         let body = emitter.close();
         let (var, from, step) = (self.term, Expr::Int(0), Step::Add(deep));
@@ -263,7 +296,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A loop over the block's lines that binds their axes, and has the first panel of each.
+    /// A loop over the block's lines that binds their axes, and has the number of each.
     fn each_line(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter, Expr)) {
         let lines = &self.contraction.lines;
         let is_one = lines.is_empty() || self.schedule.lines == 1;
@@ -275,7 +308,7 @@ impl<'a> Writer<'a> {
                 emitter.bind("at_line", INDEX, Expr::Name(self.lines.first).then(Add, line.clone()));
             emitter.unflatten(at_line, lines, 1);
         }
-        body(emitter, line.then(Mul, Expr::Int(self.panels())));
+        body(emitter, line);
         let body = emitter.close();
         match is_one {
             true => emitter.push(Stmt::Block(body)),
@@ -288,8 +321,19 @@ impl<'a> Writer<'a> {
 
     /// A loop over the block's panels: has each one's number and how many columns it has.
     fn each_panel(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter, Expr, Expr)) {
-        self.each_line(emitter, |emitter, first| {
+        if self.contraction.windows.is_some() {
             emitter.open(&[], false);
+            let (panel, all) = (Expr::Name(self.panel), self.all_columns());
+            let left = all.clone().then(Sub, panel.clone().then(Mul, Expr::Int(PANEL)));
+            body(emitter, panel, Expr::Int(PANEL).then(Min, left));
+            let body = emitter.close();
+            let panels = ceil(all, Expr::Int(PANEL));
+            emitter.push(count_loop(self.panel, Expr::Int(0), panels, LoopHint::None, body));
+            return;
+        }
+        self.each_line(emitter, |emitter, line| {
+            emitter.open(&[], false);
+            let first = line.then(Mul, Expr::Int(self.panels()));
             let panel = Expr::Name(self.panel);
             let left = Expr::Name(self.columns.count).then(Sub, panel.clone().then(Mul, Expr::Int(PANEL)));
             body(emitter, first.then(Add, panel), Expr::Int(PANEL).then(Min, left));
@@ -363,7 +407,10 @@ impl<'a> Writer<'a> {
     /// The products of a tile's rows and each panel.
     fn multiply_rows(&self, emitter: &mut Emitter, product: &Product, left: &Rows, [right, sums]: [Var; 2]) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
-        let in_place = self.in_place(product.right);
+        let in_place = match self.contraction.windows {
+            Some(_) => Some(Columns { array: right, at: Expr::Int(0), row: self.width() }),
+            None => self.in_place(product.right),
+        };
         self.each_panel(emitter, |emitter, panel, width| {
             let at = panel.clone().then(Mul, Expr::Int(PANEL));
             let row = Expr::Name(self.tile).then(Mul, Expr::Int(self.sums_row));
@@ -469,10 +516,13 @@ impl<'a> Writer<'a> {
         let at_row = emitter.bind("at_row", INDEX, Expr::Name(self.rows.first).then(Add, Expr::Name(r)));
         emitter.unflatten(at_row, rows, 1);
         known.iter().for_each(|(id, of_rows)| emitter.define(*id, Expr::element(of_rows, Expr::Name(r))));
-        self.each_line(emitter, |emitter, first| {
+        self.each_line(emitter, |emitter, line| {
             let lane = Expr::name(Var::Lane);
-            let from =
-                Expr::Name(r).then(Mul, Expr::Int(self.width())).then(Add, first.then(Mul, Expr::Int(PANEL)));
+            let before = match self.contraction.windows {
+                Some(_) => line.then(Mul, Expr::Name(self.columns.count)),
+                None => line.then(Mul, Expr::Int(self.panels())).then(Mul, Expr::Int(PANEL)),
+            };
+            let from = Expr::Name(r).then(Mul, Expr::Int(self.width())).then(Add, before);
             emitter.open(&[*column], false);
             emitter.bind(*column, INDEX, Expr::Name(self.columns.first).then(Add, lane.clone()));
             for (product, sums) in products.iter().zip(sums) {
@@ -497,6 +547,12 @@ impl<'a> Writer<'a> {
         let body = emitter.close();
         emitter.push(count_loop(r, Expr::Int(0), Expr::Name(self.rows.count), LoopHint::None, body));
     }
+}
+
+/// Columns of a block's sums.
+fn width(contraction: &Contraction, schedule: &ContractionSchedule) -> u64 {
+    let columns = u64::from(schedule.lines) * u64::from(schedule.columns);
+    if contraction.windows.is_some() { columns.next_multiple_of(LANES) } else { columns }
 }
 
 fn plus(first: IndexExpr, at: Expr) -> Expr {

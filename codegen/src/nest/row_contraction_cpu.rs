@@ -5,7 +5,7 @@
 //! multiplied with the columns. So no row is ever in memory, and everything is computed as it would be apart.
 
 use super::accumulate::set;
-use super::contraction_cpu::{Left, Part, Writer, ceil};
+use super::contraction_cpu::{Left, Packed, Part, Writer, ceil};
 use super::emitter::Emitter;
 use super::passes::{count_loop, items_formula};
 use super::pointwise::launch_items;
@@ -199,7 +199,7 @@ impl<'a> Rows<'a> {
         emitter.open(&[], false);
         let rest = extent.clone().then(Sub, Expr::Name(writer.columns.first));
         emitter.bind(writer.columns.count, INDEX, columns.clone().then(Min, rest));
-        writer.all_terms(emitter, left, right, &[sums]);
+        writer.all_terms(emitter, left, &Packed { array: right, image: None }, &[sums]);
         then(emitter, writer);
         let body = emitter.close();
         let (var, from, step) = (writer.columns.first, Expr::Int(0), Step::Add(columns));

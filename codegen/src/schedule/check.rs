@@ -341,8 +341,14 @@ impl Check<'_> {
 /// Rows go by whole tiles of sums; the rest is how the columns are packed.
 fn contraction(s: &ContractionSchedule, c: &ContractionSchedule) -> Checked {
     fixed("columns", s.lines, c.lines)?;
-    at_most("columns", s.columns, c.columns)?;
-    setting("columns", s.columns, Allowed::MultipleOf(PANEL))?;
+    match u64::from(c.columns).is_multiple_of(PANEL) {
+        true => {
+            at_most("columns", s.columns, c.columns)?;
+            setting("columns", s.columns, Allowed::MultipleOf(PANEL))?;
+        }
+        // A line of an image.
+        false => fixed("columns", s.columns, c.columns)?,
+    }
     at_most("depth", s.depth, c.depth)?;
     at_most("rows", s.rows, c.rows)?;
     setting("rows", s.rows, Allowed::MultipleOf(TILE_ROWS))

@@ -2,6 +2,7 @@
 //! distances.
 
 use super::share::{COLUMNS, FEWEST_ROWS, PANEL, ROWS, TILE_ROWS, is_packed, is_tiled};
+use super::windows::Windows;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, ReduceOp};
@@ -28,6 +29,9 @@ const LONG_TERMS: u64 = 1024;
 
 /// Blocks that keep all cores busy.
 const BLOCKS: u64 = 32;
+
+/// The same of windows, where a block computes what its neighbours do of the image's lines, and images are mostly several.
+const WINDOW_BLOCKS: u64 = 7;
 
 /// How a core computes a contraction: rows and columns in blocks, terms packed a part at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -72,6 +76,8 @@ pub(crate) struct Contraction {
     /// Reductions of the rows that left factors and results need, each after those that it depends on: of a normalisation
     /// before a layer (CPU).
     pub(crate) statistics: Vec<ValueId>,
+    /// How the columns are windows of an image (CPU).
+    pub(crate) windows: Option<Windows>,
 }
 
 impl Contraction {
@@ -103,7 +109,7 @@ impl Contraction {
                 _ => {}
             }
         }
-        let found = Contraction { statistics, ..found? };
+        let mut found = Contraction { statistics, ..found? };
         let is_result = |axis: &AxisId| kernel.axis(*axis).kind != AxisKind::Reduce;
         let is_stored = kernel.stores.iter().all(|store| {
             kernel.value(store.value).axes.iter().all(is_result)
@@ -111,7 +117,24 @@ impl Contraction {
                 && map.iter().all(|&axis| store.index.uses(axis))
         });
         let is_known = found.statistics.is_empty() || language == Language::C && found.knows_rows(kernel);
-        (is_stored && is_known && found.pays(kernel, language)).then_some(found)
+        if !is_stored || !is_known || !found.pays(kernel, language) {
+            return None;
+        }
+        if language == Language::C && !found.is_thin(kernel) {
+            found.find_windows(kernel);
+        }
+        Some(found)
+    }
+
+    /// Where columns are windows, a block's lines are of one image.
+    fn find_windows(&mut self, kernel: &Kernel) {
+        self.windows = Windows::of(kernel, self);
+        if let Some(windows) = &self.windows {
+            let line = windows.line.map(|line| line.windows);
+            self.batch.extend(self.lines.iter().filter(|&&axis| Some(axis) != line));
+            self.batch.sort();
+            self.lines.retain(|&axis| Some(axis) == line);
+        }
     }
 
     fn has_axes_of(&self, other: &Contraction) -> bool {
@@ -198,6 +221,12 @@ impl Contraction {
             columns: columns as u32,
             depth: terms.min(DEPTH) as u32,
         };
+        if let Some(windows) = &self.windows {
+            let (lines, columns, depth) = windows.block(kernel, schedule.rows.into(), sums, terms);
+            schedule.lines = lines as u32;
+            schedule.columns = columns as u32;
+            schedule.depth = depth as u32;
+        }
         let fewest = if self.statistics.is_empty() { PANEL } else { FEWEST_COLUMNS } as u32;
         // Few blocks become more, as long as they are worth a thread.
         let batch = known(&self.batch, 1);
@@ -208,7 +237,8 @@ impl Contraction {
                 * lines.div_ceil(u64::from(s.lines))
                 * column.div_ceil(u64::from(s.columns));
             let work = u64::from(s.rows) * u64::from(s.lines) * u64::from(s.columns) * terms;
-            if blocks >= BLOCKS || work < 2 * BLOCK_MULTIPLICATIONS {
+            let wanted = if self.windows.is_some() { WINDOW_BLOCKS } else { BLOCKS };
+            if blocks >= wanted || work < 2 * BLOCK_MULTIPLICATIONS {
                 break;
             }
             // Columns first: they are packed for all rows of a block, which costs more than packing rows.
@@ -265,6 +295,7 @@ fn one(
         column,
         depth: axes.to_vec(),
         statistics: Vec::new(),
+        windows: None,
     };
     for &axis in outer {
         match (has(left, axis), has(right, axis)) {

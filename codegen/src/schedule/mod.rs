@@ -22,6 +22,7 @@ mod sliding;
 mod sort;
 mod tiled;
 mod vector;
+mod windows;
 mod work;
 
 use std::fmt;
@@ -57,6 +58,7 @@ pub use sort::SortSchedule;
 pub(crate) use sort::{SORT_LANES, Sorts};
 pub(crate) use tiled::{TILE, tiled, transposed_loads};
 pub(crate) use vector::is_of_rows;
+pub(crate) use windows::{Image, Windows};
 pub(crate) use work::operations;
 
 /// A schedule: small and printable.

@@ -84,6 +84,7 @@ impl RowContraction {
                 column,
                 depth: vec![along],
                 statistics: Vec::new(),
+                windows: None,
             },
             along,
             scores: Vec::new(),

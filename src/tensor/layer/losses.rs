@@ -31,7 +31,7 @@ pub enum Reduction {
 }
 
 /// The label whose element has no loss, and does not count in a mean.
-const IGNORED: i64 = -100;
+pub(super) const IGNORED: i64 = -100;
 
 impl Tensor {
     /// The squared difference from the target. Keeps the dtype; shapes broadcast; invalid for integers and bools.
@@ -246,28 +246,12 @@ fn labelled(
     normalise: bool,
 ) -> Result<Tensor> {
     let (shape, dtype) = x.known()?;
-    let (own, label_dtype) = labels.known()?;
-    call.needs_float(x)?;
-    if shape.rank() == 0 {
-        return call.fail("needs a dimension of classes, got a 0-d tensor");
-    }
-    let axis = usize::from(shape.rank() > 1);
+    let axis = class_axis(call, x)?;
+    let labels = fitting_labels(call, x, labels, axis)?;
     let axes = Axes::from_slice(&[axis]);
     let expected = shape.without(&axes);
-    if !label_dtype.is_int() {
-        return call.fail(format!("labels must be integers, got {label_dtype} {own}"));
-    }
-    if *own != expected {
-        return call.fail(format!(
-            "labels of shape {own} do not fit {shape}: with classes along axis {axis} they are {expected}"
-        ));
-    }
-    if shape[axis] == 0 && expected.elements() > 0 {
-        return call.fail(format!("shape {shape} has no classes along axis {axis}"));
-    }
     let kept: Shape =
         shape.iter().enumerate().map(|(n, &extent)| if n == axis { 1 } else { extent }).collect();
-    let labels = call.cast(labels, DType::I64)?;
     let ignored = call.filled(Scalar::from_i64(DType::I64, IGNORED), ConstantRole::Literal, &expected)?;
     let counts = call.binary(BinaryOp::Ne, &labels, &ignored)?;
     let first = call.filled(Scalar::from_i64(DType::I64, 0), ConstantRole::Literal, &expected)?;
@@ -300,6 +284,33 @@ fn labelled(
         }
     };
     call.cast(&result, dtype)
+}
+
+/// The dimension of the classes of a prediction.
+pub(super) fn class_axis(call: Call, x: &Tensor) -> Result<usize> {
+    call.needs_float(x)?;
+    match x.known()?.0.rank() {
+        0 => call.fail("needs a dimension of classes, got a 0-d tensor"),
+        rank => Ok(usize::from(rank > 1)),
+    }
+}
+
+/// The labels as `I64`, if there is one for each element of the prediction.
+pub(super) fn fitting_labels(call: Call, x: &Tensor, labels: &Tensor, axis: usize) -> Result<Tensor> {
+    let ((shape, _), (own, dtype)) = (x.known()?, labels.known()?);
+    let expected = shape.without(&Axes::from_slice(&[axis]));
+    if !dtype.is_int() {
+        return call.fail(format!("labels must be integers, got {dtype} {own}"));
+    }
+    if *own != expected {
+        return call.fail(format!(
+            "labels of shape {own} do not fit {shape}: with classes along axis {axis} they are {expected}"
+        ));
+    }
+    if shape[axis] == 0 && expected.elements() > 0 {
+        return call.fail(format!("shape {shape} has no classes along axis {axis}"));
+    }
+    call.cast(labels, DType::I64)
 }
 
 #[cfg(test)]

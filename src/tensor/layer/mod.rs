@@ -1,6 +1,7 @@
 //! Layers of neural networks and their losses.
 
 pub(crate) mod adaptive;
+pub(crate) mod cross_entropy;
 pub(crate) mod grid;
 pub(crate) mod interpolate;
 pub(crate) mod losses;

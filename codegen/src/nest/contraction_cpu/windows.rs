@@ -1,0 +1,188 @@
+//! Columns that are windows of an image: what is computed of it is computed once, and laid out as the products read it.
+
+use super::super::INDEX;
+use super::super::accumulate::set;
+use super::super::emitter::Emitter;
+use super::super::interior::Interior;
+use super::super::passes::count_loop;
+use super::super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Sub};
+use super::super::stmt::{Expr, LoopHint};
+use super::super::variable::Var;
+use super::{Writer, whole};
+use crate::ir::{Kernel, ValueId};
+use crate::schedule::{ContractionSchedule, Image, Windows};
+
+/// What of an image a block computes.
+pub(in crate::nest) struct Part<'a> {
+    windows: &'a Windows,
+    image: &'a Image,
+    /// Columns inside of its border.
+    interior: Option<Interior>,
+    /// Lines and columns that there is room for, and channels.
+    lines: u64,
+    columns: u64,
+    channels: u64,
+}
+
+impl<'a> Part<'a> {
+    pub(super) fn new(windows: &'a Windows, image: &'a Image, schedule: &ContractionSchedule) -> Part<'a> {
+        Part {
+            windows,
+            image,
+            interior: Interior::of(&image.kernel, image.column),
+            lines: windows.line.map_or(1, |line| line.reach(schedule.lines.into())),
+            columns: windows.column.reach(schedule.columns.into()),
+            channels: u64::from(schedule.depth) / windows.places(),
+        }
+    }
+
+    /// Elements of the array.
+    pub(super) fn elements(&self) -> u64 {
+        self.channels * self.lines * self.columns
+    }
+}
+
+impl Writer<'_> {
+    /// Columns of the block, whatever line they are of.
+    pub(super) fn all_columns(&self) -> Expr {
+        match self.contraction.lines.is_empty() {
+            true => Expr::Name(self.columns.count),
+            false => Expr::Name(self.lines.count).then(Mul, Expr::Name(self.columns.count)),
+        }
+    }
+
+    /// Zeros for the lanes behind the last column.
+    pub(super) fn pad_windows(&self, emitter: &mut Emitter, packed: Var) {
+        let (t, lane) = (emitter.index("t"), Expr::name(Var::Lane));
+        let at = Expr::Name(t).then(Mul, Expr::Int(self.width())).then(Add, lane);
+        let zero = vec![set(Expr::element(packed, at), self.zero())];
+        let (from, to) = (self.all_columns(), whole(self.all_columns()));
+        let zeros = count_loop(Var::Lane, from, to, LoopHint::None, zero);
+        let terms = Expr::Int(self.schedule.depth.into());
+        emitter.push(count_loop(t, Expr::Int(0), terms, LoopHint::None, vec![zeros]));
+    }
+
+    /// The columns of all lines of one term side by side, then those of the next one.
+    pub(super) fn pack_windows<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        part: &'k Part<'k>,
+        value: ValueId,
+        [image, packed]: [Var; 2],
+    ) {
+        let places = Expr::Int(part.windows.places());
+        let channels = Expr::Name(self.terms).then(Div, places.clone());
+        let channel = emitter.index("channel");
+        emitter.open(&[self.depth], false);
+        let term = Expr::Name(self.term).then(Add, Expr::Name(channel).then(Mul, places));
+        emitter.bind(self.depth, INDEX, term);
+        let first = Expr::Name(channel).then(Mul, Expr::Int(part.lines * part.columns));
+        self.compute_image(emitter, part, value, image, &first);
+        self.lay_out(emitter, part, &Expr::Name(channel), [image, packed], &first);
+        let body = emitter.close();
+        emitter.push(count_loop(channel, Expr::Int(0), channels, LoopHint::None, body));
+    }
+
+    /// A channel of the image as far as the block's windows reach.
+    fn compute_image<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        part: &'k Part<'k>,
+        value: ValueId,
+        array: Var,
+        first: &Expr,
+    ) {
+        let Windows { line, column } = part.windows;
+        let reach = |windows: Expr, step: u64, between: u64| {
+            windows.then(Sub, Expr::Int(1)).then(Mul, Expr::Int(step)).then(Add, Expr::Int(between + 1))
+        };
+        let (count, at_line) = match line {
+            Some(line) => {
+                let first = Expr::Name(self.lines.first).then(Mul, Expr::Int(line.step));
+                (reach(Expr::Name(self.lines.count), line.step, line.between()), first)
+            }
+            None => (Expr::Int(1), Expr::Int(0)),
+        };
+        let number = emitter.index("line");
+        emitter.open(&[part.image.line], false);
+        emitter.bind(part.image.line, INDEX, at_line.then(Add, Expr::Name(number)));
+        let row = first.clone().then(Add, Expr::Name(number).then(Mul, Expr::Int(part.columns)));
+        let before = Expr::Name(self.columns.first).then(Mul, Expr::Int(column.step));
+        let columns = reach(Expr::Name(self.columns.count), column.step, column.between());
+        let columns = Expr::Name(emitter.bind("reach", INDEX, columns));
+        let lanes = |emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr, hint: LoopHint| {
+            emitter.open(&[part.image.column], false);
+            let lane = Expr::name(Var::Lane);
+            emitter.bind(part.image.column, INDEX, before.clone().then(Add, lane.clone()));
+            let value = emitter.using(kernel, |emitter| self.factor(emitter, value));
+            emitter.push(set(Expr::element(array, row.clone().then(Add, lane)), value));
+            let body = emitter.close();
+            emitter.push(count_loop(Var::Lane, from, to, hint, body));
+        };
+        match &part.interior {
+            None => lanes(emitter, &part.image.kernel, Expr::Int(0), columns, LoopHint::Simd),
+            Some(interior) => {
+                let clamp = |at: u64| {
+                    Expr::Int(at).then(Sub, before.clone()).then(Max, Expr::Int(0)).then(Min, columns.clone())
+                };
+                let (mut low, mut high) = (clamp(interior.low), clamp(interior.high));
+                if !interior.conditions.is_empty() {
+                    // Lines of the border have no interior.
+                    let holds = Box::new(Expr::InBounds(interior.conditions.clone()));
+                    let or_none =
+                        |at: Expr| Expr::Select(holds.clone(), Box::new(at), Box::new(columns.clone()));
+                    (low, high) = (or_none(low), or_none(high));
+                }
+                let low = Expr::Name(emitter.bind("low", INDEX, low));
+                let high = Expr::Name(emitter.bind("high", INDEX, high));
+                lanes(emitter, &part.image.kernel, Expr::Int(0), low.clone(), LoopHint::None);
+                emitter.open_pinned();
+                lanes(emitter, &interior.kernel, low.clone(), high.clone(), LoopHint::Simd);
+                let body = emitter.close();
+                emitter.guarded(Some(low.then(Less, high.clone())), body);
+                lanes(emitter, &part.image.kernel, high, columns, LoopHint::None);
+            }
+        }
+        let body = emitter.close();
+        emitter.push(count_loop(number, Expr::Int(0), count, LoopHint::None, body));
+    }
+
+    /// Each place's elements in all windows of the block.
+    fn lay_out(
+        &self,
+        emitter: &mut Emitter,
+        part: &Part,
+        channel: &Expr,
+        [image, packed]: [Var; 2],
+        first: &Expr,
+    ) {
+        let Windows { line, column } = *part.windows;
+        let (of_line, of_column) = (line.map_or(1, |line| line.extent()), column.extent());
+        let [place_line, place, number] = ["place0", "place1", "line"].map(|hint| emitter.index(hint));
+        let lane = Expr::name(Var::Lane);
+        let at = |index: Expr, stride: u64| index.then(Mul, Expr::Int(stride));
+        let name = |var| Expr::Name(var);
+        let place_at = at(name(place_line), of_column).then(Add, name(place));
+        let term = channel.clone().then(Mul, Expr::Int(of_line * of_column)).then(Add, place_at);
+        let to = at(term, self.width()).then(Add, name(number).then(Mul, name(self.columns.count)));
+        let from_line = line.map_or(name(number), |line| {
+            at(name(number), line.step).then(Add, at(name(place_line), line.spread))
+        });
+        let from =
+            first.clone().then(Add, at(from_line, part.columns)).then(Add, at(name(place), column.spread));
+        emitter.open(&[], false);
+        let from = emitter.bind("from", INDEX, from);
+        let to = emitter.bind("to", INDEX, to);
+        let element = Expr::element(image, name(from).then(Add, at(lane.clone(), column.step)));
+        let copy = vec![set(Expr::element(packed, name(to).then(Add, lane)), element)];
+        let columns = name(self.columns.count);
+        emitter.push(count_loop(Var::Lane, Expr::Int(0), columns, LoopHint::Simd, copy));
+        let mut body = emitter.close();
+        let lines = if line.is_some() { name(self.lines.count) } else { Expr::Int(1) };
+        let loops = [(number, lines), (place, Expr::Int(of_column)), (place_line, Expr::Int(of_line))];
+        for (var, count) in loops {
+            body = vec![count_loop(var, Expr::Int(0), count, LoopHint::None, body)];
+        }
+        body.into_iter().for_each(|stmt| emitter.push(stmt));
+    }
+}

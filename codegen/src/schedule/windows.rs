@@ -1,0 +1,201 @@
+//! Contractions whose columns are windows of an image, as a convolution's are: neighbouring columns share most of their
+//! terms.
+
+use super::contraction::{Contraction, with_one_depth};
+use super::share::{COLUMNS, PANEL, ROWS};
+use crate::index::{Atom, AxisId, AxisRanges, IndexExpr, gcd};
+use crate::ir::{AxisKind, Kernel, ValueId, index_expressions};
+
+/// Columns of a block at most, and terms that are packed together.
+const MOST_COLUMNS: u64 = 512;
+const DEPTH: u64 = 144;
+
+/// Elements of an image that a block packs at most.
+const MOST_ELEMENTS: u64 = 1 << 16;
+
+/// Along one axis an element of a window is at `step` × the window's position + `spread` × the place in the window.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Sliding {
+    /// The windows' axis.
+    pub(crate) windows: AxisId,
+    /// The axis of the places in a window, and how many there are; none if each window has one.
+    pub(crate) places: Option<(AxisId, u64)>,
+    pub(crate) step: u64,
+    pub(crate) spread: u64,
+}
+
+impl Sliding {
+    /// Elements that so many neighbouring windows have.
+    pub(crate) fn reach(&self, windows: u64) -> u64 {
+        (windows.saturating_sub(1).saturating_mul(self.step)).saturating_add(self.between()).saturating_add(1)
+    }
+
+    /// From the first element of a window to its last.
+    pub(crate) fn between(&self) -> u64 {
+        self.places.map_or(0, |(_, places)| places.saturating_sub(1).saturating_mul(self.spread))
+    }
+
+    /// Places in a window along the axis.
+    pub(crate) fn extent(&self) -> u64 {
+        self.places.map_or(1, |(_, places)| places)
+    }
+
+    /// How an axis of windows and one of places go over the same elements, if all indices know them by these elements alone.
+    fn of(kernel: &Kernel, indices: &[&IndexExpr], windows: AxisId, places: AxisId) -> Option<Sliding> {
+        let (step, spread) = indices.iter().find_map(|index| together(index, windows, places))?;
+        let found = Sliding { windows, places: Some((places, kernel.axis(places).extent)), step, spread };
+        // Neighbours have elements in common: those of a matrix do not.
+        let count = kernel.axis(windows).extent;
+        if found.reach(count).saturating_mul(4) > count.saturating_mul(found.extent()).saturating_mul(3) {
+            return None;
+        }
+        let (ranges, at) = (kernel.ranges(), AxisId(kernel.axes.len() as u32));
+        let fits = |index: &&IndexExpr| {
+            let index = found.over_image(index, at, &ranges);
+            !index.uses(windows) && !index.uses(places)
+        };
+        ((step == 1 || spread == 1) && indices.iter().all(fits)).then_some(found)
+    }
+
+    /// An index of windows and places as one of an axis of the image's elements.
+    fn over_image(&self, index: &IndexExpr, at: AxisId, ranges: &AxisRanges) -> IndexExpr {
+        let (windows, element) = (IndexExpr::axis(self.windows), IndexExpr::axis(at));
+        match self.places {
+            Some((places, _)) if self.step == 1 => {
+                let at_window = element.sub(&IndexExpr::axis(places).scale(self.spread as i64));
+                index.substitute(self.windows, &at_window, ranges)
+            }
+            Some((places, _)) => {
+                index.substitute(places, &element.sub(&windows.scale(self.step as i64)), ranges)
+            }
+            None => index.substitute(self.windows, &element, ranges),
+        }
+    }
+}
+
+/// By how many elements a sum in the index goes on along either axis.
+fn together(index: &IndexExpr, windows: AxisId, places: AxisId) -> Option<(u64, u64)> {
+    let of = |axis| {
+        let mut terms = index.terms().iter();
+        terms.find_map(|(atom, k)| (*atom == Atom::Axis(axis)).then_some(*k)).filter(|&k| k > 0)
+    };
+    if let (Some(a), Some(b)) = (of(windows), of(places)) {
+        let divisor = gcd(a, b);
+        return Some(((a / divisor) as u64, (b / divisor) as u64));
+    }
+    index.terms().iter().find_map(|(atom, _)| match atom {
+        Atom::Axis(_) => None,
+        Atom::Div(inner, _) | Atom::Mod(inner, _) => together(inner, windows, places),
+    })
+}
+
+/// How the windows lie in the image.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Windows {
+    /// Along the innermost of the lines' axes, if windows have elements of several lines.
+    pub(crate) line: Option<Sliding>,
+    /// Along the columns.
+    pub(crate) column: Sliding,
+}
+
+/// The right factors of a contraction as an image.
+pub(crate) struct Image {
+    /// The contraction's kernel with axes for the image's lines and columns, which it does not use.
+    pub(crate) flat: Kernel,
+    /// The summed axis.
+    pub(crate) depth: AxisId,
+    /// The same kernel, where the right factors vary over the image's lines and columns, and no longer over windows and
+    /// places in them.
+    pub(crate) kernel: Kernel,
+    pub(crate) line: AxisId,
+    pub(crate) column: AxisId,
+}
+
+impl Windows {
+    /// How the right factors are windows, if neighbours of them overlap.
+    pub(crate) fn of(kernel: &Kernel, contraction: &Contraction) -> Option<Windows> {
+        let rights: Vec<ValueId> = contraction.products.iter().map(|product| product.right).collect();
+        let below = kernel.down_from(rights);
+        let indices: Vec<&IndexExpr> =
+            below.iter().flat_map(|&id| index_expressions(&kernel.value(id).op)).collect();
+        let is_known = |axis: AxisId| !kernel.axis(axis).is_argument && kernel.axis(axis).extent > 0;
+        if !is_known(contraction.column)
+            || indices.iter().any(|index| !kernel.computed_axes(index).is_empty())
+        {
+            return None;
+        }
+        let mut depth = contraction.depth.as_slice();
+        let mut along = |axis: AxisId| {
+            if let Some((&last, rest)) = depth.split_last().filter(|(last, _)| is_known(**last))
+                && let Some(found) = Sliding::of(kernel, &indices, axis, last)
+            {
+                depth = rest;
+                return found;
+            }
+            Sliding { windows: axis, places: None, step: 1, spread: 0 }
+        };
+        let column = along(contraction.column);
+        let line = contraction.lines.last().copied().filter(|&axis| is_known(axis)).map(along);
+        let windows = Windows { line, column };
+        let overlaps = windows.places() > 1;
+        let elements = windows.elements(1, 1, kernel.axis(contraction.column).extent.min(PANEL));
+        (overlaps && windows.places() <= DEPTH && elements <= MOST_ELEMENTS).then_some(windows)
+    }
+
+    /// Places in a window.
+    pub(crate) fn places(&self) -> u64 {
+        self.column.extent() * self.line.map_or(1, |line| line.extent())
+    }
+
+    /// Elements of the image that windows of so many lines and columns have, of so many channels.
+    fn elements(&self, channels: u64, lines: u64, columns: u64) -> u64 {
+        let of_line = self.line.map_or(1, |line| line.reach(lines));
+        channels.saturating_mul(of_line).saturating_mul(self.column.reach(columns))
+    }
+
+    /// Lines, columns and terms of a block of so many rows: as much as stays in a core's own cache.
+    pub(crate) fn block(&self, kernel: &Kernel, rows: u64, sums: u64, terms: u64) -> (u64, u64, u64) {
+        let most = (ROWS * COLUMNS / rows.max(1)).min(MOST_COLUMNS) / sums.next_power_of_two();
+        let most = most.max(PANEL) / PANEL * PANEL;
+        let all = kernel.axis(self.column.windows).extent;
+        let columns = all.min(most);
+        let all_lines = self.line.map_or(1, |line| kernel.axis(line.windows).extent);
+        let mut lines = if columns < all { 1 } else { (most / columns).clamp(1, all_lines.max(1)) };
+        // As many in each block.
+        lines = all_lines.div_ceil(all_lines.div_ceil(lines).max(1)).max(1);
+        let deep = (COLUMNS * COLUMNS / sums.next_power_of_two() / (lines * columns).max(PANEL)).min(DEPTH);
+        let mut channels = (deep / self.places()).clamp(1, (terms / self.places()).max(1));
+        while channels > 1 && self.elements(channels, lines, columns) > MOST_ELEMENTS {
+            channels /= 2;
+        }
+        while lines > 1 && self.elements(channels, lines, columns) > MOST_ELEMENTS {
+            lines = lines.div_ceil(2);
+        }
+        (lines, columns, channels * self.places())
+    }
+
+    /// The right factors over the image.
+    pub(crate) fn image(&self, kernel: &Kernel, contraction: &Contraction) -> Image {
+        let mut base = kernel.clone();
+        let extent = |sliding: &Sliding| sliding.reach(kernel.axis(sliding.windows).extent);
+        let line = base.add_axis(AxisKind::Reduce, self.line.as_ref().map_or(1, extent), false);
+        let column = base.add_axis(AxisKind::Reduce, extent(&self.column), false);
+        let (flat, depth) = with_one_depth(&base, &contraction.depth);
+        let rights = contraction.products.iter().map(|product| product.right);
+        let below = base.down_from(rights.collect::<Vec<_>>());
+        let ranges = base.ranges();
+        let mut over = base.clone();
+        over.map_indices_if(
+            |id| below.contains(&id),
+            |index| {
+                let index = self.column.over_image(index, column, &ranges);
+                self.line.iter().fold(index, |index, sliding| sliding.over_image(&index, line, &ranges))
+            },
+        );
+        let (mut kernel, _) = with_one_depth(&over, &contraction.depth);
+        for axis in [line, column] {
+            kernel.axes[axis.0 as usize].kind = AxisKind::Map;
+        }
+        Image { flat, depth, kernel, line, column }
+    }
+}
