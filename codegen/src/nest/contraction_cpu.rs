@@ -41,7 +41,7 @@ pub(super) fn build(
         // Whole channels.
         let places = windows.places() as u32;
         schedule.depth = (schedule.depth / places).max(1) * places;
-        (windows, windows.image(kernel, contraction))
+        (windows, windows.image(kernel, &contraction.rights(), &contraction.depth))
     });
     let part = image.as_ref().map(|(windows, image)| windows::Part::new(windows, image, &schedule));
     let one = with_one_depth(kernel, &contraction.depth);

@@ -1,9 +1,10 @@
 //! Sums of products over axes that two factors share, while each has axes of its own: matrix products, convolutions,
 //! distances.
 
+use super::depth::positions;
 use super::share::{COLUMNS, FEWEST_ROWS, PANEL, ROWS, TILE_ROWS, is_packed, is_tiled};
 use super::windows::Windows;
-use crate::index::{AxisId, IndexExpr};
+use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, ReduceOp};
 
@@ -126,9 +127,14 @@ impl Contraction {
         Some(found)
     }
 
+    /// The right factors.
+    pub(crate) fn rights(&self) -> Vec<ValueId> {
+        self.products.iter().map(|product| product.right).collect()
+    }
+
     /// Where columns are windows, a block's lines are of one image.
     fn find_windows(&mut self, kernel: &Kernel) {
-        self.windows = Windows::of(kernel, self);
+        self.windows = Windows::of(kernel, &self.rights(), &self.depth, (&self.lines, self.column));
         if let Some(windows) = &self.windows {
             let line = windows.line.map(|line| line.windows);
             self.batch.extend(self.lines.iter().filter(|&&axis| Some(axis) != line));
@@ -325,43 +331,6 @@ fn dtypes(kernel: &Kernel, product: ValueId, sum: ValueId) -> Option<(DType, DTy
         DType::I8 | DType::U8 | DType::I16 => is_lower.then_some((DType::I32, DType::I32)),
         DType::Bool | DType::F16 | DType::BF16 => None,
     }
-}
-
-pub(super) fn positions(kernel: &Kernel, axes: &[AxisId]) -> u64 {
-    axes.iter().fold(1, |product, &axis| product.saturating_mul(kernel.axis(axis).extent))
-}
-
-/// The kernel with one summed axis in place of several, and that axis.
-pub(crate) fn with_one_depth(kernel: &Kernel, depth: &[AxisId]) -> (Kernel, AxisId) {
-    let mut result = kernel.clone();
-    if let [axis] = depth {
-        return (result, *axis);
-    }
-    let extent = positions(kernel, depth);
-    let flat = result.add_axis(AxisKind::Reduce, extent, false);
-    for value in &mut result.values {
-        if let ValueOp::Reduce { axes, .. } = &mut value.op
-            && axes.as_slice() == depth
-        {
-            *axes = [flat].into_iter().collect();
-        }
-    }
-    let ranges = result.ranges();
-    let mut stride = 1i64;
-    let mut parts = Vec::new();
-    for (place, &axis) in depth.iter().enumerate().rev() {
-        let extent = kernel.axis(axis).extent as i64;
-        let mut part = IndexExpr::axis(flat).div(stride, &ranges);
-        if place > 0 {
-            part = part.modulo(extent, &ranges);
-        }
-        parts.push((axis, part));
-        stride *= extent;
-    }
-    result.map_indices(|index| {
-        parts.iter().fold(index.clone(), |index, (axis, part)| index.substitute(*axis, part, &ranges))
-    });
-    (result, flat)
 }
 
 /// Whether most of what the value loads is consecutive along one axis, and not along the other.

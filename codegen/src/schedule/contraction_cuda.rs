@@ -1,6 +1,7 @@
 //! Contractions on CUDA: which tiles a block computes, and what of them a thread or a warp.
 
-use super::contraction::{Contraction, positions};
+use super::contraction::Contraction;
+use super::depth::positions;
 use super::facts::Figures;
 use super::instructions::Instruction;
 use crate::index::AxisId;

@@ -5,6 +5,7 @@ mod check;
 mod choose;
 mod contraction;
 mod contraction_cuda;
+mod depth;
 mod facts;
 mod instructions;
 mod keep;
@@ -35,8 +36,9 @@ pub(crate) use across::{
 };
 pub use choose::schedule;
 pub use contraction::ContractionSchedule;
-pub(crate) use contraction::{Contraction, FEW_TERMS, Product, consecutive_along, with_one_depth};
+pub(crate) use contraction::{Contraction, FEW_TERMS, Product, consecutive_along};
 pub use contraction_cuda::ProductSchedule;
+pub(crate) use depth::with_one_depth;
 pub(crate) use facts::UNROLLED_OPERATIONS;
 pub use facts::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, STACK_BYTES, cooperative};
 pub(crate) use instructions::Instruction;

@@ -1,7 +1,7 @@
 //! Contractions whose columns are windows of an image, as a convolution's are: neighbouring columns share most of their
 //! terms.
 
-use super::contraction::{Contraction, with_one_depth};
+use super::depth::with_one_depth;
 use super::share::{COLUMNS, PANEL, ROWS};
 use crate::index::{Atom, AxisId, AxisRanges, IndexExpr, gcd};
 use crate::ir::{AxisKind, Kernel, ValueId, index_expressions};
@@ -113,18 +113,19 @@ pub(crate) struct Image {
 
 impl Windows {
     /// How the right factors are windows, if neighbours of them overlap.
-    pub(crate) fn of(kernel: &Kernel, contraction: &Contraction) -> Option<Windows> {
-        let rights: Vec<ValueId> = contraction.products.iter().map(|product| product.right).collect();
-        let below = kernel.down_from(rights);
+    pub(crate) fn of(
+        kernel: &Kernel,
+        rights: &[ValueId],
+        mut depth: &[AxisId],
+        (lines, column): (&[AxisId], AxisId),
+    ) -> Option<Windows> {
+        let below = kernel.down_from(rights.iter().copied());
         let indices: Vec<&IndexExpr> =
             below.iter().flat_map(|&id| index_expressions(&kernel.value(id).op)).collect();
         let is_known = |axis: AxisId| !kernel.axis(axis).is_argument && kernel.axis(axis).extent > 0;
-        if !is_known(contraction.column)
-            || indices.iter().any(|index| !kernel.computed_axes(index).is_empty())
-        {
+        if !is_known(column) || indices.iter().any(|index| !kernel.computed_axes(index).is_empty()) {
             return None;
         }
-        let mut depth = contraction.depth.as_slice();
         let mut along = |axis: AxisId| {
             if let Some((&last, rest)) = depth.split_last().filter(|(last, _)| is_known(**last))
                 && let Some(found) = Sliding::of(kernel, &indices, axis, last)
@@ -134,11 +135,12 @@ impl Windows {
             }
             Sliding { windows: axis, places: None, step: 1, spread: 0 }
         };
-        let column = along(contraction.column);
-        let line = contraction.lines.last().copied().filter(|&axis| is_known(axis)).map(along);
+        let columns = kernel.axis(column).extent.min(PANEL);
+        let column = along(column);
+        let line = lines.last().copied().filter(|&axis| is_known(axis)).map(along);
         let windows = Windows { line, column };
         let overlaps = windows.places() > 1;
-        let elements = windows.elements(1, 1, kernel.axis(contraction.column).extent.min(PANEL));
+        let elements = windows.elements(1, 1, columns);
         (overlaps && windows.places() <= DEPTH && elements <= MOST_ELEMENTS).then_some(windows)
     }
 
@@ -175,14 +177,13 @@ impl Windows {
     }
 
     /// The right factors over the image.
-    pub(crate) fn image(&self, kernel: &Kernel, contraction: &Contraction) -> Image {
+    pub(crate) fn image(&self, kernel: &Kernel, rights: &[ValueId], depth: &[AxisId]) -> Image {
         let mut base = kernel.clone();
         let extent = |sliding: &Sliding| sliding.reach(kernel.axis(sliding.windows).extent);
         let line = base.add_axis(AxisKind::Reduce, self.line.as_ref().map_or(1, extent), false);
         let column = base.add_axis(AxisKind::Reduce, extent(&self.column), false);
-        let (flat, depth) = with_one_depth(&base, &contraction.depth);
-        let rights = contraction.products.iter().map(|product| product.right);
-        let below = base.down_from(rights.collect::<Vec<_>>());
+        let (flat, one) = with_one_depth(&base, depth);
+        let below = base.down_from(rights.iter().copied());
         let ranges = base.ranges();
         let mut over = base.clone();
         over.map_indices_if(
@@ -192,10 +193,10 @@ impl Windows {
                 self.line.iter().fold(index, |index, sliding| sliding.over_image(&index, line, &ranges))
             },
         );
-        let (mut kernel, _) = with_one_depth(&over, &contraction.depth);
+        let (mut kernel, _) = with_one_depth(&over, depth);
         for axis in [line, column] {
             kernel.axes[axis.0 as usize].kind = AxisKind::Map;
         }
-        Image { flat, depth, kernel, line, column }
+        Image { flat, depth: one, kernel, line, column }
     }
 }
