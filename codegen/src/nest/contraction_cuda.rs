@@ -6,7 +6,7 @@
 //! follows from the sums is computed from them where they are. Each sum has its terms in order; where the terms are split
 //! among blocks, the last block adds up what the others have left, in order.
 
-pub(super) mod of_rows;
+mod of_rows;
 mod plan;
 mod products;
 mod tiles;
@@ -24,7 +24,9 @@ use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index};
 use crate::ir::{Kernel, Store, ValueOp};
-use crate::schedule::{Contraction, Launch, ProductSchedule, with_one_depth};
+use crate::schedule::{
+    Contraction, Launch, ProductSchedule, RowContraction, RowProductSchedule, with_one_depth,
+};
 use crate::{DType, Language, Refusal, Scalar};
 
 /// Tiles of each factor that are in shared memory: one is read while the next one is written.
@@ -95,6 +97,15 @@ pub(super) fn build(
     // Has a name for the lanes of whatever is split.
     let named = split_lanes(&flat, Some(contraction.column), 2);
     Ok(Nest::new(named, vec![Function::of(kernel, body, launch)], workspaces, needs_wide_index(kernel)))
+}
+
+/// The same of weights that a softmax makes of products.
+pub(super) fn build_rows(
+    kernel: &Kernel,
+    of: &RowContraction,
+    schedule: &RowProductSchedule,
+) -> Result<Nest, Refusal> {
+    of_rows::build(kernel, of, schedule)
 }
 
 /// Memory for the sums of each part.

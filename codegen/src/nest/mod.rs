@@ -221,7 +221,7 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             _ => Err(Refusal::Misfit("no contraction")),
         },
         Schedule::RowProduct(schedule) => match (language, RowContraction::of(kernel, language)) {
-            (Language::Cuda, Some(rows)) => contraction_cuda::of_rows::build(kernel, &rows, schedule),
+            (Language::Cuda, Some(rows)) => contraction_cuda::build_rows(kernel, &rows, schedule),
             _ => Err(Refusal::Misfit("no contraction of rows")),
         },
         Schedule::RowContraction(schedule) => match (language, RowContraction::of(kernel, language)) {
