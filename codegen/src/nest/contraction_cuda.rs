@@ -6,8 +6,7 @@
 //! follows from the sums is computed from them where they are. Each sum has its terms in order; where the terms are split
 //! among blocks, the last block adds up what the others have left, in order.
 
-mod of_rows;
-mod plan;
+pub(super) mod plan;
 mod products;
 mod tiles;
 
@@ -24,16 +23,14 @@ use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index};
 use crate::ir::{Kernel, Store, ValueOp};
-use crate::schedule::{
-    Contraction, Launch, ProductSchedule, RowContraction, RowProductSchedule, with_one_depth,
-};
+use crate::schedule::{Contraction, Launch, ProductSchedule, with_one_depth};
 use crate::{DType, Language, Refusal, Scalar};
 
 /// Tiles of each factor that are in shared memory: one is read while the next one is written.
 const SLOTS: u64 = 2;
 
 /// Threads of a warp.
-const WARP: u64 = 32;
+pub(super) const WARP: u64 = 32;
 
 /// Registers of a multiprocessor, and those of a thread beside what it multiplies.
 const REGISTERS: u32 = 1 << 16;
@@ -99,15 +96,6 @@ pub(super) fn build(
     Ok(Nest::new(named, vec![Function::of(kernel, body, launch)], workspaces, needs_wide_index(kernel)))
 }
 
-/// The same of weights that a softmax makes of products.
-pub(super) fn build_rows(
-    kernel: &Kernel,
-    of: &RowContraction,
-    schedule: &RowProductSchedule,
-) -> Result<Nest, Refusal> {
-    of_rows::build(kernel, of, schedule)
-}
-
 /// Memory for the sums of each part.
 fn partial_sums(contraction: &Contraction, schedule: &ProductSchedule, parts: u64) -> Vec<Workspace> {
     let elements = parts * u64::from(schedule.rows) * u64::from(schedule.columns);
@@ -121,50 +109,50 @@ fn partial_sums(contraction: &Contraction, schedule: &ProductSchedule, parts: u6
 }
 
 /// The arrays of a factor.
-struct Tile<'k> {
-    factor: &'k Factor,
+pub(super) struct Tile<'k> {
+    pub(super) factor: &'k Factor,
     /// Both tiles in shared memory, one after the other.
-    shared: Var,
+    pub(super) shared: Var,
     /// What has been loaded of the next one.
-    next: Vec<Var>,
+    pub(super) next: Vec<Var>,
     /// Whether they are all there already, and nothing is brought in.
-    is_whole: bool,
+    pub(super) is_whole: bool,
 }
 
 /// The variables of a function.
 #[derive(Clone, Copy)]
-struct Vars {
-    row0: Var,
-    column0: Var,
-    x: Var,
-    y: Var,
-    first_step: Var,
-    steps: Var,
-    of_part: Var,
-    step: Var,
-    slot: Var,
-    other: Var,
-    next_step: Var,
-    turn: Var,
-    at: Var,
-    along: Var,
-    across: Var,
-    position: Var,
-    term: Var,
-    k: Var,
-    i: Var,
-    j: Var,
-    m: Var,
-    n: Var,
-    row: Var,
-    lane: Var,
-    warp_row: Var,
-    warp_column: Var,
-    column: Var,
+pub(super) struct Vars {
+    pub(super) row0: Var,
+    pub(super) column0: Var,
+    pub(super) x: Var,
+    pub(super) y: Var,
+    pub(super) first_step: Var,
+    pub(super) steps: Var,
+    pub(super) of_part: Var,
+    pub(super) step: Var,
+    pub(super) slot: Var,
+    pub(super) other: Var,
+    pub(super) next_step: Var,
+    pub(super) turn: Var,
+    pub(super) at: Var,
+    pub(super) along: Var,
+    pub(super) across: Var,
+    pub(super) position: Var,
+    pub(super) term: Var,
+    pub(super) k: Var,
+    pub(super) i: Var,
+    pub(super) j: Var,
+    pub(super) m: Var,
+    pub(super) n: Var,
+    pub(super) row: Var,
+    pub(super) lane: Var,
+    pub(super) warp_row: Var,
+    pub(super) warp_column: Var,
+    pub(super) column: Var,
 }
 
 impl Vars {
-    fn new(emitter: &mut Emitter) -> Vars {
+    pub(super) fn new(emitter: &mut Emitter) -> Vars {
         Vars {
             row0: emitter.index("row0"),
             column0: emitter.index("column0"),
@@ -197,17 +185,17 @@ impl Vars {
     }
 }
 
-struct Writer<'k> {
-    v: Vars,
-    layout: Layout,
-    plan: &'k Plan<'k>,
-    of_results: &'k (Kernel, u64),
+pub(super) struct Writer<'k> {
+    pub(super) v: Vars,
+    pub(super) layout: Layout,
+    pub(super) plan: &'k Plan<'k>,
+    pub(super) of_results: &'k (Kernel, u64),
     /// Counters of finished parts, where there are parts.
-    arrivals: Arrivals,
+    pub(super) arrivals: Arrivals,
 }
 
 impl<'k> Writer<'k> {
-    fn sums_of_thread(&self) -> u64 {
+    pub(super) fn sums_of_thread(&self) -> u64 {
         u64::from(self.plan.schedule.sums())
     }
 
@@ -225,7 +213,7 @@ impl<'k> Writer<'k> {
     }
 
     /// Adds the products of all steps to the sums, from a step on.
-    fn add_up(&self, emitter: &mut Emitter<'k>, tiles: &[Tile<'k>], sums: &[Var], first: &Expr) {
+    pub(super) fn add_up(&self, emitter: &mut Emitter<'k>, tiles: &[Tile<'k>], sums: &[Var], first: &Expr) {
         let moving = || tiles.iter().filter(|tile| !tile.is_whole);
         moving().for_each(|tile| self.fetch(emitter, tile, first));
         moving().for_each(|tile| self.place(emitter, tile, first, None));
@@ -284,7 +272,7 @@ impl<'k> Writer<'k> {
     }
 
     /// Binds the thread's place in the block's tile.
-    fn place_thread(&self, emitter: &mut Emitter<'k>) {
+    pub(super) fn place_thread(&self, emitter: &mut Emitter<'k>) {
         let schedule = self.plan.schedule;
         let across = Expr::Int((schedule.columns / schedule.own_columns).into());
         let thread = Expr::Builtin(Builtin::ThreadX);
@@ -306,7 +294,7 @@ impl<'k> Writer<'k> {
         emitter.bind(self.v.x, INDEX, first.then(Add, pair));
     }
 
-    fn declare(&self, emitter: &mut Emitter, factor: &'k Factor) -> Tile<'k> {
+    pub(super) fn declare(&self, emitter: &mut Emitter, factor: &'k Factor) -> Tile<'k> {
         let dtype = self.plan.dtype();
         let shared = emitter.fresh(if factor.is_left { "left" } else { "right" });
         let len = SLOTS * self.plan.tile_len(factor);
@@ -326,14 +314,14 @@ impl<'k> Writer<'k> {
         Tile { factor, shared, next, is_whole: false }
     }
 
-    fn declare_sums(&self, emitter: &mut Emitter) -> Var {
+    pub(super) fn declare_sums(&self, emitter: &mut Emitter) -> Var {
         let var = emitter.fresh("sums");
         let sums = emitter.array(var, Type::Register(self.plan.contraction.sum), self.sums_of_thread());
         self.clear(emitter, sums);
         sums
     }
 
-    fn clear(&self, emitter: &mut Emitter, sums: Var) {
+    pub(super) fn clear(&self, emitter: &mut Emitter, sums: Var) {
         let zero = Expr::Literal(Scalar::from_i64(self.plan.contraction.sum, 0));
         self.each_sum(emitter, |n| vec![set(Expr::element(sums, n), zero)]);
     }
@@ -360,7 +348,7 @@ impl<'k> Writer<'k> {
     }
 
     /// A loop that is unrolled, if it has several turns.
-    fn repeated(&self, emitter: &mut Emitter, var: Var, turns: u64, body: Vec<Stmt>) {
+    pub(super) fn repeated(&self, emitter: &mut Emitter, var: Var, turns: u64, body: Vec<Stmt>) {
         emitter.push(match turns {
             1 => Stmt::Block(body),
             _ => count_loop(var, Expr::Int(0), Expr::Int(turns), LoopHint::Unroll, body),
@@ -382,12 +370,12 @@ impl<'k> Writer<'k> {
     }
 
     /// The same of its columns.
-    fn column_group(&self) -> Expr {
+    pub(super) fn column_group(&self) -> Expr {
         if self.layout.columns == 1 { Expr::Int(0) } else { Expr::Name(self.v.n) }
     }
 
     /// Whatever follows from the sums, vector by vector of neighbouring columns.
-    fn results(&self, emitter: &mut Emitter<'k>, sums: &[Var]) {
+    pub(super) fn results(&self, emitter: &mut Emitter<'k>, sums: &[Var]) {
         let (kernel, vector) = self.of_results;
         let loops = |emitter: &mut Emitter, var, to: u64| {
             let body = emitter.close();

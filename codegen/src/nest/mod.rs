@@ -28,6 +28,7 @@ mod recurrence_cuda;
 mod registers;
 mod resources;
 mod row_contraction_cpu;
+mod row_contraction_cuda;
 mod row_statistics;
 mod rows_cpu;
 mod rows_cuda;
@@ -221,7 +222,7 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             _ => Err(Refusal::Misfit("no contraction")),
         },
         Schedule::RowProduct(schedule) => match (language, RowContraction::of(kernel, language)) {
-            (Language::Cuda, Some(rows)) => contraction_cuda::build_rows(kernel, &rows, schedule),
+            (Language::Cuda, Some(rows)) => row_contraction_cuda::build(kernel, &rows, schedule),
             _ => Err(Refusal::Misfit("no contraction of rows")),
         },
         Schedule::RowContraction(schedule) => match (language, RowContraction::of(kernel, language)) {

@@ -12,41 +12,41 @@ use crate::{DType, Language};
 const ACCESS_BYTES: u64 = 16;
 
 /// What is known before anything is emitted.
-pub(super) struct Plan<'a> {
+pub(in crate::nest) struct Plan<'a> {
     /// The kernel with one summed axis.
-    pub(super) flat: &'a Kernel,
-    pub(super) contraction: &'a Contraction,
-    pub(super) columns: Vec<AxisId>,
-    pub(super) depth: AxisId,
-    pub(super) schedule: &'a ProductSchedule,
+    pub(in crate::nest) flat: &'a Kernel,
+    pub(in crate::nest) contraction: &'a Contraction,
+    pub(in crate::nest) columns: Vec<AxisId>,
+    pub(in crate::nest) depth: AxisId,
+    pub(in crate::nest) schedule: &'a ProductSchedule,
 }
 
 /// A factor whose tiles go through shared memory.
-pub(super) struct Factor {
-    pub(super) value: ValueId,
+pub(in crate::nest) struct Factor {
+    pub(in crate::nest) value: ValueId,
     /// Whether it varies over the rows; else over the columns.
-    pub(super) is_left: bool,
+    pub(in crate::nest) is_left: bool,
     /// Its own axes, over which the columns or rows of its tile go.
-    pub(super) axes: Vec<AxisId>,
+    pub(in crate::nest) axes: Vec<AxisId>,
     /// Columns or rows of a tile.
-    pub(super) width: u64,
+    pub(in crate::nest) width: u64,
     /// Of those, how many are a thread's.
-    pub(super) of_thread: u64,
+    pub(in crate::nest) of_thread: u64,
     /// Whether a thread's vector goes along the terms.
-    pub(super) is_along: bool,
+    pub(in crate::nest) is_along: bool,
     /// Elements that a thread reads at once.
-    pub(super) vector: u64,
+    pub(in crate::nest) vector: u64,
     /// Turns of the threads to read a tile.
-    pub(super) turns: u64,
+    pub(in crate::nest) turns: u64,
     /// The kernel with lanes along that vector.
-    pub(super) kernel: Kernel,
+    pub(in crate::nest) kernel: Kernel,
     /// Its loads that are on their way while the tile before is multiplied.
-    pub(super) early: Vec<ValueId>,
+    pub(in crate::nest) early: Vec<ValueId>,
 }
 
 impl<'a> Plan<'a> {
     /// Of a kernel that sums along one axis.
-    pub(super) fn new(
+    pub(in crate::nest) fn new(
         flat: &'a Kernel,
         contraction: &'a Contraction,
         schedule: &'a ProductSchedule,
@@ -57,26 +57,26 @@ impl<'a> Plan<'a> {
 }
 
 impl Plan<'_> {
-    pub(super) fn deep(&self) -> u64 {
+    pub(in crate::nest) fn deep(&self) -> u64 {
         self.schedule.depth.into()
     }
 
-    pub(super) fn threads(&self) -> u64 {
+    pub(in crate::nest) fn threads(&self) -> u64 {
         self.schedule.threads().into()
     }
 
     /// What is in shared memory.
-    pub(super) fn dtype(&self) -> DType {
+    pub(in crate::nest) fn dtype(&self) -> DType {
         self.schedule.matrices.unwrap_or(self.contraction.dtype)
     }
 
     /// Elements of the widest access to shared memory.
-    pub(super) fn group(&self) -> u64 {
+    pub(in crate::nest) fn group(&self) -> u64 {
         ACCESS_BYTES / self.dtype().size() as u64
     }
 
     /// Whose sums are where.
-    pub(super) fn layout(&self) -> Layout {
+    pub(in crate::nest) fn layout(&self) -> Layout {
         let schedule = self.schedule;
         let (rows, columns) = (u64::from(schedule.own_rows), u64::from(schedule.own_columns));
         let instruction = schedule.matrices.and_then(Instruction::for_factors);
@@ -111,12 +111,12 @@ impl Plan<'_> {
     }
 
     /// The lanes of whatever is split.
-    pub(super) fn lane(&self) -> AxisId {
+    pub(in crate::nest) fn lane(&self) -> AxisId {
         AxisId(self.flat.axes.len() as u32)
     }
 
     /// The kernel with lanes along a vector of neighbouring results, if every result is in a whole one.
-    pub(super) fn of_results(&self) -> (Kernel, u64) {
+    pub(in crate::nest) fn of_results(&self) -> (Kernel, u64) {
         let column = self.flat.axis(self.contraction.column);
         let lanes = self.layout().lanes;
         let whole = !column.is_argument && column.extent.is_multiple_of(lanes);
@@ -125,7 +125,7 @@ impl Plan<'_> {
     }
 
     /// What is in shared memory: each factor once, however many products it is in.
-    pub(super) fn factors(&self) -> Vec<Factor> {
+    pub(in crate::nest) fn factors(&self) -> Vec<Factor> {
         let schedule = self.schedule;
         let mut factors: Vec<Factor> = Vec::new();
         for product in &self.contraction.products {
@@ -140,7 +140,7 @@ impl Plan<'_> {
         factors
     }
 
-    pub(super) fn factor(
+    pub(in crate::nest) fn factor(
         &self,
         value: ValueId,
         is_left: bool,
@@ -169,7 +169,7 @@ impl Plan<'_> {
     }
 
     /// Whether vectors of so many elements along the axis are single accesses of all loads that vary along it.
-    pub(super) fn is_vector(&self, value: ValueId, axis: AxisId, vector: u64) -> bool {
+    pub(in crate::nest) fn is_vector(&self, value: ValueId, axis: AxisId, vector: u64) -> bool {
         let own = self.flat.axis(axis);
         if own.is_argument || !own.extent.is_multiple_of(vector) {
             return false;
@@ -198,7 +198,7 @@ impl Plan<'_> {
     /// Elements from one line to the next in shared memory. A line is a term's: a vector more than there are, so that what the
     /// threads of a warp write together is in different banks also where their vectors go along the terms. Of matrices it goes
     /// where the vectors go, as long as it is.
-    pub(super) fn pitch(&self, factor: &Factor) -> u64 {
+    pub(in crate::nest) fn pitch(&self, factor: &Factor) -> u64 {
         match (self.schedule.matrices, factor.is_along) {
             (None, true) if self.swaps(factor) => factor.width,
             (None, _) => factor.width + self.group(),
@@ -209,12 +209,12 @@ impl Plan<'_> {
 
     /// Whether chunks change places within a line, where lines that are a chunk longer would have what a warp writes along
     /// more than eight terms in few banks.
-    pub(super) fn swaps(&self, factor: &Factor) -> bool {
+    pub(in crate::nest) fn swaps(&self, factor: &Factor) -> bool {
         self.schedule.matrices.is_none() && factor.is_along && self.deep() > 8
     }
 
     /// Elements of a factor's tile.
-    pub(super) fn tile_len(&self, factor: &Factor) -> u64 {
+    pub(in crate::nest) fn tile_len(&self, factor: &Factor) -> u64 {
         match (self.schedule.matrices, factor.is_along) {
             (Some(_), true) => factor.width * self.pitch(factor),
             _ => self.deep() * self.pitch(factor),
@@ -223,19 +223,19 @@ impl Plan<'_> {
 }
 
 /// Where the sums of a thread are: in each of some groups of rows there are some, and in each row some groups of columns.
-pub(super) struct Layout {
+pub(in crate::nest) struct Layout {
     /// Groups, and rows of each.
-    pub(super) rows: [u64; 2],
+    pub(in crate::nest) rows: [u64; 2],
     /// Rows from group to group, and in a group.
-    pub(super) row_steps: [u64; 2],
+    pub(in crate::nest) row_steps: [u64; 2],
     /// Rows from thread to thread.
-    pub(super) row_scale: u64,
+    pub(in crate::nest) row_scale: u64,
     /// Groups of columns.
-    pub(super) columns: u64,
+    pub(in crate::nest) columns: u64,
     /// Columns from group to group.
-    pub(super) column_step: u64,
+    pub(in crate::nest) column_step: u64,
     /// Columns of a group.
-    pub(super) lanes: u64,
+    pub(in crate::nest) lanes: u64,
     /// Sums from group to group of rows, from row to row, and from group to group of columns.
-    pub(super) sum_steps: [u64; 3],
+    pub(in crate::nest) sum_steps: [u64; 3],
 }

@@ -186,7 +186,7 @@ impl<'k> Writer<'k> {
     }
 
     /// The same of lines of so many elements.
-    pub(super) fn chunk_of(&self, pitch: u64, line: Expr, chunk: Expr) -> Expr {
+    pub(in crate::nest) fn chunk_of(&self, pitch: u64, line: Expr, chunk: Expr) -> Expr {
         let group = self.plan.group();
         let chunks = pitch / group;
         // Lines of fewer than eight chunks follow each other in a row of banks.

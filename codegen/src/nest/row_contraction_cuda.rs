@@ -4,19 +4,19 @@
 //! makes weights of them, in shared memory, and these are multiplied with the other factor. Where a greater element comes,
 //! what has been added up before is scaled to it. At the end the sums are divided by the sum of the weights.
 
-use super::plan::{Factor, Plan};
-use super::{Tile, Vars, Writer};
+use super::accumulate::{mul_add, set};
+use super::contraction_cpu::ceil;
+use super::contraction_cuda::plan::{Factor, Plan};
+use super::contraction_cuda::{Tile, Vars, WARP, Writer};
+use super::emitter::Emitter;
+use super::passes::{count_loop, items_formula};
+use super::pointwise::{launch_items, split_lanes};
+use super::split::Arrivals;
+use super::stmt::Arithmetic::{Add, Div, Equal, Less, Max, Min, Mul, Rem, Sub, Xor};
+use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::variable::Var;
+use super::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::ir::{Kernel, ValueOp};
-use crate::nest::accumulate::{mul_add, set};
-use crate::nest::contraction_cpu::ceil;
-use crate::nest::emitter::Emitter;
-use crate::nest::passes::{count_loop, items_formula};
-use crate::nest::pointwise::{launch_items, split_lanes};
-use crate::nest::split::Arrivals;
-use crate::nest::stmt::Arithmetic::{Add, Div, Equal, Less, Max, Min, Mul, Rem, Sub, Xor};
-use crate::nest::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
-use crate::nest::variable::Var;
-use crate::nest::{Function, INDEX, Nest, needs_wide_index, parameters};
 use crate::schedule::{
     Contraction, Launch, Masked, Nothing, ROW_ELEMENTS, RowContraction, RowProductSchedule, Softmax,
 };
@@ -25,7 +25,7 @@ use crate::{BinaryOp, DType, Language, Refusal, Scalar, UnaryOp};
 /// The numbers' type.
 const F32: Type = Type::Register(DType::F32);
 
-pub(in crate::nest) fn build(
+pub(super) fn build(
     kernel: &Kernel,
     of: &RowContraction,
     schedule: &RowProductSchedule,
@@ -243,7 +243,7 @@ impl<'k> Rows<'k> {
         let last = Expr::Name(emitter.bind("last", INDEX, last.then(Max, Expr::Int(1))));
         let known = last.then(Min, length.clone());
         let known = Expr::Name(emitter.bind("known", INDEX, known));
-        let (threads, warp) = (u64::from(self.schedule.threads()), super::WARP);
+        let (threads, warp) = (u64::from(self.schedule.threads()), WARP);
         let nothing = emitter.variable("nothing", F32, number(0.0));
         let Contraction { column, products, .. } = &self.of.contraction;
         let columns = self.kernel.axis(*column).extent;
