@@ -8,6 +8,7 @@
 //! After K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008. Each sum has its terms in
 //! order, so that it is the same in whatever block it is.
 
+mod image;
 mod packing;
 mod windows;
 
@@ -43,7 +44,7 @@ pub(super) fn build(
         schedule.depth = (schedule.depth / places).max(1) * places;
         (windows, windows.image(kernel, &contraction.rights(), &contraction.depth))
     });
-    let part = image.as_ref().map(|(windows, image)| windows::Part::new(windows, image, &schedule));
+    let part = image.as_ref().map(|(windows, image)| image::Part::new(windows, image, &schedule));
     let one = with_one_depth(kernel, &contraction.depth);
     let (flat, depth) = image.as_ref().map_or((&one.0, one.1), |(_, image)| (&image.flat, image.depth));
     let mut emitter = Emitter::new(flat, Language::C);
@@ -140,7 +141,7 @@ pub(super) struct Writer<'a> {
 pub(super) struct Packed<'k> {
     pub(super) array: Var,
     /// What of an image they are windows of, and the array for that.
-    pub(super) image: Option<(&'k windows::Part<'k>, Var)>,
+    pub(super) image: Option<(&'k image::Part<'k>, Var)>,
 }
 
 impl<'a> Writer<'a> {
@@ -188,7 +189,7 @@ impl<'a> Writer<'a> {
         width(self.contraction, &self.schedule)
     }
 
-    fn body<'k>(&mut self, emitter: &mut Emitter<'k>, image: Option<&'k windows::Part<'k>>) {
+    fn body<'k>(&mut self, emitter: &mut Emitter<'k>, image: Option<&'k image::Part<'k>>) {
         self.begin(emitter);
         self.known = self.statistics(emitter);
         let (rows, deep) = (u64::from(self.schedule.rows), u64::from(self.schedule.depth));

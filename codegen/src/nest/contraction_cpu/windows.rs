@@ -1,46 +1,16 @@
-//! Columns that are windows of an image: what is computed of it is computed once, and laid out as the products read it.
+//! Columns that are windows of an image: its part is computed once, and laid out as the products read it.
 
 use super::super::INDEX;
 use super::super::accumulate::set;
 use super::super::emitter::Emitter;
-use super::super::interior::Interior;
 use super::super::passes::count_loop;
 use super::super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Sub};
 use super::super::stmt::{Expr, LoopHint};
 use super::super::variable::Var;
+use super::image::Part;
 use super::{Writer, whole};
 use crate::ir::{Kernel, ValueId};
-use crate::schedule::{ContractionSchedule, Image, Windows};
-
-/// What of an image a block computes.
-pub(in crate::nest) struct Part<'a> {
-    windows: &'a Windows,
-    image: &'a Image,
-    /// Columns inside of its border.
-    interior: Option<Interior>,
-    /// Lines and columns that there is room for, and channels.
-    lines: u64,
-    columns: u64,
-    channels: u64,
-}
-
-impl<'a> Part<'a> {
-    pub(super) fn new(windows: &'a Windows, image: &'a Image, schedule: &ContractionSchedule) -> Part<'a> {
-        Part {
-            windows,
-            image,
-            interior: Interior::of(&image.kernel, image.column),
-            lines: windows.line.map_or(1, |line| line.reach(schedule.lines.into())),
-            columns: windows.column.reach(schedule.columns.into()),
-            channels: u64::from(schedule.depth) / windows.places(),
-        }
-    }
-
-    /// Elements of the array.
-    pub(super) fn elements(&self) -> u64 {
-        self.channels * self.lines * self.columns
-    }
-}
+use crate::schedule::Windows;
 
 impl Writer<'_> {
     /// Columns of the block, whatever line they are of.

@@ -1,0 +1,34 @@
+//! The part of an image that a block's windows reach.
+
+use super::super::interior::Interior;
+use crate::schedule::{ContractionSchedule, Image, Windows};
+
+/// What of an image a block computes.
+pub(in crate::nest) struct Part<'a> {
+    pub(super) windows: &'a Windows,
+    pub(super) image: &'a Image,
+    /// Columns inside of its border.
+    pub(super) interior: Option<Interior>,
+    /// Lines and columns that there is room for, and channels.
+    pub(super) lines: u64,
+    pub(super) columns: u64,
+    pub(super) channels: u64,
+}
+
+impl<'a> Part<'a> {
+    pub(super) fn new(windows: &'a Windows, image: &'a Image, schedule: &ContractionSchedule) -> Part<'a> {
+        Part {
+            windows,
+            image,
+            interior: Interior::of(&image.kernel, image.column),
+            lines: windows.line.map_or(1, |line| line.reach(schedule.lines.into())),
+            columns: windows.column.reach(schedule.columns.into()),
+            channels: u64::from(schedule.depth) / windows.places(),
+        }
+    }
+
+    /// Elements of the array.
+    pub(super) fn elements(&self) -> u64 {
+        self.channels * self.lines * self.columns
+    }
+}
