@@ -79,7 +79,7 @@ fn kernels_of_recurrences() {
     }
 }
 
-/// Where a row stays from walk to walk depends on what the architecture has.
+/// Where a row stays from sweep to sweep depends on what the architecture has.
 #[test]
 fn rows_in_registers_and_in_shared_memory() {
     let mut text = String::new();

@@ -3,7 +3,7 @@
 //! Who can ask for a tensor's values? Whoever has a handle: a user, or a recorded tensor that has it as a source. An
 //! evaluation ends with its outputs letting go of their sources. So a tensor is *released* by it if it has no other
 //! handles than those of outputs, and of recorded tensors that are released themselves. The number of handles, which
-//! their `Arc` knows, is compared with the number of those that the walk from the outputs has met: any other handle,
+//! their `Arc` knows, is compared with the number of those that the traversal from the outputs has met: any other handle,
 //! wherever it is, makes the two differ. The memory must have no other owner either: another tensor's, or that of an
 //! evaluation or a copy under way.
 //!
@@ -35,7 +35,7 @@ pub(crate) const LEAST_BYTES: usize = 1 << 20;
 /// Inputs and the outputs that are written over them.
 pub(crate) type Pairs = Vec<(BufferId, BufferId)>;
 
-/// What the outputs' evaluation walks through.
+/// What the outputs' evaluation visits.
 struct History {
     /// Sources first. Each has one handle here.
     tensors: Vec<Tensor>,

@@ -12,7 +12,7 @@ pub(crate) enum Loop {
     Lanes,
     /// Lanes along rows that are reduced.
     Rows,
-    /// Lanes across columns that are reduced, walking down.
+    /// Lanes across columns that are reduced, sweeping down.
     Columns,
     /// Sums of products whose factors are packed.
     Products,
@@ -81,11 +81,11 @@ pub(crate) struct TargetFigures {
     pub(crate) processors: u32,
     /// Threads or lanes of a row, at least, that elements fill or leave idle.
     pub(crate) lanes: usize,
-    /// Bytes of a row that stay from one walk to the next: in the registers of a block, or on a core's stack.
+    /// Bytes of a row that stay from one sweep to the next: in the registers of a block, or on a core's stack.
     pub(crate) kept: usize,
     /// The same in the shared memory of a block.
     pub(crate) shared: usize,
-    /// Bytes of a row that is still in a near cache when its next walk begins, where there are rows for all
+    /// Bytes of a row that is still in a near cache when its next sweep begins, where there are rows for all
     /// processors.
     pub(crate) cache: usize,
 }

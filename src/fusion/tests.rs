@@ -68,7 +68,7 @@ fn off() {
 
 #[test]
 fn flows_back() {
-    // Rows that are too long to be walked again.
+    // Rows that are too long to be swept again.
     let mut s = Sketch::new();
     let x = s.input([4, 100_000], DType::F32);
     let sum = s.reduce(ReduceOp::Sum, x, [1]);
@@ -332,7 +332,7 @@ fn what_two_kernels_share_counts_once() {
 }
 
 #[test]
-fn short_rows_are_walked_where_their_results_are_stored() {
+fn short_rows_are_swept_where_their_results_are_stored() {
     // Shapes that differ in dimensions of one element are one space.
     for (rows, length) in [(100_000, 3), (100_000, 8), (3, 7)] {
         let mut s = Sketch::new();

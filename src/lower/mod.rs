@@ -93,16 +93,16 @@ pub(crate) fn lower(request: &Request) -> Result<Lowered> {
     Ok(lowered)
 }
 
-/// The guards of what is walked along some axes, all of it, though its reader may want a part: those of other axes.
+/// The guards of what is swept along some axes, all of it, though its reader may want a part: those of other axes.
 ///
 /// # Errors
 /// If one is of both: what it keeps inside along the others could not be told.
-fn without(kernel: &Kernel, guards: &Guards, walked: &[AxisId]) -> Result<Guards> {
+fn without(kernel: &Kernel, guards: &Guards, swept: &[AxisId]) -> Result<Guards> {
     let mut others = Guards::new();
     for guard in guards {
         let mut axes = guard.expr.axes();
         axes.retain(|axis| !kernel.is_offset(*axis));
-        match axes.iter().filter(|axis| walked.contains(axis)).count() {
+        match axes.iter().filter(|axis| swept.contains(axis)).count() {
             0 => others.push(guard.clone()),
             count if count == axes.len() => {}
             _ => return Err(Refusal::ConditionAlong),

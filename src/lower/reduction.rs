@@ -25,7 +25,7 @@ impl Lowering<'_> {
     ) -> Result<ValueId> {
         let shape = &self.request.graph.node(operand).shape;
         let extents: Extents = axes.iter().map(|&axis| shape[axis]).collect();
-        // Inside of those reductions only along whose axes it varies; other rows are walked before.
+        // Inside of those reductions only along whose axes it varies; other rows are swept before.
         let varies = |axes: &SmallVec<[AxisId; 4]>| self.vary(indices, axes);
         let depth = self.enclosing.iter().rposition(varies).map_or(0, |position| position + 1);
         let (reduced, inner) = self.reduced(extents, depth, &roles(shape, axes));

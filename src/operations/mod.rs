@@ -2,7 +2,7 @@
 //! tests of every device, and the comparison with PyTorch are made from.
 //!
 //! A test fails if a public method that records is in no row, or if a row says something about dtypes that recording
-//! does not do. [`all`] walks over the rows:
+//! does not do. [`all`] goes over the rows:
 //!
 //! ```
 //! use lazuli::{DType, Tensor, operations};

@@ -58,7 +58,7 @@ mod tests {
     use crate::{BinaryOp, DType, Scalar, UnaryOp};
 
     #[test]
-    fn chains_of_constants_fold_in_one_walk_and_keep_the_stronger_role() {
+    fn chains_of_constants_fold_in_one_pass_and_keep_the_stronger_role() {
         let mut s = Sketch::new();
         let x = s.input([3], DType::F32);
         let three = s.splat_as(Scalar::from_f64(DType::I32, 3.0), ConstantRole::Literal, [3]);

@@ -1,4 +1,4 @@
-//! Values that are costly to compute and that several walks along a row need: kept in registers or shared memory on CUDA,
+//! Values that are costly to compute and that several sweeps along a row need: kept in registers or shared memory on CUDA,
 //! on the stack on the CPU, and the same as if computed again.
 
 use lazuli::{DType, Device, Target, Tensor};
@@ -101,7 +101,7 @@ fn once_in_the_source() {
 }
 
 /// Rows that registers do not hold, and a block's shared memory does: of several dtypes and vector widths, of several
-/// axes, with loads and computed values kept, and so many operations that no walk is unrolled wholly.
+/// axes, with loads and computed values kept, and so many operations that no sweep is unrolled wholly.
 #[test]
 fn rows_in_shared_memory() {
     let check = |name: &str, tolerance: f64, result: &dyn Fn(&Device) -> Tensor| {

@@ -1,5 +1,5 @@
 //! What the CPU computes in vector lanes beside loops that have none: costly elements before scans and after them, windows
-//! made of shorter ones, walks along several axes, columns that are read where rows would stride.
+//! made of shorter ones, sweeps along several axes, columns that are read where rows would stride.
 
 use lazuli::{DType, Device, ScanOrder, Tensor, scan};
 
@@ -136,9 +136,9 @@ fn windows_of_all_kinds() {
     });
 }
 
-/// Walks along axes that are not neighbours: inner extents that lanes divide, and others.
+/// Sweeps along axes that are not neighbours: inner extents that lanes divide, and others.
 #[test]
-fn walks_along_several_axes() {
+fn sweeps_along_several_axes() {
     for inner in [5, 33, 49, 64, 128, 256] {
         check_on_cpu(&format!("first and last axis, {inner}"), |device| {
             let x = floats(device, &[7, 3, inner], 1);
@@ -150,7 +150,7 @@ fn walks_along_several_axes() {
             ]
         });
     }
-    check_on_cpu("long walks along several axes", |device| {
+    check_on_cpu("long sweeps along several axes", |device| {
         let x = floats(device, &[40, 2, 4096], 1);
         let y = floats(device, &[70, 2, 2000], 2);
         vec![near("mean", x.mean([0, 2]), 1e-4, 1e-5), near("odd", y.std([0, 2], 1), 1e-3, 1e-5)]
@@ -217,7 +217,7 @@ fn columns_beside_other_reductions() {
 
 /// Rows that are padded, in front and behind, along themselves, and both: what is beyond is read nowhere.
 #[test]
-fn walks_of_padded_rows() {
+fn sweeps_of_padded_rows() {
     for (rows, length) in [(9, 300), (5, 2000), (3, 40)] {
         check_on_cpu(&format!("{rows} padded rows of {length}"), |device| {
             let x = floats(device, &[2, rows, length], 1);
@@ -264,7 +264,7 @@ fn periods_of_a_flattened_axis() {
     });
 }
 
-/// Costly operations on the results of rows, of one axis and of several; one that a walk needs as well.
+/// Costly operations on the results of rows, of one axis and of several; one that a sweep needs as well.
 #[test]
 fn epilogues_of_rows() {
     for (rows, length) in [(300, 40), (17, 65), (5, 30)] {
@@ -313,7 +313,7 @@ fn transposes_to_short_axes() {
 
 /// Columns of what is padded, pooled or joined: an interior without guards, borders beside it, above it and below it.
 #[test]
-fn walks_down_padded_columns() {
+fn sweeps_down_padded_columns() {
     for (rows, length) in [(20, 70), (3, 5), (40, 600)] {
         check_on_cpu(&format!("{length} columns of {rows}, padded"), |device| {
             let x = floats(device, &[rows, length], 1);

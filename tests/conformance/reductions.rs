@@ -356,7 +356,7 @@ fn reductions_among_other_operations() {
     }
 }
 
-/// A short reduction is a loop of the thread that walks along a row: of its elements, no register holds the one.
+/// A short reduction is a loop of the thread that sweeps along a row: of its elements, no register holds the one.
 #[test]
 fn short_reductions_within_rows_and_scans() {
     for length in [50, 1024, 3000] {

@@ -1,4 +1,4 @@
-//! Reductions that share their walk, reductions of other axes, and scans.
+//! Reductions that share their sweep, reductions of other axes, and scans.
 
 use lazuli::{DType, ScanOrder, Tensor, scan};
 
@@ -45,7 +45,7 @@ fn siblings() -> Group {
             let x = x.rows();
             vec![x.sum(0), x.sum(1)]
         })
-        .because("a weakness: one walk over tiles could add up both"),
+        .because("a weakness: one sweep over tiles could add up both"),
     ];
     ("sibling reductions", rows)
 }
@@ -89,7 +89,7 @@ fn of_axes() -> Group {
         })
         .because("right: the sums of columns come before the first result"),
         row("sums of sums", |x| vec![x.images().sum(3).exp().sum(2)])
-            .because("a weakness: a sum in a sum could be one walk"),
+            .because("a weakness: a sum in a sum could be one sweep"),
     ];
     ("reductions of axes", rows)
 }

@@ -22,9 +22,9 @@ pub(super) fn worst_conflict(nest: &Nest) -> u64 {
     for function in &nest.functions {
         for warp in 0..u64::from(function.launch.block[0]).div_ceil(WARP) {
             let lanes = (0..WARP).map(|lane| Lane::new(nest, warp * WARP + lane)).collect();
-            let mut walk = Walk { nest, function, lanes, worst: 1 };
-            walk.statements(&function.body.statements);
-            worst = worst.max(walk.worst);
+            let mut traversal = Traversal { nest, function, lanes, worst: 1 };
+            traversal.statements(&function.body.statements);
+            worst = worst.max(traversal.worst);
         }
     }
     worst
@@ -81,14 +81,14 @@ impl<'a> Lane<'a> {
     }
 }
 
-struct Walk<'a> {
+struct Traversal<'a> {
     nest: &'a Nest,
     function: &'a Function,
     lanes: Vec<Lane<'a>>,
     worst: u64,
 }
 
-impl Walk<'_> {
+impl Traversal<'_> {
     fn statements(&mut self, statements: &[Stmt]) {
         statements.iter().for_each(|stmt| self.statement(stmt));
     }

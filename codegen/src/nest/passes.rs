@@ -33,7 +33,7 @@ impl Plan {
 impl Emitter<'_> {
     /// Binds the axes of a pass: the one axis itself, in steps of `vector`; several from a flat position that
     /// counts vectors, so that it unflattens by whole ones.
-    pub(super) fn unflatten_walk(&mut self, flat: Var, axes: &[AxisId], vector: u64) {
+    pub(super) fn unflatten_sweep(&mut self, flat: Var, axes: &[AxisId], vector: u64) {
         match axes {
             [axis] => {
                 self.bind_axes(axes);

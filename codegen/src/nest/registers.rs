@@ -19,31 +19,31 @@ impl Nest {
     /// last use, and a few for addresses. What the compiler really takes depends on how it orders and unrolls.
     pub(crate) fn register_estimate(&self) -> u32 {
         let of = |function: &Function| {
-            let mut walk = Walk {
+            let mut traversal = Traversal {
                 kernel: &self.kernel,
                 locals: &function.body.locals,
                 wide: self.wide_index,
                 live: BTreeMap::new(),
                 most: 0,
             };
-            walk.backwards(&function.body.statements);
-            walk.most + BASE
+            traversal.backwards(&function.body.statements);
+            traversal.most + BASE
         };
         self.functions.iter().map(of).max().unwrap_or(0).min(u64::from(u32::MAX)) as u32
     }
 }
 
-/// A walk from the last statement to the first.
-struct Walk<'a> {
+/// A traversal from the last statement to the first.
+struct Traversal<'a> {
     kernel: &'a Kernel,
     locals: &'a [Local],
     wide: bool,
-    /// What is used further on: the registers where the definition has been seen, which comes later in this walk.
+    /// What is used further on: the registers where the definition has been seen, which comes later in this traversal.
     live: BTreeMap<Var, u64>,
     most: u64,
 }
 
-impl Walk<'_> {
+impl Traversal<'_> {
     fn backwards(&mut self, body: &[Stmt]) {
         let sizes = self.sizes(body);
         for stmt in body.iter().rev() {
@@ -54,7 +54,7 @@ impl Walk<'_> {
                 }
                 Stmt::For { var: name, from, to, step, body, .. } => {
                     // What the body uses of outside is live all through it.
-                    let mut inner = Walk { live: BTreeMap::new(), most: 0, ..*self };
+                    let mut inner = Traversal { live: BTreeMap::new(), most: 0, ..*self };
                     inner.live.insert(*name, 1);
                     inner.backwards(body);
                     inner.live.remove(name);
@@ -72,7 +72,7 @@ impl Walk<'_> {
                 }
                 Stmt::If { condition, then, otherwise } => {
                     for branch in [then, otherwise] {
-                        let mut inner = Walk { live: self.live.clone(), most: self.most, ..*self };
+                        let mut inner = Traversal { live: self.live.clone(), most: self.most, ..*self };
                         inner.backwards(branch);
                         self.most = inner.most;
                         for name in inner.live.into_keys() {
@@ -145,7 +145,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A variable that is used: what is defined here takes its registers; of what is defined further out, the walk there
+    /// A variable that is used: what is defined here takes its registers; of what is defined further out, the traversal there
     /// knows them, and here it counts as one.
     fn lives(&mut self, var: Var, sizes: &BTreeMap<Var, u64>) {
         let own = sizes.get(&var).copied();

@@ -242,7 +242,7 @@ impl<'a> CudaRows<'a> {
         let position = thread.clone().then(Mul, Expr::Int(vector));
         let position = lead.map_or(position.clone(), |lead| lead.then(Add, position));
         emitter.open(&[], false);
-        emitter.unflatten_walk(flat, &self.plan.axes, vector);
+        emitter.unflatten_sweep(flat, &self.plan.axes, vector);
         if let (Some(axis), Some(first)) = (single, &first) {
             emitter.multiples.remove(&axis);
             emitter.aligned = Some((first.add(&IndexExpr::axis(axis)), vector));
@@ -310,7 +310,7 @@ impl<'a> CudaRows<'a> {
         };
         emitter.bind(flat, INDEX, position);
         emitter.open(&[], false);
-        emitter.unflatten_walk(flat, &self.plan.axes, vector);
+        emitter.unflatten_sweep(flat, &self.plan.axes, vector);
         self.elements(emitter, kernel, pass, &accumulators, rows);
         let then = emitter.close();
         let is_inside = (turns * threads != vectors).then(|| Expr::name(flat).then(Less, Expr::Int(length)));

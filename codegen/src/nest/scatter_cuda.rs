@@ -119,9 +119,9 @@ impl<'a> Writer<'a> {
         emitter.push(Stmt::Barrier);
         emitter.open_pinned();
         match (schedule.collected, schedule.columns) {
-            (0, 1) => self.walk_elements(&mut emitter),
-            (0, _) => self.walk_columns(&mut emitter),
-            (each, _) => self.walk_collected(&mut emitter, u64::from(each)),
+            (0, 1) => self.sweep_elements(&mut emitter),
+            (0, _) => self.sweep_columns(&mut emitter),
+            (each, _) => self.sweep_collected(&mut emitter, u64::from(each)),
         }
         let sweep = emitter.close();
         sweep.into_iter().for_each(|stmt| emitter.push(stmt));
@@ -173,7 +173,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Each lane has a column, and goes from element to element.
-    fn walk_columns(&self, emitter: &mut Emitter) {
+    fn sweep_columns(&self, emitter: &mut Emitter) {
         let scatters = self.scatters;
         let own = offset(self.tile.clone(), Expr::Int(LANES), Expr::Builtin(Builtin::ThreadX));
         let last = Expr::Int(self.columns - 1);
@@ -215,7 +215,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Each lane has an element of 32 that the warp goes on by.
-    fn walk_elements(&self, emitter: &mut Emitter) {
+    fn sweep_elements(&self, emitter: &mut Emitter) {
         let scatters = self.scatters;
         let start = emitter.index("start");
         emitter.open(&[], false);

@@ -222,7 +222,7 @@ impl Tensor {
 /// let x = Tensor::from_vec(vec![0.0f32; 1000], [10, 100]);
 /// let (mean, variance) = (x.mean(1), x.var(1, 0));
 /// let program = lazuli::compile_for([&mean, &variance], &Target::cuda("sm_90"))?;
-/// assert_eq!(program.kernels().len(), 1); // one walk along each row for both
+/// assert_eq!(program.kernels().len(), 1); // one sweep along each row for both
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 ///

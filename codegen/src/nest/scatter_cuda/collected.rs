@@ -71,7 +71,7 @@ impl Lists {
 }
 
 impl Writer<'_> {
-    pub(super) fn walk_collected(&self, emitter: &mut Emitter, each: u64) {
+    pub(super) fn sweep_collected(&self, emitter: &mut Emitter, each: u64) {
         let (segments, chunk) = (WARPS * each, WARPS * each * LANES);
         let counts = emitter.share("counts", Type::Index, segments);
         let places = emitter.share("places", Type::Index, chunk);

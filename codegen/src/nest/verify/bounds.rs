@@ -22,7 +22,7 @@ pub(super) fn check(nest: &Nest, function: &Function) -> Result<(), NestError> {
     if nest.kernel.axes.iter().any(|axis| axis.extent == 0) {
         return Ok(());
     }
-    let mut walk = Walk {
+    let mut traversal = Traversal {
         nest,
         function,
         unknowns: Vec::new(),
@@ -41,11 +41,11 @@ pub(super) fn check(nest: &Nest, function: &Function) -> Result<(), NestError> {
         (Builtin::ThreadY, y.into()),
     ];
     for (builtin, size) in sizes {
-        let unknown = walk.between(0, size as i64 - 1);
-        walk.builtins.insert(builtin, unknown);
+        let unknown = traversal.between(0, size as i64 - 1);
+        traversal.builtins.insert(builtin, unknown);
     }
-    walk.builtins.insert(Builtin::GridY, IndexExpr::constant(splits as i64));
-    walk.statements(&function.body.statements)
+    traversal.builtins.insert(Builtin::GridY, IndexExpr::constant(splits as i64));
+    traversal.statements(&function.body.statements)
 }
 
 /// Bounds of an unknown: `factor * unknown` is at least, or at most, the sum.
@@ -55,7 +55,7 @@ struct Unknown {
     most: Vec<(i64, IndexExpr)>,
 }
 
-struct Walk<'a> {
+struct Traversal<'a> {
     nest: &'a Nest,
     function: &'a Function,
     /// By number: the axis of that number in a sum.
@@ -70,7 +70,7 @@ struct Walk<'a> {
     is_guarded: bool,
 }
 
-impl Walk<'_> {
+impl Traversal<'_> {
     fn unknown(&mut self, unknown: Unknown) -> IndexExpr {
         self.unknowns.push(unknown);
         IndexExpr::axis(AxisId(self.unknowns.len() as u32 - 1))
@@ -97,8 +97,8 @@ impl Walk<'_> {
             },
             Stmt::For { var, from, to, step, body, .. } => return self.for_loop(*var, from, to, step, body),
             Stmt::If { condition, then, otherwise } => {
-                self.under(condition, true, |walk| walk.statements(then))?;
-                self.under(condition, false, |walk| walk.statements(otherwise))?;
+                self.under(condition, true, |traversal| traversal.statements(then))?;
+                self.under(condition, false, |traversal| traversal.statements(otherwise))?;
                 // Whoever goes on has not returned.
                 if let [.., Stmt::Return] = otherwise.as_slice() {
                     self.suppose(condition, true);
@@ -171,8 +171,8 @@ impl Walk<'_> {
     fn expression(&mut self, expr: &Expr) -> Result<(), NestError> {
         if let Expr::Select(condition, a, b) = expr {
             self.expression(condition)?;
-            self.under(condition, true, |walk| walk.expression(a))?;
-            return self.under(condition, false, |walk| walk.expression(b));
+            self.under(condition, true, |traversal| traversal.expression(a))?;
+            return self.under(condition, false, |traversal| traversal.expression(b));
         }
         if let Expr::Element(array, at) = expr {
             self.elements(*array, at, &IndexExpr::constant(1))?;

@@ -28,7 +28,7 @@ pub(super) fn check(nest: &Nest, function: &Function) -> Result<(), NestError> {
     if function.launch.block == [1, 1, 1] {
         return Ok(());
     }
-    let mut walk = Walk {
+    let mut traversal = Traversal {
         nest,
         function,
         differs: BTreeMap::new(),
@@ -38,11 +38,11 @@ pub(super) fn check(nest: &Nest, function: &Function) -> Result<(), NestError> {
         ended: Blocks,
     };
     // What differs in one round of a loop may make more differ in the next: until nothing does.
-    while std::mem::take(&mut walk.grew) {
-        walk.arrays.clear();
-        walk.ended = Blocks;
-        let found = walk.statements(&function.body.statements, Blocks);
-        if !walk.grew {
+    while std::mem::take(&mut traversal.grew) {
+        traversal.arrays.clear();
+        traversal.ended = Blocks;
+        let found = traversal.statements(&function.body.statements, Blocks);
+        if !traversal.grew {
             found?;
         }
     }
@@ -86,7 +86,7 @@ impl Turn {
     }
 }
 
-struct Walk<'a> {
+struct Traversal<'a> {
     nest: &'a Nest,
     function: &'a Function,
     /// Of each variable so far.
@@ -99,7 +99,7 @@ struct Walk<'a> {
     ended: Differs,
 }
 
-impl Walk<'_> {
+impl Traversal<'_> {
     fn statements(&mut self, statements: &[Stmt], reached: Differs) -> Result<(), NestError> {
         statements.iter().try_for_each(|stmt| self.statement(stmt, reached.max(self.ended)))
     }
