@@ -245,45 +245,78 @@ fn labelled(
     reduction: Reduction,
     normalise: bool,
 ) -> Result<Tensor> {
-    let (shape, dtype) = x.known()?;
-    let axis = class_axis(call, x)?;
-    let labels = fitting_labels(call, x, labels, axis)?;
-    let axes = Axes::from_slice(&[axis]);
-    let expected = shape.without(&axes);
-    let kept: Shape =
-        shape.iter().enumerate().map(|(n, &extent)| if n == axis { 1 } else { extent }).collect();
-    let ignored = call.filled(Scalar::from_i64(DType::I64, IGNORED), ConstantRole::Literal, &expected)?;
-    let counts = call.binary(BinaryOp::Ne, &labels, &ignored)?;
-    let first = call.filled(Scalar::from_i64(DType::I64, 0), ConstantRole::Literal, &expected)?;
-    let labels = call.record(Op::Select, &[&counts, &labels, &first], expected.clone(), DType::I64)?;
-    let labels = call.reshape(&labels, kept.clone())?;
-    // Read, and checked, once a label, beside the sum over all classes.
-    let x = call.cast(x, dtype.compute())?;
-    let chosen = call.record(Op::Gather { axis }, &[&x, &labels], kept.clone(), dtype.compute())?;
-    let chosen = call.reshape(&chosen, expected.clone())?;
-    let mut losses = match normalise {
-        false => call.unary(UnaryOp::Neg, &chosen)?,
-        true => {
-            let largest = reduce(call, ReduceOp::Max, &x, &axes)?;
-            let shifted =
-                call.binary(BinaryOp::Sub, &x, &call.expand(&call.reshape(&largest, kept)?, shape)?)?;
-            let total = sum(call, &call.unary(UnaryOp::Exp, &shifted)?, &axes)?;
-            let chosen = call.binary(BinaryOp::Sub, &chosen, &largest)?;
-            call.binary(BinaryOp::Sub, &call.unary(UnaryOp::Log, &total)?, &chosen)?
-        }
-    };
-    let zero = call.filled(Scalar::from_i64(dtype.compute(), 0), ConstantRole::Literal, &expected)?;
-    losses = call.record(Op::Select, &[&counts, &losses, &zero], expected.clone(), dtype.compute())?;
-    let all: Axes = (0..expected.rank()).collect();
-    let result = match reduction {
-        Reduction::None => losses,
-        Reduction::Sum => sum(call, &losses, &all)?,
+    let dtype = x.known()?.1;
+    let ByLabels { losses, counts, .. } = ByLabels::of(call, x, labels, IGNORED, normalise)?;
+    call.cast(&over_labels(call, &losses, &call.cast(&counts, dtype.compute())?, reduction)?, dtype)
+}
+
+/// What a loss by labels is made of, for each label.
+pub(super) struct ByLabels {
+    /// In the dtype that computes; 0 for those that are ignored.
+    pub(super) losses: Tensor,
+    /// Whether it is not ignored.
+    pub(super) counts: Tensor,
+    /// Classes; 0 for those that are ignored.
+    pub(super) labels: Tensor,
+}
+
+impl ByLabels {
+    pub(super) fn of(
+        call: Call,
+        x: &Tensor,
+        labels: &Tensor,
+        ignored: i64,
+        normalise: bool,
+    ) -> Result<ByLabels> {
+        let (shape, dtype) = x.known()?;
+        let axis = class_axis(call, x)?;
+        let labels = fitting_labels(call, x, labels, axis)?;
+        let axes = Axes::from_slice(&[axis]);
+        let expected = shape.without(&axes);
+        let kept: Shape =
+            shape.iter().enumerate().map(|(n, &extent)| if n == axis { 1 } else { extent }).collect();
+        let ignored = call.filled(Scalar::from_i64(DType::I64, ignored), ConstantRole::Literal, &expected)?;
+        let counts = call.binary(BinaryOp::Ne, &labels, &ignored)?;
+        let first = call.filled(Scalar::from_i64(DType::I64, 0), ConstantRole::Literal, &expected)?;
+        let labels = call.record(Op::Select, &[&counts, &labels, &first], expected.clone(), DType::I64)?;
+        let places = call.reshape(&labels, kept.clone())?;
+        // Read, and checked, once a label, beside the sum over all classes.
+        let x = call.cast(x, dtype.compute())?;
+        let chosen = call.record(Op::Gather { axis }, &[&x, &places], kept.clone(), dtype.compute())?;
+        let chosen = call.reshape(&chosen, expected.clone())?;
+        let losses = match normalise {
+            false => call.unary(UnaryOp::Neg, &chosen)?,
+            true => {
+                let largest = reduce(call, ReduceOp::Max, &x, &axes)?;
+                let shifted =
+                    call.binary(BinaryOp::Sub, &x, &call.expand(&call.reshape(&largest, kept)?, shape)?)?;
+                let total = sum(call, &call.unary(UnaryOp::Exp, &shifted)?, &axes)?;
+                let chosen = call.binary(BinaryOp::Sub, &chosen, &largest)?;
+                call.binary(BinaryOp::Sub, &call.unary(UnaryOp::Log, &total)?, &chosen)?
+            }
+        };
+        let zero = call.filled(Scalar::from_i64(dtype.compute(), 0), ConstantRole::Literal, &expected)?;
+        let losses = call.record(Op::Select, &[&counts, &losses, &zero], expected, dtype.compute())?;
+        Ok(ByLabels { losses, counts, labels })
+    }
+}
+
+/// Losses by labels, reduced; their mean is over the weights of the labels.
+pub(super) fn over_labels(
+    call: Call,
+    losses: &Tensor,
+    weights: &Tensor,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    let all: Axes = (0..losses.known()?.0.rank()).collect();
+    match reduction {
+        Reduction::None => Ok(losses.clone()),
+        Reduction::Sum => sum(call, losses, &all),
         Reduction::Mean => {
-            let count = sum(call, &call.cast(&counts, dtype.compute())?, &all)?;
-            call.binary(BinaryOp::Div, &sum(call, &losses, &all)?, &count)?
+            let weight = sum(call, weights, &all)?;
+            call.binary(BinaryOp::Div, &sum(call, losses, &all)?, &weight)
         }
-    };
-    call.cast(&result, dtype)
+    }
 }
 
 /// The dimension of the classes of a prediction.
@@ -296,7 +329,7 @@ pub(super) fn class_axis(call: Call, x: &Tensor) -> Result<usize> {
 }
 
 /// The labels as `I64`, if there is one for each element of the prediction.
-pub(super) fn fitting_labels(call: Call, x: &Tensor, labels: &Tensor, axis: usize) -> Result<Tensor> {
+fn fitting_labels(call: Call, x: &Tensor, labels: &Tensor, axis: usize) -> Result<Tensor> {
     let ((shape, _), (own, dtype)) = (x.known()?, labels.known()?);
     let expected = shape.without(&Axes::from_slice(&[axis]));
     if !dtype.is_int() {
