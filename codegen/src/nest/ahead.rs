@@ -57,7 +57,9 @@ impl Ahead {
             let size = kernel.buffers[buffer.index()].dtype.size() as u64;
             let is_short =
                 !kernel.axis(*axis).is_argument && kernel.axis(*axis).extent * size < SHORTEST_STREAM;
-            if is_short || !Ahead::is_along(kernel, index, *axis) {
+            // What several rows read is near for all but the first of them.
+            let is_shared = |map: &AxisId| !index.uses(*map) && kernel.axis(*map).extent > 1;
+            if is_short || !Ahead::is_along(kernel, index, *axis) || plan.map.iter().any(is_shared) {
                 continue;
             }
             let later = (*buffer, index.offset((DISTANCE / size) as i64));
