@@ -3,8 +3,8 @@
 
 use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::Emitter;
-use super::passes::{Pass, Plan, count_loop, items_formula, lane_of, partial_workspaces};
-use super::pointwise::{lane_axis, lanes_and_stores, launch_items, split_lanes, unrolled_lanes};
+use super::passes::{Pass, Plan, count_loop, items_formula, lane_of, launch_items, partial_workspaces};
+use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
 use super::split::{Arrivals, Parts, interleaved, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};

@@ -14,8 +14,7 @@ mod windows;
 
 use super::accumulate::set;
 use super::emitter::Emitter;
-use super::passes::{count_loop, items_formula};
-use super::pointwise::launch_items;
+use super::passes::{count_loop, launch_of_parts};
 use super::row_statistics::Row;
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, TileProduct, Type};
@@ -24,8 +23,7 @@ use super::{Function, INDEX, Nest, needs_wide_index};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{
-    Contraction, ContractionSchedule, FEW_TERMS, Launch, PANEL, Product, TILE_ROWS, consecutive_along,
-    with_one_depth,
+    Contraction, ContractionSchedule, FEW_TERMS, PANEL, Product, TILE_ROWS, consecutive_along, with_one_depth,
 };
 use crate::{Language, Refusal, Scalar};
 
@@ -51,16 +49,13 @@ pub(super) fn build(
     let mut writer = Writer::new(&mut emitter, flat, contraction, depth, schedule);
     writer.body(&mut emitter, part.as_ref());
     let body = emitter.finish()?;
-    let each = [
+    let parts = [
         (&contraction.batch[..], 1),
         (&contraction.lines, u64::from(schedule.lines)),
         (&[contraction.column], u64::from(schedule.columns)),
         (&contraction.rows, u64::from(schedule.rows)),
     ];
-    let each: Vec<_> = each.into_iter().filter(|(axes, _)| !axes.is_empty()).collect();
-    let items = each.iter().map(|(axes, of)| launch_items(kernel, axes).div_ceil(*of)).product();
-    let formula: Vec<String> = each.iter().map(|(axes, of)| items_formula(kernel, axes, *of)).collect();
-    let launch = Launch { items, formula: formula.join(" * "), ..Launch::default() };
+    let launch = launch_of_parts(kernel, &parts);
     let functions = vec![Function::of(kernel, body, launch)];
     Ok(Nest::new(flat.clone(), functions, Vec::new(), needs_wide_index(kernel)))
 }

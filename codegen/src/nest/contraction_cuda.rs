@@ -15,8 +15,8 @@ use plan::{Factor, Layout, Plan};
 use super::accumulate::{mul_add, set};
 use super::contraction_cpu::ceil;
 use super::emitter::Emitter;
-use super::passes::{count_loop, items_formula};
-use super::pointwise::{lanes_and_stores, launch_items, split_lanes};
+use super::passes::{count_loop, launch_of_parts};
+use super::pointwise::{lanes_and_stores, split_lanes};
 use super::split::{Arrivals, all_parts, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
@@ -56,22 +56,18 @@ pub(super) fn build(
 ) -> Result<Nest, Refusal> {
     let (flat, depth) = with_one_depth(kernel, &contraction.depth);
     let columns = contraction.columns();
-    let each = [
+    let parts = [
         (&contraction.rows[..], u64::from(schedule.rows)),
         (&columns[..], u64::from(schedule.columns)),
         (&contraction.batch[..], 1),
     ];
-    let each: Vec<_> = each.into_iter().filter(|(axes, _)| !axes.is_empty()).collect();
-    let blocks = each.iter().map(|(axes, of)| launch_items(kernel, axes).div_ceil(*of)).product();
-    let formula: Vec<String> = each.iter().map(|(axes, of)| items_formula(kernel, axes, *of)).collect();
     let launch = Launch {
-        items: blocks,
-        formula: formula.join(" * "),
         splits: schedule.splits,
         block: [schedule.threads(), 1, 1],
         at_once: at_once(contraction, schedule),
-        ..Launch::default()
+        ..launch_of_parts(kernel, &parts)
     };
+    let blocks = launch.items;
     let workspaces = match schedule.splits {
         1 => Vec::new(),
         splits => with_arrivals(partial_sums(contraction, schedule, blocks * u64::from(splits)), blocks),

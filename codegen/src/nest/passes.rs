@@ -11,6 +11,7 @@ use crate::Language;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId};
 use crate::ops::MAXIMUM;
+use crate::schedule::Launch;
 pub(super) use crate::schedule::{Pass, Plan};
 
 impl Plan {
@@ -87,6 +88,11 @@ fn declare(
     accumulators
 }
 
+/// How many positions the axes have in this launch.
+pub(super) fn launch_items(kernel: &Kernel, axes: &[AxisId]) -> u64 {
+    axes.iter().fold(1, |product, &axis| product.saturating_mul(kernel.axis(axis).extent))
+}
+
 /// How many work items a launch has, as text over the kernel's arguments.
 pub(super) fn items_formula(kernel: &Kernel, axes: &[AxisId], divisor: u64) -> String {
     let mut constant = 1;
@@ -107,6 +113,14 @@ pub(super) fn items_formula(kernel: &Kernel, axes: &[AxisId], divisor: u64) -> S
         divisor if constant % divisor == 0 => product(&names, constant / divisor),
         divisor => format!("ceil({} / {divisor})", product(&names, constant)),
     }
+}
+
+/// The launch of blocks that each have so many positions of some axes, and so many of others.
+pub(super) fn launch_of_parts(kernel: &Kernel, parts: &[(&[AxisId], u64)]) -> Launch {
+    let parts: Vec<_> = parts.iter().filter(|(axes, _)| !axes.is_empty()).collect();
+    let items = parts.iter().map(|(axes, of)| launch_items(kernel, axes).div_ceil(*of)).product();
+    let formula: Vec<String> = parts.iter().map(|(axes, of)| items_formula(kernel, axes, *of)).collect();
+    Launch { items, formula: formula.join(" * "), ..Launch::default() }
 }
 
 /// Workspaces for the partial results of some reductions.

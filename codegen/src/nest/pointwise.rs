@@ -24,7 +24,7 @@ pub(super) fn build(
             let vectorised = split_lanes(kernel, map.last().copied(), schedule.vector);
             let body = cuda(kernel, &vectorised, &map, schedule)?;
             let launch = Launch {
-                items: launch_items(kernel, &map),
+                items: super::passes::launch_items(kernel, &map),
                 formula: super::passes::items_formula(kernel, &map, 1),
                 per_block: u64::from(schedule.threads) * u64::from(schedule.vector),
                 block: [schedule.threads, 1, 1],
@@ -40,11 +40,6 @@ pub(super) fn build(
     let _parameters = parameters(&kernel, &[]);
     let functions = vec![Function::of(&kernel, body, launch)];
     Ok(Nest::new(kernel, functions, Vec::new(), wide_index))
-}
-
-/// How many positions the axes have in this launch.
-pub(super) fn launch_items(kernel: &Kernel, axes: &[AxisId]) -> u64 {
-    axes.iter().fold(1, |product, &axis| product.saturating_mul(kernel.axis(axis).extent))
 }
 
 /// The kernel with `axis` advancing in steps of `lanes`, and a new axis `l` over the lanes between.

@@ -3,8 +3,7 @@
 use super::emitter::Emitter;
 use super::fission::Stretches;
 use super::interior::Interior;
-use super::passes::{count_loop, items_formula};
-use super::pointwise::launch_items;
+use super::passes::{count_loop, items_formula, launch_items};
 use super::segments::Segments;
 use super::short_axis::ShortAxis;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Rem};

@@ -7,8 +7,7 @@
 use super::accumulate::set;
 use super::contraction_cpu::{Left, Packed, Part, Writer, ceil};
 use super::emitter::Emitter;
-use super::passes::{count_loop, items_formula};
-use super::pointwise::launch_items;
+use super::passes::{count_loop, launch_of_parts};
 use super::row_statistics::Row;
 use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
@@ -17,7 +16,7 @@ use super::{Function, INDEX, Nest, needs_wide_index};
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{
-    Contraction, ContractionSchedule, Launch, Masked, PANEL, RowContraction, RowContractionSchedule, padded,
+    Contraction, ContractionSchedule, Masked, PANEL, RowContraction, RowContractionSchedule, padded,
 };
 use crate::{BinaryOp, Language, Refusal, Scalar};
 
@@ -32,11 +31,7 @@ pub(super) fn build(
     let mut writer = Rows { kernel, of, schedule, rows: row_part, row: emitter.index("r"), end: None };
     writer.body(&mut emitter);
     let body = emitter.finish()?;
-    let each = [(batch, 1), (rows, u64::from(schedule.rows))];
-    let each: Vec<_> = each.into_iter().filter(|(axes, _)| !axes.is_empty()).collect();
-    let items = each.iter().map(|(axes, of)| launch_items(kernel, axes).div_ceil(*of)).product();
-    let formula: Vec<String> = each.iter().map(|(axes, of)| items_formula(kernel, axes, *of)).collect();
-    let launch = Launch { items, formula: formula.join(" * "), ..Launch::default() };
+    let launch = launch_of_parts(kernel, &[(batch, 1), (rows, schedule.rows.into())]);
     Ok(Nest::new(
         kernel.clone(),
         vec![Function::of(kernel, body, launch)],

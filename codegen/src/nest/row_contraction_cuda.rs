@@ -9,13 +9,13 @@ use super::contraction_cpu::ceil;
 use super::contraction_cuda::plan::{Factor, Plan};
 use super::contraction_cuda::{Tile, Vars, WARP, Writer};
 use super::emitter::Emitter;
-use super::passes::{count_loop, items_formula};
-use super::pointwise::{launch_items, split_lanes};
+use super::passes::{count_loop, launch_of_parts};
+use super::pointwise::split_lanes;
 use super::split::Arrivals;
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, Max, Min, Mul, Rem, Sub, Xor};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, needs_wide_index};
 use crate::ir::{Kernel, ValueOp};
 use crate::schedule::{
     Contraction, Launch, Masked, Nothing, ROW_ELEMENTS, RowContraction, RowProductSchedule, Softmax,
@@ -61,25 +61,14 @@ pub(super) fn build(
     rows.body(&mut emitter, &factors);
     let body = emitter.finish()?;
     let Contraction { batch, rows, column, .. } = &of.contraction;
-    let each = [(&rows[..], u64::from(schedule.rows)), (&batch[..], 1)];
-    let each: Vec<_> = each.into_iter().filter(|(axes, _)| !axes.is_empty()).collect();
-    let blocks = each.iter().map(|(axes, of)| launch_items(kernel, axes).div_ceil(*of)).product();
-    let formula: Vec<String> = each.iter().map(|(axes, of)| items_formula(kernel, axes, *of)).collect();
     let launch = Launch {
-        items: blocks,
-        formula: formula.join(" * "),
         block: [schedule.threads(), 1, 1],
         at_once: schedule.at_once(),
-        ..Launch::default()
+        ..launch_of_parts(kernel, &[(rows, schedule.rows.into()), (batch, 1)])
     };
-    Ok(Nest {
-        functions: vec![Function { name: kernel.name.clone(), body, launch }],
-        parameters: parameters(kernel, &[]),
-        workspaces: Vec::new(),
-        wide_index: needs_wide_index(kernel),
-        // Has a name for the lanes of whatever is split.
-        kernel: split_lanes(kernel, Some(*column), 2),
-    })
+    // Has a name for the lanes of whatever is split.
+    let named = split_lanes(kernel, Some(*column), 2);
+    Ok(Nest::new(named, vec![Function::of(kernel, body, launch)], Vec::new(), needs_wide_index(kernel)))
 }
 
 struct Rows<'k> {

@@ -2,9 +2,9 @@
 
 use super::accumulate::{Accumulator, load, mul_add, save};
 use super::emitter::Emitter;
-use super::passes::{Pass, Plan, count_loop, items_formula, partial_workspaces};
+use super::passes::{Pass, Plan, count_loop, items_formula, launch_items, partial_workspaces};
 use super::persistent::{Place, RowCache};
-use super::pointwise::{lanes_and_stores, launch_items, split_lanes};
+use super::pointwise::{lanes_and_stores, split_lanes};
 use super::split::{Arrivals, Parts, all_parts, interleaved, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};

@@ -5,7 +5,7 @@ use super::emitter::Emitter;
 use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, Stmt, Type};
 use super::variable::Var;
-use super::{INDEX, Parameter, Workspace, pointwise::launch_items};
+use super::{INDEX, Parameter, Workspace, passes::launch_items};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Recurrence, Store, ValueId, ValueOp};
 use crate::{DType, Language, Refusal};

@@ -2,8 +2,7 @@
 //! neighbouring columns go down together, in vectors.
 
 use super::emitter::Emitter;
-use super::passes::{count_loop, items_formula};
-use super::pointwise::launch_items;
+use super::passes::{count_loop, items_formula, launch_items};
 use super::scan::Scans;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};

@@ -5,8 +5,7 @@
 
 use super::accumulate::mul_add;
 use super::emitter::Emitter;
-use super::passes::{count_loop, items_formula};
-use super::pointwise::launch_items;
+use super::passes::{count_loop, items_formula, launch_items};
 use super::scatter::{Partials, Scatters, bind_digits, offset, scaled, workspace, workspaces};
 use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Mul, Sub};

@@ -6,8 +6,7 @@ mod collected;
 
 use super::accumulate::{mul_add, set};
 use super::emitter::Emitter;
-use super::passes::count_loop;
-use super::pointwise::launch_items;
+use super::passes::{count_loop, launch_items};
 use super::scatter::workspaces as partial_workspaces;
 use super::scatter::{Partials, Scatters, TRUTH, bind_digits, offset, scaled, workspace};
 use super::split::{Arrivals, Parts, all_parts, interleaved, own_part, with_arrivals};

@@ -1,8 +1,7 @@
 //! Sorts on the CPU: eight short rows side by side by a network, or a row after the other by digits.
 
 use super::emitter::Emitter;
-use super::passes::{count_loop, items_formula};
-use super::pointwise::launch_items;
+use super::passes::{count_loop, items_formula, launch_items};
 use super::sort::{Items, Sorts};
 use super::stmt::Arithmetic::{Add, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, SortBy, SortedRow, Sorting, Step, Stmt, Type};

@@ -3,8 +3,7 @@
 //! binary searches. No two items are equal, so that each rank is one item's.
 
 use super::emitter::Emitter;
-use super::passes::{count_loop, items_formula};
-use super::pointwise::launch_items;
+use super::passes::{count_loop, items_formula, launch_items};
 use super::sort::{Items, Sorts};
 use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, SortBy, Sorting, Step, Stmt, Type};

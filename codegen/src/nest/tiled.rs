@@ -1,8 +1,7 @@
 //! What tiles of transposed reads share: where they lie, and how many there are.
 
 use super::emitter::Emitter;
-use super::passes::items_formula;
-use super::pointwise::launch_items;
+use super::passes::{items_formula, launch_items};
 use super::stmt::Arithmetic::{Add, Div, Mul, Rem};
 use super::stmt::{Builtin, Expr};
 use super::variable::Var;
