@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::OnceLock;
 
+use super::primary::call;
 use crate::ops::Spelling;
 use crate::{BinaryOp, Language, UnaryOp};
 
@@ -249,7 +250,7 @@ impl Helpers {
         if let Some(snippet) = snippets(language).iter().find(|snippet| snippet.name == function) {
             *self.used.entry(snippet.name).or_default() += 1;
         }
-        format!("{function}({})", arguments.join(", "))
+        call(function, arguments)
     }
 }
 

@@ -15,22 +15,16 @@ pub fn parenthesise(text: &str) -> String {
     if is_primary(text) { text.to_string() } else { format!("({text})") }
 }
 
-/// The text without parentheses around a whole argument, as in `f((a + b), c)`.
-pub(crate) fn tidy(text: &str) -> String {
-    let mut bytes = text.as_bytes().to_vec();
-    let mut at = 1;
-    while at < bytes.len() {
-        let opens = bytes[at] == b'(' && (bytes[at - 1] == b'(' || bytes[..at].ends_with(b", "));
-        let end = if opens { closing(&bytes, at) } else { None };
-        match end {
-            Some(end) if matches!(bytes.get(end), Some(b')' | b',')) => {
-                bytes.remove(end - 1);
-                bytes.remove(at);
-            }
-            _ => at += 1,
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_string())
+/// The text of a call, with no parentheses around a whole argument.
+pub(crate) fn call<S: AsRef<str>>(function: &str, arguments: &[S]) -> String {
+    let arguments: Vec<&str> = arguments.iter().map(|argument| bare(argument.as_ref())).collect();
+    format!("{function}({})", arguments.join(", "))
+}
+
+/// The text without parentheses around the whole of it.
+fn bare(text: &str) -> &str {
+    let is_whole = text.starts_with('(') && closing(text.as_bytes(), 0) == Some(text.len());
+    if is_whole { bare(&text[1..text.len() - 1]) } else { text }
 }
 
 fn is_primary(text: &str) -> bool {
@@ -90,14 +84,13 @@ fn number(bytes: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_primary, tidy};
+    use super::{call, is_primary};
 
     #[test]
     fn parentheses_around_whole_arguments_go() {
-        assert_eq!(tidy("y = f((a + b), (c * d));"), "y = f(a + b, c * d);");
-        assert_eq!(tidy("y = ((a + b)) * ((float)c);"), "y = (a + b) * ((float)c);");
-        assert_eq!(tidy("y = f((a) + (b));"), "y = f((a) + (b));");
-        assert_eq!(tidy("y = f(((a)));"), "y = f(a);");
+        assert_eq!(call("f", &["(a + b)", "((c * d))"]), "f(a + b, c * d)");
+        assert_eq!(call("f", &["(a) + (b)", "((float)c)"]), "f((a) + (b), (float)c)");
+        assert_eq!(call::<&str>("f", &[]), "f()");
     }
 
     #[test]

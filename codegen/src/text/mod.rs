@@ -113,10 +113,7 @@ impl<'a> Printer<'a> {
         if !line.starts_with('#') {
             self.text.push_str(&"  ".repeat(self.depth));
         }
-        match line.contains("__attribute__") {
-            true => self.text.push_str(line),
-            false => self.text.push_str(&intrinsics::tidy(line)),
-        }
+        self.text.push_str(line);
         self.text.push('\n');
     }
 

@@ -2,6 +2,7 @@
 //! what the processor widens or narrows in one instruction.
 
 use super::kind::{Add, PASTED};
+use crate::intrinsics::call;
 
 /// With AVX-512, and with AVX2.
 type Instructions = [Option<&'static str>; 2];
@@ -57,8 +58,8 @@ const PS2PD256: Option<&str> = Some("__builtin_ia32_cvtps2pd256(x)");
 pub(super) fn conversion(text: &str, from: &str, to: &str) -> String {
     let is_listed = CONVERSIONS.iter().any(|(own, other, ..)| (*own, *other) == (from, to));
     match is_listed {
-        true => format!("{}({text})", name(from, to)),
-        false => format!("__builtin_convertvector({text}, {to})"),
+        true => call(&name(from, to), &[text]),
+        false => call("__builtin_convertvector", &[text, to]),
     }
 }
 

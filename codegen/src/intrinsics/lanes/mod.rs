@@ -24,7 +24,6 @@ pub use primitives::Wider;
 use primitives::memory;
 
 use super::helpers::words;
-use super::tidy;
 use crate::DType;
 
 /// An operand or a result: text, what it is, and whether it is a vector or one number for all lanes.
@@ -117,7 +116,6 @@ impl Lanes {
     }
 
     fn define(&mut self, order: usize, name: &str, code: String) {
-        let code: String = code.lines().map(|line| tidy(line) + "\n").collect();
         self.functions.insert((order, name.into()), code.into());
     }
 

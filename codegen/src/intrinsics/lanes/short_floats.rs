@@ -3,8 +3,8 @@
 
 use super::conversions::conversion;
 use super::{Kind, Lanes, Value};
-use crate::intrinsics::Helpers;
 use crate::intrinsics::helpers::definition;
+use crate::intrinsics::{Helpers, call};
 use crate::{DType, Language};
 
 impl Lanes {
@@ -21,11 +21,11 @@ impl Lanes {
             ["f32v", &name, "u16v h"],
             &single,
             instructions,
-            |function| format!("{function}({})", conversion("h", "u16v", "i32v")),
+            |function| call(function, &[conversion("h", "u16v", "i32v")]),
             helpers,
         )?;
         let bits = self.to_vector(bits, Kind::Half);
-        Some(Value::vector(format!("{name}({bits})"), Kind::F32))
+        Some(Value::vector(call(&name, &[bits]), Kind::F32))
     }
 
     /// The bits of the nearest 16-bit floats.
@@ -45,7 +45,7 @@ impl Lanes {
             helpers,
         )?;
         let numbers = self.to_vector(numbers, Kind::F32);
-        Some(Value::vector(format!("{name}({numbers})"), Kind::Half))
+        Some(Value::vector(call(&name, &[numbers]), Kind::Half))
     }
 
     /// A conversion: by an instruction for F16, else as that of single numbers.

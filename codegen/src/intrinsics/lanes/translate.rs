@@ -5,7 +5,7 @@ use super::kind::{Kind, Narrow};
 use super::syntax::{self, Node, Statement};
 use super::{Lanes, Value};
 use crate::Language;
-use crate::intrinsics::{Helpers, parenthesise};
+use crate::intrinsics::{Helpers, call, parenthesise};
 
 /// Functions of the C library that vectors have, by their names for double precision.
 const OF_LIBRARY: [&str; 8] = ["sqrt", "fabs", "floor", "ceil", "rint", "trunc", "copysign", "fma"];
@@ -150,7 +150,7 @@ impl Lanes {
             _ => ("le", b, a),
         };
         let name = self.primitive(name, kind);
-        Value::vector(format!("{name}({a}, {b})"), Kind::Mask)
+        Value::vector(call(&name, &[a, b]), Kind::Mask)
     }
 
     /// `condition ? a : b`.
@@ -168,7 +168,7 @@ impl Lanes {
         let condition = self.truth(condition);
         let text = match kind {
             Kind::Mask => format!("({condition} & {a}) | (~{condition} & {b})"),
-            _ => format!("{}({condition}, {a}, {b})", self.primitive("select", kind)),
+            _ => call(&self.primitive("select", kind), &[condition, a, b]),
         };
         Value::vector(text, kind)
     }
@@ -190,7 +190,7 @@ impl Lanes {
             return None;
         }
         let (a, b) = (self.to_vector(&a, kind), self.to_vector(&b, kind));
-        Some(Value::vector(format!("{}({a}, {b})", self.primitive(name, kind)), kind))
+        Some(Value::vector(call(&self.primitive(name, kind), &[a, b]), kind))
     }
 
     fn cast(&mut self, ty: &str, value: Value) -> Option<Value> {
@@ -213,17 +213,17 @@ impl Lanes {
         let text = parenthesise(&value.text);
         if !value.is_vector {
             let name = self.primitive("splat", kind);
-            return format!("{name}({})", value.text);
+            return call(&name, &[&value.text]);
         }
         match (value.kind, kind) {
             (from, to) if from == to => text,
             (Kind::Mask, to) => {
                 let (splat, select) = (self.primitive("splat", to), self.primitive("select", to));
-                format!("{select}({text}, {splat}(1), {splat}(0))")
+                call(&select, &[text, format!("{splat}(1)"), format!("{splat}(0)")])
             }
             (from, Kind::Mask) => {
                 let (splat, differ) = (self.primitive("splat", from), self.primitive("ne", from));
-                format!("{differ}({text}, {splat}(0))")
+                call(&differ, &[text, format!("{splat}(0)")])
             }
             (Kind::I32, Kind::U32)
             | (Kind::U32, Kind::I32)
@@ -286,7 +286,7 @@ impl Lanes {
             let kind = if single.is_some() { Kind::F32 } else { Kind::F64 };
             let values: Vec<String> = values.iter().map(|value| self.to_vector(value, kind)).collect();
             let name = self.primitive(name, kind);
-            return Some(Value::vector(format!("{name}({})", values.join(", ")), kind));
+            return Some(Value::vector(call(&name, &values), kind));
         }
         let (name, signature) = self.function(name, helpers)?;
         let (kinds, result) = &*signature;
@@ -298,7 +298,7 @@ impl Lanes {
                 false => self.to_vector(value, kind),
             })
             .collect();
-        Some(Value::vector(format!("{name}({})", texts.join(", ")), *result))
+        Some(Value::vector(call(&name, &texts), *result))
     }
 
     pub(super) fn translated(
