@@ -32,6 +32,7 @@ mod row_contraction_cuda;
 mod row_statistics;
 mod rows_cpu;
 mod rows_cuda;
+mod runs;
 mod scan;
 mod scan_cpu;
 mod scan_cuda;

@@ -2,7 +2,7 @@
 //! its positions, so that a loop over it reads without conditions.
 
 use super::interior::{ceil_div, decided};
-use super::table::Run;
+use super::runs::Run;
 use crate::index::{Atom, AxisId, Bound, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueOp};
 
@@ -95,11 +95,10 @@ impl Segments {
             };
             (start, kernel)
         };
-        let parts = starts.into_iter().enumerate().map(segment).collect();
-        let mut segments = Segments { axis, parts, runs: Vec::new() };
-        segments.runs = Run::all(&segments, kernel);
-        let in_runs: usize = segments.runs.iter().map(|run| run.segments.len()).sum();
-        (segments.parts.len() - in_runs <= MOST_SEGMENTS).then_some(segments)
+        let parts: Vec<(IndexExpr, Kernel)> = starts.into_iter().enumerate().map(segment).collect();
+        let runs = Run::all(axis, &parts, kernel);
+        let in_runs: usize = runs.iter().map(|run| run.segments.len()).sum();
+        (parts.len() - in_runs <= MOST_SEGMENTS).then_some(Segments { axis, parts, runs })
     }
 
     /// The kernel at a position; `None` if that depends on an offset.
