@@ -256,94 +256,77 @@ impl Schedule {
     }
 }
 
+/// A setting that is written where it is not the usual one.
+fn unless(usual: u32, name: &str, value: u32) -> String {
+    if value == usual { String::new() } else { format!(", {name}={value}") }
+}
+
+/// A word that is written where it holds.
+fn flag(holds: bool, word: &str) -> String {
+    if holds { format!(", {word}") } else { String::new() }
+}
+
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let splits = |f: &mut fmt::Formatter<'_>, splits: u32| match splits {
-            1 => f.write_str(")"),
-            _ => write!(f, ", splits={splits})"),
-        };
+        let splits = |splits: u32| unless(1, "splits", splits);
         match self {
             Schedule::Pointwise(s) if s.elements_per_block > 0 => {
-                write!(f, "pointwise(elements_per_block={})", s.elements_per_block)
+                write!(f, "pointwise(elements_per_block={}", s.elements_per_block)
             }
-            Schedule::Pointwise(s) => write!(f, "pointwise(threads={}, vec={})", s.threads, s.vector),
+            Schedule::Pointwise(s) => write!(f, "pointwise(threads={}, vec={}", s.threads, s.vector),
             Schedule::Tiled(s) => {
-                write!(f, "tiled(across={}, tile={TILE}x{TILE}, threads={TILE}x{})", s.across, s.rows)
+                write!(f, "tiled(across={}, tile={TILE}x{TILE}, threads={TILE}x{}", s.across, s.rows)
             }
             Schedule::Scan(s) => {
                 write!(f, "scan(threads={}, rows_per_block={}, vec={}", s.threads, s.rows, s.vector)?;
-                if s.tile > 0 {
-                    write!(f, ", tile={}x{}", s.rows, s.tile)?;
-                }
-                splits(f, s.splits)
+                let tile = flag(s.tile > 0, &format!("tile={}x{}", s.rows, s.tile));
+                write!(f, "{tile}{}", splits(s.splits))
             }
             Schedule::Scatter(s) => {
                 write!(f, "scatter(positions={}, columns={}, warps={}", s.positions, s.columns, s.warps)?;
-                if s.collected > 0 {
-                    write!(f, ", collected={}", s.collected)?;
-                }
-                f.write_str(if s.is_local { ", local" } else { "" })?;
-                splits(f, s.splits)
+                let (collected, local) = (unless(0, "collected", s.collected), flag(s.is_local, "local"));
+                write!(f, "{collected}{local}{}", splits(s.splits))
             }
             Schedule::Sort(s) if s.threads > 1 => {
-                write!(f, "sort(threads={}, rows_per_block={}, tile={})", s.threads, s.rows, s.tile)
+                write!(f, "sort(threads={}, rows_per_block={}, tile={}", s.threads, s.rows, s.tile)
             }
-            Schedule::Sort(s) => write!(f, "sort(rows_per_block={}, lanes={})", s.rows, s.lanes),
+            Schedule::Sort(s) => write!(f, "sort(rows_per_block={}, lanes={}", s.rows, s.lanes),
             Schedule::Rows(s) => {
-                write!(
-                    f,
-                    "row_reduce(threads_per_row={}, rows_per_block={}, vec={}",
-                    s.threads_per_row, s.rows_per_block, s.vector
-                )?;
-                if s.persistent > 0 {
-                    write!(f, ", persistent={}", s.persistent)?;
-                }
-                if s.shared_bytes > 0 {
-                    write!(f, ", shared_bytes={}", s.shared_bytes)?;
-                }
-                if s.stack_bytes > 0 {
-                    write!(f, ", stack_bytes={}", s.stack_bytes)?;
-                }
-                if let Some(keep) = s.keep {
-                    write!(f, ", keep={keep}")?;
-                }
-                if s.online {
-                    f.write_str(", online")?;
-                }
-                splits(f, s.splits)
+                let RowSchedule { threads_per_row, rows_per_block, vector, .. } = s;
+                write!(f, "row_reduce(threads_per_row={threads_per_row}, rows_per_block={rows_per_block}, ")?;
+                write!(f, "vec={vector}{}", unless(0, "persistent", s.persistent))?;
+                f.write_str(&unless(0, "shared_bytes", s.shared_bytes))?;
+                f.write_str(&unless(0, "stack_bytes", s.stack_bytes))?;
+                s.keep.map_or(Ok(()), |keep| write!(f, ", keep={keep}"))?;
+                write!(f, "{}{}", flag(s.online, "online"), splits(s.splits))
             }
             Schedule::Contraction(s) => {
-                write!(
-                    f,
-                    "contraction(rows={}, columns={}x{}, depth={})",
-                    s.rows, s.lines, s.columns, s.depth
-                )
+                let tile = format!("rows={}, columns={}x{}", s.rows, s.lines, s.columns);
+                write!(f, "contraction({tile}, depth={}", s.depth)
             }
             Schedule::RowContraction(s) => {
-                write!(f, "row_contraction(rows={}, columns={}, depth={})", s.rows, s.columns, s.depth)
+                write!(f, "row_contraction(rows={}, columns={}, depth={}", s.rows, s.columns, s.depth)
             }
             Schedule::RowProduct(s) => {
                 write!(f, "row_contraction(tile={}x{}, ", s.rows, s.elements)?;
                 write!(f, "columns={}, depth={}", s.columns, s.depth)?;
-                match s.matrices {
-                    None => f.write_str(")"),
-                    Some(of) => write!(f, ", {of})"),
-                }
+                s.matrices.map_or(Ok(()), |of| write!(f, ", {of}"))
             }
             Schedule::Product(s) => {
                 write!(f, "contraction(tile={}x{}, depth={}", s.rows, s.columns, s.depth)?;
+                let own = format!("{}x{}", s.own_rows, s.own_columns);
                 match s.matrices {
-                    None => write!(f, ", thread={}x{}", s.own_rows, s.own_columns)?,
-                    Some(of) => write!(f, ", warp={}x{}, {of}", s.own_rows, s.own_columns)?,
+                    None => write!(f, ", thread={own}")?,
+                    Some(of) => write!(f, ", warp={own}, {of}")?,
                 }
-                splits(f, s.splits)
+                f.write_str(&splits(s.splits))
             }
             Schedule::Columns(s) => {
                 write!(f, "column_reduce(threads={}x{}, vec={}", s.threads_x, s.threads_y, s.vector)?;
-                f.write_str(if s.shares_all { ", all" } else { "" })?;
-                splits(f, s.splits)
+                write!(f, "{}{}", flag(s.shares_all, "all"), splits(s.splits))
             }
-        }
+        }?;
+        f.write_str(")")
     }
 }
 

@@ -123,67 +123,9 @@ impl<'k> Writer<'k> {
     /// Adds the products of the tiles in the slot to the sums, a small matrix of each at a time.
     pub(super) fn multiply_matrices(&self, emitter: &mut Emitter, tiles: &[Tile], sums: &[Var]) {
         let Some(of) = self.plan.schedule.matrices.and_then(Instruction::for_factors) else { return };
-        let (group, deep) = (self.plan.group(), u64::from(of.terms));
         let int = |n: u32| Expr::Int(n.into());
         emitter.open(&[], false);
-        let mut parts: Vec<Var> = Vec::new();
-        for tile in tiles {
-            let factor = tile.factor;
-            // Four matrices at a time: of one small one of the left, or of two of the right.
-            let wide = u64::from(of.rows);
-            let count = factor.of_thread / wide;
-            let part = emitter.fresh(if factor.is_left { "a" } else { "b" });
-            let part = emitter.array(part, Type::Register(DType::U32), count * 4);
-            parts.push(part);
-            // Lane 8 n + i names row i of matrix n: which half of the factor's own axis that is in, and which of the terms.
-            let lane = |op, by| Expr::Name(self.v.lane).then(op, Expr::Int(by));
-            let (low, high) = (lane(Div, 8).then(Rem, Expr::Int(2)), lane(Div, 16));
-            let (of_own, of_terms) = if factor.is_left { (low, high) } else { (high, low) };
-            let own = Expr::Name(if factor.is_left { self.v.warp_row } else { self.v.warp_column });
-            let own = own.then(Add, Expr::Name(self.v.i).then(Mul, Expr::Int(wide)));
-            let term = Expr::Name(self.v.k).then(Mul, Expr::Int(deep));
-            let row = |first: Expr, half: Expr| {
-                first.then(Add, half.then(Mul, Expr::Int(8))).then(Add, lane(Rem, 8))
-            };
-            let chunk = |first: Expr, half: Expr| first.then(Div, Expr::Int(group)).then(Add, half);
-            let (line, chunk) = match factor.is_along {
-                true => (row(own, of_own), chunk(term, of_terms)),
-                false => (row(term, of_terms), chunk(own, of_own)),
-            };
-            // What is there already has whole rows, of which each step takes its terms.
-            let (line, chunk) = match tile.is_whole {
-                true => {
-                    let step = Expr::Name(self.v.step).then(Mul, Expr::Int(self.plan.deep() / group));
-                    let own = Expr::Name(self.v.warp_row)
-                        .then(Add, Expr::Name(self.v.i).then(Mul, Expr::Int(wide)));
-                    let term = Expr::Name(self.v.k).then(Mul, Expr::Int(deep / group));
-                    (
-                        row(own, lane(Div, 8).then(Rem, Expr::Int(2))),
-                        step.then(Add, term).then(Add, lane(Div, 16)),
-                    )
-                }
-                false => (line, chunk),
-            };
-            emitter.open(&[], false);
-            let line = Expr::Name(emitter.bind("line", INDEX, line));
-            let slot = Expr::Int(self.plan.tile_len(factor));
-            let index = match tile.is_whole {
-                true => self.chunk_of(ROW_ELEMENTS, line, chunk),
-                false => mul_add(Expr::Name(self.v.slot), slot, self.chunk(factor, line, chunk)),
-            };
-            let load = Stmt::LoadMatrices {
-                parts: part,
-                at: Expr::Name(self.v.i).then(Mul, Expr::Int(4)),
-                shared: tile.shared,
-                index,
-                dtype: of.factors,
-                // A part has neighbouring terms.
-                turns: !factor.is_along && !tile.is_whole,
-            };
-            emitter.push(load);
-            let body = emitter.close();
-            emitter.push(count_loop(self.v.i, Expr::Int(0), Expr::Int(count), LoopHint::Unroll, body));
-        }
+        let parts: Vec<Var> = tiles.iter().map(|tile| self.load_matrices(emitter, tile, of)).collect();
         let parts_of = |value: ValueId, is_left: bool| {
             let is_own = move |tile: &Tile| (tile.factor.value, tile.factor.is_left) == (value, is_left);
             tiles.iter().zip(&parts).filter(move |(tile, _)| is_own(tile)).map(|(_, &part)| part)
@@ -214,6 +156,65 @@ impl<'k> Writer<'k> {
         let body = emitter.close();
         let terms = int(schedule.depth / of.terms);
         emitter.push(count_loop(self.v.k, Expr::Int(0), terms, LoopHint::Unroll, body));
+    }
+
+    /// Loads a thread's parts of a factor's matrices, four matrices at a time: of one small one of the left, or of two of the
+    /// right.
+    fn load_matrices(&self, emitter: &mut Emitter, tile: &Tile, of: Instruction) -> Var {
+        let (group, deep) = (self.plan.group(), u64::from(of.terms));
+        let factor = tile.factor;
+        let wide = u64::from(of.rows);
+        let count = factor.of_thread / wide;
+        let part = emitter.fresh(if factor.is_left { "a" } else { "b" });
+        let part = emitter.array(part, Type::Register(DType::U32), count * 4);
+        // Lane 8 n + i names row i of matrix n: which half of the factor's own axis that is in, and which of the terms.
+        let lane = |op, by| Expr::Name(self.v.lane).then(op, Expr::Int(by));
+        let (low, high) = (lane(Div, 8).then(Rem, Expr::Int(2)), lane(Div, 16));
+        let (of_own, of_terms) = if factor.is_left { (low, high) } else { (high, low) };
+        let own = Expr::Name(if factor.is_left { self.v.warp_row } else { self.v.warp_column });
+        let own = own.then(Add, Expr::Name(self.v.i).then(Mul, Expr::Int(wide)));
+        let term = Expr::Name(self.v.k).then(Mul, Expr::Int(deep));
+        let row =
+            |first: Expr, half: Expr| first.then(Add, half.then(Mul, Expr::Int(8))).then(Add, lane(Rem, 8));
+        let chunk = |first: Expr, half: Expr| first.then(Div, Expr::Int(group)).then(Add, half);
+        let (line, chunk) = match factor.is_along {
+            true => (row(own, of_own), chunk(term, of_terms)),
+            false => (row(term, of_terms), chunk(own, of_own)),
+        };
+        // What is there already has whole rows, of which each step takes its terms.
+        let (line, chunk) = match tile.is_whole {
+            true => {
+                let step = Expr::Name(self.v.step).then(Mul, Expr::Int(self.plan.deep() / group));
+                let own =
+                    Expr::Name(self.v.warp_row).then(Add, Expr::Name(self.v.i).then(Mul, Expr::Int(wide)));
+                let term = Expr::Name(self.v.k).then(Mul, Expr::Int(deep / group));
+                (
+                    row(own, lane(Div, 8).then(Rem, Expr::Int(2))),
+                    step.then(Add, term).then(Add, lane(Div, 16)),
+                )
+            }
+            false => (line, chunk),
+        };
+        emitter.open(&[], false);
+        let line = Expr::Name(emitter.bind("line", INDEX, line));
+        let slot = Expr::Int(self.plan.tile_len(factor));
+        let index = match tile.is_whole {
+            true => self.chunk_of(ROW_ELEMENTS, line, chunk),
+            false => mul_add(Expr::Name(self.v.slot), slot, self.chunk(factor, line, chunk)),
+        };
+        let load = Stmt::LoadMatrices {
+            parts: part,
+            at: Expr::Name(self.v.i).then(Mul, Expr::Int(4)),
+            shared: tile.shared,
+            index,
+            dtype: of.factors,
+            // A part has neighbouring terms.
+            turns: !factor.is_along && !tile.is_whole,
+        };
+        emitter.push(load);
+        let body = emitter.close();
+        emitter.push(count_loop(self.v.i, Expr::Int(0), Expr::Int(count), LoopHint::Unroll, body));
+        part
     }
 }
 
