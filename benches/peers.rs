@@ -13,12 +13,11 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::hint::black_box;
-use std::io::{BufReader, BufWriter};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lazuli::{Attention, DType, Device, Pool2d, Tensor, bf16, f16};
-use npyz::WriterBuilder;
+use lazuli::{Attention, DType, Device, Pool2d, Tensor, bf16, f16, io};
 use serde_json::{Value, json};
 
 type Pipeline = fn(&[Tensor]) -> Vec<Tensor>;
@@ -106,40 +105,26 @@ fn narrow(y: Tensor, like: &Tensor) -> Tensor {
 
 /// A tensor from an `.npy` file of that dtype.
 pub fn read(path: &Path, dtype: &str) -> Tensor {
-    let reader = BufReader::new(File::open(path).expect("an input"));
-    let file = npyz::NpyFile::new(reader).expect("an .npy file");
-    let shape: Vec<usize> = file.shape().iter().map(|&extent| extent as usize).collect();
-    match dtype {
-        "f32" => Tensor::from_vec(file.into_vec::<f32>().expect("f32"), shape),
-        // numpy has no bfloat16: its bits are stored as integers.
-        "bf16" => {
-            let bits = file.into_vec::<u16>().expect("the bits of bf16");
-            Tensor::from_vec(bits.into_iter().map(bf16::from_bits).collect(), shape)
-        }
-        "f16" => Tensor::from_vec(file.into_vec::<f16>().expect("f16"), shape),
-        other => panic!("no case has inputs of {other}"),
+    let tensor = io::read_npy(path).expect("an .npy file");
+    if dtype != "bf16" {
+        return tensor;
     }
+    // NumPy has no bfloat16: its bits are stored as integers.
+    let bits = tensor.to_vec::<i16>().expect("the bits of bf16");
+    let values = bits.into_iter().map(|bits| bf16::from_bits(bits as u16)).collect();
+    Tensor::from_vec(values, tensor.shape().expect("a shape"))
 }
 
 /// Writes an `.npy` file.
 pub fn write(path: &Path, tensor: &Tensor) {
-    fn save<T: npyz::AutoSerialize>(path: &Path, shape: &[u64], values: Vec<T>) {
-        let writer = BufWriter::new(File::create(path).expect("a file for an output"));
-        let options = npyz::WriteOptions::new().default_dtype().shape(shape).writer(writer);
-        let mut npy = options.begin_nd().expect("a header");
-        npy.extend(values).expect("values");
-        npy.finish().expect("the end of the file");
-    }
-    let shape: Vec<u64> = tensor.shape().expect("a shape").iter().map(|&extent| extent as u64).collect();
-    match tensor.dtype().expect("a dtype") {
-        DType::F32 => save(path, &shape, tensor.to_vec::<f32>().expect("values")),
-        DType::F16 => save(path, &shape, tensor.to_vec::<f16>().expect("values")),
+    let stored = match tensor.dtype().expect("a dtype") {
         DType::BF16 => {
-            let values = tensor.to_vec::<bf16>().expect("values");
-            save(path, &shape, values.into_iter().map(bf16::to_bits).collect());
+            let bits = tensor.to_vec::<bf16>().expect("values").into_iter().map(|x| x.to_bits() as i16);
+            Tensor::from_vec(bits.collect(), tensor.shape().expect("a shape"))
         }
-        other => panic!("no case has outputs of {other}"),
-    }
+        _ => tensor.clone(),
+    };
+    io::write_npy(path, &stored).expect("a file for an output");
 }
 
 /// Values by the names of their options.

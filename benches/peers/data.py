@@ -1,7 +1,7 @@
 """Inputs on disk, what float64 makes of them, and how far a result is from that.
 
 A folder holds `manifest.json` and, for each case, `in0.npy` … and the references `ref0.npy` …; NumPy has no bfloat16,
-so that its bits are stored as uint16. What is there is used again: the numbers depend on the case alone.
+so that its bits are stored as int16. What is there is used again: the numbers depend on the case alone.
 """
 
 import json
@@ -24,11 +24,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def bfloat16_bits(values: Array) -> Array:
     """float32 rounded to nearest, ties to even."""
     bits = values.view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16).view(np.int16)
 
 
 def from_bfloat16_bits(bits: Array) -> Array:
-    return (bits.astype(np.uint32) << 16).view(np.float32)
+    return (bits.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
 def drawn(case: Case) -> list[Array]:
@@ -50,7 +50,7 @@ def drawn(case: Case) -> list[Array]:
 
 def in_float64(array: Array) -> Array:
     """The numbers behind what is stored: inputs are rounded before the reference is computed of them."""
-    return (from_bfloat16_bits(array) if array.dtype == np.uint16 else array).astype(np.float64)
+    return (from_bfloat16_bits(array) if array.dtype == np.int16 else array).astype(np.float64)
 
 
 def description(case: Case) -> dict[str, Any]:
@@ -58,6 +58,7 @@ def description(case: Case) -> dict[str, Any]:
     return {
         "formula": case.formula,
         "dtype": case.dtype,
+        "stored": "int16" if case.dtype == "bf16" else case.dtype,
         "tol": case.tolerance,
         "tiny": case.tiny,
         "flops": case.flops,
@@ -113,7 +114,7 @@ def outputs(folder: Path) -> list[Array]:
     arrays: list[Array] = []
     while (path := folder / f"out{len(arrays)}.npy").exists():
         array = np.load(path)
-        arrays.append(from_bfloat16_bits(array) if array.dtype == np.uint16 else array)
+        arrays.append(from_bfloat16_bits(array) if array.dtype == np.int16 else array)
     return arrays
 
 

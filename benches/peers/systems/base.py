@@ -27,7 +27,7 @@ class System:
         raise NotImplementedError
 
     def native(self, array: Any) -> Any:
-        """A copy of a NumPy array in memory of its own. uint16 is the bits of bfloat16."""
+        """A copy of a NumPy array in memory of its own. int16 is the bits of bfloat16."""
         return array.copy()
 
     def as_numpy(self, value: Any) -> Any:

@@ -57,7 +57,7 @@ class Jax(System):
         jax.block_until_ready(jax.jit(lambda x: x + 1)(jax.device_put(np.ones(8, np.float32), self.place)))
 
     def native(self, array):
-        if array.dtype == np.uint16:
+        if array.dtype == np.int16:
             import ml_dtypes
 
             array = array.view(ml_dtypes.bfloat16)

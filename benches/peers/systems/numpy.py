@@ -102,7 +102,7 @@ class Numpy(System):
     version = np.__version__
 
     def native(self, array):
-        if array.dtype == np.uint16:
+        if array.dtype == np.int16:
             import ml_dtypes
 
             return array.copy().view(ml_dtypes.bfloat16)

@@ -79,7 +79,7 @@ class Tinygrad(System):
 
     def native(self, array):
         tensor = Tensor(array)
-        return (tensor.bitcast(dtypes.bfloat16) if array.dtype == np.uint16 else tensor).contiguous().realize()
+        return (tensor.bitcast(dtypes.bfloat16) if array.dtype == np.int16 else tensor).contiguous().realize()
 
     def as_numpy(self, value):
         return (value.float() if value.dtype == dtypes.bfloat16 else value).numpy()

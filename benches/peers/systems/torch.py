@@ -88,8 +88,8 @@ class Torch(System):
             self.start, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
     def native(self, array):
-        if array.dtype == np.uint16:
-            return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16).to(self.device)
+        if array.dtype == np.int16:
+            return torch.from_numpy(array.copy()).view(torch.bfloat16).to(self.device)
         return torch.from_numpy(array.copy()).to(self.device)
 
     def as_numpy(self, value):
