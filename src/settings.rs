@@ -133,6 +133,16 @@ impl Settings {
         self.with("LAZULI_PROGRESS", switch(is_on))
     }
 
+    /// Whether calls of compiled functions are given to a GPU as one graph. `LAZULI_CUDA_GRAPHS`.
+    ///
+    /// ```
+    /// lazuli::Settings::new().cuda_graphs(false).install()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn cuda_graphs(self, is_on: bool) -> Settings {
+        self.with("LAZULI_CUDA_GRAPHS", switch(is_on))
+    }
+
     /// Whether operations share kernels where [`with_fusion`](crate::with_fusion) says nothing. `LAZULI_FUSION`.
     ///
     /// ```

@@ -29,6 +29,8 @@ pub struct Stats {
     pub launches: u64,
     /// Results that were written over an input, in its memory.
     pub in_place: u64,
+    /// Calls of compiled functions that a GPU was given as one graph; their kernels are among those launched.
+    pub graph_replays: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,12 +42,17 @@ pub(crate) enum Counter {
     DiskHits,
     Launches,
     InPlace,
+    GraphReplays,
 }
 
-static COUNTERS: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
+static COUNTERS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
 pub(crate) fn add(counter: Counter) {
-    COUNTERS[counter as usize].fetch_add(1, Ordering::Relaxed);
+    add_many(counter, 1);
+}
+
+pub(crate) fn add_many(counter: Counter, many: usize) {
+    COUNTERS[counter as usize].fetch_add(many as u64, Ordering::Relaxed);
 }
 
 /// The counters of this process.
@@ -70,5 +77,6 @@ pub fn stats() -> Stats {
         disk_hits: get(Counter::DiskHits),
         launches: get(Counter::Launches),
         in_place: get(Counter::InPlace),
+        graph_replays: get(Counter::GraphReplays),
     }
 }

@@ -2,7 +2,11 @@
 
 pub(crate) mod donation;
 pub(crate) mod interpreted;
+#[cfg(feature = "cuda")]
+mod layout;
 mod prepared;
+#[cfg(feature = "cuda")]
+mod replay;
 pub(crate) mod settings;
 pub(crate) mod timing;
 pub(crate) mod traced;

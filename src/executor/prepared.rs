@@ -36,23 +36,23 @@ pub(crate) struct Prepared {
 }
 
 /// A kernel and everything that its launch needs, but for the memory.
-struct Command {
-    code: Arc<Code>,
+pub(super) struct Command {
+    pub(super) code: Arc<Code>,
     /// Missing where there is nothing to compute.
-    loaded: Option<Loaded>,
+    pub(super) loaded: Option<Loaded>,
     /// The parameters, of one part after the other.
     words: Vec<Word>,
     /// The first block of each part of a batch.
     first_blocks: Vec<u64>,
     /// Places to be written first, and their bytes; and those that get an input's memory.
-    new: SmallVec<[(Place, usize); 2]>,
-    over: SmallVec<[(Place, Place); 2]>,
+    pub(super) new: SmallVec<[(Place, usize); 2]>,
+    pub(super) over: SmallVec<[(Place, Place); 2]>,
     /// Bytes of scratch memory, and whether it is zeros.
-    scratch: SmallVec<[(usize, bool); 2]>,
-    checks: Option<Arc<[IndexCheck]>>,
+    pub(super) scratch: SmallVec<[(usize, bool); 2]>,
+    pub(super) checks: Option<Arc<[IndexCheck]>>,
     /// Of each part, its inputs and its outputs.
-    flows: Vec<[SmallVec<[Place; 4]>; 2]>,
-    last_used: SmallVec<[Place; 2]>,
+    pub(super) flows: Vec<[SmallVec<[Place; 4]>; 2]>,
+    pub(super) last_used: SmallVec<[Place; 2]>,
     /// What it reads and writes at least.
     bytes: u64,
 }
@@ -124,6 +124,12 @@ impl Prepared {
             .map(|(number, (code, loaded))| Command::new(plan, number, code, loaded))
             .collect::<Result<_>>()?;
         Ok(Prepared { device, backend: backend.clone(), over: over.to_vec(), commands })
+    }
+
+    /// Its kernels, in their order.
+    #[cfg(feature = "cuda")]
+    pub(super) fn commands(&self) -> &[Command] {
+        &self.commands
     }
 
     /// The kernels that spill too many registers, and how many bytes of them.
@@ -198,6 +204,63 @@ impl Command {
             code,
             loaded,
         })
+    }
+}
+
+/// What the functions of a kernel get.
+pub(super) struct Arguments {
+    words: Words,
+    /// Of a batch: how many words its table has, which is one argument.
+    table: usize,
+}
+
+impl Arguments {
+    /// Addresses of each, good until this moves or changes.
+    pub(super) fn pointers(&mut self) -> SmallVec<[*mut c_void; 16]> {
+        let (table, numbers) = self.words.split_at_mut(self.table);
+        let table = (!table.is_empty()).then(|| table.as_mut_ptr().cast());
+        table.into_iter().chain(numbers.iter_mut().map(|word| std::ptr::from_mut(word).cast())).collect()
+    }
+}
+
+impl Command {
+    /// How often the device is given something to do.
+    #[cfg(feature = "cuda")]
+    pub(super) fn launches(&self) -> usize {
+        self.loaded.as_ref().map_or(0, |_| self.code.emitted.launches.len())
+    }
+
+    /// With addresses of places and of scratch memory, values of the plan's parameters, and where failed checks are noted.
+    pub(super) fn arguments(
+        &self,
+        loaded: &Loaded,
+        values: &[u64],
+        place: impl Fn(Place) -> Option<u64>,
+        scratch: impl Fn(usize) -> u64,
+        note: u64,
+    ) -> Result<Arguments> {
+        // Little-endian: a narrower parameter is the low bytes of its word.
+        let mut words = Words::with_capacity(self.words.len());
+        for word in &self.words {
+            words.push(match *word {
+                Word::Place(at) => {
+                    place(at).ok_or_else(|| Error::internal("execution", "a value is missing"))?
+                }
+                Word::Scratch(number) => scratch(number),
+                Word::Value(number) => values[number],
+                Word::Number(number) => number,
+                Word::Note => note,
+            });
+        }
+        let emitted = &self.code.emitted;
+        let mut table = 0;
+        if let Some(batch) = &emitted.batch {
+            let parts = words.chunks(emitted.parameters.len().max(1));
+            words = batch.table(self.first_blocks.iter().copied().zip(parts)).into();
+            table = words.len();
+        }
+        words.extend(loaded.numbers.iter().flat_map(|numbers| numbers.iter().copied()));
+        Ok(Arguments { words, table })
     }
 }
 
@@ -319,39 +382,13 @@ impl<'a> Run<'a> {
         backend: &Backend,
         scratch: &[Buffer],
     ) -> Result<Option<Arc<Fault>>> {
-        let emitted = &command.code.emitted;
         let mut notes = command.checks.as_ref().map(|checks| backend.notes(checks)).transpose()?;
-        // Little-endian: a narrower parameter is the low bytes of its word.
-        let mut words = Words::with_capacity(command.words.len());
-        for word in &command.words {
-            words.push(match *word {
-                Word::Place(place) => match &self.places[place.index()] {
-                    Some(buffer) => buffer.pointer() as u64,
-                    None => return Err(Error::internal("execution", "a value is missing")),
-                },
-                Word::Scratch(number) => scratch[number].pointer() as u64,
-                Word::Value(number) => self.plan.values[number],
-                Word::Number(number) => number,
-                Word::Note => notes.as_mut().map_or(0, |notes| notes.pointer() as u64),
-            });
-        }
-        let mut arguments: SmallVec<[*mut c_void; 16]> = SmallVec::new();
-        match &emitted.batch {
-            None => {
-                words.extend(loaded.numbers.iter().flat_map(|numbers| numbers.iter().copied()));
-                arguments.extend(words.iter_mut().map(|word| std::ptr::from_mut(word).cast()));
-            }
-            Some(batch) => {
-                let parts = words.chunks(emitted.parameters.len().max(1));
-                words = batch.table(command.first_blocks.iter().copied().zip(parts)).into();
-                let table = words.len();
-                words.extend(loaded.numbers.iter().flat_map(|numbers| numbers.iter().copied()));
-                // The table is one argument.
-                let (table, numbers) = words.split_at_mut(table);
-                arguments.push(table.as_mut_ptr().cast());
-                arguments.extend(numbers.iter_mut().map(|word| std::ptr::from_mut(word).cast()));
-            }
-        };
+        let note = notes.as_mut().map_or(0, |notes| notes.pointer() as u64);
+        let scratch = |number: usize| scratch[number].pointer() as u64;
+        let place = |place: Place| self.places[place.index()].as_ref().map(|buffer| buffer.pointer() as u64);
+        let mut arguments = command.arguments(loaded, &self.plan.values, place, scratch, note)?;
+        let mut arguments = arguments.pointers();
+        let emitted = &command.code.emitted;
         for launch in &emitted.launches {
             stats::add(stats::Counter::Launches);
             // SAFETY: the arguments are made from the emitted parameter list, or are the table that the batch describes;

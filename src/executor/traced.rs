@@ -6,6 +6,8 @@ use smallvec::SmallVec;
 
 use super::donation::{self, Pairs};
 use super::prepared::{Prepared, Run};
+#[cfg(feature = "cuda")]
+use super::replay::Replay;
 use super::{interpret, interpreted, prepare, settings};
 use crate::compiler::{self, Plan};
 use crate::graph::Graph;
@@ -34,10 +36,51 @@ enum Kernels {
     Interpreted(Arc<Plan>),
     Loaded {
         plan: Arc<Plan>,
-        prepared: Arc<Prepared>,
+        ready: Arc<Ready>,
         /// The same over inputs: of which, those that may be.
-        over_inputs: Mutex<Vec<(Slots, Arc<Prepared>)>>,
+        over_inputs: Mutex<Vec<(Slots, Arc<Ready>)>>,
     },
+}
+
+/// Kernels, and what their runs have in common.
+struct Ready {
+    /// Goes before the kernels that it launches.
+    #[cfg(feature = "cuda")]
+    replay: Replay,
+    prepared: Arc<Prepared>,
+}
+
+impl Ready {
+    fn new(prepared: Arc<Prepared>) -> Arc<Ready> {
+        Arc::new(Ready {
+            #[cfg(feature = "cuda")]
+            replay: Replay::default(),
+            prepared,
+        })
+    }
+
+    fn run(
+        &self,
+        plan: &Plan,
+        backend: &Backend,
+        inputs: &[Buffer],
+        outputs: SmallVec<[Option<Buffer>; 4]>,
+    ) -> Result<Vec<Buffer>> {
+        #[cfg(feature = "cuda")]
+        if let Backend::Cuda(device) = backend
+            && let Some(results) = self.replay.run(plan, &self.prepared, device, inputs, &outputs)?
+        {
+            return Ok(results);
+        }
+        #[cfg(not(feature = "cuda"))]
+        let _ = backend;
+        let mut run = Run::new(plan, self.prepared.clone(), inputs, outputs)?;
+        for number in 0..run.kernels() {
+            let memory = run.allocate(number)?;
+            run.launch(number, memory)?;
+        }
+        run.finish()
+    }
 }
 
 impl Traced {
@@ -51,7 +94,7 @@ impl Traced {
             _ => match prepare(&graph, device, &backend, settings, |_| None)? {
                 None => Kernels::None,
                 Some((plan, prepared, _)) => {
-                    Kernels::Loaded { plan, prepared, over_inputs: Mutex::default() }
+                    Kernels::Loaded { plan, ready: Ready::new(prepared), over_inputs: Mutex::default() }
                 }
             },
         };
@@ -79,18 +122,13 @@ impl Traced {
         match &self.kernels {
             Kernels::None => interpret(&self.graph, inputs),
             Kernels::Interpreted(plan) => interpreted::carry_out(&self.graph, plan, inputs),
-            Kernels::Loaded { plan, prepared, over_inputs } => {
-                let prepared = match given.is_empty() {
-                    true => prepared.clone(),
-                    false => self.over(plan, over_inputs, inputs, given)?,
-                };
-                let mut run = Run::new(plan, prepared, inputs, outputs)?;
-                for number in 0..run.kernels() {
-                    let memory = run.allocate(number)?;
-                    run.launch(number, memory)?;
+            Kernels::Loaded { plan, ready, over_inputs } => match given.is_empty() {
+                true => ready.run(plan, &self.backend, inputs, outputs),
+                false => {
+                    let ready = self.over(plan, over_inputs, inputs, given)?;
+                    ready.run(plan, &self.backend, inputs, outputs)
                 }
-                run.finish()
-            }
+            },
         }
     }
 
@@ -98,20 +136,20 @@ impl Traced {
     fn over(
         &self,
         plan: &Plan,
-        known: &Mutex<Vec<(Slots, Arc<Prepared>)>>,
+        known: &Mutex<Vec<(Slots, Arc<Ready>)>>,
         inputs: &[Buffer],
         given: &Slots,
-    ) -> Result<Arc<Prepared>> {
+    ) -> Result<Arc<Ready>> {
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, prepared)) = known.iter().find(|(slots, _)| slots == given) {
-            return Ok(prepared.clone());
+        if let Some((_, ready)) = known.iter().find(|(slots, _)| slots == given) {
+            return Ok(ready.clone());
         }
         let over: Vec<Pairs> = donation::over_given(plan, inputs, given);
-        let prepared = Prepared::of(plan, self.device, &self.backend, &over)?;
+        let ready = Ready::new(Prepared::of(plan, self.device, &self.backend, &over)?);
         if known.len() == MOST_CHOICES {
             known.remove(0);
         }
-        known.push((given.clone(), prepared.clone()));
-        Ok(prepared)
+        known.push((given.clone(), ready.clone()));
+        Ok(ready)
     }
 }

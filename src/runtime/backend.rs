@@ -38,6 +38,19 @@ pub(crate) enum Module {
     Cuda(Vec<CudaKernel>),
 }
 
+#[cfg(feature = "cuda")]
+impl Module {
+    /// One of its functions on a GPU, and the blocks of a launch.
+    pub(crate) fn on_cuda(&self, function: &str, launch: &Launch) -> Result<(&CudaKernel, [u32; 3])> {
+        let kernel = match self {
+            Module::Cuda(functions) => functions.iter().find(|kernel| kernel.name() == function),
+            _ => None,
+        };
+        let kernel = kernel.ok_or_else(|| missing(function))?;
+        Ok((kernel, launch_grid(launch.grid(), "cuda", function)?))
+    }
+}
+
 impl Backend {
     /// Opens a device. The CPU without a C compiler becomes the interpreter, with one warning.
     pub(crate) fn open(device: Device) -> Result<Backend> {
@@ -209,11 +222,9 @@ impl Backend {
                 unsafe { module.launch(grid, launch.block, launch.shared_bytes, arguments) }
             }
             #[cfg(feature = "cuda")]
-            Module::Cuda(functions) => match self {
+            Module::Cuda(_) => match self {
                 Backend::Cuda(device) => {
-                    let kernel = functions.iter().find(|kernel| kernel.name() == *function);
-                    let kernel = kernel.ok_or_else(|| missing(function))?;
-                    let grid = launch_grid(grid, "cuda", function)?;
+                    let (kernel, grid) = module.on_cuda(function, launch)?;
                     let (stream, shared) = (device.stream(), launch.shared_bytes);
                     // SAFETY: the caller's promise.
                     unsafe { device.launch(kernel, &stream, grid, launch.block, shared, arguments) }

@@ -54,12 +54,19 @@ impl Buffer {
     }
 
     /// What it holds follows from others, and from a launch that may turn out to have been wrong.
-    pub(crate) fn follow<'a>(&self, sources: impl Iterator<Item = &'a Buffer>, launch: Option<&Arc<Fault>>) {
+    pub(crate) fn follow<'a>(
+        &self,
+        sources: impl Iterator<Item = &'a Buffer>,
+        launch: Option<&'a Arc<Fault>>,
+    ) {
         match self {
             // The launch is over, and was right.
             Buffer::Host(_) => {}
             #[cfg(feature = "cuda")]
-            Buffer::Cuda(buffer) => buffer.faults().follow(sources.filter_map(Buffer::faults), launch),
+            Buffer::Cuda(buffer) => {
+                let faults = Faults::gather(sources.filter_map(Buffer::faults), launch.into_iter());
+                buffer.faults().set(faults);
+            }
         }
         #[cfg(not(feature = "cuda"))]
         let _ = (sources, launch);

@@ -18,6 +18,8 @@ use super::cuda::driver::{Access, CudaBuffer, CudaDevice};
 use super::fault::Fault;
 use crate::error::IndexCheck;
 use crate::{Error, Result};
+#[cfg(feature = "cuda")]
+use smallvec::SmallVec;
 
 /// One more than the number of a check, and the index; zeros for none. GPUs write it as one.
 #[derive(Default)]
@@ -77,7 +79,7 @@ pub(crate) fn error_of([number, index]: [i64; 2], checks: &[IndexCheck]) -> Opti
 
 /// Launches whose notes a device keeps until it is waited for.
 #[cfg(feature = "cuda")]
-const SLOTS: usize = 256;
+pub(crate) const SLOTS: usize = 256;
 
 /// The notes of the launches on one device since it was last waited for.
 #[cfg(feature = "cuda")]
@@ -94,12 +96,31 @@ fn all() -> MutexGuard<'static, BTreeMap<usize, Slots>> {
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Slots for launches that are made together: no one else reads or takes any until this is dropped.
+#[cfg(feature = "cuda")]
+pub(crate) struct Reserved {
+    /// Of each launch: where it notes a failed check, and what that comes to.
+    pub(crate) notes: SmallVec<[(u64, Arc<Fault>); 1]>,
+    others: MutexGuard<'static, BTreeMap<usize, Slots>>,
+}
+
 /// Notes of the next launch on a GPU.
 ///
 /// # Errors
 /// As allocating and copying.
 #[cfg(feature = "cuda")]
 pub(crate) fn on_device(device: &Arc<CudaDevice>, checks: &Arc<[IndexCheck]>) -> Result<Notes> {
+    let Reserved { mut notes, others } = reserve(device, &[checks])?;
+    let (pointer, fault) = notes.pop().unwrap_or_default();
+    Ok(Notes::Device { pointer, fault, _others: others })
+}
+
+/// Notes of launches on a GPU that check these; at most [`SLOTS`].
+///
+/// # Errors
+/// As allocating and copying.
+#[cfg(feature = "cuda")]
+pub(crate) fn reserve(device: &Arc<CudaDevice>, checks: &[&Arc<[IndexCheck]>]) -> Result<Reserved> {
     let mut all = all();
     let slots = match all.entry(device.ordinal()) {
         std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
@@ -107,15 +128,19 @@ pub(crate) fn on_device(device: &Arc<CudaDevice>, checks: &Arc<[IndexCheck]>) ->
             entry.insert(Slots { memory: device.allocate_zeroed(16 * SLOTS)?, taken: Vec::new() })
         }
     };
-    if slots.taken.len() == SLOTS {
+    if slots.taken.len() + checks.len() > SLOTS {
         slots.read()?;
     }
     // Slots are other memory for each launch: none waits for another one's.
     slots.memory.use_on(&device.stream(), Access::Reads)?;
-    let pointer = slots.memory.device_pointer() + 16 * slots.taken.len() as u64;
-    let fault = Arc::<Fault>::default();
-    slots.taken.push((checks.clone(), fault.clone()));
-    Ok(Notes::Device { pointer, fault, _others: all })
+    let mut take = |checks: &&Arc<[IndexCheck]>| {
+        let pointer = slots.memory.device_pointer() + 16 * slots.taken.len() as u64;
+        let fault = Arc::<Fault>::default();
+        slots.taken.push((Arc::clone(checks), fault.clone()));
+        (pointer, fault)
+    };
+    let notes = checks.iter().map(&mut take).collect();
+    Ok(Reserved { notes, others: all })
 }
 
 /// Reads what launches on the device noted, after it has been waited for.

@@ -42,12 +42,20 @@ impl Faults {
         faults.clone()
     }
 
-    /// The value follows from these others, and from a launch.
-    pub(crate) fn follow<'a>(&self, sources: impl Iterator<Item = &'a Faults>, launch: Option<&Arc<Fault>>) {
+    /// Those of a value that follows from these others, and from these launches.
+    pub(crate) fn gather<'a>(
+        sources: impl Iterator<Item = &'a Faults>,
+        launches: impl Iterator<Item = &'a Arc<Fault>>,
+    ) -> SmallVec<[Arc<Fault>; 1]> {
         let mut faults: SmallVec<[Arc<Fault>; 1]> =
-            sources.flat_map(Faults::get).chain(launch.cloned()).collect();
+            sources.flat_map(Faults::get).chain(launches.cloned()).collect();
         faults.sort_unstable_by_key(Arc::as_ptr);
         faults.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        faults
+    }
+
+    /// From now on the value has these.
+    pub(crate) fn set(&self, faults: SmallVec<[Arc<Fault>; 1]>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = faults;
     }
 

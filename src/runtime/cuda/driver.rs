@@ -9,6 +9,7 @@
 //! be dropped right after the launch that uses it.
 
 mod buffer;
+mod graph;
 mod kernel;
 mod memory;
 mod order;
@@ -24,6 +25,7 @@ use cudarc::driver::{CudaContext, DriverError, result};
 use crate::runtime::memory::{Counter, Memory};
 use crate::{Error, Result};
 pub(crate) use buffer::CudaBuffer;
+pub(crate) use graph::{CudaGraph, Node};
 pub(crate) use kernel::{CudaKernel, DEFAULT_SHARED_BYTES};
 pub(crate) use order::Access;
 pub(crate) use stream::CudaStream;
@@ -73,6 +75,17 @@ const REQUIRED_FUNCTIONS: &[&str] = &[
     "cuLaunchKernel",
 ];
 
+/// What drivers of CUDA 12 and later have, beside the functions that everything needs.
+const GRAPH_FUNCTIONS: &[&str] = &[
+    "cuGraphCreate",
+    "cuGraphAddKernelNode_v2",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphExecKernelNodeSetParams_v2",
+    "cuGraphLaunch",
+    "cuGraphExecDestroy",
+    "cuGraphDestroy",
+];
+
 /// `cuEventElapsedTime`. Drivers before 12.8 lack the second version, the only one that cudarc's bindings for
 /// CUDA 13 call; the two differ in nothing that matters here. The status is a plain integer, as in C.
 type ElapsedTime = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> u32;
@@ -81,6 +94,7 @@ type ElapsedTime = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) ->
 struct Driver {
     device_count: usize,
     elapsed_time: ElapsedTime,
+    has_graphs: bool,
 }
 
 /// Why there is no driver.
@@ -129,7 +143,11 @@ fn find_driver() -> Result<Driver, NoDriver> {
     };
     let device_count = result::init().and_then(|()| result::device::get_count());
     match device_count {
-        Ok(count) => Ok(Driver { device_count: usize::try_from(count).unwrap_or(0), elapsed_time }),
+        Ok(count) => Ok(Driver {
+            device_count: usize::try_from(count).unwrap_or(0),
+            elapsed_time,
+            has_graphs: GRAPH_FUNCTIONS.iter().all(|name| has(name)),
+        }),
         Err(error) => Err(NoDriver {
             reason: format!("the driver did not start: {}", words(error)),
             hint: "Check that `nvidia-smi` lists the device and that this process may use it, \
@@ -176,6 +194,7 @@ pub(crate) struct CudaDevice {
     total_memory: u64,
     shared_bytes_per_block: u32,
     elapsed_time: ElapsedTime,
+    has_graphs: bool,
     /// Where stream-ordered allocations come from, on the devices that have them.
     pool: Option<Pool>,
     /// What buffers have.
@@ -254,6 +273,7 @@ impl CudaDevice {
                 Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
             )?,
             elapsed_time: driver.elapsed_time,
+            has_graphs: driver.has_graphs,
             pool,
             usage: Counter::new(),
             main,

@@ -32,6 +32,9 @@ const MOST_EXECUTABLES: usize = 64;
 /// they were at that time (if they were evaluated; else they are computed in each call); so are seeds of random numbers.
 /// Results are, bit by bit, those of the same operations without `compile`.
 ///
+/// On a GPU, calls that launch several kernels become one graph, which is started again with other addresses
+/// (`LAZULI_CUDA_GRAPHS=off` launches them one by one).
+///
 /// `f` takes a [`Tensors`] and gives another one, or a `Result` of one. A call takes [`Arguments`].
 ///
 /// ```

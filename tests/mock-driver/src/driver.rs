@@ -17,12 +17,12 @@ use lazuli::emulation::Kernel;
 use crate::device::{CAPABILITY, MOST_SHARED_BYTES, MULTIPROCESSORS, SHARED_BYTES};
 use crate::nvrtc::MARK;
 use crate::status::{Result, Status};
-use crate::stream::{CURRENT, Event, Function, Module, State, Stream, Work, state};
+use crate::stream::{CURRENT, Event, Function, Launch, Module, State, Stream, Work, state};
 
 /// Contexts have these handles, by device.
 const FIRST_CONTEXT: usize = 0x1000;
 
-fn answer(f: impl FnOnce() -> Result<()>) -> c_int {
+pub(crate) fn answer(f: impl FnOnce() -> Result<()>) -> c_int {
     Status::from(f()).0
 }
 
@@ -30,7 +30,7 @@ fn answer(f: impl FnOnce() -> Result<()>) -> c_int {
 ///
 /// # Safety
 /// The place is null, or may be written to.
-unsafe fn put<T>(place: *mut T, value: T) -> Result<()> {
+pub(crate) unsafe fn put<T>(place: *mut T, value: T) -> Result<()> {
     if place.is_null() {
         return Err(Status::INVALID_VALUE);
     }
@@ -570,30 +570,44 @@ pub unsafe extern "C" fn cuLaunchKernel(
     _extra: *mut *mut c_void,
 ) -> c_int {
     answer(|| {
-        let function = function_of(function)?;
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
         let mut state = state();
-        if state.current()? != function.device {
-            return Err(Status::INVALID_HANDLE);
-        }
-        let limit = *function.shared_limit.lock().unwrap_or_else(PoisonError::into_inner);
-        if shared > limit {
-            return Err(Status::INVALID_VALUE);
-        }
-        let sizes = function.kernel.parameter_bytes();
-        if let Err(reason) = function.kernel.check_launch(grid, block, shared, sizes.len()) {
-            eprintln!("mock driver: {reason}");
-            return Err(Status::INVALID_VALUE);
-        }
-        // Parameters are copied before the call returns.
-        let copied = sizes.iter().enumerate().map(|(number, &bytes)| {
-            // SAFETY: the caller's promise: as many pointers, each to a value of its parameter's type.
-            unsafe { std::slice::from_raw_parts((*arguments.add(number)).cast::<u8>(), bytes as usize) }
-                .to_vec()
-        });
-        let arguments = copied.collect();
-        state.push(stream, Work::Launch { function, grid, block, shared, arguments })
+        let launch = unsafe { launch_of(&state, function, grid, block, shared, arguments) }?;
+        state.push(stream, Work::Launch(launch))
     })
+}
+
+/// A launch that this thread's context allows, with copies of its parameters.
+///
+/// # Safety
+/// There are as many pointers, each to a value of its parameter's type.
+pub(crate) unsafe fn launch_of(
+    state: &State,
+    function: usize,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared: u32,
+    arguments: *mut *mut c_void,
+) -> Result<Launch> {
+    let function = state.functions.get(&function).cloned().ok_or(Status::INVALID_HANDLE)?;
+    if state.current()? != function.device {
+        return Err(Status::INVALID_HANDLE);
+    }
+    let limit = *function.shared_limit.lock().unwrap_or_else(PoisonError::into_inner);
+    if shared > limit {
+        return Err(Status::INVALID_VALUE);
+    }
+    let sizes = function.kernel.parameter_bytes();
+    if let Err(reason) = function.kernel.check_launch(grid, block, shared, sizes.len()) {
+        eprintln!("mock driver: {reason}");
+        return Err(Status::INVALID_VALUE);
+    }
+    let copied = sizes.iter().enumerate().map(|(number, &bytes)| {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts((*arguments.add(number)).cast::<u8>(), bytes as usize) }.to_vec()
+    });
+    let arguments = copied.collect();
+    Ok(Launch { function, grid, block, shared, arguments })
 }
 
 // For tests ------------------------------------------------------------------------------------------------------------

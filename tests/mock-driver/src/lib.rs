@@ -4,7 +4,8 @@
 //! its stream until somebody waits for the stream, so that what reads too early reads something else; fresh memory holds
 //! NaN, and so does what was released; a copy outside of an allocation, a launch beyond the limits, a handle that was
 //! destroyed and a CUBIN of another architecture are refused with the driver's own status; a kernel that fails makes
-//! every later call of its context fail.
+//! every later call of its context fail. The launches of a [`graph`] run in another order than they were added in, wherever
+//! their dependencies allow it.
 //!
 //! [`nvrtc`] hands on to the real NVRTC, and puts the source behind the CUBIN: kernels are executed from it, as on the
 //! emulated device. The two are one library under two names.
@@ -19,6 +20,7 @@
 
 mod device;
 pub mod driver;
+pub mod graph;
 pub mod nvrtc;
 mod status;
 mod stream;

@@ -9,6 +9,7 @@ use std::time::Instant;
 use lazuli::emulation::Kernel;
 
 use crate::device::{Device, SHARED_BYTES};
+use crate::graph::{Executable, Graph};
 use crate::status::{Result, Status};
 
 /// One thing to do on a device.
@@ -33,13 +34,9 @@ pub(crate) enum Work {
         from: u64,
         bytes: usize,
     },
-    Launch {
-        function: Arc<Function>,
-        grid: [u32; 3],
-        block: [u32; 3],
-        shared: u32,
-        arguments: Vec<Vec<u8>>,
-    },
+    Launch(Launch),
+    /// Launches, each after others by their numbers.
+    Graph(Vec<(Launch, Vec<usize>)>),
     Record(usize),
     /// Nothing before the stream has done so much.
     Wait {
@@ -49,8 +46,32 @@ pub(crate) enum Work {
     Release(u64),
 }
 
+/// A kernel with its arguments, copied.
+#[derive(Clone)]
+pub(crate) struct Launch {
+    pub(crate) function: Arc<Function>,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) shared: u32,
+    pub(crate) arguments: Vec<Vec<u8>>,
+}
+
 // SAFETY: the pointers are the caller's, who answers for them until the stream has been waited for.
 unsafe impl Send for Work {}
+
+impl Launch {
+    fn carry_out(mut self) -> Result<()> {
+        let mut pointers: Vec<*mut c_void> =
+            self.arguments.iter_mut().map(|bytes| bytes.as_mut_ptr().cast()).collect();
+        // SAFETY: the arguments were copied as the kernel's parameters are; the rest is the launcher's promise.
+        let launched =
+            unsafe { self.function.kernel.launch(self.grid, self.block, self.shared, &mut pointers) };
+        launched.map_err(|error| {
+            eprintln!("mock driver: {error}");
+            Status::LAUNCH_FAILED
+        })
+    }
+}
 
 pub(crate) struct Stream {
     pub(crate) device: usize,
@@ -111,6 +132,8 @@ pub(crate) struct State {
     pub(crate) events: HashMap<usize, Event>,
     pub(crate) modules: HashMap<usize, Module>,
     pub(crate) functions: HashMap<usize, Arc<Function>>,
+    pub(crate) graphs: HashMap<usize, Graph>,
+    pub(crate) executables: HashMap<usize, Executable>,
     last_handle: usize,
     started: Instant,
 }
@@ -138,6 +161,8 @@ pub(crate) fn state() -> MutexGuard<'static, State> {
             events: HashMap::new(),
             modules: HashMap::new(),
             functions: HashMap::new(),
+            graphs: HashMap::new(),
+            executables: HashMap::new(),
             last_handle: 0,
             started: Instant::now(),
         })
@@ -262,14 +287,15 @@ impl State {
                 // SAFETY: both are within allocations.
                 unsafe { std::ptr::copy(from as *const u8, to as *mut u8, bytes) };
             }
-            Work::Launch { function, grid, block, shared, mut arguments } => {
-                let mut pointers: Vec<*mut c_void> =
-                    arguments.iter_mut().map(|bytes| bytes.as_mut_ptr().cast()).collect();
-                // SAFETY: the arguments were copied as the kernel's parameters are; the rest is the launcher's promise.
-                let launched = unsafe { function.kernel.launch(grid, block, shared, &mut pointers) };
-                if let Err(error) = launched {
-                    eprintln!("mock driver: {error}");
-                    return Err(Status::LAUNCH_FAILED);
+            Work::Launch(launch) => launch.carry_out()?,
+            Work::Graph(launches) => {
+                let mut is_done = vec![false; launches.len()];
+                while let Some(next) = (0..launches.len()).rfind(|&number| {
+                    !is_done[number] && launches[number].1.iter().all(|&after| is_done[after])
+                }) {
+                    // The one added last of those that may go.
+                    launches[next].0.clone().carry_out()?;
+                    is_done[next] = true;
                 }
             }
             Work::Record(event) => {

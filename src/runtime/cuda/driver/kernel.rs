@@ -28,8 +28,13 @@ impl CudaKernel {
         &self.name
     }
 
+    /// The driver's handle.
+    pub(super) fn function(&self) -> sys::CUfunction {
+        self.function.cu_function()
+    }
+
     /// Raises the limit where a launch needs more.
-    fn allow_shared_bytes(&self, bytes: u32) -> Result<(), DriverError> {
+    pub(super) fn allow_shared_bytes(&self, bytes: u32) -> Result<(), DriverError> {
         let mut limit = self.shared_limit.lock().unwrap_or_else(PoisonError::into_inner);
         if bytes > *limit {
             let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -121,7 +126,7 @@ impl CudaDevice {
         // is dropped. The caller answers for the arguments.
         unsafe {
             result::launch_kernel(
-                kernel.function.cu_function(),
+                kernel.function(),
                 grid.into(),
                 block.into(),
                 dynamic_shared_bytes,

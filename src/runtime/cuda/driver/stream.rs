@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 /// A stream. The driver destroys none that is this crate's own: those that are free are given out again.
 pub(crate) struct CudaStream {
     raw: sys::CUstream,
-    pub(super) id: u64,
+    pub(crate) id: u64,
     pub(super) priority: i32,
     /// How much work was started on it.
     pub(super) started: AtomicU64,
