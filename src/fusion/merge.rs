@@ -418,20 +418,20 @@ impl<'a> Merger<'a> {
             let mut nodes = first.nodes.iter().chain(&second.nodes);
             nodes.find(|id| self.facts.of(**id).few_rows().is_some()).copied()
         };
-        let hero = match (first.hero, second.hero) {
-            (hero @ Hero::Scan(_), _) | (_, hero @ Hero::Scan(_)) => hero,
-            // A contraction may wait for reductions of its rows.
+        let heroes = match (first.hero, second.hero) {
+            (hero @ Hero::Scan(_), _) | (_, hero @ Hero::Scan(_)) => [hero; 2],
+            // A contraction may wait for reductions of its rows, or they for it.
             (Hero::Reduction(a), Hero::Reduction(b)) if has_contraction => {
-                Hero::Reduction(match (is_packed(first), is_packed(second)) {
-                    (true, false) => a,
-                    (false, true) => b,
-                    _ => a.max(b),
-                })
+                match is_packed(first) == is_packed(second) {
+                    true => [Hero::Reduction(a.max(b)); 2],
+                    false => [first.hero, second.hero],
+                }
             }
-            (hero @ Hero::Reduction(_), _) | (_, hero @ Hero::Reduction(_)) => hero,
-            (hero, _) => few().map_or(hero, Hero::Reduction),
+            (hero @ Hero::Reduction(_), _) | (_, hero @ Hero::Reduction(_)) => [hero; 2],
+            (hero, _) => [few().map_or(hero, Hero::Reduction); 2],
         };
-        self.analyser.misfit(&self.outputs, hero).is_none().then_some(())
+        let fits = |&hero: &Hero| self.analyser.misfit(&self.outputs, hero).is_none();
+        heroes.iter().any(fits).then_some(())
     }
 
     /// Finds the nodes of two groups as one.

@@ -211,6 +211,9 @@ impl<'a> Lowering<'a> {
         let graph = self.request.graph;
         let space = self.space()?;
         let mut stores = Vec::new();
+        // What is stored of a row's elements is computed where the row is swept: reductions inside are the same there.
+        let along = space.along(&self.kernel);
+        self.enclosing.extend((!along.is_empty()).then_some(along));
         for &output in self.request.outputs {
             let own = &graph.node(output).shape;
             let (indices, shape) =
@@ -223,6 +226,7 @@ impl<'a> Lowering<'a> {
             let value = self.value(output, &own_indices, &Guards::new())?;
             stores.push((output, position, value));
         }
+        self.enclosing.clear();
         for (output, position, value) in stores {
             let node = graph.node(output);
             let buffer = self.kernel.add_output(node.dtype, node.shape.elements() as u64);

@@ -1,7 +1,8 @@
 //! The iteration space of a kernel: the axes that its hero goes over, and where among them each result is stored.
 
 use lazuli_codegen::index::{AxisId, IndexExpr};
-use lazuli_codegen::ir::AxisKind;
+use lazuli_codegen::ir::{AxisKind, Kernel};
+use smallvec::SmallVec;
 
 use super::indices::Indices;
 use super::refusal::{Refusal, Result};
@@ -36,6 +37,14 @@ impl Space {
         let is_map = |map: &&Positions| own.elements() == map.1.elements();
         let others = || self.ends.as_ref().filter(is_end).or(Some(&self.map).filter(is_map));
         self.full.as_ref().filter(is_full).or_else(others)
+    }
+}
+
+impl Space {
+    /// The axes that rows go along.
+    pub(super) fn along(&self, kernel: &Kernel) -> SmallVec<[AxisId; 4]> {
+        let axes = self.full.iter().flat_map(|(indices, _)| indices.iter().flat_map(IndexExpr::axes));
+        axes.filter(|&axis| kernel.axis(axis).kind == AxisKind::Reduce).collect()
     }
 }
 

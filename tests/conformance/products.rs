@@ -350,6 +350,36 @@ fn attention_along_its_rows() {
     });
 }
 
+/// Rows of products, so many that blocks have whole ones, which are reduced or normalised and go nowhere else.
+#[test]
+fn rows_of_products_are_reduced_in_their_kernel() {
+    let reduced = |device: &Device| {
+        let of = |shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+        let (x, centres) = (of(&[2003, 13], 1), of(&[130, 13], 2));
+        let (q, k) = (of(&[3, 700, 12], 3), of(&[3, 150, 12], 4));
+        let products = x.linear(&centres, None);
+        let nan = Tensor::arange(0i64, 2003, 1).to(device).eq(200).unsqueeze(1).where_(f64::NAN, &x);
+        let near = |name: &str, y| near(name, y, 1e-5, 1e-4);
+        vec![
+            near("least distance", (centres.square().sum(1) - 2.0 * x.matmul(&centres.t())).min(1)),
+            exact("nearest", (centres.square().sum(1) - 2.0 * x.matmul(&centres.t())).argmin(1)),
+            exact("of NaN", nan.linear(&centres, None).argmax(1)),
+            near("greatest and sum", products.max(1) + products.sum(1)),
+            near("softmax", products.softmax(1)),
+            near("stored as well", &products / products.max_keepdim(1).abs()),
+            near("of batches", (q.matmul(&k.transpose(1, 2)) * 0.2).log_softmax(-1)),
+            near("of batches, greatest", q.matmul(&k.transpose(1, 2)).max(-1)),
+        ]
+    };
+    check_on_cpu("reduced products", reduced);
+    let (x, centres) = (Tensor::rand([2003, 13], 1), Tensor::rand([130, 13], 2));
+    lazuli::eval([&x, &centres]).unwrap();
+    let products = x.linear(&centres, None);
+    for y in [products.argmin(1), products.softmax(1)] {
+        assert_eq!(y.explain().unwrap().kernels(), 1);
+    }
+}
+
 #[test]
 fn halves_are_rounded_once() {
     // 2048 + 1 is no f16, but the sum of 2048 and two ones is 2050.

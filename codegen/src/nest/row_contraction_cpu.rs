@@ -1,8 +1,8 @@
-//! Contractions of rows on the CPU: attention, and layers after a normalisation.
+//! Contractions of rows on the CPU: attention, layers after a normalisation, and rows of products that are reduced.
 //!
 //! A block has some rows. If they are made of products, such as scores of queries and keys, these are added up in the
 //! block's array as in any contraction. Then each row's reductions follow, one after the other, and the row becomes what is
-//! multiplied with the columns. So no row is ever in memory, and everything is computed as it would be apart.
+//! multiplied with the columns, unless it is a result, or its reductions are. So no row is ever in memory, and everything is computed as it would be apart.
 
 use super::accumulate::set;
 use super::contraction_cpu::{Left, Packed, Part, Writer, ceil};
@@ -14,7 +14,7 @@ use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, needs_wide_index};
 use crate::index::AxisId;
-use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::ir::{Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{
     Contraction, ContractionSchedule, Masked, PANEL, RowContraction, RowContractionSchedule, padded,
 };
@@ -83,6 +83,9 @@ impl<'a> Rows<'a> {
             );
         }
         let known = self.weigh(emitter, &scores);
+        if self.of.contraction.products.is_empty() {
+            return;
+        }
         let sums = array(emitter, "sums", of_block * u64::from(self.schedule.columns));
         let mut writer = self.writer(emitter, &self.of.contraction, u64::from(self.schedule.columns));
         (writer.is_whole, writer.end) = (false, self.end);
@@ -201,12 +204,12 @@ impl<'a> Rows<'a> {
         emitter.push(Stmt::For { var, from, to: extent, step, hint: LoopHint::None, body });
     }
 
-    /// Each row's reductions, then the row as it is multiplied, in the first array. Gives arrays of the reductions' results
-    /// that are needed later, one for each row.
+    /// Each row's reductions, then the row as it is multiplied, in the first array, or what is stored of it. Gives arrays of the
+    /// reductions' results that are needed later, one for each row.
     fn weigh(&self, emitter: &mut Emitter, scores: &[Var]) -> Vec<(ValueId, Var)> {
         let kernel = self.kernel;
         let Contraction { rows, products, .. } = &self.of.contraction;
-        let later = needed_after(kernel, products[0].sum);
+        let later = products.first().map_or_else(Vec::new, |product| needed_after(kernel, product.sum));
         let known: Vec<(ValueId, Var)> = (self.of.statistics.iter().copied())
             .filter(|id| later.contains(id))
             .map(|id| {
@@ -229,22 +232,45 @@ impl<'a> Rows<'a> {
         };
         for &id in &self.of.statistics {
             let ValueOp::Reduce { operand, .. } = kernel.value(id).op else { continue };
-            row.keep(emitter, operand);
+            if is_used_again(kernel, operand) {
+                row.keep(emitter, operand);
+            }
             let result = row.reduce(emitter, id);
             if let Some((_, of_rows)) = known.iter().find(|(other, _)| *other == id) {
                 emitter.push(set(Expr::element(*of_rows, Expr::Name(self.row)), result.clone()));
             }
             emitter.define(id, result);
         }
-        let target = Expr::element(scores[0], at.then(Add, Expr::name(Var::Lane)));
-        row.each(emitter, |emitter| {
-            let value = emitter.value(products[0].left);
-            emitter.push(set(target, value));
-        });
+        match products.first() {
+            Some(product) => {
+                let target = Expr::element(scores[0], at.then(Add, Expr::name(Var::Lane)));
+                row.each(emitter, |emitter| {
+                    let value = emitter.value(product.left);
+                    emitter.push(set(target, value));
+                });
+            }
+            None => self.results(emitter, &row),
+        }
         let body = emitter.close();
         emitter.push(count_loop(self.row, Expr::Int(0), Expr::Name(self.rows.count), LoopHint::None, body));
         known
     }
+
+    /// What is stored of a row.
+    fn results(&self, emitter: &mut Emitter, row: &Row) {
+        let is_element = |store: &&Store| store.index.uses(self.of.along);
+        let (elements, of_row): (Vec<&Store>, Vec<&Store>) = self.kernel.stores.iter().partition(is_element);
+        of_row.iter().for_each(|store| emitter.store(store));
+        if !elements.is_empty() {
+            row.each(emitter, |emitter| elements.iter().for_each(|store| emitter.store(store)));
+        }
+    }
+}
+
+/// Whether an element of the rows is needed for more than one reduction.
+fn is_used_again(kernel: &Kernel, id: ValueId) -> bool {
+    let users = kernel.values.iter().filter(|value| kernel.operands(&value.op).contains(&id)).count();
+    users + kernel.stores.iter().filter(|store| store.value == id).count() > 1
 }
 
 /// What results need beside a sum.

@@ -30,7 +30,7 @@ impl RowContraction {
         let ([score], &[row]) = (self.scores.as_slice(), self.contraction.rows.as_slice()) else {
             return None;
         };
-        let (score, product) = (score.products[0].sum, self.contraction.products[0]);
+        let (score, product) = (score.products[0].sum, *self.contraction.products.first()?);
         let reads = |id: ValueId| kernel.operands(&kernel.value(id).op).contains(&score);
         let below = kernel.down_from([product.left]);
         let is_masking = |id: &ValueId| {

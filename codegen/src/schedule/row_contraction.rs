@@ -1,4 +1,5 @@
-//! Contractions whose left factor needs reductions of its rows: attention, and layers after a normalisation.
+//! Contractions whose left factor needs reductions of its rows: attention, and layers after a normalisation. And rows that are
+//! made of products, and reduced, but not multiplied: the nearest of some centres, a softmax of logits.
 
 use super::contraction::{Contraction, Product};
 use super::share::{COLUMNS, FEWEST_TERMS, PANEL, TILE_ROWS};
@@ -28,9 +29,10 @@ pub struct RowContractionSchedule {
 /// A contraction of rows.
 #[derive(Clone, Debug)]
 pub(crate) struct RowContraction {
-    /// The sum at the end.
+    /// The sum at the end. Without products where the rows, or their reductions, are the results (CPU): its column is what they
+    /// go along.
     pub(crate) contraction: Contraction,
-    /// Its left factor's.
+    /// What rows go along: an axis of the sum's left factor.
     pub(crate) along: AxisId,
     /// What the rows are made of by products: sums along other axes.
     pub(crate) scores: Vec<Contraction>,
@@ -43,12 +45,15 @@ pub(crate) fn padded(kernel: &Kernel, axis: AxisId) -> u64 {
     kernel.axis(axis).extent.next_multiple_of(PANEL)
 }
 
-/// Whether each store is of results of a row, and at a place of its own for each.
-fn is_stored(kernel: &Kernel, map: &[AxisId]) -> bool {
+/// Whether each store is of results of a row, or of its elements if these are results, and at a place of its own for each.
+fn is_stored(kernel: &Kernel, map: &[AxisId], elements: Option<AxisId>) -> bool {
     let is_result = |axis: &AxisId| kernel.axis(*axis).kind != AxisKind::Reduce;
     kernel.stores.iter().all(|store| {
-        kernel.value(store.value).axes.iter().all(is_result)
-            && store.index.axes().iter().all(is_result)
+        let value = kernel.value(store.value);
+        let is_element = elements.is_some_and(|along| store.index.uses(along));
+        let fits = |axis: &AxisId| is_result(axis) || is_element && elements == Some(*axis);
+        value.axes.iter().all(fits)
+            && store.index.axes().iter().all(fits)
             && map.iter().all(|&axis| store.index.uses(axis))
     })
 }
@@ -57,48 +62,27 @@ impl RowContraction {
     /// The kernel as a contraction of rows.
     pub(crate) fn of(kernel: &Kernel, language: Language) -> Option<RowContraction> {
         let map = kernel.axes_of_kind(AxisKind::Map);
-        let (&column, outer) = map.split_last()?;
+        let &column = map.last()?;
         let below = kernel.down_from(kernel.stores.iter().map(|store| store.value));
         let is_reduced = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Reduce { .. });
         let of_columns = |id: &ValueId| is_reduced(id) && kernel.value(*id).axes.contains(&column);
         let mut sums = below.iter().copied().filter(of_columns);
-        let (sum, None) = (sums.next()?, sums.next()) else { return None };
-        let (along, left, right) = product(kernel, sum, column)?;
-        let (value, terms) = (kernel.value(sum), kernel.axis(along));
-        let right_side = kernel.down_from([right]);
-        let has = |id: ValueId, axis: &AxisId| kernel.value(id).axes.contains(axis);
-        if terms.is_argument
-            || !matches!(value.dtype, DType::F32 | DType::F64)
-            || right_side.iter().any(is_reduced)
-        {
-            return None;
-        }
-        let mut found = RowContraction {
-            contraction: Contraction {
-                dtype: value.dtype,
-                sum: value.dtype,
-                products: vec![Product { sum, left, right }],
-                batch: Vec::new(),
-                rows: Vec::new(),
-                lines: Vec::new(),
-                column,
-                depth: vec![along],
-                statistics: Vec::new(),
-                windows: None,
-            },
-            along,
-            scores: Vec::new(),
-            statistics: Vec::new(),
+        let mut found = match (sums.next()?, sums.next()) {
+            (sum, None) => RowContraction::with_product(kernel, sum, column)?,
+            _ if language == Language::C => RowContraction::without_product(kernel, &below)?,
+            _ => return None,
         };
-        let mut packed: AxisSet = kernel.value(right).axes.clone();
-        for &id in below.iter().filter(|&&id| id != sum) {
+        let product = found.contraction.products.first().copied();
+        let mut packed = AxisSet::default();
+        packed.extend(product.iter().flat_map(|product| &kernel.value(product.right).axes));
+        for &id in below.iter().filter(|&&id| product.is_none_or(|product| product.sum != id)) {
             match &kernel.value(id).op {
                 ValueOp::Scan { .. }
                 | ValueOp::Carry { .. }
                 | ValueOp::Last { .. }
                 | ValueOp::Scatter { .. }
                 | ValueOp::Sort { .. } => return None,
-                ValueOp::Reduce { axes, .. } if axes.as_slice() == [along] => found.statistics.push(id),
+                ValueOp::Reduce { axes, .. } if axes.as_slice() == [found.along] => found.statistics.push(id),
                 ValueOp::Reduce { axes, .. } => match found.score(kernel, id) {
                     Some(score) => {
                         packed.extend(&kernel.value(score.products[0].right).axes);
@@ -111,26 +95,86 @@ impl RowContraction {
                 _ => {}
             }
         }
+        let has = |id: &ValueId, axis: &AxisId| kernel.value(*id).axes.contains(axis);
+        let outer = if product.is_some() { &map[..map.len() - 1] } else { map.as_slice() };
         for axis in outer {
-            match (packed.contains(axis), has(left, axis)) {
-                (true, _) if !has(left, axis) => return None,
-                (true, _) => found.contraction.batch.push(*axis),
+            let is_of_rows = match product {
+                Some(product) => has(&product.left, axis),
+                None => found.statistics.iter().any(|id| has(id, axis)),
+            };
+            match (packed.contains(axis), is_of_rows) {
+                (true, true) => found.contraction.batch.push(*axis),
                 (false, true) => found.contraction.rows.push(*axis),
-                (false, false) => return None,
+                (_, false) => return None,
             }
         }
         for score in &mut found.scores {
             score.batch.clone_from(&found.contraction.batch);
             score.rows.clone_from(&found.contraction.rows);
         }
-        let has_rows = !found.statistics.is_empty() || !found.scores.is_empty();
+        let has_rows = match product {
+            Some(_) => !found.statistics.is_empty() || !found.scores.is_empty(),
+            None => !found.statistics.is_empty() && !found.scores.is_empty(),
+        };
+        let length = kernel.axis(found.along).extent;
         let pays = super::share::is_packed(
             positions(kernel, &found.contraction.rows),
-            kernel.axis(column).extent,
-            terms.extent,
+            kernel.axis(found.contraction.column).extent,
+            if product.is_some() { length } else { found.terms(kernel) },
         );
         let is_near = language == Language::Cuda || found.most_rows(kernel) > 0;
-        (is_stored(kernel, &map) && has_rows && pays && is_near).then_some(found)
+        let elements = product.is_none().then_some(found.along);
+        (is_stored(kernel, &map, elements) && has_rows && pays && is_near).then_some(found)
+    }
+
+    /// Of rows that are multiplied.
+    fn with_product(kernel: &Kernel, sum: ValueId, column: AxisId) -> Option<RowContraction> {
+        let (along, left, right) = product(kernel, sum, column)?;
+        let right_side = kernel.down_from([right]);
+        let is_plain = |id: &ValueId| !matches!(kernel.value(*id).op, ValueOp::Reduce { .. });
+        let products = vec![Product { sum, left, right }];
+        let dtype = kernel.value(sum).dtype;
+        right_side.iter().all(is_plain).then_some(())?;
+        RowContraction::along(kernel, along, dtype).map(|rows| RowContraction {
+            contraction: Contraction { products, column, depth: vec![along], ..rows.contraction },
+            ..rows
+        })
+    }
+
+    /// Of rows that are results, or reduced to these: they go along what some reduction is for each position of.
+    fn without_product(kernel: &Kernel, below: &[ValueId]) -> Option<RowContraction> {
+        let is_reduce = |axis: &&AxisId| kernel.axis(**axis).kind == AxisKind::Reduce;
+        let (along, score) = below.iter().find_map(|&id| {
+            let ValueOp::Reduce { .. } = kernel.value(id).op else { return None };
+            Some((*kernel.value(id).axes.iter().find(is_reduce)?, id))
+        })?;
+        RowContraction::along(kernel, along, kernel.value(score).dtype)
+    }
+
+    fn along(kernel: &Kernel, along: AxisId, dtype: DType) -> Option<RowContraction> {
+        let fits = !kernel.axis(along).is_argument && matches!(dtype, DType::F32 | DType::F64);
+        fits.then(|| RowContraction {
+            contraction: Contraction {
+                dtype,
+                sum: dtype,
+                products: Vec::new(),
+                batch: Vec::new(),
+                rows: Vec::new(),
+                lines: Vec::new(),
+                column: along,
+                depth: Vec::new(),
+                statistics: Vec::new(),
+                windows: None,
+            },
+            along,
+            scores: Vec::new(),
+            statistics: Vec::new(),
+        })
+    }
+
+    /// Terms of the products that an element of a row is made of.
+    fn terms(&self, kernel: &Kernel) -> u64 {
+        self.scores.iter().map(|score| positions(kernel, &score.depth)).sum()
     }
 
     /// A reduction as a sum of products that the rows are made of.
@@ -160,7 +204,7 @@ impl RowContraction {
 
     /// How a core computes it.
     pub(crate) fn schedule(&self, kernel: &Kernel) -> RowContractionSchedule {
-        let Contraction { rows, batch, column, .. } = &self.contraction;
+        let Contraction { rows, batch, column, products, .. } = &self.contraction;
         // What is an argument counts as one block: the text is for every extent.
         let known = |axes: &[AxisId], otherwise: u64| match axes.split_first() {
             Some((&first, rest)) if kernel.axis(first).is_argument => positions(kernel, rest) * otherwise,
@@ -168,8 +212,8 @@ impl RowContraction {
         };
         let (all, batch) = (known(rows, self.most_rows(kernel)), known(batch, 1));
         let mut of_block = self.most_rows(kernel).min(all.next_multiple_of(TILE_ROWS));
-        let terms: u64 = self.scores.iter().map(|score| positions(kernel, &score.depth)).sum();
-        let of_row = kernel.axis(self.along).extent * (kernel.axis(*column).extent + terms);
+        let columns = if products.is_empty() { 0 } else { kernel.axis(*column).extent };
+        let of_row = kernel.axis(self.along).extent * (columns + self.terms(kernel));
         while batch * all.div_ceil(of_block) < BLOCKS && of_block.saturating_mul(of_row) >= DIVIDED {
             of_block = (of_block / 2).next_multiple_of(TILE_ROWS);
         }
@@ -178,7 +222,7 @@ impl RowContraction {
         // What is packed takes as little of a stack of doubles.
         let most = COLUMNS * 4 / self.contraction.dtype.size() as u64;
         let columns = padded(kernel, *column).max(padded(kernel, self.along)).min(most);
-        let depths = self.scores.iter().flat_map(|score| &score.depth).chain([&self.along]);
+        let depths = self.scores.iter().flat_map(|score| &score.depth).chain(&self.contraction.depth);
         let depth = depths.map(|&axis| kernel.axis(axis).extent).max().unwrap_or(1).min(DEPTH);
         RowContractionSchedule { rows: of_block as u32, columns: columns as u32, depth: depth as u32 }
     }

@@ -1,5 +1,5 @@
 //! Contractions whose left factor needs reductions of its rows: attention, and layers after a normalisation. On a core a
-//! block has whole rows of it, made of products if need be, reduces them, and multiplies them. On a GPU a block goes along
+//! block has whole rows of it, made of products if need be, reduces them, and multiplies them, or stores what they come to. On a GPU a block goes along
 //! rows that a softmax makes of products once, and has parts of them.
 
 use lazuli_codegen::schedule::share;
@@ -50,7 +50,9 @@ impl Analyser<'_> {
     pub(super) fn row_contraction(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Option<Analysis> {
         let (facts, graph) = (self.facts, self.graph);
         let last = nodes.iter().copied().rev().find(|&id| self.is_shared(id) && facts.of(id).is_packed)?;
-        let parts = self.parts(nodes, last)?;
+        let Some(parts) = self.parts(nodes, last, true) else {
+            return self.reduced_products(nodes, outputs);
+        };
         let Parts { follows, sums, scores, elements } = &parts;
         if !sums.iter().all(|&sum| self.is_of_weights(nodes, &parts, sum)) {
             return None;
@@ -78,7 +80,7 @@ impl Analyser<'_> {
                     return None;
                 }
                 let products: Vec<NodeId> = sums.iter().chain(scores).copied().collect();
-                self.work_of_rows(nodes, outputs, &products, of_block as f64)
+                self.work_of_rows(nodes, outputs, (&products, None), of_block as f64)
             }
         };
         let hero = Hero::Reduction(last);
@@ -90,8 +92,27 @@ impl Analyser<'_> {
         })
     }
 
-    /// What each node of the kernel is to the sums at the end; `None` if some can be nothing of that.
-    fn parts(&self, nodes: &[NodeId], last: NodeId) -> Option<Parts> {
+    /// The kernel as rows of products that are reduced, and not multiplied; `None` if it is none.
+    fn reduced_products(&mut self, nodes: &[NodeId], outputs: &[NodeId]) -> Option<Analysis> {
+        let facts = self.facts;
+        let is_reduced = |id: &NodeId| self.is_shared(*id) && !facts.of(*id).is_packed;
+        let last = nodes.iter().copied().rev().find(is_reduced).filter(|_| facts.figures.packs)?;
+        let rows = *facts.rows(facts.of(last).rows?);
+        let Parts { scores, .. } = self.parts(nodes, last, false)?;
+        let size = facts.of(self.graph.operands(last)[0]).size as u64;
+        let of_block = share::rows_of_block(rows.length as u64, size, scores.len() as u64);
+        let hero = Hero::Reduction(last);
+        // A contraction alone is divided along its columns as well, which few rows need.
+        let fits = rows.results as u64 >= of_block * u64::from(facts.figures.processors) && of_block > 0;
+        if !fits || self.misfit(outputs, hero).is_some() {
+            return None;
+        }
+        let work = self.work_of_rows(nodes, outputs, (&scores, Some(rows.length)), of_block as f64);
+        Some(Analysis { hero, work, recomputed: None, waits_for_rows: true })
+    }
+
+    /// What each node of the kernel is to the sums at the end, if there are any; `None` if some can be nothing of that.
+    fn parts(&self, nodes: &[NodeId], last: NodeId, multiplies: bool) -> Option<Parts> {
         let (facts, graph) = (self.facts, self.graph);
         let of_sum = facts.of(last).rows?;
         let mut follows: Vec<Follows> = vec![Follows::default(); nodes.len()];
@@ -115,6 +136,9 @@ impl Analyser<'_> {
                 return None;
             }
             if facts.of(id).is_packed && (own.rows || id == last) {
+                if !multiplies {
+                    return None;
+                }
                 sums.push(id);
                 if facts.of(id).rows != Some(of_sum) {
                     return None;
@@ -130,6 +154,9 @@ impl Analyser<'_> {
                     rows.results
                 }
                 false if rows.length != facts.rows(of_sum).length || !rows.is_consecutive => return None,
+                false if !multiplies && (facts.of(id).rows != Some(of_sum) || self.has_several_axes(id)) => {
+                    return None;
+                }
                 false => rows.full_elements,
             };
             if *elements.get_or_insert(own_elements) != own_elements {
@@ -278,12 +305,12 @@ impl Analyser<'_> {
         }
     }
 
-    /// Each element is computed once.
+    /// Each element is computed once. Of rows that are not multiplied the length is given: it tells their factors apart.
     fn work_of_rows(
         &mut self,
         nodes: &[NodeId],
         outputs: &[NodeId],
-        products: &[NodeId],
+        (products, length): (&[NodeId], Option<usize>),
         of_block: f64,
     ) -> Work {
         let facts = self.facts;
@@ -291,8 +318,9 @@ impl Analyser<'_> {
         // Blocks of fewer rows than a contraction has pack the other factor more often.
         for &sum in products.iter().filter(|_| facts.figures.packs) {
             let product = self.graph.operands(sum)[0];
-            let factors = facts.reads.reads(product).iter().map(|read| facts.of(read.node).elements as f64);
-            let packed = factors.fold(1.0, f64::max);
+            let left = length.map(|length| facts.of(product).elements / length.max(1));
+            let factors = facts.reads.reads(product).iter().map(|read| facts.of(read.node).elements);
+            let packed = factors.filter(|&own| left != Some(own)).max().or(left).unwrap_or(1).max(1) as f64;
             let rows = facts.of(product).elements as f64 / packed;
             let often = ((rows / of_block).max(1.0) - (rows / share::ROWS as f64).max(1.0)).max(0.0);
             self.add(&mut work, (Loop::Lanes, Role::Hero), packed * often * PACKING);
