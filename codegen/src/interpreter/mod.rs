@@ -142,6 +142,17 @@ struct Thread {
     axes: Vec<Option<i64>>,
     lane: Option<i64>,
     is_done: bool,
+    copies: Vec<Copied>,
+    /// Groups of copies that it has committed.
+    groups: u32,
+}
+
+/// What a thread copies: it is where it belongs when that has been awaited.
+struct Copied {
+    to: Var,
+    at: i64,
+    values: Vec<Value>,
+    group: u32,
 }
 
 /// A function under way, in one of its blocks.
@@ -250,7 +261,16 @@ impl<'a> Machine<'a> {
 
     fn thread(&self, x: u32, y: u32) -> Thread {
         let locals = self.locals.iter().map(|_| Slot::Nothing).collect();
-        Thread { x, y, locals, axes: vec![None; self.nest.kernel.axes.len()], lane: None, is_done: false }
+        Thread {
+            x,
+            y,
+            locals,
+            axes: vec![None; self.nest.kernel.axes.len()],
+            lane: None,
+            is_done: false,
+            copies: Vec::new(),
+            groups: 0,
+        }
     }
 
     fn results(self) -> Result<Results> {
@@ -367,6 +387,11 @@ impl<'a> Machine<'a> {
     }
 
     fn write(&mut self, var: Var, at: i64, thread: usize, value: Value) -> Result<()> {
+        self.put_at(var, at, thread, Some(value))
+    }
+
+    /// Makes an element a value, or nothing that has been written.
+    fn put_at(&mut self, var: Var, at: i64, thread: usize, value: Option<Value>) -> Result<()> {
         let name = || self.name(var);
         let (ty, length) = self.array(var, thread).map(|array| (array.ty, array.elements.len()))?;
         let Some(at) = usize::try_from(at).ok().filter(|&at| at < length) else {
@@ -382,7 +407,7 @@ impl<'a> Machine<'a> {
             Var::Axis(_) | Var::Lane | Var::Parameter(_) => None,
         };
         if let Some(array) = array {
-            array.elements[at] = Some(value.held(ty));
+            array.elements[at] = value.map(|value| value.held(ty));
         }
         Ok(())
     }

@@ -1,11 +1,13 @@
 //! What statements do, to all threads that come to them.
 
-use crate::nest::stmt::{Expr, MatrixProduct, SortBy, Sorting, Step, Stmt, TileProduct, Turning};
+use crate::nest::stmt::{
+    Copying, Expr, MatrixProduct, SortBy, Sorting, Step, Stmt, TileProduct, Turning, Type,
+};
 use crate::nest::variable::{Space, Var};
 use crate::{DType, Language};
 
 use super::expression::{WARP, mul_add};
-use super::{Array, Machine, Slot, Value};
+use super::{Array, Copied, Machine, Slot, Thread, Value};
 use super::{Result, broken};
 use crate::Scalar;
 
@@ -81,6 +83,12 @@ impl Machine<'_> {
             Stmt::LoadMatrices { parts, at, shared, index, turns, .. } => {
                 self.load_matrices([*parts, *shared], [at, index], *turns, active)
             }
+            Stmt::BeginCopy(copying) => self.begin_copy(copying, active),
+            Stmt::CommitCopies => {
+                active.iter().for_each(|&thread| self.threads[thread].groups += 1);
+                Ok(())
+            }
+            Stmt::AwaitCopies { but } => self.await_copies(*but, active),
             Stmt::MultiplyMatrices(product) => self.multiply_matrices(product, active),
             Stmt::Positions { table, positions } => {
                 self.put(*table, active, || Slot::Positions(positions.clone()))
@@ -204,6 +212,47 @@ impl Machine<'_> {
             for n in 0..width as i64 {
                 let value = self.read(from, source + n, thread)?;
                 self.write(to, target + n, thread, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is there until the copy is awaited is nothing that may be read.
+    fn begin_copy(&mut self, copying: &Copying, active: &[usize]) -> Result<()> {
+        let (places, sources) = (self.indices(&copying.at, active)?, self.indices(&copying.index, active)?);
+        let wanted = match &copying.condition {
+            Some(condition) => self.values(condition, active)?.into_iter().map(Value::truth).collect(),
+            None => vec![true; active.len()],
+        };
+        let width = copying.width as i64;
+        for (n, &thread) in active.iter().enumerate() {
+            let (at, source) = (places[n], sources[n]);
+            if at % width != 0 || source % width != 0 {
+                return Err(broken(format!("a copy of {width} elements from {source} to {at}")));
+            }
+            let element = |place| match wanted[n] {
+                true => self.read(copying.buffer, place, thread),
+                false => Ok(Value::Index(0).held(Type::Memory(copying.dtype))),
+            };
+            let values = (source..source + width).map(element).collect::<Result<Vec<Value>>>()?;
+            (at..at + width).try_for_each(|place| self.put_at(copying.shared, place, thread, None))?;
+            let Thread { copies, groups, .. } = &mut self.threads[thread];
+            copies.push(Copied { to: copying.shared, at, values, group: *groups });
+        }
+        Ok(())
+    }
+
+    fn await_copies(&mut self, but: u32, active: &[usize]) -> Result<()> {
+        for &thread in active {
+            let Thread { copies, groups, .. } = &mut self.threads[thread];
+            let first = groups.saturating_sub(but);
+            let (done, under_way) = std::mem::take(copies).into_iter().partition(|copy| copy.group < first);
+            *copies = under_way;
+            let done: Vec<Copied> = done;
+            for Copied { to, at, values, .. } in done {
+                for (place, value) in (at..).zip(values) {
+                    self.write(to, place, thread, value)?;
+                }
             }
         }
         Ok(())

@@ -27,6 +27,7 @@
 mod binary;
 mod check;
 mod convert;
+mod copies;
 mod helpers;
 pub mod lanes;
 mod literal;
@@ -40,6 +41,7 @@ mod warp;
 pub use binary::{binary, mul_add, select};
 pub use check::{CHECKS, checked_position};
 pub use convert::{cast, from_memory, multiply_tile, to_memory, turn};
+pub use copies::{await_copies, begin_copy, commit_copies};
 pub use helpers::Helpers;
 pub use literal::literal;
 pub(crate) use primary::call;

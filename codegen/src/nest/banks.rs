@@ -119,6 +119,7 @@ impl Traversal<'_> {
             | Stmt::VectorStore { buffer, index, width, .. } => {
                 self.access(*buffer, index, *width);
             }
+            Stmt::BeginCopy(copying) => self.access(copying.shared, &copying.at, copying.width),
             Stmt::LoadMatrices { shared, index, .. } => self.access(*shared, index, 8),
             Stmt::Assign { target: Expr::Element(array, at), .. } => self.access(*array, at, 1),
             _ => {}
@@ -165,6 +166,9 @@ mod tests {
     use crate::nest::build;
 
     use super::worst_conflict;
+
+    /// Through registers, and copied.
+    const STAGES: [&str; 2] = ["", ", stages=2"];
 
     /// A product of matrices that are both in either order.
     fn kernel(dtype: &str, [rows, terms, columns]: [u64; 3], turned: [bool; 2]) -> Kernel {
@@ -214,8 +218,8 @@ kernel attention
         ];
         for (dtype, schedules) in cases {
             let kernel: Kernel = text.replace("DTYPE", dtype).parse().unwrap();
-            for schedule in schedules {
-                let schedule = format!("row_contraction({schedule})").parse().unwrap();
+            for (schedule, stages) in schedules.iter().flat_map(|schedule| STAGES.map(|of| (schedule, of))) {
+                let schedule = format!("row_contraction({schedule}{stages})").parse().unwrap();
                 let nest = build(&kernel, Language::Cuda, &schedule).unwrap();
                 assert_eq!(worst_conflict(&nest), 1, "{schedule}");
             }
@@ -242,14 +246,15 @@ kernel attention
             for tile in tiles {
                 // Whole vectors and single elements, along the terms and along their own axes.
                 for sizes in [[256, 64, 256], [255, 63, 255]] {
-                    for turned in [[false, false], [true, true]] {
+                    let cases = [[false, false], [true, true]].into_iter();
+                    for (turned, stages) in cases.flat_map(|turned| STAGES.map(|of| (turned, of))) {
                         let kernel = kernel(dtype, sizes, turned);
-                        let schedule = format!("contraction(tile={tile})").parse().unwrap();
+                        let schedule = format!("contraction(tile={tile}{stages})").parse().unwrap();
                         let nest = build(&kernel, Language::Cuda, &schedule).unwrap();
                         // Single elements of 16 bits, where nothing is aligned: chunks are for whole vectors.
                         let most = if dtype == "f16" && sizes[0] % 2 == 1 { 2 } else { 1 };
                         let worst = worst_conflict(&nest);
-                        assert!(worst <= most, "{worst}: {dtype} {tile} {sizes:?} {turned:?}");
+                        assert!(worst <= most, "{worst}: {dtype} {tile}{stages} {sizes:?} {turned:?}");
                     }
                 }
             }

@@ -24,30 +24,10 @@ use super::variable::Var;
 use super::{Function, INDEX, Nest, Workspace, needs_wide_index};
 use crate::ir::{Kernel, Store, ValueOp};
 use crate::schedule::{Contraction, Launch, ProductSchedule, with_one_depth};
-use crate::{DType, Language, Refusal, Scalar};
-
-/// Tiles of each factor that are in shared memory: one is read while the next one is written.
-const SLOTS: u64 = 2;
+use crate::{Language, Refusal, Scalar};
 
 /// Threads of a warp.
 pub(super) const WARP: u64 = 32;
-
-/// Registers of a multiprocessor, and those of a thread beside what it multiplies.
-const REGISTERS: u32 = 1 << 16;
-const OTHER_REGISTERS: u32 = 36;
-
-/// Blocks that a multiprocessor has registers for: a few of them hide what each waits for.
-fn at_once(contraction: &Contraction, schedule: &ProductSchedule) -> u32 {
-    let words = |dtype: DType| (dtype.size() as u32).div_ceil(4);
-    let (rows, columns) = (schedule.own_rows, schedule.own_columns);
-    let sums = schedule.sums() * words(contraction.sum) * contraction.products.len() as u32;
-    // What is read of the factors' tiles for one term, and half of it for the next one; of matrices a lane's part.
-    let parts = match schedule.matrices {
-        Some(_) => (rows + columns) / 4,
-        None => (rows + columns) * words(contraction.dtype) * 3 / 2,
-    };
-    (REGISTERS / (schedule.threads() * (sums + parts + OTHER_REGISTERS))).clamp(1, 8)
-}
 
 pub(super) fn build(
     kernel: &Kernel,
@@ -64,7 +44,7 @@ pub(super) fn build(
     let launch = Launch {
         splits: schedule.splits,
         block: [schedule.threads(), 1, 1],
-        at_once: at_once(contraction, schedule),
+        at_once: schedule.at_once(contraction),
         ..launch_of_parts(kernel, &parts)
     };
     let blocks = launch.items;
@@ -83,6 +63,7 @@ pub(super) fn build(
         plan: &plan,
         layout,
         of_results: &of_results,
+        slots: plan.slots(&factors),
         arrivals: Arrivals::at(&workspaces, Expr::Builtin(Builtin::BlockX)),
     };
     writer.body(&mut emitter, &factors);
@@ -107,7 +88,7 @@ fn partial_sums(contraction: &Contraction, schedule: &ProductSchedule, parts: u6
 /// The arrays of a factor.
 pub(super) struct Tile<'k> {
     pub(super) factor: &'k Factor,
-    /// Both tiles in shared memory, one after the other.
+    /// All tiles in shared memory, one after the other.
     pub(super) shared: Var,
     /// What has been loaded of the next one.
     pub(super) next: Vec<Var>,
@@ -125,6 +106,7 @@ pub(super) struct Vars {
     pub(super) first_step: Var,
     pub(super) steps: Var,
     pub(super) of_part: Var,
+    pub(super) stage: Var,
     pub(super) step: Var,
     pub(super) slot: Var,
     pub(super) other: Var,
@@ -157,6 +139,7 @@ impl Vars {
             first_step: emitter.index("first_step"),
             steps: emitter.index("steps"),
             of_part: emitter.index("of_part"),
+            stage: emitter.index("stage"),
             step: emitter.index("step"),
             slot: emitter.index("slot"),
             other: emitter.index("other"),
@@ -186,6 +169,8 @@ pub(super) struct Writer<'k> {
     pub(super) layout: Layout,
     pub(super) plan: &'k Plan<'k>,
     pub(super) of_results: &'k (Kernel, u64),
+    /// Tiles of each factor that are in shared memory: one is read while the others are written.
+    pub(super) slots: u64,
     /// Counters of finished parts, where there are parts.
     pub(super) arrivals: Arrivals,
 }
@@ -208,32 +193,65 @@ impl<'k> Writer<'k> {
         self.results(emitter, &sums);
     }
 
-    /// Adds the products of all steps to the sums, from a step on.
+    /// Adds the products of all steps to the sums, from a step on. As many steps ahead as there is room for, tiles are on their
+    /// way.
     pub(super) fn add_up(&self, emitter: &mut Emitter<'k>, tiles: &[Tile<'k>], sums: &[Var], first: &Expr) {
+        let slots = self.slots;
+        let ahead = slots - 1;
         let moving = || tiles.iter().filter(|tile| !tile.is_whole);
-        moving().for_each(|tile| self.fetch(emitter, tile, first));
-        moving().for_each(|tile| self.place(emitter, tile, first, None));
-        emitter.push(Stmt::Barrier);
+        let copied = || moving().filter(|tile| tile.factor.is_copied);
+        let other = || moving().filter(|tile| !tile.factor.is_copied);
+        let copies = copied().next().is_some();
+        let steps = Expr::Name(self.v.steps);
+
+        let (stage, slot) = match ahead {
+            1 => (Expr::Int(0), None),
+            _ => (Expr::Name(self.v.stage), Some(self.v.stage)),
+        };
+        let own = first.clone().then(Add, stage.clone());
+        let body = |emitter: &mut Emitter<'k>| {
+            copied().for_each(|tile| self.copy(emitter, tile, &own, slot));
+            other().for_each(|tile| self.fetch(emitter, tile, &own));
+            other().for_each(|tile| self.place(emitter, tile, &own, slot));
+        };
+        if copies {
+            emitter.open_pinned();
+            self.guarded(emitter, stage.then(Less, steps.clone()), body);
+            emitter.push(Stmt::CommitCopies);
+            let body = emitter.close();
+            self.repeated(emitter, self.v.stage, ahead, body);
+        } else {
+            body(emitter);
+        }
 
         emitter.open(&[], false);
-        let (step, after) = (Expr::Name(self.v.step), Expr::Name(self.v.step).then(Add, Expr::Int(1)));
-        emitter.bind(self.v.slot, INDEX, step.then(Rem, Expr::Int(SLOTS)));
-        emitter.bind(self.v.other, INDEX, after.clone().then(Rem, Expr::Int(SLOTS)));
+        if copies {
+            emitter.push(Stmt::AwaitCopies { but: ahead as u32 - 1 });
+        }
+        emitter.push(Stmt::Barrier);
+        let (step, after) = (Expr::Name(self.v.step), Expr::Name(self.v.step).then(Add, Expr::Int(ahead)));
+        emitter.bind(self.v.slot, INDEX, step.then(Rem, Expr::Int(slots)));
+        emitter.bind(self.v.other, INDEX, after.clone().then(Rem, Expr::Int(slots)));
         emitter.bind(self.v.next_step, INDEX, first.clone().then(Add, after.clone()));
-        let (step, is_next) = (Expr::Name(self.v.next_step), after.then(Less, Expr::Name(self.v.steps)));
+        let (step, is_next) = (Expr::Name(self.v.next_step), after.then(Less, steps.clone()));
         self.guarded(emitter, is_next.clone(), |emitter| {
-            moving().for_each(|tile| self.fetch(emitter, tile, &step));
+            copied().for_each(|tile| self.copy(emitter, tile, &step, Some(self.v.other)));
+            other().for_each(|tile| self.fetch(emitter, tile, &step));
         });
+        if copies {
+            emitter.push(Stmt::CommitCopies);
+        }
         match self.plan.schedule.matrices {
             Some(_) => self.multiply_matrices(emitter, tiles, sums),
             None => self.multiply(emitter, tiles, sums),
         }
-        self.guarded(emitter, is_next, |emitter| {
-            moving().for_each(|tile| self.place(emitter, tile, &step, Some(self.v.other)));
-        });
-        emitter.push(Stmt::Barrier);
+        if other().next().is_some() {
+            self.guarded(emitter, is_next, |emitter| {
+                other().for_each(|tile| self.place(emitter, tile, &step, Some(self.v.other)));
+            });
+        }
         let body = emitter.close();
-        emitter.push(count_loop(self.v.step, Expr::Int(0), Expr::Name(self.v.steps), LoopHint::None, body));
+        emitter.push(count_loop(self.v.step, Expr::Int(0), steps, LoopHint::None, body));
     }
 
     fn guarded(&self, emitter: &mut Emitter<'k>, condition: Expr, body: impl FnOnce(&mut Emitter<'k>)) {
@@ -293,7 +311,7 @@ impl<'k> Writer<'k> {
     pub(super) fn declare(&self, emitter: &mut Emitter, factor: &'k Factor) -> Tile<'k> {
         let dtype = self.plan.dtype();
         let shared = emitter.fresh(if factor.is_left { "left" } else { "right" });
-        let len = SLOTS * self.plan.tile_len(factor);
+        let len = self.slots * self.plan.tile_len(factor);
         let shared = emitter.share(shared, Type::Memory(dtype), len);
         let mut next = Vec::new();
         for &id in &factor.early {

@@ -5,7 +5,8 @@ mod expressions;
 use rustc_hash::FxHashMap;
 
 use super::stmt::{
-    Expr, LoopHint, MatrixProduct, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning, Type,
+    Copying, Expr, LoopHint, MatrixProduct, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning,
+    Type,
 };
 use super::text::LANE;
 use super::variable::{Local, LocalId, Space, Var};
@@ -208,6 +209,12 @@ impl<'t, 'a> Reader<'t, 'a> {
                 let dtype = self.of_dtype()?;
                 Stmt::LoadMatrices { parts, at, shared, index, dtype, turns: self.text.eat("turned") }
             }
+            "copy" => self.copying()?,
+            "commit_copies" => Stmt::CommitCopies,
+            "await_copies" => {
+                self.text.expect("but")?;
+                Stmt::AwaitCopies { but: self.text.number()? }
+            }
             "multiply_matrices" => {
                 let (sums, sums_at) = self.element(false)?;
                 self.text.expect(",")?;
@@ -259,6 +266,15 @@ impl<'t, 'a> Reader<'t, 'a> {
                 Stmt::VectorStore { array, at, buffer, index, dtype, width }
             }
         })
+    }
+
+    fn copying(&mut self) -> Result<Stmt, ParseError> {
+        let (shared, at) = self.element(true)?;
+        self.text.expect("=")?;
+        let (buffer, index) = self.element(false)?;
+        let (width, dtype) = (self.setting("width")?, self.of_dtype()?);
+        let condition = if self.text.eat("where") { Some(self.expr()?) } else { None };
+        Ok(Stmt::BeginCopy(Box::new(Copying { shared, at, buffer, index, dtype, width, condition })))
     }
 
     /// Tables, and an array out of one.

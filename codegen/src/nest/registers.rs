@@ -107,6 +107,9 @@ impl Traversal<'_> {
                 | Stmt::Buffers { .. }
                 | Stmt::Part { .. }
                 | Stmt::Prefetch { .. }
+                | Stmt::BeginCopy(_)
+                | Stmt::CommitCopies
+                | Stmt::AwaitCopies { .. }
                 | Stmt::Barrier
                 | Stmt::Return => {
                     self.uses_all(stmt, &sizes);

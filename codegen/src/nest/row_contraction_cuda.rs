@@ -46,6 +46,7 @@ pub(super) fn build(
         layout: plans[number].layout(),
         plan: &plans[number],
         of_results: &of_results[number],
+        slots: plans[number].slots(&factors[number]),
         // Its terms are not split.
         arrivals: Arrivals::of(0, Expr::Int(0)),
     };

@@ -338,6 +338,16 @@ pub enum Stmt {
         /// Whether rows become columns on the way.
         turns: bool,
     },
+    /// Begins to copy neighbouring elements of a buffer to shared memory, as one access (CUDA): they are there when the thread
+    /// has awaited its copies, for others after the next barrier.
+    BeginCopy(Box<Copying>),
+    /// The copies that the thread has begun since the last such statement are a group (CUDA), which may be empty.
+    CommitCopies,
+    /// Waits until no more than so many of the thread's last groups of copies are on their way (CUDA).
+    AwaitCopies {
+        /// How many.
+        but: u32,
+    },
     /// The threads of a warp add the product of two small matrices of 16-bit elements to their sums (CUDA).
     MultiplyMatrices(Box<MatrixProduct>),
     /// A table of positions (CPU).
@@ -438,6 +448,25 @@ pub enum SortBy {
         /// Threads of the block.
         threads: u64,
     },
+}
+
+/// Elements on their way to shared memory.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Copying {
+    /// The array in shared memory.
+    pub shared: Var,
+    /// Where the first goes; a multiple of `width`.
+    pub at: Expr,
+    /// The buffer.
+    pub buffer: Var,
+    /// Where the first is; a multiple of `width`.
+    pub index: Expr,
+    /// Of the elements.
+    pub dtype: DType,
+    /// Elements: 4, 8 or 16 bytes of them.
+    pub width: u64,
+    /// Where this does not hold, zeros come in their place.
+    pub condition: Option<Expr>,
 }
 
 /// Parts that a thread has of 16 × 16 and 16 × 8 elements, and of their product's sums.

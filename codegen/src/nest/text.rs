@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use super::stmt::{
-    Arithmetic, Builtin, Expr, LoopHint, MatrixProduct, SortBy, Sorting, Step, Stmt, TileProduct, Turning,
-    Type,
+    Arithmetic, Builtin, Copying, Expr, LoopHint, MatrixProduct, SortBy, Sorting, Step, Stmt, TileProduct,
+    Turning, Type,
 };
 use super::variable::{Local, Space, Var};
 use super::{Function, Nest, Workspace, parameter_name};
@@ -142,6 +142,15 @@ impl Writer<'_> {
                 let (parts, shared) = (self.element(*parts, at), self.element(*shared, index));
                 format!("matrices {parts} = {shared} of {dtype}{}", if *turns { " turned" } else { "" })
             }
+            Stmt::BeginCopy(copying) => {
+                let Copying { shared, at, buffer, index, dtype, width, condition } = &**copying;
+                let (shared, buffer) = (self.element(*shared, at), self.element(*buffer, index));
+                let condition =
+                    condition.as_ref().map(|condition| format!(" where {}", self.expr(condition)));
+                format!("copy {shared} = {buffer} width {width} of {dtype}{}", condition.unwrap_or_default())
+            }
+            Stmt::CommitCopies => "commit_copies".to_string(),
+            Stmt::AwaitCopies { but } => format!("await_copies but {but}"),
             Stmt::MultiplyMatrices(product) => {
                 let MatrixProduct { dtype, left, left_at, right, right_at, sums, sums_at } = &**product;
                 let sums = self.element(*sums, sums_at);

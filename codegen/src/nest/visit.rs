@@ -2,7 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::stmt::{Expr, MatrixProduct, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning};
+use super::stmt::{
+    Copying, Expr, MatrixProduct, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning,
+};
 use super::variable::Var;
 
 /// The parts of expressions and statements, to look at and to change.
@@ -100,6 +102,11 @@ macro_rules! parts {
                             SortBy::Block { .. } => {}
                         }
                     }
+                    Stmt::BeginCopy(copying) => {
+                        let Copying { at, index, condition, .. } = &$($mutable)? **copying;
+                        parts.extend([at, index]);
+                        parts.extend(condition);
+                    }
                     Stmt::MultiplyMatrices(product) => {
                         let MatrixProduct { left_at, right_at, sums_at, .. } = &$($mutable)? **product;
                         parts.extend([left_at, right_at, sums_at]);
@@ -115,6 +122,8 @@ macro_rules! parts {
                     | Stmt::Positions { .. }
                     | Stmt::Buffers { .. }
                     | Stmt::Block(_)
+                    | Stmt::CommitCopies
+                    | Stmt::AwaitCopies { .. }
                     | Stmt::Barrier
                     | Stmt::Return => {}
                 }
@@ -137,6 +146,10 @@ macro_rules! parts {
                     Stmt::LoadMatrices { parts: a, shared: b, .. } => {
                         parts.push(a);
                         parts.push(b);
+                    }
+                    Stmt::BeginCopy(copying) => {
+                        let Copying { shared, buffer, .. } = &$($mutable)? **copying;
+                        parts.extend([shared, buffer]);
                     }
                     Stmt::MultiplyMatrices(product) => {
                         let MatrixProduct { left, right, sums, .. } = &$($mutable)? **product;

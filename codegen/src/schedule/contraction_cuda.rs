@@ -2,10 +2,10 @@
 
 use super::contraction::Contraction;
 use super::depth::positions;
-use super::facts::Figures;
+use super::facts::{ACCESS_BYTES, Figures};
 use super::instructions::Instruction;
 use crate::index::AxisId;
-use crate::ir::Kernel;
+use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::{DType, Refusal};
 
 /// How the threads of a block compute a tile of the results: tiles of both factors, some terms at a time, go through shared
@@ -24,6 +24,9 @@ pub struct ProductSchedule {
     pub own_columns: u32,
     /// What the factors of such an instruction are, if there is one: `F16` or `BF16`.
     pub matrices: Option<DType>,
+    /// Tiles of each factor in shared memory, where they are copied there while others are multiplied (`cp.async`, sm_80 and
+    /// later); 1 if they come through registers, to two.
+    pub stages: u32,
     /// Parts of the terms, each for a block of its own; the last one to finish adds them up in order.
     pub splits: u32,
 }
@@ -69,6 +72,18 @@ const MOST_SUMS: u32 = 64;
 /// Terms that are worth a block of their own.
 const SPLIT_TERMS: u64 = 256;
 
+/// The most tiles of a factor that are in shared memory.
+const STAGES: u32 = 4;
+
+/// Bytes of shared memory that a kernel declares, of all its blocks' on a multiprocessor; GPUs that have no more for a block
+/// than this have no copies either (sm_75).
+const SHARED_BYTES: u32 = 48 << 10;
+pub(super) const NO_COPIES_BYTES: u32 = 64 << 10;
+
+/// Registers of a multiprocessor, and those of a thread beside what it multiplies.
+const REGISTERS: u32 = 1 << 16;
+const OTHER_REGISTERS: u32 = 36;
+
 /// What an extent that the launch says counts as: one of two, so that few texts hold for all.
 const FEW: u64 = 64;
 const MANY: u64 = 1024;
@@ -86,6 +101,19 @@ impl ProductSchedule {
         if self.matrices.is_some() { own / 32 } else { own }
     }
 
+    /// Blocks that a multiprocessor has registers for: a few of them hide what each waits for.
+    pub(crate) fn at_once(&self, contraction: &Contraction) -> u32 {
+        let words = |dtype: DType| (dtype.size() as u32).div_ceil(4);
+        let (rows, columns) = (self.own_rows, self.own_columns);
+        let sums = self.sums() * words(contraction.sum) * contraction.products.len() as u32;
+        // What is read of the factors' tiles for one term, and half of it for the next one; of matrices a lane's part.
+        let parts = match self.matrices {
+            Some(_) => (rows + columns) / 4,
+            None => (rows + columns) * words(contraction.dtype) * 3 / 2,
+        };
+        (REGISTERS / (self.threads() * (sums + parts + OTHER_REGISTERS))).clamp(1, 8)
+    }
+
     fn table(matrices: Option<DType>) -> &'static [Tile] {
         if matrices.is_some() { &WARPS } else { &THREADS }
     }
@@ -93,7 +121,7 @@ impl ProductSchedule {
     fn of(tile: &Tile, matrices: Option<DType>, splits: u32) -> ProductSchedule {
         let Tile { block: [rows, columns], own: [own_rows, own_columns], .. } = *tile;
         let depth = if matrices.is_some() { WARP_DEPTH } else { DEPTH };
-        ProductSchedule { rows, columns, depth, own_rows, own_columns, matrices, splits }
+        ProductSchedule { rows, columns, depth, own_rows, own_columns, matrices, stages: 1, splits }
     }
 
     /// Checks that it is a tile of the table with no more sums than the chosen one, and as the terms are split there.
@@ -101,7 +129,10 @@ impl ProductSchedule {
     /// # Errors
     /// [`Refusal::Misfit`].
     pub(super) fn check(&self, chosen: &ProductSchedule) -> Result<(), Refusal> {
-        let is_own = |tile: &Tile| *self == ProductSchedule::of(tile, self.matrices, self.splits);
+        let is_own = |tile: &Tile| {
+            let of = ProductSchedule::of(tile, self.matrices, self.splits);
+            *self == ProductSchedule { stages: self.stages, ..of }
+        };
         let fits = match () {
             () if self.matrices.is_some() && self.matrices != chosen.matrices => {
                 Err("the factors are no numbers that these instructions multiply")
@@ -111,6 +142,9 @@ impl ProductSchedule {
             }
             () if self.sums() > chosen.sums() => {
                 Err("the tile is larger than the one for these rows and columns")
+            }
+            () if !(1..=STAGES).contains(&self.stages) || (self.stages > 1 && chosen.stages == 1) => {
+                Err("there are no such stages of copies")
             }
             () if self.splits > 1 && chosen.splits == 1 => Err("the terms are too few to split"),
             () => Ok(()),
@@ -122,6 +156,16 @@ impl ProductSchedule {
     pub(super) fn with_low_pressure(self) -> ProductSchedule {
         let last = ProductSchedule::table(self.matrices).last();
         last.map_or(self, |tile| ProductSchedule::of(tile, self.matrices, self.splits))
+    }
+}
+
+/// Whether a factor's tiles are elements of memory as they are there, so that they can be copied.
+pub(crate) fn is_copied(kernel: &Kernel, value: ValueId, dtype: DType) -> bool {
+    match &kernel.value(value).op {
+        ValueOp::Load { buffer, index, guard: None } => {
+            kernel.buffers[buffer.index()].dtype == dtype && kernel.computed_axes(index).is_empty()
+        }
+        _ => false,
     }
 }
 
@@ -160,7 +204,34 @@ impl Contraction {
             true => (processors / blocks.max(1)).min(terms / SPLIT_TERMS).max(1),
             false => 1,
         };
-        ProductSchedule::of(best, matrices, splits as u32)
+        let schedule = ProductSchedule::of(best, matrices, splits as u32);
+        ProductSchedule { stages: self.stages(kernel, &schedule, figures), ..schedule }
+    }
+
+    /// As many tiles as blocks have shared memory for, where factors are elements of memory as they are.
+    fn stages(&self, kernel: &Kernel, schedule: &ProductSchedule, figures: &Figures) -> u32 {
+        let dtype = schedule.matrices.unwrap_or(self.dtype);
+        let (mut lefts, mut rights) = (Vec::new(), Vec::new());
+        for product in &self.products {
+            lefts.push(product.left);
+            rights.push(product.right);
+        }
+        let all = lefts.iter().chain(&rights);
+        if figures.shared_bytes <= NO_COPIES_BYTES || !all.clone().any(|&id| is_copied(kernel, id, dtype)) {
+            return 1;
+        }
+        let count = |values: &mut Vec<ValueId>| {
+            values.sort_unstable();
+            values.dedup();
+            values.len() as u32
+        };
+        // With what lines are longer than tiles.
+        let group = ACCESS_BYTES as u32 / dtype.size() as u32;
+        let widths =
+            count(&mut lefts) * (schedule.rows + group) + count(&mut rights) * (schedule.columns + group);
+        let bytes = widths * schedule.depth * dtype.size() as u32;
+        let of_block = (figures.shared_bytes / schedule.at_once(self)).min(SHARED_BYTES);
+        (of_block / bytes).clamp(2, STAGES)
     }
 
     /// The axes of the columns, the innermost one last.

@@ -38,6 +38,7 @@ pub use choose::schedule;
 pub use contraction::ContractionSchedule;
 pub(crate) use contraction::{Contraction, FEW_TERMS, Product, consecutive_along};
 pub use contraction_cuda::ProductSchedule;
+pub(crate) use contraction_cuda::is_copied;
 pub(crate) use depth::with_one_depth;
 pub(crate) use facts::UNROLLED_OPERATIONS;
 pub use facts::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, STACK_BYTES, cooperative};
@@ -310,7 +311,8 @@ impl fmt::Display for Schedule {
             Schedule::RowProduct(s) => {
                 write!(f, "row_contraction(tile={}x{}, ", s.rows, s.elements)?;
                 write!(f, "columns={}, depth={}", s.columns, s.depth)?;
-                s.matrices.map_or(Ok(()), |of| write!(f, ", {of}"))
+                s.matrices.map_or(Ok(()), |of| write!(f, ", {of}"))?;
+                f.write_str(&stages(s.stages))
             }
             Schedule::Product(s) => {
                 write!(f, "contraction(tile={}x{}, depth={}", s.rows, s.columns, s.depth)?;
@@ -319,7 +321,7 @@ impl fmt::Display for Schedule {
                     None => write!(f, ", thread={own}")?,
                     Some(of) => write!(f, ", warp={own}, {of}")?,
                 }
-                f.write_str(&splits(s.splits))
+                f.write_str(&(stages(s.stages) + &splits(s.splits)))
             }
             Schedule::Columns(s) => {
                 write!(f, "column_reduce(threads={}x{}, vec={}", s.threads_x, s.threads_y, s.vector)?;
@@ -396,4 +398,9 @@ impl fmt::Display for Launch {
         }
         Ok(())
     }
+}
+
+/// As many tiles as there are of a factor, if they are copied ahead.
+fn stages(stages: u32) -> String {
+    if stages > 1 { format!(", stages={stages}") } else { String::new() }
 }

@@ -100,8 +100,8 @@ impl Schedule {
             "row_contraction" if settings.has("tile") => {
                 let [rows, elements] = settings.pair("tile")?;
                 let (columns, depth) = (settings.count("columns")?, settings.count("depth")?);
-                let matrices = settings.matrices()?;
-                Schedule::RowProduct(RowProductSchedule { rows, elements, columns, depth, matrices })
+                let (matrices, stages) = (settings.matrices()?, settings.stages()?);
+                Schedule::RowProduct(RowProductSchedule { rows, elements, columns, depth, matrices, stages })
             }
             "row_contraction" => {
                 let (rows, columns) = (settings.count("rows")?, settings.count("columns")?);
@@ -207,8 +207,12 @@ impl<'a> Settings<'a> {
         let matrices = self.matrices()?;
         let of = if matrices.is_some() { "warp" } else { "thread" };
         let [own_rows, own_columns] = self.pair(of)?;
-        let (depth, splits) = (self.count("depth")?, self.splits()?);
-        Ok(ProductSchedule { rows, columns, depth, own_rows, own_columns, matrices, splits })
+        let (depth, stages, splits) = (self.count("depth")?, self.stages()?, self.splits()?);
+        Ok(ProductSchedule { rows, columns, depth, own_rows, own_columns, matrices, stages, splits })
+    }
+
+    fn stages(&mut self) -> Result<u32, ParseError> {
+        Ok(self.optional("stages", Self::count)?.unwrap_or(1))
     }
 
     /// What instructions multiply, if they do.

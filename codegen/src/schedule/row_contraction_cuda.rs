@@ -1,6 +1,6 @@
 //! Contractions of rows on CUDA: attention, whose rows are weights that a softmax makes of products.
 
-use super::contraction_cuda::ProductSchedule;
+use super::contraction_cuda::{NO_COPIES_BYTES, ProductSchedule, is_copied};
 use super::facts::Figures;
 use super::instructions::{Instruction, is_exact};
 use super::row_contraction::{RowContraction, positions};
@@ -24,6 +24,8 @@ pub struct RowProductSchedule {
     /// What the factors are, where warps multiply small matrices by one instruction: `F16` or `BF16`. The weights go there
     /// as the sum of two such numbers each.
     pub matrices: Option<DType>,
+    /// Tiles of a factor in shared memory that are copied there; 1 if they come through registers.
+    pub stages: u32,
 }
 
 /// Rows and elements of a thread.
@@ -74,6 +76,7 @@ impl RowProductSchedule {
             own_rows: if self.matrices.is_some() { WARP_ROWS } else { OWN },
             own_columns: self.own(self.elements),
             matrices: self.matrices,
+            stages: self.stages,
             splits: 1,
         }
     }
@@ -95,7 +98,10 @@ impl RowProductSchedule {
     /// # Errors
     /// [`Refusal::Misfit`].
     pub(super) fn check(&self, chosen: &RowProductSchedule) -> Result<(), Refusal> {
-        match ROWS.contains(&self.rows) && *self == (RowProductSchedule { rows: self.rows, ..*chosen }) {
+        match ROWS.contains(&self.rows)
+            && *self == (RowProductSchedule { rows: self.rows, stages: self.stages, ..*chosen })
+            && self.stages <= chosen.stages
+        {
             true => Ok(()),
             false => Err(Refusal::Misfit("rows, elements, columns and depth are none that a block can have")),
         }
@@ -226,6 +232,11 @@ impl RowContraction {
         let rows = ROWS.into_iter().find(fills).unwrap_or(ROWS[ROWS.len() - 1]);
         let columns = width.filter(|_| fits)?;
         let depth = if matrices.is_some() { WARP_DEPTH } else { DEPTH };
-        Some(RowProductSchedule { rows, elements: ROW_ELEMENTS as u32, columns, depth, matrices })
+        let dtype = matrices.unwrap_or(DType::F32);
+        let all = [scores.products[0].left, scores.products[0].right, right];
+        let copies =
+            figures.shared_bytes > NO_COPIES_BYTES && all.iter().any(|&id| is_copied(kernel, id, dtype));
+        let stages = if copies { 2 } else { 1 };
+        Some(RowProductSchedule { rows, elements: ROW_ELEMENTS as u32, columns, depth, matrices, stages })
     }
 }

@@ -48,6 +48,16 @@ impl Printer<'_> {
                 let (parts, row) = (self.element_of(*parts, at), self.element_of(*shared, index));
                 intrinsics::load_matrices(&parts, &row, *turns, &mut self.helpers)
             }
+            Stmt::BeginCopy(copying) => {
+                let to = self.element_of(copying.shared, &copying.at);
+                let from = self.element_of(copying.buffer, &copying.index);
+                let bytes = copying.width * copying.dtype.size() as u64;
+                let condition = copying.condition.as_ref().map(|condition| self.expr(condition));
+                let condition = condition.as_deref().unwrap_or("true");
+                intrinsics::begin_copy(bytes, [&to, &from, condition], &mut self.helpers)
+            }
+            Stmt::CommitCopies => intrinsics::commit_copies(&mut self.helpers),
+            Stmt::AwaitCopies { but } => intrinsics::await_copies(*but, &mut self.helpers),
             Stmt::MultiplyMatrices(product) => {
                 let sums = self.element_of(product.sums, &product.sums_at);
                 let left = self.element_of(product.left, &product.left_at);

@@ -318,6 +318,9 @@ impl Loop<'_, '_> {
             | Stmt::Part { .. }
             | Stmt::InTurns { .. }
             | Stmt::LoadMatrices { .. }
+            | Stmt::BeginCopy(_)
+            | Stmt::CommitCopies
+            | Stmt::AwaitCopies { .. }
             | Stmt::MultiplyMatrices(_)
             | Stmt::Barrier
             | Stmt::Arrive { .. }

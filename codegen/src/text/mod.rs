@@ -189,6 +189,9 @@ impl<'a> Printer<'a> {
             | Stmt::Turn(_)
             | Stmt::Sort(_)
             | Stmt::LoadMatrices { .. }
+            | Stmt::BeginCopy(_)
+            | Stmt::CommitCopies
+            | Stmt::AwaitCopies { .. }
             | Stmt::MultiplyMatrices(_) => {
                 if let Some(call) = self.call(stmt) {
                     self.line(&format!("{call};"));

@@ -141,6 +141,14 @@ struct Fiber {
     void* stack_pointer;
 };
 
+/// What a thread copies while it goes on.
+struct Copy {
+    char* to;
+    const char* from;
+    unsigned bytes, given, group;
+    int line;
+};
+
 /// One CUDA thread.
 struct Thread {
     lz_emu_context context;  // first, so that a context is its thread
@@ -151,6 +159,8 @@ struct Thread {
     unsigned long long value;
     unsigned source;
     unsigned long long result;
+    std::vector<Copy> copies;   // that nobody has waited for yet
+    unsigned groups;            // of copies that it has committed
 };
 
 /// Some lanes of a warp that wait for each other.
@@ -251,6 +261,10 @@ void Machine::fiber_main() {
         thread.fiber = fiber;
         lz_emu_current = &thread.context;
         m.request->kernel->entry(m.request->arguments);
+        if (!thread.copies.empty()) {
+            int line = thread.copies[0].line;
+            m.fail(line, "thread %u returns, and has not waited for the copy that it began on line %d", thread.index, line);
+        }
         thread.finished = true;
         m.finished++;
         // A thread that need not wait costs no switch: the next starts on the same stack.
@@ -315,6 +329,8 @@ bool Machine::run_block(unsigned long long number) {
     for (Thread& thread : threads) {
         thread.context.block = block;
         thread.finished = false;
+        thread.copies.clear();
+        thread.groups = 0;
     }
     choose_order(number);
     ready.clear();
@@ -571,6 +587,27 @@ unsigned lz_emu_barrier(unsigned predicate, int line) { return machine->barrier(
 unsigned long long lz_emu_warp(lz_emu_warp_operation operation, unsigned mask, unsigned long long value,
                                unsigned source, int line) {
     return machine->warp(operation, mask, value, source, line);
+}
+
+void lz_emu_begin_copy(void* to, const void* from, unsigned bytes, unsigned given, int line) {
+    if ((uintptr_t)to % bytes) lz_emu_misaligned(to, bytes, line);
+    if ((uintptr_t)from % bytes) lz_emu_misaligned(from, bytes, line);
+    Thread& self = running();
+    self.copies.push_back({static_cast<char*>(to), static_cast<const char*>(from), bytes, given, self.groups, line});
+    memset(to, POISON, bytes);  // whoever still reads there, or already, finds no number
+}
+
+void lz_emu_commit_copies() { running().groups++; }
+
+void lz_emu_await_copies(unsigned but) {
+    Thread& self = running();
+    auto lands = [&](const Copy& copy) {
+        if (copy.group + but >= self.groups) return false;
+        memcpy(copy.to, copy.from, copy.given);
+        memset(copy.to + copy.given, 0, copy.bytes - copy.given);
+        return true;
+    };
+    self.copies.erase(std::remove_if(self.copies.begin(), self.copies.end(), lands), self.copies.end());
 }
 
 void lz_emu_trap(int line) {

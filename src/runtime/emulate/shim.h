@@ -54,6 +54,11 @@ unsigned lz_emu_barrier(unsigned predicate, int line);
 /// what the lane brings.
 unsigned long long lz_emu_warp(lz_emu_warp_operation operation, unsigned mask, unsigned long long value,
                                unsigned source, int line);
+/// Begins a copy to shared memory, zeros behind the first `given` bytes: it lands when it is awaited.
+void lz_emu_begin_copy(void* to, const void* from, unsigned bytes, unsigned given, int line);
+void lz_emu_commit_copies();
+/// Waits for the thread's copies but those of its last groups.
+void lz_emu_await_copies(unsigned but);
 /// These end the launch with an error.
 [[noreturn]] void lz_emu_trap(int line);
 [[noreturn]] void lz_emu_misaligned(const volatile void* address, unsigned alignment, int line);
@@ -589,6 +594,11 @@ LZ_EMU_INLINE void lz_emu_multiply(float* sums, const unsigned* a, const unsigne
     own.carry_out = lz_emu_carry_out_product<T>;
     own.sums = sums, own.a = a, own.b = b;
     lz_emu_warp(LZ_EMU_TOGETHER, 0xffffffffu, (unsigned long long)&own, 0, line);
+}
+/// cp.async of so many bytes
+LZ_EMU_INLINE void lz_emu_copy(void* to, const void* from, unsigned bytes, unsigned given, unsigned,
+                               int line = __builtin_LINE()) {
+    lz_emu_begin_copy(to, from, bytes, given, line);
 }
 LZ_EMU_INLINE size_t __cvta_generic_to_shared(const void* p) { return (size_t)p; }
 

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 /// The inline PTX that has a counterpart in the shim, and that counterpart.
-const PTX: [(&str, &str); 11] = [
+const PTX: [(&str, &str); 18] = [
     (
         r#"asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));"#,
         "c = a != a || b != b ? a + b : fmaxf(a, b);",
@@ -34,6 +34,22 @@ const PTX: [(&str, &str); 11] = [
         r#"asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));"#,
         "lz_emu_multiply<lz_emu_bf16>(sums, a, b);",
     ),
+    (
+        r#"asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" :: "r"(at), "l"(from), "r"(bytes) : "memory");"#,
+        "lz_emu_copy(to, from, 4, bytes, at);",
+    ),
+    (
+        r#"asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" :: "r"(at), "l"(from), "r"(bytes) : "memory");"#,
+        "lz_emu_copy(to, from, 8, bytes, at);",
+    ),
+    (
+        r#"asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(at), "l"(from), "r"(bytes) : "memory");"#,
+        "lz_emu_copy(to, from, 16, bytes, at);",
+    ),
+    (r#"asm volatile("cp.async.commit_group;" ::: "memory");"#, "lz_emu_commit_copies();"),
+    (r#"asm volatile("cp.async.wait_group 0;" ::: "memory");"#, "lz_emu_await_copies(0);"),
+    (r#"asm volatile("cp.async.wait_group 1;" ::: "memory");"#, "lz_emu_await_copies(1);"),
+    (r#"asm volatile("cp.async.wait_group 2;" ::: "memory");"#, "lz_emu_await_copies(2);"),
     // For older processors than the shim is.
     (
         r#"asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};" : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) : "r"(a[0]), "r"(a[1]), "r"(b[0]));"#,

@@ -212,3 +212,59 @@ void lz_multiply_matrices_bf16(float* sums, const unsigned* a, const unsigned* b
     }
 #endif
 }
+
+// Copies that are on their way while the thread goes on: of zeros, where the condition does not hold. Before sm_80 they are
+// done at once.
+void lz_begin_copy_4(void* to, const void* from, bool condition) {
+#if __CUDA_ARCH__ >= 800
+    unsigned at = (unsigned)__cvta_generic_to_shared(to), bytes = condition ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" :: "r"(at), "l"(from), "r"(bytes) : "memory");
+#else
+    unsigned none = {};
+    *(unsigned*)to = condition ? *(const unsigned*)from : none;
+#endif
+}
+
+void lz_begin_copy_8(void* to, const void* from, bool condition) {
+#if __CUDA_ARCH__ >= 800
+    unsigned at = (unsigned)__cvta_generic_to_shared(to), bytes = condition ? 8 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" :: "r"(at), "l"(from), "r"(bytes) : "memory");
+#else
+    uint2 none = {};
+    *(uint2*)to = condition ? *(const uint2*)from : none;
+#endif
+}
+
+void lz_begin_copy_16(void* to, const void* from, bool condition) {
+#if __CUDA_ARCH__ >= 800
+    unsigned at = (unsigned)__cvta_generic_to_shared(to), bytes = condition ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(at), "l"(from), "r"(bytes) : "memory");
+#else
+    uint4 none = {};
+    *(uint4*)to = condition ? *(const uint4*)from : none;
+#endif
+}
+
+void lz_commit_copies() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+void lz_await_copies_but_0() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+#endif
+}
+
+void lz_await_copies_but_1() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+#endif
+}
+
+void lz_await_copies_but_2() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group 2;" ::: "memory");
+#endif
+}

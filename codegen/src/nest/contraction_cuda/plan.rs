@@ -4,12 +4,14 @@ use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::nest::emitter::Emitter;
 use crate::nest::pointwise::split_lanes;
-use crate::schedule::consecutive_along;
-use crate::schedule::{Contraction, Instruction, ProductSchedule};
+use crate::schedule::{Contraction, Instruction, ProductSchedule, consecutive_along, is_copied};
 use crate::{DType, Language};
 
 /// Bytes of the widest access.
 const ACCESS_BYTES: u64 = 16;
+
+/// Bytes of the narrowest copy.
+const LEAST_COPY: u64 = 4;
 
 /// What is known before anything is emitted.
 pub(in crate::nest) struct Plan<'a> {
@@ -42,6 +44,8 @@ pub(in crate::nest) struct Factor {
     pub(in crate::nest) kernel: Kernel,
     /// Its loads that are on their way while the tile before is multiplied.
     pub(in crate::nest) early: Vec<ValueId>,
+    /// Whether its tiles are copied to shared memory as they are, and no register holds them.
+    pub(in crate::nest) is_copied: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -63,6 +67,13 @@ impl Plan<'_> {
 
     pub(in crate::nest) fn threads(&self) -> u64 {
         self.schedule.threads().into()
+    }
+
+    /// Tiles of each factor in shared memory. Through registers comes one while the one before is read, however many there
+    /// were room for.
+    pub(in crate::nest) fn slots(&self, factors: &[Factor]) -> u64 {
+        let copies = factors.iter().any(|factor| factor.is_copied);
+        if copies { u64::from(self.schedule.stages) } else { 2 }
     }
 
     /// What is in shared memory.
@@ -151,10 +162,16 @@ impl Plan<'_> {
         let is_along = consecutive_along(self.flat, value, self.depth, own);
         let axis = if is_along { self.depth } else { own };
         let each = width * self.deep() / self.threads();
-        let mut vector = each.min(self.group());
+        let size = self.dtype().size() as u64;
+        let is_plain = self.schedule.stages > 1 && is_copied(self.flat, value, self.dtype());
+        // What is turned on the way is copied element by element.
+        let is_turned = is_plain && is_along && self.schedule.matrices.is_none() && size >= LEAST_COPY;
+        let mut vector = if is_turned { 1 } else { each.min(self.group()) };
         while vector > 1 && !self.is_vector(value, axis, vector) {
             vector /= 2;
         }
+        let is_line = is_turned || !is_along || self.schedule.matrices.is_some();
+        let is_copied = is_plain && is_line && vector * size >= LEAST_COPY;
         let kernel = split_lanes(self.flat, Some(axis), vector as u32);
         let is_early = |id: &ValueId| match &kernel.value(*id).op {
             ValueOp::Load { index, .. } if vector > 1 => index.uses(self.lane()),
@@ -163,9 +180,12 @@ impl Plan<'_> {
             }
             _ => false,
         };
-        let early = kernel.down_from([value]).into_iter().filter(is_early).collect();
+        let early = match is_copied {
+            true => Vec::new(),
+            false => kernel.down_from([value]).into_iter().filter(is_early).collect(),
+        };
         let (axes, turns) = (axes.to_vec(), each / vector);
-        Factor { value, is_left, axes, width, of_thread, is_along, vector, turns, kernel, early }
+        Factor { value, is_left, axes, width, of_thread, is_along, vector, turns, kernel, early, is_copied }
     }
 
     /// Whether vectors of so many elements along the axis are single accesses of all loads that vary along it.
@@ -210,7 +230,7 @@ impl Plan<'_> {
     /// Whether chunks change places within a line, where lines that are a chunk longer would have what a warp writes along
     /// more than eight terms in few banks.
     pub(in crate::nest) fn swaps(&self, factor: &Factor) -> bool {
-        self.schedule.matrices.is_none() && factor.is_along && self.deep() > 8
+        self.schedule.matrices.is_none() && factor.is_along && self.deep() > 8 && !factor.is_copied
     }
 
     /// Elements of a factor's tile.

@@ -10,11 +10,14 @@ use crate::nest::accumulate::{mul_add, set};
 use crate::nest::emitter::Emitter;
 use crate::nest::pointwise::unrolled_lanes;
 use crate::nest::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub, Xor};
-use crate::nest::stmt::{Builtin, Expr, Stmt, Type};
+use crate::nest::stmt::{Builtin, Copying, Expr, Stmt, Type};
 use crate::nest::variable::Var;
 
 /// Chunks of 16 bytes that all banks of shared memory hold: 32 of 4 bytes.
 const BANK_CHUNKS: u64 = 8;
+
+/// Terms of neighbouring threads that copy single elements.
+const TERMS_OF_WARP: u64 = 8;
 
 impl<'k> Writer<'k> {
     /// A loop over the thread's vectors of a step's tile. Each has bound its positions: `along` the terms, `across` the
@@ -36,6 +39,13 @@ impl<'k> Writer<'k> {
             emitter.bind(self.v.at, INDEX, Expr::Builtin(Builtin::ThreadX).then(Add, turn));
             let at = |op, by: &Expr| Expr::Name(self.v.at).then(op, by.clone());
             let (along, across) = match factor.is_along {
+                // A warp has eight terms of four neighbours: in different banks.
+                true if factor.is_copied && factor.vector == 1 && self.plan.deep() > TERMS_OF_WARP => {
+                    let terms = Expr::Int(TERMS_OF_WARP);
+                    let rest = Expr::Name(self.v.at).then(Div, Expr::Int(TERMS_OF_WARP * factor.width));
+                    let (first, across) = (at(Rem, &terms), at(Div, &terms).then(Rem, width.clone()));
+                    (first.then(Add, rest.then(Mul, terms)), across)
+                }
                 true => (at(Rem, &deep), at(Div, &deep)),
                 false => (at(Div, &width), at(Rem, &width)),
             };
@@ -96,14 +106,47 @@ impl<'k> Writer<'k> {
         });
     }
 
+    /// Begins to copy a tile into its slot of the shared memory, the first one without a name; terms beyond the last are zeros.
+    pub(super) fn copy(&self, emitter: &mut Emitter<'k>, tile: &Tile<'k>, step: &Expr, slot: Option<Var>) {
+        let factor = tile.factor;
+        let ValueOp::Load { buffer, index, .. } = &factor.kernel.value(factor.value).op else { return };
+        let first = index.substitute(self.plan.lane(), &IndexExpr::zero(), &factor.kernel.ranges());
+        self.each_vector(emitter, factor, step, |emitter| {
+            let copying = Copying {
+                shared: tile.shared,
+                at: self.in_slot(factor, slot, self.slot_of(factor, None)),
+                buffer: (*buffer).into(),
+                index: Expr::Index(first),
+                dtype: self.plan.dtype(),
+                width: factor.vector,
+                condition: self.is_term(emitter, factor),
+            };
+            emitter.push(Stmt::BeginCopy(Box::new(copying)));
+        });
+    }
+
+    fn in_slot(&self, factor: &Factor, slot: Option<Var>, at: Expr) -> Expr {
+        match slot {
+            Some(slot) => mul_add(Expr::Name(slot), Expr::Int(self.plan.tile_len(factor)), at),
+            None => at,
+        }
+    }
+
+    /// Whether the thread's vector is none beyond the last term, where that is not known.
+    fn is_term(&self, emitter: &Emitter<'k>, factor: &Factor) -> Option<Expr> {
+        if self.is_whole() {
+            return None;
+        }
+        let of = if factor.is_along { factor.vector } else { 1 };
+        let terms = emitter.extent(self.plan.depth).then(Div, Expr::Int(of));
+        Some(Expr::Name(self.v.term).then(Less, terms))
+    }
+
     /// Computes a tile of what has been loaded, and puts it into its slot of the shared memory, the first one without a
     /// name.
     pub(super) fn place(&self, emitter: &mut Emitter<'k>, tile: &Tile<'k>, step: &Expr, slot: Option<Var>) {
         let (factor, dtype) = (tile.factor, self.plan.dtype());
-        let in_slot = |at: Expr| match slot {
-            Some(slot) => mul_add(Expr::Name(slot), Expr::Int(self.plan.tile_len(factor)), at),
-            None => at,
-        };
+        let in_slot = |at: Expr| self.in_slot(factor, slot, at);
         self.each_vector(emitter, factor, step, |emitter| {
             let at = self.turn(factor).then(Mul, Expr::Int(factor.vector));
             if factor.vector == 1 {
@@ -238,10 +281,7 @@ impl<'k> Writer<'k> {
         if from != dtype {
             value = Expr::Cast { from, to: dtype, operand: Box::new(value) };
         }
-        if !self.is_whole() {
-            let of = if factor.is_along { factor.vector } else { 1 };
-            let terms = emitter.extent(self.plan.depth).then(Div, Expr::Int(of));
-            let is_term = Expr::Name(self.v.term).then(Less, terms);
+        if let Some(is_term) = self.is_term(emitter, factor) {
             let zero = Expr::Literal(Scalar::from_i64(dtype, 0));
             let named = emitter.named(value, dtype);
             value = Expr::Select(Box::new(is_term), Box::new(named), Box::new(zero));

@@ -115,6 +115,11 @@ impl Traversal<'_> {
                 self.elements(*parts, at, &IndexExpr::constant(4))?;
                 self.elements(*shared, index, &IndexExpr::constant(8))?;
             }
+            Stmt::BeginCopy(copying) => {
+                let width = IndexExpr::constant(copying.width as i64);
+                self.elements(copying.shared, &copying.at, &width)?;
+                self.elements(copying.buffer, &copying.index, &width)?;
+            }
             Stmt::MultiplyMatrices(product) => {
                 self.elements(product.left, &product.left_at, &IndexExpr::constant(4))?;
                 self.elements(product.right, &product.right_at, &IndexExpr::constant(2))?;

@@ -39,6 +39,8 @@ pub enum NestError {
     Unwritten(String),
     /// Shared memory is read, or written over, with no barrier since others wrote or read it.
     Unsynchronised(String),
+    /// Shared memory is read, and no copy to it has been waited for.
+    Unawaited(String),
     /// An element of an array that it may not have.
     OutOfBounds {
         /// The array.
@@ -64,6 +66,9 @@ impl fmt::Display for NestError {
             NestError::Divergent(what) => write!(f, "{what} that not all threads reach"),
             NestError::Unwritten(name) => write!(f, "{name} is read before anything is written there"),
             NestError::Unsynchronised(name) => write!(f, "no barrier between two uses of {name}"),
+            NestError::Unawaited(name) => {
+                write!(f, "{name} is read, and nothing has waited for the copies to it")
+            }
             NestError::OutOfBounds { array, index, range: (least, most), len } => {
                 write!(f, "{array}[{index}] may be {least} to {most}, of {len} elements")
             }

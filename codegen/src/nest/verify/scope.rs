@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::error::{NestError, array, name};
 use crate::DType;
 use crate::index::{AxisId, IndexExpr};
-use crate::nest::stmt::{Arithmetic, Expr, SortBy, SortPart, SortedRow, Step, Stmt, Type};
+use crate::nest::stmt::{Arithmetic, Copying, Expr, SortBy, SortPart, SortedRow, Step, Stmt, Type};
 use crate::nest::text::{expression, type_text};
 use crate::nest::variable::{Space, Var};
 use crate::nest::{Function, Nest, Parameter};
@@ -133,6 +133,16 @@ impl Scope<'_> {
                 self.elements(*parts, at, Type::Register(DType::U32))?;
                 self.elements(*shared, index, Type::Memory(*dtype))
             }
+            Stmt::BeginCopy(copying) => {
+                let Copying { shared, at, buffer, index, dtype, width, condition } = &**copying;
+                if !matches!(width * dtype.size() as u64, 4 | 8 | MOST_BYTES) {
+                    return Err(NestError::Unsupported { op: "a copy of so many elements", dtype: *dtype });
+                }
+                self.changes(*shared)?;
+                self.elements(*shared, at, Type::Memory(*dtype))?;
+                self.elements(*buffer, index, Type::Memory(*dtype))?;
+                condition.iter().try_for_each(|condition| self.expect(condition, TRUTH))
+            }
             Stmt::MultiplyMatrices(product) => {
                 self.changes(product.sums)?;
                 let parts = [(product.left, &product.left_at), (product.right, &product.right_at)];
@@ -158,7 +168,7 @@ impl Scope<'_> {
                 self.elements(*counters, index, Type::Index)?;
                 self.expect(count, Type::Index)
             }
-            Stmt::Barrier | Stmt::Return => Ok(()),
+            Stmt::CommitCopies | Stmt::AwaitCopies { .. } | Stmt::Barrier | Stmt::Return => Ok(()),
             // Not here.
             Stmt::Let { .. }
             | Stmt::Declare { .. }

@@ -57,6 +57,8 @@ struct Shared {
     /// Where it was written and read since: a thread may go on with its own elements.
     writes: Vec<Expr>,
     reads: Vec<Expr>,
+    /// Copies to it have begun, and nobody has waited for any since.
+    is_awaited: Option<bool>,
 }
 
 /// `(var + ahead) % parts`.
@@ -151,6 +153,18 @@ impl Traversal<'_> {
                 by_warps("matrices of a warp", reached)?;
                 self.read(*shared, index)?;
                 self.grow(*parts, Threads);
+            }
+            Stmt::BeginCopy(copying) => {
+                self.read(copying.buffer, &copying.index)?;
+                self.writes(copying.shared, &copying.at)?;
+                self.arrays.entry(copying.shared).or_default().is_awaited.get_or_insert(false);
+            }
+            Stmt::CommitCopies => {}
+            Stmt::AwaitCopies { .. } => {
+                self.arrays
+                    .values_mut()
+                    .filter_map(|shared| shared.is_awaited.as_mut())
+                    .for_each(|own| *own = true);
             }
             Stmt::MultiplyMatrices(product) => {
                 by_warps("matrices of a warp", reached)?;
@@ -278,6 +292,7 @@ impl Traversal<'_> {
         let error: fn(String) -> NestError = match () {
             () if !shared.is_written && shared.writes.is_empty() => NestError::Unwritten,
             () if !is_own => NestError::Unsynchronised,
+            () if shared.is_awaited == Some(false) => NestError::Unawaited,
             () => {
                 shared.reads.push(at.clone());
                 return Ok(());
