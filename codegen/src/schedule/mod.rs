@@ -270,6 +270,7 @@ fn flag(holds: bool, word: &str) -> String {
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let splits = |splits: u32| unless(1, "splits", splits);
+        let stages = |stages: u32| unless(1, "stages", stages);
         match self {
             Schedule::Pointwise(s) if s.elements_per_block > 0 => {
                 write!(f, "pointwise(elements_per_block={}", s.elements_per_block)
@@ -398,9 +399,4 @@ impl fmt::Display for Launch {
         }
         Ok(())
     }
-}
-
-/// As many tiles as there are of a factor, if they are copied ahead.
-fn stages(stages: u32) -> String {
-    if stages > 1 { format!(", stages={stages}") } else { String::new() }
 }
