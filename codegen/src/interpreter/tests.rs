@@ -137,7 +137,10 @@ fn check(text: &str, least: [usize; 2]) {
         if least[usize::from(language == Language::Cuda)] == 0 {
             return 0;
         }
-        let candidates = neighbours(&chosen(language).unwrap().to_string());
+        let chosen = chosen(language).unwrap();
+        let mut candidates = neighbours(&chosen.to_string());
+        let beside = chosen.neighbours(&kernel, language, &FIGURES);
+        candidates.extend(beside.iter().map(Schedule::to_string));
         let candidates = candidates.iter().filter_map(|text| text.parse::<Schedule>().ok());
         let mut count = 0;
         for schedule in candidates {

@@ -152,6 +152,15 @@ impl ProductSchedule {
         fits.map_err(Refusal::Misfit)
     }
 
+    /// Other tiles of the table, and other parts of the terms.
+    pub(super) fn beside(self) -> impl Iterator<Item = ProductSchedule> {
+        let tiles = ProductSchedule::table(self.matrices).iter();
+        let tiles = tiles.map(move |tile| ProductSchedule::of(tile, self.matrices, self.splits));
+        let splits =
+            [self.splits / 2, self.splits.saturating_mul(2), 1].into_iter().filter(|&splits| splits > 0);
+        tiles.chain(splits.map(move |splits| ProductSchedule { splits, ..self }))
+    }
+
     /// The same with as few registers as it can have.
     pub(super) fn with_low_pressure(self) -> ProductSchedule {
         let last = ProductSchedule::table(self.matrices).last();

@@ -10,6 +10,7 @@ mod facts;
 mod instructions;
 mod keep;
 mod masked;
+mod neighbours;
 mod parse;
 mod passes;
 mod plain;
