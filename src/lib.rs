@@ -102,6 +102,8 @@ mod settings;
 mod shape;
 mod stats;
 mod tensor;
+mod tune;
+mod tuned;
 
 pub use compiler::explain::Explanation;
 pub use error::{Error, Result, SourceLocation};
@@ -135,6 +137,8 @@ pub use tensor::{
     PerAxis, Pool, Pool1d, Pool2d, Pool3d, Reduction, Rounding, ScanOrder, ScatterReduction, Tensors,
     Traceable, compile, scan,
 };
+pub use tune::{Tuner, TuningProgress, tune};
+pub use tuned::{TunedKernel, Tuning};
 
 /// Its examples are tests too.
 #[cfg(doctest)]

@@ -93,6 +93,19 @@ impl Settings {
         self.with("LAZULI_CACHE_LIMIT", bytes.to_string())
     }
 
+    /// A file of schedules that were measured, made by [`tune`](crate::tune()). `LAZULI_TUNING`.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let file = folder.path().join("tuning.txt");
+    /// # lazuli::Tuning::default().save(&file)?;
+    /// lazuli::Settings::new().tuning(&file).install()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn tuning(self, file: impl Into<PathBuf>) -> Settings {
+        self.with("LAZULI_TUNING", file.into())
+    }
+
     /// The C compiler, perhaps with options, such as `clang` or `ccache gcc-13`. `LAZULI_CC`.
     ///
     /// ```

@@ -3,47 +3,79 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
-use lazuli_codegen::ir::{AxisKind, Kernel};
-use lazuli_codegen::schedule::Figures;
-use lazuli_codegen::{Emitted, Language, Refusal, emit};
+use lazuli_codegen::ir::Kernel;
+use lazuli_codegen::schedule::{Figures, Schedule};
+use lazuli_codegen::{Emitted, Language, Refusal, emit, emit_with};
 use lru::LruCache;
 
 use super::settings::Settings;
-use crate::Scalar;
+use crate::tuned;
 
 /// How many texts are kept, least recently used first out.
 const TEXTS: usize = 512;
 
-type EmittedCache = LruCache<(Kernel, Language, bool, u32), Arc<Emitted>>;
+type EmittedCache = LruCache<(Kernel, Language, bool, u32, Option<Schedule>), Arc<Emitted>>;
 
 static EMITTED: Mutex<Option<EmittedCache>> = Mutex::new(None);
 
 /// Emits a kernel, or finds what was emitted for an equal one: the repeated blocks of a model, or the
-/// same kernel with another learning rate.
+/// same kernel with another learning rate. Under the schedule that was measured to be the fastest, if it was.
 pub(super) fn emit_cached(
     kernel: &Kernel,
     is_low_pressure: bool,
     settings: Settings,
 ) -> Result<Arc<Emitted>, Refusal> {
-    let mut key = kernel.clone();
-    for argument in &mut key.arguments {
-        // The text has the argument's name and type.
-        argument.value = Scalar::from_i64(argument.value.dtype(), 0);
-    }
-    for axis in &mut key.axes {
-        if let AxisKind::Offset { number } = &mut axis.kind {
-            *number = 0;
-        }
-    }
-    let key = (key, settings.language, is_low_pressure, settings.shared_bytes);
+    let key = tuned::normalised(kernel);
+    let measured = settings.tuned.filter(|_| !is_low_pressure).and_then(tuned::section);
+    let given = measured.and_then(|section| Some(section.of(&key)?.chosen()));
+    emit_given(kernel, key, is_low_pressure, settings, given)
+}
+
+/// As [`emit_cached`], under this schedule. What the kernel does not take is as if it had not been given.
+pub(super) fn emit_as(
+    kernel: &Kernel,
+    is_low_pressure: bool,
+    settings: Settings,
+    schedule: Schedule,
+) -> Result<Arc<Emitted>, Refusal> {
+    emit_given(kernel, tuned::normalised(kernel), is_low_pressure, settings, Some(schedule))
+}
+
+fn emit_given(
+    kernel: &Kernel,
+    key: Kernel,
+    is_low_pressure: bool,
+    settings: Settings,
+    given: Option<Schedule>,
+) -> Result<Arc<Emitted>, Refusal> {
+    let key = (key, settings.language, is_low_pressure, settings.shared_bytes, given);
     if let Some(emitted) = with_emitted(|cache| cache.get(&key).cloned()) {
         return Ok(emitted);
     }
-    let processors = settings.figures().processors;
-    let figures = Figures { processors, is_low_pressure, shared_bytes: settings.shared_bytes };
-    let emitted = Arc::new(emit(kernel, settings.language, &figures)?);
+    let figures = figures(settings, is_low_pressure);
+    let given = given.and_then(|schedule| emit_with(kernel, settings.language, &figures, schedule).ok());
+    let emitted = Arc::new(match given {
+        Some(emitted) => emitted,
+        None => emit(kernel, settings.language, &figures)?,
+    });
     with_emitted(|cache| cache.put(key, emitted.clone()));
     Ok(emitted)
+}
+
+/// What schedules depend on.
+pub(super) fn figures(settings: Settings, is_low_pressure: bool) -> Figures {
+    let processors = settings.figures().processors;
+    Figures { processors, is_low_pressure, shared_bytes: settings.shared_bytes }
+}
+
+/// A kernel should take a compiler no more than this many milliseconds.
+pub(super) const MOST_COMPILE_TIME: usize = 400;
+
+/// About how many milliseconds a C compiler takes: its time goes with the text, and with the loops in vectors.
+pub(super) fn compile_time(source: &str) -> usize {
+    let functions = source.find("\nstatic void ").unwrap_or(0);
+    let text = &source[functions..];
+    text.len() / 100 + 8 * text.matches("#pragma omp simd").count()
 }
 
 fn with_emitted<T>(f: impl FnOnce(&mut EmittedCache) -> T) -> T {

@@ -7,12 +7,12 @@ use petgraph::unionfind::UnionFind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::plan::{Plan, PlannedKernel};
-use crate::Shape;
 use crate::fusion::group::{Group, Recomputed, WhyNot};
 use crate::fusion::reads::Reads;
 use crate::fusion::{self, Facts, Fusion};
 use crate::graph::op::Op;
 use crate::graph::{Graph, NodeId};
+use crate::{Shape, tuned};
 
 /// The kernels of an expression: what each computes, how many bytes it moves, what fusing saved, and
 /// why kernels that follow each other are not one. Its [`Display`](fmt::Display) form is stable.
@@ -35,6 +35,8 @@ pub struct Explanation {
     least_bytes: u64,
     unfused_kernels: usize,
     unfused_bytes: u64,
+    /// Why nothing is tuned, though there is a tuning.
+    untuned: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -46,6 +48,8 @@ struct KernelText {
     writes: Vec<String>,
     saved: Option<String>,
     recomputed: Option<String>,
+    /// What was measured.
+    tuned: Option<String>,
 }
 
 impl Explanation {
@@ -81,6 +85,7 @@ impl Explanation {
             least_bytes: least_bytes(graph, &facts.reads),
             unfused_kernels: singles.len(),
             unfused_bytes: singles.iter().map(|group| group.work.bytes()).sum(),
+            untuned: plan.settings.tuned.and_then(tuned::section).and_then(|section| section.remark.clone()),
         }
     }
 
@@ -215,6 +220,7 @@ impl KernelText {
         KernelText {
             name: kernel.code.emitted.name.clone(),
             schedule: kernel.code.emitted.schedule.to_string(),
+            tuned: tuned_remark(plan, kernel),
             operations,
             reads,
             writes,
@@ -230,6 +236,14 @@ impl KernelText {
             }),
         }
     }
+}
+
+/// What was measured of a kernel that runs alone.
+fn tuned_remark(plan: &Plan, kernel: &PlannedKernel) -> Option<String> {
+    let [part] = kernel.parts.as_slice() else { return None };
+    let section = tuned::section(plan.settings.tuned?)?;
+    let measured = section.of(&tuned::normalised(&part.lowered.kernel))?;
+    Some(measured.remark(kernel.code.emitted.schedule))
 }
 
 /// Multiples of the least bytes that tell a reader something.
@@ -397,12 +411,18 @@ impl fmt::Display for Explanation {
             if let Some(recomputed) = &group.recomputed {
                 writeln!(f, "   repeats   {recomputed}")?;
             }
+            if let Some(tuned) = &group.tuned {
+                writeln!(f, "   tuned     {tuned}")?;
+            }
         }
         if !self.boundaries.is_empty() {
             writeln!(f, "\napart:")?;
             for boundary in &self.boundaries {
                 writeln!(f, "   {boundary}")?;
             }
+        }
+        if let Some(untuned) = &self.untuned {
+            writeln!(f, "\nnot tuned: {untuned}")?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! From a recorded graph to a plan: passes, fusion, lowering, emission. Knows no device, only targets.
 
 mod batch;
+mod candidates;
 mod emission;
 pub(crate) mod explain;
 mod plan;
@@ -30,7 +31,8 @@ use crate::graph::text::{Locations, text};
 use crate::graph::{Graph, NodeId, hash};
 use crate::lower::{Request, lower};
 use crate::{Error, Result, passes, stats};
-use emission::emit_cached;
+pub(crate) use candidates::{default_schedule, neighbours, results, tuned_key, under};
+use emission::{MOST_COMPILE_TIME, compile_time, emit_cached};
 use plan::Shared;
 pub(crate) use plan::{Code, Part, Plan, PlannedKernel};
 pub(crate) use settings::Settings;
@@ -252,16 +254,8 @@ fn plan_of(
     Ok(plan)
 }
 
-/// Kernels of more than this many milliseconds are divided, down to this many operations.
-const MOST_COMPILE_TIME: usize = 400;
+/// Kernels that take a compiler too long are divided, down to this many operations.
 const LEAST_DIVIDED: usize = 16;
-
-/// About how many milliseconds a C compiler takes: its time goes with the text, and with the loops in vectors.
-fn compile_time(source: &str) -> usize {
-    let functions = source.find("\nstatic void ").unwrap_or(0);
-    let text = &source[functions..];
-    text.len() / 100 + 8 * text.matches("#pragma omp simd").count()
-}
 
 /// The kernel of a group, whose number is not known yet.
 fn emit_group(

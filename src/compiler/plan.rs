@@ -8,7 +8,7 @@ use lazuli_codegen::ir::{ArgumentId, AxisKind, BufferId};
 use lazuli_codegen::schedule::Schedule;
 use lazuli_codegen::{Emitted, Refusal, emit_batch};
 
-use super::emission::emit_cached;
+use super::emission::{emit_as, emit_cached};
 use super::settings::Settings;
 use super::storage::Storage;
 use crate::fusion::Grouping;
@@ -158,7 +158,11 @@ impl PlannedKernel {
     ) -> Result<Arc<Emitted>, Refusal> {
         let Some(part) = self.parts.first() else { return Err(Refusal::Misfit("a kernel without parts")) };
         let kernel = part.lowered.kernel.written_over(over);
-        let emitted = emit_cached(&kernel, self.is_low_pressure, settings)?;
+        let emitted = match settings.tuned {
+            // It was measured where it writes over nothing.
+            Some(_) => emit_as(&kernel, self.is_low_pressure, settings, self.code.emitted.schedule)?,
+            None => emit_cached(&kernel, self.is_low_pressure, settings)?,
+        };
         match &self.code.emitted.batch {
             None => Ok(emitted),
             Some(batch) => {

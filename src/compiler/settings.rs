@@ -5,6 +5,7 @@ use lazuli_codegen::Language;
 use crate::fusion::Fusion;
 use crate::fusion::cost::TargetFigures;
 use crate::fusion::cut::Cut;
+use crate::tuned::SectionId;
 
 /// What plans depend on besides the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct Settings {
     pub(crate) shared_bytes: u32,
     /// A merge that is not made.
     pub(crate) undone: Option<Cut>,
+    /// What was measured on the device.
+    pub(crate) tuned: Option<SectionId>,
 }
 
 impl Settings {

@@ -10,8 +10,13 @@ use crate::recording::build::build;
 use crate::runtime::cuda::nvrtc::{Nvrtc, default_options};
 use crate::{Attention, DType, Tensor};
 
-const SETTINGS: Settings =
-    Settings { language: Language::Cuda, fusion: Fusion::On, shared_bytes: 227 << 10, undone: None };
+const SETTINGS: Settings = Settings {
+    language: Language::Cuda,
+    fusion: Fusion::On,
+    shared_bytes: 227 << 10,
+    undone: None,
+    tuned: None,
+};
 
 /// The sum of the inputs is needed before the first of them is done with: all stay in registers until then.
 fn crowded(inputs: u64, dtype: DType) -> Tensor {

@@ -22,6 +22,7 @@ use std::sync::atomic::{Ordering, fence};
 use lazuli_codegen::ir::BufferId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::trial;
 use crate::Error;
 use crate::compiler::{self, Plan};
 use crate::graph::NodeId;
@@ -110,7 +111,7 @@ impl Offer {
     /// `donated` says of which inputs the user has given the values up.
     pub(crate) fn new(plan: &Plan, outputs: &[Tensor], inputs: &[Buffer], donated: &[bool]) -> Option<Offer> {
         let bytes: usize = inputs.iter().map(Buffer::bytes).sum();
-        if bytes < LEAST_BYTES && !donated.contains(&true) {
+        if bytes < LEAST_BYTES && !donated.contains(&true) || trial::is_noting() {
             return None;
         }
         let tail = tail(plan);

@@ -1,5 +1,6 @@
 //! Carries out plans: transfers first, then one kernel after the other.
 
+pub(crate) mod candidate;
 pub(crate) mod donation;
 pub(crate) mod interpreted;
 #[cfg(feature = "cuda")]
@@ -10,6 +11,7 @@ mod replay;
 pub(crate) mod settings;
 pub(crate) mod timing;
 pub(crate) mod traced;
+pub(crate) mod trial;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -212,7 +214,7 @@ fn prepare(
 /// Runs all kernels, the last of them over inputs if nobody sees these. Gives the outputs' buffers, and what was overwritten
 /// for them.
 fn carry_out_plan(
-    plan: &Plan,
+    plan: &Arc<Plan>,
     prepared: Arc<Prepared>,
     offer: Option<Offer>,
     device: Device,

@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
+use lazuli_codegen::Emitted;
 use lazuli_codegen::ir::AxisKind;
 use lazuli_codegen::nest::Parameter;
 use rayon::prelude::*;
@@ -12,7 +13,8 @@ use smallvec::SmallVec;
 
 use super::donation::Pairs;
 use super::timing;
-use crate::compiler::{Code, Place, Plan, PlannedKernel};
+use super::trial::{self, Noted};
+use crate::compiler::{self, Code, Place, Plan, PlannedKernel};
 use crate::debug::{self, Level};
 use crate::error::IndexCheck;
 use crate::runtime::backend::Backend;
@@ -72,6 +74,7 @@ enum Word {
 }
 
 /// Memory of one launch, there before it.
+#[derive(Clone)]
 pub(super) struct Allocated {
     new: SmallVec<[Buffer; 2]>,
     scratch: SmallVec<[Buffer; 2]>,
@@ -130,6 +133,25 @@ impl Prepared {
     #[cfg(feature = "cuda")]
     pub(super) fn commands(&self) -> &[Command] {
         &self.commands
+    }
+
+    /// For one kernel of the plan, as each of several texts has it.
+    pub(super) fn alone(noted: &Noted, emitted: &[Arc<Emitted>]) -> Vec<Result<Prepared>> {
+        let Noted { plan, number, device, backend, .. } = noted;
+        let texts: Vec<Text> = emitted.iter().map(Text::exact).collect();
+        kernels::compile_ahead(backend, *device, &texts);
+        let prepared = |text: &Text| {
+            let loaded = kernels::load(backend, *device, text)?;
+            let code = Arc::new(Code { emitted: text.emitted.clone(), over: Vec::new() });
+            let command = Command::new(plan, *number, code, Some(loaded))?;
+            Ok(Prepared {
+                device: *device,
+                backend: backend.clone(),
+                over: Vec::new(),
+                commands: vec![command],
+            })
+        };
+        texts.iter().map(prepared).collect()
     }
 
     /// The kernels that spill too many registers, and how many bytes of them.
@@ -266,7 +288,7 @@ impl Command {
 
 /// A plan on its way.
 pub(super) struct Run<'a> {
-    plan: &'a Plan,
+    plan: &'a Arc<Plan>,
     prepared: Arc<Prepared>,
     /// What is there and still needed.
     places: SmallVec<[Option<Buffer>; 12]>,
@@ -275,7 +297,7 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     /// `outputs` is memory for results, where it is as long as they are.
     pub(super) fn new(
-        plan: &'a Plan,
+        plan: &'a Arc<Plan>,
         prepared: Arc<Prepared>,
         inputs: &[Buffer],
         outputs: impl IntoIterator<Item = Option<Buffer>>,
@@ -333,7 +355,7 @@ impl<'a> Run<'a> {
 
     /// Launches a kernel in this memory, and lets go of what was read last.
     pub(super) fn launch(&mut self, number: usize, memory: Allocated) -> Result<()> {
-        let is_timed = debug::enabled(Level::Timings) || timing::is_timing();
+        let is_timed = debug::enabled(Level::Timings) || timing::is_timing() || trial::is_noting();
         let start = is_timed.then(Instant::now);
         let prepared = self.prepared.clone();
         let command = &prepared.commands[number];
@@ -357,12 +379,37 @@ impl<'a> Run<'a> {
             }
         }
         if let Some(start) = start {
-            prepared.note(command, start)?;
+            let seconds = prepared.note(command, start)?;
+            trial::note(|| self.noted(number, seconds));
         }
         for place in &command.last_used {
             self.places[place.index()] = None;
         }
         Ok(())
+    }
+
+    /// The kernel that was launched just now, with what it read.
+    fn noted(&self, number: usize, seconds: f64) -> Option<Noted> {
+        let command = &self.prepared.commands[number];
+        let key = compiler::tuned_key(self.plan, number).filter(|_| command.loaded.is_some())?;
+        let mut inputs = smallvec::smallvec![None; self.places.len()];
+        for place in command.flows.iter().flat_map(|[read, _]| read) {
+            inputs[place.index()] = self.places[place.index()].clone();
+        }
+        let Prepared { device, backend, .. } = &*self.prepared;
+        let (plan, device, backend) = (self.plan.clone(), *device, backend.clone());
+        Some(Noted { key, plan, number, device, backend, inputs, seconds, launches: 1 })
+    }
+
+    /// On its own, a kernel that was noted, with other code.
+    pub(super) fn again(noted: &'a Noted, prepared: Arc<Prepared>) -> Run<'a> {
+        Run { plan: &noted.plan, prepared, places: noted.inputs.clone() }
+    }
+
+    /// What the kernel with this number has left.
+    pub(super) fn results(&self, number: usize) -> Vec<Buffer> {
+        let written = self.prepared.commands[number].flows.iter().flat_map(|[_, written]| written);
+        written.filter_map(|place| self.places[place.index()].clone()).collect()
     }
 
     fn follow(&self, command: &Command, fault: Option<&Arc<Fault>>) {
@@ -405,7 +452,7 @@ impl<'a> Run<'a> {
 impl Prepared {
     /// Notes how long a kernel took, which is waited for.
     #[cold]
-    fn note(&self, command: &Command, start: Instant) -> Result<()> {
+    fn note(&self, command: &Command, start: Instant) -> Result<f64> {
         self.backend.synchronize()?;
         let seconds = start.elapsed().as_secs_f64();
         let (emitted, bytes) = (&command.code.emitted, command.bytes);
@@ -425,7 +472,7 @@ impl Prepared {
                 bytes as f64 / seconds / 1e9
             )
         });
-        Ok(())
+        Ok(seconds)
     }
 }
 

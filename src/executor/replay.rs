@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::layout::{Home, Layout};
 use super::prepared::{Arguments, Command, Prepared};
-use super::timing;
+use super::{timing, trial};
 use crate::compiler::{Place, Plan};
 use crate::debug::{self, Level};
 use crate::runtime::buffer::Buffer;
@@ -81,6 +81,7 @@ impl Replay {
             || !device.has_graphs()
             || debug::enabled(Level::Timings)
             || timing::is_timing()
+            || trial::is_noting()
             || !is_wanted()
         {
             return Ok(None);

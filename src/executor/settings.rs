@@ -10,6 +10,7 @@ use crate::runtime::cuda::driver::{CudaDevice, DEFAULT_SHARED_BYTES};
 use crate::runtime::device::{Device, DeviceKind};
 #[cfg(feature = "emulate")]
 use crate::runtime::emulate;
+use crate::tuned;
 
 /// Shared memory of a block for which interpreted kernels are planned: that of sm_90.
 const INTERPRETED_SHARED_BYTES: u32 = 227 << 10;
@@ -32,5 +33,5 @@ pub(crate) fn of(device: Device, fusion: Fusion) -> Settings {
         #[cfg(not(feature = "emulate"))]
         DeviceKind::Emulated => (Language::Cuda, 0),
     };
-    Settings { language, fusion, shared_bytes, undone: cut::undone() }
+    Settings { language, fusion, shared_bytes, undone: cut::undone(), tuned: tuned::in_force(device) }
 }

@@ -63,7 +63,7 @@ impl Target {
         device.architecture().map(|architecture| Target { architecture })
     }
 
-    /// What plans for it depend on.
+    /// What plans for it depend on. Nothing was measured on a target, only on devices.
     pub(crate) fn settings(&self, fusion: Fusion) -> Settings {
         let undone = cut::undone();
         match &self.architecture {
@@ -72,8 +72,9 @@ impl Target {
                 fusion,
                 shared_bytes: shared_bytes(architecture),
                 undone,
+                tuned: None,
             },
-            None => Settings { language: Language::C, fusion, shared_bytes: 0, undone },
+            None => Settings { language: Language::C, fusion, shared_bytes: 0, undone, tuned: None },
         }
     }
 }

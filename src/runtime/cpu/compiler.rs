@@ -467,6 +467,13 @@ fn is_this_architecture(machine: &str) -> bool {
     }
 }
 
+/// The processor's model in words.
+pub(crate) fn model() -> String {
+    let file = fs::File::open("/proc/cpuinfo");
+    let model = file.and_then(|file| describe(io::BufReader::new(file))).map(|(model, _)| model);
+    model.ok().filter(|model| !model.is_empty()).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
 /// The processor that `-march=native` means, if the system says: its model in words, and a hash of its features.
 fn processor() -> Option<String> {
     let (model, features) =

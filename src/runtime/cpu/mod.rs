@@ -5,7 +5,7 @@ mod module;
 mod parallel;
 pub(crate) mod together;
 
-pub(crate) use compiler::{Compiler, identity};
+pub(crate) use compiler::{Compiler, identity, model};
 pub(crate) use module::{CpuModule, Unloaded};
 pub(crate) use parallel::threads;
 

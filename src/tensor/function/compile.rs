@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use smallvec::SmallVec;
 
 use super::tree::{Arguments, Leaves, Tensors};
+use crate::compiler::Settings;
 use crate::compiler::explain::Explanation;
 use crate::executor::donation::LEAST_BYTES;
 use crate::executor::traced::{Slots, Traced};
@@ -18,6 +19,7 @@ use crate::recording::build::build_traced;
 use crate::recording::{Recipe, Sources, State, Tensor};
 use crate::runtime::buffer::Buffer;
 use crate::tensor::ask::evaluate::fusion;
+use crate::tuned::{self, SectionId};
 use crate::{DType, Device, Error, Fusion, Result, Shape, SourceLocation, compiler};
 
 /// Executables that a function keeps, the one called least recently out first.
@@ -207,7 +209,10 @@ impl<I: Tensors, O: Tensors> Compiled<I, O> {
         let fusion = fusion();
         {
             let executables = self.executables.read().unwrap_or_else(PoisonError::into_inner);
-            let found = executables.iter().rev().find(|executable| executable.parts.is_for(leaves, fusion));
+            let is_it = |executable: &&Executable<I, O>| {
+                executable.parts.is_for(leaves, fusion) && executable.parts.is_tuned()
+            };
+            let found = executables.iter().rev().find(is_it);
             if let Some(found) = found {
                 return Ok(found.clone());
             }
@@ -287,6 +292,7 @@ struct Parts {
     inputs: Vec<Type>,
     structure: Vec<usize>,
     fusion: Fusion,
+    tuned: Option<SectionId>,
     device: Device,
     traced: Traced,
     /// Data of tensors that the function uses besides its inputs; they follow these.
@@ -303,6 +309,11 @@ impl Parts {
             && self.fusion == fusion
             && self.structure[..] == leaves.structure[..]
             && self.inputs.iter().zip(&leaves.tensors).all(|(ty, tensor)| ty.is_of(tensor))
+    }
+
+    /// Whether its kernels have the schedules that are in force now.
+    fn is_tuned(&self) -> bool {
+        self.tuned == tuned::in_force(self.device)
     }
 
     /// Why inputs are not those that it was made for.
@@ -419,7 +430,8 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
     /// # Errors
     /// An unavailable device.
     pub fn explain(&self) -> Result<Explanation> {
-        let settings = settings::of(self.parts.device, self.parts.fusion);
+        let settings =
+            Settings { tuned: self.parts.tuned, ..settings::of(self.parts.device, self.parts.fusion) };
         Ok(Explanation::of(&*compiler::plan(self.parts.traced.graph(), settings)?))
     }
 
@@ -527,6 +539,7 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
             inputs,
             structure: leaves.structure.to_vec(),
             fusion,
+            tuned: tuned::in_force(device),
             device,
             captured: executor::present(captured, traced.backend())?,
             traced,

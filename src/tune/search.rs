@@ -1,0 +1,230 @@
+//! The fastest of a kernel's schedules: which are measured, how often, and what is clearly faster.
+
+use lazuli_codegen::schedule::Schedule;
+
+/// What a search asks of what it searches.
+pub(super) trait Bench {
+    /// Schedules beside this one, in a fixed order.
+    fn neighbours(&mut self, schedule: Schedule) -> Vec<Schedule>;
+
+    /// Makes schedules ready to be measured, and gives those that can be.
+    fn prepare(&mut self, schedules: &[Schedule]) -> Vec<Schedule>;
+
+    /// The seconds of a launch under a schedule that is ready; `None` if it fails.
+    fn seconds(&mut self, schedule: Schedule) -> Option<f64>;
+
+    /// Whether it has taken as long as it may.
+    fn is_over(&self) -> bool;
+}
+
+/// How often the candidates of a step are measured, one after the other in turn.
+const ROUNDS: usize = 5;
+/// After so many rounds, candidates drop out that never came near the fastest.
+const FIRST_ROUNDS: usize = 2;
+const HOPELESS: f64 = 1.25;
+/// What a step must gain to be taken; less is noise, and would lead astray.
+const STEP: f64 = 1.02;
+/// The end is a duel with the default: so many pairs, of which so many are to be won, and by so much on the median.
+const PAIRS: usize = 11;
+const WON: usize = 9;
+const CLEARLY: f64 = 1.05;
+
+/// What was found.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Found {
+    /// The default, if nothing is clearly faster.
+    pub(super) schedule: Schedule,
+    pub(super) seconds: f64,
+    pub(super) default_seconds: f64,
+    /// How many were measured, the default among them.
+    pub(super) tried: usize,
+}
+
+pub(super) fn median(times: &[f64]) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::INFINITY)
+}
+
+/// Goes from the default to the fastest of its neighbours, and on from there. `None` if the default itself cannot be measured,
+/// or there was no time for it.
+pub(super) fn search(bench: &mut dyn Bench, default: Schedule) -> Option<Found> {
+    let is_ready = bench.prepare(&[default]).contains(&default);
+    if !is_ready || bench.is_over() {
+        return None;
+    }
+    let mut best = default;
+    let mut seen = vec![default];
+    let mut tried = 1;
+    loop {
+        let mut new = bench.neighbours(best);
+        new.retain(|schedule| !seen.contains(schedule));
+        seen.extend(&new);
+        if new.is_empty() || bench.is_over() {
+            break;
+        }
+        let ready = bench.prepare(&new);
+        tried += ready.len();
+        match faster(bench, best, &ready) {
+            Some(schedule) => best = schedule,
+            None => break,
+        }
+    }
+    let (seconds, default_seconds) = duel(bench, default, best)?;
+    match seconds {
+        Some(seconds) => Some(Found { schedule: best, seconds, default_seconds, tried }),
+        None => Some(Found { schedule: default, seconds: default_seconds, default_seconds, tried }),
+    }
+}
+
+/// The fastest of some schedules, if it is faster than the best so far.
+fn faster(bench: &mut dyn Bench, best: Schedule, others: &[Schedule]) -> Option<Schedule> {
+    let mut contenders: Vec<(Schedule, Vec<f64>)> =
+        [best].iter().chain(others).map(|&schedule| (schedule, Vec::new())).collect();
+    for round in 0..ROUNDS {
+        // Whoever begins finds other caches than those after it.
+        let count = contenders.len();
+        for place in 0..count {
+            let (schedule, times) = &mut contenders[(round + place) % count];
+            times.push(bench.seconds(*schedule).unwrap_or(f64::INFINITY));
+        }
+        if round + 1 >= FIRST_ROUNDS {
+            let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
+            let fastest = contenders.iter().map(|(_, times)| least(times)).fold(f64::INFINITY, f64::min);
+            contenders.retain(|(schedule, times)| *schedule == best || least(times) <= fastest * HOPELESS);
+            if bench.is_over() {
+                break;
+            }
+        }
+    }
+    let (first, rest) = contenders.split_first()?;
+    let winner = rest.iter().min_by(|a, b| median(&a.1).total_cmp(&median(&b.1)))?;
+    (median(&winner.1) * STEP < median(&first.1)).then_some(winner.0)
+}
+
+/// The seconds of the best, if it is clearly faster than the default, and those of the default. `None` if neither can be
+/// measured.
+fn duel(bench: &mut dyn Bench, default: Schedule, best: Schedule) -> Option<(Option<f64>, f64)> {
+    let (mut of_default, mut of_best) = (Vec::new(), Vec::new());
+    for pair in 0..PAIRS {
+        let is_turned = pair % 2 == 1;
+        let first = bench.seconds(if is_turned { best } else { default })?;
+        if best == default {
+            of_default.push(first);
+            continue;
+        }
+        let second = bench.seconds(if is_turned { default } else { best })?;
+        of_default.push(if is_turned { second } else { first });
+        of_best.push(if is_turned { first } else { second });
+    }
+    let (default_seconds, seconds) = (median(&of_default), median(&of_best));
+    let won = of_default.iter().zip(&of_best).filter(|(default, best)| best < default).count();
+    let is_faster = best != default && won >= WON && seconds * CLEARLY <= default_seconds;
+    Some((is_faster.then_some(seconds), default_seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Schedules on a line, of costs that somebody says.
+    struct Line<F> {
+        cost: F,
+        calls: BTreeMap<u64, usize>,
+        most_calls: usize,
+    }
+
+    fn at(place: u64) -> Schedule {
+        format!("pointwise(elements_per_block={place})").parse().unwrap()
+    }
+
+    fn place(schedule: Schedule) -> u64 {
+        match schedule {
+            Schedule::Pointwise(pointwise) => pointwise.elements_per_block,
+            _ => 0,
+        }
+    }
+
+    impl<F: FnMut(u64, usize) -> Option<f64>> Bench for Line<F> {
+        fn neighbours(&mut self, schedule: Schedule) -> Vec<Schedule> {
+            let place = place(schedule);
+            [place - 1, place + 1].into_iter().filter(|place| (1..=64).contains(place)).map(at).collect()
+        }
+
+        fn prepare(&mut self, schedules: &[Schedule]) -> Vec<Schedule> {
+            // One that does not compile.
+            schedules.iter().copied().filter(|&schedule| place(schedule) != 33).collect()
+        }
+
+        fn seconds(&mut self, schedule: Schedule) -> Option<f64> {
+            let place = place(schedule);
+            let call = self.calls.entry(place).or_default();
+            *call += 1;
+            (self.cost)(place, *call)
+        }
+
+        fn is_over(&self) -> bool {
+            self.calls.values().sum::<usize>() >= self.most_calls
+        }
+    }
+
+    fn found(default: u64, cost: impl FnMut(u64, usize) -> Option<f64>) -> Option<Found> {
+        search(&mut Line { cost, calls: BTreeMap::new(), most_calls: usize::MAX }, at(default))
+    }
+
+    fn valley(place: u64) -> f64 {
+        (10 + place.abs_diff(20)) as f64 * 1e-4
+    }
+
+    #[test]
+    fn it_goes_down_to_the_lowest() {
+        let found = found(30, |place, _| Some(valley(place))).unwrap();
+        assert_eq!((found.schedule, found.seconds, found.default_seconds), (at(20), 1e-3, 2e-3));
+        // Both sides of 30, then one more at each step, and the one behind the lowest.
+        assert_eq!(found.tried, 13);
+    }
+
+    #[test]
+    fn what_does_not_compile_or_fails_is_left_out() {
+        assert_eq!(found(34, |place, _| Some(valley(place))).unwrap().schedule, at(34));
+        let failing = |place: u64, _| (place != 25).then(|| valley(place));
+        assert_eq!(found(30, failing).unwrap().schedule, at(26));
+        assert_eq!(found(33, |place, _| Some(valley(place))), None);
+        assert_eq!(found(30, |place, _| (place != 30).then_some(1.0)), None);
+    }
+
+    #[test]
+    fn the_default_stays_unless_something_is_clearly_faster() {
+        let slightly = found(21, |place, _| Some(if place == 20 { 0.97 } else { 1.0 })).unwrap();
+        assert_eq!((slightly.schedule, slightly.seconds, slightly.default_seconds), (at(21), 1.0, 1.0));
+        // Fast while steps are measured, and not in the end.
+        let lucky = found(21, |place, call| Some(if place == 20 && call <= ROUNDS { 0.5 } else { 1.0 }));
+        assert_eq!(lucky.unwrap().schedule, at(21));
+        // Faster on the median, but not reliably.
+        let fickle = found(21, |place, call| {
+            Some(match (place, call > ROUNDS && call % 3 == 0) {
+                (20, false) => 0.8,
+                (20, true) => 1.5,
+                _ => 1.0,
+            })
+        });
+        assert_eq!(fickle.unwrap().schedule, at(21));
+    }
+
+    #[test]
+    fn single_slow_rounds_change_nothing() {
+        let found = found(30, |place, call| Some(valley(place) * if call % 7 == 3 { 50.0 } else { 1.0 }));
+        assert_eq!(found.unwrap().schedule, at(20));
+    }
+
+    #[test]
+    fn the_limit_ends_it() {
+        let mut line = Line { cost: |place, _| Some(valley(place)), calls: BTreeMap::new(), most_calls: 20 };
+        let found = search(&mut line, at(30)).unwrap();
+        assert_eq!(found.schedule, at(28), "what was found until then counts");
+        line.calls.insert(1, 100);
+        assert_eq!(search(&mut line, at(30)), None);
+    }
+}
