@@ -41,7 +41,7 @@ pub fn tune<T>(program: impl FnOnce() -> Result<T>) -> Result<(T, Tuning)> {
 /// let mut said = Vec::new();
 /// let tuner = Tuner::new().time_limit(std::time::Duration::ZERO).progress(|progress| said.push(progress.to_string()));
 /// tuner.run(|| Tensor::rand([100], 1).exp().eval())?;
-/// assert_eq!(said[0], "0 of 1 kernels, exp_f32 i0=100");
+/// assert_eq!(said[0], "0 of 1 kernels, rand_exp_f32 i0=100");
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 #[derive(Clone, Debug)]
