@@ -8,9 +8,8 @@ use std::fmt::Write;
 
 use lazuli::operations::{self, Accepts};
 use lazuli::{
-    Attention, Conv1d, Conv2d, Conv3d, DType, Device, Error, GridSample, Indexing, Interpolation, PadMode,
-    Pool1d, Pool2d, Pool3d, Reduction, Result, Rounding, ScanOrder, ScatterReduction, SourceLocation, Tensor,
-    s,
+    DType, Device, Error, Indexing, PadMode, Reduction, Result, Rounding, ScatterReduction, SourceLocation,
+    Tensor, s,
 };
 
 /// What a call records, as its first error, if it has one.
@@ -71,11 +70,11 @@ impl Page {
         write!(self.text, "## {title}\n\n").unwrap();
     }
 
-    fn add(&mut self, call: &str, outcome: impl Outcome, first_line: u32) {
+    fn add(&mut self, call: &str, outcome: impl Outcome, (file, first_line): (&str, u32)) {
         let call: String = call.split_whitespace().collect::<Vec<_>>().join(" ");
         let Some(error) = outcome.error() else { panic!("{call} is no mistake") };
         let (op, location, text) = text(&error);
-        assert_eq!(location.file, file!(), "{call}: {text}");
+        assert_eq!(location.file, file, "{call}: {text}");
         let lines = first_line..first_line + 70; // Of the macro's call.
         assert!(lines.contains(&location.line), "{call}: line {}, not in {lines:?}", location.line);
         self.operations.insert(op);
@@ -85,9 +84,12 @@ impl Page {
 
 macro_rules! mistakes {
     ($page:ident: $($call:expr;)*) => {$(
-        $page.add(stringify!($call), $call, line!());
+        $page.add(stringify!($call), $call, (file!(), line!()));
     )*};
 }
+
+#[path = "errors/computing.rs"]
+mod computing;
 
 fn tensor(dtype: DType, shape: &[usize]) -> Tensor {
     Tensor::ones(shape, dtype)
@@ -375,240 +377,6 @@ fn scatters(page: &mut Page) {
     }
 }
 
-fn reductions(page: &mut Page) {
-    page.section("Reductions");
-    let (x, count) = (tensor(DType::F32, &[3, 4]), tensor(DType::I32, &[3]));
-    let none = tensor(DType::F32, &[0, 4]);
-    mistakes! { page:
-        x.sum(2);
-        x.sum([0, 0]);
-        tensor(DType::F32, &[]).prod(1);
-        none.max(0);
-        none.min(0);
-        none.min_keepdim(..);
-        x.any(-3);
-        x.all(5);
-        count.mean(..);
-        count.var(0, 1);
-        count.std(0, 1);
-        count.norm(0, 2.0);
-        x.norm(0, f64::NAN);
-        none.norm(0, f64::INFINITY);
-        x.logsumexp(2);
-        x.nansum(2);
-        count.nanmean(0);
-        x.count_nonzero([0, -2]);
-        none.aminmax(0);
-        x.cumsum(2);
-        x.cumsum_with(2, ScanOrder::new());
-        x.cumprod(-3);
-        x.cumprod_with(-3, ScanOrder::new());
-        x.cummax(2);
-        x.cummax_with(0, ScanOrder::new().exclusive());
-        x.cummin_with(0, ScanOrder::new().exclusive());
-        x.cummin(7);
-        x.cummax_with_indices(2);
-        x.cummin_with_indices(-3);
-        x.logcumsumexp(2);
-        count.logcumsumexp_with(0, ScanOrder::new());
-        none.argmax(0);
-        none.argmin(..);
-        x.argmax(2);
-        none.max_with_indices(0);
-        x.min_with_indices(-3);
-        count.var_mean(0, 1);
-    }
-}
-
-/// A value of a step that is kept.
-#[track_caller]
-fn kept(x: &Tensor) -> Tensor {
-    let mut kept = None;
-    let _ = x.scan_with(0, 0.0, |h, _| {
-        kept = Some(h * 2.0);
-        h.clone()
-    });
-    kept.unwrap()
-}
-
-/// Scans by steps: what the step gives, and what it may not do.
-fn steps(page: &mut Page) {
-    page.section("Scans by steps");
-    let (x, count) = (tensor(DType::F32, &[3, 4]), tensor(DType::I32, &[3]));
-    let exclusive = ScanOrder::new().exclusive();
-    mistakes! { page:
-        x.scan_with(2, 0.0, |h, x| h + x);
-        x.scan_with(0, &x, |h, x| h + x);
-        x.scan_with(0, 0.0, |h, x| h + x.cast(DType::F64));
-        count.scan_with(0, 0, |h, x| h + x * 0.5);
-        x.scan_with(0, 0.0, |h, x| h + tensor(DType::F32, &[2, 4]) * x);
-        x.scan_with(0, 0.0, |_, _| tensor(DType::F32, &[3]));
-        x.scan_with(0, 0.0, |h, x| h + x.sum(0));
-        x.scan_with(0, 0.0, |h, x| h + x.flip(0));
-        x.scan_with(0, 0.0, |h, x| h + x.cumsum(0));
-        x.scan_with(0, 0.0, |h, x| h + x.softmax(0));
-        x.scan_with(0, 0.0, |h, x| h + x.to(&Device::interpreter()));
-        x.scan_with(0, 0.0, |h, x| h + x.scan_with(0, 0.0, |h, x| h + x));
-        x.scan_with(0, 0.0, |h, y| h + y + kept(&x));
-        kept(&x).exp().eval();
-        kept(&x).sum(0);
-        lazuli::scan([&x, &count], 0, ScanOrder::new(), [0.0], |[h], [x, n]| ([h + x * n], []));
-        lazuli::scan([&x], 0, exclusive, [0.0], |[h], [x]| ([h + x], [h.clone()]));
-        lazuli::scan([], 0, ScanOrder::new(), [0.0], |[h], []| ([h + 1.0], []));
-        x.scan_with(0, 0.0, |h, x| (0..260).fold(h + x, |sum, n| sum + Tensor::from_slice(&[n as f32; 4], [4])));
-        x.scan_with(0, 0.0, |h, x| h + x + Tensor::rand([1], 1));
-        x.scan_with(0, 0.0, |_, _| Tensor::rand([3], 1));
-    }
-}
-
-fn layers(page: &mut Page) {
-    page.section("Normalisation and activations");
-    let (x, count) = (tensor(DType::F32, &[2, 4, 3]), tensor(DType::I32, &[2, 4]));
-    let (four, three) = (tensor(DType::F32, &[4]), tensor(DType::F32, &[3]));
-    mistakes! { page:
-        count.silu();
-        count.gelu();
-        count.gelu_tanh();
-        x.softmax(3);
-        count.softmax(0);
-        x.log_softmax(3);
-        count.log_softmax(0);
-        x.layer_norm([5], None, None, 1e-5);
-        x.layer_norm([3], Some(&four), None, 1e-5);
-        x.rms_norm([4], None, 1e-5);
-        x.rms_norm([3], Some(&four), 1e-5);
-        x.group_norm(3, None, None, 1e-5);
-        x.group_norm(0, None, None, 1e-5);
-        x.group_norm(2, Some(&three), None, 1e-5);
-        four.group_norm(2, None, None, 1e-5);
-        x.cast(DType::F16).group_norm(2, None, Some(&count), 1e-5);
-        count.instance_norm(None, None, 1e-5);
-        x.batch_norm(&three, &four, None, None, 1e-5);
-        x.batch_norm(&four, &four.cast(DType::I32), None, None, 1e-5);
-        count.normalize(2.0, 0, 1e-12);
-        x.normalize(2.0, 3, 1e-12);
-        x.local_response_norm(0, 1e-4, 0.75, 1.0);
-        three.local_response_norm(2, 1e-4, 0.75, 1.0);
-        x.cosine_similarity(&four, 1, 1e-8);
-        x.cosine_similarity(&three, 3, 1e-8);
-        count.cosine_similarity(&count, 1, 1e-8);
-    }
-}
-
-fn windows(page: &mut Page) {
-    page.section("Windows");
-    let (image, small) = (tensor(DType::F32, &[1, 3, 8, 8]), tensor(DType::F32, &[1, 1, 3, 3]));
-    let (line, bytes) = (tensor(DType::F32, &[8]), tensor(DType::U8, &[1, 8, 8]));
-    let linear = Interpolation::Linear { align_corners: false };
-    mistakes! { page:
-        small.max_pool2d(5, 1);
-        small.max_pool2d_with(Pool2d::new((2, 3)).dilation((4, 1)));
-        image.max_pool2d_with(Pool2d::new(2).padding(2));
-        image.max_pool2d(2, 0);
-        line.max_pool2d(2, 2);
-        tensor(DType::Bool, &[4, 4]).max_pool2d(2, 2);
-        line.max_pool1d(9, 1);
-        line.max_pool1d_with(Pool1d::new(3).stride(0));
-        small.max_pool3d(2, 1);
-        small.max_pool1d_with_indices(Pool1d::new(9));
-        small.max_pool2d_with_indices(Pool2d::new(2).padding(2));
-        small.max_pool3d_with_indices(Pool3d::new(9));
-        small.max_pool3d_with(Pool3d::new((1, 4, 4)).padding((0, 0, 1)));
-        tensor(DType::F32, &[1 << 29, 1 << 29]).max_pool2d(1 << 28, 1);
-        image.avg_pool2d(0, 1);
-        bytes.avg_pool2d(2, 2);
-        image.avg_pool2d_with(Pool2d::new(2).divisor_override(0));
-        line.avg_pool1d(9, 9);
-        line.avg_pool1d_with(Pool1d::new(2).padding(2));
-        line.avg_pool3d(2, 2);
-        small.avg_pool3d_with(Pool3d::new(2).dilation(0));
-        bytes.lp_pool1d(2.0, 2, 2);
-        image.lp_pool2d(0.0, 2, 2);
-        image.lp_pool3d(2.0, (4, 1, 1), 1);
-        image.adaptive_max_pool2d(0);
-        tensor(DType::Bool, &[8]).adaptive_max_pool1d(2);
-        line.adaptive_max_pool3d(2);
-        bytes.adaptive_avg_pool1d(3);
-        line.adaptive_avg_pool2d(2);
-        image.slice(0, 1..).slice(3, 9..).adaptive_avg_pool3d(2);
-        bytes.interpolate([4, 4], linear);
-        line.interpolate([4, 4], linear);
-        image.interpolate([0, 4], linear);
-        image.slice(3, 9..).interpolate([4, 4], Interpolation::Nearest);
-        image.interpolate_scale(&[2.0, -1.0], linear);
-        image.interpolate_scale(&[0.01, 1.0], linear);
-        image.interpolate_scale(&[f64::NAN], Interpolation::Nearest);
-    }
-}
-
-fn products(page: &mut Page) {
-    page.section("Products");
-    let (a, b, x) = (tensor(DType::F32, &[2, 3]), tensor(DType::F32, &[4, 5]), tensor(DType::F32, &[3]));
-    let (image, weight) = (tensor(DType::F32, &[1, 4, 8, 8]), tensor(DType::F32, &[6, 4, 3, 3]));
-    let (cube, bytes) = (tensor(DType::F32, &[5, 3, 2]), tensor(DType::U8, &[2, 3]));
-    mistakes! { page:
-        a.matmul(&b);
-        a.matmul(&tensor(DType::F32, &[]));
-        tensor(DType::F32, &[2, 3, 4]).matmul(&tensor(DType::F32, &[5, 4, 2]));
-        tensor(DType::Bool, &[2, 3]).matmul(&tensor(DType::Bool, &[3, 2]));
-        a.mm(&x);
-        cube.bmm(&tensor(DType::F32, &[4, 2, 3]));
-        a.mv(&a);
-        x.dot(&tensor(DType::F32, &[4]));
-        x.outer(&a);
-        a.linear(&b, None);
-        a.linear(&tensor(DType::F32, &[4, 3]), Some(&x));
-        x.addmm(&a, &cube, 1.0, 1.0);
-        x.addmm(&a, &tensor(DType::F32, &[3, 4]), 1.0, 1.0);
-        tensor(DType::U8, &[2]).addmm(&bytes, &tensor(DType::U8, &[3, 2]), 0.5, 1.0);
-        x.baddbmm(&cube, &tensor(DType::F32, &[4, 2, 3]), 1.0, 1.0);
-        a.tensordot(&b, [0, 1], 0);
-        a.tensordot(&b, 1, 0);
-        a.bilinear(&x, &cube, None);
-        a.cdist(&b, 2.0);
-        a.cdist(&a, -1.0);
-        cube.cov(1);
-        a.masked_select(&b);
-        a.masked_select(&tensor(DType::Bool, &[5]));
-        tensor(DType::U8, &[2]).cumulative_trapezoid(0, 1.0);
-        image.grid_sample(&a, GridSample::new());
-        image.grid_sample(&tensor(DType::F32, &[9, 2, 2, 2]), GridSample::new());
-        a.affine_grid([2, 2], false);
-        tensor(DType::F32, &[1 << 31]).argsort(0, false);
-        Tensor::einsum("ij,jk", &[&a]);
-        Tensor::einsum("ij,jk->ik", &[&a, &b]);
-        Tensor::einsum("ijk,kl", &[&a, &b]);
-        Tensor::einsum("ij->ik", &[&a]);
-        Tensor::einsum("ij->ii", &[&a]);
-        Tensor::einsum("ii", &[&a]);
-        Tensor::einsum("i1", &[&a]);
-        image.conv2d(&a, None, 1, 0);
-        image.conv2d(&tensor(DType::F32, &[6, 3, 3, 3]), None, 1, 0);
-        image.conv2d(&weight, Some(&x), 1, 0);
-        image.conv2d(&tensor(DType::F32, &[6, 4, 9, 3]), None, 1, 0);
-        image.conv2d(&weight, None, 0, 0);
-        image.conv2d_with(&weight, None, Conv2d::new().groups(3));
-        image.conv2d_with(&weight, None, Conv2d::new().stride(2).same());
-        image.conv2d_with(&weight, None, Conv2d::new().output_padding(1));
-        x.conv1d(&cube, None, 1, 0);
-        a.conv1d_with(&cube, None, Conv1d::new().dilation(2));
-        image.conv3d(&weight, None, 1, 0);
-        image.conv3d_with(&cube, None, Conv3d::new());
-        a.conv_transpose1d(&cube, None, 1, 0);
-        a.conv_transpose1d_with(&cube, None, Conv1d::new());
-        image.conv_transpose2d(&weight, None, 1, 0);
-        image.conv_transpose2d_with(&tensor(DType::F32, &[4, 6, 3, 3]), None, Conv2d::new().padding(9));
-        image.conv_transpose2d_with(&tensor(DType::F32, &[4, 6, 3, 3]), None, Conv2d::new().output_padding(1));
-        image.conv_transpose3d(&weight, None, 1, 0);
-        image.conv_transpose3d_with(&weight, None, Conv3d::new());
-        a.scaled_dot_product_attention(&b, &b, &Attention::new());
-        x.scaled_dot_product_attention(&a, &a, &Attention::new());
-        a.scaled_dot_product_attention(&a, &a, &Attention::new().mask(&cube));
-        a.scaled_dot_product_attention(&a, &a, &Attention::new().mask(&tensor(DType::I64, &[2, 2])));
-        cube.scaled_dot_product_attention(&a, &a, &Attention::new().grouped(true));
-    }
-}
-
 fn questions(page: &mut Page) {
     page.section("Questions");
     let x = tensor(DType::F32, &[3, 4]);
@@ -668,11 +436,11 @@ fn messages_of_every_operation() {
         scatters,
         sorts,
         values,
-        reductions,
-        steps,
-        layers,
-        windows,
-        products,
+        computing::reductions,
+        computing::steps,
+        computing::layers,
+        computing::windows,
+        computing::products,
         questions,
         refusals,
     ] {
