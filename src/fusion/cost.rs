@@ -262,6 +262,5 @@ pub(crate) fn operation_cost(op: &Op) -> f64 {
         Op::Scatter { .. } => 4.0,
         // Per element that is sorted.
         Op::Sort { .. } => 20.0,
-        Op::Composite(_) => 50.0,
     }
 }

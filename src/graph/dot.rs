@@ -84,7 +84,6 @@ fn colour(op: &Op) -> &'static str {
         | Op::Recurrence { .. }
         | Op::Scatter { .. }
         | Op::Sort { .. } => "#f4cccc",
-        Op::Composite(_) => "#d9ead3",
     }
 }
 

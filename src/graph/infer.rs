@@ -1,7 +1,7 @@
 //! Result shape and dtype of every operation: used when recording, and by the verifier between passes.
 
 use super::body::Body;
-use super::op::{Composite, Op, Pool2d, Sorted, StepResult, View};
+use super::op::{Op, Sorted, StepResult, View};
 use crate::{BinaryOp, DType, ReduceOp, Shape, UnaryOp};
 
 /// Shape and dtype of an operand or a result.
@@ -48,10 +48,6 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
         Op::Gather { axis } => typing.gather(*axis),
         Op::Scatter { op, axis, extent } => typing.scatter(*op, *axis, *extent),
         Op::Sort { axis, extent, result, .. } => typing.sort(*axis, *extent, *result),
-        Op::Composite(composite) => {
-            let (shape, dtype) = typing.only()?;
-            check_composite(composite, shape, *dtype, result)
-        }
     }
 }
 
@@ -275,13 +271,6 @@ pub(crate) struct Windows<'a> {
     pub ceil: bool,
 }
 
-impl Pool2d {
-    pub(crate) fn windows(&self) -> Windows<'_> {
-        let Pool2d { kernel, stride, padding, dilation } = self;
-        Windows { kernel, stride, padding, dilation, ceil: false }
-    }
-}
-
 /// The shape after a pooling of the last dimensions.
 pub(crate) fn pool_shape(shape: &Shape, windows: Windows<'_>) -> Result<Shape, String> {
     let Windows { kernel, stride, padding, dilation, ceil } = windows;
@@ -339,46 +328,5 @@ fn sizes(list: &[usize]) -> String {
     match list.iter().all(|size| *size == list[0]) {
         true => list[0].to_string(),
         false => list.iter().map(usize::to_string).collect::<Vec<_>>().join("×"),
-    }
-}
-
-fn check_composite(composite: &Composite, shape: &Shape, dtype: DType, result: &Type) -> Result<(), String> {
-    let expect = |expected: Shape| match result.0 == expected && result.1 == dtype {
-        true => Ok(()),
-        false => Err(format!("gives {dtype} {expected}, but is recorded as {} {}", result.1, result.0)),
-    };
-    let float = match dtype.is_float() {
-        true => Ok(()),
-        false => {
-            Err(format!("needs a float tensor, got {dtype}; cast it first, such as with .cast(DType::F32)"))
-        }
-    };
-    match composite {
-        Composite::Mean { axes } | Composite::Var { axes, .. } => {
-            check_axes(axes, shape)?;
-            float?;
-            expect(shape.without(axes))
-        }
-        Composite::Sigmoid | Composite::Silu | Composite::Gelu | Composite::GeluTanh => {
-            float?;
-            expect(shape.clone())
-        }
-        Composite::Softmax { axis } => {
-            check_axes(&[*axis], shape)?;
-            float?;
-            expect(shape.clone())
-        }
-        Composite::LayerNorm { dims, .. } => {
-            float?;
-            match *dims >= 1 && *dims <= shape.rank() {
-                true => expect(shape.clone()),
-                false => Err(format!("cannot normalise the last {dims} dimensions of shape {shape}")),
-            }
-        }
-        Composite::MaxPool2d(pool) => expect(pool_shape(shape, pool.windows())?),
-        Composite::AvgPool2d(pool) => {
-            float?;
-            expect(pool_shape(shape, pool.windows())?)
-        }
     }
 }

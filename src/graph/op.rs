@@ -1,5 +1,4 @@
-//! The operations of the graph. Primitives are what fusion and lowering know; composites are
-//! rewritten into primitives by the `decompose` pass.
+//! The operations of the graph, which fusion and lowering know. What is made of several is composed where it is recorded.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -88,8 +87,6 @@ pub(crate) enum Op {
     /// The first `extent` elements along the axis in ascending or descending order, or the positions that they come from.
     /// Equal ones stay in their order; -0 equals 0, and NaN is above all numbers.
     Sort { axis: usize, extent: usize, descending: bool, result: Sorted },
-    /// Shorthand for several primitives.
-    Composite(Composite),
 }
 
 /// What one step of a recurrence computes. Nodes are 0-d, because every position is a step of its own; the inputs are
@@ -178,40 +175,6 @@ pub(crate) enum View {
     Window { axis: usize, size: usize, stride: usize, dilation: usize },
 }
 
-/// Operations that are defined by others.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Composite {
-    /// `sum / count` over the axes; float operand.
-    Mean { axes: Axes },
-    /// Squared deviations over `count - correction` along the axes; float operand.
-    Var { axes: Axes, correction: usize },
-    /// `1 / (1 + exp(-x))`.
-    Sigmoid,
-    /// `x * sigmoid(x)`.
-    Silu,
-    /// `x / 2 * (1 + erf(x / sqrt 2))`.
-    Gelu,
-    /// The tanh approximation of gelu (Hendrycks and Gimpel, 2016).
-    GeluTanh,
-    /// `exp(x - max) / sum(exp(x - max))` along the axis.
-    Softmax { axis: usize },
-    /// `(x - mean) / sqrt(var + eps)` over the last `dims` dimensions (biased variance).
-    LayerNorm { dims: usize, eps_bits: u64 },
-    /// Maximum over windows of the last two dimensions, the edges padded with -inf (or the least integer).
-    MaxPool2d(Pool2d),
-    /// Mean over windows of the last two dimensions, padding zeros counted; float operand.
-    AvgPool2d(Pool2d),
-}
-
-/// The windows of a 2-d pooling, per dimension (height, width).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Pool2d {
-    pub kernel: [usize; 2],
-    pub stride: [usize; 2],
-    pub padding: [usize; 2],
-    pub dilation: [usize; 2],
-}
-
 impl Op {
     /// The name in dumps, kernel names and explanations.
     pub(crate) fn name(&self) -> &'static str {
@@ -239,18 +202,6 @@ impl Op {
             Op::Scatter { op, .. } => op.scatter_name(),
             Op::Sort { result: Sorted::Values, .. } => "sort",
             Op::Sort { result: Sorted::Positions, .. } => "argsort",
-            Op::Composite(composite) => match composite {
-                Composite::Mean { .. } => "mean",
-                Composite::Var { .. } => "var",
-                Composite::Sigmoid => "sigmoid",
-                Composite::Silu => "silu",
-                Composite::Gelu => "gelu",
-                Composite::GeluTanh => "gelu_tanh",
-                Composite::Softmax { .. } => "softmax",
-                Composite::LayerNorm { .. } => "layer_norm",
-                Composite::MaxPool2d(_) => "max_pool2d",
-                Composite::AvgPool2d(_) => "avg_pool2d",
-            },
         }
     }
 
@@ -262,18 +213,6 @@ impl Op {
     /// Whether each element of the result follows from the operands' elements at its own position, whatever the
     /// shape: then a step may consist of it.
     pub(crate) fn is_elementwise(&self) -> bool {
-        match self {
-            Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast => true,
-            Op::Composite(composite) => match composite {
-                Composite::Sigmoid | Composite::Silu | Composite::Gelu | Composite::GeluTanh => true,
-                Composite::Mean { .. }
-                | Composite::Var { .. }
-                | Composite::Softmax { .. }
-                | Composite::LayerNorm { .. }
-                | Composite::MaxPool2d(_)
-                | Composite::AvgPool2d(_) => false,
-            },
-            _ => false,
-        }
+        matches!(self, Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast)
     }
 }

@@ -9,9 +9,7 @@ use smallvec::SmallVec;
 
 use super::dag::NodeId;
 use super::infer;
-use super::op::{
-    Axes, Body, Composite, Constant, ConstantRole, Graph, Node, Op, Pool2d, Sorted, StepResult, View,
-};
+use super::op::{Axes, Body, Constant, ConstantRole, Graph, Node, Op, Sorted, StepResult, View};
 use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, SourceLocation, UnaryOp};
 
 /// A graph, and its nodes by their numbers in the text.
@@ -278,10 +276,7 @@ impl<'a> Parser<'_, 'a> {
             }
             "recurrence" => self.recurrence(operands)?,
             "gather" => Op::Gather { axis: self.count("axis")? },
-            _ => match self.composite(name)? {
-                Some(composite) => Op::Composite(composite),
-                None => self.named(name, place)?,
-            },
+            _ => self.named(name, place)?,
         })
     }
 
@@ -300,47 +295,6 @@ impl<'a> Parser<'_, 'a> {
         }
         let body = Arc::new(Body::new(Graph::default(), carries, Vec::new()));
         Ok(Op::Recurrence { axis, reverse, body, result })
-    }
-
-    fn composite(&mut self, name: &str) -> Result<Option<Composite>, ParseError> {
-        Ok(Some(match name {
-            "mean" => Composite::Mean { axes: self.axes("axes")? },
-            "var" => Composite::Var { axes: self.axes("axes")?, correction: self.count("correction")? },
-            "sigmoid" => Composite::Sigmoid,
-            "silu" => Composite::Silu,
-            "gelu" => Composite::Gelu,
-            "gelu_tanh" => Composite::GeluTanh,
-            "softmax" => Composite::Softmax { axis: self.count("axis")? },
-            "layer_norm" => {
-                let dims = self.count("dims")?;
-                self.setting("eps")?;
-                Composite::LayerNorm { dims, eps_bits: self.text.scalar(DType::F64)?.to_bits() }
-            }
-            "max_pool2d" => Composite::MaxPool2d(self.pool()?),
-            "avg_pool2d" => Composite::AvgPool2d(self.pool()?),
-            _ => return Ok(None),
-        }))
-    }
-
-    fn pool(&mut self) -> Result<Pool2d, ParseError> {
-        let mut pair = |name: &str, default: Option<[usize; 2]>| match default {
-            Some(default) if !self.text.is_at(name) => Ok(default),
-            _ => {
-                self.setting(name)?;
-                let place = self.text.place();
-                let pair = self.text.pair()?;
-                match pair.iter().all(|&size| size <= MOST_INPUTS) {
-                    true => Ok(pair),
-                    false => Err(self.text.error_at(place, format!("{name} is too large"))),
-                }
-            }
-        };
-        Ok(Pool2d {
-            kernel: pair("kernel", None)?,
-            stride: pair("stride", None)?,
-            padding: pair("padding", Some([0, 0]))?,
-            dilation: pair("dilation", Some([1, 1]))?,
-        })
     }
 
     /// An operation that is called by its own name.

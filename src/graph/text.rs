@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Write};
 
-use super::op::{Composite, Constant, ConstantRole, Op, Pool2d, StepResult, View};
+use super::op::{Constant, ConstantRole, Op, StepResult, View};
 use super::{Graph, Node};
 
 /// Whether the lines name the user's file and line: good in a dump, bad in a snapshot.
@@ -155,31 +155,8 @@ impl fmt::Display for Attributes<'_> {
             Op::Sort { axis, extent, descending, result: _ } => {
                 write!(f, " axis={axis} extent={extent}{}", if *descending { " descending" } else { "" })
             }
-            Op::Composite(composite) => match composite {
-                Composite::Mean { axes } => write!(f, " axes={axes:?}"),
-                Composite::Var { axes, correction } => write!(f, " axes={axes:?} correction={correction}"),
-                Composite::Sigmoid | Composite::Silu | Composite::Gelu | Composite::GeluTanh => Ok(()),
-                Composite::Softmax { axis } => write!(f, " axis={axis}"),
-                Composite::LayerNorm { dims, eps_bits } => {
-                    write!(f, " dims={dims} eps={:?}", f64::from_bits(*eps_bits))
-                }
-                Composite::MaxPool2d(pool) | Composite::AvgPool2d(pool) => pool_attributes(f, pool),
-            },
         }
     }
-}
-
-fn pool_attributes(f: &mut fmt::Formatter<'_>, pool: &Pool2d) -> fmt::Result {
-    let mut pair = |name: &str, [height, width]: [usize; 2]| write!(f, " {name}={height}x{width}");
-    pair("kernel", pool.kernel)?;
-    pair("stride", pool.stride)?;
-    if pool.padding != [0, 0] {
-        pair("padding", pool.padding)?;
-    }
-    if pool.dilation != [1, 1] {
-        pair("dilation", pool.dilation)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -196,9 +173,8 @@ mod tests {
         let mut s = Sketch::new();
         let x = s.input([1, 2, 8, 8], DType::F32);
         let _dead = s.unary(UnaryOp::Exp, x);
-        let pool = Pool2d { kernel: [3, 3], stride: [2, 2], padding: [1, 0], dilation: [1, 1] };
-        let pooled = s.op(Op::Composite(Composite::MaxPool2d(pool)), &[x], [1, 2, 4, 3], DType::F32);
-        let flipped = s.slice(pooled, [0, 0, 3, 0], [1, 1, -1, 1], [1, 2, 4, 3]);
+        let half = s.slice(x, [0, 0, 0, 0], [1, 1, 2, 2], [1, 2, 4, 3]);
+        let flipped = s.slice(half, [0, 0, 3, 0], [1, 1, -1, 1], [1, 2, 4, 3]);
         let two = s.splat(Scalar::from_f64(DType::F32, 2.0), [1, 2, 4, 3]);
         let mut node = Sketch::node(Op::Binary(BinaryOp::Mul), [1, 2, 4, 3], DType::F32);
         node.origin = "scale";
@@ -212,7 +188,7 @@ mod tests {
     fn one_line_a_live_node_numbered_densely() {
         let expected = "\
 %0 = input slot=0 : f32 [1, 2, 8, 8]
-%1 = max_pool2d(%0) kernel=3x3 stride=2x2 padding=1x0 : f32 [1, 2, 4, 3]
+%1 = slice(%0) starts=[0, 0, 0, 0] steps=[1, 1, 2, 2] : f32 [1, 2, 4, 3]
 %2 = slice(%1) starts=[0, 0, 3, 0] steps=[1, 1, -1, 1] : f32 [1, 2, 4, 3]
 %3 = constant 2.0 argument : f32 []
 %4 = expand(%3) : f32 [1, 2, 4, 3]
@@ -239,7 +215,7 @@ return %6, %5, %6
     /// One of everything that has attributes.
     const ZOO: &str = "\
 %0 = input slot=0 : f32 [2, 3, 8, 8]
-%1 = max_pool2d(%0) kernel=3x3 stride=2x2 padding=1x0 dilation=1x2 : f32 [2, 3, 4, 2]
+%1 = slice(%0) starts=[0, 0, 0, 0] steps=[1, 1, 2, 3] : f32 [2, 3, 4, 2]
 %2 = slice(%1) starts=[0, 2, 3, 0] steps=[1, -1, -1, 1] : f32 [2, 3, 4, 2]  # flip, src/my file.rs:3:14
 %3 = constant NaN(0x7fc00001) argument : f32 []
 %4 = expand(%3) : f32 [2, 3, 4, 2]
@@ -248,11 +224,11 @@ return %6, %5, %6
 %7 = permute(%6) perm=[1, 0] : f32 [3, 2]
 %8 = pad(%7) before=[1, 0] value=-inf : f32 [5, 2]
 %9 = window(%8) axis=0 size=2 stride=1 dilation=2 : f32 [3, 2, 2]
-%10 = layer_norm(%9) dims=2 eps=1e-5 : f32 [3, 2, 2]
+%10 = tanh(%9) : f32 [3, 2, 2]  # activation
 %11 = cumsum(%10) axis=1 reverse exclusive : f32 [3, 2, 2]
 %12 = iota : i64 [2]
 %13 = random seed=18446744073709551615 : f64 [2]
-%14 = var(%13) axes=[0] correction=1 : f64 []
+%14 = squared_deviations(%13) axes=[0] : f64 []
 %15 = cast(%12) : bf16 [2]
 %16 = reshape(%15) : bf16 [2, 1]
 %17 = iota : i64 [4]
@@ -266,7 +242,7 @@ return %6, %5, %6
 %25 = recurrence(%23, %24) axis=1 reverse last=0 carries=1 : f32 [2]  # scan
   step
     %0 = input slot=0 : f32 []
-    %1 = sigmoid(%0) : f32 []
+    %1 = exp(%0) : f32 []
     return %1
 return %11, %14, %16, %17, %18, %22, %25, %11
 ";

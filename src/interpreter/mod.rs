@@ -1,15 +1,14 @@
 //! The reference interpreter: evaluates the graph as it was recorded, one plain loop an operation.
 //!
 //! It is the oracle that the passes, the fusion, the kernels and the devices are tested against, and
-//! the fallback where there is no compiler. So it is written for being obviously right, shares no code
-//! with anything below the graph, and evaluates composites from their definitions, not by decomposing.
+//! the fallback where there is no compiler. So it is written for being obviously right, and shares no code
+//! with anything below the graph.
 //!
 //! Every operation's result is rounded to its node's dtype: exactly as stated in
 //! [`lazuli_codegen`]'s operations for arithmetic, and from a double-precision value for
-//! transcendental functions, sums, products and composites.
+//! transcendental functions, sums and products.
 
 mod cast;
-mod composite;
 mod gather;
 pub(crate) mod kernels;
 mod operand;
@@ -116,7 +115,6 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
         (&Op::Sort { axis, extent, descending, result }, [x]) => {
             sort::sort(&x.values, x.shape, sort::Sort { axis, extent, descending, result })
         }
-        (Op::Composite(composite), [x]) => composite::composite(composite, &x.values, x.shape, &node.shape)?,
         (op, operands) => return Err(context(format!("{op:?} with {} operands", operands.len()))),
     };
     if result.len() != node.shape.elements() || result.dtype() != node.dtype {

@@ -134,9 +134,6 @@ fn whole(bytes: &[u8], size: usize) -> &[u8] {
 
 /// An element type.
 pub(super) trait Element: Copy + PartialOrd + NoUninit {
-    /// What no value is less than: -inf for floats.
-    const LEAST: Self;
-
     fn wrap(values: Vec<Self>) -> Values;
 
     /// The elements, if they are of this type.
@@ -196,7 +193,6 @@ macro_rules! wrapping {
 }
 
 impl Element for bool {
-    const LEAST: bool = false;
     wrapping!(Bool, bool);
     fn from_low_bits(bits: u64) -> bool {
         bits & 0xff != 0
@@ -218,7 +214,6 @@ impl Element for bool {
 macro_rules! int {
     ($variant:ident, $ty:ty) => {
         impl Element for $ty {
-            const LEAST: $ty = <$ty>::MIN;
             wrapping!($variant, $ty);
             fn from_low_bits(bits: u64) -> $ty {
                 bits as $ty
@@ -253,7 +248,6 @@ int!(I64, i64);
 macro_rules! float {
     ($variant:ident, $ty:ty, bits $bits:ty, from_real $from_real:expr, from_int $from_int:expr) => {
         impl Element for $ty {
-            const LEAST: $ty = <$ty>::NEG_INFINITY;
             wrapping!($variant, $ty);
             fn from_low_bits(bits: u64) -> $ty {
                 <$ty>::from_bits(bits as $bits)

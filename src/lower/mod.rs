@@ -311,9 +311,6 @@ impl<'a> Lowering<'a> {
             Op::Sort { axis, descending, result, .. } => {
                 self.sort(id, (*axis, *descending), *result, indices)?
             }
-            Op::Composite(_) => {
-                return Err(Refusal::Broken("a composite was not decomposed"));
-            }
         })
     }
 

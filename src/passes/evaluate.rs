@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use crate::graph::op::{Composite, Op, Pool2d, Sorted, StepResult, View};
+use crate::graph::op::{Op, Sorted, StepResult, View};
 use crate::graph::{Graph, Node, NodeId};
 use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, UnaryOp};
 
@@ -78,11 +78,6 @@ pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>
                     ranked(&node.op, &row.collect::<Vec<_>>(), rank)
                 })
             }
-            Op::Composite(composite) => {
-                let float: Vec<f64> = operand(0).iter().map(|x| x.as_f64()).collect();
-                let result = composed(composite, &float, operand(0), shape(0), node);
-                result.into_iter().map(|x| Scalar::from_f64(node.dtype.compute(), x)).collect()
-            }
         };
         values.push(value);
     }
@@ -139,14 +134,6 @@ fn unary(op: UnaryOp, x: Scalar) -> Scalar {
 
 fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Scalar {
     op.apply(a, b).unwrap_or_else(|| panic!("{op} of {} and {}", a.dtype(), b.dtype()))
-}
-
-/// Abramowitz and Stegun, 7.1.26.
-fn erf(x: f64) -> f64 {
-    let t = 1.0 / (1.0 + 0.3275911 * x.abs());
-    let poly = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592];
-    let series = poly.iter().fold(0.0, |sum, c| (sum + c) * t);
-    (1.0 - series * (-x * x).exp()).copysign(x)
 }
 
 /// The position along each axis of the n-th element.
@@ -233,97 +220,4 @@ fn squared_deviations(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     // `Iterator::sum` starts at -0.
     values.iter().fold(0.0, |sum, x| sum + (x - mean) * (x - mean))
-}
-
-/// Composites by their definitions, in f64.
-fn composed(composite: &Composite, x: &[f64], raw: &[Scalar], from: &Shape, node: &Node) -> Vec<f64> {
-    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
-    let each = |f: &dyn Fn(f64) -> f64| x.iter().map(|&x| f(x)).collect();
-    match composite {
-        Composite::Mean { axes } => {
-            rows(axes, x, from).iter().map(|row| row.iter().sum::<f64>() / row.len() as f64).collect()
-        }
-        Composite::Var { axes, correction } => {
-            let var = |row: &Vec<f64>| squared_deviations(row) / row.len().saturating_sub(*correction) as f64;
-            rows(axes, x, from).iter().map(var).collect()
-        }
-        Composite::Sigmoid => each(&sigmoid),
-        Composite::Silu => each(&|x| x / (1.0 + (-x).exp())),
-        Composite::Gelu => each(&|x| x / 2.0 * (1.0 + erf(x / f64::sqrt(2.0)))),
-        Composite::GeluTanh => each(&|x| {
-            x / 2.0 * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x)).tanh())
-        }),
-        Composite::Softmax { axis } => {
-            let each_row = rows(&[*axis], x, from);
-            along(&[*axis], from, x, |n, x| {
-                let largest = each_row[n].iter().copied().reduce(f64::max).unwrap();
-                (x - largest).exp() / each_row[n].iter().map(|x| (x - largest).exp()).sum::<f64>()
-            })
-        }
-        Composite::LayerNorm { dims, eps_bits } => {
-            let axes: Vec<usize> = (from.rank() - dims..from.rank()).collect();
-            let each_row = rows(&axes, x, from);
-            along(&axes, from, x, |n, x| {
-                let row = &each_row[n];
-                let count = row.len() as f64;
-                let variance = squared_deviations(row) / count;
-                (x - row.iter().sum::<f64>() / count) / (variance + f64::from_bits(*eps_bits)).sqrt()
-            })
-        }
-        Composite::MaxPool2d(pool) => {
-            // The dtype's own least value at the edges, so that all of them can be negative integers.
-            let least = raw.iter().fold(f64::INFINITY, |least, x| least.min(x.as_f64()));
-            pooled(pool, x, from, node, least, |window| {
-                window.iter().copied().reduce(|a, b| if a.is_nan() || a > b { a } else { b }).unwrap()
-            })
-        }
-        Composite::AvgPool2d(pool) => {
-            pooled(pool, x, from, node, 0.0, |window| window.iter().sum::<f64>() / window.len() as f64)
-        }
-    }
-}
-
-/// A function of each element and the number of the row along the axes that it is in.
-fn along(axes: &[usize], from: &Shape, x: &[f64], f: impl Fn(usize, f64) -> f64) -> Vec<f64> {
-    let to = from.without(axes);
-    let number = |n: usize| {
-        let at = position(from, n);
-        let kept: Vec<usize> =
-            (0..at.len()).filter(|axis| !axes.contains(axis)).map(|axis| at[axis]).collect();
-        offset(&to, &kept)
-    };
-    x.iter().enumerate().map(|(n, &x)| f(number(n), x)).collect()
-}
-
-fn pooled(
-    pool: &Pool2d,
-    x: &[f64],
-    from: &Shape,
-    node: &Node,
-    edge: f64,
-    combine: impl Fn(&[f64]) -> f64,
-) -> Vec<f64> {
-    let rank = from.rank();
-    let element = |n: usize| {
-        let at = position(&node.shape, n);
-        let mut window = Vec::new();
-        for kh in 0..pool.kernel[0] {
-            for kw in 0..pool.kernel[1] {
-                let place = |d: usize, k: usize| {
-                    let i = at[rank - 2 + d] * pool.stride[d] + k * pool.dilation[d];
-                    i.checked_sub(pool.padding[d]).filter(|&i| i < from[rank - 2 + d])
-                };
-                window.push(match (place(0, kh), place(1, kw)) {
-                    (Some(h), Some(w)) => {
-                        let mut source = at.clone();
-                        (source[rank - 2], source[rank - 1]) = (h, w);
-                        x[offset(from, &source)]
-                    }
-                    _ => edge,
-                });
-            }
-        }
-        combine(&window)
-    };
-    (0..node.shape.elements()).map(element).collect()
 }

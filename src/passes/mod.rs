@@ -7,7 +7,6 @@
 mod canonicalise;
 mod cse;
 mod dead_code;
-mod decompose;
 mod exact;
 mod fold;
 mod rule;
@@ -44,13 +43,7 @@ enum Repeat {
 }
 
 /// Every pass, in order.
-pub(crate) const PASSES: [Pass; 7] = [
-    Pass {
-        name: "decompose",
-        doc: "composites become primitives, so that fusion sees through softmax, pooling and the like",
-        repeat: Repeat::Once,
-        run: decompose::run,
-    },
+pub(crate) const PASSES: [Pass; 6] = [
     Pass {
         name: "steps",
         doc: "the step of a recurrence is a graph of its own: it goes through all of these passes",

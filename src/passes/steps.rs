@@ -36,7 +36,7 @@ fn simplified(body: &Body, simplify: fn(&Graph) -> Result<Graph>) -> Option<Body
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::op::{Composite, StepResult};
+    use crate::graph::op::StepResult;
     use crate::graph::sketch::Sketch;
     use crate::graph::text::{Locations, text};
     use crate::{BinaryOp, DType, UnaryOp};
@@ -47,7 +47,7 @@ mod tests {
         let (h, x) = (step.input([], DType::F32), step.input([], DType::F32));
         let back = step.unary(UnaryOp::Neg, h);
         let forth = step.unary(UnaryOp::Neg, back);
-        let gate = step.op(Op::Composite(Composite::Sigmoid), &[x], [], DType::F32);
+        let gate = step.unary(UnaryOp::Exp, x);
         let next = step.binary(BinaryOp::Mul, forth, gate);
         let body = Arc::new(Body::new(step.outputs([next]), 1, vec![DType::F32; 2]));
         let mut s = Sketch::new();
@@ -57,7 +57,7 @@ mod tests {
         let passes = |graph: &Graph| crate::passes::run(graph, None);
         let simplified = run(&s.outputs([y]), passes).unwrap();
         let text = text(&simplified, Locations::Hidden);
-        assert!(!text.contains("neg(%0)") && text.contains("exp(") && !text.contains("= sigmoid"), "{text}");
+        assert!(!text.contains("neg(%0)") && text.contains("exp("), "{text}");
         assert!(run(&simplified, passes).is_none());
     }
 }

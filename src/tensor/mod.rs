@@ -1,7 +1,7 @@
 //! The public operations on a [`Tensor`](crate::Tensor), by what they do.
 //!
 //! Every one starts a [`Call`](arguments::call::Call), which knows its name and the user's place, and records
-//! primitives or a composite through `Tensor::record`. What cannot be recorded becomes an invalid tensor.
+//! primitives through `Tensor::record`. What cannot be recorded becomes an invalid tensor.
 
 pub(crate) mod arguments;
 pub(crate) mod ask;

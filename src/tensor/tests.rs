@@ -1,5 +1,7 @@
 //! What holds for recording as a whole, and how the tests of its parts look at what is recorded.
 
+mod definitions;
+
 use proptest::prelude::*;
 
 use crate::graph::op::{ConstantRole, Op, View};

@@ -1,6 +1,5 @@
 //! What must hold of all passes.
 
-mod composites;
 mod illegal;
 mod laws;
 mod property;

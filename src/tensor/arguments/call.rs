@@ -6,9 +6,9 @@ use std::fmt::Display;
 use smallvec::SmallVec;
 
 use super::axes::{Axes, AxesKind};
-use crate::graph::op::{self, Composite, Constant, ConstantRole, Op, View};
+use crate::graph::op::{self, Constant, ConstantRole, Op, View};
 use crate::recording::{NOT_IN_STEPS, Recipe, Sources, State, Tensor, is_addressable};
-use crate::{BinaryOp, DType, Device, Error, Result, Scalar, Shape, SourceLocation, UnaryOp};
+use crate::{BinaryOp, DType, Device, Error, ReduceOp, Result, Scalar, Shape, SourceLocation, UnaryOp};
 
 thread_local! {
     /// The user's call while it records operations of the public API: they are part of it.
@@ -160,10 +160,23 @@ impl Call {
         self.view(View::Slice { starts, steps }, x, Shape::from(extents))
     }
 
-    /// A composite whose result has the operand's dtype.
-    pub(crate) fn composite(self, composite: Composite, x: &Tensor, shape: Shape) -> Result<Tensor> {
+    /// The elements along some axes combined; the tensor itself where there are no axes.
+    pub(crate) fn reduce(self, op: ReduceOp, x: &Tensor, axes: &op::Axes) -> Result<Tensor> {
+        let (shape, dtype) = x.known()?;
+        match axes.is_empty() {
+            true => Ok(x.clone()),
+            false => self.record(Op::Reduce { op, axes: axes.clone() }, &[x], shape.without(axes), dtype),
+        }
+    }
+
+    /// What `f` makes of floats, computed in `F32` for those of 16 bits and rounded once.
+    pub(crate) fn rounded_once(
+        self,
+        x: &Tensor,
+        f: impl FnOnce(&Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
         let (_, dtype) = x.known()?;
-        self.record(Op::Composite(composite), &[x], shape, dtype)
+        self.cast(&f(&self.cast(x, dtype.compute())?)?, dtype)
     }
 
     /// An error unless a number of the user's is what it must be; a NaN mostly is not.

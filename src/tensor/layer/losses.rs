@@ -1,12 +1,13 @@
 //! Losses: formulas of a prediction and a target, reduced as asked. On the 16-bit floats they are computed in `F32`
 //! and rounded once.
 
-use crate::graph::op::{Axes, Composite, ConstantRole, Op};
+use crate::graph::op::{Axes, ConstantRole, Op};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::Operand;
 use crate::tensor::map::arithmetic::xlogy;
 use crate::tensor::map::binary::Rule;
 use crate::tensor::map::formula::{Argument, Term, formula};
+use crate::tensor::reduce::moments::mean;
 use crate::{BinaryOp, DType, ReduceOp, Result, Scalar, Shape, Tensor, UnaryOp};
 
 /// What becomes of the losses of all elements.
@@ -218,22 +219,8 @@ fn reduced(call: Call, losses: &Tensor, reduction: Reduction) -> Result<Tensor> 
     match reduction {
         _ if rank == 0 => Ok(losses.clone()),
         Reduction::None => Ok(losses.clone()),
-        Reduction::Mean => {
-            call.composite(Composite::Mean { axes: (0..rank).collect() }, losses, Shape::scalar())
-        }
-        Reduction::Sum => sum(call, losses, &(0..rank).collect()),
-    }
-}
-
-fn sum(call: Call, x: &Tensor, axes: &Axes) -> Result<Tensor> {
-    reduce(call, ReduceOp::Sum, x, axes)
-}
-
-fn reduce(call: Call, op: ReduceOp, x: &Tensor, axes: &Axes) -> Result<Tensor> {
-    let (shape, dtype) = x.known()?;
-    match axes.is_empty() {
-        true => Ok(x.clone()),
-        false => call.record(Op::Reduce { op, axes: axes.clone() }, &[x], shape.without(axes), dtype),
+        Reduction::Mean => call.rounded_once(losses, |losses| mean(call, losses, &(0..rank).collect())),
+        Reduction::Sum => call.reduce(ReduceOp::Sum, losses, &(0..rank).collect()),
     }
 }
 
@@ -287,10 +274,10 @@ impl ByLabels {
         let losses = match normalise {
             false => call.unary(UnaryOp::Neg, &chosen)?,
             true => {
-                let largest = reduce(call, ReduceOp::Max, &x, &axes)?;
+                let largest = call.reduce(ReduceOp::Max, &x, &axes)?;
                 let shifted =
                     call.binary(BinaryOp::Sub, &x, &call.expand(&call.reshape(&largest, kept)?, shape)?)?;
-                let total = sum(call, &call.unary(UnaryOp::Exp, &shifted)?, &axes)?;
+                let total = call.reduce(ReduceOp::Sum, &call.unary(UnaryOp::Exp, &shifted)?, &axes)?;
                 let chosen = call.binary(BinaryOp::Sub, &chosen, &largest)?;
                 call.binary(BinaryOp::Sub, &call.unary(UnaryOp::Log, &total)?, &chosen)?
             }
@@ -311,10 +298,10 @@ pub(super) fn over_labels(
     let all: Axes = (0..losses.known()?.0.rank()).collect();
     match reduction {
         Reduction::None => Ok(losses.clone()),
-        Reduction::Sum => sum(call, losses, &all),
+        Reduction::Sum => call.reduce(ReduceOp::Sum, losses, &all),
         Reduction::Mean => {
-            let weight = sum(call, weights, &all)?;
-            call.binary(BinaryOp::Div, &sum(call, losses, &all)?, &weight)
+            let weight = call.reduce(ReduceOp::Sum, weights, &all)?;
+            call.binary(BinaryOp::Div, &call.reduce(ReduceOp::Sum, losses, &all)?, &weight)
         }
     }
 }

@@ -5,6 +5,5 @@ pub(crate) mod cross_entropy;
 pub(crate) mod grid;
 pub(crate) mod interpolate;
 pub(crate) mod losses;
-pub(crate) mod nn;
 pub(crate) mod norms;
 pub(crate) mod pool;

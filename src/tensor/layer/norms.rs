@@ -1,10 +1,55 @@
-//! Normalisations. All but the layer norm are compositions, computed in `F32` for 16-bit floats and rounded once.
+//! Normalisations, computed in `F32` for 16-bit floats and rounded once.
 
+use crate::graph::op::{self, ConstantRole};
 use crate::tensor::arguments::call::Call;
+use crate::tensor::reduce::moments;
 use crate::tensor::reduce::statistics::{along, widened};
-use crate::{DType, Operand, Result, Shape, Tensor};
+use crate::{BinaryOp, DType, Operand, ReduceOp, Result, Scalar, Shape, Tensor, UnaryOp};
 
 impl Tensor {
+    /// `exp(x - max) / sum(exp(x - max))` along one axis. Keeps shape and dtype.
+    ///
+    /// Invalid for integers and bools, and for an axis out of range.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let logits = Tensor::from_slice(&[1.0f32, 1.0, 5.0, 5.0], [2, 2]);
+    /// assert_eq!(logits.softmax(-1).to_vec::<f32>()?, [0.5; 4]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn softmax(&self, axis: isize) -> Tensor {
+        Tensor::or_invalid(softmax(Call::here("softmax"), self, axis))
+    }
+
+    /// `(x - mean) / sqrt(var + eps) * weight + bias`, with mean and (biased) variance over the last
+    /// dimensions: those of `normalized_shape`, which is also the shape of weight and bias. Keeps shape and
+    /// dtype. PyTorch's `eps` is 1e-5.
+    ///
+    /// J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer normalization", 2016.
+    ///
+    /// Invalid for integers and bools, and if shapes or dtypes do not match.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, -1.0], [1, 2]);
+    /// let (weight, bias) = (Tensor::full([2], 3, DType::F32), Tensor::ones([2], DType::F32));
+    /// let y = x.layer_norm([2], Some(&weight), Some(&bias), 0.0);
+    /// assert_eq!(y.to_vec::<f32>()?, [4.0, -2.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn layer_norm(
+        &self,
+        normalized_shape: impl Into<Shape>,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Tensor {
+        let call = Call::here("layer_norm");
+        Tensor::or_invalid(layer_norm(call, self, &normalized_shape.into(), weight, bias, eps))
+    }
+
     /// `log(softmax(x))` along one axis, without the loss of digits: `x - logsumexp(x)`. Keeps shape and dtype.
     ///
     /// Invalid for integers and bools, and for an axis out of range.
@@ -235,6 +280,69 @@ impl Tensor {
     }
 }
 
+fn softmax(call: Call, x: &Tensor, axis: isize) -> Result<Tensor> {
+    call.needs_float(x)?;
+    call.along(x, axis, |x, axis| {
+        if x.known()?.0.elements() == 0 {
+            return Ok(x.clone()); // There is no largest of nothing, and nothing to compute.
+        }
+        call.rounded_once(x, |x| softmax_of(call, x, &op::Axes::from_slice(&[axis])))
+    })
+}
+
+fn softmax_of(call: Call, x: &Tensor, axes: &op::Axes) -> Result<Tensor> {
+    let max = call.reduce(ReduceOp::Max, x, axes)?;
+    let shifted = call.binary(BinaryOp::Sub, x, &spread(call, &max, axes, x)?)?;
+    let exp = call.unary(UnaryOp::Exp, &shifted)?;
+    // One division a row: the sum is between 1 and the number of elements, or NaN.
+    let sum = call.reduce(ReduceOp::Sum, &exp, axes)?;
+    let scale = call.unary(UnaryOp::Reciprocal, &sum)?;
+    call.binary(BinaryOp::Mul, &exp, &spread(call, &scale, axes, x)?)
+}
+
+/// `(x - mean) / sqrt(var + eps)`.
+fn standardised(call: Call, x: &Tensor, axes: &op::Axes, eps: f64) -> Result<Tensor> {
+    let (mean, variance) = (moments::mean(call, x, axes)?, moments::variance(call, x, axes, 0)?);
+    let (rows, dtype) = variance.known()?;
+    let eps = call.filled(Scalar::from_f64(dtype, eps), ConstantRole::Argument, rows)?;
+    let scale = call.unary(UnaryOp::Rsqrt, &call.binary(BinaryOp::Add, &variance, &eps)?)?;
+    let (mean, scale) = (spread(call, &mean, axes, x)?, spread(call, &scale, axes, x)?);
+    call.binary(BinaryOp::Mul, &call.binary(BinaryOp::Sub, x, &mean)?, &scale)
+}
+
+/// A reduced value at each element that it was reduced from.
+fn spread(call: Call, reduced: &Tensor, axes: &op::Axes, like: &Tensor) -> Result<Tensor> {
+    let (shape, _) = like.known()?;
+    let kept = shape.iter().enumerate().map(|(axis, &extent)| if axes.contains(&axis) { 1 } else { extent });
+    call.expand(&call.reshape(reduced, kept.collect())?, shape)
+}
+
+fn layer_norm(
+    call: Call,
+    x: &Tensor,
+    normalized: &Shape,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    eps: f64,
+) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    call.needs_float(x)?;
+    if normalized.rank() == 0 || !shape.ends_with(normalized) {
+        return call.fail(format!("normalized_shape {normalized} is not the end of shape {shape}"));
+    }
+    let axes: op::Axes = (shape.rank() - normalized.rank()..shape.rank()).collect();
+    let mut result = call.rounded_once(x, |x| standardised(call, x, &axes, eps))?;
+    for (name, parameter, op) in [("weight", weight, BinaryOp::Mul), ("bias", bias, BinaryOp::Add)] {
+        let Some(parameter) = parameter else { continue };
+        let (own, own_dtype) = parameter.known()?;
+        if own != normalized || own_dtype != dtype {
+            return call.fail(format!("the {name} must be {dtype} {normalized}, got {own_dtype} {own}"));
+        }
+        result = call.binary(op, &result, &call.expand(parameter, shape)?)?;
+    }
+    Ok(result)
+}
+
 /// The shape of one number a channel, and as it broadcasts to the tensor; the tensor is a float one.
 fn channels(call: Call, x: &Tensor) -> Result<(Shape, Shape)> {
     let (shape, dtype) = x.known()?;
@@ -297,4 +405,58 @@ fn group_norm(
         let normal = x.reshape(&apart).layer_norm([in_group, rest], None, None, eps);
         affine(normal, weight, bias).reshape(shape)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::tests::{mistake, recorded};
+
+    #[test]
+    fn dtypes_follow_pytorch() {
+        for dtype in DType::ALL {
+            let x = Tensor::zeros([4, 4], dtype);
+            let same = dtype.is_float().then_some(dtype);
+            assert_eq!(x.softmax(0).dtype().ok(), same, "{dtype}");
+            assert_eq!(x.layer_norm([4], None, None, 1e-5).dtype().ok(), same);
+        }
+    }
+
+    #[test]
+    fn a_softmax_is_an_extreme_a_sum_and_a_factor_each_of_a_row() {
+        let x = Tensor::from_slice(&[1.0f32; 4], [2, 2]);
+        let expected = [
+            "input",
+            "max",
+            "reshape",
+            "expand",
+            "sub",
+            "exp",
+            "sum",
+            "reciprocal",
+            "reshape",
+            "expand",
+            "mul",
+        ];
+        assert_eq!(recorded(&x.softmax(-1)), expected);
+        let half = recorded(&x.cast(DType::BF16).softmax(-1));
+        assert_eq!((&*half[1], &*half[2], half.last().map(String::as_str)), ("cast", "cast", Some("cast")));
+    }
+
+    #[test]
+    fn mistakes_say_what_does_not_fit() {
+        let x = Tensor::ones([1, 2, 3], DType::F32);
+        mistake!(
+            x.softmax(3),
+            "softmax: axis 3 is out of range for shape [1, 2, 3]: it must be from -3 to 2"
+        );
+        mistake!(
+            x.layer_norm([2], None, None, 1e-5),
+            "layer_norm: normalized_shape [2] is not the end of shape [1, 2, 3]"
+        );
+        mistake!(
+            x.layer_norm([3], Some(&Tensor::ones([2], DType::F16)), None, 1e-5),
+            "layer_norm: the weight must be f32 [3], got f16 [2]"
+        );
+    }
 }

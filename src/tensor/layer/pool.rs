@@ -1,16 +1,13 @@
 //! Pooling over windows of the last one, two or three dimensions.
-//!
-//! The plain kinds in one and two dimensions are composites of the graph; all others are compositions of pads,
-//! windows and reductions.
 
 mod settings;
 
 use crate::graph::infer::pool_shape;
-use crate::graph::op::Composite;
+use crate::graph::op::ConstantRole;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::tensor::reduce::statistics::{along, widened};
-use crate::{DType, Result, Shape, Tensor};
+use crate::{DType, Result, Scalar, Shape, Tensor};
 pub use settings::{Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d};
 
 macro_rules! pool_methods {
@@ -215,10 +212,7 @@ pub(crate) fn not_bool(call: Call, x: &Tensor) -> Result<()> {
 pub(crate) fn max_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Tensor> {
     not_bool(call, x)?;
     let pooled = pooled_shape(call, x, pool)?;
-    match pool.plain() {
-        Some(plain) => composite(call, x, Composite::MaxPool2d(plain), &pooled, N),
-        None => Ok(windows(x, pool, &pooled, f64::NEG_INFINITY)?.max(last::<N>())),
-    }
+    Ok(windows(x, pool, &pooled, f64::NEG_INFINITY)?.max(last::<N>()))
 }
 
 pub(crate) fn avg_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Tensor> {
@@ -227,9 +221,6 @@ pub(crate) fn avg_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -
         return call.fail("the divisor must be at least 1, got 0");
     }
     let pooled = pooled_shape(call, x, pool)?;
-    if let Some(plain) = pool.plain() {
-        return composite(call, x, Composite::AvgPool2d(plain), &pooled, N);
-    }
     let (shape, rank) = (x.known()?.0, pooled.rank());
     widened(x, |x| {
         let sum = Tensor::or_invalid(windows(x, pool, &pooled, 0.0)).sum(last::<N>());
@@ -237,7 +228,8 @@ pub(crate) fn avg_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -
             return sum / divisor as f64;
         }
         if pool.is_even() {
-            return sum / pool.kernel.iter().product::<usize>() as f64;
+            let area = Scalar::from_f64(x.node.dtype, pool.kernel.iter().product::<usize>() as f64);
+            return sum / Tensor::or_invalid(call.constant(area, ConstantRole::Literal));
         }
         (0..N).fold(sum, |sum, d| {
             let axis = rank - N + d;
@@ -272,17 +264,6 @@ pub(crate) fn pooled_shape<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N
     call.needs_addressable(&padded.into())?;
     call.needs_addressable(&pooled.iter().copied().chain(pool.kernel).collect())?;
     Ok(pooled)
-}
-
-/// The pooling as one node of the graph.
-fn composite(call: Call, x: &Tensor, composite: Composite, pooled: &Shape, dims: usize) -> Result<Tensor> {
-    if dims == 2 {
-        return call.composite(composite, x, pooled.clone());
-    }
-    let flat = x.unsqueeze(-2);
-    let mut shape = pooled.to_vec();
-    shape.insert(pooled.rank() - 1, 1);
-    Ok(call.composite(composite, &flat, shape.into())?.squeeze(-2))
 }
 
 /// The last `N` axes.
@@ -366,10 +347,12 @@ mod tests {
     }
 
     #[test]
-    fn plain_pools_are_recorded_whole() {
-        let x = Tensor::from_slice(&[1.0f32; 4], [2, 2]);
-        assert_eq!(recorded(&x.relu().max_pool2d(2, 2)), ["input", "relu", "max_pool2d"]);
-        assert_eq!(recorded(&x.max_pool1d(2, 2)), ["input", "reshape", "max_pool2d", "reshape"]);
+    fn pooling_is_pad_windows_and_a_reduction() {
+        let x = Tensor::from_slice(&[1.0f32; 16], [4, 4]);
+        let padded = Pool2d::new(2).padding(1);
+        assert_eq!(recorded(&x.max_pool2d_with(padded)), ["input", "pad", "window", "window", "max"]);
+        let expected = ["input", "window", "window", "sum", "constant 4.0f32 literal", "expand", "div"];
+        assert_eq!(recorded(&x.avg_pool2d(2, 2)), expected);
     }
 
     #[test]

@@ -1,4 +1,6 @@
-//! Activations of neural networks that are short formulas; those that are recorded whole are in [`crate::tensor::layer::nn`].
+//! Activations of neural networks.
+
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use super::binary::Rule;
 use super::formula::{Argument, Term, formula};
@@ -69,7 +71,60 @@ activation_methods! {
 }
 
 activation_methods! {
+    Float:
+    /// `1 / (1 + exp(-x))`. Floats keep their dtype, integers and bools give `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[0.0f32], [1]).sigmoid().to_vec::<f32>()?, [0.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    sigmoid() = |x| x.sigmoid();
+}
+
+activation_methods! {
     Floats:
+    /// `x * sigmoid(x)`, also called swish. Keeps shape and dtype; invalid for integers and bools.
+    ///
+    /// S. Elfwing, E. Uchibe, K. Doya, "Sigmoid-weighted linear units for neural network function approximation
+    /// in reinforcement learning", 2017.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let y = Tensor::from_slice(&[-1.0f32, 0.0, 30.0], [3]).silu();
+    /// assert_eq!((y * 1000.0).round().to_vec::<f32>()?, [-269.0, 0.0, 30_000.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    silu() = |x| x / ((-x).exp() + 1.0);
+    /// `x / 2 * (1 + erf(x / sqrt(2)))`. Keeps shape and dtype; invalid for integers and bools.
+    ///
+    /// D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let y = Tensor::from_slice(&[-1.0f32, 0.0, 30.0], [3]).gelu();
+    /// assert_eq!((y * 10_000.0).round().to_vec::<f32>()?, [-1587.0, 0.0, 300_000.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    gelu() = |x| {
+        let erf = (x * FRAC_1_SQRT_2).erf();
+        x * 0.5 * (erf + 1.0)
+    };
+    /// `x / 2 * (1 + tanh(sqrt(2 / π) * (x + 0.044715 * x³)))`, PyTorch's gelu with `approximate="tanh"`. Keeps
+    /// shape and dtype; invalid for integers and bools.
+    ///
+    /// D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let y = Tensor::from_slice(&[-1.0f32, 0.0, 30.0], [3]).gelu_tanh();
+    /// assert_eq!((y * 10_000.0).round().to_vec::<f32>()?, [-1588.0, 0.0, 300_000.0]); // gelu: -1587
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    gelu_tanh() = |x| {
+        let inner = (x + x.square() * x * 0.044715) * (2.0 / PI).sqrt();
+        x * 0.5 * (inner.tanh() + 1.0)
+    };
     /// `x` where it is positive, `slope * x` elsewhere. Keeps shape and dtype; invalid for integers and bools.
     /// PyTorch's slope is 0.01.
     ///

@@ -3,7 +3,8 @@
 //! Every reduction takes its axes as [`Axes`]: `..` for all, one integer, or a list. Its twin with
 //! `_keepdim` keeps them with extent 1, so that the result broadcasts back.
 
-use crate::graph::op::{self, Composite, ConstantRole, Op};
+use super::moments;
+use crate::graph::op::{self, ConstantRole};
 use crate::tensor::arguments::axes::Axes;
 use crate::tensor::arguments::call::Call;
 use crate::{DType, ReduceOp, Result, Scalar, Shape, Tensor, UnaryOp};
@@ -230,13 +231,7 @@ fn reduce(call: Call, reduction: Reduction, x: &Tensor, axes: &Axes, keepdim: bo
     let (shape, dtype) = x.known()?;
     let axes = call.axes(axes, shape)?;
     let reduced = shape.without(&axes);
-    let primitive = |op: ReduceOp, x: &Tensor| match axes.is_empty() {
-        true => Ok(x.clone()),
-        false => {
-            let op = Op::Reduce { op, axes: axes.clone() };
-            call.record(op, &[x], reduced.clone(), x.node.dtype)
-        }
-    };
+    let primitive = |op: ReduceOp, x: &Tensor| call.reduce(op, x, &axes);
     let truth = |op: ReduceOp, of_nothing: bool| match axes.iter().any(|&axis| shape[axis] == 0) {
         true => {
             let value = Scalar::from_bool(of_nothing);
@@ -254,7 +249,7 @@ fn reduce(call: Call, reduction: Reduction, x: &Tensor, axes: &Axes, keepdim: bo
             }
             false => (x.clone(), axes.clone()),
         };
-        call.composite(Composite::Var { axes, correction }, &x, reduced.clone())
+        call.rounded_once(&x, |x| moments::variance(call, x, &axes, correction))
     };
     let result = match reduction {
         Reduction::Sum => primitive(ReduceOp::Sum, &call.cast(x, accumulator(dtype))?)?,
@@ -269,7 +264,7 @@ fn reduce(call: Call, reduction: Reduction, x: &Tensor, axes: &Axes, keepdim: bo
             call.needs_float(x)?;
             match axes.is_empty() {
                 true => x.clone(),
-                false => call.composite(Composite::Mean { axes: axes.clone() }, x, reduced.clone())?,
+                false => call.rounded_once(x, |x| moments::mean(call, x, &axes))?,
             }
         }
         Reduction::Var(correction) => var(correction)?,
@@ -330,12 +325,16 @@ mod tests {
     }
 
     #[test]
-    fn reductions_record_one_operation() {
+    fn reductions_record_one_operation_and_the_quotients_of_moments() {
         let x = Tensor::from_slice(&[1.0f32; 6], [2, 3]);
         assert_eq!(recorded(&x.sum(..)), ["input", "sum"]);
         assert_eq!(recorded(&x.sum_keepdim(1)), ["input", "sum", "reshape"]);
         assert_eq!(recorded(&x.any(0)), ["input", "cast", "max"]);
-        assert_eq!(recorded(&x.std(0, 1)), ["input", "var", "sqrt"]);
+        let divided = ["constant 1.0f32 argument", "expand", "div"];
+        assert_eq!(
+            recorded(&x.std(0, 1)),
+            [&["input", "squared_deviations"], &divided[..], &["sqrt"]].concat()
+        );
         assert_eq!(recorded(&x.cast(DType::I32).prod(0)), ["input", "cast", "cast", "prod"]);
     }
 
@@ -362,7 +361,7 @@ mod tests {
         for plain in [x.sum(0), x.max_keepdim(-1), x.mean([0]), x.squeeze(0)] {
             assert_eq!(recorded(&plain), ["input"]);
         }
-        assert_eq!(recorded(&x.var(.., 0)), ["input", "reshape", "var"]);
+        assert_eq!(recorded(&x.var(.., 0))[..3], ["input", "reshape", "squared_deviations"]);
         assert_eq!(x.var_keepdim(.., 0).shape().unwrap(), Shape::scalar());
     }
 

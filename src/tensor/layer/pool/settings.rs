@@ -1,7 +1,6 @@
 //! What a pooling does: its windows, and how their mean counts.
 
 use crate::graph::infer::Windows;
-use crate::graph::op;
 
 /// One number for each of `N` dimensions: from one for all, a tuple or an array.
 ///
@@ -181,23 +180,5 @@ impl<const N: usize> Pool<N> {
     /// Whether as many elements of every window count.
     pub(super) fn is_even(&self) -> bool {
         !self.ceil && (self.count_padding || self.padding == [0; N])
-    }
-
-    /// The same as a composite of the graph, in which a missing dimension has extent 1.
-    pub(super) fn plain(&self) -> Option<op::Pool2d> {
-        let pair = |list: &[usize; N], missing: usize| match list[..] {
-            [one] => Some([missing, one]),
-            [one, other] => Some([one, other]),
-            _ => None,
-        };
-        if !self.is_even() || self.divisor.is_some() {
-            return None;
-        }
-        Some(op::Pool2d {
-            kernel: pair(&self.kernel, 1)?,
-            stride: pair(&self.stride, 1)?,
-            padding: pair(&self.padding, 0)?,
-            dilation: pair(&self.dilation, 1)?,
-        })
     }
 }
