@@ -2,8 +2,8 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-use super::binary::Rule;
 use super::formula::{Argument, Term, formula};
+use super::operands::Rule;
 use crate::graph::op::View;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::Operand;

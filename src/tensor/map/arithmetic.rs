@@ -2,8 +2,9 @@
 
 use std::f64::consts::PI;
 
-use super::binary::{Rule, binary};
+use super::binary::binary;
 use super::formula::{Argument, Term, formula};
+use super::operands::Rule;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::{Number, Operand};
 use crate::{BinaryOp, DType, Result, Tensor, UnaryOp};

@@ -2,27 +2,12 @@
 
 use smallvec::SmallVec;
 
-use super::elementwise::float_for;
-use crate::graph::op::{ConstantRole, Op};
+use super::operands::{Rule, described, unified};
+use crate::graph::op::Op;
 use crate::recording::Sources;
 use crate::tensor::arguments::call::{Call, list};
 use crate::tensor::arguments::promotion::{Operand, result_type};
-use crate::{BinaryOp, DType, Result, Shape, Tensor};
-
-/// In which dtype operands meet.
-#[derive(Clone, Copy)]
-pub(crate) enum Rule {
-    /// Their promoted dtype.
-    Promoted,
-    /// Their promoted dtype, `F32` if that is no float.
-    Float,
-    /// Their promoted dtype, which must be a float.
-    Floats,
-    /// Their promoted dtype, which must not be `Bool`.
-    Numbers,
-    /// Each is asked whether it is nonzero.
-    Truth,
-}
+use crate::{BinaryOp, DType, Result, Tensor};
 
 macro_rules! binary_methods {
     ($(#[$block:meta])* impl: $($(#[$meta:meta])* $name:ident = $op:ident, $rule:ident;)*) => {
@@ -398,33 +383,6 @@ pub(crate) fn binary(call: Call, op: BinaryOp, rule: Rule, operands: [Operand; 2
     call.binary(op, &unified(call, a, dtype, &shape)?, &unified(call, b, dtype, &shape)?)
 }
 
-impl Rule {
-    /// The dtype in which the operands meet.
-    pub(crate) fn dtype(self, call: Call, operands: &[Operand]) -> Result<DType> {
-        let promoted = result_type(operands)?;
-        let got = || list(&operands.iter().map(described).collect::<SmallVec<[String; 3]>>());
-        match self {
-            Rule::Promoted => Ok(promoted),
-            Rule::Float => Ok(float_for(promoted)),
-            Rule::Truth => Ok(DType::Bool),
-            Rule::Floats if promoted.is_float() => Ok(promoted),
-            Rule::Floats if operands.len() == 1 => call.fail(format!(
-                "needs a float tensor, got {}; cast it first, such as with .cast(DType::F32)",
-                got()
-            )),
-            Rule::Floats => call.fail(format!(
-                "needs float tensors, got {}; cast one first, such as with .cast(DType::F32)",
-                got()
-            )),
-            Rule::Numbers if promoted == DType::Bool => call.fail(format!(
-                "not defined for bools, got {}; cast first, such as with .cast(DType::I64)",
-                got()
-            )),
-            Rule::Numbers => Ok(promoted),
-        }
-    }
-}
-
 /// Why operands of a dtype do not fit, and what to do.
 fn refusal(op: BinaryOp, dtype: DType, operands: &[Operand]) -> String {
     let named: SmallVec<[String; 2]> = operands.iter().map(described).collect();
@@ -442,23 +400,6 @@ fn refusal(op: BinaryOp, dtype: DType, operands: &[Operand]) -> String {
         },
         _ => format!("not defined for {dtype}, got {named}"),
     }
-}
-
-fn described(operand: &Operand) -> String {
-    match operand {
-        Operand::Tensor(tensor) => format!("{} {}", tensor.node.dtype, tensor.node.shape),
-        Operand::Number(number) => format!("the number {}", number.to_scalar(number.dtype())),
-    }
-}
-
-/// The operand as a tensor of that dtype and shape.
-pub(crate) fn unified(call: Call, operand: Operand, dtype: DType, shape: &Shape) -> Result<Tensor> {
-    // Cast before broadcasting: there are fewer elements.
-    let tensor = match operand {
-        Operand::Tensor(tensor) => call.cast(&tensor, dtype)?,
-        Operand::Number(number) => call.constant(number.to_scalar(dtype), ConstantRole::Argument)?,
-    };
-    call.expand(&tensor, shape)
 }
 
 fn select(call: Call, condition: &Tensor, operands: [Operand; 2]) -> Result<Tensor> {
@@ -488,6 +429,7 @@ fn clamp(call: Call, operands: [Operand; 3]) -> Result<Tensor> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Shape;
     use crate::tensor::tests::{mistake, recorded};
 
     type Method = fn(&Tensor, &Tensor) -> Tensor;

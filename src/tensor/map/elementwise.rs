@@ -1,5 +1,6 @@
 //! Operations on each element of one tensor.
 
+use super::operands::float_for;
 use crate::tensor::arguments::call::Call;
 use crate::{BinaryOp, DType, Result, Tensor, UnaryOp};
 
@@ -481,11 +482,6 @@ pub(crate) fn unary(call: Call, op: UnaryOp, x: &Tensor) -> Result<Tensor> {
         // Functions of real numbers.
         _ => call.unary(op, &call.cast(x, float_for(dtype))?),
     }
-}
-
-/// The dtype in which real functions take a dtype: PyTorch's default float for what is no float.
-pub(crate) fn float_for(dtype: DType) -> DType {
-    if dtype.is_float() { dtype } else { DType::F32 }
 }
 
 #[cfg(test)]

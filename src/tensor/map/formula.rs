@@ -5,7 +5,7 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use super::binary::{Rule, unified};
+use super::operands::{Rule, unified};
 use crate::graph::op::{ConstantRole, Op};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::Operand;

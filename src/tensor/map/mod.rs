@@ -5,4 +5,5 @@ pub(crate) mod arithmetic;
 pub(crate) mod binary;
 pub(crate) mod elementwise;
 pub(crate) mod formula;
+pub(crate) mod operands;
 pub(crate) mod operators;

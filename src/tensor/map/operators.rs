@@ -6,7 +6,8 @@
 
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
 
-use super::binary::{Rule, binary};
+use super::binary::binary;
+use super::operands::Rule;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::Operand;
 use crate::{BinaryOp, Tensor};

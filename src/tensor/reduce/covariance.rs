@@ -1,7 +1,7 @@
 //! How rows of observations vary together.
 
 use crate::tensor::arguments::call::Call;
-use crate::tensor::map::elementwise::float_for;
+use crate::tensor::map::operands::float_for;
 use crate::tensor::reduce::statistics::widened;
 use crate::{Result, Shape, Tensor};
 

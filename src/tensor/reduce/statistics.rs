@@ -4,7 +4,7 @@
 
 use crate::tensor::arguments::axes::Axes;
 use crate::tensor::arguments::call::Call;
-use crate::tensor::map::elementwise::float_for;
+use crate::tensor::map::operands::float_for;
 use crate::{DType, Result, Shape, Tensor};
 
 macro_rules! composed_reduction_methods {

@@ -7,7 +7,7 @@ use super::index::{Part, resolve};
 use crate::tensor::arguments::axes::resolve_slice;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::Operand;
-use crate::tensor::map::binary::unified;
+use crate::tensor::map::operands::unified;
 use crate::{DType, Index, Result, Shape, Tensor};
 
 impl Tensor {
