@@ -125,5 +125,6 @@ pub fn emit_batch(
         workspaces: Vec::new(),
         register_estimate: emitted.register_estimate,
         batch: Some(batch),
+        filled: None,
     })
 }

@@ -4,6 +4,7 @@ use crate::batch::Batch;
 use crate::ir::Kernel;
 use crate::nest::{self, Nest, Parameter, Workspace};
 use crate::schedule::{self, Figures, Launch, Schedule};
+use crate::text::Filled;
 use crate::{Language, Refusal, text};
 
 /// An emitted kernel.
@@ -27,6 +28,8 @@ pub struct Emitted {
     pub register_estimate: u32,
     /// Of a kernel for several parts: each has the parameters, and the functions take their table.
     pub batch: Option<Batch>,
+    /// What the text has in common with others, where that is known.
+    pub filled: Option<Filled>,
 }
 
 impl Emitted {
@@ -105,11 +108,10 @@ fn built(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nes
     Ok(nest)
 }
 
-fn emitted(nest: Nest, language: Language, schedule: Schedule) -> Emitted {
-    let source = text::print(&nest, language);
-    let register_estimate = match language {
-        Language::Cuda => nest.register_estimate(),
-        Language::C => 0,
+fn emitted(mut nest: Nest, language: Language, schedule: Schedule) -> Emitted {
+    let (register_estimate, (source, filled)) = match language {
+        Language::Cuda => (nest.register_estimate(), (text::print(&nest, language), None)),
+        Language::C => (0, text::print_known(&mut nest)),
     };
     Emitted {
         name: nest.kernel.name.clone(),
@@ -121,5 +123,6 @@ fn emitted(nest: Nest, language: Language, schedule: Schedule) -> Emitted {
         workspaces: nest.workspaces,
         register_estimate,
         batch: None,
+        filled,
     }
 }

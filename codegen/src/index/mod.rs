@@ -251,6 +251,21 @@ impl IndexExpr {
         sum
     }
 
+    /// Lets `change` change each number: factors, divisors, and constants if these count. What it is told must not be zero
+    /// afterwards if it was not, nor the same where it was different.
+    pub(crate) fn change_numbers(&mut self, constants: bool, change: &mut dyn FnMut(&mut i64)) {
+        for (atom, k) in &mut self.terms {
+            change(k);
+            if let Atom::Div(e, by) | Atom::Mod(e, by) = atom {
+                e.change_numbers(constants, &mut *change);
+                change(by);
+            }
+        }
+        if constants {
+            change(&mut self.constant);
+        }
+    }
+
     /// Whether no division or remainder occurs.
     fn is_linear(&self) -> bool {
         self.terms.iter().all(|(atom, _)| matches!(atom, Atom::Axis(_)))

@@ -4,7 +4,7 @@ use super::Helpers;
 use crate::{DType, Language};
 
 /// What a sort compares: 64 bits of a key and a place, or 128 with the place first and the key second.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SortPart {
     /// Key and place, of a value and its place.
     Item,

@@ -106,7 +106,7 @@ pub struct Workspace {
 }
 
 /// What a function does, and with what.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Hash, Debug, Default)]
 pub struct Body {
     /// The statements, in order.
     pub statements: Vec<Stmt>,
@@ -172,7 +172,7 @@ pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
 
 /// Whether every nest is verified: in debug builds where the workspace's Cargo configuration asks for it, and never in
 /// programs of others, whom a doubt of the verifier must not stop.
-fn is_verified() -> bool {
+pub(crate) fn is_verified() -> bool {
     static ASKED: OnceLock<bool> = OnceLock::new();
     cfg!(debug_assertions) && *ASKED.get_or_init(|| std::env::var_os("LAZULI_VERIFY").is_some())
 }

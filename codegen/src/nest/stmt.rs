@@ -28,7 +28,7 @@ impl Type {
 }
 
 /// A side-effect-free expression.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub enum Expr {
     /// The value of a variable or parameter.
     Name(Var),
@@ -123,7 +123,7 @@ pub enum Expr {
 }
 
 /// Index arithmetic.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Arithmetic {
     /// Sum.
     Add,
@@ -208,7 +208,7 @@ pub enum Builtin {
 }
 
 /// How the compiler should treat a loop.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LoopHint {
     /// As it likes.
     None,
@@ -221,7 +221,7 @@ pub enum LoopHint {
 }
 
 /// How a loop's variable goes on.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub enum Step {
     /// Adds the expression.
     Add(Expr),
@@ -230,7 +230,7 @@ pub enum Step {
 }
 
 /// A statement.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub enum Stmt {
     /// An immutable variable.
     Let {
@@ -404,7 +404,7 @@ pub enum Stmt {
 }
 
 /// Items in an array, and how they are sorted.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub struct Sorting {
     /// The array, of `I64`.
     pub items: Var,
@@ -417,7 +417,7 @@ pub struct Sorting {
 }
 
 /// A row that is sorted.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub struct SortedRow {
     /// Another array, or the same, with as much room to spare.
     pub spare: Var,
@@ -430,7 +430,7 @@ pub struct SortedRow {
 }
 
 /// Ways to sort.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub enum SortBy {
     /// One row (CPU).
     Row(Box<SortedRow>),
@@ -470,7 +470,7 @@ pub struct Copying {
 }
 
 /// Parts that a thread has of 16 × 16 and 16 × 8 elements, and of their product's sums.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub struct MatrixProduct {
     /// Of the elements: F16 or BF16.
     pub dtype: DType,
@@ -489,7 +489,7 @@ pub struct MatrixProduct {
 }
 
 /// Six packed rows, a panel of packed columns, and their sums.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub struct TileProduct {
     /// Of all three: a float or an integer of 32 or 64 bits.
     pub dtype: DType,
@@ -522,7 +522,7 @@ pub struct TileProduct {
 }
 
 /// Sixteen lines whose elements of one place become neighbours.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub struct Turning {
     /// Of the elements: four or eight bytes.
     pub dtype: DType,

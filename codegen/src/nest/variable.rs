@@ -30,7 +30,7 @@ impl LocalId {
 }
 
 /// A variable or array of a function.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Local {
     /// What it is called if no other one that is seen there is.
     pub hint: String,
@@ -43,7 +43,7 @@ pub struct Local {
 }
 
 /// Where a variable is, and who sees it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Space {
     /// The thread's, and never assigned: a `Let` or a loop's variable.
     Constant,

@@ -12,8 +12,10 @@ mod skeleton;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::sync::Arc;
 
 use self::skeleton::{DECLARED, HANDED_ON, Kind, MOST_PARAMETERS, PLACE, Skeleton, offsets};
+use crate::text::{Filled, Pattern, number_of_stand_in};
 use crate::{Emitted, Language};
 
 /// A kernel's text, and the numbers in it that may be arguments: what loops, indices, comparisons and lengths of local arrays
@@ -22,11 +24,30 @@ use crate::{Emitted, Language};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Numbers {
     language: Language,
-    skeleton: Skeleton,
-    /// Which numbers are added to a position, where it costs nothing not to know them.
-    offsets: Vec<bool>,
+    values: Vec<u64>,
     /// Arguments of the kernel as it is.
     arguments: usize,
+    rest: Arc<Rest>,
+}
+
+/// What is left of a text without its numbers.
+#[derive(PartialEq, Eq, Debug)]
+struct Rest {
+    text: String,
+    kinds: Vec<Kind>,
+    /// Which numbers are added to a position, where it costs nothing not to know them.
+    offsets: Vec<bool>,
+}
+
+/// What texts of one pattern have in common; `None` where they have no such numbers.
+type Common = Option<(Arc<Rest>, Vec<Value>)>;
+
+/// A number of a text.
+#[derive(Clone, Copy)]
+enum Value {
+    Fixed(u64),
+    /// Of the pattern's.
+    Number(usize),
 }
 
 /// Which numbers of a text are arguments.
@@ -44,6 +65,22 @@ enum Place {
     Parameter(usize),
 }
 
+impl Rest {
+    fn of(skeleton: Skeleton) -> Option<(Arc<Rest>, Vec<u64>)> {
+        let Skeleton { text, values, kinds } = skeleton;
+        let offsets = offsets(&text);
+        let is_any = !values.is_empty() && text.contains(DECLARED);
+        is_any.then(|| (Arc::new(Rest { text, kinds, offsets }), values))
+    }
+}
+
+/// What the texts of a pattern have in common: what is left of that with stand-ins.
+fn common(pattern: &Pattern) -> Common {
+    let (rest, values) = Rest::of(c::take_apart(&pattern.with_stand_ins())?)?;
+    let place = |value| number_of_stand_in(value).map_or(Value::Fixed(value), Value::Number);
+    Some((rest, values.into_iter().map(place).collect()))
+}
+
 impl Numbers {
     /// Those of a kernel; `None` if it has none.
     pub fn of(emitted: &Emitted) -> Option<Numbers> {
@@ -51,21 +88,27 @@ impl Numbers {
             Some(_) => 1,
             None => emitted.parameters.len(),
         };
-        let skeleton = match emitted.language {
+        let language = emitted.language;
+        let numbers = |rest: Arc<Rest>, values| Numbers { language, values, arguments, rest };
+        if let Some(Filled { pattern, values }) = &emitted.filled {
+            let made = pattern.made.get_or_init(|| Box::new(common(pattern)));
+            let (rest, places) = made.downcast_ref::<Common>()?.as_ref()?;
+            let value = |place: &Value| match *place {
+                Value::Fixed(value) => Some(value),
+                Value::Number(number) => values.get(number).copied(),
+            };
+            return Some(numbers(rest.clone(), places.iter().map(value).collect::<Option<_>>()?));
+        }
+        let (rest, values) = Rest::of(match language {
             Language::C => c::take_apart(&emitted.source)?,
             Language::Cuda => cuda::take_apart(emitted)?,
-        };
-        (!skeleton.values.is_empty() && skeleton.text.contains(DECLARED)).then_some(Numbers {
-            language: emitted.language,
-            offsets: offsets(&skeleton.text),
-            skeleton,
-            arguments,
-        })
+        })?;
+        Some(numbers(rest, values))
     }
 
     /// The text without the numbers: equal for kernels that differ in them alone.
     pub fn skeleton(&self) -> &str {
-        &self.skeleton.text
+        &self.rest.text
     }
 
     /// Whether the numbers are about as large as the other's: at most half as large again, or by a few more. Offsets may
@@ -75,8 +118,8 @@ impl Numbers {
             let (low, high) = (a.min(b), a.max(b));
             is_offset || high - low <= (low / 2).max(32)
         };
-        self.skeleton.values.len() == other.skeleton.values.len()
-            && self.skeleton.values.iter().zip(&other.skeleton.values).zip(&self.offsets).all(near)
+        self.values.len() == other.values.len()
+            && self.values.iter().zip(&other.values).zip(&self.rest.offsets).all(near)
     }
 }
 
@@ -87,18 +130,18 @@ impl General {
         let first = texts.first()?;
         if texts
             .iter()
-            .any(|text| text.skeleton.text != first.skeleton.text || text.arguments != first.arguments)
+            .any(|text| text.rest.text != first.rest.text || text.arguments != first.arguments)
         {
             return None;
         }
         // Numbers that are equal in each of the texts are one parameter.
         let mut known: BTreeMap<(Vec<u64>, bool), usize> = BTreeMap::new();
         let mut sorted: Vec<&&Numbers> = texts.iter().collect();
-        sorted.sort_by(|a, b| a.skeleton.values.cmp(&b.skeleton.values));
-        let mut places = Vec::with_capacity(first.skeleton.values.len());
+        sorted.sort_by(|a, b| a.values.cmp(&b.values));
+        let mut places = Vec::with_capacity(first.values.len());
         let mut parameters = Vec::new();
-        for (at, (&value, kind)) in first.skeleton.values.iter().zip(&first.skeleton.kinds).enumerate() {
-            let values: Vec<u64> = sorted.iter().map(|text| text.skeleton.values[at]).collect();
+        for (at, (&value, kind)) in first.values.iter().zip(&first.rest.kinds).enumerate() {
+            let values: Vec<u64> = sorted.iter().map(|text| text.values[at]).collect();
             places.push(match values.iter().all(|&other| other == value) {
                 true => Place::Constant(value),
                 false => {
@@ -136,14 +179,14 @@ impl General {
                 Place::Parameter(number)
             }
         };
-        let places = text.skeleton.values.iter().zip(&text.skeleton.kinds).map(place).collect();
+        let places = text.values.iter().zip(&text.rest.kinds).map(place).collect();
         (!parameters.is_empty() && parameters.len() <= MOST_PARAMETERS)
             .then_some(General { places, parameters })
     }
 
     /// Whether the parameters are offsets in a text that this serves, and so in all.
     pub fn is_of_offsets(&self, text: &Numbers) -> bool {
-        let places = self.places.iter().zip(&text.offsets);
+        let places = self.places.iter().zip(&text.rest.offsets);
         places.into_iter().all(|(place, &is_offset)| is_offset || matches!(place, Place::Constant(_)))
     }
 
@@ -158,10 +201,10 @@ impl General {
     /// What the parameters are for a text of the skeleton; `None` if it is not one of those that this serves.
     pub fn arguments(&self, text: &Numbers) -> Option<Vec<u64>> {
         let mut arguments: Vec<Option<u64>> = vec![None; self.parameters.len()];
-        if text.skeleton.values.len() != self.places.len() {
+        if text.values.len() != self.places.len() {
             return None;
         }
-        for (place, &value) in self.places.iter().zip(&text.skeleton.values) {
+        for (place, &value) in self.places.iter().zip(&text.values) {
             let fits = match *place {
                 Place::Constant(constant) => constant == value,
                 Place::Parameter(number) => *arguments[number].get_or_insert(value) == value,
@@ -175,9 +218,9 @@ impl General {
 
     /// The source, for which these parameters follow the kernel's own; `text` is one of those that it serves.
     pub fn source(&self, text: &Numbers) -> String {
-        let mut source = String::with_capacity(text.skeleton.text.len() + 64 * self.parameters.len());
+        let mut source = String::with_capacity(text.rest.text.len() + 64 * self.parameters.len());
         let mut places = self.places.iter();
-        let mut letters = text.skeleton.text.chars();
+        let mut letters = text.rest.text.chars();
         while let Some(letter) = letters.next() {
             // Writing to a string does not fail.
             let _ = match letter {
@@ -350,7 +393,7 @@ kernel middle
             let arguments = general.arguments(numbers).unwrap();
             assert_eq!(without_parameters(&general.source(numbers), emitted, &arguments), emitted.source);
         }
-        let all: BTreeSet<u64> = c.skeleton.values.iter().copied().collect();
+        let all: BTreeSet<u64> = c.values.iter().copied().collect();
         assert!(General::expected(&c, &all).is_none());
     }
 
@@ -362,7 +405,7 @@ kernel middle
         // What was equal must be.
         let constant = general.places.iter().position(|place| matches!(place, Place::Constant(_))).unwrap();
         let mut other = c.clone();
-        other.skeleton.values[constant] += 1;
+        other.values[constant] += 1;
         assert!(general.arguments(&other).is_none());
         let places: Vec<usize> = (0..general.places.len())
             .filter(|&at| matches!(general.places[at], Place::Parameter(_)))
@@ -371,7 +414,7 @@ kernel middle
         let is_twin =
             |at: usize| places.iter().any(|&one| one < at && general.places[one] == general.places[at]);
         let twin = places.iter().find(|&&at| is_twin(at));
-        other.skeleton.values[*twin.unwrap()] += 1;
+        other.values[*twin.unwrap()] += 1;
         assert!(general.arguments(&other).is_none());
         general.places.pop();
         assert!(general.arguments(&c).is_none());
@@ -412,29 +455,41 @@ kernel shifted
     }
 
     #[test]
+    fn the_numbers_of_a_pattern_are_those_of_its_text() {
+        for kernel in [rows, middle] {
+            for n in (90..140).chain([700, 1001, 4096, 5000]) {
+                let emitted = kernel(n, Language::C);
+                assert!(emitted.filled.is_some(), "{}", emitted.source);
+                let plain = Emitted { filled: None, ..emitted.clone() };
+                assert_eq!(Numbers::of(&emitted), Numbers::of(&plain));
+            }
+        }
+    }
+
+    #[test]
     fn what_elements_are_computed_with_stays() {
         let numbers = Numbers::of(&middle(101, Language::C)).unwrap();
         assert!(numbers.skeleton().contains("3.0f"));
         // Divisors in an innermost loop are much faster if they are known.
-        let mut emitted = middle(101, Language::C);
+        let mut emitted = Emitted { filled: None, ..middle(101, Language::C) };
         emitted.source = "typedef long long idx;\n\nstatic void f_blocks(\n    idx first_block,\n    idx end_block) {\n  \
                           for (idx block = first_block; block < end_block; ++block) {\n    const idx i0 = block / 12;\n    \
                           for (idx l = 0; l < 34; ++l) {\n      const idx i1 = l % 56;\n      const unsigned v0 = v1 \
                           * 78u + 91;\n    }\n  }\n}\n"
             .into();
         let numbers = Numbers::of(&emitted).unwrap();
-        assert_eq!(numbers.skeleton.values, [12, 0, 34]);
+        assert_eq!(numbers.values, [12, 0, 34]);
         // Positions that are values, but not what else becomes wider.
         emitted.source = "typedef long long idx;\n\nstatic void f_blocks(\n    idx first_block,\n    idx end_block) {\n    \
                           const unsigned char v1 = (long long)(135) >= x11;\n    const long long v2 = (long long)(v0 + 57) * 3;\n}\n"
             .into();
-        assert_eq!(Numbers::of(&emitted).unwrap().skeleton.values, [135]);
+        assert_eq!(Numbers::of(&emitted).unwrap().values, [135]);
         // Arrays in a loop in vectors are of known lengths, and so are short loops there.
         emitted.source = "typedef long long idx;\n\nstatic void f_blocks(\n    idx first_block,\n    idx end_block) {\n    \
                           float a[12] __attribute__((aligned(64)));\n#pragma omp simd\n    for (idx l = 0; l < 34; ++l) {\n      \
                           float b[56] __attribute__((aligned(64)));\n      for (idx r = 0; r < 6; ++r) {\n        b[r] = a[l * 78];\n      \
                           }\n    }\n#pragma GCC unroll 32\n    for (idx r = 0; r < 91; ++r) {\n    }\n}\n"
             .into();
-        assert_eq!(Numbers::of(&emitted).unwrap().skeleton.values, [12, 0, 34, 78, 91]);
+        assert_eq!(Numbers::of(&emitted).unwrap().values, [12, 0, 34, 78, 91]);
     }
 }

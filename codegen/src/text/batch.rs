@@ -1,7 +1,7 @@
 //! A kernel for several parts: a function with the parameters of one of them, and one that is launched, finds the
 //! part of each block in the table, and calls it.
 
-use super::{Printer, c, cuda, signature};
+use super::{Printer, c, cuda, signature, streams};
 use crate::Language;
 use crate::batch::Batch;
 use crate::intrinsics::lanes::{Lanes, Wider};
@@ -71,8 +71,9 @@ fn print_c_in(nest: &Nest, batch: &Batch, width: u32) -> Result<String, Wider> {
     let mut printer = Printer::new(nest, Language::C, 2);
     printer.lanes = Lanes::new(width);
     let mut functions = types(&printer, nest, batch);
+    let condition = streams::condition(nest);
     for function in &nest.functions {
-        functions.push_str(&c::blocks(&mut printer, nest, function));
+        functions.push_str(&c::blocks(&mut printer, nest, function, condition.as_deref()));
         let (name, records) = (&function.name, batch.records);
         functions.push_str(&format!(
             "void {name}(void* const* args, idx first_block, idx end_block) {{

@@ -1,16 +1,17 @@
 //! What is particular to C: a function runs a range of blocks, one after the other.
 
-use super::{Printer, signature, streams};
+use super::{Printer, signature};
 use crate::Language;
 use crate::intrinsics::lanes::{Lanes, WIDTHS, Wider};
 use crate::intrinsics::{memory_type, register_type};
 use crate::nest::{Function, Nest, Parameter};
 
-pub(super) fn print(nest: &Nest) -> String {
+/// The text; the condition says whether results are large, see [`streams`](super::streams).
+pub(super) fn print(nest: &Nest, condition: Option<&str>) -> String {
     widths(|width| {
         let mut printer = Printer::new(nest, Language::C, 2);
         printer.lanes = Lanes::new(width);
-        let functions = all(&mut printer, nest);
+        let functions = all(&mut printer, nest, condition);
         unit(&printer, &functions)
     })
 }
@@ -20,10 +21,10 @@ pub(super) fn widths(print: impl Fn(u32) -> Result<String, Wider>) -> String {
     WIDTHS.into_iter().find_map(|width| print(width).ok()).unwrap_or_default()
 }
 
-fn all<'a>(printer: &mut Printer<'a>, nest: &'a Nest) -> String {
+fn all<'a>(printer: &mut Printer<'a>, nest: &'a Nest, condition: Option<&str>) -> String {
     let mut functions = String::new();
     for function in &nest.functions {
-        functions.push_str(&blocks(printer, nest, function));
+        functions.push_str(&blocks(printer, nest, function, condition));
         let name = &function.name;
         functions.push_str(&format!("void {name}(void* const* args, idx first_block, idx end_block) {{\n"));
         let arguments: Vec<String> =
@@ -38,11 +39,15 @@ fn all<'a>(printer: &mut Printer<'a>, nest: &'a Nest) -> String {
 }
 
 /// What runs a range of blocks, with the kernel's parameters.
-pub(super) fn blocks<'a>(printer: &mut Printer<'a>, nest: &'a Nest, function: &'a Function) -> String {
+pub(super) fn blocks<'a>(
+    printer: &mut Printer<'a>,
+    nest: &'a Nest,
+    function: &'a Function,
+    condition: Option<&str>,
+) -> String {
     let mut parameters = printer.parameters(nest);
     parameters.extend(["idx first_block".to_string(), "idx end_block".to_string()]);
     let head = signature(&format!("static void {}_blocks", function.name), &parameters);
-    let condition = streams::condition(nest);
     printer.streams = condition.is_some();
     printer.function(function);
     let body = std::mem::take(&mut printer.text);

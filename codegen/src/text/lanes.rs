@@ -8,6 +8,8 @@
 
 mod values;
 
+pub(super) use values::are_short;
+
 use rustc_hash::FxHashMap;
 
 use super::Printer;

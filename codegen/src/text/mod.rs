@@ -7,6 +7,7 @@ mod calls;
 mod cuda;
 mod expr;
 mod lanes;
+mod pattern;
 mod streams;
 
 use crate::batch::Batch;
@@ -19,6 +20,9 @@ use crate::nest::variable::{Local, Space, Var};
 use crate::nest::{Function, Nest, Parameter, parameter_name};
 use crate::{Language, intrinsics};
 
+pub use pattern::Filled;
+pub(crate) use pattern::{Pattern, number_of_stand_in, print as print_known};
+
 /// The shared memory that a launch provides.
 const BLOCK_MEMORY: &str = "block_memory";
 
@@ -29,7 +33,7 @@ const LINE: usize = 16;
 pub fn print(nest: &Nest, language: Language) -> String {
     match language {
         Language::Cuda => cuda::print(nest),
-        Language::C => c::print(nest),
+        Language::C => c::print(nest, streams::condition(nest).as_deref()),
     }
 }
 

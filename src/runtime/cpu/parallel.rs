@@ -2,22 +2,25 @@
 //!
 //! The caller starts at once and takes chunks of consecutive blocks; helpers on rayon's threads take more as soon
 //! as they wake, which may be never: nobody waits for a helper that has not begun. What is known to be short is not
-//! handed over at all.
+//! handed over at all, and no more threads are asked for than the rest keeps busy. Helpers that are done linger for a
+//! moment (`lingering`), so that the next kernel of a plan wakes nobody.
+
+mod job;
+mod lingering;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use crate::settings;
+use job::Job;
 
 /// Waking a sleeping thread takes about as long.
 const HAND_OVER: Duration = Duration::from_micros(20);
+/// The same of one that lingers.
+const HAND_OVER_AWAKE: Duration = Duration::from_micros(4);
 /// So many for each thread even out threads of different speed, and are long enough to stream memory.
 const CHUNKS_PER_THREAD: u64 = 4;
-/// How often the caller looks for the end before it sleeps: some microseconds.
-const SPINS: u32 = 2000;
-
 /// What is known of a function's time: nanoseconds of a block, 0 before it has run.
 #[derive(Debug, Default)]
 pub(super) struct Cost(AtomicU64);
@@ -32,57 +35,6 @@ impl Cost {
     fn learn(&self, blocks: u64, time: Duration) {
         let block = time.as_nanos() as u64 / blocks.max(1);
         self.0.store(block.max(1), Ordering::Relaxed);
-    }
-}
-
-/// Work that is shared with helpers.
-struct Job {
-    /// Points to nothing once all chunks are done, though a helper may hold the job for longer.
-    work: *const (dyn Fn(u64, u64) + Sync),
-    blocks: u64,
-    chunk: u64,
-    chunks: u64,
-    /// The next chunk that nobody has claimed.
-    next: AtomicU64,
-    /// Chunks that are finished.
-    done: AtomicU64,
-    caller: Thread,
-}
-
-// SAFETY: the work may be shared between threads (`Sync`); everything else is made for that.
-unsafe impl Send for Job {}
-// SAFETY: as above.
-unsafe impl Sync for Job {}
-
-impl Job {
-    /// Claims a chunk and runs it: false if none was left.
-    fn step(&self) -> bool {
-        // A count that passes the end stays small: each thread passes it once.
-        let chunk = self.next.fetch_add(1, Ordering::Relaxed);
-        if chunk >= self.chunks {
-            return false;
-        }
-        let first = chunk * self.chunk;
-        // SAFETY: this chunk is claimed and not done, so that `share` has not returned.
-        let work = unsafe { &*self.work };
-        work(first, (first + self.chunk).min(self.blocks));
-        // Releases what the chunk wrote to whoever sees the count.
-        if self.done.fetch_add(1, Ordering::Release) + 1 == self.chunks {
-            self.caller.unpark();
-        }
-        true
-    }
-
-    fn wait(&self) {
-        let mut spins = 0;
-        while self.done.load(Ordering::Acquire) < self.chunks {
-            if spins < SPINS {
-                spins += 1;
-                std::hint::spin_loop();
-            } else {
-                std::thread::park();
-            }
-        }
     }
 }
 
@@ -107,11 +59,13 @@ pub(super) fn run(blocks: u64, cost: &Cost, work: &(dyn Fn(u64, u64) + Sync)) {
         work(0, blocks);
         return cost.learn(blocks, begin.elapsed());
     }
+    let hand_over = if lingering::is_anyone() { HAND_OVER_AWAKE } else { HAND_OVER };
+    let threads = cost.of(blocks).map_or(threads, |estimate| worth_it(estimate, hand_over, threads));
     let chunk = blocks.div_ceil(threads * CHUNKS_PER_THREAD);
     let mut first = 0;
-    if cost.of(blocks).is_some_and(|estimate| estimate < HAND_OVER) {
+    if cost.of(blocks).is_some_and(|estimate| estimate < hand_over) {
         // Sizes may have grown since: look at the clock now and then.
-        while first < blocks && begin.elapsed() < HAND_OVER {
+        while first < blocks && begin.elapsed() < hand_over {
             let end = (first + chunk).min(blocks);
             work(first, end);
             first = end;
@@ -131,26 +85,26 @@ pub(super) fn run(blocks: u64, cost: &Cost, work: &(dyn Fn(u64, u64) + Sync)) {
     cost.learn(blocks, alone + Duration::from_nanos(busy.into_inner()));
 }
 
+/// How many threads such a time is for: each has at least as much to do as it takes to hand it over. Two at least, since
+/// the estimate may be an old one.
+fn worth_it(estimate: Duration, hand_over: Duration, threads: u64) -> u64 {
+    let most = estimate.as_nanos() / hand_over.as_nanos().max(1);
+    threads.min((most as u64).max(2))
+}
+
 fn share(blocks: u64, chunk: u64, threads: u64, work: &(dyn Fn(u64, u64) + Sync)) {
-    // SAFETY: only the lifetime changes. Who claims a chunk before the last one is done may use the work
-    // (`Job::step`), and this function waits for that; `work` does not panic.
-    let work = unsafe {
-        std::mem::transmute::<*const (dyn Fn(u64, u64) + Sync + '_), *const (dyn Fn(u64, u64) + Sync)>(work)
-    };
-    let job = Arc::new(Job {
-        work,
-        blocks,
-        chunk,
-        chunks: blocks.div_ceil(chunk),
-        next: AtomicU64::new(0),
-        done: AtomicU64::new(0),
-        caller: std::thread::current(),
-    });
-    for _ in 1..threads.min(job.chunks) {
+    // SAFETY: the job is waited for below; `work` does not panic.
+    let job = Arc::new(unsafe { Job::new(blocks, chunk, work) });
+    let helpers = threads.min(job.chunks()).saturating_sub(1);
+    for _ in lingering::post(&job, helpers)..helpers {
         let job = Arc::clone(&job);
-        rayon::spawn(move || while job.step() {});
+        rayon::spawn(move || {
+            job.take_part();
+            drop(job);
+            lingering::linger();
+        });
     }
-    while job.step() {}
+    job.take_part();
     job.wait();
 }
 

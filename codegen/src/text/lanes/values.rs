@@ -9,6 +9,13 @@ use crate::nest::stmt::{Arithmetic, Expr, Type};
 use crate::nest::variable::Var;
 use crate::{BinaryOp, DType, Language};
 
+/// Whether 32 bits hold positions from the least to the most.
+pub(in crate::text) fn are_short((least, most): (i64, i64)) -> bool {
+    // Lanes beyond the last position too.
+    let furthest = i64::from(i32::MAX) - 1024;
+    least > -furthest && most < furthest
+}
+
 impl Loop<'_, '_> {
     /// What an expression is whose lanes are the same.
     pub(super) fn kind_of(&self, expr: &Expr) -> Option<Kind> {
@@ -168,10 +175,7 @@ impl Loop<'_, '_> {
     /// Whether these are positions that 32 bits hold, so that what they are compared with need not halve all lanes.
     fn is_short_position(&self, expr: &Expr) -> bool {
         let Expr::Position(index) = expr else { return false };
-        let (least, most) = index.range(&self.printer.kernel.ranges());
-        // Lanes beyond the last position too.
-        let furthest = i64::from(i32::MAX) - 1024;
-        self.varies(expr) && least > -furthest && most < furthest
+        self.varies(expr) && are_short(index.range(&self.printer.kernel.ranges()))
     }
 
     fn short_position(&mut self, expr: &Expr) -> Option<Value> {

@@ -1,0 +1,546 @@
+//! Nests that differ in numbers alone have texts that do: such a text is printed once, and has other numbers put in from
+//! then on.
+//!
+//! A nest's numbers are taken out of it, each distinct one for a stand-in, and what is left is the key: with it go all
+//! numbers that decide how something is printed (short loops, whole vectors, powers of two, distances of lanes, positions
+//! that 32 bits hold). The text of the nest with stand-ins is compared with the text of the nest: if putting the numbers in
+//! their places does not give it, there is no pattern, and each is printed.
+
+use std::any::Any;
+use std::fmt::Write;
+use std::hash::{BuildHasher, Hash};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::{c, streams};
+use crate::index::{Bound, IndexExpr};
+use crate::ir::Kernel;
+use crate::nest::stmt::{Arithmetic, Expr, Stmt};
+use crate::nest::{Body, Nest, Parameter, Workspace, is_verified};
+
+/// Patterns that are kept; then all are forgotten.
+const MOST_KNOWN: usize = 512;
+/// Distinct numbers of a text; more are no gain.
+const MOST_NUMBERS: usize = 1024;
+/// Stand-ins: this and some, which few numbers are.
+const FIRST: u64 = 1_300_000_000;
+/// From one to the next.
+const APART: u64 = 32;
+
+/// A text without its numbers.
+#[derive(Debug)]
+pub struct Pattern {
+    /// All that stays.
+    text: String,
+    /// After how many bytes of it which number follows.
+    slots: Vec<(usize, usize)>,
+    /// How many numbers there are.
+    numbers: usize,
+    /// What others have made of it.
+    pub(crate) made: OnceLock<Box<dyn Any + Send + Sync>>,
+}
+
+/// The pattern of a text, and the numbers that are put in. Not compared: it says nothing that the text does not.
+#[derive(Clone, Debug)]
+pub struct Filled {
+    pub(crate) pattern: Arc<Pattern>,
+    pub(crate) values: Vec<u64>,
+}
+
+impl PartialEq for Filled {
+    fn eq(&self, _: &Filled) -> bool {
+        true
+    }
+}
+
+/// The text of a nest in C, and its pattern if it has one.
+pub(crate) fn print(nest: &mut Nest) -> (String, Option<Filled>) {
+    let condition = streams::condition(nest);
+    let (decisions, constants) = decisions(nest);
+    let mut numbers = Numbers::default();
+    each_number(nest, constants, &mut |value| numbers.take(value));
+    let marked = condition.as_deref().map(|condition| numbers.take_of_text(condition));
+    let key = Key::of(nest, &decisions, marked.as_deref());
+    let hash = FxBuildHasher.hash_one(&key);
+    let is_too_much = numbers.values.len() > MOST_NUMBERS;
+    let known = if is_too_much { Some(None) } else { with_known(|known| known.find(hash, &key)) };
+    match known {
+        Some(Some(pattern)) => {
+            let source = pattern.fill(&numbers.values);
+            if is_verified() {
+                numbers.put_back(nest, constants);
+                debug_assert_eq!(source, c::print(nest, condition.as_deref()));
+            }
+            (source, Some(Filled { pattern, values: numbers.values }))
+        }
+        Some(None) => {
+            numbers.put_back(nest, constants);
+            (c::print(nest, condition.as_deref()), None)
+        }
+        None => {
+            let key = key.owned();
+            let stand_ins = c::print(nest, marked.as_deref());
+            numbers.put_back(nest, constants);
+            let source = c::print(nest, condition.as_deref());
+            let pattern = Pattern::of(&stand_ins, &source, &numbers.values).map(Arc::new);
+            with_known(|known| known.add(hash, key, pattern.clone()));
+            let filled = pattern.map(|pattern| Filled { pattern, values: numbers.values });
+            (source, filled)
+        }
+    }
+}
+
+impl Pattern {
+    /// Of two texts that differ in numbers alone, stand-ins in one of them; `None` if they differ in more.
+    fn of(stand_ins: &str, source: &str, values: &[u64]) -> Option<Pattern> {
+        let functions = stand_ins.find("\nstatic void ")?;
+        let (mut text, rest) = (stand_ins[..functions].to_owned(), &stand_ins[functions..]);
+        let mut source = source.strip_prefix(text.as_str())?;
+        let mut slots = Vec::new();
+        for token in tokens(rest) {
+            match number_of(token) {
+                Some(number) => {
+                    let value = values.get(number)?.to_string();
+                    source = source.strip_prefix(value.as_str())?;
+                    if source.starts_with(|c: char| c.is_ascii_digit()) {
+                        return None;
+                    }
+                    slots.push((text.len(), number));
+                }
+                None => {
+                    source = source.strip_prefix(token)?;
+                    text.push_str(token);
+                }
+            }
+        }
+        let pattern = Pattern { text, slots, numbers: values.len(), made: OnceLock::new() };
+        source.is_empty().then_some(pattern)
+    }
+
+    /// The text with these numbers.
+    fn fill(&self, values: &[u64]) -> String {
+        let mut source = String::with_capacity(self.text.len() + 12 * self.slots.len());
+        let mut done = 0;
+        for &(at, number) in &self.slots {
+            source.push_str(&self.text[done..at]);
+            // Writing to a string does not fail.
+            let _ = write!(source, "{}", values.get(number).copied().unwrap_or_default());
+            done = at;
+        }
+        source.push_str(&self.text[done..]);
+        source
+    }
+
+    /// The text with stand-ins for numbers: see [`number_of_stand_in`].
+    pub(crate) fn with_stand_ins(&self) -> String {
+        let stand_ins: Vec<u64> = (0..self.numbers as u64).map(|number| FIRST + APART * number).collect();
+        self.fill(&stand_ins)
+    }
+}
+
+/// Which number a stand-in is for.
+pub(crate) fn number_of_stand_in(value: u64) -> Option<usize> {
+    let most = FIRST + APART * MOST_NUMBERS as u64;
+    (FIRST..most).contains(&value).then(|| ((value - FIRST) / APART) as usize)
+}
+
+/// The number that a token of digits stands in for.
+fn number_of(token: &str) -> Option<usize> {
+    let is_number = token.starts_with(|c: char| c.is_ascii_digit());
+    token.parse().ok().filter(|_| is_number).and_then(number_of_stand_in)
+}
+
+/// Words, runs of digits that are no part of one, and what is between.
+fn tokens(text: &str) -> impl Iterator<Item = &str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let length = rest.find(|c: char| is_word(c) != is_word(first)).unwrap_or(rest.len());
+        let (token, behind) = rest.split_at(length);
+        rest = behind;
+        Some(token)
+    })
+}
+
+/// What decides about a text but for its numbers.
+#[derive(PartialEq, Hash)]
+struct Key<B> {
+    /// Names, kinds and dtypes.
+    header: Vec<u64>,
+    names: String,
+    parameters: Vec<Parameter>,
+    bodies: B,
+}
+
+impl<'a> Key<Vec<&'a Body>> {
+    fn of(nest: &'a Nest, decisions: &[u64], condition: Option<&str>) -> Key<Vec<&'a Body>> {
+        let Nest { functions, parameters, workspaces, wide_index, kernel } = nest;
+        let Kernel { name, axes, buffers, arguments, .. } = kernel;
+        let mut header = vec![u64::from(*wide_index), axes.len() as u64, buffers.len() as u64];
+        let mut names = format!("{name} {}", condition.unwrap_or_default());
+        let mut add = |name: &str, facts: u64| {
+            names.push(' ');
+            names.push_str(name);
+            header.push(facts);
+        };
+        for axis in axes {
+            add(&axis.name, u64::from(axis.is_argument) + 2 * u64::from(axis.is_lane));
+        }
+        for (number, buffer) in buffers.iter().enumerate() {
+            let is_over = kernel.is_written_over(crate::ir::BufferId(number as u32));
+            let facts = u64::from(buffer.is_output) + 2 * u64::from(is_over);
+            add(&buffer.name, 4 * buffer.dtype as u64 + facts);
+        }
+        for argument in arguments {
+            add(&argument.name, argument.value.dtype() as u64);
+        }
+        for Workspace { name, dtype, zeroed, .. } in workspaces {
+            add(name, 2 * *dtype as u64 + u64::from(*zeroed));
+        }
+        functions.iter().for_each(|function| add(&function.name, 0));
+        header.extend(decisions);
+        let bodies = functions.iter().map(|function| &function.body).collect();
+        Key { header, names, parameters: parameters.clone(), bodies }
+    }
+
+    fn owned(self) -> Key<Vec<Body>> {
+        let Key { header, names, parameters, bodies } = self;
+        Key { header, names, parameters, bodies: bodies.into_iter().cloned().collect() }
+    }
+
+    fn is(&self, other: &Key<Vec<Body>>) -> bool {
+        self.header == other.header
+            && self.names == other.names
+            && self.parameters == other.parameters
+            && self.bodies.iter().copied().eq(&other.bodies)
+    }
+}
+
+/// Patterns by hashes of keys; `None` for nests that have none.
+#[derive(Default)]
+struct Known {
+    patterns: FxHashMap<u64, Vec<(Key<Vec<Body>>, Option<Arc<Pattern>>)>>,
+    count: usize,
+}
+
+impl Known {
+    #[allow(clippy::option_option, reason = "unknown, or known to have none")]
+    fn find(&self, hash: u64, key: &Key<Vec<&Body>>) -> Option<Option<Arc<Pattern>>> {
+        let known = self.patterns.get(&hash)?;
+        known.iter().find(|(other, _)| key.is(other)).map(|(_, pattern)| pattern.clone())
+    }
+
+    fn add(&mut self, hash: u64, key: Key<Vec<Body>>, pattern: Option<Arc<Pattern>>) {
+        if self.count == MOST_KNOWN {
+            self.patterns.clear();
+            self.count = 0;
+        }
+        self.count += 1;
+        self.patterns.entry(hash).or_default().push((key, pattern));
+    }
+}
+
+fn with_known<T>(f: impl FnOnce(&mut Known) -> T) -> T {
+    static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    f(known.get_or_insert_default())
+}
+
+/// The distinct numbers that are taken out of a nest.
+#[derive(Default)]
+struct Numbers {
+    values: Vec<u64>,
+    of_values: FxHashMap<u64, usize>,
+}
+
+/// Whether a number stays what it is: how something is printed may follow from it.
+fn decides(value: u64) -> bool {
+    value < 9 || value.is_power_of_two() || value <= 128 && value.is_multiple_of(8) || value >= 1 << 59
+}
+
+/// How many whole vectors a number is may be asked as well.
+fn vectors(value: u64) -> u64 {
+    match value.trailing_zeros() {
+        0..3 => 1,
+        3 => 8,
+        _ => 16,
+    }
+}
+
+impl Numbers {
+    /// Puts a stand-in in the place of a number.
+    fn take(&mut self, value: &mut u64) {
+        if decides(*value) {
+            return;
+        }
+        let next = self.values.len();
+        let number = *self.of_values.entry(*value).or_insert(next);
+        if number == next {
+            self.values.push(*value);
+        }
+        *value = FIRST + APART * number as u64 + vectors(*value) % APART;
+    }
+
+    /// The same in a text.
+    fn take_of_text(&mut self, text: &str) -> String {
+        let token = |token: &str| match token.parse() {
+            Ok(mut value) => {
+                self.take(&mut value);
+                value.to_string()
+            }
+            Err(_) => token.to_owned(),
+        };
+        tokens(text).map(token).collect()
+    }
+
+    /// Undoes what [`Numbers::take`] has done.
+    fn put_back(&self, nest: &mut Nest, constants: Constants) {
+        each_number(nest, constants, &mut |value| {
+            *value = number_of_stand_in(*value).map_or(*value, |number| self.values[number]);
+        });
+    }
+}
+
+/// Whether the constants of indices are numbers, or stay what they are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Constants {
+    Taken,
+    /// Lanes that are some elements apart go by their remainders.
+    Kept,
+}
+
+/// What is asked of numbers beyond themselves: lengths of loops, positions in 32 bits, lanes that are some elements apart.
+fn decisions(nest: &Nest) -> (Vec<u64>, Constants) {
+    let ranges = nest.kernel.ranges();
+    let (mut decisions, mut constants) = (Vec::new(), Constants::Taken);
+    let mut see = |expr: &Expr| {
+        let is_distance = |factor: i64| (2..=4).contains(&factor.abs());
+        match expr {
+            Expr::Position(index) => {
+                decisions.push(u64::from(super::lanes::are_short(index.range(&ranges))));
+            }
+            Expr::Index(index) if index.terms().iter().any(|&(_, factor)| is_distance(factor)) => {
+                constants = Constants::Kept;
+            }
+            Expr::Arithmetic(Arithmetic::Mul, a, b)
+                if [a, b].iter().any(|factor| matches!(***factor, Expr::Int(2..=4))) =>
+            {
+                constants = Constants::Kept;
+            }
+            _ => {}
+        }
+    };
+    let mut lengths = Vec::new();
+    fn visit(body: &[Stmt], see: &mut dyn FnMut(&Expr), lengths: &mut Vec<u64>) {
+        for stmt in body {
+            if let Stmt::For { from: Expr::Int(from), to: Expr::Int(to), .. } = stmt {
+                let length = to.saturating_sub(*from);
+                lengths.push(if decides(length) { length } else { u64::MAX - vectors(length) });
+            }
+            stmt.expressions().into_iter().for_each(|expr| expr.visit(&mut *see));
+            stmt.bodies().into_iter().for_each(|body| visit(body, see, lengths));
+        }
+    }
+    for function in &nest.functions {
+        visit(&function.body.statements, &mut see, &mut lengths);
+    }
+    decisions.extend(lengths);
+    (decisions, constants)
+}
+
+/// Shows `change` all numbers that are printed as they are. Positions that are values are none of them.
+fn each_number(nest: &mut Nest, constants: Constants, change: &mut dyn FnMut(&mut u64)) {
+    fn visit(body: &mut [Stmt], constants: Constants, change: &mut dyn FnMut(&mut u64)) {
+        for stmt in body {
+            for expr in stmt.expressions_mut() {
+                expr.change(&mut |expr| match expr {
+                    Expr::Int(value) => change(value),
+                    Expr::Index(index) | Expr::Random { index, .. } => of_index(index, constants, change),
+                    Expr::InBounds(bounds) => {
+                        bounds.iter_mut().for_each(|bound| of_bound(bound, constants, change));
+                    }
+                    _ => {}
+                });
+            }
+            stmt.bodies_mut().into_iter().for_each(|body| visit(body, constants, change));
+        }
+    }
+    for function in &mut nest.functions {
+        function.body.locals.iter_mut().filter_map(|local| local.len.as_mut()).for_each(&mut *change);
+        visit(&mut function.body.statements, constants, change);
+    }
+}
+
+fn of_index(index: &mut IndexExpr, constants: Constants, change: &mut dyn FnMut(&mut u64)) {
+    index.change_numbers(constants == Constants::Taken, &mut |value| {
+        let mut magnitude = value.unsigned_abs();
+        change(&mut magnitude);
+        // Numbers of such a size stay.
+        let magnitude = i64::try_from(magnitude).unwrap_or(i64::MAX);
+        *value = if *value < 0 { -magnitude } else { magnitude };
+    });
+}
+
+/// What is compared with a limit is the difference from it, and is printed so.
+fn of_bound(bound: &mut Bound, constants: Constants, change: &mut dyn FnMut(&mut u64)) {
+    let most = i64::MAX / 8;
+    let is_plain = |limit: i64| (-most..most).contains(&limit);
+    let limit = match (bound.has_lo(), bound.has_hi()) {
+        (true, true) if is_plain(bound.lo) && is_plain(bound.hi) => bound.lo,
+        (true, false) if is_plain(bound.lo) => bound.lo,
+        (false, true) if is_plain(bound.hi) => bound.hi,
+        _ => return,
+    };
+    bound.expr = bound.expr.offset(-limit);
+    if bound.has_lo() {
+        bound.lo -= limit;
+    }
+    if bound.has_hi() {
+        bound.hi -= limit;
+    }
+    if bound.has_lo() && bound.has_hi() && bound.hi > 0 {
+        let mut length = bound.hi as u64;
+        change(&mut length);
+        bound.hi = i64::try_from(length).unwrap_or(bound.hi);
+    }
+    of_index(&mut bound.expr, constants, change);
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // A failed assumption stops the test.
+mod tests {
+    use super::*;
+    use crate::Language;
+    use crate::nest::build;
+    use crate::schedule::{Figures, schedule};
+
+    /// Kernels by two extents: reductions of rows and columns, windows with borders, joins, lanes that are some elements
+    /// apart, positions, running sums, transposes and products.
+    const KERNELS: [fn(u64, u64) -> String; 9] = [
+        |n, m| {
+            format!(
+                "map i0 < n_i0 = {m}\n  reduce r0 < {n}\n  input in0: f32 [{all}]\n  output out0: f32 [{all}]\n  v0: f32 \
+                 = load in0[i0 * {n} + r0]\n  v1: f32 = reduce max over r0 of v0\n  v2: f32 = sub v0 v1\n  v3: f32 = exp \
+                 v2\n  store out0[i0 * {n} + r0] = v3",
+                all = n * m
+            )
+        },
+        |n, m| {
+            format!(
+                "map i0 < {n}\n  reduce r0 < {m}\n  input in0: f32 [{all}]\n  output out0: f32 [{n}]\n  v0: f32 = load \
+                 in0[r0 * {n} + i0]\n  v1: f32 = reduce sum over r0 of v0\n  store out0[i0] = v1",
+                all = n * m
+            )
+        },
+        |n, m| {
+            format!(
+                "map i0 < {m}\n  map i1 < {n}\n  input in0: f32 [{all}]\n  output out0: f32 [{more}]\n  v0: bool = in_bounds \
+                 0 <= i1 - 3 < {inner}\n  v1: f32 = load in0[i0 * {inner} + i1 - 3] if v0\n  v2: f32 = add v1 v1\n  store \
+                 out0[i0 * {n} + i1] = v2",
+                inner = n - 6,
+                all = (n - 6) * m,
+                more = n * m
+            )
+        },
+        |n, m| {
+            format!(
+                "map i0 < {m}\n  map i1 < {n}\n  input in0: f32 [{first}]\n  input in1: f32 [{all}]\n  output out0: f32 \
+                 [{all}]\n  v0: bool = in_bounds 0 <= i1 < {half}\n  v1: f32 = load in0[i0 * {half} + i1] if v0\n  v2: f32 = \
+                 load in1[i0 * {n} + i1]\n  v3: f32 = select v0 v1 v2\n  store out0[i0 * {n} + i1] = v3",
+                half = n / 2,
+                first = (n / 2) * m,
+                all = n * m
+            )
+        },
+        |n, m| {
+            format!(
+                "map i0 < {m}\n  map i1 < {n}\n  input in0: f32 [{more}]\n  output out0: f32 [{all}]\n  v0: f32 = load \
+                 in0[i0 * {row} + i1 * 2]\n  v1: f32 = load in0[i0 * {row} + i1 * 2 + 1]\n  v2: f32 = add v0 v1\n  store \
+                 out0[i0 * {n} + i1] = v2",
+                row = 2 * n,
+                more = 2 * n * m,
+                all = n * m
+            )
+        },
+        |n, m| {
+            format!(
+                "map i0 < {m}\n  map i1 < {n}\n  output out0: f32 [{all}]\n  v0: i64 = position i0 * {n} + i1\n  v1: f32 = \
+                 cast v0 to f32\n  store out0[i0 * {n} + i1] = v1",
+                all = n * m
+            )
+        },
+        |n, m| {
+            format!(
+                "map i0 < {m}\n  map i1 < {n}\n  input in0: f32 [{all}]\n  output out0: f32 [{all}]\n  v0: f32 = load in0[i0 \
+                 * {n} + i1]\n  v1: f32 = cumsum along i1 of v0\n  store out0[i0 * {n} + i1] = v1",
+                all = n * m
+            )
+        },
+        |n, m| {
+            format!(
+                "map i0 < {m}\n  map i1 < {n}\n  input in0: f32 [{all}]\n  output out0: f32 [{all}]\n  v0: f32 = load in0[i1 \
+                 * {m} + i0]\n  v1: f32 = exp v0\n  store out0[i0 * {n} + i1] = v1",
+                all = n * m
+            )
+        },
+        |n, m| {
+            format!(
+                "map i0 < {m}\n  map i1 < {n}\n  reduce r0 < 70\n  input in0: f32 [{a}]\n  input in1: f32 [{b}]\n  output \
+                 out0: f32 [{all}]\n  v0: f32 = load in0[i0 * 70 + r0]\n  v1: f32 = load in1[r0 * {n} + i1]\n  v2: f32 = \
+                 mul v0 v1\n  v3: f32 = reduce sum over r0 of v2\n  store out0[i0 * {n} + i1] = v3",
+                a = 70 * m,
+                b = 70 * n,
+                all = n * m
+            )
+        },
+    ];
+
+    /// What a pattern gives is what would be printed, over sizes of all kinds; most are found.
+    #[test]
+    fn patterns_give_what_is_printed() {
+        let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0 };
+        let mut state = 1u64;
+        let mut size = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let (random, most) = (state >> 33, [40, 200, 3000, 100_000][(state >> 60) as usize % 4]);
+            7 + random % most
+        };
+        let (mut found, mut all) = (0, 0);
+        for (number, kernel) in KERNELS.iter().enumerate() {
+            for _ in 0..120 {
+                let (n, m) = (size(), 2 + size() % 400);
+                let text = format!("kernel pattern_{number}\n  {}\n", kernel(n, m));
+                let kernel: Kernel = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+                let schedule = schedule(&kernel, Language::C, &figures).unwrap();
+                let mut nest = build(&kernel, Language::C, &schedule).unwrap();
+                let printed = c::print(&nest, streams::condition(&nest).as_deref());
+                let (constants, mut numbers) = (decisions(&nest).1, Numbers::default());
+                let mut copy = nest.clone();
+                each_number(&mut copy, constants, &mut |value| numbers.take(value));
+                numbers.put_back(&mut copy, constants);
+                assert_eq!(c::print(&copy, streams::condition(&copy).as_deref()), printed);
+                let before = with_known(|known| known.count);
+                let (source, filled) = print(&mut nest);
+                assert_eq!(source, printed);
+                found += usize::from(filled.is_some() && with_known(|known| known.count) == before);
+                all += 1;
+            }
+        }
+        assert!(3 * found > all, "{found} of {all}");
+    }
+
+    #[test]
+    fn texts_that_differ_in_more_have_no_pattern() {
+        let text = |words: &str| format!("typedef long long idx;\n\nstatic void {words}\n");
+        let of = |a: &str, b: &str| Pattern::of(&text(a), &text(b), &[700, 45]);
+        let pattern = of("f(1300000001 + x1300000001, 1300000040)", "f(700 + x1300000001, 45)").unwrap();
+        assert_eq!(pattern.fill(&[3, 12]), text("f(3 + x1300000001, 12)"));
+        assert!(of("f(1300000001)", "f(701)").is_none(), "derived from a number");
+        assert!(of("f(1300000001)", "f(7000)").is_none());
+        assert!(of("f(1300000001 + 2)", "f(700 + 3)").is_none());
+        assert!(of("f(1300000001)", "f(700) + 1").is_none());
+        assert!(of("f(1300000100)", "f(700)").is_none(), "a number that there is not");
+    }
+}
