@@ -128,10 +128,7 @@ impl General {
     /// which order they come.
     pub fn of(texts: &[&Numbers]) -> Option<General> {
         let first = texts.first()?;
-        if texts
-            .iter()
-            .any(|text| text.rest.text != first.rest.text || text.arguments != first.arguments)
-        {
+        if texts.iter().any(|text| text.rest.text != first.rest.text || text.arguments != first.arguments) {
             return None;
         }
         // Numbers that are equal in each of the texts are one parameter.

@@ -218,10 +218,13 @@ impl<'a> Key<Vec<&'a Body>> {
     }
 }
 
-/// Patterns by hashes of keys; `None` for nests that have none.
+/// A key and its pattern; `None` for nests that have none.
+type Entry = (Key<Vec<Body>>, Option<Arc<Pattern>>);
+
+/// Patterns by hashes of keys.
 #[derive(Default)]
 struct Known {
-    patterns: FxHashMap<u64, Vec<(Key<Vec<Body>>, Option<Arc<Pattern>>)>>,
+    patterns: FxHashMap<u64, Vec<Entry>>,
     count: usize,
 }
 

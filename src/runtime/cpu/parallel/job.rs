@@ -36,7 +36,9 @@ impl Job {
         // SAFETY: only the lifetime changes. Who claims a chunk before the last one is done may use the work
         // (`Job::step`), and the caller waits for that.
         let work = unsafe {
-            std::mem::transmute::<*const (dyn Fn(u64, u64) + Sync + '_), *const (dyn Fn(u64, u64) + Sync)>(work)
+            std::mem::transmute::<*const (dyn Fn(u64, u64) + Sync + '_), *const (dyn Fn(u64, u64) + Sync)>(
+                work,
+            )
         };
         Job {
             work,

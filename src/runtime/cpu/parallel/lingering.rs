@@ -54,8 +54,8 @@ pub(super) fn linger() {
             std::hint::spin_loop();
             JOBS.load(Ordering::Acquire) != seen
         });
-        let is_over = !is_news
-            && (begin.elapsed() >= MOMENT || rayon::yield_now() == Some(rayon::Yield::Executed));
+        let is_over =
+            !is_news && (begin.elapsed() >= MOMENT || rayon::yield_now() == Some(rayon::Yield::Executed));
         if is_over {
             HELPERS.fetch_sub(1, Ordering::SeqCst);
             if JOBS.load(Ordering::SeqCst) == seen {
