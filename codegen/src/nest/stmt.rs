@@ -451,7 +451,7 @@ pub enum SortBy {
 }
 
 /// Elements on their way to shared memory.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub struct Copying {
     /// The array in shared memory.
     pub shared: Var,
