@@ -327,6 +327,10 @@ fn attention_along_its_rows() {
         let causal = |q: &Tensor, k: &Tensor, v: &Tensor| {
             q.scaled_dot_product_attention(k, v, &Attention::new().causal(true))
         };
+        // The rows are the last of more: each has the elements of those before it as well.
+        let position = |n: i64| Tensor::arange(0i64, n, 1).to(device);
+        let behind = position(150).gt(position(70).unsqueeze(1) + 45i64);
+        let past = |v: &Tensor| behind.where_(f64::NEG_INFINITY, &scores).softmax(-1).matmul(v);
         let infinite = at(60).unsqueeze(1).where_(f64::INFINITY, &v);
         let nothing = of(&[70, 150], 6).gt(2.0).where_(0.0, f64::NEG_INFINITY);
         let nan = at(7).unsqueeze(1).where_(f64::NAN, &k);
@@ -337,6 +341,8 @@ fn attention_along_its_rows() {
             near("capped and biased", (&weights / weights.sum_keepdim(-1)).matmul(&v).relu()),
             near("weights that are dropped", dropped.matmul(&of(&[2, 150, 72], 7))),
             near("later ones masked", causal(&q, &k, &v)),
+            near("later than those before all rows and its own", past(&v)),
+            near("zero times infinity, behind some", past(&infinite)),
             near("zero times infinity", causal(&q, &k, &infinite)),
             near(
                 "some rows masked",

@@ -130,17 +130,21 @@ impl<'a> Writer<'a> {
             let tiles = Tiles { kernel: self.kernel, scans: self.scans, rows, steps, tile };
             tiles.run_steps(emitter, &running, &carries, &along, inside.clone());
         } else {
+            // The condition is outside of the loop, so that elements are loaded some steps ahead.
+            emitter.open_pinned();
             let sweep = self.sweep(emitter, &from, &to, |emitter| {
                 carries.begin_step(emitter, None);
                 self.scans.advance(emitter, self.kernel, &running, None, None);
                 carries.end_step(emitter, None, |emitter| {
                     emitter.open_pinned();
                     along.iter().for_each(|store| emitter.store(store));
-                    let then = emitter.close();
-                    emitter.guarded(inside.clone(), then);
+                    let stores = emitter.close();
+                    stores.into_iter().for_each(|stmt| emitter.push(stmt));
                 });
             });
             emitter.push(sweep);
+            let then = emitter.close();
+            emitter.guarded(inside.clone(), then);
         }
         let end = carries.end(emitter, None, &once);
         emitter.guarded(inside, end);
@@ -408,10 +412,20 @@ impl<'a> Writer<'a> {
     /// Opens the scope of this thread's elements of a tile.
     pub(super) fn open_elements(&self, emitter: &mut Emitter<'a>, step: Var) {
         emitter.open(&[], false);
-        self.scans.bind_position(emitter, step);
+        let vector = u64::from(self.schedule.vector);
+        match self.scans.reverse && vector > 1 {
+            false => self.scans.bind_position(emitter, step),
+            // Of the vectors from the end on, each from its first element on.
+            true => {
+                let vectors = emitter.extent(self.scans.axis).then(Div, Expr::Int(vector));
+                let after = Expr::Name(step).then(Div, Expr::Int(vector));
+                let number = vectors.then(Sub, Expr::Int(1)).then(Sub, after);
+                emitter.bind(self.scans.axis, INDEX, number.then(Mul, Expr::Int(vector)));
+            }
+        }
         emitter.bind_axes(&[self.scans.axis]);
-        if self.schedule.vector > 1 {
-            emitter.multiples.insert(self.scans.axis, i64::from(self.schedule.vector));
+        if vector > 1 {
+            emitter.multiples.insert(self.scans.axis, vector as i64);
         }
     }
 
@@ -426,8 +440,19 @@ impl<'a> Writer<'a> {
         let Some(axis) = lane_axis(self.kernel) else { return body(emitter, Expr::Int(0)) };
         emitter.open(&[axis], true);
         body(emitter, Expr::name(Var::Lane));
-        let body = emitter.close();
-        emitter.push(unrolled_lanes(u64::from(self.schedule.vector), body));
+        let mut body = emitter.close();
+        let lanes = u64::from(self.schedule.vector);
+        let lanes = match self.scans.reverse {
+            false => unrolled_lanes(lanes, body),
+            // The last lane comes first.
+            true => {
+                let turn = emitter.index("turn");
+                let value = Expr::Int(lanes - 1).then(Sub, Expr::Name(turn));
+                body.insert(0, Stmt::Let { var: Var::Lane, value });
+                count_loop(turn, Expr::Int(0), Expr::Int(lanes), LoopHint::Unroll, body)
+            }
+        };
+        emitter.push(lanes);
     }
 
     /// Makes each thread's total the one up to and with this thread, within its warp; the prefix gets that of the

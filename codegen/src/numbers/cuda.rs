@@ -68,10 +68,12 @@ fn is_part(line: &str) -> bool {
     line.starts_with("static __device__ __forceinline__ void ") && line.contains("_block(")
 }
 
-/// Whether a line is no statement with numbers that may be arguments: directives, declarations of arrays, text in quotes, and
-/// how a batch finds its part.
+/// Whether a line is no statement with numbers that may be arguments: directives, declarations of arrays, text in quotes, how
+/// a batch finds its part, and which lane comes, as it is a place in arrays.
 fn is_fixed(line: &str) -> bool {
-    line.starts_with('#') || line.contains('"') || line.contains("parts.part[") || array(line).is_some()
+    let is_lane = line.trim_start().starts_with("const unsigned") && line.contains(" l = ");
+    let is_part = line.contains("parts.part[");
+    line.starts_with('#') || line.contains('"') || is_part || is_lane || array(line).is_some()
 }
 
 /// The name of the array that a line declares.

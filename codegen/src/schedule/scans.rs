@@ -30,7 +30,7 @@ const MANY_ROWS: u64 = 64;
 
 /// The schedule of a kernel with scans or recurrences.
 pub(super) fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> {
-    let (axis, reverse) = kernel.scan_axes().next()?;
+    let (axis, _) = kernel.scan_axes().next()?;
     let map = kernel.axes_of_kind(AxisKind::Map);
     let (length, is_argument) = (kernel.axis(axis).extent, kernel.axis(axis).is_argument);
     let is_innermost = map.last() == Some(&axis);
@@ -53,7 +53,7 @@ pub(super) fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> 
             ScanSchedule { threads: 1, rows, vector: 1, tile, splits: 1 }
         }
         (Language::Cuda, true) => {
-            let vector = match reverse || is_argument {
+            let vector = match is_argument {
                 true => 1,
                 false => {
                     let widest = Sizes::of_loads(kernel, &[axis]).widest();
