@@ -13,7 +13,7 @@ use super::analyse::Analyser;
 use super::cost::TargetFigures;
 use super::cut::Cut;
 use super::facts::Facts;
-use super::group::Group;
+use super::group::{Group, MAX_NODES};
 use super::reads::Read;
 use crate::graph::domain::Hero;
 use crate::graph::{Graph, NodeId};
@@ -155,7 +155,13 @@ impl<'a> Merger<'a> {
             members.push(vec![id]);
             shared.push(facts.of(id).shared_rows().map(|_| id));
         }
-        for &id in &computed {
+        // What a contraction sums comes first, in case only so many nodes may join.
+        let is_summed = |id: &&NodeId| reads.users(**id).iter().any(|&user| facts.of(user).is_packed);
+        let (summed, others): (Vec<&NodeId>, Vec<&NodeId>) = match self.part.most_nodes < MAX_NODES {
+            true => computed.iter().partition(is_summed),
+            false => (Vec::new(), computed.iter().collect()),
+        };
+        for &id in summed.into_iter().chain(others) {
             let is_inside = |user: &&NodeId| group_of[user.index()] != usize::MAX;
             let mut users = reads.users(id).iter().filter(is_inside);
             let (Some(&user), None) = (users.next(), users.next()) else { continue };

@@ -189,7 +189,9 @@ impl Grouping {
         let mut is_wanted = vec![false; graph.bound()];
         group.outputs.iter().for_each(|output| is_wanted[output.index()] = true);
         let (nodes, is_low_pressure) = (group.nodes.clone(), group.is_low_pressure);
-        let part = Part { most_nodes: nodes.len() / 2, nodes: nodes.clone(), is_wanted };
+        // A contraction's product stays with its sum: stored it would be the largest value by far.
+        let most_nodes = (nodes.len() / 2).max(2).min(nodes.len() - 1);
+        let part = Part { most_nodes, nodes: nodes.clone(), is_wanted };
         let mut parts = merge::Merger::new(graph, facts, part).run();
         parts.iter_mut().for_each(|part| part.is_low_pressure = is_low_pressure);
         self.groups.swap_remove(number);

@@ -356,6 +356,29 @@ fn attention_along_its_rows() {
     });
 }
 
+/// What a layer of few inputs comes to is added to each channel: its sum is a loop beside the convolution's, or a kernel, and
+/// in no case are the convolution's products stored.
+#[test]
+fn a_layer_beside_a_convolution() {
+    let shifted = |device: &Device| {
+        let of = |shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+        let (x, kernel, bias) = (of(&[2, 16, 20, 20], 1), of(&[24, 16, 3, 3], 2), of(&[24], 3));
+        let shift = |inputs: usize| of(&[2, inputs], 4).linear(&of(&[24, inputs], 5), None);
+        let y = |inputs| x.conv2d(&kernel, Some(&bias), 1, 1) + shift(inputs).unsqueeze(2).unsqueeze(3);
+        vec![near("few", y(40), 1e-5, 1e-4), near("more", y(150), 1e-5, 1e-4)]
+    };
+    check_on_cpu("a layer beside a convolution", shifted);
+    let [x, kernel, time, layer] = [vec![2, 64, 32, 32], vec![64, 64, 3, 3], vec![2, 64], vec![64, 64]]
+        .map(|shape| Tensor::rand(shape, 1));
+    lazuli::eval([&x, &kernel, &time, &layer]).unwrap();
+    let y = x.conv2d(&kernel, None, 1, 1) + time.linear(&layer, None).unsqueeze(2).unsqueeze(3);
+    assert_eq!(y.explain().unwrap().kernels(), 1);
+    for target in [Target::cpu(), Target::cuda("sm_90")] {
+        let moved = y.compile_for(&target).unwrap().explain().bytes_moved();
+        assert!(moved < 3_000_000, "{moved}");
+    }
+}
+
 /// Rows of products, so many that blocks have whole ones, which are reduced or normalised and go nowhere else.
 #[test]
 fn rows_of_products_are_reduced_in_their_kernel() {

@@ -2,7 +2,7 @@
 //! distances.
 
 use super::depth::positions;
-use super::share::{COLUMNS, FEWEST_ROWS, PANEL, ROWS, TILE_ROWS, is_packed, is_tiled};
+use super::share::{COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, PANEL, ROWS, TILE_ROWS, is_packed, is_tiled};
 use super::windows::Windows;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
@@ -75,7 +75,7 @@ pub(crate) struct Contraction {
     /// The summed axes.
     pub(crate) depth: Vec<AxisId>,
     /// Reductions of the rows that left factors and results need, each after those that it depends on: of a normalisation
-    /// before a layer (CPU).
+    /// before a layer (CPU). Those of few elements that results alone need are loops of theirs.
     pub(crate) statistics: Vec<ValueId>,
     /// How the columns are windows of an image (CPU).
     pub(crate) windows: Option<Windows>,
@@ -110,7 +110,12 @@ impl Contraction {
                 _ => {}
             }
         }
-        let mut found = Contraction { statistics, ..found? };
+        let mut found = found?;
+        found.statistics = match language {
+            // Of few elements, a loop for each row of results.
+            Language::C => statistics.into_iter().filter(|&id| !found.is_loop(kernel, id)).collect(),
+            Language::Cuda => statistics,
+        };
         let is_result = |axis: &AxisId| kernel.axis(*axis).kind != AxisKind::Reduce;
         let is_stored = kernel.stores.iter().all(|store| {
             kernel.value(store.value).axes.iter().all(is_result)
@@ -148,6 +153,15 @@ impl Contraction {
             (c.dtype, c.sum, c.batch.clone(), c.rows.clone(), c.lines.clone(), c.depth.clone())
         };
         axes(self) == axes(other)
+    }
+
+    /// Whether a reduction beside the sums is of few elements, and needed by the results alone.
+    fn is_loop(&self, kernel: &Kernel, id: ValueId) -> bool {
+        let ValueOp::Reduce { axes, .. } = &kernel.value(id).op else { return false };
+        let factors = self.products.iter().flat_map(|product| [product.left, product.right]);
+        axes.iter().all(|&axis| !kernel.axis(axis).is_argument)
+            && positions(kernel, axes) <= MOST_IN_THREAD
+            && !kernel.down_from(factors).contains(&id)
     }
 
     /// Whether the statistics are of rows of the left factors, and nothing else follows from reductions.
