@@ -128,15 +128,23 @@ pub enum Error {
         /// The text that was compiled.
         source_text: Arc<str>,
     },
-    /// The device has no room for a buffer.
+    /// The device has no room for a buffer, also after everything that was kept for later had been given back.
     #[error(
-        "out of memory on {device}: {requested} bytes requested. Evaluate in smaller parts, or drop tensors that are no longer needed"
+        "{}out of memory on {device}: {requested} bytes requested{}. {usage}. Evaluate in smaller parts, or drop tensors that are no longer needed",
+        op.map(|op| format!("{op}: ")).unwrap_or_default(),
+        location.map(|location| format!(", at {location}")).unwrap_or_default()
     )]
     OutOfMemory {
         /// The device's name.
         device: String,
         /// Bytes asked for.
         requested: u64,
+        /// What tensors have, the largest by the lines that made them, and how much is allowed.
+        usage: Arc<str>,
+        /// The operation whose result had no room, as the user called it.
+        op: Option<&'static str>,
+        /// Where the user called it.
+        location: Option<SourceLocation>,
     },
     /// The device reported a failure while copying or running a kernel.
     #[error("{device}: {operation} failed: {message}")]
@@ -183,13 +191,21 @@ impl Error {
             Error::InvalidOperation { location, .. } | Error::IndexOutOfRange { location, .. } => {
                 Some(*location)
             }
+            Error::OutOfMemory { location, .. } => *location,
             Error::Unavailable { .. }
             | Error::Compilation { .. }
-            | Error::OutOfMemory { .. }
             | Error::Device { .. }
             | Error::Io { .. }
             | Error::Internal { .. } => None,
         }
+    }
+
+    /// With the operation that it happened to, where it tells none and is one that may.
+    pub(crate) fn of_operation(mut self, of: &'static str, at: SourceLocation) -> Error {
+        if let Error::OutOfMemory { op: op @ None, location, .. } = &mut self {
+            (*op, *location) = (Some(of), Some(at));
+        }
+        self
     }
 
     /// An [`Error::Internal`].

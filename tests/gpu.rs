@@ -83,8 +83,10 @@ fn a_loop_of_changing_sizes_leaves_no_memory_behind() {
     };
     (0..50).for_each(step);
     let before = (held(0), gpu.memory().unwrap().allocated);
-    (0..500).for_each(step);
+    let reserved = gpu.memory().unwrap().reserved;
+    (0..10_000).for_each(step);
     assert_eq!((held(0), gpu.memory().unwrap().allocated), before);
+    assert_eq!(gpu.memory().unwrap().reserved, reserved);
 }
 
 #[test]
@@ -114,6 +116,52 @@ fn memory_that_has_been_released_is_used_again() {
         let y = x.slice(0, 5..6) * 2.0;
         assert_eq!(y.to_vec::<f32>().unwrap(), [2.0 * (numbers(6)[5] + n as f32)]);
     }
+}
+
+#[test]
+fn memory_comes_from_a_pool_of_our_own() {
+    let Some((gpu, _alone)) = gpu() else { return };
+    let x = tensor(1 << 18, &gpu);
+    x.eval().unwrap();
+    let default = driver::<unsafe extern "C" fn(*mut *mut c_void, c_int) -> c_int>("cuDeviceGetMemPool");
+    let ask = driver::<unsafe extern "C" fn(*mut c_void, c_int, *mut u64) -> c_int>("cuMemPoolGetAttribute");
+    let mut pool = std::ptr::null_mut();
+    // SAFETY: the handle is this function's, and the device there.
+    assert_eq!(unsafe { default(&mut pool, 0) }, 0);
+    for (attribute, name) in [(4, "release threshold"), (5, "reserved"), (7, "used")] {
+        let mut bytes = 1;
+        // SAFETY: the attributes are 64-bit numbers.
+        assert_eq!(unsafe { ask(pool, attribute, &mut bytes) }, 0);
+        assert_eq!(bytes, 0, "{name} of the pool that others share");
+    }
+    assert!(gpu.memory().unwrap().reserved >= 4 << 18);
+    drop(x);
+    gpu.trim_memory().unwrap();
+    let memory = gpu.memory().unwrap();
+    assert!(memory.reserved < memory.allocated + (4 << 18), "{memory:?}");
+}
+
+#[test]
+fn a_limit_is_kept_and_errors_name_what_has_the_memory() {
+    let Some((gpu, _alone)) = gpu() else { return };
+    let start = gpu.memory().unwrap().allocated;
+    gpu.reset_peak_memory().unwrap();
+    gpu.limit_memory(Some(start + (8 << 20) + (1 << 16))).unwrap();
+    let kept = [tensor(1 << 20, &gpu).exp(), tensor(1 << 20, &gpu).exp()];
+    let line = line!() - 1;
+    eval(&kept[..1]).unwrap();
+    let (uploaded, much) = (tensor(1 << 18, &gpu), Tensor::zeros([1 << 20], DType::F32).to(&gpu));
+    uploaded.eval().unwrap();
+    let too_much = (much + &uploaded.slice(0, ..1)).cumsum(0); // this line
+    let Err(Error::OutOfMemory { op, location, requested, usage, .. }) = too_much.eval() else { panic!() };
+    assert_eq!((op, location.unwrap().line, requested), (Some("cumsum"), line + 5, 4 << 20));
+    assert!(usage.contains(&format!("4194304 in exp at tests/gpu.rs:{line}")), "{usage}");
+    assert!(usage.contains("limit_memory"), "{usage}");
+    drop(kept);
+    too_much.eval().unwrap();
+    gpu.limit_memory(None).unwrap();
+    drop(too_much);
+    assert!(gpu.memory().unwrap().peak <= start + (8 << 20) + (1 << 16));
 }
 
 #[test]

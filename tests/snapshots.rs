@@ -201,6 +201,7 @@ fn messages_of_what_is_not_there() {
         assert!(matches!(error, Error::Unavailable { .. }));
         assert_text("no_cubin_for_the_cpu", &error.to_string());
     }
-    let error = Error::OutOfMemory { device: "cuda:0".into(), requested: 1 << 40 };
+    let (usage, op, location) = ("Tensors have 12 bytes".into(), None, None);
+    let error = Error::OutOfMemory { device: "cuda:0".into(), requested: 1 << 40, usage, op, location };
     assert_text("out_of_memory", &error.to_string());
 }

@@ -139,7 +139,7 @@ fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
     plan_anew(graph, parameters, settings)
 }
 
-fn through_passes(graph: &Graph) -> Result<Graph> {
+pub(crate) fn through_passes(graph: &Graph) -> Result<Graph> {
     Ok(match debug::enabled(Level::Ir) {
         false => passes::run(graph, None)?,
         true => {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use donation::{Claim, Offer};
-use prepared::{Prepared, Run};
+use prepared::{Allocated, Prepared, Run};
 use rustc_hash::FxHashSet;
 
 use crate::compiler::{self, Plan, Settings};
@@ -92,7 +92,9 @@ fn carry_out(transfer: &Tensor, fusion: Fusion) -> Result<()> {
         evaluate_on(source.node.device.unwrap_or(Device::cpu()), std::slice::from_ref(source), fusion)?;
     }
     let buffer = source.buffer()?;
-    let imported = Backend::open(device)?.import(&buffer)?;
+    let node = &transfer.node;
+    let imported = Backend::open(device)?.import(&buffer);
+    let imported = imported.map_err(|error| error.of_operation(node.origin, node.location))?;
     transfer.settle(imported);
     Ok(())
 }
@@ -146,7 +148,8 @@ fn again(
     let over = offer.as_ref().map_or(&[][..], |offer| &offer.over);
     let Some(prepared) = Prepared::known(&plan, device, over) else { return Ok(None) };
     stats::add(stats::Counter::PlanHits);
-    carry_out_plan(&plan, prepared, offer, device, backend, &inputs).map(Some)
+    let recorded = || build(tensors).map(|recording| recording.graph);
+    carry_out_plan(&plan, prepared, offer, device, backend, &inputs, &recorded).map(Some)
 }
 
 /// Evaluates what may be new.
@@ -164,7 +167,8 @@ fn anew(tensors: &[Tensor], device: Device, backend: &Backend, fusion: Fusion) -
             let offer = |plan: &Plan| Offer::new(plan, tensors, &inputs, &recording.donated);
             match prepare(&recording.graph, device, backend, settings, offer)? {
                 Some((plan, prepared, offer)) => {
-                    carry_out_plan(&plan, prepared, offer, device, backend, &inputs)
+                    let recorded = || Ok(recording.graph.clone());
+                    carry_out_plan(&plan, prepared, offer, device, backend, &inputs, &recorded)
                 }
                 None => Ok((interpret(&recording.graph, &inputs)?, None)),
             }
@@ -220,22 +224,26 @@ fn carry_out_plan(
     device: Device,
     backend: &Backend,
     inputs: &[Buffer],
+    recorded: &dyn Fn() -> Result<Graph>,
 ) -> Result<Results> {
     let mut run = Run::new(plan, prepared, inputs, [])?;
     let tail = offer.as_ref().map_or(run.kernels(), |offer| offer.tail);
     for number in 0..tail {
-        let memory = run.allocate(number)?;
+        let memory = allocate(&run, plan, number, recorded)?;
         run.launch(number, memory)?;
     }
     let Some(offer) = offer else { return Ok((run.finish()?, None)) };
     // All that can fail is done before.
-    let mut memory = (tail..run.kernels()).map(|number| run.allocate(number)).collect::<Result<Vec<_>>>()?;
+    let all = |run: &Run<'_>| -> Result<Vec<_>> {
+        (tail..run.kernels()).map(|number| allocate(run, plan, number, recorded)).collect()
+    };
+    let mut memory = all(&run)?;
     // The tensor's share, that in `inputs`, and the run's.
     let claim = offer.claim(3);
     if claim.is_none() {
         // Someone has come to see them meanwhile.
         run.change(Prepared::of(plan, device, backend, &[])?);
-        memory = (tail..run.kernels()).map(|number| run.allocate(number)).collect::<Result<_>>()?;
+        memory = all(&run)?;
     }
     for (number, memory) in (tail..).zip(memory) {
         if let Err(error) = run.launch(number, memory) {
@@ -246,6 +254,26 @@ fn carry_out_plan(
         }
     }
     Ok((run.finish()?, claim))
+}
+
+/// The memory that a kernel of a plan needs; an error names the operation that there is no room for.
+fn allocate(
+    run: &Run<'_>,
+    plan: &Plan,
+    number: usize,
+    recorded: &dyn Fn() -> Result<Graph>,
+) -> Result<Allocated> {
+    run.allocate(number).map_err(|error| {
+        // The plan's own lines are those of who recorded such a graph first.
+        let own = recorded().and_then(|graph| compiler::through_passes(&graph)).ok();
+        let graph = own.as_ref().filter(|own| own.bound() == plan.graph.bound()).unwrap_or(&plan.graph);
+        let outputs = plan.kernels[number].parts.iter().flat_map(|part| &part.lowered.outputs);
+        let nodes = outputs.map(|&id| graph.node(id));
+        match nodes.max_by_key(|node| node.shape.elements() * node.dtype.size()) {
+            Some(node) => error.of_operation(node.origin, node.location),
+            None => error,
+        }
+    })
 }
 
 fn interpret(graph: &Graph, inputs: &[Buffer]) -> Result<Vec<Buffer>> {

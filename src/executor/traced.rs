@@ -8,7 +8,7 @@ use super::donation::{self, Pairs};
 use super::prepared::{Prepared, Run};
 #[cfg(feature = "cuda")]
 use super::replay::Replay;
-use super::{interpret, interpreted, prepare, settings, trial};
+use super::{allocate, interpret, interpreted, prepare, settings, trial};
 use crate::compiler::{self, Plan};
 use crate::graph::Graph;
 use crate::runtime::backend::Backend;
@@ -65,6 +65,7 @@ impl Ready {
         backend: &Backend,
         inputs: &[Buffer],
         outputs: SmallVec<[Option<Buffer>; 4]>,
+        graph: &Graph,
     ) -> Result<Vec<Buffer>> {
         #[cfg(feature = "cuda")]
         if let Backend::Cuda(device) = backend
@@ -76,7 +77,7 @@ impl Ready {
         let _ = backend;
         let mut run = Run::new(plan, self.prepared.clone(), inputs, outputs)?;
         for number in 0..run.kernels() {
-            let memory = run.allocate(number)?;
+            let memory = allocate(&run, plan, number, &|| Ok(graph.clone()))?;
             run.launch(number, memory)?;
         }
         run.finish()
@@ -123,10 +124,10 @@ impl Traced {
             Kernels::None => interpret(&self.graph, inputs),
             Kernels::Interpreted(plan) => interpreted::carry_out(&self.graph, plan, inputs),
             Kernels::Loaded { plan, ready, over_inputs } => match given.is_empty() || trial::is_noting() {
-                true => ready.run(plan, &self.backend, inputs, outputs),
+                true => ready.run(plan, &self.backend, inputs, outputs, &self.graph),
                 false => {
                     let ready = self.over(plan, over_inputs, inputs, given)?;
-                    ready.run(plan, &self.backend, inputs, outputs)
+                    ready.run(plan, &self.backend, inputs, outputs, &self.graph)
                 }
             },
         }

@@ -83,7 +83,7 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
         operands.iter().map(|operand| (operand.shape.clone(), operand.values.dtype())).collect();
     let types: SmallVec<[&infer::Type; 3]> = types.iter().collect();
     infer::check(&node.op, &types, &(node.shape.clone(), node.dtype)).map_err(context)?;
-    ensure_room(&node.shape, node.dtype)?;
+    ensure_room(&node.shape, node.dtype).map_err(|error| error.of_operation(node.origin, node.location))?;
 
     let result = match (&node.op, operands) {
         (Op::Input(slot), []) => {

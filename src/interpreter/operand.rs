@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::values::Values;
+use crate::runtime::host;
 use crate::{DType, Error, Result, Shape};
 
 /// Larger results are asked for before they are computed, so that running out of memory is an error.
@@ -21,7 +22,7 @@ pub(super) fn broken(message: impl Into<String>) -> Error {
 pub(super) fn ensure_room(shape: &Shape, dtype: DType) -> Result<()> {
     let bytes = shape.elements().saturating_mul(dtype.size());
     if bytes > SMALL && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
-        return Err(Error::OutOfMemory { device: "cpu".into(), requested: bytes as u64 });
+        return Err(host::out_of_memory(bytes as u64));
     }
     Ok(())
 }

@@ -190,6 +190,7 @@ impl Tensor {
         origin: &'static str,
         location: SourceLocation,
     ) -> Tensor {
+        buffer.hold(origin, location);
         Tensor::from_parts(shape, dtype, Some(device), origin, location, State::Evaluated(buffer))
     }
 

@@ -9,7 +9,8 @@ use super::fault::Fault;
 #[cfg(feature = "cuda")]
 use super::fault::Faults;
 use super::host::HostBuffer;
-use crate::Result;
+use super::memory;
+use crate::{Result, SourceLocation};
 
 /// Memory of one tensor: its elements, contiguous and row-major. Cheap to clone; the memory goes
 /// back to its pool with the last handle.
@@ -29,6 +30,18 @@ impl Buffer {
             Buffer::Host(buffer) => buffer.bytes(),
             #[cfg(feature = "cuda")]
             Buffer::Cuda(buffer) => buffer.bytes(),
+        }
+    }
+
+    /// The memory is from now on a tensor's, which this made.
+    pub(crate) fn hold(&self, op: &'static str, location: SourceLocation) {
+        let (space, is_of_others) = match self {
+            Buffer::Host(buffer) => (None, buffer.is_of_others()),
+            #[cfg(feature = "cuda")]
+            Buffer::Cuda(buffer) => (Some(buffer.device().ordinal()), buffer.is_of_others()),
+        };
+        if !is_of_others {
+            memory::hold(space, self.pointer() as u64, self.bytes(), op, location);
         }
     }
 

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::memory::{Counter, Memory};
+use super::memory::{self, Counter, Memory};
 use crate::{Error, Result};
 
 /// Every block starts on a cache line, which is also the widest vector.
@@ -127,12 +127,18 @@ impl HostBuffer {
     pub(crate) fn allocate(bytes: usize) -> Result<HostBuffer> {
         let no_room = || out_of_memory(bytes as u64);
         let capacity = capacity_for(bytes).ok_or_else(no_room)?;
+        let layout = layout_for(capacity).ok_or_else(no_room)?;
+        if !COUNTER.take(bytes) {
+            return Err(no_room());
+        }
         let pooled = pool().take(capacity);
         if let Some(block) = pooled {
-            COUNTER.take(bytes);
             return Ok(HostBuffer { block, bytes, keeper: None });
         }
-        let layout = layout_for(capacity).ok_or_else(no_room)?;
+        let limit = COUNTER.limit();
+        if limit < u64::MAX && RESERVED.load(Ordering::Relaxed).saturating_add(capacity as u64) > limit {
+            trim();
+        }
         // SAFETY: the layout's size is not zero.
         let attempt = || NonNull::new(unsafe { alloc(layout) });
         let start = attempt().or_else(|| {
@@ -140,10 +146,12 @@ impl HostBuffer {
             trim();
             attempt()
         });
-        let start = start.ok_or_else(no_room)?;
+        let Some(start) = start else {
+            COUNTER.give_back(bytes);
+            return Err(no_room());
+        };
         ask_for_large_pages(start, capacity);
         RESERVED.fetch_add(capacity as u64, Ordering::Relaxed);
-        COUNTER.take(bytes);
         Ok(HostBuffer { block: Block { start, capacity }, bytes, keeper: None })
     }
 
@@ -205,6 +213,7 @@ impl Drop for HostBuffer {
             return;
         }
         COUNTER.give_back(self.bytes);
+        memory::let_go(None, self.as_ptr() as u64, self.bytes);
         let block = Block { start: self.block.start, capacity: self.block.capacity };
         let rest = pool().put(block);
         // The lock is not held: giving back takes long.
@@ -249,8 +258,13 @@ pub(crate) fn collect<T>(elements: impl IntoIterator<Item = T>) -> Result<Vec<T>
     }
 }
 
-fn out_of_memory(requested: u64) -> Error {
-    Error::OutOfMemory { device: "cpu".into(), requested }
+pub(crate) fn out_of_memory(requested: u64) -> Error {
+    memory::out_of_memory("cpu".into(), None, requested, memory(), COUNTER.limit())
+}
+
+/// From now on, tensors have at most so many bytes.
+pub(crate) fn limit(bytes: u64) {
+    COUNTER.set_limit(bytes);
 }
 
 /// The host's memory, as buffers use it.

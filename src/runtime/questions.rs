@@ -86,6 +86,34 @@ impl Device {
         Ok(())
     }
 
+    /// From now on, tensors and evaluations have at most so many bytes there; `None` for as many as there is room for. What would
+    /// need more is [`OutOfMemory`](crate::Error::OutOfMemory). Devices in the memory of this process have one limit, and
+    /// what they have already stays. What is kept for the next allocations is within the limit, too.
+    ///
+    /// ```
+    /// use lazuli::{DType, Device, Error, Tensor};
+    /// let cpu = Device::cpu();
+    /// cpu.limit_memory(Some(cpu.memory()?.allocated + (1 << 20)))?;
+    /// let too_much = Tensor::rand([1000, 1000], 1).exp(); // this line
+    /// let error = too_much.eval().unwrap_err();
+    /// assert!(matches!(error, Error::OutOfMemory { op: Some("exp"), requested: 4_000_000, .. }));
+    /// cpu.limit_memory(None)?;
+    /// too_much.eval()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::Error::Unavailable) if it is not there.
+    pub fn limit_memory(&self, bytes: Option<u64>) -> Result<()> {
+        let bytes = bytes.unwrap_or(u64::MAX);
+        match Backend::open(*self)? {
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(device) => device.limit(bytes)?,
+            _ => host::limit(bytes),
+        }
+        Ok(())
+    }
+
     /// Gives memory that is kept for the next allocations back to the system. Running out of memory does the same, before it
     /// is an error.
     ///

@@ -13,6 +13,7 @@ mod graph;
 mod kernel;
 mod memory;
 mod order;
+mod pool;
 mod stream;
 
 use std::collections::HashMap;
@@ -28,6 +29,7 @@ pub(crate) use buffer::CudaBuffer;
 pub(crate) use graph::{CudaGraph, Node};
 pub(crate) use kernel::{CudaKernel, DEFAULT_SHARED_BYTES};
 pub(crate) use order::Access;
+use pool::Pool;
 pub(crate) use stream::CudaStream;
 
 /// Every function of the driver that the calls below can reach through cudarc.
@@ -38,7 +40,6 @@ const REQUIRED_FUNCTIONS: &[&str] = &[
     "cuDeviceGet",
     "cuDeviceGetAttribute",
     "cuDeviceGetCount",
-    "cuDeviceGetMemPool",
     "cuDeviceGetName",
     "cuDevicePrimaryCtxRelease_v2",
     "cuDevicePrimaryCtxRetain",
@@ -56,10 +57,11 @@ const REQUIRED_FUNCTIONS: &[&str] = &[
     "cuEventQuery",
     "cuEventRecord",
     "cuEventSynchronize",
-    "cuMemAllocAsync",
+    "cuMemAllocFromPoolAsync",
     "cuMemAlloc_v2",
     "cuMemFreeAsync",
     "cuMemFree_v2",
+    "cuMemPoolCreate",
     "cuMemPoolGetAttribute",
     "cuMemPoolSetAttribute",
     "cuMemPoolTrimTo",
@@ -206,14 +208,6 @@ pub(crate) struct CudaDevice {
     context: Arc<CudaContext>,
 }
 
-/// The driver's handle of a memory pool.
-struct Pool(sys::CUmemoryPool);
-
-// SAFETY: the handle is no memory of this process. The driver's functions may be called with it from any thread.
-unsafe impl Send for Pool {}
-// SAFETY: as above.
-unsafe impl Sync for Pool {}
-
 impl CudaDevice {
     /// The device with this number, opened on the first call.
     ///
@@ -258,7 +252,7 @@ impl CudaDevice {
         let context = CudaContext::new(ordinal)?;
         context.bind_to_thread()?;
         let main = CudaStream::create(0)?;
-        let pool = context.has_async_alloc().then(|| memory_pool(&context)).transpose()?;
+        let pool = context.has_async_alloc().then(|| Pool::new(context.cu_device())).transpose()?;
         let name = context.name()?;
         let (major, minor) = context.compute_capability()?;
         let attribute = |attribute| Ok(u32::try_from(context.attribute(attribute)?).unwrap_or(0));
@@ -322,19 +316,11 @@ impl CudaDevice {
     /// # Errors
     /// [`Error::Device`].
     pub(crate) fn memory(&self) -> Result<Memory> {
-        let mut reserved = 0u64;
+        let mut reserved = 0;
         if let Some(pool) = &self.pool {
             let operation = "ask for the pool's size";
             self.enter(operation)?;
-            // SAFETY: the pool is the device's own, and this attribute is a `cuuint64_t`.
-            unsafe {
-                result::mem_pool::get_attribute(
-                    pool.0,
-                    sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
-                    (&raw mut reserved).cast(),
-                )
-            }
-            .map_err(|error| self.failed(operation, error))?;
+            reserved = pool.reserved().map_err(|error| self.failed(operation, error))?;
         }
         Ok(self.usage.read(reserved))
     }
@@ -346,9 +332,7 @@ impl CudaDevice {
     pub(crate) fn trim(&self) -> Result<()> {
         self.synchronize_for("trim the memory pool")?;
         if let Some(pool) = &self.pool {
-            // SAFETY: the pool is the device's own and lives as long as the device.
-            unsafe { result::mem_pool::trim_to(pool.0, 0) }
-                .map_err(|error| self.failed("trim the memory pool", error))?;
+            pool.trim().map_err(|error| self.failed("trim the memory pool", error))?;
         }
         Ok(())
     }
@@ -392,24 +376,6 @@ impl CudaDevice {
     fn failed(&self, operation: &str, error: DriverError) -> Error {
         Error::Device { device: self.label.clone(), operation: operation.to_owned(), message: words(error) }
     }
-}
-
-/// The pool behind stream-ordered allocations, told to keep what is released instead of giving it back to the
-/// device whenever the stream is waited for. It belongs to the device, so other users of the device in this
-/// process share it; [`CudaDevice::trim`] empties it.
-fn memory_pool(context: &CudaContext) -> Result<Pool, DriverError> {
-    // SAFETY: the device handle is the context's own.
-    let pool = unsafe { result::device::get_mem_pool(context.cu_device()) }?;
-    let mut keep = u64::MAX;
-    // SAFETY: the pool is the device's, and this attribute is a `cuuint64_t`.
-    unsafe {
-        result::mem_pool::set_attribute(
-            pool,
-            sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-            (&raw mut keep).cast(),
-        )
-    }?;
-    Ok(Pool(pool))
 }
 
 #[cfg(test)]

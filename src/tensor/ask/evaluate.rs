@@ -209,6 +209,7 @@ impl Tensor {
 
     /// Keeps the values and lets go of the history.
     pub(crate) fn settle(&self, buffer: Buffer) {
+        buffer.hold(self.node.origin, self.node.location);
         let before = std::mem::replace(&mut *self.node.state(), State::Evaluated(buffer));
         // Dropped after the lock is released: the history may be long.
         drop(before);

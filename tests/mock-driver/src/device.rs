@@ -58,8 +58,8 @@ impl Device {
         Ok(start as u64)
     }
 
-    /// Gives memory back, poisoned.
-    pub(crate) fn release(&mut self, address: u64) -> Result<()> {
+    /// Gives memory back, poisoned, and how much it was.
+    pub(crate) fn release(&mut self, address: u64) -> Result<usize> {
         let bytes = self.blocks.remove(&address).ok_or(Status::INVALID_VALUE)?;
         self.used -= bytes;
         let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Status::UNKNOWN)?;
@@ -69,7 +69,7 @@ impl Device {
             start.write_bytes(POISON, bytes);
             dealloc(start, layout);
         }
-        Ok(())
+        Ok(bytes)
     }
 
     /// Whether the address is of an allocation.

@@ -17,10 +17,9 @@ use lazuli::emulation::Kernel;
 use crate::device::{CAPABILITY, MOST_SHARED_BYTES, MULTIPROCESSORS, SHARED_BYTES};
 use crate::nvrtc::MARK;
 use crate::status::{Result, Status};
-use crate::stream::{CURRENT, Event, Function, Launch, Module, State, Stream, Work, state};
-
-/// Contexts have these handles, by device.
-const FIRST_CONTEXT: usize = 0x1000;
+use crate::stream::{
+    CURRENT, Event, FIRST_CONTEXT, Function, Launch, Module, Pool, State, Stream, Work, state,
+};
 
 pub(crate) fn answer(f: impl FnOnce() -> Result<()>) -> c_int {
     Status::from(f()).0
@@ -330,9 +329,33 @@ pub unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int
 pub unsafe extern "C" fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) -> c_int {
     answer(|| {
         let mut state = state();
-        let device = state.device_of(stream)?;
-        unsafe { put(address, allocate(&mut state, device, bytes)?) }
+        let pool = FIRST_CONTEXT + state.device_of(stream)?;
+        unsafe { put(address, allocate_from(&mut state, pool, bytes, stream)?) }
     })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAllocFromPoolAsync(
+    address: *mut u64,
+    bytes: usize,
+    pool: usize,
+    stream: usize,
+) -> c_int {
+    answer(|| unsafe { put(address, allocate_from(&mut state(), pool, bytes, stream)?) })
+}
+
+fn allocate_from(state: &mut State, pool: usize, bytes: usize, stream: usize) -> Result<u64> {
+    let device = state.device_of(stream)?;
+    if state.pools.get(&pool).ok_or(Status::INVALID_VALUE)?.device != device {
+        return Err(Status::INVALID_VALUE);
+    }
+    let address = allocate(state, device, bytes)?;
+    state.pool_of.insert(address, pool);
+    if let Some(pool) = state.pools.get_mut(&pool) {
+        pool.used += bytes as u64;
+        pool.reserved = pool.reserved.max(pool.used);
+    }
+    Ok(address)
 }
 
 #[unsafe(no_mangle)]
@@ -341,7 +364,7 @@ pub extern "C" fn cuMemFree_v2(address: u64) -> c_int {
         let mut state = state();
         let device = state.current()?;
         state.wait_for_device(device)?;
-        state.devices[device].release(address)
+        state.devices[device].release(address).map(|_| ())
     })
 }
 
@@ -373,25 +396,72 @@ pub unsafe extern "C" fn cuDeviceGetMemPool(pool: *mut usize, device: c_int) -> 
     answer(|| unsafe { put(pool, FIRST_CONTEXT + device_number(device)?) })
 }
 
+/// The beginning of `CUmemPoolProps`.
+#[repr(C)]
+pub struct PoolProperties {
+    allocation: c_int,
+    handles: c_int,
+    location: c_int,
+    device: c_int,
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPoolCreate(pool: *mut usize, properties: *const PoolProperties) -> c_int {
+    const PINNED: c_int = 1;
+    const DEVICE: c_int = 1;
+    answer(|| {
+        let properties = unsafe { &*properties };
+        if (properties.allocation, properties.handles, properties.location) != (PINNED, 0, DEVICE) {
+            return Err(Status::INVALID_VALUE);
+        }
+        let device = device_number(properties.device)?;
+        let mut state = state();
+        let handle = state.handle();
+        state.pools.insert(handle, Pool { device, used: 0, reserved: 0, threshold: 0 });
+        unsafe { put(pool, handle) }
+    })
+}
+
+const THRESHOLD: c_int = 4;
+const RESERVED: c_int = 5;
+const USED: c_int = 7;
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemPoolGetAttribute(pool: usize, attribute: c_int, value: *mut u64) -> c_int {
-    const RESERVED: c_int = 5;
     answer(|| {
         let state = state();
-        let device = pool.checked_sub(FIRST_CONTEXT).and_then(|device| state.devices.get(device));
-        let bytes = device.ok_or(Status::INVALID_VALUE)?.used as u64;
-        if attribute == RESERVED { unsafe { put(value, bytes) } } else { Err(Status::INVALID_VALUE) }
+        let pool = state.pools.get(&pool).ok_or(Status::INVALID_VALUE)?;
+        let number = match attribute {
+            THRESHOLD => pool.threshold,
+            RESERVED => pool.reserved,
+            USED => pool.used,
+            _ => return Err(Status::INVALID_VALUE),
+        };
+        unsafe { put(value, number) }
     })
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuMemPoolSetAttribute(_pool: usize, _attribute: c_int, _value: *mut c_void) -> c_int {
-    Status::SUCCESS.0
+pub unsafe extern "C" fn cuMemPoolSetAttribute(pool: usize, attribute: c_int, value: *const u64) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let pool = state.pools.get_mut(&pool).ok_or(Status::INVALID_VALUE)?;
+        if attribute != THRESHOLD {
+            return Err(Status::INVALID_VALUE);
+        }
+        pool.threshold = unsafe { value.read() };
+        Ok(())
+    })
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuMemPoolTrimTo(_pool: usize, _bytes: usize) -> c_int {
-    Status::SUCCESS.0
+pub extern "C" fn cuMemPoolTrimTo(pool: usize, bytes: usize) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let pool = state.pools.get_mut(&pool).ok_or(Status::INVALID_VALUE)?;
+        pool.reserved = pool.reserved.min(bytes as u64).max(pool.used);
+        Ok(())
+    })
 }
 
 /// Leaves a copy or a fill to a stream, if the device's side of it is within an allocation.

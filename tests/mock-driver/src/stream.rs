@@ -125,6 +125,19 @@ impl Function {
     }
 }
 
+/// Contexts and the devices' own pools have these handles, by device.
+pub(crate) const FIRST_CONTEXT: usize = 0x1000;
+
+/// What stream-ordered allocations come from.
+pub(crate) struct Pool {
+    pub(crate) device: usize,
+    pub(crate) used: u64,
+    /// What it has from the device, used or not.
+    pub(crate) reserved: u64,
+    /// What of that it keeps when somebody waits.
+    pub(crate) threshold: u64,
+}
+
 /// Everything, by handles that are used once.
 pub(crate) struct State {
     pub(crate) devices: Vec<Device>,
@@ -132,6 +145,9 @@ pub(crate) struct State {
     pub(crate) events: HashMap<usize, Event>,
     pub(crate) modules: HashMap<usize, Module>,
     pub(crate) functions: HashMap<usize, Arc<Function>>,
+    pub(crate) pools: HashMap<usize, Pool>,
+    /// The pools that allocations are of.
+    pub(crate) pool_of: HashMap<u64, usize>,
     pub(crate) graphs: HashMap<usize, Graph>,
     pub(crate) executables: HashMap<usize, Executable>,
     last_handle: usize,
@@ -155,12 +171,16 @@ pub(crate) fn state() -> MutexGuard<'static, State> {
             (0..number("LAZULI_MOCK_DEVICES", 2)).map(|_| Device::new(memory)).collect();
         // Each device's default stream is that of handle 0.
         let streams = (0..devices.len()).map(|device| (1 + device, Stream::new(device, 0))).collect();
+        let pool = |device| (FIRST_CONTEXT + device, Pool { device, used: 0, reserved: 0, threshold: 0 });
+        let pools = (0..devices.len()).map(pool).collect();
         Mutex::new(State {
             devices,
             streams,
             events: HashMap::new(),
             modules: HashMap::new(),
             functions: HashMap::new(),
+            pools,
+            pool_of: HashMap::new(),
             graphs: HashMap::new(),
             executables: HashMap::new(),
             last_handle: 0,
@@ -248,6 +268,9 @@ impl State {
             }
             self.streams.entry(stream).and_modify(|stream| stream.done += 1);
         }
+        for pool in self.pools.values_mut().filter(|pool| pool.device == device) {
+            pool.reserved = pool.reserved.min(pool.threshold).max(pool.used);
+        }
         Ok(())
     }
 
@@ -305,7 +328,13 @@ impl State {
             }
             // Not work of one device: it is done where streams advance.
             Work::Wait { .. } => {}
-            Work::Release(address) => self.devices[device].release(address)?,
+            Work::Release(address) => {
+                let bytes = self.devices[device].release(address)? as u64;
+                let pool = self.pool_of.remove(&address).and_then(|pool| self.pools.get_mut(&pool));
+                if let Some(pool) = pool {
+                    pool.used -= bytes;
+                }
+            }
         }
         Ok(())
     }

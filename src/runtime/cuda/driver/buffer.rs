@@ -9,6 +9,7 @@ use super::CudaDevice;
 use super::order::{Access, Uses};
 use super::stream::CudaStream;
 use crate::runtime::fault::Faults;
+use crate::runtime::memory::let_go;
 use crate::{Error, Result};
 
 /// Memory of a device. Dropping it releases the memory after the work that has been started with it.
@@ -35,18 +36,19 @@ enum Owner {
 }
 
 impl CudaBuffer {
-    /// Fresh memory, got in the order of this thread's stream.
+    /// Fresh memory, counted already, got in the order of this thread's stream.
     pub(super) fn new(device: &Arc<CudaDevice>, bytes: usize) -> Result<CudaBuffer, DriverError> {
         let home = device.stream();
         let (address, owner) = match (bytes, &device.pool) {
             (0, _) => (0, Owner::Pool),
             // SAFETY: any bytes are valid, and nothing on the host reads them but through `download`.
-            (_, Some(_)) => (unsafe { result::malloc_async(home.raw(), bytes) }?, Owner::Pool),
+            (_, Some(pool)) => {
+                (unsafe { result::mem_pool::alloc_async(pool.raw(), bytes, home.raw()) }?, Owner::Pool)
+            }
             // SAFETY: as above.
             (_, None) => (unsafe { result::malloc_sync(bytes) }?, Owner::Device),
         };
         home.has_started();
-        device.usage.take(bytes);
         let (device, uses) = (device.clone(), Mutex::new(Uses::new(home.clone())));
         Ok(CudaBuffer { address, bytes, device, home, uses, owner, faults: Faults::default() })
     }
@@ -137,6 +139,10 @@ impl CudaBuffer {
 
 impl Drop for CudaBuffer {
     fn drop(&mut self) {
+        if !self.is_of_others() {
+            // Before somebody else has the address.
+            let_go(Some(self.device.ordinal), self.address, self.bytes);
+        }
         let released = self.release();
         // Those that matter come with the next call.
         self.device.context.record_err(released);

@@ -10,6 +10,7 @@ use super::CudaDevice;
 use super::buffer::CudaBuffer;
 use super::order::Access;
 use super::stream::CudaStream;
+use crate::runtime::memory::out_of_memory;
 use crate::{Error, Result};
 
 /// Enough counters for most kernels.
@@ -28,17 +29,45 @@ impl CudaDevice {
     /// [`Error::OutOfMemory`], after what was released has been given back to the device and tried again.
     pub(crate) fn allocate(self: &Arc<Self>, bytes: usize) -> Result<CudaBuffer> {
         self.enter("allocate")?;
+        if !self.usage.take(bytes) {
+            return Err(self.out_of_memory(bytes));
+        }
         let mut buffer = CudaBuffer::new(self, bytes);
         if matches!(buffer, Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY))) {
-            self.trim()?;
-            buffer = CudaBuffer::new(self, bytes);
+            buffer = match self.trim() {
+                Ok(()) => CudaBuffer::new(self, bytes),
+                Err(error) => {
+                    self.usage.give_back(bytes);
+                    return Err(error);
+                }
+            };
         }
-        buffer.map_err(|error| match error.0 {
-            CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                Error::OutOfMemory { device: self.label.clone(), requested: bytes as u64 }
+        buffer.map_err(|error| {
+            self.usage.give_back(bytes);
+            match error.0 {
+                CUresult::CUDA_ERROR_OUT_OF_MEMORY => self.out_of_memory(bytes),
+                _ => self.failed("allocate", error),
             }
-            _ => self.failed("allocate", error),
         })
+    }
+
+    fn out_of_memory(&self, bytes: usize) -> Error {
+        let memory = self.usage.read(0);
+        out_of_memory(self.label.clone(), Some(self.ordinal), bytes as u64, memory, self.usage.limit())
+    }
+
+    /// From now on, tensors have at most so many bytes, and what is released beyond that is given back.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub(crate) fn limit(&self, bytes: u64) -> Result<()> {
+        let operation = "limit memory";
+        self.enter(operation)?;
+        self.usage.set_limit(bytes);
+        self.pool
+            .as_ref()
+            .map_or(Ok(()), |pool| pool.keep(bytes))
+            .map_err(|error| self.failed(operation, error))
     }
 
     /// A buffer of zeros.
