@@ -258,6 +258,68 @@ fn product(x: &Tensor, y: &Tensor, parameter: usize) -> Tensor {
     }
 }
 
+/// One operation. Each is exact on tame operands.
+fn exact_step(op: Exact, parameter: usize, [x, y, z]: [&Tensor; 3]) -> Tensor {
+    let rank = shape_of(x).len() as isize;
+    let axes: Vec<isize> = (0..rank).filter(|axis| parameter >> axis & 1 == 1).collect();
+    let is_empty = x.shape().unwrap().elements() == 0;
+    let axis = if rank > 0 { parameter as isize / 16 % rank } else { 0 };
+    let pool = || match parameter % 4 {
+        0 => Pool2d::new(2),
+        1 => Pool2d::new((1, 2)).stride(1),
+        2 => Pool2d::new(2).stride(1).padding(1),
+        _ => Pool2d::new((2, 1)).dilation(2),
+    };
+    match op {
+        Exact::Add => x.add(y),
+        Exact::Sub => x.sub(y),
+        Exact::Mul => x.mul(y),
+        Exact::Maximum => x.maximum(y),
+        Exact::Minimum => x.minimum(y),
+        Exact::Remainder => x.remainder(y),
+        Exact::Neg => x.neg(),
+        Exact::Abs => x.abs(),
+        Exact::Relu => x.relu(),
+        Exact::Floor => x.floor(),
+        Exact::Where => z.gt(1).where_(x, y),
+        Exact::Compare => match parameter % 3 {
+            0 => x.lt(y),
+            1 => x.eq(y),
+            _ => x.ge(1),
+        },
+        Exact::AddNumber => x.add((parameter % 5) as f64 * 0.25),
+        Exact::Cast => x.cast(DType::ALL[parameter % 8]),
+        Exact::View => viewed(x, parameter),
+        Exact::Sum => x.sum(&axes),
+        Exact::Max if !is_empty => x.max_keepdim(&axes),
+        Exact::Min if !is_empty => x.min(&axes),
+        Exact::Any => x.any(&axes),
+        Exact::MaxPool => x.max_pool2d_with(pool()),
+        Exact::AvgPool => x.avg_pool2d_with(pool()),
+        Exact::Random => Tensor::rand(x.shape().unwrap(), parameter as u64).lt(0.5).where_(x, y),
+        Exact::Gather => gathered(x, y, parameter),
+        Exact::Scatter => scattered(x, y, parameter),
+        Exact::Sort if rank > 0 => sorted(x, axis, parameter),
+        Exact::Product => product(x, y, parameter),
+        Exact::Scan if rank > 0 => scanned(x, axis, parameter),
+        Exact::Join if parameter % 2 == 0 => Tensor::stack(&[x, &(x + y - y), &(x * 2)], axis),
+        Exact::Join if rank > 0 => Tensor::cat(&[x, &x.abs(), &x.narrow(axis, 0, 1)], axis),
+        Exact::Rearrange if rank > 0 => rearranged(x, axis, parameter),
+        Exact::Position if !is_empty => x.argmax_keepdim(&axes),
+        Exact::Assign if rank > 0 && !is_empty => {
+            x.slice_scatter(axis, &(x.narrow(axis, 0, 1) + 1).cast(x.dtype().unwrap()), 0, 1, 1)
+        }
+        Exact::Max
+        | Exact::Min
+        | Exact::Scan
+        | Exact::Sort
+        | Exact::Join
+        | Exact::Rearrange
+        | Exact::Position
+        | Exact::Assign => x.clone(),
+    }
+}
+
 /// The tensors of a recipe. Each is tame, so that every operation on two of them is exact.
 fn exact_tensors(device: &Device, [a, b, c]: [usize; 3], recipe: &Recipe<Exact>) -> Vec<Tensor> {
     let mut tensors: Vec<Tensor> = [
@@ -274,64 +336,7 @@ fn exact_tensors(device: &Device, [a, b, c]: [usize; 3], recipe: &Recipe<Exact>)
         let x = pick(&tensors, operands[0]);
         let y = fitted(&x, &pick(&tensors, operands[1]), MOST_ELEMENTS);
         let z = fitted(&x, &pick(&tensors, operands[2]), MOST_ELEMENTS);
-        let rank = shape_of(&x).len() as isize;
-        let axes: Vec<isize> = (0..rank).filter(|axis| parameter >> axis & 1 == 1).collect();
-        let is_empty = x.shape().unwrap().elements() == 0;
-        let axis = if rank > 0 { parameter as isize / 16 % rank } else { 0 };
-        let pool = || match parameter % 4 {
-            0 => Pool2d::new(2),
-            1 => Pool2d::new((1, 2)).stride(1),
-            2 => Pool2d::new(2).stride(1).padding(1),
-            _ => Pool2d::new((2, 1)).dilation(2),
-        };
-        let result = match op {
-            Exact::Add => x.add(&y),
-            Exact::Sub => x.sub(&y),
-            Exact::Mul => x.mul(&y),
-            Exact::Maximum => x.maximum(&y),
-            Exact::Minimum => x.minimum(&y),
-            Exact::Remainder => x.remainder(&y),
-            Exact::Neg => x.neg(),
-            Exact::Abs => x.abs(),
-            Exact::Relu => x.relu(),
-            Exact::Floor => x.floor(),
-            Exact::Where => z.gt(1).where_(&x, &y),
-            Exact::Compare => match parameter % 3 {
-                0 => x.lt(&y),
-                1 => x.eq(&y),
-                _ => x.ge(1),
-            },
-            Exact::AddNumber => x.add((parameter % 5) as f64 * 0.25),
-            Exact::Cast => x.cast(DType::ALL[parameter % 8]),
-            Exact::View => viewed(&x, parameter),
-            Exact::Sum => x.sum(&axes),
-            Exact::Max if !is_empty => x.max_keepdim(&axes),
-            Exact::Min if !is_empty => x.min(&axes),
-            Exact::Any => x.any(&axes),
-            Exact::MaxPool => x.max_pool2d_with(pool()),
-            Exact::AvgPool => x.avg_pool2d_with(pool()),
-            Exact::Random => Tensor::rand(x.shape().unwrap(), parameter as u64).lt(0.5).where_(&x, &y),
-            Exact::Gather => gathered(&x, &y, parameter),
-            Exact::Scatter => scattered(&x, &y, parameter),
-            Exact::Sort if rank > 0 => sorted(&x, axis, parameter),
-            Exact::Product => product(&x, &y, parameter),
-            Exact::Scan if rank > 0 => scanned(&x, axis, parameter),
-            Exact::Join if parameter % 2 == 0 => Tensor::stack(&[&x, &(&x + &y - &y), &(&x * 2)], axis),
-            Exact::Join if rank > 0 => Tensor::cat(&[&x, &x.abs(), &x.narrow(axis, 0, 1)], axis),
-            Exact::Rearrange if rank > 0 => rearranged(&x, axis, parameter),
-            Exact::Position if !is_empty => x.argmax_keepdim(&axes),
-            Exact::Assign if rank > 0 && !is_empty => {
-                x.slice_scatter(axis, &(x.narrow(axis, 0, 1) + 1).cast(x.dtype().unwrap()), 0, 1, 1)
-            }
-            Exact::Max
-            | Exact::Min
-            | Exact::Scan
-            | Exact::Sort
-            | Exact::Join
-            | Exact::Rearrange
-            | Exact::Position
-            | Exact::Assign => x.clone(),
-        };
+        let result = exact_step(op, parameter, [&x, &y, &z]);
         if is_recordable(&result, MOST_ELEMENTS) {
             tensors.push(tame(&result));
             raw.push(result);

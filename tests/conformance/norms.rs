@@ -119,9 +119,9 @@ fn reductions_of_special_values() {
 }
 
 #[test]
-fn norms_against_loops() {
+fn norms_of_channels_against_loops() {
     let (x, tensor) = data(&SHAPE, 2);
-    let [batch, channels, length] = SHAPE;
+    let [_, channels, length] = SHAPE;
     let (w, weight) = data(&[channels], 3);
     let (b, bias) = data(&[channels], 4);
     let eps = 1e-5;
@@ -156,6 +156,30 @@ fn norms_against_loops() {
         .collect();
     let result = tensor.batch_norm(&bias, &var_tensor, Some(&weight), Some(&bias), eps);
     assert_close("batch_norm", &result, &expected, 1e-12);
+    for size in [1, 2, 3, 5, 9] {
+        let expected: Vec<f64> = (0..x.len())
+            .map(|i| {
+                let (n, c, l) = (i / (channels * length), channel(i) as isize, i % length);
+                let around = (c - (size / 2) as isize..=c + ((size - 1) / 2) as isize)
+                    .filter(|c| (0..channels as isize).contains(c));
+                let sum: f64 = around.map(|c| x[(n * channels + c as usize) * length + l].powi(2)).sum();
+                x[i] / (1.5 + 0.7 * sum / size as f64).powf(0.75)
+            })
+            .collect();
+        assert_close(
+            "local_response_norm",
+            &tensor.local_response_norm(size, 0.7, 0.75, 1.5),
+            &expected,
+            1e-12,
+        );
+    }
+}
+
+#[test]
+fn norms_of_rows_against_loops() {
+    let (x, tensor) = data(&SHAPE, 2);
+    let [batch, channels, length] = SHAPE;
+    let eps = 1e-5;
     let rms = |row: &[f64]| (row.iter().map(|x| x * x).sum::<f64>() / row.len() as f64 + eps).sqrt();
     let (g, gain) = data(&[length], 5);
     let expected: Vec<f64> = rows(&x, length)
@@ -180,23 +204,6 @@ fn norms_against_loops() {
         })
         .collect();
     assert_close("log_softmax", &tensor.log_softmax(2), &softmax, 1e-13);
-    for size in [1, 2, 3, 5, 9] {
-        let expected: Vec<f64> = (0..x.len())
-            .map(|i| {
-                let (n, c, l) = (i / (channels * length), channel(i) as isize, i % length);
-                let around = (c - (size / 2) as isize..=c + ((size - 1) / 2) as isize)
-                    .filter(|c| (0..channels as isize).contains(c));
-                let sum: f64 = around.map(|c| x[(n * channels + c as usize) * length + l].powi(2)).sum();
-                x[i] / (1.5 + 0.7 * sum / size as f64).powf(0.75)
-            })
-            .collect();
-        assert_close(
-            "local_response_norm",
-            &tensor.local_response_norm(size, 0.7, 0.75, 1.5),
-            &expected,
-            1e-12,
-        );
-    }
     let (y, other) = data(&[channels, length], 6);
     let expected: Vec<f64> = rows(&x, length)
         .enumerate()

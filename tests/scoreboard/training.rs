@@ -2,7 +2,7 @@
 
 use lazuli::{DType, Reduction, Tensor};
 
-use crate::inputs::{Group, Inputs, row};
+use crate::inputs::{Group, Inputs, Workload, row};
 
 pub fn groups() -> Vec<Group> {
     vec![activations(), losses(), optimisers(), random()]
@@ -14,7 +14,7 @@ fn gelu(x: &Tensor) -> Tensor {
 }
 
 fn activations() -> Group {
-    let rows = vec![
+    let mut rows = vec![
         row("gelu chain", |x| vec![gelu(&x.rows()) * 1.5 + 0.25]),
         row("gelu chain bf16, computed in f32", |x| {
             let shape = [x.at(4096, 3), x.at(1024, 37)];
@@ -52,6 +52,13 @@ fn activations() -> Group {
             let product = &p * gradient;
             vec![&product - &p * product.sum_keepdim(1)]
         }),
+    ];
+    rows.extend(positions());
+    ("activations and positions", rows)
+}
+
+fn positions() -> Vec<Workload> {
+    vec![
         row("RoPE: two halves rotated", |x| {
             // Batch, heads, positions, elements.
             let [batch, heads, positions, size] = [x.at(4, 2), x.at(16, 3), x.at(512, 5), x.at(128, 8)];
@@ -106,8 +113,7 @@ fn activations() -> Group {
             let (sums, values) = (x.floats([positions, columns]), x.floats([rows, columns]));
             vec![sums.scatter_add(0, &x.labels([rows, columns], positions), &values)]
         }),
-    ];
-    ("activations and positions", rows)
+    ]
 }
 
 /// Corners x0, y0, x1, y1 of boxes, one below the other.
