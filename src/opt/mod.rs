@@ -379,7 +379,7 @@ impl Command {
     fn of_nests(&self, nests: &[(Language, Nest)]) -> Result<String, String> {
         let mut out = String::new();
         for (number, (language, nest)) in nests.iter().enumerate() {
-            nest::verify(nest).map_err(|error| format!("nest {}: {error}", nest.kernel.name))?;
+            nest::verify(nest, *language).map_err(|error| format!("nest {}: {error}", nest.kernel.name))?;
             if self.is_run {
                 out += &execute::results(Code::Nest(nest, *language), &self.data)?;
                 continue;

@@ -20,6 +20,7 @@ impl Machine<'_> {
             Expr::Name(var) => self.value_of(*var, thread)?,
             Expr::Int(value) => Value::Index(*value as i64),
             Expr::Index(index) => Value::Index(self.place(index, thread)?),
+            Expr::Wide(a) => return self.value(a, thread, active),
             Expr::Position(index) => Value::Number(Scalar::from_i64(DType::I64, self.place(index, thread)?)),
             Expr::Arithmetic(op, a, b) => {
                 let a = self.value(a, thread, active)?.index();

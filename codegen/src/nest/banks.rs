@@ -50,6 +50,7 @@ impl<'a> Lane<'a> {
             Expr::Builtin(Builtin::GridY) => 2,
             Expr::Builtin(_) => 0,
             Expr::Index(index) => self.index(index) as u64,
+            Expr::Wide(a) => self.value(a),
             Expr::Arithmetic(op, a, b) => {
                 let (a, b) = (self.value(a), self.value(b));
                 match op {

@@ -18,7 +18,7 @@ use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step as ForStep, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, parameters};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{
@@ -44,7 +44,7 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
         false => Vec::new(),
     };
     let Some((&inner, outer)) = plan.map.split_last() else {
-        return Ok(Nest::new(kernel.clone(), Vec::new(), workspaces, false));
+        return Ok(Nest::new(kernel.clone(), Vec::new(), workspaces));
     };
     let blocks = kernel.axis(inner).extent.div_ceil(width) * launch_items(kernel, outer);
     let inner_formula = items_formula(kernel, &[inner], width);
@@ -65,8 +65,7 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
         false => vec![whole(peeled, plan, schedule, launch)?],
     };
     let _parameters = parameters(kernel, &workspaces);
-    let wide_index = needs_wide_index(kernel);
-    Ok(Nest::new(kernel.clone(), functions, workspaces, wide_index))
+    Ok(Nest::new(kernel.clone(), functions, workspaces))
 }
 
 /// A kernel, and what it is where no guards are or where columns are few.

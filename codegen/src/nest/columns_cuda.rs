@@ -9,7 +9,7 @@ use super::split::{Arrivals, Parts, interleaved, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index};
+use super::{Function, INDEX, Nest};
 use crate::index::AxisId;
 use crate::ir::{Kernel, Store};
 use crate::schedule::{ColumnSchedule, Launch};
@@ -69,7 +69,7 @@ pub(super) fn build(scalar: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> 
     writer.body(&mut emitter);
     let body = emitter.finish()?;
     let functions = vec![Function::of(&kernel, body, launch)];
-    Ok(Nest::new(kernel, functions, workspaces, needs_wide_index(scalar)))
+    Ok(Nest::new(kernel, functions, workspaces))
 }
 
 impl CudaColumns<'_> {

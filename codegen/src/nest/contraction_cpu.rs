@@ -19,7 +19,7 @@ use super::row_statistics::Row;
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, TileProduct, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index};
+use super::{Function, INDEX, Nest};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{
@@ -57,7 +57,7 @@ pub(super) fn build(
     ];
     let launch = launch_of_parts(kernel, &parts);
     let functions = vec![Function::of(kernel, body, launch)];
-    Ok(Nest::new(flat.clone(), functions, Vec::new(), needs_wide_index(kernel)))
+    Ok(Nest::new(flat.clone(), functions, Vec::new()))
 }
 
 /// What of the rows, lines or columns is the block's.

@@ -21,7 +21,7 @@ use super::split::{Arrivals, all_parts, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, Workspace, needs_wide_index};
+use super::{Function, INDEX, Nest, Workspace};
 use crate::ir::{Kernel, Store, ValueOp};
 use crate::schedule::{Contraction, Launch, ProductSchedule, with_one_depth};
 use crate::{Language, Refusal, Scalar};
@@ -70,7 +70,7 @@ pub(super) fn build(
     let body = emitter.finish()?;
     // Has a name for the lanes of whatever is split.
     let named = split_lanes(&flat, Some(contraction.column), 2);
-    Ok(Nest::new(named, vec![Function::of(kernel, body, launch)], workspaces, needs_wide_index(kernel)))
+    Ok(Nest::new(named, vec![Function::of(kernel, body, launch)], workspaces))
 }
 
 /// Memory for the sums of each part.

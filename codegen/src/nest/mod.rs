@@ -58,6 +58,7 @@ mod tiled_cuda;
 pub mod variable;
 mod verify;
 mod visit;
+mod widths;
 mod windows_cpu;
 
 use std::sync::OnceLock;
@@ -73,6 +74,7 @@ pub(crate) use resources::PARAMETER_BYTES;
 use stmt::{Stmt, Type};
 use variable::{Local, Var};
 pub use verify::{NestError, verify};
+pub(crate) use widths::{compared, is_one_comparison};
 
 /// A parameter of an emitted function, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -162,9 +164,11 @@ pub fn parameter_name(nest: &Nest, parameter: Parameter) -> String {
 /// # Errors
 /// If the schedule does not fit the kernel.
 pub fn build(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, Refusal> {
-    let nest = scheduled(&*for_schedule(kernel, schedule)?, language, schedule)?;
+    let kernel = for_schedule(kernel, schedule)?;
+    let mut nest = scheduled(&kernel, language, schedule)?;
+    nest.decide_widths(&kernel, language);
     if is_verified() {
-        debug_assert_eq!(verify(&nest), Ok(()), "{schedule}\n{}", nest.to_text(language));
+        debug_assert_eq!(verify(&nest, language), Ok(()), "{schedule}\n{}", nest.to_text(language));
         debug_assert_eq!(nest.reads_back(language), Ok(()), "{}, {schedule}", kernel.name);
     }
     Ok(nest)
@@ -260,8 +264,9 @@ impl Function {
 }
 
 impl Nest {
-    fn new(kernel: Kernel, functions: Vec<Function>, workspaces: Vec<Workspace>, wide_index: bool) -> Nest {
-        Nest { functions, parameters: parameters(&kernel, &workspaces), workspaces, wide_index, kernel }
+    fn new(kernel: Kernel, functions: Vec<Function>, workspaces: Vec<Workspace>) -> Nest {
+        let parameters = parameters(&kernel, &workspaces);
+        Nest { functions, parameters, workspaces, wide_index: false, kernel }
     }
 
     /// What a variable of a function is called, whose own these are.
@@ -293,7 +298,7 @@ fn parameters(kernel: &Kernel, workspaces: &[Workspace]) -> Vec<Parameter> {
 }
 
 /// Whether this launch counts beyond 31 bits: its loop variables are 64-bit numbers then. Offsets of narrower ones that
-/// need more have it on their own, see [`crate::text`].
+/// need more have it on their own ([`Expr::Wide`](stmt::Expr::Wide)).
 pub(crate) fn needs_wide_index(kernel: &Kernel) -> bool {
     let largest = i32::MAX as u64;
     let extent = |&axis: &AxisId| kernel.axis(axis).extent;

@@ -5,7 +5,7 @@ use super::emitter::Emitter;
 use super::stmt::Arithmetic::{Add, Less, LessEqual, Mul};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
-use super::{Body, Function, INDEX, Nest, needs_wide_index, parameters};
+use super::{Body, Function, INDEX, Nest, parameters};
 use crate::Language;
 use crate::Refusal;
 use crate::index::{Atom, AxisId, Bound, IndexExpr};
@@ -18,7 +18,6 @@ pub(super) fn build(
     schedule: &PointwiseSchedule,
 ) -> Result<Nest, Refusal> {
     let map = kernel.axes_of_kind(AxisKind::Map);
-    let wide_index = needs_wide_index(kernel);
     let (body, launch, kernel) = match language {
         Language::Cuda => {
             let vectorised = split_lanes(kernel, map.last().copied(), schedule.vector);
@@ -39,7 +38,7 @@ pub(super) fn build(
     };
     let _parameters = parameters(&kernel, &[]);
     let functions = vec![Function::of(&kernel, body, launch)];
-    Ok(Nest::new(kernel, functions, Vec::new(), wide_index))
+    Ok(Nest::new(kernel, functions, Vec::new()))
 }
 
 /// The kernel with `axis` advancing in steps of `lanes`, and a new axis `l` over the lanes between.

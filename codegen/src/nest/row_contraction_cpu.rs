@@ -12,7 +12,7 @@ use super::row_statistics::Row;
 use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index};
+use super::{Function, INDEX, Nest};
 use crate::index::AxisId;
 use crate::ir::{Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{
@@ -32,12 +32,7 @@ pub(super) fn build(
     writer.body(&mut emitter);
     let body = emitter.finish()?;
     let launch = launch_of_parts(kernel, &[(batch, 1), (rows, schedule.rows.into())]);
-    Ok(Nest::new(
-        kernel.clone(),
-        vec![Function::of(kernel, body, launch)],
-        Vec::new(),
-        needs_wide_index(kernel),
-    ))
+    Ok(Nest::new(kernel.clone(), vec![Function::of(kernel, body, launch)], Vec::new()))
 }
 
 /// Columns whose terms are looked at for infinities.

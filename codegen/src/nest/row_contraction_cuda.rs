@@ -15,7 +15,7 @@ use super::split::Arrivals;
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, Max, Min, Mul, Rem, Sub, Xor};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index};
+use super::{Function, INDEX, Nest};
 use crate::ir::{Kernel, ValueOp};
 use crate::schedule::{
     Contraction, Launch, Masked, Nothing, ROW_ELEMENTS, RowContraction, RowProductSchedule, Softmax,
@@ -69,7 +69,7 @@ pub(super) fn build(
     };
     // Has a name for the lanes of whatever is split.
     let named = split_lanes(kernel, Some(*column), 2);
-    Ok(Nest::new(named, vec![Function::of(kernel, body, launch)], Vec::new(), needs_wide_index(kernel)))
+    Ok(Nest::new(named, vec![Function::of(kernel, body, launch)], Vec::new()))
 }
 
 struct Rows<'k> {

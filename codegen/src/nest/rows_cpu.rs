@@ -14,14 +14,13 @@ use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index, parameters};
+use super::{Function, INDEX, Nest, parameters};
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{Launch, RowSchedule, SPLIT_LENGTH};
 use crate::{Language, Refusal};
 
 pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Result<Nest, Refusal> {
-    let wide_index = needs_wide_index(kernel);
     let rows = launch_items(kernel, &plan.map);
     let reductions = plan.reductions();
     let formula = items_formula(kernel, &plan.map, 1);
@@ -96,7 +95,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         functions.push(Function::of(kernel, emitter.finish()?, launch));
     }
     let _parameters = parameters(kernel, &workspaces);
-    Ok(Nest::new(kernel.clone(), functions, workspaces, wide_index))
+    Ok(Nest::new(kernel.clone(), functions, workspaces))
 }
 
 /// How passes get around guards.

@@ -9,7 +9,7 @@ use super::split::{Arrivals, Parts, all_parts, interleaved, own_part, with_arriv
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, Workspace, needs_wide_index};
+use super::{Function, INDEX, Nest, Workspace};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, Store, ValueOp};
 use crate::schedule::{Keep, Launch, RowSchedule, UNROLLED_OPERATIONS, is_of_rows};
@@ -45,7 +45,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         shared_bytes: schedule.shared_bytes,
         ..Launch::default()
     };
-    Ok(Nest::new(vectorised, vec![Function::of(kernel, body, launch)], workspaces, needs_wide_index(kernel)))
+    Ok(Nest::new(vectorised, vec![Function::of(kernel, body, launch)], workspaces))
 }
 
 struct CudaRows<'a> {

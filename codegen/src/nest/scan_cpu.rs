@@ -8,7 +8,7 @@ use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::stretch::{ForEach, InOrder, Stretches};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index, scan_split_cpu};
+use super::{Function, INDEX, Nest, scan_split_cpu};
 use crate::index::AxisId;
 use crate::ir::Kernel;
 use crate::schedule::{Launch, ROWS_TOGETHER, ScanSchedule};
@@ -23,12 +23,7 @@ pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> 
         true => rows(&mut emitter, kernel, scans, schedule),
         false => columns(&mut emitter, kernel, scans, schedule),
     };
-    Ok(Nest::new(
-        kernel.clone(),
-        vec![Function::of(kernel, emitter.finish()?, launch)],
-        Vec::new(),
-        needs_wide_index(kernel),
-    ))
+    Ok(Nest::new(kernel.clone(), vec![Function::of(kernel, emitter.finish()?, launch)], Vec::new()))
 }
 
 fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedule: &ScanSchedule) -> Launch {

@@ -13,7 +13,7 @@ use super::scan::{Scans, Totals};
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, LessEqual, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index};
+use super::{Function, INDEX, Nest};
 use crate::index::IndexExpr;
 use crate::ir::{AxisKind, Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{Launch, ScanSchedule};
@@ -63,7 +63,7 @@ pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> 
     }
     functions.push(Function::of(&kernel, emitter.finish()?, launch));
     let workspaces = if schedule.splits > 1 { totals.workspaces.clone() } else { Vec::new() };
-    Ok(Nest::new(kernel, functions, workspaces, needs_wide_index(scalar)))
+    Ok(Nest::new(kernel, functions, workspaces))
 }
 
 /// A scan within a tile.

@@ -11,7 +11,7 @@ use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
 use super::stretch::{InOrder, Stretches};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index};
+use super::{Function, INDEX, Nest};
 use crate::ir::{Kernel, Store};
 use crate::schedule::{Launch, MOST_SCAN_SPLITS, ROWS_TOGETHER, ScanSchedule, scan_split_length};
 use crate::{Language, Refusal};
@@ -36,7 +36,7 @@ pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> 
         function(format!("{}_totals", kernel.name), Phase::Totals)?,
         function(kernel.name.clone(), Phase::Scans)?,
     ];
-    Ok(Nest::new(kernel.clone(), functions, totals.workspaces, needs_wide_index(kernel)))
+    Ok(Nest::new(kernel.clone(), functions, totals.workspaces))
 }
 
 #[derive(Clone, Copy, PartialEq)]

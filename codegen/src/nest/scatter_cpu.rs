@@ -11,7 +11,7 @@ use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, Parameter, needs_wide_index};
+use super::{Function, INDEX, Nest, Parameter};
 use crate::ir::{AxisKind, Kernel};
 use crate::schedule::{Launch, SCATTER_SPLIT_LENGTH, ScatterSchedule};
 use crate::{Language, Refusal};
@@ -43,7 +43,7 @@ pub(super) fn build(
         true => (vec![writer.combine(emitter)?], Vec::new()),
         false => (vec![writer.combine(emitter)?, writer.finish()?], workspaces(&writer.partials, elements)),
     };
-    Ok(Nest::new(kernel.clone(), functions, workspaces, needs_wide_index(kernel)))
+    Ok(Nest::new(kernel.clone(), functions, workspaces))
 }
 
 /// What of the results and of the elements is a block's.

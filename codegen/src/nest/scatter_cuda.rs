@@ -13,7 +13,7 @@ use super::split::{Arrivals, Parts, all_parts, interleaved, own_part, with_arriv
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
 use super::variable::Var;
-use super::{Body, Function, INDEX, Nest, needs_wide_index};
+use super::{Body, Function, INDEX, Nest};
 use crate::ir::Kernel;
 use crate::schedule::{Launch, ScatterSchedule};
 use crate::{Language, Refusal};
@@ -62,14 +62,7 @@ pub(super) fn build(
         let elements = launch.items * u64::from(schedule.splits) * writer.results();
         workspaces = with_arrivals(partial_workspaces(&writer.partials, elements), launch.items);
     }
-    let wide_index =
-        needs_wide_index(kernel) || workspaces.iter().any(|space| space.elements > i32::MAX as u64);
-    Ok(Nest::new(
-        kernel.clone(),
-        vec![Function::of(kernel, writer.body(emitter)?, launch)],
-        workspaces,
-        wide_index,
-    ))
+    Ok(Nest::new(kernel.clone(), vec![Function::of(kernel, writer.body(emitter)?, launch)], workspaces))
 }
 
 struct Writer<'a> {

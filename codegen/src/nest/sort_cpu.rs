@@ -6,7 +6,7 @@ use super::sort::{Items, Sorts};
 use super::stmt::Arithmetic::{Add, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, SortBy, SortedRow, Sorting, Step, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, Parameter, Workspace, needs_wide_index};
+use super::{Function, INDEX, Nest, Parameter, Workspace};
 use crate::ir::Kernel;
 use crate::schedule::{Launch, SORT_LANES, SortSchedule};
 use crate::{DType, Language, Refusal};
@@ -40,12 +40,7 @@ pub(super) fn build(kernel: &Kernel, sorts: &Sorts, schedule: &SortSchedule) -> 
         launch = Launch { items: blocks, formula: blocks.to_string(), ..Launch::default() };
         writer.in_scratch(&mut emitter, length, blocks);
     }
-    Ok(Nest::new(
-        kernel.clone(),
-        vec![Function::of(kernel, emitter.finish()?, launch)],
-        workspaces,
-        needs_wide_index(kernel),
-    ))
+    Ok(Nest::new(kernel.clone(), vec![Function::of(kernel, emitter.finish()?, launch)], workspaces))
 }
 
 struct Writer<'a> {

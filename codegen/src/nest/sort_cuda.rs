@@ -8,7 +8,7 @@ use super::sort::{Items, Sorts};
 use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, SortBy, Sorting, Step, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, Parameter, Workspace, needs_wide_index};
+use super::{Function, INDEX, Nest, Parameter, Workspace};
 use crate::ir::Kernel;
 use crate::schedule::{Launch, SortSchedule};
 use crate::{BinaryOp, DType, Language, Refusal};
@@ -54,9 +54,7 @@ pub(super) fn build(kernel: &Kernel, sorts: &Sorts, schedule: &SortSchedule) -> 
             functions
         }
     };
-    let wide_index =
-        needs_wide_index(kernel) || workspaces.iter().any(|space| space.elements > i32::MAX as u64);
-    Ok(Nest::new(kernel.clone(), functions, workspaces, wide_index))
+    Ok(Nest::new(kernel.clone(), functions, workspaces))
 }
 
 /// What a row is divided into: parts that are in order, each with no more items than are wanted.

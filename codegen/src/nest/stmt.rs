@@ -36,6 +36,9 @@ pub enum Expr {
     Int(u64),
     /// Index arithmetic over axis variables.
     Index(IndexExpr),
+    /// An index, position, random number or bounds whose index arithmetic 64 bits hold, but not the 32 in which loops count
+    /// (CUDA).
+    Wide(Box<Expr>),
     /// Index arithmetic on expressions.
     Arithmetic(Arithmetic, Box<Expr>, Box<Expr>),
     /// A part of the launch's coordinates.

@@ -164,6 +164,23 @@ impl Writer<'_> {
                 format!("turn {dtype} {to} row {to_row}, {from} row {from_row}, depth {}", self.expr(depth))
             }
             Stmt::Sort(sorting) => self.sort(sorting),
+            Stmt::Positions { .. } | Stmt::Buffers { .. } | Stmt::Part { .. } => return self.table(stmt),
+            Stmt::InTurns { key, active, body } => {
+                return self.block(&format!("in_turns {} while {}", self.expr(key), self.expr(active)), body);
+            }
+            Stmt::Barrier => "barrier".to_string(),
+            Stmt::Prefetch { buffer, index } => format!("prefetch {}", self.element(*buffer, index)),
+            Stmt::Arrive { counters, index, count } => {
+                format!("arrive {} of {}", self.element(*counters, index), self.expr(count))
+            }
+            Stmt::Return => "return".to_string(),
+        };
+        self.line(&line);
+    }
+
+    /// Tables of joins of many.
+    fn table(&mut self, stmt: &Stmt) {
+        let line = match stmt {
             Stmt::Positions { table, positions } => {
                 format!("positions {} = {positions:?}", self.name(*table))
             }
@@ -174,15 +191,7 @@ impl Writer<'_> {
             Stmt::Part { part, table, number, dtype } => {
                 format!("part {} = {} of {dtype}", self.name(*part), self.element(*table, number))
             }
-            Stmt::InTurns { key, active, body } => {
-                return self.block(&format!("in_turns {} while {}", self.expr(key), self.expr(active)), body);
-            }
-            Stmt::Barrier => "barrier".to_string(),
-            Stmt::Prefetch { buffer, index } => format!("prefetch {}", self.element(*buffer, index)),
-            Stmt::Arrive { counters, index, count } => {
-                format!("arrive {} of {}", self.element(*counters, index), self.expr(count))
-            }
-            Stmt::Return => "return".to_string(),
+            _ => return,
         };
         self.line(&line);
     }
@@ -282,6 +291,7 @@ impl Writer<'_> {
             Expr::Name(var) => self.name(*var),
             Expr::Int(value) => value.to_string(),
             Expr::Index(index) => format!("index({})", self.index(index)),
+            Expr::Wide(a) => self.call("wide", &[a]),
             Expr::Arithmetic(op, a, b) => {
                 let level = precedence(*op);
                 format!("{} {} {}", self.operand(a, level), op.sign(), self.operand(b, level + 1))

@@ -10,7 +10,7 @@ use super::stmt::Arithmetic::{Add, Min, Sub};
 use super::stmt::{Expr, LoopHint, Stmt, Type};
 use super::tiled::{PITCH, Tiles};
 use super::variable::Var;
-use super::{Function, Nest, needs_wide_index};
+use super::{Function, Nest};
 use crate::Language;
 use crate::Refusal;
 use crate::index::AxisId;
@@ -53,12 +53,7 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     let body = emitter.close();
     emitter.push(range(down, LoopHint::None, body));
     let launch = tiles.launch([1, 1, 1]);
-    Ok(Nest::new(
-        kernel.clone(),
-        vec![Function::of(kernel, emitter.finish()?, launch)],
-        Vec::new(),
-        needs_wide_index(kernel),
-    ))
+    Ok(Nest::new(kernel.clone(), vec![Function::of(kernel, emitter.finish()?, launch)], Vec::new()))
 }
 
 fn range((axis, from, to): (AxisId, Var, Var), hint: LoopHint, body: Vec<Stmt>) -> Stmt {

@@ -13,7 +13,7 @@ use super::stmt::Arithmetic::{Add, And, Less};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::tiled::{PITCH, Tiles};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, needs_wide_index};
+use super::{Function, INDEX, Nest};
 use crate::Language;
 use crate::Refusal;
 use crate::index::AxisId;
@@ -27,12 +27,7 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     let (left, top) = tiles.bind(&mut emitter);
     let turn = emitter.index("turn");
     Writer { tiles, rows: u64::from(schedule.rows), left, top, turn }.body(&mut emitter);
-    Ok(Nest::new(
-        kernel.clone(),
-        vec![Function::of(kernel, emitter.finish()?, launch)],
-        Vec::new(),
-        needs_wide_index(kernel),
-    ))
+    Ok(Nest::new(kernel.clone(), vec![Function::of(kernel, emitter.finish()?, launch)], Vec::new()))
 }
 
 struct Writer<'a> {

@@ -23,7 +23,8 @@ macro_rules! parts {
                     | Expr::Position(_)
                     | Expr::InBounds(_)
                     | Expr::Random { .. } => {}
-                    Expr::Unary(_, _, a)
+                    Expr::Wide(a)
+                    | Expr::Unary(_, _, a)
                     | Expr::Cast { operand: a, .. }
                     | Expr::Element(_, a)
                     | Expr::FromMemory(_, a)

@@ -4,6 +4,7 @@ use super::Printer;
 use crate::index::{AxisId, Bound, IndexExpr};
 use crate::intrinsics::{self, parenthesise};
 use crate::nest::stmt::{Arithmetic, Builtin, Expr};
+use crate::nest::{compared, is_one_comparison};
 use crate::{DType, Language};
 
 /// How tightly an operator binds, as in C.
@@ -20,21 +21,11 @@ fn precedence(op: Arithmetic) -> u8 {
 
 impl Printer<'_> {
     fn suffix(&self) -> &'static str {
-        self.suffix_of(self.wide_index)
-    }
-
-    fn suffix_of(&self, is_wide: bool) -> &'static str {
-        match (self.language, is_wide) {
+        match (self.language, self.is_wide) {
             (Language::Cuda, false) => "u",
             (Language::Cuda, true) => "ull",
             (Language::C, _) => "",
         }
-    }
-
-    /// Whether an index takes 64 bits on its way, though loop variables may have fewer. In C all have 64.
-    fn is_wide(&self, index: &IndexExpr) -> bool {
-        self.language == Language::Cuda
-            && (self.wide_index || index.largest_part(&self.ranges) > i64::from(i32::MAX))
     }
 
     /// An index as the number that it is, also where a part of it is negative.
@@ -42,14 +33,13 @@ impl Printer<'_> {
     /// CUDA's 32-bit indices are unsigned, and NVRTC (seen with 13.0 and 13.5) computes `in0[c - i]` as an offset
     /// of `c` from `in0 + (unsigned)-i`, 2^34 bytes away. Differences are therefore taken of signed numbers.
     fn index(&self, index: &IndexExpr) -> String {
-        let is_wide = self.is_wide(index);
         let (added, subtracted) = index.by_sign();
-        if self.language != Language::Cuda || is_wide || subtracted == IndexExpr::zero() {
-            return self.wrapping_index(index, is_wide);
+        if self.language != Language::Cuda || self.is_wide || subtracted == IndexExpr::zero() {
+            return self.wrapping_index(index);
         }
         let signed = |part: &IndexExpr| match part.as_constant() {
             Some(constant) => constant.to_string(),
-            None => format!("(int){}", parenthesise(&self.wrapping_index(part, false))),
+            None => format!("(int){}", parenthesise(&self.wrapping_index(part))),
         };
         match added == IndexExpr::zero() {
             true => format!("-{}", signed(&subtracted)),
@@ -58,21 +48,32 @@ impl Printer<'_> {
     }
 
     /// An index in unsigned arithmetic: negative numbers wrap.
-    fn wrapping_index(&self, index: &IndexExpr, is_wide: bool) -> String {
+    fn wrapping_index(&self, index: &IndexExpr) -> String {
         let name = |axis: AxisId| {
             let name = &self.kernel.axis(axis).name;
-            match is_wide && !self.wide_index {
+            match self.language == Language::Cuda && self.is_wide && !self.wide_index {
                 true => format!("(unsigned long long){name}"),
                 false => name.clone(),
             }
         };
-        index.to_text(&name, self.suffix_of(is_wide))
+        index.to_text(&name, self.suffix())
+    }
+
+    /// A text whose indices are 64-bit numbers.
+    fn in_64_bits(&mut self, print: impl FnOnce(&mut Self) -> String) -> String {
+        let is_wide = std::mem::replace(&mut self.is_wide, true);
+        let text = print(self);
+        self.is_wide = is_wide;
+        text
     }
 
     /// An operand of an operator: parenthesised if it binds less than `level`.
     pub(super) fn operand(&mut self, expr: &Expr, level: u8) -> String {
         let own = match expr {
             Expr::Arithmetic(op, ..) => precedence(*op),
+            Expr::Wide(a) if matches!(**a, Expr::Index(_)) => {
+                return self.in_64_bits(|printer| printer.operand(a, level));
+            }
             Expr::Index(index) if index.terms().len() + usize::from(index.constant_term() != 0) > 1 => 4,
             Expr::Index(_) => 5,
             _ => return self.primary(expr),
@@ -106,6 +107,7 @@ impl Printer<'_> {
             Expr::Name(var) => self.name(*var),
             Expr::Int(value) => format!("{value}{}", self.suffix()),
             Expr::Index(index) => self.index(index),
+            Expr::Wide(a) => self.in_64_bits(|printer| printer.expr(a)),
             Expr::Arithmetic(op, a, b) => self.arithmetic(*op, a, b),
             Expr::Builtin(builtin) => self.builtin(*builtin),
             Expr::Literal(value) => intrinsics::literal(language, *value),
@@ -184,11 +186,9 @@ impl Printer<'_> {
         if bound.has_lo() != bound.has_hi() {
             return self.one_sided(bound);
         }
-        let shifted = bound.expr.offset(bound.lo.saturating_neg());
-        let is_wide = self.is_wide(&shifted);
-        let (shifted, suffix) = (self.wrapping_index(&shifted, is_wide), self.suffix_of(is_wide));
+        let (shifted, suffix) = (self.wrapping_index(&compared(bound)), self.suffix());
         let extent = bound.hi.saturating_sub(bound.lo);
-        match (self.language, bound.lo > i64::MIN / 4 && bound.hi < i64::MAX / 4) {
+        match (self.language, is_one_comparison(bound)) {
             (Language::Cuda, true) => format!("{shifted} < {extent}{suffix}"),
             (Language::C, true) => format!("(unsigned long long)({shifted}) < {extent}"),
             (_, false) => {
@@ -200,11 +200,8 @@ impl Printer<'_> {
 
     /// A condition with one limit, as a comparison of numbers that are not negative.
     fn one_sided(&self, bound: &Bound) -> String {
-        let limit = if bound.has_lo() { bound.lo } else { bound.hi };
-        let difference = bound.expr.offset(limit.saturating_neg());
-        let is_wide = self.is_wide(&difference);
-        let (added, subtracted) = difference.by_sign();
-        let [added, subtracted] = [added, subtracted].map(|part| self.wrapping_index(&part, is_wide));
+        let (added, subtracted) = compared(bound).by_sign();
+        let [added, subtracted] = [added, subtracted].map(|part| self.wrapping_index(&part));
         format!("{added} {} {subtracted}", if bound.has_lo() { ">=" } else { "<" })
     }
 

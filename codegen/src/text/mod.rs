@@ -11,7 +11,6 @@ mod pattern;
 mod streams;
 
 use crate::batch::Batch;
-use crate::index::AxisRanges;
 use crate::intrinsics::lanes::Lanes;
 use crate::intrinsics::{Helpers, register_type};
 use crate::ir::Kernel;
@@ -81,7 +80,8 @@ struct Printer<'a> {
     language: Language,
     /// Whether loop variables are 64-bit numbers.
     wide_index: bool,
-    ranges: AxisRanges,
+    /// Whether indices are 64-bit numbers: with loop variables, or on their own.
+    is_wide: bool,
     helpers: Helpers,
     /// The vectors of C.
     lanes: Lanes,
@@ -103,7 +103,7 @@ impl<'a> Printer<'a> {
             locals: &[],
             language,
             wide_index,
-            ranges: nest.kernel.launch_ranges(),
+            is_wide: wide_index,
             helpers,
             lanes: Lanes::new(4),
             text: String::new(),
@@ -178,16 +178,10 @@ impl<'a> Printer<'a> {
             }
             Stmt::If { condition, then, otherwise } => self.conditional(condition, then, otherwise),
             Stmt::VectorLoad { array, at, buffer, index, dtype, width } => {
-                let ty = cuda::vector_type(*dtype, *width);
-                let target = self.element_of(*array, at);
-                let source = self.element_of(*buffer, index);
-                self.line(&format!("*({ty}*)({target}) = *(const {ty}*)({source});"));
+                self.vector_copy((*array, at), (*buffer, index), cuda::vector_type(*dtype, *width));
             }
             Stmt::VectorStore { array, at, buffer, index, dtype, width } => {
-                let ty = cuda::vector_type(*dtype, *width);
-                let target = self.element_of(*buffer, index);
-                let source = self.element_of(*array, at);
-                self.line(&format!("*({ty}*)({target}) = *(const {ty}*)({source});"));
+                self.vector_copy((*buffer, index), (*array, at), cuda::vector_type(*dtype, *width));
             }
             Stmt::MultiplyTile(_)
             | Stmt::Turn(_)
@@ -228,6 +222,12 @@ impl<'a> Printer<'a> {
             Stmt::Arrive { counters, index, count } => self.arrive(*counters, index, count),
             Stmt::Return => self.line("return;"),
         }
+    }
+
+    /// Elements copied as one of a vector type.
+    fn vector_copy(&mut self, to: (Var, &Expr), from: (Var, &Expr), ty: &str) {
+        let [target, source] = [to, from].map(|(array, index)| self.element_of(array, index));
+        self.line(&format!("*({ty}*)({target}) = *(const {ty}*)({source});"));
     }
 
     /// `head{a, b};`, sixteen in a line.

@@ -72,6 +72,7 @@ impl Reader<'_, '_> {
         };
         let expr = match word {
             "index" => self.inside(|reader| Ok(Expr::Index(reader.index()?))),
+            "wide" => self.inside(|reader| operand(reader).map(Expr::Wide)),
             "position" => self.inside(|reader| Ok(Expr::Position(reader.index()?))),
             "literal" => self.inside(|reader| {
                 let dtype = reader.text.dtype()?;

@@ -207,6 +207,7 @@ impl Traversal<'_> {
             Expr::Int(value) => i64::try_from(*value).ok().map(IndexExpr::constant),
             Expr::Name(var) => self.value(*var),
             Expr::Index(index) => self.index(index),
+            Expr::Wide(a) => self.sum(a),
             Expr::Builtin(builtin) => self.builtins.get(builtin).cloned(),
             Expr::Checked { extent, .. } => {
                 let extent = self.sum(extent)?;

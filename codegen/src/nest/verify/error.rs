@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::DType;
+use crate::index::IndexExpr;
 use crate::nest::stmt::Type;
 use crate::nest::variable::Var;
 use crate::nest::{Function, Nest, Parameter};
@@ -41,6 +42,8 @@ pub enum NestError {
     Unsynchronised(String),
     /// Shared memory is read, and no copy to it has been waited for.
     Unawaited(String),
+    /// An index that is computed in 32 bits, which do not hold it.
+    TooNarrow(String),
     /// An element of an array that it may not have.
     OutOfBounds {
         /// The array.
@@ -69,6 +72,7 @@ impl fmt::Display for NestError {
             NestError::Unawaited(name) => {
                 write!(f, "{name} is read, and nothing has waited for the copies to it")
             }
+            NestError::TooNarrow(index) => write!(f, "32 bits do not hold {index}"),
             NestError::OutOfBounds { array, index, range: (least, most), len } => {
                 write!(f, "{array}[{index}] may be {least} to {most}, of {len} elements")
             }
@@ -102,4 +106,9 @@ pub(super) fn array(nest: &Nest, function: &Function, var: Var) -> Option<(Type,
         }
         Var::Axis(_) | Var::Lane | Var::Parameter(_) => None,
     }
+}
+
+/// An index, by the names of its axes.
+pub(super) fn index(nest: &Nest, index: &IndexExpr) -> String {
+    index.to_text(&|axis| nest.kernel.axis(axis).name.clone(), "")
 }

@@ -329,6 +329,7 @@ impl Scope<'_> {
             Expr::Name(var) => self.defined(*var).and_then(|()| self.scalar(*var)),
             Expr::Int(_) | Expr::Builtin(_) => Ok(Type::Index),
             Expr::Index(index) => self.axes(index).map(|()| Type::Index),
+            Expr::Wide(a) => self.type_of(a),
             Expr::Position(index) => self.axes(index).and_then(|()| register(DType::I64)),
             Expr::InBounds(bounds) => {
                 bounds.iter().try_for_each(|bound| self.axes(&bound.expr)).map(|()| TRUTH)

@@ -20,6 +20,7 @@ impl Loop<'_, '_> {
     /// What an expression is whose lanes are the same.
     pub(super) fn kind_of(&self, expr: &Expr) -> Option<Kind> {
         Some(match expr {
+            Expr::Wide(a) => return self.kind_of(a),
             Expr::Name(var) => match self.type_of(*var)? {
                 Type::Index => Kind::I64,
                 _ => self.kind_of_var(*var)?,
@@ -116,6 +117,7 @@ impl Loop<'_, '_> {
             // The same in registers.
             Expr::FromMemory(_, value) | Expr::ToMemory(_, value) => self.value(value),
             Expr::Random { dtype, seed, index } => self.random(*dtype, *seed, index),
+            Expr::Wide(a) => self.value(a),
             Expr::Int(_)
             | Expr::Index(_)
             | Expr::Arithmetic(..)
