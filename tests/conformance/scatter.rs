@@ -55,6 +55,8 @@ fn sums_of_rows_and_elements_against_a_loop() {
         (40, 6, 2, 10),
         (5, 300, 1, 900),
         (70_000, 2, 1, 3),
+        (1, 2_100, 16, 33_000),
+        (2, 1_100, 64, 300),
     ];
     for (rows, extent, columns, count) in sizes {
         for by_column in [false, true] {
@@ -82,6 +84,17 @@ fn sums_of_rows_and_elements_against_a_loop() {
             }
         }
     }
+}
+
+/// Each row has lists of its own, of elements that columns share.
+#[test]
+fn rows_with_an_index_each_and_none_of_their_columns() {
+    check("scatter_add by an index of the rows", |device| {
+        let x = whole(device, &[3, 1_100, 64]);
+        let at = Tensor::from_vec(positions(3 * 300, 1_100, 5), [3, 300, 1]).to(device);
+        let source = whole(device, &[3, 300, 64]);
+        vec![exact("sums", x.scatter_add(1, &at.expand([3, 300, 64]), &source))]
+    });
 }
 
 #[test]

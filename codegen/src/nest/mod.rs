@@ -41,6 +41,7 @@ mod scan_split_cuda;
 mod scatter;
 mod scatter_cpu;
 mod scatter_cuda;
+mod scatter_lists;
 mod segments;
 mod short_axis;
 mod sort;

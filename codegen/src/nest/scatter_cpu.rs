@@ -1,12 +1,13 @@
 //! Scatters on the CPU. A block has a range of positions and a part of the columns, and combines the elements that are
-//! its own, in their order. Where that takes few reads of the index, its results are in a local array until they are
-//! stored. Otherwise they are in scratch memory, a second function computes what is stored, and, where there are few
+//! its own, in their order. Where that takes few reads of the index, or where lists say which they are, its results are in
+//! a local array until they are stored. Otherwise they are in scratch memory, a second function computes what is stored, and, where there are few
 //! results, a block has a part of the elements: the same for any number of threads.
 
 use super::accumulate::mul_add;
 use super::emitter::Emitter;
 use super::passes::{count_loop, items_formula, launch_items};
 use super::scatter::{Partials, Scatters, bind_digits, offset, scaled, workspace, workspaces};
+use super::scatter_lists::Lists;
 use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
@@ -37,11 +38,13 @@ pub(super) fn build(
         rows: launch_items(kernel, &scatters.outer),
         positions: kernel.axis(scatters.axis).extent,
         columns: launch_items(kernel, &scatters.inner),
+        lists: Lists::of(kernel, scatters, schedule),
     };
     let elements = writer.rows * writer.positions * writer.columns * u64::from(schedule.splits);
-    let (functions, workspaces) = match is_local {
-        true => (vec![writer.combine(emitter)?], Vec::new()),
-        false => (vec![writer.combine(emitter)?, writer.finish()?], workspaces(&writer.partials, elements)),
+    let (functions, workspaces) = match (&writer.lists, is_local) {
+        (Some(lists), _) => (vec![lists.build()?, writer.combine(emitter)?], lists.workspaces()),
+        (None, true) => (vec![writer.combine(emitter)?], Vec::new()),
+        (None, false) => (vec![writer.combine(emitter)?, writer.finish()?], workspaces(&writer.partials, elements)),
     };
     Ok(Nest::new(kernel.clone(), functions, workspaces))
 }
@@ -49,6 +52,8 @@ pub(super) fn build(
 /// What of the results and of the elements is a block's.
 struct Block {
     blocks: u64,
+    row: Expr,
+    range: Expr,
     elements: (Expr, Expr),
     positions: (Expr, Expr),
     columns: (Expr, Expr),
@@ -66,6 +71,7 @@ struct Writer<'a> {
     rows: u64,
     positions: u64,
     columns: u64,
+    lists: Option<Lists<'a>>,
 }
 
 impl<'a> Writer<'a> {
@@ -112,12 +118,14 @@ impl<'a> Writer<'a> {
         let positions = between(&range, ["first", "end"], schedule.positions, all);
         let all = Expr::Int(self.columns);
         let columns = between(&tile, ["left", "right"], schedule.columns, all);
+        let own_row = row.clone();
         let row = offset(part, rows, row);
         let mut base = scaled(row, Expr::Int(self.positions * self.columns));
         if base != Expr::Int(0) && !schedule.is_local {
             base = Expr::Name(emitter.bind("base", INDEX, base));
         }
-        Block { blocks: ranges * tiles, elements, positions, columns, is_range: ranges > 1, base }
+        let row = own_row;
+        Block { blocks: ranges * tiles, row, range, elements, positions, columns, is_range: ranges > 1, base }
     }
 
     /// Where the partial results of a position and a column are.
@@ -160,7 +168,7 @@ impl<'a> Writer<'a> {
     }
 
     fn combine(&self, mut emitter: Emitter<'a>) -> Result<Function, Refusal> {
-        let (kernel, scatters, schedule) = (self.kernel, self.scatters, self.schedule);
+        let (scatters, schedule) = (self.scatters, self.schedule);
         let block = self.block(&mut emitter);
         if schedule.is_local {
             for partials in &self.partials {
@@ -177,7 +185,6 @@ impl<'a> Writer<'a> {
         let body = emitter.close();
         emitter.push(count_loop(at, first.clone(), end.clone(), LoopHint::None, body));
 
-        emitter.open(&[scatters.over], false);
         let is_own = |at: Var| {
             let at = Expr::Name(at);
             let is_own = || first.clone().then(LessEqual, at.clone()).then(And, at.then(Less, end.clone()));
@@ -191,27 +198,40 @@ impl<'a> Writer<'a> {
             }
             emitter.close()
         };
-        if scatters.by_column {
-            let position = emitter.index("at");
-            self.for_columns(&mut emitter, &block, position, &mut |emitter, at| {
-                scatters.bind_position(emitter, position);
-                let then = combine(emitter, at);
-                emitter.guarded(is_own(position), then);
-            });
-        } else {
-            let position = scatters.bind_position(&mut emitter, "at");
+        let mut take = |emitter: &mut Emitter<'a>| {
+            if scatters.by_column {
+                let position = emitter.index("at");
+                return self.for_columns(emitter, &block, position, &mut |emitter, at| {
+                    scatters.bind_position(emitter, position);
+                    let then = combine(emitter, at);
+                    emitter.guarded(is_own(position), then);
+                });
+            }
+            let position = scatters.bind_position(emitter, "at");
             emitter.open_pinned();
-            self.for_columns(&mut emitter, &block, position, &mut |emitter, at| {
+            self.for_columns(emitter, &block, position, &mut |emitter, at| {
                 let then = combine(emitter, at);
                 emitter.guarded(None, then);
             });
             let then = emitter.close();
             emitter.guarded(is_own(position), then);
+        };
+        match &self.lists {
+            Some(lists) => lists.walk(&mut emitter, (&block.row, &block.range), &mut take),
+            None => {
+                emitter.open(&[scatters.over], false);
+                take(&mut emitter);
+                let body = emitter.close();
+                let (over, (from, to)) = (Var::Axis(scatters.over), block.elements.clone());
+                emitter.push(count_loop(over, from, to, LoopHint::None, body));
+            }
         }
-        let body = emitter.close();
-        let over = Var::Axis(scatters.over);
-        let (from, to) = block.elements.clone();
-        emitter.push(count_loop(over, from, to, LoopHint::None, body));
+        self.combined(emitter, block)
+    }
+
+    /// The function, once all elements are combined.
+    fn combined(&self, mut emitter: Emitter<'a>, block: Block) -> Result<Function, Refusal> {
+        let (kernel, scatters, schedule) = (self.kernel, self.scatters, self.schedule);
         if schedule.is_local {
             self.store(&mut emitter, &block);
         }

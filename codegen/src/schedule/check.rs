@@ -194,6 +194,7 @@ impl Check<'_> {
         fixed("columns", s.columns, c.columns)?;
         fixed("collected", s.collected, c.collected)?;
         fixed("local", s.is_local, c.is_local)?;
+        fixed("lists", s.lists, c.lists)?;
         at_most("positions", s.positions, c.positions)?;
         match (self.language, c.collected) {
             (Language::Cuda, 0) => power_of_two("warps", s.warps, c.warps)?,

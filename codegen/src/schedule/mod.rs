@@ -55,7 +55,7 @@ pub use row_contraction_cuda::RowProductSchedule;
 pub(crate) use row_contraction_cuda::{Nothing, ROW_ELEMENTS, Softmax};
 pub(crate) use scans::{MOST_SCAN_SPLITS, ROWS_TOGETHER, scan_split_length};
 pub(crate) use scatter::Scatters;
-pub use scatter::{SCATTER_SPLIT_LENGTH, ScatterSchedule};
+pub use scatter::{SCATTER_LIST_LENGTH, SCATTER_SPLIT_LENGTH, ScatterSchedule};
 pub(crate) use share::{PANEL, TILE_ROWS};
 pub(crate) use sliding::{sliding_axis, strided_axis};
 pub use sort::SortSchedule;
@@ -288,7 +288,7 @@ impl fmt::Display for Schedule {
             Schedule::Scatter(s) => {
                 write!(f, "scatter(positions={}, columns={}, warps={}", s.positions, s.columns, s.warps)?;
                 let (collected, local) = (unless(0, "collected", s.collected), flag(s.is_local, "local"));
-                write!(f, "{collected}{local}{}", splits(s.splits))
+                write!(f, "{collected}{local}{}{}", unless(0, "lists", s.lists), splits(s.splits))
             }
             Schedule::Sort(s) if s.threads > 1 => {
                 write!(f, "sort(threads={}, rows_per_block={}, tile={}", s.threads, s.rows, s.tile)

@@ -21,12 +21,24 @@ pub struct ScatterSchedule {
     pub collected: u32,
     /// Whether a block's results are in a local array until they are stored (CPU).
     pub is_local: bool,
+    /// Parts of the elements that are sorted by the block that they belong to, before blocks combine them; 0 where blocks
+    /// look at all elements (CPU).
+    pub lists: u32,
     /// Parts of the elements that are combined, each for a block of its own.
     pub splits: u32,
 }
 
 /// Elements of a part on the CPU, each of whose results is added up one by one.
 pub const SCATTER_SPLIT_LENGTH: u64 = 1 << 14;
+
+/// Elements of a part that is sorted by the blocks on the CPU: one thread does that for each.
+pub const SCATTER_LIST_LENGTH: u64 = 1 << 15;
+
+/// Bytes of a block's results where its elements are in lists.
+const LISTED_BYTES: u64 = 16 << 10;
+
+/// Bytes of neighbouring columns, at least, that make it worth going to elements one by one.
+const LISTED_LINE: u64 = 64;
 
 /// Blocks on the CPU: enough to keep the threads busy.
 const CPU_BLOCKS: u64 = 16;
@@ -139,13 +151,18 @@ struct Extents {
 
 impl Extents {
     fn on_cpu(&self, bytes: u64, by_column: bool) -> ScatterSchedule {
-        if let Some(local) = self.in_local_arrays(bytes, by_column) {
-            return local;
-        }
         // Partial results must be few beside the elements that they come from, above all where ranges do as well.
         let most =
             if self.columns < 2 * LOOKED_AT { SCATTER_SPLIT_LENGTH / 2 } else { SCATTER_SPLIT_LENGTH / 8 };
-        let splits = match self.elements >= 2 * SCATTER_SPLIT_LENGTH && self.positions <= most {
+        // Parts of the elements are the same work, whatever the index says.
+        let is_split = self.elements >= 2 * SCATTER_SPLIT_LENGTH && self.positions <= most;
+        if let Some(listed) = self.in_lists(bytes).filter(|_| !by_column && !is_split) {
+            return listed;
+        }
+        if let Some(local) = self.in_local_arrays(bytes, by_column) {
+            return local;
+        }
+        let splits = match is_split {
             true => self.elements.div_ceil(SCATTER_SPLIT_LENGTH).min(u64::from(u32::MAX)),
             false => 1,
         };
@@ -162,7 +179,31 @@ impl Extents {
         let most = if by_column { 1 } else { (columns / LOOKED_AT).max(1) };
         let ranges = wanted.min(most).min(self.positions.div_ceil(16));
         let positions = self.positions.div_ceil(ranges);
-        ScatterSchedule { positions, columns, warps: 1, collected: 0, is_local: false, splits: splits as u32 }
+        ScatterSchedule { positions, columns, warps: 1, collected: 0, is_local: false, lists: 0, splits: splits as u32 }
+    }
+
+    /// Blocks that have lists of their elements, where there are many blocks.
+    fn in_lists(&self, bytes: u64) -> Option<ScatterSchedule> {
+        let columns = (LISTED_BYTES / bytes).min(self.columns);
+        let positions = (LISTED_BYTES / (bytes * columns)).clamp(1, self.positions);
+        let ranges = self.positions.div_ceil(positions);
+        let parts = self.elements.div_ceil(SCATTER_LIST_LENGTH);
+        // Making a list looks at each element twice, and at each range, in every part.
+        let looks = 2 * self.elements + parts.saturating_mul(ranges);
+        let combined = self.elements.saturating_mul(self.columns);
+        let is_worth_it = columns * bytes >= LISTED_LINE
+            && ranges >= CPU_BLOCKS
+            && self.elements >= CPU_BLOCKS
+            && looks.saturating_mul(LOOKED_AT) <= combined.saturating_add(self.positions.saturating_mul(self.columns));
+        is_worth_it.then_some(ScatterSchedule {
+            positions,
+            columns,
+            warps: 1,
+            collected: 0,
+            is_local: true,
+            lists: u32::try_from(parts).ok()?,
+            splits: 1,
+        })
     }
 
     /// Blocks whose results fit a near cache, if that takes little time beside that of storing all results.
@@ -186,6 +227,7 @@ impl Extents {
             warps: 1,
             collected: 0,
             is_local: true,
+            lists: 0,
             splits: 1,
         })
     }
@@ -209,6 +251,7 @@ impl Extents {
                 warps: 8,
                 collected: each as u32,
                 is_local: false,
+                lists: 0,
                 splits: 1,
             };
             return self.split(schedule, 8 * LANES * each, by_column, figures);
@@ -233,6 +276,7 @@ impl Extents {
             warps: warps as u32,
             collected: 0,
             is_local: false,
+            lists: 0,
             splits: 1,
         };
         self.split(schedule, warps * per_step, by_column, figures)
@@ -299,14 +343,26 @@ mod tests {
     }
 
     #[test]
-    fn ranges_take_little_time_beside_their_columns() {
-        for columns in [4, 16, 64, 100, 1_024] {
+    fn elements_of_wide_rows_are_in_lists() {
+        for columns in [16, 64, 100, 1_024] {
             let schedule = on_cpu(100_000, 50_000, columns, false);
-            let ranges = 50_000_u64.div_ceil(schedule.positions);
-            assert!(ranges == 1 || ranges * LOOKED_AT <= schedule.columns, "{columns}: {schedule:?}");
-            assert_eq!(ranges > 1, (16..1_024).contains(&columns), "{columns}: {schedule:?}");
+            assert!(schedule.is_local && schedule.lists == 4 && schedule.splits == 1, "{columns}: {schedule:?}");
+            assert!(schedule.positions * schedule.columns * 8 <= LISTED_BYTES, "{columns}: {schedule:?}");
         }
-        // Many results of few elements are in local arrays.
+        // Not where a row is less than a line, where ranges are few, or where parts of the elements have results each.
+        for (elements, positions, columns) in [(100_000, 50_000, 4), (20_000, 100, 64), (100_000, 2_000, 64)] {
+            assert_eq!(on_cpu(elements, positions, columns, false).lists, 0, "{positions}, {columns}");
+        }
+        // Few elements of many results.
         assert!(on_cpu(100, 50_000, 64, false).is_local);
+    }
+
+    #[test]
+    fn ranges_take_little_time_beside_their_columns() {
+        for columns in [16, 64, 100] {
+            let schedule = on_cpu(20_000, 300, columns, false);
+            let ranges = 300_u64.div_ceil(schedule.positions);
+            assert!(ranges == 1 || ranges * LOOKED_AT <= schedule.columns, "{columns}: {schedule:?}");
+        }
     }
 }
