@@ -1,5 +1,5 @@
-//! Scans and recurrences on the CPU. Along the innermost axis one loop goes along four rows at a time; along another,
-//! neighbouring columns go down together, in vectors.
+//! Scans and recurrences on the CPU. Along the innermost axis one loop goes along four rows at a time, or along sixteen in
+//! vectors where combining is costly; along another, neighbouring columns go down together, in vectors.
 
 use super::emitter::Emitter;
 use super::passes::{count_loop, items_formula, launch_items};
@@ -11,7 +11,7 @@ use super::variable::Var;
 use super::{Function, INDEX, Nest, scan_split_cpu};
 use crate::index::AxisId;
 use crate::ir::Kernel;
-use crate::schedule::{Launch, ROWS_TOGETHER, ScanSchedule};
+use crate::schedule::{Launch, ScanSchedule, rows_together};
 use crate::{Language, Refusal};
 
 pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Result<Nest, Refusal> {
@@ -31,9 +31,10 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
     let total = emitter.positions(&scans.others);
     let (first, end) = emitter.part(["first", "end"], Expr::Builtin(Builtin::BlockX), rows, total);
     let mut from = first.clone();
-    if rows >= ROWS_TOGETHER && !scans.others.is_empty() {
+    let together = rows_together(kernel);
+    if rows >= together && !scans.others.is_empty() {
         let count = end.clone().then(Sub, first.clone());
-        let whole = count.then(Div, Expr::Int(ROWS_TOGETHER)).then(Mul, Expr::Int(ROWS_TOGETHER));
+        let whole = count.then(Div, Expr::Int(together)).then(Mul, Expr::Int(together));
         let rest = emitter.bind("rest", INDEX, first.clone().then(Add, whole));
         let row = emitter.index("row");
         emitter.open(&[], false);
@@ -41,19 +42,22 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
             emitter,
             kernel,
             scans,
-            Some((ROWS_TOGETHER, &Expr::name(Var::Lane))),
+            Some((together, &Expr::name(Var::Lane))),
             &|emitter, hint, body| {
                 emitter.open(&[], false);
-                let own_row =
-                    emitter.bind("own_row", INDEX, Expr::Name(row).then(Add, Expr::name(Var::Lane)));
-                emitter.unflatten(own_row, &scans.others, 1);
+                // What vectors go over is in local arrays.
+                if hint != LoopHint::Simd {
+                    let own_row = Expr::Name(row).then(Add, Expr::name(Var::Lane));
+                    let own_row = emitter.bind("own_row", INDEX, own_row);
+                    emitter.unflatten(own_row, &scans.others, 1);
+                }
                 body(emitter);
                 let body = emitter.close();
-                emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(ROWS_TOGETHER), hint, body));
+                emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(together), hint, body));
             },
         );
         let body = emitter.close();
-        let step = Step::Add(Expr::Int(ROWS_TOGETHER));
+        let step = Step::Add(Expr::Int(together));
         let to = Expr::Name(rest);
         emitter.push(Stmt::For { var: row, from, to, step, hint: LoopHint::None, body });
         from = Expr::Name(rest);

@@ -13,15 +13,18 @@ use super::stretch::{InOrder, Stretches};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
 use crate::ir::{Kernel, Store};
-use crate::schedule::{Launch, MOST_SCAN_SPLITS, ROWS_TOGETHER, ScanSchedule, scan_split_length};
+use crate::schedule::{Launch, MOST_SCAN_SPLITS, ScanSchedule, rows_together, scan_split_length};
 use crate::{Language, Refusal};
 
 /// Bytes of the vector lanes that combine elements: so many that additions overlap.
 const LANE_BYTES: u64 = 128;
 
+/// Combinations of pieces that are written one after the other.
+const UNROLLED: u64 = 4;
+
 pub(super) fn build(kernel: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> Result<Nest, Refusal> {
     let splits = u64::from(schedule.splits);
-    let pieces = if scans.is_innermost { ROWS_TOGETHER } else { 1 };
+    let pieces = if scans.is_innermost { rows_together(kernel) } else { 1 };
     let totals = Totals::new(kernel, scans, Language::C, scans.rows(kernel) * splits * pieces);
     let function = |name: String, phase: Phase| {
         let mut emitter = Emitter::new(kernel, Language::C);
@@ -97,6 +100,11 @@ impl<'k> Divided<'k> {
         Divided { kernel, scans, schedule, totals, splits, split, first, end }
     }
 
+    /// Pieces of a row that go on together.
+    fn together(&self) -> u64 {
+        rows_together(self.kernel)
+    }
+
     fn whole_block(&self) -> Expr {
         Expr::Builtin(Builtin::BlockX).then(Div, Expr::Name(self.splits))
     }
@@ -125,9 +133,9 @@ impl<'k> Divided<'k> {
             row
         });
         let length = Expr::Name(self.end).then(Sub, Expr::Name(self.first));
-        let piece = emitter.bind("piece", INDEX, length.then(Div, Expr::Int(ROWS_TOGETHER)));
+        let piece = emitter.bind("piece", INDEX, length.then(Div, Expr::Int(self.together())));
         // Blocks have numbers row by row, part by part.
-        let own = Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(ROWS_TOGETHER));
+        let own = Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(self.together()));
         match phase {
             Phase::Totals => self.row_totals(emitter, own, piece),
             Phase::Scans => self.row_scans(emitter, own, piece, row),
@@ -143,7 +151,7 @@ impl<'k> Divided<'k> {
         let from = mul_add(part.clone(), Expr::Name(piece), Expr::Name(self.first));
         let from = emitter.bind("from", INDEX, from);
         let to = Expr::Select(
-            Box::new(part.clone().then(Less, Expr::Int(ROWS_TOGETHER - 1))),
+            Box::new(part.clone().then(Less, Expr::Int(self.together() - 1))),
             Box::new(Expr::Name(from).then(Add, Expr::Name(piece))),
             Box::new(Expr::Name(self.end)),
         );
@@ -180,18 +188,18 @@ impl<'k> Divided<'k> {
         emitter.push(count_loop(lane_var, Expr::Int(0), Expr::Int(lanes), LoopHint::None, body));
         self.totals.save(emitter, &total, None, &own.then(Add, part));
         let body = emitter.close();
-        emitter.push(count_loop(number, Expr::Int(0), Expr::Int(ROWS_TOGETHER), LoopHint::None, body));
+        emitter.push(count_loop(number, Expr::Int(0), Expr::Int(self.together()), LoopHint::None, body));
     }
 
     fn row_scans(&self, emitter: &mut Emitter<'k>, own: Expr, piece: Var, row: Option<Var>) {
         let l = Expr::name(Var::Lane);
-        let running = self.scans.declare(emitter, self.kernel, Some(ROWS_TOGETHER));
+        let running = self.scans.declare(emitter, self.kernel, Some(self.together()));
         // Each piece begins with its exclusive prefix: the first one with the part's, each of the others with that and the one before it.
-        let before = Expr::Name(self.split).then(Mul, Expr::Int(ROWS_TOGETHER));
+        let before = Expr::Name(self.split).then(Mul, Expr::Int(self.together()));
         let of_row = match row {
             None => Expr::Int(0),
             Some(row) => {
-                Expr::Name(row).then(Mul, Expr::Name(self.splits)).then(Mul, Expr::Int(ROWS_TOGETHER))
+                Expr::Name(row).then(Mul, Expr::Name(self.splits)).then(Mul, Expr::Int(self.together()))
             }
         };
         let number = emitter.index("before");
@@ -207,13 +215,14 @@ impl<'k> Divided<'k> {
             emitter.push(set(running.place(Some(&l)), so_far));
         }
         let body = emitter.close();
-        emitter.push(count_loop(Var::Lane, Expr::Int(1), Expr::Int(ROWS_TOGETHER), LoopHint::Unroll, body));
+        let hint = if self.together() > UNROLLED { LoopHint::None } else { LoopHint::Unroll };
+        emitter.push(count_loop(Var::Lane, Expr::Int(1), Expr::Int(self.together()), hint, body));
         let length = Expr::Name(piece);
         self.pieces(emitter, &running, piece, (&l, true), Expr::Int(0), length.clone());
         // What is left of the last piece.
         let all = Expr::Name(self.end).then(Sub, Expr::Name(self.first));
-        let rest = all.then(Sub, length.clone().then(Mul, Expr::Int(ROWS_TOGETHER - 1)));
-        self.pieces(emitter, &running, piece, (&Expr::Int(ROWS_TOGETHER - 1), false), length, rest);
+        let rest = all.then(Sub, length.clone().then(Mul, Expr::Int(self.together() - 1)));
+        self.pieces(emitter, &running, piece, (&Expr::Int(self.together() - 1), false), length, rest);
     }
 
     /// What is done `from` to `to` steps after the starts of all pieces, or after that of one.
@@ -239,7 +248,7 @@ impl<'k> Divided<'k> {
                     emitter.open(&[], false);
                     body(emitter);
                     let body = emitter.close();
-                    emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(ROWS_TOGETHER), hint, body));
+                    emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(self.together()), hint, body));
                 }
                 false => body(emitter),
             };
@@ -255,7 +264,7 @@ impl<'k> Divided<'k> {
             let body = emitter.close();
             return emitter.push(count_loop(k, from, to, LoopHint::None, body));
         };
-        let lanes = is_all.then_some((ROWS_TOGETHER, piece));
+        let lanes = is_all.then_some((self.together(), piece));
         let of = InOrder {
             kernel,
             scans,

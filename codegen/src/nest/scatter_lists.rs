@@ -5,8 +5,7 @@ use super::accumulate::set;
 use super::emitter::Emitter;
 use super::passes::{count_loop, launch_items};
 use super::scatter::{Scatters, bind_digits, offset, scaled};
-use super::split::of_parts;
-use super::stmt::Arithmetic::{Add, Div, Mul};
+use super::stmt::Arithmetic::{Add, Div, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint};
 use super::variable::Var;
 use super::{Function, INDEX, Parameter, Workspace};
@@ -121,7 +120,8 @@ impl<'a> Lists<'a> {
         let row = scaled(row, all.clone());
         self.each_element(&mut emitter, (&from, &to), &|emitter, range| {
             let end = range.then(Add, Expr::Int(1));
-            let slot = self.position(BEGINS, base.clone().then(Add, end.clone()), all.clone());
+            let length = if from == Expr::Int(0) { all.clone() } else { to.clone().then(Sub, from.clone()) };
+            let slot = self.position(BEGINS, base.clone().then(Add, end.clone()), length);
             let slot = Expr::Name(emitter.bind("slot", INDEX, slot));
             let slot = plus_base(&row, plus_base(&from, slot));
             let element = Expr::Position(IndexExpr::axis(scatters.over));
@@ -129,9 +129,14 @@ impl<'a> Lists<'a> {
             let end = begins(end);
             emitter.push(set(end.clone(), plus(end, number(1))));
         });
-        let items = launch_items(self.kernel, self.rows());
-        let formula = if self.rows().is_empty() { "1".into() } else { scatters.formula(self.kernel, 1) };
-        let launch = of_parts(&Launch { items, formula, ..Launch::default() }, self.parts);
+        let items = launch_items(self.kernel, self.rows()) * u64::from(self.parts);
+        let formula = match (self.rows(), self.parts) {
+            ([], 1) => "1".into(),
+            ([], _) => "parts".into(),
+            (_, 1) => scatters.formula(self.kernel, 1),
+            _ => format!("{} * parts", scatters.formula(self.kernel, 1)),
+        };
+        let launch = Launch { items, formula, ..Launch::default() };
         let name = format!("{}_lists", self.kernel.name);
         Ok(Function { name, body: emitter.finish()?, launch })
     }
@@ -169,16 +174,21 @@ impl<'a> Lists<'a> {
             _ => offset(row.clone(), parts.clone(), Expr::Name(part)),
         };
         let own = plus_base(&scaled(own, Expr::Int(self.ranges + 2)), range.clone());
-        let past = all.clone().then(Add, Expr::Int(1));
+        let (from, length) = match self.parts {
+            1 => (Expr::Int(0), all.clone()),
+            _ => {
+                let names = ["from", "to"];
+                let (from, to) = emitter.part(names, Expr::Name(part), SCATTER_LIST_LENGTH, all.clone());
+                (from.clone(), to.then(Sub, from))
+            }
+        };
+        let past = length.then(Add, Expr::Int(1));
         let begin = self.position(BEGINS, own.clone(), past.clone());
         let begin = Expr::Name(emitter.bind("begin", INDEX, begin));
         let end = self.position(BEGINS, own.then(Add, Expr::Int(1)), past);
         let end = Expr::Name(emitter.bind("stop", INDEX, end));
         emitter.open(&[], false);
-        let mut slot = plus_base(&scaled(row, all.clone()), Expr::Name(place));
-        if self.parts > 1 {
-            slot = slot.then(Add, Expr::Name(part).then(Mul, Expr::Int(SCATTER_LIST_LENGTH)));
-        }
+        let slot = plus_base(&scaled(row, all.clone()), plus_base(&from, Expr::Name(place)));
         let element = self.position(ORDER, slot, all);
         emitter.bind(self.scatters.over, INDEX, element);
         emitter.bind_axes(&[self.scatters.over]);

@@ -15,9 +15,13 @@ use super::variable::Var;
 use crate::DType;
 use crate::cost;
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
+use crate::schedule::{ROWS_IN_LANES, rows_together};
 
 /// Positions of a stretch: those of four rows, of a few values each, stay in the nearest cache.
 const LENGTH: u64 = 256;
+
+/// The same of rows that are laid down in lanes.
+const LENGTH_IN_LANES: u64 = 64;
 
 /// Shorter axes are not worth it.
 const SHORTEST: u64 = 16;
@@ -95,6 +99,9 @@ impl Stretches {
                 }
             }
         }
+        if rows_together(kernel) == ROWS_IN_LANES {
+            return Some(Stretches::in_lanes(kernel, scans, results));
+        }
         if epilogue <= HIDDEN {
             results.clear();
         }
@@ -102,8 +109,20 @@ impl Stretches {
         (1..=MOST).contains(&(inputs.len() + results.len())).then_some(Stretches { inputs, results })
     }
 
+    /// All that the scans take and leave: rows are laid down in lanes, which find neither in memory.
+    fn in_lanes(kernel: &Kernel, scans: &Scans, results: Vec<ValueId>) -> Stretches {
+        let operands = scans.ids.iter().flat_map(|&id| kernel.operands(&kernel.value(id).op));
+        let mut inputs: Vec<ValueId> = operands.collect();
+        inputs.sort_unstable();
+        inputs.dedup();
+        Stretches { inputs, results }
+    }
+
     /// The loops from step `from` to `to`.
     pub(super) fn emit<'k>(&self, emitter: &mut Emitter<'k>, of: &InOrder<'_, 'k>, from: Expr, to: Expr) {
+        if let Some((ROWS_IN_LANES, lane)) = of.lanes {
+            return self.emit_in_lanes(emitter, of, lane, from, to);
+        }
         let rows = of.lanes.map_or(1, |(lanes, _)| lanes);
         let array = |emitter: &mut Emitter<'k>, id: ValueId, name: &'static str| {
             let name = emitter.fresh(name);
@@ -181,6 +200,102 @@ impl Stretches {
         }
         let body = emitter.close();
         let step = Step::Add(Expr::Int(LENGTH));
+        emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });
+    }
+}
+
+impl Stretches {
+    /// The same where each lane of vectors goes along a row: what it takes is laid down in arrays, the lanes of a step side
+    /// by side, and what it leaves is taken up from there.
+    fn emit_in_lanes<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        of: &InOrder<'_, 'k>,
+        lane: &Expr,
+        from: Expr,
+        to: Expr,
+    ) {
+        let array = |emitter: &mut Emitter<'k>, id: ValueId, name: &'static str, length: u64| {
+            let name = emitter.fresh(name);
+            (id, emitter.array(name, Type::Register(of.kernel.value(id).dtype), length))
+        };
+        let mut arrays = |ids: &[ValueId], names: [&'static str; 2]| -> Vec<[(ValueId, Var); 2]> {
+            let both = |&id: &ValueId| {
+                [
+                    array(emitter, id, names[0], ROWS_IN_LANES * LENGTH_IN_LANES),
+                    array(emitter, id, names[1], LENGTH_IN_LANES),
+                ]
+            };
+            ids.iter().map(both).collect()
+        };
+        let inputs = arrays(&self.inputs, ["element", "line"]);
+        let results = arrays(&self.results, ["result", "line"]);
+        let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
+        let (first, last) = (Expr::name(start), Expr::name(stop));
+        let place = Expr::name(of.step).then(Sub, first.clone());
+        let slot = place.clone().then(Mul, Expr::Int(ROWS_IN_LANES)).then(Add, lane.clone());
+        let along = |emitter: &mut Emitter<'k>, hint: LoopHint, body: &dyn Fn(&mut Emitter<'k>)| {
+            emitter.open(&[], false);
+            (of.bind)(emitter);
+            emitter.bind_axes(&[of.scans.axis]);
+            body(emitter);
+            let body = emitter.close();
+            emitter.push(count_loop(of.step, first.clone(), last.clone(), hint, body));
+        };
+        let copy = |emitter: &mut Emitter<'k>, to: Expr, from: Expr| {
+            let body = vec![set(to, from)];
+            emitter.push(count_loop(of.step, first.clone(), last.clone(), LoopHint::None, body));
+        };
+        // What is known of a row alone is not the same in the loops of the next one.
+        let each_row = |emitter: &mut Emitter<'k>, body: &dyn Fn(&mut Emitter<'k>)| {
+            (of.for_each)(emitter, LoopHint::None, &|emitter| {
+                emitter.open_pinned();
+                body(emitter);
+                let body = emitter.close();
+                emitter.guarded(None, body);
+            });
+        };
+        emitter.open(&[], false);
+        let end = first.clone().then(Add, Expr::Int(LENGTH_IN_LANES)).then(Min, to.clone());
+        emitter.bind(stop, INDEX, end);
+        each_row(emitter, &|emitter| {
+            along(emitter, LoopHint::Simd, &|emitter| {
+                for [(id, _), (_, line)] in &inputs {
+                    let value = emitter.value(*id);
+                    emitter.push(set(Expr::element(line, place.clone()), value));
+                }
+            });
+            for [(_, name), (_, line)] in &inputs {
+                copy(emitter, Expr::element(name, slot.clone()), Expr::element(line, place.clone()));
+            }
+        });
+        emitter.open(&[], false);
+        (of.for_each)(emitter, LoopHint::Simd, &|emitter| {
+            emitter.open_pinned();
+            inputs.iter().for_each(|[(id, name), _]| emitter.define(*id, Expr::element(name, slot.clone())));
+            of.scans.advance(emitter, of.kernel, of.running, of.lane, None);
+            for [(id, name), _] in &results {
+                let value = emitter.value(*id);
+                emitter.push(set(Expr::element(name, slot.clone()), value));
+            }
+            let body = emitter.close();
+            emitter.guarded(None, body);
+        });
+        let body = emitter.close();
+        emitter.push(count_loop(of.step, first.clone(), last.clone(), LoopHint::None, body));
+        each_row(emitter, &|emitter| {
+            for [(_, name), (_, line)] in &results {
+                copy(emitter, Expr::element(line, place.clone()), Expr::element(name, slot.clone()));
+            }
+            along(emitter, LoopHint::Simd, &|emitter| {
+                results
+                    .iter()
+                    .for_each(|[(id, _), (_, line)]| emitter.define(*id, Expr::element(line, place.clone())));
+                of.stores.iter().for_each(|store| emitter.store(store));
+            });
+        });
+        let body = emitter.close();
+        let step = Step::Add(Expr::Int(LENGTH_IN_LANES));
         emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });
     }
 }

@@ -8,7 +8,7 @@ use super::vector::Sizes;
 use super::{Figures, ScanSchedule};
 use crate::Language;
 use crate::index::AxisId;
-use crate::ir::{AxisKind, Kernel, ValueOp};
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 
 /// Steps from which it pays to let rows of a recurrence go through shared memory.
 const STAGED_STEPS: u64 = 16;
@@ -23,7 +23,34 @@ pub(crate) fn scan_split_length(columns: u64) -> u64 {
 }
 
 /// Rows that go on together along the innermost axis: a step waits for the one before it, not for those of other rows.
-pub(crate) const ROWS_TOGETHER: u64 = 4;
+const ROWS_TOGETHER: u64 = 4;
+
+/// The same where what combines two values is costly: each has a lane of the vectors that do.
+pub(crate) const ROWS_IN_LANES: u64 = 16;
+
+/// Simple operations of a combination from which it is worth laying rows down in lanes.
+const COSTLY: f64 = 12.0;
+
+/// Scans of a kernel whose rows are laid down in lanes: their elements and results are in local arrays.
+const MOST_IN_LANES: usize = 4;
+
+/// Positions along the axis from which that is done.
+const LONG_IN_LANES: u64 = 64;
+
+/// How many rows go on together on the CPU: [`ROWS_IN_LANES`] have lanes.
+pub(crate) fn rows_together(kernel: &Kernel) -> u64 {
+    let is_scan = |op: &ValueOp| matches!(op, ValueOp::Scan { .. });
+    let scans: Vec<_> = kernel.values.iter().filter(|value| is_scan(&value.op)).collect();
+    let is_costly = scans.iter().any(|scan| matches!(scan.op, ValueOp::Scan { op, .. } if op.cost() >= COSTLY));
+    let is_along = |id: &ValueId| kernel.scan_axes().all(|(axis, _)| kernel.value(*id).axes.contains(&axis));
+    let in_lanes = is_costly
+        && scans.len() <= MOST_IN_LANES
+        && kernel.recurrences.is_empty()
+        && !is_nested(kernel, is_scan)
+        && scans.iter().all(|scan| kernel.operands(&scan.op).iter().all(is_along))
+        && kernel.scan_axes().all(|(axis, _)| kernel.axis(axis).extent >= LONG_IN_LANES);
+    if in_lanes { ROWS_IN_LANES } else { ROWS_TOGETHER }
+}
 
 /// Rows of scans that keep every core busy even when a block takes several of them.
 const MANY_ROWS: u64 = 64;
@@ -39,7 +66,7 @@ pub(super) fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> 
             let rows = if is_argument { 1 } else { (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) };
             // Rows that go side by side are worth more than smaller blocks, where there are enough for all cores.
             let others = extent_of(kernel, &map) / length.max(1);
-            let rows = if others >= MANY_ROWS { rows.max(ROWS_TOGETHER) } else { rows };
+            let rows = if others >= MANY_ROWS { rows.max(rows_together(kernel)) } else { rows };
             ScanSchedule { threads: 1, rows: rows as u32, vector: 1, tile: 0, splits: 1 }
         }
         (Language::C, false) => {
