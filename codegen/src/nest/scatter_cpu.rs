@@ -44,7 +44,9 @@ pub(super) fn build(
     let (functions, workspaces) = match (&writer.lists, is_local) {
         (Some(lists), _) => (vec![lists.build()?, writer.combine(emitter)?], lists.workspaces()),
         (None, true) => (vec![writer.combine(emitter)?], Vec::new()),
-        (None, false) => (vec![writer.combine(emitter)?, writer.finish()?], workspaces(&writer.partials, elements)),
+        (None, false) => {
+            (vec![writer.combine(emitter)?, writer.finish()?], workspaces(&writer.partials, elements))
+        }
     };
     Ok(Nest::new(kernel.clone(), functions, workspaces))
 }

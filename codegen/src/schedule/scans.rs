@@ -41,7 +41,8 @@ const LONG_IN_LANES: u64 = 64;
 pub(crate) fn rows_together(kernel: &Kernel) -> u64 {
     let is_scan = |op: &ValueOp| matches!(op, ValueOp::Scan { .. });
     let scans: Vec<_> = kernel.values.iter().filter(|value| is_scan(&value.op)).collect();
-    let is_costly = scans.iter().any(|scan| matches!(scan.op, ValueOp::Scan { op, .. } if op.cost() >= COSTLY));
+    let is_costly =
+        scans.iter().any(|scan| matches!(scan.op, ValueOp::Scan { op, .. } if op.cost() >= COSTLY));
     let is_along = |id: &ValueId| kernel.scan_axes().all(|(axis, _)| kernel.value(*id).axes.contains(&axis));
     let in_lanes = is_costly
         && scans.len() <= MOST_IN_LANES

@@ -179,7 +179,15 @@ impl Extents {
         let most = if by_column { 1 } else { (columns / LOOKED_AT).max(1) };
         let ranges = wanted.min(most).min(self.positions.div_ceil(16));
         let positions = self.positions.div_ceil(ranges);
-        ScatterSchedule { positions, columns, warps: 1, collected: 0, is_local: false, lists: 0, splits: splits as u32 }
+        ScatterSchedule {
+            positions,
+            columns,
+            warps: 1,
+            collected: 0,
+            is_local: false,
+            lists: 0,
+            splits: splits as u32,
+        }
     }
 
     /// Blocks that have lists of their elements, where there are many blocks.
@@ -194,7 +202,8 @@ impl Extents {
         let is_worth_it = columns * bytes >= LISTED_LINE
             && ranges >= CPU_BLOCKS
             && self.elements >= CPU_BLOCKS
-            && looks.saturating_mul(LOOKED_AT) <= combined.saturating_add(self.positions.saturating_mul(self.columns));
+            && looks.saturating_mul(LOOKED_AT)
+                <= combined.saturating_add(self.positions.saturating_mul(self.columns));
         is_worth_it.then_some(ScatterSchedule {
             positions,
             columns,
@@ -346,11 +355,15 @@ mod tests {
     fn elements_of_wide_rows_are_in_lists() {
         for columns in [16, 64, 100, 1_024] {
             let schedule = on_cpu(100_000, 50_000, columns, false);
-            assert!(schedule.is_local && schedule.lists == 4 && schedule.splits == 1, "{columns}: {schedule:?}");
+            assert!(
+                schedule.is_local && schedule.lists == 4 && schedule.splits == 1,
+                "{columns}: {schedule:?}"
+            );
             assert!(schedule.positions * schedule.columns * 8 <= LISTED_BYTES, "{columns}: {schedule:?}");
         }
         // Not where a row is less than a line, where ranges are few, or where parts of the elements have results each.
-        for (elements, positions, columns) in [(100_000, 50_000, 4), (20_000, 100, 64), (100_000, 2_000, 64)] {
+        for (elements, positions, columns) in [(100_000, 50_000, 4), (20_000, 100, 64), (100_000, 2_000, 64)]
+        {
             assert_eq!(on_cpu(elements, positions, columns, false).lists, 0, "{positions}, {columns}");
         }
         // Few elements of many results.
