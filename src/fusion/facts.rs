@@ -233,7 +233,12 @@ impl Facts {
             Op::Cast if graph.node(operand).dtype.is_int() => graph.operands(operand)[0],
             _ => operand,
         };
-        if is_contraction(graph, product, axes, &self.figures) {
+        let reads_windows = || {
+            let mut found = Vec::new();
+            read_windows(graph, &self.reads, id, axes, &mut found);
+            !found.is_empty()
+        };
+        if is_contraction(graph, product, axes, &self.figures, reads_windows) {
             let factors = &mut self.nodes[product.index()];
             factors.cost *= self.figures.product;
             factors.reuse = self.figures.reuse;
@@ -394,7 +399,13 @@ const MOST_STEPS: usize = 256;
 
 /// Whether tiles of both factors of the product are used again and again for its sum over these axes: each has axes that the
 /// other broadcasts along, and one of them has the innermost.
-fn is_contraction(graph: &Graph, product: NodeId, axes: &[usize], figures: &TargetFigures) -> bool {
+fn is_contraction(
+    graph: &Graph,
+    product: NodeId,
+    axes: &[usize],
+    figures: &TargetFigures,
+    reads_windows: impl FnOnce() -> bool,
+) -> bool {
     let node = graph.node(product);
     let is_of_dtype = matches!(node.dtype, DType::F32 | DType::F64) || node.dtype.is_int();
     if !matches!(node.op, Op::Binary(BinaryOp::Mul)) || !is_of_dtype {
@@ -408,7 +419,7 @@ fn is_contraction(graph: &Graph, product: NodeId, axes: &[usize], figures: &Targ
     };
     let operands = graph.operands(product);
     let (mut of_first, mut of_second, mut terms) = (1u64, 1u64, 1u64);
-    let mut has_innermost = false;
+    let (mut has_innermost, mut is_of_first) = (false, false);
     for (axis, &extent) in node.shape.iter().enumerate().filter(|(_, extent)| **extent != 1) {
         let extent = extent as u64;
         match (axes.contains(&axis), repeats(operands[0], axis), repeats(operands[1], axis)) {
@@ -416,6 +427,7 @@ fn is_contraction(graph: &Graph, product: NodeId, axes: &[usize], figures: &Targ
             (false, true, true) => return false,
             (false, false, false) => has_innermost = false,
             (false, first, _) => {
+                is_of_first = !first;
                 let own = if first { &mut of_second } else { &mut of_first };
                 *own = own.saturating_mul(extent);
                 has_innermost = true;
@@ -424,7 +436,11 @@ fn is_contraction(graph: &Graph, product: NodeId, axes: &[usize], figures: &Targ
     }
     let (fewer, more) = (of_first.min(of_second), of_first.max(of_second));
     match figures.packs {
-        true => has_innermost && share::is_packed(more, fewer, terms),
+        true => {
+            let (columns, channels) = if is_of_first { (of_first, of_second) } else { (of_second, of_first) };
+            let has_few_channels = || share::is_packed_image(channels, columns, terms) && reads_windows();
+            has_innermost && (share::is_packed(more, fewer, terms) || has_few_channels())
+        }
         false => has_innermost && share::is_tiled(more, fewer, terms),
     }
 }

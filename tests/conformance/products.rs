@@ -365,7 +365,13 @@ fn a_layer_beside_a_convolution() {
         let (x, kernel, bias) = (of(&[2, 16, 20, 20], 1), of(&[24, 16, 3, 3], 2), of(&[24], 3));
         let shift = |inputs: usize| of(&[2, inputs], 4).linear(&of(&[24, inputs], 5), None);
         let y = |inputs| x.conv2d(&kernel, Some(&bias), 1, 1) + shift(inputs).unsqueeze(2).unsqueeze(3);
-        vec![near("few", y(40), 1e-5, 1e-4), near("more", y(150), 1e-5, 1e-4)]
+        let to = |channels: usize| of(&[channels, 16, 3, 3], 6);
+        vec![
+            near("few", y(40), 1e-5, 1e-4),
+            near("more", y(150), 1e-5, 1e-4),
+            near("to three channels", x.conv2d(&to(3), Some(&of(&[3], 7)), 1, 1).sigmoid(), 1e-5, 1e-4),
+            near("to one channel", x.conv2d(&to(1), None, 2, 0), 1e-5, 1e-4),
+        ]
     };
     check_on_cpu("a layer beside a convolution", shifted);
     let [x, kernel, time, layer] = [vec![2, 64, 32, 32], vec![64, 64, 3, 3], vec![2, 64], vec![64, 64]]

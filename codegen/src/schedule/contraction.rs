@@ -2,7 +2,9 @@
 //! distances.
 
 use super::depth::positions;
-use super::share::{COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, PANEL, ROWS, TILE_ROWS, is_packed, is_tiled};
+use super::share::{
+    COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, PANEL, ROWS, TILE_ROWS, is_packed, is_packed_image, is_tiled,
+};
 use super::windows::Windows;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
@@ -184,7 +186,12 @@ impl Contraction {
             Language::C => {
                 let is_wide = || rows < FEWEST_ROWS && columns >= THIN_COLUMNS && !self.is_turned(kernel);
                 let is_thin = self.is_thin(kernel) && is_wide() && is_packed(FEWEST_ROWS, columns, terms);
-                self.sum == self.dtype && (is_thin || is_packed(rows, columns, terms))
+                let has_few_channels = || {
+                    is_packed_image(rows, columns, terms)
+                        && Windows::of(kernel, &self.rights(), &self.depth, (&self.lines, self.column))
+                            .is_some()
+                };
+                self.sum == self.dtype && (is_thin || is_packed(rows, columns, terms) || has_few_channels())
             }
             Language::Cuda => is_tiled(rows, columns, terms),
         }

@@ -33,6 +33,19 @@ pub fn is_packed(rows: u64, columns: u64, terms: u64) -> bool {
         && rows.saturating_mul(columns).saturating_mul(terms) >= FEWEST_MULTIPLICATIONS
 }
 
+/// Terms of a convolution to few channels for which most of a tile's rows may be for nothing, and its columns.
+const FEWEST_IMAGE_TERMS: u64 = 64;
+const FEWEST_IMAGE_COLUMNS: u64 = 64;
+
+/// Whether a core packs the factors of a convolution to fewer channels than [`is_packed`] asks for: a thread that goes through
+/// each window by itself is slower by more than the part of a tile that they fill.
+pub fn is_packed_image(channels: u64, columns: u64, terms: u64) -> bool {
+    channels > 0
+        && terms >= FEWEST_IMAGE_TERMS
+        && columns >= FEWEST_IMAGE_COLUMNS
+        && is_packed(FEWEST_ROWS, columns, terms)
+}
+
 /// Whether the threads of a GPU's block share tiles of both factors: with fewer rows or columns the factors are read about
 /// once anyhow, and with fewer terms the results are what takes time.
 pub fn is_tiled(rows: u64, columns: u64, terms: u64) -> bool {
