@@ -21,7 +21,8 @@ pub(crate) enum Level {
 
 fn level() -> u8 {
     static LEVEL: OnceLock<u8> = OnceLock::new();
-    *LEVEL.get_or_init(|| settings::text("LAZULI_DEBUG").and_then(|value| value.parse().ok()).unwrap_or(0))
+    let of_process = || settings::text("LAZULI_DEBUG").and_then(|value| value.parse().ok()).unwrap_or(0);
+    settings::scope().debug.unwrap_or_else(|| *LEVEL.get_or_init(of_process))
 }
 
 pub(crate) fn enabled(wanted: Level) -> bool {

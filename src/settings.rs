@@ -1,5 +1,6 @@
 //! What the user sets for the whole process: in the program, or by environment variables, which are the defaults.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,12 +11,16 @@ use std::time::Duration;
 use crate::{Error, Result, SourceLocation};
 
 const THREADS: &str = "LAZULI_NUM_THREADS";
+const FUSION: &str = "LAZULI_FUSION";
+const CUDA_GRAPHS: &str = "LAZULI_CUDA_GRAPHS";
+const PROGRESS: &str = "LAZULI_PROGRESS";
+const DEBUG: &str = "LAZULI_DEBUG";
 
 /// Settings of the process, for programs that do not leave them to environment variables: each method takes the place of one,
 /// and what is not set here is as the variable says.
 ///
 /// They hold from [`Settings::install`] on. All but the number of threads are read once, when they are first needed: install
-/// them at the beginning.
+/// them at the beginning. Some can be others for what one thread does: [`Settings::scope`].
 ///
 /// ```
 /// use lazuli::{Settings, Tensor};
@@ -31,7 +36,7 @@ const THREADS: &str = "LAZULI_NUM_THREADS";
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-#[must_use = "settings hold when they are installed"]
+#[must_use = "settings hold when they are installed, or in their scope"]
 pub struct Settings {
     variables: BTreeMap<&'static str, OsString>,
 }
@@ -143,7 +148,7 @@ impl Settings {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn progress(self, is_on: bool) -> Settings {
-        self.with("LAZULI_PROGRESS", switch(is_on))
+        self.with(PROGRESS, switch(is_on))
     }
 
     /// Whether calls of compiled functions are given to a GPU as one graph. `LAZULI_CUDA_GRAPHS`.
@@ -153,7 +158,7 @@ impl Settings {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn cuda_graphs(self, is_on: bool) -> Settings {
-        self.with("LAZULI_CUDA_GRAPHS", switch(is_on))
+        self.with(CUDA_GRAPHS, switch(is_on))
     }
 
     /// Whether operations share kernels where [`with_fusion`](crate::with_fusion) says nothing. `LAZULI_FUSION`.
@@ -163,7 +168,7 @@ impl Settings {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn fusion(self, is_on: bool) -> Settings {
-        self.with("LAZULI_FUSION", switch(is_on))
+        self.with(FUSION, switch(is_on))
     }
 
     /// What is printed to standard error: from 0, nothing, to 5, everything. `LAZULI_DEBUG`.
@@ -173,7 +178,7 @@ impl Settings {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn debug(self, level: u8) -> Settings {
-        self.with("LAZULI_DEBUG", level.to_string())
+        self.with(DEBUG, level.to_string())
     }
 
     /// From now on they hold, in place of those installed before. Nothing is changed if it fails.
@@ -198,6 +203,83 @@ impl Settings {
         })?;
         MOST_THREADS.store(0, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+/// Of the settings of a scope, those that are said; all others are the process's.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Scope {
+    most_threads: Option<u64>,
+    pub(crate) fusion: Option<bool>,
+    pub(crate) cuda_graphs: Option<bool>,
+    pub(crate) progress: Option<bool>,
+    pub(crate) debug: Option<u8>,
+}
+
+thread_local! {
+    static SCOPE: Cell<Scope> = const {
+        Cell::new(Scope { most_threads: None, fusion: None, cuda_graphs: None, progress: None, debug: None })
+    };
+}
+
+/// The settings of the scope that this thread is in.
+pub(crate) fn scope() -> Scope {
+    SCOPE.get()
+}
+
+impl Scope {
+    /// The same with these; or the first variable that is the process's alone.
+    fn with(mut self, variables: &BTreeMap<&'static str, OsString>) -> Result<Scope, &'static str> {
+        for (&variable, value) in variables {
+            let is_on = Some(value == switch(true));
+            let number = value.to_str().and_then(|value| value.parse::<u64>().ok());
+            match variable {
+                THREADS => self.most_threads = number,
+                FUSION => self.fusion = is_on,
+                CUDA_GRAPHS => self.cuda_graphs = is_on,
+                PROGRESS => self.progress = is_on,
+                DEBUG => self.debug = number.and_then(|level| u8::try_from(level).ok()),
+                other => return Err(other),
+            }
+        }
+        Ok(self)
+    }
+}
+
+impl Settings {
+    /// They hold while `f` runs, on this thread alone; inside of other such calls, in the place of theirs. That can be the number of
+    /// threads, fusion, graphs, the line of progress and messages: caches and compilers are the process's, and a file of schedules has
+    /// [`Tuning::scope`](crate::Tuning::scope).
+    ///
+    /// ```
+    /// use lazuli::{Settings, Tensor};
+    /// let y = (Tensor::rand([8], 1) + 1.0).exp();
+    /// let unfused = Settings::new().fusion(false).num_threads(1).scope(|| y.explain())??;
+    /// assert_eq!((unfused.kernels(), y.explain()?.kernels()), (3, 1));
+    /// let error = Settings::new().cache(false).scope(|| ()).unwrap_err();
+    /// assert!(error.to_string().contains("LAZULI_CACHE is of the whole process"));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidOperation`](Error::InvalidOperation) for settings of the process; then `f` is not called.
+    #[track_caller]
+    pub fn scope<T>(&self, f: impl FnOnce() -> T) -> Result<T> {
+        /// Restores what held before also if `f` panics.
+        struct Restore(Scope);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                SCOPE.set(self.0);
+            }
+        }
+        let location = SourceLocation::caller();
+        let scope = scope().with(&self.variables).map_err(|variable| Error::InvalidOperation {
+            op: "scope",
+            message: format!("{variable} is of the whole process; install it"),
+            location,
+        })?;
+        let _restore = Restore(SCOPE.replace(scope));
+        Ok(f())
     }
 }
 
@@ -250,8 +332,11 @@ pub(crate) fn text(name: &str) -> Option<String> {
 /// What the number of threads is limited to; 0 before it is known.
 static MOST_THREADS: AtomicU64 = AtomicU64::new(0);
 
-/// The most threads that a kernel may have.
+/// The most threads that a kernel of this thread's may have.
 pub(crate) fn most_threads() -> u64 {
+    if let Some(most) = scope().most_threads {
+        return most;
+    }
     match MOST_THREADS.load(Ordering::Relaxed) {
         0 => {
             // Nobody installs another one meanwhile.
@@ -268,6 +353,23 @@ pub(crate) fn most_threads() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scopes_nest_and_end() {
+        let before = most_threads();
+        let inner =
+            || Settings::new().fusion(true).num_threads(0).scope(|| (most_threads(), scope())).unwrap();
+        let settings = Settings::new().num_threads(7).fusion(false).debug(3);
+        let (own, inner) = settings.scope(|| (most_threads(), inner())).unwrap();
+        assert_eq!((own, inner.0, inner.1.fusion, inner.1.debug), (7, 1, Some(true), Some(3)));
+        assert_eq!((most_threads(), scope()), (before, Scope::default()));
+        let caught = std::panic::catch_unwind(|| settings.scope(|| std::panic::resume_unwind(Box::new(()))));
+        assert!(caught.is_err() && scope() == Scope::default());
+        let refused = settings.clone().cache_limit(1).scope(|| ()).unwrap_err();
+        assert!(refused.to_string().contains("LAZULI_CACHE_LIMIT is of the whole process"), "{refused}");
+        let elsewhere = settings.scope(|| std::thread::spawn(scope).join().unwrap()).unwrap();
+        assert_eq!(elsewhere, Scope::default());
+    }
 
     #[test]
     fn what_is_installed_takes_the_place_of_variables_until_they_are_read() {

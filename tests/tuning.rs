@@ -182,6 +182,34 @@ fn what_is_not_for_this_device_or_version_is_said() {
     assert!(explained.contains("elements_per_block=16384") && !explained.contains("tuned"), "{explained}");
 }
 
+/// With a GPU, or the driver for tests.
+#[test]
+fn kernels_of_a_gpu_are_tuned_there() {
+    if !lazuli::cuda_is_available() {
+        return;
+    }
+    let x = Tensor::rand([4000], 1).to(&Device::cuda(0));
+    x.eval().unwrap();
+    let expected = scaled(&x).to_vec::<f32>().unwrap();
+    let clock = |_: &str, schedule: &str, _: f64| match schedule {
+        "pointwise(threads=128, vec=4)" => 1e-3,
+        _ => 2e-3,
+    };
+    let f = compile(|x: Tensor| scaled(&x));
+    let (y, tuning) = Tuner::new().clock(clock).run(|| f.call(&x)).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), expected);
+    let kernel = &tuning.kernels()[0];
+    assert_eq!(kernel.default_schedule(), "pointwise(threads=256, vec=4)");
+    assert_eq!(kernel.schedule(), "pointwise(threads=128, vec=4)");
+    assert!(kernel.device().contains("sm_"), "{}", kernel.device());
+    tuning.scope(|| {
+        let explained = scaled(&x).explain().unwrap().to_string();
+        assert!(explained.contains("pointwise(threads=128, vec=4)"), "{explained}");
+        assert_eq!(scaled(&x).to_vec::<f32>().unwrap(), expected);
+        assert_eq!(f.call(&x).unwrap().to_vec::<f32>().unwrap(), expected);
+    });
+}
+
 #[test]
 fn errors_are_the_programs_own_or_the_files() {
     let x = input();

@@ -63,7 +63,7 @@ struct Memory {
 fn is_wanted() -> bool {
     static WANTED: OnceLock<bool> = OnceLock::new();
     let is_off = || matches!(settings::text("LAZULI_CUDA_GRAPHS").as_deref(), Some("off" | "0"));
-    *WANTED.get_or_init(|| !is_off())
+    settings::scope().cuda_graphs.unwrap_or_else(|| *WANTED.get_or_init(|| !is_off()))
 }
 
 impl Replay {
