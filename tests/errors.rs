@@ -237,13 +237,13 @@ fn joins(page: &mut Page) {
     let (x, y) = (tensor(DType::F32, &[3, 4]), tensor(DType::F32, &[3, 5]));
     let zero = tensor(DType::F32, &[]);
     mistakes! { page:
-        Tensor::cat(&[], 0);
+        Tensor::cat::<Tensor>(&[], 0);
         Tensor::cat(&[&x, &y], 0);
         Tensor::cat(&[&x, &x.ravel()], 0);
         Tensor::cat(&[&x, &x], 2);
         Tensor::cat(&[&zero, &zero], 0);
         Tensor::cat(&[&x, &x.to(&Device::interpreter()), &x.to(&Device::cpu())], 0);
-        Tensor::stack(&[], 0);
+        Tensor::stack::<Tensor>(&[], 0);
         Tensor::stack(&[&x, &y], 0);
         Tensor::stack(&[&x, &x], 3);
         x.split(0, 0);
@@ -441,6 +441,7 @@ fn messages_of_every_operation() {
         computing::layers,
         computing::windows,
         computing::products,
+        computing::spectra,
         questions,
         refusals,
     ] {

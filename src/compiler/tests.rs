@@ -224,3 +224,24 @@ fn products_of_two_dtypes_are_packed_apart() {
     assert!(schedules.iter().all(|schedule| matches!(schedule, Schedule::Contraction(_))), "{schedules:?}");
     assert_eq!(schedules.len(), 2);
 }
+
+/// gcc looks for vectors at great length, and takes seconds, over short scans whose loops it unrolls, and over loops that read
+/// in many far places.
+#[test]
+fn few_lanes_and_scattered_loads_ask_for_no_vectors() {
+    const C: Settings = Settings { language: Language::C, ..SETTINGS };
+    let text = |result: &Tensor| {
+        let plan = make_plan(&build(&[result.clone()]).unwrap().graph, C).unwrap();
+        plan.kernels.iter().map(|kernel| kernel.code.emitted.source.clone()).collect::<String>()
+    };
+    let x = Tensor::rand([640, 256], 1);
+    x.eval().unwrap();
+    assert!(!text(&x.slice(1, ..16).cumsum(1)).contains("omp simd"));
+    let columns = |step: isize, count: isize| {
+        let rows: Vec<Tensor> = (0..count).map(|k| x.select(1, k * step)).collect();
+        rows.into_iter().reduce(|sum, row| sum + row).unwrap()
+    };
+    assert!(!text(&columns(9, 20)).contains("omp simd"));
+    assert!(text(&columns(9, 3)).contains("omp simd"));
+    assert!(text(&columns(9, 20).exp().sin()).contains("omp simd"), "what is costly gains by vectors");
+}

@@ -20,6 +20,9 @@ operations! {
     full_like(a: ANY) All -> Same, Exact, "A value in a tensor's shape and dtype.": "torch.full_like(a, 3)" => a.full_like(Number::Int(3));
     linspace(_dtype;) All -> Fixed(DType::F64), Exact, "So many numbers, equally far apart.": "torch.linspace(-1.0, 2.0, 13, dtype=torch.float64)" => Tensor::linspace(-1.0, 2.0, 13, DType::F64);
     logspace(_dtype;) All -> Fixed(DType::F32), Ulps(2), "Powers, equally many times apart.": "torch.logspace(-1.0, 2.0, 13, 3.0, dtype=torch.float32)" => Tensor::logspace(-1.0, 2.0, 13, 3.0, DType::F32);
+    hann_window(dtype;) Floats -> Same, Near { relative: 4.0, absolute: 4.0 }, "Hann's window.": "torch.hann_window(13, dtype=dtype)" => Tensor::hann_window(13, true, dtype);
+    hamming_window(dtype;) Floats -> Same, Near { relative: 4.0, absolute: 4.0 }, "Hamming's window.": "torch.hamming_window(13, dtype=dtype)" => Tensor::hamming_window(13, true, dtype);
+    blackman_window(dtype;) Floats -> Same, Near { relative: 4.0, absolute: 4.0 }, "Blackman's window.": "torch.blackman_window(13, periodic=False, dtype=dtype)" => Tensor::blackman_window(13, false, dtype);
     eye(dtype;) All -> Same, Exact, "The identity matrix.": "torch.eye(4, dtype=dtype)" => Tensor::eye(4, dtype);
     eye_with(_dtype;) All -> Fixed(DType::F32), Exact, "Ones on a diagonal.": "torch.tensor(np.eye(3, 5, 1, dtype=np.float32))" => Tensor::eye_with(3, 5, 1, DType::F32);
     tri(_dtype;) All -> Fixed(DType::F32), Exact, "Ones at and below a diagonal.": "torch.tensor(np.tri(3, 5, 1, dtype=np.float32))" => Tensor::tri(3, 5, 1, DType::F32);
@@ -37,6 +40,7 @@ operations! {
     rand_like(a: SMALL) Floats -> Same, Exact, "Uniform in [0, 1), in a tensor's shape and dtype.": "" => a.rand_like(42);
     randn_like(a: SMALL) Floats -> Same, NORMAL, "Normal, in a tensor's shape and dtype.": "" => a.randn_like(42);
     randint(_dtype;) All -> Fixed(DType::I64), Exact, "Integers, all equally likely.": "" => Tensor::randint(-3, 9, [13, 5], 42);
+    randperm(_dtype;) All -> Fixed(DType::I64), Exact, "The numbers below n in random order.": "" => Tensor::randperm(13, 42);
     bernoulli(a: PROBABILITY) Floats -> Same, Exact, "1 with a probability, else 0.": "" => a.bernoulli(42);
     dropout(a: ANY) Floats -> Same, Exact, "0 with a probability, else scaled.": "" => a.dropout(0.3, 42);
 }

@@ -6,7 +6,7 @@ use super::row::{ANY, Accuracy, Elements, Group, Input, MASK, SMALL, UNIT, opera
 use crate::Reduction::{Mean, None, Sum};
 use crate::{
     Attention, Conv1d, Conv2d, Conv3d, CrossEntropy, DType, GridSample, Interpolation, Outside, Pool1d,
-    Pool2d, Pool3d,
+    Pool2d, Pool3d, Stft,
 };
 
 const IMAGE: Input = SMALL.shape(&[2, 3, 7, 9]);
@@ -18,6 +18,9 @@ const NORMAL: Accuracy = Near { relative: 16.0, absolute: 64.0 };
 const ROWS: Input = SMALL.shape(&[4, 37]);
 const LABELS: Input = Input::new(Elements::Below(37), Some(DType::I64)).shape(&[4]);
 const SUMMED: Accuracy = Near { relative: 8.0, absolute: 8.0 };
+
+/// Sums of so many terms whose factors are rounded too.
+const TURNED: Accuracy = Near { relative: 16.0, absolute: 1024.0 };
 
 /// `exp` overflows before its reciprocal is 0, and loses digits before it is 0 itself.
 const TAIL: Accuracy = Near { relative: 6.0, absolute: 1e-28 };
@@ -153,5 +156,11 @@ operations! {
     conv_transpose2d_with(a: PLANES, w: SMALL.shape(&[4, 1, 3, 3])) Numbers -> Same, SUMMED, "`conv_transpose2d` with dilation, groups and more.": "F.conv_transpose2d(a, w, None, 2, (3, 1), 1, 4)" => a.conv_transpose2d_with(w, Option::None, Conv2d::new().stride(2).padding((3, 1)).output_padding(1).groups(4));
     conv_transpose3d(a: VOLUME, w: SMALL.shape(&[2, 3, 2, 3, 2]), b: SMALL.shape(&[3])) Numbers -> Same, SUMMED, "What conv3d goes back by.": "F.conv_transpose3d(a, w, b, 2, 1)" => a.conv_transpose3d(w, Some(b), 2, 1);
     conv_transpose3d_with(a: VOLUME, w: SMALL.shape(&[2, 1, 2, 2, 2])) Numbers -> Same, SUMMED, "`conv_transpose3d` with dilation, groups and more.": "F.conv_transpose3d(a, w, None, 2, 0, 1, 2, 1)" => a.conv_transpose3d_with(w, Option::None, Conv3d::new().stride(2).output_padding(1).groups(2));
+    fft(a: SMALL.shape(&[2, 150]), b: SMALL.shape(&[2, 150])) Floats -> Same, TURNED, "Fourier's transform of complex numbers.": "(lambda f: (f.real, f.imag))(torch.fft.fft(torch.complex(a, b), dim=1))" => a.fft(b, 1), "(lambda f: (f.real, f.imag))(torch.fft.fft(torch.complex(a, b), dim=0))" => a.fft(b, 0), "(lambda f: (f.real, f.imag))(torch.fft.fft(torch.complex(a, b)[:, :131], dim=-1))" => a.slice(1, ..131).fft(&b.slice(1, ..131), -1);
+    ifft(a: SMALL.shape(&[2, 150]), b: SMALL.shape(&[2, 150])) Floats -> Same, TURNED, "The inverse of fft.": "(lambda f: (f.real, f.imag))(torch.fft.ifft(torch.complex(a, b), dim=1))" => a.ifft(b, 1);
+    rfft(a: SMALL.shape(&[1, 600])) Floats -> Same, TURNED, "Fourier's transform of real numbers.": "(lambda f: (f.real, f.imag))(torch.fft.rfft(a, dim=1))" => a.rfft(1), "(lambda f: (f.real, f.imag))(torch.fft.rfft(a[:, :9], dim=1))" => a.slice(1, ..9).rfft(1);
+    irfft(a: SMALL.shape(&[1, 301]), b: SMALL.shape(&[1, 301])) Floats -> Same, TURNED, "The inverse of rfft.": "torch.fft.irfft(torch.complex(a, b), n=600, dim=1)" => a.irfft(b, 600, 1), "torch.fft.irfft(torch.complex(a, b)[:, :5], n=9, dim=1)" => a.slice(1, ..5).irfft(&b.slice(1, ..5), 9, 1);
+    stft(a: SMALL.shape(&[2, 64]), w: UNIT.shape(&[12])) Floats -> Same, TURNED, "Fourier's transforms of overlapping parts.": "(lambda s: (s.real, s.imag))(torch.stft(a, 16, 4, 12, w, return_complex=True))" => a.stft(&Stft::new(16).window(w)), "(lambda s: (s.real, s.imag))(torch.stft(a, 16, 5, center=False, normalized=True, return_complex=True))" => a.stft(&Stft::new(16).hop(5).border(Option::None).normalized());
+    istft(a: SMALL.shape(&[2, 9, 10]), b: SMALL.shape(&[2, 9, 10])) Floats -> Same, TURNED, "The inverse of stft.": "torch.istft(torch.complex(a, b), 16, 4, length=40)" => a.istft(b, &Stft::new(16), 40), "torch.istft(torch.complex(a, b), 16, 4, center=False, normalized=True)" => a.istft(b, &Stft::new(16).border(Option::None).normalized(), Option::None);
     scaled_dot_product_attention(q: HEADS, k: KEYS, v: VALUES, m: MASK.shape(&[5, 6])) Floats -> Same, NORMAL, "`softmax(q @ kᵀ / sqrt(length)) @ v`, with masks.": "F.scaled_dot_product_attention(q, k, v)" => q.scaled_dot_product_attention(k, v, &Attention::new()), "F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.25)" => q.scaled_dot_product_attention(k, v, &Attention::new().causal(true).scale(0.25)), "F.scaled_dot_product_attention(q, k, v, attn_mask=m)" => q.scaled_dot_product_attention(k, v, &Attention::new().mask(m)), "F.scaled_dot_product_attention(q, k[:, :2], v[:, :2], enable_gqa=True)" => q.scaled_dot_product_attention(&k.slice(1, ..2), &v.slice(1, ..2), &Attention::new().grouped(true));
 }

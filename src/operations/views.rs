@@ -3,7 +3,7 @@
 use super::row::Accuracy::Exact;
 use super::row::Gives::{Fixed, Same};
 use super::row::{Elements, Group, Input, SMALL, operations};
-use crate::{DType, Index, Indexing, PadMode, Tensor, s};
+use crate::{Conv2d, DType, Index, Indexing, PadMode, Tensor, s};
 
 const BOX: Input = SMALL.shape(&[4, 6, 5]);
 
@@ -39,6 +39,10 @@ operations! {
     repeat_interleave(a: BOX) All -> Same, Exact, "Each position several times.": "torch.repeat_interleave(a, 3, 1)" => a.repeat_interleave(3, 1);
     diagonal(a: BOX) All -> Same, Exact, "A diagonal of two dimensions.": "a.diagonal(1, 0, 2)" => a.diagonal(1, 0, 2), "a.diagonal(-2, 1, 2)" => a.diagonal(-2, 1, 2);
     diag_embed(a: SMALL.shape(&[2, 3])) All -> Same, Exact, "Matrices of their diagonals.": "torch.diag_embed(a)" => a.diag_embed(0), "torch.diag_embed(a, -2)" => a.diag_embed(-2);
+    diag(a: SMALL.shape(&[4, 7])) All -> Same, Exact, "A diagonal, or the matrix of one.": "torch.diag(a, 1)" => a.diag(1), "torch.diag(a[0], -1)" => a.select(0, 0).diag(-1);
+    kron(a: SMALL.shape(&[2, 3]), b: SMALL.shape(&[4])) All -> Same, Exact, "Kronecker's product.": "torch.kron(a, b)" => a.kron(b);
+    unfold2d(a: SMALL.shape(&[2, 3, 7, 9])) All -> Same, Exact, "Windows of images as columns.": "F.unfold(a, (3, 2), (1, 2), (1, 0), (2, 1))" => a.unfold2d((3, 2), Conv2d::new().dilation((1, 2)).padding((1, 0)).stride((2, 1)));
+    fold2d(a: SMALL.shape(&[2, 12, 15])) Numbers -> Same, Exact, "Columns added up to images.": "F.fold(a, (6, 7), (3, 2), (1, 2), (1, 0), (2, 1))" => a.fold2d((6, 7), (3, 2), Conv2d::new().dilation((1, 2)).padding((1, 0)).stride((2, 1)));
     tril(a: BOX) All -> Same, Exact, "The lower triangle.": "torch.tril(a, 1)" => a.tril(1);
     triu(a: BOX) All -> Same, Exact, "The upper triangle.": "torch.triu(a, -1)" => a.triu(-1);
     pixel_shuffle(a: BOX) All -> Same, Exact, "Channels to squares of pixels.": "F.pixel_shuffle(a, 2)" => a.pixel_shuffle(2);
@@ -46,6 +50,12 @@ operations! {
     pad_with(a: BOX) All -> Same, Exact, "With borders of the tensor's own elements.": "a[:, [3, 2, 1, 0, 1, 2, 3, 4, 5]][:, :, [2, 1, 0, 1, 2, 3, 4, 3]]" => a.pad_with(&[(0, 0), (3, 0), (2, 1)], PadMode::Reflect), "a[[0, 0, 1, 2, 3]][:, [0, 1, 2, 3, 4, 5, 5, 5]][:, :, [0, 0, 0, 0, 1, 2, 3, 4, 4, 4, 4]]" => a.pad_with(&[(1, 0), (0, 2), (3, 3)], PadMode::Replicate), "a[[3, 0, 1, 2, 3]][:, [0, 1, 2, 3, 4, 5, 0, 1]][:, :, [2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2]]" => a.pad_with(&[(1, 0), (0, 2), (3, 3)], PadMode::Circular), "F.pad(a, (-1, 2, 2, -1), mode='reflect')" => a.pad_with(&[(0, 0), (2, -1), (-1, 2)], PadMode::Reflect), "F.pad(a, (-2, 4, 3, -1), mode='replicate')" => a.pad_with(&[(0, 0), (3, -1), (-2, 4)], PadMode::Replicate);
     cat(a: BOX, b: SMALL.shape(&[4, 2, 5])) All -> Same, Exact, "One after the other along a dimension.": "torch.cat([a, b, a], 1)" => Tensor::cat(&[a, b, a], 1);
     stack(a: BOX, b: BOX) All -> Same, Exact, "Along a new dimension.": "torch.stack([a, b], 1)" => Tensor::stack(&[a, b], 1);
+    hstack(a: BOX, b: SMALL.shape(&[4, 2, 5])) All -> Same, Exact, "Side by side.": "torch.hstack([a, b])" => Tensor::hstack(&[a, b]);
+    vstack(a: SMALL.shape(&[4, 7]), b: SMALL.shape(&[7])) All -> Same, Exact, "One below the other.": "torch.vstack([a, b])" => Tensor::vstack(&[a, b]);
+    dstack(a: SMALL.shape(&[4]), b: SMALL.shape(&[4])) All -> Same, Exact, "One behind the other.": "torch.dstack([a, b])" => Tensor::dstack(&[a, b]);
+    column_stack(a: SMALL.shape(&[4]), b: SMALL.shape(&[4, 2])) All -> Same, Exact, "Columns side by side.": "torch.column_stack([a, b])" => Tensor::column_stack(&[a, b]);
+    block_diag(a: SMALL.shape(&[2, 3]), b: SMALL.shape(&[4])) All -> Same, Exact, "Matrices along a diagonal.": "torch.block_diag(a, b)" => Tensor::block_diag(&[a, b]);
+    tensor_split(a: BOX) All -> Same, Exact, "So many parts, as equal as can be.": "a.tensor_split(4, 1)" => a.tensor_split(4, 1);
     split(a: BOX) All -> Same, Exact, "Parts of equal size.": "a.split(4, 1)" => a.split(4, 1);
     split_sizes(a: BOX) All -> Same, Exact, "Parts of given sizes.": "a.split([1, 3, 2], 1)" => a.split_sizes(&[1, 3, 2], 1);
     chunk(a: BOX) All -> Same, Exact, "So many parts.": "a.chunk(4, 1)" => a.chunk(4, 1);
@@ -58,5 +68,8 @@ operations! {
     embedding(a: Input::new(Elements::Below(4), None).shape(&[3, 5]), weights: Input::new(Elements::Small, Some(DType::F32)).shape(&[4, 6])) Integers -> Fixed(DType::F32), Exact, "The rows of a table that integers name.": "F.embedding(a.long(), weights)" => a.embedding(weights);
     slice_assign(a: BOX, b: SMALL.shape(&[2, 1])) All -> Same, Exact, "Other values at a part, as NumPy's brackets.": "torch.slice_scatter(a, torch.slice_scatter(a[1:3], b.unsqueeze(1).expand(2, 6, 1), 2, 4, 5), 0, 1, 3)" => a.slice_assign(s![1..3, .., 4..], b.unsqueeze(1)), "torch.slice_scatter(a, torch.ones_like(a[:, ::2]), 1, 0, 6, 2)" => a.slice_assign(s![.., ..;2], 1);
     slice_scatter(a: BOX, b: SMALL.shape(&[4, 3, 5])) All -> Same, Exact, "Other values at a range of one dimension.": "torch.slice_scatter(a, b, 1, 0, 6, 2)" => a.slice_scatter(1, b, 0, 6, 2);
+    select_scatter(a: BOX, b: SMALL.shape(&[4, 5])) All -> Same, Exact, "Other values at one position.": "torch.select_scatter(a, b, 1, -2)" => a.select_scatter(1, b, -2);
+    index_fill(a: BOX, index: Input::new(Elements::Below(6), Some(DType::I64)).shape(&[3])) All -> Same, Exact, "A number at the positions that an index names.": "a.index_fill(1, index, 3)" => a.index_fill(1, index, 3);
+    index_copy(a: BOX, index: Input::new(Elements::Below(6), Some(DType::I64)).shape(&[9]), b: SMALL.shape(&[4, 9, 5])) All -> Same, Exact, "Other values at the positions that an index names.": "a.index_copy(1, index, b)" => a.index_copy(1, index, b);
     one_hot(a: Input::new(Elements::Below(5), None).shape(&[7, 2])) Integers -> Fixed(DType::I64), Exact, "1 at the position that the element names.": "F.one_hot(a.long(), 5)" => a.one_hot(5);
 }

@@ -31,6 +31,7 @@ pub use map::arithmetic::Rounding;
 pub use position::scatter::ScatterReduction;
 pub use product::attention::Attention;
 pub use product::convolution::{Conv, Conv1d, Conv2d, Conv3d};
+pub use product::spectrogram::Stft;
 pub use scan::recurrences::scan;
 pub use scan::scans::ScanOrder;
 pub use view::border::{Border, PadMode};

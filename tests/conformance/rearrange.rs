@@ -414,7 +414,7 @@ fn grids() {
         &[2, 3],
         |i| Some(vec![i[1]]),
     );
-    assert!(Tensor::meshgrid(&[], Indexing::Ij).is_empty());
+    assert!(Tensor::meshgrid::<Tensor>(&[], Indexing::Ij).is_empty());
 }
 
 /// Parts of rows that are as long as the rows again: a condition on a result's place is none on what its row is reduced or

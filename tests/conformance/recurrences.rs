@@ -35,6 +35,27 @@ fn plain(values: &[f32], length: usize, reverse: bool, step: impl Fn(f32, f32) -
 }
 
 #[test]
+fn carries_may_be_wider_than_inputs() {
+    for device in devices().into_iter().chain([Device::interpreter()]) {
+        // One series, three filters.
+        let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3]).to(&device);
+        let rate = Tensor::from_slice(&[0.0f32, 0.5], [2]).to(&device);
+        let zeros = Tensor::zeros([2], DType::F32);
+        let h = x.scan_with(0, &zeros, |h, x| h * &rate + x);
+        assert_eq!(h.shape().unwrap(), lazuli::Shape::from([3, 2]));
+        assert_eq!(h.to_vec::<f32>().unwrap(), [1.0, 1.0, 2.0, 2.5, 3.0, 4.25], "{device}");
+        // The axis stays where it is: [2, 3] beside a carry of [2, 2] is [2, 3, 2].
+        let rows = Tensor::stack(&[&x, &(&x * 10.0)], 0);
+        let start = Tensor::from_slice(&[0.0f32, 1.0, 2.0, 3.0], [2, 2]).to(&device);
+        let ([last], []) = scan([&rows], 1, ScanOrder::new(), [&start], |[h], [x]| ([h + x], []));
+        assert_eq!(last.to_vec::<f32>().unwrap(), [6.0, 61.0, 8.0, 63.0], "{device}");
+        let sums = rows.scan_with(1, &start, |h, x| h + x);
+        assert_eq!(sums.shape().unwrap(), lazuli::Shape::from([2, 3, 2]), "{device}");
+        assert_eq!(sums.select(1, 1).to_vec::<f32>().unwrap(), [3.0, 31.0, 5.0, 33.0], "{device}");
+    }
+}
+
+#[test]
 fn every_length_as_plain_loops() {
     for length in [1usize, 2, 31, 32, 33, 64, 100, 1000] {
         let values: Vec<f32> = (0..35 * length).map(|i| ((i * 7919) % 17) as f32 / 8.0 - 1.0).collect();

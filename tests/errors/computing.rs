@@ -2,7 +2,7 @@
 
 use lazuli::{
     Attention, Conv1d, Conv2d, Conv3d, DType, Device, GridSample, Interpolation, Pool1d, Pool2d, Pool3d,
-    ScanOrder, Tensor,
+    ScanOrder, Stft, Tensor,
 };
 
 use crate::{Page, tensor};
@@ -63,6 +63,48 @@ fn kept(x: &Tensor) -> Tensor {
     kept.unwrap()
 }
 
+/// Fourier transforms, and images and matrices put together.
+pub fn spectra(page: &mut Page) {
+    page.section("Fourier transforms, overlapping parts, whole positions");
+    let (x, y, count) = (tensor(DType::F32, &[9, 4]), tensor(DType::F32, &[9, 5]), tensor(DType::I64, &[4]));
+    let parts = Stft::new(16);
+    mistakes! { page:
+        x.fft(&y, 0);
+        x.ifft(&x, 2);
+        x.slice(0, 9..).fft(&x.slice(0, 9..), 0);
+        count.rfft(0);
+        x.irfft(&x, 9, 0);
+        x.stft(&parts);
+        x.select(1, 0).stft(&Stft::new(4).hop(0));
+        y.istft(&y, &Stft::new(8), None);
+        x.istft(&x, &parts.clone().window(&count), None);
+        x.istft(&y, &parts, None);
+        Tensor::hann_window(4, true, DType::I32);
+        Tensor::hamming_window(4, true, DType::Bool);
+        Tensor::blackman_window(usize::MAX, true, DType::F32);
+        x.unfold2d(2, Conv2d::new());
+        x.unsqueeze(0).unfold2d(5, Conv2d::new());
+        x.unsqueeze(0).unfold2d(2, Conv2d::new().groups(3));
+        count.fold2d(3, 2, Conv2d::new());
+        x.fold2d(3, 2, Conv2d::new());
+        x.fold2d(1, 2, Conv2d::new());
+        x.gt(0).slice(0, ..4).fold2d(3, 2, Conv2d::new());
+        Tensor::hstack(&[&x, &count]);
+        Tensor::vstack::<Tensor>(&[]);
+        Tensor::dstack(&[&x, &y]);
+        Tensor::column_stack(&[&x, &count]);
+        Tensor::block_diag(&[x.unsqueeze(0)]);
+        x.tensor_split(0, 0);
+        x.unsqueeze(0).diag(0);
+        x.to(&Device::interpreter()).kron(&y.to(&Device::cpu()));
+        x.index_fill(0, &x, 1);
+        x.index_copy(0, &count, &y);
+        x.select_scatter(0, &y, 0);
+        x.select_scatter(0, &y, 9);
+        Tensor::randperm(usize::MAX, 1);
+    }
+}
+
 /// Scans by steps: what the step gives, and what it may not do.
 pub fn steps(page: &mut Page) {
     page.section("Scans by steps");
@@ -70,7 +112,7 @@ pub fn steps(page: &mut Page) {
     let exclusive = ScanOrder::new().exclusive();
     mistakes! { page:
         x.scan_with(2, 0.0, |h, x| h + x);
-        x.scan_with(0, &x, |h, x| h + x);
+        x.scan_with(0, tensor(DType::F32, &[3]), |h, x| h + x);
         x.scan_with(0, 0.0, |h, x| h + x.cast(DType::F64));
         count.scan_with(0, 0, |h, x| h + x * 0.5);
         x.scan_with(0, 0.0, |h, x| h + tensor(DType::F32, &[2, 4]) * x);

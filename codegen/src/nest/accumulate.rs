@@ -363,6 +363,10 @@ pub(super) fn set(target: Expr, value: Expr) -> Stmt {
     Stmt::Assign { target, value }
 }
 
+/// A C compiler that is told to find vectors also unrolls loops over stores, about which it then takes seconds: so few lanes
+/// are not worth it.
+const FEW_LANES: u64 = 4;
+
 /// `for (l = 0; l < lanes; ++l)`, vectorised or unrolled.
 pub(super) fn for_lanes(lanes: u64, body: Vec<Stmt>) -> Stmt {
     Stmt::For {
@@ -370,7 +374,7 @@ pub(super) fn for_lanes(lanes: u64, body: Vec<Stmt>) -> Stmt {
         from: Expr::Int(0),
         to: Expr::Int(lanes),
         step: Step::Add(Expr::Int(1)),
-        hint: LoopHint::Simd,
+        hint: if lanes <= FEW_LANES { LoopHint::Unroll } else { LoopHint::Simd },
         body,
     }
 }

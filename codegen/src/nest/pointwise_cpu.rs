@@ -237,8 +237,29 @@ fn part<'k>(
         emitter.rolled = false;
         emitter.close()
     });
+    let hint = if hint == LoopHint::Simd && is_scattered(kernel, axis) { LoopHint::None } else { hint };
     emitter.push(count_loop(axis, from, to, hint, body));
 }
+
+/// Whether the loop mostly reads far apart: vectors are put together one element after the other, which is no faster than
+/// none, and the C compiler takes 20 ms over each of them.
+fn is_scattered(kernel: &Kernel, axis: AxisId) -> bool {
+    let is_far = |value: &&Value| match &value.op {
+        ValueOp::Load { index, .. } => index.coefficient(axis).is_some_and(|step| step.unsigned_abs() > FAR),
+        _ => false,
+    };
+    let far = kernel.values.iter().filter(is_far).count();
+    let varies = |id: &ValueId| kernel.value(*id).axes.contains(&axis);
+    let all = || (0..kernel.values.len() as u32).map(ValueId).filter(varies);
+    far >= MANY_FAR && all().map(|id| operations(kernel, id)).sum::<f64>() < CHEAP_PER_LOAD * far as f64
+}
+
+/// Elements that a cache line does not have two of.
+const FAR: u64 = 8;
+/// Loads that vectors may be put together of: below, a compiler is quick anyway.
+const MANY_FAR: usize = 16;
+/// Simple operations for each load, below which vectors gain nothing.
+const CHEAP_PER_LOAD: f64 = 8.0;
 
 /// The innermost loop.
 fn inner_loop<'k>(

@@ -6,3 +6,4 @@ pub(crate) mod convert;
 pub(crate) mod create;
 pub(crate) mod foreign;
 pub(crate) mod random;
+pub(crate) mod tapers;

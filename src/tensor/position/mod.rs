@@ -5,3 +5,4 @@ pub(crate) mod gather;
 pub(crate) mod positions;
 pub(crate) mod scatter;
 mod sort;
+mod whole;

@@ -155,6 +155,20 @@ impl<const N: usize> Conv<N> {
     }
 }
 
+impl<const N: usize> Conv<N> {
+    /// Stride, padding and dilation of windows alone, which have no groups and no result.
+    pub(crate) fn windows(&self, call: Call) -> Result<[[usize; N]; 3]> {
+        match self.padding {
+            Padding::Zeros(padding) if self.groups == 1 && self.output_padding == [0; N] => {
+                Ok([self.stride, padding, self.dilation])
+            }
+            _ => {
+                call.fail("windows have a stride, a padding in numbers and a dilation, and no other settings")
+            }
+        }
+    }
+}
+
 macro_rules! conv_methods {
     ($($(#[$meta:meta])* $name:ident, $name_with:ident = $conv:ident, $n:literal, $example:literal;)*) => {
         impl Tensor {

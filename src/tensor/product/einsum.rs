@@ -1,7 +1,10 @@
 //! Einstein's notation.
 
+use std::borrow::Borrow;
+
 use super::contraction::{Factor, Label, contract};
 use crate::tensor::arguments::call::Call;
+use crate::tensor::view::join::borrowed;
 use crate::{Result, Tensor};
 
 /// Labels of what `...` stands for, counted from its last axis; letters are below.
@@ -29,9 +32,9 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn einsum(equation: &str, operands: &[&Tensor]) -> Tensor {
+    pub fn einsum<T: Borrow<Tensor>>(equation: &str, operands: &[T]) -> Tensor {
         let call = Call::here("einsum");
-        call.composed(|| einsum(call, equation, operands))
+        call.composed(|| einsum(call, equation, &borrowed(operands)))
     }
 }
 

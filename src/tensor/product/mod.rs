@@ -4,4 +4,6 @@ pub(crate) mod attention;
 mod contraction;
 pub(crate) mod convolution;
 mod einsum;
+mod fourier;
 mod matmul;
+pub(crate) mod spectrogram;

@@ -71,8 +71,8 @@ impl Tensor {
 /// results, which have. As `jax.lax.scan`, for elementwise steps; the whole loop is one kernel.
 ///
 /// The inputs broadcast; the axis is one of the shape that they have together. `step` is called once, with tensors of
-/// the shape without the axis, and may use every elementwise operation. Other tensors that it uses broadcast to that
-/// shape, as the first carries, the `inits`, do, and are computed once, before the loop; random numbers that are drawn
+/// the shape without the axis, broadcast with those of the first carries, and may use every elementwise operation. Other tensors that it uses broadcast to that
+/// shape, as the first carries, the `inits`, and are computed once, before the loop; random numbers that are drawn
 /// within it are others in each step. A carry keeps the dtype that it
 /// begins with, for a number the one in which it meets the inputs; a 16-bit carry is rounded in each step.
 ///
@@ -158,11 +158,19 @@ impl Recurrence {
         }
         let full = call.broadcast(&shapes)?;
         let axis = call.axis(axis, &full)?;
-        let slice = full.without(&[axis]);
+        let narrow = full.without(&[axis]);
+        let slice = widened(call, &narrow, inits)?;
         let inits: Vec<Tensor> =
             inits.iter().map(|init| first_carry(call, init, inputs, &slice)).collect::<Result<_>>()?;
         let mut elements: Vec<Tensor> =
             inputs.iter().map(|x| call.expand(x, &full)).collect::<Result<_>>()?;
+        let mut full = full;
+        if slice != narrow {
+            elements = call.compose(|| elements.iter().map(|x| repeated(x, axis, &narrow, &slice)).collect());
+            let (before, after) = slice.split_at(axis);
+            full = [before, &[full[axis]], after].concat().into();
+            call.needs_addressable(&full)?;
+        }
 
         let device = inits.iter().chain(&elements).find_map(|x| x.node.device);
         let stand_in = |x: &Tensor| {
@@ -223,6 +231,30 @@ impl Recurrence {
     }
 }
 
+/// The shape of a step, whose elements have one shape and whose carries may have more: a carry of many beside one input.
+fn widened(call: Call, narrow: &Shape, inits: &[Operand]) -> Result<Shape> {
+    inits.iter().try_fold(narrow.clone(), |slice, init| match init {
+        Operand::Number(_) => Ok(slice),
+        Operand::Tensor(tensor) => {
+            let shape = tensor.known()?.0;
+            slice.broadcast(shape).ok_or_else(|| {
+                call.error(format!(
+                    "the first carry has shape {shape}, which does not broadcast to that of a step, {narrow}"
+                ))
+            })
+        }
+    })
+}
+
+/// Elements of steps of one shape for steps of a wider one. May only be called while a call is composed.
+fn repeated(x: &Tensor, axis: usize, narrow: &Shape, wide: &Shape) -> Tensor {
+    let ones = std::iter::repeat_n(1, wide.rank() - narrow.rank());
+    let steps = x.node.shape[axis];
+    let apart: Vec<usize> = [steps].into_iter().chain(ones).chain(narrow.iter().copied()).collect();
+    let all: Vec<usize> = [steps].into_iter().chain(wide.iter().copied()).collect();
+    x.movedim(axis as isize, 0).reshape(apart).broadcast_to(all).movedim(0, axis as isize)
+}
+
 /// What a carry begins as, of the shape of a step.
 fn first_carry(call: Call, init: &Operand, inputs: &[&Tensor], slice: &Shape) -> Result<Tensor> {
     let own = match init {
@@ -236,12 +268,8 @@ fn first_carry(call: Call, init: &Operand, inputs: &[&Tensor], slice: &Shape) ->
         }
     };
     let shape = &own.node.shape;
-    match shape.broadcast(slice).as_ref() == Some(slice) {
-        true => call.expand(&own, slice),
-        false => call.fail(format!(
-            "the first carry has shape {shape}, which does not broadcast to that of a step, {slice}"
-        )),
-    }
+    debug_assert_eq!(shape.broadcast(slice).as_ref(), Some(slice));
+    call.expand(&own, slice)
 }
 
 thread_local! {

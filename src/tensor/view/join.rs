@@ -3,6 +3,8 @@
 //! A join is a choice by position: each half is padded to the whole, and one kernel reads whichever half covers
 //! an element. Halves of halves keep the depth, and with it the number of conditions on each read, small.
 
+use std::borrow::Borrow;
+
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::{Operand, result_type};
 use crate::{DType, Result, Shape, Tensor};
@@ -28,18 +30,21 @@ pub enum Indexing {
 }
 
 impl Tensor {
-    /// The tensors one after the other along an axis, in their promoted dtype. All other extents are equal.
+    /// The tensors, or references to them, one after the other along an axis, in their promoted dtype. All other extents
+    /// are equal.
     ///
     /// ```
     /// use lazuli::Tensor;
     /// let (x, y) = (Tensor::arange(0, 2, 1), Tensor::arange(5, 8, 1));
     /// assert_eq!(Tensor::cat(&[&x, &y], 0).to_vec::<i32>()?, [0, 1, 5, 6, 7]);
+    /// let doubled: Vec<Tensor> = [x, y].iter().map(|x| x * 2).collect();
+    /// assert_eq!(Tensor::cat(&doubled, 0).to_vec::<i32>()?, [0, 2, 10, 12, 14]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn cat(tensors: &[&Tensor], axis: isize) -> Tensor {
+    pub fn cat<T: Borrow<Tensor>>(tensors: &[T], axis: isize) -> Tensor {
         let call = Call::here("cat");
-        call.composed(|| cat(call, tensors, axis))
+        call.composed(|| cat(call, &borrowed(tensors), axis))
     }
 
     /// The tensors, all of one shape, along a new axis, which is number `axis` of the result.
@@ -52,9 +57,10 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn stack(tensors: &[&Tensor], axis: isize) -> Tensor {
+    pub fn stack<T: Borrow<Tensor>>(tensors: &[T], axis: isize) -> Tensor {
         let call = Call::here("stack");
         call.composed(|| {
+            let tensors = borrowed(tensors);
             let Some(first) = tensors.first() else { return call.fail("there is no tensor to stack") };
             let shape = first.known()?.0;
             for (number, tensor) in tensors.iter().enumerate() {
@@ -181,11 +187,16 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn meshgrid(tensors: &[&Tensor], indexing: Indexing) -> Vec<Tensor> {
+    pub fn meshgrid<T: Borrow<Tensor>>(tensors: &[T], indexing: Indexing) -> Vec<Tensor> {
         let call = Call::here("meshgrid");
-        let grid = call.compose(|| meshgrid(call, tensors, indexing));
+        let grid = call.compose(|| meshgrid(call, &borrowed(tensors), indexing));
         grid.unwrap_or_else(|error| tensors.iter().map(|_| Tensor::invalid(error.clone())).collect())
     }
+}
+
+/// References to tensors that were given by value or by reference.
+pub(crate) fn borrowed<T: Borrow<Tensor>>(tensors: &[T]) -> Vec<&Tensor> {
+    tensors.iter().map(Borrow::borrow).collect()
 }
 
 /// The tensor, or its error.
@@ -193,7 +204,7 @@ fn valid(tensor: Tensor) -> Result<Tensor> {
     tensor.validity().map(|()| tensor)
 }
 
-fn bounded(call: Call, count: usize, shape: &Shape) -> Result<()> {
+pub(crate) fn bounded(call: Call, count: usize, shape: &Shape) -> Result<()> {
     match count <= MOST_PARTS {
         true => Ok(()),
         false => call.fail(format!("{count} parts of shape {shape} are more than the {MOST_PARTS} allowed")),

@@ -4,6 +4,8 @@ pub(crate) mod assign;
 pub(crate) mod border;
 pub(crate) mod index;
 pub(crate) mod join;
+pub(crate) mod overlap;
 pub(crate) mod rearrange;
 pub(crate) mod slices;
+pub(crate) mod stacks;
 pub(crate) mod views;
