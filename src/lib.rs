@@ -125,11 +125,13 @@ pub use runtime::device::Device;
 #[cfg(all(feature = "emulate", unix))]
 #[doc(hidden)]
 pub use runtime::emulate::testing as emulation;
+pub use runtime::information::DeviceInformation;
 pub use runtime::memory::Memory;
 pub use runtime::stream::{Event, Stream};
 pub use settings::Settings;
 pub use shape::Shape;
 pub use stats::{Stats, stats};
+pub use tensor::ask::download::Download;
 pub use tensor::ask::evaluate::{compile_for, cuda_is_available, eval, explain, with_fusion};
 pub use tensor::{
     Arguments, Attention, Axes, Border, Compiled, Conv, Conv1d, Conv2d, Conv3d, CrossEntropy, Dims, Element,

@@ -31,6 +31,12 @@ pub struct Stats {
     pub in_place: u64,
     /// Calls of compiled functions that a GPU was given as one graph; their kernels are among those launched.
     pub graph_replays: u64,
+    /// Bytes copied from the host to GPUs.
+    pub bytes_uploaded: u64,
+    /// Bytes copied from GPUs to the host.
+    pub bytes_downloaded: u64,
+    /// Bytes copied from one GPU to another one.
+    pub bytes_between_devices: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,9 +49,12 @@ pub(crate) enum Counter {
     Launches,
     InPlace,
     GraphReplays,
+    BytesUp,
+    BytesDown,
+    BytesBetween,
 }
 
-static COUNTERS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+static COUNTERS: [AtomicU64; 11] = [const { AtomicU64::new(0) }; 11];
 
 pub(crate) fn add(counter: Counter) {
     add_many(counter, 1);
@@ -78,5 +87,8 @@ pub fn stats() -> Stats {
         launches: get(Counter::Launches),
         in_place: get(Counter::InPlace),
         graph_replays: get(Counter::GraphReplays),
+        bytes_uploaded: get(Counter::BytesUp),
+        bytes_downloaded: get(Counter::BytesDown),
+        bytes_between_devices: get(Counter::BytesBetween),
     }
 }

@@ -9,10 +9,12 @@ use super::buffer::Buffer;
 use super::checks::Notes;
 use super::cpu::{self, CpuModule};
 #[cfg(feature = "cuda")]
-use super::cuda::driver::{Access, CudaDevice, CudaKernel};
+use super::cuda::driver::{Access, CudaDevice, CudaKernel, is_pinned};
 use super::device::{Device, DeviceKind};
 use super::host::HostBuffer;
 use crate::error::IndexCheck;
+#[cfg(feature = "cuda")]
+use crate::stats::{self, Counter};
 use crate::{Error, Result};
 
 /// An opened device.
@@ -166,7 +168,17 @@ impl Backend {
                     Buffer::Cuda(other) if other.device().ordinal() == device.ordinal() => {
                         device.copy(other, &copy)?;
                     }
-                    other => device.upload(&copy, other.to_host()?.as_slice())?,
+                    Buffer::Cuda(other) => {
+                        device.copy_from_peer(other, &copy)?;
+                        stats::add_many(Counter::BytesBetween, copy.bytes());
+                    }
+                    Buffer::Host(host) => {
+                        match is_pinned(host) {
+                            true => device.start_upload(&copy, host)?,
+                            false => device.upload(&copy, host.as_slice())?,
+                        }
+                        stats::add_many(Counter::BytesUp, copy.bytes());
+                    }
                 }
                 let copy = Buffer::Cuda(Arc::new(copy));
                 copy.follow(std::iter::once(buffer), None);

@@ -104,8 +104,8 @@ impl Buffer {
                 let bytes = unsafe { std::slice::from_raw_parts_mut(host.as_ptr(), host.bytes()) };
                 buffer.device().download(buffer, bytes)?;
                 // The device has been waited for.
-                super::checks::read(buffer.device())?;
-                buffer.faults().check()?;
+                super::checks::of(buffer)?;
+                crate::stats::add_many(crate::stats::Counter::BytesDown, host.bytes());
                 Ok(Arc::new(host))
             }
         }

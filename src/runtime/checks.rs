@@ -155,6 +155,29 @@ pub(crate) fn read(device: &CudaDevice) -> Result<()> {
     }
 }
 
+/// What a buffer's values follow from, when they have been waited for.
+///
+/// # Errors
+/// Of a launch among these; as copying.
+#[cfg(feature = "cuda")]
+pub(crate) fn of(buffer: &CudaBuffer) -> Result<()> {
+    read(buffer.device())?;
+    if buffer.faults().are_unknown() {
+        // Of another GPU, which a copy has waited for.
+        read_all()?;
+    }
+    buffer.faults().check()
+}
+
+/// Reads what launches on any device noted, waiting for each of these.
+///
+/// # Errors
+/// As copying.
+#[cfg(feature = "cuda")]
+pub(crate) fn read_all() -> Result<()> {
+    all().values_mut().filter(|slots| !slots.taken.is_empty()).try_for_each(Slots::read)
+}
+
 #[cfg(feature = "cuda")]
 impl Slots {
     fn read(&mut self) -> Result<()> {

@@ -59,6 +59,11 @@ impl Faults {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = faults;
     }
 
+    /// Whether some of the launches have not been looked at.
+    pub(crate) fn are_unknown(&self) -> bool {
+        self.get().iter().any(|fault| fault.0.get().is_none())
+    }
+
     /// After the device has been waited for.
     ///
     /// # Errors

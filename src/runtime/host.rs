@@ -184,6 +184,12 @@ impl HostBuffer {
         HostBuffer { block: Block { start, capacity: 0 }, bytes, keeper: Some(keeper) }
     }
 
+    /// What others' memory is kept by.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn keeper(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.keeper.as_deref()
+    }
+
     /// Whether others have it, and may see what is written.
     pub(crate) fn is_of_others(&self) -> bool {
         self.keeper.is_some()

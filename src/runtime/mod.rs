@@ -8,11 +8,13 @@ pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod device;
+pub(crate) mod download;
 #[cfg(feature = "emulate")]
 pub(crate) mod emulate;
 pub(crate) mod fault;
 pub(crate) mod general;
 pub(crate) mod host;
+pub(crate) mod information;
 pub(crate) mod kernels;
 pub(crate) mod memory;
 pub(crate) mod process;

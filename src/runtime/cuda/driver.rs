@@ -13,6 +13,7 @@ mod graph;
 mod kernel;
 mod memory;
 mod order;
+mod pinned;
 mod pool;
 mod stream;
 
@@ -21,14 +22,16 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
-use cudarc::driver::{CudaContext, DriverError, result};
+use cudarc::driver::{CudaContext, CudaEvent, DriverError, result};
 
+use crate::runtime::host::HostBuffer;
 use crate::runtime::memory::{Counter, Memory};
 use crate::{Error, Result};
 pub(crate) use buffer::CudaBuffer;
 pub(crate) use graph::{CudaGraph, Node};
 pub(crate) use kernel::{CudaKernel, DEFAULT_SHARED_BYTES};
 pub(crate) use order::Access;
+pub(crate) use pinned::{Landing, is_pinned};
 use pool::Pool;
 pub(crate) use stream::CudaStream;
 
@@ -60,12 +63,15 @@ const REQUIRED_FUNCTIONS: &[&str] = &[
     "cuMemAllocFromPoolAsync",
     "cuMemAlloc_v2",
     "cuMemFreeAsync",
+    "cuMemFreeHost",
+    "cuMemHostAlloc",
     "cuMemFree_v2",
     "cuMemPoolCreate",
     "cuMemPoolGetAttribute",
     "cuMemPoolSetAttribute",
     "cuMemPoolTrimTo",
     "cuMemcpyDtoDAsync_v2",
+    "cuMemcpyPeerAsync",
     "cuMemcpyDtoHAsync_v2",
     "cuMemcpyHtoDAsync_v2",
     "cuMemsetD8Async",
@@ -203,6 +209,8 @@ pub(crate) struct CudaDevice {
     usage: Counter,
     /// Where work goes that a thread sends to no other stream.
     main: Arc<CudaStream>,
+    /// Host memory that may still be copied from, until the events.
+    uploads: Mutex<Vec<(CudaEvent, Arc<HostBuffer>)>>,
     /// Those that nobody has now.
     free_streams: Mutex<Vec<Arc<CudaStream>>>,
     context: Arc<CudaContext>,
@@ -271,6 +279,7 @@ impl CudaDevice {
             pool,
             usage: Counter::new(),
             main,
+            uploads: Mutex::default(),
             free_streams: Mutex::default(),
             context,
         })
@@ -289,6 +298,24 @@ impl CudaDevice {
     /// What kernels are compiled for, such as `sm_90`.
     pub(crate) fn architecture(&self) -> &str {
         &self.architecture
+    }
+
+    /// Its processors' clock and its memory's, in kHz, and the bits that its memory moves at a time.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub(crate) fn clocks(&self) -> Result<[u32; 3]> {
+        let attribute = |attribute| {
+            let value = self.context.attribute(attribute);
+            value
+                .map(|value| u32::try_from(value).unwrap_or(0))
+                .map_err(|error| self.failed("ask for clocks", error))
+        };
+        Ok([
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?,
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?,
+        ])
     }
 
     /// The number of multiprocessors, each of which runs blocks of its own.

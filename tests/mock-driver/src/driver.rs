@@ -115,6 +115,8 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_in
             10 => 32,                // threads of a warp
             13 => 1_980_000,         // clock, kHz
             16 => MULTIPROCESSORS,   // multiprocessors
+            36 => 3_201_000,         // memory's clock, kHz
+            37 => 6144,              // bits of its bus
             38 => 50 << 20,          // bytes of L2
             39 => 2048,              // threads of a multiprocessor
             75 => CAPABILITY.0,      // compute capability
@@ -368,6 +370,43 @@ pub extern "C" fn cuMemFree_v2(address: u64) -> c_int {
     })
 }
 
+fn host_layout(bytes: usize) -> Result<std::alloc::Layout> {
+    std::alloc::Layout::from_size_align(bytes, 4096).map_err(|_| Status::OUT_OF_MEMORY)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemHostAlloc(start: *mut *mut c_void, bytes: usize, _flags: c_uint) -> c_int {
+    answer(|| {
+        let mut state = state();
+        state.current()?;
+        if bytes == 0 {
+            return Err(Status::INVALID_VALUE);
+        }
+        let block = unsafe { std::alloc::alloc(host_layout(bytes)?) };
+        if block.is_null() {
+            return Err(Status::OUT_OF_MEMORY);
+        }
+        unsafe { block.write_bytes(0xff, bytes) };
+        state.pinned.insert(block as usize, bytes);
+        unsafe { put(start, block.cast()) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemFreeHost(start: *mut c_void) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let bytes = state.pinned.remove(&(start as usize)).ok_or(Status::INVALID_VALUE)?;
+        let end = start as usize + bytes;
+        if state.streams.values().any(|stream| stream.copies(start as usize, end)) {
+            eprintln!("mock driver: host memory is released while it is copied");
+            return Err(Status::LAUNCH_FAILED);
+        }
+        unsafe { std::alloc::dealloc(start.cast(), host_layout(bytes)?) };
+        Ok(())
+    })
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemFreeAsync(address: u64, stream: usize) -> c_int {
     answer(|| {
@@ -472,6 +511,30 @@ fn transfer(stream: usize, places: &[(u64, usize)], work: Work) -> Result<()> {
         return Err(Status::INVALID_VALUE);
     }
     state.push(stream, work)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemcpyPeerAsync(
+    to: u64,
+    to_context: usize,
+    from: u64,
+    from_context: usize,
+    bytes: usize,
+    stream: usize,
+) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let device = |context: usize| {
+            let device = context.checked_sub(FIRST_CONTEXT).filter(|&device| device < state.devices.len());
+            device.ok_or(Status::INVALID_CONTEXT)
+        };
+        let (own, peer) = (device(to_context)?, device(from_context)?);
+        let fits = state.devices[own].holds(to, bytes) && state.devices[peer].holds(from, bytes);
+        if own != state.current()? || !fits {
+            return Err(Status::INVALID_VALUE);
+        }
+        state.push(stream, Work::PeerCopy { to, from, peer, bytes })
+    })
 }
 
 #[unsafe(no_mangle)]

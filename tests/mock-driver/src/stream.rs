@@ -34,6 +34,13 @@ pub(crate) enum Work {
         from: u64,
         bytes: usize,
     },
+    /// From another device.
+    PeerCopy {
+        to: u64,
+        from: u64,
+        peer: usize,
+        bytes: usize,
+    },
     Launch(Launch),
     /// Launches, each after others by their numbers.
     Graph(Vec<(Launch, Vec<usize>)>),
@@ -92,6 +99,18 @@ impl Stream {
         self.work.push_back(work);
     }
 
+    /// Whether a copy that it has not done yet is from or to these bytes of the host.
+    pub(crate) fn copies(&self, start: usize, end: usize) -> bool {
+        self.work.iter().any(|work| {
+            let place = match work {
+                Work::ToDevice { from, .. } => *from as usize,
+                Work::ToHost { to, .. } => *to as usize,
+                _ => return false,
+            };
+            (start..end).contains(&place)
+        })
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.work.is_empty()
     }
@@ -146,6 +165,8 @@ pub(crate) struct State {
     pub(crate) modules: HashMap<usize, Module>,
     pub(crate) functions: HashMap<usize, Arc<Function>>,
     pub(crate) pools: HashMap<usize, Pool>,
+    /// Bytes of host memory by address.
+    pub(crate) pinned: HashMap<usize, usize>,
     /// The pools that allocations are of.
     pub(crate) pool_of: HashMap<u64, usize>,
     pub(crate) graphs: HashMap<usize, Graph>,
@@ -180,6 +201,7 @@ pub(crate) fn state() -> MutexGuard<'static, State> {
             modules: HashMap::new(),
             functions: HashMap::new(),
             pools,
+            pinned: HashMap::new(),
             pool_of: HashMap::new(),
             graphs: HashMap::new(),
             executables: HashMap::new(),
@@ -309,6 +331,14 @@ impl State {
                 within(from, bytes).and(within(to, bytes))?;
                 // SAFETY: both are within allocations.
                 unsafe { std::ptr::copy(from as *const u8, to as *mut u8, bytes) };
+            }
+            Work::PeerCopy { to, from, peer, bytes } => {
+                within(to, bytes)?;
+                if !self.devices[peer].holds(from, bytes) {
+                    return Err(Status::LAUNCH_FAILED);
+                }
+                // SAFETY: each is within an allocation of its device.
+                unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) };
             }
             Work::Launch(launch) => launch.carry_out()?,
             Work::Graph(launches) => {

@@ -178,6 +178,33 @@ impl CudaDevice {
         Ok(())
     }
 
+    /// Copies from a buffer of another GPU with the same number of bytes, and waits for nothing: each device's own work comes
+    /// before and after it as it would if the other one were the same.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub(crate) fn copy_from_peer(&self, from: &CudaBuffer, to: &CudaBuffer) -> Result<()> {
+        let operation = "copy from another device";
+        let peer = from.device();
+        self.check_buffer(operation, to, from.bytes())?;
+        if from.bytes() == 0 {
+            return Ok(());
+        }
+        let theirs = peer.enter_with(operation, &[(from, Access::Reads)])?;
+        let written = peer.record(&theirs)?;
+        let own = self.enter_with(operation, &[(to, Access::Writes)])?;
+        self.wait_for_event(&own, &written)?;
+        let (context, peers) = (self.context.cu_ctx(), peer.context.cu_ctx());
+        let (start, end) = (from.device_pointer(), to.device_pointer());
+        // SAFETY: both buffers are alive, as long as stated, and of these contexts. The release of either comes later.
+        unsafe { result::memcpy_peer_async(context, end, peers, start, from.bytes(), own.raw()) }
+            .map_err(|error| self.failed(operation, error))?;
+        own.has_started();
+        // What becomes of the source is in the order of its device's stream.
+        let copied = self.record(&own)?;
+        peer.wait_for_event(&theirs, &copied)
+    }
+
     /// The stream of others may go from now on.
     pub(crate) fn close_stream(&self, stream: &CudaStream) {
         let ordered = self.context.bind_to_thread().and_then(|()| self.order(&self.main, stream));
@@ -187,7 +214,11 @@ impl CudaDevice {
     }
 
     /// Makes the device current on this thread, and gives its stream, on which these buffers may now be used.
-    fn enter_with(&self, operation: &str, buffers: &[(&CudaBuffer, Access)]) -> Result<Arc<CudaStream>> {
+    pub(super) fn enter_with(
+        &self,
+        operation: &str,
+        buffers: &[(&CudaBuffer, Access)],
+    ) -> Result<Arc<CudaStream>> {
         self.enter(operation)?;
         let stream = self.stream();
         buffers.iter().try_for_each(|(buffer, access)| buffer.use_on(&stream, *access))?;
@@ -195,7 +226,12 @@ impl CudaDevice {
     }
 
     /// A buffer of another device or length would be read or written out of bounds.
-    fn check_buffer(&self, operation: &'static str, buffer: &CudaBuffer, bytes: usize) -> Result<()> {
+    pub(super) fn check_buffer(
+        &self,
+        operation: &'static str,
+        buffer: &CudaBuffer,
+        bytes: usize,
+    ) -> Result<()> {
         if !std::ptr::eq(self, Arc::as_ptr(buffer.device())) {
             let message = format!("the buffer is of {}, not {}", buffer.device().label, self.label);
             return Err(Error::internal(operation, message));
