@@ -302,7 +302,7 @@ fn exact_step(op: Exact, parameter: usize, [x, y, z]: [&Tensor; 3]) -> Tensor {
         Exact::Sort if rank > 0 => sorted(x, axis, parameter),
         Exact::Product => product(x, y, parameter),
         Exact::Scan if rank > 0 => scanned(x, axis, parameter),
-        Exact::Join if parameter % 2 == 0 => Tensor::stack(&[x, &(x + y - y), &(x * 2)], axis),
+        Exact::Join if parameter.is_multiple_of(2) => Tensor::stack(&[x, &(x + y - y), &(x * 2)], axis),
         Exact::Join if rank > 0 => Tensor::cat(&[x, &x.abs(), &x.narrow(axis, 0, 1)], axis),
         Exact::Rearrange if rank > 0 => rearranged(x, axis, parameter),
         Exact::Position if !is_empty => x.argmax_keepdim(&axes),
