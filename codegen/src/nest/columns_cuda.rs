@@ -204,7 +204,7 @@ impl CudaColumns<'_> {
         emitter.push(Stmt::If { condition: first.then(And, inside.clone()), then, otherwise: Vec::new() });
         self.arrivals.arrive(emitter);
         accumulators.iter().for_each(|accumulator| accumulator.reset(emitter));
-        let parts = Parts::of_thread(Builtin::ThreadY, self.schedule.threads_y).ahead(4);
+        let parts = Parts::of_thread(Builtin::ThreadY, self.schedule.threads_y);
         parts.merge(emitter, |emitter, part| {
             self.for_each_lane(emitter, |emitter, lane| {
                 let at = place(part.clone(), lane);
