@@ -142,7 +142,7 @@ fn best(n: usize, known: &mut FxHashMap<usize, (usize, Option<usize>)>) -> (usiz
         return best;
     }
     let mut least = (if n <= DIRECT { n } else { usize::MAX }, None);
-    for rows in (2..=MOST_ROWS.min(n / 2)).filter(|rows| n % rows == 0) {
+    for rows in (2..=MOST_ROWS.min(n / 2)).filter(|rows| n.is_multiple_of(*rows)) {
         let cost = best(n / rows, known).0.saturating_add(rows + STEP);
         if cost < least.0 {
             least = (cost, Some(rows));
