@@ -20,7 +20,7 @@ use crate::nest::{Function, Nest, Parameter, parameter_name};
 use crate::{Language, intrinsics};
 
 pub use pattern::Filled;
-pub(crate) use pattern::{Pattern, number_of_stand_in, print as print_known};
+pub(crate) use pattern::{Pattern, has_stand_ins, number_of_stand_in, print as print_known};
 
 /// The shared memory that a launch provides.
 const BLOCK_MEMORY: &str = "block_memory";

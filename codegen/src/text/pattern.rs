@@ -145,6 +145,11 @@ pub(crate) fn number_of_stand_in(value: u64) -> Option<usize> {
     (FIRST..most).contains(&value).then(|| ((value - FIRST) / APART) as usize)
 }
 
+/// Whether a text has a stand-in in it.
+pub(crate) fn has_stand_ins(text: &str) -> bool {
+    tokens(text).any(|token| number_of(token).is_some())
+}
+
 /// The number that a token of digits stands in for.
 fn number_of(token: &str) -> Option<usize> {
     let is_number = token.starts_with(|c: char| c.is_ascii_digit());
