@@ -231,7 +231,7 @@ fn products_of_two_dtypes_are_packed_apart() {
 fn few_lanes_and_scattered_loads_ask_for_no_vectors() {
     const C: Settings = Settings { language: Language::C, ..SETTINGS };
     let text = |result: &Tensor| {
-        let plan = make_plan(&build(&[result.clone()]).unwrap().graph, C).unwrap();
+        let plan = make_plan(&build(std::slice::from_ref(result)).unwrap().graph, C).unwrap();
         plan.kernels.iter().map(|kernel| kernel.code.emitted.source.clone()).collect::<String>()
     };
     let x = Tensor::rand([640, 256], 1);
