@@ -265,7 +265,7 @@ struct Numbers {
 
 /// Whether a number stays what it is: how something is printed may follow from it.
 fn decides(value: u64) -> bool {
-    value < 9 || value.is_power_of_two() || value <= 128 && value.is_multiple_of(8) || value >= 1 << 59
+    value <= 16 || value.is_power_of_two() || value <= 128 && value.is_multiple_of(8) || value >= 1 << 59
 }
 
 /// How many whole vectors a number is may be asked as well.
