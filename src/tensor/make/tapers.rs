@@ -7,18 +7,12 @@ use crate::tensor::make::create::counting;
 use crate::{DType, Result, Tensor};
 
 macro_rules! taper_methods {
-    ($($(#[$meta:meta])* $name:ident = [$($weight:literal),*], $example:literal;)*) => {
+    ($($(#[$meta:meta])* $name:ident = [$($weight:literal),*];)*) => {
         impl Tensor {
             $($(#[$meta])*
             ///
             /// A `periodic` window, PyTorch's default, is one period of what goes on, as transforms want; otherwise it is
             /// symmetric, as NumPy's and as filters want. Computed in `F64`. Invalid for integers and bools.
-            ///
-            /// ```
-            /// use lazuli::{DType, Tensor};
-            #[doc = $example]
-            /// # Ok::<(), lazuli::Error>(())
-            /// ```
             #[track_caller]
             pub fn $name(length: usize, periodic: bool, dtype: DType) -> Tensor {
                 let call = Call::here(stringify!($name));
@@ -30,11 +24,32 @@ macro_rules! taper_methods {
 
 taper_methods! {
     /// Hann's window: `0.5 - 0.5 * cos(2πt / n)`.
-    hann_window = [0.5, -0.5], "assert_eq!(Tensor::hann_window(4, true, DType::F64).round_decimals(9).to_vec::<f64>()?, [0.0, 0.5, 1.0, 0.5]);";
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let window = Tensor::hann_window(4, true, DType::F64).round_decimals(9);
+    /// assert_eq!(window.to_vec::<f64>()?, [0.0, 0.5, 1.0, 0.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    hann_window = [0.5, -0.5];
     /// Hamming's window: `0.54 - 0.46 * cos(2πt / n)`.
-    hamming_window = [0.54, -0.46], "assert_eq!(Tensor::hamming_window(3, false, DType::F64).round_decimals(9).to_vec::<f64>()?, [0.08, 1.0, 0.08]);";
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let window = Tensor::hamming_window(3, false, DType::F64).round_decimals(9);
+    /// assert_eq!(window.to_vec::<f64>()?, [0.08, 1.0, 0.08]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    hamming_window = [0.54, -0.46];
     /// Blackman's window: `0.42 - 0.5 * cos(2πt / n) + 0.08 * cos(4πt / n)`.
-    blackman_window = [0.42, -0.5, 0.08], "assert_eq!(Tensor::blackman_window(3, false, DType::F64).round_decimals(9).abs().to_vec::<f64>()?, [0.0, 1.0, 0.0]);";
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let window = Tensor::blackman_window(3, false, DType::F64).round_decimals(9).abs();
+    /// assert_eq!(window.to_vec::<f64>()?, [0.0, 1.0, 0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    blackman_window = [0.42, -0.5, 0.08];
 }
 
 /// A sum of cosines of 0, 1, 2 … turns along the window.

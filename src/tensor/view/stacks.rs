@@ -7,18 +7,11 @@ use crate::tensor::arguments::call::Call;
 use crate::{Result, Shape, Tensor};
 
 macro_rules! stack_methods {
-    ($($(#[$meta:meta])* $name:ident = ($raised:expr, $axis:expr), $example:literal;)*) => {
+    ($($(#[$meta:meta])* $name:ident = ($raised:expr, $axis:expr);)*) => {
         impl Tensor {
             $($(#[$meta])*
             ///
             /// Invalid if the tensors do not fit together, as for [`Tensor::cat`].
-            ///
-            /// ```
-            /// use lazuli::Tensor;
-            /// let (x, y) = (Tensor::from_slice(&[1, 2], [2]), Tensor::from_slice(&[3, 4], [2]));
-            #[doc = $example]
-            /// # Ok::<(), lazuli::Error>(())
-            /// ```
             #[track_caller]
             pub fn $name<T: Borrow<Tensor>>(tensors: &[T]) -> Tensor {
                 let call = Call::here(stringify!($name));
@@ -39,17 +32,41 @@ macro_rules! stack_methods {
 
 stack_methods! {
     /// Side by side: [`Tensor::cat`] along axis 1, or axis 0 of tensors with one; 0-d tensors count as one element.
-    hstack = (|x, rank| if rank == 0 { x.unsqueeze(0) } else { x.clone() }, |rank| if rank < 2 { 0 } else { 1 }),
-        "assert_eq!(Tensor::hstack(&[x, y]).to_vec::<i32>()?, [1, 2, 3, 4]);";
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (x, y) = (Tensor::from_slice(&[1, 2], [2]), Tensor::from_slice(&[3, 4], [2]));
+    /// assert_eq!(Tensor::hstack(&[x, y]).to_vec::<i32>()?, [1, 2, 3, 4]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    hstack = (|x, rank| if rank == 0 { x.unsqueeze(0) } else { x.clone() }, |rank| if rank < 2 { 0 } else { 1 });
     /// One below the other: [`Tensor::cat`] along axis 0, of which tensors with fewer than two axes are a row.
-    vstack = (two_axes, |_| 0),
-        "assert_eq!(Tensor::vstack(&[x, y]).t().to_vec::<i32>()?, [1, 3, 2, 4]);";
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (x, y) = (Tensor::from_slice(&[1, 2], [2]), Tensor::from_slice(&[3, 4], [2]));
+    /// assert_eq!(Tensor::vstack(&[x, y]).t().to_vec::<i32>()?, [1, 3, 2, 4]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    vstack = (two_axes, |_| 0);
     /// One behind the other: [`Tensor::cat`] along axis 2, of which tensors with fewer than three axes are a plane.
-    dstack = (|x, rank| if rank > 2 { x.clone() } else { two_axes(x, rank).unsqueeze(2) }, |_| 2),
-        "assert_eq!(Tensor::dstack(&[x, y]).to_vec::<i32>()?, [1, 3, 2, 4]);";
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (x, y) = (Tensor::from_slice(&[1, 2], [2]), Tensor::from_slice(&[3, 4], [2]));
+    /// assert_eq!(Tensor::dstack(&[x, y]).to_vec::<i32>()?, [1, 3, 2, 4]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    dstack = (|x, rank| if rank > 2 { x.clone() } else { two_axes(x, rank).unsqueeze(2) }, |_| 2);
     /// Columns side by side: [`Tensor::cat`] along axis 1, of which tensors with fewer than two axes are a column.
-    column_stack = (|x, rank| if rank > 1 { x.clone() } else { x.reshape([-1, 1]) }, |_| 1),
-        "assert_eq!(Tensor::column_stack(&[x, y]).to_vec::<i32>()?, [1, 3, 2, 4]);";
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (x, y) = (Tensor::from_slice(&[1, 2], [2]), Tensor::from_slice(&[3, 4], [2]));
+    /// assert_eq!(Tensor::column_stack(&[x, y]).to_vec::<i32>()?, [1, 3, 2, 4]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    column_stack = (|x, rank| if rank > 1 { x.clone() } else { x.reshape([-1, 1]) }, |_| 1);
 }
 
 fn two_axes(x: &Tensor, rank: usize) -> Tensor {
