@@ -14,7 +14,7 @@ use crate::{DType, Device, Result, Shape, SourceLocation};
 /// let first = x.exp().download()?; // started
 /// let second = x.sum(..).download()?; // this, too, and nothing has been waited for
 /// let (first, second) = (first.wait()?, second.wait()?);
-/// assert_eq!((first.device()?, first.shape()?.dims()), (Device::cpu(), &[1000][..]));
+/// assert_eq!((first.device()?, first.shape()?), (Device::cpu(), [1000].into()));
 /// assert!(second.item::<f32>()? > 0.0);
 /// # Ok::<(), lazuli::Error>(())
 /// ```

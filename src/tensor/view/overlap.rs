@@ -60,7 +60,7 @@ impl Tensor {
     /// let image = Tensor::arange(0, 9, 1).reshape([1, 3, 3]);
     /// let columns = image.unfold2d(2, Conv2d::new());
     /// let times = columns.fold2d((3, 3), 2, Conv2d::new()).floor_divide(image.clamp_min(1));
-    /// assert_eq!(times.to_vec::<i64>()?, [0, 2, 1, 2, 4, 2, 1, 2, 1]); // how many windows a pixel is in
+    /// assert_eq!(times.to_vec::<i32>()?, [0, 2, 1, 2, 4, 2, 1, 2, 1]); // how many windows a pixel is in
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
