@@ -121,6 +121,13 @@ fn elementwise(page: &mut Page) {
         x.isclose(&x, 0.0, f64::NAN, false);
         x.smooth_l1_loss(&x, -1.0, Reduction::Mean);
         x.huber_loss(&x, 0.0, Reduction::Mean);
+        x.gaussian_nll_loss(&x, &x, false, f64::NAN, Reduction::Mean);
+        x.gaussian_nll_loss(&y, &x, true, 1e-6, Reduction::Sum);
+        x.margin_ranking_loss(&x, &y, 0.0, Reduction::Mean);
+        x.triplet_margin_loss(&x, &x, 0.0, 2.0, false, Reduction::Mean);
+        x.triplet_margin_loss(&x, &y, 1.0, 2.0, true, Reduction::Mean);
+        x.cosine_embedding_loss(&x, &y, 0.0, Reduction::Mean);
+        x.pairwise_distance(&x, f64::NAN, 1e-6);
         x.slice(1, 4..).nll_loss(&tensor(DType::I64, &[3]), Reduction::Mean);
         x.cosine_similarity(&x, 0, -1.0);
         // The first mistake is the one that is told.
@@ -194,6 +201,9 @@ fn views(page: &mut Page) {
         x.i(s![0, 0, 0]);
         x.i(s![.., 4]);
         x.diff(2);
+        x.gradient(2, 1.0);
+        x.slice(1, ..1).gradient(1, 1.0);
+        x.gradient(1, tensor(DType::F32, &[3]));
         x.diag_embed(isize::MAX);
         x.i(s![..., ...]);
         x.i(s![..;0]);
@@ -278,6 +288,16 @@ fn gathers(page: &mut Page) {
         none.take(&index);
         index.embedding(&tensor(DType::F32, &[3]));
         x.embedding(&x);
+        index.embedding_bag(&x, None, None, ScatterReduction::Sum);
+        index.embedding_bag(&x, Some(&x), None, ScatterReduction::Sum);
+        index.embedding_bag(&x, Some(&index.unsqueeze(0)), None, ScatterReduction::Sum);
+        index.embedding_bag(&x, Some(&index), Some(&index), ScatterReduction::Sum);
+        index.embedding_bag(&x, Some(&index), Some(&x.select(0, 0)), ScatterReduction::Sum);
+        index.embedding_bag(&x, Some(&index), Some(&x.select(0, 0).slice(0, ..2)), ScatterReduction::Mean);
+        index.embedding_bag(&x.cast(DType::I32), Some(&index), None, ScatterReduction::Amax);
+        index.unravel_index([3, 0]);
+        index.unravel_index([usize::MAX, 2]);
+        x.unravel_index([3, 4]);
         x.slice_assign(s![3], 0.0);
         x.slice_assign(s![1.., ..;2], tensor(DType::F32, &[2, 3]));
         x.slice_scatter(2, &x, None, None, 1);
@@ -297,6 +317,7 @@ fn values(page: &mut Page) {
         x.gather(1, &at(4).unsqueeze(1)).to_vec::<f32>();
         x.take_along_axis(&at(i64::MIN).unsqueeze(0), 1).eval();
         x.take(&at(12)).eval();
+        at(1).embedding_bag(&x, Some(&at(1).slice(0, 1..)), None, ScatterReduction::Sum).eval();
         at(7).embedding(&x).to(&Device::interpreter()).softmax(1).eval();
         at(3).one_hot(3).eval();
         at(-1).cast(DType::I8).one_hot(3).sum(0).to_vec::<i64>();

@@ -64,7 +64,7 @@ fn rows_are_well_formed() {
 // --- Every public method has a row ---
 
 /// Methods that give a tensor and record no operation, or only a part of one that has a row.
-const NO_ROW: [(&str, &str); 12] = [
+const NO_ROW: [(&str, &str); 14] = [
     ("from_vec", "data"),
     ("from_slice", "data"),
     ("from_bytes", "data"),
@@ -77,6 +77,8 @@ const NO_ROW: [(&str, &str); 12] = [
     ("unique", "evaluates how many there are"),
     ("unique_inverse", "evaluates how many there are"),
     ("unique_counts", "evaluates how many there are"),
+    ("unique_consecutive", "evaluates how many there are"),
+    ("unique_consecutive_counts", "evaluates how many there are"),
 ];
 
 fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -294,7 +296,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 5] = [
         &["cumsum", "cummax", "cummin_with", "cummax_with_indices", "logcumsumexp"],
     ),
     ("positions that are computed", &["grid_sample", "nll_loss", "scatter", "scatter_add", "scatter_reduce"]),
-    ("nothing but bytes", &["all", "any", "isfinite", "isinf", "isnan"]),
+    ("nothing but bytes", &["all", "any", "isfinite", "isinf", "isnan", "isneginf", "isposinf"]),
     (
         "windows and results some positions apart",
         &[
@@ -319,6 +321,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 5] = [
             "einsum",
             "fft",
             "glu",
+            "gradient",
             "group_norm",
             "ifft",
             "instance_norm",

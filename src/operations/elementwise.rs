@@ -3,7 +3,7 @@
 use super::row::Accuracy::{Exact, Near, Ulps};
 use super::row::Gives::{Float, Same};
 use super::row::{ANY, Group, MASK, SMALL, TRUTH, UNIT, operations};
-use crate::Rounding;
+use crate::{Rounding, Tensor};
 
 operations! {
     /// Of one tensor.
@@ -76,6 +76,8 @@ operations! {
     hypot(a: ANY, b: ANY) All -> Float, Ulps(3), "`sqrt(a² + b²)`.": "torch.hypot(a, b)" => a.hypot(b);
     copysign(a: ANY, b: ANY) All -> Float, Exact, "The magnitude of a with the sign of b.": "torch.copysign(a, b)" => a.copysign(b);
     logaddexp(a: ANY, b: ANY) All -> Float, Near { relative: 4.0, absolute: 4.0 }, "`log(exp(a) + exp(b))`.": "torch.logaddexp(a, b)" => a.logaddexp(b);
+    logaddexp2(a: ANY, b: ANY) All -> Float, Near { relative: 4.0, absolute: 4.0 }, "`log2(exp2(a) + exp2(b))`.": "torch.logaddexp2(a, b)" => a.logaddexp2(b);
+    gradient(a: SMALL.shape(&[3, 7])) All -> Float, Near { relative: 4.0, absolute: 32.0 }, "The slope at each element along an axis.": "torch.gradient(as_float(a), spacing=0.5, dim=1)[0]" => a.gradient(-1, 0.5), "torch.gradient(as_float(a), dim=0)[0]" => a.gradient(0, 1), "torch.gradient(as_float(a), spacing=(torch.arange(7, dtype=as_float(a).dtype).square(),), dim=1)[0]" => a.gradient(1, Tensor::arange(0.0f32, 7.0, 1.0).square());
     diff(a: SMALL.shape(&[3, 7])) All -> Same, Exact, "Each element less the one before it.": "torch.diff(a, dim=-1)" => a.diff(-1), "torch.diff(a, dim=0)" => a.diff(0);
     xlogy(a: ANY, b: ANY) All -> Float, Ulps(4), "`a * log(b)`, 0 where a is.": "torch.xlogy(a, b)" => a.xlogy(b);
     heaviside(a: ANY, b: ANY) All -> Same, Exact, "0 below 0, 1 above, b at 0.": "torch.heaviside(a, b)" => a.heaviside(b);
@@ -108,6 +110,9 @@ operations! {
     bitwise_not(a: ANY) Bits -> Same, Exact, "Bitwise complement; of bools the negation.": "torch.bitwise_not(a)" => a.bitwise_not();
     isnan(a: ANY) All -> TRUTH, Exact, "Whether it is NaN.": "torch.isnan(a)" => a.isnan();
     isinf(a: ANY) All -> TRUTH, Exact, "Whether it is an infinity.": "torch.isinf(a)" => a.isinf();
+    isposinf(a: ANY) All -> TRUTH, Exact, "Whether it is +∞.": "torch.isposinf(a)" => a.isposinf();
+    isneginf(a: ANY) All -> TRUTH, Exact, "Whether it is -∞.": "torch.isneginf(a)" => a.isneginf();
+    signbit(a: ANY) All -> TRUTH, Exact, "Whether it has a minus sign, as -0 has.": "torch.signbit(a)" => a.signbit();
     isfinite(a: ANY) All -> TRUTH, Exact, "Whether it is neither NaN nor an infinity.": "torch.isfinite(a)" => a.isfinite();
     isclose(a: ANY, b: ANY) All -> TRUTH, Exact, "Whether the difference is within tolerances.": "torch.isclose(a, b)" => a.isclose(b, 1e-5, 1e-8, false), "torch.isclose(a, b, 0.1, 0.5, True)" => a.isclose(b, 0.1, 0.5, true);
     bitwise_left_shift(a: ANY, b: ANY) Integers -> Same, Exact, "Shifted left by b bits; 0 where that is no number of bits.": "torch.bitwise_left_shift(a, b)" => a.bitwise_left_shift(b);

@@ -1,8 +1,9 @@
 //! Views.
 
-use super::row::Accuracy::Exact;
+use super::row::Accuracy::{Exact, Near};
 use super::row::Gives::{Fixed, Same};
 use super::row::{Elements, Group, Input, SMALL, operations};
+use crate::ScatterReduction::{Amax, Mean, Sum};
 use crate::{Conv2d, DType, Index, Indexing, PadMode, Tensor, s};
 
 const BOX: Input = SMALL.shape(&[4, 6, 5]);
@@ -66,6 +67,8 @@ operations! {
     take_along_axis(a: BOX, index: Input::new(Elements::Below(5), Some(DType::I64)).shape(&[1, 6, 3])) All -> Same, Exact, "The same, broadcasting along the other dimensions.": "torch.take_along_dim(a, index, 2)" => a.take_along_axis(index, 2);
     take(a: BOX, index: Input::new(Elements::Below(120), Some(DType::I64)).shape(&[3, 4])) All -> Same, Exact, "The elements at positions counted through all dimensions.": "torch.take(a, index)" => a.take(index);
     embedding(a: Input::new(Elements::Below(4), None).shape(&[3, 5]), weights: Input::new(Elements::Small, Some(DType::F32)).shape(&[4, 6])) Integers -> Fixed(DType::F32), Exact, "The rows of a table that integers name.": "F.embedding(a.long(), weights)" => a.embedding(weights);
+    embedding_bag(a: Input::new(Elements::Below(4), None).shape(&[3, 5]), weights: Input::new(Elements::Small, Some(DType::F32)).shape(&[4, 6]), factors: Input::new(Elements::Small, Some(DType::F32)).shape(&[3, 5])) Integers -> Fixed(DType::F32), Near { relative: 8.0, absolute: 8.0 }, "The rows of a table that integers name, combined in bags.": "F.embedding_bag(a.long(), weights)" => a.embedding_bag(weights, None, None, Mean), "F.embedding_bag(a.long(), weights, mode='sum', per_sample_weights=factors)" => a.embedding_bag(weights, None, Some(factors), Sum), "F.embedding_bag(a.long(), weights, mode='max')" => a.embedding_bag(weights, None, None, Amax), "F.embedding_bag(a.long().flatten(), weights, torch.arange(4) // 2 * 7, mode='mean')" => a.ravel().embedding_bag(weights, Some(&(Tensor::arange(0i64, 4, 1).floor_divide(2) * 7)), None, Mean), "F.embedding_bag(a.long().flatten(), weights, torch.arange(4) // 2 * 7, mode='sum', per_sample_weights=factors.flatten())" => a.ravel().embedding_bag(weights, Some(&(Tensor::arange(0i64, 4, 1).floor_divide(2) * 7)), Some(&factors.ravel()), Sum), "F.embedding_bag(a.long().flatten(), weights, torch.arange(4) // 2 * 7, mode='max')" => a.ravel().embedding_bag(weights, Some(&(Tensor::arange(0i64, 4, 1).floor_divide(2) * 7)), None, Amax);
+    unravel_index(a: Input::new(Elements::Below(24), None).shape(&[5, 3])) Integers -> Fixed(DType::I64), Exact, "Where flat positions are along each axis.": "torch.unravel_index(a.long(), (2, 3, 4))" => a.unravel_index([2, 3, 4]);
     slice_assign(a: BOX, b: SMALL.shape(&[2, 1])) All -> Same, Exact, "Other values at a part, as NumPy's brackets.": "torch.slice_scatter(a, torch.slice_scatter(a[1:3], b.unsqueeze(1).expand(2, 6, 1), 2, 4, 5), 0, 1, 3)" => a.slice_assign(s![1..3, .., 4..], b.unsqueeze(1)), "torch.slice_scatter(a, torch.ones_like(a[:, ::2]), 1, 0, 6, 2)" => a.slice_assign(s![.., ..;2], 1);
     slice_scatter(a: BOX, b: SMALL.shape(&[4, 3, 5])) All -> Same, Exact, "Other values at a range of one dimension.": "torch.slice_scatter(a, b, 1, 0, 6, 2)" => a.slice_scatter(1, b, 0, 6, 2);
     select_scatter(a: BOX, b: SMALL.shape(&[4, 5])) All -> Same, Exact, "Other values at one position.": "torch.select_scatter(a, b, 1, -2)" => a.select_scatter(1, b, -2);

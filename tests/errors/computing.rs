@@ -228,6 +228,9 @@ pub fn products(page: &mut Page) {
         a.mm(&x);
         cube.bmm(&tensor(DType::F32, &[4, 2, 3]));
         a.mv(&a);
+        a.matrix_power(2);
+        x.matrix_power(2);
+        a.slice(1, ..2).gt(0).matrix_power(0);
         x.dot(&tensor(DType::F32, &[4]));
         x.outer(&a);
         a.linear(&b, None);

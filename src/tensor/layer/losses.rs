@@ -1,6 +1,8 @@
 //! Losses: formulas of a prediction and a target, reduced as asked. On the 16-bit floats they are computed in `F32`
 //! and rounded once.
 
+use std::f64::consts::TAU;
+
 use crate::graph::op::{Axes, ConstantRole, Op};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::Operand;
@@ -158,6 +160,72 @@ impl Tensor {
         loss(Call::here("kl_div"), self, target, reduction, |x, y| xlogy(y, y) - y * x)
     }
 
+    /// The negative logarithm of the probability that Poisson's distribution has of a target y, but for what does not depend
+    /// on its mean: `exp(x) - y * x` of the mean's logarithm x, or, unless `log_input`, `x - y * log(x + eps)` of the mean
+    /// itself. With `full`, `y * log(y) - y + log(2πy) / 2` is added where y is above 1: Stirling's approximation of the rest.
+    /// Keeps the dtype; shapes broadcast; invalid for integers and bools. PyTorch's `eps` is 1e-8.
+    ///
+    /// ```
+    /// use lazuli::{Reduction, Tensor};
+    /// let (x, y) = (Tensor::from_slice(&[0.0f32, 0.0], [2]), Tensor::from_slice(&[3.0f32, 0.0], [2]));
+    /// assert_eq!(x.poisson_nll_loss(&y, true, false, 1e-8, Reduction::Mean).item::<f32>()?, 1.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn poisson_nll_loss(
+        &self,
+        target: &Tensor,
+        log_input: bool,
+        full: bool,
+        eps: f64,
+        reduction: Reduction,
+    ) -> Tensor {
+        loss(Call::here("poisson_nll_loss"), self, target, reduction, |x, y| {
+            let own = if log_input { x.exp() - y * x } else { x - y * (x + Argument(eps)).log() };
+            let rest = || y * y.log() - y + (y * TAU).log() * 0.5;
+            if full { own + y.gt(1.0).select(rest(), 0.0) } else { own }
+        })
+    }
+
+    /// The negative logarithm of the density that the normal distribution has at a target, but for a constant:
+    /// `(log(v) + (x - y)² / v) / 2` of the mean x and the variance v, which is taken to be at least `eps`. With `full`, the
+    /// constant `log(2π) / 2` is added. PyTorch's `eps` is 1e-6.
+    ///
+    /// In the promoted dtype, which must be a float; shapes broadcast, and a variance of all axes but the last is one for each
+    /// row. Invalid for a negative `eps`.
+    ///
+    /// D. A. Nix and A. S. Weigend, "Estimating the mean and variance of the target probability distribution", 1994.
+    ///
+    /// ```
+    /// use lazuli::{Reduction, Tensor};
+    /// let (x, y) = (Tensor::from_slice(&[1.0f32, 2.0], [2]), Tensor::from_slice(&[3.0f32, 2.0], [2]));
+    /// let losses = x.gaussian_nll_loss(&y, &x.ones_like(), false, 1e-6, Reduction::None);
+    /// assert_eq!(losses.to_vec::<f32>()?, [2.0, 0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn gaussian_nll_loss(
+        &self,
+        target: &Tensor,
+        var: &Tensor,
+        full: bool,
+        eps: f64,
+        reduction: Reduction,
+    ) -> Tensor {
+        let call = Call::here("gaussian_nll_loss");
+        call.composed(|| {
+            call.needs(eps >= 0.0, "eps must be 0 or more", eps)?;
+            let (shape, own) = (self.known()?.0, var.known()?.0);
+            let of_rows = own != shape && shape.split_last().is_some_and(|(_, rows)| own[..] == *rows);
+            let var = if of_rows { var.unsqueeze(-1) } else { var.clone() };
+            Ok(loss_of(call, [self, target, &var], reduction, |[x, y, var]| {
+                let var = var.maximum(Argument(eps));
+                let own = (var.log() + (x - y).square() / &var) * 0.5;
+                if full { own + 0.5 * TAU.ln() } else { own }
+            }))
+        })
+    }
+
     /// The negative element that the label chooses along the classes. Classes are dimension 1 of two or more, or the
     /// only one; the labels are integers and have all other dimensions. Keeps the dtype.
     ///
@@ -199,16 +267,25 @@ impl Tensor {
 }
 
 /// A loss of each element of prediction and target, reduced.
-fn loss(
+pub(super) fn loss(
     call: Call,
     x: &Tensor,
     target: &Tensor,
     reduction: Reduction,
     compute: impl FnOnce(&Term, &Term) -> Term,
 ) -> Tensor {
-    let operands = [Operand::from(x), Operand::from(target)];
-    let reduced = formula(call, Rule::Floats, operands, |[x, y]| {
-        let losses = compute(&x, &y);
+    loss_of(call, [x, target], reduction, |[x, y]| compute(&x, &y))
+}
+
+/// A loss of each element of several tensors, reduced.
+pub(super) fn loss_of<const N: usize>(
+    call: Call,
+    operands: [&Tensor; N],
+    reduction: Reduction,
+    compute: impl FnOnce([Term; N]) -> Term,
+) -> Tensor {
+    let reduced = formula(call, Rule::Floats, operands.map(Operand::from), |terms| {
+        let losses = compute(terms);
         Term { call, value: losses.value.and_then(|losses| reduced(call, &losses, reduction)) }
     });
     Tensor::or_invalid(reduced)

@@ -5,5 +5,6 @@ pub(crate) mod cross_entropy;
 pub(crate) mod grid;
 pub(crate) mod interpolate;
 pub(crate) mod losses;
+mod margins;
 pub(crate) mod norms;
 pub(crate) mod pool;

@@ -1,6 +1,6 @@
 //! Operations on elements that are short formulas of others.
 
-use std::f64::consts::PI;
+use std::f64::consts::{LOG2_E, PI};
 
 use super::binary::binary;
 use super::formula::{Argument, Term, formula};
@@ -203,6 +203,26 @@ impl Tensor {
         };
         let operands = [self.into(), other.into()];
         Tensor::or_invalid(formula(Call::here("logaddexp"), Rule::Float, operands, sum))
+    }
+
+    /// `log2(exp2(self) + exp2(other))` without overflow, in the promoted dtype, or `F32` for integers and bools. Shapes
+    /// broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1000.0f32], [1]);
+    /// assert_eq!(x.logaddexp2(1000.0).to_vec::<f32>()?, [1001.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn logaddexp2(&self, other: impl Into<Operand>) -> Tensor {
+        let sum = |[a, b]: [Term; 2]| {
+            let larger = a.maximum(&b);
+            let sum = &larger + (-(&a - &b).abs()).exp2().log1p() * LOG2_E;
+            a.isinf().and(a.eq(b)).select(larger, sum)
+        };
+        let operands = [self.into(), other.into()];
+        Tensor::or_invalid(formula(Call::here("logaddexp2"), Rule::Float, operands, sum))
     }
 
     /// `self * log(other)`, and 0 where `self` is 0, unless `other` is NaN: in the promoted dtype, or `F32` for

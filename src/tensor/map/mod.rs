@@ -7,3 +7,4 @@ pub(crate) mod elementwise;
 pub(crate) mod formula;
 pub(crate) mod operands;
 pub(crate) mod operators;
+mod signs;

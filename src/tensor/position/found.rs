@@ -1,6 +1,7 @@
 //! Results whose extents follow from the elements: how many there are must be known before anything can be recorded of them,
 //! so that these evaluate.
 
+use super::coordinates::along_each;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::{DType, Result, Shape, Tensor};
@@ -25,15 +26,9 @@ impl Tensor {
             let (shape, _) = self.known()?;
             let places = Places::of(call, &self.cast(DType::Bool).ravel())?;
             let flat = places.positions();
-            let mut stride = 1;
-            let mut columns: Vec<Tensor> = Vec::new();
-            for &extent in shape.iter().rev() {
-                columns.push(flat.floor_divide(stride as i64).remainder(extent.max(1) as i64));
-                stride *= extent.max(1);
-            }
-            match columns.is_empty() {
-                true => Ok(Tensor::zeros([places.count, 0], DType::I64)),
-                false => Ok(Tensor::stack(&columns.iter().rev().collect::<Vec<_>>(), 1)),
+            match shape.rank() {
+                0 => Ok(Tensor::zeros([places.count, 0], DType::I64)),
+                _ => Ok(Tensor::stack(&along_each(&flat, shape), 1)),
             }
         })
     }
@@ -113,12 +108,42 @@ impl Tensor {
         let call = Call::here("unique_counts");
         call.compose(|| {
             let distinct = Distinct::of(call, self)?;
-            let ends = Tensor::cat(
-                &[&distinct.first.positions(), &Tensor::full([1], distinct.length as i64, DType::I64)],
-                0,
-            );
-            let counts = if distinct.length == 0 { ends.narrow(0, 0, 0) } else { ends.diff(0) };
-            Ok((distinct.values(), counts))
+            Ok((distinct.values(), distinct.runs.lengths()))
+        })
+    }
+
+    /// The elements in row-major order without those that are equal to the one before them, with one dimension: PyTorch's
+    /// `unique_consecutive` of all elements.
+    ///
+    /// **Evaluates** how many there are; see [`Tensor::nonzero`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1i32, 1, 2, 2, 1], [5]);
+    /// assert_eq!(x.unique_consecutive()?.to_vec::<i32>()?, [1, 2, 1]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn unique_consecutive(&self) -> Result<Tensor> {
+        let call = Call::here("unique_consecutive");
+        call.compose(|| Ok(Runs::of(call, &self.ravel())?.values()))
+    }
+
+    /// [`Tensor::unique_consecutive`], and how many equal elements each of its results stands for: `I64`, the lengths of runs.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (values, lengths) = Tensor::from_slice(&[7u8, 7, 7, 5, 7], [5]).unique_consecutive_counts()?;
+    /// lazuli::eval([&values, &lengths])?;
+    /// assert_eq!((values.to_vec::<u8>()?, lengths.to_vec::<i64>()?), (vec![7, 5, 7], vec![3, 1, 1]));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn unique_consecutive_counts(&self) -> Result<(Tensor, Tensor)> {
+        let call = Call::here("unique_consecutive_counts");
+        call.compose(|| {
+            let runs = Runs::of(call, &self.ravel())?;
+            Ok((runs.values(), runs.lengths()))
         })
     }
 }
@@ -157,36 +182,76 @@ impl Places {
     }
 }
 
-/// The elements in order, and which of them are the first of their kind.
-struct Distinct {
-    sorted: Tensor,
-    order: Tensor,
+/// Elements with one dimension, and which of them differ from the one before.
+struct Runs {
+    elements: Tensor,
     first: Places,
     length: usize,
 }
 
-impl Distinct {
-    fn of(call: Call, x: &Tensor) -> Result<Distinct> {
-        let flat = x.ravel();
-        let length = flat.known()?.0.elements();
-        let (sorted, order) = flat.sort(0, false);
-        crate::eval([&sorted, &order])?;
+impl Runs {
+    fn of(call: Call, elements: &Tensor) -> Result<Runs> {
+        let length = elements.known()?.0.elements();
         let is_new = match length {
             0 => Tensor::zeros(Shape::from([0]), DType::Bool),
             _ => {
-                let differs = sorted.narrow(0, 1, length - 1).ne(sorted.narrow(0, 0, length - 1));
+                let differs = elements.narrow(0, 1, length - 1).ne(elements.narrow(0, 0, length - 1));
                 Tensor::cat(&[&Tensor::ones([1], DType::Bool), &differs], 0)
             }
         };
-        Ok(Distinct { sorted, order, first: Places::of(call, &is_new)?, length })
+        Ok(Runs { elements: elements.clone(), first: Places::of(call, &is_new)?, length })
+    }
+
+    /// The first of each run.
+    fn values(&self) -> Tensor {
+        self.elements.index_select(0, &self.first.positions())
+    }
+
+    fn lengths(&self) -> Tensor {
+        let end = Tensor::full([1], self.length as i64, DType::I64);
+        let ends = Tensor::cat(&[&self.first.positions(), &end], 0);
+        if self.length == 0 { ends.narrow(0, 0, 0) } else { ends.diff(0) }
+    }
+}
+
+/// The elements in order, in which equal ones are runs.
+struct Distinct {
+    runs: Runs,
+    order: Tensor,
+}
+
+impl Distinct {
+    fn of(call: Call, x: &Tensor) -> Result<Distinct> {
+        let (sorted, order) = x.ravel().sort(0, false);
+        crate::eval([&sorted, &order])?;
+        Ok(Distinct { runs: Runs::of(call, &sorted)?, order })
     }
 
     fn values(&self) -> Tensor {
-        self.sorted.index_select(0, &self.first.positions())
+        self.runs.values()
     }
 
     /// At each element's own position, the number of its kind.
     fn inverse(&self) -> Tensor {
-        Tensor::zeros([self.length], DType::I64).scatter(0, &self.order, &(&self.first.running - 1))
+        let numbers = &self.runs.first.running - 1;
+        Tensor::zeros([self.runs.length], DType::I64).scatter(0, &self.order, &numbers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+
+    #[test]
+    fn runs_of_nothing_one_and_nan() {
+        let of = |elements: &[f32]| {
+            let x = Tensor::from_slice(elements, [elements.len()]).to(&Device::interpreter());
+            let (values, lengths) = x.unique_consecutive_counts().unwrap();
+            (values.to_vec::<f32>().unwrap(), lengths.to_vec::<i64>().unwrap())
+        };
+        assert_eq!(of(&[]), (vec![], vec![]));
+        assert_eq!(of(&[0.0, -0.0]), (vec![0.0], vec![2]));
+        assert_eq!(of(&[1.0, f32::NAN, f32::NAN, 1.0, 1.0]).1, [1, 1, 1, 2]);
     }
 }

@@ -1,5 +1,7 @@
 //! What reads and writes where other tensors say, and what says where.
 
+mod bags;
+mod coordinates;
 mod found;
 pub(crate) mod gather;
 pub(crate) mod positions;

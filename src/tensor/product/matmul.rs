@@ -4,6 +4,7 @@ use super::contraction::{Factor, Label, contract};
 use crate::tensor::arguments::axes::Dims;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::{Number, Operand, result_type};
+use crate::tensor::make::create::counting;
 use crate::{DType, Result, Shape, Tensor};
 
 /// Labels of the axes of matrices; those of batches, counted from the last, are above.
@@ -109,6 +110,41 @@ impl Tensor {
         call.composed(|| {
             has_ranks(call, [self, other], [1, 1])?;
             Ok(self.unsqueeze(1) * other)
+        })
+    }
+
+    /// So many factors of a square matrix multiplied, or of each of a batch; the identity for none. Keeps the dtype; invalid for
+    /// bools, and unless the last two dimensions are equal.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let steps = Tensor::from_slice(&[1i64, 1, 1, 0], [2, 2]);
+    /// assert_eq!(steps.matrix_power(10).to_vec::<i64>()?, [89, 55, 55, 34]); // Fibonacci's
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn matrix_power(&self, n: usize) -> Tensor {
+        let call = Call::here("matrix_power");
+        call.composed(|| {
+            let (shape, dtype) = self.known()?;
+            let (&[.., rows, columns], true) = (&shape[..], dtype != DType::Bool) else {
+                return call.fail(format!("needs square matrices of numbers, got {dtype} {shape}"));
+            };
+            if rows != columns {
+                return call.fail(format!("needs square matrices, got shape {shape}"));
+            }
+            let (mut result, mut square, mut rest) = (None, self.clone(), n);
+            while rest > 0 {
+                if rest % 2 == 1 {
+                    result = Some(result.map_or(square.clone(), |result: Tensor| result.matmul(&square)));
+                }
+                rest /= 2;
+                if rest > 0 {
+                    square = square.matmul(&square);
+                }
+            }
+            let is_diagonal = || counting(rows).eq(counting(rows).unsqueeze(1));
+            Ok(result.unwrap_or_else(|| is_diagonal().where_(self.ones_like(), self.zeros_like())))
         })
     }
 

@@ -1,7 +1,9 @@
-//! Of neighbours along an axis: what they differ by, and the area below them.
+//! Of neighbours along an axis: what they differ by, the slope between them, and the area below them.
 
 use super::statistics::widened;
 use crate::tensor::arguments::call::Call;
+use crate::tensor::arguments::promotion::Operand;
+use crate::tensor::map::operands::float_for;
 use crate::{DType, Result, Tensor};
 
 impl Tensor {
@@ -24,6 +26,27 @@ impl Tensor {
                 _ => after - before,
             })
         })
+    }
+
+    /// The slope at each element along an axis, of elements so far apart: the mean slope to both neighbours, and at the ends that
+    /// to the only one. `spacing` is a number (1 in PyTorch and NumPy), or a tensor of one dimension, the coordinates, where
+    /// neighbours weigh more the nearer they are: a parabola through three has that slope. Floats keep their dtype, integers
+    /// and bools give `F32`. PyTorch's and NumPy's `gradient` along one axis.
+    ///
+    /// Invalid for fewer than two elements along the axis, and for another number of coordinates.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let y = Tensor::from_slice(&[0.0f32, 1.0, 4.0, 9.0], [4]);
+    /// assert_eq!(y.gradient(0, 1.0).to_vec::<f32>()?, [1.0, 2.0, 4.0, 5.0]);
+    /// let (x, y) = (Tensor::from([0.0f32, 1.0, 3.0]), Tensor::from([0.0f32, 1.0, 9.0]));
+    /// assert_eq!(y.gradient(0, &x).to_vec::<f32>()?, [1.0, 2.0, 4.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn gradient(&self, axis: isize, spacing: impl Into<Operand>) -> Tensor {
+        let (call, spacing) = (Call::here("gradient"), spacing.into());
+        call.composed(|| gradient(call, self, axis, spacing))
     }
 
     /// The area below the elements along an axis, `dx` apart, by the trapezoidal rule: the sum of the means of neighbours,
@@ -69,6 +92,45 @@ impl Tensor {
     }
 }
 
+fn gradient(call: Call, x: &Tensor, axis: isize, spacing: Operand) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    let (at, dtype) = (call.axis(axis, shape)?, float_for(dtype));
+    let (length, axis) = (shape[at], at as isize);
+    if length < 2 {
+        return call.fail(format!("axis {at} of shape {shape} has fewer than 2 elements"));
+    }
+    let x = x.cast(dtype.compute());
+    let [before, after] = neighbours(call, &x, axis)?;
+    let inner = |x: &Tensor, first: usize| x.narrow(axis, first, length - 2);
+    let (slopes, inside) = match spacing {
+        Operand::Tensor(coordinates) if coordinates.known()?.0.rank() > 0 => {
+            let (own, own_dtype) = coordinates.known()?;
+            if own[..] != [length] {
+                return call.fail(format!(
+                    "the spacing along axis {at} of shape {shape} is a number or {length} coordinates, got shape {own}"
+                ));
+            }
+            // Differences of large coordinates are small: rounded afterwards.
+            let wide = if own_dtype.is_float() { own_dtype.compute() } else { DType::I64 };
+            let mut line = vec![1; shape.rank()];
+            line[at] = length - 1;
+            let steps = coordinates.cast(wide).diff(0).cast(dtype.compute()).reshape(line);
+            let slopes = (after - before) / &steps;
+            let (left, right) = (inner(&steps, 0), inner(&steps, 1));
+            let weighed = inner(&slopes, 0) * &right + inner(&slopes, 1) * &left;
+            let inside = weighed / (left + right);
+            (slopes, inside)
+        }
+        step => {
+            let both = inner(&after, 1) - inner(&before, 0);
+            let slopes = (after - before).div(step.clone());
+            (slopes, both.div(step) * 0.5)
+        }
+    };
+    let ends = [0, length - 2].map(|first| slopes.narrow(axis, first, 1));
+    Ok(Tensor::cat(&[&ends[0], &inside, &ends[1]], axis).cast(dtype))
+}
+
 /// All elements along the axis but the last, and all but the first.
 fn neighbours(call: Call, x: &Tensor, axis: isize) -> Result<[Tensor; 2]> {
     let (shape, _) = x.known()?;
@@ -76,4 +138,26 @@ fn neighbours(call: Call, x: &Tensor, axis: isize) -> Result<[Tensor; 2]> {
     let (length, first) = (shape[axis].saturating_sub(1), shape[axis].min(1));
     let axis = axis as isize;
     Ok([x.narrow(axis, 0, length), x.narrow(axis, first, length)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+
+    #[test]
+    fn slopes_of_two_and_of_integers() {
+        let x = Tensor::from_slice(&[200u8, 100, 7, 9], [2, 2]).to(&Device::interpreter());
+        assert_eq!(x.gradient(1, 2).to_vec::<f32>().unwrap(), [-50.0, -50.0, 1.0, 1.0]);
+        let line = Tensor::arange(0u8, 2, 1).to(&Device::interpreter());
+        assert_eq!(x.gradient(1, line.flip(0)).to_vec::<f32>().unwrap(), [100.0, 100.0, -2.0, -2.0]);
+    }
+
+    /// In `F32` these coordinates would all be equal.
+    #[test]
+    fn coordinates_are_subtracted_before_they_are_rounded() {
+        let times = (Tensor::arange(0.0f64, 4.0, 1.0) + 1e15).to(&Device::interpreter());
+        let x = Tensor::arange(0.0f32, 4.0, 1.0).square().to(&Device::interpreter());
+        assert_eq!(x.gradient(0, times).to_vec::<f32>().unwrap(), [1.0, 2.0, 4.0, 5.0]);
+    }
 }
