@@ -5,12 +5,12 @@ use super::op::{Op, Sorted, StepResult, View};
 use crate::{BinaryOp, DType, ReduceOp, Shape, UnaryOp};
 
 /// Shape and dtype of an operand or a result.
-pub(crate) type Type = (Shape, DType);
+pub(crate) type Type<'a> = (&'a Shape, DType);
 
 /// Checks that `result` is what `op` gives for `operands`.
 ///
 /// The message names shapes and dtypes, but not the operation: the caller has its user-facing name.
-pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), String> {
+pub(crate) fn check(op: &Op, operands: &[Type<'_>], result: Type<'_>) -> Result<(), String> {
     let typing = Typing { operands, result };
     match op {
         Op::Input(_) => typing.count(0),
@@ -29,11 +29,11 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
         Op::Unary(op) => typing.unary(*op),
         Op::Binary(op) => typing.binary(*op),
         Op::Select => typing.select(),
-        Op::Cast => typing.expect(&typing.only()?.0, result.1),
+        Op::Cast => typing.expect(typing.only()?.0, result.1),
         Op::View(view) => {
             let (shape, dtype) = typing.only()?;
-            match *dtype == result.1 {
-                true => check_view(view, shape, &result.0),
+            match dtype == result.1 {
+                true => check_view(view, shape, result.0),
                 false => Err(format!("a view keeps the dtype {dtype}, but is recorded as {}", result.1)),
             }
         }
@@ -41,8 +41,8 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
         Op::Scan { op, axis, .. } => {
             let (shape, dtype) = typing.only()?;
             check_axes(&[*axis], shape)?;
-            typing.accepted(op.is_scan() && op.accepts(*dtype), *dtype)?;
-            typing.expect(shape, *dtype)
+            typing.accepted(op.is_scan() && op.accepts(dtype), dtype)?;
+            typing.expect(shape, dtype)
         }
         Op::Recurrence { axis, body, result, .. } => typing.recurrence(*axis, body, *result),
         Op::Gather { axis } => typing.gather(*axis),
@@ -54,12 +54,12 @@ pub(crate) fn check(op: &Op, operands: &[&Type], result: &Type) -> Result<(), St
 /// An operation's operands, and what it is recorded as.
 #[derive(Clone, Copy)]
 struct Typing<'a> {
-    operands: &'a [&'a Type],
-    result: &'a Type,
+    operands: &'a [Type<'a>],
+    result: Type<'a>,
 }
 
 impl<'a> Typing<'a> {
-    fn operand(self, n: usize) -> Result<&'a Type, String> {
+    fn operand(self, n: usize) -> Result<Type<'a>, String> {
         self.operands.get(n).copied().ok_or_else(|| format!("operand {n} is missing"))
     }
 
@@ -71,19 +71,19 @@ impl<'a> Typing<'a> {
     }
 
     /// The operand of an operation with one.
-    fn only(self) -> Result<&'a Type, String> {
+    fn only(self) -> Result<Type<'a>, String> {
         self.count(1)?;
         self.operand(0)
     }
 
     /// The operands of an operation with two.
-    fn both(self) -> Result<[&'a Type; 2], String> {
+    fn both(self) -> Result<[Type<'a>; 2], String> {
         self.count(2)?;
         Ok([self.operand(0)?, self.operand(1)?])
     }
 
     fn expect(self, shape: &Shape, dtype: DType) -> Result<(), String> {
-        match self.result.0 == *shape && self.result.1 == dtype {
+        match self.result == (shape, dtype) {
             true => Ok(()),
             false => {
                 Err(format!("gives {dtype} {shape}, but is recorded as {} {}", self.result.1, self.result.0))
@@ -97,8 +97,8 @@ impl<'a> Typing<'a> {
 
     fn unary(self, op: UnaryOp) -> Result<(), String> {
         let (shape, dtype) = self.only()?;
-        self.accepted(op.accepts(*dtype), *dtype)?;
-        self.expect(shape, op.result(*dtype))
+        self.accepted(op.accepts(dtype), dtype)?;
+        self.expect(shape, op.result(dtype))
     }
 
     fn binary(self, op: BinaryOp) -> Result<(), String> {
@@ -106,8 +106,8 @@ impl<'a> Typing<'a> {
         if shape != other_shape || dtype != other_dtype {
             return Err(format!("operands differ: {dtype} {shape} and {other_dtype} {other_shape}"));
         }
-        self.accepted(op.accepts(*dtype), *dtype)?;
-        self.expect(shape, op.result(*dtype))
+        self.accepted(op.accepts(dtype), dtype)?;
+        self.expect(shape, op.result(dtype))
     }
 
     fn select(self) -> Result<(), String> {
@@ -119,22 +119,22 @@ impl<'a> Typing<'a> {
                 condition.1, condition.0, a.1, a.0, b.1, b.0
             ));
         }
-        self.expect(&a.0, a.1)
+        self.expect(a.0, a.1)
     }
 
     fn reduce(self, op: ReduceOp, axes: &[usize]) -> Result<(), String> {
         let (shape, dtype) = self.only()?;
         check_axes(axes, shape)?;
-        self.accepted(op.accepts(*dtype), *dtype)?;
+        self.accepted(op.accepts(dtype), dtype)?;
         if op.needs_values() && axes.iter().any(|&axis| shape[axis] == 0) {
             return Err(format!("no largest or smallest of nothing: shape {shape} is empty along {axes:?}"));
         }
-        self.expect(&shape.without(axes), op.result(*dtype))
+        self.expect(&shape.without(axes), op.result(dtype))
     }
 
     fn recurrence(self, axis: usize, body: &Body, wanted: StepResult) -> Result<(), String> {
         self.count(body.inputs.len())?;
-        let full = &self.operand(body.carries)?.0;
+        let full = self.operand(body.carries)?.0;
         check_axes(&[axis], full)?;
         let slice = full.without(&[axis]);
         check_body(body, full, &slice, self.operands)?;
@@ -155,7 +155,7 @@ impl<'a> Typing<'a> {
             && shape.rank() == at.rank()
             && (0..at.rank()).all(|k| k == axis || shape[k] == at[k]);
         match fits && index.is_int() {
-            true => self.expect(at, *dtype),
+            true => self.expect(at, dtype),
             false => Err(format!("{index} {at} is no index of axis {axis} of shape {shape}")),
         }
     }
@@ -166,8 +166,8 @@ impl<'a> Typing<'a> {
         if at != shape || !index.is_int() {
             return Err(format!("{index} {at} is no index of each element of shape {shape}"));
         }
-        self.accepted(op.accepts(*dtype) && op.is_plain(), *dtype)?;
-        self.expect(&shape.with_extent(axis, extent), *dtype)
+        self.accepted(op.accepts(dtype) && op.is_plain(), dtype)?;
+        self.expect(&shape.with_extent(axis, extent), dtype)
     }
 
     fn sort(self, axis: usize, extent: usize, wanted: Sorted) -> Result<(), String> {
@@ -177,7 +177,7 @@ impl<'a> Typing<'a> {
             return Err(format!("{extent} of {} elements", shape[axis]));
         }
         let dtype = match wanted {
-            Sorted::Values => *dtype,
+            Sorted::Values => dtype,
             Sorted::Positions => DType::I64,
         };
         self.expect(&shape.with_extent(axis, extent), dtype)
@@ -185,12 +185,12 @@ impl<'a> Typing<'a> {
 }
 
 /// Checks that the operands are what the body takes, and that what it carries stays what it is.
-fn check_body(body: &Body, full: &Shape, slice: &Shape, operands: &[&Type]) -> Result<(), String> {
+fn check_body(body: &Body, full: &Shape, slice: &Shape, operands: &[Type<'_>]) -> Result<(), String> {
     for (number, (operand, dtype)) in operands.iter().zip(&body.inputs).enumerate() {
         let is_carry = number < body.carries;
         let shape = if is_carry { slice } else { full };
-        if operand.0 != *shape || operand.1 != *dtype {
-            let (got, like) = (&operand.0, operand.1);
+        if *operand != (shape, *dtype) {
+            let (got, like) = operand;
             return Err(format!("operand {number} is {like} {got}, and the step takes {dtype} {shape}"));
         }
         if is_carry && body.output(number) != Some(*dtype) {
@@ -258,75 +258,4 @@ fn check_view(view: &View, from: &Shape, to: &Shape) -> Result<(), String> {
 pub(crate) fn window_count(extent: usize, size: usize, stride: usize, dilation: usize) -> Option<usize> {
     let span = dilation.checked_mul(size.checked_sub(1)?)?.checked_add(1)?;
     Some(extent.checked_sub(span)? / stride.max(1) + 1)
-}
-
-/// The windows of a pooling, one entry for each of the last dimensions.
-#[derive(Clone, Copy)]
-pub(crate) struct Windows<'a> {
-    pub kernel: &'a [usize],
-    pub stride: &'a [usize],
-    pub padding: &'a [usize],
-    pub dilation: &'a [usize],
-    /// Whether a last window may reach beyond the padding, if it starts before it.
-    pub ceil: bool,
-}
-
-/// The shape after a pooling of the last dimensions.
-pub(crate) fn pool_shape(shape: &Shape, windows: Windows<'_>) -> Result<Shape, String> {
-    let Windows { kernel, stride, padding, dilation, ceil } = windows;
-    let Some(first) = shape.rank().checked_sub(kernel.len()) else {
-        let (count, names) = (kernel.len(), ["depth, height, width", "height, width", "length"]);
-        let names = names[3usize.saturating_sub(count).min(2)];
-        let s = if count == 1 { "" } else { "s" };
-        return Err(format!("needs at least {count} dimension{s} ({names}), got shape {shape}"));
-    };
-    let mut extents = shape.to_vec();
-    let padded: Vec<usize> =
-        (0..kernel.len()).map(|d| shape[first + d].saturating_add(padding[d].saturating_mul(2))).collect();
-    for d in 0..kernel.len() {
-        let (size, step, border, apart) = (kernel[d], stride[d], padding[d], dilation[d]);
-        if size == 0 || step == 0 || apart == 0 {
-            return Err(format!(
-                "kernel, stride and dilation must be at least 1, got {size}, {step}, {apart}"
-            ));
-        }
-        if border > size / 2 {
-            return Err(format!("padding {border} is more than half of the kernel {size}"));
-        }
-        let whole = window_count(padded[d], size, step, apart);
-        let Some(count) = whole.or_else(|| partial(padded[d], size, step, apart).filter(|_| ceil)) else {
-            let dilated = match dilation.iter().all(|&dilation| dilation == 1) {
-                true => String::new(),
-                false => format!(" with dilation {}", sizes(dilation)),
-            };
-            return Err(format!(
-                "kernel {}{dilated} exceeds the padded input {} (input {shape}, padding {})",
-                sizes(kernel),
-                padded.iter().map(usize::to_string).collect::<Vec<_>>().join("×"),
-                sizes(padding)
-            ));
-        };
-        let reach = (count - 1) * step + apart * (size - 1) + 1; // Of the whole ones: no overflow.
-        // One more, if it starts in the input or in the padding before it, as in PyTorch.
-        let more = ceil
-            && whole.is_some()
-            && reach < padded[d]
-            && count.saturating_mul(step) < shape[first + d] + border;
-        extents[first + d] = count + usize::from(more);
-    }
-    Ok(Shape::from(extents))
-}
-
-/// One window if, rounded up, that is how many fit an extent that is shorter.
-fn partial(extent: usize, size: usize, stride: usize, dilation: usize) -> Option<usize> {
-    let span = dilation.checked_mul(size.checked_sub(1)?)?.checked_add(1)?;
-    (extent > 0 && extent.saturating_add(stride - 1) >= span).then_some(1)
-}
-
-/// `3` for 3×3, else all.
-fn sizes(list: &[usize]) -> String {
-    match list.iter().all(|size| *size == list[0]) {
-        true => list[0].to_string(),
-        false => list.iter().map(usize::to_string).collect::<Vec<_>>().join("×"),
-    }
 }

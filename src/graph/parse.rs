@@ -108,13 +108,13 @@ impl<'a> Parser<'_, 'a> {
             let body = Arc::new(self.step(body.carries, inputs)?);
             op = Op::Recurrence { axis: *axis, reverse: *reverse, body, result: *result };
         }
-        let types: SmallVec<[infer::Type; 3]> = operands
-            .iter()
-            .map(|&id| (self.graph.node(id).shape.clone(), self.graph.node(id).dtype))
-            .collect();
-        let types: SmallVec<[&infer::Type; 3]> = types.iter().collect();
         let node = Node { op, shape, dtype, origin, location };
-        if let Err(message) = infer::check(&node.op, &types, &(node.shape.clone(), dtype)) {
+        let type_of = |&id: &NodeId| (&self.graph.node(id).shape, self.graph.node(id).dtype);
+        let checked = {
+            let types: SmallVec<[infer::Type; 3]> = operands.iter().map(type_of).collect();
+            infer::check(&node.op, &types, (&node.shape, dtype))
+        };
+        if let Err(message) = checked {
             return Err(self.text.error_at(name_place, format!("{name}: {message}")));
         }
         let id = self.graph.add(node, &operands);

@@ -55,11 +55,10 @@ fn verify_node(graph: &Graph, id: NodeId) -> Result<(), String> {
             return Err(format!("operand %{} does not come before it", operand.index()));
         }
         let node = graph.node(operand);
-        types.push((node.shape.clone(), node.dtype));
+        types.push((&node.shape, node.dtype));
     }
     let node = graph.node(id);
-    let operands: SmallVec<[&infer::Type; 3]> = types.iter().collect();
-    infer::check(&node.op, &operands, &(node.shape.clone(), node.dtype))
+    infer::check(&node.op, &types, (&node.shape, node.dtype))
 }
 
 #[cfg(test)]

@@ -80,9 +80,8 @@ fn value(values: &[Option<Rc<Values>>], id: NodeId) -> Result<Rc<Values>> {
 fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc<Values>> {
     let context = |message: String| broken(format!("{} at {}: {message}", node.op.name(), node.location));
     let types: SmallVec<[infer::Type; 3]> =
-        operands.iter().map(|operand| (operand.shape.clone(), operand.values.dtype())).collect();
-    let types: SmallVec<[&infer::Type; 3]> = types.iter().collect();
-    infer::check(&node.op, &types, &(node.shape.clone(), node.dtype)).map_err(context)?;
+        operands.iter().map(|operand| (operand.shape, operand.values.dtype())).collect();
+    infer::check(&node.op, &types, (&node.shape, node.dtype)).map_err(context)?;
     ensure_room(&node.shape, node.dtype).map_err(|error| error.of_operation(node.origin, node.location))?;
 
     let result = match (&node.op, operands) {

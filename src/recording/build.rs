@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use super::loan::Loan;
 use super::{Recipe, Sources, State, Tensor, TensorNode};
 use crate::graph::hash::{KeyOfNodes, StructuralKey};
-use crate::graph::op::Op;
+use crate::graph::op::{Constant, Op, View};
 use crate::graph::{Graph, NodeId, NodeRef, Operands};
 use crate::runtime::buffer::Buffer;
-use crate::{Error, Result};
+use crate::{Error, Result, Shape};
 
 /// Most graphs have no more, and are built without moving their nodes.
 const USUAL_NODES: usize = 28;
@@ -164,6 +164,7 @@ fn attempt<S: Sink>(
                     };
                     match recipe {
                         Recipe::Op(op) => graph.add(node_of(&tensor.node, op), &operands),
+                        Recipe::Filled(constant) => filled(&mut graph, &tensor.node, *constant),
                         // Stand-ins have no sources.
                         Recipe::Transfer | Recipe::StepValue | Recipe::CallInput => match operands.first() {
                             Some(&source) => source,
@@ -191,11 +192,21 @@ fn finished(
     let mut operands = Operands::new();
     for source in sources.iter().rev() {
         match done.get(&Arc::as_ptr(&source.node)) {
-            Some((id, _)) => operands.insert(0, *id),
+            Some((id, _)) => operands.push(*id),
             None => pending.push(source.clone()),
         }
     }
+    operands.reverse();
     (pending.len() == before).then_some(operands)
+}
+
+fn filled(graph: &mut impl Sink, tensor: &TensorNode, constant: Constant) -> NodeId {
+    let (shape, op) = (Shape::scalar(), Op::Constant(constant));
+    let id = graph.add(NodeRef { shape: &shape, ..node_of(tensor, &op) }, &[]);
+    match tensor.shape.rank() {
+        0 => id,
+        _ => graph.add(node_of(tensor, &Op::View(View::Expand)), &[id]),
+    }
 }
 
 fn node_of<'a>(tensor: &'a TensorNode, op: &'a Op) -> NodeRef<'a> {

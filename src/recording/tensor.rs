@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::loan::Loan;
 use crate::graph::infer;
-use crate::graph::op::Op;
+use crate::graph::op::{Constant, Op};
 use crate::runtime::buffer::Buffer;
 use crate::{DType, Device, Error, Result, Shape, SourceLocation};
 
@@ -65,6 +65,8 @@ pub(crate) enum State {
 pub(crate) enum Recipe {
     /// A graph operation, on the tensor's device.
     Op(Op),
+    /// A number at every position: a constant and its expansion in the graph, for half of what it takes to record these.
+    Filled(Constant),
     /// The one source's elements, on this tensor's device.
     Transfer,
     /// What a scan's step gets: it stands for the value of any position.
@@ -101,7 +103,7 @@ impl TensorNode {
 impl Drop for TensorNode {
     /// Lets go of the history with a loop: a chain of a million operations must not recurse.
     fn drop(&mut self) {
-        let mut orphans = Vec::from_iter(take_sources(&mut self.state));
+        let mut orphans = take_sources(&mut self.state);
         while let Some(source) = orphans.pop() {
             if let Some(mut node) = Arc::into_inner(source.node) {
                 orphans.extend(take_sources(&mut node.state));
@@ -155,7 +157,7 @@ impl Tensor {
             if source.node.is_of_step && !op.is_elementwise() {
                 return Err(invalid(NOT_IN_STEPS.into()));
             }
-            types.push((source.node.shape.clone(), source.node.dtype));
+            types.push((&source.node.shape, source.node.dtype));
             match (device, source.node.device) {
                 (Some(a), Some(b)) if a != b => {
                     return Err(invalid(format!("operands are on {a} and {b}; move one with .to(&device)")));
@@ -167,8 +169,7 @@ impl Tensor {
         if !is_addressable(shape) {
             return Err(invalid(format!("shape {shape} has more elements than can be addressed")));
         }
-        let operands: SmallVec<[&infer::Type; 3]> = types.iter().collect();
-        infer::check(op, &operands, &(shape.clone(), dtype)).map_err(invalid)?;
+        infer::check(op, &types, (shape, dtype)).map_err(invalid)?;
         Ok(device)
     }
 
@@ -236,10 +237,13 @@ impl Tensor {
     }
 
     /// The error, if this tensor stands for one.
+    #[inline]
     pub(crate) fn validity(&self) -> Result<()> {
-        if !self.node.is_invalid.load(Ordering::Acquire) {
-            return Ok(());
-        }
+        if self.node.is_invalid.load(Ordering::Acquire) { self.error() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn error(&self) -> Result<()> {
         match &*self.node.state() {
             State::Invalid(error) => Err(error.clone()),
             State::Recorded(..) | State::Evaluated(_) | State::Lent(_) => Ok(()),

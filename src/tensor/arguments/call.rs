@@ -75,13 +75,14 @@ impl Call {
     }
 
     pub(crate) fn constant(self, value: Scalar, role: ConstantRole) -> Result<Tensor> {
-        let op = Op::Constant(Constant { value, role });
-        self.record(op, &[], Shape::scalar(), value.dtype())
+        self.filled(value, role, &Shape::scalar())
     }
 
     /// A constant at every position of the shape.
     pub(crate) fn filled(self, value: Scalar, role: ConstantRole, shape: &Shape) -> Result<Tensor> {
-        self.expand(&self.constant(value, role)?, shape)
+        self.needs_addressable(shape)?;
+        let state = State::Recorded(Recipe::Filled(Constant { value, role }), Sources::new());
+        Ok(Tensor::from_parts(shape.clone(), value.dtype(), None, self.op, self.location, state))
     }
 
     /// A constant at every position of the shape, on a device if one is given.

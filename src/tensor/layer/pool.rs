@@ -1,8 +1,8 @@
 //! Pooling over windows of the last one, two or three dimensions.
 
 mod settings;
+mod shape;
 
-use crate::graph::infer::pool_shape;
 use crate::graph::op::ConstantRole;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
@@ -255,7 +255,7 @@ fn elements_of_windows<const N: usize>(pool: &Pool<N>, d: usize, extent: usize, 
 
 pub(crate) fn pooled_shape<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Shape> {
     let (shape, _) = x.known()?;
-    let pooled = pool_shape(shape, pool.windows()).map_err(|message| call.error(message))?;
+    let pooled = shape::pooled(shape, pool).map_err(|message| call.error(message))?;
     // What it consists of must be addressable as well: the padded input, and all windows of it.
     let mut padded = shape.to_vec();
     for (extent, padding) in padded.iter_mut().rev().zip(pool.padding.into_iter().rev()) {

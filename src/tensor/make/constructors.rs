@@ -296,10 +296,7 @@ fn arange(call: Call, [start, end, step]: [Scalar; 3], dtype: DType) -> Result<T
     if !is_addressable(&shape) {
         return call.fail(format!("more elements than can be addressed, {}", between()));
     }
-    let number = |value: Scalar| {
-        let constant = call.constant(value.cast(computed), ConstantRole::Argument)?;
-        call.expand(&constant, &shape)
-    };
+    let number = |value: Scalar| call.filled(value.cast(computed), ConstantRole::Argument, &shape);
     let mut values = call.cast(&call.record(Op::Iota, &[], shape.clone(), DType::I64)?, computed)?;
     if step != Scalar::from_i64(step.dtype(), 1) {
         values = call.binary(BinaryOp::Mul, &values, &number(step)?)?;

@@ -59,12 +59,11 @@ pub(super) fn described(operand: &Operand) -> String {
 
 /// The operand as a tensor of that dtype and shape.
 pub(crate) fn unified(call: Call, operand: Operand, dtype: DType, shape: &Shape) -> Result<Tensor> {
-    // Cast before broadcasting: there are fewer elements.
-    let tensor = match operand {
-        Operand::Tensor(tensor) => call.cast(&tensor, dtype)?,
-        Operand::Number(number) => call.constant(number.to_scalar(dtype), ConstantRole::Argument)?,
-    };
-    call.expand(&tensor, shape)
+    match operand {
+        // Cast before broadcasting: there are fewer elements.
+        Operand::Tensor(tensor) => call.expand(&call.cast(&tensor, dtype)?, shape),
+        Operand::Number(number) => call.filled(number.to_scalar(dtype), ConstantRole::Argument, shape),
+    }
 }
 
 /// The dtype in which real functions take a dtype: PyTorch's default float for what is no float.

@@ -316,13 +316,13 @@ pub(crate) fn random(call: Call, shape: Shape, dtype: DType, seed: u64) -> Resul
 /// The number that is the same at every position of a tensor.
 fn number_of(tensor: &Tensor) -> Option<Constant> {
     let sources = match &*tensor.node.state() {
-        State::Recorded(Recipe::Op(Op::Constant(constant)), _) => return Some(*constant),
+        State::Recorded(Recipe::Filled(constant), _) => return Some(*constant),
         State::Recorded(Recipe::Op(Op::View(View::Expand)), sources) => sources.clone(),
         _ => return None,
     };
     let state = sources.first()?.node.state();
     match &*state {
-        State::Recorded(Recipe::Op(Op::Constant(constant)), _) => Some(*constant),
+        State::Recorded(Recipe::Filled(constant), _) => Some(*constant),
         _ => None,
     }
 }

@@ -1,7 +1,5 @@
 //! What a pooling does: its windows, and how their mean counts.
 
-use crate::graph::infer::Windows;
-
 /// One number for each of `N` dimensions: from one for all, a tuple or an array.
 ///
 /// ```
@@ -170,11 +168,6 @@ impl<const N: usize> Pool<N> {
     pub fn divisor_override(mut self, divisor: usize) -> Pool<N> {
         self.divisor = Some(divisor);
         self
-    }
-
-    pub(super) fn windows(&self) -> Windows<'_> {
-        let Pool { kernel, stride, padding, dilation, ceil, .. } = self;
-        Windows { kernel, stride, padding, dilation, ceil: *ceil }
     }
 
     /// Whether as many elements of every window count.
