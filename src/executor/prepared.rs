@@ -291,7 +291,28 @@ pub(super) struct Run<'a> {
     plan: &'a Arc<Plan>,
     prepared: Arc<Prepared>,
     /// What is there and still needed.
-    places: SmallVec<[Option<Buffer>; 12]>,
+    places: Places,
+}
+
+/// The memory of each place of a plan, as far as there is any.
+pub(super) type Places = SmallVec<[Option<Buffer>; 12]>;
+
+/// What the caller of a plan gives: inputs, and memory for outputs that have none.
+pub(super) fn given(
+    plan: &Plan,
+    inputs: &[Buffer],
+    outputs: impl IntoIterator<Item = Option<Buffer>>,
+) -> Result<Places> {
+    let mut places: Places = smallvec::smallvec![None; plan.storage.places];
+    for &(slot, place) in &plan.storage.inputs {
+        let input = inputs.get(slot).ok_or_else(|| Error::internal("execution", "an input is missing"))?;
+        places[place.index()] = Some(input.clone());
+    }
+    for (&place, buffer) in plan.storage.outputs.iter().zip(outputs) {
+        let place = &mut places[place.index()];
+        *place = place.take().or(buffer);
+    }
+    Ok(places)
 }
 
 impl<'a> Run<'a> {
@@ -302,17 +323,7 @@ impl<'a> Run<'a> {
         inputs: &[Buffer],
         outputs: impl IntoIterator<Item = Option<Buffer>>,
     ) -> Result<Run<'a>> {
-        let mut places: SmallVec<[Option<Buffer>; 12]> = smallvec::smallvec![None; plan.storage.places];
-        for &(slot, place) in &plan.storage.inputs {
-            let input =
-                inputs.get(slot).ok_or_else(|| Error::internal("execution", "an input is missing"))?;
-            places[place.index()] = Some(input.clone());
-        }
-        for (&place, buffer) in plan.storage.outputs.iter().zip(outputs) {
-            let place = &mut places[place.index()];
-            *place = place.take().or(buffer);
-        }
-        Ok(Run { plan, prepared, places })
+        Ok(Run { plan, prepared, places: given(plan, inputs, outputs)? })
     }
 
     /// From now on with other code for the same kernels.

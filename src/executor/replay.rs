@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use smallvec::SmallVec;
 
 use super::layout::{Home, Layout};
-use super::prepared::{Arguments, Command, Prepared};
+use super::prepared::{Arguments, Command, Places, Prepared, given};
 use super::{timing, trial};
 use crate::compiler::{Place, Plan};
 use crate::debug::{self, Level};
@@ -54,7 +54,7 @@ struct Addresses {
 /// The memory of one call.
 struct Memory {
     /// Those that are not in the arena.
-    places: SmallVec<[Option<Buffer>; 12]>,
+    places: Places,
     arena: CudaBuffer,
     counters: Option<Arc<CudaBuffer>>,
 }
@@ -251,16 +251,7 @@ impl Memory {
         inputs: &[Buffer],
         outputs: &[Option<Buffer>],
     ) -> Result<Memory> {
-        let mut places: SmallVec<[Option<Buffer>; 12]> = smallvec::smallvec![None; plan.storage.places];
-        for &(slot, place) in &plan.storage.inputs {
-            let input =
-                inputs.get(slot).ok_or_else(|| Error::internal("execution", "an input is missing"))?;
-            places[place.index()] = Some(input.clone());
-        }
-        for (&place, buffer) in plan.storage.outputs.iter().zip(outputs) {
-            let place = &mut places[place.index()];
-            *place = place.take().or_else(|| buffer.clone());
-        }
+        let mut places = given(plan, inputs, outputs.iter().cloned())?;
         for &(place, bytes) in &layout.results {
             let given = &mut places[place.index()];
             if given.as_ref().is_none_or(|given| given.bytes() != bytes) {

@@ -1,6 +1,6 @@
 //! A driver and an NVRTC that unmodified CUDA programs load on a machine without a GPU.
 //!
-//! [`driver`] has the functions of `libcuda` that Lazuli calls, with the rules that a GPU's host code lives by: work waits in
+//! [`driver`] and [`memory`] have the functions of `libcuda` that Lazuli calls, with the rules that a GPU's host code lives by: work waits in
 //! its stream until somebody waits for the stream, so that what reads too early reads something else; fresh memory holds
 //! NaN, and so does what was released; a copy outside of an allocation, a launch beyond the limits, a handle that was
 //! destroyed and a CUBIN of another architecture are refused with the driver's own status; a kernel that fails makes
@@ -21,6 +21,7 @@
 mod device;
 pub mod driver;
 pub mod graph;
+pub mod memory;
 pub mod nvrtc;
 mod status;
 mod stream;
