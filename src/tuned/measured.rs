@@ -100,8 +100,10 @@ impl TunedKernel {
     /// The device that it was measured on, in words.
     ///
     /// ```
-    /// # let tuning = lazuli::Tuning::default();
-    /// assert!(tuning.kernels().iter().all(|kernel| kernel.device().contains("EPYC")));
+    /// # let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/tuned/example.txt"));
+    /// # let tuning: lazuli::Tuning = text.parse()?;
+    /// assert_eq!(tuning.kernels()[0].device(), "A processor, 2 threads");
+    /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn device(&self) -> &str {
         &self.device
@@ -110,8 +112,10 @@ impl TunedKernel {
     /// The kernel's name, as in its source.
     ///
     /// ```
-    /// # let tuning = lazuli::Tuning::default();
-    /// assert!(tuning.kernels().iter().all(|kernel| kernel.name().ends_with("_f32")));
+    /// # let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/tuned/example.txt"));
+    /// # let tuning: lazuli::Tuning = text.parse()?;
+    /// assert_eq!(tuning.kernels()[0].name(), "sum_f32");
+    /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn name(&self) -> &str {
         &self.key.name
@@ -120,8 +124,10 @@ impl TunedKernel {
     /// The extents of its axes, such as `i0=4096 r0=1000`.
     ///
     /// ```
-    /// # let tuning = lazuli::Tuning::default();
-    /// assert!(tuning.kernels().iter().all(|kernel| kernel.extents().contains("i0=")));
+    /// # let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/tuned/example.txt"));
+    /// # let tuning: lazuli::Tuning = text.parse()?;
+    /// assert_eq!(tuning.kernels()[0].extents(), "i0=4096 r0=1000");
+    /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn extents(&self) -> &str {
         &self.key.extents
@@ -130,8 +136,10 @@ impl TunedKernel {
     /// The schedule that it has without tuning, when it was measured.
     ///
     /// ```
-    /// # let tuning = lazuli::Tuning::default();
-    /// assert!(tuning.kernels().iter().all(|kernel| !kernel.default_schedule().is_empty()));
+    /// # let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/tuned/example.txt"));
+    /// # let tuning: lazuli::Tuning = text.parse()?;
+    /// assert!(tuning.kernels()[0].default_schedule().contains("threads_per_row=16"));
+    /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn default_schedule(&self) -> String {
         self.default.to_string()
@@ -140,8 +148,10 @@ impl TunedKernel {
     /// The schedule that it has with it: the same, if no other one was clearly faster.
     ///
     /// ```
-    /// # let tuning = lazuli::Tuning::default();
-    /// assert!(tuning.kernels().iter().any(|kernel| kernel.schedule() != kernel.default_schedule()) == false);
+    /// # let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/tuned/example.txt"));
+    /// # let tuning: lazuli::Tuning = text.parse()?;
+    /// assert!(tuning.kernels()[0].schedule().contains("threads_per_row=64"));
+    /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn schedule(&self) -> String {
         self.schedule.to_string()
@@ -150,8 +160,11 @@ impl TunedKernel {
     /// How long a launch took under the default schedule, and how long it took under the fastest.
     ///
     /// ```
-    /// # let tuning = lazuli::Tuning::default();
-    /// assert!(tuning.kernels().iter().all(|kernel| kernel.times().1 <= kernel.times().0));
+    /// # let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/tuned/example.txt"));
+    /// # let tuning: lazuli::Tuning = text.parse()?;
+    /// let (default, fastest) = tuning.kernels()[0].times();
+    /// assert_eq!((default.as_nanos(), fastest.as_nanos()), (812_400, 406_200));
+    /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn times(&self) -> (Duration, Duration) {
         (self.default_time, self.time)
@@ -160,8 +173,10 @@ impl TunedKernel {
     /// How many times as fast it is; 1 where the default stays.
     ///
     /// ```
-    /// # let tuning = lazuli::Tuning::default();
-    /// assert!(tuning.kernels().iter().all(|kernel| kernel.gain() >= 1.0));
+    /// # let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/tuned/example.txt"));
+    /// # let tuning: lazuli::Tuning = text.parse()?;
+    /// assert_eq!(tuning.kernels()[0].gain(), 2.0);
+    /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn gain(&self) -> f64 {
         match self.is_default() {

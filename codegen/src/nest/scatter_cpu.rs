@@ -219,7 +219,7 @@ impl<'a> Writer<'a> {
             emitter.guarded(is_own(position), then);
         };
         match &self.lists {
-            Some(lists) => lists.walk(&mut emitter, (&block.row, &block.range), &mut take),
+            Some(lists) => lists.each_of_range(&mut emitter, (&block.row, &block.range), &mut take),
             None => {
                 emitter.open(&[scatters.over], false);
                 take(&mut emitter);

@@ -158,7 +158,7 @@ impl<'a> Lists<'a> {
     }
 
     /// Loops over the elements of a row's range, in their order.
-    pub(super) fn walk(
+    pub(super) fn each_of_range(
         &self,
         emitter: &mut Emitter<'a>,
         (row, range): (&Expr, &Expr),
