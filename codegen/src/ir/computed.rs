@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Axis, AxisKind, Kernel, ValueId, ValueOp, index_expressions, named_operands};
+use super::{Axis, AxisKind, Kernel, ValueId, ValueOp};
 use crate::index::{AxisId, IndexExpr};
 
 impl Axis {
@@ -78,9 +78,9 @@ impl Kernel {
 
     /// The values that an operation uses, also those that say at which position.
     pub fn operands(&self, op: &ValueOp) -> SmallVec<[ValueId; 3]> {
-        let mut operands = named_operands(op);
+        let mut operands: SmallVec<[ValueId; 3]> = op.named_operands().into_iter().copied().collect();
         if self.has_computed_axes() {
-            let computed = index_expressions(op).into_iter().flat_map(|index| self.computed_axes(index));
+            let computed = op.indices().into_iter().flat_map(|index| self.computed_axes(index));
             operands.extend(computed.map(|(_, value)| value));
         }
         operands

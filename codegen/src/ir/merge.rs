@@ -1,6 +1,6 @@
 //! Fewer axes: adjacent ones that every access goes over as one are merged. And more: one that some access divides is two.
 
-use super::{AxisKind, AxisSet, Kernel, Value, ValueOp, index_expressions};
+use super::{AxisKind, AxisSet, Kernel, Value, ValueOp};
 use crate::index::{Atom, AxisId, IndexExpr};
 
 /// A loop over fewer positions does not pay for the division that it saves.
@@ -105,7 +105,7 @@ impl Kernel {
     }
 
     fn all_indices(&self) -> impl Iterator<Item = &IndexExpr> {
-        let loads = self.values.iter().flat_map(|value| index_expressions(&value.op));
+        let loads = self.values.iter().flat_map(|value| value.op.indices());
         loads.chain(self.stores.iter().map(|store| &store.index))
     }
 
@@ -173,15 +173,7 @@ impl Kernel {
         for index in self.all_indices() {
             used.extend(index.axes());
         }
-        for value in &self.values {
-            match &value.op {
-                ValueOp::Reduce { axes, .. } => used.extend(axes.iter().copied()),
-                ValueOp::Scatter { axis, over, .. } | ValueOp::Sort { axis, over, .. } => {
-                    used.extend([*axis, *over])
-                }
-                _ => {}
-            }
-        }
+        used.extend(self.values.iter().flat_map(|value| value.op.named_axes()));
         used.extend(self.scan_axes().map(|(axis, _)| axis));
         let old = std::mem::take(&mut self.axes);
         let mut renumbered = vec![AxisId(u32::MAX); old.len()];
@@ -198,25 +190,7 @@ impl Kernel {
     fn rename_axes(&mut self, name: &dyn Fn(AxisId) -> AxisId) {
         self.map_indices(|index| index.renamed(name));
         for Value { op, .. } in &mut self.values {
-            match op {
-                ValueOp::Reduce { axes, .. } => axes.iter_mut().for_each(|axis| *axis = name(*axis)),
-                ValueOp::Scan { axis, .. } => *axis = name(*axis),
-                ValueOp::Scatter { axis, over, .. } | ValueOp::Sort { axis, over, .. } => {
-                    (*axis, *over) = (name(*axis), name(*over));
-                }
-                ValueOp::Load { .. }
-                | ValueOp::Literal(_)
-                | ValueOp::Argument(_)
-                | ValueOp::Position(_)
-                | ValueOp::InBounds(_)
-                | ValueOp::Random { .. }
-                | ValueOp::Unary(..)
-                | ValueOp::Binary(..)
-                | ValueOp::Select(..)
-                | ValueOp::Cast(..)
-                | ValueOp::Carry { .. }
-                | ValueOp::Last { .. } => {}
-            }
+            op.named_axes_mut().into_iter().for_each(|axis| *axis = name(*axis));
         }
         for recurrence in &mut self.recurrences {
             recurrence.axis = name(recurrence.axis);

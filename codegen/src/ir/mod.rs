@@ -10,6 +10,7 @@ mod computed;
 mod in_place;
 mod merge;
 mod parse;
+mod parts;
 mod recurrence;
 mod text;
 mod verify;
@@ -330,7 +331,7 @@ impl Kernel {
         for operand in self.operands(op) {
             axes.extend(&self.value(operand).axes);
         }
-        for index in index_expressions(op) {
+        for index in op.indices() {
             let has_positions = |&axis: &AxisId| self.computed_by(axis).is_none() && !self.is_offset(axis);
             axes.extend(index.axes().into_iter().filter(has_positions));
         }
@@ -384,30 +385,7 @@ impl Kernel {
             let is_one = is_one(ValueId(number as u32));
             let mut replace = |index: &IndexExpr| if is_one { replace(index) } else { index.clone() };
             let mut op = self.values[number].op.clone();
-            match &mut op {
-                ValueOp::Load { index, .. }
-                | ValueOp::Position(index)
-                | ValueOp::Random { index, .. }
-                | ValueOp::Carry { row: index, .. } => {
-                    *index = replace(index);
-                }
-                ValueOp::InBounds(bounds) => {
-                    for bound in bounds {
-                        bound.expr = replace(&bound.expr);
-                    }
-                }
-                ValueOp::Literal(_)
-                | ValueOp::Argument(_)
-                | ValueOp::Unary(..)
-                | ValueOp::Binary(..)
-                | ValueOp::Select(..)
-                | ValueOp::Cast(..)
-                | ValueOp::Scan { .. }
-                | ValueOp::Last { .. }
-                | ValueOp::Scatter { .. }
-                | ValueOp::Sort { .. }
-                | ValueOp::Reduce { .. } => {}
-            }
+            op.indices_mut().into_iter().for_each(|index| *index = replace(index));
             let axes = self.axes_of(&op);
             self.values[number].op = op;
             self.values[number].axes = axes;
@@ -427,48 +405,5 @@ impl Kernel {
             counts[value.index()] += 1;
         }
         counts
-    }
-}
-
-/// The values that an operation names; [`Kernel::operands`] are all.
-fn named_operands(op: &ValueOp) -> SmallVec<[ValueId; 3]> {
-    match op {
-        ValueOp::Load { guard, .. } => guard.iter().copied().collect(),
-        ValueOp::Literal(_)
-        | ValueOp::Argument(_)
-        | ValueOp::Position(_)
-        | ValueOp::InBounds(_)
-        | ValueOp::Random { .. } => SmallVec::new(),
-        ValueOp::Unary(_, a) | ValueOp::Cast(_, a) => SmallVec::from_slice(&[*a]),
-        ValueOp::Binary(_, a, b) => SmallVec::from_slice(&[*a, *b]),
-        ValueOp::Select(condition, a, b) => SmallVec::from_slice(&[*condition, *a, *b]),
-        ValueOp::Scan { operand, .. }
-        | ValueOp::Carry { init: operand, .. }
-        | ValueOp::Last { carry: operand }
-        | ValueOp::Sort { operand, .. } => SmallVec::from_slice(&[*operand]),
-        ValueOp::Scatter { index, operand, .. } => SmallVec::from_slice(&[*index, *operand]),
-        ValueOp::Reduce { operand, position, .. } => [*operand].into_iter().chain(*position).collect(),
-    }
-}
-
-/// The index expressions that an operation contains.
-pub fn index_expressions(op: &ValueOp) -> SmallVec<[&IndexExpr; 2]> {
-    match op {
-        ValueOp::Load { index, .. }
-        | ValueOp::Position(index)
-        | ValueOp::Random { index, .. }
-        | ValueOp::Carry { row: index, .. } => SmallVec::from_slice(&[index]),
-        ValueOp::InBounds(bounds) => bounds.iter().map(|bound| &bound.expr).collect(),
-        ValueOp::Literal(_)
-        | ValueOp::Argument(_)
-        | ValueOp::Unary(..)
-        | ValueOp::Binary(..)
-        | ValueOp::Select(..)
-        | ValueOp::Cast(..)
-        | ValueOp::Scan { .. }
-        | ValueOp::Last { .. }
-        | ValueOp::Scatter { .. }
-        | ValueOp::Sort { .. }
-        | ValueOp::Reduce { .. } => SmallVec::new(),
     }
 }

@@ -2,8 +2,9 @@
 
 use super::Parameter;
 use super::emitter::Emitter;
+use super::loops::{halving, stepping};
 use super::stmt::Arithmetic::{Add, Div, Equal, Mul};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::ops::{Algebra, Taken};
@@ -262,20 +263,12 @@ impl Accumulator {
             return;
         }
         let step = emitter.index("step");
-        emitter.open(&[], false);
-        self.merge(emitter, None, &|part| Expr::ShuffleXor {
-            value: Box::new(self.part(part, None)),
-            mask: Box::new(Expr::Name(step)),
-            width,
-        });
-        let body = emitter.close();
-        emitter.push(Stmt::For {
-            var: step,
-            from: Expr::Int(u64::from(width / 2)),
-            to: Expr::Int(0),
-            step: Step::Halve,
-            hint: LoopHint::Unroll,
-            body,
+        emitter.repeat(halving(step, u64::from(width / 2), LoopHint::Unroll), |emitter| {
+            self.merge(emitter, None, &|part| Expr::ShuffleXor {
+                value: Box::new(self.part(part, None)),
+                mask: Box::new(Expr::Name(step)),
+                width,
+            });
         });
     }
 
@@ -287,14 +280,14 @@ impl Accumulator {
         }
         let thread = || Expr::Builtin(Builtin::ThreadX);
         let shared = self.declare_shared(emitter, prefix, u64::from(warps));
-        let warp = thread().then(Div, Expr::Int(32));
+        let warp = thread().then(Div, 32);
         let writes = (0..shared.len())
             .map(|part| set(Expr::element(shared[part], warp.clone()), self.part(part, None)))
             .collect();
-        let first_lane = thread().then(super::stmt::Arithmetic::Rem, Expr::Int(32)).then(Equal, Expr::Int(0));
+        let first_lane = thread().then(super::stmt::Arithmetic::Rem, 32).then(Equal, 0);
         emitter.push(Stmt::If { condition: first_lane, then: writes, otherwise: Vec::new() });
         emitter.push(Stmt::Barrier);
-        let slot = thread().then(super::stmt::Arithmetic::Rem, Expr::Int(u64::from(warps)));
+        let slot = thread().then(super::stmt::Arithmetic::Rem, u64::from(warps));
         for (part, array) in shared.iter().enumerate() {
             emitter.push(set(self.part(part, None), Expr::element(array, slot.clone())));
         }
@@ -315,25 +308,11 @@ impl Accumulator {
         let lane = Expr::name(Var::Lane);
         let step = emitter.index("step");
         emitter.open(&[], false);
-        let partner = lane.clone().then(Add, Expr::Name(step));
+        let partner = lane.clone().then(Add, step);
         self.merge(emitter, Some(&lane), &|part| self.part(part, Some(&partner)));
         let body = emitter.close();
-        let inner = Stmt::For {
-            var: Var::Lane,
-            from: Expr::Int(0),
-            to: Expr::Name(step),
-            step: Step::Add(Expr::Int(1)),
-            hint: LoopHint::Simd,
-            body,
-        };
-        emitter.push(Stmt::For {
-            var: step,
-            from: Expr::Int(lanes / 2),
-            to: Expr::Int(0),
-            step: Step::Halve,
-            hint: LoopHint::None,
-            body: vec![inner],
-        });
+        let inner = stepping(Var::Lane, (0, step), 1, LoopHint::Simd).of(body);
+        emitter.push(halving(step, lanes / 2, LoopHint::None).of(vec![inner]));
     }
 }
 
@@ -359,8 +338,8 @@ pub(super) fn load(emitter: &mut Emitter, accumulators: &[Accumulator], lane: Op
 }
 
 /// `target = value`.
-pub(super) fn set(target: Expr, value: Expr) -> Stmt {
-    Stmt::Assign { target, value }
+pub(super) fn set(target: impl Into<Expr>, value: impl Into<Expr>) -> Stmt {
+    Stmt::Assign { target: target.into(), value: value.into() }
 }
 
 /// A C compiler that is told to find vectors also unrolls loops over stores, about which it then takes seconds: so few lanes
@@ -369,17 +348,11 @@ const FEW_LANES: u64 = 4;
 
 /// `for (l = 0; l < lanes; ++l)`, vectorised or unrolled.
 pub(super) fn for_lanes(lanes: u64, body: Vec<Stmt>) -> Stmt {
-    Stmt::For {
-        var: Var::Lane,
-        from: Expr::Int(0),
-        to: Expr::Int(lanes),
-        step: Step::Add(Expr::Int(1)),
-        hint: if lanes <= FEW_LANES { LoopHint::Unroll } else { LoopHint::Simd },
-        body,
-    }
+    stepping(Var::Lane, (0, lanes), 1, if lanes <= FEW_LANES { LoopHint::Unroll } else { LoopHint::Simd })
+        .of(body)
 }
 
 /// `a * b + c` on indices.
-pub(super) fn mul_add(a: Expr, b: Expr, c: Expr) -> Expr {
-    a.then(Mul, b).then(Add, c)
+pub(super) fn mul_add(a: impl Into<Expr>, b: impl Into<Expr>, c: impl Into<Expr>) -> Expr {
+    a.into().then(Mul, b).then(Add, c)
 }

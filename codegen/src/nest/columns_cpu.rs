@@ -11,14 +11,15 @@ use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::{Emitter, Staged};
 use super::fission::{Divided, SHORTEST};
 use super::interior::Interior;
+use super::loops::{counting, stepping};
 use super::narrow::Narrow;
-use super::passes::{Pass, Plan, count_loop, items_formula, lane_of, launch_items, partial_workspaces};
+use super::passes::{Pass, Plan, items_formula, lane_of, launch_items, partial_workspaces};
 use super::persistent::{Place, RowCache};
 use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step as ForStep, Stmt, Type};
+use super::stmt::{Builtin, Expr, LoopHint, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, parameters};
+use super::{Function, INDEX, Nest};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{
@@ -64,7 +65,6 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
         true => parts(peeled, plan, schedule, launch)?,
         false => vec![whole(peeled, plan, schedule, launch)?],
     };
-    let _parameters = parameters(kernel, &workspaces);
     Ok(Nest::new(kernel.clone(), functions, workspaces))
 }
 
@@ -112,8 +112,8 @@ fn parts(
     let mut emitter = Emitter::new(kernel, Language::C);
     let mut writer = CpuColumns::new(kernel, plan, width, &mut emitter, true);
     (writer.interior, writer.narrow) = (interior, narrow);
-    let from = writer.part.clone().then(Mul, Expr::Int(COLUMN_SPLIT_LENGTH));
-    let to = from.clone().then(Add, Expr::Int(COLUMN_SPLIT_LENGTH)).then(Min, emitter.positions(&plan.axes));
+    let from = writer.part.clone().then(Mul, COLUMN_SPLIT_LENGTH);
+    let to = from.clone().then(Add, COLUMN_SPLIT_LENGTH).then(Min, emitter.positions(&plan.axes));
     let to = Expr::Name(emitter.bind("end", INDEX, to));
     let accumulators = writer.sweep(&mut emitter, pass, from, to);
     writer.each_column(&mut emitter, |emitter, lane| {
@@ -189,7 +189,7 @@ impl<'k> CpuColumns<'k> {
         let lanes = Expr::Int(width);
         let extent = emitter.extent(inner);
         if !outer.is_empty() {
-            let count = extent.clone().then(Add, Expr::Int(width - 1)).then(Div, lanes.clone());
+            let count = extent.clone().then(Add, width - 1).then(Div, lanes.clone());
             let chunks = Expr::Name(emitter.bind("chunks", INDEX, count));
             let number = emitter.bind("row", INDEX, block.clone().then(Div, chunks.clone()));
             row = Expr::Name(number);
@@ -197,7 +197,7 @@ impl<'k> CpuColumns<'k> {
             block = block.then(Rem, chunks);
         }
         let first = emitter.bind("first", INDEX, block.then(Mul, lanes.clone()));
-        let count = emitter.bind("width", INDEX, lanes.then(Min, extent.then(Sub, Expr::Name(first))));
+        let count = emitter.bind("width", INDEX, lanes.then(Min, extent.then(Sub, first)));
         let flat = plan.sweep_name(emitter);
         let nested = nested_axes(kernel, &plan.reductions(), &plan.axes);
         let (results, interior, narrow) = (BTreeMap::new(), None, None);
@@ -221,11 +221,14 @@ impl<'k> CpuColumns<'k> {
         body: impl FnOnce(&mut Emitter<'k>, &Expr),
     ) {
         let lane = Expr::name(Var::Lane);
-        emitter.open(&[self.inner()], false);
-        emitter.bind(self.inner(), INDEX, Expr::Name(self.first).then(Add, lane.clone()));
-        body(emitter, &lane);
-        let body = emitter.close();
-        emitter.push(count_loop(Var::Lane, from.clone(), to.clone(), LoopHint::Simd, body));
+        emitter.repeat_along(
+            &[self.inner()],
+            counting(Var::Lane, from.clone(), to.clone(), LoopHint::Simd),
+            |emitter| {
+                emitter.bind(self.inner(), INDEX, self.first.then(Add, lane.clone()));
+                body(emitter, &lane);
+            },
+        );
     }
 
     fn sweep(&self, emitter: &mut Emitter<'k>, pass: &Pass, from: Expr, to: Expr) -> Vec<Accumulator> {
@@ -243,17 +246,16 @@ impl<'k> CpuColumns<'k> {
         if from == to {
             return accumulators;
         }
-        emitter.open(&[], false);
-        emitter.unflatten(flat, &self.plan.axes, 1);
-        let weight =
-            welford.zip(steps.as_ref()).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
-        let step = Step { pass, accumulators: &accumulators, weight: weight.as_ref() };
-        match self.interior {
-            None => self.step(emitter, self.kernel, &step, (&Expr::Int(0), &Expr::Name(self.count))),
-            Some(interior) => self.steps_of_parts(emitter, interior, &step),
-        }
-        let body = emitter.close();
-        emitter.push(count_loop(flat, from, to, LoopHint::None, body));
+        emitter.repeat(counting(flat, from, to, LoopHint::None), |emitter| {
+            emitter.unflatten(flat, &self.plan.axes, 1);
+            let weight =
+                welford.zip(steps.as_ref()).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
+            let step = Step { pass, accumulators: &accumulators, weight: weight.as_ref() };
+            match self.interior {
+                None => self.step(emitter, self.kernel, &step, (&Expr::Int(0), &Expr::Name(self.count))),
+                Some(interior) => self.steps_of_parts(emitter, interior, &step),
+            }
+        });
         if let Some(steps) = &steps {
             accumulators.iter().for_each(|accumulator| accumulator.spread_steps(emitter, steps));
         }
@@ -296,27 +298,24 @@ impl<'k> CpuColumns<'k> {
         (from, to): (Expr, &Expr),
     ) -> Expr {
         let length = to.clone().then(Sub, from.clone());
-        let whole = length.then(Div, Expr::Int(TOGETHER)).then(Mul, Expr::Int(TOGETHER));
+        let whole = length.then(Div, TOGETHER).then(Mul, TOGETHER);
         let mut whole = from.clone().then(Add, whole);
         if !matches!(whole, Expr::Int(_)) {
             let name = emitter.fresh("whole");
             whole = Expr::Name(emitter.bind(name, INDEX, whole));
         }
         let (start, k) = (emitter.index("start"), emitter.index("k"));
-        emitter.open(&[], false);
-        self.each_column(emitter, |emitter, lane| {
-            emitter.open(&[], false);
-            emitter.bind(self.flat, INDEX, Expr::Name(start).then(Add, Expr::Name(k)));
-            emitter.bind_axes(&self.plan.axes);
-            for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
-                accumulator.take(emitter, id, Some(lane), None);
-            }
-            let body = emitter.close();
-            emitter.push(count_loop(k, Expr::Int(0), Expr::Int(TOGETHER), LoopHint::Unroll, body));
+        emitter.repeat(stepping(start, (from, whole.clone()), TOGETHER, LoopHint::None), |emitter| {
+            self.each_column(emitter, |emitter, lane| {
+                emitter.repeat(counting(k, 0, TOGETHER, LoopHint::Unroll), |emitter| {
+                    emitter.bind(self.flat, INDEX, start.then(Add, k));
+                    emitter.bind_axes(&self.plan.axes);
+                    for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
+                        accumulator.take(emitter, id, Some(lane), None);
+                    }
+                });
+            });
         });
-        let body = emitter.close();
-        let step = ForStep::Add(Expr::Int(TOGETHER));
-        emitter.push(Stmt::For { var: start, from, to: whole.clone(), step, hint: LoopHint::None, body });
         whole
     }
 
@@ -350,7 +349,7 @@ impl<'k> CpuColumns<'k> {
             at if at == self.kernel.axis(self.inner()).extent => count.clone(),
             at => {
                 let end = first.clone().then(Add, count.clone());
-                first.clone().then(Max, Expr::Int(at)).then(Min, end).then(Sub, first.clone())
+                first.clone().then(Max, at).then(Min, end).then(Sub, first.clone())
             }
         };
         let (mut low, mut high) = (clamp(interior.low), clamp(interior.high));
@@ -373,10 +372,9 @@ impl<'k> CpuColumns<'k> {
         ];
         for (kernel, columns) in parts {
             // What is computed once for all columns is right in this part alone.
-            emitter.open_pinned();
-            emitter.using(kernel, |emitter| self.step(emitter, kernel, step, columns));
-            let body = emitter.close();
-            emitter.guarded(Some(columns.0.clone().then(Less, columns.1.clone())), body);
+            emitter.under(Some(columns.0.clone().then(Less, columns.1.clone())), |emitter| {
+                emitter.using(kernel, |emitter| self.step(emitter, kernel, step, columns));
+            });
         }
     }
 
@@ -417,7 +415,7 @@ impl<'k> CpuColumns<'k> {
 
     /// That of an element at a position of its row.
     fn slot_at(&self, position: Expr) -> Expr {
-        mul_add(position, Expr::Int(self.width), Expr::name(Var::Lane))
+        mul_add(position, self.width, Var::Lane)
     }
 
     /// How many elements a tile has.
@@ -449,7 +447,7 @@ impl<'k> CpuColumns<'k> {
             body(emitter, self.slot_at(Expr::Name(flat)));
             let body = emitter.close();
             let to = emitter.positions(axes);
-            emitter.push(count_loop(flat, Expr::Int(0), to, LoopHint::Unroll, body));
+            emitter.push(counting(flat, 0, to, LoopHint::Unroll).of(body));
         });
     }
 
@@ -472,7 +470,7 @@ impl<'k> CpuColumns<'k> {
                 true => Expr::Name(self.flat),
                 false => axes.iter().fold(Expr::Int(0), |flat, &axis| {
                     let extent = Expr::Int(kernel.axis(axis).extent);
-                    mul_add(flat, extent, Expr::name(axis))
+                    mul_add(flat, extent, axis)
                 }),
             };
             let same = copies.iter().find(|(_, other, from, _)| (other, from) == (&index, buffer));

@@ -3,11 +3,12 @@
 
 use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::Emitter;
-use super::passes::{Pass, Plan, count_loop, items_formula, lane_of, launch_items, partial_workspaces};
+use super::loops::{counting, stepping};
+use super::passes::{Pass, Plan, items_formula, lane_of, launch_items, partial_workspaces};
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
 use super::split::{Arrivals, Parts, interleaved, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
 use crate::index::AxisId;
@@ -49,7 +50,7 @@ pub(super) fn build(scalar: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> 
     let groups = match plan.map.split_last() {
         Some((&last, outer)) => {
             let inner = match scalar.axis(last).is_argument {
-                true => emitter.extent(last).then(Div, Expr::Int(u64::from(schedule.vector))),
+                true => emitter.extent(last).then(Div, u64::from(schedule.vector)),
                 false => Expr::Int(scalar.axis(last).extent / u64::from(schedule.vector)),
             };
             emitter.positions(outer).then(Mul, inner)
@@ -92,17 +93,13 @@ impl CudaColumns<'_> {
 
     fn body(&self, emitter: &mut Emitter) {
         let kernel = self.kernel;
-        let group = mul_add(
-            Expr::Builtin(Builtin::BlockX),
-            Expr::Int(u64::from(self.schedule.threads_x)),
-            Expr::Builtin(Builtin::ThreadX),
-        );
+        let group = mul_add(Builtin::BlockX, u64::from(self.schedule.threads_x), Builtin::ThreadX);
         // Threads beyond the last column go down it too, so that all take part in the barriers.
         let own_group = emitter.bind("own_group", INDEX, group);
-        let last = self.groups.clone().then(Sub, Expr::Int(1));
-        emitter.bind(self.group, INDEX, Expr::Name(own_group).then(Min, last));
+        let last = self.groups.clone().then(Sub, 1);
+        emitter.bind(self.group, INDEX, own_group.then(Min, last));
         emitter.unflatten(self.group, &self.plan.map, u64::from(self.schedule.vector));
-        let inside = Expr::Name(own_group).then(Less, self.groups.clone());
+        let inside = own_group.then(Less, self.groups.clone());
         for pass in &self.plan.passes {
             let accumulators = pass.declare(emitter, kernel, self.lanes());
             self.sweep(emitter, pass, &accumulators, &inside);
@@ -118,7 +115,7 @@ impl CudaColumns<'_> {
             pass.define(emitter, &accumulators, |id| self.lane.map(|axis| lane_of(kernel, id, Some(axis))));
         }
         if !self.plan.results.is_empty() {
-            let first = Expr::Builtin(Builtin::ThreadY).then(Equal, Expr::Int(0));
+            let first = Builtin::ThreadY.then(Equal, 0);
             emitter.open_pinned();
             let stores: Vec<&Store> = self.plan.results.iter().map(|&store| &kernel.stores[store]).collect();
             lanes_and_stores(emitter, kernel, &stores, None, |_| {});
@@ -126,7 +123,7 @@ impl CudaColumns<'_> {
             emitter.push(Stmt::If { condition: first.then(And, inside), then, otherwise: Vec::new() });
         }
         if self.schedule.splits > 1 {
-            let thread = Expr::Builtin(Builtin::ThreadX).then(Add, Expr::Builtin(Builtin::ThreadY));
+            let thread = Builtin::ThreadX.then(Add, Builtin::ThreadY);
             self.arrivals.reset_by(emitter, thread);
         }
     }
@@ -136,24 +133,16 @@ impl CudaColumns<'_> {
         let thread = Expr::Builtin(Builtin::ThreadY);
         let (from, step) = interleaved(self.schedule.splits, thread, threads);
         let flat = self.plan.sweep_name(emitter);
-        emitter.open(&[], false);
-        emitter.unflatten(flat, &self.plan.axes, 1);
-        let stores: Vec<&Store> = pass.stores.iter().map(|&store| &self.kernel.stores[store]).collect();
-        let lane = self.lane.map(|_| Expr::name(Var::Lane));
-        lanes_and_stores(emitter, self.kernel, &stores, Some(inside.clone()), |emitter| {
-            for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
-                accumulator.take(emitter, id, lane.as_ref(), None);
-            }
-        });
-        let body = emitter.close();
         let to = emitter.positions(&self.plan.axes);
-        emitter.push(Stmt::For {
-            var: flat,
-            from,
-            to,
-            step: Step::Add(step),
-            hint: LoopHint::UnrollBy(4),
-            body,
+        emitter.repeat(stepping(flat, (from, to), step, LoopHint::UnrollBy(4)), |emitter| {
+            emitter.unflatten(flat, &self.plan.axes, 1);
+            let stores: Vec<&Store> = pass.stores.iter().map(|&store| &self.kernel.stores[store]).collect();
+            let lane = self.lane.map(|_| Expr::name(Var::Lane));
+            lanes_and_stores(emitter, self.kernel, &stores, Some(inside.clone()), |emitter| {
+                for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
+                    accumulator.take(emitter, id, lane.as_ref(), None);
+                }
+            });
         });
     }
 
@@ -164,9 +153,9 @@ impl CudaColumns<'_> {
         let len = width * u64::from(self.schedule.threads_y);
         let shared = accumulator.declare_shared(emitter, prefix, len);
         let slot = |thread: Expr, lane: Option<&Expr>| {
-            let column = Expr::Builtin(Builtin::ThreadX).then(Mul, Expr::Int(lanes));
+            let column = Builtin::ThreadX.then(Mul, lanes);
             let column = lane.map_or(column.clone(), |lane| column.then(Add, lane.clone()));
-            thread.then(Mul, Expr::Int(width)).then(Add, column)
+            thread.then(Mul, width).then(Add, column)
         };
         self.for_each_lane(emitter, |emitter, lane| {
             for (part, array) in shared.iter().enumerate() {
@@ -177,21 +166,20 @@ impl CudaColumns<'_> {
         emitter.push(Stmt::Barrier);
         accumulator.reset(emitter);
         let y = emitter.index("y");
-        emitter.open(&[], false);
-        self.for_each_lane(emitter, |emitter, lane| {
-            accumulator.merge(emitter, lane, &|part| Expr::element(shared[part], slot(Expr::Name(y), lane)));
-        });
-        let body = emitter.close();
         let rows = Expr::Int(u64::from(self.schedule.threads_y));
-        emitter.push(count_loop(y, Expr::Int(0), rows, LoopHint::Unroll, body));
+        emitter.repeat(counting(y, 0, rows, LoopHint::Unroll), |emitter| {
+            self.for_each_lane(emitter, |emitter, lane| {
+                accumulator
+                    .merge(emitter, lane, &|part| Expr::element(shared[part], slot(Expr::Name(y), lane)));
+            });
+        });
     }
 
     /// Every block leaves its partial results; the last one of some columns merges all in order.
     fn merge_splits(&self, emitter: &mut Emitter, accumulators: &[Accumulator], inside: &Expr) {
         let lanes = self.lanes().unwrap_or(1);
         let place = |split: Expr, lane: Option<&Expr>| {
-            let column =
-                mul_add(split, self.groups.clone(), Expr::Name(self.group)).then(Mul, Expr::Int(lanes));
+            let column = mul_add(split, self.groups.clone(), self.group).then(Mul, lanes);
             lane.map_or(column.clone(), |lane| column.then(Add, lane.clone()))
         };
         emitter.open(&[], false);
@@ -200,7 +188,7 @@ impl CudaColumns<'_> {
             save(emitter, accumulators, lane, &at);
         });
         let then = emitter.close();
-        let first = Expr::Builtin(Builtin::ThreadY).then(Equal, Expr::Int(0));
+        let first = Builtin::ThreadY.then(Equal, 0);
         emitter.push(Stmt::If { condition: first.then(And, inside.clone()), then, otherwise: Vec::new() });
         self.arrivals.arrive(emitter);
         accumulators.iter().for_each(|accumulator| accumulator.reset(emitter));

@@ -14,10 +14,11 @@ mod windows;
 
 use super::accumulate::set;
 use super::emitter::Emitter;
-use super::passes::{count_loop, launch_of_parts};
+use super::loops::{counting, stepping};
+use super::passes::launch_of_parts;
 use super::row_statistics::Row;
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, TileProduct, Type};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt, TileProduct, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
 use crate::index::{AxisId, IndexExpr};
@@ -217,17 +218,16 @@ impl<'a> Writer<'a> {
         };
         let known: Vec<(ValueId, Var)> = statistics.iter().map(array).collect();
         let r = emitter.index("r");
-        emitter.open(&[], false);
-        let at_row = emitter.bind("at_row", INDEX, Expr::Name(self.rows.first).then(Add, Expr::Name(r)));
-        emitter.unflatten(at_row, rows, 1);
-        let row = Row { kernel: self.kernel, along: self.depth, there: Vec::new(), end: None };
-        for &(id, array) in &known {
-            let result = row.reduce(emitter, id);
-            emitter.push(set(Expr::element(array, Expr::Name(r)), result.clone()));
-            emitter.define(id, result);
-        }
-        let body = emitter.close();
-        emitter.push(count_loop(r, Expr::Int(0), Expr::Name(self.rows.count), LoopHint::None, body));
+        emitter.repeat(counting(r, 0, self.rows.count, LoopHint::None), |emitter| {
+            let at_row = emitter.bind("at_row", INDEX, self.rows.first.then(Add, r));
+            emitter.unflatten(at_row, rows, 1);
+            let row = Row { kernel: self.kernel, along: self.depth, there: Vec::new(), end: None };
+            for &(id, array) in &known {
+                let result = row.reduce(emitter, id);
+                emitter.push(set(Expr::element(array, r), result.clone()));
+                emitter.define(id, result);
+            }
+        });
         known
     }
 
@@ -242,7 +242,7 @@ impl<'a> Writer<'a> {
         let deep = Expr::Int(u64::from(self.schedule.depth));
         emitter.open(&[], false);
         let terms = self.end.map_or(emitter.extent(self.depth), Expr::Name);
-        let depth = deep.clone().then(Min, terms.clone().then(Sub, Expr::Name(self.term)));
+        let depth = deep.clone().then(Min, terms.clone().then(Sub, self.term));
         emitter.bind(self.terms, INDEX, depth);
         for (product, sums) in self.contraction.products.iter().zip(sums) {
             match right.image {
@@ -257,8 +257,7 @@ impl<'a> Writer<'a> {
             self.multiply(emitter, product, left, [right.array, *sums]);
         }
         let body = emitter.close();
-        let (var, from, step) = (self.term, Expr::Int(0), Step::Add(deep));
-        emitter.push(Stmt::For { var, from, to: terms, step, hint: LoopHint::None, body });
+        emitter.push(stepping(self.term, (0, terms), deep, LoopHint::None).of(body));
     }
 
     /// Binds what the block has of rows, lines and columns, and the batch's axes.
@@ -282,7 +281,7 @@ impl<'a> Writer<'a> {
                 batch.is_empty() && axes == lines.last().map_or(std::slice::from_ref(column), |_| lines);
             let own = if is_last { block.clone() } else { block.clone().then(Rem, chunks.clone()) };
             emitter.bind(part.first, INDEX, own.then(Mul, of.clone()));
-            emitter.bind(part.count, INDEX, of.then(Min, count.then(Sub, Expr::Name(part.first))));
+            emitter.bind(part.count, INDEX, of.then(Min, count.then(Sub, part.first)));
             if !is_last {
                 block = Expr::Name(emitter.bind(rest, INDEX, block.then(Div, chunks)));
             }
@@ -300,8 +299,7 @@ impl<'a> Writer<'a> {
         emitter.open(&[], false);
         let line = if is_one { Expr::Int(0) } else { Expr::Name(number) };
         if !lines.is_empty() {
-            let at_line =
-                emitter.bind("at_line", INDEX, Expr::Name(self.lines.first).then(Add, line.clone()));
+            let at_line = emitter.bind("at_line", INDEX, self.lines.first.then(Add, line.clone()));
             emitter.unflatten(at_line, lines, 1);
         }
         body(emitter, line);
@@ -310,7 +308,7 @@ impl<'a> Writer<'a> {
             true => emitter.push(Stmt::Block(body)),
             false => {
                 let count = Expr::Name(self.lines.count);
-                emitter.push(count_loop(number, Expr::Int(0), count, LoopHint::None, body))
+                emitter.push(counting(number, 0, count, LoopHint::None).of(body))
             }
         }
     }
@@ -320,33 +318,32 @@ impl<'a> Writer<'a> {
         if self.contraction.windows.is_some() {
             emitter.open(&[], false);
             let (panel, all) = (Expr::Name(self.panel), self.all_columns());
-            let left = all.clone().then(Sub, panel.clone().then(Mul, Expr::Int(PANEL)));
+            let left = all.clone().then(Sub, panel.clone().then(Mul, PANEL));
             body(emitter, panel, Expr::Int(PANEL).then(Min, left));
             let body = emitter.close();
             let panels = ceil(all, Expr::Int(PANEL));
-            emitter.push(count_loop(self.panel, Expr::Int(0), panels, LoopHint::None, body));
+            emitter.push(counting(self.panel, 0, panels, LoopHint::None).of(body));
             return;
         }
         self.each_line(emitter, |emitter, line| {
             emitter.open(&[], false);
-            let first = line.then(Mul, Expr::Int(self.panels()));
+            let first = line.then(Mul, self.panels());
             let panel = Expr::Name(self.panel);
-            let left = Expr::Name(self.columns.count).then(Sub, panel.clone().then(Mul, Expr::Int(PANEL)));
+            let left = self.columns.count.then(Sub, panel.clone().then(Mul, PANEL));
             body(emitter, first.then(Add, panel), Expr::Int(PANEL).then(Min, left));
             let body = emitter.close();
             let panels = ceil(Expr::Name(self.columns.count), Expr::Int(PANEL));
-            emitter.push(count_loop(self.panel, Expr::Int(0), panels, LoopHint::None, body));
+            emitter.push(counting(self.panel, 0, panels, LoopHint::None).of(body));
         });
     }
 
     /// A loop over the terms that are packed together, which binds their axis.
     fn each_term(&self, emitter: &mut Emitter, hint: LoopHint, body: impl FnOnce(&mut Emitter, Expr)) {
         let t = emitter.index("t");
-        emitter.open(&[self.depth], false);
-        emitter.bind(self.depth, INDEX, Expr::Name(self.term).then(Add, Expr::Name(t)));
-        body(emitter, Expr::Name(t));
-        let body = emitter.close();
-        emitter.push(count_loop(t, Expr::Int(0), Expr::Name(self.terms), hint, body));
+        emitter.repeat_along(&[self.depth], counting(t, 0, self.terms, hint), |emitter| {
+            emitter.bind(self.depth, INDEX, self.term.then(Add, t));
+            body(emitter, Expr::Name(t));
+        });
     }
 
     /// Adds the products of the packed terms to the sums.
@@ -359,37 +356,35 @@ impl<'a> Writer<'a> {
             }
             Left::Packed(_) => None,
             Left::There { array, row } => {
-                let at = tile.clone().then(Mul, Expr::Int(row)).then(Add, Expr::Name(self.term));
+                let at = tile.clone().then(Mul, row).then(Add, self.term);
                 Some(Rows { array, at, row, term: 1 })
             }
         };
-        emitter.open(&[], false);
-        match (rows, left) {
-            (Some(rows), _) => self.multiply_rows(emitter, product, &rows, [right, sums]),
-            (None, Left::Packed(array)) => {
-                emitter.open(&[], false);
-                self.pack_rows(emitter, product.left, array);
-                let rows = Rows { array, at: Expr::Int(0), row: self.schedule.depth.into(), term: 1 };
-                self.multiply_rows(emitter, product, &rows, [right, sums]);
-                let pack = emitter.close();
-                match self.unpacked(product.left) {
-                    None => pack.into_iter().for_each(|stmt| emitter.push(stmt)),
-                    Some(rows) => {
-                        emitter.open(&[], false);
-                        self.multiply_rows(emitter, product, &rows, [right, sums]);
-                        let then = emitter.close();
-                        let after = tile.then(Add, Expr::Int(TILE_ROWS - 1));
-                        let condition = after.then(Less, Expr::Name(self.rows.count));
-                        emitter.push(Stmt::If { condition, then, otherwise: pack });
+        emitter.repeat(
+            stepping(self.tile, (0, self.rows.count), TILE_ROWS, LoopHint::None),
+            |emitter| match (rows, left) {
+                (Some(rows), _) => self.multiply_rows(emitter, product, &rows, [right, sums]),
+                (None, Left::Packed(array)) => {
+                    emitter.open(&[], false);
+                    self.pack_rows(emitter, product.left, array);
+                    let rows = Rows { array, at: Expr::Int(0), row: self.schedule.depth.into(), term: 1 };
+                    self.multiply_rows(emitter, product, &rows, [right, sums]);
+                    let pack = emitter.close();
+                    match self.unpacked(product.left) {
+                        None => emitter.append(pack),
+                        Some(rows) => {
+                            emitter.open(&[], false);
+                            self.multiply_rows(emitter, product, &rows, [right, sums]);
+                            let then = emitter.close();
+                            let after = tile.then(Add, TILE_ROWS - 1);
+                            let condition = after.then(Less, self.rows.count);
+                            emitter.push(Stmt::If { condition, then, otherwise: pack });
+                        }
                     }
                 }
-            }
-            (None, Left::There { .. }) => {}
-        }
-        let body = emitter.close();
-        let step = Step::Add(Expr::Int(TILE_ROWS));
-        let (var, from, to) = (self.tile, Expr::Int(0), Expr::Name(self.rows.count));
-        emitter.push(Stmt::For { var, from, to, step, hint: LoopHint::None, body });
+                (None, Left::There { .. }) => {}
+            },
+        );
     }
 
     /// Elements of the array that rows are packed into.
@@ -408,13 +403,13 @@ impl<'a> Writer<'a> {
             None => self.in_place(product.right),
         };
         self.each_panel(emitter, |emitter, panel, width| {
-            let at = panel.clone().then(Mul, Expr::Int(PANEL));
-            let row = Expr::Name(self.tile).then(Mul, Expr::Int(self.sums_row));
-            let row = if self.is_whole { row.then(Add, Expr::Name(self.columns.first)) } else { row };
+            let at = panel.clone().then(Mul, PANEL);
+            let row = self.tile.then(Mul, self.sums_row);
+            let row = if self.is_whole { row.then(Add, self.columns.first) } else { row };
             let columns = match in_place {
                 Some(columns) => Columns { at: columns.at.then(Add, at.clone()), ..columns },
                 None => {
-                    let at = panel.then(Mul, deep.clone()).then(Mul, Expr::Int(PANEL));
+                    let at = panel.then(Mul, deep.clone()).then(Mul, PANEL);
                     Columns { array: right, at, row: PANEL }
                 }
             };
@@ -432,7 +427,7 @@ impl<'a> Writer<'a> {
                 sums_row: self.sums_row,
                 depth: Expr::Name(self.terms),
                 width: whole(width),
-                adds: Expr::Int(0).then(Less, Expr::Name(self.term)),
+                adds: Expr::Int(0).then(Less, self.term),
             })));
         });
     }
@@ -446,7 +441,7 @@ impl<'a> Writer<'a> {
         let is_whole = columns.extent.is_multiple_of(LANES) && !columns.is_argument;
         let fits = self.schedule.depth <= FEW_TERMS as u32 && lines.is_empty() && is_whole;
         let row = u64::try_from(index.coefficient(self.depth)?).ok()?;
-        let at = Expr::Name(self.term).then(Mul, Expr::Int(row)).then(Add, Expr::Name(self.columns.first));
+        let at = self.term.then(Mul, row).then(Add, self.columns.first);
         let at = plus(first, at);
         (fits && index.coefficient(*column) == Some(1)).then_some(Columns { array: buffer, at, row })
     }
@@ -478,8 +473,8 @@ impl<'a> Writer<'a> {
         let (array, first) = self.plain(value, &[axis, self.depth])?;
         let ValueOp::Load { index, .. } = &self.kernel.value(value).op else { return None };
         let row = u64::try_from(index.coefficient(axis)?).ok()?;
-        let at_row = Expr::Name(self.rows.first).then(Add, Expr::Name(self.tile));
-        let at = at_row.then(Mul, Expr::Int(row)).then(Add, Expr::Name(self.term));
+        let at_row = self.rows.first.then(Add, self.tile);
+        let at = at_row.then(Mul, row).then(Add, self.term);
         let at = plus(first, at);
         (index.coefficient(self.depth) == Some(1)).then_some(Rows { array, at, row, term: 1 })
     }
@@ -493,7 +488,7 @@ impl<'a> Writer<'a> {
 
     /// A row of the block, and what is known of it.
     fn bind_row(&self, emitter: &mut Emitter, row: &Expr) {
-        let at_row = emitter.bind("at_row", INDEX, Expr::Name(self.rows.first).then(Add, row.clone()));
+        let at_row = emitter.bind("at_row", INDEX, self.rows.first.then(Add, row.clone()));
         emitter.unflatten(at_row, &self.contraction.rows, 1);
         self.known.iter().for_each(|(id, array)| emitter.define(*id, Expr::element(array, row.clone())));
     }
@@ -508,40 +503,37 @@ impl<'a> Writer<'a> {
     ) {
         let Contraction { rows, column, .. } = self.contraction;
         let r = emitter.index("r");
-        emitter.open(&[], false);
-        let at_row = emitter.bind("at_row", INDEX, Expr::Name(self.rows.first).then(Add, Expr::Name(r)));
-        emitter.unflatten(at_row, rows, 1);
-        known.iter().for_each(|(id, of_rows)| emitter.define(*id, Expr::element(of_rows, Expr::Name(r))));
-        self.each_line(emitter, |emitter, line| {
-            let lane = Expr::name(Var::Lane);
-            let before = match self.contraction.windows {
-                Some(_) => line.then(Mul, Expr::Name(self.columns.count)),
-                None => line.then(Mul, Expr::Int(self.panels())).then(Mul, Expr::Int(PANEL)),
-            };
-            let from = Expr::Name(r).then(Mul, Expr::Int(self.width())).then(Add, before);
-            emitter.open(&[*column], false);
-            emitter.bind(*column, INDEX, Expr::Name(self.columns.first).then(Add, lane.clone()));
-            for (product, sums) in products.iter().zip(sums) {
-                let (from_dtype, to) = (self.contraction.sum, self.kernel.value(product.sum).dtype);
-                let sum = Expr::element(sums, from.clone().then(Add, lane.clone()));
-                let sum = match from_dtype == to {
-                    true => sum,
-                    false => Expr::Cast { from: from_dtype, to, operand: Box::new(sum) },
+        emitter.repeat(counting(r, 0, self.rows.count, LoopHint::None), |emitter| {
+            let at_row = emitter.bind("at_row", INDEX, self.rows.first.then(Add, r));
+            emitter.unflatten(at_row, rows, 1);
+            known.iter().for_each(|(id, of_rows)| emitter.define(*id, Expr::element(of_rows, r)));
+            self.each_line(emitter, |emitter, line| {
+                let lane = Expr::name(Var::Lane);
+                let before = match self.contraction.windows {
+                    Some(_) => line.then(Mul, self.columns.count),
+                    None => line.then(Mul, self.panels()).then(Mul, PANEL),
                 };
-                emitter.define(product.sum, sum);
-            }
-            self.kernel.stores.iter().for_each(|store| emitter.store(store));
-            let body = emitter.close();
-            emitter.push(count_loop(
-                Var::Lane,
-                Expr::Int(0),
-                Expr::Name(self.columns.count),
-                LoopHint::Simd,
-                body,
-            ));
+                let from = r.then(Mul, self.width()).then(Add, before);
+                emitter.repeat_along(
+                    &[*column],
+                    counting(Var::Lane, 0, self.columns.count, LoopHint::Simd),
+                    |emitter| {
+                        emitter.bind(*column, INDEX, self.columns.first.then(Add, lane.clone()));
+                        for (product, sums) in products.iter().zip(sums) {
+                            let (from_dtype, to) =
+                                (self.contraction.sum, self.kernel.value(product.sum).dtype);
+                            let sum = Expr::element(sums, from.clone().then(Add, lane.clone()));
+                            let sum = match from_dtype == to {
+                                true => sum,
+                                false => Expr::Cast { from: from_dtype, to, operand: Box::new(sum) },
+                            };
+                            emitter.define(product.sum, sum);
+                        }
+                        self.kernel.stores.iter().for_each(|store| emitter.store(store));
+                    },
+                );
+            });
         });
-        let body = emitter.close();
-        emitter.push(count_loop(r, Expr::Int(0), Expr::Name(self.rows.count), LoopHint::None, body));
     }
 }
 
@@ -568,5 +560,5 @@ pub(super) fn ceil(count: Expr, of: Expr) -> Expr {
 
 /// Columns up to the end of a vector.
 fn whole(columns: Expr) -> Expr {
-    ceil(columns, Expr::Int(LANES)).then(Mul, Expr::Int(LANES))
+    ceil(columns, Expr::Int(LANES)).then(Mul, LANES)
 }

@@ -15,7 +15,8 @@ use plan::{Factor, Layout, Plan};
 use super::accumulate::{mul_add, set};
 use super::contraction_cpu::ceil;
 use super::emitter::Emitter;
-use super::passes::{count_loop, launch_of_parts};
+use super::loops::counting;
+use super::passes::launch_of_parts;
 use super::pointwise::{lanes_and_stores, split_lanes};
 use super::split::{Arrivals, all_parts, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
@@ -96,73 +97,51 @@ pub(super) struct Tile<'k> {
     pub(super) is_whole: bool,
 }
 
-/// The variables of a function.
-#[derive(Clone, Copy)]
-pub(super) struct Vars {
-    pub(super) row0: Var,
-    pub(super) column0: Var,
-    pub(super) x: Var,
-    pub(super) y: Var,
-    pub(super) first_step: Var,
-    pub(super) steps: Var,
-    pub(super) of_part: Var,
-    pub(super) stage: Var,
-    pub(super) step: Var,
-    pub(super) slot: Var,
-    pub(super) other: Var,
-    pub(super) next_step: Var,
-    pub(super) turn: Var,
-    pub(super) at: Var,
-    pub(super) along: Var,
-    pub(super) across: Var,
-    pub(super) position: Var,
-    pub(super) term: Var,
-    pub(super) k: Var,
-    pub(super) i: Var,
-    pub(super) j: Var,
-    pub(super) m: Var,
-    pub(super) n: Var,
-    pub(super) row: Var,
-    pub(super) lane: Var,
-    pub(super) warp_row: Var,
-    pub(super) warp_column: Var,
-    pub(super) column: Var,
-}
-
-impl Vars {
-    pub(super) fn new(emitter: &mut Emitter) -> Vars {
-        Vars {
-            row0: emitter.index("row0"),
-            column0: emitter.index("column0"),
-            x: emitter.index("x"),
-            y: emitter.index("y"),
-            first_step: emitter.index("first_step"),
-            steps: emitter.index("steps"),
-            of_part: emitter.index("of_part"),
-            stage: emitter.index("stage"),
-            step: emitter.index("step"),
-            slot: emitter.index("slot"),
-            other: emitter.index("other"),
-            next_step: emitter.index("next_step"),
-            turn: emitter.index("turn"),
-            at: emitter.index("at"),
-            along: emitter.index("along"),
-            across: emitter.index("across"),
-            position: emitter.index("position"),
-            term: emitter.index("term"),
-            k: emitter.index("k"),
-            i: emitter.index("i"),
-            j: emitter.index("j"),
-            m: emitter.index("m"),
-            n: emitter.index("n"),
-            row: emitter.index("row"),
-            lane: emitter.index("lane"),
-            warp_row: emitter.index("warp_row"),
-            warp_column: emitter.index("warp_column"),
-            column: emitter.index("column"),
+macro_rules! variables {
+    ($($name:ident),*) => {
+        /// The variables of a function.
+        #[derive(Clone, Copy)]
+        pub(super) struct Vars {
+            $(pub(super) $name: Var,)*
         }
-    }
+
+        impl Vars {
+            pub(super) fn new(emitter: &mut Emitter) -> Vars {
+                Vars { $($name: emitter.index(stringify!($name)),)* }
+            }
+        }
+    };
 }
+variables!(
+    row0,
+    column0,
+    x,
+    y,
+    first_step,
+    steps,
+    of_part,
+    stage,
+    step,
+    slot,
+    other,
+    next_step,
+    turn,
+    at,
+    along,
+    across,
+    position,
+    term,
+    k,
+    i,
+    j,
+    m,
+    n,
+    row,
+    lane,
+    warp_row,
+    warp_column,
+    column
+);
 
 pub(super) struct Writer<'k> {
     pub(super) v: Vars,
@@ -229,9 +208,9 @@ impl<'k> Writer<'k> {
             emitter.push(Stmt::AwaitCopies { but: ahead as u32 - 1 });
         }
         emitter.push(Stmt::Barrier);
-        let (step, after) = (Expr::Name(self.v.step), Expr::Name(self.v.step).then(Add, Expr::Int(ahead)));
-        emitter.bind(self.v.slot, INDEX, step.then(Rem, Expr::Int(slots)));
-        emitter.bind(self.v.other, INDEX, after.clone().then(Rem, Expr::Int(slots)));
+        let (step, after) = (Expr::Name(self.v.step), self.v.step.then(Add, ahead));
+        emitter.bind(self.v.slot, INDEX, step.then(Rem, slots));
+        emitter.bind(self.v.other, INDEX, after.clone().then(Rem, slots));
         emitter.bind(self.v.next_step, INDEX, first.clone().then(Add, after.clone()));
         let (step, is_next) = (Expr::Name(self.v.next_step), after.then(Less, steps.clone()));
         self.guarded(emitter, is_next.clone(), |emitter| {
@@ -251,14 +230,13 @@ impl<'k> Writer<'k> {
             });
         }
         let body = emitter.close();
-        emitter.push(count_loop(self.v.step, Expr::Int(0), steps, LoopHint::None, body));
+        emitter.push(counting(self.v.step, 0, steps, LoopHint::None).of(body));
     }
 
     fn guarded(&self, emitter: &mut Emitter<'k>, condition: Expr, body: impl FnOnce(&mut Emitter<'k>)) {
-        emitter.open_pinned();
-        body(emitter);
-        let then = emitter.close();
-        emitter.guarded(Some(condition), then);
+        emitter.under(Some(condition), |emitter| {
+            body(emitter);
+        });
     }
 
     /// Binds the block's first row and column, the batch's axes, and the thread's place.
@@ -295,16 +273,16 @@ impl<'k> Writer<'k> {
             emitter.bind(self.v.y, INDEX, thread.then(Div, across));
             return;
         }
-        emitter.bind(self.v.lane, INDEX, thread.clone().then(Rem, Expr::Int(WARP)));
-        let warp = Expr::Name(emitter.bind("warp", INDEX, thread.then(Div, Expr::Int(WARP))));
+        emitter.bind(self.v.lane, INDEX, thread.clone().then(Rem, WARP));
+        let warp = Expr::Name(emitter.bind("warp", INDEX, thread.then(Div, WARP)));
         let (rows, columns) = (Expr::Int(schedule.own_rows.into()), Expr::Int(schedule.own_columns.into()));
         emitter.bind(self.v.warp_row, INDEX, warp.clone().then(Div, across.clone()).then(Mul, rows));
         emitter.bind(self.v.warp_column, INDEX, warp.then(Rem, across).then(Mul, columns));
         // The lane's first row, and its first pair of columns.
-        let row = Expr::Name(self.v.lane).then(Div, Expr::Int(4));
-        emitter.bind(self.v.y, INDEX, Expr::Name(self.v.warp_row).then(Add, row));
-        let pair = Expr::Name(self.v.lane).then(Rem, Expr::Int(4));
-        let first = Expr::Name(self.v.warp_column).then(Div, Expr::Int(2));
+        let row = self.v.lane.then(Div, 4);
+        emitter.bind(self.v.y, INDEX, self.v.warp_row.then(Add, row));
+        let pair = self.v.lane.then(Rem, 4);
+        let first = self.v.warp_column.then(Div, 2);
         emitter.bind(self.v.x, INDEX, first.then(Add, pair));
     }
 
@@ -342,7 +320,7 @@ impl<'k> Writer<'k> {
 
     fn each_sum(&self, emitter: &mut Emitter, body: impl FnOnce(Expr) -> Vec<Stmt>) {
         let all = Expr::Int(self.sums_of_thread());
-        emitter.push(count_loop(self.v.n, Expr::Int(0), all, LoopHint::Unroll, body(Expr::Name(self.v.n))));
+        emitter.push(counting(self.v.n, 0, all, LoopHint::Unroll).of(body(Expr::Name(self.v.n))));
     }
 
     /// Binds the block's first tile of terms, and how many it has.
@@ -353,19 +331,19 @@ impl<'k> Writer<'k> {
             return;
         }
         let (part, parts) = (own_part(), all_parts());
-        let each = tiles.clone().then(Add, parts.clone()).then(Sub, Expr::Int(1)).then(Div, parts);
+        let each = tiles.clone().then(Add, parts.clone()).then(Sub, 1).then(Div, parts);
         emitter.bind(self.v.of_part, INDEX, each);
-        let first = part.then(Mul, Expr::Name(self.v.of_part));
+        let first = part.then(Mul, self.v.of_part);
         emitter.bind(self.v.first_step, INDEX, first.then(Min, tiles.clone()));
         let rest = tiles.then(Sub, self.first_step());
-        emitter.bind(self.v.steps, INDEX, Expr::Name(self.v.of_part).then(Min, rest));
+        emitter.bind(self.v.steps, INDEX, self.v.of_part.then(Min, rest));
     }
 
     /// A loop that is unrolled, if it has several turns.
     pub(super) fn repeated(&self, emitter: &mut Emitter, var: Var, turns: u64, body: Vec<Stmt>) {
         emitter.push(match turns {
             1 => Stmt::Block(body),
-            _ => count_loop(var, Expr::Int(0), Expr::Int(turns), LoopHint::Unroll, body),
+            _ => counting(var, 0, turns, LoopHint::Unroll).of(body),
         });
     }
 
@@ -399,11 +377,11 @@ impl<'k> Writer<'k> {
         emitter.using(kernel, |emitter| {
             emitter.open(&[], false);
             emitter.open(&[], false);
-            let own = Expr::Name(self.v.i).then(Mul, Expr::Int(layout.row_steps[1]));
-            let own = mul_add(Expr::Name(self.v.y), Expr::Int(layout.row_scale), own);
-            let row = mul_add(self.row_group(), Expr::Int(layout.row_steps[0]), own);
-            emitter.bind(self.v.row, INDEX, Expr::Name(self.v.row0).then(Add, row));
-            let is_row = Expr::Name(self.v.row).then(Less, emitter.positions(rows));
+            let own = self.v.i.then(Mul, layout.row_steps[1]);
+            let own = mul_add(self.v.y, layout.row_scale, own);
+            let row = mul_add(self.row_group(), layout.row_steps[0], own);
+            emitter.bind(self.v.row, INDEX, self.v.row0.then(Add, row));
+            let is_row = self.v.row.then(Less, emitter.positions(rows));
             self.guarded(emitter, is_row, |emitter| {
                 emitter.unflatten(self.v.row, rows, 1);
                 emitter.open(&[], false);
@@ -427,16 +405,16 @@ impl<'k> Writer<'k> {
         let ((kernel, vector), layout) = (self.of_results, &self.layout);
         let (of, columns) = (Expr::Int(*vector), &self.plan.columns);
         let own = match vector {
-            1 => mul_add(Expr::Name(self.v.x), Expr::Int(layout.lanes), Expr::Name(self.v.j)),
+            1 => mul_add(self.v.x, layout.lanes, self.v.j),
             _ => Expr::Name(self.v.x),
         };
-        let own = mul_add(self.column_group(), Expr::Int(layout.column_step / vector), own);
-        emitter.bind(self.v.column, INDEX, Expr::Name(self.v.column0).then(Div, of.clone()).then(Add, own));
-        let is_column = Expr::Name(self.v.column).then(Less, emitter.positions(columns).then(Div, of));
+        let own = mul_add(self.column_group(), layout.column_step / vector, own);
+        emitter.bind(self.v.column, INDEX, self.v.column0.then(Div, of.clone()).then(Add, own));
+        let is_column = self.v.column.then(Less, emitter.positions(columns).then(Div, of));
         self.guarded(emitter, is_column, |emitter| {
             emitter.unflatten(self.v.column, columns, *vector);
             let [of_group, of_row, of_columns] = layout.sum_steps.map(Expr::Int);
-            let row = mul_add(self.row_group(), of_group, Expr::Name(self.v.i).then(Mul, of_row));
+            let row = mul_add(self.row_group(), of_group, self.v.i.then(Mul, of_row));
             let lane = if *vector > 1 { Expr::name(Var::Lane) } else { Expr::Name(self.v.j) };
             let at = row.then(Add, self.column_group().then(Mul, of_columns)).then(Add, lane);
             let stores: Vec<&Store> = kernel.stores.iter().collect();

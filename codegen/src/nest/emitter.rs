@@ -5,7 +5,7 @@ mod values;
 use rustc_hash::FxHashMap;
 
 use super::persistent::RowCache;
-use super::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Arithmetic, Expr, Stmt, Type};
 use super::tile::TileKey;
 use super::variable::{Local, LocalId, Space, Var};
 use super::{Body, INDEX, Parameter};
@@ -276,9 +276,9 @@ impl<'k> Emitter<'k> {
     }
 
     /// Appends an immutable variable.
-    pub(super) fn bind(&mut self, var: impl Into<Definition>, ty: Type, value: Expr) -> Var {
+    pub(super) fn bind(&mut self, var: impl Into<Definition>, ty: Type, value: impl Into<Expr>) -> Var {
         let var = self.typed(var, ty, None, Space::Constant);
-        self.push(Stmt::Let { var, value });
+        self.push(Stmt::Let { var, value: value.into() });
         var
     }
 
@@ -290,8 +290,8 @@ impl<'k> Emitter<'k> {
         length: u64,
         total: Expr,
     ) -> (Expr, Expr) {
-        let first = Expr::Name(self.bind(first, INDEX, number.then(Arithmetic::Mul, Expr::Int(length))));
-        let after = first.clone().then(Arithmetic::Add, Expr::Int(length));
+        let first = Expr::Name(self.bind(first, INDEX, number.then(Arithmetic::Mul, length)));
+        let after = first.clone().then(Arithmetic::Add, length);
         (first, Expr::Name(self.bind(end, INDEX, after.then(Arithmetic::Min, total))))
     }
 
@@ -317,20 +317,13 @@ impl<'k> Emitter<'k> {
         match condition {
             _ if then.is_empty() => {}
             Some(condition) => self.push(Stmt::If { condition, then, otherwise: Vec::new() }),
-            None => then.into_iter().for_each(|stmt| self.push(stmt)),
+            None => self.append(then),
         }
     }
 
     /// Closes the innermost scope and gives its statements.
     pub(super) fn close(&mut self) -> Vec<Stmt> {
         self.scopes.pop().map(|scope| scope.block).unwrap_or_default()
-    }
-
-    /// Closes the innermost scope as the body of `for (axis = 0; axis < extent; ++axis)`.
-    pub(super) fn close_loop(&mut self, axis: AxisId, hint: LoopHint) {
-        let body = self.close();
-        let (var, to) = (Var::Axis(axis), self.extent(axis));
-        self.push(Stmt::For { var, from: Expr::Int(0), to, step: Step::Add(Expr::Int(1)), hint, body });
     }
 
     /// An axis's extent: a literal or the name of its parameter.
@@ -357,12 +350,12 @@ impl<'k> Emitter<'k> {
         for (position, &axis) in axes.iter().enumerate().rev() {
             let is_last = position + 1 == axes.len();
             let extent = self.kernel.axis(axis).extent / if is_last { multiple } else { 1 };
-            let mut value = Expr::name(flat).then(Arithmetic::Div, Expr::Int(stride));
+            let mut value = Expr::name(flat).then(Arithmetic::Div, stride);
             if position > 0 {
-                value = value.then(Arithmetic::Rem, Expr::Int(extent));
+                value = value.then(Arithmetic::Rem, extent);
             }
             if is_last {
-                value = value.then(Arithmetic::Mul, Expr::Int(multiple));
+                value = value.then(Arithmetic::Mul, multiple);
             }
             bindings.push((Var::Axis(axis), value));
             stride *= extent;

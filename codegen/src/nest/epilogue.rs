@@ -3,7 +3,8 @@
 
 use super::accumulate::set;
 use super::emitter::Emitter;
-use super::passes::{Plan, count_loop};
+use super::loops::counting;
+use super::passes::Plan;
 use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, LoopHint, Type};
 use super::variable::Var;
@@ -115,10 +116,13 @@ impl Epilogue {
             plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
         };
         let each = |emitter: &mut Emitter<'k>, hint: LoopHint, body: &dyn Fn(&mut Emitter<'k>)| {
-            emitter.open(&plan.map, false);
-            body(emitter);
-            let body = emitter.close();
-            emitter.push(count_loop(row, rows.first.clone(), rows.end.clone(), hint, body));
+            emitter.repeat_along(
+                &plan.map,
+                counting(row, rows.first.clone(), rows.end.clone(), hint),
+                |emitter| {
+                    body(emitter);
+                },
+            );
         };
         if plan.map.len() == 1 {
             return each(emitter, LoopHint::Simd, &|emitter| {

@@ -8,9 +8,9 @@
 use super::INDEX;
 use super::accumulate::set;
 use super::emitter::Emitter;
-use super::passes::count_loop;
+use super::loops::{counting, stepping};
 use super::stmt::Arithmetic::{Add, Min, Sub};
-use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Expr, LoopHint, Type};
 use crate::DType;
 use crate::index::AxisId;
 use crate::ir::{AxisSet, BufferId, Kernel, ValueId, ValueOp};
@@ -275,27 +275,28 @@ impl Stretches {
     /// The loop from `from` to `to`.
     pub(super) fn emit<'k>(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr) {
         let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
-        let slot = Expr::name(self.axis).then(Sub, Expr::name(start));
-        emitter.open(&[], false);
-        let end = Expr::name(start).then(Add, Expr::Int(TOGETHER)).then(Min, to.clone());
-        emitter.bind(stop, INDEX, end);
-        emitter.using(kernel, |emitter| {
-            let mut each = |emitter: &mut Emitter<'k>, body: &mut dyn FnMut(&mut Emitter<'k>)| {
-                emitter.open(&[self.axis], false);
-                body(emitter);
-                let body = emitter.close();
-                let (from, to) = (Expr::name(start), Expr::name(stop));
-                emitter.push(count_loop(self.axis, from, to, LoopHint::Simd, body));
-            };
-            let elements = self.fission.emit(emitter, kernel, &slot, TOGETHER, &mut each);
-            each(emitter, &mut |emitter| {
-                elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
-                emitter.values_before_stores(kernel);
-                kernel.stores.iter().for_each(|store| emitter.store(store));
+        let slot = Expr::name(self.axis).then(Sub, start);
+        emitter.repeat(stepping(start, (from, &to), TOGETHER, LoopHint::None), |emitter| {
+            let end = Expr::name(start).then(Add, TOGETHER).then(Min, to.clone());
+            emitter.bind(stop, INDEX, end);
+            emitter.using(kernel, |emitter| {
+                let mut each = |emitter: &mut Emitter<'k>, body: &mut dyn FnMut(&mut Emitter<'k>)| {
+                    let (from, to) = (Expr::name(start), Expr::name(stop));
+                    emitter.repeat_along(
+                        &[self.axis],
+                        counting(self.axis, from, to, LoopHint::Simd),
+                        |emitter| {
+                            body(emitter);
+                        },
+                    );
+                };
+                let elements = self.fission.emit(emitter, kernel, &slot, TOGETHER, &mut each);
+                each(emitter, &mut |emitter| {
+                    elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
+                    emitter.values_before_stores(kernel);
+                    kernel.stores.iter().for_each(|store| emitter.store(store));
+                });
             });
         });
-        let body = emitter.close();
-        let step = Step::Add(Expr::Int(TOGETHER));
-        emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });
     }
 }

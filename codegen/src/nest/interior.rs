@@ -147,7 +147,6 @@ fn decided_where(kernel: &Kernel, holds: impl Fn(&[Bound]) -> Option<bool>) -> K
     };
     let mut same_as: Vec<ValueId> = (0..kernel.values.len() as u32).map(ValueId).collect();
     for (number, value) in result.values.iter_mut().enumerate() {
-        let alias = |id: &mut ValueId| *id = same_as[id.index()];
         match &mut value.op {
             ValueOp::InBounds(bounds) => {
                 if let Some(holds) = holds(bounds) {
@@ -164,16 +163,7 @@ fn decided_where(kernel: &Kernel, holds: impl Fn(&[Bound]) -> Option<bool>) -> K
                 let chosen = if guard(*condition) == Some(true) { a } else { b };
                 same_as[number] = same_as[chosen.index()];
             }
-            ValueOp::Unary(_, a) | ValueOp::Cast(_, a) => alias(a),
-            ValueOp::Binary(_, a, b) => [a, b].into_iter().for_each(alias),
-            ValueOp::Select(condition, a, b) => [condition, a, b].into_iter().for_each(alias),
-            ValueOp::Scan { operand, .. }
-            | ValueOp::Reduce { operand, .. }
-            | ValueOp::Carry { init: operand, .. }
-            | ValueOp::Last { carry: operand } => alias(operand),
-            ValueOp::Scatter { index, operand, .. } => [index, operand].into_iter().for_each(alias),
-            ValueOp::Sort { operand, .. } => alias(operand),
-            ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) | ValueOp::Random { .. } => {}
+            op => op.named_operands_mut().into_iter().for_each(|id| *id = same_as[id.index()]),
         }
     }
     result.replace_computed(|value| same_as[value.index()]);

@@ -16,6 +16,7 @@ mod emitter;
 mod epilogue;
 mod fission;
 mod interior;
+mod loops;
 mod narrow;
 mod numbers;
 mod parse;

@@ -4,7 +4,8 @@
 use super::INDEX;
 use super::accumulate::{Accumulator, mul_add};
 use super::emitter::Emitter;
-use super::passes::{Pass, Plan, count_loop};
+use super::loops::counting;
+use super::passes::{Pass, Plan};
 use super::stmt::Arithmetic::{Div, Mul, Sub};
 use super::stmt::{Expr, LoopHint, Stmt};
 use super::variable::Var;
@@ -79,16 +80,15 @@ impl Narrow {
         let group = |emitter: &mut Emitter<'k>, lanes: Expr| {
             emitter.unflatten(flat, &plan.axes, 1);
             emitter.using(kernel, |emitter| {
-                emitter.open(&[inner], false);
-                emitter.bind(inner, INDEX, lane.clone());
-                for (&id, accumulator) in pass.reductions.iter().zip(&accumulators) {
-                    accumulator.take(emitter, id, Some(&lane), None);
-                }
-                let body = emitter.close();
-                emitter.push(count_loop(Var::Lane, Expr::Int(0), lanes, LoopHint::Simd, body));
+                emitter.repeat_along(&[inner], counting(Var::Lane, 0, lanes, LoopHint::Simd), |emitter| {
+                    emitter.bind(inner, INDEX, lane.clone());
+                    for (&id, accumulator) in pass.reductions.iter().zip(&accumulators) {
+                        accumulator.take(emitter, id, Some(&lane), None);
+                    }
+                });
             });
         };
-        let groups = to.clone().then(Div, Expr::Int(SIDE_BY_SIDE));
+        let groups = to.clone().then(Div, SIDE_BY_SIDE);
         let groups = match groups {
             Expr::Int(_) => groups,
             groups => {
@@ -96,28 +96,27 @@ impl Narrow {
                 Expr::Name(emitter.bind(name, INDEX, groups))
             }
         };
-        emitter.open(&[], false);
-        group(emitter, Expr::Int(columns * SIDE_BY_SIDE));
-        let body = emitter.close();
-        let from = from.then(Div, Expr::Int(SIDE_BY_SIDE));
-        emitter.push(count_loop(flat, from, groups.clone(), LoopHint::None, body));
-        let left = to.then(Sub, groups.clone().then(Mul, Expr::Int(SIDE_BY_SIDE)));
+        let from = from.then(Div, SIDE_BY_SIDE);
+        emitter.repeat(counting(flat, from, groups.clone(), LoopHint::None), |emitter| {
+            group(emitter, Expr::Int(columns * SIDE_BY_SIDE));
+        });
+        let left = to.then(Sub, groups.clone().then(Mul, SIDE_BY_SIDE));
         if left != Expr::Int(0) {
             emitter.open(&[], false);
             emitter.bind(flat, INDEX, groups);
-            group(emitter, left.then(Mul, Expr::Int(columns)));
+            group(emitter, left.then(Mul, columns));
             let body = emitter.close();
             emitter.push(Stmt::Block(body));
         }
         let k = emitter.index("k");
-        let other = mul_add(Expr::Name(k), Expr::Int(columns), lane.clone());
+        let other = mul_add(k, columns, lane.clone());
         emitter.open(&[], false);
         for accumulator in &accumulators {
             accumulator.merge(emitter, Some(&lane), &|part| accumulator.part(part, Some(&other)));
         }
         let body = emitter.close();
-        let body = vec![count_loop(Var::Lane, Expr::Int(0), Expr::Int(columns), LoopHint::Simd, body)];
-        emitter.push(count_loop(k, Expr::Int(1), Expr::Int(SIDE_BY_SIDE), LoopHint::None, body));
+        let body = vec![counting(Var::Lane, 0, columns, LoopHint::Simd).of(body)];
+        emitter.push(counting(k, 1, SIDE_BY_SIDE, LoopHint::None).of(body));
         accumulators
     }
 }

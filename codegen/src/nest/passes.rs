@@ -4,7 +4,7 @@
 use super::accumulate::Accumulator;
 use super::emitter::Emitter;
 use super::stmt::Arithmetic::{Add, Div};
-use super::stmt::{Expr, LoopHint, Step, Stmt};
+use super::stmt::Expr;
 use super::variable::Var;
 use super::{Workspace, extent_name};
 use crate::Language;
@@ -27,7 +27,7 @@ impl Plan {
 
     /// How many parts of a length a pass has: the CPU's split reductions.
     pub(super) fn parts(&self, emitter: &Emitter, length: u64) -> Expr {
-        emitter.positions(&self.axes).then(Add, Expr::Int(length - 1)).then(Div, Expr::Int(length))
+        emitter.positions(&self.axes).then(Add, length - 1).then(Div, length)
     }
 }
 
@@ -150,9 +150,4 @@ pub(super) fn lane_of(kernel: &Kernel, id: ValueId, lane_axis: Option<AxisId>) -
         true => Expr::Int(0),
         false => Expr::name(Var::Lane),
     }
-}
-
-/// `for (name = from; name < to; ++name)`.
-pub(super) fn count_loop(var: impl Into<Var>, from: Expr, to: Expr, hint: LoopHint, body: Vec<Stmt>) -> Stmt {
-    Stmt::For { var: var.into(), from, to, step: Step::Add(Expr::Int(1)), hint, body }
 }

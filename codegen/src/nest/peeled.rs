@@ -115,7 +115,7 @@ impl Peeled {
                         }],
                     };
                 }
-                choice.into_iter().for_each(|stmt| emitter.push(stmt));
+                emitter.append(choice);
             }
             Peeled::Segments(segments) => {
                 let whole = *from == Expr::Int(0) && matches!(to, Expr::Int(_));
@@ -202,7 +202,7 @@ impl Left {
         emitter.using(kernel, |emitter| part(emitter, kernel, from, to));
         let body = emitter.close();
         match is_branch || body.len() < 2 {
-            true => body.into_iter().for_each(|stmt| emitter.push(stmt)),
+            true => emitter.append(body),
             false => emitter.push(Stmt::Block(body)),
         }
         self.end(emitter);

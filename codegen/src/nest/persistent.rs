@@ -99,7 +99,7 @@ impl Emitter<'_> {
         let lane = lane_axis(self.kernel).filter(|&lane| index.uses(lane));
         let lanes = lane.map_or(1, |lane| self.kernel.axis(lane).extent);
         let dtype = self.kernel.buffers[buffer.index()].dtype;
-        let first = vector.then(Mul, Expr::Int(lanes));
+        let first = vector.then(Mul, lanes);
         let array = existing.unwrap_or_else(|| {
             let base = match lane {
                 Some(lane) => index.substitute(lane, &IndexExpr::zero(), &self.kernel.ranges()),
@@ -115,7 +115,7 @@ impl Emitter<'_> {
                 for (at, width) in chunks(lanes, width) {
                     self.push(Stmt::VectorLoad {
                         array,
-                        at: first.clone().then(Add, Expr::Int(at)),
+                        at: first.clone().then(Add, at),
                         buffer: buffer.into(),
                         index: Expr::Index(base.offset(at as i64)),
                         dtype,
@@ -125,7 +125,7 @@ impl Emitter<'_> {
             } else {
                 let element = Expr::element(buffer, Expr::Index(index.clone()));
                 let slot = match lane {
-                    Some(_) => first.clone().then(Add, Expr::name(Var::Lane)),
+                    Some(_) => first.clone().then(Add, Var::Lane),
                     None => first.clone(),
                 };
                 let load = set(Expr::element(array, slot), element);
@@ -138,7 +138,7 @@ impl Emitter<'_> {
             array
         });
         let slot = match lane {
-            Some(_) => first.then(Add, Expr::name(Var::Lane)),
+            Some(_) => first.then(Add, Var::Lane),
             None => first,
         };
         Some(Expr::FromMemory(dtype, Box::new(Expr::element(array, slot))))
@@ -196,7 +196,7 @@ impl Emitter<'_> {
 
     fn cache_slot(&self, id: ValueId) -> Option<Expr> {
         let lanes = self.lanes_of_value(id);
-        let first = self.cached.as_ref()?.vector().then(Mul, Expr::Int(lanes));
-        Some(if lanes > 1 { first.then(Add, Expr::name(Var::Lane)) } else { first })
+        let first = self.cached.as_ref()?.vector().then(Mul, lanes);
+        Some(if lanes > 1 { first.then(Add, Var::Lane) } else { first })
     }
 }

@@ -2,8 +2,9 @@
 
 use super::accumulate::{for_lanes, mul_add};
 use super::emitter::Emitter;
+use super::loops::stepping;
 use super::stmt::Arithmetic::{Add, Less, LessEqual, Mul};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use super::{Body, Function, INDEX, Nest, parameters};
 use crate::Language;
@@ -100,11 +101,7 @@ fn cuda(
     schedule: &PointwiseSchedule,
 ) -> Result<Body, Refusal> {
     let lanes = u64::from(schedule.vector);
-    let thread = mul_add(
-        Expr::Builtin(Builtin::BlockX),
-        Expr::Int(u64::from(schedule.threads)),
-        Expr::Builtin(Builtin::ThreadX),
-    );
+    let thread = mul_add(Builtin::BlockX, u64::from(schedule.threads), Builtin::ThreadX);
     let mut outer = Emitter::new(scalar, Language::Cuda);
     let stores: Vec<&Store> = vectorised.stores.iter().collect();
     let total = outer.positions(map);
@@ -114,7 +111,7 @@ fn cuda(
                 && (scalar.axis(*axis).is_argument || !scalar.axis(*axis).extent.is_multiple_of(lanes)) =>
         {
             // One axis of any length: whole vectors, and a scalar tail in the last thread.
-            let first = outer.bind("first", INDEX, thread.then(Mul, Expr::Int(lanes)));
+            let first = outer.bind("first", INDEX, thread.then(Mul, lanes));
             let then = outer.beside(|outer| {
                 outer.using(vectorised, |whole| {
                     whole.open_pinned();
@@ -129,15 +126,8 @@ fn cuda(
             outer.open(map, false);
             scalar.stores.iter().for_each(|store| outer.store(store));
             let body = outer.close();
-            outer.push(Stmt::For {
-                var: Var::Axis(*axis),
-                from: Expr::Name(first),
-                to: total.clone(),
-                step: Step::Add(Expr::Int(1)),
-                hint: LoopHint::None,
-                body,
-            });
-            let condition = Expr::Name(first).then(Add, Expr::Int(lanes)).then(LessEqual, total);
+            outer.push(stepping(Var::Axis(*axis), (first, total.clone()), 1, LoopHint::None).of(body));
+            let condition = first.then(Add, lanes).then(LessEqual, total);
             let otherwise = outer.close();
             outer.push(Stmt::If { condition, then, otherwise });
             outer.finish()
@@ -153,7 +143,7 @@ fn cuda(
                 // The innermost extent is a multiple of the lanes.
                 ([.., last], lanes) if lanes > 1 => {
                     let outer = emitter.positions(&map[..map.len() - 1]);
-                    outer.then(Mul, Expr::Int(scalar.axis(*last).extent / lanes))
+                    outer.then(Mul, scalar.axis(*last).extent / lanes)
                 }
                 _ => total,
             };
@@ -202,7 +192,7 @@ pub(super) fn lanes_and_stores(
             None => emitter.store(store),
             Some((array, _)) => {
                 let value = emitter.stored(store);
-                emitter.push(Stmt::Assign { target: Expr::element(array, Expr::name(Var::Lane)), value });
+                emitter.push(Stmt::Assign { target: Expr::element(array, Var::Lane), value });
             }
         }
     }
@@ -214,7 +204,7 @@ pub(super) fn lanes_and_stores(
         let buffer = &kernel.buffers[store.buffer.index()];
         if *width == 1 {
             let target = Expr::element(store.buffer, Expr::Index(store.index.clone()));
-            let value = Expr::element(array, Expr::name(Var::Lane));
+            let value = Expr::element(array, Var::Lane);
             writes.push(unrolled_lanes(lanes, vec![Stmt::Assign { target, value }]));
             continue;
         }

@@ -3,11 +3,12 @@
 use super::emitter::Emitter;
 use super::fission::Stretches;
 use super::interior::Interior;
-use super::passes::{count_loop, items_formula, launch_items};
+use super::loops::{counting, stepping};
+use super::passes::{items_formula, launch_items};
 use super::segments::Segments;
 use super::short_axis::ShortAxis;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Rem};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::windows_cpu::{Border, Windows};
 use super::{Body, INDEX};
 use crate::index::{AxisId, IndexExpr};
@@ -81,11 +82,10 @@ impl<'k> Loops<'k, '_> {
         let total = emitter.positions(map);
         let (first, end) = emitter.part(["first", "end"], Expr::Builtin(Builtin::BlockX), chunk, total);
         let t = emitter.index("t");
-        emitter.open(&[], false);
-        emitter.unflatten(t, map, 1);
-        self.kernel.stores.iter().for_each(|store| emitter.store(store));
-        let body = emitter.close();
-        emitter.push(count_loop(t, first, end, LoopHint::None, body));
+        emitter.repeat(counting(t, first, end, LoopHint::None), |emitter| {
+            emitter.unflatten(t, map, 1);
+            self.kernel.stores.iter().for_each(|store| emitter.store(store));
+        });
         self.launch(map, chunk)
     }
 
@@ -95,7 +95,7 @@ impl<'k> Loops<'k, '_> {
         let extent = emitter.extent(self.inner);
         let mut number = block.clone();
         if !self.outer.is_empty() {
-            let per_row = extent.clone().then(Add, Expr::Int(chunk - 1)).then(Div, Expr::Int(chunk));
+            let per_row = extent.clone().then(Add, chunk - 1).then(Div, chunk);
             let chunks = Expr::Name(emitter.bind("chunks", INDEX, per_row));
             let row = emitter.bind("row", INDEX, block.clone().then(Div, chunks.clone()));
             emitter.unflatten(row, self.outer, 1);
@@ -120,13 +120,11 @@ impl<'k> Loops<'k, '_> {
         let left = emitter.index("left");
         emitter.open(&[], false);
         let extent = emitter.extent(self.inner);
-        let right = Expr::Name(left).then(Add, Expr::Int(TILE)).then(Min, extent.clone());
+        let right = left.then(Add, TILE).then(Min, extent.clone());
         let right = emitter.bind("right", INDEX, right);
         self.rows(emitter, (first, end), (Expr::Name(left), Expr::Name(right)));
         let body = emitter.close();
-        let step = Step::Add(Expr::Int(TILE));
-        let (var, from, hint) = (left, Expr::Int(0), LoopHint::None);
-        emitter.push(Stmt::For { var, from, to: extent, step, hint, body });
+        emitter.push(stepping(left, (0, extent), TILE, LoopHint::None).of(body));
         self.launch(self.outer, TILE)
     }
 
@@ -142,11 +140,10 @@ impl<'k> Loops<'k, '_> {
     /// A loop over rows, and in it one along each.
     fn rows(&self, emitter: &mut Emitter<'k>, (first, end): (Expr, Expr), (from, to): (Expr, Expr)) {
         let row = emitter.flat(self.outer, "row");
-        emitter.open(&[], false);
-        emitter.unflatten(row, self.outer, 1);
-        inner_loop(emitter, self.kernel, self.guards, self.inner, from, to);
-        let body = emitter.close();
-        emitter.push(count_loop(row, first, end, LoopHint::None, body));
+        emitter.repeat(counting(row, first, end, LoopHint::None), |emitter| {
+            emitter.unflatten(row, self.outer, 1);
+            inner_loop(emitter, self.kernel, self.guards, self.inner, from, to);
+        });
     }
 }
 
@@ -238,7 +235,7 @@ fn part<'k>(
         emitter.close()
     });
     let hint = if hint == LoopHint::Simd && is_scattered(kernel, axis) { LoopHint::None } else { hint };
-    emitter.push(count_loop(axis, from, to, hint, body));
+    emitter.push(counting(axis, from, to, hint).of(body));
 }
 
 /// Whether the loop mostly reads far apart: vectors are put together one element after the other, which is no faster than
@@ -308,7 +305,7 @@ fn inner_loop<'k>(
                 };
                 end = first;
             }
-            choice.into_iter().for_each(|stmt| emitter.push(stmt));
+            emitter.append(choice);
         }
     }
 }
@@ -349,7 +346,7 @@ fn loop_of_segments<'k>(emitter: &mut Emitter<'k>, segments: &'k Segments, from:
         let body = emitter.close();
         // Some segments are not in this block.
         match whole || body.len() < 2 {
-            true => body.into_iter().for_each(|stmt| emitter.push(stmt)),
+            true => emitter.append(body),
             false => emitter.push(Stmt::Block(body)),
         }
         start = end;
@@ -373,7 +370,7 @@ fn loop_with_interior<'k>(
         true => Expr::Int(at),
         false if at == 0 => from.clone(),
         false if at == kernel.axis(axis).extent => to.clone(),
-        false => from.clone().then(Max, Expr::Int(at)).then(Min, to.clone()),
+        false => from.clone().then(Max, at).then(Min, to.clone()),
     };
     let (mut low, mut high) = (clamp(interior.low), clamp(interior.high));
     let always = interior.conditions.is_empty();

@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 use super::INDEX;
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::{Emitter, Staged};
-use super::passes::count_loop;
+use super::loops::{counting, stepping};
 use super::scan::{Carries, Scans};
 use super::stmt::Arithmetic::{Add, And, Less, Min, Mul, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::variable::Var;
 use crate::index::IndexExpr;
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
@@ -51,63 +51,54 @@ impl<'a> Tiles<'a> {
     ) {
         let arrays = self.arrays(emitter, stores);
         let extent = emitter.extent(self.scans.axis);
-        emitter.open(&[], false);
-        self.sweep(emitter, false, |emitter, slot| {
-            for (_, buffer, index, staged) in &arrays.inputs {
-                let element = Expr::element(*buffer, Expr::Index((*index).clone()));
-                emitter.push(set(Expr::element(staged.array, slot.clone()), element));
-            }
-        });
-        emitter.push(Stmt::Barrier);
+        emitter.repeat(stepping(self.tile, (0, &extent), self.steps, LoopHint::None), |emitter| {
+            self.sweep(emitter, false, |emitter, slot| {
+                for (_, buffer, index, staged) in &arrays.inputs {
+                    let element = Expr::element(*buffer, Expr::Index((*index).clone()));
+                    emitter.push(set(Expr::element(staged.array, slot.clone()), element));
+                }
+            });
+            emitter.push(Stmt::Barrier);
 
-        let end = Expr::Name(self.tile).then(Add, Expr::Int(self.steps)).then(Min, extent.clone());
-        let end = emitter.bind("end", INDEX, end);
-        let step = self.scans.step_name(emitter);
-        let place = Expr::name(step).then(Sub, Expr::Name(self.tile));
-        let slot = mul_add(Expr::Builtin(Builtin::ThreadX), Expr::Int(self.pitch()), place);
-        let mut staged = FxHashMap::default();
-        for (loads, _, _, array) in &arrays.inputs {
-            let of_load = |&id: &ValueId| (id, Staged { array: array.array, dtype: array.dtype, slot: None });
-            staged.extend(loads.iter().map(of_load));
-        }
-        emitter.staged = staged;
-        emitter.staged_slot = Some(slot.clone());
-        emitter.open(&[], false);
-        self.scans.bind_position(emitter, step);
-        emitter.bind_axes(&[self.scans.axis]);
-        carries.begin_step(emitter, None);
-        self.scans.advance(emitter, self.kernel, running, None, None);
-        carries.end_step(emitter, None, |emitter| {
-            for (store, staged) in &arrays.results {
-                let value = emitter.stored(store);
-                emitter.push(set(Expr::element(staged.array, slot.clone()), value));
+            let end = self.tile.then(Add, self.steps).then(Min, extent.clone());
+            let end = emitter.bind("end", INDEX, end);
+            let step = self.scans.step_name(emitter);
+            let place = Expr::name(step).then(Sub, self.tile);
+            let slot = mul_add(Builtin::ThreadX, self.pitch(), place);
+            let mut staged = FxHashMap::default();
+            for (loads, _, _, array) in &arrays.inputs {
+                let of_load =
+                    |&id: &ValueId| (id, Staged { array: array.array, dtype: array.dtype, slot: None });
+                staged.extend(loads.iter().map(of_load));
             }
-            emitter.open_pinned();
-            arrays.direct.iter().for_each(|store| emitter.store(store));
-            let then = emitter.close();
-            emitter.guarded(inside, then);
-        });
-        let body = emitter.close();
-        emitter.push(count_loop(step, Expr::Name(self.tile), Expr::Name(end), LoopHint::UnrollBy(8), body));
-        emitter.staged.clear();
-        emitter.staged_slot = None;
+            emitter.staged = staged;
+            emitter.staged_slot = Some(slot.clone());
+            emitter.repeat(counting(step, self.tile, end, LoopHint::UnrollBy(8)), |emitter| {
+                self.scans.bind_position(emitter, step);
+                emitter.bind_axes(&[self.scans.axis]);
+                carries.begin_step(emitter, None);
+                self.scans.advance(emitter, self.kernel, running, None, None);
+                carries.end_step(emitter, None, |emitter| {
+                    for (store, staged) in &arrays.results {
+                        let value = emitter.stored(store);
+                        emitter.push(set(Expr::element(staged.array, slot.clone()), value));
+                    }
+                    emitter.under(inside, |emitter| {
+                        arrays.direct.iter().for_each(|store| emitter.store(store));
+                    });
+                });
+            });
+            emitter.staged.clear();
+            emitter.staged_slot = None;
 
-        // The next tile overwrites the inputs now, and the results when all threads have come to its barrier.
-        emitter.push(Stmt::Barrier);
-        self.sweep(emitter, true, |emitter, slot| {
-            for (store, staged) in &arrays.results {
-                let target = Expr::element(store.buffer, Expr::Index(store.index.clone()));
-                emitter.push(set(target, Expr::element(staged.array, slot.clone())));
-            }
-        });
-        let body = emitter.close();
-        emitter.push(Stmt::For {
-            var: self.tile,
-            from: Expr::Int(0),
-            to: extent,
-            step: Step::Add(Expr::Int(self.steps)),
-            hint: LoopHint::None,
-            body,
+            // The next tile overwrites the inputs now, and the results when all threads have come to its barrier.
+            emitter.push(Stmt::Barrier);
+            self.sweep(emitter, true, |emitter, slot| {
+                for (store, staged) in &arrays.results {
+                    let target = Expr::element(store.buffer, Expr::Index(store.index.clone()));
+                    emitter.push(set(target, Expr::element(staged.array, slot.clone())));
+                }
+            });
         });
     }
 
@@ -166,25 +157,24 @@ impl<'a> Tiles<'a> {
         let others = &self.scans.others;
         let (x, rows) = (Expr::Builtin(Builtin::ThreadX), emitter.positions(others));
         let turn = emitter.index("turn");
-        emitter.open(&[], false);
-        let first = Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(self.rows));
-        let tile_row = emitter.bind("tile_row", INDEX, first.then(Add, Expr::Name(turn)));
-        let row = Expr::Name(tile_row).then(Min, rows.clone().then(Sub, Expr::Int(1)));
-        let read_row = emitter.bind("read_row", INDEX, row);
-        emitter.unflatten(read_row, others, 1);
-        let place = emitter.bind("place", INDEX, Expr::Name(self.tile).then(Add, x.clone()));
-        self.scans.bind_position(emitter, place);
-        let slot = mul_add(Expr::Name(turn), Expr::Int(self.pitch()), x);
-        emitter.open_pinned();
-        body(emitter, slot);
-        let then = emitter.close();
-        let axis = self.kernel.axis(self.scans.axis);
-        let is_whole = !axis.is_argument && axis.extent.is_multiple_of(self.steps);
-        let in_row = (!is_whole).then(|| Expr::Name(place).then(Less, emitter.extent(self.scans.axis)));
-        let of_row = own_rows.then(|| Expr::Name(tile_row).then(Less, rows));
-        let inside = in_row.into_iter().chain(of_row).reduce(|all, next| all.then(And, next));
-        emitter.guarded(inside, then);
-        let body = emitter.close();
-        emitter.push(count_loop(turn, Expr::Int(0), Expr::Int(self.rows), LoopHint::UnrollBy(8), body));
+        emitter.repeat(counting(turn, 0, self.rows, LoopHint::UnrollBy(8)), |emitter| {
+            let first = Builtin::BlockX.then(Mul, self.rows);
+            let tile_row = emitter.bind("tile_row", INDEX, first.then(Add, turn));
+            let row = tile_row.then(Min, rows.clone().then(Sub, 1));
+            let read_row = emitter.bind("read_row", INDEX, row);
+            emitter.unflatten(read_row, others, 1);
+            let place = emitter.bind("place", INDEX, self.tile.then(Add, x.clone()));
+            self.scans.bind_position(emitter, place);
+            let slot = mul_add(turn, self.pitch(), x);
+            emitter.open_pinned();
+            body(emitter, slot);
+            let then = emitter.close();
+            let axis = self.kernel.axis(self.scans.axis);
+            let is_whole = !axis.is_argument && axis.extent.is_multiple_of(self.steps);
+            let in_row = (!is_whole).then(|| place.then(Less, emitter.extent(self.scans.axis)));
+            let of_row = own_rows.then(|| tile_row.then(Less, rows));
+            let inside = in_row.into_iter().chain(of_row).reduce(|all, next| all.then(And, next));
+            emitter.guarded(inside, then);
+        });
     }
 }

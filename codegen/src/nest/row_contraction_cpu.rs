@@ -7,10 +7,11 @@
 use super::accumulate::set;
 use super::contraction_cpu::{Left, Packed, Part, Writer, ceil};
 use super::emitter::Emitter;
-use super::passes::{count_loop, launch_of_parts};
+use super::loops::{counting, stepping};
+use super::passes::launch_of_parts;
 use super::row_statistics::Row;
 use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
 use crate::index::AxisId;
@@ -97,7 +98,7 @@ impl<'a> Rows<'a> {
         let chunks = ceil(count.clone(), of.clone());
         let own = if batch.is_empty() { block.clone() } else { block.clone().then(Rem, chunks.clone()) };
         emitter.bind(self.rows.first, INDEX, own.then(Mul, of.clone()));
-        emitter.bind(self.rows.count, INDEX, of.then(Min, count.then(Sub, Expr::Name(self.rows.first))));
+        emitter.bind(self.rows.count, INDEX, of.then(Min, count.then(Sub, self.rows.first)));
         if !batch.is_empty() {
             let rest = emitter.bind("block1", INDEX, block.then(Div, chunks));
             emitter.unflatten(rest, batch, 1);
@@ -117,20 +118,19 @@ impl<'a> Rows<'a> {
         }
         let (number, ty) =
             (|value: f64| Expr::Literal(Scalar::from_f64(*dtype, value)), Type::Register(*dtype));
-        let after = Expr::Name(self.rows.first).then(Add, Expr::Name(self.rows.count));
+        let after = self.rows.first.then(Add, self.rows.count);
         let last = match behind - 1 {
-            less @ ..0 => after.then(Sub, Expr::Int(less.unsigned_abs())),
-            more => after.then(Add, Expr::Int(more.unsigned_abs())),
+            less @ ..0 => after.then(Sub, less.unsigned_abs()),
+            more => after.then(Add, more.unsigned_abs()),
         };
-        let last = emitter.bind("last", INDEX, last.then(Max, Expr::Int(1)));
+        let last = emitter.bind("last", INDEX, last.then(Max, 1));
         let panels = ceil(Expr::Name(last), Expr::Int(PANEL));
-        let known =
-            emitter.bind("known", INDEX, panels.then(Mul, Expr::Int(PANEL)).then(Min, Expr::Int(length)));
+        let known = emitter.bind("known", INDEX, panels.then(Mul, PANEL).then(Min, length));
         let probe = emitter.fresh("probe");
         let probe = emitter.array(probe, ty, columns);
-        let at = Expr::element(probe, Expr::name(Var::Lane));
+        let at = Expr::element(probe, Var::Lane);
         let zero = vec![set(at.clone(), number(0.0))];
-        emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(columns), LoopHint::Simd, zero));
+        emitter.push(counting(Var::Lane, 0, columns, LoopHint::Simd).of(zero));
         let term = emitter.index("t");
         emitter.open(&[self.of.along], false);
         emitter.bind(self.of.along, INDEX, Expr::Name(term));
@@ -141,21 +141,17 @@ impl<'a> Rows<'a> {
         let nothing = binary(BinaryOp::Mul, value, number(0.0));
         emitter.push(set(at.clone(), binary(BinaryOp::Add, at.clone(), nothing)));
         let body = emitter.close();
-        emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(columns), LoopHint::Simd, body));
+        emitter.push(counting(Var::Lane, 0, columns, LoopHint::Simd).of(body));
         let body = emitter.close();
-        emitter.push(count_loop(term, Expr::Name(known), Expr::Int(length), LoopHint::None, body));
+        emitter.push(counting(term, known, length, LoopHint::None).of(body));
         let all = emitter.fresh("v");
         let all = emitter.variable(all, ty, number(0.0));
-        let add = set(Expr::Name(all), binary(BinaryOp::Add, Expr::Name(all), at));
-        emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(columns), LoopHint::None, vec![add]));
+        let add = set(all, binary(BinaryOp::Add, Expr::Name(all), at));
+        emitter.push(counting(Var::Lane, 0, columns, LoopHint::None).of(vec![add]));
         let end = emitter.variable("end", INDEX, Expr::Int(length));
         let fill = emitter.value(fill);
         let is_zero = binary(BinaryOp::Eq, Expr::Name(all), number(0.0));
-        let then = vec![Stmt::If {
-            condition: is_zero,
-            then: vec![set(Expr::Name(end), Expr::Name(known))],
-            otherwise: Vec::new(),
-        }];
+        let then = vec![Stmt::If { condition: is_zero, then: vec![set(end, known)], otherwise: Vec::new() }];
         let condition = binary(BinaryOp::Eq, fill, number(f64::NEG_INFINITY));
         emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
         Some(end)
@@ -189,14 +185,12 @@ impl<'a> Rows<'a> {
         let all = Expr::Int(self.kernel.axis(column).extent);
         let extent = self.end.filter(|_| column == self.of.along).map_or(all, Expr::Name);
         let columns = Expr::Int(self.schedule.columns.into());
-        emitter.open(&[], false);
-        let rest = extent.clone().then(Sub, Expr::Name(writer.columns.first));
-        emitter.bind(writer.columns.count, INDEX, columns.clone().then(Min, rest));
-        writer.all_terms(emitter, left, &Packed { array: right, image: None }, &[sums]);
-        then(emitter, writer);
-        let body = emitter.close();
-        let (var, from, step) = (writer.columns.first, Expr::Int(0), Step::Add(columns));
-        emitter.push(Stmt::For { var, from, to: extent, step, hint: LoopHint::None, body });
+        emitter.repeat(stepping(writer.columns.first, (0, &extent), &columns, LoopHint::None), |emitter| {
+            let rest = extent.clone().then(Sub, writer.columns.first);
+            emitter.bind(writer.columns.count, INDEX, columns.clone().then(Min, rest));
+            writer.all_terms(emitter, left, &Packed { array: right, image: None }, &[sums]);
+            then(emitter, writer);
+        });
     }
 
     /// Each row's reductions, then the row as it is multiplied, in the first array, or what is stored of it. Gives arrays of the
@@ -214,10 +208,10 @@ impl<'a> Rows<'a> {
             })
             .collect();
         emitter.open(&[], false);
-        let at_row = Expr::Name(self.rows.first).then(Add, Expr::Name(self.row));
+        let at_row = self.rows.first.then(Add, self.row);
         let at_row = emitter.bind("at_row", INDEX, at_row);
         emitter.unflatten(at_row, rows, 1);
-        let at = Expr::Name(self.row).then(Mul, Expr::Int(padded(kernel, self.of.along)));
+        let at = self.row.then(Mul, padded(kernel, self.of.along));
         let sums = self.of.scores.iter().zip(scores);
         let mut row = Row {
             kernel,
@@ -232,13 +226,13 @@ impl<'a> Rows<'a> {
             }
             let result = row.reduce(emitter, id);
             if let Some((_, of_rows)) = known.iter().find(|(other, _)| *other == id) {
-                emitter.push(set(Expr::element(*of_rows, Expr::Name(self.row)), result.clone()));
+                emitter.push(set(Expr::element(*of_rows, self.row), result.clone()));
             }
             emitter.define(id, result);
         }
         match products.first() {
             Some(product) => {
-                let target = Expr::element(scores[0], at.then(Add, Expr::name(Var::Lane)));
+                let target = Expr::element(scores[0], at.then(Add, Var::Lane));
                 row.each(emitter, |emitter| {
                     let value = emitter.value(product.left);
                     emitter.push(set(target, value));
@@ -247,7 +241,7 @@ impl<'a> Rows<'a> {
             None => self.results(emitter, &row),
         }
         let body = emitter.close();
-        emitter.push(count_loop(self.row, Expr::Int(0), Expr::Name(self.rows.count), LoopHint::None, body));
+        emitter.push(counting(self.row, 0, self.rows.count, LoopHint::None).of(body));
         known
     }
 

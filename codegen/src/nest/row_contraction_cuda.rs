@@ -9,11 +9,12 @@ use super::contraction_cpu::ceil;
 use super::contraction_cuda::plan::{Factor, Plan};
 use super::contraction_cuda::{Tile, Vars, WARP, Writer};
 use super::emitter::Emitter;
-use super::passes::{count_loop, launch_of_parts};
+use super::loops::{counting, halving, stepping};
+use super::passes::launch_of_parts;
 use super::pointwise::split_lanes;
 use super::split::Arrivals;
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, Max, Min, Mul, Rem, Sub, Xor};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
 use crate::ir::{Kernel, ValueOp};
@@ -152,22 +153,22 @@ impl<'k> Rows<'k> {
         ];
         self.each_row(emitter, first);
 
-        emitter.open_pinned();
-        self.elements.clear(emitter, known.elements);
-        self.add_up(emitter, &self.elements, &of_elements, known.elements, Expr::Int(0));
-        self.weigh(emitter, known);
-        self.store_weights(emitter, known, &weights);
-        let first = Expr::Name(self.elements.v.column0).then(Div, Expr::Int(self.results.plan.deep()));
-        self.add_up(emitter, &self.results, &of_results, known.sums, first);
-        let body = emitter.close();
-        emitter.push(Stmt::For {
-            var: self.elements.v.column0,
-            from: Expr::Int(0),
-            to: Expr::Name(self.end),
-            step: Step::Add(Expr::Int(self.schedule.elements.into())),
-            hint: LoopHint::None,
-            body,
-        });
+        emitter.repeat_pinned(
+            stepping(
+                self.elements.v.column0,
+                (0, self.end),
+                Expr::Int(self.schedule.elements.into()),
+                LoopHint::None,
+            ),
+            |emitter| {
+                self.elements.clear(emitter, known.elements);
+                self.add_up(emitter, &self.elements, &of_elements, known.elements, Expr::Int(0));
+                self.weigh(emitter, known);
+                self.store_weights(emitter, known, &weights);
+                let first = self.elements.v.column0.then(Div, self.results.plan.deep());
+                self.add_up(emitter, &self.results, &of_results, known.sums, first);
+            },
+        );
         self.divide(emitter, known);
         self.results.results(emitter, &[known.sums]);
     }
@@ -180,7 +181,7 @@ impl<'k> Rows<'k> {
     /// A loop over the thread's elements or results of a row; `n` and `j` say which.
     fn each_own(&self, emitter: &mut Emitter<'k>, of: &Writer<'k>, body: Vec<Stmt>) {
         let (v, layout) = (&self.elements.v, &of.layout);
-        let body = vec![count_loop(v.j, Expr::Int(0), Expr::Int(layout.lanes), LoopHint::Unroll, body)];
+        let body = vec![counting(v.j, 0, layout.lanes, LoopHint::Unroll).of(body)];
         of.repeated(emitter, v.n, layout.columns, body);
     }
 
@@ -188,7 +189,7 @@ impl<'k> Rows<'k> {
     fn own(&self, of: &Writer<'k>) -> Expr {
         let [_, of_row, of_group] = of.layout.sum_steps.map(Expr::Int);
         let row = Expr::Name(of.v.i).then(Mul, of_row);
-        row.then(Add, of.column_group().then(Mul, of_group)).then(Add, Expr::Name(of.v.j))
+        row.then(Add, of.column_group().then(Mul, of_group)).then(Add, of.v.j)
     }
 
     fn length(&self) -> u64 {
@@ -197,7 +198,7 @@ impl<'k> Rows<'k> {
 
     fn each_row(&self, emitter: &mut Emitter<'k>, body: Vec<Stmt>) {
         let rows = Expr::Int(self.own_rows());
-        emitter.push(count_loop(self.elements.v.i, Expr::Int(0), rows, LoopHint::Unroll, body));
+        emitter.push(counting(self.elements.v.i, 0, rows, LoopHint::Unroll).of(body));
     }
 
     /// Binds the block's rows, the batch's axes, and the thread's place.
@@ -224,13 +225,13 @@ impl<'k> Rows<'k> {
             return emitter.bind("end", INDEX, length);
         };
         let rows = emitter.positions(&self.of.contraction.rows);
-        let after = Expr::Name(self.elements.v.row0).then(Add, Expr::Int(self.schedule.rows.into()));
+        let after = self.elements.v.row0.then(Add, Expr::Int(self.schedule.rows.into()));
         let after = Expr::Name(emitter.bind("after", INDEX, after.then(Min, rows)));
         let last = match behind - 1 {
-            less @ ..0 => after.then(Sub, Expr::Int(less.unsigned_abs())),
-            more => after.then(Add, Expr::Int(more.unsigned_abs())),
+            less @ ..0 => after.then(Sub, less.unsigned_abs()),
+            more => after.then(Add, more.unsigned_abs()),
         };
-        let last = Expr::Name(emitter.bind("last", INDEX, last.then(Max, Expr::Int(1))));
+        let last = Expr::Name(emitter.bind("last", INDEX, last.then(Max, 1)));
         let known = last.then(Min, length.clone());
         let known = Expr::Name(emitter.bind("known", INDEX, known));
         let (threads, warp) = (u64::from(self.schedule.threads()), WARP);
@@ -240,41 +241,41 @@ impl<'k> Rows<'k> {
         let at = emitter.index("element");
         emitter.open(&[], false);
         emitter.open(&[], false);
-        emitter.bind(self.of.along, INDEX, Expr::Name(at).then(Div, Expr::Int(columns)));
-        emitter.bind(*column, INDEX, Expr::Name(at).then(Rem, Expr::Int(columns)));
+        emitter.bind(self.of.along, INDEX, at.then(Div, columns));
+        emitter.bind(*column, INDEX, at.then(Rem, columns));
         emitter.bind_axes(&[self.of.along, *column]);
         let value = emitter.value(products[0].right);
         let zero = binary(BinaryOp::Mul, value, number(0.0));
-        emitter.push(set(Expr::Name(nothing), binary(BinaryOp::Add, Expr::Name(nothing), zero)));
+        emitter.push(set(nothing, binary(BinaryOp::Add, Expr::Name(nothing), zero)));
         let body = emitter.close();
         let thread = Expr::Builtin(Builtin::ThreadX);
-        emitter.push(Stmt::For {
-            var: at,
-            from: known.clone().then(Mul, Expr::Int(columns)).then(Add, thread.clone()),
-            to: Expr::Int(self.length() * columns),
-            step: Step::Add(Expr::Int(threads)),
-            hint: LoopHint::UnrollBy(4),
-            body,
-        });
+        emitter.push(
+            stepping(
+                at,
+                (known.clone().then(Mul, columns).then(Add, thread.clone()), self.length() * columns),
+                threads,
+                LoopHint::UnrollBy(4),
+            )
+            .of(body),
+        );
         let body = emitter.close();
         emitter.push(Stmt::Block(body));
         // All threads find the same.
         let step = emitter.index("step");
         let other = shuffled(Expr::Name(nothing), step, warp as u32);
-        let body = vec![set(Expr::Name(nothing), binary(BinaryOp::Add, Expr::Name(nothing), other))];
+        let body = vec![set(nothing, binary(BinaryOp::Add, Expr::Name(nothing), other))];
         self.halving(emitter, step, warp / 2, body);
         let shared = emitter.share("nothings", F32, threads / warp);
-        let then =
-            vec![set(Expr::element(shared, thread.clone().then(Div, Expr::Int(warp))), Expr::Name(nothing))];
-        let is_first = thread.then(Rem, Expr::Int(warp)).then(Equal, Expr::Int(0));
+        let then = vec![set(Expr::element(shared, thread.clone().then(Div, warp)), nothing)];
+        let is_first = thread.then(Rem, warp).then(Equal, 0);
         emitter.push(Stmt::If { condition: is_first, then, otherwise: Vec::new() });
         emitter.push(Stmt::Barrier);
         let all = (0..threads / warp)
-            .map(|n| Expr::element(shared, Expr::Int(n)))
+            .map(|n| Expr::element(shared, n))
             .fold(number(0.0), |all, own| binary(BinaryOp::Add, all, own));
         let all = emitter.bind("all", F32, all);
         let end = emitter.variable("end", INDEX, length);
-        let then = vec![set(Expr::Name(end), known)];
+        let then = vec![set(end, known)];
         let is_zero = binary(BinaryOp::Eq, Expr::Name(all), number(0.0));
         let then = match self.kernel.value(fill).op {
             ValueOp::Literal(scalar) if scalar.as_f64() == f64::NEG_INFINITY => then,
@@ -289,8 +290,7 @@ impl<'k> Rows<'k> {
     }
 
     fn halving(&self, emitter: &mut Emitter<'k>, var: Var, from: u64, body: Vec<Stmt>) {
-        let (from, to) = (Expr::Int(from), Expr::Int(0));
-        emitter.push(Stmt::For { var, from, to, step: Step::Halve, hint: LoopHint::Unroll, body });
+        emitter.push(halving(var, from, LoopHint::Unroll).of(body));
     }
 
     /// Adds up products: of all terms of the elements, or of the elements at hand.
@@ -317,10 +317,10 @@ impl<'k> Rows<'k> {
     /// Binds the row of the thread's that is at hand: beyond the last row, that one again.
     fn bind_row(&self, emitter: &mut Emitter<'k>) {
         let (v, rows, layout) = (&self.elements.v, &self.of.contraction.rows, &self.elements.layout);
-        let own = Expr::Name(v.i).then(Mul, Expr::Int(layout.row_steps[1]));
-        let row = mul_add(Expr::Name(v.y), Expr::Int(layout.row_scale), own);
+        let own = Expr::Name(v.i).then(Mul, layout.row_steps[1]);
+        let row = mul_add(v.y, layout.row_scale, own);
         let row = Expr::Name(v.row0).then(Add, row);
-        let last = emitter.positions(rows).then(Sub, Expr::Int(1));
+        let last = emitter.positions(rows).then(Sub, 1);
         emitter.bind(v.row, INDEX, row.then(Min, last));
         emitter.unflatten(v.row, rows, 1);
     }
@@ -347,7 +347,7 @@ impl<'k> Rows<'k> {
         };
         let value = emitter.named(value, DType::F32);
         emitter.push(set(element.clone(), value.clone()));
-        emitter.push(set(Expr::Name(most), binary(BinaryOp::Maximum, Expr::Name(most), value)));
+        emitter.push(set(most, binary(BinaryOp::Maximum, Expr::Name(most), value)));
         let body = emitter.close();
         self.each_own(emitter, &self.elements, body);
 
@@ -356,7 +356,7 @@ impl<'k> Rows<'k> {
         emitter.open(&[], false);
         let other = shuffled(Expr::Name(most), step, width);
         let other = emitter.named(other, DType::F32);
-        emitter.push(set(Expr::Name(most), binary(BinaryOp::Maximum, Expr::Name(most), other)));
+        emitter.push(set(most, binary(BinaryOp::Maximum, Expr::Name(most), other)));
         let body = emitter.close();
         self.halving(emitter, step, u64::from(width / 2), body);
         // Where nothing has been greater than negative infinity, weights are zero and no NaN.
@@ -365,7 +365,7 @@ impl<'k> Rows<'k> {
         let base = Expr::Name(emitter.bind("base", F32, base));
         let scale = exp(binary(BinaryOp::Sub, greatest.clone(), base.clone()));
         let scale = Expr::Name(emitter.bind("scale", F32, scale));
-        emitter.push(set(greatest, Expr::Name(most)));
+        emitter.push(set(greatest, most));
         emitter.push(set(total.clone(), binary(BinaryOp::Mul, total.clone(), scale.clone())));
         emitter.open(&[], true);
         self.bind_element(emitter);
@@ -392,8 +392,8 @@ impl<'k> Rows<'k> {
     /// may be none.
     fn bind_element(&self, emitter: &mut Emitter<'k>) -> Option<Expr> {
         let (v, layout) = (&self.elements.v, &self.elements.layout);
-        let at = mul_add(Expr::Name(v.x), Expr::Int(layout.lanes), Expr::Name(v.j));
-        let group = self.elements.column_group().then(Mul, Expr::Int(layout.column_step));
+        let at = mul_add(v.x, layout.lanes, v.j);
+        let group = self.elements.column_group().then(Mul, layout.column_step);
         let at = if layout.columns == 1 { at } else { group.then(Add, at) };
         let at = Expr::Name(v.column0).then(Add, at);
         let at = Expr::Name(emitter.bind(v.position, INDEX, at));
@@ -402,7 +402,7 @@ impl<'k> Rows<'k> {
         let bound = if is_whole { at.clone() } else { at.clone().then(Min, last) };
         emitter.bind(self.of.along, INDEX, bound);
         emitter.bind_axes(&[self.of.along]);
-        (!is_whole).then(|| at.then(Less, Expr::Int(self.length())))
+        (!is_whole).then(|| at.then(Less, self.length()))
     }
 
     /// Puts the weights to where they are multiplied.
@@ -427,16 +427,16 @@ impl<'k> Rows<'k> {
             // Those of the thread's rows go together for each element, as they are read.
             1 => {
                 self.each_row(emitter, body);
-                let at = mul_add(Expr::Name(v.x), Expr::Int(layout.lanes), Expr::Name(v.j));
+                let at = mul_add(v.x, layout.lanes, v.j);
                 self.results.weight(self.schedule.rows.into(), at)
             }
             // Neighbours of a row.
             _ => {
-                emitter.push(count_loop(v.j, Expr::Int(0), Expr::Int(layout.lanes), LoopHint::Unroll, body));
-                let own = Expr::Name(v.i).then(Mul, Expr::Int(layout.row_steps[1]));
+                emitter.push(counting(v.j, 0, layout.lanes, LoopHint::Unroll).of(body));
+                let own = Expr::Name(v.i).then(Mul, layout.row_steps[1]);
                 let line = Expr::Name(emitter.bind("line", INDEX, Expr::Name(v.y).then(Add, own)));
                 let chunk = self.results.chunk_of(ROW_ELEMENTS, line, self.elements.column_group());
-                chunk.then(Add, Expr::Name(v.x).then(Mul, Expr::Int(layout.lanes)))
+                chunk.then(Add, Expr::Name(v.x).then(Mul, layout.lanes))
             }
         };
         for (&packed, &weights) in packed.iter().zip(weights) {
@@ -446,10 +446,10 @@ impl<'k> Rows<'k> {
         }
         let body = emitter.close();
         if packed.len() == 1 {
-            emitter.push(count_loop(v.j, Expr::Int(0), Expr::Int(layout.lanes), LoopHint::Unroll, body));
+            emitter.push(counting(v.j, 0, layout.lanes, LoopHint::Unroll).of(body));
         } else {
             let columns = Expr::Int(layout.columns);
-            let body = vec![count_loop(v.n, Expr::Int(0), columns, LoopHint::Unroll, body)];
+            let body = vec![counting(v.n, 0, columns, LoopHint::Unroll).of(body)];
             self.each_row(emitter, body);
         }
     }
@@ -457,7 +457,7 @@ impl<'k> Rows<'k> {
     /// Divides the sums by those of the weights. Of rows whose weights are nothing they are zero, if none is infinite.
     fn divide(&self, emitter: &mut Emitter<'k>, known: Known) {
         let v = &self.elements.v;
-        let total = Expr::element(known.totals, Expr::Name(v.i));
+        let total = Expr::element(known.totals, v.i);
         emitter.open(&[], false);
         let step = emitter.index("step");
         let width = self.schedule.threads_of_row();
@@ -470,7 +470,7 @@ impl<'k> Rows<'k> {
             None => quotient,
             Some(Nothing { condition, holds, .. }) => {
                 self.bind_row(emitter);
-                emitter.define(self.softmax.greatest, Expr::element(known.greatest, Expr::Name(v.i)));
+                emitter.define(self.softmax.greatest, Expr::element(known.greatest, v.i));
                 emitter.define(self.softmax.total, total);
                 let condition = emitter.value(condition);
                 let condition = emitter.named(condition, DType::Bool);
@@ -491,8 +491,8 @@ impl Writer<'_> {
     /// banks, as groups of rows change places.
     pub(super) fn weight(&self, rows: u64, element: Expr) -> Expr {
         let group = self.plan.group();
-        let turn = element.clone().then(Div, Expr::Int(group)).then(Rem, Expr::Int(8));
+        let turn = element.clone().then(Div, group).then(Rem, 8);
         let place = Expr::Arithmetic(Xor, Box::new(Expr::Name(self.v.y)), Box::new(turn));
-        mul_add(element, Expr::Int(rows), place.then(Mul, Expr::Int(group)))
+        mul_add(element, rows, place.then(Mul, group))
     }
 }

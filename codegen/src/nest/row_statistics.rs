@@ -2,9 +2,9 @@
 
 use super::accumulate::{Accumulator, set};
 use super::emitter::Emitter;
-use super::passes::count_loop;
+use super::loops::{counting, stepping};
 use super::stmt::Arithmetic::{Add, Min, Sub};
-use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Expr, LoopHint, Type};
 use super::variable::Var;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
@@ -40,15 +40,14 @@ impl Row<'_> {
 
     /// In lanes: elements from one on, so many.
     fn part(&self, emitter: &mut Emitter, from: Expr, count: Expr, body: impl FnOnce(&mut Emitter)) {
-        let at = from.then(Add, Expr::name(Var::Lane));
-        emitter.open(&[self.along], false);
-        emitter.bind(self.along, super::INDEX, at.clone());
-        for (value, array, first) in &self.there {
-            emitter.define(*value, Expr::element(array, first.clone().then(Add, at.clone())));
-        }
-        body(emitter);
-        let body = emitter.close();
-        emitter.push(count_loop(Var::Lane, Expr::Int(0), count, LoopHint::Simd, body));
+        let at = from.then(Add, Var::Lane);
+        emitter.repeat_along(&[self.along], counting(Var::Lane, 0, count, LoopHint::Simd), |emitter| {
+            emitter.bind(self.along, super::INDEX, at.clone());
+            for (value, array, first) in &self.there {
+                emitter.define(*value, Expr::element(array, first.clone().then(Add, at.clone())));
+            }
+            body(emitter);
+        });
     }
 
     /// Computes a value once that is used several times.
@@ -61,7 +60,7 @@ impl Row<'_> {
         let array = emitter.array(array, Type::Register(value.dtype), padded(self.kernel, self.along));
         self.each(emitter, |emitter| {
             let value = emitter.value(id);
-            emitter.push(set(Expr::element(array, Expr::name(Var::Lane)), value));
+            emitter.push(set(Expr::element(array, Var::Lane), value));
         });
         self.there.push((id, array, Expr::Int(0)));
     }
@@ -78,18 +77,16 @@ impl Row<'_> {
             None => Expr::Int(whole),
             Some(end) => {
                 let var = emitter.fresh("whole");
-                Expr::Name(emitter.bind(var, super::INDEX, Expr::Int(whole).then(Min, Expr::Name(end))))
+                Expr::Name(emitter.bind(var, super::INDEX, Expr::Int(whole).then(Min, end)))
             }
         };
         if whole > 0 {
             let element = emitter.index("element");
-            emitter.open(&[], false);
-            self.part(emitter, Expr::Name(element), Expr::Int(LANES), |emitter| {
-                accumulator.take(emitter, id, Some(&lane), None);
+            emitter.repeat(stepping(element, (0, up_to.clone()), LANES, LoopHint::None), |emitter| {
+                self.part(emitter, Expr::Name(element), Expr::Int(LANES), |emitter| {
+                    accumulator.take(emitter, id, Some(&lane), None);
+                });
             });
-            let body = emitter.close();
-            let (from, to, step) = (Expr::Int(0), up_to.clone(), Step::Add(Expr::Int(LANES)));
-            emitter.push(Stmt::For { var: element, from, to, step, hint: LoopHint::None, body });
         }
         if rest > 0 {
             let rest = self.end().then(Sub, up_to);

@@ -7,14 +7,15 @@ use super::emitter::Emitter;
 use super::epilogue::Epilogue;
 use super::fission::{Divided, Fission, SHORTEST};
 use super::interior::Interior;
-use super::passes::{Pass, Plan, count_loop, items_formula, launch_items, partial_workspaces};
+use super::loops::{counting, stepping};
+use super::passes::{Pass, Plan, items_formula, launch_items, partial_workspaces};
 use super::peeled::Peeled;
 use super::persistent::{Place, RowCache};
 use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, parameters};
+use super::{Function, INDEX, Nest};
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{Launch, RowSchedule, SPLIT_LENGTH};
@@ -42,12 +43,8 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         let one_row = plan.map.is_empty();
         let epilogue = Epilogue::of(kernel, plan, schedule);
         let ends = (!one_row).then(|| {
-            let first_row = emitter.bind(
-                "first_row",
-                INDEX,
-                Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(per_block)),
-            );
-            let end = Expr::Name(first_row).then(Add, Expr::Int(per_block));
+            let first_row = emitter.bind("first_row", INDEX, Builtin::BlockX.then(Mul, per_block));
+            let end = first_row.then(Add, per_block);
             let end = end.then(Min, emitter.positions(&plan.map));
             let end_row = emitter.bind("end_row", INDEX, end);
             (Expr::Name(first_row), Expr::Name(end_row))
@@ -86,7 +83,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         }
         if let Some((first, end)) = ends {
             let body = emitter.close();
-            emitter.push(count_loop(row, first, end, LoopHint::None, body));
+            emitter.push(counting(row, first, end, LoopHint::None).of(body));
         }
         if let Some((epilogue, rows)) = &epilogue {
             epilogue.emit(&mut emitter, kernel, plan, row, rows);
@@ -94,7 +91,6 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         let launch = Launch { items: rows, formula, per_block, ..Launch::default() };
         functions.push(Function::of(kernel, emitter.finish()?, launch));
     }
-    let _parameters = parameters(kernel, &workspaces);
     Ok(Nest::new(kernel.clone(), functions, workspaces))
 }
 
@@ -146,7 +142,7 @@ fn parts(
     emitter.unflatten(row, &plan.map, 1);
     let accumulators = plan.passes[0].declare(&mut emitter, kernel, None);
     Parts::all(count.clone()).merge(&mut emitter, |emitter, part| {
-        load(emitter, &accumulators, None, &mul_add(Expr::Name(row), count, part.clone()));
+        load(emitter, &accumulators, None, &mul_add(row, count, part.clone()));
     });
     accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, None));
     plan.passes[0].define(&mut emitter, &accumulators, |_| None);
@@ -237,7 +233,7 @@ impl<'k> Sweep<'_, 'k> {
         let &Sweep { kernel, plan, lanes, flat, .. } = self;
         if lanes == 1 {
             let body = self.visit(emitter, None, None, None);
-            emitter.push(count_loop(flat, first, end, LoopHint::None, body));
+            emitter.push(counting(flat, first, end, LoopHint::None).of(body));
             return;
         }
         let length = launch_items(kernel, &plan.axes);
@@ -254,21 +250,12 @@ impl<'k> Sweep<'_, 'k> {
             }
             Some(fission) => {
                 let (start, stop) = (emitter.fresh("begin"), emitter.fresh("stop"));
-                emitter.open(&[], false);
-                let to = Expr::name(start).then(Add, Expr::Int(LONGEST_STRETCH)).then(Min, end.clone());
-                emitter.bind(stop, INDEX, to);
-                let slot = Expr::Name(flat).then(Sub, Expr::name(start));
-                let stretch = (&Expr::name(start), &Expr::name(stop));
-                self.divided(emitter, &fission, stretch, &slot, LONGEST_STRETCH);
-                let body = emitter.close();
-                let step = Step::Add(Expr::Int(LONGEST_STRETCH));
-                emitter.push(Stmt::For {
-                    var: start,
-                    from: first,
-                    to: end,
-                    step,
-                    hint: LoopHint::None,
-                    body,
+                emitter.repeat(stepping(start, (first, &end), LONGEST_STRETCH, LoopHint::None), |emitter| {
+                    let to = Expr::name(start).then(Add, LONGEST_STRETCH).then(Min, end.clone());
+                    emitter.bind(stop, INDEX, to);
+                    let slot = flat.then(Sub, start);
+                    let stretch = (&Expr::name(start), &Expr::name(stop));
+                    self.divided(emitter, &fission, stretch, &slot, LONGEST_STRETCH);
                 });
             }
         }
@@ -309,13 +296,16 @@ impl<'k> Sweep<'_, 'k> {
         (from, to): (&Expr, &Expr),
         body: &mut dyn FnMut(&mut Emitter<'k>),
     ) {
-        emitter.open(&self.plan.axes, false);
-        if let Some(ahead) = self.ahead {
-            ahead.ask(emitter);
-        }
-        body(emitter);
-        let body = emitter.close();
-        emitter.push(count_loop(self.flat, from.clone(), to.clone(), LoopHint::Simd, body));
+        emitter.repeat_along(
+            &self.plan.axes,
+            counting(self.flat, from.clone(), to.clone(), LoopHint::Simd),
+            |emitter| {
+                if let Some(ahead) = self.ahead {
+                    ahead.ask(emitter);
+                }
+                body(emitter);
+            },
+        );
     }
 
     /// The loops of a stretch, then the pass that uses what they leave.
@@ -368,7 +358,7 @@ impl<'k> Sweep<'_, 'k> {
         let inside: Vec<Stmt> =
             inside.map(|(kernel, from, to)| Stmt::Block(part(emitter, kernel, from, to))).collect();
         if interior.conditions.is_empty() {
-            inside.into_iter().for_each(|stmt| emitter.push(stmt));
+            emitter.append(inside);
             return;
         }
         let otherwise = part(emitter, self.kernel, 0, extent);
@@ -380,12 +370,11 @@ impl<'k> Sweep<'_, 'k> {
     fn lines(&self, emitter: &mut Emitter<'k>, inner: u64, end: Expr) {
         let axes = &self.plan.axes;
         let line = emitter.index("line");
-        emitter.open(&[], false);
-        emitter.unflatten(line, &axes[..axes.len() - 1], 1);
-        Sweep { line: Some(line), ..*self }.in_line(emitter, inner);
-        let body = emitter.close();
-        let lines = end.then(Div, Expr::Int(inner));
-        emitter.push(count_loop(line, Expr::Int(0), lines, LoopHint::None, body));
+        let lines = end.then(Div, inner);
+        emitter.repeat(counting(line, 0, lines, LoopHint::None), |emitter| {
+            emitter.unflatten(line, &axes[..axes.len() - 1], 1);
+            Sweep { line: Some(line), ..*self }.in_line(emitter, inner);
+        });
     }
 
     /// All lanes at once, then those that are left.
@@ -415,7 +404,7 @@ impl<'k> Sweep<'_, 'k> {
         for chain in if chain > 1 { vec![chain, 1] } else { vec![1] } {
             let group = lanes * chain;
             let length = end.clone().then(Sub, from.clone());
-            let whole_length = length.then(Div, Expr::Int(group)).then(Mul, Expr::Int(group));
+            let whole_length = length.then(Div, group).then(Mul, group);
             let mut whole = from.clone().then(Add, whole_length);
             if whole == from {
                 continue;
@@ -429,17 +418,18 @@ impl<'k> Sweep<'_, 'k> {
                 cache.there.clone_from(before);
             }
             let (start, k) = (emitter.index("start"), emitter.index("k"));
-            emitter.open(&[], false);
-            let weight = welford.zip(steps).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
-            let outer = plan.axes.split_last().filter(|_| stays_within(group)).map(|(_, axes)| (axes, inner));
-            let mut body = self.elements(emitter, start, (chain > 1).then_some(k), outer, weight.as_ref());
-            if chain > 1 {
-                body = vec![count_loop(k, Expr::Int(0), Expr::Int(chain), LoopHint::Unroll, body)];
-            }
-            emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(lanes), LoopHint::Simd, body));
-            let body = emitter.close();
-            let step = Step::Add(Expr::Int(group));
-            emitter.push(Stmt::For { var: start, from, to: whole.clone(), step, hint: LoopHint::None, body });
+            emitter.repeat(stepping(start, (from, whole.clone()), group, LoopHint::None), |emitter| {
+                let weight =
+                    welford.zip(steps).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
+                let outer =
+                    plan.axes.split_last().filter(|_| stays_within(group)).map(|(_, axes)| (axes, inner));
+                let mut body =
+                    self.elements(emitter, start, (chain > 1).then_some(k), outer, weight.as_ref());
+                if chain > 1 {
+                    body = vec![counting(k, 0, chain, LoopHint::Unroll).of(body)];
+                }
+                emitter.push(counting(Var::Lane, 0, lanes, LoopHint::Simd).of(body));
+            });
             from = whole;
         }
         if let Some(steps) = steps {
@@ -451,7 +441,7 @@ impl<'k> Sweep<'_, 'k> {
                 cache.there = before;
             }
             let rest = self.visit(emitter, Some(from.then(Add, lane.clone())), Some(&lane), None);
-            emitter.push(count_loop(Var::Lane, Expr::Int(0), remaining, LoopHint::Simd, rest));
+            emitter.push(counting(Var::Lane, 0, remaining, LoopHint::Simd).of(rest));
         }
     }
 
@@ -469,16 +459,16 @@ impl<'k> Sweep<'_, 'k> {
         let offset = |start: Option<Expr>| match (k, start) {
             (None, Some(start)) => start.then(Add, lane.clone()),
             (None, None) => lane.clone(),
-            (Some(k), Some(start)) => mul_add(Expr::Name(k), lanes.clone(), start).then(Add, lane.clone()),
-            (Some(k), None) => Expr::Name(k).then(Mul, lanes.clone()).then(Add, lane.clone()),
+            (Some(k), Some(start)) => mul_add(k, lanes.clone(), start).then(Add, lane.clone()),
+            (Some(k), None) => k.then(Mul, lanes.clone()).then(Add, lane.clone()),
         };
         let Some((axes, inner)) = outer else {
             return self.visit(emitter, Some(offset(Some(Expr::Name(start)))), Some(&lane), weight);
         };
-        let outer = emitter.bind("outer", INDEX, Expr::Name(start).then(Div, Expr::Int(inner)));
-        let begin = emitter.bind("begin", INDEX, Expr::Name(start).then(Rem, Expr::Int(inner)));
+        let outer = emitter.bind("outer", INDEX, start.then(Div, inner));
+        let begin = emitter.bind("begin", INDEX, start.then(Rem, inner));
         emitter.unflatten(outer, axes, 1);
-        let (start, begin) = (Expr::Name(start).then(Sub, Expr::Name(begin)), Expr::Name(begin));
+        let (start, begin) = (start.then(Sub, begin), Expr::Name(begin));
         self.within(emitter, start, begin.then(Add, offset(None)), weight)
     }
 
@@ -492,7 +482,7 @@ impl<'k> Sweep<'_, 'k> {
     ) -> Vec<Stmt> {
         let &Sweep { kernel, plan, pass, accumulators, .. } = self;
         if let (Some(line), Some(position), Some(&axis)) = (self.line, &position, plan.axes.last()) {
-            let start = Expr::Name(line).then(Mul, Expr::Int(kernel.axis(axis).extent));
+            let start = line.then(Mul, kernel.axis(axis).extent);
             return self.within(emitter, start, position.clone(), weight);
         }
         emitter.open(&[], false);

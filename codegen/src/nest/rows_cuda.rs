@@ -2,12 +2,13 @@
 
 use super::accumulate::{Accumulator, load, mul_add, save};
 use super::emitter::Emitter;
-use super::passes::{Pass, Plan, count_loop, items_formula, launch_items, partial_workspaces};
+use super::loops::{counting, stepping};
+use super::passes::{Pass, Plan, items_formula, launch_items, partial_workspaces};
 use super::persistent::{Place, RowCache};
 use super::pointwise::{lanes_and_stores, split_lanes};
 use super::split::{Arrivals, Parts, all_parts, interleaved, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, Workspace};
 use crate::index::{AxisId, IndexExpr};
@@ -97,11 +98,7 @@ impl<'a> CudaRows<'a> {
         }
         let several = self.schedule.rows_per_block > 1;
         let row = match several {
-            true => mul_add(
-                Expr::Builtin(Builtin::BlockX),
-                Expr::Int(u64::from(self.schedule.rows_per_block)),
-                Expr::Builtin(Builtin::ThreadY),
-            ),
+            true => mul_add(Builtin::BlockX, u64::from(self.schedule.rows_per_block), Builtin::ThreadY),
             false => Expr::Builtin(Builtin::BlockX),
         };
         let rows = emitter.positions(&self.plan.map);
@@ -109,8 +106,8 @@ impl<'a> CudaRows<'a> {
         if several {
             // Threads beyond the last row go along it too, so that whole warps take part in shuffles.
             emitter.bind(self.own_row, INDEX, row);
-            let last = rows.clone().then(Sub, Expr::Int(1));
-            emitter.bind(name, INDEX, Expr::Name(self.own_row).then(Min, last));
+            let last = rows.clone().then(Sub, 1);
+            emitter.bind(name, INDEX, self.own_row.then(Min, last));
         } else if !self.plan.map.is_empty() || self.schedule.splits > 1 {
             emitter.bind(name, INDEX, row);
         }
@@ -131,9 +128,9 @@ impl<'a> CudaRows<'a> {
             pass.define(emitter, &accumulators, |_| None);
         }
         if !self.plan.results.is_empty() {
-            let first = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
+            let first = Builtin::ThreadX.then(Equal, 0);
             let condition = match several {
-                true => first.then(And, Expr::Name(self.own_row).then(Less, rows)),
+                true => first.then(And, self.own_row.then(Less, rows)),
                 false => first,
             };
             emitter.open_pinned();
@@ -187,7 +184,7 @@ impl<'a> CudaRows<'a> {
         let thread = Expr::Builtin(Builtin::ThreadX);
         match turns {
             1 => thread,
-            _ => mul_add(Expr::Name(self.turn), Expr::Int(u64::from(self.schedule.threads_per_row)), thread),
+            _ => mul_add(self.turn, u64::from(self.schedule.threads_per_row), thread),
         }
     }
 
@@ -215,8 +212,8 @@ impl<'a> CudaRows<'a> {
         let first = single.filter(|_| has_tail).and_then(|axis| first_element(self.scalar, axis));
         let first = first.filter(|first| emitter.alignment(first, vector) < vector);
         let lead = first.as_ref().map(|first| {
-            let beyond = Expr::Index(first.clone()).then(Rem, Expr::Int(vector));
-            let lead = Expr::Int(vector).then(Sub, beyond).then(Rem, Expr::Int(vector));
+            let beyond = Expr::Index(first.clone()).then(Rem, vector);
+            let lead = Expr::Int(vector).then(Sub, beyond).then(Rem, vector);
             let may_be_short = |axis| {
                 let axis = self.scalar.axis(axis);
                 axis.is_argument || axis.extent < vector
@@ -225,7 +222,7 @@ impl<'a> CudaRows<'a> {
             let name = emitter.fresh("lead");
             Expr::Name(emitter.bind(name, INDEX, lead))
         });
-        let vectors = |length: Expr| length.then(Div, Expr::Int(vector)).then(Mul, Expr::Int(vector));
+        let vectors = |length: Expr| length.then(Div, vector).then(Mul, vector);
         let whole = match &lead {
             Some(lead) => {
                 let whole = lead.clone().then(Add, vectors(length.clone().then(Sub, lead.clone())));
@@ -239,7 +236,7 @@ impl<'a> CudaRows<'a> {
             let range = (thread.clone(), lead.clone());
             self.single_elements(emitter, pass, &accumulators, &rows, range, &step);
         }
-        let position = thread.clone().then(Mul, Expr::Int(vector));
+        let position = thread.clone().then(Mul, vector);
         let position = lead.map_or(position.clone(), |lead| lead.then(Add, position));
         emitter.open(&[], false);
         emitter.unflatten_sweep(flat, &self.plan.axes, vector);
@@ -248,20 +245,13 @@ impl<'a> CudaRows<'a> {
             emitter.aligned = Some((first.add(&IndexExpr::axis(axis)), vector));
         }
         let (from, to, stride) = match single {
-            Some(_) => (position, whole.clone(), step.clone().then(Mul, Expr::Int(vector))),
-            None => (thread.clone(), whole.clone().then(Div, Expr::Int(vector)), step.clone()),
+            Some(_) => (position, whole.clone(), step.clone().then(Mul, vector)),
+            None => (thread.clone(), whole.clone().then(Div, vector), step.clone()),
         };
         self.elements(emitter, kernel, pass, &accumulators, rows.clone());
         emitter.aligned = None;
         let body = emitter.close();
-        emitter.push(Stmt::For {
-            var: flat,
-            from,
-            to,
-            step: Step::Add(stride),
-            hint: LoopHint::UnrollBy(4),
-            body,
-        });
+        emitter.push(stepping(flat, (from, to), stride, LoopHint::UnrollBy(4)).of(body));
         if has_tail {
             let range = (whole.then(Add, thread), length);
             self.single_elements(emitter, pass, &accumulators, &rows, range, &step);
@@ -284,8 +274,7 @@ impl<'a> CudaRows<'a> {
             self.elements(emitter, self.scalar, pass, accumulators, rows.clone());
             emitter.close()
         });
-        let (var, step) = (self.flat, Step::Add(step.clone()));
-        emitter.push(Stmt::For { var, from, to, step, hint: LoopHint::None, body });
+        emitter.push(stepping(self.flat, (from, to), step.clone(), LoopHint::None).of(body));
     }
 
     /// One pass along a row that its threads keep, unrolled: wholly, unless it is in shared memory and too much.
@@ -305,7 +294,7 @@ impl<'a> CudaRows<'a> {
         let position = self.vector_of_turn(turns);
         emitter.open(&[], false);
         let (position, length) = match self.plan.axes.as_slice() {
-            [_] => (position.then(Mul, Expr::Int(vector)), vectors * vector),
+            [_] => (position.then(Mul, vector), vectors * vector),
             _ => (position, vectors),
         };
         emitter.bind(flat, INDEX, position);
@@ -313,7 +302,7 @@ impl<'a> CudaRows<'a> {
         emitter.unflatten_sweep(flat, &self.plan.axes, vector);
         self.elements(emitter, kernel, pass, &accumulators, rows);
         let then = emitter.close();
-        let is_inside = (turns * threads != vectors).then(|| Expr::name(flat).then(Less, Expr::Int(length)));
+        let is_inside = (turns * threads != vectors).then(|| Expr::name(flat).then(Less, length));
         emitter.guarded(is_inside, then);
         let body = emitter.close();
         emitter.push(match turns {
@@ -324,7 +313,7 @@ impl<'a> CudaRows<'a> {
                     || kernel.values.len() as u64 * turns * vector > UNROLLED_OPERATIONS;
                 let is_free = self.schedule.shared_bytes > 0 && is_long;
                 let hint = if is_free { LoopHint::UnrollBy(4) } else { LoopHint::Unroll };
-                count_loop(self.turn, Expr::Int(0), Expr::Int(turns), hint, body)
+                counting(self.turn, 0, turns, hint).of(body)
             }
         });
         accumulators
@@ -340,7 +329,7 @@ impl<'a> CudaRows<'a> {
         rows: Option<Expr>,
     ) {
         let stores: Vec<&Store> = pass.stores.iter().map(|&store| &kernel.stores[store]).collect();
-        let condition = rows.map(|rows| Expr::Name(self.own_row).then(Less, rows));
+        let condition = rows.map(|rows| self.own_row.then(Less, rows));
         lanes_and_stores(emitter, kernel, &stores, condition, |emitter| {
             for (&reduction, accumulator) in pass.reductions.iter().zip(accumulators) {
                 accumulator.take(emitter, reduction, None, None);
@@ -355,8 +344,8 @@ impl<'a> CudaRows<'a> {
 
     /// Every block leaves its partial results; the last one of a row merges all of them in order.
     fn merge_splits(&self, emitter: &mut Emitter, accumulators: &[Accumulator]) {
-        let place = |part: Expr| mul_add(Expr::Name(self.row), all_parts(), part);
-        let first = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
+        let place = |part: Expr| mul_add(self.row, all_parts(), part);
+        let first = Builtin::ThreadX.then(Equal, 0);
         emitter.open(&[], false);
         save(emitter, accumulators, None, &place(own_part()));
         let then = emitter.close();

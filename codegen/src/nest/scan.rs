@@ -124,8 +124,8 @@ impl Scans {
     pub(super) fn bind_position(&self, emitter: &mut Emitter, step: impl Into<Var>) {
         let (axis, step) = (Var::Axis(self.axis), step.into());
         if self.reverse {
-            let last = emitter.extent(self.axis).then(Sub, Expr::Int(1));
-            emitter.bind(axis, INDEX, last.then(Sub, Expr::Name(step)));
+            let last = emitter.extent(self.axis).then(Sub, 1);
+            emitter.bind(axis, INDEX, last.then(Sub, step));
         } else if axis != step {
             emitter.bind(axis, INDEX, Expr::Name(step));
         }

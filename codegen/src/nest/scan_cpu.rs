@@ -2,10 +2,11 @@
 //! vectors where combining is costly; along another, neighbouring columns go down together, in vectors.
 
 use super::emitter::Emitter;
-use super::passes::{count_loop, items_formula, launch_items};
+use super::loops::{counting, stepping};
+use super::passes::{items_formula, launch_items};
 use super::scan::Scans;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::stmt::{Builtin, Expr, LoopHint};
 use super::stretch::{ForEach, InOrder, Stretches};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, scan_split_cpu};
@@ -34,40 +35,35 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
     let together = rows_together(kernel);
     if rows >= together && !scans.others.is_empty() {
         let count = end.clone().then(Sub, first.clone());
-        let whole = count.then(Div, Expr::Int(together)).then(Mul, Expr::Int(together));
+        let whole = count.then(Div, together).then(Mul, together);
         let rest = emitter.bind("rest", INDEX, first.clone().then(Add, whole));
         let row = emitter.index("row");
-        emitter.open(&[], false);
-        side_by_side(
-            emitter,
-            kernel,
-            scans,
-            Some((together, &Expr::name(Var::Lane))),
-            &|emitter, hint, body| {
-                emitter.open(&[], false);
-                // What vectors go over is in local arrays.
-                if hint != LoopHint::Simd {
-                    let own_row = Expr::Name(row).then(Add, Expr::name(Var::Lane));
-                    let own_row = emitter.bind("own_row", INDEX, own_row);
-                    emitter.unflatten(own_row, &scans.others, 1);
-                }
-                body(emitter);
-                let body = emitter.close();
-                emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(together), hint, body));
-            },
-        );
-        let body = emitter.close();
-        let step = Step::Add(Expr::Int(together));
-        let to = Expr::Name(rest);
-        emitter.push(Stmt::For { var: row, from, to, step, hint: LoopHint::None, body });
+        emitter.repeat(stepping(row, (from, rest), together, LoopHint::None), |emitter| {
+            side_by_side(
+                emitter,
+                kernel,
+                scans,
+                Some((together, &Expr::name(Var::Lane))),
+                &|emitter, hint, body| {
+                    emitter.repeat(counting(Var::Lane, 0, together, hint), |emitter| {
+                        // What vectors go over is in local arrays.
+                        if hint != LoopHint::Simd {
+                            let own_row = row.then(Add, Var::Lane);
+                            let own_row = emitter.bind("own_row", INDEX, own_row);
+                            emitter.unflatten(own_row, &scans.others, 1);
+                        }
+                        body(emitter);
+                    });
+                },
+            );
+        });
         from = Expr::Name(rest);
     }
     let row = emitter.index("row");
-    emitter.open(&[], false);
-    emitter.unflatten(row, &scans.others, 1);
-    side_by_side(emitter, kernel, scans, None, &|emitter, _, body| body(emitter));
-    let body = emitter.close();
-    emitter.push(count_loop(row, from, end.clone(), LoopHint::None, body));
+    emitter.repeat(counting(row, from, end.clone(), LoopHint::None), |emitter| {
+        emitter.unflatten(row, &scans.others, 1);
+        side_by_side(emitter, kernel, scans, None, &|emitter, _, body| body(emitter));
+    });
     Launch {
         items: scans.rows(kernel),
         formula: items_formula(kernel, &scans.others, 1),
@@ -104,17 +100,17 @@ fn side_by_side<'k>(
             stretches.emit(emitter, &of, Expr::Int(0), extent);
         }
         None => {
-            emitter.open(&[], false);
-            scans.bind_position(emitter, step);
-            emitter.bind_axes(&[scans.axis]);
-            for_each(emitter, LoopHint::Unroll, &|emitter| {
-                carries.begin_step(emitter, lane);
-                scans.advance(emitter, kernel, &running, lane, None);
-                carries
-                    .end_step(emitter, lane, |emitter| along.iter().for_each(|store| emitter.store(store)));
+            emitter.repeat(counting(step, 0, extent, LoopHint::None), |emitter| {
+                scans.bind_position(emitter, step);
+                emitter.bind_axes(&[scans.axis]);
+                for_each(emitter, LoopHint::Unroll, &|emitter| {
+                    carries.begin_step(emitter, lane);
+                    scans.advance(emitter, kernel, &running, lane, None);
+                    carries.end_step(emitter, lane, |emitter| {
+                        along.iter().for_each(|store| emitter.store(store))
+                    });
+                });
             });
-            let body = emitter.close();
-            emitter.push(count_loop(step, Expr::Int(0), extent, LoopHint::None, body));
         }
     }
     if !once.is_empty() {
@@ -162,30 +158,29 @@ impl Columns {
         block: Expr,
     ) -> Columns {
         let columns = emitter.extent(inner);
-        let parts = columns.clone().then(Add, Expr::Int(lanes - 1)).then(Div, Expr::Int(lanes));
+        let parts = columns.clone().then(Add, lanes - 1).then(Div, lanes);
         let parts = Expr::Name(emitter.bind("parts", INDEX, parts));
         let row = (!outer.is_empty()).then(|| {
             let row = emitter.bind("row", INDEX, block.clone().then(Div, parts.clone()));
             emitter.unflatten(row, outer, 1);
             row
         });
-        let left = emitter.bind("left", INDEX, block.then(Rem, parts).then(Mul, Expr::Int(lanes)));
-        let right = Expr::Name(left).then(Add, Expr::Int(lanes)).then(Min, columns);
+        let left = emitter.bind("left", INDEX, block.then(Rem, parts).then(Mul, lanes));
+        let right = left.then(Add, lanes).then(Min, columns);
         Columns { inner, left, right: emitter.bind("right", INDEX, right), row }
     }
 
     /// The lane of a column.
     pub(super) fn lane(&self) -> Expr {
-        Expr::name(self.inner).then(Sub, Expr::Name(self.left))
+        Expr::name(self.inner).then(Sub, self.left)
     }
 
     /// Does the same for all of them, in vectors.
     pub(super) fn each<'k>(&self, emitter: &mut Emitter<'k>, body: &dyn Fn(&mut Emitter<'k>)) {
-        emitter.open(&[self.inner], false);
-        body(emitter);
-        let body = emitter.close();
         let (left, right) = (Expr::Name(self.left), Expr::Name(self.right));
-        emitter.push(count_loop(self.inner, left, right, LoopHint::Simd, body));
+        emitter.repeat_along(&[self.inner], counting(self.inner, left, right, LoopHint::Simd), |emitter| {
+            body(emitter);
+        });
     }
 }
 

@@ -5,13 +5,14 @@
 
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
-use super::passes::{count_loop, items_formula};
+use super::loops::{counting, stepping};
+use super::passes::items_formula;
 use super::persistent::{Place, RowCache};
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
 use super::recurrence_cuda::Tiles;
 use super::scan::{Scans, Totals};
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, LessEqual, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
 use crate::index::IndexExpr;
@@ -102,10 +103,10 @@ impl<'a> Writer<'a> {
             return None;
         }
         let own_row = emitter.bind("own_row", INDEX, number);
-        let last = rows.clone().then(Sub, Expr::Int(1));
-        emitter.bind(self.row, INDEX, Expr::Name(own_row).then(Min, last));
+        let last = rows.clone().then(Sub, 1);
+        emitter.bind(self.row, INDEX, own_row.then(Min, last));
         emitter.unflatten(self.row, &self.scans.others, 1);
-        Some(Expr::Name(own_row).then(Less, rows))
+        Some(own_row.then(Less, rows))
     }
 
     fn columns(&self, emitter: &mut Emitter<'a>) {
@@ -131,20 +132,19 @@ impl<'a> Writer<'a> {
             tiles.run_steps(emitter, &running, &carries, &along, inside.clone());
         } else {
             // The condition is outside of the loop, so that elements are loaded some steps ahead.
-            emitter.open_pinned();
-            let sweep = self.sweep(emitter, &from, &to, |emitter| {
-                carries.begin_step(emitter, None);
-                self.scans.advance(emitter, self.kernel, &running, None, None);
-                carries.end_step(emitter, None, |emitter| {
-                    emitter.open_pinned();
-                    along.iter().for_each(|store| emitter.store(store));
-                    let stores = emitter.close();
-                    stores.into_iter().for_each(|stmt| emitter.push(stmt));
+            emitter.under(inside.clone(), |emitter| {
+                let sweep = self.sweep(emitter, &from, &to, |emitter| {
+                    carries.begin_step(emitter, None);
+                    self.scans.advance(emitter, self.kernel, &running, None, None);
+                    carries.end_step(emitter, None, |emitter| {
+                        emitter.open_pinned();
+                        along.iter().for_each(|store| emitter.store(store));
+                        let stores = emitter.close();
+                        emitter.append(stores);
+                    });
                 });
+                emitter.push(sweep);
             });
-            emitter.push(sweep);
-            let then = emitter.close();
-            emitter.guarded(inside.clone(), then);
         }
         let end = carries.end(emitter, None, &once);
         emitter.guarded(inside, end);
@@ -153,7 +153,7 @@ impl<'a> Writer<'a> {
     /// Binds the axes of this thread's column.
     pub(super) fn bind_column(&self, emitter: &mut Emitter<'a>) -> Option<Expr> {
         let width = Expr::Int(u64::from(self.schedule.rows));
-        let number = mul_add(Expr::Builtin(Builtin::BlockX), width, Expr::Builtin(Builtin::ThreadX));
+        let number = mul_add(Builtin::BlockX, width, Builtin::ThreadX);
         self.bind_row(emitter, number)
     }
 
@@ -162,7 +162,7 @@ impl<'a> Writer<'a> {
         let y = Expr::Builtin(Builtin::ThreadY);
         match self.schedule.splits {
             1 => y,
-            _ => mul_add(Expr::Builtin(Builtin::BlockY), Expr::Int(u64::from(self.schedule.threads)), y),
+            _ => mul_add(Builtin::BlockY, u64::from(self.schedule.threads), y),
         }
     }
 
@@ -171,15 +171,15 @@ impl<'a> Writer<'a> {
         let threads = Expr::Int(u64::from(self.schedule.threads));
         let extent = emitter.extent(self.scans.axis);
         let length = match self.schedule.splits {
-            1 => extent.clone().then(Add, threads.clone().then(Sub, Expr::Int(1))).then(Div, threads.clone()),
+            1 => extent.clone().then(Add, threads.clone().then(Sub, 1)).then(Div, threads.clone()),
             _ => {
-                let parts = Expr::Builtin(Builtin::GridY).then(Mul, threads.clone());
-                extent.clone().then(Add, parts.clone()).then(Sub, Expr::Int(1)).then(Div, parts)
+                let parts = Builtin::GridY.then(Mul, threads.clone());
+                extent.clone().then(Add, parts.clone()).then(Sub, 1).then(Div, parts)
             }
         };
         let length = emitter.bind("length", INDEX, length);
-        let from = emitter.bind("from", INDEX, self.column_part().then(Mul, Expr::Name(length)));
-        let end = Expr::Name(from).then(Add, Expr::Name(length)).then(Min, extent);
+        let from = emitter.bind("from", INDEX, self.column_part().then(Mul, length));
+        let end = from.then(Add, length).then(Min, extent);
         let to = emitter.bind("to", INDEX, end);
         (Expr::Name(from), Expr::Name(to))
     }
@@ -196,7 +196,7 @@ impl<'a> Writer<'a> {
         let share = |running: &&Accumulator| {
             let ty = Type::Register(running.dtype);
             let array = emitter.shared("shared", running.name(), ty, width * threads);
-            let slot = mul_add(y.clone(), Expr::Int(width), x.clone());
+            let slot = mul_add(y.clone(), width, x.clone());
             emitter.push(set(Expr::element(array, slot), running.place(None)));
             array
         };
@@ -204,13 +204,12 @@ impl<'a> Writer<'a> {
         emitter.push(Stmt::Barrier);
         running.iter().for_each(|running| running.reset(emitter));
         let part = emitter.index("part");
-        emitter.open(&[], false);
-        for (running, name) in running.iter().zip(&shared) {
-            let slot = mul_add(Expr::Name(part), Expr::Int(width), x.clone());
-            running.take_value(emitter, Expr::element(name, slot), None);
-        }
-        let body = emitter.close();
-        emitter.push(count_loop(part, Expr::Int(0), count, LoopHint::None, body));
+        emitter.repeat(counting(part, 0, count, LoopHint::None), |emitter| {
+            for (running, name) in running.iter().zip(&shared) {
+                let slot = mul_add(part, width, x.clone());
+                running.take_value(emitter, Expr::element(name, slot), None);
+            }
+        });
     }
 
     /// What each part of a column comes to, for the scans of a stage: their running results become what the parts
@@ -231,7 +230,7 @@ impl<'a> Writer<'a> {
         self.combine_column_threads(emitter, &of_stage, Expr::Builtin(Builtin::ThreadY));
         for (running, prefix) in running.iter().zip(prefixes.iter()) {
             if let Some(prefix) = prefix {
-                emitter.push(set(running.place(None), Expr::name(prefix)));
+                emitter.push(set(running.place(None), prefix));
             }
         }
         if stage + 1 < self.scans.stage_count() {
@@ -257,7 +256,7 @@ impl<'a> Writer<'a> {
         emitter.bind_axes(&[self.scans.axis]);
         body(emitter);
         let body = emitter.close();
-        count_loop(step, from.clone(), to.clone(), LoopHint::UnrollBy(8), body)
+        counting(step, from.clone(), to.clone(), LoopHint::UnrollBy(8)).of(body)
     }
 
     fn rows(&self, emitter: &mut Emitter<'a>) {
@@ -266,7 +265,7 @@ impl<'a> Writer<'a> {
         let several = self.schedule.rows > 1;
         let block = Expr::Builtin(Builtin::BlockX);
         let number = match several {
-            true => mul_add(block, Expr::Int(u64::from(self.schedule.rows)), y.clone()),
+            true => mul_add(block, u64::from(self.schedule.rows), y.clone()),
             false => block,
         };
         let own_row = self.bind_row(emitter, number);
@@ -290,10 +289,10 @@ impl<'a> Writer<'a> {
         }
         let tile_start = emitter.index("tile");
         emitter.open(&[], false);
-        let position = x.clone().then(Mul, Expr::Int(vector));
-        let first = if is_single { position } else { Expr::Name(tile_start).then(Add, position) };
+        let position = x.clone().then(Mul, vector);
+        let first = if is_single { position } else { tile_start.then(Add, position) };
         let step = emitter.bind("step", INDEX, first);
-        let in_row = Expr::Name(step).then(Less, to.clone());
+        let in_row = step.then(Less, to.clone());
         let mut scanned: Vec<Scanned> = Vec::new();
         for stage in 0..self.scans.stage_count() {
             self.scan_tile(emitter, (step, &in_row), &mut scanned, &carries, stage);
@@ -311,15 +310,8 @@ impl<'a> Writer<'a> {
         }
         let body = emitter.close();
         match is_single {
-            true => body.into_iter().for_each(|stmt| emitter.push(stmt)),
-            false => emitter.push(Stmt::For {
-                var: tile_start,
-                from,
-                to,
-                step: Step::Add(Expr::Int(tile)),
-                hint: LoopHint::None,
-                body,
-            }),
+            true => emitter.append(body),
+            false => emitter.push(stepping(tile_start, (from, to), tile, LoopHint::None).of(body)),
         }
     }
 
@@ -363,9 +355,9 @@ impl<'a> Writer<'a> {
         let then = emitter.close();
         emitter.guarded(Some(in_row.clone()), then);
         // The threads' totals, scanned within each warp; then the exclusive prefix over warps.
-        let warp = x.clone().then(Div, Expr::Int(32));
+        let warp = x.clone().then(Div, 32);
         let slot = |index: Expr| match several {
-            true => mul_add(y.clone(), Expr::Int(warps), index),
+            true => mul_add(y.clone(), warps, index),
             false => index,
         };
         let first = scanned.len();
@@ -374,7 +366,7 @@ impl<'a> Writer<'a> {
             self.scan_warp(emitter, &total, &prefix);
             let len = warps * u64::from(self.schedule.rows);
             let shared = emitter.shared("shared", total.name(), Type::Register(total.dtype), len);
-            let last = x.clone().then(Rem, Expr::Int(32)).then(Equal, Expr::Int(31));
+            let last = x.clone().then(Rem, 32).then(Equal, 31);
             let write = set(Expr::element(shared, slot(warp.clone())), total.place(None));
             emitter.push(Stmt::If { condition: last, then: vec![write], otherwise: Vec::new() });
             scanned.push(Scanned { number, prefix, part, shared });
@@ -383,18 +375,16 @@ impl<'a> Writer<'a> {
         for Scanned { number, prefix, shared, .. } in &scanned[first..] {
             if warps > 1 {
                 let w = emitter.index("w");
-                emitter.open(&[], false);
-                prefix.take_value(emitter, Expr::element(shared, slot(Expr::Name(w))), None);
-                let body = emitter.close();
-                emitter.push(count_loop(w, Expr::Int(0), warp.clone(), LoopHint::None, body));
+                emitter.repeat(counting(w, 0, warp.clone(), LoopHint::None), |emitter| {
+                    prefix.take_value(emitter, Expr::element(shared, slot(Expr::Name(w))), None);
+                });
             }
             if let Some(carry) = carries.get(*number) {
                 prefix.take_value(emitter, carry.place(None), None);
                 let w = emitter.index("w");
-                emitter.open(&[], false);
-                carry.take_value(emitter, Expr::element(shared, slot(Expr::Name(w))), None);
-                let body = emitter.close();
-                emitter.push(count_loop(w, Expr::Int(0), Expr::Int(warps), LoopHint::Unroll, body));
+                emitter.repeat(counting(w, 0, warps, LoopHint::Unroll), |emitter| {
+                    carry.take_value(emitter, Expr::element(shared, slot(Expr::Name(w))), None);
+                });
             }
         }
     }
@@ -417,10 +407,10 @@ impl<'a> Writer<'a> {
             false => self.scans.bind_position(emitter, step),
             // Of the vectors from the end on, each from its first element on.
             true => {
-                let vectors = emitter.extent(self.scans.axis).then(Div, Expr::Int(vector));
-                let after = Expr::Name(step).then(Div, Expr::Int(vector));
-                let number = vectors.then(Sub, Expr::Int(1)).then(Sub, after);
-                emitter.bind(self.scans.axis, INDEX, number.then(Mul, Expr::Int(vector)));
+                let vectors = emitter.extent(self.scans.axis).then(Div, vector);
+                let after = step.then(Div, vector);
+                let number = vectors.then(Sub, 1).then(Sub, after);
+                emitter.bind(self.scans.axis, INDEX, number.then(Mul, vector));
             }
         }
         emitter.bind_axes(&[self.scans.axis]);
@@ -447,9 +437,9 @@ impl<'a> Writer<'a> {
             // The last lane comes first.
             true => {
                 let turn = emitter.index("turn");
-                let value = Expr::Int(lanes - 1).then(Sub, Expr::Name(turn));
+                let value = Expr::Int(lanes - 1).then(Sub, turn);
                 body.insert(0, Stmt::Let { var: Var::Lane, value });
-                count_loop(turn, Expr::Int(0), Expr::Int(lanes), LoopHint::Unroll, body)
+                counting(turn, 0, lanes, LoopHint::Unroll).of(body)
             }
         };
         emitter.push(lanes);
@@ -458,7 +448,7 @@ impl<'a> Writer<'a> {
     /// Makes each thread's total the one up to and with this thread, within its warp; the prefix gets that of the
     /// thread before.
     fn scan_warp(&self, emitter: &mut Emitter<'a>, total: &Accumulator, prefix: &Accumulator) {
-        let lane = || Expr::Builtin(Builtin::ThreadX).then(Rem, Expr::Int(32));
+        let lane = || Builtin::ThreadX.then(Rem, 32);
         let up = |delta: Expr| Expr::ShuffleUp { value: Box::new(total.place(None)), delta: Box::new(delta) };
         let delta = emitter.index("delta");
         emitter.open(&[], false);
@@ -466,17 +456,10 @@ impl<'a> Writer<'a> {
         emitter.open(&[], false);
         total.take_value(emitter, before, None);
         let then = emitter.close();
-        let condition = Expr::Name(delta).then(LessEqual, lane());
+        let condition = delta.then(LessEqual, lane());
         emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
         let body = emitter.close();
-        emitter.push(Stmt::For {
-            var: delta,
-            from: Expr::Int(1),
-            to: Expr::Int(32),
-            step: Step::Add(Expr::Name(delta)),
-            hint: LoopHint::Unroll,
-            body,
-        });
+        emitter.push(stepping(delta, (1, 32), delta, LoopHint::Unroll).of(body));
         let before = emitter.named(up(Expr::Int(1)), total.dtype);
         let then = vec![set(prefix.place(None), before)];
         emitter.push(Stmt::If { condition: Expr::Int(0).then(Less, lane()), then, otherwise: Vec::new() });

@@ -4,11 +4,12 @@
 
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
-use super::passes::{count_loop, items_formula};
+use super::loops::{counting, stepping};
+use super::passes::items_formula;
 use super::scan::{Scans, Totals};
 use super::scan_cpu::{Columns, columns_launch};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::stretch::{InOrder, Stretches};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
@@ -88,14 +89,13 @@ impl<'k> Divided<'k> {
     ) -> Divided<'k> {
         let extent = emitter.extent(scans.axis);
         let columns = if scans.is_innermost { 1 } else { u64::from(schedule.rows) };
-        let ceil = |a: Expr, b: Expr| a.then(Add, b.clone().then(Sub, Expr::Int(1))).then(Div, b);
+        let ceil = |a: Expr, b: Expr| a.then(Add, b.clone().then(Sub, 1)).then(Div, b);
         let splits = ceil(extent.clone(), Expr::Int(scan_split_length(columns)));
-        let splits = emitter.bind("splits", INDEX, splits.then(Min, Expr::Int(MOST_SCAN_SPLITS)));
+        let splits = emitter.bind("splits", INDEX, splits.then(Min, MOST_SCAN_SPLITS));
         let length = emitter.bind("length", INDEX, ceil(extent, Expr::Name(splits)));
-        let split =
-            emitter.bind("split", INDEX, Expr::Builtin(Builtin::BlockX).then(Rem, Expr::Name(splits)));
-        let first = emitter.bind("first", INDEX, Expr::Name(split).then(Mul, Expr::Name(length)));
-        let end = Expr::Name(first).then(Add, Expr::Name(length));
+        let split = emitter.bind("split", INDEX, Builtin::BlockX.then(Rem, splits));
+        let first = emitter.bind("first", INDEX, split.then(Mul, length));
+        let end = first.then(Add, length);
         let end = emitter.bind("end", INDEX, end.then(Min, emitter.extent(scans.axis)));
         Divided { kernel, scans, schedule, totals, splits, split, first, end }
     }
@@ -106,7 +106,7 @@ impl<'k> Divided<'k> {
     }
 
     fn whole_block(&self) -> Expr {
-        Expr::Builtin(Builtin::BlockX).then(Div, Expr::Name(self.splits))
+        Builtin::BlockX.then(Div, self.splits)
     }
 
     /// Opens the scope of the position after `step` others, and closes it again.
@@ -132,10 +132,10 @@ impl<'k> Divided<'k> {
             emitter.unflatten(row, &self.scans.others, 1);
             row
         });
-        let length = Expr::Name(self.end).then(Sub, Expr::Name(self.first));
-        let piece = emitter.bind("piece", INDEX, length.then(Div, Expr::Int(self.together())));
+        let length = self.end.then(Sub, self.first);
+        let piece = emitter.bind("piece", INDEX, length.then(Div, self.together()));
         // Blocks have numbers row by row, part by part.
-        let own = Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(self.together()));
+        let own = Builtin::BlockX.then(Mul, self.together());
         match phase {
             Phase::Totals => self.row_totals(emitter, own, piece),
             Phase::Scans => self.row_scans(emitter, own, piece, row),
@@ -147,68 +147,59 @@ impl<'k> Divided<'k> {
         let lanes = LANE_BYTES / widest.max().unwrap_or(4) as u64;
         let number = emitter.index("part");
         let part = Expr::Name(number);
-        emitter.open(&[], false);
-        let from = mul_add(part.clone(), Expr::Name(piece), Expr::Name(self.first));
-        let from = emitter.bind("from", INDEX, from);
-        let to = Expr::Select(
-            Box::new(part.clone().then(Less, Expr::Int(self.together() - 1))),
-            Box::new(Expr::Name(from).then(Add, Expr::Name(piece))),
-            Box::new(Expr::Name(self.end)),
-        );
-        let to = emitter.bind("to", INDEX, to);
-        let all = Expr::Name(to).then(Sub, Expr::Name(from));
-        let whole = all.then(Div, Expr::Int(lanes)).then(Mul, Expr::Int(lanes));
-        let whole = emitter.bind("whole", INDEX, Expr::Name(from).then(Add, whole));
-        let running = self.scans.declare(emitter, self.kernel, Some(lanes));
-        let (lane_var, start) = (emitter.index("lane"), emitter.index("start"));
-        let lane = Expr::Name(lane_var);
-        let take = |emitter: &mut Emitter<'k>, start: Expr| {
-            self.at_step(emitter, start.then(Add, lane.clone()), |emitter| {
-                self.scans.take_elements(emitter, self.kernel, &running, Some(&lane));
-            })
-        };
-        let body = take(emitter, Expr::Name(start));
-        emitter.push(Stmt::For {
-            var: start,
-            from: Expr::Name(from),
-            to: Expr::Name(whole),
-            step: Step::Add(Expr::Int(lanes)),
-            hint: LoopHint::None,
-            body: vec![count_loop(lane_var, Expr::Int(0), Expr::Int(lanes), LoopHint::Simd, body)],
+        emitter.repeat(counting(number, 0, self.together(), LoopHint::None), |emitter| {
+            let from = mul_add(part.clone(), piece, self.first);
+            let from = emitter.bind("from", INDEX, from);
+            let to = Expr::Select(
+                Box::new(part.clone().then(Less, self.together() - 1)),
+                Box::new(from.then(Add, piece)),
+                Box::new(Expr::Name(self.end)),
+            );
+            let to = emitter.bind("to", INDEX, to);
+            let all = to.then(Sub, from);
+            let whole = all.then(Div, lanes).then(Mul, lanes);
+            let whole = emitter.bind("whole", INDEX, from.then(Add, whole));
+            let running = self.scans.declare(emitter, self.kernel, Some(lanes));
+            let (lane_var, start) = (emitter.index("lane"), emitter.index("start"));
+            let lane = Expr::Name(lane_var);
+            let take = |emitter: &mut Emitter<'k>, start: Expr| {
+                self.at_step(emitter, start.then(Add, lane.clone()), |emitter| {
+                    self.scans.take_elements(emitter, self.kernel, &running, Some(&lane));
+                })
+            };
+            let body = take(emitter, Expr::Name(start));
+            emitter.push(
+                stepping(start, (from, whole), lanes, LoopHint::None)
+                    .of(vec![counting(lane_var, 0, lanes, LoopHint::Simd).of(body)]),
+            );
+            let body = take(emitter, Expr::Name(whole));
+            let rest = to.then(Sub, whole);
+            emitter.push(counting(lane_var, 0, rest, LoopHint::None).of(body));
+            let total = self.scans.declare(emitter, self.kernel, None);
+            emitter.repeat(counting(lane_var, 0, lanes, LoopHint::None), |emitter| {
+                for (total, running) in total.iter().zip(&running) {
+                    total.take_value(emitter, running.place(Some(&lane)), None);
+                }
+            });
+            self.totals.save(emitter, &total, None, &own.then(Add, part));
         });
-        let body = take(emitter, Expr::Name(whole));
-        let rest = Expr::Name(to).then(Sub, Expr::Name(whole));
-        emitter.push(count_loop(lane_var, Expr::Int(0), rest, LoopHint::None, body));
-        let total = self.scans.declare(emitter, self.kernel, None);
-        emitter.open(&[], false);
-        for (total, running) in total.iter().zip(&running) {
-            total.take_value(emitter, running.place(Some(&lane)), None);
-        }
-        let body = emitter.close();
-        emitter.push(count_loop(lane_var, Expr::Int(0), Expr::Int(lanes), LoopHint::None, body));
-        self.totals.save(emitter, &total, None, &own.then(Add, part));
-        let body = emitter.close();
-        emitter.push(count_loop(number, Expr::Int(0), Expr::Int(self.together()), LoopHint::None, body));
     }
 
     fn row_scans(&self, emitter: &mut Emitter<'k>, own: Expr, piece: Var, row: Option<Var>) {
         let l = Expr::name(Var::Lane);
         let running = self.scans.declare(emitter, self.kernel, Some(self.together()));
         // Each piece begins with its exclusive prefix: the first one with the part's, each of the others with that and the one before it.
-        let before = Expr::Name(self.split).then(Mul, Expr::Int(self.together()));
+        let before = self.split.then(Mul, self.together());
         let of_row = match row {
             None => Expr::Int(0),
-            Some(row) => {
-                Expr::Name(row).then(Mul, Expr::Name(self.splits)).then(Mul, Expr::Int(self.together()))
-            }
+            Some(row) => row.then(Mul, self.splits).then(Mul, self.together()),
         };
         let number = emitter.index("before");
+        emitter.repeat(counting(number, 0, before, LoopHint::None), |emitter| {
+            self.totals.take(emitter, &running, Some(&Expr::Int(0)), &of_row.then(Add, number));
+        });
         emitter.open(&[], false);
-        self.totals.take(emitter, &running, Some(&Expr::Int(0)), &of_row.then(Add, Expr::Name(number)));
-        let body = emitter.close();
-        emitter.push(count_loop(number, Expr::Int(0), before, LoopHint::None, body));
-        emitter.open(&[], false);
-        let last = l.clone().then(Sub, Expr::Int(1));
+        let last = l.clone().then(Sub, 1);
         let totals = self.totals.at(&own.then(Add, last.clone()));
         for (running, total) in running.iter().zip(totals) {
             let so_far = running.combined(emitter, running.place(Some(&last)), total);
@@ -216,12 +207,12 @@ impl<'k> Divided<'k> {
         }
         let body = emitter.close();
         let hint = if self.together() > UNROLLED { LoopHint::None } else { LoopHint::Unroll };
-        emitter.push(count_loop(Var::Lane, Expr::Int(1), Expr::Int(self.together()), hint, body));
+        emitter.push(counting(Var::Lane, 1, self.together(), hint).of(body));
         let length = Expr::Name(piece);
         self.pieces(emitter, &running, piece, (&l, true), Expr::Int(0), length.clone());
         // What is left of the last piece.
-        let all = Expr::Name(self.end).then(Sub, Expr::Name(self.first));
-        let rest = all.then(Sub, length.clone().then(Mul, Expr::Int(self.together() - 1)));
+        let all = self.end.then(Sub, self.first);
+        let rest = all.then(Sub, length.clone().then(Mul, self.together() - 1));
         self.pieces(emitter, &running, piece, (&Expr::Int(self.together() - 1), false), length, rest);
     }
 
@@ -238,17 +229,16 @@ impl<'k> Divided<'k> {
         let (kernel, scans) = (self.kernel, self.scans);
         let (step, k) = (scans.step_name(emitter), emitter.index("k"));
         let bind = |emitter: &mut Emitter<'k>| {
-            let start = mul_add(piece.clone(), Expr::Name(length), Expr::Name(self.first));
-            emitter.bind(step, INDEX, start.then(Add, Expr::Name(k)));
+            let start = mul_add(piece.clone(), length, self.first);
+            emitter.bind(step, INDEX, start.then(Add, k));
             scans.bind_position(emitter, step);
         };
         let for_each =
             |emitter: &mut Emitter<'k>, hint: LoopHint, body: &dyn Fn(&mut Emitter<'k>)| match is_all {
                 true => {
-                    emitter.open(&[], false);
-                    body(emitter);
-                    let body = emitter.close();
-                    emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Int(self.together()), hint, body));
+                    emitter.repeat(counting(Var::Lane, 0, self.together(), hint), |emitter| {
+                        body(emitter);
+                    });
                 }
                 false => body(emitter),
             };
@@ -262,7 +252,7 @@ impl<'k> Divided<'k> {
                 stores.iter().for_each(|store| emitter.store(store));
             });
             let body = emitter.close();
-            return emitter.push(count_loop(k, from, to, LoopHint::None, body));
+            return emitter.push(counting(k, from, to, LoopHint::None).of(body));
         };
         let lanes = is_all.then_some((self.together(), piece));
         let of = InOrder {
@@ -290,33 +280,31 @@ impl<'k> Divided<'k> {
         let at = |split: Expr| {
             let split = match columns.row {
                 None => split,
-                Some(row) => mul_add(Expr::Name(row), Expr::Name(self.splits), split),
+                Some(row) => mul_add(row, self.splits, split),
             };
-            mul_add(split, extent.clone(), Expr::name(inner))
+            mul_add(split, extent.clone(), inner)
         };
         let running = self.scans.declare(emitter, self.kernel, Some(lanes));
         if phase == Phase::Scans {
             let before = emitter.index("before");
-            emitter.open(&[], false);
-            columns.each(emitter, &|emitter| {
-                self.totals.take(emitter, &running, Some(&lane), &at(Expr::Name(before)));
+            emitter.repeat(counting(before, 0, self.split, LoopHint::None), |emitter| {
+                columns.each(emitter, &|emitter| {
+                    self.totals.take(emitter, &running, Some(&lane), &at(Expr::Name(before)));
+                });
             });
-            let body = emitter.close();
-            emitter.push(count_loop(before, Expr::Int(0), Expr::Name(self.split), LoopHint::None, body));
         }
         let step = self.scans.step_name(emitter);
-        emitter.open(&[], false);
-        self.scans.bind_position(emitter, step);
-        emitter.bind_axes(&[self.scans.axis]);
-        columns.each(emitter, &|emitter| match phase {
-            Phase::Totals => self.scans.take_elements(emitter, self.kernel, &running, Some(&lane)),
-            Phase::Scans => {
-                self.scans.advance(emitter, self.kernel, &running, Some(&lane), None);
-                self.kernel.stores.iter().for_each(|store| emitter.store(store));
-            }
+        emitter.repeat(counting(step, self.first, self.end, LoopHint::None), |emitter| {
+            self.scans.bind_position(emitter, step);
+            emitter.bind_axes(&[self.scans.axis]);
+            columns.each(emitter, &|emitter| match phase {
+                Phase::Totals => self.scans.take_elements(emitter, self.kernel, &running, Some(&lane)),
+                Phase::Scans => {
+                    self.scans.advance(emitter, self.kernel, &running, Some(&lane), None);
+                    self.kernel.stores.iter().for_each(|store| emitter.store(store));
+                }
+            });
         });
-        let body = emitter.close();
-        emitter.push(count_loop(step, Expr::Name(self.first), Expr::Name(self.end), LoopHint::None, body));
         if phase == Phase::Totals {
             columns.each(emitter, &|emitter| {
                 self.totals.save(emitter, &running, Some(&lane), &at(Expr::Name(self.split)));

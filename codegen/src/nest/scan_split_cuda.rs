@@ -5,21 +5,21 @@
 use super::INDEX;
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
-use super::passes::count_loop;
+use super::loops::{counting, halving, stepping};
 use super::scan_cuda::Writer;
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 
 impl<'a> Writer<'a> {
     /// Where the block's part of a row begins and ends: at whole tiles.
     pub(super) fn bind_row_part(&self, emitter: &mut Emitter<'a>) -> (Expr, Expr) {
         let tile = Expr::Int(u64::from(self.schedule.threads) * u64::from(self.schedule.vector));
         let extent = emitter.extent(self.scans.axis);
-        let step = Expr::Builtin(Builtin::GridY).then(Mul, tile.clone());
-        let tiles = extent.clone().then(Add, step.clone()).then(Sub, Expr::Int(1)).then(Div, step);
+        let step = Builtin::GridY.then(Mul, tile.clone());
+        let tiles = extent.clone().then(Add, step.clone()).then(Sub, 1).then(Div, step);
         let length = emitter.bind("length", INDEX, tiles.then(Mul, tile));
-        let from = emitter.bind("from", INDEX, Expr::Builtin(Builtin::BlockY).then(Mul, Expr::Name(length)));
-        let end = Expr::Name(from).then(Add, Expr::Name(length));
+        let from = emitter.bind("from", INDEX, Builtin::BlockY.then(Mul, length));
+        let end = from.then(Add, length);
         let to = emitter.bind("to", INDEX, end.then(Min, extent));
         (Expr::Name(from), Expr::Name(to))
     }
@@ -37,35 +37,31 @@ impl<'a> Writer<'a> {
             self.scans.take_elements(emitter, self.kernel, &running, None);
         });
         let body = emitter.close();
-        emitter.push(Stmt::For {
-            var: step,
-            from: mul_add(x.clone(), Expr::Int(vector), from),
-            to,
-            step: Step::Add(Expr::Int(threads * vector)),
-            hint: LoopHint::UnrollBy(4),
-            body,
-        });
+        emitter.push(
+            stepping(step, (mul_add(x.clone(), vector, from), to), threads * vector, LoopHint::UnrollBy(4))
+                .of(body),
+        );
         self.combine_row_threads(emitter, &running);
         emitter.open(&[], false);
         self.totals.save(emitter, &running, None, &self.row_slot(Expr::Builtin(Builtin::BlockY)));
         let then = emitter.close();
-        emitter.guarded(Some(x.then(Equal, Expr::Int(0))), then);
+        emitter.guarded(Some(x.then(Equal, 0)), then);
     }
 
     /// Of a row: takes the totals of the parts before the block's, each thread some of them.
     pub(super) fn take_row_parts(&self, emitter: &mut Emitter<'a>, running: &[Accumulator]) {
         let part = emitter.index("part");
-        emitter.open(&[], false);
-        self.totals.take(emitter, running, None, &self.row_slot(Expr::Name(part)));
-        let body = emitter.close();
-        emitter.push(Stmt::For {
-            var: part,
-            from: Expr::Builtin(Builtin::ThreadX),
-            to: Expr::Builtin(Builtin::BlockY),
-            step: Step::Add(Expr::Int(u64::from(self.schedule.threads))),
-            hint: LoopHint::None,
-            body,
-        });
+        emitter.repeat(
+            stepping(
+                part,
+                (Builtin::ThreadX, Builtin::BlockY),
+                u64::from(self.schedule.threads),
+                LoopHint::None,
+            ),
+            |emitter| {
+                self.totals.take(emitter, running, None, &self.row_slot(Expr::Name(part)));
+            },
+        );
         self.combine_row_threads(emitter, running);
     }
 
@@ -73,7 +69,7 @@ impl<'a> Writer<'a> {
     fn row_slot(&self, part: Expr) -> Expr {
         match self.scans.others.is_empty() {
             true => part,
-            false => mul_add(Expr::Name(self.row), Expr::Builtin(Builtin::GridY), part),
+            false => mul_add(self.row, Builtin::GridY, part),
         }
     }
 
@@ -83,40 +79,31 @@ impl<'a> Writer<'a> {
         let x = Expr::Builtin(Builtin::ThreadX);
         for running in running {
             let step = emitter.index("step");
-            emitter.open(&[], false);
-            let other = Expr::ShuffleXor {
-                value: Box::new(running.place(None)),
-                mask: Box::new(Expr::Name(step)),
-                width: 32,
-            };
-            running.take_value(emitter, other, None);
-            let body = emitter.close();
-            emitter.push(Stmt::For {
-                var: step,
-                from: Expr::Int(16),
-                to: Expr::Int(0),
-                step: Step::Halve,
-                hint: LoopHint::Unroll,
-                body,
+            emitter.repeat(halving(step, 16, LoopHint::Unroll), |emitter| {
+                let other = Expr::ShuffleXor {
+                    value: Box::new(running.place(None)),
+                    mask: Box::new(Expr::Name(step)),
+                    width: 32,
+                };
+                running.take_value(emitter, other, None);
             });
         }
         let mut shared = Vec::new();
         for running in running {
             let array = emitter.shared("warp", running.name(), Type::Register(running.dtype), warps);
             shared.push(array);
-            let slot = Expr::element(array, x.clone().then(Div, Expr::Int(32)));
-            let first_lane = x.clone().then(Rem, Expr::Int(32)).then(Equal, Expr::Int(0));
+            let slot = Expr::element(array, x.clone().then(Div, 32));
+            let first_lane = x.clone().then(Rem, 32).then(Equal, 0);
             emitter.guarded(Some(first_lane), vec![set(slot, running.place(None))]);
         }
         emitter.push(Stmt::Barrier);
         running.iter().for_each(|running| running.reset(emitter));
         let w = emitter.index("w");
-        emitter.open(&[], false);
-        for (running, array) in running.iter().zip(shared) {
-            running.take_value(emitter, Expr::element(array, Expr::Name(w)), None);
-        }
-        let body = emitter.close();
-        emitter.push(count_loop(w, Expr::Int(0), Expr::Int(warps), LoopHint::Unroll, body));
+        emitter.repeat(counting(w, 0, warps, LoopHint::Unroll), |emitter| {
+            for (running, array) in running.iter().zip(shared) {
+                running.take_value(emitter, Expr::element(array, w), None);
+            }
+        });
     }
 
     /// Of columns: the totals of the block's threads, each with those before it in the block.
@@ -130,7 +117,7 @@ impl<'a> Writer<'a> {
         emitter.push(sweep);
         let y = Expr::Builtin(Builtin::ThreadY);
         let of_all: Vec<&Accumulator> = running.iter().collect();
-        self.combine_column_threads(emitter, &of_all, y.clone().then(Add, Expr::Int(1)));
+        self.combine_column_threads(emitter, &of_all, y.clone().then(Add, 1));
         emitter.open(&[], false);
         self.totals.save(emitter, &running, None, &self.column_slot(emitter, self.column_part()));
         let then = emitter.close();
@@ -143,23 +130,18 @@ impl<'a> Writer<'a> {
         let threads = Expr::Int(u64::from(self.schedule.threads));
         let y = Expr::Builtin(Builtin::ThreadY);
         let part = emitter.index("part");
-        emitter.open(&[], false);
-        let last = mul_add(Expr::Name(part), threads.clone(), threads.clone().then(Sub, Expr::Int(1)));
-        let at = self.column_slot(emitter, last);
-        self.totals.take(emitter, running, None, &at);
-        let body = emitter.close();
-        emitter.push(Stmt::For {
-            var: part,
-            from: y.clone(),
-            to: Expr::Builtin(Builtin::BlockY),
-            step: Step::Add(threads.clone()),
-            hint: LoopHint::None,
-            body,
-        });
+        emitter.repeat(
+            stepping(part, (y.clone(), Builtin::BlockY), threads.clone(), LoopHint::None),
+            |emitter| {
+                let last = mul_add(part, threads.clone(), threads.clone().then(Sub, 1));
+                let at = self.column_slot(emitter, last);
+                self.totals.take(emitter, running, None, &at);
+            },
+        );
         let of_all: Vec<&Accumulator> = running.iter().collect();
         self.combine_column_threads(emitter, &of_all, threads);
         emitter.open(&[], false);
-        let at = self.column_slot(emitter, self.column_part().then(Sub, Expr::Int(1)));
+        let at = self.column_slot(emitter, self.column_part().then(Sub, 1));
         self.totals.take(emitter, running, None, &at);
         let then = emitter.close();
         emitter.guarded(Some(Expr::Int(0).then(Less, y)), then);
@@ -167,6 +149,6 @@ impl<'a> Writer<'a> {
 
     /// Where the total of a part of the column is.
     fn column_slot(&self, emitter: &Emitter<'a>, part: Expr) -> Expr {
-        mul_add(part, emitter.positions(&self.scans.others), Expr::Name(self.row))
+        mul_add(part, emitter.positions(&self.scans.others), self.row)
     }
 }

@@ -5,7 +5,8 @@
 
 use super::accumulate::mul_add;
 use super::emitter::Emitter;
-use super::passes::{count_loop, items_formula, launch_items};
+use super::loops::counting;
+use super::passes::{items_formula, launch_items};
 use super::scatter::{Partials, Scatters, bind_digits, offset, scaled, workspace, workspaces};
 use super::scatter_lists::Lists;
 use super::split::{Parts, merging, of_parts};
@@ -82,15 +83,15 @@ impl<'a> Writer<'a> {
             1 => Expr::Int(1),
             _ => {
                 let elements = emitter.extent(self.scatters.over);
-                let above = elements.then(Add, Expr::Int(SCATTER_SPLIT_LENGTH - 1));
-                above.then(Div, Expr::Int(SCATTER_SPLIT_LENGTH))
+                let above = elements.then(Add, SCATTER_SPLIT_LENGTH - 1);
+                above.then(Div, SCATTER_SPLIT_LENGTH)
             }
         }
     }
 
     /// Results of all rows, of one part.
     fn results(&self, emitter: &Emitter) -> Expr {
-        emitter.positions(&self.scatters.outer).then(Mul, Expr::Int(self.positions * self.columns))
+        emitter.positions(&self.scatters.outer).then(Mul, self.positions * self.columns)
     }
 
     /// Binds the axes of a block's row.
@@ -135,11 +136,11 @@ impl<'a> Writer<'a> {
         match self.schedule.is_local {
             true => {
                 let row = position.then(Sub, block.positions.0.clone());
-                let row = row.then(Mul, Expr::Int(self.schedule.columns.min(self.columns.max(1))));
+                let row = row.then(Mul, self.schedule.columns.min(self.columns.max(1)));
                 column.map_or(row.clone(), |column| row.then(Add, column.then(Sub, block.columns.0.clone())))
             }
             false => {
-                let row = block.base.clone().then(Add, position.then(Mul, Expr::Int(self.columns)));
+                let row = block.base.clone().then(Add, position.then(Mul, self.columns));
                 column.map_or(row.clone(), |column| row.then(Add, column))
             }
         }
@@ -158,15 +159,14 @@ impl<'a> Writer<'a> {
             return body(emitter, &self.slot(block, Expr::name(position), None));
         }
         let column = self.scatters.column_name(emitter);
-        emitter.open(&[], false);
-        match inner {
-            [_] => emitter.bind_axes(inner),
-            _ => emitter.unflatten(column, inner, 1),
-        }
-        body(emitter, &self.slot(block, Expr::name(position), Some(Expr::name(column))));
-        let loop_body = emitter.close();
         let (left, right) = block.columns.clone();
-        emitter.push(count_loop(column, left, right, LoopHint::Simd, loop_body));
+        emitter.repeat(counting(column, left, right, LoopHint::Simd), |emitter| {
+            match inner {
+                [_] => emitter.bind_axes(inner),
+                _ => emitter.unflatten(column, inner, 1),
+            }
+            body(emitter, &self.slot(block, Expr::name(position), Some(Expr::name(column))));
+        });
     }
 
     fn combine(&self, mut emitter: Emitter<'a>) -> Result<Function, Refusal> {
@@ -180,12 +180,11 @@ impl<'a> Writer<'a> {
         }
         let (first, end) = block.positions.clone();
         let at = emitter.index("at");
-        emitter.open(&[], false);
-        self.for_columns(&mut emitter, &block, at, &mut |emitter, at| {
-            self.partials.iter().for_each(|partials| partials.reset(emitter, at));
+        emitter.repeat(counting(at, first.clone(), end.clone(), LoopHint::None), |emitter| {
+            self.for_columns(emitter, &block, at, &mut |emitter, at| {
+                self.partials.iter().for_each(|partials| partials.reset(emitter, at));
+            });
         });
-        let body = emitter.close();
-        emitter.push(count_loop(at, first.clone(), end.clone(), LoopHint::None, body));
 
         let is_own = |at: Var| {
             let at = Expr::Name(at);
@@ -210,13 +209,12 @@ impl<'a> Writer<'a> {
                 });
             }
             let position = scatters.bind_position(emitter, "at");
-            emitter.open_pinned();
-            self.for_columns(emitter, &block, position, &mut |emitter, at| {
-                let then = combine(emitter, at);
-                emitter.guarded(None, then);
+            emitter.under(is_own(position), |emitter| {
+                self.for_columns(emitter, &block, position, &mut |emitter, at| {
+                    let then = combine(emitter, at);
+                    emitter.guarded(None, then);
+                });
             });
-            let then = emitter.close();
-            emitter.guarded(is_own(position), then);
         };
         match &self.lists {
             Some(lists) => lists.each_of_range(&mut emitter, (&block.row, &block.range), &mut take),
@@ -225,7 +223,7 @@ impl<'a> Writer<'a> {
                 take(&mut emitter);
                 let body = emitter.close();
                 let (over, (from, to)) = (Var::Axis(scatters.over), block.elements.clone());
-                emitter.push(count_loop(over, from, to, LoopHint::None, body));
+                emitter.push(counting(over, from, to, LoopHint::None).of(body));
             }
         }
         self.combined(emitter, block)
@@ -256,18 +254,17 @@ impl<'a> Writer<'a> {
                 emitter.define(partials.id, result);
             }
         };
-        emitter.open(&[scatters.axis], false);
-        let first_column = (!scatters.inner.is_empty()).then(|| block.columns.0.clone());
-        // What is the same for all columns is there once a position.
-        define(emitter, &self.slot(block, Expr::name(position), first_column), false);
-        self.for_columns(emitter, block, position, &mut |emitter, at| {
-            define(emitter, at, true);
-            kernel.stores.iter().for_each(|store| emitter.store(store));
-        });
-        let body = emitter.close();
         let (first, end) = block.positions.clone();
         let hint = if scatters.inner.is_empty() { LoopHint::Simd } else { LoopHint::None };
-        emitter.push(count_loop(position, first, end, hint, body));
+        emitter.repeat_along(&[scatters.axis], counting(position, first, end, hint), |emitter| {
+            let first_column = (!scatters.inner.is_empty()).then(|| block.columns.0.clone());
+            // What is the same for all columns is there once a position.
+            define(emitter, &self.slot(block, Expr::name(position), first_column), false);
+            self.for_columns(emitter, block, position, &mut |emitter, at| {
+                define(emitter, at, true);
+                kernel.stores.iter().for_each(|store| emitter.store(store));
+            });
+        });
     }
 
     /// Merges the parts in order, and computes what is stored.
@@ -297,12 +294,12 @@ impl<'a> Writer<'a> {
         let varies =
             |partials: &&Partials| outer.is_empty() || kernel.value(partials.id).axes.contains(&inner);
         self.partials.iter().filter(|partials| !varies(partials)).for_each(|partials| {
-            self.merge(&mut emitter, partials, &parts, Expr::Name(line).then(Mul, Expr::Int(length)));
+            self.merge(&mut emitter, partials, &parts, line.then(Mul, length));
         });
         emitter.open(&[inner], false);
         let at = match outer {
             [] => Expr::name(column),
-            _ => mul_add(Expr::Name(line), Expr::Int(length), Expr::name(column)),
+            _ => mul_add(line, length, column),
         };
         self.partials
             .iter()
@@ -311,16 +308,16 @@ impl<'a> Writer<'a> {
         kernel.stores.iter().for_each(|store| emitter.store(store));
         let body = emitter.close();
         let along =
-            |from: Expr, to: Expr, body: Vec<Stmt>| count_loop(column, from, to, LoopHint::Simd, body);
+            |from: Expr, to: Expr, body: Vec<Stmt>| counting(column, from, to, LoopHint::Simd).of(body);
         if outer.is_empty() {
             emitter.push(along(first, end, body));
             let rest = emitter.close();
-            rest.into_iter().for_each(|stmt| emitter.push(stmt));
+            emitter.append(rest);
         } else {
             let extent = emitter.extent(inner);
             emitter.push(along(Expr::Int(0), extent, body));
             let body = emitter.close();
-            emitter.push(count_loop(line, first, end, LoopHint::None, body));
+            emitter.push(counting(line, first, end, LoopHint::None).of(body));
         }
         let lines = if outer.is_empty() { std::slice::from_ref(&inner) } else { outer };
         let launch = Launch {

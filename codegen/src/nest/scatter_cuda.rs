@@ -6,12 +6,13 @@ mod collected;
 
 use super::accumulate::{mul_add, set};
 use super::emitter::Emitter;
-use super::passes::{count_loop, launch_items};
+use super::loops::{counting, stepping};
+use super::passes::launch_items;
 use super::scatter::workspaces as partial_workspaces;
 use super::scatter::{Partials, Scatters, TRUTH, bind_digits, offset, scaled, workspace};
 use super::split::{Arrivals, Parts, all_parts, interleaved, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use super::{Body, Function, INDEX, Nest};
 use crate::ir::Kernel;
@@ -116,7 +117,7 @@ impl<'a> Writer<'a> {
             (each, _) => self.sweep_collected(&mut emitter, u64::from(each)),
         }
         let sweep = emitter.close();
-        sweep.into_iter().for_each(|stmt| emitter.push(stmt));
+        emitter.append(sweep);
         emitter.push(Stmt::Barrier);
         self.finish(&mut emitter);
         emitter.finish()
@@ -129,14 +130,8 @@ impl<'a> Writer<'a> {
 
     /// A loop of all threads over places in shared memory.
     fn for_slots(&self, slots: u64, body: Vec<Stmt>) -> Stmt {
-        Stmt::For {
-            var: self.slot,
-            from: Expr::Name(self.thread),
-            to: Expr::Int(slots),
-            step: Step::Add(Expr::Int(LANES * u64::from(self.schedule.warps))),
-            hint: LoopHint::None,
-            body,
-        }
+        stepping(self.slot, (self.thread, slots), LANES * u64::from(self.schedule.warps), LoopHint::None)
+            .of(body)
     }
 
     /// This warp's number among all that share the elements, and how many there are.
@@ -152,8 +147,8 @@ impl<'a> Writer<'a> {
         match self.ranges {
             1 => (None, Expr::Name(at)),
             _ => {
-                let range = Expr::Name(at).then(Div, positions());
-                (Some(range.then(Equal, self.range.clone())), Expr::Name(at).then(Rem, positions()))
+                let range = at.then(Div, positions());
+                (Some(range.then(Equal, self.range.clone())), at.then(Rem, positions()))
             }
         }
     }
@@ -174,7 +169,7 @@ impl<'a> Writer<'a> {
         } else {
             // Lanes beyond the last column do the same as it, and store nothing.
             let own_column = emitter.bind("own_column", INDEX, own);
-            Expr::Name(own_column).then(Min, last)
+            own_column.then(Min, last)
         };
         let column = scatters.column_name(emitter);
         emitter.bind(column, INDEX, own);
@@ -182,28 +177,23 @@ impl<'a> Writer<'a> {
             [_] => emitter.bind_axes(&scatters.inner),
             _ => emitter.unflatten(column, &scatters.inner, 1),
         }
-        emitter.open(&[scatters.over], false);
-        let at = scatters.bind_position(emitter, "at");
-        let (is_own, place) = self.place(at);
-        emitter.open_pinned();
-        let own = offset(self.own_set(), Expr::Int(1), Expr::Builtin(Builtin::ThreadX));
-        let at = mul_add(place, Expr::Int(LANES), own);
-        for shared in &self.shared {
-            let value = emitter.value(shared.operand);
-            shared.combine(emitter, &at, value);
-        }
-        let then = emitter.close();
-        emitter.guarded(is_own, then);
-        let body = emitter.close();
         let (from, step) = self.warps();
-        emitter.push(Stmt::For {
-            var: scatters.over.into(),
-            from,
-            to: emitter.extent(scatters.over),
-            step: Step::Add(step),
-            hint: LoopHint::UnrollBy(4),
-            body,
-        });
+        emitter.repeat_along(
+            &[scatters.over],
+            stepping(scatters.over, (from, emitter.extent(scatters.over)), step, LoopHint::UnrollBy(4)),
+            |emitter| {
+                let at = scatters.bind_position(emitter, "at");
+                let (is_own, place) = self.place(at);
+                emitter.under(is_own, |emitter| {
+                    let own = offset(self.own_set(), Expr::Int(1), Expr::Builtin(Builtin::ThreadX));
+                    let at = mul_add(place, LANES, own);
+                    for shared in &self.shared {
+                        let value = emitter.value(shared.operand);
+                        shared.combine(emitter, &at, value);
+                    }
+                });
+            },
+        );
     }
 
     /// Each lane has an element of 32 that the warp goes on by.
@@ -212,15 +202,15 @@ impl<'a> Writer<'a> {
         let start = emitter.index("start");
         emitter.open(&[], false);
         let (over, extent) = (scatters.over, emitter.extent(scatters.over));
-        let own = Expr::Name(start).then(Add, Expr::Builtin(Builtin::ThreadX));
+        let own = start.then(Add, Builtin::ThreadX);
         let own = emitter.bind("own", INDEX, own);
         // Lanes beyond the last element read it too, and take no turn.
-        let last = extent.clone().then(Sub, Expr::Int(1));
-        emitter.bind(over, INDEX, Expr::Name(own).then(Min, last));
+        let last = extent.clone().then(Sub, 1);
+        emitter.bind(over, INDEX, own.then(Min, last));
         emitter.bind_axes(&[scatters.over]);
         let at = scatters.bind_position(emitter, "at");
         let (is_own, place) = self.place(at);
-        let inside = Expr::Name(own).then(Less, extent.clone());
+        let inside = own.then(Less, extent.clone());
         let active = is_own.map_or(inside.clone(), |is_own| inside.then(And, is_own));
         let is_active = emitter.bind("active", TRUTH, active);
         let nowhere = Expr::Int(self.schedule.positions);
@@ -243,14 +233,10 @@ impl<'a> Writer<'a> {
         emitter.push(Stmt::InTurns { key: Expr::Name(place), active, body });
         let body = emitter.close();
         let (from, step) = self.warps();
-        emitter.push(Stmt::For {
-            var: start,
-            from: scaled(from, Expr::Int(LANES)),
-            to: extent,
-            step: Step::Add(step.then(Mul, Expr::Int(LANES))),
-            hint: LoopHint::None,
-            body,
-        });
+        emitter.push(
+            stepping(start, (scaled(from, Expr::Int(LANES)), extent), step.then(Mul, LANES), LoopHint::None)
+                .of(body),
+        );
     }
 
     /// Merges the warps' partial results, and the blocks', each in their order, and computes what is stored.
@@ -260,19 +246,15 @@ impl<'a> Writer<'a> {
         let merged: Vec<_> = self.shared.iter().map(|shared| shared.declare(emitter)).collect();
         let number = emitter.index("set");
         emitter.open(&[], false);
-        let at = if self.sets() > 1 {
-            mul_add(Expr::Name(number), Expr::Int(self.results()), slot())
-        } else {
-            slot()
-        };
+        let at = if self.sets() > 1 { mul_add(number, self.results(), slot()) } else { slot() };
         for (shared, merged) in self.shared.iter().zip(&merged) {
             shared.merge(emitter, merged, &at);
         }
         let body = emitter.close();
         match self.sets() {
-            1 => body.into_iter().for_each(|stmt| emitter.push(stmt)),
+            1 => emitter.append(body),
             sets => {
-                emitter.push(count_loop(number, Expr::Int(0), Expr::Int(sets), LoopHint::Unroll, body));
+                emitter.push(counting(number, 0, sets, LoopHint::Unroll).of(body));
             }
         }
         if self.schedule.splits == 1 {
@@ -285,9 +267,7 @@ impl<'a> Writer<'a> {
             return;
         }
         let block = Expr::Builtin(Builtin::BlockX);
-        let place = |part: Expr| {
-            mul_add(mul_add(block.clone(), all_parts(), part), Expr::Int(self.results()), slot())
-        };
+        let place = |part: Expr| mul_add(mul_add(block.clone(), all_parts(), part), self.results(), slot());
         for (partials, merged) in self.partials.iter().zip(&merged) {
             let at = place(own_part());
             emitter.push(set(Expr::element(partials.array, at), merged.result(None)));
@@ -316,18 +296,18 @@ impl<'a> Writer<'a> {
     fn store(&self, emitter: &mut Emitter) {
         let (kernel, scatters, schedule) = (self.kernel, self.scatters, self.schedule);
         let mut conditions = Vec::new();
-        let place = Expr::Name(self.slot).then(Div, Expr::Int(schedule.columns));
+        let place = self.slot.then(Div, schedule.columns);
         let position = kernel.axis(scatters.axis);
         emitter.bind(scatters.axis, INDEX, offset(self.range.clone(), Expr::Int(schedule.positions), place));
         if !position.extent.is_multiple_of(schedule.positions) {
-            conditions.push(Expr::name(scatters.axis).then(Less, Expr::Int(position.extent)));
+            conditions.push(Expr::name(scatters.axis).then(Less, position.extent));
         }
         let column = scatters.column_name(emitter);
         if schedule.columns > 1 {
-            let within = Expr::Name(self.slot).then(Rem, Expr::Int(schedule.columns));
+            let within = self.slot.then(Rem, schedule.columns);
             emitter.bind(column, INDEX, offset(self.tile.clone(), Expr::Int(schedule.columns), within));
             if !self.columns.is_multiple_of(schedule.columns) {
-                conditions.push(Expr::name(column).then(Less, Expr::Int(self.columns)));
+                conditions.push(Expr::name(column).then(Less, self.columns));
             }
         } else if !scatters.inner.is_empty() {
             emitter.bind(column, INDEX, Expr::Int(0));

@@ -3,7 +3,8 @@
 
 use super::accumulate::set;
 use super::emitter::Emitter;
-use super::passes::{count_loop, launch_items};
+use super::loops::counting;
+use super::passes::launch_items;
 use super::scatter::{Scatters, bind_digits, offset, scaled};
 use super::stmt::Arithmetic::{Add, Div, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint};
@@ -66,8 +67,8 @@ impl<'a> Lists<'a> {
         match self.parts {
             1 => Expr::Int(1),
             _ => {
-                let above = emitter.extent(self.scatters.over).then(Add, Expr::Int(SCATTER_LIST_LENGTH - 1));
-                above.then(Div, Expr::Int(SCATTER_LIST_LENGTH))
+                let above = emitter.extent(self.scatters.over).then(Add, SCATTER_LIST_LENGTH - 1);
+                above.then(Div, SCATTER_LIST_LENGTH)
             }
         }
     }
@@ -97,7 +98,7 @@ impl<'a> Lists<'a> {
             Expr::Int(_) => (Expr::Int(0), all.clone()),
             part => emitter.part(["from", "to"], part, SCATTER_LIST_LENGTH, all.clone()),
         };
-        let base = block.then(Mul, Expr::Int(self.ranges + 2));
+        let base = block.then(Mul, self.ranges + 2);
         let base = Expr::Name(emitter.bind("base", INDEX, base));
         let begins = |at: Expr| Expr::element(BEGINS, base.clone().then(Add, at));
         let number = |value| Expr::Literal(Scalar::from_i64(DType::I64, value));
@@ -107,19 +108,19 @@ impl<'a> Lists<'a> {
         let range = emitter.index("range");
         let place = Expr::Name(range);
         let body = vec![set(begins(place.clone()), number(0))];
-        emitter.push(count_loop(range, Expr::Int(0), Expr::Int(self.ranges + 2), LoopHint::None, body));
+        emitter.push(counting(range, 0, self.ranges + 2, LoopHint::None).of(body));
         self.each_element(&mut emitter, (&from, &to), &|emitter, range| {
-            let count = begins(range.then(Add, Expr::Int(2)));
+            let count = begins(range.then(Add, 2));
             emitter.push(set(count.clone(), plus(count, number(1))));
         });
         // Where each begins, one place further on.
-        let next = begins(place.clone().then(Add, Expr::Int(1)));
+        let next = begins(place.clone().then(Add, 1));
         let body = vec![set(next.clone(), plus(next, begins(place)))];
-        emitter.push(count_loop(range, Expr::Int(1), Expr::Int(self.ranges + 1), LoopHint::None, body));
+        emitter.push(counting(range, 1, self.ranges + 1, LoopHint::None).of(body));
         // Each element goes to its range, whose end is then where the next one goes.
         let row = scaled(row, all.clone());
         self.each_element(&mut emitter, (&from, &to), &|emitter, range| {
-            let end = range.then(Add, Expr::Int(1));
+            let end = range.then(Add, 1);
             let length = if from == Expr::Int(0) { all.clone() } else { to.clone().then(Sub, from.clone()) };
             let slot = self.position(BEGINS, base.clone().then(Add, end.clone()), length);
             let slot = Expr::Name(emitter.bind("slot", INDEX, slot));
@@ -149,12 +150,15 @@ impl<'a> Lists<'a> {
         body: &dyn Fn(&mut Emitter<'a>, Expr),
     ) {
         let over = self.scatters.over;
-        emitter.open(&[over], false);
-        let at = Expr::Name(self.scatters.bind_position(emitter, "at"));
-        let range = Expr::Name(emitter.bind("own", INDEX, at.then(Div, Expr::Int(self.positions))));
-        body(emitter, range);
-        let statements = emitter.close();
-        emitter.push(count_loop(Var::Axis(over), from.clone(), to.clone(), LoopHint::None, statements));
+        emitter.repeat_along(
+            &[over],
+            counting(Var::Axis(over), from.clone(), to.clone(), LoopHint::None),
+            |emitter| {
+                let at = Expr::Name(self.scatters.bind_position(emitter, "at"));
+                let range = Expr::Name(emitter.bind("own", INDEX, at.then(Div, self.positions)));
+                body(emitter, range);
+            },
+        );
     }
 
     /// Loops over the elements of a row's range, in their order.
@@ -182,23 +186,22 @@ impl<'a> Lists<'a> {
                 (from.clone(), to.then(Sub, from))
             }
         };
-        let past = length.then(Add, Expr::Int(1));
+        let past = length.then(Add, 1);
         let begin = self.position(BEGINS, own.clone(), past.clone());
         let begin = Expr::Name(emitter.bind("begin", INDEX, begin));
-        let end = self.position(BEGINS, own.then(Add, Expr::Int(1)), past);
+        let end = self.position(BEGINS, own.then(Add, 1), past);
         let end = Expr::Name(emitter.bind("stop", INDEX, end));
-        emitter.open(&[], false);
-        let slot = plus_base(&scaled(row, all.clone()), plus_base(&from, Expr::Name(place)));
-        let element = self.position(ORDER, slot, all);
-        emitter.bind(self.scatters.over, INDEX, element);
-        emitter.bind_axes(&[self.scatters.over]);
-        body(emitter);
-        let statements = emitter.close();
-        emitter.push(count_loop(place, begin, end, LoopHint::None, statements));
+        emitter.repeat(counting(place, begin, end, LoopHint::None), |emitter| {
+            let slot = plus_base(&scaled(row, all.clone()), plus_base(&from, Expr::Name(place)));
+            let element = self.position(ORDER, slot, all);
+            emitter.bind(self.scatters.over, INDEX, element);
+            emitter.bind_axes(&[self.scatters.over]);
+            body(emitter);
+        });
         let statements = emitter.close();
         match self.parts {
-            1 => statements.into_iter().for_each(|stmt| emitter.push(stmt)),
-            _ => emitter.push(count_loop(part, Expr::Int(0), parts, LoopHint::None, statements)),
+            1 => emitter.append(statements),
+            _ => emitter.push(counting(part, 0, parts, LoopHint::None).of(statements)),
         }
     }
 }

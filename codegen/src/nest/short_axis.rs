@@ -3,7 +3,7 @@
 
 use super::INDEX;
 use super::emitter::Emitter;
-use super::passes::count_loop;
+use super::loops::counting;
 use super::segments::Segments;
 use super::stmt::{Expr, LoopHint, Stmt};
 use crate::index::AxisId;
@@ -50,27 +50,26 @@ impl ShortAxis {
         from: Expr,
         to: Expr,
     ) {
-        emitter.open(&[axis], false);
-        for position in 0..self.extent {
-            let part = match &self.segments {
-                Some(segments) => segments.at(position),
-                None => None,
-            };
-            emitter.using(part.unwrap_or(kernel), |emitter| {
-                match part {
-                    // What a segment reads is not there in the next one.
-                    Some(_) => emitter.open_pinned(),
-                    None => emitter.open(&[], true),
-                }
-                emitter.bind_axes(&[self.axis]);
-                emitter.bind(self.axis, INDEX, Expr::Int(position));
-                emitter.kernel.stores.iter().for_each(|store| emitter.store(store));
-                let body = emitter.close();
-                emitter.push(Stmt::Block(body));
-            });
-        }
-        let body = emitter.close();
-        emitter.push(count_loop(axis, from, to, LoopHint::Simd, body));
+        emitter.repeat_along(&[axis], counting(axis, from, to, LoopHint::Simd), |emitter| {
+            for position in 0..self.extent {
+                let part = match &self.segments {
+                    Some(segments) => segments.at(position),
+                    None => None,
+                };
+                emitter.using(part.unwrap_or(kernel), |emitter| {
+                    match part {
+                        // What a segment reads is not there in the next one.
+                        Some(_) => emitter.open_pinned(),
+                        None => emitter.open(&[], true),
+                    }
+                    emitter.bind_axes(&[self.axis]);
+                    emitter.bind(self.axis, INDEX, Expr::Int(position));
+                    emitter.kernel.stores.iter().for_each(|store| emitter.store(store));
+                    let body = emitter.close();
+                    emitter.push(Stmt::Block(body));
+                });
+            }
+        });
     }
 }
 

@@ -19,12 +19,12 @@ pub(super) struct Items {
 impl Items {
     /// Where an item begins.
     pub(super) fn place(self, at: Expr) -> Expr {
-        if self.wide { at.then(Mul, Expr::Int(2)) } else { at }
+        if self.wide { at.then(Mul, 2) } else { at }
     }
 
     /// A number of an item: the item, or the place and the key.
     fn element(self, at: Expr, number: u64) -> Expr {
-        Expr::element(self.array, self.place(at).then(Add, Expr::Int(number)))
+        Expr::element(self.array, self.place(at).then(Add, number))
     }
 
     /// The numbers of an item.

@@ -1,10 +1,11 @@
 //! Sorts on the CPU: eight short rows side by side by a network, or a row after the other by digits.
 
 use super::emitter::Emitter;
-use super::passes::{count_loop, items_formula, launch_items};
+use super::loops::{counting, stepping};
+use super::passes::{items_formula, launch_items};
 use super::sort::{Items, Sorts};
 use super::stmt::Arithmetic::{Add, Min, Mul, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, SortBy, SortedRow, Sorting, Step, Stmt, Type};
+use super::stmt::{Builtin, Expr, LoopHint, SortBy, SortedRow, Sorting, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, Parameter, Workspace};
 use crate::ir::Kernel;
@@ -58,9 +59,9 @@ impl Writer<'_> {
     /// Binds the first row of a block and the one after its last.
     fn begin(&self, emitter: &mut Emitter) -> [Expr; 2] {
         let rows = emitter.positions(&self.sorts.outer);
-        let first = Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(self.rows));
+        let first = Builtin::BlockX.then(Mul, self.rows);
         let first = Expr::Name(emitter.bind("first", INDEX, first));
-        let end = first.clone().then(Add, Expr::Int(self.rows)).then(Min, rows);
+        let end = first.clone().then(Add, self.rows).then(Min, rows);
         [first, Expr::Name(emitter.bind("end", INDEX, end))]
     }
 
@@ -68,10 +69,9 @@ impl Writer<'_> {
     fn put(&self, emitter: &mut Emitter, items: Items, at: impl Fn(Expr) -> Expr) {
         let over = self.sorts.over;
         let place = Expr::name(over);
-        emitter.open(&[over], false);
-        self.sorts.put(emitter, items, at(place.clone()), place);
-        let body = emitter.close();
-        emitter.push(count_loop(over, Expr::Int(0), self.length(), LoopHint::None, body));
+        emitter.repeat_along(&[over], counting(over, 0, self.length(), LoopHint::None), |emitter| {
+            self.sorts.put(emitter, items, at(place.clone()), place);
+        });
     }
 
     /// A loop that stores the first elements of the row whose axes are bound.
@@ -91,12 +91,11 @@ impl Writer<'_> {
         body: impl FnOnce(&mut Emitter, Expr),
     ) {
         let lane = emitter.index("lane");
-        emitter.open_pinned();
-        let row = emitter.bind("row", INDEX, row(Expr::Name(lane)));
-        emitter.unflatten(row, &self.sorts.outer, 1);
-        body(emitter, Expr::Name(lane));
-        let body = emitter.close();
-        emitter.push(count_loop(lane, Expr::Int(0), to, LoopHint::None, body));
+        emitter.repeat_pinned(counting(lane, 0, to, LoopHint::None), |emitter| {
+            let row = emitter.bind("row", INDEX, row(Expr::Name(lane)));
+            emitter.unflatten(row, &self.sorts.outer, 1);
+            body(emitter, Expr::Name(lane));
+        });
     }
 
     /// Tiles of eight rows.
@@ -110,24 +109,22 @@ impl Writer<'_> {
         let at = |place: Expr, lane: &Expr| place.then(Mul, lanes.clone()).then(Add, lane.clone());
         let var = emitter.index("tile");
         let tile = Expr::Name(var);
-        emitter.open(&[], false);
-        // Lanes without a row have the last one again.
-        let last = end.clone().then(Sub, Expr::Int(1));
-        let row = |lane: Expr| tile.clone().then(Add, lane).then(Min, last.clone());
-        self.each_lane(emitter, row, lanes.clone(), |emitter, lane| {
-            self.put(emitter, items, |place| at(place, &lane));
+        emitter.repeat(stepping(var, (first, &end), lanes.clone(), LoopHint::None), |emitter| {
+            // Lanes without a row have the last one again.
+            let last = end.clone().then(Sub, 1);
+            let row = |lane: Expr| tile.clone().then(Add, lane).then(Min, last.clone());
+            self.each_lane(emitter, row, lanes.clone(), |emitter, lane| {
+                self.put(emitter, items, |place| at(place, &lane));
+            });
+            let by = SortBy::Lanes { count: self.length() };
+            emitter.push(Stmt::Sort(Box::new(Sorting { items: array, at: Expr::Int(0), wide: false, by })));
+            let left = lanes.clone().then(Min, end.clone().then(Sub, tile.clone()));
+            let left = Expr::Name(emitter.bind("lanes", INDEX, left));
+            let row = |lane: Expr| tile.clone().then(Add, lane);
+            self.each_lane(emitter, row, left, |emitter, lane| {
+                self.store(emitter, items, |rank| at(rank, &lane));
+            });
         });
-        let by = SortBy::Lanes { count: self.length() };
-        emitter.push(Stmt::Sort(Box::new(Sorting { items: array, at: Expr::Int(0), wide: false, by })));
-        let left = lanes.clone().then(Min, end.clone().then(Sub, tile.clone()));
-        let left = Expr::Name(emitter.bind("lanes", INDEX, left));
-        let row = |lane: Expr| tile.clone().then(Add, lane);
-        self.each_lane(emitter, row, left, |emitter, lane| {
-            self.store(emitter, items, |rank| at(rank, &lane));
-        });
-        let body = emitter.close();
-        let step = Step::Add(lanes.clone());
-        emitter.push(Stmt::For { var, from: first, to: end, step, hint: LoopHint::None, body });
     }
 
     fn on_stack(&self, emitter: &mut Emitter, length: u64) {
@@ -137,10 +134,9 @@ impl Writer<'_> {
             emitter.array(array, Type::Register(DType::I64), length)
         });
         let row = emitter.index("row");
-        emitter.open_pinned();
-        self.sort_row(emitter, row, [array, spare], [Expr::Int(0), Expr::Int(0)]);
-        let body = emitter.close();
-        emitter.push(count_loop(row, first, end, LoopHint::None, body));
+        emitter.repeat_pinned(counting(row, first, end, LoopHint::None), |emitter| {
+            self.sort_row(emitter, row, [array, spare], [Expr::Int(0), Expr::Int(0)]);
+        });
     }
 
     /// Each block has a part of the scratch memory, and every so many-th row.
@@ -148,15 +144,15 @@ impl Writer<'_> {
         let array = Var::from(Parameter::Workspace(0));
         let block = Expr::Builtin(Builtin::BlockX);
         let items = length / self.sorts.width();
-        let base = Expr::Name(emitter.bind("base", INDEX, block.clone().then(Mul, Expr::Int(2 * items))));
+        let base = Expr::Name(emitter.bind("base", INDEX, block.clone().then(Mul, 2 * items)));
         let row = emitter.index("row");
-        emitter.open_pinned();
-        let spare = base.clone().then(Add, Expr::Int(items));
-        self.sort_row(emitter, row, [array, array], [base, spare]);
-        let body = emitter.close();
-        let to = emitter.positions(&self.sorts.outer);
-        let step = Step::Add(Expr::Int(blocks));
-        emitter.push(Stmt::For { var: row, from: block, to, step, hint: LoopHint::None, body });
+        emitter.repeat_pinned(
+            stepping(row, (block, emitter.positions(&self.sorts.outer)), blocks, LoopHint::None),
+            |emitter| {
+                let spare = base.clone().then(Add, items);
+                self.sort_row(emitter, row, [array, array], [base, spare]);
+            },
+        );
     }
 
     /// Puts the items of a row from a place on, sorts them, and stores the results.

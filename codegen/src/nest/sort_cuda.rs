@@ -3,10 +3,11 @@
 //! binary searches. No two items are equal, so that each rank is one item's.
 
 use super::emitter::Emitter;
-use super::passes::{count_loop, items_formula, launch_items};
+use super::loops::{counting, halving, stepping};
+use super::passes::{items_formula, launch_items};
 use super::sort::{Items, Sorts};
 use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, SortBy, Sorting, Step, Stmt, Type};
+use super::stmt::{Builtin, Expr, LoopHint, SortBy, Sorting, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, Parameter, Workspace};
 use crate::ir::Kernel;
@@ -118,12 +119,12 @@ impl<'a> Writer<'a> {
     /// A loop of all threads over slots.
     fn each_slot(&self, emitter: &mut Emitter, count: u64, body: impl FnOnce(&mut Emitter, Expr)) {
         let slot = emitter.index("slot");
-        emitter.open_pinned();
-        body(emitter, Expr::Name(slot));
-        let body = emitter.close();
-        let step = Step::Add(Expr::Int(u64::from(self.schedule.threads)));
-        let from = Expr::Builtin(Builtin::ThreadX);
-        emitter.push(Stmt::For { var: slot, from, to: Expr::Int(count), step, hint: LoopHint::None, body });
+        emitter.repeat_pinned(
+            stepping(slot, (Builtin::ThreadX, count), u64::from(self.schedule.threads), LoopHint::None),
+            |emitter| {
+                body(emitter, Expr::Name(slot));
+            },
+        );
     }
 
     /// Puts the element of a row that is at a place of it into the slot, or what is after all others where there is none.
@@ -131,8 +132,8 @@ impl<'a> Writer<'a> {
         let row = emitter.bind("row", INDEX, row);
         let place = Expr::Name(emitter.bind("place", INDEX, place));
         let rows = emitter.positions(&self.sorts.outer);
-        let exists = Expr::Name(row).then(Less, rows);
-        let exists = exists.then(And, place.clone().then(Less, Expr::Int(self.length)));
+        let exists = row.then(Less, rows);
+        let exists = exists.then(And, place.clone().then(Less, self.length));
         emitter.open_pinned();
         emitter.unflatten(row, &self.sorts.outer, 1);
         emitter.bind(self.sorts.over, INDEX, place.clone());
@@ -153,13 +154,12 @@ impl<'a> Writer<'a> {
         (row, rank): (Var, Expr),
         item: [Expr; 2],
     ) {
-        emitter.open_pinned();
-        emitter.unflatten(row, &self.sorts.outer, 1);
-        emitter.bind(self.sorts.axis, INDEX, rank);
-        emitter.bind_axes(&[self.sorts.axis]);
-        self.sorts.store(emitter, item);
-        let then = emitter.close();
-        emitter.guarded(condition, then);
+        emitter.under(condition, |emitter| {
+            emitter.unflatten(row, &self.sorts.outer, 1);
+            emitter.bind(self.sorts.axis, INDEX, rank);
+            emitter.bind_axes(&[self.sorts.axis]);
+            self.sorts.store(emitter, item);
+        });
     }
 
     /// Rows that fit.
@@ -167,13 +167,10 @@ impl<'a> Writer<'a> {
         let kernel = self.kernel;
         let mut emitter = Emitter::new(kernel, Language::Cuda);
         let (rows, tile) = (u64::from(self.schedule.rows), u64::from(self.schedule.tile));
-        let first = Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(rows));
+        let first = Builtin::BlockX.then(Mul, rows);
         let row_and_place = |slot: &Expr, of: u64| match rows {
             1 => [first.clone(), slot.clone()],
-            _ => [
-                first.clone().then(Add, slot.clone().then(Div, Expr::Int(of))),
-                slot.clone().then(Rem, Expr::Int(of)),
-            ],
+            _ => [first.clone().then(Add, slot.clone().then(Div, of)), slot.clone().then(Rem, of)],
         };
         let items = self.share(&mut emitter, rows * tile);
         self.each_slot(&mut emitter, rows * tile, |emitter, slot| {
@@ -186,12 +183,10 @@ impl<'a> Writer<'a> {
             let rank = Expr::Name(emitter.bind("rank", INDEX, rank));
             let at = match rows {
                 1 => rank.clone(),
-                _ => {
-                    slot.then(Div, Expr::Int(self.wanted)).then(Mul, Expr::Int(tile)).then(Add, rank.clone())
-                }
+                _ => slot.then(Div, self.wanted).then(Mul, tile).then(Add, rank.clone()),
             };
             let all = emitter.positions(&self.sorts.outer);
-            let exists = (rows > 1).then(|| Expr::Name(row).then(Less, all));
+            let exists = (rows > 1).then(|| row.then(Less, all));
             self.store(emitter, exists, (row, rank), items.place_and_key(at));
         });
         let launch = Launch {
@@ -212,14 +207,14 @@ impl<'a> Writer<'a> {
         let block = Expr::Builtin(Builtin::BlockX);
         let items = self.share(&mut emitter, tile);
         self.each_slot(&mut emitter, tile, |emitter, slot| {
-            let first = block.clone().then(Rem, Expr::Int(parts.count)).then(Mul, Expr::Int(tile));
-            let row = block.clone().then(Div, Expr::Int(parts.count));
+            let first = block.clone().then(Rem, parts.count).then(Mul, tile);
+            let row = block.clone().then(Div, parts.count);
             self.put(emitter, items, &slot, [row, first.then(Add, slot.clone())]);
         });
         self.sort(&mut emitter, items, tile);
         let sorted = Items { array: Parameter::Workspace(0).into(), wide: items.wide };
         self.each_slot(&mut emitter, parts.length, |emitter, slot| {
-            let to = block.clone().then(Mul, Expr::Int(parts.length)).then(Add, slot.clone());
+            let to = block.clone().then(Mul, parts.length).then(Add, slot.clone());
             for (target, value) in sorted.numbers(&to).into_iter().zip(items.numbers(&slot)) {
                 emitter.push(Stmt::Assign { target, value });
             }
@@ -241,39 +236,39 @@ impl<'a> Writer<'a> {
             .map(|number| Items { array: Parameter::Workspace(number % 2).into(), wide: self.sorts.wide });
         let merged = parts.merged(self.wanted);
         let (length, count) = (Expr::Int(parts.length), Expr::Int(parts.count));
-        let item = Expr::Builtin(Builtin::BlockX).then(Mul, Expr::Int(THREADS));
-        let at = emitter.bind("at", INDEX, item.then(Add, Expr::Builtin(Builtin::ThreadX)));
-        let run = Expr::Name(emitter.bind("run", INDEX, Expr::Name(at).then(Div, length.clone())));
+        let item = Builtin::BlockX.then(Mul, THREADS);
+        let at = emitter.bind("at", INDEX, item.then(Add, Builtin::ThreadX));
+        let run = Expr::Name(emitter.bind("run", INDEX, at.then(Div, length.clone())));
         let part = Expr::Name(emitter.bind("part", INDEX, run.clone().then(Rem, count.clone())));
         let row = emitter.bind("row", INDEX, run.then(Div, count.clone()));
-        let place = Expr::Name(at).then(Rem, length.clone());
+        let place = at.then(Rem, length.clone());
         // The last part of a row has fewer.
         let place = part.clone().then(Mul, length).then(Add, place);
-        let all = emitter.positions(&self.sorts.outer).then(Mul, Expr::Int(parts.count * parts.length));
-        let exists = Expr::Name(at).then(Less, all);
-        let exists = exists.then(And, place.then(Less, Expr::Int(parts.items())));
+        let all = emitter.positions(&self.sorts.outer).then(Mul, parts.count * parts.length);
+        let exists = at.then(Less, all);
+        let exists = exists.then(And, place.then(Less, parts.items()));
 
         emitter.open_pinned();
         let own = from.numbers(&Expr::Name(at));
         let own: Vec<Expr> = own.into_iter().map(|number| emitter.named(number, DType::I64)).collect();
-        let group = Expr::Name(emitter.bind("group", INDEX, part.then(Div, Expr::Int(MERGED))));
-        let first = Expr::Name(emitter.bind("first", INDEX, group.clone().then(Mul, Expr::Int(MERGED))));
-        let end = first.clone().then(Add, Expr::Int(MERGED)).then(Min, count);
+        let group = Expr::Name(emitter.bind("group", INDEX, part.then(Div, MERGED)));
+        let first = Expr::Name(emitter.bind("first", INDEX, group.clone().then(Mul, MERGED)));
+        let end = first.clone().then(Add, MERGED).then(Min, count);
         let end = Expr::Name(emitter.bind("end", INDEX, end));
         let rank = emitter.variable("rank", INDEX, Expr::Int(0));
         let other = emitter.index("other");
         let body = self.count_smaller(&mut emitter, from, parts, &own, [row, other, rank]);
-        emitter.push(count_loop(other, first, end, LoopHint::None, body));
+        emitter.push(counting(other, first, end, LoopHint::None).of(body));
         let rank = Expr::Name(rank);
-        let is_wanted = Some(rank.clone().then(Less, Expr::Int(merged.length)));
+        let is_wanted = Some(rank.clone().then(Less, merged.length));
         match (merged.count, &own[..]) {
             (1, [place, .., key]) => {
                 self.store(&mut emitter, is_wanted, (row, rank), [place.clone(), key.clone()])
             }
             (1, [item]) => self.store(&mut emitter, is_wanted, (row, rank), [item.clone(), item.clone()]),
             _ => {
-                let run = Expr::Name(row).then(Mul, Expr::Int(merged.count)).then(Add, group);
-                let place = run.then(Mul, Expr::Int(merged.length)).then(Add, rank);
+                let run = row.then(Mul, merged.count).then(Add, group);
+                let place = run.then(Mul, merged.length).then(Add, rank);
                 let targets = to.numbers(&place).into_iter().zip(own);
                 let then = targets.map(|(target, value)| Stmt::Assign { target, value }).collect();
                 emitter.guarded(is_wanted, then);
@@ -303,16 +298,16 @@ impl<'a> Writer<'a> {
         [row, other, rank]: [Var; 3],
     ) -> Vec<Stmt> {
         emitter.open_pinned();
-        let before = Expr::Name(other).then(Mul, Expr::Int(parts.length));
-        let base = Expr::Name(row).then(Mul, Expr::Int(parts.count)).then(Add, Expr::Name(other));
-        let base = Expr::Name(emitter.bind("base", INDEX, base.then(Mul, Expr::Int(parts.length))));
+        let before = other.then(Mul, parts.length);
+        let base = row.then(Mul, parts.count).then(Add, other);
+        let base = Expr::Name(emitter.bind("base", INDEX, base.then(Mul, parts.length)));
         let left = Expr::Int(parts.items()).then(Sub, before);
-        let items = Expr::Name(emitter.bind("items", INDEX, left.then(Min, Expr::Int(parts.length))));
+        let items = Expr::Name(emitter.bind("items", INDEX, left.then(Min, parts.length)));
         let found = emitter.variable("found", INDEX, Expr::Int(0));
         let half = emitter.index("half");
         emitter.open_pinned();
-        let probe = Expr::Name(emitter.bind("probe", INDEX, Expr::Name(found).then(Add, Expr::Name(half))));
-        let numbers = from.numbers(&base.then(Add, probe.clone()).then(Sub, Expr::Int(1)));
+        let probe = Expr::Name(emitter.bind("probe", INDEX, found.then(Add, half)));
+        let numbers = from.numbers(&base.then(Add, probe.clone()).then(Sub, 1));
         let compare = |op: BinaryOp, number: usize| {
             Expr::Binary(op, DType::I64, Box::new(numbers[number].clone()), Box::new(own[number].clone()))
         };
@@ -328,10 +323,8 @@ impl<'a> Writer<'a> {
         let then = vec![Stmt::If { condition: is_less, then, otherwise: Vec::new() }];
         emitter.guarded(Some(probe.then(LessEqual, items)), then);
         let body = emitter.close();
-        let from = Expr::Int(1 << parts.length.max(1).ilog2());
-        let (to, step, hint) = (Expr::Int(0), Step::Halve, LoopHint::None);
-        emitter.push(Stmt::For { var: half, from, to, step, hint, body });
-        let sum = Expr::Name(rank).then(Add, Expr::Name(found));
+        emitter.push(halving(half, 1 << parts.length.max(1).ilog2(), LoopHint::None).of(body));
+        let sum = rank.then(Add, found);
         emitter.push(Stmt::Assign { target: Expr::Name(rank), value: sum });
         emitter.close()
     }

@@ -3,8 +3,9 @@
 
 use super::accumulate::{mul_add, set};
 use super::emitter::Emitter;
+use super::loops::stepping;
 use super::stmt::Arithmetic::{Equal, Mul};
-use super::stmt::{Builtin, Expr, LoopHint, Step, Stmt};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::variable::Var;
 use super::{Body, Function, Parameter, Workspace};
 use crate::DType;
@@ -64,12 +65,12 @@ impl Arrivals {
 
     /// Leaves the counter as it was found.
     pub(super) fn reset(&self) -> Stmt {
-        set(Expr::element(self.counters, self.index.clone()), Expr::Int(0))
+        set(Expr::element(self.counters, self.index.clone()), 0)
     }
 
     /// The same, by the thread of a number that is 0.
     pub(super) fn reset_by(&self, emitter: &mut Emitter, thread: Expr) {
-        let condition = thread.then(Equal, Expr::Int(0));
+        let condition = thread.then(Equal, 0);
         emitter.push(Stmt::If { condition, then: vec![self.reset()], otherwise: Vec::new() });
     }
 }
@@ -101,11 +102,9 @@ impl Parts {
     /// Merges them: `take` adds the part of a number to what there is.
     pub(super) fn merge<'k>(self, emitter: &mut Emitter<'k>, take: impl FnOnce(&mut Emitter<'k>, &Expr)) {
         let part = emitter.index("part");
-        emitter.open(&[], false);
-        take(emitter, &Expr::Name(part));
-        let body = emitter.close();
-        let step = Step::Add(Expr::Int(self.step));
-        emitter.push(Stmt::For { var: part, from: self.first, to: self.count, step, hint: self.hint, body });
+        emitter.repeat(stepping(part, (self.first, self.count), self.step, self.hint), |emitter| {
+            take(emitter, &Expr::Name(part));
+        });
     }
 }
 

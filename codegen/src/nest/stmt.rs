@@ -1,7 +1,8 @@
 //! The scheduled loop nest: the last level before text.
 
+use super::Parameter;
 use super::variable::Var;
-use crate::index::{Bound, IndexExpr};
+use crate::index::{AxisId, Bound, IndexExpr};
 pub use crate::intrinsics::SortPart;
 use crate::{BinaryOp, DType, Scalar, UnaryOp};
 
@@ -552,7 +553,8 @@ impl Expr {
     }
 
     /// `self op other`.
-    pub fn then(self, op: Arithmetic, other: Expr) -> Expr {
+    pub fn then(self, op: Arithmetic, other: impl Into<Expr>) -> Expr {
+        let other = other.into();
         match (op, &self, &other) {
             (Arithmetic::Add, Expr::Int(0), _) => other,
             (Arithmetic::Add | Arithmetic::Sub, _, Expr::Int(0)) => self,
@@ -568,7 +570,41 @@ impl Expr {
     }
 
     /// `array[index]`.
-    pub fn element(array: impl Into<Var>, index: Expr) -> Expr {
-        Expr::Element(array.into(), Box::new(index))
+    pub fn element(array: impl Into<Var>, index: impl Into<Expr>) -> Expr {
+        Expr::Element(array.into(), Box::new(index.into()))
+    }
+}
+
+/// What stands for an expression where one is asked for.
+macro_rules! operands {
+    ($($from:ty: |$own:ident| $expr:expr),*) => {$(
+        impl From<$from> for Expr {
+            fn from($own: $from) -> Expr {
+                $expr
+            }
+        }
+    )*};
+}
+operands! {
+    u64: |value| Expr::Int(value),
+    Var: |var| Expr::Name(var),
+    &Var: |var| Expr::Name(*var),
+    AxisId: |axis| Expr::Name(axis.into()),
+    Parameter: |parameter| Expr::Name(parameter.into()),
+    Builtin: |builtin| Expr::Builtin(builtin),
+    &Expr: |expr| expr.clone()
+}
+
+impl Var {
+    /// `self op other`.
+    pub fn then(self, op: Arithmetic, other: impl Into<Expr>) -> Expr {
+        Expr::Name(self).then(op, other)
+    }
+}
+
+impl Builtin {
+    /// `self op other`.
+    pub fn then(self, op: Arithmetic, other: impl Into<Expr>) -> Expr {
+        Expr::Builtin(self).then(op, other)
     }
 }

@@ -7,15 +7,14 @@ use rustc_hash::FxHashSet;
 use super::INDEX;
 use super::accumulate::{Accumulator, set};
 use super::emitter::Emitter;
-use super::passes::count_loop;
+use super::loops::{counting, stepping};
 use super::scan::{Carries, Scans};
 use super::stmt::Arithmetic::{Add, Min, Mul, Sub};
-use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Expr, LoopHint, Type};
 use super::variable::Var;
 use crate::DType;
-use crate::cost;
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
-use crate::schedule::{ROWS_IN_LANES, rows_together};
+use crate::schedule::{self, ROWS_IN_LANES, rows_together};
 
 /// Positions of a stretch: those of four rows, of a few values each, stay in the nearest cache.
 const LENGTH: u64 = 256;
@@ -134,73 +133,68 @@ impl Stretches {
             self.results.iter().map(|&id| array(emitter, id, "result")).collect();
         let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
         let own = match of.lanes {
-            Some((_, lane)) => lane.clone().then(Mul, Expr::Int(LENGTH)),
+            Some((_, lane)) => lane.clone().then(Mul, LENGTH),
             None => Expr::Int(0),
         };
-        let slot = own.then(Add, Expr::name(of.step).then(Sub, Expr::name(start)));
+        let slot = own.then(Add, Expr::name(of.step).then(Sub, start));
         let place = |array: &Var| Expr::element(array, slot.clone());
         let lane = of.lane;
         let (first, last) = (Expr::name(start), Expr::name(stop));
-        emitter.open(&[], false);
-        let end = Expr::name(start).then(Add, Expr::Int(LENGTH)).then(Min, to.clone());
-        emitter.bind(stop, INDEX, end);
-        let in_lanes = |emitter: &mut Emitter<'k>, body: &dyn Fn(&mut Emitter<'k>)| {
-            (of.for_each)(emitter, LoopHint::None, &|emitter| {
-                // What is known of a row alone is not the same in the loops of the next one.
-                emitter.open_pinned();
-                emitter.open(&[], false);
-                (of.bind)(emitter);
-                emitter.bind_axes(&[of.scans.axis]);
-                body(emitter);
-                let body = emitter.close();
-                let (first, last) = (first.clone(), last.clone());
-                emitter.push(count_loop(of.step, first, last, LoopHint::Simd, body));
-                let body = emitter.close();
-                emitter.guarded(None, body);
-            });
-        };
-        if !inputs.is_empty() {
-            in_lanes(emitter, &|emitter| {
-                for (id, name) in &inputs {
-                    let value = emitter.value(*id);
-                    emitter.push(set(place(name), value));
-                }
-            });
-        }
-        emitter.open(&[], false);
-        (of.for_each)(emitter, LoopHint::Unroll, &|emitter| {
-            (of.bind)(emitter);
-            emitter.bind_axes(&[of.scans.axis]);
-            inputs.iter().for_each(|(id, name)| emitter.define(*id, place(name)));
-            if let Some(carries) = of.carries {
-                carries.begin_step(emitter, lane);
-            }
-            of.scans.advance(emitter, of.kernel, of.running, lane, None);
-            let store = |emitter: &mut Emitter| match results.is_empty() {
-                true => of.stores.iter().for_each(|store| emitter.store(store)),
-                false => {
-                    for (id, name) in &results {
+        emitter.repeat(stepping(start, (from, &to), LENGTH, LoopHint::None), |emitter| {
+            let end = Expr::name(start).then(Add, LENGTH).then(Min, to.clone());
+            emitter.bind(stop, INDEX, end);
+            let in_lanes = |emitter: &mut Emitter<'k>, body: &dyn Fn(&mut Emitter<'k>)| {
+                (of.for_each)(emitter, LoopHint::None, &|emitter| {
+                    // What is known of a row alone is not the same in the loops of the next one.
+                    emitter.under(None, |emitter| {
+                        let (first, last) = (first.clone(), last.clone());
+                        emitter.repeat(counting(of.step, first, last, LoopHint::Simd), |emitter| {
+                            (of.bind)(emitter);
+                            emitter.bind_axes(&[of.scans.axis]);
+                            body(emitter);
+                        });
+                    });
+                });
+            };
+            if !inputs.is_empty() {
+                in_lanes(emitter, &|emitter| {
+                    for (id, name) in &inputs {
                         let value = emitter.value(*id);
                         emitter.push(set(place(name), value));
                     }
-                }
-            };
-            match of.carries {
-                Some(carries) => carries.end_step(emitter, lane, store),
-                None => store(emitter),
+                });
+            }
+            emitter.repeat(counting(of.step, first.clone(), last.clone(), LoopHint::None), |emitter| {
+                (of.for_each)(emitter, LoopHint::Unroll, &|emitter| {
+                    (of.bind)(emitter);
+                    emitter.bind_axes(&[of.scans.axis]);
+                    inputs.iter().for_each(|(id, name)| emitter.define(*id, place(name)));
+                    if let Some(carries) = of.carries {
+                        carries.begin_step(emitter, lane);
+                    }
+                    of.scans.advance(emitter, of.kernel, of.running, lane, None);
+                    let store = |emitter: &mut Emitter| match results.is_empty() {
+                        true => of.stores.iter().for_each(|store| emitter.store(store)),
+                        false => {
+                            for (id, name) in &results {
+                                let value = emitter.value(*id);
+                                emitter.push(set(place(name), value));
+                            }
+                        }
+                    };
+                    match of.carries {
+                        Some(carries) => carries.end_step(emitter, lane, store),
+                        None => store(emitter),
+                    }
+                });
+            });
+            if !results.is_empty() {
+                in_lanes(emitter, &|emitter| {
+                    inputs.iter().chain(&results).for_each(|(id, name)| emitter.define(*id, place(name)));
+                    of.stores.iter().for_each(|store| emitter.store(store));
+                });
             }
         });
-        let body = emitter.close();
-        emitter.push(count_loop(of.step, first.clone(), last.clone(), LoopHint::None, body));
-        if !results.is_empty() {
-            in_lanes(emitter, &|emitter| {
-                inputs.iter().chain(&results).for_each(|(id, name)| emitter.define(*id, place(name)));
-                of.stores.iter().for_each(|store| emitter.store(store));
-            });
-        }
-        let body = emitter.close();
-        let step = Step::Add(Expr::Int(LENGTH));
-        emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });
     }
 }
 
@@ -233,70 +227,66 @@ impl Stretches {
         let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
         let (first, last) = (Expr::name(start), Expr::name(stop));
         let place = Expr::name(of.step).then(Sub, first.clone());
-        let slot = place.clone().then(Mul, Expr::Int(ROWS_IN_LANES)).then(Add, lane.clone());
+        let slot = place.clone().then(Mul, ROWS_IN_LANES).then(Add, lane.clone());
         let along = |emitter: &mut Emitter<'k>, hint: LoopHint, body: &dyn Fn(&mut Emitter<'k>)| {
-            emitter.open(&[], false);
-            (of.bind)(emitter);
-            emitter.bind_axes(&[of.scans.axis]);
-            body(emitter);
-            let body = emitter.close();
-            emitter.push(count_loop(of.step, first.clone(), last.clone(), hint, body));
+            emitter.repeat(counting(of.step, first.clone(), last.clone(), hint), |emitter| {
+                (of.bind)(emitter);
+                emitter.bind_axes(&[of.scans.axis]);
+                body(emitter);
+            });
         };
         let copy = |emitter: &mut Emitter<'k>, to: Expr, from: Expr| {
             let body = vec![set(to, from)];
-            emitter.push(count_loop(of.step, first.clone(), last.clone(), LoopHint::None, body));
+            emitter.push(counting(of.step, first.clone(), last.clone(), LoopHint::None).of(body));
         };
         // What is known of a row alone is not the same in the loops of the next one.
         let each_row = |emitter: &mut Emitter<'k>, body: &dyn Fn(&mut Emitter<'k>)| {
             (of.for_each)(emitter, LoopHint::None, &|emitter| {
-                emitter.open_pinned();
-                body(emitter);
-                let body = emitter.close();
-                emitter.guarded(None, body);
+                emitter.under(None, |emitter| {
+                    body(emitter);
+                });
             });
         };
-        emitter.open(&[], false);
-        let end = first.clone().then(Add, Expr::Int(LENGTH_IN_LANES)).then(Min, to.clone());
-        emitter.bind(stop, INDEX, end);
-        each_row(emitter, &|emitter| {
-            along(emitter, LoopHint::Simd, &|emitter| {
-                for [(id, _), (_, line)] in &inputs {
-                    let value = emitter.value(*id);
-                    emitter.push(set(Expr::element(line, place.clone()), value));
+        emitter.repeat(stepping(start, (from, &to), LENGTH_IN_LANES, LoopHint::None), |emitter| {
+            let end = first.clone().then(Add, LENGTH_IN_LANES).then(Min, to.clone());
+            emitter.bind(stop, INDEX, end);
+            each_row(emitter, &|emitter| {
+                along(emitter, LoopHint::Simd, &|emitter| {
+                    for [(id, _), (_, line)] in &inputs {
+                        let value = emitter.value(*id);
+                        emitter.push(set(Expr::element(line, place.clone()), value));
+                    }
+                });
+                for [(_, name), (_, line)] in &inputs {
+                    copy(emitter, Expr::element(name, slot.clone()), Expr::element(line, place.clone()));
                 }
             });
-            for [(_, name), (_, line)] in &inputs {
-                copy(emitter, Expr::element(name, slot.clone()), Expr::element(line, place.clone()));
-            }
-        });
-        emitter.open(&[], false);
-        (of.for_each)(emitter, LoopHint::Simd, &|emitter| {
-            emitter.open_pinned();
-            inputs.iter().for_each(|[(id, name), _]| emitter.define(*id, Expr::element(name, slot.clone())));
-            of.scans.advance(emitter, of.kernel, of.running, of.lane, None);
-            for [(id, name), _] in &results {
-                let value = emitter.value(*id);
-                emitter.push(set(Expr::element(name, slot.clone()), value));
-            }
-            let body = emitter.close();
-            emitter.guarded(None, body);
-        });
-        let body = emitter.close();
-        emitter.push(count_loop(of.step, first.clone(), last.clone(), LoopHint::None, body));
-        each_row(emitter, &|emitter| {
-            for [(_, name), (_, line)] in &results {
-                copy(emitter, Expr::element(line, place.clone()), Expr::element(name, slot.clone()));
-            }
-            along(emitter, LoopHint::Simd, &|emitter| {
-                results
-                    .iter()
-                    .for_each(|[(id, _), (_, line)]| emitter.define(*id, Expr::element(line, place.clone())));
-                of.stores.iter().for_each(|store| emitter.store(store));
+            emitter.repeat(counting(of.step, first.clone(), last.clone(), LoopHint::None), |emitter| {
+                (of.for_each)(emitter, LoopHint::Simd, &|emitter| {
+                    emitter.under(None, |emitter| {
+                        inputs.iter().for_each(|[(id, name), _]| {
+                            emitter.define(*id, Expr::element(name, slot.clone()))
+                        });
+                        of.scans.advance(emitter, of.kernel, of.running, of.lane, None);
+                        for [(id, name), _] in &results {
+                            let value = emitter.value(*id);
+                            emitter.push(set(Expr::element(name, slot.clone()), value));
+                        }
+                    });
+                });
+            });
+            each_row(emitter, &|emitter| {
+                for [(_, name), (_, line)] in &results {
+                    copy(emitter, Expr::element(line, place.clone()), Expr::element(name, slot.clone()));
+                }
+                along(emitter, LoopHint::Simd, &|emitter| {
+                    results.iter().for_each(|[(id, _), (_, line)]| {
+                        emitter.define(*id, Expr::element(line, place.clone()))
+                    });
+                    of.stores.iter().for_each(|store| emitter.store(store));
+                });
             });
         });
-        let body = emitter.close();
-        let step = Step::Add(Expr::Int(LENGTH_IN_LANES));
-        emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });
     }
 }
 
@@ -338,16 +328,7 @@ fn conversion(kernel: &Kernel, buffer: BufferId) -> f64 {
 fn operations(kernel: &Kernel, id: ValueId) -> f64 {
     match &kernel.value(id).op {
         ValueOp::Load { buffer, .. } => conversion(kernel, *buffer),
-        ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) => 0.0,
-        ValueOp::InBounds(_) | ValueOp::Select(..) | ValueOp::Cast(..) => 1.0,
-        ValueOp::Random { .. } => cost::RANDOM,
-        ValueOp::Unary(op, _) => op.cost(),
-        ValueOp::Binary(op, ..) => op.cost(),
-        ValueOp::Scan { .. }
-        | ValueOp::Reduce { .. }
-        | ValueOp::Scatter { .. }
-        | ValueOp::Sort { .. }
-        | ValueOp::Carry { .. }
-        | ValueOp::Last { .. } => cost::WORTH_KEEPING,
+        ValueOp::Position(_) => 0.0,
+        _ => schedule::operations(kernel, id),
     }
 }

@@ -2,11 +2,11 @@
 
 use super::INDEX;
 use super::emitter::{Emitter, Staged};
-use super::passes::count_loop;
+use super::loops::{counting, halving};
 use super::runs::{Run, from};
 use super::segments::Segments;
 use super::stmt::Arithmetic::{Add, Div, LessEqual, Max, Min, Mul, Sub};
-use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueOp};
@@ -44,7 +44,7 @@ impl Run {
             let rest = index.substitute(segments.axis, &IndexExpr::zero(), &kernel.ranges());
             let along = match (stride, within) {
                 (0, _) | (_, Expr::Int(0)) => Expr::Int(0),
-                _ => within.clone().then(Mul, Expr::Int(stride)),
+                _ => within.clone().then(Mul, stride),
             };
             let slot = if rest == IndexExpr::zero() { along } else { along.then(Add, Expr::Index(rest)) };
             emitter.staged.insert(id, Staged { array: part, dtype: self.dtype, slot: Some(slot) });
@@ -65,35 +65,34 @@ impl Run {
         let axis = segments.axis;
         if self.length() == Some(1) {
             // The position says which segment it is.
-            emitter.open_pinned();
-            emitter.bind_axes(&[axis]);
-            let number = Expr::name(axis).then(Sub, Expr::Int(self.positions[0]));
-            self.with_segment(emitter, segments, (parts, number), &Expr::Int(0), |emitter, kernel| {
-                emitter.using(kernel, |emitter| kernel.stores.iter().for_each(|store| emitter.store(store)));
+            emitter.repeat_pinned(counting(axis, start.clone(), stop.clone(), LoopHint::None), |emitter| {
+                emitter.bind_axes(&[axis]);
+                let number = Expr::name(axis).then(Sub, self.positions[0]);
+                self.with_segment(emitter, segments, (parts, number), &Expr::Int(0), |emitter, kernel| {
+                    emitter
+                        .using(kernel, |emitter| kernel.stores.iter().for_each(|store| emitter.store(store)));
+                });
             });
-            let body = emitter.close();
-            emitter.push(count_loop(axis, start.clone(), stop.clone(), LoopHint::None, body));
             return;
         }
         let number = emitter.fresh("number");
-        emitter.open_pinned();
-        let names = [("begin", 0), ("end", 1)].map(|(name, after)| {
-            let at = Expr::name(number).then(Add, Expr::Int(after));
-            let var = emitter.fresh(name);
-            emitter.bind(var, INDEX, Expr::element(begins, at))
-        });
-        let [begin, end] = names.map(Expr::name);
-        let first = emitter.fresh("start");
-        let first = emitter.bind(first, INDEX, start.clone().then(Max, begin.clone()));
-        let last = emitter.fresh("stop");
-        let last = emitter.bind(last, INDEX, stop.clone().then(Min, end));
-        let within = Expr::name(axis).then(Sub, begin);
-        self.with_segment(emitter, segments, (parts, Expr::name(number)), &within, |emitter, kernel| {
-            emit_loop(emitter, kernel, axis, Expr::name(first), Expr::name(last));
-        });
-        let body = emitter.close();
         let count = Expr::Int(self.buffers.len() as u64);
-        emitter.push(count_loop(number, Expr::Int(0), count, LoopHint::None, body));
+        emitter.repeat_pinned(counting(number, 0, count, LoopHint::None), |emitter| {
+            let names = [("begin", 0), ("end", 1)].map(|(name, after)| {
+                let at = Expr::name(number).then(Add, after);
+                let var = emitter.fresh(name);
+                emitter.bind(var, INDEX, Expr::element(begins, at))
+            });
+            let [begin, end] = names.map(Expr::name);
+            let first = emitter.fresh("start");
+            let first = emitter.bind(first, INDEX, start.clone().then(Max, begin.clone()));
+            let last = emitter.fresh("stop");
+            let last = emitter.bind(last, INDEX, stop.clone().then(Min, end));
+            let within = Expr::name(axis).then(Sub, begin);
+            self.with_segment(emitter, segments, (parts, Expr::name(number)), &within, |emitter, kernel| {
+                emit_loop(emitter, kernel, axis, Expr::name(first), Expr::name(last));
+            });
+        });
     }
 
     /// The loop along another axis, where the position along the axis of the segments is known.
@@ -108,7 +107,7 @@ impl Run {
         let number = self.number(emitter, begins, segments.axis);
         let begin = emitter.fresh("begin");
         let begin = emitter.bind(begin, INDEX, Expr::element(begins, number.clone()));
-        let within = Expr::name(segments.axis).then(Sub, Expr::name(begin));
+        let within = Expr::name(segments.axis).then(Sub, begin);
         self.with_segment(emitter, segments, (parts, number), &within, |emitter, kernel| {
             emit_loop(emitter, kernel, axis, start, stop);
         });
@@ -118,22 +117,21 @@ impl Run {
     fn number(&self, emitter: &mut Emitter, begins: Var, axis: AxisId) -> Expr {
         let number = emitter.fresh("number");
         if let Some(length) = self.length() {
-            let from_first = Expr::name(axis).then(Sub, Expr::Int(self.positions[0]));
-            return Expr::Name(emitter.bind(number, INDEX, from_first.then(Div, Expr::Int(length))));
+            let from_first = Expr::name(axis).then(Sub, self.positions[0]);
+            return Expr::Name(emitter.bind(number, INDEX, from_first.then(Div, length)));
         }
         let step = emitter.fresh("step");
         let number = emitter.variable(number, INDEX, Expr::Int(0));
         let count = self.buffers.len() as u64;
-        emitter.open(&[], false);
-        let next = emitter.fresh("next");
-        let value = Expr::name(number).then(Add, Expr::name(step)).then(Min, Expr::Int(count));
-        let next = emitter.bind(next, INDEX, value);
-        let then = vec![Stmt::Assign { target: Expr::name(number), value: Expr::name(next) }];
-        let condition = Expr::element(begins, Expr::name(next)).then(LessEqual, Expr::name(axis));
-        emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
-        let body = emitter.close();
-        let (half, to) = (Expr::Int(count.next_power_of_two() / 2), Expr::Int(0));
-        emitter.push(Stmt::For { var: step, from: half, to, step: Step::Halve, hint: LoopHint::None, body });
+        let half = count.next_power_of_two() / 2;
+        emitter.repeat(halving(step, half, LoopHint::None), |emitter| {
+            let next = emitter.fresh("next");
+            let value = Expr::name(number).then(Add, step).then(Min, count);
+            let next = emitter.bind(next, INDEX, value);
+            let then = vec![Stmt::Assign { target: Expr::name(number), value: Expr::name(next) }];
+            let condition = Expr::element(begins, next).then(LessEqual, axis);
+            emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
+        });
         Expr::name(number)
     }
 }
@@ -144,5 +142,5 @@ fn emit_loop<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, axis: AxisId, fr
         kernel.stores.iter().for_each(|store| emitter.store(store));
         emitter.close()
     });
-    emitter.push(count_loop(axis, from, to, LoopHint::Simd, body));
+    emitter.push(counting(axis, from, to, LoopHint::Simd).of(body));
 }

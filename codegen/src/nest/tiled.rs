@@ -58,18 +58,18 @@ impl<'a> Tiles<'a> {
     /// Binds where the block's tile begins along the inner axis and across, and the outer axes.
     pub(super) fn bind(&self, emitter: &mut Emitter<'a>) -> (Var, Var) {
         let tiles = |emitter: &Emitter, axis| match self.kernel.axis(axis).is_argument {
-            true => emitter.extent(axis).then(Add, Expr::Int(TILE - 1)).then(Div, Expr::Int(TILE)),
+            true => emitter.extent(axis).then(Add, TILE - 1).then(Div, TILE),
             false => Expr::Int(self.kernel.axis(axis).extent.div_ceil(TILE)),
         };
         let (along, down) = (tiles(emitter, self.inner), tiles(emitter, self.across));
         let block = || Expr::Builtin(Builtin::BlockX);
         let tile = emitter.bind("tile", INDEX, block().then(Div, along.clone()));
-        let left = emitter.bind("left", INDEX, block().then(Rem, along).then(Mul, Expr::Int(TILE)));
+        let left = emitter.bind("left", INDEX, block().then(Rem, along).then(Mul, TILE));
         let tile = Expr::Name(tile);
         if self.outer.is_empty() {
-            return (left, emitter.bind("top", INDEX, tile.then(Mul, Expr::Int(TILE))));
+            return (left, emitter.bind("top", INDEX, tile.then(Mul, TILE)));
         }
-        let top = tile.clone().then(Rem, down.clone()).then(Mul, Expr::Int(TILE));
+        let top = tile.clone().then(Rem, down.clone()).then(Mul, TILE);
         let top = emitter.bind("top", INDEX, top);
         let outer = emitter.bind("outer", INDEX, tile.then(Div, down));
         emitter.unflatten(outer, &self.outer, 1);

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::accumulate::{mul_add, set};
 use super::emitter::{Emitter, Staged};
-use super::passes::count_loop;
+use super::loops::counting;
 use super::stmt::Arithmetic::{Add, Min, Sub};
 use super::stmt::{Expr, LoopHint, Stmt, Type};
 use super::tiled::{PITCH, Tiles};
@@ -23,14 +23,14 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     let mut emitter = Emitter::new(kernel, Language::C);
     let (left, top) = tiles.bind(&mut emitter);
     let [right, bottom] = [("right", left, inner), ("bottom", top, across)].map(|(end, start, axis)| {
-        let stop = Expr::Name(start).then(Add, Expr::Int(TILE)).then(Min, emitter.extent(axis));
+        let stop = start.then(Add, TILE).then(Min, emitter.extent(axis));
         emitter.bind(end, super::INDEX, stop)
     });
     let (along, down) = ((inner, left, right), (across, top, bottom));
-    let row = Expr::name(inner).then(Sub, Expr::Name(left));
-    let column = Expr::name(across).then(Sub, Expr::Name(top));
+    let row = Expr::name(inner).then(Sub, left);
+    let column = Expr::name(across).then(Sub, top);
     // Transposed where it is copied, so that lanes find neighbours where something is computed.
-    let slot = mul_add(column, Expr::Int(PITCH), row);
+    let slot = mul_add(column, PITCH, row);
     let mut staged = FxHashMap::default();
     for id in transposed_loads(kernel, across, Language::C) {
         let ValueOp::Load { buffer, index, .. } = &kernel.value(id).op else { continue };
@@ -57,5 +57,5 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
 }
 
 fn range((axis, from, to): (AxisId, Var, Var), hint: LoopHint, body: Vec<Stmt>) -> Stmt {
-    count_loop(axis, Expr::Name(from), Expr::Name(to), hint, body)
+    counting(axis, from, to, hint).of(body)
 }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::accumulate::{mul_add, set};
 use super::emitter::{Emitter, Staged};
-use super::passes::count_loop;
+use super::loops::counting;
 use super::stmt::Arithmetic::{Add, And, Less};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::tiled::{PITCH, Tiles};
@@ -50,10 +50,10 @@ impl<'k> Writer<'k> {
             staged.insert(id, Staged { array, dtype, slot: None });
         }
         let (x, y) = (Expr::Builtin(Builtin::ThreadX), Expr::Builtin(Builtin::ThreadY));
-        let row = mul_add(Expr::Name(self.turn), Expr::Int(self.rows), y);
+        let row = mul_add(self.turn, self.rows, y);
         // In shared memory a row is a position along the innermost axis.
         self.sweep(emitter, (row.clone(), x.clone()), |emitter| {
-            let slot = mul_add(row.clone(), Expr::Int(PITCH), x.clone());
+            let slot = mul_add(row.clone(), PITCH, x.clone());
             let mut ids: Vec<_> = staged.iter().collect();
             ids.sort_by_key(|(id, _)| **id);
             for (id, staged) in ids {
@@ -65,7 +65,7 @@ impl<'k> Writer<'k> {
         });
         emitter.push(Stmt::Barrier);
         emitter.staged = staged;
-        emitter.staged_slot = Some(mul_add(x.clone(), Expr::Int(PITCH), row.clone()));
+        emitter.staged_slot = Some(mul_add(x.clone(), PITCH, row.clone()));
         self.sweep(emitter, (x, row), |emitter| {
             kernel.stores.iter().for_each(|store| emitter.store(store));
         });
@@ -74,23 +74,22 @@ impl<'k> Writer<'k> {
     /// Every position of the tile: `at` is the place along the innermost axis, and across.
     fn sweep(&self, emitter: &mut Emitter<'k>, at: (Expr, Expr), body: impl FnOnce(&mut Emitter<'k>)) {
         let Tiles { kernel, inner, across, .. } = self.tiles;
-        emitter.open(&[], false);
-        emitter.bind(inner, INDEX, Expr::Name(self.left).then(Add, at.0));
-        emitter.bind(across, INDEX, Expr::Name(self.top).then(Add, at.1));
-        emitter.open(&[inner, across], false);
-        body(emitter);
-        let then = emitter.close();
-        let is_whole = |axis: AxisId| {
-            let axis = kernel.axis(axis);
-            !axis.is_argument && axis.extent.is_multiple_of(TILE)
-        };
-        let checks = [inner, across].into_iter().filter(|&axis| !is_whole(axis));
-        let inside = checks
-            .map(|axis| Expr::name(axis).then(Less, emitter.extent(axis)))
-            .reduce(|all, next| all.then(And, next));
-        emitter.guarded(inside, then);
-        let body = emitter.close();
         let turns = Expr::Int(TILE / self.rows);
-        emitter.push(count_loop(self.turn, Expr::Int(0), turns, LoopHint::Unroll, body));
+        emitter.repeat(counting(self.turn, 0, turns, LoopHint::Unroll), |emitter| {
+            emitter.bind(inner, INDEX, self.left.then(Add, at.0));
+            emitter.bind(across, INDEX, self.top.then(Add, at.1));
+            emitter.open(&[inner, across], false);
+            body(emitter);
+            let then = emitter.close();
+            let is_whole = |axis: AxisId| {
+                let axis = kernel.axis(axis);
+                !axis.is_argument && axis.extent.is_multiple_of(TILE)
+            };
+            let checks = [inner, across].into_iter().filter(|&axis| !is_whole(axis));
+            let inside = checks
+                .map(|axis| Expr::name(axis).then(Less, emitter.extent(axis)))
+                .reduce(|all, next| all.then(And, next));
+            emitter.guarded(inside, then);
+        });
     }
 }

@@ -11,9 +11,9 @@ use super::accumulate::{Accumulator, set};
 use super::emitter::Emitter;
 use super::fission::{Divided, Fission};
 use super::interior::decided;
-use super::passes::count_loop;
+use super::loops::{counting, stepping};
 use super::stmt::Arithmetic::{Add, Max, Min, Mul, Sub};
-use super::stmt::{Expr, LoopHint, Step, Stmt, Type};
+use super::stmt::{Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use crate::index::{AxisId, Bound};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
@@ -129,7 +129,7 @@ impl Windows {
     ) {
         let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
         emitter.open(&[], false);
-        let end = Expr::name(start).then(Add, Expr::Int(self.length)).then(Min, to.clone());
+        let end = Expr::name(start).then(Add, self.length).then(Min, to.clone());
         emitter.bind(stop, INDEX, end);
         emitter.using(kernel, |emitter| {
             let results: Vec<Combined> = self
@@ -169,8 +169,7 @@ impl Windows {
             self.divided(emitter, kernel, &fission, &results, (&slot, stretch), define);
         });
         let body = emitter.close();
-        let step = Step::Add(Expr::Int(self.length));
-        emitter.push(Stmt::For { var: start, from, to, step, hint: LoopHint::None, body });
+        emitter.push(stepping(start, (from, to), self.length, LoopHint::None).of(body));
     }
 
     /// The loops that use the windows, where these are several: what one leaves to the next is in arrays.
@@ -240,7 +239,7 @@ impl Windows {
 
     /// Which partial result is that of the position that is bound.
     fn slot(&self, start: Var) -> Expr {
-        Expr::name(self.axis).then(Sub, Expr::name(start))
+        Expr::name(self.axis).then(Sub, start)
     }
 
     /// A loop along the axis, in vectors.
@@ -253,7 +252,7 @@ impl Windows {
         emitter.open(&[self.axis], false);
         body(emitter);
         let body = emitter.close();
-        count_loop(self.axis, from, to, LoopHint::Simd, body)
+        counting(self.axis, from, to, LoopHint::Simd).of(body)
     }
 
     /// What the loops combine at each element of the windows of the stretch.
@@ -272,18 +271,18 @@ impl Windows {
         let parts = Accumulator::of(emitter, kernel, window.id, Some(lanes.next_multiple_of(16)))?;
         emitter.open(&[], false);
         // The windows of all positions go on from that of the first.
-        let last = Expr::name(stop).then(Sub, Expr::name(start)).then(Sub, Expr::Int(1));
-        let all = last.then(Mul, Expr::Int(stride)).then(Add, Expr::Int(length));
+        let last = Expr::name(stop).then(Sub, start).then(Sub, 1);
+        let all = last.then(Mul, stride).then(Add, length);
         let (count, low, high) = (emitter.fresh("count"), emitter.fresh("low"), emitter.fresh("high"));
         emitter.bind(count, INDEX, all);
         emitter.bind(self.axis, INDEX, Expr::name(start));
         emitter.bind_axes(&[self.axis]);
         let columns = window.guard.as_ref().filter(|_| border.is_some()).and_then(|guard| guard.columns);
         if let Some((first, beyond)) = columns {
-            let begun = Expr::name(start).then(Mul, Expr::Int(stride));
+            let begun = Expr::name(start).then(Mul, stride);
             for (var, at) in [(low, first), (high, beyond)] {
                 let at = if at < 0 { Expr::Int(0) } else { Expr::Int(at as u64).then(Sub, begun.clone()) };
-                let at = at.then(Max, Expr::Int(0)).then(Min, Expr::name(count));
+                let at = at.then(Max, 0).then(Min, count);
                 emitter.bind(var, INDEX, at);
             }
         }
@@ -298,9 +297,9 @@ impl Windows {
                 parts.take(emitter, window.id, Some(&Expr::name(axis)), None);
                 emitter.close()
             });
-            emitter.push(count_loop(axis, from, to, LoopHint::Simd, body));
+            emitter.push(counting(axis, from, to, LoopHint::Simd).of(body));
             let body = emitter.close();
-            body.into_iter().for_each(|stmt| emitter.push(stmt));
+            emitter.append(body);
         };
         let (zero, count) = (|| Expr::Int(0), || Expr::name(count));
         match window.guard.as_ref().zip(border) {
@@ -315,7 +314,7 @@ impl Windows {
             }),
         }
         let body = emitter.close();
-        body.into_iter().for_each(|stmt| emitter.push(stmt));
+        emitter.append(body);
         for &axis in window.loops.iter().rev() {
             emitter.close_loop(axis, LoopHint::None);
         }
@@ -345,7 +344,7 @@ impl Windows {
             emitter.bind_axes(&[axis]);
         }
         let slot = self.slot(start);
-        let to = Expr::name(stop).then(Add, Expr::Int(own - 1));
+        let to = Expr::name(stop).then(Add, own - 1);
         let all = |emitter: &mut Emitter<'k>, _: &'k Kernel| {
             let body = self.along(emitter, (Expr::name(start), to.clone()), |emitter| {
                 elements.take(emitter, window.id, Some(&slot), None);
@@ -359,21 +358,20 @@ impl Windows {
         let body = emitter.close();
         match window.loops.is_empty() {
             true => emitter.push(Stmt::Block(body)),
-            false => body.into_iter().for_each(|stmt| emitter.push(stmt)),
+            false => emitter.append(body),
         }
         for &axis in window.loops.iter().rev() {
             emitter.close_loop(axis, LoopHint::None);
         }
-        let count = Expr::name(stop).then(Sub, Expr::name(start));
+        let count = Expr::name(stop).then(Sub, start);
         let result = match window.sliding {
             None => elements,
             Some((_, length)) => self.slide(emitter, kernel, window, elements, length, &count)?,
         };
         if result.settles() {
-            emitter.open(&[], false);
-            result.settle(emitter, Some(&Expr::name(Var::Lane)));
-            let body = emitter.close();
-            emitter.push(count_loop(Var::Lane, Expr::Int(0), count, LoopHint::Simd, body));
+            emitter.repeat(counting(Var::Lane, 0, count, LoopHint::Simd), |emitter| {
+                result.settle(emitter, Some(&Expr::name(Var::Lane)));
+            });
         }
         Some(result)
     }
@@ -398,16 +396,18 @@ impl Windows {
         for digit in 0..=length.ilog2() {
             let own = 1u64 << digit;
             if length & own != 0 {
-                emitter.open(&[], false);
-                let at = lane.clone().then(Add, Expr::Int(reach));
-                match reach {
-                    0 => (0..result.parts.len()).for_each(|part| {
-                        emitter.push(set(result.part(part, Some(&lane)), neighbours.part(part, Some(&lane))));
-                    }),
-                    _ => result.merge(emitter, Some(&lane), &|part| neighbours.part(part, Some(&at))),
-                }
-                let body = emitter.close();
-                emitter.push(count_loop(Var::Lane, Expr::Int(0), count.clone(), LoopHint::Simd, body));
+                emitter.repeat(counting(Var::Lane, 0, count.clone(), LoopHint::Simd), |emitter| {
+                    let at = lane.clone().then(Add, reach);
+                    match reach {
+                        0 => (0..result.parts.len()).for_each(|part| {
+                            emitter.push(set(
+                                result.part(part, Some(&lane)),
+                                neighbours.part(part, Some(&lane)),
+                            ));
+                        }),
+                        _ => result.merge(emitter, Some(&lane), &|part| neighbours.part(part, Some(&at))),
+                    }
+                });
                 reach += own;
             }
             if reach < length {
@@ -422,12 +422,11 @@ impl Windows {
 /// and in vectors is read before it changes.
 fn double(emitter: &mut Emitter, neighbours: &Accumulator, own: u64, length: u64, count: &Expr) {
     let lane = Expr::name(Var::Lane);
-    let other = lane.clone().then(Add, Expr::Int(own));
-    emitter.open(&[], false);
-    neighbours.merge(emitter, Some(&lane), &|part| neighbours.part(part, Some(&other)));
-    let body = emitter.close();
-    let to = count.clone().then(Add, Expr::Int(length - 2 * own));
-    emitter.push(count_loop(Var::Lane, Expr::Int(0), to, LoopHint::Simd, body));
+    let other = lane.clone().then(Add, own);
+    let to = count.clone().then(Add, length - 2 * own);
+    emitter.repeat(counting(Var::Lane, 0, to, LoopHint::Simd), |emitter| {
+        neighbours.merge(emitter, Some(&lane), &|part| neighbours.part(part, Some(&other)));
+    });
 }
 
 /// The few parts of a window, combined.
@@ -442,9 +441,9 @@ fn few(
     let Some(result) = Accumulator::of(emitter, kernel, id, None) else {
         return emitter.misfit("no reduction");
     };
-    let first = slot.clone().then(Mul, Expr::Int(strided.stride));
+    let first = slot.clone().then(Mul, strided.stride);
     for position in 0..strided.length {
-        let at = first.clone().then(Add, Expr::Int(position));
+        let at = first.clone().then(Add, position);
         result.merge(emitter, None, &|part| parts.part(part, Some(&at)));
     }
     result.settle(emitter, None);

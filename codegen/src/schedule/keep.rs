@@ -1,9 +1,9 @@
 //! What stays from one pass over a row to the next, in registers, in shared memory or on the stack: elements that several
 //! passes read, and values that would cost too much to compute again.
 
-use super::{Plan, ValueSet};
+use super::{Plan, ValueSet, operations};
 use crate::Language;
-use crate::cost::{RANDOM, WORTH_KEEPING};
+use crate::cost::WORTH_KEEPING;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 
@@ -189,7 +189,7 @@ impl<'a> Passes<'a> {
         let mut cost = 0.0;
         self.visit(kept, |_, id, is_there| {
             if !is_there {
-                cost += self.operations(&self.kernel.value(id).op);
+                cost += self.operations(id);
             }
         });
         cost
@@ -235,26 +235,13 @@ impl<'a> Passes<'a> {
     }
 
     /// Simple operations of one evaluation.
-    fn operations(&self, op: &ValueOp) -> f64 {
-        match op {
-            ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) => 0.0,
+    fn operations(&self, id: ValueId) -> f64 {
+        match (&self.kernel.value(id).op, self.language) {
+            (ValueOp::Position(_), _) => 0.0,
             // Checks of positions, and reads from a near cache.
-            ValueOp::InBounds(_) => 1.0,
-            ValueOp::Load { .. } => match self.language {
-                Language::Cuda => 4.0,
-                Language::C => 1.0,
-            },
-            ValueOp::Random { .. } => RANDOM,
-            ValueOp::Unary(op, _) => op.cost(),
-            ValueOp::Binary(op, ..) => op.cost(),
-            ValueOp::Select(..) | ValueOp::Cast(..) => 1.0,
-            // A loop of the thread.
-            ValueOp::Reduce { .. }
-            | ValueOp::Scan { .. }
-            | ValueOp::Scatter { .. }
-            | ValueOp::Sort { .. }
-            | ValueOp::Carry { .. }
-            | ValueOp::Last { .. } => WORTH_KEEPING,
+            (ValueOp::Load { .. }, Language::Cuda) => 4.0,
+            (ValueOp::Load { .. }, Language::C) => 1.0,
+            _ => operations(self.kernel, id),
         }
     }
 }

@@ -72,7 +72,8 @@ pub(super) fn in_plain_passes(
     let mut result = Numbered { kernel: empty, known: FxHashMap::default() };
     let mut new_ids: Vec<ValueId> = Vec::with_capacity(kernel.values.len());
     for (number, value) in kernel.values.iter().enumerate() {
-        let op = with_operands(&value.op, &new_ids);
+        let mut op = value.op.clone();
+        op.named_operands_mut().into_iter().for_each(|id| *id = new_ids[id.index()]);
         let id = match op {
             ValueOp::Reduce { op: reduction, ref axes, operand, .. }
                 if reduced(&value.op).is_some() && is_replaced(number, reduction) =>
@@ -130,56 +131,6 @@ impl Numbered {
     fn add(&mut self, op: ValueOp, dtype: DType) -> ValueId {
         let Numbered { kernel, known } = self;
         *known.entry((op, dtype)).or_insert_with_key(|(op, _)| kernel.add(op.clone(), dtype))
-    }
-}
-
-fn with_operands(op: &ValueOp, new_ids: &[ValueId]) -> ValueOp {
-    let new = |id: ValueId| new_ids[id.index()];
-    match op {
-        ValueOp::Load { buffer, index, guard } => {
-            ValueOp::Load { buffer: *buffer, index: index.clone(), guard: guard.map(new) }
-        }
-        ValueOp::Unary(op, a) => ValueOp::Unary(*op, new(*a)),
-        ValueOp::Binary(op, a, b) => ValueOp::Binary(*op, new(*a), new(*b)),
-        ValueOp::Select(condition, a, b) => ValueOp::Select(new(*condition), new(*a), new(*b)),
-        ValueOp::Cast(to, a) => ValueOp::Cast(*to, new(*a)),
-        ValueOp::Scan { op, axis, reverse, exclusive, operand } => ValueOp::Scan {
-            op: *op,
-            axis: *axis,
-            reverse: *reverse,
-            exclusive: *exclusive,
-            operand: new(*operand),
-        },
-        ValueOp::Carry { recurrence, init, row } => {
-            ValueOp::Carry { recurrence: *recurrence, init: new(*init), row: row.clone() }
-        }
-        ValueOp::Last { carry } => ValueOp::Last { carry: new(*carry) },
-        ValueOp::Scatter { op, axis, over, index, check, operand } => ValueOp::Scatter {
-            op: *op,
-            axis: *axis,
-            over: *over,
-            index: new(*index),
-            check: *check,
-            operand: new(*operand),
-        },
-        ValueOp::Sort { axis, over, descending, is_position, operand } => ValueOp::Sort {
-            axis: *axis,
-            over: *over,
-            descending: *descending,
-            is_position: *is_position,
-            operand: new(*operand),
-        },
-        ValueOp::Reduce { op, axes, operand, position } => ValueOp::Reduce {
-            op: *op,
-            axes: axes.clone(),
-            operand: new(*operand),
-            position: position.map(new),
-        },
-        ValueOp::Literal(_)
-        | ValueOp::Argument(_)
-        | ValueOp::Position(_)
-        | ValueOp::InBounds(_)
-        | ValueOp::Random { .. } => op.clone(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Windows that slide by one element along an axis: a window's elements but one are those of the next.
 
 use crate::index::AxisId;
-use crate::ir::{Kernel, ValueId, ValueOp, index_expressions};
+use crate::ir::{Kernel, ValueId, ValueOp};
 
 /// Longer windows are rows of their own: partial results of them need room.
 const LONGEST: u64 = 2048;
@@ -15,7 +15,7 @@ pub(crate) fn sliding_axis(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option
         let mut moves = false;
         let is_same = below.iter().all(|&id| {
             let op = &kernel.value(id).op;
-            index_expressions(op).into_iter().all(|index| {
+            op.indices().into_iter().all(|index| {
                 let (a, b) = (index.coefficient(axis), index.coefficient(along));
                 moves |= b.is_some_and(|b| b != 0);
                 a.is_some() && a == b && kernel.computed_axes(index).is_empty()
@@ -33,7 +33,7 @@ pub(crate) fn sliding_axis(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option
 pub(crate) fn strided_axis(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<(AxisId, u64, u64)> {
     let ValueOp::Reduce { axes, operand, position: None, .. } = &kernel.value(id).op else { return None };
     let below = kernel.down_from([*operand]);
-    let indices: Vec<_> = below.iter().flat_map(|&id| index_expressions(&kernel.value(id).op)).collect();
+    let indices: Vec<_> = below.iter().flat_map(|&id| kernel.value(id).op.indices()).collect();
     if indices.iter().any(|index| !kernel.computed_axes(index).is_empty()) {
         return None;
     }

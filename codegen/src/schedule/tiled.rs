@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::TiledSchedule;
 use crate::Language;
 use crate::index::AxisId;
-use crate::ir::{AxisKind, Kernel, ValueId, ValueOp, index_expressions};
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 
 /// Rows and columns of a tile: as many 4-byte elements as a cache line has.
 pub(crate) const TILE: u64 = 32;
@@ -55,7 +55,7 @@ pub(crate) fn tiled(kernel: &Kernel, language: Language) -> Option<(Cow<'_, Kern
     let staged = transposed_loads(&flat, schedule.across, language);
     let inner = *flat.axes_of_kind(AxisKind::Map).last()?;
     let others = flat.values.iter().enumerate().filter(|(id, _)| !staged.contains(&ValueId(*id as u32)));
-    let others = others.flat_map(|(_, value)| index_expressions(&value.op));
+    let others = others.flat_map(|(_, value)| value.op.indices());
     let others = others.chain(flat.stores.iter().map(|store| &store.index));
     let is_plain = others.into_iter().all(|index| index.coefficient(inner).is_some());
     is_plain.then_some((Cow::Owned(flat), schedule))

@@ -4,7 +4,7 @@
 use super::depth::with_one_depth;
 use super::share::{COLUMNS, PANEL, ROWS};
 use crate::index::{Atom, AxisId, AxisRanges, IndexExpr, gcd};
-use crate::ir::{AxisKind, Kernel, ValueId, index_expressions};
+use crate::ir::{AxisKind, Kernel, ValueId};
 
 /// Columns of a block at most, and terms that are packed together.
 const MOST_COLUMNS: u64 = 512;
@@ -120,8 +120,7 @@ impl Windows {
         (lines, column): (&[AxisId], AxisId),
     ) -> Option<Windows> {
         let below = kernel.down_from(rights.iter().copied());
-        let indices: Vec<&IndexExpr> =
-            below.iter().flat_map(|&id| index_expressions(&kernel.value(id).op)).collect();
+        let indices: Vec<&IndexExpr> = below.iter().flat_map(|&id| kernel.value(id).op.indices()).collect();
         let is_known = |axis: AxisId| !kernel.axis(axis).is_argument && kernel.axis(axis).extent > 0;
         if !is_known(column) || indices.iter().any(|index| !kernel.computed_axes(index).is_empty()) {
             return None;

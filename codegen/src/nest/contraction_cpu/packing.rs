@@ -3,9 +3,9 @@
 use super::super::INDEX;
 use super::super::accumulate::set;
 use super::super::emitter::Emitter;
-use super::super::passes::count_loop;
+use super::super::loops::{counting, stepping};
 use super::super::stmt::Arithmetic::{Add, Less, Min, Mul, Sub};
-use super::super::stmt::{Expr, LoopHint, Step, Stmt, Turning};
+use super::super::stmt::{Expr, LoopHint, Stmt, Turning};
 use super::super::variable::Var;
 use super::{LANES, Writer, ceil, plus, whole};
 use crate::index::IndexExpr;
@@ -18,10 +18,10 @@ impl Writer<'_> {
         let deep = Expr::Int(u64::from(self.schedule.depth));
         let turns = consecutive_along(self.kernel, value, self.depth, self.contraction.column);
         self.each_panel(emitter, |emitter, panel, width| {
-            let before = Expr::Name(self.panel).then(Mul, Expr::Int(PANEL));
-            let first = emitter.bind("first", INDEX, Expr::Name(self.columns.first).then(Add, before));
+            let before = self.panel.then(Mul, PANEL);
+            let first = emitter.bind("first", INDEX, self.columns.first.then(Add, before));
             let width = emitter.bind("width", INDEX, width);
-            let panel = panel.then(Mul, deep).then(Mul, Expr::Int(PANEL));
+            let panel = panel.then(Mul, deep).then(Mul, PANEL);
             match turns {
                 true => self.pack_turned(emitter, value, packed, &panel, (first, width)),
                 false => self.pack_straight(emitter, value, packed, &panel, (first, width)),
@@ -40,18 +40,18 @@ impl Writer<'_> {
     ) {
         self.each_term(emitter, LoopHint::None, |emitter, term| {
             let lane = Expr::name(Var::Lane);
-            let row = panel.clone().then(Add, term.then(Mul, Expr::Int(PANEL)));
+            let row = panel.clone().then(Add, term.then(Mul, PANEL));
             let target = Expr::element(packed, row.then(Add, lane.clone()));
             emitter.open(&[self.contraction.column], false);
-            emitter.bind(self.contraction.column, INDEX, Expr::Name(first).then(Add, lane));
+            emitter.bind(self.contraction.column, INDEX, first.then(Add, lane));
             let value = self.factor(emitter, value);
             emitter.push(Stmt::Assign { target: target.clone(), value });
             let body = emitter.close();
-            emitter.push(count_loop(Var::Lane, Expr::Int(0), Expr::Name(width), LoopHint::Simd, body));
+            emitter.push(counting(Var::Lane, 0, width, LoopHint::Simd).of(body));
             // Lanes without a column multiply zeros.
             let rest = vec![Stmt::Assign { target, value: self.zero() }];
             let (from, to) = (Expr::Name(width), whole(Expr::Name(width)));
-            emitter.push(count_loop(Var::Lane, from, to, LoopHint::None, rest));
+            emitter.push(counting(Var::Lane, from, to, LoopHint::None).of(rest));
         });
     }
 
@@ -66,60 +66,54 @@ impl Writer<'_> {
     ) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
         let (lane_var, first_lane) = (emitter.index("lane"), emitter.index("lane0"));
-        emitter.open(&[], false);
-        emitter.open(&[], false);
-        let turned = emitter.fresh("turned");
-        let turned = emitter.array(turned, self.element(), LANES * u64::from(self.schedule.depth));
-        let (lane, lane0) = (Expr::Name(lane_var), Expr::Name(first_lane));
-        emitter.open(&[self.contraction.column], false);
-        // Lanes without a column are the last one again.
-        let last = Expr::Name(width).then(Sub, Expr::Int(1));
-        let column = lane0.clone().then(Add, lane.clone()).then(Min, last);
-        emitter.bind(self.contraction.column, INDEX, Expr::Name(first).then(Add, column));
-        self.each_term(emitter, LoopHint::Simd, |emitter, term| {
-            let value = self.factor(emitter, value);
-            let at = lane.then(Mul, deep.clone()).then(Add, term);
-            emitter.push(Stmt::Assign { target: Expr::element(turned, at), value });
-        });
-        let body = emitter.close();
-        emitter.push(count_loop(lane_var, Expr::Int(0), Expr::Int(LANES), LoopHint::None, body));
-        emitter.push(Stmt::Turn(Box::new(Turning {
-            dtype: self.contraction.dtype,
-            to: packed,
-            to_at: panel.clone().then(Add, lane0),
-            to_row: PANEL,
-            from: turned,
-            from_at: Expr::Int(0),
-            from_row: self.schedule.depth.into(),
-            depth: Expr::Name(self.terms),
-        })));
-        let packed_lines = emitter.close();
-        match self.lines(value) {
-            None => packed_lines.into_iter().for_each(|stmt| emitter.push(stmt)),
-            Some((from, at, from_row)) => {
-                let at_column = Expr::Name(first).then(Add, Expr::Name(first_lane));
-                let then = vec![Stmt::Turn(Box::new(Turning {
-                    dtype: self.contraction.dtype,
-                    to: packed,
-                    to_at: panel.clone().then(Add, Expr::Name(first_lane)),
-                    to_row: PANEL,
-                    from,
-                    from_at: plus(
-                        at,
-                        at_column.then(Mul, Expr::Int(from_row)).then(Add, Expr::Name(self.term)),
-                    ),
-                    from_row,
-                    depth: Expr::Name(self.terms),
-                }))];
-                let last = Expr::Name(first_lane).then(Add, Expr::Int(LANES - 1));
-                let condition = last.then(Less, Expr::Name(width));
-                emitter.push(Stmt::If { condition, then, otherwise: packed_lines });
+        emitter.repeat(stepping(first_lane, (0, width), LANES, LoopHint::None), |emitter| {
+            emitter.open(&[], false);
+            let turned = emitter.fresh("turned");
+            let turned = emitter.array(turned, self.element(), LANES * u64::from(self.schedule.depth));
+            let (lane, lane0) = (Expr::Name(lane_var), Expr::Name(first_lane));
+            emitter.open(&[self.contraction.column], false);
+            // Lanes without a column are the last one again.
+            let last = width.then(Sub, 1);
+            let column = lane0.clone().then(Add, lane.clone()).then(Min, last);
+            emitter.bind(self.contraction.column, INDEX, first.then(Add, column));
+            self.each_term(emitter, LoopHint::Simd, |emitter, term| {
+                let value = self.factor(emitter, value);
+                let at = lane.then(Mul, deep.clone()).then(Add, term);
+                emitter.push(Stmt::Assign { target: Expr::element(turned, at), value });
+            });
+            let body = emitter.close();
+            emitter.push(counting(lane_var, 0, LANES, LoopHint::None).of(body));
+            emitter.push(Stmt::Turn(Box::new(Turning {
+                dtype: self.contraction.dtype,
+                to: packed,
+                to_at: panel.clone().then(Add, lane0),
+                to_row: PANEL,
+                from: turned,
+                from_at: Expr::Int(0),
+                from_row: self.schedule.depth.into(),
+                depth: Expr::Name(self.terms),
+            })));
+            let packed_lines = emitter.close();
+            match self.lines(value) {
+                None => emitter.append(packed_lines),
+                Some((from, at, from_row)) => {
+                    let at_column = first.then(Add, first_lane);
+                    let then = vec![Stmt::Turn(Box::new(Turning {
+                        dtype: self.contraction.dtype,
+                        to: packed,
+                        to_at: panel.clone().then(Add, first_lane),
+                        to_row: PANEL,
+                        from,
+                        from_at: plus(at, at_column.then(Mul, from_row).then(Add, self.term)),
+                        from_row,
+                        depth: Expr::Name(self.terms),
+                    }))];
+                    let last = first_lane.then(Add, LANES - 1);
+                    let condition = last.then(Less, width);
+                    emitter.push(Stmt::If { condition, then, otherwise: packed_lines });
+                }
             }
-        }
-        let body = emitter.close();
-        let (var, step) = (first_lane, Step::Add(Expr::Int(LANES)));
-        let (from, to) = (Expr::Int(0), Expr::Name(width));
-        emitter.push(Stmt::For { var, from, to, step, hint: LoopHint::None, body });
+        });
     }
 
     /// A right factor in memory with a line of terms for each column: where they begin, and elements from line to line.
@@ -134,22 +128,21 @@ impl Writer<'_> {
     /// The rows of a tile, each with its terms side by side. Rows that the block does not have are zeros.
     pub(super) fn pack_rows(&self, emitter: &mut Emitter, value: ValueId, packed: Var) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
-        let left = Expr::Name(self.rows.count).then(Sub, Expr::Name(self.tile));
+        let left = self.rows.count.then(Sub, self.tile);
         let count = Expr::Name(emitter.bind("tile_rows", INDEX, Expr::Int(TILE_ROWS).then(Min, left)));
         let r = emitter.index("r");
-        let line = Expr::Name(r).then(Mul, deep);
-        emitter.open(&[], false);
-        self.bind_row(emitter, &Expr::Name(self.tile).then(Add, Expr::Name(r)));
-        self.each_term(emitter, LoopHint::Simd, |emitter, term| {
-            let value = self.factor(emitter, value);
-            emitter.push(set(Expr::element(packed, line.clone().then(Add, term)), value));
+        let line = r.then(Mul, deep);
+        emitter.repeat(counting(r, 0, count.clone(), LoopHint::None), |emitter| {
+            self.bind_row(emitter, &self.tile.then(Add, r));
+            self.each_term(emitter, LoopHint::Simd, |emitter, term| {
+                let value = self.factor(emitter, value);
+                emitter.push(set(Expr::element(packed, line.clone().then(Add, term)), value));
+            });
         });
-        let body = emitter.close();
-        emitter.push(count_loop(r, Expr::Int(0), count.clone(), LoopHint::None, body));
-        let zero = set(Expr::element(packed, line.then(Add, Expr::name(Var::Lane))), self.zero());
+        let zero = set(Expr::element(packed, line.then(Add, Var::Lane)), self.zero());
         let terms = Expr::Name(self.terms);
-        let zeros = count_loop(Var::Lane, Expr::Int(0), terms, LoopHint::Simd, vec![zero]);
-        emitter.push(count_loop(r, count, Expr::Int(TILE_ROWS), LoopHint::None, vec![zeros]));
+        let zeros = counting(Var::Lane, 0, terms, LoopHint::Simd).of(vec![zero]);
+        emitter.push(counting(r, count, TILE_ROWS, LoopHint::None).of(vec![zeros]));
     }
 
     /// All rows of the block, those of a term side by side, where they are neighbours in memory. Rows that the block does
@@ -157,18 +150,17 @@ impl Writer<'_> {
     pub(super) fn pack_all_rows(&self, emitter: &mut Emitter, value: ValueId, packed: Var) {
         let row = Expr::name(Var::Lane);
         let count = Expr::Name(self.rows.count);
-        let whole = ceil(count.clone(), Expr::Int(TILE_ROWS)).then(Mul, Expr::Int(TILE_ROWS));
+        let whole = ceil(count.clone(), Expr::Int(TILE_ROWS)).then(Mul, TILE_ROWS);
         self.each_term(emitter, LoopHint::None, |emitter, term| {
             let at = term.then(Mul, Expr::Int(self.schedule.rows.into())).then(Add, row.clone());
             let target = Expr::element(packed, at);
-            emitter.open(&[], false);
-            self.bind_row(emitter, &row);
-            let value = self.factor(emitter, value);
-            emitter.push(set(target.clone(), value));
-            let body = emitter.close();
-            emitter.push(count_loop(Var::Lane, Expr::Int(0), count.clone(), LoopHint::Simd, body));
+            emitter.repeat(counting(Var::Lane, 0, count.clone(), LoopHint::Simd), |emitter| {
+                self.bind_row(emitter, &row);
+                let value = self.factor(emitter, value);
+                emitter.push(set(target.clone(), value));
+            });
             let zero = vec![set(target, self.zero())];
-            emitter.push(count_loop(Var::Lane, count, whole, LoopHint::None, zero));
+            emitter.push(counting(Var::Lane, count, whole, LoopHint::None).of(zero));
         });
     }
 }

@@ -3,7 +3,7 @@
 use super::super::INDEX;
 use super::super::accumulate::set;
 use super::super::emitter::Emitter;
-use super::super::passes::count_loop;
+use super::super::loops::counting;
 use super::super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Sub};
 use super::super::stmt::{Expr, LoopHint};
 use super::super::variable::Var;
@@ -17,19 +17,19 @@ impl Writer<'_> {
     pub(super) fn all_columns(&self) -> Expr {
         match self.contraction.lines.is_empty() {
             true => Expr::Name(self.columns.count),
-            false => Expr::Name(self.lines.count).then(Mul, Expr::Name(self.columns.count)),
+            false => self.lines.count.then(Mul, self.columns.count),
         }
     }
 
     /// Zeros for the lanes behind the last column.
     pub(super) fn pad_windows(&self, emitter: &mut Emitter, packed: Var) {
         let (t, lane) = (emitter.index("t"), Expr::name(Var::Lane));
-        let at = Expr::Name(t).then(Mul, Expr::Int(self.width())).then(Add, lane);
+        let at = t.then(Mul, self.width()).then(Add, lane);
         let zero = vec![set(Expr::element(packed, at), self.zero())];
         let (from, to) = (self.all_columns(), whole(self.all_columns()));
-        let zeros = count_loop(Var::Lane, from, to, LoopHint::None, zero);
+        let zeros = counting(Var::Lane, from, to, LoopHint::None).of(zero);
         let terms = Expr::Int(self.schedule.depth.into());
-        emitter.push(count_loop(t, Expr::Int(0), terms, LoopHint::None, vec![zeros]));
+        emitter.push(counting(t, 0, terms, LoopHint::None).of(vec![zeros]));
     }
 
     /// The columns of all lines of one term side by side, then those of the next one.
@@ -41,16 +41,15 @@ impl Writer<'_> {
         [image, packed]: [Var; 2],
     ) {
         let places = Expr::Int(part.windows.places());
-        let channels = Expr::Name(self.terms).then(Div, places.clone());
+        let channels = self.terms.then(Div, places.clone());
         let channel = emitter.index("channel");
-        emitter.open(&[self.depth], false);
-        let term = Expr::Name(self.term).then(Add, Expr::Name(channel).then(Mul, places));
-        emitter.bind(self.depth, INDEX, term);
-        let first = Expr::Name(channel).then(Mul, Expr::Int(part.lines * part.columns));
-        self.compute_image(emitter, part, value, image, &first);
-        self.lay_out(emitter, part, &Expr::Name(channel), [image, packed], &first);
-        let body = emitter.close();
-        emitter.push(count_loop(channel, Expr::Int(0), channels, LoopHint::None, body));
+        emitter.repeat_along(&[self.depth], counting(channel, 0, channels, LoopHint::None), |emitter| {
+            let term = self.term.then(Add, channel.then(Mul, places));
+            emitter.bind(self.depth, INDEX, term);
+            let first = channel.then(Mul, part.lines * part.columns);
+            self.compute_image(emitter, part, value, image, &first);
+            self.lay_out(emitter, part, &Expr::Name(channel), [image, packed], &first);
+        });
     }
 
     /// A channel of the image as far as the block's windows reach.
@@ -64,57 +63,58 @@ impl Writer<'_> {
     ) {
         let Windows { line, column } = part.windows;
         let reach = |windows: Expr, step: u64, between: u64| {
-            windows.then(Sub, Expr::Int(1)).then(Mul, Expr::Int(step)).then(Add, Expr::Int(between + 1))
+            windows.then(Sub, 1).then(Mul, step).then(Add, between + 1)
         };
         let (count, at_line) = match line {
             Some(line) => {
-                let first = Expr::Name(self.lines.first).then(Mul, Expr::Int(line.step));
+                let first = self.lines.first.then(Mul, line.step);
                 (reach(Expr::Name(self.lines.count), line.step, line.between()), first)
             }
             None => (Expr::Int(1), Expr::Int(0)),
         };
         let number = emitter.index("line");
-        emitter.open(&[part.image.line], false);
-        emitter.bind(part.image.line, INDEX, at_line.then(Add, Expr::Name(number)));
-        let row = first.clone().then(Add, Expr::Name(number).then(Mul, Expr::Int(part.columns)));
-        let before = Expr::Name(self.columns.first).then(Mul, Expr::Int(column.step));
-        let columns = reach(Expr::Name(self.columns.count), column.step, column.between());
-        let columns = Expr::Name(emitter.bind("reach", INDEX, columns));
-        let lanes = |emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr, hint: LoopHint| {
-            emitter.open(&[part.image.column], false);
-            let lane = Expr::name(Var::Lane);
-            emitter.bind(part.image.column, INDEX, before.clone().then(Add, lane.clone()));
-            let value = emitter.using(kernel, |emitter| self.factor(emitter, value));
-            emitter.push(set(Expr::element(array, row.clone().then(Add, lane)), value));
-            let body = emitter.close();
-            emitter.push(count_loop(Var::Lane, from, to, hint, body));
-        };
-        match &part.interior {
-            None => lanes(emitter, &part.image.kernel, Expr::Int(0), columns, LoopHint::Simd),
-            Some(interior) => {
-                let clamp = |at: u64| {
-                    Expr::Int(at).then(Sub, before.clone()).then(Max, Expr::Int(0)).then(Min, columns.clone())
-                };
-                let (mut low, mut high) = (clamp(interior.low), clamp(interior.high));
-                if !interior.conditions.is_empty() {
-                    // Lines of the border have no interior.
-                    let holds = Box::new(Expr::InBounds(interior.conditions.clone()));
-                    let or_none =
-                        |at: Expr| Expr::Select(holds.clone(), Box::new(at), Box::new(columns.clone()));
-                    (low, high) = (or_none(low), or_none(high));
+        emitter.repeat_along(&[part.image.line], counting(number, 0, count, LoopHint::None), |emitter| {
+            emitter.bind(part.image.line, INDEX, at_line.then(Add, number));
+            let row = first.clone().then(Add, number.then(Mul, part.columns));
+            let before = self.columns.first.then(Mul, column.step);
+            let columns = reach(Expr::Name(self.columns.count), column.step, column.between());
+            let columns = Expr::Name(emitter.bind("reach", INDEX, columns));
+            let lanes = |emitter: &mut Emitter<'k>,
+                         kernel: &'k Kernel,
+                         from: Expr,
+                         to: Expr,
+                         hint: LoopHint| {
+                emitter.repeat_along(&[part.image.column], counting(Var::Lane, from, to, hint), |emitter| {
+                    let lane = Expr::name(Var::Lane);
+                    emitter.bind(part.image.column, INDEX, before.clone().then(Add, lane.clone()));
+                    let value = emitter.using(kernel, |emitter| self.factor(emitter, value));
+                    emitter.push(set(Expr::element(array, row.clone().then(Add, lane)), value));
+                });
+            };
+            match &part.interior {
+                None => lanes(emitter, &part.image.kernel, Expr::Int(0), columns, LoopHint::Simd),
+                Some(interior) => {
+                    let clamp = |at: u64| {
+                        Expr::Int(at).then(Sub, before.clone()).then(Max, 0).then(Min, columns.clone())
+                    };
+                    let (mut low, mut high) = (clamp(interior.low), clamp(interior.high));
+                    if !interior.conditions.is_empty() {
+                        // Lines of the border have no interior.
+                        let holds = Box::new(Expr::InBounds(interior.conditions.clone()));
+                        let or_none =
+                            |at: Expr| Expr::Select(holds.clone(), Box::new(at), Box::new(columns.clone()));
+                        (low, high) = (or_none(low), or_none(high));
+                    }
+                    let low = Expr::Name(emitter.bind("low", INDEX, low));
+                    let high = Expr::Name(emitter.bind("high", INDEX, high));
+                    lanes(emitter, &part.image.kernel, Expr::Int(0), low.clone(), LoopHint::None);
+                    emitter.under(Some(low.clone().then(Less, &high)), |emitter| {
+                        lanes(emitter, &interior.kernel, low, high.clone(), LoopHint::Simd);
+                    });
+                    lanes(emitter, &part.image.kernel, high, columns, LoopHint::None);
                 }
-                let low = Expr::Name(emitter.bind("low", INDEX, low));
-                let high = Expr::Name(emitter.bind("high", INDEX, high));
-                lanes(emitter, &part.image.kernel, Expr::Int(0), low.clone(), LoopHint::None);
-                emitter.open_pinned();
-                lanes(emitter, &interior.kernel, low.clone(), high.clone(), LoopHint::Simd);
-                let body = emitter.close();
-                emitter.guarded(Some(low.then(Less, high.clone())), body);
-                lanes(emitter, &part.image.kernel, high, columns, LoopHint::None);
             }
-        }
-        let body = emitter.close();
-        emitter.push(count_loop(number, Expr::Int(0), count, LoopHint::None, body));
+        });
     }
 
     /// Each place's elements in all windows of the block.
@@ -130,10 +130,10 @@ impl Writer<'_> {
         let (of_line, of_column) = (line.map_or(1, |line| line.extent()), column.extent());
         let [place_line, place, number] = ["place0", "place1", "line"].map(|hint| emitter.index(hint));
         let lane = Expr::name(Var::Lane);
-        let at = |index: Expr, stride: u64| index.then(Mul, Expr::Int(stride));
+        let at = |index: Expr, stride: u64| index.then(Mul, stride);
         let name = |var| Expr::Name(var);
         let place_at = at(name(place_line), of_column).then(Add, name(place));
-        let term = channel.clone().then(Mul, Expr::Int(of_line * of_column)).then(Add, place_at);
+        let term = channel.clone().then(Mul, of_line * of_column).then(Add, place_at);
         let to = at(term, self.width()).then(Add, name(number).then(Mul, name(self.columns.count)));
         let from_line = line.map_or(name(number), |line| {
             at(name(number), line.step).then(Add, at(name(place_line), line.spread))
@@ -146,13 +146,13 @@ impl Writer<'_> {
         let element = Expr::element(image, name(from).then(Add, at(lane.clone(), column.step)));
         let copy = vec![set(Expr::element(packed, name(to).then(Add, lane)), element)];
         let columns = name(self.columns.count);
-        emitter.push(count_loop(Var::Lane, Expr::Int(0), columns, LoopHint::Simd, copy));
+        emitter.push(counting(Var::Lane, 0, columns, LoopHint::Simd).of(copy));
         let mut body = emitter.close();
         let lines = if line.is_some() { name(self.lines.count) } else { Expr::Int(1) };
         let loops = [(number, lines), (place, Expr::Int(of_column)), (place_line, Expr::Int(of_line))];
         for (var, count) in loops {
-            body = vec![count_loop(var, Expr::Int(0), count, LoopHint::None, body)];
+            body = vec![counting(var, 0, count, LoopHint::None).of(body)];
         }
-        body.into_iter().for_each(|stmt| emitter.push(stmt));
+        emitter.append(body);
     }
 }

@@ -6,7 +6,7 @@ use crate::nest::INDEX;
 use crate::nest::Parameter;
 use crate::nest::accumulate::{mul_add, set};
 use crate::nest::emitter::Emitter;
-use crate::nest::passes::count_loop;
+use crate::nest::loops::counting;
 use crate::nest::split::{Parts, all_parts, own_part};
 use crate::nest::stmt::Arithmetic::{Add, Div, Mul, Rem};
 use crate::nest::stmt::{Builtin, Expr, LoopHint, MatrixProduct, Stmt, Type};
@@ -32,14 +32,11 @@ impl<'k> Writer<'k> {
                 let chunk = Expr::Int(first_chunk).then(Add, own.clone());
                 let at = match self.plan.swaps(factor) {
                     true => self.swapped(factor, &Expr::Name(self.v.k), chunk),
-                    false => {
-                        Expr::Int(first_chunk * group).then(Add, own.clone().then(Mul, Expr::Int(group)))
-                    }
+                    false => Expr::Int(first_chunk * group).then(Add, own.clone().then(Mul, group)),
                 };
-                let at = mul_add(Expr::Name(self.v.k), Expr::Int(pitch), at);
-                let in_slot = mul_add(Expr::Name(self.v.slot), slot.clone(), at);
-                let term =
-                    || mul_add(Expr::Name(self.v.step), Expr::Int(self.plan.deep()), Expr::Name(self.v.k));
+                let at = mul_add(self.v.k, pitch, at);
+                let in_slot = mul_add(self.v.slot, slot.clone(), at);
+                let term = || mul_add(self.v.step, self.plan.deep(), self.v.k);
                 let index = if tile.is_whole { self.weight(factor.width, term()) } else { in_slot };
                 emitter.push(Stmt::VectorLoad {
                     array: part_of(&parts),
@@ -66,15 +63,15 @@ impl<'k> Writer<'k> {
             let value = self.plus_product(sum.clone(), factor(a, &i), factor(b, &j));
             body.push(set(sum, value));
         }
-        let body = vec![count_loop(self.v.j, Expr::Int(0), columns, LoopHint::Unroll, body)];
+        let body = vec![counting(self.v.j, 0, columns, LoopHint::Unroll).of(body)];
         let rows = Expr::Int(self.plan.schedule.own_rows.into());
-        emitter.push(count_loop(self.v.i, Expr::Int(0), rows, LoopHint::Unroll, body));
+        emitter.push(counting(self.v.i, 0, rows, LoopHint::Unroll).of(body));
         let body = emitter.close();
         let deep = Expr::Int(self.plan.deep());
         // Of many sums no more than a few terms at a time: what is read of them takes the registers that are left.
         let registers = self.sums_of_thread() * self.plan.contraction.sum.size() as u64 / 4;
         let hint = if registers > 32 { LoopHint::UnrollBy(2) } else { LoopHint::Unroll };
-        emitter.push(count_loop(self.v.k, Expr::Int(0), deep, hint, body));
+        emitter.push(counting(self.v.k, 0, deep, hint).of(body));
     }
 
     pub(super) fn plus_product(&self, sum: Expr, a: Expr, b: Expr) -> Expr {
@@ -92,9 +89,9 @@ impl<'k> Writer<'k> {
         let threads = Expr::Int(self.plan.threads());
         // Neighbouring threads leave neighbouring elements.
         let place = |part: Expr, n: Expr| {
-            let part = mul_add(Expr::Builtin(Builtin::BlockX), all_parts(), part);
-            let n = mul_add(part, Expr::Int(self.sums_of_thread()), n);
-            mul_add(n, threads.clone(), Expr::Builtin(Builtin::ThreadX))
+            let part = mul_add(Builtin::BlockX, all_parts(), part);
+            let n = mul_add(part, self.sums_of_thread(), n);
+            mul_add(n, threads.clone(), Builtin::ThreadX)
         };
         for (number, &sums) in sums.iter().enumerate() {
             let space = Parameter::Workspace(number);
@@ -140,22 +137,22 @@ impl<'k> Writer<'k> {
                 body.push(Stmt::MultiplyMatrices(Box::new(MatrixProduct {
                     dtype: of.factors,
                     left,
-                    left_at: i.clone().then(Mul, Expr::Int(4)),
+                    left_at: i.clone().then(Mul, 4),
                     right,
-                    right_at: j.clone().then(Mul, Expr::Int(2)),
+                    right_at: j.clone().then(Mul, 2),
                     sums,
-                    sums_at: mul_add(i.clone(), Expr::Int(of_row), j.clone().then(Mul, Expr::Int(of_column))),
+                    sums_at: mul_add(i.clone(), of_row, j.clone().then(Mul, of_column)),
                 })));
             }
         }
         let schedule = self.plan.schedule;
         let columns = int(schedule.own_columns / of.columns);
-        let body = vec![count_loop(self.v.j, Expr::Int(0), columns, LoopHint::Unroll, body)];
+        let body = vec![counting(self.v.j, 0, columns, LoopHint::Unroll).of(body)];
         let rows = int(schedule.own_rows / of.rows);
-        emitter.push(count_loop(self.v.i, Expr::Int(0), rows, LoopHint::Unroll, body));
+        emitter.push(counting(self.v.i, 0, rows, LoopHint::Unroll).of(body));
         let body = emitter.close();
         let terms = int(schedule.depth / of.terms);
-        emitter.push(count_loop(self.v.k, Expr::Int(0), terms, LoopHint::Unroll, body));
+        emitter.push(counting(self.v.k, 0, terms, LoopHint::Unroll).of(body));
     }
 
     /// Loads a thread's parts of a factor's matrices, four matrices at a time: of one small one of the left, or of two of the
@@ -168,15 +165,14 @@ impl<'k> Writer<'k> {
         let part = emitter.fresh(if factor.is_left { "a" } else { "b" });
         let part = emitter.array(part, Type::Register(DType::U32), count * 4);
         // Lane 8 n + i names row i of matrix n: which half of the factor's own axis that is in, and which of the terms.
-        let lane = |op, by| Expr::Name(self.v.lane).then(op, Expr::Int(by));
-        let (low, high) = (lane(Div, 8).then(Rem, Expr::Int(2)), lane(Div, 16));
+        let lane = |op, by| self.v.lane.then(op, by);
+        let (low, high) = (lane(Div, 8).then(Rem, 2), lane(Div, 16));
         let (of_own, of_terms) = if factor.is_left { (low, high) } else { (high, low) };
         let own = Expr::Name(if factor.is_left { self.v.warp_row } else { self.v.warp_column });
-        let own = own.then(Add, Expr::Name(self.v.i).then(Mul, Expr::Int(wide)));
-        let term = Expr::Name(self.v.k).then(Mul, Expr::Int(deep));
-        let row =
-            |first: Expr, half: Expr| first.then(Add, half.then(Mul, Expr::Int(8))).then(Add, lane(Rem, 8));
-        let chunk = |first: Expr, half: Expr| first.then(Div, Expr::Int(group)).then(Add, half);
+        let own = own.then(Add, self.v.i.then(Mul, wide));
+        let term = self.v.k.then(Mul, deep);
+        let row = |first: Expr, half: Expr| first.then(Add, half.then(Mul, 8)).then(Add, lane(Rem, 8));
+        let chunk = |first: Expr, half: Expr| first.then(Div, group).then(Add, half);
         let (line, chunk) = match factor.is_along {
             true => (row(own, of_own), chunk(term, of_terms)),
             false => (row(term, of_terms), chunk(own, of_own)),
@@ -184,36 +180,31 @@ impl<'k> Writer<'k> {
         // What is there already has whole rows, of which each step takes its terms.
         let (line, chunk) = match tile.is_whole {
             true => {
-                let step = Expr::Name(self.v.step).then(Mul, Expr::Int(self.plan.deep() / group));
-                let own =
-                    Expr::Name(self.v.warp_row).then(Add, Expr::Name(self.v.i).then(Mul, Expr::Int(wide)));
-                let term = Expr::Name(self.v.k).then(Mul, Expr::Int(deep / group));
-                (
-                    row(own, lane(Div, 8).then(Rem, Expr::Int(2))),
-                    step.then(Add, term).then(Add, lane(Div, 16)),
-                )
+                let step = self.v.step.then(Mul, self.plan.deep() / group);
+                let own = self.v.warp_row.then(Add, self.v.i.then(Mul, wide));
+                let term = self.v.k.then(Mul, deep / group);
+                (row(own, lane(Div, 8).then(Rem, 2)), step.then(Add, term).then(Add, lane(Div, 16)))
             }
             false => (line, chunk),
         };
-        emitter.open(&[], false);
-        let line = Expr::Name(emitter.bind("line", INDEX, line));
-        let slot = Expr::Int(self.plan.tile_len(factor));
-        let index = match tile.is_whole {
-            true => self.chunk_of(ROW_ELEMENTS, line, chunk),
-            false => mul_add(Expr::Name(self.v.slot), slot, self.chunk(factor, line, chunk)),
-        };
-        let load = Stmt::LoadMatrices {
-            parts: part,
-            at: Expr::Name(self.v.i).then(Mul, Expr::Int(4)),
-            shared: tile.shared,
-            index,
-            dtype: of.factors,
-            // A part has neighbouring terms.
-            turns: !factor.is_along && !tile.is_whole,
-        };
-        emitter.push(load);
-        let body = emitter.close();
-        emitter.push(count_loop(self.v.i, Expr::Int(0), Expr::Int(count), LoopHint::Unroll, body));
+        emitter.repeat(counting(self.v.i, 0, count, LoopHint::Unroll), |emitter| {
+            let line = Expr::Name(emitter.bind("line", INDEX, line));
+            let slot = Expr::Int(self.plan.tile_len(factor));
+            let index = match tile.is_whole {
+                true => self.chunk_of(ROW_ELEMENTS, line, chunk),
+                false => mul_add(self.v.slot, slot, self.chunk(factor, line, chunk)),
+            };
+            let load = Stmt::LoadMatrices {
+                parts: part,
+                at: self.v.i.then(Mul, 4),
+                shared: tile.shared,
+                index,
+                dtype: of.factors,
+                // A part has neighbouring terms.
+                turns: !factor.is_along && !tile.is_whole,
+            };
+            emitter.push(load);
+        });
         part
     }
 }

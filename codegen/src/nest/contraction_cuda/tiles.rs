@@ -35,14 +35,14 @@ impl<'k> Writer<'k> {
         let width = Expr::Int(factor.width).then(Div, of_own.clone());
         emitter.using(&factor.kernel, |emitter| {
             emitter.open_pinned();
-            let turn = self.turn(factor).then(Mul, Expr::Int(self.plan.threads()));
-            emitter.bind(self.v.at, INDEX, Expr::Builtin(Builtin::ThreadX).then(Add, turn));
-            let at = |op, by: &Expr| Expr::Name(self.v.at).then(op, by.clone());
+            let turn = self.turn(factor).then(Mul, self.plan.threads());
+            emitter.bind(self.v.at, INDEX, Builtin::ThreadX.then(Add, turn));
+            let at = |op, by: &Expr| self.v.at.then(op, by.clone());
             let (along, across) = match factor.is_along {
                 // A warp has eight terms of four neighbours: in different banks.
                 true if factor.is_copied && factor.vector == 1 && self.plan.deep() > TERMS_OF_WARP => {
                     let terms = Expr::Int(TERMS_OF_WARP);
-                    let rest = Expr::Name(self.v.at).then(Div, Expr::Int(TERMS_OF_WARP * factor.width));
+                    let rest = self.v.at.then(Div, TERMS_OF_WARP * factor.width);
                     let (first, across) = (at(Rem, &terms), at(Div, &terms).then(Rem, width.clone()));
                     (first.then(Add, rest.then(Mul, terms)), across)
                 }
@@ -53,15 +53,15 @@ impl<'k> Writer<'k> {
             emitter.bind(self.v.across, INDEX, across);
             // Beyond the last row, column or term is that one again.
             let within = |emitter: &Emitter, position: Expr, axes: &[AxisId], of: &Expr| {
-                let last = emitter.positions(axes).then(Div, of.clone()).then(Sub, Expr::Int(1));
+                let last = emitter.positions(axes).then(Div, of.clone()).then(Sub, 1);
                 position.then(Min, last)
             };
             let first = Expr::Name(if factor.is_left { self.v.row0 } else { self.v.column0 });
-            let position = first.then(Div, of_own.clone()).then(Add, Expr::Name(self.v.across));
+            let position = first.then(Div, of_own.clone()).then(Add, self.v.across);
             let position = within(emitter, position, &factor.axes, &of_own);
             emitter.bind(self.v.position, INDEX, position);
             emitter.unflatten(self.v.position, &factor.axes, if factor.is_along { 1 } else { factor.vector });
-            emitter.bind(self.v.term, INDEX, mul_add(step.clone(), deep, Expr::Name(self.v.along)));
+            emitter.bind(self.v.term, INDEX, mul_add(step.clone(), deep, self.v.along));
             let term = within(emitter, Expr::Name(self.v.term), &[self.plan.depth], &of_term);
             emitter.bind(self.plan.depth, INDEX, term.then(Mul, of_term));
             emitter.bind_axes(&[self.plan.depth]);
@@ -82,7 +82,7 @@ impl<'k> Writer<'k> {
             return;
         }
         self.each_vector(emitter, factor, step, |emitter| {
-            let at = self.turn(factor).then(Mul, Expr::Int(factor.vector));
+            let at = self.turn(factor).then(Mul, factor.vector);
             for (&id, &array) in factor.early.iter().zip(&tile.next) {
                 match &factor.kernel.value(id).op {
                     ValueOp::Load { buffer, index, .. } if factor.vector > 1 => {
@@ -127,7 +127,7 @@ impl<'k> Writer<'k> {
 
     fn in_slot(&self, factor: &Factor, slot: Option<Var>, at: Expr) -> Expr {
         match slot {
-            Some(slot) => mul_add(Expr::Name(slot), Expr::Int(self.plan.tile_len(factor)), at),
+            Some(slot) => mul_add(slot, self.plan.tile_len(factor), at),
             None => at,
         }
     }
@@ -138,8 +138,8 @@ impl<'k> Writer<'k> {
             return None;
         }
         let of = if factor.is_along { factor.vector } else { 1 };
-        let terms = emitter.extent(self.plan.depth).then(Div, Expr::Int(of));
-        Some(Expr::Name(self.v.term).then(Less, terms))
+        let terms = emitter.extent(self.plan.depth).then(Div, of);
+        Some(self.v.term.then(Less, terms))
     }
 
     /// Computes a tile of what has been loaded, and puts it into its slot of the shared memory, the first one without a
@@ -148,7 +148,7 @@ impl<'k> Writer<'k> {
         let (factor, dtype) = (tile.factor, self.plan.dtype());
         let in_slot = |at: Expr| self.in_slot(factor, slot, at);
         self.each_vector(emitter, factor, step, |emitter| {
-            let at = self.turn(factor).then(Mul, Expr::Int(factor.vector));
+            let at = self.turn(factor).then(Mul, factor.vector);
             if factor.vector == 1 {
                 let value = self.tile_value(emitter, tile, &at, None);
                 emitter.push(set(Expr::element(tile.shared, in_slot(self.slot_of(factor, None))), value));
@@ -217,9 +217,9 @@ impl<'k> Writer<'k> {
         let group = self.plan.group();
         // Neighbouring threads have some terms of a chunk or two.
         let of_vector = (WARP * factor.vector / self.plan.deep() / group).max(1);
-        let turn = term.clone().then(Div, Expr::Int(factor.vector)).then(Mul, Expr::Int(of_vector));
-        let turn = turn.then(Rem, Expr::Int(BANK_CHUNKS));
-        Expr::Arithmetic(Xor, Box::new(chunk), Box::new(turn)).then(Mul, Expr::Int(group))
+        let turn = term.clone().then(Div, factor.vector).then(Mul, of_vector);
+        let turn = turn.then(Rem, BANK_CHUNKS);
+        Expr::Arithmetic(Xor, Box::new(chunk), Box::new(turn)).then(Mul, group)
     }
 
     /// Where a chunk of 16 bytes of a line of a tile of matrices is. Eight neighbouring lines have theirs in different banks:
@@ -234,9 +234,9 @@ impl<'k> Writer<'k> {
         let chunks = pitch / group;
         // Lines of fewer than eight chunks follow each other in a row of banks.
         let in_row = (BANK_CHUNKS / chunks).max(1);
-        let turn = line.clone().then(Div, Expr::Int(in_row)).then(Rem, Expr::Int(chunks.min(BANK_CHUNKS)));
+        let turn = line.clone().then(Div, in_row).then(Rem, chunks.min(BANK_CHUNKS));
         let place = Expr::Arithmetic(Xor, Box::new(chunk), Box::new(turn));
-        mul_add(line, Expr::Int(pitch), place.then(Mul, Expr::Int(group)))
+        mul_add(line, pitch, place.then(Mul, group))
     }
 
     /// Whether what is loaded is the factor, and no term of a tile is beyond the last.

@@ -1,7 +1,7 @@
 //! Values as expressions: each is computed once, in the outermost scope that binds all of its axes.
 
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{AxisKind, BufferId, ValueId, ValueOp, index_expressions};
+use crate::ir::{AxisKind, BufferId, ValueId, ValueOp};
 use crate::nest::accumulate::Accumulator;
 use crate::nest::stmt::{Expr, LoopHint, Stmt, Type};
 use crate::nest::variable::Var;
@@ -91,7 +91,7 @@ impl Emitter<'_> {
     fn compute(&mut self, id: ValueId) -> Expr {
         let kernel = self.kernel;
         let value = kernel.value(id);
-        for index in index_expressions(&value.op) {
+        for index in value.op.indices() {
             self.bind_computed(index);
         }
         match &value.op {

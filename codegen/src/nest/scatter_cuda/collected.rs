@@ -6,11 +6,11 @@ use super::{LANES, Writer};
 use crate::nest::INDEX;
 use crate::nest::accumulate::{mul_add, set};
 use crate::nest::emitter::Emitter;
-use crate::nest::passes::count_loop;
+use crate::nest::loops::{counting, stepping};
 use crate::nest::scatter::{Partials, TRUTH, offset};
 use crate::nest::split::interleaved;
 use crate::nest::stmt::Arithmetic::{Add, And, Equal, Less, Min, Rem, Sub};
-use crate::nest::stmt::{Builtin, Expr, LoopHint, Step, Stmt, Type};
+use crate::nest::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use crate::nest::variable::Var;
 
 /// Warps of a block.
@@ -53,19 +53,18 @@ impl Lists {
 
     /// What a thread does with each of its elements.
     fn each(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter)) {
-        emitter.open(&[], false);
-        body(emitter);
-        let body = emitter.close();
-        emitter.push(count_loop(self.turn, Expr::Int(0), Expr::Int(self.each), LoopHint::Unroll, body));
+        emitter.repeat(counting(self.turn, 0, self.each, LoopHint::Unroll), |emitter| {
+            body(emitter);
+        });
     }
 
     /// A variable that has counted the elements of the warps' turns before.
     fn total(&self, emitter: &mut Emitter, name: &'static str, init: Expr, to: Expr) -> Var {
         let hint = if let Expr::Int(_) = to { LoopHint::Unroll } else { LoopHint::None };
         let (total, before) = (emitter.variable(name, INDEX, init), emitter.index("before"));
-        let more = Expr::Name(total).then(Add, Expr::element(self.counts, Expr::Name(before)));
-        let body = vec![set(Expr::Name(total), more)];
-        emitter.push(count_loop(before, Expr::Int(0), to, hint, body));
+        let more = total.then(Add, Expr::element(self.counts, before));
+        let body = vec![set(total, more)];
+        emitter.push(counting(before, 0, to, hint).of(body));
         total
     }
 }
@@ -100,19 +99,18 @@ impl Writer<'_> {
         emitter.push(Stmt::Barrier);
         let body = emitter.close();
         let (from, step) = interleaved(self.schedule.splits, Expr::Int(0), chunk);
-        let to = emitter.extent(self.scatters.over);
-        let (step, hint) = (Step::Add(step), LoopHint::None);
-        emitter.push(Stmt::For { var: start, from, to, step, hint, body });
+        emitter
+            .push(stepping(start, (from, emitter.extent(self.scatters.over)), step, LoopHint::None).of(body));
     }
 
     /// Binds the axis to the thread's element; gives the number that it would have.
     fn bind_element(&self, emitter: &mut Emitter, lists: &Lists) -> Var {
         let over = self.scatters.over;
-        let number = mul_add(lists.segment(), Expr::Int(LANES), Expr::Builtin(Builtin::ThreadX));
+        let number = mul_add(lists.segment(), LANES, Builtin::ThreadX);
         let own = emitter.bind("own", INDEX, Expr::Name(lists.start).then(Add, number));
         // Lanes beyond the last element read it too, and list nothing.
-        let last = emitter.extent(over).then(Sub, Expr::Int(1));
-        emitter.bind(over, INDEX, Expr::Name(own).then(Min, last));
+        let last = emitter.extent(over).then(Sub, 1);
+        emitter.bind(over, INDEX, own.then(Min, last));
         emitter.bind_axes(&[over]);
         own
     }
@@ -123,7 +121,7 @@ impl Writer<'_> {
             let own = self.bind_element(emitter, lists);
             let at = self.scatters.bind_position(emitter, "at");
             let (is_own, place) = self.place(at);
-            let inside = Expr::Name(own).then(Less, emitter.extent(self.scatters.over));
+            let inside = own.then(Less, emitter.extent(self.scatters.over));
             let is_listed = is_own.map_or(inside.clone(), |is_own| inside.then(And, is_own));
             emitter.push(set(Expr::element(lists.place, lists.turn()), place));
             emitter.push(set(Expr::element(lists.is_listed, lists.turn()), is_listed));
@@ -131,8 +129,8 @@ impl Writer<'_> {
         lists.each(emitter, |emitter| {
             let votes = Expr::Votes(Box::new(Expr::element(lists.is_listed, lists.turn())));
             let votes = emitter.bind("votes", INDEX, votes);
-            let first = Expr::Builtin(Builtin::ThreadX).then(Equal, Expr::Int(0));
-            let count = set(Expr::element(lists.counts, lists.segment()), Expr::Name(votes));
+            let first = Builtin::ThreadX.then(Equal, 0);
+            let count = set(Expr::element(lists.counts, lists.segment()), votes);
             emitter.push(Stmt::If { condition: first, then: vec![count], otherwise: Vec::new() });
         });
         emitter.push(Stmt::Barrier);
@@ -150,7 +148,7 @@ impl Writer<'_> {
             emitter.push(set(Expr::element(lists.places, line()), Expr::element(lists.place, lists.turn())));
             match &lists.listed {
                 Listed::Elements(elements) => {
-                    emitter.push(set(Expr::element(elements, line()), Expr::name(self.scatters.over)));
+                    emitter.push(set(Expr::element(elements, line()), self.scatters.over));
                 }
                 Listed::Values(values) => {
                     for (shared, array) in self.shared.iter().zip(values) {
@@ -172,78 +170,68 @@ impl Writer<'_> {
         let over = scatters.over;
         let columns = self.schedule.columns;
         let (line, k) = (emitter.index("line"), emitter.index("k"));
-        emitter.open(&[], false);
-        let at = emitter.bind("at", INDEX, Expr::element(places, Expr::Name(line)));
-        emitter.open_pinned();
-        emitter.bind(over, INDEX, Expr::element(elements, Expr::Name(line)));
-        emitter.bind_axes(&[scatters.over]);
-        emitter.open(&[], true);
-        let within = mul_add(Expr::Name(k), Expr::Int(LANES), Expr::Builtin(Builtin::ThreadX));
-        let within = if columns == LANES { Expr::Builtin(Builtin::ThreadX) } else { within };
-        let within = emitter.bind("within", INDEX, within);
-        let own = offset(self.tile.clone(), Expr::Int(columns), Expr::Name(within));
-        let column = scatters.column_name(emitter);
-        let is_even = self.columns.is_multiple_of(columns);
-        // Lanes beyond the last column do the same as it, and store nothing.
-        let own = match is_even {
-            true => own,
-            false => {
-                let own = emitter.bind("own_column", INDEX, own);
-                Expr::Name(own).then(Min, Expr::Int(self.columns - 1))
+        emitter.repeat(counting(line, 0, length, LoopHint::None), |emitter| {
+            let at = emitter.bind("at", INDEX, Expr::element(places, line));
+            emitter.open_pinned();
+            emitter.bind(over, INDEX, Expr::element(elements, line));
+            emitter.bind_axes(&[scatters.over]);
+            emitter.open(&[], true);
+            let within = mul_add(k, LANES, Builtin::ThreadX);
+            let within = if columns == LANES { Expr::Builtin(Builtin::ThreadX) } else { within };
+            let within = emitter.bind("within", INDEX, within);
+            let own = offset(self.tile.clone(), Expr::Int(columns), Expr::Name(within));
+            let column = scatters.column_name(emitter);
+            let is_even = self.columns.is_multiple_of(columns);
+            // Lanes beyond the last column do the same as it, and store nothing.
+            let own = match is_even {
+                true => own,
+                false => {
+                    let own = emitter.bind("own_column", INDEX, own);
+                    own.then(Min, self.columns - 1)
+                }
+            };
+            emitter.bind(column, INDEX, own);
+            match scatters.inner.as_slice() {
+                [_] => emitter.bind_axes(&scatters.inner),
+                _ => emitter.unflatten(column, &scatters.inner, 1),
             }
-        };
-        emitter.bind(column, INDEX, own);
-        match scatters.inner.as_slice() {
-            [_] => emitter.bind_axes(&scatters.inner),
-            _ => emitter.unflatten(column, &scatters.inner, 1),
-        }
-        let slot = mul_add(Expr::Name(at), Expr::Int(columns), Expr::Name(within));
-        for shared in &self.shared {
-            let value = emitter.value(shared.operand);
-            shared.combine(emitter, &slot, value);
-        }
-        let body = emitter.close();
-        match columns {
-            LANES => body.into_iter().for_each(|stmt| emitter.push(stmt)),
-            _ => {
-                emitter.push(count_loop(k, Expr::Int(0), Expr::Int(columns / LANES), LoopHint::Unroll, body))
+            let slot = mul_add(at, columns, within);
+            for shared in &self.shared {
+                let value = emitter.value(shared.operand);
+                shared.combine(emitter, &slot, value);
             }
-        }
-        let then = emitter.close();
-        let warp = Expr::Name(at).then(Rem, Expr::Int(WARPS));
-        let condition = warp.then(Equal, Expr::Builtin(Builtin::ThreadY));
-        emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
-        let body = emitter.close();
-        emitter.push(count_loop(line, Expr::Int(0), Expr::Name(length), LoopHint::None, body));
+            let body = emitter.close();
+            match columns {
+                LANES => emitter.append(body),
+                _ => emitter.push(counting(k, 0, columns / LANES, LoopHint::Unroll).of(body)),
+            }
+            let then = emitter.close();
+            let warp = at.then(Rem, WARPS);
+            let condition = warp.then(Equal, Builtin::ThreadY);
+            emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
+        });
     }
 
     /// The first warp goes along the list.
     fn apply_values(&self, emitter: &mut Emitter, (places, length): (Var, Var), values: &[Var]) {
         let from = emitter.index("from");
         emitter.open(&[], false);
-        let line = emitter.bind("line", INDEX, Expr::Name(from).then(Add, Expr::Builtin(Builtin::ThreadX)));
-        let active = emitter.bind("active", TRUTH, Expr::Name(line).then(Less, Expr::Name(length)));
-        let place = Expr::element(places, Expr::Name(line));
+        let line = emitter.bind("line", INDEX, from.then(Add, Builtin::ThreadX));
+        let active = emitter.bind("active", TRUTH, line.then(Less, length));
+        let place = Expr::element(places, line);
         let nowhere = Expr::Int(self.schedule.positions);
         let place = Expr::Select(Box::new(Expr::Name(active)), Box::new(place), Box::new(nowhere));
         let at = emitter.bind("at", INDEX, place);
         emitter.open_pinned();
         for (shared, array) in self.shared.iter().zip(values) {
-            let value = Expr::element(array, Expr::Name(line));
+            let value = Expr::element(array, line);
             shared.combine(emitter, &Expr::Name(at), value);
         }
         let body = emitter.close();
         emitter.push(Stmt::InTurns { key: Expr::Name(at), active: Expr::Name(active), body });
         let body = emitter.close();
-        let sweep = Stmt::For {
-            var: from,
-            from: Expr::Int(0),
-            to: Expr::Name(length),
-            step: Step::Add(Expr::Int(LANES)),
-            hint: LoopHint::None,
-            body,
-        };
-        let first = Expr::Builtin(Builtin::ThreadY).then(Equal, Expr::Int(0));
+        let sweep = stepping(from, (0, length), LANES, LoopHint::None).of(body);
+        let first = Builtin::ThreadY.then(Equal, 0);
         emitter.push(Stmt::If { condition: first, then: vec![sweep], otherwise: Vec::new() });
     }
 }
