@@ -35,6 +35,7 @@
 //! | [`compile()`] | a function of tensors that is recorded once and called many times |
 //! | [`Stream`], [`Event`] | several orders of work on a GPU |
 //! | [`Device`] | where values are computed: GPU, CPU, or the reference interpreter |
+//! | [`parallel`] | the same work on parts of the data, on several devices at once |
 //! | [`Target`] | what kernels are emitted for, with or without such a device |
 //! | [`Explanation`], [`Program`] | which kernels, why, and their source |
 //!
@@ -137,7 +138,7 @@ pub use tensor::{
     Arguments, Attention, Axes, Border, Compiled, Conv, Conv1d, Conv2d, Conv3d, CrossEntropy, Dims, Element,
     Executable, GridSample, Index, Indexing, Interpolation, Leaves, Number, Operand, Outside, PadMode, Pair,
     PerAxis, Pool, Pool1d, Pool2d, Pool3d, Reduction, Rounding, ScanOrder, ScatterReduction, Stft, Tensors,
-    Traceable, compile, scan,
+    Traceable, compile, parallel, scan,
 };
 pub use tune::{Tuner, TuningProgress, tune};
 pub use tuned::{TunedKernel, Tuning};

@@ -18,6 +18,8 @@ mod copies;
 mod foreign;
 #[path = "gpu/graphs.rs"]
 mod graphs;
+#[path = "gpu/parallel.rs"]
+mod parallel;
 #[path = "gpu/streams.rs"]
 mod streams;
 

@@ -13,12 +13,13 @@ pub(crate) mod timing;
 pub(crate) mod traced;
 pub(crate) mod trial;
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Instant;
 
 use donation::{Claim, Offer};
 use prepared::{Allocated, Prepared, Run};
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use crate::compiler::{self, Plan, Settings};
 use crate::debug::{self, Level};
@@ -37,7 +38,7 @@ pub(crate) fn evaluate(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
     for tensor in tensors {
         tensor.validity()?;
     }
-    let device_of = |tensor: &Tensor| tensor.node.device.unwrap_or(Device::cpu());
+    let device_of = |tensor: &Tensor| tensor.node.device.unwrap_or_default();
     if let [tensor] = tensors {
         return if tensor.is_evaluated() { Ok(()) } else { evaluate_on(device_of(tensor), tensors, fusion) };
     }
@@ -45,55 +46,92 @@ pub(crate) fn evaluate(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
         // What one device computes for another is there for its own plan too.
         carry_out_pending(tensors, fusion)?;
     }
+    evaluate_each_on_its_own(tensors, fusion)
+}
+
+/// Computes the tensors, for which nothing comes from another device any more: on those first that are not waited for, so
+/// that all devices work at the same time.
+fn evaluate_each_on_its_own(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
     let mut by_device: Vec<(Device, Vec<Tensor>)> = Vec::new();
     for tensor in tensors.iter().filter(|tensor| !tensor.is_evaluated()) {
-        let device = device_of(tensor);
+        let device = tensor.node.device.unwrap_or_default();
         match by_device.iter_mut().find(|(other, _)| *other == device) {
             Some((_, tensors)) => tensors.push(tensor.clone()),
             None => by_device.push((device, vec![tensor.clone()])),
         }
     }
+    by_device.sort_by_key(|(device, _)| !device.runs_ahead());
     by_device.into_iter().try_for_each(|(device, tensors)| evaluate_on(device, &tensors, fusion))
 }
 
-/// Computes and copies what comes from other devices.
+/// Computes and copies what comes from other devices. All that can be is under way before anything is copied: a copy to the
+/// host waits.
 pub(crate) fn carry_out_pending(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
-    pending_transfers(tensors).iter().try_for_each(|transfer| carry_out(transfer, fusion))
+    for round in pending_transfers(tensors) {
+        let mut sources = Vec::with_capacity(round.len());
+        for transfer in &round {
+            let source = source_of(transfer)?;
+            if !sources.iter().any(|other: &Tensor| Arc::ptr_eq(&other.node, &source.node)) {
+                sources.push(source);
+            }
+        }
+        evaluate_each_on_its_own(&sources, fusion)?;
+        round.iter().try_for_each(copy)?;
+    }
+    Ok(())
 }
 
-/// Transfers between devices in the tensors' histories, those that others need first.
-fn pending_transfers(tensors: &[Tensor]) -> Vec<Tensor> {
-    let mut order = Vec::new();
-    let mut seen: FxHashSet<*const TensorNode> = FxHashSet::default();
+/// Transfers between devices in the tensors' histories: first those that need no other, then those that need these, and so on.
+fn pending_transfers(tensors: &[Tensor]) -> Vec<Vec<Tensor>> {
+    let mut rounds: Vec<Vec<Tensor>> = Vec::new();
+    // In which round each can be used.
+    let mut seen: FxHashMap<*const TensorNode, usize> = FxHashMap::default();
     // A tensor is entered, then left when all its sources were.
     let mut pending: Vec<(Tensor, bool)> = tensors.iter().map(|tensor| (tensor.clone(), false)).collect();
     while let Some((tensor, leave)) = pending.pop() {
         let State::Recorded(recipe, sources) = tensor.node.state().clone() else { continue };
+        let address = Arc::as_ptr(&tensor.node);
         if leave {
+            let ready = |source: &Tensor| seen.get(&Arc::as_ptr(&source.node)).copied();
+            let mut round = sources.iter().filter_map(ready).max().unwrap_or(0);
             if matches!(recipe, Recipe::Transfer) && sources.iter().all(|source| source.node.device.is_some())
             {
-                order.push(tensor);
+                if rounds.len() == round {
+                    rounds.push(Vec::new());
+                }
+                rounds[round].push(tensor);
+                round += 1;
             }
-        } else if seen.insert(Arc::as_ptr(&tensor.node)) {
+            seen.insert(address, round);
+        } else if let Entry::Vacant(entry) = seen.entry(address) {
+            entry.insert(0);
             pending.push((tensor, true));
             pending.extend(sources.into_iter().map(|source| (source, false)));
         }
     }
-    order
+    rounds
 }
 
-/// Computes a transfer's source where it is, and copies it.
-fn carry_out(transfer: &Tensor, fusion: Fusion) -> Result<()> {
-    let State::Recorded(_, sources) = transfer.node.state().clone() else { return Ok(()) };
-    let (Some(source), Some(device)) = (sources.first(), transfer.node.device) else {
-        return Err(Error::internal("transfer", "a transfer without source or device"));
-    };
-    if !source.is_evaluated() {
-        evaluate_on(source.node.device.unwrap_or(Device::cpu()), std::slice::from_ref(source), fusion)?;
+/// What a transfer copies; itself where another thread has done so.
+fn source_of(transfer: &Tensor) -> Result<Tensor> {
+    match &*transfer.node.state() {
+        State::Recorded(_, sources) => {
+            let source = sources.first().cloned();
+            source.ok_or_else(|| Error::internal("transfer", "a transfer without source"))
+        }
+        _ => Ok(transfer.clone()),
+    }
+}
+
+/// Carries a transfer out, whose source is computed.
+fn copy(transfer: &Tensor) -> Result<()> {
+    let source = source_of(transfer)?;
+    let node = &transfer.node;
+    if Arc::ptr_eq(&source.node, node) {
+        return Ok(());
     }
     let buffer = source.buffer()?;
-    let node = &transfer.node;
-    let imported = Backend::open(device)?.import(&buffer);
+    let imported = Backend::open(node.device.unwrap_or_default())?.import(&buffer);
     let imported = imported.map_err(|error| error.of_operation(node.origin, node.location))?;
     transfer.settle(imported);
     Ok(())

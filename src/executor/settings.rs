@@ -18,7 +18,9 @@ const INTERPRETED_SHARED_BYTES: u32 = 227 << 10;
 /// What the plans for a device depend on.
 pub(crate) fn of(device: Device, fusion: Fusion) -> Settings {
     let (language, shared_bytes) = match device.0 {
-        DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Interpreted(Language::C) => (Language::C, 0),
+        DeviceKind::Cpu(_) | DeviceKind::Interpreter | DeviceKind::Interpreted(Language::C) => {
+            (Language::C, 0)
+        }
         DeviceKind::Interpreted(Language::Cuda) => (Language::Cuda, INTERPRETED_SHARED_BYTES),
         #[cfg(feature = "cuda")]
         DeviceKind::Cuda(ordinal) => {

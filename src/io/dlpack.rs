@@ -278,7 +278,7 @@ fn device_to(device: Device) -> DLDevice {
     match device.0 {
         DeviceKind::Cuda(ordinal) => DLDevice::cuda(i32::try_from(ordinal).unwrap_or(i32::MAX)),
         // Their memory is the process's.
-        DeviceKind::Cpu | DeviceKind::Emulated | DeviceKind::Interpreter | DeviceKind::Interpreted(_) => {
+        DeviceKind::Cpu(_) | DeviceKind::Emulated | DeviceKind::Interpreter | DeviceKind::Interpreted(_) => {
             DLDevice::CPU
         }
     }

@@ -282,7 +282,8 @@ impl Tensor {
         self.validity().map(|()| self.node.dtype)
     }
 
-    /// Where the tensor is or will be computed.
+    /// Where the tensor is or will be computed. What follows from constants alone, such as ones or random numbers, is nowhere
+    /// in particular: it goes with what it is used beside, and alone to the thread's [default device](Device::set_default).
     ///
     /// ```
     /// use lazuli::{Device, Tensor};
@@ -295,7 +296,7 @@ impl Tensor {
     /// # Errors
     /// The first error in its history, if the tensor is invalid.
     pub fn device(&self) -> Result<Device> {
-        self.validity().map(|()| self.node.device.unwrap_or(Device::cpu()))
+        self.validity().map(|()| self.node.device.unwrap_or_default())
     }
 
     /// Whether the values are there already.

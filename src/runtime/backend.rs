@@ -57,7 +57,7 @@ impl Backend {
     /// Opens a device. The CPU without a C compiler becomes the interpreter, with one warning.
     pub(crate) fn open(device: Device) -> Result<Backend> {
         match device.0 {
-            DeviceKind::Cpu => Ok(match cpu::identity() {
+            DeviceKind::Cpu(_) => Ok(match cpu::identity() {
                 Ok(identity) => Backend::Cpu(identity),
                 Err(error) => Backend::without_compiler(&error),
             }),

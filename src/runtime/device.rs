@@ -20,7 +20,8 @@ pub struct Device(pub(crate) DeviceKind);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum DeviceKind {
-    Cpu,
+    /// With its number: the first one is the CPU, the others are the same by other names.
+    Cpu(usize),
     Cuda(usize),
     Emulated,
     Interpreter,
@@ -38,7 +39,23 @@ impl Device {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn cpu() -> Device {
-        Device(DeviceKind::Cpu)
+        Device(DeviceKind::Cpu(0))
+    }
+
+    /// The CPU under another name, `cpu:1`: a device of its own for programs that divide their work among several, to write and
+    /// test these where there is one GPU or none. Processors, memory, and kernels are the CPU's, and number 0 is the CPU itself.
+    ///
+    /// ```
+    /// use lazuli::{Device, Tensor};
+    /// let x = Tensor::from([1.0f32, 2.0]);
+    /// let there = x.to(&Device::cpu_virtual(1));
+    /// assert_eq!((&there + 1.0).to_vec::<f32>()?, [2.0, 3.0]);
+    /// let error = (&x + &there).eval().unwrap_err(); // as with two GPUs
+    /// assert!(error.to_string().contains("cpu and cpu:1"), "{error}");
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn cpu_virtual(number: usize) -> Device {
+        Device(DeviceKind::Cpu(number))
     }
 
     /// The CUDA GPU with this ordinal, from 0.
@@ -108,7 +125,8 @@ impl Device {
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            DeviceKind::Cpu => f.pad("cpu"),
+            DeviceKind::Cpu(0) => f.pad("cpu"),
+            DeviceKind::Cpu(number) => f.pad(&format!("cpu:{number}")),
             DeviceKind::Cuda(ordinal) => f.pad(&format!("cuda:{ordinal}")),
             DeviceKind::Emulated => f.pad("cuda (emulated)"),
             DeviceKind::Interpreter => f.pad("interpreter"),
@@ -134,7 +152,7 @@ impl FromStr for Device {
     /// # Errors
     /// [`Unavailable`](Error::Unavailable) if no device has such a name. Whether it is there shows when it is used.
     fn from_str(name: &str) -> Result<Device> {
-        let ordinal = |name: &str| name.strip_prefix("cuda:")?.parse().ok();
+        let numbered = |kind: &str| name.trim().strip_prefix(kind)?.parse().ok();
         match name.trim() {
             "cpu" => Ok(Device::cpu()),
             "cuda" => Ok(Device::cuda(0)),
@@ -142,11 +160,14 @@ impl FromStr for Device {
             "interpreter" => Ok(Device::interpreter()),
             "cpu (interpreted)" => Ok(Device::cpu_interpreted()),
             "cuda (interpreted)" => Ok(Device::cuda_interpreted()),
-            other => ordinal(other).map(Device::cuda).ok_or_else(|| Error::Unavailable {
-                what: format!("device `{name}`"),
-                reason: "no device has this name".into(),
-                hint: "There are cpu, cuda, cuda:N, interpreter, cuda (emulated), cpu (interpreted) and cuda (interpreted)".into(),
-            }),
+            _ => {
+                let device = numbered("cuda:").map(Device::cuda);
+                device.or_else(|| numbered("cpu:").map(Device::cpu_virtual)).ok_or_else(|| Error::Unavailable {
+                    what: format!("device `{name}`"),
+                    reason: "no device has this name".into(),
+                    hint: "There are cpu, cpu:N, cuda, cuda:N, interpreter, cuda (emulated), cpu (interpreted) and cuda (interpreted)".into(),
+                })
+            }
         }
     }
 }

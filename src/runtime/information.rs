@@ -72,7 +72,7 @@ impl Device {
         Ok(DeviceInformation {
             name: of("/proc/cpuinfo", "model name"),
             architecture: None,
-            processors: if self.0 == DeviceKind::Cpu { cpu::threads() as usize } else { 1 },
+            processors: if matches!(self.0, DeviceKind::Cpu(_)) { cpu::threads() as usize } else { 1 },
             memory: kilobytes.map(|kilobytes: u64| kilobytes << 10),
             clock: None,
             bandwidth: None,

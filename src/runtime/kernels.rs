@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::backend::{Backend, Module};
 use super::cache::{DiskCache, Key};
 use super::cpu::{Compiler, CpuModule, Unloaded, together};
-use super::device::Device;
+use super::device::{Device, DeviceKind};
 use super::general;
 pub(crate) use super::general::Text;
 use super::general::TextId;
@@ -43,10 +43,16 @@ impl std::fmt::Debug for Loaded {
 
 static MEMORY: Mutex<Option<LruCache<(Device, TextId), Loaded>>> = Mutex::new(None);
 
+/// What a kernel in memory is found by. A CPU by another name has the CPU's.
+fn held(device: Device, text: &Text) -> (Device, TextId) {
+    let owner = if matches!(device.0, DeviceKind::Cpu(_)) { Device::cpu() } else { device };
+    (owner, text.id())
+}
+
 /// The kernels of one evaluation, each with what is to be compiled for it.
 pub(crate) fn texts(backend: &Backend, device: Device, emitted: &[Arc<Emitted>]) -> Vec<Text> {
     let exact: Vec<Text> = emitted.iter().map(Text::exact).collect();
-    let is_new = |text: &Text| with_memory(|memory| !memory.contains(&(device, text.id())));
+    let is_new = |text: &Text| with_memory(|memory| !memory.contains(&held(device, text)));
     let new: Vec<bool> = exact.iter().map(is_new).collect();
     let kernels: Vec<Arc<Emitted>> =
         emitted.iter().zip(&new).filter(|&(_, &new)| new).map(|(emitted, _)| emitted.clone()).collect();
@@ -64,7 +70,7 @@ pub(crate) fn texts(backend: &Backend, device: Device, emitted: &[Arc<Emitted>])
 
 /// The kernel, if it is loaded.
 pub(crate) fn loaded(device: Device, text: &Text) -> Option<Loaded> {
-    let loaded = with_memory(|memory| memory.get(&(device, text.id())).cloned())?;
+    let loaded = with_memory(|memory| memory.get(&held(device, text)).cloned())?;
     Some(Loaded { numbers: text.numbers().cloned(), ..loaded })
 }
 
@@ -105,14 +111,14 @@ pub(crate) fn load(backend: &Backend, device: Device, text: &Text) -> Result<Loa
         module => module?,
     };
     let loaded = Loaded { device, module: Arc::new(module), spill_bytes, numbers: None };
-    with_memory(|memory| memory.put((device, text.id()), loaded.clone()));
+    with_memory(|memory| memory.put(held(device, text), loaded.clone()));
     Ok(Loaded { numbers: text.numbers().cloned(), ..loaded })
 }
 
 /// Compiles together what is neither in memory nor on disk, where one run of the compiler takes several kernels. What
 /// fails is left to [`load`].
 pub(crate) fn compile_ahead(backend: &Backend, device: Device, texts: &[Text]) {
-    let is_loaded = |text: &Text| with_memory(|memory| memory.contains(&(device, text.id())));
+    let is_loaded = |text: &Text| with_memory(|memory| memory.contains(&held(device, text)));
     match backend {
         Backend::Cpu(identity) => {
             let new = texts.iter().filter(|text| !is_loaded(text));
@@ -158,7 +164,7 @@ fn compile_together(device: Device, kernels: &[(Key, &Text)]) -> Result<()> {
         }
         let module = Arc::new(Module::Cpu(module));
         let loaded = Loaded { device, module, spill_bytes: 0, numbers: None };
-        with_memory(|memory| memory.put((device, text.id()), loaded));
+        with_memory(|memory| memory.put(held(device, text), loaded));
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ pub(crate) mod checks;
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+pub(crate) mod default_device;
 pub(crate) mod device;
 pub(crate) mod download;
 #[cfg(feature = "emulate")]

@@ -40,7 +40,7 @@ impl Device {
                     device.shared_bytes_per_block() / 1024
                 )
             }
-            DeviceKind::Cpu => format!("cpu: {} threads", cpu::threads()),
+            DeviceKind::Cpu(_) => format!("{self}: {} threads", cpu::threads()),
             _ => self.to_string(),
         })
     }
@@ -137,7 +137,7 @@ impl Device {
     /// The CUDA architecture that its kernels are compiled for, none on the CPU.
     pub(crate) fn architecture(&self) -> Result<Option<String>> {
         match self.0 {
-            DeviceKind::Cpu => Ok(None),
+            DeviceKind::Cpu(_) => Ok(None),
             #[cfg(feature = "cuda")]
             DeviceKind::Cuda(ordinal) => {
                 let device = CudaDevice::open(ordinal)?;

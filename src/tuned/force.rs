@@ -107,7 +107,7 @@ impl InForce {
 /// The device as a tuning names it: what decides how fast kernels are. None for one that has no kernels of its own.
 pub(crate) fn device_name(device: Device) -> Option<String> {
     match device.0 {
-        DeviceKind::Cpu => {
+        DeviceKind::Cpu(_) => {
             // Not how many of them kernels may have: results are the same on any number.
             let processors = std::thread::available_parallelism().map_or(1, |number| number.get());
             let plural = if processors == 1 { "" } else { "s" };

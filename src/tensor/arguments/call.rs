@@ -110,6 +110,12 @@ impl Call {
         Ok(Tensor::from_parts(shape.clone(), dtype, Some(device), self.op, self.location, state))
     }
 
+    /// Data of the user's, which is the host's, on the thread's default device.
+    pub(crate) fn placed(self, x: &Tensor) -> Result<Tensor> {
+        let is_of_user = OUTER.get().is_none();
+        if is_of_user { self.transfer(x, Device::default()) } else { Ok(x.clone()) }
+    }
+
     pub(crate) fn unary(self, op: UnaryOp, x: &Tensor) -> Result<Tensor> {
         let (shape, dtype) = x.known()?;
         self.record(Op::Unary(op), &[x], shape.clone(), op.result(dtype))

@@ -256,7 +256,7 @@ pub fn explain<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<Expl
     let location = SourceLocation::caller();
     let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
     let mut devices = tensors.iter().map(Tensor::device);
-    let device = devices.next().unwrap_or(Ok(Device::cpu()))?;
+    let device = devices.next().unwrap_or(Ok(Device::default()))?;
     for other in devices {
         let other = other?;
         if other != device {

@@ -210,7 +210,7 @@ impl<I: Tensors, O: Tensors> Compiled<I, O> {
         {
             let executables = self.executables.read().unwrap_or_else(PoisonError::into_inner);
             let is_it = |executable: &&Executable<I, O>| {
-                executable.parts.is_for(leaves, fusion) && executable.parts.is_tuned()
+                executable.parts.is_for(leaves, fusion) && executable.parts.is_of_now()
             };
             let found = executables.iter().rev().find(is_it);
             if let Some(found) = found {
@@ -294,6 +294,8 @@ struct Parts {
     fusion: Fusion,
     tuned: Option<SectionId>,
     device: Device,
+    /// The thread's when it was recorded: where tensors go that have no device.
+    default_device: Device,
     traced: Traced,
     /// Data of tensors that the function uses besides its inputs; they follow these.
     captured: Vec<Buffer>,
@@ -311,9 +313,9 @@ impl Parts {
             && self.inputs.iter().zip(&leaves.tensors).all(|(ty, tensor)| ty.is_of(tensor))
     }
 
-    /// Whether its kernels have the schedules that are in force now.
-    fn is_tuned(&self) -> bool {
-        self.tuned == tuned::in_force(self.device)
+    /// Whether it would be the same, recorded now: with the thread's default device and the schedules that are in force.
+    fn is_of_now(&self) -> bool {
+        self.default_device == Device::default() && self.tuned == tuned::in_force(self.device)
     }
 
     /// Why inputs are not those that it was made for.
@@ -517,7 +519,7 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
         f(arguments)?.to_leaves(&mut results);
         results.tensors.iter().try_for_each(Tensor::validity)?;
         let devices = results.tensors.iter().chain(&leaves.tensors);
-        let device = devices.filter_map(|tensor| tensor.node.device).next().unwrap_or(Device::cpu());
+        let device = devices.filter_map(|tensor| tensor.node.device).next().unwrap_or_default();
         let elsewhere = |tensor: &&Tensor| tensor.node.device.is_some_and(|other| other != device);
         if let Some(other) = results.tensors.iter().find(elsewhere) {
             let other = other.device()?;
@@ -541,6 +543,7 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
             fusion,
             tuned: tuned::in_force(device),
             device,
+            default_device: Device::default(),
             captured: executor::present(captured, traced.backend())?,
             traced,
             outputs: results.tensors.iter().map(output).collect(),

@@ -1,4 +1,5 @@
 //! Functions of tensors that are recorded once and called many times.
 
 pub(crate) mod compile;
+pub mod parallel;
 pub(crate) mod tree;

@@ -57,5 +57,6 @@ pub(crate) fn of_bytes(call: Call, bytes: &[u8], dtype: DType, shape: Shape) -> 
     call.needs_addressable(&shape).map_err(|error| error.to_string())?;
     let buffer = HostBuffer::from_bytes(bytes).map_err(|error| error.to_string())?;
     let buffer = Buffer::Host(Arc::new(buffer));
-    Ok(Tensor::from_buffer(buffer, shape, dtype, Device::cpu(), call.name(), call.location()))
+    let tensor = Tensor::from_buffer(buffer, shape, dtype, Device::cpu(), call.name(), call.location());
+    call.placed(&tensor).map_err(|error| error.to_string())
 }

@@ -12,7 +12,8 @@ use crate::tensor::scan::recurrences::random;
 use crate::{BinaryOp, DType, Device, Number, Result, Scalar, Shape, Tensor};
 
 impl Tensor {
-    /// A tensor of these elements in row-major order, on the CPU; see [`Tensor::to`] for other devices.
+    /// A tensor of these elements in row-major order, on the thread's [default device](Device::set_default), which is the CPU
+    /// unless it was set; see [`Tensor::to`] for others.
     ///
     /// Invalid if the shape does not take exactly as many elements.
     ///
@@ -31,7 +32,7 @@ impl Tensor {
         Tensor::or_invalid(from_elements(Call::here("from_vec"), &data, shape.into()))
     }
 
-    /// A tensor of a copy of these elements in row-major order, on the CPU.
+    /// A tensor of a copy of these elements in row-major order, on the thread's [default device](Device::set_default).
     ///
     /// Invalid if the shape does not take exactly as many elements.
     ///
@@ -246,7 +247,8 @@ fn from_elements<T: Element>(call: Call, data: &[T], shape: Shape) -> Result<Ten
         return call.fail(format!("{given} elements do not fill shape {shape}, which takes {taken}"));
     }
     let buffer = Buffer::Host(Arc::new(HostBuffer::from_bytes(element::to_bytes(data))?));
-    Ok(Tensor::from_buffer(buffer, shape, T::DTYPE, Device::cpu(), call.name(), call.location()))
+    let tensor = Tensor::from_buffer(buffer, shape, T::DTYPE, Device::cpu(), call.name(), call.location());
+    call.placed(&tensor)
 }
 
 fn like(call: Call, x: &Tensor, value: Number, role: ConstantRole) -> Result<Tensor> {
