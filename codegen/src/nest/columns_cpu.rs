@@ -324,7 +324,7 @@ impl<'k> CpuColumns<'k> {
         let &Step { pass, accumulators, weight } = step;
         let elements = self.before(emitter, kernel, pass, columns);
         self.some_columns(emitter, columns, |emitter, lane| {
-            elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
+            emitter.find(&elements);
             for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
                 accumulator.take(emitter, id, Some(lane), weight);
             }

@@ -529,7 +529,7 @@ impl<'a> Writer<'a> {
                             };
                             emitter.define(product.sum, sum);
                         }
-                        self.kernel.stores.iter().for_each(|store| emitter.store(store));
+                        emitter.store_all(self.kernel);
                     },
                 );
             });

@@ -234,9 +234,7 @@ impl<'k> Writer<'k> {
     }
 
     fn guarded(&self, emitter: &mut Emitter<'k>, condition: Expr, body: impl FnOnce(&mut Emitter<'k>)) {
-        emitter.under(Some(condition), |emitter| {
-            body(emitter);
-        });
+        emitter.under(Some(condition), body);
     }
 
     /// Binds the block's first row and column, the batch's axes, and the thread's place.

@@ -1,12 +1,11 @@
 //! What follows from the reductions of rows, computed for several rows at a time in vector lanes: a row has one result, and
 //! a loop over rows, with lanes along each, has none for it.
 
-use super::accumulate::set;
 use super::emitter::Emitter;
 use super::loops::counting;
 use super::passes::Plan;
 use super::stmt::Arithmetic::Sub;
-use super::stmt::{Expr, LoopHint, Type};
+use super::stmt::{Expr, LoopHint};
 use super::variable::Var;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{RowSchedule, operations};
@@ -25,7 +24,9 @@ pub(super) struct Epilogue {
 
 /// Its arrays, with an element for each row of the block.
 pub(super) struct Rows {
-    sources: Vec<(ValueId, Var)>,
+    pub(super) sources: Vec<(ValueId, Expr)>,
+    /// A row's.
+    slot: Expr,
     first: Expr,
     end: Expr,
     length: u64,
@@ -82,20 +83,13 @@ impl Epilogue {
     pub(super) fn declare(
         &self,
         emitter: &mut Emitter,
-        kernel: &Kernel,
+        row: Var,
         (first, end): (Expr, Expr),
         length: u64,
     ) -> Rows {
-        let sources = self.sources.iter().map(|&id| (id, array(emitter, kernel, id, "total", length)));
-        Rows { sources: sources.collect(), first, end, length }
-    }
-
-    /// Leaves the results of the row's reductions.
-    pub(super) fn leave(&self, emitter: &mut Emitter, row: Var, rows: &Rows) {
-        for (id, array) in &rows.sources {
-            let value = emitter.value(*id);
-            emitter.push(set(Expr::element(array, rows.slot(row)), value));
-        }
+        let slot = row.then(Sub, &first);
+        let sources = emitter.elements_of(&self.sources, "total", length, &slot);
+        Rows { sources, slot, first, end, length }
     }
 
     /// What follows, after the loop over the rows.
@@ -107,59 +101,34 @@ impl Epilogue {
         row: Var,
         rows: &Rows,
     ) {
-        let define = |emitter: &mut Emitter<'k>, known: &[(ValueId, Var)]| {
-            for (id, array) in known {
-                emitter.define(*id, Expr::element(array, rows.slot(row)));
-            }
-        };
         let store = |emitter: &mut Emitter<'k>| {
             plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
         };
         let each = |emitter: &mut Emitter<'k>, hint: LoopHint, body: &dyn Fn(&mut Emitter<'k>)| {
-            emitter.repeat_along(
-                &plan.map,
-                counting(row, rows.first.clone(), rows.end.clone(), hint),
-                |emitter| {
-                    body(emitter);
-                },
-            );
+            emitter.repeat_along(&plan.map, counting(row, rows.first.clone(), rows.end.clone(), hint), body);
         };
         if plan.map.len() == 1 {
             return each(emitter, LoopHint::Simd, &|emitter| {
-                define(emitter, &rows.sources);
+                emitter.find(&rows.sources);
                 store(emitter);
             });
         }
         // Where the results go divides the row's number: in a loop of its own.
-        let mut known: Vec<(ValueId, Var)> = Vec::new();
+        let mut known: Vec<(ValueId, Expr)> = Vec::new();
         for &store in &plan.results {
             let id = emitter.stored_value(&kernel.stores[store]);
             if known.iter().all(|(other, _)| *other != id) {
-                known.push((id, array(emitter, kernel, id, "result", rows.length)));
+                known.extend(emitter.elements_of(&[id], "result", rows.length, &rows.slot));
             }
         }
         each(emitter, LoopHint::Simd, &|emitter| {
-            define(emitter, &rows.sources);
-            for (id, array) in &known {
-                let value = emitter.value(*id);
-                emitter.push(set(Expr::element(array, rows.slot(row)), value));
-            }
+            emitter.find(&rows.sources);
+            emitter.leave(&known);
         });
         each(emitter, LoopHint::None, &|emitter| {
             emitter.unflatten(row, &plan.map, 1);
-            define(emitter, &known);
+            emitter.find(&known);
             store(emitter);
         });
     }
-}
-
-impl Rows {
-    fn slot(&self, row: Var) -> Expr {
-        Expr::name(row).then(Sub, self.first.clone())
-    }
-}
-
-fn array(emitter: &mut Emitter, kernel: &Kernel, id: ValueId, name: &'static str, length: u64) -> Var {
-    let name = emitter.fresh(name);
-    emitter.array(name, Type::Register(kernel.value(id).dtype), length)
 }

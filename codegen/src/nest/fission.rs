@@ -5,11 +5,9 @@
 //! operations, each of which waits for the one before; in several short ones the chains of many. The arrays stay in the
 //! nearest cache.
 
-use super::INDEX;
-use super::accumulate::set;
 use super::emitter::Emitter;
-use super::loops::{counting, stepping};
-use super::stmt::Arithmetic::{Add, Min, Sub};
+use super::loops::counting;
+use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, LoopHint, Type};
 use crate::DType;
 use crate::index::AxisId;
@@ -225,12 +223,9 @@ impl Fission {
                 })
                 .collect();
             each(emitter, &mut |emitter| {
-                elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
+                emitter.find(&elements);
                 kept.iter().for_each(|&id| drop(emitter.value(id)));
-                for (id, element) in &own {
-                    let value = emitter.value(*id);
-                    emitter.push(set(element.clone(), value));
-                }
+                emitter.leave(&own);
             });
             elements.extend(own);
         }
@@ -274,27 +269,19 @@ impl Stretches {
 
     /// The loop from `from` to `to`.
     pub(super) fn emit<'k>(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr) {
-        let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
+        let [start, stop] = [emitter.fresh("start"), emitter.fresh("stop")];
         let slot = Expr::name(self.axis).then(Sub, start);
-        emitter.repeat(stepping(start, (from, &to), TOGETHER, LoopHint::None), |emitter| {
-            let end = Expr::name(start).then(Add, TOGETHER).then(Min, to.clone());
-            emitter.bind(stop, INDEX, end);
+        emitter.stretches([start, stop], (from, &to), TOGETHER, |emitter| {
             emitter.using(kernel, |emitter| {
                 let mut each = |emitter: &mut Emitter<'k>, body: &mut dyn FnMut(&mut Emitter<'k>)| {
                     let (from, to) = (Expr::name(start), Expr::name(stop));
-                    emitter.repeat_along(
-                        &[self.axis],
-                        counting(self.axis, from, to, LoopHint::Simd),
-                        |emitter| {
-                            body(emitter);
-                        },
-                    );
+                    emitter.repeat_along(&[self.axis], counting(self.axis, from, to, LoopHint::Simd), body);
                 };
                 let elements = self.fission.emit(emitter, kernel, &slot, TOGETHER, &mut each);
                 each(emitter, &mut |emitter| {
-                    elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
+                    emitter.find(&elements);
                     emitter.values_before_stores(kernel);
-                    kernel.stores.iter().for_each(|store| emitter.store(store));
+                    emitter.store_all(kernel);
                 });
             });
         });

@@ -1,6 +1,8 @@
 //! Loops as statements: what their variable goes over, and then their body.
 
+use super::INDEX;
 use super::emitter::Emitter;
+use super::stmt::Arithmetic::{Add, Min};
 use super::stmt::{Expr, LoopHint, Step, Stmt};
 use super::variable::Var;
 use crate::index::AxisId;
@@ -76,6 +78,20 @@ impl<'k> Emitter<'k> {
     ) {
         let body = self.scope(axes, emit);
         self.push(around.of(body));
+    }
+
+    /// Appends a loop over stretches of so many positions, each of which begins at the first variable and ends at the second.
+    pub(super) fn stretches(
+        &mut self,
+        [start, stop]: [Var; 2],
+        (from, to): (impl Into<Expr>, &Expr),
+        length: u64,
+        emit: impl FnOnce(&mut Emitter<'k>),
+    ) {
+        self.repeat(stepping(start, (from, to), length, LoopHint::None), |emitter| {
+            emitter.bind(stop, INDEX, start.then(Add, length).then(Min, to));
+            emit(emitter);
+        });
     }
 
     /// Appends a loop over what must not be computed outside of it.

@@ -46,7 +46,7 @@ pub(super) fn body(
     let map = along.as_deref().unwrap_or(map);
     let mut emitter = Emitter::new(kernel, Language::C);
     let Some((&inner, outer)) = map.split_last() else {
-        kernel.stores.iter().for_each(|store| emitter.store(store));
+        emitter.store_all(kernel);
         return Ok((emitter.finish()?, Launch::default()));
     };
     let chunk = (schedule.elements_per_block / per_position).max(1);
@@ -84,7 +84,7 @@ impl<'k> Loops<'k, '_> {
         let t = emitter.index("t");
         emitter.repeat(counting(t, first, end, LoopHint::None), |emitter| {
             emitter.unflatten(t, map, 1);
-            self.kernel.stores.iter().for_each(|store| emitter.store(store));
+            emitter.store_all(self.kernel);
         });
         self.launch(map, chunk)
     }
@@ -230,7 +230,7 @@ fn part<'k>(
     let body = emitter.using(kernel, |emitter| {
         emitter.open(&[axis], false);
         emitter.rolled = hint == LoopHint::None;
-        kernel.stores.iter().for_each(|store| emitter.store(store));
+        emitter.store_all(kernel);
         emitter.rolled = false;
         emitter.close()
     });

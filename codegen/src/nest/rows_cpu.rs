@@ -50,7 +50,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
             (Expr::Name(first_row), Expr::Name(end_row))
         });
         let epilogue = epilogue.as_ref().zip(ends.clone()).map(|(epilogue, ends)| {
-            let rows = epilogue.declare(&mut emitter, kernel, ends, per_block);
+            let rows = epilogue.declare(&mut emitter, row, ends, per_block);
             (epilogue, rows)
         });
         if ends.is_some() {
@@ -79,7 +79,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         }
         match &epilogue {
             None => plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store])),
-            Some((epilogue, rows)) => epilogue.leave(&mut emitter, row, rows),
+            Some((_, rows)) => emitter.leave(&rows.sources),
         }
         if let Some((first, end)) = ends {
             let body = emitter.close();

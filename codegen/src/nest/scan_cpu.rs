@@ -7,7 +7,7 @@ use super::passes::{items_formula, launch_items};
 use super::scan::Scans;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint};
-use super::stretch::{ForEach, InOrder, Stretches};
+use super::stretch::{ForEach, InOrder};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, scan_split_cpu};
 use crate::index::AxisId;
@@ -90,29 +90,21 @@ fn side_by_side<'k>(
     let (along, once) = scans.stores(kernel);
     let step = scans.step_name(emitter);
     let extent = emitter.extent(scans.axis);
-    match Stretches::of(kernel, scans) {
-        Some(stretches) => {
-            let bind = |emitter: &mut Emitter<'k>| scans.bind_position(emitter, step);
-            let lanes = lanes.zip(lane);
-            let (running, carries, stores) = (&running, Some(&carries), &along);
-            let of =
-                InOrder { kernel, scans, running, carries, lanes, lane, stores, step, bind: &bind, for_each };
-            stretches.emit(emitter, &of, Expr::Int(0), extent);
-        }
-        None => {
-            emitter.repeat(counting(step, 0, extent, LoopHint::None), |emitter| {
-                scans.bind_position(emitter, step);
-                emitter.bind_axes(&[scans.axis]);
-                for_each(emitter, LoopHint::Unroll, &|emitter| {
-                    carries.begin_step(emitter, lane);
-                    scans.advance(emitter, kernel, &running, lane, None);
-                    carries.end_step(emitter, lane, |emitter| {
-                        along.iter().for_each(|store| emitter.store(store))
-                    });
-                });
-            });
-        }
-    }
+    let bind = |emitter: &mut Emitter<'k>| scans.bind_position(emitter, step);
+    let of = InOrder {
+        kernel,
+        scans,
+        running: &running,
+        carries: Some(&carries),
+        lanes: lanes.zip(lane),
+        lane,
+        stores: &along,
+        step,
+        bind: &bind,
+        is_one_position: true,
+        for_each,
+    };
+    of.emit(emitter, Expr::Int(0), extent);
     if !once.is_empty() {
         for_each(emitter, LoopHint::Unroll, &|emitter| {
             let end = carries.end(emitter, lane, &once);
@@ -178,9 +170,7 @@ impl Columns {
     /// Does the same for all of them, in vectors.
     pub(super) fn each<'k>(&self, emitter: &mut Emitter<'k>, body: &dyn Fn(&mut Emitter<'k>)) {
         let (left, right) = (Expr::Name(self.left), Expr::Name(self.right));
-        emitter.repeat_along(&[self.inner], counting(self.inner, left, right, LoopHint::Simd), |emitter| {
-            body(emitter);
-        });
+        emitter.repeat_along(&[self.inner], counting(self.inner, left, right, LoopHint::Simd), body);
     }
 }
 

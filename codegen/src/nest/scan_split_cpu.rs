@@ -10,7 +10,7 @@ use super::scan::{Scans, Totals};
 use super::scan_cpu::{Columns, columns_launch};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
-use super::stretch::{InOrder, Stretches};
+use super::stretch::InOrder;
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
 use crate::ir::{Kernel, Store};
@@ -236,24 +236,11 @@ impl<'k> Divided<'k> {
         let for_each =
             |emitter: &mut Emitter<'k>, hint: LoopHint, body: &dyn Fn(&mut Emitter<'k>)| match is_all {
                 true => {
-                    emitter.repeat(counting(Var::Lane, 0, self.together(), hint), |emitter| {
-                        body(emitter);
-                    });
+                    emitter.repeat(counting(Var::Lane, 0, self.together(), hint), body);
                 }
                 false => body(emitter),
             };
         let stores: Vec<&Store> = kernel.stores.iter().collect();
-        let Some(stretches) = Stretches::of(kernel, scans) else {
-            emitter.open(&[], false);
-            for_each(emitter, LoopHint::Unroll, &|emitter| {
-                bind(emitter);
-                emitter.bind_axes(&[scans.axis]);
-                scans.advance(emitter, kernel, running, Some(piece), None);
-                stores.iter().for_each(|store| emitter.store(store));
-            });
-            let body = emitter.close();
-            return emitter.push(counting(k, from, to, LoopHint::None).of(body));
-        };
         let lanes = is_all.then_some((self.together(), piece));
         let of = InOrder {
             kernel,
@@ -265,9 +252,10 @@ impl<'k> Divided<'k> {
             stores: &stores,
             step: k,
             bind: &bind,
+            is_one_position: false,
             for_each: &for_each,
         };
-        stretches.emit(emitter, &of, from, to);
+        of.emit(emitter, from, to);
     }
 
     /// A part of neighbouring columns, in vectors.
@@ -301,7 +289,7 @@ impl<'k> Divided<'k> {
                 Phase::Totals => self.scans.take_elements(emitter, self.kernel, &running, Some(&lane)),
                 Phase::Scans => {
                     self.scans.advance(emitter, self.kernel, &running, Some(&lane), None);
-                    self.kernel.stores.iter().for_each(|store| emitter.store(store));
+                    emitter.store_all(self.kernel);
                 }
             });
         });

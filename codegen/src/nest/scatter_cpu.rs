@@ -262,7 +262,7 @@ impl<'a> Writer<'a> {
             define(emitter, &self.slot(block, Expr::name(position), first_column), false);
             self.for_columns(emitter, block, position, &mut |emitter, at| {
                 define(emitter, at, true);
-                kernel.stores.iter().for_each(|store| emitter.store(store));
+                emitter.store_all(kernel);
             });
         });
     }
@@ -305,7 +305,7 @@ impl<'a> Writer<'a> {
             .iter()
             .filter(varies)
             .for_each(|partials| self.merge(&mut emitter, partials, &parts, at.clone()));
-        kernel.stores.iter().for_each(|store| emitter.store(store));
+        emitter.store_all(kernel);
         let body = emitter.close();
         let along =
             |from: Expr, to: Expr, body: Vec<Stmt>| counting(column, from, to, LoopHint::Simd).of(body);

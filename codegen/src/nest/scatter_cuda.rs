@@ -318,7 +318,7 @@ impl<'a> Writer<'a> {
             [_] => emitter.bind_axes(&scatters.inner),
             _ => emitter.unflatten(column, &scatters.inner, 1),
         }
-        kernel.stores.iter().for_each(|store| emitter.store(store));
+        emitter.store_all(kernel);
         let then = emitter.close();
         emitter.guarded(conditions.into_iter().reduce(|a, b| a.then(And, b)), then);
     }

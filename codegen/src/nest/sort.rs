@@ -80,6 +80,6 @@ impl Sorts {
             let result = emitter.named(result, kernel.value(id).dtype);
             emitter.define(id, result);
         }
-        kernel.stores.iter().for_each(|store| emitter.store(store));
+        emitter.store_all(kernel);
     }
 }

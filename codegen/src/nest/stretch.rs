@@ -4,13 +4,12 @@
 
 use rustc_hash::FxHashSet;
 
-use super::INDEX;
 use super::accumulate::{Accumulator, set};
 use super::emitter::Emitter;
-use super::loops::{counting, stepping};
+use super::loops::counting;
 use super::scan::{Carries, Scans};
-use super::stmt::Arithmetic::{Add, Min, Mul, Sub};
-use super::stmt::{Expr, LoopHint, Type};
+use super::stmt::Arithmetic::{Add, Mul, Sub};
+use super::stmt::{Expr, LoopHint};
 use super::variable::Var;
 use crate::DType;
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
@@ -55,6 +54,8 @@ pub(super) struct InOrder<'a, 'k> {
     pub(super) step: Var,
     /// Binds the axis from it.
     pub(super) bind: &'a dyn Fn(&mut Emitter<'k>),
+    /// Whether all loops are at the same position.
+    pub(super) is_one_position: bool,
     /// Repeats what it is given for each of the loops.
     pub(super) for_each: ForEach<'a, 'k>,
 }
@@ -118,87 +119,41 @@ impl Stretches {
     }
 
     /// The loops from step `from` to `to`.
-    pub(super) fn emit<'k>(&self, emitter: &mut Emitter<'k>, of: &InOrder<'_, 'k>, from: Expr, to: Expr) {
-        if let Some((ROWS_IN_LANES, lane)) = of.lanes {
-            return self.emit_in_lanes(emitter, of, lane, from, to);
-        }
+    fn emit<'k>(&self, emitter: &mut Emitter<'k>, of: &InOrder<'_, 'k>, from: Expr, to: &Expr) {
+        let stretch = [emitter.fresh("start"), emitter.fresh("stop")];
         let rows = of.lanes.map_or(1, |(lanes, _)| lanes);
-        let array = |emitter: &mut Emitter<'k>, id: ValueId, name: &'static str| {
-            let name = emitter.fresh(name);
-            (id, emitter.array(name, Type::Register(of.kernel.value(id).dtype), rows * LENGTH))
-        };
-        let inputs: Vec<(ValueId, Var)> =
-            self.inputs.iter().map(|&id| array(emitter, id, "element")).collect();
-        let results: Vec<(ValueId, Var)> =
-            self.results.iter().map(|&id| array(emitter, id, "result")).collect();
-        let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
-        let own = match of.lanes {
-            Some((_, lane)) => lane.clone().then(Mul, LENGTH),
-            None => Expr::Int(0),
-        };
-        let slot = own.then(Add, Expr::name(of.step).then(Sub, start));
-        let place = |array: &Var| Expr::element(array, slot.clone());
-        let lane = of.lane;
-        let (first, last) = (Expr::name(start), Expr::name(stop));
-        emitter.repeat(stepping(start, (from, &to), LENGTH, LoopHint::None), |emitter| {
-            let end = Expr::name(start).then(Add, LENGTH).then(Min, to.clone());
-            emitter.bind(stop, INDEX, end);
-            let in_lanes = |emitter: &mut Emitter<'k>, body: &dyn Fn(&mut Emitter<'k>)| {
-                (of.for_each)(emitter, LoopHint::None, &|emitter| {
-                    // What is known of a row alone is not the same in the loops of the next one.
-                    emitter.under(None, |emitter| {
-                        let (first, last) = (first.clone(), last.clone());
-                        emitter.repeat(counting(of.step, first, last, LoopHint::Simd), |emitter| {
-                            (of.bind)(emitter);
-                            emitter.bind_axes(&[of.scans.axis]);
-                            body(emitter);
-                        });
-                    });
-                });
-            };
+        let own = of.lanes.map_or(Expr::Int(0), |(_, lane)| lane.clone().then(Mul, LENGTH));
+        let slot = own.then(Add, of.step.then(Sub, stretch[0]));
+        let inputs = emitter.elements_of(&self.inputs, "element", rows * LENGTH, &slot);
+        let results = emitter.elements_of(&self.results, "result", rows * LENGTH, &slot);
+        emitter.stretches(stretch, (from, to), LENGTH, |emitter| {
             if !inputs.is_empty() {
-                in_lanes(emitter, &|emitter| {
-                    for (id, name) in &inputs {
-                        let value = emitter.value(*id);
-                        emitter.push(set(place(name), value));
-                    }
+                of.each_row(emitter, &|emitter| {
+                    of.along(emitter, stretch, &|emitter| emitter.leave(&inputs));
                 });
             }
-            emitter.repeat(counting(of.step, first.clone(), last.clone(), LoopHint::None), |emitter| {
+            emitter.repeat(counting(of.step, stretch[0], stretch[1], LoopHint::None), |emitter| {
                 (of.for_each)(emitter, LoopHint::Unroll, &|emitter| {
-                    (of.bind)(emitter);
-                    emitter.bind_axes(&[of.scans.axis]);
-                    inputs.iter().for_each(|(id, name)| emitter.define(*id, place(name)));
-                    if let Some(carries) = of.carries {
-                        carries.begin_step(emitter, lane);
-                    }
-                    of.scans.advance(emitter, of.kernel, of.running, lane, None);
-                    let store = |emitter: &mut Emitter| match results.is_empty() {
-                        true => of.stores.iter().for_each(|store| emitter.store(store)),
-                        false => {
-                            for (id, name) in &results {
-                                let value = emitter.value(*id);
-                                emitter.push(set(place(name), value));
-                            }
-                        }
-                    };
-                    match of.carries {
-                        Some(carries) => carries.end_step(emitter, lane, store),
-                        None => store(emitter),
-                    }
+                    of.bind_step(emitter);
+                    emitter.find(&inputs);
+                    of.advance(emitter, |emitter| match results.is_empty() {
+                        true => of.store(emitter),
+                        false => emitter.leave(&results),
+                    });
                 });
             });
             if !results.is_empty() {
-                in_lanes(emitter, &|emitter| {
-                    inputs.iter().chain(&results).for_each(|(id, name)| emitter.define(*id, place(name)));
-                    of.stores.iter().for_each(|store| emitter.store(store));
+                of.each_row(emitter, &|emitter| {
+                    of.along(emitter, stretch, &|emitter| {
+                        emitter.find(&inputs);
+                        emitter.find(&results);
+                        of.store(emitter);
+                    });
                 });
             }
         });
     }
-}
 
-impl Stretches {
     /// The same where each lane of vectors goes along a row: what it takes is laid down in arrays, the lanes of a step side
     /// by side, and what it leaves is taken up from there.
     fn emit_in_lanes<'k>(
@@ -207,85 +162,105 @@ impl Stretches {
         of: &InOrder<'_, 'k>,
         lane: &Expr,
         from: Expr,
-        to: Expr,
+        to: &Expr,
     ) {
-        let array = |emitter: &mut Emitter<'k>, id: ValueId, name: &'static str, length: u64| {
-            let name = emitter.fresh(name);
-            (id, emitter.array(name, Type::Register(of.kernel.value(id).dtype), length))
+        let stretch = [emitter.fresh("start"), emitter.fresh("stop")];
+        let place = of.step.then(Sub, stretch[0]);
+        let slot = place.clone().then(Mul, ROWS_IN_LANES).then(Add, lane);
+        let mut both = |ids: &[ValueId], name: &'static str| {
+            let mut arrays = [Vec::new(), Vec::new()];
+            for &id in ids {
+                arrays[0].extend(emitter.elements_of(&[id], name, ROWS_IN_LANES * LENGTH_IN_LANES, &slot));
+                arrays[1].extend(emitter.elements_of(&[id], "line", LENGTH_IN_LANES, &place));
+            }
+            arrays
         };
-        let mut arrays = |ids: &[ValueId], names: [&'static str; 2]| -> Vec<[(ValueId, Var); 2]> {
-            let both = |&id: &ValueId| {
-                [
-                    array(emitter, id, names[0], ROWS_IN_LANES * LENGTH_IN_LANES),
-                    array(emitter, id, names[1], LENGTH_IN_LANES),
-                ]
-            };
-            ids.iter().map(both).collect()
+        let ([inputs, lines], [results, lines_after]) =
+            (both(&self.inputs, "element"), both(&self.results, "result"));
+        type Elements = [(ValueId, Expr)];
+        let copy = |emitter: &mut Emitter<'k>, to: &Elements, from: &Elements| {
+            for ((_, to), (_, from)) in to.iter().zip(from) {
+                let along = counting(of.step, stretch[0], stretch[1], LoopHint::None);
+                emitter.push(along.of(vec![set(to, from)]));
+            }
         };
-        let inputs = arrays(&self.inputs, ["element", "line"]);
-        let results = arrays(&self.results, ["result", "line"]);
-        let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
-        let (first, last) = (Expr::name(start), Expr::name(stop));
-        let place = Expr::name(of.step).then(Sub, first.clone());
-        let slot = place.clone().then(Mul, ROWS_IN_LANES).then(Add, lane.clone());
-        let along = |emitter: &mut Emitter<'k>, hint: LoopHint, body: &dyn Fn(&mut Emitter<'k>)| {
-            emitter.repeat(counting(of.step, first.clone(), last.clone(), hint), |emitter| {
-                (of.bind)(emitter);
-                emitter.bind_axes(&[of.scans.axis]);
-                body(emitter);
+        emitter.stretches(stretch, (from, to), LENGTH_IN_LANES, |emitter| {
+            of.each_row(emitter, &|emitter| {
+                of.along(emitter, stretch, &|emitter| emitter.leave(&lines));
+                copy(emitter, &inputs, &lines);
             });
-        };
-        let copy = |emitter: &mut Emitter<'k>, to: Expr, from: Expr| {
-            let body = vec![set(to, from)];
-            emitter.push(counting(of.step, first.clone(), last.clone(), LoopHint::None).of(body));
-        };
-        // What is known of a row alone is not the same in the loops of the next one.
-        let each_row = |emitter: &mut Emitter<'k>, body: &dyn Fn(&mut Emitter<'k>)| {
-            (of.for_each)(emitter, LoopHint::None, &|emitter| {
-                emitter.under(None, |emitter| {
-                    body(emitter);
-                });
-            });
-        };
-        emitter.repeat(stepping(start, (from, &to), LENGTH_IN_LANES, LoopHint::None), |emitter| {
-            let end = first.clone().then(Add, LENGTH_IN_LANES).then(Min, to.clone());
-            emitter.bind(stop, INDEX, end);
-            each_row(emitter, &|emitter| {
-                along(emitter, LoopHint::Simd, &|emitter| {
-                    for [(id, _), (_, line)] in &inputs {
-                        let value = emitter.value(*id);
-                        emitter.push(set(Expr::element(line, place.clone()), value));
-                    }
-                });
-                for [(_, name), (_, line)] in &inputs {
-                    copy(emitter, Expr::element(name, slot.clone()), Expr::element(line, place.clone()));
-                }
-            });
-            emitter.repeat(counting(of.step, first.clone(), last.clone(), LoopHint::None), |emitter| {
+            emitter.repeat(counting(of.step, stretch[0], stretch[1], LoopHint::None), |emitter| {
                 (of.for_each)(emitter, LoopHint::Simd, &|emitter| {
                     emitter.under(None, |emitter| {
-                        inputs.iter().for_each(|[(id, name), _]| {
-                            emitter.define(*id, Expr::element(name, slot.clone()))
-                        });
-                        of.scans.advance(emitter, of.kernel, of.running, of.lane, None);
-                        for [(id, name), _] in &results {
-                            let value = emitter.value(*id);
-                            emitter.push(set(Expr::element(name, slot.clone()), value));
-                        }
+                        emitter.find(&inputs);
+                        of.advance(emitter, |emitter| emitter.leave(&results));
                     });
                 });
             });
-            each_row(emitter, &|emitter| {
-                for [(_, name), (_, line)] in &results {
-                    copy(emitter, Expr::element(line, place.clone()), Expr::element(name, slot.clone()));
+            of.each_row(emitter, &|emitter| {
+                copy(emitter, &lines_after, &results);
+                of.along(emitter, stretch, &|emitter| {
+                    emitter.find(&lines_after);
+                    of.store(emitter);
+                });
+            });
+        });
+    }
+}
+
+impl<'k> InOrder<'_, 'k> {
+    /// The loops from step `from` to `to`.
+    pub(super) fn emit(&self, emitter: &mut Emitter<'k>, from: Expr, to: Expr) {
+        match (Stretches::of(self.kernel, self.scans), self.lanes) {
+            (Some(stretches), Some((ROWS_IN_LANES, lane))) => {
+                stretches.emit_in_lanes(emitter, self, lane, from, &to);
+            }
+            (Some(stretches), _) => stretches.emit(emitter, self, from, &to),
+            (None, _) => emitter.repeat(counting(self.step, from, to, LoopHint::None), |emitter| {
+                if self.is_one_position {
+                    self.bind_step(emitter);
                 }
-                along(emitter, LoopHint::Simd, &|emitter| {
-                    results.iter().for_each(|[(id, _), (_, line)]| {
-                        emitter.define(*id, Expr::element(line, place.clone()))
-                    });
-                    of.stores.iter().for_each(|store| emitter.store(store));
+                (self.for_each)(emitter, LoopHint::Unroll, &|emitter| {
+                    if !self.is_one_position {
+                        self.bind_step(emitter);
+                    }
+                    self.advance(emitter, |emitter| self.store(emitter));
                 });
-            });
+            }),
+        }
+    }
+
+    fn bind_step(&self, emitter: &mut Emitter<'k>) {
+        (self.bind)(emitter);
+        emitter.bind_axes(&[self.scans.axis]);
+    }
+
+    /// One step, with what is stored or left of it.
+    fn advance(&self, emitter: &mut Emitter<'k>, store: impl FnOnce(&mut Emitter)) {
+        if let Some(carries) = self.carries {
+            carries.begin_step(emitter, self.lane);
+        }
+        self.scans.advance(emitter, self.kernel, self.running, self.lane, None);
+        match self.carries {
+            Some(carries) => carries.end_step(emitter, self.lane, store),
+            None => store(emitter),
+        }
+    }
+
+    fn store(&self, emitter: &mut Emitter) {
+        self.stores.iter().for_each(|store| emitter.store(store));
+    }
+
+    /// Each of the loops by itself: what is known of a row alone is not the same in those of the next one.
+    fn each_row(&self, emitter: &mut Emitter<'k>, body: &dyn Fn(&mut Emitter<'k>)) {
+        (self.for_each)(emitter, LoopHint::None, &|emitter| emitter.under(None, |emitter| body(emitter)));
+    }
+
+    /// A stretch in lanes.
+    fn along(&self, emitter: &mut Emitter<'k>, [start, stop]: [Var; 2], body: &dyn Fn(&mut Emitter<'k>)) {
+        emitter.repeat(counting(self.step, start, stop, LoopHint::Simd), |emitter| {
+            self.bind_step(emitter);
+            body(emitter);
         });
     }
 }

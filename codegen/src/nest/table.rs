@@ -69,8 +69,7 @@ impl Run {
                 emitter.bind_axes(&[axis]);
                 let number = Expr::name(axis).then(Sub, self.positions[0]);
                 self.with_segment(emitter, segments, (parts, number), &Expr::Int(0), |emitter, kernel| {
-                    emitter
-                        .using(kernel, |emitter| kernel.stores.iter().for_each(|store| emitter.store(store)));
+                    emitter.using(kernel, |emitter| emitter.store_all(kernel));
                 });
             });
             return;
@@ -139,7 +138,7 @@ impl Run {
 fn emit_loop<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, axis: AxisId, from: Expr, to: Expr) {
     let body = emitter.using(kernel, |emitter| {
         emitter.open(&[axis], false);
-        kernel.stores.iter().for_each(|store| emitter.store(store));
+        emitter.store_all(kernel);
         emitter.close()
     });
     emitter.push(counting(axis, from, to, LoopHint::Simd).of(body));

@@ -47,7 +47,7 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     emitter.staged_slot = Some(slot);
     emitter.open(&[across], false);
     emitter.open(&[inner], false);
-    kernel.stores.iter().for_each(|store| emitter.store(store));
+    emitter.store_all(kernel);
     let body = emitter.close();
     emitter.push(range(along, LoopHint::Simd, body));
     let body = emitter.close();

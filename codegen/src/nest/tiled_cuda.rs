@@ -67,7 +67,7 @@ impl<'k> Writer<'k> {
         emitter.staged = staged;
         emitter.staged_slot = Some(mul_add(x.clone(), PITCH, row.clone()));
         self.sweep(emitter, (x, row), |emitter| {
-            kernel.stores.iter().for_each(|store| emitter.store(store));
+            emitter.store_all(kernel);
         });
     }
 

@@ -11,9 +11,9 @@ use super::accumulate::{Accumulator, set};
 use super::emitter::Emitter;
 use super::fission::{Divided, Fission};
 use super::interior::decided;
-use super::loops::{counting, stepping};
+use super::loops::counting;
 use super::stmt::Arithmetic::{Add, Max, Min, Mul, Sub};
-use super::stmt::{Expr, LoopHint, Stmt, Type};
+use super::stmt::{Expr, LoopHint, Stmt};
 use super::variable::Var;
 use crate::index::{AxisId, Bound};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
@@ -128,48 +128,45 @@ impl Windows {
         to: Expr,
     ) {
         let (start, stop) = (emitter.fresh("start"), emitter.fresh("stop"));
-        emitter.open(&[], false);
-        let end = Expr::name(start).then(Add, self.length).then(Min, to.clone());
-        emitter.bind(stop, INDEX, end);
-        emitter.using(kernel, |emitter| {
-            let results: Vec<Combined> = self
-                .windows
-                .iter()
-                .filter_map(|window| match window.strided {
-                    Some(strided) => {
-                        let parts = self.parts(emitter, (kernel, border), window, strided, (start, stop))?;
-                        Some(Combined::Parts(parts, strided))
-                    }
-                    None => {
-                        self.combine(emitter, (kernel, border), window, (start, stop)).map(Combined::Whole)
-                    }
-                })
-                .collect();
-            let slot = self.slot(start);
-            let stretch = (Expr::name(start), Expr::name(stop));
-            let define = |emitter: &mut Emitter<'k>| {
-                for (window, result) in self.windows.iter().zip(&results) {
-                    let result = match result {
-                        Combined::Whole(result) => result.result(Some(&slot)),
-                        Combined::Parts(parts, strided) => {
-                            few(emitter, kernel, window.id, parts, *strided, &slot)
-                        }
-                    };
-                    emitter.define(window.id, result);
-                }
-            };
-            let Some(fission) = self.fission(kernel) else {
-                let body = self.along(emitter, stretch, |emitter| {
-                    define(emitter);
-                    kernel.stores.iter().for_each(|store| emitter.store(store));
-                });
-                emitter.push(body);
-                return;
-            };
-            self.divided(emitter, kernel, &fission, &results, (&slot, stretch), define);
+        emitter.stretches([start, stop], (from, &to), self.length, |emitter| {
+            emitter.using(kernel, |emitter| self.stretch(emitter, (kernel, border), (start, stop)));
         });
-        let body = emitter.close();
-        emitter.push(stepping(start, (from, to), self.length, LoopHint::None).of(body));
+    }
+
+    fn stretch<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        (kernel, border): (&'k Kernel, Option<&'k Border>),
+        (start, stop): (Var, Var),
+    ) {
+        let combined = |window: &Window| match window.strided {
+            Some(strided) => {
+                let parts = self.parts(emitter, (kernel, border), window, strided, (start, stop))?;
+                Some(Combined::Parts(parts, strided))
+            }
+            None => self.combine(emitter, (kernel, border), window, (start, stop)).map(Combined::Whole),
+        };
+        let results: Vec<Combined> = self.windows.iter().filter_map(combined).collect();
+        let slot = self.slot(start);
+        let stretch = (Expr::name(start), Expr::name(stop));
+        let define = |emitter: &mut Emitter<'k>| {
+            for (window, result) in self.windows.iter().zip(&results) {
+                let result = match result {
+                    Combined::Whole(result) => result.result(Some(&slot)),
+                    Combined::Parts(parts, strided) => {
+                        few(emitter, kernel, window.id, parts, *strided, &slot)
+                    }
+                };
+                emitter.define(window.id, result);
+            }
+        };
+        match self.fission(kernel) {
+            Some(fission) => self.divided(emitter, kernel, &fission, &results, (&slot, stretch), define),
+            None => self.along(emitter, &stretch, |emitter| {
+                define(emitter);
+                emitter.store_all(kernel);
+            }),
+        }
     }
 
     /// The loops that use the windows, where these are several: what one leaves to the next is in arrays.
@@ -189,38 +186,29 @@ impl Windows {
             match result {
                 Combined::Whole(result) => own.push((window.id, result.result(Some(slot)))),
                 Combined::Parts(..) => {
-                    let name = emitter.fresh("window");
-                    let ty = Type::Register(kernel.value(window.id).dtype);
-                    let array = emitter.array(name, ty, self.length);
-                    parts.push((window.id, Expr::element(array, slot.clone())));
+                    parts.extend(emitter.elements_of(&[window.id], "window", self.length, slot));
                 }
             }
         }
         if !parts.is_empty() {
-            let body = self.along(emitter, stretch.clone(), |emitter| {
+            self.along(emitter, &stretch, |emitter| {
                 define(emitter);
-                for (id, element) in &parts {
-                    let value = emitter.value(*id);
-                    emitter.push(set(element.clone(), value));
-                }
+                emitter.leave(&parts);
             });
-            emitter.push(body);
         }
         own.extend(parts);
         let mut elements = own.clone();
         elements.extend(fission.emit(emitter, kernel, slot, self.length, &mut |emitter, body| {
-            let body = self.along(emitter, stretch.clone(), |emitter| {
-                own.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
+            self.along(emitter, &stretch, |emitter| {
+                emitter.find(&own);
                 body(emitter);
             });
-            emitter.push(body);
         }));
-        let body = self.along(emitter, stretch, |emitter| {
-            elements.iter().for_each(|(id, element)| emitter.define(*id, element.clone()));
+        self.along(emitter, &stretch, |emitter| {
+            emitter.find(&elements);
             emitter.values_before_stores(kernel);
-            kernel.stores.iter().for_each(|store| emitter.store(store));
+            emitter.store_all(kernel);
         });
-        emitter.push(body);
     }
 
     /// What of the loop that uses the windows is worth loops of its own.
@@ -246,13 +234,10 @@ impl Windows {
     fn along<'k>(
         &self,
         emitter: &mut Emitter<'k>,
-        (from, to): (Expr, Expr),
+        (from, to): &(Expr, Expr),
         body: impl FnOnce(&mut Emitter<'k>),
-    ) -> Stmt {
-        emitter.open(&[self.axis], false);
-        body(emitter);
-        let body = emitter.close();
-        counting(self.axis, from, to, LoopHint::Simd).of(body)
+    ) {
+        emitter.repeat_along(&[self.axis], counting(self.axis, from, to, LoopHint::Simd), body);
     }
 
     /// What the loops combine at each element of the windows of the stretch.
@@ -346,10 +331,9 @@ impl Windows {
         let slot = self.slot(start);
         let to = Expr::name(stop).then(Add, own - 1);
         let all = |emitter: &mut Emitter<'k>, _: &'k Kernel| {
-            let body = self.along(emitter, (Expr::name(start), to.clone()), |emitter| {
+            self.along(emitter, &(start.into(), to.clone()), |emitter| {
                 elements.take(emitter, window.id, Some(&slot), None);
             });
-            emitter.push(body);
         };
         match window.guard.as_ref().zip(border) {
             None => all(emitter, kernel),

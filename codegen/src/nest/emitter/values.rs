@@ -1,7 +1,7 @@
 //! Values as expressions: each is computed once, in the outermost scope that binds all of its axes.
 
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{AxisKind, BufferId, ValueId, ValueOp};
+use crate::ir::{AxisKind, BufferId, Kernel, ValueId, ValueOp};
 use crate::nest::accumulate::Accumulator;
 use crate::nest::stmt::{Expr, LoopHint, Stmt, Type};
 use crate::nest::variable::Var;
@@ -48,9 +48,41 @@ impl Emitter<'_> {
 
     /// States where the elements are that loops before this one have left: they vary in the innermost scope.
     pub(in crate::nest) fn define_elements(&mut self) {
-        for (id, element) in self.elements.clone() {
-            self.define(id, element);
+        let elements = self.elements.clone();
+        self.find(&elements);
+    }
+
+    /// Arrays of so many elements, one for each of these values: the element that is at a slot.
+    pub(in crate::nest) fn elements_of(
+        &mut self,
+        ids: &[ValueId],
+        name: &'static str,
+        length: u64,
+        slot: &Expr,
+    ) -> Vec<(ValueId, Expr)> {
+        let element = |&id: &ValueId| {
+            let (name, ty) = (self.fresh(name), Type::Register(self.kernel.value(id).dtype));
+            (id, Expr::element(self.array(name, ty, length), slot))
+        };
+        ids.iter().map(element).collect()
+    }
+
+    /// Leaves values in elements of arrays, for a loop further on.
+    pub(in crate::nest) fn leave(&mut self, elements: &[(ValueId, Expr)]) {
+        for (id, target) in elements {
+            let value = self.value(*id);
+            self.push(Stmt::Assign { target: target.clone(), value });
         }
+    }
+
+    /// States where values are that a loop before has left.
+    pub(in crate::nest) fn find(&mut self, elements: &[(ValueId, Expr)]) {
+        elements.iter().for_each(|(id, element)| self.define(*id, element.clone()));
+    }
+
+    /// Appends all stores of a kernel.
+    pub(in crate::nest) fn store_all(&mut self, kernel: &Kernel) {
+        kernel.stores.iter().for_each(|store| self.store(store));
     }
 
     /// An expression for a value, valid in the innermost scope; what it needs is computed before.

@@ -53,9 +53,7 @@ impl Lists {
 
     /// What a thread does with each of its elements.
     fn each(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter)) {
-        emitter.repeat(counting(self.turn, 0, self.each, LoopHint::Unroll), |emitter| {
-            body(emitter);
-        });
+        emitter.repeat(counting(self.turn, 0, self.each, LoopHint::Unroll), body);
     }
 
     /// A variable that has counted the elements of the warps' turns before.
