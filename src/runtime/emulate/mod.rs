@@ -2,8 +2,8 @@
 //! is no GPU.
 //!
 //! The exact text that NVRTC would be given is [translated](translate) where C++ differs from CUDA, compiled
-//! by the system's C++ compiler with a header that supplies CUDA's names (`shim.h`), and run by a runtime
-//! (`fibers.cpp`) that makes every CUDA thread a fiber. Blocks run one after another.
+//! by the system's C++ compiler with a header that supplies CUDA's names (`shim.h`, and `ptx.h` for inline PTX), and run by a
+//! runtime (`fibers.cpp`) that makes every CUDA thread a fiber. Blocks run one after another.
 //!
 //! What this finds: wrong indices and results, barriers that not all threads reach, shuffles that name lanes
 //! which have returned, shared memory read before it is written, misaligned vector accesses, launches that a

@@ -15,8 +15,8 @@ use crate::runtime::process::{self, Answer};
 use crate::runtime::workshop::Workshop;
 use crate::settings;
 
-const SHIM: &str = include_str!("shim.h");
-const FIBERS: &str = include_str!("fibers.cpp");
+const SHIM: &str = concat!(include_str!("shim.h"), include_str!("ptx.h"));
+const FIBERS: &str = concat!(include_str!("switch.cpp"), include_str!("fibers.cpp"));
 
 /// For the runtime and for kernels. Arithmetic must be what the text says, operation by operation.
 const FLAGS: [&str; 14] = [
