@@ -90,7 +90,7 @@ pub enum Error {
         location: SourceLocation,
     },
     /// An index that was computed is no position of the axis that it was to be read at. On the CPU the evaluation
-    /// fails; on a GPU, which is not waited for, whatever waits for it next (such as [`Tensor::to_vec`]).
+    /// fails; on a GPU, which is not waited for, so does whoever asks for values that follow from it (such as [`Tensor::to_vec`]).
     ///
     /// [`Tensor::to_vec`]: crate::Tensor::to_vec
     #[error("{op}: index {index} is out of range for axis {axis} of extent {extent}, at {location}")]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::{Error, Result, SourceLocation};
@@ -13,6 +13,7 @@ use crate::{Error, Result, SourceLocation};
 const THREADS: &str = "LAZULI_NUM_THREADS";
 const FUSION: &str = "LAZULI_FUSION";
 const CUDA_GRAPHS: &str = "LAZULI_CUDA_GRAPHS";
+const LAUNCH_BLOCKING: &str = "LAZULI_LAUNCH_BLOCKING";
 const PROGRESS: &str = "LAZULI_PROGRESS";
 const DEBUG: &str = "LAZULI_DEBUG";
 
@@ -161,6 +162,21 @@ impl Settings {
         self.with(CUDA_GRAPHS, switch(is_on))
     }
 
+    /// Whether a GPU is waited for after each kernel, so that what goes wrong there is the error of that kernel, with its line, and not
+    /// of whoever asks for values later. To find mistakes: everything takes longer. `LAZULI_LAUNCH_BLOCKING`, or CUDA's own
+    /// `CUDA_LAUNCH_BLOCKING=1`.
+    ///
+    /// ```
+    /// use lazuli::{Settings, Tensor};
+    /// let x = Tensor::from([1.0f32, 2.0]);
+    /// let y = Settings::new().launch_blocking(true).scope(|| (x + 1.0).eval())?;
+    /// assert!(y.is_ok());
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn launch_blocking(self, is_on: bool) -> Settings {
+        self.with(LAUNCH_BLOCKING, switch(is_on))
+    }
+
     /// Whether operations share kernels where [`with_fusion`](crate::with_fusion) says nothing. `LAZULI_FUSION`.
     ///
     /// ```
@@ -212,13 +228,21 @@ pub(crate) struct Scope {
     most_threads: Option<u64>,
     pub(crate) fusion: Option<bool>,
     pub(crate) cuda_graphs: Option<bool>,
+    launch_blocking: Option<bool>,
     pub(crate) progress: Option<bool>,
     pub(crate) debug: Option<u8>,
 }
 
 thread_local! {
     static SCOPE: Cell<Scope> = const {
-        Cell::new(Scope { most_threads: None, fusion: None, cuda_graphs: None, progress: None, debug: None })
+        Cell::new(Scope {
+            most_threads: None,
+            fusion: None,
+            cuda_graphs: None,
+            launch_blocking: None,
+            progress: None,
+            debug: None,
+        })
     };
 }
 
@@ -237,6 +261,7 @@ impl Scope {
                 THREADS => self.most_threads = number,
                 FUSION => self.fusion = is_on,
                 CUDA_GRAPHS => self.cuda_graphs = is_on,
+                LAUNCH_BLOCKING => self.launch_blocking = is_on,
                 PROGRESS => self.progress = is_on,
                 DEBUG => self.debug = number.and_then(|level| u8::try_from(level).ok()),
                 other => return Err(other),
@@ -248,7 +273,7 @@ impl Scope {
 
 impl Settings {
     /// They hold while `f` runs, on this thread alone; inside of other such calls, in the place of theirs. That can be the number of
-    /// threads, fusion, graphs, the line of progress and messages: caches and compilers are the process's, and a file of schedules has
+    /// threads, fusion, graphs, waiting for launches, the line of progress and messages: caches and compilers are the process's, and a file of schedules has
     /// [`Tuning::scope`](crate::Tuning::scope).
     ///
     /// ```
@@ -327,6 +352,14 @@ pub(crate) fn variable(name: &str) -> Option<OsString> {
 /// The same, where it is text.
 pub(crate) fn text(name: &str) -> Option<String> {
     variable(name)?.into_string().ok()
+}
+
+/// Whether each launch on a GPU is waited for.
+pub(crate) fn is_launch_blocking() -> bool {
+    static DEFAULT: OnceLock<bool> = OnceLock::new();
+    let is_on = |name: &str| matches!(text(name).as_deref(), Some("on" | "1"));
+    let default = || is_on(LAUNCH_BLOCKING) || is_on("CUDA_LAUNCH_BLOCKING");
+    scope().launch_blocking.unwrap_or_else(|| *DEFAULT.get_or_init(default))
 }
 
 /// What the number of threads is limited to; 0 before it is known.

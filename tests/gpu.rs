@@ -14,6 +14,8 @@ use libloading::Library;
 
 #[path = "gpu/copies.rs"]
 mod copies;
+#[path = "gpu/errors.rs"]
+mod errors;
 #[path = "gpu/foreign.rs"]
 mod foreign;
 #[path = "gpu/graphs.rs"]

@@ -23,10 +23,13 @@ use crate::runtime::device::Device;
 use crate::runtime::fault::Fault;
 use crate::runtime::kernels::{self, Loaded, Text};
 use crate::runtime::progress::Progress;
-use crate::{Error, Result, stats};
+use crate::{Error, Result, settings, stats};
 
 /// How many a plan keeps: of several devices, and over different inputs.
 const MOST_KEPT: usize = 16;
+
+/// Of how many results an error names the lines.
+const MOST_NAMED: usize = 3;
 
 /// A plan's kernels, loaded for a device. All plans that differ in values of parameters alone have one.
 pub(crate) struct Prepared {
@@ -35,6 +38,8 @@ pub(crate) struct Prepared {
     /// By kernel: the inputs that are written over, and the outputs that are. Empty where nothing is.
     over: Vec<Pairs>,
     commands: Vec<Command>,
+    /// The kernels as errors name them.
+    names: Arc<[String]>,
 }
 
 /// A kernel and everything that its launch needs, but for the memory.
@@ -126,7 +131,14 @@ impl Prepared {
         let commands = (codes.into_iter().zip(loaded).enumerate())
             .map(|(number, (code, loaded))| Command::new(plan, number, code, loaded))
             .collect::<Result<_>>()?;
-        Ok(Prepared { device, backend: backend.clone(), over: over.to_vec(), commands })
+        let names = (0..plan.kernels.len()).map(|number| name(plan, number)).collect();
+        Ok(Prepared { device, backend: backend.clone(), over: over.to_vec(), commands, names })
+    }
+
+    /// The kernels as errors name them, with the lines of who recorded such a graph first.
+    #[cfg(feature = "cuda")]
+    pub(super) fn names(&self) -> &Arc<[String]> {
+        &self.names
     }
 
     /// Its kernels, in their order.
@@ -149,6 +161,7 @@ impl Prepared {
                 backend: backend.clone(),
                 over: Vec::new(),
                 commands: vec![command],
+                names: [name(plan, *number)].into(),
             })
         };
         texts.iter().map(prepared).collect()
@@ -384,9 +397,13 @@ impl<'a> Run<'a> {
                     .map(|side| command.flows.iter().flat_map(move |flow| &flow[side]).filter_map(buffer));
                 prepared.backend.order(read, written)?;
             }
+            prepared.backend.launching(&prepared.names, number);
             let fault = self.call(command, loaded, &prepared.backend, &memory.scratch)?;
             if prepared.backend.runs_ahead() {
                 self.follow(command, fault.as_ref());
+                if settings::is_launch_blocking() {
+                    prepared.wait_for(number, fault.as_deref())?;
+                }
             }
         }
         if let Some(start) = start {
@@ -460,7 +477,41 @@ impl<'a> Run<'a> {
     }
 }
 
+/// A kernel of the plan, with the operations whose results it gives and their lines.
+fn name(plan: &Plan, number: usize) -> String {
+    let kernel = &plan.kernels[number];
+    let outputs = kernel.parts.iter().flat_map(|part| &part.lowered.outputs);
+    let mut results: Vec<String> = outputs
+        .map(|&id| plan.graph.node(id))
+        .map(|node| format!("{}, at {}", node.origin, node.location))
+        .collect();
+    results.dedup();
+    if results.len() > MOST_NAMED {
+        let others = results.len() - MOST_NAMED;
+        results.truncate(MOST_NAMED);
+        results.push(format!("{others} more"));
+    }
+    format!("{} ({})", kernel.code.emitted.name, results.join("; "))
+}
+
 impl Prepared {
+    /// Waits for a kernel that was launched just now.
+    ///
+    /// # Errors
+    /// The kernel's own.
+    #[cold]
+    fn wait_for(&self, number: usize, fault: Option<&Fault>) -> Result<()> {
+        let is_done = self.backend.synchronize();
+        is_done.map_err(|error| match error {
+            Error::Device { device, message, .. } => {
+                let operation = format!("kernel {}", self.names[number.min(self.names.len() - 1)]);
+                Error::Device { device, operation, message }
+            }
+            other => other,
+        })?;
+        fault.and_then(Fault::error).map_or(Ok(()), Err)
+    }
+
     /// Notes how long a kernel took, which is waited for.
     #[cold]
     fn note(&self, command: &Command, start: Instant) -> Result<f64> {

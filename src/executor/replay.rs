@@ -82,6 +82,7 @@ impl Replay {
             || debug::enabled(Level::Timings)
             || timing::is_timing()
             || trial::is_noting()
+            || settings::is_launch_blocking()
             || !is_wanted()
         {
             return Ok(None);
@@ -139,6 +140,7 @@ impl Replay {
             return Ok(false);
         };
         instance.addresses = addresses;
+        device.launching(prepared.names(), None);
         // SAFETY: the arguments are made from the emitted parameter lists, every buffer has the size that lowering stated for
         // it, and what uses the same memory is ordered by the layout.
         unsafe { instance.graph.launch(&stream)? };

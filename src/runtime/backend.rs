@@ -210,6 +210,20 @@ impl Backend {
         Ok(())
     }
 
+    /// Notes what is launched next: of these kernels the one with the number.
+    #[cfg_attr(
+        not(feature = "cuda"),
+        allow(clippy::unused_self, reason = "others say at once what went wrong")
+    )]
+    pub(crate) fn launching(&self, kernels: &Arc<[String]>, number: usize) {
+        #[cfg(feature = "cuda")]
+        if let Backend::Cuda(device) = self {
+            device.launching(kernels, Some(number));
+        }
+        #[cfg(not(feature = "cuda"))]
+        let _ = (kernels, number);
+    }
+
     /// Runs one function of a kernel.
     ///
     /// # Safety

@@ -17,6 +17,13 @@ use crate::Result;
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is none"))]
 pub(crate) struct Fault(OnceLock<Option<Error>>);
 
+impl Fault {
+    /// What it came to, as far as that is known.
+    pub(crate) fn error(&self) -> Option<Error> {
+        self.0.get().cloned().flatten()
+    }
+}
+
 #[cfg(feature = "cuda")]
 impl Fault {
     /// The device has been waited for.
@@ -69,7 +76,7 @@ impl Faults {
     /// # Errors
     /// Of a launch that the value follows from.
     pub(crate) fn check(&self) -> Result<()> {
-        let error = self.get().iter().find_map(|fault| fault.0.get().cloned().flatten());
+        let error = self.get().iter().find_map(|fault| fault.error());
         error.map_or(Ok(()), Err)
     }
 }

@@ -15,6 +15,7 @@ mod memory;
 mod order;
 mod pinned;
 mod pool;
+mod recent;
 mod stream;
 
 use std::collections::HashMap;
@@ -33,6 +34,7 @@ pub(crate) use kernel::{CudaKernel, DEFAULT_SHARED_BYTES};
 pub(crate) use order::Access;
 pub(crate) use pinned::{Landing, is_pinned};
 use pool::Pool;
+use recent::Recent;
 pub(crate) use stream::CudaStream;
 
 /// Every function of the driver that the calls below can reach through cudarc.
@@ -183,11 +185,12 @@ impl NoDriver {
     }
 }
 
-/// The driver's name for an error and its explanation.
+/// The driver's name for an error, its number and its explanation.
 fn words(error: DriverError) -> String {
+    let number = error.0 as u32;
     match (error.error_name(), error.error_string()) {
-        (Ok(name), Ok(text)) => format!("{}: {}", name.to_string_lossy(), text.to_string_lossy()),
-        _ => format!("error {}", error.0 as u32),
+        (Ok(name), Ok(text)) => format!("{} ({number}): {}", name.to_string_lossy(), text.to_string_lossy()),
+        _ => format!("error {number}"),
     }
 }
 
@@ -211,6 +214,9 @@ pub(crate) struct CudaDevice {
     main: Arc<CudaStream>,
     /// Host memory that may still be copied from, until the events.
     uploads: Mutex<Vec<(CudaEvent, Arc<HostBuffer>)>>,
+    recent: Mutex<Recent>,
+    /// What the first error said that nothing comes after.
+    lost: OnceLock<String>,
     /// Those that nobody has now.
     free_streams: Mutex<Vec<Arc<CudaStream>>>,
     context: Arc<CudaContext>,
@@ -280,6 +286,8 @@ impl CudaDevice {
             usage: Counter::new(),
             main,
             uploads: Mutex::default(),
+            recent: Mutex::default(),
+            lost: OnceLock::new(),
             free_streams: Mutex::default(),
             context,
         })
@@ -401,7 +409,11 @@ impl CudaDevice {
     }
 
     fn failed(&self, operation: &str, error: DriverError) -> Error {
-        Error::Device { device: self.label.clone(), operation: operation.to_owned(), message: words(error) }
+        let mut message = words(error);
+        if let Some(loss) = self.loss(error) {
+            message += &format!(". {loss}");
+        }
+        Error::Device { device: self.label.clone(), operation: operation.to_owned(), message }
     }
 }
 

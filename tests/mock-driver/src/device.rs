@@ -25,11 +25,13 @@ pub(crate) struct Device {
     pub(crate) memory: usize,
     /// Why every call fails from now on.
     pub(crate) failure: Option<Status>,
+    /// The next kernel accesses memory that is none.
+    pub(crate) next_kernel_fails: bool,
 }
 
 impl Device {
     pub(crate) fn new(memory: usize) -> Device {
-        Device { blocks: BTreeMap::new(), used: 0, memory, failure: None }
+        Device { blocks: BTreeMap::new(), used: 0, memory, failure: None, next_kernel_fails: false }
     }
 
     /// The number of allocations.

@@ -497,3 +497,13 @@ pub unsafe extern "C" fn lazuliMockMemory(device: c_int, bytes: *mut usize, bloc
         unsafe { put(bytes, device.used).and(put(blocks, device.blocks())) }
     })
 }
+
+/// The next kernel of a device to run accesses memory that is none, which the device does not survive.
+#[unsafe(no_mangle)]
+pub extern "C" fn lazuliMockFailKernel(device: c_int) -> c_int {
+    answer(|| {
+        let device = device_number(device)?;
+        state().devices[device].next_kernel_fails = true;
+        Ok(())
+    })
+}

@@ -340,6 +340,9 @@ impl State {
                 // SAFETY: each is within an allocation of its device.
                 unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) };
             }
+            Work::Launch(_) | Work::Graph(_) if memory.next_kernel_fails => {
+                return Err(Status::ILLEGAL_ADDRESS);
+            }
             Work::Launch(launch) => launch.carry_out()?,
             Work::Graph(launches) => {
                 let mut is_done = vec![false; launches.len()];

@@ -157,6 +157,45 @@ impl CudaDevice {
         self.wait_for(operation, &stream)
     }
 
+    /// Waits for these streams alone, and copies a buffer to the host that no other stream writes.
+    ///
+    /// # Errors
+    /// [`Error::Device`], also for failures of earlier work.
+    pub(crate) fn read_after(
+        &self,
+        streams: &[&Arc<CudaStream>],
+        buffer: &CudaBuffer,
+        host: &mut [u8],
+    ) -> Result<()> {
+        let operation = "copy from the device";
+        self.check_buffer(operation, buffer, host.len())?;
+        let stream = self.enter_with(operation, &[])?;
+        let failed = |error| self.failed(operation, error);
+        streams.iter().try_for_each(|other| self.order(&stream, other)).map_err(failed)?;
+        // SAFETY: the buffer is of this device, alive, and as long as the slice, and the slice is not used before
+        // the stream has been waited for.
+        unsafe { result::memcpy_dtoh_async(host, buffer.device_pointer(), stream.raw()) }.map_err(failed)?;
+        stream.has_started();
+        self.wait_for(operation, &stream)
+    }
+
+    /// Copies from the host into a part of a buffer that no other stream uses, and waits for it.
+    ///
+    /// # Errors
+    /// [`Error::Device`], also for failures of earlier work.
+    pub(crate) fn write_now(&self, buffer: &CudaBuffer, offset: usize, host: &[u8]) -> Result<()> {
+        let operation = "copy to the device";
+        if offset + host.len() > buffer.bytes() {
+            return Err(Error::internal(operation, "the bytes are beyond the buffer"));
+        }
+        let stream = self.enter_with(operation, &[])?;
+        // SAFETY: the bytes are within the buffer, which is alive.
+        unsafe { result::memcpy_htod_async(buffer.device_pointer() + offset as u64, host, stream.raw()) }
+            .map_err(|error| self.failed(operation, error))?;
+        stream.has_started();
+        self.wait_for(operation, &stream)
+    }
+
     /// Copies between two buffers of this device with the same number of bytes.
     ///
     /// # Errors
