@@ -34,7 +34,7 @@ pub(crate) use kernel::{CudaKernel, DEFAULT_SHARED_BYTES};
 pub(crate) use order::Access;
 pub(crate) use pinned::{Landing, is_pinned};
 use pool::Pool;
-use recent::Recent;
+use recent::{Recent, is_final};
 pub(crate) use stream::CudaStream;
 
 /// Every function of the driver that the calls below can reach through cudarc.
@@ -372,6 +372,11 @@ impl CudaDevice {
         Ok(())
     }
 
+    /// Notes what is launched now: of these kernels the one with the number, or all of them as one graph.
+    pub(crate) fn launching(&self, kernels: &Arc<[String]>, number: Option<usize>) {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner).note(kernels, number);
+    }
+
     /// Waits until all work on all streams has been done.
     ///
     /// # Errors
@@ -410,8 +415,9 @@ impl CudaDevice {
 
     fn failed(&self, operation: &str, error: DriverError) -> Error {
         let mut message = words(error);
-        if let Some(loss) = self.loss(error) {
-            message += &format!(". {loss}");
+        if is_final(error) {
+            let recent = || self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            message += &format!(". {}", self.lost.get_or_init(|| recent().loss()));
         }
         Error::Device { device: self.label.clone(), operation: operation.to_owned(), message }
     }

@@ -1,10 +1,8 @@
 //! What a device was given last, for errors that show after the launch that made them.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use cudarc::driver::{DriverError, sys::CUresult};
-
-use super::CudaDevice;
 
 /// How many launches an error names.
 const REMEMBERED: usize = 6;
@@ -19,28 +17,20 @@ pub(super) struct Recent {
     next: usize,
 }
 
-impl CudaDevice {
+impl Recent {
     /// Notes what is launched now.
-    pub(crate) fn launching(&self, kernels: &Arc<[String]>, number: Option<usize>) {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = recent.next;
-        recent.launches[next] = Some((kernels.clone(), number));
-        recent.next = (next + 1) % REMEMBERED;
+    pub(super) fn note(&mut self, kernels: &Arc<[String]>, number: Option<usize>) {
+        self.launches[self.next] = Some((kernels.clone(), number));
+        self.next = (self.next + 1) % REMEMBERED;
     }
 
-    /// What is to be said of an error after which the driver answers nothing else, the same each time; nothing of others.
-    pub(super) fn loss(&self, error: DriverError) -> Option<&str> {
-        is_final(error).then(|| self.lost.get_or_init(|| self.describe_loss()).as_str())
-    }
-
-    fn describe_loss(&self) -> String {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+    /// What is to be said of a device that the driver has given up.
+    pub(super) fn loss(&self) -> String {
         let mut text =
             "The device has lost its memory for this process, which must be started again".to_owned();
         let mut launches = Vec::new();
         for back in 1..=REMEMBERED {
-            let Some((kernels, number)) = &recent.launches[(recent.next + REMEMBERED - back) % REMEMBERED]
-            else {
+            let Some((kernels, number)) = &self.launches[(self.next + REMEMBERED - back) % REMEMBERED] else {
                 break;
             };
             launches.push(match number.map(|number| kernels.get(number)) {
@@ -65,7 +55,7 @@ impl CudaDevice {
 }
 
 /// Whether the driver says so as the answer to everything from now on.
-fn is_final(error: DriverError) -> bool {
+pub(super) fn is_final(error: DriverError) -> bool {
     matches!(
         error.0,
         CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
