@@ -290,7 +290,8 @@ fn the_documentation_shows_the_table() {
 // --- Vectors on the CPU ---
 
 /// Operations with loops that are left to a compiler's vectoriser, by why.
-const LOOPS_OF_NUMBERS: [(&str, &[&str]); 5] = [
+const LOOPS_OF_NUMBERS: [(&str, &[&str]); 6] = [
+    ("what is put in order", &["multinomial", "randperm"]),
     (
         "rows that go on four together",
         &["cumsum", "cummax", "cummin_with", "cummax_with_indices", "logcumsumexp"],

@@ -289,7 +289,7 @@ impl<'a> Lowering<'a> {
             }
             Op::Cast => {
                 let operand = self.value(operands[0], indices, guards)?;
-                let operand = self.rounded_factor(id, operand);
+                let operand = self.rounded_operand(id, operand);
                 self.cast(node.dtype, operand)
             }
             Op::View(view) => self.view(view, id, operands[0], indices, guards)?,

@@ -41,13 +41,15 @@ impl Lowering<'_> {
         expands.then_some(id)
     }
 
-    /// What such a cast is of, rounded unless it is exact.
-    pub(super) fn rounded_factor(&mut self, cast: NodeId, value: ValueId) -> ValueId {
-        if !self.rounded.contains(&cast) {
-            return value;
-        }
+    /// What a cast is of, rounded to 16 bits where that decides: of a factor, and where it becomes an integer or a bool, which
+    /// would be another one whether the number has been stored or not.
+    pub(super) fn rounded_operand(&mut self, cast: NodeId, value: ValueId) -> ValueId {
         let graph = self.request.graph;
         let from = graph.node(graph.operands(cast)[0]).dtype;
+        let decides = self.rounded.contains(&cast) || !graph.node(cast).dtype.is_float();
+        if !decides || from.compute() == from {
+            return value;
+        }
         if is_exact(&self.kernel, value, from) { value } else { self.kernel.cast(from, value) }
     }
 }

@@ -42,5 +42,6 @@ operations! {
     randint(_dtype;) All -> Fixed(DType::I64), Exact, "Integers, all equally likely.": "" => Tensor::randint(-3, 9, [13, 5], 42);
     randperm(_dtype;) All -> Fixed(DType::I64), Exact, "The numbers below n in random order.": "" => Tensor::randperm(13, 42);
     bernoulli(a: PROBABILITY) Floats -> Same, Exact, "1 with a probability, else 0.": "" => a.bernoulli(42);
+    multinomial(a: PROBABILITY.shape(&[5, 9])) Floats -> Fixed(DType::I64), Exact, "Classes drawn by their weights.": "" => a.multinomial(20, true, 42), "" => a.multinomial(3, false, 42);
     dropout(a: ANY) Floats -> Same, Exact, "0 with a probability, else scaled.": "" => a.dropout(0.3, 42);
 }

@@ -339,3 +339,17 @@ fn random_numbers() {
         vec![exact("kept", keep.where_(&x / 0.75, 0.0)), exact("scaled", &x * Tensor::rand([64, 33], 9))]
     });
 }
+
+/// An integer would be another one if the number of 16 bits were not what is stored where nothing is fused.
+#[test]
+fn numbers_of_16_bits_are_rounded_before_they_become_integers() {
+    check_fused("integers of 16 bits", |device| {
+        let pixels = (Tensor::arange(0, 2000, 1).to(device).cast(DType::F32) / 2000.0).cast(DType::F16);
+        let others = ordinary(device, DType::BF16, [2000], 7);
+        vec![
+            exact("u8", (pixels * 255.0).cast(DType::U8)),
+            exact("i32", (&others * 1.37).cast(DType::I32)),
+            exact("bool", (others * 0.0).cast(DType::Bool)),
+        ]
+    });
+}

@@ -23,8 +23,16 @@ fn both(name: &str, (values, positions): (Tensor, Tensor)) -> Vec<Output> {
 #[test]
 fn rows_of_every_length() {
     // Rows, elements and how many are wanted.
-    let sizes =
-        [(3, 1, 1), (9, 2, 2), (70, 10, 10), (17, 33, 5), (5, 256, 256), (3, 257, 257), (2, 1000, 30)];
+    let sizes = [
+        (3, 1, 1),
+        (9, 2, 2),
+        (70, 10, 10),
+        (17, 33, 5),
+        (5, 256, 256),
+        (3, 257, 257),
+        (2, 400, 1),
+        (2, 1000, 30),
+    ];
     check("rows of every length", |device| {
         let of = |(rows, length, k): (usize, usize, usize)| {
             let x = numbers(device, DType::F32, &[rows, length]);

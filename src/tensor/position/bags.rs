@@ -12,9 +12,12 @@ impl Tensor {
     ///
     /// - Without `offsets` these integers are `[bags, rows]`.
     /// - With them they have one dimension, and bag `i` begins at element `offsets[i]`: integers in ascending order, the first
-    ///   of which is 0. Rows before the first bag are an [`IndexOutOfRange`](crate::Error::IndexOutOfRange) when the values are
-    ///   asked for; a bag that begins behind the last row is empty.
+    ///   of which is 0. Any other order, and rows before the first bag, are an
+    ///   [`IndexOutOfRange`](crate::Error::IndexOutOfRange) when the values are asked for; a bag that begins behind the last row
+    ///   is empty.
     /// - `factors`, in the integers' shape, multiply the rows that are summed: PyTorch's `per_sample_weights`.
+    ///
+    /// What pads bags to equal lengths is left out by [`Tensor::embedding_bag_padded`].
     ///
     /// Index out of range: as [`Tensor::index_select`]. Invalid for weights of integers or bools, for factors beside anything
     /// but [`ScatterReduction::Sum`], and where a shape does not fit.
@@ -38,32 +41,94 @@ impl Tensor {
         reduce: ScatterReduction,
     ) -> Tensor {
         let call = Call::here("embedding_bag");
-        call.composed(|| {
-            needs_index(call, self)?;
-            call.needs_float(weights)?;
-            let (shape, dtype) = (&self.node.shape, weights.node.dtype);
-            let rows = self.embedding(weights);
-            let features = match rows.known()?.0[..] {
-                [.., features] => features,
-                [] => 1,
+        call.composed(|| bags(call, [self, weights], offsets, factors, reduce, None))
+    }
+
+    /// [`Tensor::embedding_bag`] without the rows that are named by one of the integers, PyTorch's `padding_idx`: they are not
+    /// combined and do not count in means, and a bag of nothing else is 0.
+    ///
+    /// Invalid where `embedding_bag` is, and for a padding that names no row of the weights.
+    ///
+    /// ```
+    /// use lazuli::{ScatterReduction, Tensor};
+    /// let weights = Tensor::from_slice(&[9.0f32, 9.0, 1.0, 2.0, 3.0, 4.0], [3, 2]);
+    /// let words = Tensor::from_slice(&[1, 2, 1, 0, 0, 0], [3, 2]);
+    /// let means = words.embedding_bag_padded(&weights, None, None, ScatterReduction::Mean, 0);
+    /// assert_eq!(means.to_vec::<f32>()?, [2.0, 3.0, 1.0, 2.0, 0.0, 0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn embedding_bag_padded(
+        &self,
+        weights: &Tensor,
+        offsets: Option<&Tensor>,
+        factors: Option<&Tensor>,
+        reduce: ScatterReduction,
+        padding: usize,
+    ) -> Tensor {
+        let call = Call::here("embedding_bag_padded");
+        call.composed(|| bags(call, [self, weights], offsets, factors, reduce, Some(padding)))
+    }
+}
+
+fn bags(
+    call: Call,
+    [index, weights]: [&Tensor; 2],
+    offsets: Option<&Tensor>,
+    factors: Option<&Tensor>,
+    reduce: ScatterReduction,
+    padding: Option<usize>,
+) -> Result<Tensor> {
+    needs_index(call, index)?;
+    call.needs_float(weights)?;
+    let ((shape, _), (table, dtype)) = (index.known()?, weights.known()?);
+    let rows = index.embedding(weights);
+    let features = rows.known()?.0.last().copied().unwrap_or(1);
+    let rows = scaled(call, &rows.cast(dtype.compute()), factors, shape, reduce)?;
+    let counts = match padding {
+        Some(padding) if padding >= table[0] => {
+            return call
+                .fail(format!("row {padding} of weights {table} cannot be the padding: there is none"));
+        }
+        Some(padding) => Some(index.ne(padding as i64)),
+        None => None,
+    };
+    let combined = match (offsets, counts) {
+        (Some(offsets), counts) => by_offsets(call, shape, &rows, offsets, reduce, counts.as_ref())?,
+        (None, _) if shape.rank() != 2 => {
+            return call.fail(format!(
+                "without offsets the index must be (bags, rows), got shape {shape}; give offsets, or reshape it"
+            ));
+        }
+        (None, _) if shape[1] == 0 => rows.reshape([0, features]).pad(&[(0, shape[0]), (0, 0)], 0),
+        (None, None) => along(&rows, reduce),
+        (None, Some(counts)) => {
+            let neutral = match reduce {
+                ScatterReduction::Sum | ScatterReduction::Mean => 0.0,
+                ScatterReduction::Prod => 1.0,
+                ScatterReduction::Amax => f64::NEG_INFINITY,
+                ScatterReduction::Amin => f64::INFINITY,
             };
-            let rows = scaled(call, &rows.cast(dtype.compute()), factors, shape, reduce)?;
-            let combined = match offsets {
-                Some(offsets) => by_offsets(call, shape, &rows, offsets, reduce),
-                None if shape.rank() != 2 => call.fail(format!(
-                    "without offsets the index must be (bags, rows), got shape {shape}; give offsets, or reshape it"
-                )),
-                None if shape[1] == 0 => Ok(rows.reshape([0, features]).pad(&[(0, shape[0]), (0, 0)], 0)),
-                None => Ok(match reduce {
-                    ScatterReduction::Sum => rows.sum(1),
-                    ScatterReduction::Prod => rows.prod(1),
-                    ScatterReduction::Mean => rows.mean(1),
-                    ScatterReduction::Amax => rows.max(1),
-                    ScatterReduction::Amin => rows.min(1),
-                }),
+            let rows = counts.unsqueeze(2).where_(&rows, neutral);
+            let count = counts.count_nonzero_keepdim(1);
+            let combined = match reduce {
+                ScatterReduction::Mean => rows.sum(1) / count.cast(dtype.compute()),
+                _ => along(&rows, reduce),
             };
-            Ok(combined?.cast(dtype))
-        })
+            count.gt(0).where_(combined, 0.0)
+        }
+    };
+    Ok(combined.cast(dtype))
+}
+
+/// The rows of each bag combined.
+fn along(rows: &Tensor, reduce: ScatterReduction) -> Tensor {
+    match reduce {
+        ScatterReduction::Sum => rows.sum(1),
+        ScatterReduction::Prod => rows.prod(1),
+        ScatterReduction::Mean => rows.mean(1),
+        ScatterReduction::Amax => rows.max(1),
+        ScatterReduction::Amin => rows.min(1),
     }
 }
 
@@ -93,6 +158,7 @@ fn by_offsets(
     rows: &Tensor,
     offsets: &Tensor,
     reduce: ScatterReduction,
+    counts: Option<&Tensor>,
 ) -> Result<Tensor> {
     needs_index(call, offsets)?;
     let (own, (all, dtype)) = (offsets.known()?.0, rows.known()?);
@@ -101,9 +167,18 @@ fn by_offsets(
             .fail(format!("index and offsets must have one dimension each, got shapes {shape} and {own}"));
     };
     // How many bags have begun where a row is: it belongs to the last of them.
-    let begun = offsets.cast(DType::I64).searchsorted(&counting(count), true);
-    let bag = (begun - 1).unsqueeze(1).broadcast_to([count, features]);
-    Ok(Tensor::zeros([bags, features], dtype).scatter_reduce(0, &bag, rows, reduce, false))
+    let offsets = offsets.cast(DType::I64);
+    let begun = offsets.searchsorted(&counting(count), true);
+    // In no order they say nothing, which is as if no bag had begun.
+    let bag = if bags > 1 { offsets.diff(0).ge(0).all(..).where_(begun - 1, -1) } else { begun - 1 };
+    // Rows that do not count are in a bag of their own.
+    let bag = match counts {
+        Some(counts) => counts.logical_or(bag.lt(0)).where_(&bag, bags as i64),
+        None => bag,
+    };
+    let bag = bag.unsqueeze(1).broadcast_to([count, features]);
+    let all = Tensor::zeros([bags + usize::from(counts.is_some()), features], dtype);
+    Ok(all.scatter_reduce(0, &bag, rows, reduce, false).narrow(0, 0, bags))
 }
 
 #[cfg(test)]
@@ -128,6 +203,25 @@ mod tests {
             let (word, offsets) = (offsets.narrow(0, 0, 1) + 2, counting(2).to(&Device::interpreter()));
             let found = bags(&word, Some(&offsets)).to_vec::<f32>().unwrap();
             assert_eq!(found, [4.0, 5.0, 0.0, 0.0], "{reduce:?}");
+        }
+    }
+
+    #[test]
+    fn padding_is_left_out_with_and_without_offsets() {
+        let weights = (interpreted([4, 1]) + 1.0).slice_assign(crate::s![3], f64::NAN);
+        let words = Tensor::from_slice(&[0i64, 3, 2, 3, 3, 3], [3, 2]).to(&Device::interpreter());
+        let offsets = (counting(3) * 2).to(&Device::interpreter());
+        for (reduce, expected) in [
+            (ScatterReduction::Sum, [1.0f32, 3.0, 0.0]),
+            (ScatterReduction::Mean, [1.0, 3.0, 0.0]),
+            (ScatterReduction::Prod, [1.0, 3.0, 0.0]),
+            (ScatterReduction::Amax, [1.0, 3.0, 0.0]),
+            (ScatterReduction::Amin, [1.0, 3.0, 0.0]),
+        ] {
+            let bags =
+                |words: &Tensor, offsets| words.embedding_bag_padded(&weights, offsets, None, reduce, 3);
+            assert_eq!(bags(&words, None).to_vec::<f32>().unwrap(), expected, "{reduce:?}");
+            assert_eq!(bags(&words.ravel(), Some(&offsets)).to_vec::<f32>().unwrap(), expected, "{reduce:?}");
         }
     }
 

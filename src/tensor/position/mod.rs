@@ -4,6 +4,8 @@ mod bags;
 mod coordinates;
 mod found;
 pub(crate) mod gather;
+mod indexed;
+mod mode;
 pub(crate) mod positions;
 pub(crate) mod scatter;
 mod sort;

@@ -46,7 +46,27 @@ impl Tensor {
     #[track_caller]
     pub fn gradient(&self, axis: isize, spacing: impl Into<Operand>) -> Tensor {
         let (call, spacing) = (Call::here("gradient"), spacing.into());
-        call.composed(|| gradient(call, self, axis, spacing))
+        call.composed(|| gradient(call, self, axis, spacing, 1))
+    }
+
+    /// [`Tensor::gradient`] with slopes at the ends of so high an order: 1, to the only neighbour, or 2, of the parabola through the
+    /// last three. PyTorch's and NumPy's `edge_order`.
+    ///
+    /// Invalid where `gradient` is, for another order, and for fewer than three elements along the axis with an order of 2.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let y = Tensor::from_slice(&[0.0f32, 1.0, 4.0, 9.0], [4]);
+    /// assert_eq!(y.gradient_with(0, 1.0, 2).to_vec::<f32>()?, [0.0, 2.0, 4.0, 6.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn gradient_with(&self, axis: isize, spacing: impl Into<Operand>, edge_order: usize) -> Tensor {
+        let (call, spacing) = (Call::here("gradient_with"), spacing.into());
+        call.composed(|| {
+            call.needs((1..=2).contains(&edge_order), "the order at the ends must be 1 or 2", edge_order)?;
+            gradient(call, self, axis, spacing, edge_order)
+        })
     }
 
     /// The area below the elements along an axis, `dx` apart, by the trapezoidal rule: the sum of the means of neighbours,
@@ -92,17 +112,18 @@ impl Tensor {
     }
 }
 
-fn gradient(call: Call, x: &Tensor, axis: isize, spacing: Operand) -> Result<Tensor> {
+fn gradient(call: Call, x: &Tensor, axis: isize, spacing: Operand, edge_order: usize) -> Result<Tensor> {
     let (shape, dtype) = x.known()?;
     let (at, dtype) = (call.axis(axis, shape)?, float_for(dtype));
     let (length, axis) = (shape[at], at as isize);
-    if length < 2 {
-        return call.fail(format!("axis {at} of shape {shape} has fewer than 2 elements"));
+    if length <= edge_order {
+        return call.fail(format!("axis {at} of shape {shape} has fewer than {} elements", edge_order + 1));
     }
     let x = x.cast(dtype.compute());
     let [before, after] = neighbours(call, &x, axis)?;
     let inner = |x: &Tensor, first: usize| x.narrow(axis, first, length - 2);
-    let (slopes, inside) = match spacing {
+    // Slopes between neighbours, those inside, and what part of two neighbouring steps each of them is.
+    let (slopes, inside, parts) = match spacing {
         Operand::Tensor(coordinates) if coordinates.known()?.0.rank() > 0 => {
             let (own, own_dtype) = coordinates.known()?;
             if own[..] != [length] {
@@ -118,16 +139,33 @@ fn gradient(call: Call, x: &Tensor, axis: isize, spacing: Operand) -> Result<Ten
             let slopes = (after - before) / &steps;
             let (left, right) = (inner(&steps, 0), inner(&steps, 1));
             let weighed = inner(&slopes, 0) * &right + inner(&slopes, 1) * &left;
-            let inside = weighed / (left + right);
-            (slopes, inside)
+            let both = &left + &right;
+            let inside = weighed / &both;
+            (slopes, inside, Some([left / &both, right / both]))
         }
         step => {
             let both = inner(&after, 1) - inner(&before, 0);
             let slopes = (after - before).div(step.clone());
-            (slopes, both.div(step) * 0.5)
+            (slopes, both.div(step) * 0.5, None)
         }
     };
-    let ends = [0, length - 2].map(|first| slopes.narrow(axis, first, 1));
+    let ends = [(0, 1), (length - 2, length.saturating_sub(3))].map(|(last, next)| {
+        let slope = slopes.narrow(axis, last, 1);
+        if edge_order == 1 {
+            return slope;
+        }
+        // As much again as the slope has changed from the middle of one step to that of the other.
+        let change = &slope - slopes.narrow(axis, next, 1);
+        let part = parts.as_ref().map(|parts| match last {
+            0 => parts[0].narrow(axis, 0, 1),
+            _ => parts[1].narrow(axis, length - 3, 1),
+        });
+        slope
+            + match part {
+                Some(part) => change * part,
+                None => change * 0.5,
+            }
+    });
     Ok(Tensor::cat(&[&ends[0], &inside, &ends[1]], axis).cast(dtype))
 }
 

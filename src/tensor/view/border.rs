@@ -36,6 +36,12 @@ macro_rules! from_pairs {
             }
         }
 
+        impl<const N: usize> From<[($ty, $ty); N]> for Border {
+            fn from(pairs: [($ty, $ty); N]) -> Border {
+                Border::from(&pairs[..])
+            }
+        }
+
         impl From<&Vec<($ty, $ty)>> for Border {
             fn from(pairs: &Vec<($ty, $ty)>) -> Border {
                 Border::from(&pairs[..])

@@ -5,7 +5,33 @@ void lz_sort_row_i64(long long* restrict row, long long* restrict spare, idx cou
   enum { BITS = 8 * sizeof(item), HALF = BITS / 2, BYTES = HALF / 8 };
   item* from = (item*)row;
   item* to = (item*)spare;
-  if (wanted < count / 8) {
+  if (wanted > 0 && 32 * wanted < count) {
+    // The least of each of some groups: there are as many items as are wanted that are no greater than the wanted least ones.
+    const idx groups = wanted < 4 ? 16 : 4 * wanted;
+    for (idx i = 0; i < groups; ++i) to[i] = from[i];
+    for (idx first = groups; first < count; first += groups) {
+      const idx end = count - first < groups ? count - first : groups;
+#pragma omp simd
+      for (idx i = 0; i < end; ++i) to[i] = from[first + i] < to[i] ? from[first + i] : to[i];
+    }
+    lz_sort_row_i64((long long*)to, (long long*)(to + groups), groups, wanted);
+    // Not the last one: of equal keys any may come first here.
+    item last = to[0];
+    for (idx i = 1; i < wanted; ++i) last = to[i] > last ? to[i] : last;
+    idx kept = 0;
+    for (idx i = 0; i < count;) {
+      const idx end = count - i < 16 ? count : i + 16;
+      int any = 0;
+      for (idx j = i; j < end; ++j) any |= from[j] <= last;
+      for (idx j = any ? i : end; j < end; ++j) {
+        const item own = from[j];
+        from[kept] = own;
+        kept += own <= last;
+      }
+      i = end;
+    }
+    count = kept;
+  } else if (wanted < count / 8) {
     // The leading bytes of what is wanted last, one after the other, until few items have no larger ones.
     item bound = 0;
     idx below = 0, inside = 0;

@@ -1,0 +1,173 @@
+//! Elements at positions along several axes at once, and where a mask holds.
+
+use std::borrow::Borrow;
+
+use super::gather::needs_index;
+use crate::tensor::arguments::call::Call;
+use crate::tensor::make::create::counting;
+use crate::{DType, Result, Shape, Tensor};
+
+impl Tensor {
+    /// The elements at positions along the first axes, given by one tensor of integers for each: NumPy's and PyTorch's
+    /// `x[i, j]`. The indices broadcast; the result has their shape, and then the axes that none is for. Negative ones count
+    /// from the end.
+    ///
+    /// An index that is out of range is an [`IndexOutOfRange`](crate::Error::IndexOutOfRange) when the values are asked for.
+    /// Invalid for no index, more than there are axes, and for an index of floats or bools: with a mask see
+    /// [`Tensor::masked_select`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::arange(0, 12, 1).reshape([3, 4]);
+    /// let (rows, columns) = (Tensor::from([2, 0]), Tensor::from([1, -1]));
+    /// assert_eq!(x.index(&[&rows, &columns]).to_vec::<i32>()?, [9, 3]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn index<T: Borrow<Tensor>>(&self, indices: &[T]) -> Tensor {
+        let call = Call::here("index");
+        call.composed(|| {
+            let places = Places::of(call, self, indices)?;
+            let parts = self.reshape(places.flat(self.known()?.0)).index_select(0, &places.rows);
+            Ok(parts.reshape(places.result(self.known()?.0)))
+        })
+    }
+
+    /// The tensor with other values at positions along the first axes, which are given as to [`Tensor::index`] and broadcast to
+    /// the shape of its result: PyTorch's `index_put`, NumPy's `x[i, j] = values`. Where several meet, it is the last of
+    /// them; with `accumulate`, all of them are added to what is there.
+    ///
+    /// The values have the tensor's dtype; a sum of bools is whether any is true. Index out of range and invalid indices: as
+    /// [`Tensor::index`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0, 0, 0, 0, 0, 0], [2, 3]);
+    /// let (rows, columns) = (Tensor::from([1, 0, 1]), Tensor::from([2, 0, 2]));
+    /// let values = Tensor::from([5, 7, 9]);
+    /// assert_eq!(x.index_put(&[&rows, &columns], &values, false).to_vec::<i32>()?, [7, 0, 0, 0, 0, 9]);
+    /// assert_eq!(x.index_put(&[&rows, &columns], &values, true).to_vec::<i32>()?, [7, 0, 0, 0, 0, 14]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn index_put<T: Borrow<Tensor>>(&self, indices: &[T], values: &Tensor, accumulate: bool) -> Tensor {
+        let call = Call::here("index_put");
+        call.composed(|| {
+            let ((shape, dtype), (own, own_dtype)) = (self.known()?, values.known()?);
+            let places = Places::of(call, self, indices)?;
+            let result = places.result(shape);
+            if own.broadcast(&result).as_ref() != Some(&result) {
+                return call.fail(format!("shape {own} does not broadcast to the part's shape {result}"));
+            }
+            let whole = self.reshape(places.flat(shape));
+            let parts = places.flat(shape).with_extent(0, places.shape.elements());
+            let values = values.broadcast_to(result).reshape(parts);
+            let put = match accumulate {
+                // Whether any is true.
+                true if own_dtype == DType::Bool && dtype == DType::Bool => {
+                    let counts = whole.cast(DType::I64).index_add(0, &places.rows, &values.cast(DType::I64));
+                    counts.cast(DType::Bool)
+                }
+                true => whole.index_add(0, &places.rows, &values),
+                false => whole.index_copy(0, &places.rows, &values),
+            };
+            Ok(put.reshape(shape))
+        })
+    }
+
+    /// The tensor with elements of `source`, in order, where a mask holds: PyTorch's `masked_scatter`, NumPy's
+    /// `x[mask] = source`. The mask broadcasts to the tensor; elements of the source that are left over are not used.
+    ///
+    /// A source with fewer elements than the mask holds is an [`IndexOutOfRange`](crate::Error::IndexOutOfRange) when the
+    /// values are asked for. Invalid unless the mask is of bools and the source has the tensor's dtype.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[3.0f32, -1.0, 2.0, -5.0], [2, 2]);
+    /// let filled = x.masked_scatter(&x.lt(0.0), &Tensor::from([10.0f32, 20.0, 30.0]));
+    /// assert_eq!(filled.to_vec::<f32>()?, [3.0, 10.0, 2.0, 20.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn masked_scatter(&self, mask: &Tensor, source: &Tensor) -> Tensor {
+        let call = Call::here("masked_scatter");
+        call.composed(|| {
+            let ((shape, dtype), (of_mask, mask_dtype), (own, own_dtype)) =
+                (self.known()?, mask.known()?, source.known()?);
+            if mask_dtype != DType::Bool {
+                return call.fail(format!("the mask must be bool, got {mask_dtype} {of_mask}"));
+            }
+            if of_mask.broadcast(shape).as_ref() != Some(shape) {
+                return call.fail(format!("mask {of_mask} does not broadcast to the tensor's shape {shape}"));
+            }
+            if own_dtype != dtype {
+                return call.fail(format!(
+                    "the source must have the tensor's dtype {dtype}, got {own_dtype}; cast it first, such as with \
+                     .cast(DType::{dtype:?})"
+                ));
+            }
+            if shape.elements() == 0 {
+                return Ok(self.clone());
+            }
+            let mask = mask.broadcast_to(shape);
+            let count = mask.ravel().cast(DType::I64).cumsum(0).reshape(shape);
+            // What no mask needs must be somewhere, also in a source of nothing.
+            let (source, before) = match own.elements() {
+                0 => (Tensor::zeros([1], dtype), 0),
+                _ => (source.ravel(), 1),
+            };
+            Ok(mask.where_(source.take(&mask.where_(count - before, 0)), self))
+        })
+    }
+}
+
+/// Positions along the first axes of a tensor.
+struct Places {
+    /// Positions through these axes, row-major, in one dimension.
+    rows: Tensor,
+    /// What the indices broadcast to.
+    shape: Shape,
+    /// How many axes they are for.
+    axes: usize,
+}
+
+impl Places {
+    fn of<T: Borrow<Tensor>>(call: Call, x: &Tensor, indices: &[T]) -> Result<Places> {
+        let (shape, axes) = (x.known()?.0, indices.len());
+        if axes == 0 || axes > shape.rank() {
+            return call.fail(format!("shape {shape} takes one to {} indices, got {axes}", shape.rank()));
+        }
+        for index in indices {
+            needs_index(call, index.borrow())?;
+        }
+        let shapes: Vec<&Shape> =
+            indices.iter().map(|index| Ok(index.borrow().known()?.0)).collect::<Result<_>>()?;
+        let together = call.broadcast(&shapes)?;
+        let mut rows = Tensor::zeros([together.elements()], DType::I64);
+        for (axis, index) in indices.iter().enumerate() {
+            let (index, extent) = (index.borrow().cast(DType::I64), shape[axis] as i64);
+            let is_from_end = index.lt(0) & index.ge(-extent);
+            let index = is_from_end.where_(&index + extent, &index).broadcast_to(&together);
+            rows = rows * extent + checked(&index, axis, shape[axis]);
+        }
+        Ok(Places { rows, shape: together, axes })
+    }
+
+    /// The tensor's shape with the axes that have an index as one.
+    fn flat(&self, shape: &Shape) -> Shape {
+        let first = shape[..self.axes].iter().product();
+        std::iter::once(first).chain(shape[self.axes..].iter().copied()).collect()
+    }
+
+    /// The shape of what is there.
+    fn result(&self, shape: &Shape) -> Shape {
+        self.shape.iter().chain(&shape[self.axes..]).copied().collect()
+    }
+}
+
+/// The index in one dimension, each element looked up among the axis's positions: one that is none of them is an error that
+/// names the axis.
+fn checked(index: &Tensor, axis: usize, extent: usize) -> Tensor {
+    let along = |x: Tensor| x.reshape([vec![1; axis], vec![-1]].concat());
+    along(counting(extent)).gather(axis as isize, &along(index.clone())).ravel()
+}
