@@ -1,7 +1,8 @@
 //! What statements do, to all threads that come to them.
 
 use crate::nest::stmt::{
-    Copying, Expr, MatrixProduct, SortBy, Sorting, Step, Stmt, TileProduct, Turning, Type,
+    Copying, Expr, MatrixProduct, SCANNED_TOGETHER, Scanning, SortBy, Sorting, Step, Stmt, TileProduct,
+    Turning, Type,
 };
 use crate::nest::variable::{Space, Var};
 use crate::{DType, Language};
@@ -79,6 +80,7 @@ impl Machine<'_> {
             Stmt::Prefetch { .. } => Ok(()),
             Stmt::MultiplyTile(tile) => self.multiply_tile(tile, active),
             Stmt::Turn(turning) => self.turn(turning, active),
+            Stmt::Scan(scanning) => self.scan(scanning, active),
             Stmt::Sort(sorting) => self.sort(sorting, active),
             Stmt::LoadMatrices { parts, at, shared, index, turns, .. } => {
                 self.load_matrices([*parts, *shared], [at, index], *turns, active)
@@ -345,6 +347,41 @@ impl Machine<'_> {
                 let value = self.read(turning.from, from + line * turning.from_row as i64 + place, thread)?;
                 self.write(turning.to, to + place * turning.to_row as i64 + line, thread, value)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Sixteen at a time, in the order that [`Scanning`] states.
+    fn scan(&mut self, scanning: &Scanning, active: &[usize]) -> Result<()> {
+        let Scanning { op, to, from, running, .. } = scanning;
+        let dtype = scanning.dtype.compute();
+        let op = op.plain().ok_or_else(|| broken("running results are combined by one operation"))?;
+        let both = |a, b| op.apply(a, b).ok_or_else(|| broken("numbers of two dtypes are combined"));
+        for &thread in active {
+            let parts = [&scanning.to_at, &scanning.from_at, &scanning.count];
+            let mut numbers = [0; 3];
+            for (number, expr) in numbers.iter_mut().zip(parts) {
+                *number = self.value(expr, thread, active)?.index();
+            }
+            let [to_at, from_at, count] = numbers;
+            let mut before = self.value(running, thread, active)?.number(dtype);
+            for first in (0..count).step_by(SCANNED_TOGETHER) {
+                let places = first..count.min(first + SCANNED_TOGETHER as i64);
+                let own = places.clone().map(|n| Ok(self.read(*from, from_at + n, thread)?.number(dtype)));
+                let mut own = own.collect::<Result<Vec<Scalar>>>()?;
+                for distance in [1, 2, 4, 8] {
+                    for n in (distance..own.len()).rev() {
+                        own[n] = both(own[n - distance], own[n])?;
+                    }
+                }
+                let mut last = before;
+                for (n, number) in places.zip(own) {
+                    last = both(before, number)?;
+                    self.write(*to, to_at + n, thread, Value::Number(last))?;
+                }
+                before = last;
+            }
+            self.assign(running, &Expr::Literal(before), &[thread])?;
         }
         Ok(())
     }

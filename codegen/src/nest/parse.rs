@@ -5,8 +5,8 @@ mod expressions;
 use rustc_hash::FxHashMap;
 
 use super::stmt::{
-    Copying, Expr, LoopHint, MatrixProduct, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning,
-    Type,
+    Copying, Expr, LoopHint, MatrixProduct, Scanning, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct,
+    Turning, Type,
 };
 use super::text::LANE;
 use super::variable::{Local, LocalId, Space, Var};
@@ -15,7 +15,7 @@ use crate::index::AxisId;
 use crate::ir::{BufferId, Kernel};
 use crate::schedule::Launch;
 use crate::syntax::{Cursor, ParseError, Place};
-use crate::{DType, Language};
+use crate::{DType, Language, ReduceOp};
 
 /// Blocks and operands within each other, more than any nest has.
 const DEEPEST: usize = 200;
@@ -93,6 +93,11 @@ impl Nest {
             Ok((_, nest)) => Err(format!("{text}\nreads as\n{}", nest.to_text(language))),
         }
     }
+}
+
+/// The monoid whose scan is called so.
+fn scan_of(word: &str) -> Option<ReduceOp> {
+    ReduceOp::ALL.into_iter().find(|op| op.is_scan() && op.scan_name() == word)
 }
 
 /// Reads one function.
@@ -228,6 +233,7 @@ impl<'t, 'a> Reader<'t, 'a> {
             "multiply" => self.multiply()?,
             "turn" => self.turn()?,
             "sort" => self.sort()?,
+            word if scan_of(word).is_some() => self.scan(word)?,
             kind @ ("positions" | "buffers" | "part") => self.table(kind, place, defined)?,
             "in_turns" => {
                 let key = self.expr()?;
@@ -395,6 +401,21 @@ impl<'t, 'a> Reader<'t, 'a> {
         self.text.expect(",")?;
         let depth = self.after("depth")?;
         Ok(Stmt::Turn(Box::new(Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth })))
+    }
+
+    fn scan(&mut self, word: &str) -> Result<Stmt, ParseError> {
+        let place = self.text.place();
+        let unknown = || self.text.error_at(place, format!("no scan is called {word}"));
+        let op = scan_of(word).ok_or_else(unknown)?;
+        let dtype = self.text.dtype()?;
+        let (to, to_at) = self.element(false)?;
+        self.text.expect(",")?;
+        let (from, from_at) = self.element(false)?;
+        self.text.expect(",")?;
+        let running = self.after("running")?;
+        self.text.expect(",")?;
+        let count = self.after("count")?;
+        Ok(Stmt::Scan(Box::new(Scanning { op, dtype, to, to_at, from, from_at, count, running })))
     }
 
     fn multiply(&mut self) -> Result<Stmt, ParseError> {

@@ -1,5 +1,6 @@
-//! Scans and recurrences on the CPU. Along the innermost axis one loop goes along four rows at a time, or along sixteen in
-//! vectors where combining is costly; along another, neighbouring columns go down together, in vectors.
+//! Scans and recurrences on the CPU. Along the innermost axis scans are made within registers, row by row; a recurrence, and
+//! what registers cannot scan, in one loop along four rows at a time, or along sixteen in vectors where combining is costly.
+//! Along another axis, neighbouring columns go down together, in vectors.
 
 use super::emitter::Emitter;
 use super::loops::{counting, stepping};
@@ -33,7 +34,7 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
     let (first, end) = emitter.part(["first", "end"], Expr::Builtin(Builtin::BlockX), rows, total);
     let mut from = first.clone();
     let together = rows_together(kernel);
-    if rows >= together && !scans.others.is_empty() {
+    if (2..=rows).contains(&together) && !scans.others.is_empty() {
         let count = end.clone().then(Sub, first.clone());
         let whole = count.then(Div, together).then(Mul, together);
         let rest = emitter.bind("rest", INDEX, first.clone().then(Add, whole));

@@ -132,6 +132,12 @@ impl<'k> Divided<'k> {
             emitter.unflatten(row, &self.scans.others, 1);
             row
         });
+        if self.together() == 1 {
+            return match phase {
+                Phase::Totals => self.total(emitter, self.first, self.end, &Expr::Builtin(Builtin::BlockX)),
+                Phase::Scans => self.row_scan(emitter, row),
+            };
+        }
         let length = self.end.then(Sub, self.first);
         let piece = emitter.bind("piece", INDEX, length.then(Div, self.together()));
         // Blocks have numbers row by row, part by part.
@@ -143,8 +149,6 @@ impl<'k> Divided<'k> {
     }
 
     fn row_totals(&self, emitter: &mut Emitter<'k>, own: Expr, piece: Var) {
-        let widest = self.scans.ids.iter().map(|&id| self.kernel.value(id).dtype.compute().size());
-        let lanes = LANE_BYTES / widest.max().unwrap_or(4) as u64;
         let number = emitter.index("part");
         let part = Expr::Name(number);
         emitter.repeat(counting(number, 0, self.together(), LoopHint::None), |emitter| {
@@ -156,39 +160,72 @@ impl<'k> Divided<'k> {
                 Box::new(Expr::Name(self.end)),
             );
             let to = emitter.bind("to", INDEX, to);
-            let all = to.then(Sub, from);
-            let whole = all.then(Div, lanes).then(Mul, lanes);
-            let whole = emitter.bind("whole", INDEX, from.then(Add, whole));
-            let running = self.scans.declare(emitter, self.kernel, Some(lanes));
-            let (lane_var, start) = (emitter.index("lane"), emitter.index("start"));
-            let lane = Expr::Name(lane_var);
-            let take = |emitter: &mut Emitter<'k>, start: Expr| {
-                self.at_step(emitter, start.then(Add, lane.clone()), |emitter| {
-                    self.scans.take_elements(emitter, self.kernel, &running, Some(&lane));
-                })
-            };
-            let body = take(emitter, Expr::Name(start));
-            emitter.push(
-                stepping(start, (from, whole), lanes, LoopHint::None)
-                    .of(vec![counting(lane_var, 0, lanes, LoopHint::Simd).of(body)]),
-            );
-            let body = take(emitter, Expr::Name(whole));
-            let rest = to.then(Sub, whole);
-            emitter.push(counting(lane_var, 0, rest, LoopHint::None).of(body));
-            let total = self.scans.declare(emitter, self.kernel, None);
-            emitter.repeat(counting(lane_var, 0, lanes, LoopHint::None), |emitter| {
-                for (total, running) in total.iter().zip(&running) {
-                    total.take_value(emitter, running.place(Some(&lane)), None);
-                }
-            });
-            self.totals.save(emitter, &total, None, &own.then(Add, part));
+            self.total(emitter, from, to, &own.then(Add, part));
         });
     }
 
-    fn row_scans(&self, emitter: &mut Emitter<'k>, own: Expr, piece: Var, row: Option<Var>) {
-        let l = Expr::name(Var::Lane);
-        let running = self.scans.declare(emitter, self.kernel, Some(self.together()));
-        // Each piece begins with its exclusive prefix: the first one with the part's, each of the others with that and the one before it.
+    /// What the elements between two positions come to, left at a place.
+    fn total(&self, emitter: &mut Emitter<'k>, from: Var, to: Var, at: &Expr) {
+        let widest = self.scans.ids.iter().map(|&id| self.kernel.value(id).dtype.compute().size());
+        let lanes = LANE_BYTES / widest.max().unwrap_or(4) as u64;
+        let all = to.then(Sub, from);
+        let whole = all.then(Div, lanes).then(Mul, lanes);
+        let whole = emitter.bind("whole", INDEX, from.then(Add, whole));
+        let running = self.scans.declare(emitter, self.kernel, Some(lanes));
+        let (start, lane) = (emitter.index("start"), Expr::name(Var::Lane));
+        let take = |emitter: &mut Emitter<'k>, start: Expr| {
+            self.at_step(emitter, start.then(Add, lane.clone()), |emitter| {
+                self.scans.take_elements(emitter, self.kernel, &running, Some(&lane));
+            })
+        };
+        let body = take(emitter, Expr::Name(start));
+        emitter.push(
+            stepping(start, (from, whole), lanes, LoopHint::None)
+                .of(vec![counting(Var::Lane, 0, lanes, LoopHint::Simd).of(body)]),
+        );
+        let body = take(emitter, Expr::Name(whole));
+        emitter.push(counting(Var::Lane, 0, to.then(Sub, whole), LoopHint::None).of(body));
+        let total = self.scans.declare(emitter, self.kernel, None);
+        emitter.repeat(counting(Var::Lane, 0, lanes, LoopHint::None), |emitter| {
+            for (total, running) in total.iter().zip(&running) {
+                total.take_value(emitter, running.place(Some(&lane)), None);
+            }
+        });
+        self.totals.save(emitter, &total, None, at);
+    }
+
+    /// The only piece of a part, within registers.
+    fn row_scan(&self, emitter: &mut Emitter<'k>, row: Option<Var>) {
+        let (kernel, scans) = (self.kernel, self.scans);
+        let running = scans.declare(emitter, kernel, None);
+        self.take_before(emitter, &running, None, row);
+        let step = scans.step_name(emitter);
+        let bind = |emitter: &mut Emitter<'k>| scans.bind_position(emitter, step);
+        let stores: Vec<&Store> = kernel.stores.iter().collect();
+        let of = InOrder {
+            kernel,
+            scans,
+            running: &running,
+            carries: None,
+            lanes: None,
+            lane: None,
+            stores: &stores,
+            step,
+            bind: &bind,
+            is_one_position: true,
+            for_each: &|emitter, _, body| body(emitter),
+        };
+        of.emit(emitter, Expr::Name(self.first), Expr::Name(self.end));
+    }
+
+    /// Lets running results take what the parts before come to.
+    fn take_before(
+        &self,
+        emitter: &mut Emitter<'k>,
+        running: &[Accumulator],
+        lane: Option<&Expr>,
+        row: Option<Var>,
+    ) {
         let before = self.split.then(Mul, self.together());
         let of_row = match row {
             None => Expr::Int(0),
@@ -196,8 +233,15 @@ impl<'k> Divided<'k> {
         };
         let number = emitter.index("before");
         emitter.repeat(counting(number, 0, before, LoopHint::None), |emitter| {
-            self.totals.take(emitter, &running, Some(&Expr::Int(0)), &of_row.then(Add, number));
+            self.totals.take(emitter, running, lane, &of_row.then(Add, number));
         });
+    }
+
+    fn row_scans(&self, emitter: &mut Emitter<'k>, own: Expr, piece: Var, row: Option<Var>) {
+        let l = Expr::name(Var::Lane);
+        let running = self.scans.declare(emitter, self.kernel, Some(self.together()));
+        // Each piece begins with its exclusive prefix: the first one with the part's, each of the others with that and the one before it.
+        self.take_before(emitter, &running, Some(&Expr::Int(0)), row);
         emitter.open(&[], false);
         let last = l.clone().then(Sub, 1);
         let totals = self.totals.at(&own.then(Add, last.clone()));

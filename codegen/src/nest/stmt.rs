@@ -4,7 +4,7 @@ use super::Parameter;
 use super::variable::Var;
 use crate::index::{AxisId, Bound, IndexExpr};
 pub use crate::intrinsics::SortPart;
-use crate::{BinaryOp, DType, Scalar, UnaryOp};
+use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
 
 /// The type of a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -324,6 +324,8 @@ pub enum Stmt {
     MultiplyTile(Box<TileProduct>),
     /// Lays sixteen lines of numbers side by side (CPU).
     Turn(Box<Turning>),
+    /// Makes running results of neighbours (CPU).
+    Scan(Box<Scanning>),
     /// Puts items in order.
     Sort(Box<Sorting>),
     /// Each thread of a warp gets its part of four 8 × 8 matrices of 16-bit elements from shared memory (CUDA): the thread of
@@ -544,6 +546,32 @@ pub struct Turning {
     pub from_row: u64,
     /// Elements of a line.
     pub depth: Expr,
+}
+
+/// Positions that [`Scanning`] combines among themselves.
+pub const SCANNED_TOGETHER: usize = 16;
+
+/// Neighbouring numbers that become running results, the same ones on registers of any width: sixteen at a time, each is
+/// combined with the one before it, then with what is two, four and eight before, and at last with what all before the
+/// sixteen come to.
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub struct Scanning {
+    /// How they are combined: by one operation.
+    pub op: ReduceOp,
+    /// Of the numbers.
+    pub dtype: DType,
+    /// The array that gets the results. What is there up to a multiple of sixteen is lost.
+    pub to: Var,
+    /// Where the first is put.
+    pub to_at: Expr,
+    /// The array of the numbers, another one; there is room up to a multiple of sixteen.
+    pub from: Var,
+    /// Where the first is.
+    pub from_at: Expr,
+    /// How many there are, at least one.
+    pub count: Expr,
+    /// The name or element with what comes before them, which becomes what comes before the next ones.
+    pub running: Expr,
 }
 
 impl Expr {

@@ -2,6 +2,8 @@
 //! vector lanes, then scanned in order, and then what follows from the results is computed in lanes again. The loop in
 //! order is the one that no compiler vectorises.
 
+mod registers;
+
 use rustc_hash::FxHashSet;
 
 use super::accumulate::{Accumulator, set};
@@ -13,7 +15,7 @@ use super::stmt::{Expr, LoopHint};
 use super::variable::Var;
 use crate::DType;
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
-use crate::schedule::{self, ROWS_IN_LANES, rows_together};
+use crate::schedule::{self, ROWS_IN_LANES, are_in_registers, rows_together};
 
 /// Positions of a stretch: those of four rows, of a few values each, stay in the nearest cache.
 const LENGTH: u64 = 256;
@@ -211,6 +213,9 @@ impl Stretches {
 impl<'k> InOrder<'_, 'k> {
     /// The loops from step `from` to `to`.
     pub(super) fn emit(&self, emitter: &mut Emitter<'k>, from: Expr, to: Expr) {
+        if self.scans.is_innermost && are_in_registers(self.kernel) {
+            return self.emit_in_registers(emitter, from, &to);
+        }
         match (Stretches::of(self.kernel, self.scans), self.lanes) {
             (Some(stretches), Some((ROWS_IN_LANES, lane))) => {
                 stretches.emit_in_lanes(emitter, self, lane, from, &to);

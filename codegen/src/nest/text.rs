@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use super::stmt::{
-    Arithmetic, Builtin, Copying, Expr, LoopHint, MatrixProduct, SortBy, Sorting, Step, Stmt, TileProduct,
-    Turning, Type,
+    Arithmetic, Builtin, Copying, Expr, LoopHint, MatrixProduct, Scanning, SortBy, Sorting, Step, Stmt,
+    TileProduct, Turning, Type,
 };
 use super::variable::{Local, Space, Var};
 use super::{Function, Nest, Workspace, parameter_name};
@@ -162,6 +162,12 @@ impl Writer<'_> {
                 let Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth } = &**turning;
                 let (to, from) = (self.element(*to, to_at), self.element(*from, from_at));
                 format!("turn {dtype} {to} row {to_row}, {from} row {from_row}, depth {}", self.expr(depth))
+            }
+            Stmt::Scan(scanning) => {
+                let Scanning { op, dtype, to, to_at, from, from_at, count, running } = &**scanning;
+                let (to, from) = (self.element(*to, to_at), self.element(*from, from_at));
+                let (count, running) = (self.expr(count), self.expr(running));
+                format!("{} {dtype} {to}, {from}, running {running}, count {count}", op.scan_name())
             }
             Stmt::Sort(sorting) => self.sort(sorting),
             Stmt::Positions { .. } | Stmt::Buffers { .. } | Stmt::Part { .. } => return self.table(stmt),

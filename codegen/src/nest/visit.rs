@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::stmt::{
-    Copying, Expr, MatrixProduct, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning,
+    Copying, Expr, MatrixProduct, Scanning, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning,
 };
 use super::variable::Var;
 
@@ -91,6 +91,10 @@ macro_rules! parts {
                         let Turning { to_at, from_at, depth, .. } = &$($mutable)? **turning;
                         parts.extend([to_at, from_at, depth]);
                     }
+                    Stmt::Scan(scanning) => {
+                        let Scanning { to_at, from_at, count, running, .. } = &$($mutable)? **scanning;
+                        parts.extend([to_at, from_at, count, running]);
+                    }
                     Stmt::Sort(sorting) => {
                         let Sorting { at, by, .. } = &$($mutable)? **sorting;
                         parts.push(at);
@@ -162,6 +166,10 @@ macro_rules! parts {
                     }
                     Stmt::Turn(turning) => {
                         let Turning { to, from, .. } = &$($mutable)? **turning;
+                        parts.extend([to, from]);
+                    }
+                    Stmt::Scan(scanning) => {
+                        let Scanning { to, from, .. } = &$($mutable)? **scanning;
                         parts.extend([to, from]);
                     }
                     Stmt::Sort(sorting) => {

@@ -8,6 +8,7 @@ use super::vector::Sizes;
 use super::{Figures, ScanSchedule};
 use crate::Language;
 use crate::index::AxisId;
+use crate::intrinsics::lanes::has_scan;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 
 /// Steps from which it pays to let rows of a recurrence go through shared memory.
@@ -34,11 +35,30 @@ const COSTLY: f64 = 12.0;
 /// Scans of a kernel whose rows are laid down in lanes: their elements and results are in local arrays.
 const MOST_IN_LANES: usize = 4;
 
+/// Scans of a kernel that are made within registers: their elements and results are in local arrays.
+const MOST_IN_REGISTERS: usize = 8;
+
 /// Positions along the axis from which that is done.
+const LONG_IN_REGISTERS: u64 = 16;
+
+/// The same of rows in lanes.
 const LONG_IN_LANES: u64 = 64;
 
-/// How many rows go on together on the CPU: [`ROWS_IN_LANES`] have lanes.
+/// Whether scans along rows are made within registers on the CPU, stretch by stretch: what they take is in vectors, and so
+/// is what follows from them.
+pub(crate) fn are_in_registers(kernel: &Kernel) -> bool {
+    let scans = || kernel.values.iter().filter(|value| matches!(value.op, ValueOp::Scan { .. }));
+    kernel.recurrences.is_empty()
+        && (1..=MOST_IN_REGISTERS).contains(&scans().count())
+        && scans().all(|scan| matches!(scan.op, ValueOp::Scan { op, .. } if has_scan(op, scan.dtype)))
+        && kernel.scan_axes().all(|(axis, _)| kernel.axis(axis).extent >= LONG_IN_REGISTERS)
+}
+
+/// How many rows go on together on the CPU: [`ROWS_IN_LANES`] have lanes, and one has registers of its own.
 pub(crate) fn rows_together(kernel: &Kernel) -> u64 {
+    if are_in_registers(kernel) {
+        return 1;
+    }
     let is_scan = |op: &ValueOp| matches!(op, ValueOp::Scan { .. });
     let scans: Vec<_> = kernel.values.iter().filter(|value| is_scan(&value.op)).collect();
     let is_costly =

@@ -6,6 +6,7 @@
 //! compiler's own vectors were the faster ones (`benches/README.md`). The last vector of a loop has as many lanes as are
 //! left: loads and stores count them.
 
+mod scans;
 mod values;
 
 pub(super) use values::are_short;
@@ -314,6 +315,7 @@ impl Loop<'_, '_> {
             | Stmt::VectorStore { .. }
             | Stmt::MultiplyTile(_)
             | Stmt::Turn(_)
+            | Stmt::Scan(_)
             | Stmt::Sort(_)
             | Stmt::Positions { .. }
             | Stmt::Buffers { .. }

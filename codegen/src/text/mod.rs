@@ -183,6 +183,7 @@ impl<'a> Printer<'a> {
             Stmt::VectorStore { array, at, buffer, index, dtype, width } => {
                 self.vector_copy((*buffer, index), (*array, at), cuda::vector_type(*dtype, *width));
             }
+            Stmt::Scan(scanning) => self.scan(scanning),
             Stmt::MultiplyTile(_)
             | Stmt::Turn(_)
             | Stmt::Sort(_)

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use lazuli_codegen::intrinsics::lanes::{Kind, Lanes, Value};
+use lazuli_codegen::intrinsics::lanes::{Kind, Lanes, Value, has_scan};
 use lazuli_codegen::intrinsics::{self, Helpers};
-use lazuli_codegen::{BinaryOp, DType, Language, Scalar, UnaryOp};
+use lazuli_codegen::{BinaryOp, DType, Language, ReduceOp, Scalar, UnaryOp};
 
 use crate::c_library::{CLibrary, COMPUTE};
 use crate::exact::{check_loads_of_16_bit_floats, check_stores_of_16_bit_floats, run, specials};
@@ -110,11 +110,8 @@ fn operands(dtype: DType) -> (Vec<Scalar>, Vec<Scalar>) {
     (a, b)
 }
 
-#[test]
-fn lanes_have_the_bits_of_single_numbers() {
-    let Some(numbers) = CLibrary::get(Language::C) else { return };
-    let cases = cases();
-    // The processor's own registers, those of others as far as it has them, and none that anything is known of.
+/// The processor's own registers, those of others as far as it has them, and none that anything is known of.
+fn targets() -> Vec<(u32, Vec<&'static str>)> {
     let mut targets = vec![(4, vec!["-march=native"]), (8, vec!["-march=native"])];
     if cfg!(target_arch = "x86_64") {
         targets.push((8, vec!["-march=x86-64"]));
@@ -122,7 +119,14 @@ fn lanes_have_the_bits_of_single_numbers() {
             targets.push((4, vec!["-march=haswell"]));
         }
     }
-    for (width, target) in targets {
+    targets
+}
+
+#[test]
+fn lanes_have_the_bits_of_single_numbers() {
+    let Some(numbers) = CLibrary::get(Language::C) else { return };
+    let cases = cases();
+    for (width, target) in targets() {
         let (text, names) = source(width, &cases);
         if width == 8 {
             assert_eq!(names.len(), cases.len());
@@ -163,4 +167,78 @@ fn texts_without_wide_elements_have_twice_the_lanes() {
     assert!(lanes.text(&narrow.text).is_ok());
     assert!(lanes.text(&halved.text).is_ok_and(|text| text.contains("lz_sin_f32_half")));
     assert!(lanes.text(&wide.text).is_err());
+}
+
+/// Scans within registers, and dtypes that they are of.
+fn scans() -> impl Iterator<Item = (ReduceOp, DType)> {
+    let dtypes = [DType::F32, DType::F64, DType::I32, DType::U32, DType::I64];
+    let all = dtypes.into_iter().flat_map(|dtype| ReduceOp::ALL.map(|op| (op, dtype)));
+    all.filter(|&(op, dtype)| has_scan(op, dtype) && op.plain().is_some_and(|op| op.accepts(dtype)))
+}
+
+/// Sixteen at a time: what is 1, 2, 4 and 8 before, and then what all before the sixteen come to.
+fn scanned(op: ReduceOp, before: Scalar, values: &[Scalar]) -> Vec<Scalar> {
+    let both = |a, b| op.plain().unwrap().apply(a, b).unwrap();
+    let (mut results, mut before) = (Vec::new(), before);
+    for values in values.chunks(16) {
+        let mut own = values.to_vec();
+        for distance in [1, 2, 4, 8] {
+            for n in (distance..own.len()).rev() {
+                own[n] = both(own[n - distance], own[n]);
+            }
+        }
+        results.extend(own.into_iter().map(|own| both(before, own)));
+        before = results[results.len() - 1];
+    }
+    results
+}
+
+#[test]
+fn running_results_have_one_order_in_registers_of_any_width() {
+    if CLibrary::get(Language::C).is_none() {
+        return;
+    }
+    for (width, target) in targets() {
+        let (mut lanes, mut helpers) = (Lanes::new(width), Helpers::new());
+        let mut functions = String::new();
+        for (op, dtype) in scans().filter(|(_, dtype)| width == 8 || dtype.size() == 4) {
+            let scan = lanes.scan(op, dtype, &mut helpers).unwrap();
+            let ty = intrinsics::memory_type(Language::C, dtype);
+            writeln!(
+                functions,
+                "void {op}_{dtype}(const {ty} *pa, const {ty} *pb, {ty} *out, idx n) {{\n\
+                 {ty} numbers[512], results[512];\n\
+                 __builtin_memcpy(numbers, pa, n * sizeof *pa);\n\
+                 out[0] = {scan}(results, numbers, n, pb[0]);\n\
+                 out[0] = out[0] == results[n - 1] || out[0] != out[0] ? results[0] : 77;\n\
+                 __builtin_memcpy(out + 1, results + 1, (n - 1) * sizeof *pa); }}\n"
+            )
+            .unwrap();
+        }
+        let vectors = lanes.text(&functions).unwrap();
+        let text = format!("typedef long long idx;\n{}{vectors}{functions}", helpers.text(Language::C));
+        let arguments: Vec<&str> = FLAGS.into_iter().chain(target.iter().copied()).collect();
+        let library = CLibrary::compile(Language::C, "cc", "scans.c", &arguments, &text).unwrap();
+        for (op, dtype) in scans().filter(|(_, dtype)| width == 8 || dtype.size() == 4) {
+            let number = |n: usize| match dtype.is_float() {
+                true => Scalar::from_f64(dtype, 0.7 + ((n * 7919) % 1009) as f64 / 1234.5),
+                false => Scalar::from_i64(dtype, ((n * 7919) % 1009) as i64),
+            };
+            let numbers: Vec<Scalar> = (0..301).map(number).collect();
+            let mut unusual = numbers[..61].to_vec();
+            for (at, &special) in specials(dtype).iter().take(3).enumerate() {
+                unusual[40 + 7 * at] = special;
+            }
+            for values in [&numbers[..], &numbers[..1], &numbers[5..21], &numbers[..50], &unusual] {
+                let before = vec![number(17); values.len()];
+                let expected = scanned(op, before[0], values);
+                let got = run(&library, &format!("{op}_{dtype}"), values, &before, dtype);
+                for (n, (expected, got)) in expected.iter().zip(&got).enumerate() {
+                    let same = expected.to_bits() == got.to_bits()
+                        || dtype.is_float() && expected.as_f64().is_nan() && got.as_f64().is_nan();
+                    assert!(same, "{target:?}, {width}: {op} of {dtype}, {n}: {got:?}, not {expected:?}");
+                }
+            }
+        }
+    }
 }

@@ -9,6 +9,7 @@ mod conversions;
 mod halves;
 mod kind;
 mod primitives;
+mod scans;
 mod short_floats;
 mod syntax;
 mod translate;
@@ -22,6 +23,7 @@ pub use kind::Kind;
 use kind::PASTED;
 pub use primitives::Wider;
 use primitives::memory;
+pub use scans::has_scan;
 
 use super::helpers::words;
 use crate::DType;

@@ -5,7 +5,8 @@ use rustc_hash::FxHashMap;
 use super::error::{NestError, array, name};
 use crate::DType;
 use crate::index::{AxisId, IndexExpr};
-use crate::nest::stmt::{Arithmetic, Copying, Expr, SortBy, SortPart, SortedRow, Step, Stmt, Type};
+use crate::intrinsics::lanes::has_scan;
+use crate::nest::stmt::{Arithmetic, Copying, Expr, Scanning, SortBy, SortPart, SortedRow, Step, Stmt, Type};
 use crate::nest::text::{expression, type_text};
 use crate::nest::variable::{Space, Var};
 use crate::nest::{Function, Nest, Parameter};
@@ -127,7 +128,7 @@ impl Scope<'_> {
                 self.changes(if is_load { *array } else { *buffer })?;
                 whole.into_iter().try_for_each(|(var, at)| self.elements(*var, at, Type::Memory(*dtype)))
             }
-            Stmt::MultiplyTile(_) | Stmt::Turn(_) | Stmt::Sort(_) => self.helper(stmt),
+            Stmt::MultiplyTile(_) | Stmt::Turn(_) | Stmt::Scan(_) | Stmt::Sort(_) => self.helper(stmt),
             Stmt::LoadMatrices { parts, at, shared, index, dtype, .. } => {
                 self.changes(*parts)?;
                 self.elements(*parts, at, Type::Register(DType::U32))?;
@@ -199,6 +200,19 @@ impl Scope<'_> {
                 self.expect(&turning.depth, Type::Index)?;
                 self.elements(turning.to, &turning.to_at, ty)?;
                 self.numbers(turning.from, &turning.from_at, turning.dtype)
+            }
+            Stmt::Scan(scanning) => {
+                let Scanning { op, dtype, to, to_at, from, from_at, count, running } = &**scanning;
+                if !has_scan(*op, *dtype) {
+                    return Err(NestError::Unsupported { op: "running results in registers", dtype: *dtype });
+                }
+                let ty = Type::Register(*dtype);
+                self.changes(*to)?;
+                self.assignable(running)?;
+                self.expect(running, ty)?;
+                self.expect(count, Type::Index)?;
+                self.elements(*to, to_at, ty)?;
+                self.elements(*from, from_at, ty)
             }
             Stmt::Sort(sorting) => {
                 self.changes(sorting.items)?;

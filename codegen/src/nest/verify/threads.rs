@@ -173,6 +173,7 @@ impl Traversal<'_> {
             // A core's.
             Stmt::MultiplyTile(_)
             | Stmt::Turn(_)
+            | Stmt::Scan(_)
             | Stmt::Positions { .. }
             | Stmt::Buffers { .. }
             | Stmt::Part { .. }
