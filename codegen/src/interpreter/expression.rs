@@ -4,7 +4,7 @@ use crate::index::{Atom, Bound, IndexExpr};
 use crate::intrinsics::{philox_uniform_f32, philox_uniform_f64};
 use crate::nest::stmt::{Arithmetic, Builtin, Expr, SortPart};
 use crate::nest::variable::Var;
-use crate::{DType, Language};
+use crate::{BinaryOp, DType, Language};
 
 use super::{Machine, Value};
 use super::{Result, broken};
@@ -62,6 +62,13 @@ impl Machine<'_> {
                 let b = self.number(b, *dtype, thread, active)?;
                 let c = self.number(c, *dtype, thread, active)?;
                 Value::Number(mul_add(dtype.compute(), a, b, c))
+            }
+            Expr::Quotient(dtype, operands) => {
+                let [a, b] = &**operands;
+                let a = self.number(a, *dtype, thread, active)?;
+                let b = self.number(b, *dtype, thread, active)?;
+                let quotient = BinaryOp::Div.apply(a, b);
+                Value::Number(quotient.ok_or_else(|| broken(format!("div is not defined for {dtype}")))?)
             }
             Expr::Select(condition, a, b) => {
                 let chosen = if self.value(condition, thread, active)?.truth() { a } else { b };

@@ -15,6 +15,14 @@ pub fn mul_add(language: Language, dtype: DType, [a, b, c]: [&str; 3], helpers: 
     }
 }
 
+/// The CUDA C of `a / b` of values of compute type `dtype`, where many are divided by the same `b`.
+pub fn quotient(dtype: DType, a: &str, b: &str, helpers: &mut Helpers) -> String {
+    match dtype.compute() {
+        DType::F32 => helpers.call(Language::Cuda, "lz_quotient_f32", &[a, b]),
+        dtype => binary(Language::Cuda, BinaryOp::Div, dtype, a, b, helpers),
+    }
+}
+
 /// The text of `op` applied to `a` and `b`, values of compute type `dtype` that the operation accepts. Comparisons
 /// give a `Bool`, every other operation a value of `dtype`.
 pub fn binary(

@@ -46,6 +46,9 @@ const CALLED: &str = "static __attribute__((noinline, optimize(\"fp-contract=fas
 /// How those are declared that take long: compiled once.
 const ONCE: &str = "static __attribute__((noinline)) ";
 
+/// The helper of CUDA C that stays a function: what it does is long, and seldom done.
+const SLOW_PATH: &str = "lz_divide_f32";
+
 /// One helper: a definition, or the declaration of a library function, with its comment.
 struct Snippet {
     name: &'static str,
@@ -217,6 +220,7 @@ impl Helpers {
             let qualifiers = match snippet.is_definition() {
                 false => "",
                 true if is_called => "SHARED ",
+                true if snippet.name == SLOW_PATH => "__device__ __noinline__ ",
                 true if language == Language::C && snippet.name.starts_with(TILE) => CALLED,
                 true if language == Language::C && SORT.contains(snippet.code) => ONCE,
                 true if snippet.name.starts_with("lz_sort_row_") => ONCE,

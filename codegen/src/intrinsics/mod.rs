@@ -38,7 +38,7 @@ mod types;
 mod unary;
 mod warp;
 
-pub use binary::{binary, mul_add, select};
+pub use binary::{binary, mul_add, quotient, select};
 pub use check::{CHECKS, checked_position};
 pub use convert::{cast, from_memory, multiply_tile, to_memory, turn};
 pub use copies::{await_copies, begin_copy, commit_copies};

@@ -157,6 +157,16 @@ impl Emitter<'_> {
         self.cached.as_ref().is_some_and(|cache| self.scopes.iter().skip(cache.outside).any(binds))
     }
 
+    /// How many elements of a row a thread has, where they are in registers.
+    pub(super) fn swept_by_thread(&self) -> Option<u64> {
+        match self.cached.as_ref()?.place {
+            Place::Registers { turns: 0, .. } | Place::Shared { .. } | Place::Stack { .. } => None,
+            Place::Registers { turns, .. } => {
+                Some(turns * lane_axis(self.kernel).map_or(1, |lane| self.kernel.axis(lane).extent))
+            }
+        }
+    }
+
     /// Whether a value that is computed now is to be kept: not where it is computed under a condition.
     pub(super) fn is_to_keep(&self, id: ValueId) -> bool {
         self.cached.as_ref().is_some_and(|cache| {

@@ -75,6 +75,8 @@ pub enum Expr {
     Binary(BinaryOp, DType, Box<Expr>, Box<Expr>),
     /// `a * b + c` of one dtype: on floats rounded once.
     MulAdd(DType, Box<[Expr; 3]>),
+    /// `a / b` of floats where many elements are divided by the same `b`, and so share its reciprocal: the same bits.
+    Quotient(DType, Box<[Expr; 2]>),
     /// `condition ? a : b`.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
     /// Conversion between compute dtypes, or rounding to a 16-bit float.

@@ -325,6 +325,10 @@ impl Writer<'_> {
             Expr::MulAdd(dtype, operands) => {
                 self.call(&format!("mul_add.{dtype}"), &operands.iter().collect::<Vec<_>>())
             }
+            Expr::Quotient(dtype, operands) => {
+                let [a, b] = &**operands;
+                self.call(&format!("quotient.{dtype}"), &[a, b])
+            }
             Expr::Select(condition, a, b) => self.call("select", &[condition, a, b]),
             Expr::Cast { from, to, operand } => self.call(&format!("cast.{from}.{to}"), &[operand]),
             Expr::Element(array, index) => self.element(*array, index),

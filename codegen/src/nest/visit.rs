@@ -44,6 +44,7 @@ macro_rules! parts {
                         parts.push(a);
                         parts.push(b);
                     }
+                    Expr::Quotient(_, operands) => parts.extend(&$($mutable)? **operands),
                     Expr::MulAdd(_, operands) => parts.extend(&$($mutable)? **operands),
                     Expr::Select(condition, a, b) => {
                         parts.push(condition);

@@ -142,6 +142,11 @@ impl Printer<'_> {
                 let [a, b, c] = [0, 1, 2].map(|n| self.primary(&operands[n]));
                 intrinsics::mul_add(language, *dtype, [&a, &b, &c], &mut self.helpers)
             }
+            Expr::Quotient(dtype, operands) => {
+                let [a, b] = &**operands;
+                let (a, b) = (self.primary(a), self.primary(b));
+                intrinsics::quotient(*dtype, &a, &b, &mut self.helpers)
+            }
             Expr::Select(condition, a, b) => {
                 let condition = self.primary(condition);
                 let (a, b) = (self.primary(a), self.primary(b));

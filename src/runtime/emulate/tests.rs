@@ -2,6 +2,7 @@
 
 mod copies;
 mod faults;
+mod quotients;
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -121,6 +121,29 @@ double lz_minimum_f64(double a, double b) {
     return a != a || b != b ? a + b : fmin(a, b);
 }
 
+// What numbers have in common that are divided by the same one, or NaN where only a division rounds correctly.
+float lz_reciprocal_f32(float b) {
+    return b >= 0x1p-100f && b <= 0x1p100f ? 1.0f / b : __int_as_float(0x7fffffff);
+}
+
+// Called, so that it is not pasted beside each product that takes its place.
+float lz_divide_f32(float a, float b) {
+    return a / b;
+}
+
+// a / b, correctly rounded. The product is off by less than two units of the last place. What corrects it is off by less than
+// 2^-22 of one, and is right for all significands whose quotient is that near to where rounding changes. Elsewhere, where the
+// remainder would lose bits or something overflows, numbers are divided.
+float lz_quotient_f32(float a, float b) {
+    float reciprocal = lz_reciprocal_f32(b);
+    float least = fmaxf(0x1p-125f, 0x1p-99f * reciprocal);
+    float q = a * reciprocal;
+    q = fmaf(-fmaf(b, q, -a), reciprocal, q);
+    bool is_zero = a == 0.0f && reciprocal == reciprocal;
+    if (!(fabsf(q) >= least || is_zero)) q = lz_divide_f32(a, b);
+    return q;
+}
+
 // Words 0 (upper half of the result) and 1 of Philox4x32-10 for the counter (low, high, 0, 0): Salmon, Moraes, Dror
 // and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 unsigned long long lz_philox(unsigned long long seed, unsigned long long index) {

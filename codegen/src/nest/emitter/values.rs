@@ -10,6 +10,9 @@ use crate::{BinaryOp, DType, Language, Scalar, UnaryOp};
 
 use super::{Emitter, Scope};
 
+/// A divisor's reciprocal is worth its test and its own division for so many elements.
+const SHARE_DIVISOR: u64 = 8;
+
 /// Stack that one step of the recursion may need, and what is added when it runs out.
 const STACK_RESERVE: usize = 128 << 10;
 
@@ -144,7 +147,7 @@ impl Emitter<'_> {
                 Expr::Unary(*op, dtype, Box::new(operand))
             }
             ValueOp::Binary(op, a, b) => {
-                let dtype = kernel.value(*a).dtype;
+                let (dtype, divisor) = (kernel.value(*a).dtype, *b);
                 let (a, b) = (self.value(*a), self.value(*b));
                 let repeats = match op {
                     BinaryOp::Maximum | BinaryOp::Minimum | BinaryOp::Shl | BinaryOp::Shr => true,
@@ -155,7 +158,10 @@ impl Emitter<'_> {
                     true => (self.named(a, dtype), self.named(b, dtype)),
                     false => (a, b),
                 };
-                Expr::Binary(*op, dtype, Box::new(a), Box::new(b))
+                match *op == BinaryOp::Div && self.shares_divisor(id, divisor) {
+                    true => Expr::Quotient(dtype, Box::new([a, b])),
+                    false => Expr::Binary(*op, dtype, Box::new(a), Box::new(b)),
+                }
             }
             ValueOp::Select(condition, a, b) => {
                 let condition = self.value(*condition);
@@ -178,6 +184,18 @@ impl Emitter<'_> {
             ValueOp::Sort { .. } => self.misfit("a sort outside of its loop"),
             ValueOp::Reduce { axes, .. } => self.reduce_in_thread(id, axes),
         }
+    }
+
+    /// Whether a thread divides element after element of a row by what is the same for the row.
+    fn shares_divisor(&self, id: ValueId, divisor: ValueId) -> bool {
+        let is_text = matches!(self.kernel.value(divisor).op, ValueOp::Literal(_));
+        let dtype = self.kernel.value(divisor).dtype.compute();
+        self.language == Language::Cuda
+            && dtype == DType::F32
+            && !is_text
+            && self.is_swept(id)
+            && !self.is_swept(divisor)
+            && self.swept_by_thread().is_none_or(|elements| elements >= SHARE_DIVISOR)
     }
 
     /// An element of a buffer, or of the array that has it already.
@@ -317,6 +335,7 @@ fn size(expr: &Expr) -> usize {
         Expr::Unary(_, _, a) | Expr::Cast { operand: a, .. } | Expr::Element(_, a) => 1 + size(a),
         Expr::FromMemory(_, a) | Expr::ToMemory(_, a) | Expr::Wide(a) => size(a),
         Expr::Binary(_, _, a, b) | Expr::Arithmetic(_, a, b) => 1 + size(a) + size(b),
+        Expr::Quotient(_, operands) => 1 + operands.iter().map(size).sum::<usize>(),
         Expr::MulAdd(_, operands) => 1 + operands.iter().map(size).sum::<usize>(),
         Expr::Select(condition, a, b) => 1 + size(condition) + size(a) + size(b),
         Expr::Votes(condition) | Expr::VotesBefore(condition) => 1 + size(condition),

@@ -102,6 +102,10 @@ impl Reader<'_, '_> {
                     Ok(Expr::MulAdd(dtype, Box::new(operands)))
                 })
             }
+            "quotient" => {
+                let dtype = self.dot_dtype()?;
+                self.inside(|reader| Ok(Expr::Quotient(dtype, Box::new([reader.expr()?, *next(reader)?]))))
+            }
             "cast" => {
                 let (from, to) = (self.dot_dtype()?, self.dot_dtype()?);
                 self.inside(|reader| Ok(Expr::Cast { from, to, operand: operand(reader)? }))

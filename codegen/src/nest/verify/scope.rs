@@ -381,6 +381,10 @@ impl Scope<'_> {
                 let is_of = |operand| self.expect(operand, Type::Register(*dtype));
                 operands.iter().try_for_each(is_of).and_then(|()| register(*dtype))
             }
+            Expr::Quotient(dtype, operands) => {
+                let is_of = |operand| self.expect(operand, Type::Register(*dtype));
+                operands.iter().try_for_each(is_of).and_then(|()| register(*dtype))
+            }
             Expr::Select(condition, a, b) => {
                 self.expect(condition, TRUTH)?;
                 let ty = self.type_of(a)?;

@@ -46,6 +46,7 @@ impl Loop<'_, '_> {
             Expr::ToMemory(dtype, _) => Lanes::load(*dtype).1,
             Expr::Sort { .. }
             | Expr::MulAdd(..)
+            | Expr::Quotient(..)
             | Expr::Votes(_)
             | Expr::VotesBefore(_)
             | Expr::ShuffleUp { .. }
@@ -127,6 +128,7 @@ impl Loop<'_, '_> {
             | Expr::Checked { .. }
             | Expr::Sort { .. }
             | Expr::MulAdd(..)
+            | Expr::Quotient(..)
             | Expr::Votes(_)
             | Expr::VotesBefore(_)
             | Expr::ShuffleUp { .. }
