@@ -165,21 +165,21 @@ fn plan_anew(graph: Graph, parameters: Parameters, settings: Settings) -> Result
     };
     let key = rounded.as_ref().map(|rounded| (hash::grouping_key(rounded, &parameters), settings));
     let known = key.and_then(|key| with_plans(|cache| cache.groupings.get(&key).cloned()));
-    if let Some(grouping) = known.and_then(|known| known.like(&graph, &own)) {
-        stats::add(stats::Counter::PlanHits);
-        return plan_of(graph, parameters, settings, &own, grouping);
-    }
-    stats::add(stats::Counter::PlansMade);
-    let grouping = rounded.and_then(|rounded| {
-        let facts = facts(&rounded, settings);
-        fusion::fuse(&rounded, &facts, settings.fusion).like(&graph, &own)
+    let is_known = known.is_some();
+    let decided = known.or_else(|| {
+        let rounded = rounded?;
+        let grouping = fusion::fuse(&rounded, &facts(&rounded, settings), settings.fusion);
+        // As it was decided for all: what one of them cannot do is divided for it alone.
+        with_plans(|cache| cache.groupings.put(key?, grouping.clone()));
+        Some(grouping)
+    });
+    let grouping = decided.and_then(|decided| decided.like(&graph, &own));
+    stats::add(match is_known && grouping.is_some() {
+        true => stats::Counter::PlanHits,
+        false => stats::Counter::PlansMade,
     });
     let grouping = grouping.unwrap_or_else(|| fusion::fuse(&graph, &own, settings.fusion));
-    let plan = plan_of(graph, parameters, settings, &own, grouping)?;
-    if let Some(key) = key {
-        with_plans(|cache| cache.groupings.put(key, plan.grouping.clone()));
-    }
-    Ok(plan)
+    plan_of(graph, parameters, settings, &own, grouping)
 }
 
 /// Plans a graph that went through all passes that it is to go through.

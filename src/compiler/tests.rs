@@ -1,4 +1,4 @@
-//! Kernels whose registers run out, as NVRTC sees them.
+//! Plans of other sizes, and kernels whose registers run out, as NVRTC sees them.
 
 #![allow(clippy::unwrap_used)] // A failed assumption stops the test.
 
@@ -244,4 +244,65 @@ fn few_lanes_and_scattered_loads_ask_for_no_vectors() {
     assert!(!text(&columns(9, 20)).contains("omp simd"));
     assert!(text(&columns(9, 3)).contains("omp simd"));
     assert!(text(&columns(9, 20).exp().sin()).contains("omp simd"), "what is costly gains by vectors");
+}
+
+/// A program of rows whose length is the size: each step is one of some, as the numbers say.
+fn program_of(n: usize, steps: &[usize]) -> Tensor {
+    let input = |shape: &[usize]| {
+        let input = Tensor::zeros(shape.to_vec(), DType::F32) + 1.0;
+        input.eval().unwrap();
+        input
+    };
+    let (rows, features, row) = (input(&[6, n]), input(&[n, 40]), input(&[n]));
+    let step = |x: Tensor, step: &usize| match step {
+        0 => x.softmax(1),
+        1 => x.layer_norm([n], None, None, 1e-5),
+        2 => x.cumsum(1) * 0.5,
+        3 => x.matmul(&features).matmul(&features.t()),
+        4 => (&x + &row).exp(),
+        5 => &x * x.sum_keepdim(0),
+        6 => x.flip([1]).tanh() - &rows,
+        7 => &x / (x.max_keepdim(1) + 1.0),
+        8 => Tensor::cat(&[&x, &input(&[6, 1])], 1).narrow(1, 1, n),
+        _ => x.sort(1, false).0 + &x,
+    };
+    steps.iter().fold(rows.sin(), step)
+}
+
+/// What is served after other sizes is what is planned anew: the same kernels in the same order, launched in the same way.
+#[test]
+fn what_was_planned_for_other_sizes_decides_nothing() {
+    let mut state = 7u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize % below
+    };
+    for _ in 0..24 {
+        let steps: Vec<usize> = (0..2 + random(4)).map(|_| random(10)).collect();
+        let most = [60, 300, 2000][random(3)];
+        let sizes: Vec<usize> = (0..6).map(|_| 5 + random(most)).collect();
+        for language in [Language::Cuda, Language::C] {
+            let settings = Settings { language, ..SETTINGS };
+            let graph = |n: usize| build(&[program_of(n, &steps)]).unwrap().graph;
+            let kernels = |plan: &Plan| {
+                let of = |kernel: &PlannedKernel| {
+                    let emitted = &kernel.code.emitted;
+                    (emitted.source.clone(), emitted.launches.clone(), emitted.parameters.clone())
+                };
+                plan.kernels.iter().map(of).collect::<Vec<_>>()
+            };
+            let anew = |n: usize| {
+                let graph = through_passes(&graph(n)).unwrap();
+                let (parameters, own) = (Parameters::of(&graph, language), facts(&graph, settings));
+                let fused = |graph: &Graph| fusion::fuse(graph, &facts(graph, settings), Fusion::On);
+                let decided = rounded(&graph).and_then(|rounded| fused(&rounded).like(&graph, &own));
+                let grouping = decided.unwrap_or_else(|| fused(&graph));
+                plan_of(graph, parameters, settings, &own, grouping).unwrap()
+            };
+            let plans: Vec<_> = sizes.iter().map(|&n| super::plan(&graph(n), settings).unwrap()).collect();
+            for (&n, served) in sizes.iter().zip(&plans) {
+                assert!(kernels(&anew(n)) == kernels(served), "{steps:?} of {n} after {sizes:?}");
+            }
+        }
+    }
 }

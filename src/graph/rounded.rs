@@ -1,8 +1,10 @@
-//! Graphs that differ in outermost extents as one: a batch of another size, a cache that has grown by a row. So do what
-//! has grown along another axis, and what it has grown from.
+//! Graphs that differ in extents as one: a batch of another size, a cache that has grown by a row. So do what has grown along
+//! another axis, what it has grown from, and rows of another length, unless they are cut, padded or divided.
 //!
 //! Which operations share a kernel is decided for rounded extents, so that it is decided once for all that round alike,
 //! whichever of them comes first. Kernels are made for the extents as they are.
+
+use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -10,10 +12,24 @@ use smallvec::SmallVec;
 use super::op::{Op, View};
 use super::{Graph, NodeId, verify};
 
-/// The same graph with rounded extents where they are outermost wherever they occur, or those of what grows; `None` if there
-/// are none, or if what is rounded does not fit together.
+/// The longest inner extent that is rounded.
+const LONGEST: usize = 1 << 14;
+
+/// The same graph with rounded extents where they are outermost wherever they occur, those of what grows, and those that every
+/// operation goes over as a whole; `None` if there are none, or if what is rounded does not fit together.
 pub(crate) fn rounded(graph: &Graph) -> Option<Graph> {
-    let extents = Extents::of(graph)?;
+    let extents = Extents::of(graph);
+    let with_inner = extents.with_whole(graph).and_then(|extents| extents.applied(graph));
+    with_inner.or_else(|| extents.applied(graph))
+}
+
+impl Extents {
+    fn applied(&self, graph: &Graph) -> Option<Graph> {
+        (!self.0.is_empty()).then(|| apply(graph, self)).flatten()
+    }
+}
+
+fn apply(graph: &Graph, extents: &Extents) -> Option<Graph> {
     let result = graph.clone().map_nodes(|id, node| {
         node.shape = node.shape.iter().map(|&extent| extents.rounded(extent)).collect();
         let from = graph.operands(id).first().map(|&operand| &graph.node(operand).shape);
@@ -40,10 +56,11 @@ pub(crate) fn rounded(graph: &Graph) -> Option<Graph> {
 }
 
 /// What each extent that is rounded becomes.
+#[derive(Clone)]
 struct Extents(FxHashMap<usize, usize>);
 
 impl Extents {
-    fn of(graph: &Graph) -> Option<Extents> {
+    fn of(graph: &Graph) -> Extents {
         let (mut outermost, mut inner) = (FxHashSet::default(), FxHashSet::default());
         for id in graph.nodes() {
             let mut extents = graph.node(id).shape.iter().copied().filter(|&extent| extent > 1);
@@ -81,7 +98,27 @@ impl Extents {
                 result.insert(large, large / small * rounded);
             }
         }
-        (!result.is_empty()).then_some(Extents(result))
+        Extents(result)
+    }
+
+    /// The same with extents along inner axes that are never cut, padded or divided; `None` if there are none.
+    fn with_whole(&self, graph: &Graph) -> Option<Extents> {
+        let whole = whole(graph).filter(|extent| !self.0.contains_key(extent));
+        let whole: BTreeSet<usize> = whole.collect();
+        let all = graph.nodes().flat_map(|id| graph.node(id).shape.iter().copied());
+        let others = all.filter(|extent| !whole.contains(extent)).map(|extent| self.rounded(extent));
+        let others: FxHashSet<usize> = others.collect();
+        let (mut result, mut last) = (self.clone(), 0);
+        for extent in whole {
+            // Different extents stay different.
+            let least = extent.next_power_of_two();
+            let free = [least, 2 * least].into_iter().find(|&to| to > last && !others.contains(&to));
+            if let Some(rounded) = free {
+                last = rounded;
+                result.0.insert(extent, rounded);
+            }
+        }
+        (result.0.len() > self.0.len()).then_some(result)
     }
 
     fn rounded(&self, extent: usize) -> usize {
@@ -124,6 +161,35 @@ fn growing(graph: &Graph) -> Vec<usize> {
         }
     }
     extents
+}
+
+/// Extents along inner axes that every operation goes over from the first position to the last. Those of up to four positions
+/// are spelled out by kernels, longer rows than these are kept on a chip or not by their length, and multiples of 256 are
+/// features, which do not grow.
+fn whole(graph: &Graph) -> impl Iterator<Item = usize> {
+    let (mut inner, mut others) = (FxHashSet::default(), FxHashSet::default());
+    for id in graph.nodes() {
+        let node = graph.node(id);
+        inner.extend(node.shape.iter().copied().filter(|&extent| extent > 1).skip(1));
+        let Op::View(view) = &node.op else { continue };
+        let from = graph.operands(id).first().map_or(&[][..], |&operand| &graph.node(operand).shape);
+        match view {
+            View::Permute(_) | View::Expand => {}
+            View::Slice { .. } | View::Pad { .. } => {
+                let changed = from.iter().zip(node.shape.iter()).filter(|(from, to)| from != to);
+                others.extend(changed.flat_map(|(&from, &to)| [from, to]));
+            }
+            View::Reshape | View::Window { .. } => {
+                let count =
+                    |shape: &[usize], extent: usize| shape.iter().filter(|&&own| own == extent).count();
+                let is_kept = |extent: usize| count(from, extent) == count(&node.shape, extent);
+                others
+                    .extend(from.iter().chain(node.shape.iter()).copied().filter(|&extent| !is_kept(extent)));
+            }
+        }
+    }
+    let may_grow = |&extent: &usize| (5..=LONGEST).contains(&extent) && !extent.is_multiple_of(256);
+    inner.into_iter().filter(move |extent| !others.contains(extent) && may_grow(extent))
 }
 
 /// The outermost extent above 1.
@@ -172,8 +238,42 @@ mod tests {
             assert_ne!(shapes(sums(65, axis)), shapes(sums(257, axis)));
             assert!(rounded(&sums(128, axis)).is_some(), "what is round is like what is rounded to it");
         }
-        // An extent that occurs as an inner one too is what it is.
-        assert!(rounded(&sums(7, 1)).is_none());
+    }
+
+    #[test]
+    fn rows_of_other_lengths_are_alike() {
+        let extents = |rows: usize, axis: usize, columns: usize| {
+            let mut s = Sketch::new();
+            let x = s.input([rows, columns], DType::F32);
+            let y = s.reduce(ReduceOp::Sum, x, [axis]);
+            let graph = s.outputs([y]);
+            let rounded = rounded(&graph).unwrap_or(graph);
+            rounded.nodes().next().map(|id| rounded.node(id).shape.to_vec()).unwrap()
+        };
+        assert_eq!(extents(6, 1, 70), [8, 128]);
+        assert_eq!(extents(6, 1, 70), extents(6, 1, 128));
+        assert_ne!(extents(6, 1, 70), extents(6, 1, 129));
+        // Spelled out, and features.
+        assert_eq!([extents(6, 1, 3), extents(6, 1, 768)], [[8, 3], [8, 768]]);
+        // Another extent than the rows stays another one.
+        assert_eq!(extents(100, 1, 70), [128, 256]);
+        assert_eq!(extents(70, 0, 70), [128, 128]);
+    }
+
+    #[test]
+    fn what_is_cut_or_divided_is_what_it_is() {
+        let columns = |graph: Graph| {
+            let rounded = rounded(&graph).unwrap_or(graph);
+            rounded.nodes().map(|id| rounded.node(id).shape[1]).collect::<Vec<_>>()
+        };
+        let mut s = Sketch::new();
+        let x = s.input([5, 70], DType::F32);
+        let y = s.slice(x, [0, 1], [1, 1], [5, 69]);
+        assert_eq!(columns(s.outputs([y])), [70, 69]);
+        let mut s = Sketch::new();
+        let x = s.input([5, 70, 30], DType::F32);
+        let y = s.reshape(x, [5, 35, 60]);
+        assert_eq!(columns(s.outputs([y])), [70, 35]);
     }
 
     /// Some columns joined to others, of five rows.
