@@ -8,8 +8,10 @@
 
 mod scans;
 mod values;
+mod whole;
 
 pub(super) use values::are_short;
+pub(super) use whole::find as whole_arrays;
 
 use rustc_hash::FxHashMap;
 
@@ -57,6 +59,10 @@ struct Loop<'p, 'a> {
     groups: Vec<(Var, i64, IndexExpr)>,
     /// How many lanes to load and to store.
     count: &'static str,
+    /// Its variable, and where that begins.
+    lanes: (Var, &'p Expr),
+    /// Whether a load or store counts the lanes that are left.
+    counts: bool,
     /// Arrays whose first elements are in a vector.
     folded: Option<Folded>,
 }
@@ -110,6 +116,7 @@ impl Printer<'_> {
         let (first, end) = (self.expr(from), self.expr(to));
         self.line(&format!("for ({ty} {name} = {first}; {name} < {end}; {name} += LANES) {{"));
         self.depth += 1;
+        let before = self.text.len();
         if !is_whole {
             let end = self.operand_of(to);
             self.line(&format!("const {ty} {LEFT} = {end} - {name};"));
@@ -121,10 +128,17 @@ impl Printer<'_> {
             is_wide: false,
             groups: Vec::new(),
             count: if is_whole { "LANES" } else { LEFT },
+            lanes: (var, from),
+            counts: false,
             folded: None,
         };
         vectors.find_groups(body);
         let is_printed = vectors.statements(body).is_some() && vectors.is_worth_it && vectors.is_wide;
+        let counts = vectors.counts;
+        if !is_whole && !counts {
+            let line = self.text[before..].find('\n').map_or(0, |at| at + 1);
+            self.text.replace_range(before..before + line, "");
+        }
         self.depth -= 1;
         self.line("}");
         self.settle(is_printed, (text, helpers, lanes))
@@ -182,6 +196,8 @@ impl Printer<'_> {
             is_wide: false,
             groups: Vec::new(),
             count: "LANES",
+            lanes: (var, &Expr::Int(0)),
+            counts: false,
             folded: None,
         };
         let printed = vectors.statements(body).filter(|()| vectors.is_worth_it && vectors.is_wide);
@@ -224,6 +240,8 @@ impl Printer<'_> {
             is_wide: false,
             groups: Vec::new(),
             count: "LANES",
+            lanes: (var, &Expr::Int(0)),
+            counts: false,
             folded: Some(folded),
         };
         let printed = vectors.statements(body);
@@ -386,9 +404,23 @@ impl Loop<'_, '_> {
         let (store, kind) = if is_streamed { Lanes::stream(dtype) } else { Lanes::store(dtype) };
         self.see(dtype);
         let (to, value) = (self.printer.element_of(array, index), self.vector(value, kind));
-        let (count, streams) = (self.count, if is_streamed { ", streams" } else { "" });
+        let count = if is_streamed { self.count() } else { self.count_of(array, index) };
+        let streams = if is_streamed { ", streams" } else { "" };
         self.line(&format!("{store}({to}, {value}, {count}{streams});"));
         Some(())
+    }
+
+    /// How many lanes to load and to store.
+    fn count(&mut self) -> &'static str {
+        self.counts = true;
+        self.count
+    }
+
+    /// The same where lanes are side by side.
+    fn count_of(&mut self, array: Var, index: &Expr) -> &'static str {
+        let is_whole = self.printer.whole.contains(&array)
+            && whole::is_from_first(self.printer.kernel, self.lanes, index);
+        if is_whole { "LANES" } else { self.count() }
     }
 
     fn bind(&mut self, constant: &str, var: Var, kind: Kind, value: Option<Value>) -> Option<()> {

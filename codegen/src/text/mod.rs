@@ -91,6 +91,8 @@ struct Printer<'a> {
     block: &'static str,
     /// Whether results may be stored around the caches (C).
     streams: bool,
+    /// Local arrays of whole vectors (C).
+    whole: Vec<Var>,
 }
 
 impl<'a> Printer<'a> {
@@ -110,6 +112,7 @@ impl<'a> Printer<'a> {
             depth,
             block: "blockIdx.x",
             streams: false,
+            whole: Vec::new(),
         }
     }
 
@@ -123,6 +126,9 @@ impl<'a> Printer<'a> {
 
     fn function(&mut self, function: &'a Function) {
         self.locals = &function.body.locals;
+        if self.language == Language::C {
+            self.whole = lanes::whole_arrays(self.kernel, function);
+        }
         self.statements(&function.body.statements);
     }
 

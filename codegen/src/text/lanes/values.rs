@@ -145,20 +145,20 @@ impl Loop<'_, '_> {
             return self.folded_element(array, index);
         }
         let from = self.printer.element_of(array, index);
-        let count = self.count;
         let (text, kind) = match step {
             1 => {
+                let count = self.count_of(array, index);
                 let (load, kind) = Lanes::load(dtype);
                 (format!("{load}({from}, {count})"), kind)
             }
             step if !DISTANCES.contains(&step) => return None,
             _ if let Some((first, offset)) = self.group_of(array, step, index) => {
-                let (pick, kind) = Lanes::pick(dtype);
+                let ((pick, kind), count) = (Lanes::pick(dtype), self.count());
                 let from = self.printer.element_of(array, &Expr::Index(first));
                 (format!("{pick}({from}, {step}, {offset}, {count})"), kind)
             }
             _ => {
-                let (gather, kind) = Lanes::gather(dtype);
+                let ((gather, kind), count) = (Lanes::gather(dtype), self.count());
                 (format!("{gather}({from}, {step}, {count})"), kind)
             }
         };
