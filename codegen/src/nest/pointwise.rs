@@ -6,7 +6,7 @@ use super::loops::stepping;
 use super::stmt::Arithmetic::{Add, Less, LessEqual, Mul};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
-use super::{Body, Function, INDEX, Nest, parameters};
+use super::{Body, Function, INDEX, Nest};
 use crate::Language;
 use crate::Refusal;
 use crate::index::{Atom, AxisId, Bound, IndexExpr};
@@ -33,11 +33,11 @@ pub(super) fn build(
             (body, launch, vectorised)
         }
         Language::C => {
+            let map = schedule.order.map_or(map, |order| order.axes().collect());
             let (body, launch) = super::pointwise_cpu::body(kernel, &map, schedule)?;
             (body, launch, kernel.clone())
         }
     };
-    let _parameters = parameters(&kernel, &[]);
     let functions = vec![Function::of(&kernel, body, launch)];
     Ok(Nest::new(kernel, functions, Vec::new()))
 }

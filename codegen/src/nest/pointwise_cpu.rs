@@ -42,7 +42,8 @@ pub(super) fn body(
         (Some(short), [outer @ .., _]) => (outer, short.extent()),
         _ => (map, 1),
     };
-    let along = consecutive_last(kernel, map).filter(|_| short.is_none());
+    let is_free = short.is_none() && schedule.order.is_none();
+    let along = if is_free { consecutive_last(kernel, map) } else { None };
     let map = along.as_deref().unwrap_or(map);
     let mut emitter = Emitter::new(kernel, Language::C);
     let Some((&inner, outer)) = map.split_last() else {

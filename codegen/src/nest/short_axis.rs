@@ -64,7 +64,7 @@ impl ShortAxis {
                     }
                     emitter.bind_axes(&[self.axis]);
                     emitter.bind(self.axis, INDEX, Expr::Int(position));
-                    emitter.store_all(&emitter.kernel);
+                    emitter.store_all(emitter.kernel);
                     let body = emitter.close();
                     emitter.push(Stmt::Block(body));
                 });

@@ -141,9 +141,13 @@ impl Check<'_> {
         match self.language {
             Language::Cuda => {
                 fixed("elements_per_block", s.elements_per_block, 0u64)?;
+                fixed("order", s.order.is_some(), false)?;
                 power_of_two("threads", s.threads, MOST_THREADS)?;
                 power_of_two("vec", s.vector, c.vector)
             }
+            Language::C if s.order.is_some_and(|order| !order.fits(self.kernel)) => Err(Refusal::Misfit(
+                "order names each axis of the results once, and first the one whose extent is an argument",
+            )),
             Language::C => setting("elements_per_block", s.elements_per_block, Allowed::AtLeast(1)),
         }
     }

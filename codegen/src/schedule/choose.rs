@@ -90,12 +90,18 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
 /// The schedule of a kernel whose threads compute results of their own.
 pub(super) fn pointwise(kernel: &Kernel, language: Language) -> PointwiseSchedule {
     match language {
-        Language::Cuda => {
-            PointwiseSchedule { threads: THREADS, vector: pointwise_vector(kernel), elements_per_block: 0 }
-        }
-        Language::C => {
-            PointwiseSchedule { threads: 1, vector: 1, elements_per_block: elements_per_block(kernel) }
-        }
+        Language::Cuda => PointwiseSchedule {
+            threads: THREADS,
+            vector: pointwise_vector(kernel),
+            elements_per_block: 0,
+            order: None,
+        },
+        Language::C => PointwiseSchedule {
+            threads: 1,
+            vector: 1,
+            elements_per_block: elements_per_block(kernel),
+            order: None,
+        },
     }
 }
 

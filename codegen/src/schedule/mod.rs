@@ -11,6 +11,7 @@ mod instructions;
 mod keep;
 mod masked;
 mod neighbours;
+mod order;
 mod parse;
 mod passes;
 mod plain;
@@ -47,6 +48,7 @@ pub(crate) use instructions::Instruction;
 pub use instructions::is_exact;
 pub(crate) use keep::{Keep, array_bytes};
 pub(crate) use masked::Masked;
+pub use order::AxisOrder;
 pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
 pub use row_contraction::RowContractionSchedule;
@@ -117,6 +119,8 @@ pub struct PointwiseSchedule {
     pub vector: u32,
     /// Results of a block (CPU).
     pub elements_per_block: u64,
+    /// The order of the loops over results, if somebody says it (CPU).
+    pub order: Option<AxisOrder>,
 }
 
 /// Tiles of 32 × 32 results: an input is consecutive along another axis than the results are.
@@ -274,7 +278,8 @@ impl fmt::Display for Schedule {
         let stages = |stages: u32| unless(1, "stages", stages);
         match self {
             Schedule::Pointwise(s) if s.elements_per_block > 0 => {
-                write!(f, "pointwise(elements_per_block={}", s.elements_per_block)
+                write!(f, "pointwise(elements_per_block={}", s.elements_per_block)?;
+                s.order.map_or(Ok(()), |order| write!(f, ", order={order}"))
             }
             Schedule::Pointwise(s) => write!(f, "pointwise(threads={}, vec={}", s.threads, s.vector),
             Schedule::Tiled(s) => {

@@ -3,9 +3,9 @@
 use std::str::FromStr;
 
 use super::{
-    ColumnSchedule, ContractionSchedule, PointwiseSchedule, ProductSchedule, RowContractionSchedule,
-    RowProductSchedule, RowSchedule, ScanSchedule, ScatterSchedule, Schedule, SortSchedule, TILE,
-    TiledSchedule, ValueSet,
+    AxisOrder, ColumnSchedule, ContractionSchedule, PointwiseSchedule, ProductSchedule,
+    RowContractionSchedule, RowProductSchedule, RowSchedule, ScanSchedule, ScatterSchedule, Schedule,
+    SortSchedule, TILE, TiledSchedule, ValueSet,
 };
 use crate::DType;
 use crate::index::AxisId;
@@ -186,6 +186,7 @@ impl<'a> Settings<'a> {
             threads: if of_core.is_some() { 1 } else { self.count("threads")? },
             vector: if of_core.is_some() { 1 } else { self.count("vec")? },
             elements_per_block: of_core.unwrap_or(0),
+            order: self.optional("order", Self::order)?,
         })
     }
 
@@ -252,32 +253,41 @@ impl<'a> Settings<'a> {
         }
     }
 
+    /// `a1+a0`: numbers below a limit behind a letter.
+    fn numbers(&mut self, name: &str, letter: char, end: u32, what: &str) -> Result<Vec<u32>, ParseError> {
+        let (_, mut text) = self.take(name)?;
+        let mut numbers = Vec::new();
+        loop {
+            let place = text.place();
+            let number = text.word()?.strip_prefix(letter).and_then(|number| number.parse().ok());
+            let wrong = || text.error_at(place, format!("{name} is {what}"));
+            numbers.push(number.filter(|&number| number < end).ok_or_else(wrong)?);
+            if !text.eat("+") {
+                return Ok(numbers);
+            }
+        }
+    }
+
     fn axis(&mut self, name: &str) -> Result<AxisId, ParseError> {
-        let (place, mut text) = self.take(name)?;
-        let number = text.word()?.strip_prefix('a').and_then(|number| number.parse().ok());
-        number
-            .map(AxisId)
-            .ok_or_else(|| text.error_at(place, format!("{name} is an axis by its number, such as a1")))
+        let numbers = self.numbers(name, 'a', u32::MAX, "an axis by its number, such as a1")?;
+        Ok(AxisId(numbers[0]))
+    }
+
+    fn order(&mut self, name: &str) -> Result<AxisOrder, ParseError> {
+        let axes = self.numbers(name, 'a', u32::MAX, "axes by their numbers, such as a1+a0")?;
+        let axes: Vec<AxisId> = axes.into_iter().map(AxisId).collect();
+        AxisOrder::new(&axes).ok_or_else(|| self.after.error(format!("{name} has too many axes")))
     }
 
     /// `v0+v3`, or `none`.
     fn values(&mut self, name: &str) -> Result<ValueSet, ParseError> {
-        let (_, mut text) = self.take(name)?;
-        let mut ids = Vec::new();
-        if !text.eat("none") {
-            loop {
-                let place = text.place();
-                let number = text.word()?.strip_prefix('v').and_then(|number| number.parse().ok());
-                let number = number.filter(|&number: &u32| number < ValueSet::MOST);
-                let wrong =
-                    || text.error_at(place, format!("{name} is values by their numbers, such as v1+v3"));
-                ids.push(ValueId(number.ok_or_else(wrong)?));
-                if !text.eat("+") {
-                    break;
-                }
-            }
+        let is_none = self.left.iter().any(|(other, _, text)| *other == name && text.is_at("none"));
+        if is_none {
+            self.take(name)?;
+            return Ok(ValueSet::default());
         }
-        Ok(ids.into_iter().collect())
+        let what = "values by their numbers, such as v1+v3";
+        Ok(self.numbers(name, 'v', ValueSet::MOST, what)?.into_iter().map(ValueId).collect())
     }
 
     fn flag(&mut self, name: &str) -> Result<bool, ParseError> {
@@ -301,6 +311,7 @@ mod tests {
         for text in [
             "pointwise(threads=256, vec=4)",
             "pointwise(elements_per_block=16384)",
+            "pointwise(elements_per_block=16384, order=a1+a0)",
             "tiled(across=a2, tile=32x32, threads=32x8)",
             "scan(threads=256, rows_per_block=1, vec=1, splits=1024)",
             "scan(threads=1, rows_per_block=32, vec=1, tile=32x32)",
