@@ -13,7 +13,7 @@ use super::fission::{Divided, SHORTEST};
 use super::interior::Interior;
 use super::loops::{counting, stepping};
 use super::narrow::Narrow;
-use super::passes::{Pass, Plan, items_formula, lane_of, launch_items, partial_workspaces};
+use super::passes::{Pass, Plan, lane_of, launch_items, launch_of_columns, partial_workspaces};
 use super::persistent::{Place, RowCache};
 use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem, Sub};
@@ -44,16 +44,10 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
         }
         false => Vec::new(),
     };
-    let Some((&inner, outer)) = plan.map.split_last() else {
+    let Some(&inner) = plan.map.last() else {
         return Ok(Nest::new(kernel.clone(), Vec::new(), workspaces));
     };
-    let blocks = kernel.axis(inner).extent.div_ceil(width) * launch_items(kernel, outer);
-    let inner_formula = items_formula(kernel, &[inner], width);
-    let formula = match outer.is_empty() {
-        true => inner_formula,
-        false => format!("{} * {inner_formula}", items_formula(kernel, outer, 1)),
-    };
-    let launch = Launch { items: blocks, formula, ..Launch::default() };
+    let launch = launch_of_columns(kernel, &plan.map, width);
     let is_known = !kernel.axis(inner).is_argument && !schedule.shares_all;
     let interior = if is_known { Interior::beside(kernel, inner, &plan.axes) } else { None };
     let is_plain = interior.is_none()

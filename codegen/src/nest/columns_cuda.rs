@@ -7,10 +7,10 @@ use super::loops::{counting, stepping};
 use super::passes::{Pass, Plan, items_formula, lane_of, launch_items, partial_workspaces};
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
 use super::split::{Arrivals, Parts, interleaved, own_part, with_arrivals};
-use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Sub};
+use super::stmt::Arithmetic::{Add, And, Div, Equal, Mul};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::variable::Var;
-use super::{Function, INDEX, Nest};
+use super::{Function, Nest};
 use crate::index::AxisId;
 use crate::ir::{Kernel, Store};
 use crate::schedule::{ColumnSchedule, Launch};
@@ -95,11 +95,8 @@ impl CudaColumns<'_> {
         let kernel = self.kernel;
         let group = mul_add(Builtin::BlockX, u64::from(self.schedule.threads_x), Builtin::ThreadX);
         // Threads beyond the last column go down it too, so that all take part in the barriers.
-        let own_group = emitter.bind("own_group", INDEX, group);
-        let last = self.groups.clone().then(Sub, 1);
-        emitter.bind(self.group, INDEX, own_group.then(Min, last));
+        let inside = emitter.bind_within("own_group", self.group, group, self.groups.clone());
         emitter.unflatten(self.group, &self.plan.map, u64::from(self.schedule.vector));
-        let inside = own_group.then(Less, self.groups.clone());
         for pass in &self.plan.passes {
             let accumulators = pass.declare(emitter, kernel, self.lanes());
             self.sweep(emitter, pass, &accumulators, &inside);

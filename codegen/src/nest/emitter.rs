@@ -282,6 +282,21 @@ impl<'k> Emitter<'k> {
         var
     }
 
+    /// Binds a thread's own number, and the position that it has: beyond the last one, that one again, so that all threads do the
+    /// same. Gives whether the number is one below the count.
+    pub(super) fn bind_within(
+        &mut self,
+        own: impl Into<Definition>,
+        var: impl Into<Definition>,
+        number: Expr,
+        count: Expr,
+    ) -> Expr {
+        let own = self.bind(own, INDEX, number);
+        let last = count.clone().then(Arithmetic::Sub, 1);
+        self.bind(var, INDEX, own.then(Arithmetic::Min, last));
+        own.then(Arithmetic::Less, count)
+    }
+
     /// Binds where the part of a length begins and ends that has this number, of so many positions.
     pub(super) fn part(
         &mut self,

@@ -115,6 +115,24 @@ pub(super) fn items_formula(kernel: &Kernel, axes: &[AxisId], divisor: u64) -> S
     }
 }
 
+/// A launch whose work items are the positions of some axes.
+pub(super) fn launch_over(kernel: &Kernel, axes: &[AxisId]) -> Launch {
+    let (items, formula) = (launch_items(kernel, axes), items_formula(kernel, axes, 1));
+    Launch { items, formula, ..Launch::default() }
+}
+
+/// The launch of blocks that have so many neighbours along the last of some axes, at one position of the others.
+pub(super) fn launch_of_columns(kernel: &Kernel, axes: &[AxisId], width: u64) -> Launch {
+    let (outer, inner) = axes.split_at(axes.len().saturating_sub(1));
+    let formula = items_formula(kernel, inner, width);
+    let formula = match outer.is_empty() {
+        true => formula,
+        false => format!("{} * {formula}", items_formula(kernel, outer, 1)),
+    };
+    let items = launch_items(kernel, inner).div_ceil(width).saturating_mul(launch_items(kernel, outer));
+    Launch { items, formula, ..Launch::default() }
+}
+
 /// The launch of blocks that each have so many positions of some axes, and so many of others.
 pub(super) fn launch_of_parts(kernel: &Kernel, parts: &[(&[AxisId], u64)]) -> Launch {
     let parts: Vec<_> = parts.iter().filter(|(axes, _)| !axes.is_empty()).collect();

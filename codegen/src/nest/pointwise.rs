@@ -24,11 +24,9 @@ pub(super) fn build(
             let vectorised = split_lanes(kernel, map.last().copied(), schedule.vector);
             let body = cuda(kernel, &vectorised, &map, schedule)?;
             let launch = Launch {
-                items: super::passes::launch_items(kernel, &map),
-                formula: super::passes::items_formula(kernel, &map, 1),
                 per_block: u64::from(schedule.threads) * u64::from(schedule.vector),
                 block: [schedule.threads, 1, 1],
-                ..Launch::default()
+                ..super::passes::launch_over(kernel, &map)
             };
             (body, launch, vectorised)
         }

@@ -4,7 +4,7 @@ use super::emitter::Emitter;
 use super::fission::Stretches;
 use super::interior::Interior;
 use super::loops::{counting, stepping};
-use super::passes::{items_formula, launch_items};
+use super::passes::{launch_of_columns, launch_over};
 use super::segments::Segments;
 use super::short_axis::ShortAxis;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Rem};
@@ -74,8 +74,7 @@ struct Loops<'k, 'a> {
 
 impl<'k> Loops<'k, '_> {
     fn launch(&self, axes: &[AxisId], per_block: u64) -> Launch {
-        let (items, formula) = (launch_items(self.kernel, axes), items_formula(self.kernel, axes, 1));
-        Launch { items, formula, per_block, ..Launch::default() }
+        Launch { per_block, ..launch_over(self.kernel, axes) }
     }
 
     /// One loop over all positions of the block: the innermost axis is too short to be a loop of its own.
@@ -104,13 +103,7 @@ impl<'k> Loops<'k, '_> {
         }
         let (first, end) = emitter.part(["first", "end"], number, chunk, extent);
         inner_loop(emitter, kernel, self.guards, self.inner, first, end);
-        let per_row = kernel.axis(self.inner).extent.div_ceil(chunk);
-        let formula = items_formula(kernel, &[self.inner], chunk);
-        let formula = match self.outer.is_empty() {
-            true => formula,
-            false => format!("{} * {formula}", items_formula(kernel, self.outer, 1)),
-        };
-        Launch { items: per_row * launch_items(kernel, self.outer), formula, ..Launch::default() }
+        launch_of_columns(kernel, &[self.outer, &[self.inner]].concat(), chunk)
     }
 
     /// Some input is consecutive along another axis: goes down a few columns at a time, so that each of its cache lines is

@@ -489,10 +489,7 @@ impl<'k> Sweep<'_, 'k> {
         if let Some(position) = position {
             emitter.bind(self.flat, INDEX, position);
         }
-        match plan.axes.len() {
-            1 => emitter.bind_axes(&plan.axes),
-            _ => emitter.unflatten(self.flat, &plan.axes, 1),
-        }
+        emitter.unflatten(self.flat, &plan.axes, 1);
         if let Some(ahead) = self.ahead.filter(|_| lane.is_some()) {
             ahead.ask(emitter);
         }

@@ -3,7 +3,7 @@
 use super::accumulate::{Accumulator, load, mul_add, save};
 use super::emitter::Emitter;
 use super::loops::{counting, stepping};
-use super::passes::{Pass, Plan, items_formula, launch_items, partial_workspaces};
+use super::passes::{Pass, Plan, launch_items, launch_over, partial_workspaces};
 use super::persistent::{Place, RowCache};
 use super::pointwise::{lanes_and_stores, split_lanes};
 use super::split::{Arrivals, Parts, all_parts, interleaved, own_part, with_arrivals};
@@ -31,20 +31,17 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         schedule,
         arrivals: Arrivals::at(&workspaces, Expr::Name(row)),
         row,
-        own_row: emitter.index("own_row"),
         flat: plan.sweep_name(&mut emitter),
         turn: emitter.index("turn"),
     };
     writer.body(&mut emitter, &vectorised);
     let body = emitter.finish()?;
     let launch = Launch {
-        items: launch_items(kernel, &plan.map),
-        formula: items_formula(kernel, &plan.map, 1),
         per_block: u64::from(schedule.rows_per_block),
         splits: schedule.splits,
         block: [schedule.threads_per_row, schedule.rows_per_block, 1],
         shared_bytes: schedule.shared_bytes,
-        ..Launch::default()
+        ..launch_over(kernel, &plan.map)
     };
     Ok(Nest::new(vectorised, vec![Function::of(kernel, body, launch)], workspaces))
 }
@@ -57,8 +54,6 @@ struct CudaRows<'a> {
     arrivals: Arrivals,
     /// The row, which is the last one for threads beyond it.
     row: Var,
-    /// The row that would be this thread's.
-    own_row: Var,
     /// The position of the sweep.
     flat: Var,
     /// Which of its vectors of the row a thread is at.
@@ -102,18 +97,16 @@ impl<'a> CudaRows<'a> {
             false => Expr::Builtin(Builtin::BlockX),
         };
         let rows = emitter.positions(&self.plan.map);
-        let name = self.row;
+        let mut inside = None;
         if several {
             // Threads beyond the last row go along it too, so that whole warps take part in shuffles.
-            emitter.bind(self.own_row, INDEX, row);
-            let last = rows.clone().then(Sub, 1);
-            emitter.bind(name, INDEX, self.own_row.then(Min, last));
+            inside = Some(emitter.bind_within("own_row", self.row, row, rows));
         } else if !self.plan.map.is_empty() || self.schedule.splits > 1 {
-            emitter.bind(name, INDEX, row);
+            emitter.bind(self.row, INDEX, row);
         }
-        emitter.unflatten(name, &self.plan.map, 1);
+        emitter.unflatten(self.row, &self.plan.map, 1);
         for pass in &self.plan.passes {
-            let inside = several.then(|| rows.clone());
+            let inside = inside.clone();
             let accumulators = match self.schedule.persistent {
                 0 => self.sweep(emitter, kernel, pass, inside),
                 turns => self.sweep_cached(emitter, kernel, pass, inside, u64::from(turns)),
@@ -129,20 +122,13 @@ impl<'a> CudaRows<'a> {
         }
         if !self.plan.results.is_empty() {
             let first = Builtin::ThreadX.then(Equal, 0);
-            let condition = match several {
-                true => first.then(And, self.own_row.then(Less, rows)),
-                false => first,
-            };
-            emitter.open_pinned();
-            for &store in &self.plan.results {
-                let store = kernel.stores[store].clone();
-                emitter.store(&store);
-            }
-            if self.schedule.splits > 1 {
-                emitter.push(self.arrivals.reset());
-            }
-            let then = emitter.close();
-            emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
+            let condition = inside.into_iter().fold(first, |first, inside| first.then(And, inside));
+            emitter.under(Some(condition), |emitter| {
+                self.plan.results.iter().for_each(|&store| emitter.store(&kernel.stores[store]));
+                if self.schedule.splits > 1 {
+                    emitter.push(self.arrivals.reset());
+                }
+            });
         }
     }
 
@@ -194,7 +180,7 @@ impl<'a> CudaRows<'a> {
         emitter: &mut Emitter<'a>,
         kernel: &'a Kernel,
         pass: &Pass,
-        rows: Option<Expr>,
+        inside: Option<Expr>,
     ) -> Vec<Accumulator> {
         let accumulators = pass.declare(emitter, kernel, None);
         let vector = u64::from(self.schedule.vector);
@@ -234,7 +220,7 @@ impl<'a> CudaRows<'a> {
         };
         if let Some(lead) = &lead {
             let range = (thread.clone(), lead.clone());
-            self.single_elements(emitter, pass, &accumulators, &rows, range, &step);
+            self.single_elements(emitter, pass, &accumulators, &inside, range, &step);
         }
         let position = thread.clone().then(Mul, vector);
         let position = lead.map_or(position.clone(), |lead| lead.then(Add, position));
@@ -248,13 +234,13 @@ impl<'a> CudaRows<'a> {
             Some(_) => (position, whole.clone(), step.clone().then(Mul, vector)),
             None => (thread.clone(), whole.clone().then(Div, vector), step.clone()),
         };
-        self.elements(emitter, kernel, pass, &accumulators, rows.clone());
+        self.elements(emitter, kernel, pass, &accumulators, inside.clone());
         emitter.aligned = None;
         let body = emitter.close();
         emitter.push(stepping(flat, (from, to), stride, LoopHint::UnrollBy(4)).of(body));
         if has_tail {
             let range = (whole.then(Add, thread), length);
-            self.single_elements(emitter, pass, &accumulators, &rows, range, &step);
+            self.single_elements(emitter, pass, &accumulators, &inside, range, &step);
         }
         accumulators
     }
@@ -265,13 +251,13 @@ impl<'a> CudaRows<'a> {
         emitter: &mut Emitter<'a>,
         pass: &Pass,
         accumulators: &[Accumulator],
-        rows: &Option<Expr>,
+        inside: &Option<Expr>,
         (from, to): (Expr, Expr),
         step: &Expr,
     ) {
         let body = emitter.using(self.scalar, |emitter| {
             emitter.open(&self.plan.axes, false);
-            self.elements(emitter, self.scalar, pass, accumulators, rows.clone());
+            self.elements(emitter, self.scalar, pass, accumulators, inside.clone());
             emitter.close()
         });
         emitter.push(stepping(self.flat, (from, to), step.clone(), LoopHint::None).of(body));
@@ -283,7 +269,7 @@ impl<'a> CudaRows<'a> {
         emitter: &mut Emitter<'a>,
         kernel: &'a Kernel,
         pass: &Pass,
-        rows: Option<Expr>,
+        inside: Option<Expr>,
         turns: u64,
     ) -> Vec<Accumulator> {
         let accumulators = pass.declare(emitter, kernel, None);
@@ -300,7 +286,7 @@ impl<'a> CudaRows<'a> {
         emitter.bind(flat, INDEX, position);
         emitter.open(&[], false);
         emitter.unflatten_sweep(flat, &self.plan.axes, vector);
-        self.elements(emitter, kernel, pass, &accumulators, rows);
+        self.elements(emitter, kernel, pass, &accumulators, inside);
         let then = emitter.close();
         let is_inside = (turns * threads != vectors).then(|| Expr::name(flat).then(Less, length));
         emitter.guarded(is_inside, then);
@@ -326,11 +312,10 @@ impl<'a> CudaRows<'a> {
         kernel: &'a Kernel,
         pass: &Pass,
         accumulators: &[Accumulator],
-        rows: Option<Expr>,
+        inside: Option<Expr>,
     ) {
         let stores: Vec<&Store> = pass.stores.iter().map(|&store| &kernel.stores[store]).collect();
-        let condition = rows.map(|rows| self.own_row.then(Less, rows));
-        lanes_and_stores(emitter, kernel, &stores, condition, |emitter| {
+        lanes_and_stores(emitter, kernel, &stores, inside, |emitter| {
             for (&reduction, accumulator) in pass.reductions.iter().zip(accumulators) {
                 accumulator.take(emitter, reduction, None, None);
             }

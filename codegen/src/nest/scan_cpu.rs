@@ -4,7 +4,7 @@
 
 use super::emitter::Emitter;
 use super::loops::{counting, stepping};
-use super::passes::{items_formula, launch_items};
+use super::passes::{launch_of_columns, launch_over};
 use super::scan::Scans;
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint};
@@ -65,12 +65,7 @@ fn rows<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, scans: &Scans, schedu
         emitter.unflatten(row, &scans.others, 1);
         side_by_side(emitter, kernel, scans, None, &|emitter, _, body| body(emitter));
     });
-    Launch {
-        items: scans.rows(kernel),
-        formula: items_formula(kernel, &scans.others, 1),
-        per_block: rows,
-        ..Launch::default()
-    }
+    Launch { per_block: rows, ..launch_over(kernel, &scans.others) }
 }
 
 /// One loop, or several step by step together: `for_each` repeats what it is given for each of them. How many there are,
@@ -129,7 +124,7 @@ fn columns<'k>(
     side_by_side(emitter, kernel, scans, Some((lanes, &columns.lane())), &|emitter, _, body| {
         columns.each(emitter, body);
     });
-    columns_launch(kernel, &scans.others, lanes)
+    launch_of_columns(kernel, &scans.others, lanes)
 }
 
 /// The columns of a block.
@@ -173,16 +168,4 @@ impl Columns {
         let (left, right) = (Expr::Name(self.left), Expr::Name(self.right));
         emitter.repeat_along(&[self.inner], counting(self.inner, left, right, LoopHint::Simd), body);
     }
-}
-
-pub(super) fn columns_launch(kernel: &Kernel, others: &[AxisId], lanes: u64) -> Launch {
-    let (outer, inner) = others.split_at(others.len().saturating_sub(1));
-    let parts = launch_items(kernel, inner).div_ceil(lanes);
-    let inner_formula = items_formula(kernel, inner, lanes);
-    let formula = match outer.is_empty() {
-        true => inner_formula,
-        false => format!("{} * {inner_formula}", items_formula(kernel, outer, 1)),
-    };
-    let items = parts.saturating_mul(launch_items(kernel, outer));
-    Launch { items, formula, ..Launch::default() }
 }

@@ -6,7 +6,7 @@
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
 use super::loops::{counting, stepping};
-use super::passes::items_formula;
+use super::passes::launch_over;
 use super::persistent::{Place, RowCache};
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
 use super::recurrence_cuda::Tiles;
@@ -37,15 +37,13 @@ pub(super) fn build(scalar: &Kernel, scans: &Scans, schedule: &ScanSchedule) -> 
         Writer { scalar, kernel: &kernel, scans, schedule, totals: &totals, row }
     };
     let launch = Launch {
-        items: scans.rows(scalar),
-        formula: items_formula(scalar, &scans.others, 1),
         per_block: u64::from(schedule.rows),
         splits: schedule.splits,
         block: match shares_rows {
             true => [schedule.threads, schedule.rows, 1],
             false => [schedule.rows, schedule.threads, 1],
         },
-        ..Launch::default()
+        ..launch_over(scalar, &scans.others)
     };
     let mut functions = Vec::new();
     if schedule.splits > 1 {
@@ -102,11 +100,9 @@ impl<'a> Writer<'a> {
             }
             return None;
         }
-        let own_row = emitter.bind("own_row", INDEX, number);
-        let last = rows.clone().then(Sub, 1);
-        emitter.bind(self.row, INDEX, own_row.then(Min, last));
+        let inside = emitter.bind_within("own_row", self.row, number, rows);
         emitter.unflatten(self.row, &self.scans.others, 1);
-        Some(own_row.then(Less, rows))
+        Some(inside)
     }
 
     fn columns(&self, emitter: &mut Emitter<'a>) {

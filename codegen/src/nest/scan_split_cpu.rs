@@ -5,9 +5,9 @@
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::Emitter;
 use super::loops::{counting, stepping};
-use super::passes::items_formula;
+use super::passes::{launch_of_columns, launch_over};
 use super::scan::{Scans, Totals};
-use super::scan_cpu::{Columns, columns_launch};
+use super::scan_cpu::Columns;
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::stretch::InOrder;
@@ -65,12 +65,8 @@ struct Divided<'k> {
 impl<'k> Divided<'k> {
     fn launch(&self) -> Launch {
         let whole = match self.scans.is_innermost {
-            true => Launch {
-                items: self.scans.rows(self.kernel),
-                formula: items_formula(self.kernel, &self.scans.others, 1),
-                ..Launch::default()
-            },
-            false => columns_launch(self.kernel, &self.scans.others, u64::from(self.schedule.rows)),
+            true => launch_over(self.kernel, &self.scans.others),
+            false => launch_of_columns(self.kernel, &self.scans.others, self.schedule.rows.into()),
         };
         let formula = match whole.formula.as_str() {
             "1" => "splits".into(),

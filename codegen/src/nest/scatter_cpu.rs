@@ -6,7 +6,7 @@
 use super::accumulate::mul_add;
 use super::emitter::Emitter;
 use super::loops::counting;
-use super::passes::{items_formula, launch_items};
+use super::passes::{launch_items, launch_over};
 use super::scatter::{Partials, Scatters, bind_digits, offset, scaled, workspace, workspaces};
 use super::scatter_lists::Lists;
 use super::split::{Parts, merging, of_parts};
@@ -161,10 +161,7 @@ impl<'a> Writer<'a> {
         let column = self.scatters.column_name(emitter);
         let (left, right) = block.columns.clone();
         emitter.repeat(counting(column, left, right, LoopHint::Simd), |emitter| {
-            match inner {
-                [_] => emitter.bind_axes(inner),
-                _ => emitter.unflatten(column, inner, 1),
-            }
+            emitter.unflatten(column, inner, 1);
             body(emitter, &self.slot(block, Expr::name(position), Some(Expr::name(column))));
         });
     }
@@ -320,12 +317,7 @@ impl<'a> Writer<'a> {
             emitter.push(counting(line, first, end, LoopHint::None).of(body));
         }
         let lines = if outer.is_empty() { std::slice::from_ref(&inner) } else { outer };
-        let launch = Launch {
-            items: launch_items(kernel, lines),
-            formula: items_formula(kernel, lines, 1),
-            per_block,
-            ..Launch::default()
-        };
+        let launch = Launch { per_block, ..launch_over(kernel, lines) };
         Ok(merging(kernel, emitter.finish()?, launch))
     }
 

@@ -11,7 +11,7 @@ use super::passes::launch_items;
 use super::scatter::workspaces as partial_workspaces;
 use super::scatter::{Partials, Scatters, TRUTH, bind_digits, offset, scaled, workspace};
 use super::split::{Arrivals, Parts, all_parts, interleaved, own_part, with_arrivals};
-use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Min, Mul, Rem, Sub};
+use super::stmt::Arithmetic::{Add, And, Div, Equal, Less, Mul, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use super::{Body, Function, INDEX, Nest};
@@ -159,24 +159,37 @@ impl<'a> Writer<'a> {
         scaled(warp, Expr::Int(self.results()))
     }
 
+    /// Binds a lane's column. Lanes beyond the last one do the same as it, and store nothing.
+    fn bind_column(&self, emitter: &mut Emitter, own: Expr, of_block: u64) {
+        let column = self.scatters.column_name(emitter);
+        match self.columns.is_multiple_of(of_block) {
+            true => drop(emitter.bind(column, INDEX, own)),
+            false => drop(emitter.bind_within("own_column", column, own, Expr::Int(self.columns))),
+        }
+        emitter.unflatten(column, &self.scatters.inner, 1);
+    }
+
+    /// Binds a lane's element: beyond the last one that again, so that all read one. Gives whether it is the lane's own.
+    fn bind_element(&self, emitter: &mut Emitter, number: Expr) -> Expr {
+        let over = self.scatters.over;
+        let inside = emitter.bind_within("own", over, number, emitter.extent(over));
+        emitter.bind_axes(&[over]);
+        inside
+    }
+
+    /// Combines the values at hand with what is at a slot.
+    fn combine(&self, emitter: &mut Emitter, slot: &Expr) {
+        for shared in &self.shared {
+            let value = emitter.value(shared.operand);
+            shared.combine(emitter, slot, value);
+        }
+    }
+
     /// Each lane has a column, and goes from element to element.
     fn sweep_columns(&self, emitter: &mut Emitter) {
         let scatters = self.scatters;
         let own = offset(self.tile.clone(), Expr::Int(LANES), Expr::Builtin(Builtin::ThreadX));
-        let last = Expr::Int(self.columns - 1);
-        let own = if self.columns.is_multiple_of(LANES) {
-            own
-        } else {
-            // Lanes beyond the last column do the same as it, and store nothing.
-            let own_column = emitter.bind("own_column", INDEX, own);
-            own_column.then(Min, last)
-        };
-        let column = scatters.column_name(emitter);
-        emitter.bind(column, INDEX, own);
-        match scatters.inner.as_slice() {
-            [_] => emitter.bind_axes(&scatters.inner),
-            _ => emitter.unflatten(column, &scatters.inner, 1),
-        }
+        self.bind_column(emitter, own, LANES);
         let (from, step) = self.warps();
         emitter.repeat_along(
             &[scatters.over],
@@ -186,11 +199,7 @@ impl<'a> Writer<'a> {
                 let (is_own, place) = self.place(at);
                 emitter.under(is_own, |emitter| {
                     let own = offset(self.own_set(), Expr::Int(1), Expr::Builtin(Builtin::ThreadX));
-                    let at = mul_add(place, LANES, own);
-                    for shared in &self.shared {
-                        let value = emitter.value(shared.operand);
-                        shared.combine(emitter, &at, value);
-                    }
+                    self.combine(emitter, &mul_add(place, LANES, own));
                 });
             },
         );
@@ -201,16 +210,11 @@ impl<'a> Writer<'a> {
         let scatters = self.scatters;
         let start = emitter.index("start");
         emitter.open(&[], false);
-        let (over, extent) = (scatters.over, emitter.extent(scatters.over));
-        let own = start.then(Add, Builtin::ThreadX);
-        let own = emitter.bind("own", INDEX, own);
-        // Lanes beyond the last element read it too, and take no turn.
-        let last = extent.clone().then(Sub, 1);
-        emitter.bind(over, INDEX, own.then(Min, last));
-        emitter.bind_axes(&[scatters.over]);
+        let extent = emitter.extent(scatters.over);
+        // Lanes beyond the last element take no turn.
+        let inside = self.bind_element(emitter, start.then(Add, Builtin::ThreadX));
         let at = scatters.bind_position(emitter, "at");
         let (is_own, place) = self.place(at);
-        let inside = own.then(Less, extent.clone());
         let active = is_own.map_or(inside.clone(), |is_own| inside.then(And, is_own));
         let is_active = emitter.bind("active", TRUTH, active);
         let nowhere = Expr::Int(self.schedule.positions);
@@ -224,11 +228,7 @@ impl<'a> Writer<'a> {
             });
         }
         emitter.open_pinned();
-        let at = offset(self.own_set(), Expr::Int(1), Expr::Name(place));
-        for shared in &self.shared {
-            let value = emitter.value(shared.operand);
-            shared.combine(emitter, &at, value);
-        }
+        self.combine(emitter, &offset(self.own_set(), Expr::Int(1), Expr::Name(place)));
         let body = emitter.close();
         emitter.push(Stmt::InTurns { key: Expr::Name(place), active, body });
         let body = emitter.close();
@@ -314,10 +314,7 @@ impl<'a> Writer<'a> {
         }
         emitter.open_pinned();
         emitter.bind_axes(&[scatters.axis]);
-        match scatters.inner.as_slice() {
-            [_] => emitter.bind_axes(&scatters.inner),
-            _ => emitter.unflatten(column, &scatters.inner, 1),
-        }
+        emitter.unflatten(column, &scatters.inner, 1);
         emitter.store_all(kernel);
         let then = emitter.close();
         emitter.guarded(conditions.into_iter().reduce(|a, b| a.then(And, b)), then);

@@ -2,7 +2,7 @@
 
 use super::emitter::Emitter;
 use super::loops::{counting, stepping};
-use super::passes::{items_formula, launch_items};
+use super::passes::launch_over;
 use super::sort::{Items, Sorts};
 use super::stmt::Arithmetic::{Add, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, SortBy, SortedRow, Sorting, Stmt, Type};
@@ -21,14 +21,8 @@ const SCRATCH: u64 = 1 << 25;
 pub(super) fn build(kernel: &Kernel, sorts: &Sorts, schedule: &SortSchedule) -> Result<Nest, Refusal> {
     let mut emitter = Emitter::new(kernel, Language::C);
     let length = kernel.axis(sorts.over).extent * sorts.width();
-    let rows = launch_items(kernel, &sorts.outer);
     let writer = Writer { kernel, sorts, rows: u64::from(schedule.rows) };
-    let mut launch = Launch {
-        items: rows,
-        formula: items_formula(kernel, &sorts.outer, 1),
-        per_block: u64::from(schedule.rows),
-        ..Launch::default()
-    };
+    let mut launch = Launch { per_block: schedule.rows.into(), ..launch_over(kernel, &sorts.outer) };
     let mut workspaces = Vec::new();
     if schedule.lanes > 1 {
         writer.in_lanes(&mut emitter);

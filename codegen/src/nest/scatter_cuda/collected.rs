@@ -9,7 +9,7 @@ use crate::nest::emitter::Emitter;
 use crate::nest::loops::{counting, stepping};
 use crate::nest::scatter::{Partials, TRUTH, offset};
 use crate::nest::split::interleaved;
-use crate::nest::stmt::Arithmetic::{Add, And, Equal, Less, Min, Rem, Sub};
+use crate::nest::stmt::Arithmetic::{Add, And, Equal, Less, Rem};
 use crate::nest::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use crate::nest::variable::Var;
 
@@ -101,25 +101,18 @@ impl Writer<'_> {
             .push(stepping(start, (from, emitter.extent(self.scatters.over)), step, LoopHint::None).of(body));
     }
 
-    /// Binds the axis to the thread's element; gives the number that it would have.
-    fn bind_element(&self, emitter: &mut Emitter, lists: &Lists) -> Var {
-        let over = self.scatters.over;
+    /// Binds the axis to the element of the thread's turn. Lanes beyond the last one list nothing.
+    fn bind_listed(&self, emitter: &mut Emitter, lists: &Lists) -> Expr {
         let number = mul_add(lists.segment(), LANES, Builtin::ThreadX);
-        let own = emitter.bind("own", INDEX, Expr::Name(lists.start).then(Add, number));
-        // Lanes beyond the last element read it too, and list nothing.
-        let last = emitter.extent(over).then(Sub, 1);
-        emitter.bind(over, INDEX, own.then(Min, last));
-        emitter.bind_axes(&[over]);
-        own
+        self.bind_element(emitter, lists.start.then(Add, number))
     }
 
     /// Finds which elements are the block's, and counts them. All that a thread looks at is read before anything waits for it.
     fn look(&self, emitter: &mut Emitter, lists: &Lists) {
         lists.each(emitter, |emitter| {
-            let own = self.bind_element(emitter, lists);
+            let inside = self.bind_listed(emitter, lists);
             let at = self.scatters.bind_position(emitter, "at");
             let (is_own, place) = self.place(at);
-            let inside = own.then(Less, emitter.extent(self.scatters.over));
             let is_listed = is_own.map_or(inside.clone(), |is_own| inside.then(And, is_own));
             emitter.push(set(Expr::element(lists.place, lists.turn()), place));
             emitter.push(set(Expr::element(lists.is_listed, lists.turn()), is_listed));
@@ -137,7 +130,7 @@ impl Writer<'_> {
     /// Lists them, in their order.
     fn list(&self, emitter: &mut Emitter, lists: &Lists) {
         lists.each(emitter, |emitter| {
-            self.bind_element(emitter, lists);
+            self.bind_listed(emitter, lists);
             let votes = Expr::VotesBefore(Box::new(Expr::element(lists.is_listed, lists.turn())));
             let votes = emitter.bind("votes", INDEX, votes);
             emitter.open_pinned();
@@ -178,26 +171,8 @@ impl Writer<'_> {
             let within = if columns == LANES { Expr::Builtin(Builtin::ThreadX) } else { within };
             let within = emitter.bind("within", INDEX, within);
             let own = offset(self.tile.clone(), Expr::Int(columns), Expr::Name(within));
-            let column = scatters.column_name(emitter);
-            let is_even = self.columns.is_multiple_of(columns);
-            // Lanes beyond the last column do the same as it, and store nothing.
-            let own = match is_even {
-                true => own,
-                false => {
-                    let own = emitter.bind("own_column", INDEX, own);
-                    own.then(Min, self.columns - 1)
-                }
-            };
-            emitter.bind(column, INDEX, own);
-            match scatters.inner.as_slice() {
-                [_] => emitter.bind_axes(&scatters.inner),
-                _ => emitter.unflatten(column, &scatters.inner, 1),
-            }
-            let slot = mul_add(at, columns, within);
-            for shared in &self.shared {
-                let value = emitter.value(shared.operand);
-                shared.combine(emitter, &slot, value);
-            }
+            self.bind_column(emitter, own, columns);
+            self.combine(emitter, &mul_add(at, columns, within));
             let body = emitter.close();
             match columns {
                 LANES => emitter.append(body),
