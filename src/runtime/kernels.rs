@@ -10,6 +10,8 @@ use rayon::prelude::*;
 use super::backend::{Backend, Module};
 use super::cache::{DiskCache, Key};
 use super::cpu::{Compiler, CpuModule, Unloaded, together};
+#[cfg(feature = "cuda")]
+use super::cuda::architecture::{is_virtual, to_compile_for};
 use super::device::{Device, DeviceKind};
 use super::general;
 pub(crate) use super::general::Text;
@@ -81,7 +83,7 @@ fn disk_key(backend: &Backend, source: &str) -> Option<Key> {
         #[cfg(feature = "cuda")]
         Backend::Cuda(device) => {
             let nvrtc = super::cuda::nvrtc::Nvrtc::get().ok()?;
-            let architecture = nearest_architecture(device.architecture(), nvrtc.architectures());
+            let architecture = to_compile_for(device.architecture(), nvrtc.architectures());
             Some(cubin_key(nvrtc, &architecture, source))
         }
         #[cfg(feature = "emulate")]
@@ -189,7 +191,7 @@ fn module(backend: &Backend, text: &Text) -> Result<(Module, u32)> {
         #[cfg(feature = "cuda")]
         Backend::Cuda(device) => {
             let nvrtc = super::cuda::nvrtc::Nvrtc::get()?;
-            let architecture = nearest_architecture(device.architecture(), nvrtc.architectures());
+            let architecture = to_compile_for(device.architecture(), nvrtc.architectures());
             let (cubin, spill_bytes) = compile_cubin(text, &architecture)?;
             let functions: Vec<&str> = text.emitted.functions().collect();
             Ok((Module::Cuda(device.load(&cubin, &functions)?), spill_bytes))
@@ -229,7 +231,7 @@ fn cpu_module(identity: &str, text: &Text) -> Result<CpuModule> {
     Ok(module)
 }
 
-/// A CUBIN from the cache or from NVRTC, and the bytes that a thread spills.
+/// A CUBIN, or PTX for a virtual architecture, from the cache or from NVRTC, and the bytes that a thread spills.
 #[cfg(feature = "cuda")]
 fn compile_cubin(text: &Text, architecture: &str) -> Result<(Vec<u8>, u32)> {
     let (name, source) = (text.emitted.name.as_str(), text.source());
@@ -241,6 +243,10 @@ fn compile_cubin(text: &Text, architecture: &str) -> Result<(Vec<u8>, u32)> {
     });
     let key = cubin_key(nvrtc, architecture, source);
     let mut cubin = cached(&key, "cu", source, || {
+        if is_virtual(architecture) {
+            // What it spills, the driver knows alone.
+            return Ok([nvrtc.ptx(name, source, architecture, options)?.into_bytes(), vec![0; 4]].concat());
+        }
         let cubin = nvrtc.compile(name, source, architecture, options)?;
         let spill_bytes = cubin.inspect_all(text.emitted.functions()).map_or(0, |info| info.spill_bytes);
         Ok([cubin.bytes, spill_bytes.to_le_bytes().to_vec()].concat())
@@ -260,17 +266,6 @@ fn cubin_key(nvrtc: &super::cuda::nvrtc::Nvrtc, architecture: &str, source: &str
     let (major, minor) = nvrtc.version();
     let maker = format!("nvrtc {major}.{minor}, room before spills, which are behind");
     Key::new(architecture, &maker, nvrtc.options(), source)
-}
-
-/// The architecture to compile for: the device's own or, if the compiler is older than the device, the
-/// newest of the same generation, whose code the device runs as well.
-#[cfg(feature = "cuda")]
-fn nearest_architecture(device: &str, supported: &[u32]) -> String {
-    let Some(own) = device.strip_prefix("sm_").and_then(|digits| digits.parse::<u32>().ok()) else {
-        return device.to_string();
-    };
-    let best = supported.iter().copied().filter(|&a| a <= own && a / 10 == own / 10).max();
-    best.map_or_else(|| device.to_string(), |best| format!("sm_{best}"))
 }
 
 #[cfg(feature = "cuda")]

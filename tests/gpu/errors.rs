@@ -132,3 +132,29 @@ fn threads_that_launch_and_wait_get_their_own_errors() {
         }
     });
 }
+
+/// In a process of its own, in which the device is one that is newer than the compiler.
+const NEWER: &str = "LAZULI_TEST_NEWER_DEVICE";
+
+#[test]
+fn a_device_that_the_compiler_does_not_know() {
+    let (Ok(_), gpu) = (std::env::var(NEWER), Device::cuda(0)) else { return };
+    assert_eq!(gpu.information().unwrap().architecture.as_deref(), Some("sm_137"));
+    let x = tensor(100, &gpu);
+    let expected: f32 = numbers(100).iter().map(|x| x * 2.0).sum();
+    assert!(((&x * 2.0).sum(0).item::<f32>().unwrap() - expected).abs() < 1e-2);
+    println!("computed");
+}
+
+#[test]
+fn a_device_that_is_newer_than_the_compiler_gets_ptx() {
+    let Some((_, _alone)) = gpu() else { return };
+    if held(0).is_none() {
+        return;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "errors::a_device_that_the_compiler_does_not_know", "--nocapture"]);
+    let output = command.env(NEWER, "1").env("LAZULI_MOCK_CAPABILITY", "137").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("computed"), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -3,7 +3,9 @@
 //! Neither library is needed to build or to link. Both are looked for when first asked for, and where one is
 //! missing the answer is an [`Error::Unavailable`](crate::Error::Unavailable), never a panic.
 
+pub(crate) mod architecture;
 pub(crate) mod cubin;
 pub(crate) mod driver;
 pub(crate) mod nvrtc;
 pub mod testing;
+mod version;

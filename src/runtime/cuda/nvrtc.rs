@@ -29,6 +29,9 @@ const LIBRARY_NAMES: &[&str] = &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll", "nvrt
 /// Where a CUDA toolkit keeps its libraries, below its root.
 const TOOLKIT_FOLDERS: &[&str] = &["lib64", "lib", "targets/x86_64-linux/lib", "bin", "bin/x64"];
 
+/// Where conda keeps the library, below an environment's root.
+const CONDA_FOLDERS: &[&str] = &["lib", "targets/x86_64-linux/lib", "Library/bin"];
+
 /// Where the PyPI packages keep the library, below the folder they are installed to.
 const PACKAGE_FOLDERS: &[&str] = &["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cuda_nvrtc/bin"];
 
@@ -219,12 +222,7 @@ impl Nvrtc {
         options: &[&str],
     ) -> Result<Cubin> {
         let compile = |source: &str| self.try_compile(kernel_name, source, architecture, options);
-        let cubin = compile(source).map_err(|log| Error::Compilation {
-            kernel: kernel_name.to_owned(),
-            compiler: format!("NVRTC {}.{} ({})", self.version.0, self.version.1, self.place),
-            log,
-            source_text: Arc::from(source),
-        })?;
+        let cubin = compile(source).map_err(|log| self.refused(kernel_name, source, log))?;
         let spilled = cubin::all_spill_bytes(&cubin.log);
         if spilled == 0 {
             return Ok(cubin);
@@ -252,16 +250,49 @@ impl Nvrtc {
         Ok(Cubin { bytes, log })
     }
 
-    /// The PTX of a text, for a virtual architecture such as `compute_90`.
-    pub(super) fn ptx(&self, source: &str, architecture: &str, options: &[&str]) -> Result<String, String> {
-        let program = Program::create(self, &c_string("the source", source)?, &file_name("kernels")?)?;
-        program.compile(architecture, options)?;
-        program.text(self.functions.ptx_size, self.functions.ptx)
+    /// The PTX of a text, for a virtual architecture such as `compute_90`. Options of the assembler do not count.
+    ///
+    /// # Errors
+    /// As [`compile`](Nvrtc::compile).
+    pub(crate) fn ptx(
+        &self,
+        kernel_name: &str,
+        source: &str,
+        architecture: &str,
+        options: &[&str],
+    ) -> Result<String> {
+        let options: Vec<&str> =
+            options.iter().copied().filter(|option| !option.starts_with("--ptxas")).collect();
+        let compile = || {
+            let program = Program::create(self, &c_string("the source", source)?, &file_name(kernel_name)?)?;
+            program.compile(architecture, &options)?;
+            program.text(self.functions.ptx_size, self.functions.ptx)
+        };
+        compile().map_err(|log| self.refused(kernel_name, source, log))
     }
 
-    /// Goes through the places, in order.
+    fn refused(&self, kernel_name: &str, source: &str, log: String) -> Error {
+        Error::Compilation {
+            kernel: kernel_name.to_owned(),
+            compiler: format!("NVRTC {}.{} ({})", self.version.0, self.version.1, self.place),
+            log,
+            source_text: Arc::from(source),
+        }
+    }
+
+    /// Goes through the places, in order, for one whose code the driver runs, if there is a driver: of its CUDA version or an older
+    /// one, whatever comes after the point. Else it is the first one, which may do with a driver's package for compatibility.
     fn find() -> Result<Nvrtc> {
         let mut tried = Vec::new();
+        let newest = super::version::of_driver().map_or(i32::MAX, |(major, _)| major);
+        let mut too_new: Option<Nvrtc> = None;
+        let mut fits = |nvrtc: Nvrtc| match nvrtc.version.0 <= newest {
+            true => Some(nvrtc),
+            false => {
+                too_new.get_or_insert(nvrtc);
+                None
+            }
+        };
         if let Some(path) = settings::variable(PATH_VARIABLE).filter(|path| !path.is_empty()) {
             // A choice that does not work is reported rather than replaced by another library.
             let path = PathBuf::from(path);
@@ -271,8 +302,9 @@ impl Nvrtc {
             }
         } else {
             for name in LIBRARY_NAMES {
-                match Nvrtc::load(Path::new(name)) {
-                    Ok(nvrtc) => return Ok(nvrtc),
+                match Nvrtc::load(Path::new(name)).map(&mut fits) {
+                    Ok(Some(nvrtc)) => return Ok(nvrtc),
+                    Ok(None) => {}
                     Err(reason) => tried.push(with_place(name, &reason)),
                 }
             }
@@ -280,14 +312,18 @@ impl Nvrtc {
                 let paths = LIBRARY_NAMES.iter().map(|name| folder.join(name)).filter(|path| path.is_file());
                 let before = tried.len();
                 for path in paths {
-                    match Nvrtc::load(&path) {
-                        Ok(nvrtc) => return Ok(nvrtc),
+                    match Nvrtc::load(&path).map(&mut fits) {
+                        Ok(Some(nvrtc)) => return Ok(nvrtc),
+                        Ok(None) => {}
                         Err(reason) => tried.push(with_place(&path.display().to_string(), &reason)),
                     }
                 }
                 if tried.len() == before {
                     tried.push(format!("{}: not there", folder.display()));
                 }
+            }
+            if let Some(nvrtc) = too_new {
+                return Ok(nvrtc);
             }
         }
         Err(Error::Unavailable {
@@ -467,10 +503,58 @@ fn known_folders() -> Vec<PathBuf> {
             add(toolkit.join(TOOLKIT_FOLDERS[0]));
         }
     }
+    let conda = set("CONDA_PREFIX");
+    conda.iter().for_each(|conda| {
+        CONDA_FOLDERS
+            .iter()
+            .map(|below| conda.join(below))
+            .filter(|folder| folder.is_dir())
+            .for_each(&mut add);
+    });
+    // Other toolkits than the system's choice, newest first.
+    toolkits_beside(Path::new("/usr/local"))
+        .iter()
+        .map(|toolkit| toolkit.join(TOOLKIT_FOLDERS[0]))
+        .for_each(&mut add);
+    let pythons = [conda, set("VIRTUAL_ENV"), set("HOME").map(|home| home.join(".local"))];
+    let systems = ["/usr/local", "/usr"].map(|place| Some(PathBuf::from(place)));
+    for root in pythons.into_iter().chain(systems).flatten() {
+        for package in python_packages(&root) {
+            let folders = PACKAGE_FOLDERS.iter().map(|below| package.join(below));
+            folders.filter(|folder| folder.is_dir()).for_each(&mut add);
+        }
+    }
     for package in fetched_folders() {
         PACKAGE_FOLDERS.iter().map(|below| package.join(below)).for_each(&mut add);
     }
     folders
+}
+
+/// The folders in one whose names begin so, those that sort last first.
+fn folders_in(folder: &Path, begins: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(begins))
+        .map(|entry| entry.path())
+        .collect();
+    found.sort_by(|a, b| b.cmp(a));
+    found
+}
+
+/// Toolkits that stand beside each other, such as `cuda-12.4`.
+fn toolkits_beside(folder: &Path) -> Vec<PathBuf> {
+    folders_in(folder, "cuda-")
+        .into_iter()
+        .filter(|toolkit| toolkit.join(TOOLKIT_FOLDERS[0]).is_dir())
+        .collect()
+}
+
+/// Where pip installs to below this root: `lib/python3.12/site-packages` and the like.
+fn python_packages(root: &Path) -> Vec<PathBuf> {
+    let pythons = ["lib", "lib64"].into_iter().flat_map(|lib| folders_in(&root.join(lib), "python3"));
+    pythons
+        .flat_map(|python| ["site-packages", "dist-packages"].map(|packages| python.join(packages)))
+        .collect()
 }
 
 /// Where `tests/fetch-nvrtc` may have put the PyPI package: below the target folder of the Cargo project that

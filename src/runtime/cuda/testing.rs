@@ -34,8 +34,5 @@ pub fn compile(
 /// The PTX of a text for compute capability 9.0, compiled with the options of every kernel.
 pub fn ptx(source: &str) -> Result<String> {
     let nvrtc = Nvrtc::get()?;
-    // Those of the assembler are of no use here.
-    let options: Vec<&str> =
-        nvrtc.options().iter().copied().filter(|option| !option.starts_with("--ptxas")).collect();
-    nvrtc.ptx(source, "compute_90", &options).map_err(|log| Error::internal("NVRTC", log))
+    nvrtc.ptx("kernels", source, "compute_90", nvrtc.options())
 }

@@ -14,8 +14,8 @@ use std::sync::{Arc, PoisonError};
 
 use lazuli::emulation::Kernel;
 
-use crate::device::{CAPABILITY, MOST_SHARED_BYTES, MULTIPROCESSORS, SHARED_BYTES};
-use crate::nvrtc::MARK;
+use crate::device::{MOST_SHARED_BYTES, MULTIPROCESSORS, SHARED_BYTES, capability};
+use crate::nvrtc::{MARK, source_within};
 use crate::status::{Result, Status};
 use crate::stream::{CURRENT, Event, FIRST_CONTEXT, Function, Launch, Module, State, Stream, Work, state};
 
@@ -117,8 +117,8 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_in
             37 => 6144,              // bits of its bus
             38 => 50 << 20,          // bytes of L2
             39 => 2048,              // threads of a multiprocessor
-            75 => CAPABILITY.0,      // compute capability
-            76 => CAPABILITY.1,      //
+            75 => capability().0,    // compute capability
+            76 => capability().1,    //
             97 => MOST_SHARED_BYTES, // shared memory of a block that asks for it
             115 => 1,                // memory pools
             _ => 0,
@@ -331,6 +331,13 @@ unsafe fn end_of_elf(image: *const u8) -> usize {
 /// The image is what the mock NVRTC gave, or another ELF file with at least as many bytes behind as the mark has.
 unsafe fn source_behind(image: *const u8) -> Result<(u32, Arc<str>)> {
     let bytes = |offset: usize, count: usize| unsafe { std::slice::from_raw_parts(image.add(offset), count) };
+    if bytes(0, 2) == b"//" {
+        // PTX, which the driver compiles for what it has: all but newer parts' features.
+        let text = unsafe { CStr::from_ptr(image.cast()) }.to_str().map_err(|_| Status::INVALID_IMAGE)?;
+        let (architecture, source) = source_within(text).ok_or(Status::INVALID_IMAGE)?;
+        let own = capability().0 * 10 + capability().1;
+        return if architecture <= own { Ok((own, source)) } else { Err(Status::NO_BINARY_FOR_GPU) };
+    }
     if bytes(0, 5) != b"\x7fELF\x02" {
         return Err(Status::INVALID_IMAGE);
     }
@@ -352,7 +359,7 @@ pub unsafe extern "C" fn cuModuleLoadData(module: *mut usize, image: *const u8) 
         let device = state.current()?;
         let (architecture, source) = unsafe { source_behind(image) }?;
         let (major, minor) = (architecture / 10, architecture % 10);
-        if major != CAPABILITY.0 || minor > CAPABILITY.1 {
+        if major != capability().0 || minor > capability().1 {
             return Err(Status::NO_BINARY_FOR_GPU);
         }
         let handle = state.handle();

@@ -17,6 +17,7 @@
 //! | `LAZULI_MOCK_NVRTC` | the real NVRTC |
 //! | `LAZULI_MOCK_DEVICES` | how many devices there are: 2 |
 //! | `LAZULI_MOCK_MEMORY` | bytes of each: 4 GiB |
+//! | `LAZULI_MOCK_CAPABILITY` | what kernels must be compiled for: 90, which is sm_90 |
 
 mod device;
 pub mod driver;

@@ -4,12 +4,15 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use libloading::Library;
 
 /// Stands between a CUBIN and its source: the architecture's number, the length of the source, and the source follow.
 pub(crate) const MARK: &[u8; 16] = b"lazuli's source\n";
+
+/// Begins the remark at the end of a PTX text.
+const REMARK: &str = "// lazuli's source: ";
 
 const SUCCESS: c_int = 0;
 const INVALID_PROGRAM: c_int = 4;
@@ -152,11 +155,12 @@ pub unsafe extern "C" fn nvrtcCompileProgram(
     count: c_int,
     options: *const *const c_char,
 ) -> c_int {
-    const OPTION: &str = "--gpu-architecture=sm_";
+    const OPTIONS: [&str; 2] = ["--gpu-architecture=sm_", "--gpu-architecture=compute_"];
     for number in 0..usize::try_from(count).unwrap_or(0) {
         // SAFETY: the caller's promise: as many C strings.
         let option = unsafe { CStr::from_ptr(*options.add(number)) }.to_string_lossy();
-        let digits = option.strip_prefix(OPTION).map(|rest| rest.trim_end_matches(['a', 'f']));
+        let named = OPTIONS.iter().find_map(|known| option.strip_prefix(known));
+        let digits = named.map(|rest| rest.trim_end_matches(['a', 'f']));
         if let Some(architecture) = digits.and_then(|digits| digits.parse().ok()) {
             with_program(program, |program| program.architecture = architecture);
         }
@@ -232,20 +236,58 @@ pub unsafe extern "C" fn nvrtcGetCUBIN(program: Handle, cubin: *mut c_char) -> c
     SUCCESS
 }
 
-/// As NVRTC's.
+/// The end of a PTX text: the architecture and the source as a remark, in hexadecimal digits.
+fn remark(program: &Program) -> String {
+    let digits: String = program.source.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("\n{REMARK}{} {digits}\n\0", program.architecture)
+}
+
+/// What a PTX text says of its architecture and source.
+pub(crate) fn source_within(ptx: &str) -> Option<(u32, Arc<str>)> {
+    let (architecture, digits) = ptx.split_once(REMARK)?.1.trim_end().split_once(' ')?;
+    let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    let source: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+    Some((architecture.parse().ok()?, String::from_utf8(source?).ok()?.into()))
+}
+
+/// Bytes of the real PTX.
+fn real_ptx_size(program: Handle, size: &mut usize) -> c_int {
+    real!(b"nvrtcGetPTXSize", unsafe extern "C" fn(Handle, *mut usize) -> c_int, program, size)
+}
+
+/// As NVRTC's, with room for what is put behind.
 ///
 /// # Safety
 /// As NVRTC's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcGetPTXSize(program: Handle, size: *mut usize) -> c_int {
-    real!(b"nvrtcGetPTXSize", unsafe extern "C" fn(Handle, *mut usize) -> c_int, program, size)
+    let mut bytes = 0;
+    let status = real_ptx_size(program, &mut bytes);
+    if status != SUCCESS || bytes == 0 {
+        return status;
+    }
+    let Some(remark) = with_program(program, |program| remark(program).len()) else { return INVALID_PROGRAM };
+    // SAFETY: the caller's promise: a place for a size. The first text's NUL goes.
+    unsafe { *size = bytes - 1 + remark };
+    SUCCESS
 }
 
-/// As NVRTC's.
+/// As NVRTC's, with the source behind.
 ///
 /// # Safety
 /// As NVRTC's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcGetPTX(program: Handle, ptx: *mut c_char) -> c_int {
-    real!(b"nvrtcGetPTX", unsafe extern "C" fn(Handle, *mut c_char) -> c_int, program, ptx)
+    let mut bytes = 0;
+    let mut status = real_ptx_size(program, &mut bytes);
+    if status == SUCCESS {
+        status = real!(b"nvrtcGetPTX", unsafe extern "C" fn(Handle, *mut c_char) -> c_int, program, ptx);
+    }
+    if status != SUCCESS || bytes == 0 {
+        return status;
+    }
+    let Some(remark) = with_program(program, |program| remark(program)) else { return INVALID_PROGRAM };
+    // SAFETY: the caller has as many bytes as `nvrtcGetPTXSize` said.
+    unsafe { std::ptr::copy_nonoverlapping(remark.as_ptr(), ptx.cast::<u8>().add(bytes - 1), remark.len()) };
+    SUCCESS
 }

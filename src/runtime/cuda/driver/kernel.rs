@@ -54,15 +54,17 @@ impl Drop for CudaKernel {
 }
 
 impl CudaDevice {
-    /// Loads the functions of a compiled kernel.
+    /// Loads the functions of a compiled kernel, or of PTX, which the driver compiles.
     ///
     /// # Errors
     /// [`Error::Device`], such as for a CUBIN of another architecture.
-    pub(crate) fn load(self: &Arc<Self>, cubin: &[u8], functions: &[&str]) -> Result<Vec<CudaKernel>> {
+    pub(crate) fn load(self: &Arc<Self>, code: &[u8], functions: &[&str]) -> Result<Vec<CudaKernel>> {
         let operation = format!("load kernel {}", functions.last().unwrap_or(&"without functions"));
         self.enter(&operation)?;
+        let ptx =
+            std::str::from_utf8(code).ok().filter(|text| text.contains(".target") && !text.contains('\0'));
         // The driver is not told how long the file is, and cudarc makes C strings of the names.
-        if !cubin::is_whole(cubin) || functions.iter().any(|name| name.contains('\0')) {
+        if ptx.is_none() && !cubin::is_whole(code) || functions.iter().any(|name| name.contains('\0')) {
             return Err(Error::Device {
                 device: self.label.clone(),
                 operation,
@@ -70,7 +72,8 @@ impl CudaDevice {
             });
         }
         let failed = |error| self.failed(&operation, error);
-        let module = self.context.load_module(Ptx::from_binary(cubin.to_vec())).map_err(failed)?;
+        let code = ptx.map_or_else(|| Ptx::from_binary(code.to_vec()), Ptx::from_src);
+        let module = self.context.load_module(code).map_err(failed)?;
         let load = |name: &&str| {
             let function = module.load_function(name).map_err(failed)?;
             let static_bytes = u32::try_from(function.shared_size_bytes().map_err(failed)?).unwrap_or(0);
