@@ -390,6 +390,7 @@ impl<'a> Run<'a> {
             stats::add(stats::Counter::InPlace);
             self.places[output.index()] = self.places[input.index()].clone();
         }
+        let mut by_device = None;
         if let Some(loaded) = &command.loaded {
             if prepared.backend.runs_ahead() {
                 let buffer = |place: &Place| self.places[place.index()].as_ref();
@@ -398,7 +399,15 @@ impl<'a> Run<'a> {
                 prepared.backend.order(read, written)?;
             }
             prepared.backend.launching(&prepared.names, number);
-            let fault = self.call(command, loaded, &prepared.backend, &memory.scratch)?;
+            let mut fault = None;
+            let mut call = || {
+                fault = self.call(command, loaded, &prepared.backend, &memory.scratch)?;
+                Ok(())
+            };
+            match is_timed {
+                true => by_device = prepared.backend.time(call)?,
+                false => call()?,
+            }
             if prepared.backend.runs_ahead() {
                 self.follow(command, fault.as_ref());
                 if settings::is_launch_blocking() {
@@ -407,7 +416,7 @@ impl<'a> Run<'a> {
             }
         }
         if let Some(start) = start {
-            let seconds = prepared.note(command, start)?;
+            let seconds = prepared.note(command, start, by_device, || operations(self.plan, number))?;
             trial::note(|| self.noted(number, seconds));
         }
         for place in &command.last_used {
@@ -477,8 +486,13 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A kernel of the plan, with the operations whose results it gives and their lines.
+/// A kernel of the plan as errors name it.
 fn name(plan: &Plan, number: usize) -> String {
+    format!("{} ({})", plan.kernels[number].code.emitted.name, operations(plan, number))
+}
+
+/// The operations whose results a kernel of the plan gives, with their lines.
+fn operations(plan: &Plan, number: usize) -> String {
     let kernel = &plan.kernels[number];
     let outputs = kernel.parts.iter().flat_map(|part| &part.lowered.outputs);
     let mut results: Vec<String> = outputs
@@ -491,7 +505,7 @@ fn name(plan: &Plan, number: usize) -> String {
         results.truncate(MOST_NAMED);
         results.push(format!("{others} more"));
     }
-    format!("{} ({})", kernel.code.emitted.name, results.join("; "))
+    results.join("; ")
 }
 
 impl Prepared {
@@ -514,14 +528,22 @@ impl Prepared {
 
     /// Notes how long a kernel took, which is waited for.
     #[cold]
-    fn note(&self, command: &Command, start: Instant) -> Result<f64> {
+    fn note(
+        &self,
+        command: &Command,
+        start: Instant,
+        by_device: Option<f64>,
+        operations: impl FnOnce() -> String,
+    ) -> Result<f64> {
         self.backend.synchronize()?;
-        let seconds = start.elapsed().as_secs_f64();
+        let seconds = by_device.unwrap_or_else(|| start.elapsed().as_secs_f64());
         let (emitted, bytes) = (&command.code.emitted, command.bytes);
         timing::note(|| timing::Launched {
             device: self.device,
             name: emitted.name.clone(),
             schedule: emitted.schedule.to_string(),
+            operations: operations(),
+            start,
             bytes,
             seconds,
         });

@@ -1,6 +1,7 @@
 //! How long each kernel takes, for who measures plans.
 
 use std::cell::RefCell;
+use std::time::Instant;
 
 use crate::Device;
 
@@ -10,6 +11,10 @@ pub(crate) struct Launched {
     pub(crate) device: Device,
     pub(crate) name: String,
     pub(crate) schedule: String,
+    /// The operations whose results it gives, with their lines.
+    pub(crate) operations: String,
+    /// When the host launched it.
+    pub(crate) start: Instant,
     /// What it reads and writes at least.
     pub(crate) bytes: u64,
     pub(crate) seconds: f64,

@@ -1,13 +1,15 @@
 //! Where the time of an evaluation goes, by kernel.
 
 use std::fmt;
+use std::path::Path;
 use std::time::Instant;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
+use serde_json::{Value, json};
 
-use crate::Device;
 use crate::compiler::explain;
-use crate::executor::timing;
+use crate::executor::timing::{self, Launched};
+use crate::{Device, Error, Result};
 
 /// Runs a closure, and tells where its time went: which kernels this thread launched, how long they took, and how fast they
 /// moved their bytes. Each kernel is waited for before the next, so on a GPU the whole takes longer than without.
@@ -28,15 +30,17 @@ pub fn profile<T>(f: impl FnOnce() -> T) -> (T, Profile) {
     let (result, launched) = timing::of_kernels(f);
     let seconds = start.elapsed().as_secs_f64();
     let mut kernels: IndexMap<(Device, String, String), KernelTime> = IndexMap::new();
-    for kernel in launched {
-        let key = (kernel.device, kernel.name, kernel.schedule);
+    for kernel in &launched {
+        let key = (kernel.device, kernel.name.clone(), kernel.schedule.clone());
         let entry = kernels.entry(key).or_insert_with_key(|(device, name, schedule)| KernelTime {
             device: *device,
             name: name.clone(),
             schedule: schedule.clone(),
+            operations: kernel.operations.clone(),
             launches: 0,
             bytes: 0,
             seconds: 0.0,
+            share_of_copy: None,
         });
         entry.launches += 1;
         entry.bytes += kernel.bytes;
@@ -44,7 +48,7 @@ pub fn profile<T>(f: impl FnOnce() -> T) -> (T, Profile) {
     }
     let mut kernels: Vec<KernelTime> = kernels.into_values().collect();
     kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    (result, Profile { kernels, seconds })
+    (result, Profile { kernels, start, launched, seconds })
 }
 
 /// Where time went, kernel by kernel; it prints as a table. Made by [`profile`].
@@ -60,7 +64,9 @@ pub fn profile<T>(f: impl FnOnce() -> T) -> (T, Profile) {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Profile {
-    kernels: Vec<KernelTime>,
+    pub(crate) kernels: Vec<KernelTime>,
+    start: Instant,
+    launched: Vec<Launched>,
     seconds: f64,
 }
 
@@ -84,12 +90,16 @@ pub struct KernelTime {
     pub name: String,
     /// Its schedule, in words.
     pub schedule: String,
+    /// The operations whose results it gives, with their lines; of kernels that several lines share, those of the first.
+    pub operations: String,
     /// How often it ran; several small kernels in one launch are one.
     pub launches: u64,
     /// The bytes that its inputs and results have, together.
     pub bytes: u64,
-    /// Its time, launching included.
+    /// Its time: on a GPU by the device's own clock, else with launching.
     pub seconds: f64,
+    /// How fast it moves its bytes, as a share of how fast a copy of memory does; from [`Profile::beside_copies`] on.
+    pub share_of_copy: Option<f64>,
 }
 
 impl KernelTime {
@@ -115,6 +125,60 @@ impl Profile {
     /// ```
     pub fn kernels(&self) -> &[KernelTime] {
         &self.kernels
+    }
+
+    /// Every launch as an event of Chrome's trace format, one row for the whole and one for each device: for `chrome://tracing`,
+    /// [Perfetto](https://ui.perfetto.dev) and the like. Times are in microseconds.
+    ///
+    /// ```
+    /// use lazuli::{Tensor, profile};
+    /// let (_, profile) = profile(|| Tensor::rand([1000], 1).sum(0).eval());
+    /// let trace = profile.chrome_trace();
+    /// assert!(trace.starts_with(r#"{"displayTimeUnit":"ms","traceEvents":["#));
+    /// ```
+    pub fn chrome_trace(&self) -> String {
+        let microseconds = |seconds: f64| (seconds * 1e9).round() / 1e3;
+        let devices: IndexSet<Device> = self.launched.iter().map(|launched| launched.device).collect();
+        let named = |row: usize, name: &str| json!({"ph": "M", "pid": 1, "tid": row, "name": "thread_name", "args": {"name": name}});
+        let mut events = vec![named(0, "profile")];
+        events.extend(devices.iter().enumerate().map(|(row, device)| named(row + 1, &device.to_string())));
+        events.push(json!({
+            "ph": "X", "pid": 1, "tid": 0, "ts": 0.0, "dur": microseconds(self.seconds),
+            "name": "profile", "cat": "host",
+        }));
+        let event = |launched: &Launched| {
+            let Launched { device, name, schedule, operations, start, bytes, seconds } = launched;
+            let row = devices.get_index_of(device).map_or(0, |row| row + 1);
+            let since = start.saturating_duration_since(self.start).as_secs_f64();
+            json!({
+                "ph": "X", "pid": 1, "tid": row, "ts": microseconds(since), "dur": microseconds(*seconds),
+                "name": name, "cat": "kernel",
+                "args": {
+                    "schedule": schedule, "operations": operations, "bytes": bytes,
+                    "GB/s": *bytes as f64 / seconds.max(1e-12) / 1e9,
+                },
+            })
+        };
+        events.extend(self.launched.iter().map(event));
+        Value::to_string(&json!({"displayTimeUnit": "ms", "traceEvents": events}))
+    }
+
+    /// Writes [`Profile::chrome_trace`] to a file.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("trace.json");
+    /// let (_, profile) = lazuli::profile(|| lazuli::Tensor::rand([10], 1).eval());
+    /// profile.save_chrome_trace(&path)?;
+    /// # assert!(path.exists());
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Io`](Error::Io).
+    pub fn save_chrome_trace(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        std::fs::write(path, self.chrome_trace()).map_err(|error| Error::io("write", path, error))
     }
 
     /// The whole time, with planning and compiling.
@@ -165,23 +229,32 @@ impl fmt::Display for Profile {
         if self.kernels.is_empty() {
             return Ok(());
         }
+        let has_copies = self.kernels.iter().any(|kernel| kernel.share_of_copy.is_some());
+        let copy = |text: String| if has_copies { format!(" {text:>8}") } else { String::new() };
         writeln!(
             f,
-            "\n{:>10} {:>6} {:>9} {:>10} {:>7}  kernel",
-            "time", "share", "launches", "bytes", "GB/s"
+            "\n{:>10} {:>6} {:>9} {:>10} {:>7}{}  kernel",
+            "time",
+            "share",
+            "launches",
+            "bytes",
+            "GB/s",
+            copy("of copy".into())
         )?;
         for kernel in &self.kernels {
             writeln!(
                 f,
-                "{:>10} {:>4.0} % {:>9} {:>10} {:>7.1}  {} on {}: {}",
+                "{:>10} {:>4.0} % {:>9} {:>10} {:>7.1}{}  {} on {}: {}; {}",
                 time(kernel.seconds),
                 100.0 * kernel.seconds / inside.max(1e-12),
                 kernel.launches,
                 explain::bytes(kernel.bytes),
                 kernel.gigabytes_per_second(),
+                copy(kernel.share_of_copy.map_or(String::new(), |share| format!("{:.0} %", 100.0 * share))),
                 kernel.name,
                 kernel.device,
                 kernel.schedule,
+                kernel.operations,
             )?;
         }
         Ok(())
@@ -210,6 +283,34 @@ mod tests {
         assert!(profile.seconds_in_kernels() > 0.0 && profile.seconds_in_kernels() <= profile.seconds());
         assert_eq!(profile.to_string().lines().count(), 5);
         assert!(!timing::is_timing());
+    }
+
+    #[test]
+    fn a_trace_has_every_launch_with_its_line() {
+        let x = Tensor::ones([1000], DType::F32);
+        x.eval().unwrap();
+        let (result, profile) =
+            profile(|| (2..5).try_for_each(|n| (&x * f64::from(n)).eval()).and_then(|()| x.sum(0).eval()));
+        result.unwrap();
+        let trace: Value = serde_json::from_str(&profile.chrome_trace()).unwrap();
+        let events = trace["traceEvents"].as_array().unwrap();
+        let names: Vec<&str> = events.iter().map(|event| event["name"].as_str().unwrap()).collect();
+        assert_eq!(
+            names,
+            ["thread_name", "thread_name", "profile", "mul_f32", "mul_f32", "mul_f32", "sum_f32"]
+        );
+        assert_eq!(events[1]["args"]["name"], "cpu");
+        let (whole, launches) = (&events[2], &events[3..]);
+        let mut end = 0.0;
+        for launch in launches {
+            let (start, length) = (launch["ts"].as_f64().unwrap(), launch["dur"].as_f64().unwrap());
+            assert!(start >= end && length > 0.0, "{trace}");
+            end = start + length - 0.002;
+        }
+        assert!(end <= whole["dur"].as_f64().unwrap());
+        let of_sum = launches[3]["args"]["operations"].as_str().unwrap();
+        assert!(of_sum.starts_with("sum, at src/inspect/profile.rs:"), "{of_sum}");
+        assert_eq!(launches[0]["args"]["bytes"], 8000);
     }
 
     #[test]

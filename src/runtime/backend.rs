@@ -260,6 +260,15 @@ impl Backend {
         }
     }
 
+    /// The seconds of what `f` launches, by the device's own clock if it has one. Such a device is waited for.
+    pub(crate) fn time(&self, f: impl FnOnce() -> Result<()>) -> Result<Option<f64>> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(device) => device.time(f).map(Some),
+            _ => f().map(|()| None),
+        }
+    }
+
     /// Waits until everything launched has ended.
     pub(crate) fn synchronize(&self) -> Result<()> {
         match self {

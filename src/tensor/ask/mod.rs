@@ -1,5 +1,6 @@
 //! What asks tensors for their values: the end of recording.
 
+mod copies;
 pub(crate) mod display;
 pub(crate) mod download;
 pub(crate) mod evaluate;
