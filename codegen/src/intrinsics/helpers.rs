@@ -13,6 +13,7 @@ const CUDA_TEXTS: &[&str] =
     &[include_str!("helpers/common.h"), include_str!("helpers/cuda.cuh"), include_str!("helpers/random.h")];
 const C_TEXTS: &[&str] = &[
     include_str!("helpers/prototypes.h"),
+    include_str!("helpers/remainders.h"),
     include_str!("helpers/common.h"),
     include_str!("helpers/c.h"),
     include_str!("helpers/random.h"),

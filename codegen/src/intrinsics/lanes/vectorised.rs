@@ -8,6 +8,15 @@ use crate::Language;
 use crate::intrinsics::Helpers;
 use crate::intrinsics::helpers::definition;
 
+/// What a function is translated from: the C library's, mostly one call a lane, have other definitions for lanes.
+fn of_lanes(name: &str) -> &str {
+    match name {
+        "fmodf" => "lz_fmod_lanes_f32",
+        "fmod" => "lz_fmod_lanes_f64",
+        _ => name,
+    }
+}
+
 /// What a text gets that calls the vector function of a helper.
 struct Vectorised {
     /// The function, unless lanes can have none.
@@ -58,7 +67,7 @@ impl Vectorised {
         if let Some(function) = known().get(name) {
             return Some(function.clone());
         }
-        let (order, code) = definition(Language::C, name)?;
+        let (order, code) = definition(Language::C, of_lanes(name))?;
         // Without the lock: what it calls is looked up as well.
         let function = Arc::new(Vectorised::new(name, order, code));
         known().insert(name.to_string(), function.clone());
