@@ -18,16 +18,18 @@ pub(crate) enum Loop {
     Products,
     /// Lanes across lines that are scanned.
     Across,
+    /// Lanes along lines that are scanned within registers.
+    Registers,
     /// Scatters.
     Scatter,
     /// Loops inside of those of the lanes: windows, and reductions of a few elements.
     Windows,
-    /// One element after the other: scans along rows, and results that lie in turns.
+    /// One element after the other: recurrences and costly scans along rows, and results that lie in turns.
     Steps,
 }
 
 /// How many kinds of [`Loop`] there are.
-pub(crate) const LOOPS: usize = 8;
+pub(crate) const LOOPS: usize = 9;
 
 /// What an operation is to the hero whose loop it shares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,6 +135,7 @@ impl TargetFigures {
             [1.35, 1.55, 3.0],
             [0.22, 0.8, 1.0],
             [1.5, 1.6, 1.0],
+            [1.2, 3.0, 1.0],
             [4.0, 1.0, 1.0],
             [1.0, 0.5, 1.5],
             [2.0, 5.5, 1.0],
@@ -198,6 +201,7 @@ impl Work {
             ["columns prologue", "columns", "columns epilogue"],
             ["products prologue", "products", "products epilogue"],
             ["across prologue", "across", "across epilogue"],
+            ["registers prologue", "registers", "registers epilogue"],
             ["scatter prologue", "scatter", "scatter epilogue"],
             ["windows prologue", "windows", "windows epilogue"],
             ["steps prologue", "steps", "steps epilogue"],
@@ -252,7 +256,8 @@ pub(crate) fn operation_cost(op: &Op) -> f64 {
         Op::Select | Op::Cast => 1.0,
         // Per element that is reduced; see `Analyser`.
         Op::Reduce { .. } => 1.0,
-        Op::Scan { .. } => 4.0,
+        // What is more than one operation goes along one element after the other.
+        Op::Scan { op, .. } => op.cost().max(4.0),
         Op::Recurrence { body, .. } => {
             body.graph.nodes().map(|id| operation_cost(&body.graph.node(id).op)).sum::<f64>().max(1.0)
         }

@@ -1,7 +1,7 @@
 //! What fusion asks of each node again and again, worked out once a graph.
 
 use lazuli_codegen::index::{AxisId, AxisRanges, IndexExpr};
-use lazuli_codegen::schedule::share;
+use lazuli_codegen::schedule::{is_in_registers, share};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -42,6 +42,8 @@ pub(super) struct NodeFacts {
     pub(super) reuse: f64,
     /// Of a scan or a recurrence.
     pub(super) scan: Option<Lines>,
+    /// Whether a core scans such rows within registers, of what is innermost.
+    pub(super) is_in_registers: bool,
     /// Of a scatter; equal for scatters of one shape along one axis by one index.
     pub(super) scatter: Option<u32>,
     /// Of a reduction: equal for the same rows.
@@ -138,6 +140,7 @@ impl Facts {
             fan: 1.0,
             reuse: 1.0,
             scan: None,
+            is_in_registers: false,
             scatter: None,
             rows: None,
             by: By::Thread,
@@ -161,7 +164,10 @@ impl Facts {
                     }
                 }
             }
-            Op::Scan { axis, reverse, .. } => facts.scan = Some(Lines::new(&node.shape, *axis, *reverse)),
+            Op::Scan { op, axis, reverse, .. } => {
+                facts.scan = Some(Lines::new(&node.shape, *axis, *reverse));
+                facts.is_in_registers = is_in_registers(*op, node.dtype, node.shape[*axis] as u64);
+            }
             Op::Recurrence { axis, reverse, body, .. } => {
                 let full = &graph.node(operands[body.carries]).shape;
                 facts.scan = Some(Lines::new(full, *axis, *reverse));

@@ -6,10 +6,10 @@ use super::facts::{
 };
 use super::vector::Sizes;
 use super::{Figures, ScanSchedule};
-use crate::Language;
 use crate::index::AxisId;
 use crate::intrinsics::lanes::has_scan;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+use crate::{DType, Language, ReduceOp};
 
 /// Steps from which it pays to let rows of a recurrence go through shared memory.
 const STAGED_STEPS: u64 = 16;
@@ -44,14 +44,22 @@ const LONG_IN_REGISTERS: u64 = 16;
 /// The same of rows in lanes.
 const LONG_IN_LANES: u64 = 64;
 
-/// Whether scans along rows are made within registers on the CPU, stretch by stretch: what they take is in vectors, and so
-/// is what follows from them.
+/// Whether rows of so many values are scanned within registers on the CPU.
+pub fn is_in_registers(op: ReduceOp, dtype: DType, length: u64) -> bool {
+    has_scan(op, dtype) && length >= LONG_IN_REGISTERS
+}
+
+/// Whether a kernel's scans along rows are, stretch by stretch: what they take is in vectors, and so is what follows from them.
 pub(crate) fn are_in_registers(kernel: &Kernel) -> bool {
     let scans = || kernel.values.iter().filter(|value| matches!(value.op, ValueOp::Scan { .. }));
     kernel.recurrences.is_empty()
         && (1..=MOST_IN_REGISTERS).contains(&scans().count())
-        && scans().all(|scan| matches!(scan.op, ValueOp::Scan { op, .. } if has_scan(op, scan.dtype)))
-        && kernel.scan_axes().all(|(axis, _)| kernel.axis(axis).extent >= LONG_IN_REGISTERS)
+        && kernel.scan_axes().all(|(axis, _)| {
+            let length = kernel.axis(axis).extent;
+            scans().all(
+                |scan| matches!(scan.op, ValueOp::Scan { op, .. } if is_in_registers(op, scan.dtype, length)),
+            )
+        })
 }
 
 /// How many rows go on together on the CPU: [`ROWS_IN_LANES`] have lanes, and one has registers of its own.

@@ -53,7 +53,10 @@ impl Analyser<'_> {
         let stores_row = |rows: &Rows| outputs.iter().any(|&id| facts.of(id).elements == rows.full_elements);
         let stores_rows = rows.is_some_and(stores_row);
         let kind = match (scan, rows) {
-            (Some(scan), _) if scan.is_innermost() => Loop::Steps,
+            (Some(scan), _) if scan.is_innermost() => {
+                let is_one = |&id: &NodeId| facts.of(id).scan.is_none() || facts.of(id).is_in_registers;
+                if nodes.iter().all(is_one) { Loop::Registers } else { Loop::Steps }
+            }
             (Some(_), _) => Loop::Across,
             (None, Some(_)) if nodes.iter().any(|&id| facts.of(id).is_packed) => Loop::Products,
             (None, Some(rows)) if rows.is_consecutive => Loop::Rows,
