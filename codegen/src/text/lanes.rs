@@ -21,9 +21,9 @@ use crate::index::{Atom, IndexExpr};
 use crate::intrinsics::Helpers;
 use crate::intrinsics::lanes::{Kind, Lanes, Value};
 use crate::intrinsics::parenthesise;
-use crate::nest::Parameter;
 use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use crate::nest::variable::{Space, Var};
+use crate::nest::{Nest, Parameter};
 
 /// The lanes that are left from the loop's variable on.
 const LEFT: &str = "lanes";
@@ -90,12 +90,12 @@ fn most_lanes(body: &[Stmt]) -> u64 {
     body.iter().map(|stmt| own(stmt).max(inner(stmt))).max().unwrap_or(0)
 }
 
-impl Printer<'_> {
-    /// Whether the kernel goes over the lane in longer loops too.
-    fn has_long_vectors(&self) -> bool {
-        self.nest.functions.iter().any(|function| most_lanes(&function.body.statements) >= SHORTEST)
-    }
+/// Whether the kernel goes over the lane in longer loops too.
+pub(super) fn has_long_vectors(nest: &Nest) -> bool {
+    nest.functions.iter().any(|function| most_lanes(&function.body.statements) >= SHORTEST)
+}
 
+impl Printer<'_> {
     /// Prints a loop as one of vectors; prints nothing and is false if it is none.
     pub(super) fn loop_of_vectors(&mut self, var: Var, from: &Expr, to: &Expr, body: &[Stmt]) -> bool {
         let (text, helpers, lanes) = (self.text.len(), self.helpers.clone(), self.lanes.clone());
@@ -103,7 +103,7 @@ impl Printer<'_> {
             (Expr::Int(from), Expr::Int(to)) => Some(to.saturating_sub(*from)),
             _ => None,
         };
-        if constant.is_some_and(|length| length < SHORTEST) && !self.has_long_vectors() {
+        if constant.is_some_and(|length| length < SHORTEST) && !has_long_vectors(self.nest) {
             return false;
         }
         // Of loops along axes the text is the same, whatever their length.
