@@ -129,7 +129,7 @@ fn what_is_left_out_shows_nothing() {
     let causal =
         |[q, k, v]: [Tensor; 3]| q.scaled_dot_product_attention(&k, &v, &Attention::new().causal(true));
     let source = causal(inputs(&Device::cpu())).compile_for(&lazuli::Target::cpu()).unwrap().source();
-    assert!(source.contains("end = known;"), "{source}");
+    assert!(source.contains("end = last;"), "{source}");
     compare("infinite", 1, |device| attend(inputs(device), later(device), f64::NEG_INFINITY));
     compare("finite", 1, |device| attend(inputs(device), later(device), -2.0));
     for (name, value) in [("NaN", f64::NAN), ("infinity", f64::INFINITY)] {
@@ -149,6 +149,107 @@ fn what_is_left_out_shows_nothing() {
         let at = Tensor::arange(0, 200, 1).to(device);
         attend(inputs(device), at.unsqueeze(0).le(at.unsqueeze(1)), f64::NEG_INFINITY)
     });
+}
+
+/// Masks whose conditions depend on values that are known when the kernel runs: earlier keys in a cache, lengths,
+/// windows. Their bounds leave out blocks as those that the text knows.
+#[test]
+fn masks_by_arguments_leave_out_blocks() {
+    let inputs = |device: &Device| {
+        let shapes: [&[usize]; 3] = [&[2, 2, 70, 16], &[2, 1, 260, 16], &[2, 1, 260, 24]];
+        [0, 1, 2].map(|n| randn(device, shapes[n], n as u64 + 1))
+    };
+    let at = |device: &Device, n: i64| Tensor::arange(0, n, 1).to(device);
+    let grouped = Attention::new().grouped(true);
+    type Mask = Box<dyn Fn(&Device, &Tensor) -> Tensor>;
+    let attend = |device: &Device, past: &Tensor, mask: &Mask| {
+        let [q, k, v] = inputs(device);
+        let y = q.scaled_dot_product_attention(&k, &v, &grouped.clone().mask(&mask(device, past)));
+        // The same with keys of each head, written out.
+        let [k, v] = [k, v].map(|x| x.repeat_interleave(2, 1));
+        k.eval().unwrap();
+        v.eval().unwrap();
+        let scores = q.matmul(&k.transpose(-2, -1)) * 0.25;
+        let written = scores.masked_fill(&mask(device, past).logical_not(), f64::NEG_INFINITY);
+        [y, written.softmax(-1).matmul(&v)]
+    };
+    let masks: Vec<(&str, &str, Mask)> = vec![
+        ("causal", "last", Box::new(move |d, past| at(d, 260).le((at(d, 70) + past).unsqueeze(1)))),
+        (
+            "window",
+            "first",
+            Box::new(move |d, past| {
+                let distance = (at(d, 70) + past).unsqueeze(1) - at(d, 260);
+                distance.ge(0).logical_and(distance.lt(60))
+            }),
+        ),
+        (
+            "narrow",
+            "last",
+            Box::new(move |d, past| {
+                let [keys, queries] = [260, 70].map(|n| at(d, n).cast(DType::I32));
+                keys.gt((queries + past.cast(DType::I32)).unsqueeze(1)).logical_not()
+            }),
+        ),
+        (
+            "ends",
+            "first",
+            Box::new(move |d, past| {
+                let keys = at(d, 260);
+                let far = keys.lt(past).logical_or(keys.gt(past + 120));
+                far.logical_not().unsqueeze(0).logical_and(at(d, 70).lt(60).unsqueeze(1))
+            }),
+        ),
+        (
+            "positions from memory",
+            "last",
+            Box::new(move |d, past| {
+                let positions = (at(d, 70) * 37).remainder(&at(d, 70).add(11)) + past;
+                positions.eval().unwrap();
+                at(d, 260).le(positions.unsqueeze(1))
+            }),
+        ),
+        (
+            "both ways",
+            "first",
+            Box::new(move |d, past| {
+                let [keys, queries] = [at(d, 260), at(d, 70).unsqueeze(1)];
+                let distance = keys - past;
+                distance.gt(&queries * 1).logical_and(distance.gt(-&queries + 69))
+            }),
+        ),
+        (
+            "lengths of a batch",
+            "last",
+            Box::new(move |d, past| {
+                let lengths = Tensor::from_slice(&[3i64, 90], [2, 1, 1, 1]).to(d) + past;
+                at(d, 260).lt(lengths.abs())
+            }),
+        ),
+    ];
+    for (name, bound, mask) in &masks {
+        let pasts: &[i64] = match *name {
+            "window" => &[0, 130, 700, -40, i64::MAX - 20, i64::MIN + 9],
+            _ => &[100, i64::MAX - 20],
+        };
+        for &past in pasts {
+            for n in [0, 1] {
+                compare(&format!("{name}, {past}, {n}"), 1, |device| {
+                    let [y, written] = attend(device, &Tensor::from_slice(&[past], []).to(device), mask);
+                    if n == 0 { y } else { written }
+                });
+            }
+        }
+        let past = Tensor::from_slice(&[5i64], []);
+        let leaves_out = match *bound {
+            "first" => "begin = first;",
+            _ => "end = last;",
+        };
+        for y in attend(&Device::cpu(), &past, mask) {
+            let source = y.compile_for(&lazuli::Target::cpu()).unwrap().source();
+            assert!(source.contains(leaves_out), "{name}: {source}");
+        }
+    }
 }
 
 /// Rows from memory: a normalisation, then a layer.

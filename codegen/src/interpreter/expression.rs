@@ -45,6 +45,7 @@ impl Machine<'_> {
                 }
                 Value::Index(position.min(extent - 1).max(0))
             }
+            Expr::ToIndex(a) => Value::Index(self.value(a, thread, active)?.index()),
             Expr::Unary(op, dtype, a) => {
                 let a = self.number(a, *dtype, thread, active)?;
                 Value::Number(op.apply(a).ok_or_else(|| broken(format!("{op} is not defined for {dtype}")))?)

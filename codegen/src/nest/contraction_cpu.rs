@@ -16,7 +16,7 @@ use super::accumulate::set;
 use super::emitter::Emitter;
 use super::loops::{counting, stepping};
 use super::passes::launch_of_parts;
-use super::row_statistics::Row;
+use super::row_statistics::{Extent, Row};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, TileProduct, Type};
 use super::variable::Var;
@@ -129,8 +129,8 @@ pub(super) struct Writer<'a> {
     pub(super) is_whole: bool,
     /// What is known of each row of the block, in arrays.
     pub(super) known: Vec<(ValueId, Var)>,
-    /// How many terms count if not all.
-    pub(super) end: Option<Var>,
+    /// Which terms count if not all.
+    pub(super) part: Option<Extent>,
 }
 
 /// What a block's columns are packed into.
@@ -163,7 +163,7 @@ impl<'a> Writer<'a> {
             sums_row: width(contraction, &schedule),
             is_whole: false,
             known: Vec::new(),
-            end: None,
+            part: None,
         }
     }
 
@@ -221,7 +221,7 @@ impl<'a> Writer<'a> {
         emitter.repeat(counting(r, 0, self.rows.count, LoopHint::None), |emitter| {
             let at_row = emitter.bind("at_row", INDEX, self.rows.first.then(Add, r));
             emitter.unflatten(at_row, rows, 1);
-            let row = Row { kernel: self.kernel, along: self.depth, there: Vec::new(), end: None };
+            let row = Row { kernel: self.kernel, along: self.depth, there: Vec::new(), part: None };
             for &(id, array) in &known {
                 let result = row.reduce(emitter, id);
                 emitter.push(set(Expr::element(array, r), result.clone()));
@@ -241,7 +241,7 @@ impl<'a> Writer<'a> {
     ) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
         emitter.open(&[], false);
-        let terms = self.end.map_or(emitter.extent(self.depth), Expr::Name);
+        let [from, terms] = Extent::of(self.part, emitter.extent(self.depth));
         let depth = deep.clone().then(Min, terms.clone().then(Sub, self.term));
         emitter.bind(self.terms, INDEX, depth);
         for (product, sums) in self.contraction.products.iter().zip(sums) {
@@ -257,7 +257,7 @@ impl<'a> Writer<'a> {
             self.multiply(emitter, product, left, [right.array, *sums]);
         }
         let body = emitter.close();
-        emitter.push(stepping(self.term, (0, terms), deep, LoopHint::None).of(body));
+        emitter.push(stepping(self.term, (from, terms), deep, LoopHint::None).of(body));
     }
 
     /// Binds what the block has of rows, lines and columns, and the batch's axes.
@@ -402,6 +402,7 @@ impl<'a> Writer<'a> {
             Some(_) => Some(Columns { array: right, at: Expr::Int(0), row: self.width() }),
             None => self.in_place(product.right),
         };
+        let [first, _] = Extent::of(self.part, Expr::Int(0));
         self.each_panel(emitter, |emitter, panel, width| {
             let at = panel.clone().then(Mul, PANEL);
             let row = self.tile.then(Mul, self.sums_row);
@@ -427,7 +428,7 @@ impl<'a> Writer<'a> {
                 sums_row: self.sums_row,
                 depth: Expr::Name(self.terms),
                 width: whole(width),
-                adds: Expr::Int(0).then(Less, self.term),
+                adds: first.clone().then(Less, self.term),
             })));
         });
     }

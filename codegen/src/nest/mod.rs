@@ -16,6 +16,7 @@ mod emitter;
 mod epilogue;
 mod fission;
 mod interior;
+mod kept;
 mod loops;
 mod narrow;
 mod numbers;

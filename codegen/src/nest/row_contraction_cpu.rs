@@ -7,17 +7,18 @@
 use super::accumulate::set;
 use super::contraction_cpu::{Left, Packed, Part, Writer, ceil};
 use super::emitter::Emitter;
+use super::kept;
 use super::loops::{counting, stepping};
 use super::passes::launch_of_parts;
-use super::row_statistics::Row;
-use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem, Sub};
+use super::row_statistics::{Extent, Row};
+use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
 use crate::index::AxisId;
 use crate::ir::{Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{
-    Contraction, ContractionSchedule, Masked, PANEL, RowContraction, RowContractionSchedule, padded,
+    Contraction, ContractionSchedule, PANEL, RowContraction, RowContractionSchedule, padded,
 };
 use crate::{BinaryOp, Language, Refusal, Scalar};
 
@@ -29,7 +30,7 @@ pub(super) fn build(
     let mut emitter = Emitter::new(kernel, Language::C);
     let Contraction { batch, rows, .. } = &of.contraction;
     let row_part = Part::new(&mut emitter, "row");
-    let mut writer = Rows { kernel, of, schedule, rows: row_part, row: emitter.index("r"), end: None };
+    let mut writer = Rows { kernel, of, schedule, rows: row_part, row: emitter.index("r"), part: None };
     writer.body(&mut emitter);
     let body = emitter.finish()?;
     let launch = launch_of_parts(kernel, &[(batch, 1), (rows, schedule.rows.into())]);
@@ -46,15 +47,15 @@ struct Rows<'a> {
     rows: Part,
     /// One row of the block.
     row: Var,
-    /// How many elements of its rows count if not all: a multiple of a panel, or all.
-    end: Option<Var>,
+    /// Which elements of its rows count if not all: whole panels.
+    part: Option<Extent>,
 }
 
 impl<'a> Rows<'a> {
     fn body(&mut self, emitter: &mut Emitter) {
         let Contraction { batch, rows, dtype, .. } = &self.of.contraction;
         self.begin(emitter, batch, rows);
-        self.end = self.end(emitter);
+        self.part = self.kept(emitter);
         let element = Type::Register(*dtype);
         let array = |emitter: &mut Emitter, prefix, len| {
             let var = emitter.fresh(prefix);
@@ -84,7 +85,7 @@ impl<'a> Rows<'a> {
         }
         let sums = array(emitter, "sums", of_block * u64::from(self.schedule.columns));
         let mut writer = self.writer(emitter, &self.of.contraction, u64::from(self.schedule.columns));
-        (writer.is_whole, writer.end) = (false, self.end);
+        (writer.is_whole, writer.part) = (false, self.part);
         let weights = Left::There { array: scores[0], row: length };
         self.sums(emitter, &writer, [weights, Left::Packed(right), Left::Packed(sums)], |emitter, writer| {
             writer.results(emitter, &writer.contraction.products, &[sums], &known);
@@ -105,56 +106,84 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Where all rows of the block have come to what a mask leaves out: its number must be negative infinity, and the
-    /// columns' terms from there on finite, as zero times infinity is no zero.
-    fn end(&self, emitter: &mut Emitter) -> Option<Var> {
-        let kernel = self.kernel;
-        let Masked { fill, behind } = self.of.masked(kernel)?;
-        let Contraction { column, products, dtype, .. } = &self.of.contraction;
-        let columns = kernel.axis(*column).extent;
-        let length = kernel.axis(self.of.along).extent;
+    /// Which elements the block's rows have beside those that a mask leaves out: its numbers must be negative infinity, and
+    /// the columns' terms there finite, as zero times infinity is no zero.
+    fn kept(&self, emitter: &mut Emitter) -> Option<Extent> {
+        let masked = self.of.masked(self.kernel)?;
+        let Contraction { rows: axes, column, dtype, .. } = &self.of.contraction;
+        let columns = self.kernel.axis(*column).extent;
+        let length = self.kernel.axis(self.of.along).extent;
         if columns > MOST_PROBED || length <= PANEL {
             return None;
         }
         let (number, ty) =
             (|value: f64| Expr::Literal(Scalar::from_f64(*dtype, value)), Type::Register(*dtype));
-        let after = self.rows.first.then(Add, self.rows.count);
-        let last = match behind - 1 {
-            less @ ..0 => after.then(Sub, less.unsigned_abs()),
-            more => after.then(Add, more.unsigned_abs()),
-        };
-        let last = emitter.bind("last", INDEX, last.then(Max, 1));
-        let panels = ceil(Expr::Name(last), Expr::Int(PANEL));
-        let known = emitter.bind("known", INDEX, panels.then(Mul, PANEL).then(Min, length));
+        let rows =
+            kept::Rows { axes, first: Expr::Name(self.rows.first), count: Expr::Name(self.rows.count) };
+        let [begin, end] = kept::part_of_rows(emitter, self.of, &masked, &rows).map(Expr::Name);
+        // Whole panels.
+        let begin = masked.kept.has_beginning().then(|| {
+            let panels = begin.then(Div, Expr::Int(PANEL));
+            emitter.bind("first", INDEX, panels.then(Mul, Expr::Int(PANEL)))
+        });
+        let panels = ceil(end, Expr::Int(PANEL));
+        let last =
+            emitter.bind("last", INDEX, panels.then(Mul, Expr::Int(PANEL)).then(Min, Expr::Int(length)));
         let probe = emitter.fresh("probe");
         let probe = emitter.array(probe, ty, columns);
         let at = Expr::element(probe, Var::Lane);
         let zero = vec![set(at.clone(), number(0.0))];
-        emitter.push(counting(Var::Lane, 0, columns, LoopHint::Simd).of(zero));
+        emitter.push(counting(Var::Lane, Expr::Int(0), Expr::Int(columns), LoopHint::Simd).of(zero));
+        if let Some(begin) = begin {
+            self.probe(emitter, &at, Expr::Int(0), Expr::Name(begin));
+        }
+        self.probe(emitter, &at, Expr::Name(last), Expr::Int(length));
+        let binary = |op, a, b| Expr::Binary(op, *dtype, Box::new(a), Box::new(b));
+        let all = emitter.fresh("v");
+        let all = emitter.variable(all, ty, number(0.0));
+        let add = set(Expr::Name(all), binary(BinaryOp::Add, Expr::Name(all), at));
+        emitter.push(counting(Var::Lane, Expr::Int(0), Expr::Int(columns), LoopHint::None).of(vec![add]));
+        let part = Extent {
+            begin: begin.map(|_| emitter.variable("begin", INDEX, Expr::Int(0))),
+            end: emitter.variable("end", INDEX, Expr::Int(length)),
+        };
+        let is_zero = binary(BinaryOp::Eq, Expr::Name(all), number(0.0));
+        let mut then = vec![set(Expr::Name(part.end), Expr::Name(last))];
+        if let (Some(begin), Some(first)) = (part.begin, begin) {
+            then.push(set(Expr::Name(begin), Expr::Name(first)));
+        }
+        let mut conditions = vec![is_zero];
+        conditions.extend(
+            masked
+                .numbers(self.kernel)
+                .into_iter()
+                .map(|(id, value)| binary(BinaryOp::Eq, emitter.value(id), number(value))),
+        );
+        for condition in conditions {
+            then = vec![Stmt::If { condition, then, otherwise: Vec::new() }];
+        }
+        then.into_iter().for_each(|stmt| emitter.push(stmt));
+        Some(part)
+    }
+
+    /// Adds zero times the columns' terms of some elements.
+    fn probe(&self, emitter: &mut Emitter, at: &Expr, from: Expr, to: Expr) {
+        let Contraction { column, products, dtype, .. } = &self.of.contraction;
+        let binary = |op, a, b| Expr::Binary(op, *dtype, Box::new(a), Box::new(b));
         let term = emitter.index("t");
         emitter.open(&[self.of.along], false);
         emitter.bind(self.of.along, INDEX, Expr::Name(term));
         emitter.open(&[*column], false);
         emitter.bind(*column, INDEX, Expr::name(Var::Lane));
         let value = emitter.value(products[0].right);
-        let binary = |op, a, b| Expr::Binary(op, *dtype, Box::new(a), Box::new(b));
-        let nothing = binary(BinaryOp::Mul, value, number(0.0));
+        let zero = Expr::Literal(Scalar::from_f64(*dtype, 0.0));
+        let nothing = binary(BinaryOp::Mul, value, zero);
         emitter.push(set(at.clone(), binary(BinaryOp::Add, at.clone(), nothing)));
         let body = emitter.close();
-        emitter.push(counting(Var::Lane, 0, columns, LoopHint::Simd).of(body));
+        let columns = Expr::Int(self.kernel.axis(*column).extent);
+        emitter.push(counting(Var::Lane, Expr::Int(0), columns, LoopHint::Simd).of(body));
         let body = emitter.close();
-        emitter.push(counting(term, known, length, LoopHint::None).of(body));
-        let all = emitter.fresh("v");
-        let all = emitter.variable(all, ty, number(0.0));
-        let add = set(all, binary(BinaryOp::Add, Expr::Name(all), at));
-        emitter.push(counting(Var::Lane, 0, columns, LoopHint::None).of(vec![add]));
-        let end = emitter.variable("end", INDEX, Expr::Int(length));
-        let fill = emitter.value(fill);
-        let is_zero = binary(BinaryOp::Eq, Expr::Name(all), number(0.0));
-        let then = vec![Stmt::If { condition: is_zero, then: vec![set(end, known)], otherwise: Vec::new() }];
-        let condition = binary(BinaryOp::Eq, fill, number(f64::NEG_INFINITY));
-        emitter.push(Stmt::If { condition, then, otherwise: Vec::new() });
-        Some(end)
+        emitter.push(counting(term, from, to, LoopHint::None).of(body));
     }
 
     fn writer<'w>(&self, emitter: &mut Emitter, contraction: &'w Contraction, sums_row: u64) -> Writer<'w>
@@ -183,14 +212,17 @@ impl<'a> Rows<'a> {
         let Left::Packed(sums) = sums else { return };
         let column = writer.contraction.column;
         let all = Expr::Int(self.kernel.axis(column).extent);
-        let extent = self.end.filter(|_| column == self.of.along).map_or(all, Expr::Name);
+        let [from, extent] = Extent::of(self.part.filter(|_| column == self.of.along), all);
         let columns = Expr::Int(self.schedule.columns.into());
-        emitter.repeat(stepping(writer.columns.first, (0, &extent), &columns, LoopHint::None), |emitter| {
-            let rest = extent.clone().then(Sub, writer.columns.first);
-            emitter.bind(writer.columns.count, INDEX, columns.clone().then(Min, rest));
-            writer.all_terms(emitter, left, &Packed { array: right, image: None }, &[sums]);
-            then(emitter, writer);
-        });
+        emitter.repeat(
+            stepping(writer.columns.first, (from, &extent), &columns, LoopHint::None),
+            |emitter| {
+                let rest = extent.clone().then(Sub, writer.columns.first);
+                emitter.bind(writer.columns.count, INDEX, columns.clone().then(Min, rest));
+                writer.all_terms(emitter, left, &Packed { array: right, image: None }, &[sums]);
+                then(emitter, writer);
+            },
+        );
     }
 
     /// Each row's reductions, then the row as it is multiplied, in the first array, or what is stored of it. Gives arrays of the
@@ -217,7 +249,7 @@ impl<'a> Rows<'a> {
             kernel,
             along: self.of.along,
             there: sums.map(|(score, &sums)| (score.products[0].sum, sums, at.clone())).collect(),
-            end: self.end,
+            part: self.part,
         };
         for &id in &self.of.statistics {
             let ValueOp::Reduce { operand, .. } = kernel.value(id).op else { continue };

@@ -9,17 +9,19 @@ use super::contraction_cpu::ceil;
 use super::contraction_cuda::plan::{Factor, Plan};
 use super::contraction_cuda::{Tile, Vars, WARP, Writer};
 use super::emitter::Emitter;
+use super::kept;
 use super::loops::{counting, halving, stepping};
 use super::passes::launch_of_parts;
 use super::pointwise::split_lanes;
+use super::row_statistics::Extent;
 use super::split::Arrivals;
-use super::stmt::Arithmetic::{Add, Div, Equal, Less, Max, Min, Mul, Rem, Sub, Xor};
+use super::stmt::Arithmetic::{Add, Div, Equal, Less, Min, Mul, Rem, Sub, Xor};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
-use crate::ir::{Kernel, ValueOp};
+use crate::ir::Kernel;
 use crate::schedule::{
-    Contraction, Launch, Masked, Nothing, ROW_ELEMENTS, RowContraction, RowProductSchedule, Softmax,
+    Contraction, Launch, Nothing, ROW_ELEMENTS, RowContraction, RowProductSchedule, Softmax,
 };
 use crate::{BinaryOp, DType, Language, Refusal, Scalar, UnaryOp};
 
@@ -58,7 +60,7 @@ pub(super) fn build(
         softmax,
         elements: writer(0, of_elements),
         results: writer(1, v),
-        end: Var::Lane,
+        part: None,
     };
     rows.body(&mut emitter, &factors);
     let body = emitter.finish()?;
@@ -82,8 +84,8 @@ struct Rows<'k> {
     elements: Writer<'k>,
     /// Adds up the results.
     results: Writer<'k>,
-    /// How many elements of the rows count.
-    end: Var,
+    /// Which elements of the rows count, from a multiple of those at a time, if not all.
+    part: Option<Extent>,
 }
 
 /// What a thread knows of its rows.
@@ -118,7 +120,7 @@ fn exp(a: Expr) -> Expr {
 impl<'k> Rows<'k> {
     fn body(mut self, emitter: &mut Emitter<'k>, factors: &'k [Vec<Factor>; 2]) {
         self.begin(emitter);
-        self.end = self.end(emitter);
+        self.part = self.kept(emitter);
         let of_elements: Vec<Tile> =
             factors[0].iter().map(|factor| self.elements.declare(emitter, factor)).collect();
         let mut of_results: Vec<Tile> = Vec::new();
@@ -153,10 +155,11 @@ impl<'k> Rows<'k> {
         ];
         self.each_row(emitter, first);
 
+        let [from, to] = Extent::of(self.part, Expr::Int(self.length()));
         emitter.repeat_pinned(
             stepping(
                 self.elements.v.column0,
-                (0, self.end),
+                (from, to),
                 Expr::Int(self.schedule.elements.into()),
                 LoopHint::None,
             ),
@@ -217,25 +220,46 @@ impl<'k> Rows<'k> {
         emitter.bind(self.results.v.column0, INDEX, Expr::Int(0));
     }
 
-    /// How many elements of the rows count: of what a mask leaves out behind the last row's own, none if its number is
-    /// negative infinity, and the other factor is finite there, as zero times infinity is no zero.
-    fn end(&self, emitter: &mut Emitter<'k>) -> Var {
-        let length = Expr::Int(self.length());
-        let Some(Masked { fill, behind }) = self.of.masked(self.kernel) else {
-            return emitter.bind("end", INDEX, length);
-        };
-        let rows = emitter.positions(&self.of.contraction.rows);
-        let after = self.elements.v.row0.then(Add, Expr::Int(self.schedule.rows.into()));
-        let after = Expr::Name(emitter.bind("after", INDEX, after.then(Min, rows)));
-        let last = match behind - 1 {
-            less @ ..0 => after.then(Sub, less.unsigned_abs()),
-            more => after.then(Add, more.unsigned_abs()),
-        };
-        let last = Expr::Name(emitter.bind("last", INDEX, last.then(Max, 1)));
-        let known = last.then(Min, length.clone());
-        let known = Expr::Name(emitter.bind("known", INDEX, known));
-        let (threads, warp) = (u64::from(self.schedule.threads()), WARP);
+    /// Which elements of the rows count: of what a mask leaves out before and behind those of all rows, none if its numbers
+    /// are negative infinity, and the other factor is finite there, as zero times infinity is no zero.
+    fn kept(&self, emitter: &mut Emitter<'k>) -> Option<Extent> {
+        let masked = self.of.masked(self.kernel)?;
+        let axes = &self.of.contraction.rows;
+        let first = Expr::Name(self.elements.v.row0);
+        let rest = emitter.positions(axes).then(Sub, first.clone());
+        let count = Expr::Int(self.schedule.rows.into()).then(Min, rest);
+        let count = Expr::Name(emitter.bind("rows", INDEX, count));
+        let rows = kept::Rows { axes, first, count };
+        let [from, known] = kept::part_of_rows(emitter, self.of, &masked, &rows).map(Expr::Name);
+        let together = Expr::Int(self.schedule.elements.into());
+        let from = masked.kept.has_beginning().then(|| {
+            let before = from.then(Div, together.clone()).then(Mul, together);
+            Expr::Name(emitter.bind("first", INDEX, before))
+        });
         let nothing = emitter.variable("nothing", F32, number(0.0));
+        if let Some(from) = &from {
+            self.probe(emitter, nothing, [Expr::Int(0), from.clone()]);
+        }
+        self.probe(emitter, nothing, [known.clone(), Expr::Int(self.length())]);
+        let is_zero = binary(BinaryOp::Eq, self.of_block(emitter, nothing), number(0.0));
+        let part = Extent {
+            begin: from.as_ref().map(|_| emitter.variable("begin", INDEX, Expr::Int(0))),
+            end: emitter.variable("end", INDEX, Expr::Int(self.length())),
+        };
+        let mut then = vec![set(Expr::Name(part.end), known)];
+        if let (Some(begin), Some(from)) = (part.begin, from) {
+            then.push(set(Expr::Name(begin), from));
+        }
+        for (id, value) in masked.numbers(self.kernel) {
+            let condition = binary(BinaryOp::Eq, emitter.value(id), number(value));
+            then = vec![Stmt::If { condition, then, otherwise: Vec::new() }];
+        }
+        emitter.push(Stmt::If { condition: is_zero, then, otherwise: Vec::new() });
+        Some(part)
+    }
+
+    /// Adds zero times the other factor's terms of some elements, of which each thread has its part.
+    fn probe(&self, emitter: &mut Emitter<'k>, nothing: Var, [from, to]: [Expr; 2]) {
         let Contraction { column, products, .. } = &self.of.contraction;
         let columns = self.kernel.axis(*column).extent;
         let at = emitter.index("element");
@@ -248,19 +272,24 @@ impl<'k> Rows<'k> {
         let zero = binary(BinaryOp::Mul, value, number(0.0));
         emitter.push(set(nothing, binary(BinaryOp::Add, Expr::Name(nothing), zero)));
         let body = emitter.close();
-        let thread = Expr::Builtin(Builtin::ThreadX);
+        let element = |position: Expr| position.then(Mul, Expr::Int(columns));
         emitter.push(
             stepping(
                 at,
-                (known.clone().then(Mul, columns).then(Add, thread.clone()), self.length() * columns),
-                threads,
+                (element(from).then(Add, Expr::Builtin(Builtin::ThreadX)), element(to)),
+                Expr::Int(self.schedule.threads().into()),
                 LoopHint::UnrollBy(4),
             )
             .of(body),
         );
         let body = emitter.close();
         emitter.push(Stmt::Block(body));
-        // All threads find the same.
+    }
+
+    /// The sum over the block's threads, of which all find the same.
+    fn of_block(&self, emitter: &mut Emitter<'k>, nothing: Var) -> Expr {
+        let (threads, warp) = (u64::from(self.schedule.threads()), WARP);
+        let thread = Expr::Builtin(Builtin::ThreadX);
         let step = emitter.index("step");
         let other = shuffled(Expr::Name(nothing), step, warp as u32);
         let body = vec![set(nothing, binary(BinaryOp::Add, Expr::Name(nothing), other))];
@@ -273,20 +302,7 @@ impl<'k> Rows<'k> {
         let all = (0..threads / warp)
             .map(|n| Expr::element(shared, n))
             .fold(number(0.0), |all, own| binary(BinaryOp::Add, all, own));
-        let all = emitter.bind("all", F32, all);
-        let end = emitter.variable("end", INDEX, length);
-        let then = vec![set(end, known)];
-        let is_zero = binary(BinaryOp::Eq, Expr::Name(all), number(0.0));
-        let then = match self.kernel.value(fill).op {
-            ValueOp::Literal(scalar) if scalar.as_f64() == f64::NEG_INFINITY => then,
-            _ => {
-                let fill = emitter.value(fill);
-                let condition = binary(BinaryOp::Eq, fill, number(f64::NEG_INFINITY));
-                vec![Stmt::If { condition, then, otherwise: Vec::new() }]
-            }
-        };
-        emitter.push(Stmt::If { condition: is_zero, then, otherwise: Vec::new() });
-        end
+        Expr::Name(emitter.bind("all", F32, all))
     }
 
     fn halving(&self, emitter: &mut Emitter<'k>, var: Var, from: u64, body: Vec<Stmt>) {

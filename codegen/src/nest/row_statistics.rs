@@ -20,8 +20,24 @@ pub(super) struct Row<'a> {
     pub(super) along: AxisId,
     /// Values whose elements are in arrays, and where the row begins there.
     pub(super) there: Vec<(ValueId, Var, Expr)>,
-    /// How many elements count if not all: a multiple of the lanes, or all.
-    pub(super) end: Option<Var>,
+    /// Which elements count if not all: from a multiple of the lanes to one, or to the last.
+    pub(super) part: Option<Extent>,
+}
+
+/// A part of each row's elements.
+#[derive(Clone, Copy)]
+pub(super) struct Extent {
+    /// If not the first element.
+    pub(super) begin: Option<Var>,
+    pub(super) end: Var,
+}
+
+impl Extent {
+    /// Where the part begins and ends, or all.
+    pub(super) fn of(part: Option<Extent>, all: Expr) -> [Expr; 2] {
+        let begin = part.and_then(|part| part.begin).map_or(Expr::Int(0), Expr::Name);
+        [begin, part.map_or(all, |part| Expr::Name(part.end))]
+    }
 }
 
 impl Row<'_> {
@@ -31,17 +47,26 @@ impl Row<'_> {
 
     /// All elements, in lanes.
     pub(super) fn each(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter)) {
-        self.part(emitter, Expr::Int(0), self.end(), body);
+        self.in_lanes(emitter, self.extent(), Expr::name(Var::Lane), body);
     }
 
-    fn end(&self) -> Expr {
-        self.end.map_or(Expr::Int(self.length()), Expr::Name)
+    fn extent(&self) -> [Expr; 2] {
+        Extent::of(self.part, Expr::Int(self.length()))
     }
 
     /// In lanes: elements from one on, so many.
-    fn part(&self, emitter: &mut Emitter, from: Expr, count: Expr, body: impl FnOnce(&mut Emitter)) {
-        let at = from.then(Add, Var::Lane);
-        emitter.repeat_along(&[self.along], counting(Var::Lane, 0, count, LoopHint::Simd), |emitter| {
+    fn elements(&self, emitter: &mut Emitter, from: Expr, count: Expr, body: impl FnOnce(&mut Emitter)) {
+        self.in_lanes(emitter, [Expr::Int(0), count], from.then(Add, Expr::name(Var::Lane)), body);
+    }
+
+    fn in_lanes(
+        &self,
+        emitter: &mut Emitter,
+        [from, to]: [Expr; 2],
+        at: Expr,
+        body: impl FnOnce(&mut Emitter),
+    ) {
+        emitter.repeat_along(&[self.along], counting(Var::Lane, from, to, LoopHint::Simd), |emitter| {
             emitter.bind(self.along, super::INDEX, at.clone());
             for (value, array, first) in &self.there {
                 emitter.define(*value, Expr::element(array, first.clone().then(Add, at.clone())));
@@ -73,24 +98,25 @@ impl Row<'_> {
             return emitter.misfit("no reduction");
         };
         let (whole, rest) = (self.length() / LANES * LANES, self.length() % LANES);
-        let up_to = match self.end {
+        let [from, end] = self.extent();
+        let up_to = match self.part {
             None => Expr::Int(whole),
-            Some(end) => {
+            Some(Extent { end, .. }) => {
                 let var = emitter.fresh("whole");
                 Expr::Name(emitter.bind(var, super::INDEX, Expr::Int(whole).then(Min, end)))
             }
         };
         if whole > 0 {
             let element = emitter.index("element");
-            emitter.repeat(stepping(element, (0, up_to.clone()), LANES, LoopHint::None), |emitter| {
-                self.part(emitter, Expr::Name(element), Expr::Int(LANES), |emitter| {
+            emitter.repeat(stepping(element, (from, up_to.clone()), LANES, LoopHint::None), |emitter| {
+                self.elements(emitter, Expr::Name(element), Expr::Int(LANES), |emitter| {
                     accumulator.take(emitter, id, Some(&lane), None);
                 });
             });
         }
         if rest > 0 {
-            let rest = self.end().then(Sub, up_to);
-            self.part(emitter, Expr::Int(whole), rest, |emitter| {
+            let rest = end.then(Sub, up_to);
+            self.elements(emitter, Expr::Int(whole), rest, |emitter| {
                 accumulator.take(emitter, id, Some(&lane), None);
             });
         }

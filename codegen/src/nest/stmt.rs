@@ -69,6 +69,8 @@ pub enum Expr {
         /// The number.
         check: u32,
     },
+    /// An I64 value that an index holds, as an index.
+    ToIndex(Box<Expr>),
     /// A pointwise operation; the dtype is the operand's.
     Unary(UnaryOp, DType, Box<Expr>),
     /// A pointwise operation; the dtype is the operands'.

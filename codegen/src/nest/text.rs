@@ -320,6 +320,7 @@ impl Writer<'_> {
             Expr::Checked { position, extent, check } => {
                 format!("checked({}, {}, {check})", self.expr(position), self.expr(extent))
             }
+            Expr::ToIndex(a) => self.call("to_index", &[a]),
             Expr::Unary(op, dtype, a) => self.call(&format!("{op}.{dtype}"), &[a]),
             Expr::Binary(op, dtype, a, b) => self.call(&format!("{op}.{dtype}"), &[a, b]),
             Expr::MulAdd(dtype, operands) => {

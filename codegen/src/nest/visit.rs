@@ -24,6 +24,7 @@ macro_rules! parts {
                     | Expr::InBounds(_)
                     | Expr::Random { .. } => {}
                     Expr::Wide(a)
+                    | Expr::ToIndex(a)
                     | Expr::Unary(_, _, a)
                     | Expr::Cast { operand: a, .. }
                     | Expr::Element(_, a)

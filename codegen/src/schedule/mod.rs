@@ -47,7 +47,7 @@ pub use facts::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, STACK_BYTES, coopera
 pub(crate) use instructions::Instruction;
 pub use instructions::is_exact;
 pub(crate) use keep::{Keep, array_bytes};
-pub(crate) use masked::Masked;
+pub(crate) use masked::{Distance, Kept, Masked, growth};
 pub use order::AxisOrder;
 pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;

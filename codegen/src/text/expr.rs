@@ -125,6 +125,7 @@ impl Printer<'_> {
                 let (position, extent) = (self.expr(position), self.expr(extent));
                 intrinsics::checked_position(language, &position, &extent, *check, &mut self.helpers)
             }
+            Expr::ToIndex(a) => format!("({}){}", self.type_name(super::Type::Index), self.primary(a)),
             Expr::Sort { part, dtype, descending, operands } => {
                 let [a, b] = &**operands;
                 let (a, b) = (self.expr(a), self.expr(b));

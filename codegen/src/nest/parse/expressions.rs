@@ -87,6 +87,7 @@ impl Reader<'_, '_> {
                     Ok(Expr::Random { dtype, seed, index: reader.index()? })
                 })
             }
+            "to_index" => self.inside(|reader| operand(reader).map(Expr::ToIndex)),
             "checked" => self.inside(|reader| {
                 let (position, extent) = (operand(reader)?, next(reader)?);
                 reader.text.expect(",")?;

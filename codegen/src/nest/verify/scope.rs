@@ -363,6 +363,7 @@ impl Scope<'_> {
                 self.expect(position, Type::Register(DType::I64))?;
                 self.expect(extent, Type::Index).map(|()| Type::Index)
             }
+            Expr::ToIndex(a) => self.expect(a, Type::Register(DType::I64)).map(|()| Type::Index),
             Expr::Unary(op, dtype, _) if !op.accepts(*dtype) => {
                 Err(NestError::Unsupported { op: op.name(), dtype: *dtype })
             }

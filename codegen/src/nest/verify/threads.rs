@@ -103,7 +103,21 @@ struct Traversal<'a> {
 
 impl Traversal<'_> {
     fn statements(&mut self, statements: &[Stmt], reached: Differs) -> Result<(), NestError> {
-        statements.iter().try_for_each(|stmt| self.statement(stmt, reached.max(self.ended)))
+        let mut outside = Vec::new();
+        for stmt in statements {
+            if let Stmt::Let { var, .. } = stmt {
+                outside.push((*var, self.differs.get(var).copied()));
+            }
+            self.statement(stmt, reached.max(self.ended))?;
+        }
+        // What a constant of the same name is where this one ends.
+        for (var, before) in outside.into_iter().rev() {
+            match before {
+                Some(before) => self.differs.insert(var, before),
+                None => self.differs.remove(&var),
+            };
+        }
+        Ok(())
     }
 
     fn statement(&mut self, stmt: &Stmt, reached: Differs) -> Result<(), NestError> {
@@ -113,7 +127,10 @@ impl Traversal<'_> {
         match stmt {
             Stmt::Let { var, value } | Stmt::Declare { var, init: Some(value) } => {
                 self.reads(value)?;
-                self.grow(*var, self.of(value));
+                match stmt {
+                    Stmt::Let { .. } => drop(self.differs.insert(*var, self.of(value))),
+                    _ => self.grow(*var, self.of(value)),
+                }
                 match Turn::of(value) {
                     Some(turn) => drop(self.turns.insert(*var, turn)),
                     None => drop(self.turns.remove(var)),

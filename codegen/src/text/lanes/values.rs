@@ -26,9 +26,8 @@ impl Loop<'_, '_> {
                 _ => self.kind_of_var(*var)?,
             },
             Expr::Literal(value) => Kind::of(value.dtype()),
-            Expr::Int(_) | Expr::Index(_) | Expr::Builtin(_) | Expr::Position(_) | Expr::Checked { .. } => {
-                Kind::I64
-            }
+            Expr::Int(_) | Expr::Index(_) | Expr::Builtin(_) | Expr::Position(_) => Kind::I64,
+            Expr::Checked { .. } | Expr::ToIndex(_) => Kind::I64,
             Expr::Arithmetic(op, ..) => {
                 if op.is_truth() {
                     Kind::Mask
@@ -126,6 +125,7 @@ impl Loop<'_, '_> {
             | Expr::Literal(_)
             | Expr::InBounds(_)
             | Expr::Checked { .. }
+            | Expr::ToIndex(_)
             | Expr::Sort { .. }
             | Expr::MulAdd(..)
             | Expr::Quotient(..)
