@@ -20,6 +20,7 @@ mod kept;
 mod loops;
 mod narrow;
 mod numbers;
+mod operands;
 mod parse;
 mod passes;
 mod peeled;
