@@ -14,7 +14,7 @@ const MOST_LANES: u64 = 16;
 
 /// The arrays of a function that have room for whole vectors and are stored in one place, a loop's lanes side by side from the
 /// first element on.
-pub(in crate::text) fn find(kernel: &Kernel, function: &Function) -> Vec<Var> {
+pub(crate) fn find(kernel: &Kernel, function: &Function) -> Vec<Var> {
     let mut arrays: FxHashMap<Var, Use> = FxHashMap::default();
     visit(kernel, &function.body.statements, None, &mut arrays);
     let locals = function.body.locals.iter().zip(0..);
