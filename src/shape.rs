@@ -82,6 +82,9 @@ impl Shape {
     /// assert_eq!(column.broadcast(&Shape::from([2, 4])), None); // 3 against 2
     /// ```
     pub fn broadcast(&self, other: &Shape) -> Option<Shape> {
+        if self.broadcasts_to(other) {
+            return Some(other.clone());
+        }
         let rank = self.rank().max(other.rank());
         let extent = |shape: &Shape, axis: usize| match (axis + shape.rank()).checked_sub(rank) {
             Some(own) => shape[own],
@@ -96,6 +99,12 @@ impl Shape {
             })
             .collect::<Option<SmallVec<_>>>()
             .map(Shape)
+    }
+
+    /// Whether [`Shape::broadcast`] gives the other.
+    pub(crate) fn broadcasts_to(&self, other: &Shape) -> bool {
+        let own = self.iter().rev().zip(other.iter().rev());
+        self.rank() <= other.rank() && own.into_iter().all(|(&own, &extent)| own == extent || own == 1)
     }
 
     /// The extents without the given axes.

@@ -61,7 +61,7 @@ pub(crate) struct KeyOfNodes {
 
 impl KeyOfNodes {
     pub(crate) fn with_capacity(nodes: usize) -> KeyOfNodes {
-        KeyOfNodes { code: Code { bytes: Vec::with_capacity(48 * nodes + 64) }, nodes: 0 }
+        KeyOfNodes { code: Code { bytes: Vec::with_capacity(32 * nodes + 64) }, nodes: 0 }
     }
 
     /// The next node.

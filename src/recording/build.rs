@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::loan::Loan;
+use super::tensor::reduced_shape;
 use super::{Recipe, Sources, State, Tensor, TensorNode};
 use crate::graph::hash::{KeyOfNodes, StructuralKey};
 use crate::graph::op::{Constant, Op, View};
@@ -163,7 +164,7 @@ fn attempt<S: Sink>(
                         continue;
                     };
                     match recipe {
-                        Recipe::Op(op) => graph.add(node_of(&tensor.node, op), &operands),
+                        Recipe::Op(op) => operation(&mut graph, &tensor.node, op, sources, operands),
                         Recipe::Filled(constant) => filled(&mut graph, &tensor.node, *constant),
                         // Stand-ins have no sources.
                         Recipe::Transfer | Recipe::StepValue | Recipe::CallInput => match operands.first() {
@@ -198,6 +199,32 @@ fn finished(
     }
     operands.reverse();
     (pending.len() == before).then_some(operands)
+}
+
+/// An operation with the views that it was recorded without.
+fn operation(
+    graph: &mut impl Sink,
+    tensor: &TensorNode,
+    op: &Op,
+    sources: &Sources,
+    mut operands: Operands,
+) -> NodeId {
+    let node = node_of(tensor, op);
+    if op.is_elementwise() {
+        for (operand, source) in operands.iter_mut().zip(sources) {
+            if source.node.shape != tensor.shape {
+                let op = &Op::View(View::Expand);
+                *operand = graph.add(NodeRef { op, dtype: source.node.dtype, ..node }, &[*operand]);
+            }
+        }
+    }
+    match sources.first().and_then(|source| reduced_shape(op, &source.node.shape, &tensor.shape)) {
+        Some(shape) => {
+            let reduced = graph.add(NodeRef { shape: &shape, ..node }, &operands);
+            graph.add(NodeRef { op: &Op::View(View::Reshape), ..node }, &[reduced])
+        }
+        None => graph.add(node, &operands),
+    }
 }
 
 fn filled(graph: &mut impl Sink, tensor: &TensorNode, constant: Constant) -> NodeId {

@@ -63,7 +63,8 @@ pub(crate) enum State {
 /// What to do with the sources.
 #[derive(Clone, Debug)]
 pub(crate) enum Recipe {
-    /// A graph operation, on the tensor's device.
+    /// A graph operation, on the tensor's device. An elementwise one reads its sources broadcast to the tensor's shape, and
+    /// what is reduced may keep its axes with extent 1: the views of the graph that do so are not recorded.
     Op(Op),
     /// A number at every position: a constant and its expansion in the graph, for half of what it takes to record these.
     Filled(Constant),
@@ -80,6 +81,14 @@ pub(crate) type Sources = SmallVec<[Tensor; 3]>;
 /// Why an operation is not recorded.
 pub(crate) const NOT_IN_STEPS: &str = "a scan's step takes elementwise operations alone, on values of the shape of one \
                                        position";
+
+/// The shape in the graph of a reduction whose axes stay, with extent 1.
+pub(super) fn reduced_shape(op: &Op, source: &Shape, shape: &Shape) -> Option<Shape> {
+    match op {
+        Op::Reduce { axes, .. } if shape.rank() == source.rank() => Some(shape.without(axes)),
+        _ => None,
+    }
+}
 
 /// Whether offsets, strides and bytes of such a tensor fit an `i64`, whatever its dtype. Extents of 0 count
 /// as 1, as they do in [`Shape::strides`].
@@ -105,8 +114,14 @@ impl Drop for TensorNode {
     fn drop(&mut self) {
         let mut orphans = take_sources(&mut self.state);
         while let Some(source) = orphans.pop() {
-            if let Some(mut node) = Arc::into_inner(source.node) {
-                orphans.extend(take_sources(&mut node.state));
+            let mut source = source.node;
+            // Where it is, if nobody else lets go of it at this moment: there is much to move.
+            match Arc::get_mut(&mut source) {
+                Some(node) => take_sources(&mut node.state).into_iter().for_each(|s| orphans.push(s)),
+                None => {
+                    let node = Arc::into_inner(source);
+                    orphans.extend(node.map(|mut node| take_sources(&mut node.state)).unwrap_or_default());
+                }
             }
         }
     }
@@ -134,8 +149,9 @@ impl Tensor {
         match Tensor::checked(&op, sources, &shape, dtype, origin, location) {
             Err(error) => Tensor::invalid(error),
             Ok(device) => {
-                let sources = sources.iter().map(|&source| source.clone()).collect();
-                let state = State::Recorded(Recipe::Op(op), sources);
+                let mut own = Sources::new();
+                sources.iter().for_each(|&source| own.push(source.clone()));
+                let state = State::Recorded(Recipe::Op(op), own);
                 Tensor::from_parts(shape, dtype, device, origin, location, state)
             }
         }
@@ -150,14 +166,18 @@ impl Tensor {
         location: SourceLocation,
     ) -> Result<Option<Device>> {
         let invalid = |message: String| Error::InvalidOperation { op: origin, message, location };
+        let is_elementwise = op.is_elementwise();
         let mut device: Option<Device> = None;
         let mut types = SmallVec::<[infer::Type; 3]>::new();
         for source in sources {
             source.validity()?;
-            if source.node.is_of_step && !op.is_elementwise() {
+            if source.node.is_of_step && !is_elementwise {
                 return Err(invalid(NOT_IN_STEPS.into()));
             }
-            types.push((&source.node.shape, source.node.dtype));
+            let own = &source.node.shape;
+            let is_broadcast =
+                is_elementwise && own != shape && !source.node.is_of_step && own.broadcasts_to(shape);
+            types.push((if is_broadcast { shape } else { own }, source.node.dtype));
             match (device, source.node.device) {
                 (Some(a), Some(b)) if a != b => {
                     return Err(invalid(format!("operands are on {a} and {b}; move one with .to(&device)")));
@@ -169,7 +189,8 @@ impl Tensor {
         if !is_addressable(shape) {
             return Err(invalid(format!("shape {shape} has more elements than can be addressed")));
         }
-        infer::check(op, &types, (shape, dtype)).map_err(invalid)?;
+        let reduced = sources.first().and_then(|source| reduced_shape(op, &source.node.shape, shape));
+        infer::check(op, &types, (reduced.as_ref().unwrap_or(shape), dtype)).map_err(invalid)?;
         Ok(device)
     }
 

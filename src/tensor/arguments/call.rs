@@ -121,9 +121,10 @@ impl Call {
         self.record(Op::Unary(op), &[x], shape.clone(), op.result(dtype))
     }
 
-    /// `op` of two tensors of one shape and dtype.
+    /// `op` of two tensors of one dtype, one of which is broadcast to the other.
     pub(crate) fn binary(self, op: BinaryOp, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-        let (shape, dtype) = a.known()?;
+        let ((shape, dtype), (other, _)) = (a.known()?, b.known()?);
+        let shape = if shape.broadcasts_to(other) { other } else { shape };
         self.record(Op::Binary(op), &[a, b], shape.clone(), op.result(dtype))
     }
 
@@ -167,13 +168,15 @@ impl Call {
         self.view(View::Slice { starts, steps }, x, Shape::from(extents))
     }
 
-    /// The elements along some axes combined; the tensor itself where there are no axes.
-    pub(crate) fn reduce(self, op: ReduceOp, x: &Tensor, axes: &op::Axes) -> Result<Tensor> {
+    /// The elements along some axes combined, which stay with extent 1 for `keepdim`; the tensor itself where there are
+    /// no axes.
+    pub(crate) fn reduce(self, op: ReduceOp, x: &Tensor, axes: &op::Axes, keepdim: bool) -> Result<Tensor> {
         let (shape, dtype) = x.known()?;
-        match axes.is_empty() {
-            true => Ok(x.clone()),
-            false => self.record(Op::Reduce { op, axes: axes.clone() }, &[x], shape.without(axes), dtype),
+        if axes.is_empty() {
+            return Ok(x.clone());
         }
+        let shape = if keepdim { kept(shape, axes) } else { shape.without(axes) };
+        self.record(Op::Reduce { op, axes: axes.clone() }, &[x], shape, dtype)
     }
 
     /// What `f` makes of floats, computed in `F32` for those of 16 bits and rounded once.
@@ -278,6 +281,11 @@ impl Call {
             }
         }
     }
+}
+
+/// The shape with axes of extent 1.
+pub(crate) fn kept(shape: &Shape, axes: &op::Axes) -> Shape {
+    shape.iter().enumerate().map(|(axis, &extent)| if axes.contains(&axis) { 1 } else { extent }).collect()
 }
 
 /// Whether the axis is the one that a 0-d tensor has in PyTorch.

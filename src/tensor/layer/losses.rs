@@ -296,8 +296,10 @@ fn reduced(call: Call, losses: &Tensor, reduction: Reduction) -> Result<Tensor> 
     match reduction {
         _ if rank == 0 => Ok(losses.clone()),
         Reduction::None => Ok(losses.clone()),
-        Reduction::Mean => call.rounded_once(losses, |losses| mean(call, losses, &(0..rank).collect())),
-        Reduction::Sum => call.reduce(ReduceOp::Sum, losses, &(0..rank).collect()),
+        Reduction::Mean => {
+            call.rounded_once(losses, |losses| mean(call, losses, &(0..rank).collect(), false))
+        }
+        Reduction::Sum => call.reduce(ReduceOp::Sum, losses, &(0..rank).collect(), false),
     }
 }
 
@@ -351,10 +353,9 @@ impl ByLabels {
         let losses = match normalise {
             false => call.unary(UnaryOp::Neg, &chosen)?,
             true => {
-                let largest = call.reduce(ReduceOp::Max, &x, &axes)?;
-                let shifted =
-                    call.binary(BinaryOp::Sub, &x, &call.expand(&call.reshape(&largest, kept)?, shape)?)?;
-                let total = call.reduce(ReduceOp::Sum, &call.unary(UnaryOp::Exp, &shifted)?, &axes)?;
+                let largest = call.reduce(ReduceOp::Max, &x, &axes, false)?;
+                let shifted = call.binary(BinaryOp::Sub, &x, &call.reshape(&largest, kept)?)?;
+                let total = call.reduce(ReduceOp::Sum, &call.unary(UnaryOp::Exp, &shifted)?, &axes, false)?;
                 let chosen = call.binary(BinaryOp::Sub, &chosen, &largest)?;
                 call.binary(BinaryOp::Sub, &call.unary(UnaryOp::Log, &total)?, &chosen)?
             }
@@ -375,10 +376,10 @@ pub(super) fn over_labels(
     let all: Axes = (0..losses.known()?.0.rank()).collect();
     match reduction {
         Reduction::None => Ok(losses.clone()),
-        Reduction::Sum => call.reduce(ReduceOp::Sum, losses, &all),
+        Reduction::Sum => call.reduce(ReduceOp::Sum, losses, &all, false),
         Reduction::Mean => {
-            let weight = call.reduce(ReduceOp::Sum, weights, &all)?;
-            call.binary(BinaryOp::Div, &call.reduce(ReduceOp::Sum, losses, &all)?, &weight)
+            let weight = call.reduce(ReduceOp::Sum, weights, &all, false)?;
+            call.binary(BinaryOp::Div, &call.reduce(ReduceOp::Sum, losses, &all, false)?, &weight)
         }
     }
 }

@@ -291,30 +291,21 @@ fn softmax(call: Call, x: &Tensor, axis: isize) -> Result<Tensor> {
 }
 
 fn softmax_of(call: Call, x: &Tensor, axes: &op::Axes) -> Result<Tensor> {
-    let max = call.reduce(ReduceOp::Max, x, axes)?;
-    let shifted = call.binary(BinaryOp::Sub, x, &spread(call, &max, axes, x)?)?;
+    let shifted = call.binary(BinaryOp::Sub, x, &call.reduce(ReduceOp::Max, x, axes, true)?)?;
     let exp = call.unary(UnaryOp::Exp, &shifted)?;
     // One division a row: the sum is between 1 and the number of elements, or NaN.
-    let sum = call.reduce(ReduceOp::Sum, &exp, axes)?;
+    let sum = call.reduce(ReduceOp::Sum, &exp, axes, true)?;
     let scale = call.unary(UnaryOp::Reciprocal, &sum)?;
-    call.binary(BinaryOp::Mul, &exp, &spread(call, &scale, axes, x)?)
+    call.binary(BinaryOp::Mul, &exp, &scale)
 }
 
 /// `(x - mean) / sqrt(var + eps)`.
 fn standardised(call: Call, x: &Tensor, axes: &op::Axes, eps: f64) -> Result<Tensor> {
-    let (mean, variance) = (moments::mean(call, x, axes)?, moments::variance(call, x, axes, 0)?);
-    let (rows, dtype) = variance.known()?;
-    let eps = call.filled(Scalar::from_f64(dtype, eps), ConstantRole::Argument, rows)?;
+    let mean = moments::mean(call, x, axes, true)?;
+    let variance = moments::variance(call, x, axes, 0, true)?;
+    let eps = call.constant(Scalar::from_f64(variance.node.dtype, eps), ConstantRole::Argument)?;
     let scale = call.unary(UnaryOp::Rsqrt, &call.binary(BinaryOp::Add, &variance, &eps)?)?;
-    let (mean, scale) = (spread(call, &mean, axes, x)?, spread(call, &scale, axes, x)?);
     call.binary(BinaryOp::Mul, &call.binary(BinaryOp::Sub, x, &mean)?, &scale)
-}
-
-/// A reduced value at each element that it was reduced from.
-fn spread(call: Call, reduced: &Tensor, axes: &op::Axes, like: &Tensor) -> Result<Tensor> {
-    let (shape, _) = like.known()?;
-    let kept = shape.iter().enumerate().map(|(axis, &extent)| if axes.contains(&axis) { 1 } else { extent });
-    call.expand(&call.reshape(reduced, kept.collect())?, shape)
 }
 
 fn layer_norm(
@@ -433,8 +424,8 @@ mod tests {
             "sub",
             "exp",
             "sum",
-            "reciprocal",
             "reshape",
+            "reciprocal",
             "expand",
             "mul",
         ];

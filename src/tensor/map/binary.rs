@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::operands::{Rule, described, unified};
+use super::operands::{Rule, cast, described, unified};
 use crate::graph::op::Op;
 use crate::recording::Sources;
 use crate::tensor::arguments::call::{Call, list};
@@ -380,7 +380,8 @@ pub(crate) fn binary(call: Call, op: BinaryOp, rule: Rule, operands: [Operand; 2
     }
     let [a, b] = operands;
     let shape = call.broadcast(&[&a.shape(), &b.shape()])?;
-    call.binary(op, &unified(call, a, dtype, &shape)?, &unified(call, b, dtype, &shape)?)
+    let (a, b) = (cast(call, a, dtype)?, cast(call, b, dtype)?);
+    call.record(Op::Binary(op), &[&a, &b], shape, op.result(dtype))
 }
 
 /// Why operands of a dtype do not fit, and what to do.
@@ -411,9 +412,8 @@ fn select(call: Call, condition: &Tensor, operands: [Operand; 2]) -> Result<Tens
     }
     let [a, b] = operands;
     let shape = call.broadcast(&[own, &a.shape(), &b.shape()])?;
-    let condition = call.expand(condition, &shape)?;
-    let (a, b) = (unified(call, a, dtype, &shape)?, unified(call, b, dtype, &shape)?);
-    call.record(Op::Select, &[&condition, &a, &b], shape, dtype)
+    let (a, b) = (cast(call, a, dtype)?, cast(call, b, dtype)?);
+    call.record(Op::Select, &[condition, &a, &b], shape, dtype)
 }
 
 fn clamp(call: Call, operands: [Operand; 3]) -> Result<Tensor> {
@@ -484,7 +484,7 @@ mod tests {
     fn operands_are_cast_before_they_are_broadcast() {
         let x = Tensor::from_slice(&[1i32, 2], [2, 1]);
         let y = Tensor::from_slice(&[1.0f32, 2.0], [2]);
-        assert_eq!(recorded(&(&x * &y)), ["input", "cast", "expand", "input", "expand", "mul"]);
+        assert_eq!(recorded(&(&x * &y)), ["input", "cast", "input", "expand", "expand", "mul"]);
         assert_eq!(recorded(&(&y * 2)), ["input", "constant 2.0f32 argument", "expand", "mul"]);
         assert_eq!(recorded(&y.mul(&y)), ["input", "mul"]);
     }

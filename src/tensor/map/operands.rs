@@ -57,6 +57,14 @@ pub(super) fn described(operand: &Operand) -> String {
     }
 }
 
+/// The operand as a tensor of that dtype, of its own shape.
+pub(crate) fn cast(call: Call, operand: Operand, dtype: DType) -> Result<Tensor> {
+    match operand {
+        Operand::Tensor(tensor) => call.cast(&tensor, dtype),
+        Operand::Number(number) => call.constant(number.to_scalar(dtype), ConstantRole::Argument),
+    }
+}
+
 /// The operand as a tensor of that dtype and shape.
 pub(crate) fn unified(call: Call, operand: Operand, dtype: DType, shape: &Shape) -> Result<Tensor> {
     match operand {

@@ -104,7 +104,7 @@ mod tests {
     fn numbers_stand_on_either_side() {
         let x = Tensor::from_slice(&[1.0f32], [1]);
         let right = ["input", "constant 2.0f32 argument", "expand", "sub"];
-        let left = ["constant 2.0f32 argument", "expand", "input", "sub"];
+        let left = ["constant 2.0f32 argument", "input", "expand", "sub"];
         for difference in [&x - 2.0f32, &x - 2.0, &x - 2, &x - 2i64, x.clone() - 2] {
             assert_eq!(recorded(&difference), right);
         }

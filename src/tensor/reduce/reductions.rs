@@ -6,7 +6,7 @@
 use super::moments;
 use crate::graph::op::{self, ConstantRole};
 use crate::tensor::arguments::axes::Axes;
-use crate::tensor::arguments::call::Call;
+use crate::tensor::arguments::call::{Call, kept};
 use crate::{DType, ReduceOp, Result, Scalar, Shape, Tensor, UnaryOp};
 
 /// A reduction as the user calls it.
@@ -231,7 +231,7 @@ fn reduce(call: Call, reduction: Reduction, x: &Tensor, axes: &Axes, keepdim: bo
     let (shape, dtype) = x.known()?;
     let axes = call.axes(axes, shape)?;
     let reduced = shape.without(&axes);
-    let primitive = |op: ReduceOp, x: &Tensor| call.reduce(op, x, &axes);
+    let primitive = |op: ReduceOp, x: &Tensor| call.reduce(op, x, &axes, keepdim);
     let truth = |op: ReduceOp, of_nothing: bool| match axes.iter().any(|&axis| shape[axis] == 0) {
         true => {
             let value = Scalar::from_bool(of_nothing);
@@ -249,7 +249,7 @@ fn reduce(call: Call, reduction: Reduction, x: &Tensor, axes: &Axes, keepdim: bo
             }
             false => (x.clone(), axes.clone()),
         };
-        call.rounded_once(&x, |x| moments::variance(call, x, &axes, correction))
+        call.rounded_once(&x, |x| moments::variance(call, x, &axes, correction, keepdim))
     };
     let result = match reduction {
         Reduction::Sum => primitive(ReduceOp::Sum, &call.cast(x, accumulator(dtype))?)?,
@@ -264,17 +264,14 @@ fn reduce(call: Call, reduction: Reduction, x: &Tensor, axes: &Axes, keepdim: bo
             call.needs_float(x)?;
             match axes.is_empty() {
                 true => x.clone(),
-                false => call.rounded_once(x, |x| moments::mean(call, x, &axes))?,
+                false => call.rounded_once(x, |x| moments::mean(call, x, &axes, keepdim))?,
             }
         }
         Reduction::Var(correction) => var(correction)?,
         Reduction::Std(correction) => call.unary(UnaryOp::Sqrt, &var(correction)?)?,
     };
     match keepdim {
-        true => {
-            let kept = shape.iter().enumerate().map(|(axis, &e)| if axes.contains(&axis) { 1 } else { e });
-            call.reshape(&result, kept.collect())
-        }
+        true => call.reshape(&result, kept(shape, &axes)),
         false => Ok(result),
     }
 }

@@ -376,8 +376,9 @@ impl<'a> Trace<'a> {
             }
             self.arguments += 1;
         }
+        let slice = self.call.expand(x, &self.full.without(&[self.axis]))?;
         let kept = self.full.with_extent(self.axis, 1);
-        self.elements.push(self.call.expand(&self.call.reshape(x, kept)?, self.full)?);
+        self.elements.push(self.call.expand(&self.call.reshape(&slice, kept)?, self.full)?);
         self.add_input(x);
         Ok(())
     }
