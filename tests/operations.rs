@@ -296,7 +296,10 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 6] = [
         "rows that go on four together",
         &["cumsum", "cummax", "cummin_with", "cummax_with_indices", "logcumsumexp"],
     ),
-    ("positions that are computed", &["grid_sample", "nll_loss", "scatter", "scatter_add", "scatter_reduce"]),
+    (
+        "positions that are computed",
+        &["grid_sample", "masked_scatter", "nll_loss", "scatter", "scatter_add", "scatter_reduce"],
+    ),
     ("nothing but bytes", &["all", "any", "isfinite", "isinf", "isnan", "isneginf", "isposinf"]),
     (
         "windows and results some positions apart",
