@@ -8,9 +8,10 @@ use super::passes::{Pass, Plan, items_formula, lane_of, launch_items, partial_wo
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
 use super::split::{Arrivals, Parts, interleaved, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Mul};
-use super::stmt::{Builtin, Expr, LoopHint, Stmt};
+use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
+use super::tile::{ACCESS_BYTES, chunks};
 use super::variable::Var;
-use super::{Function, Nest};
+use super::{Function, Nest, Parameter};
 use crate::index::AxisId;
 use crate::ir::{Kernel, Store};
 use crate::schedule::{ColumnSchedule, Launch};
@@ -175,15 +176,20 @@ impl CudaColumns<'_> {
     /// Every block leaves its partial results; the last one of some columns merges all in order.
     fn merge_splits(&self, emitter: &mut Emitter, accumulators: &[Accumulator], inside: &Expr) {
         let lanes = self.lanes().unwrap_or(1);
-        let place = |split: Expr, lane: Option<&Expr>| {
-            let column = mul_add(split, self.groups.clone(), self.group).then(Mul, lanes);
-            lane.map_or(column.clone(), |lane| column.then(Add, lane.clone()))
+        let place = |split: Expr| mul_add(split, self.groups.clone(), self.group).then(Mul, lanes);
+        let place_in = |split: Expr, lane: Option<&Expr>| {
+            lane.map_or(place(split.clone()), |lane| place(split.clone()).then(Add, lane.clone()))
         };
+        // Numbers that are in memory what they are in registers.
+        let is_plain = |(own, part): (&Accumulator, usize)| own.part_dtype(part).size() >= 4;
+        let in_vectors = self.lane.is_some() && parts_of(accumulators).all(is_plain);
         emitter.open(&[], false);
-        self.for_each_lane(emitter, |emitter, lane| {
-            let at = place(own_part(), lane);
-            save(emitter, accumulators, lane, &at);
-        });
+        match in_vectors {
+            true => self.save_vectors(emitter, accumulators, &place(own_part())),
+            false => self.for_each_lane(emitter, |emitter, lane| {
+                save(emitter, accumulators, lane, &place_in(own_part(), lane));
+            }),
+        }
         let then = emitter.close();
         let first = Builtin::ThreadY.then(Equal, 0);
         emitter.push(Stmt::If { condition: first.then(And, inside.clone()), then, otherwise: Vec::new() });
@@ -191,13 +197,79 @@ impl CudaColumns<'_> {
         accumulators.iter().for_each(|accumulator| accumulator.reset(emitter));
         let parts = Parts::of_thread(Builtin::ThreadY, self.schedule.threads_y);
         parts.merge(emitter, |emitter, part| {
-            self.for_each_lane(emitter, |emitter, lane| {
-                let at = place(part.clone(), lane);
-                load(emitter, accumulators, lane, &at);
-            });
+            let at = place(part.clone());
+            match in_vectors {
+                true => self.load_vectors(emitter, accumulators, &at),
+                false => self.for_each_lane(emitter, |emitter, lane| {
+                    load(emitter, accumulators, lane, &place_in(part.clone(), lane));
+                }),
+            }
         });
         for accumulator in accumulators {
             self.merge_threads(emitter, accumulator, "final");
         }
     }
+
+    /// A thread's neighbouring columns have their partial results side by side: they are written by whole vectors.
+    fn save_vectors(&self, emitter: &mut Emitter, accumulators: &[Accumulator], first: &Expr) {
+        let lanes = self.lanes().unwrap_or(1);
+        for (number, (accumulator, part)) in parts_of(accumulators).enumerate() {
+            let dtype = accumulator.part_dtype(part);
+            let array = emitter.fresh("partial");
+            emitter.array(array, Type::Memory(dtype), lanes);
+            self.for_each_lane(emitter, |emitter, lane| {
+                let value = Expr::ToMemory(dtype, Box::new(accumulator.part(part, lane)));
+                emitter.push(set(Expr::element(array, Var::Lane), value));
+            });
+            for (offset, width) in chunks(lanes, ACCESS_BYTES / dtype.size() as u64) {
+                emitter.push(Stmt::VectorStore {
+                    array,
+                    at: Expr::Int(offset),
+                    buffer: Parameter::Workspace(number).into(),
+                    index: first.clone().then(Add, Expr::Int(offset)),
+                    dtype,
+                    width,
+                });
+            }
+        }
+    }
+
+    /// The same of those that are read: all are on their way before the first is merged.
+    fn load_vectors(&self, emitter: &mut Emitter, accumulators: &[Accumulator], first: &Expr) {
+        let lanes = self.lanes().unwrap_or(1);
+        let mut arrays = Vec::new();
+        for (number, (accumulator, part)) in parts_of(accumulators).enumerate() {
+            let dtype = accumulator.part_dtype(part);
+            let array = emitter.fresh("partial");
+            emitter.array(array, Type::Memory(dtype), lanes);
+            for (offset, width) in chunks(lanes, ACCESS_BYTES / dtype.size() as u64) {
+                emitter.push(Stmt::VectorLoad {
+                    array,
+                    at: Expr::Int(offset),
+                    buffer: Parameter::Workspace(number).into(),
+                    index: first.clone().then(Add, Expr::Int(offset)),
+                    dtype,
+                    width,
+                });
+            }
+            arrays.push(array);
+        }
+        self.for_each_lane(emitter, |emitter, lane| {
+            let mut own = arrays.as_slice();
+            for accumulator in accumulators {
+                accumulator.merge(emitter, lane, &|part| {
+                    let element = Expr::element(own[part], Var::Lane);
+                    Expr::FromMemory(accumulator.part_dtype(part), Box::new(element))
+                });
+                own = &own[accumulator.parts.len()..];
+            }
+        });
+    }
+}
+
+/// The parts of all partial results, in the order of their workspaces.
+fn parts_of(accumulators: &[Accumulator]) -> impl Iterator<Item = (&Accumulator, usize)> {
+    accumulators
+        .iter()
+        .flat_map(|accumulator| (0..accumulator.parts.len()).map(move |part| (accumulator, part)))
 }

@@ -123,10 +123,15 @@ impl Scope<'_> {
                         dtype: *dtype,
                     });
                 }
-                let whole = [(array, at), (buffer, index)];
                 let is_load = matches!(stmt, Stmt::VectorLoad { .. });
                 self.changes(if is_load { *array } else { *buffer })?;
-                whole.into_iter().try_for_each(|(var, at)| self.elements(*var, at, Type::Memory(*dtype)))
+                self.elements(*array, at, Type::Memory(*dtype))?;
+                // What a kernel leaves for itself is numbers.
+                let is_workspace = matches!(buffer, Var::Parameter(Parameter::Workspace(_)));
+                match is_workspace && dtype.compute() == *dtype && *dtype != DType::Bool {
+                    true => self.elements(*buffer, index, Type::Register(*dtype)),
+                    false => self.elements(*buffer, index, Type::Memory(*dtype)),
+                }
             }
             Stmt::MultiplyTile(_) | Stmt::Turn(_) | Stmt::Scan(_) | Stmt::Sort(_) => self.helper(stmt),
             Stmt::LoadMatrices { parts, at, shared, index, dtype, .. } => {
