@@ -415,7 +415,8 @@ fn each_number(nest: &mut Nest, constants: Constants, change: &mut Change) {
             } else {
                 for expr in stmt.expressions_mut() {
                     expr.change(&mut |expr| match expr {
-                        Expr::Int(value) => change(value, role),
+                        // It may be compared with where a loop begins.
+                        Expr::Int(value) => change(value, Role::Length),
                         Expr::Index(index) | Expr::Random { index, .. } => of_index(index, constants, change),
                         Expr::InBounds(bounds) => {
                             bounds.iter_mut().for_each(|bound| of_bound(bound, constants, change));
