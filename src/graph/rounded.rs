@@ -171,8 +171,16 @@ fn whole(graph: &Graph) -> impl Iterator<Item = usize> {
     for id in graph.nodes() {
         let node = graph.node(id);
         inner.extend(node.shape.iter().copied().filter(|&extent| extent > 1).skip(1));
-        let Op::View(view) = &node.op else { continue };
         let from = graph.operands(id).first().map_or(&[][..], |&operand| &graph.node(operand).shape);
+        let view = match &node.op {
+            Op::View(view) => view,
+            // Rows along several axes are as long as all of these together.
+            Op::Reduce { axes, .. } if axes.iter().map(|&axis| from[axis]).product::<usize>() > LONGEST => {
+                others.extend(axes.iter().map(|&axis| from[axis]));
+                continue;
+            }
+            _ => continue,
+        };
         match view {
             View::Permute(_) | View::Expand => {}
             View::Slice { .. } | View::Pad { .. } => {

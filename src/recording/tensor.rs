@@ -171,12 +171,11 @@ impl Tensor {
         let mut types = SmallVec::<[infer::Type; 3]>::new();
         for source in sources {
             source.validity()?;
-            if source.node.is_of_step && !is_elementwise {
+            let own = &source.node.shape;
+            if source.node.is_of_step && !(is_elementwise && own == shape) {
                 return Err(invalid(NOT_IN_STEPS.into()));
             }
-            let own = &source.node.shape;
-            let is_broadcast =
-                is_elementwise && own != shape && !source.node.is_of_step && own.broadcasts_to(shape);
+            let is_broadcast = is_elementwise && own != shape && own.broadcasts_to(shape);
             types.push((if is_broadcast { shape } else { own }, source.node.dtype));
             match (device, source.node.device) {
                 (Some(a), Some(b)) if a != b => {

@@ -162,9 +162,6 @@ impl Lanes {
             .collect();
         // What is needed of whole vectors, and of halves.
         let mut needed: BTreeSet<&str> = words(text).collect();
-        if needed.contains("HALF") && !needed.contains("LANES") {
-            return Err(Wider);
-        }
         let known = self.names();
         let mut halved: BTreeSet<&str> =
             needed.iter().filter_map(|word| halves::original(word, &known)).collect();
@@ -195,6 +192,10 @@ impl Lanes {
         }
         let mut primitives = primitives::text(self.width, &needed)?;
         if !halved.is_empty() {
+            // Nothing but halves: they are the whole vectors of wider elements.
+            if !primitives.contains("#define LANES ") {
+                return Err(Wider);
+            }
             primitives += &(halves::primitives(&halved)? + &halves::parts(&needed));
         }
         // Lines of each with all that it calls, and of all that the text calls.
