@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use lazuli_codegen::Emitted;
 
-use super::prepared::{Prepared, Run};
+use super::prepared::Prepared;
+use super::run::Run;
 use super::trial::Noted;
 use crate::Result;
 use crate::runtime::buffer::Buffer;

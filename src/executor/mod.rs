@@ -8,6 +8,7 @@ mod layout;
 mod prepared;
 #[cfg(feature = "cuda")]
 mod replay;
+mod run;
 pub(crate) mod settings;
 pub(crate) mod timing;
 pub(crate) mod traced;
@@ -18,7 +19,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use donation::{Claim, Offer};
-use prepared::{Allocated, Prepared, Run};
+use prepared::Prepared;
+use run::{Allocated, Run};
 use rustc_hash::FxHashMap;
 
 use crate::compiler::{self, Plan, Settings};

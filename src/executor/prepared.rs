@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::ffi::c_void;
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
 
 use lazuli_codegen::Emitted;
 use lazuli_codegen::ir::AxisKind;
@@ -12,18 +11,14 @@ use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::donation::Pairs;
-use super::timing;
-use super::trial::{self, Noted};
-use crate::compiler::{self, Code, Place, Plan, PlannedKernel};
-use crate::debug::{self, Level};
+use super::trial::Noted;
+use crate::compiler::{Code, Place, Plan, PlannedKernel};
 use crate::error::IndexCheck;
 use crate::runtime::backend::Backend;
-use crate::runtime::buffer::Buffer;
 use crate::runtime::device::Device;
-use crate::runtime::fault::Fault;
 use crate::runtime::kernels::{self, Loaded, Text};
 use crate::runtime::progress::Progress;
-use crate::{Error, Result, settings, stats};
+use crate::{Error, Result};
 
 /// How many a plan keeps: of several devices, and over different inputs.
 const MOST_KEPT: usize = 16;
@@ -33,13 +28,13 @@ const MOST_NAMED: usize = 3;
 
 /// A plan's kernels, loaded for a device. All plans that differ in values of parameters alone have one.
 pub(crate) struct Prepared {
-    device: Device,
-    backend: Backend,
+    pub(super) device: Device,
+    pub(super) backend: Backend,
     /// By kernel: the inputs that are written over, and the outputs that are. Empty where nothing is.
     over: Vec<Pairs>,
-    commands: Vec<Command>,
+    pub(super) commands: Vec<Command>,
     /// The kernels as errors name them.
-    names: Arc<[String]>,
+    pub(super) names: Arc<[String]>,
 }
 
 /// A kernel and everything that its launch needs, but for the memory.
@@ -61,7 +56,7 @@ pub(super) struct Command {
     pub(super) flows: Vec<[SmallVec<[Place; 4]>; 2]>,
     pub(super) last_used: SmallVec<[Place; 2]>,
     /// What it reads and writes at least.
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 /// Where a kernel's parameter is to be had from.
@@ -76,13 +71,6 @@ enum Word {
     Number(u64),
     /// The address of the note of failed checks.
     Note,
-}
-
-/// Memory of one launch, there before it.
-#[derive(Clone)]
-pub(super) struct Allocated {
-    new: SmallVec<[Buffer; 2]>,
-    scratch: SmallVec<[Buffer; 2]>,
 }
 
 /// Numbers that kernels need no allocation for.
@@ -299,200 +287,13 @@ impl Command {
     }
 }
 
-/// A plan on its way.
-pub(super) struct Run<'a> {
-    plan: &'a Arc<Plan>,
-    prepared: Arc<Prepared>,
-    /// What is there and still needed.
-    places: Places,
-}
-
-/// The memory of each place of a plan, as far as there is any.
-pub(super) type Places = SmallVec<[Option<Buffer>; 12]>;
-
-/// What the caller of a plan gives: inputs, and memory for outputs that have none.
-pub(super) fn given(
-    plan: &Plan,
-    inputs: &[Buffer],
-    outputs: impl IntoIterator<Item = Option<Buffer>>,
-) -> Result<Places> {
-    let mut places: Places = smallvec::smallvec![None; plan.storage.places];
-    for &(slot, place) in &plan.storage.inputs {
-        let input = inputs.get(slot).ok_or_else(|| Error::internal("execution", "an input is missing"))?;
-        places[place.index()] = Some(input.clone());
-    }
-    for (&place, buffer) in plan.storage.outputs.iter().zip(outputs) {
-        let place = &mut places[place.index()];
-        *place = place.take().or(buffer);
-    }
-    Ok(places)
-}
-
-impl<'a> Run<'a> {
-    /// `outputs` is memory for results, where it is as long as they are.
-    pub(super) fn new(
-        plan: &'a Arc<Plan>,
-        prepared: Arc<Prepared>,
-        inputs: &[Buffer],
-        outputs: impl IntoIterator<Item = Option<Buffer>>,
-    ) -> Result<Run<'a>> {
-        Ok(Run { plan, prepared, places: given(plan, inputs, outputs)? })
-    }
-
-    /// From now on with other code for the same kernels.
-    pub(super) fn change(&mut self, prepared: Arc<Prepared>) {
-        self.prepared = prepared;
-    }
-
-    pub(super) fn kernels(&self) -> usize {
-        self.prepared.commands.len()
-    }
-
-    /// The outputs' buffers.
-    pub(super) fn finish(self) -> Result<Vec<Buffer>> {
-        let output = |place: &Place| {
-            let value = self.places[place.index()].clone();
-            value.ok_or_else(|| Error::internal("execution", "an output was not computed"))
-        };
-        self.plan.storage.outputs.iter().map(output).collect()
-    }
-
-    /// The memory that a kernel needs besides its inputs.
-    pub(super) fn allocate(&self, number: usize) -> Result<Allocated> {
-        let Prepared { commands, backend, .. } = &*self.prepared;
-        let command = &commands[number];
-        let mut allocated = Allocated { new: SmallVec::new(), scratch: SmallVec::new() };
-        for &(place, bytes) in &command.new {
-            allocated.new.push(match &self.places[place.index()] {
-                Some(given) if given.bytes() == bytes => given.clone(),
-                _ => backend.allocate(bytes)?,
-            });
-        }
-        for &(bytes, zeroed) in &command.scratch {
-            allocated.scratch.push(match zeroed {
-                true => backend.counters(bytes)?,
-                false => backend.allocate(bytes)?,
-            });
-        }
-        Ok(allocated)
-    }
-
-    /// Launches a kernel in this memory, and lets go of what was read last.
-    pub(super) fn launch(&mut self, number: usize, memory: Allocated) -> Result<()> {
-        let is_timed = debug::enabled(Level::Timings) || timing::is_timing() || trial::is_noting();
-        let start = is_timed.then(Instant::now);
-        let prepared = self.prepared.clone();
-        let command = &prepared.commands[number];
-        for (&(place, _), buffer) in command.new.iter().zip(memory.new) {
-            self.places[place.index()] = Some(buffer);
-        }
-        for &(output, input) in &command.over {
-            stats::add(stats::Counter::InPlace);
-            self.places[output.index()] = self.places[input.index()].clone();
-        }
-        let mut by_device = None;
-        if let Some(loaded) = &command.loaded {
-            if prepared.backend.runs_ahead() {
-                let buffer = |place: &Place| self.places[place.index()].as_ref();
-                let [read, written] = [0, 1]
-                    .map(|side| command.flows.iter().flat_map(move |flow| &flow[side]).filter_map(buffer));
-                prepared.backend.order(read, written)?;
-            }
-            prepared.backend.launching(&prepared.names, number);
-            let mut fault = None;
-            let mut call = || {
-                fault = self.call(command, loaded, &prepared.backend, &memory.scratch)?;
-                Ok(())
-            };
-            match is_timed {
-                true => by_device = prepared.backend.time(call)?,
-                false => call()?,
-            }
-            if prepared.backend.runs_ahead() {
-                self.follow(command, fault.as_ref());
-                if settings::is_launch_blocking() {
-                    prepared.wait_for(number, fault.as_deref())?;
-                }
-            }
-        }
-        if let Some(start) = start {
-            let seconds = prepared.note(command, start, by_device, || operations(self.plan, number))?;
-            trial::note(|| self.noted(number, seconds));
-        }
-        for place in &command.last_used {
-            self.places[place.index()] = None;
-        }
-        Ok(())
-    }
-
-    /// The kernel that was launched just now, with what it read.
-    fn noted(&self, number: usize, seconds: f64) -> Option<Noted> {
-        let command = &self.prepared.commands[number];
-        let key = compiler::tuned_key(self.plan, number).filter(|_| command.loaded.is_some())?;
-        let mut inputs = smallvec::smallvec![None; self.places.len()];
-        for place in command.flows.iter().flat_map(|[read, _]| read) {
-            inputs[place.index()] = self.places[place.index()].clone();
-        }
-        let Prepared { device, backend, .. } = &*self.prepared;
-        let (plan, device, backend) = (self.plan.clone(), *device, backend.clone());
-        Some(Noted { key, plan, number, device, backend, inputs, seconds, launches: 1 })
-    }
-
-    /// On its own, a kernel that was noted, with other code.
-    pub(super) fn again(noted: &'a Noted, prepared: Arc<Prepared>) -> Run<'a> {
-        Run { plan: &noted.plan, prepared, places: noted.inputs.clone() }
-    }
-
-    /// What the kernel with this number has left.
-    pub(super) fn results(&self, number: usize) -> Vec<Buffer> {
-        let written = self.prepared.commands[number].flows.iter().flat_map(|[_, written]| written);
-        written.filter_map(|place| self.places[place.index()].clone()).collect()
-    }
-
-    fn follow(&self, command: &Command, fault: Option<&Arc<Fault>>) {
-        for [inputs, outputs] in &command.flows {
-            let buffer = |place: &Place| self.places[place.index()].as_ref();
-            for output in outputs.iter().filter_map(buffer) {
-                output.follow(inputs.iter().filter_map(buffer), fault);
-            }
-        }
-    }
-
-    /// Calls a kernel's functions. What they check may be known later only.
-    fn call(
-        &self,
-        command: &Command,
-        loaded: &Loaded,
-        backend: &Backend,
-        scratch: &[Buffer],
-    ) -> Result<Option<Arc<Fault>>> {
-        let mut notes = command.checks.as_ref().map(|checks| backend.notes(checks)).transpose()?;
-        let note = notes.as_mut().map_or(0, |notes| notes.pointer() as u64);
-        let scratch = |number: usize| scratch[number].pointer() as u64;
-        let place = |place: Place| self.places[place.index()].as_ref().map(|buffer| buffer.pointer() as u64);
-        let mut arguments = command.arguments(loaded, &self.plan.values, place, scratch, note)?;
-        let mut arguments = arguments.pointers();
-        let emitted = &command.code.emitted;
-        for launch in &emitted.launches {
-            stats::add(stats::Counter::Launches);
-            // SAFETY: the arguments are made from the emitted parameter list, or are the table that the batch describes;
-            // and every buffer has the size that lowering stated for it.
-            unsafe { backend.launch(&loaded.module, launch, &mut arguments)? };
-        }
-        match (notes, &command.checks) {
-            (Some(notes), Some(checks)) => notes.finish(checks),
-            _ => Ok(None),
-        }
-    }
-}
-
 /// A kernel of the plan as errors name it.
 fn name(plan: &Plan, number: usize) -> String {
     format!("{} ({})", plan.kernels[number].code.emitted.name, operations(plan, number))
 }
 
 /// The operations whose results a kernel of the plan gives, with their lines.
-fn operations(plan: &Plan, number: usize) -> String {
+pub(super) fn operations(plan: &Plan, number: usize) -> String {
     let kernel = &plan.kernels[number];
     let outputs = kernel.parts.iter().flat_map(|part| &part.lowered.outputs);
     let mut results: Vec<String> = outputs
@@ -506,58 +307,6 @@ fn operations(plan: &Plan, number: usize) -> String {
         results.push(format!("{others} more"));
     }
     results.join("; ")
-}
-
-impl Prepared {
-    /// Waits for a kernel that was launched just now.
-    ///
-    /// # Errors
-    /// The kernel's own.
-    #[cold]
-    fn wait_for(&self, number: usize, fault: Option<&Fault>) -> Result<()> {
-        let is_done = self.backend.synchronize();
-        is_done.map_err(|error| match error {
-            Error::Device { device, message, .. } => {
-                let operation = format!("kernel {}", self.names[number.min(self.names.len() - 1)]);
-                Error::Device { device, operation, message }
-            }
-            other => other,
-        })?;
-        fault.and_then(Fault::error).map_or(Ok(()), Err)
-    }
-
-    /// Notes how long a kernel took, which is waited for.
-    #[cold]
-    fn note(
-        &self,
-        command: &Command,
-        start: Instant,
-        by_device: Option<f64>,
-        operations: impl FnOnce() -> String,
-    ) -> Result<f64> {
-        self.backend.synchronize()?;
-        let seconds = by_device.unwrap_or_else(|| start.elapsed().as_secs_f64());
-        let (emitted, bytes) = (&command.code.emitted, command.bytes);
-        timing::note(|| timing::Launched {
-            device: self.device,
-            name: emitted.name.clone(),
-            schedule: emitted.schedule.to_string(),
-            operations: operations(),
-            start,
-            bytes,
-            seconds,
-        });
-        debug::print(Level::Timings, || {
-            format!(
-                "{}: {} {:.1} µs, {:.1} GB/s",
-                self.device,
-                emitted.name,
-                seconds * 1e6,
-                bytes as f64 / seconds / 1e9
-            )
-        });
-        Ok(seconds)
-    }
 }
 
 /// Every kernel of the plan, loaded; those that need a compiler are compiled in parallel.

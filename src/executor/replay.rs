@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use smallvec::SmallVec;
 
 use super::layout::{Home, Layout};
-use super::prepared::{Arguments, Command, Places, Prepared, given};
+use super::prepared::{Arguments, Command, Prepared};
+use super::run::{Places, given};
 use super::{timing, trial};
 use crate::compiler::{Place, Plan};
 use crate::debug::{self, Level};

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use smallvec::SmallVec;
 
 use super::donation::{self, Pairs};
-use super::prepared::{Prepared, Run};
+use super::prepared::Prepared;
 #[cfg(feature = "cuda")]
 use super::replay::Replay;
+use super::run::Run;
 use super::{allocate, interpret, interpreted, prepare, settings, trial};
 use crate::compiler::{self, Plan};
 use crate::graph::Graph;
