@@ -33,7 +33,7 @@ pub(crate) struct Prepared {
     /// By kernel: the inputs that are written over, and the outputs that are. Empty where nothing is.
     over: Vec<Pairs>,
     pub(super) commands: Vec<Command>,
-    /// The kernels as errors name them.
+    /// The kernels of a device that runs ahead as its errors name them, with the lines of who recorded such a graph first.
     pub(super) names: Arc<[String]>,
 }
 
@@ -119,14 +119,9 @@ impl Prepared {
         let commands = (codes.into_iter().zip(loaded).enumerate())
             .map(|(number, (code, loaded))| Command::new(plan, number, code, loaded))
             .collect::<Result<_>>()?;
-        let names = (0..plan.kernels.len()).map(|number| name(plan, number)).collect();
+        let named = if backend.runs_ahead() { plan.kernels.len() } else { 0 };
+        let names = (0..named).map(|number| name(plan, number)).collect();
         Ok(Prepared { device, backend: backend.clone(), over: over.to_vec(), commands, names })
-    }
-
-    /// The kernels as errors name them, with the lines of who recorded such a graph first.
-    #[cfg(feature = "cuda")]
-    pub(super) fn names(&self) -> &Arc<[String]> {
-        &self.names
     }
 
     /// Its kernels, in their order.

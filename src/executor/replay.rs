@@ -141,7 +141,7 @@ impl Replay {
             return Ok(false);
         };
         instance.addresses = addresses;
-        device.launching(prepared.names(), None);
+        device.launching(&prepared.names, None);
         // SAFETY: the arguments are made from the emitted parameter lists, every buffer has the size that lowering stated for
         // it, and what uses the same memory is ordered by the layout.
         unsafe { instance.graph.launch(&stream)? };

@@ -22,6 +22,7 @@ pub(super) struct Allocated {
     new: SmallVec<[Buffer; 2]>,
     scratch: SmallVec<[Buffer; 2]>,
 }
+
 /// A plan on its way.
 pub(super) struct Run<'a> {
     plan: &'a Arc<Plan>,
@@ -219,8 +220,8 @@ impl Prepared {
         let is_done = self.backend.synchronize();
         is_done.map_err(|error| match error {
             Error::Device { device, message, .. } => {
-                let operation = format!("kernel {}", self.names[number.min(self.names.len() - 1)]);
-                Error::Device { device, operation, message }
+                let kernel = self.names.get(number).map_or("", String::as_str);
+                Error::Device { device, operation: format!("kernel {kernel}"), message }
             }
             other => other,
         })?;

@@ -12,6 +12,7 @@ use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::tile::{ACCESS_BYTES, chunks};
 use super::variable::Var;
 use super::{Function, Nest, Parameter};
+use crate::DType;
 use crate::index::AxisId;
 use crate::ir::{Kernel, Store};
 use crate::schedule::{ColumnSchedule, Launch};
@@ -212,58 +213,55 @@ impl CudaColumns<'_> {
 
     /// A thread's neighbouring columns have their partial results side by side: they are written by whole vectors.
     fn save_vectors(&self, emitter: &mut Emitter, accumulators: &[Accumulator], first: &Expr) {
-        let lanes = self.lanes().unwrap_or(1);
-        for (number, (accumulator, part)) in parts_of(accumulators).enumerate() {
-            let dtype = accumulator.part_dtype(part);
-            let array = emitter.fresh("partial");
-            emitter.array(array, Type::Memory(dtype), lanes);
+        let arrays = self.arrays(emitter, accumulators);
+        for ((accumulator, part), (array, dtype)) in parts_of(accumulators).zip(&arrays) {
             self.for_each_lane(emitter, |emitter, lane| {
-                let value = Expr::ToMemory(dtype, Box::new(accumulator.part(part, lane)));
-                emitter.push(set(Expr::element(array, Var::Lane), value));
+                let value = Expr::ToMemory(*dtype, Box::new(accumulator.part(part, lane)));
+                emitter.push(set(Expr::element(*array, Var::Lane), value));
             });
-            for (offset, width) in chunks(lanes, ACCESS_BYTES / dtype.size() as u64) {
-                emitter.push(Stmt::VectorStore {
-                    array,
-                    at: Expr::Int(offset),
-                    buffer: Parameter::Workspace(number).into(),
-                    index: first.clone().then(Add, Expr::Int(offset)),
-                    dtype,
-                    width,
-                });
-            }
         }
+        self.access(emitter, &arrays, first, true);
     }
 
     /// The same of those that are read: all are on their way before the first is merged.
     fn load_vectors(&self, emitter: &mut Emitter, accumulators: &[Accumulator], first: &Expr) {
-        let lanes = self.lanes().unwrap_or(1);
-        let mut arrays = Vec::new();
-        for (number, (accumulator, part)) in parts_of(accumulators).enumerate() {
-            let dtype = accumulator.part_dtype(part);
-            let array = emitter.fresh("partial");
-            emitter.array(array, Type::Memory(dtype), lanes);
-            for (offset, width) in chunks(lanes, ACCESS_BYTES / dtype.size() as u64) {
-                emitter.push(Stmt::VectorLoad {
-                    array,
-                    at: Expr::Int(offset),
-                    buffer: Parameter::Workspace(number).into(),
-                    index: first.clone().then(Add, Expr::Int(offset)),
-                    dtype,
-                    width,
-                });
-            }
-            arrays.push(array);
-        }
+        let arrays = self.arrays(emitter, accumulators);
+        self.access(emitter, &arrays, first, false);
         self.for_each_lane(emitter, |emitter, lane| {
             let mut own = arrays.as_slice();
             for accumulator in accumulators {
                 accumulator.merge(emitter, lane, &|part| {
-                    let element = Expr::element(own[part], Var::Lane);
-                    Expr::FromMemory(accumulator.part_dtype(part), Box::new(element))
+                    let (array, dtype) = own[part];
+                    Expr::FromMemory(dtype, Box::new(Expr::element(array, Var::Lane)))
                 });
                 own = &own[accumulator.parts.len()..];
             }
         });
+    }
+
+    /// An array of a thread's lanes for each part.
+    fn arrays(&self, emitter: &mut Emitter, accumulators: &[Accumulator]) -> Vec<(Var, DType)> {
+        let lanes = self.lanes().unwrap_or(1);
+        let array = |(accumulator, part): (&Accumulator, usize)| {
+            let (array, dtype) = (emitter.fresh("partial"), accumulator.part_dtype(part));
+            emitter.array(array, Type::Memory(dtype), lanes);
+            (array, dtype)
+        };
+        parts_of(accumulators).map(array).collect()
+    }
+
+    /// Stores such arrays to their workspaces, or loads them, from this element on.
+    fn access(&self, emitter: &mut Emitter, arrays: &[(Var, DType)], first: &Expr, is_store: bool) {
+        for (number, &(array, dtype)) in arrays.iter().enumerate() {
+            for (offset, width) in chunks(self.lanes().unwrap_or(1), ACCESS_BYTES / dtype.size() as u64) {
+                let (at, index) = (Expr::Int(offset), first.clone().then(Add, Expr::Int(offset)));
+                let buffer = Parameter::Workspace(number).into();
+                emitter.push(match is_store {
+                    true => Stmt::VectorStore { array, at, buffer, index, dtype, width },
+                    false => Stmt::VectorLoad { array, at, buffer, index, dtype, width },
+                });
+            }
+        }
     }
 }
 
