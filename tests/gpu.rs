@@ -22,6 +22,8 @@ mod foreign;
 mod graphs;
 #[path = "gpu/parallel.rs"]
 mod parallel;
+#[path = "gpu/profile.rs"]
+mod profile;
 #[path = "gpu/streams.rs"]
 mod streams;
 

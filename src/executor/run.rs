@@ -248,6 +248,7 @@ impl Prepared {
             start,
             bytes,
             seconds,
+            occupancy: command.loaded.as_ref().and_then(|of| of.module.occupancy(&emitted.launches)),
         });
         debug::print(Level::Timings, || {
             format!(

@@ -18,6 +18,8 @@ pub(crate) struct Launched {
     /// What it reads and writes at least.
     pub(crate) bytes: u64,
     pub(crate) seconds: f64,
+    /// On a GPU: registers of a thread, and the share of a multiprocessor's threads that run at once.
+    pub(crate) occupancy: Option<(u32, f64)>,
 }
 
 thread_local! {

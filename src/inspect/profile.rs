@@ -41,10 +41,15 @@ pub fn profile<T>(f: impl FnOnce() -> T) -> (T, Profile) {
             bytes: 0,
             seconds: 0.0,
             share_of_copy: None,
+            registers: kernel.occupancy.map(|(registers, _)| registers),
+            occupancy: None,
         });
         entry.launches += 1;
         entry.bytes += kernel.bytes;
         entry.seconds += kernel.seconds;
+        if let Some((_, share)) = kernel.occupancy {
+            entry.occupancy = Some(entry.occupancy.unwrap_or(1.0).min(share));
+        }
     }
     let mut kernels: Vec<KernelTime> = kernels.into_values().collect();
     kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
@@ -100,6 +105,11 @@ pub struct KernelTime {
     pub seconds: f64,
     /// How fast it moves its bytes, as a share of how fast a copy of memory does; from [`Profile::beside_copies`] on.
     pub share_of_copy: Option<f64>,
+    /// On a GPU, the registers of a thread.
+    pub registers: Option<u32>,
+    /// On a GPU, the threads of one multiprocessor that run at once, as a share of the most that it can have (0 to 1); of
+    /// launches that differ, the least.
+    pub occupancy: Option<f64>,
 }
 
 impl KernelTime {
@@ -147,7 +157,7 @@ impl Profile {
             "name": "profile", "cat": "host",
         }));
         let event = |launched: &Launched| {
-            let Launched { device, name, schedule, operations, start, bytes, seconds } = launched;
+            let Launched { device, name, schedule, operations, start, bytes, seconds, occupancy } = launched;
             let row = devices.get_index_of(device).map_or(0, |row| row + 1);
             let since = start.saturating_duration_since(self.start).as_secs_f64();
             json!({
@@ -156,6 +166,8 @@ impl Profile {
                 "args": {
                     "schedule": schedule, "operations": operations, "bytes": bytes,
                     "GB/s": *bytes as f64 / seconds.max(1e-12) / 1e9,
+                    "registers": occupancy.map(|(registers, _)| registers),
+                    "occupancy": occupancy.map(|(_, share)| share),
                 },
             })
         };
@@ -229,28 +241,33 @@ impl fmt::Display for Profile {
         if self.kernels.is_empty() {
             return Ok(());
         }
-        let has_copies = self.kernels.iter().any(|kernel| kernel.share_of_copy.is_some());
-        let copy = |text: String| if has_copies { format!(" {text:>8}") } else { String::new() };
+        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+        // A column of its own where any kernel has such a number.
+        type Column<'a> = (&'static str, &'a dyn Fn(&KernelTime) -> Option<String>);
+        let columns: [Column; 3] = [
+            ("of copy", &|kernel| kernel.share_of_copy.map(percent)),
+            ("registers", &|kernel| kernel.registers.map(|registers| registers.to_string())),
+            ("occupancy", &|kernel| kernel.occupancy.map(percent)),
+        ];
+        let columns = columns.into_iter().filter(|(_, of)| self.kernels.iter().any(|own| of(own).is_some()));
+        let columns: Vec<Column> = columns.collect();
+        let heads: String = columns.iter().map(|(head, _)| format!(" {head:>9}")).collect();
         writeln!(
             f,
-            "\n{:>10} {:>6} {:>9} {:>10} {:>7}{}  kernel",
-            "time",
-            "share",
-            "launches",
-            "bytes",
-            "GB/s",
-            copy("of copy".into())
+            "\n{:>10} {:>6} {:>9} {:>10} {:>7}{heads}  kernel",
+            "time", "share", "launches", "bytes", "GB/s",
         )?;
         for kernel in &self.kernels {
+            let numbers: String =
+                columns.iter().map(|(_, of)| format!(" {:>9}", of(kernel).unwrap_or_default())).collect();
             writeln!(
                 f,
-                "{:>10} {:>4.0} % {:>9} {:>10} {:>7.1}{}  {} on {}: {}; {}",
+                "{:>10} {:>6} {:>9} {:>10} {:>7.1}{numbers}  {} on {}: {}; {}",
                 time(kernel.seconds),
-                100.0 * kernel.seconds / inside.max(1e-12),
+                percent(kernel.seconds / inside.max(1e-12)),
                 kernel.launches,
                 explain::bytes(kernel.bytes),
                 kernel.gigabytes_per_second(),
-                copy(kernel.share_of_copy.map_or(String::new(), |share| format!("{:.0} %", 100.0 * share))),
                 kernel.name,
                 kernel.device,
                 kernel.schedule,

@@ -40,9 +40,27 @@ pub(crate) enum Module {
     Cuda(Vec<CudaKernel>),
 }
 
-#[cfg(feature = "cuda")]
 impl Module {
+    /// What its launches take of a GPU: the registers of the thread that has the most, and the least share of a multiprocessor's
+    /// threads that run at once.
+    pub(crate) fn occupancy(&self, launches: &[(String, Launch)]) -> Option<(u32, f64)> {
+        #[cfg(feature = "cuda")]
+        if let Module::Cuda(functions) = self {
+            let own = |(function, launch): &(String, Launch)| {
+                let kernel = functions.iter().find(|kernel| kernel.name() == function)?;
+                kernel.occupancy(launch.block, launch.shared_bytes)
+            };
+            return launches
+                .iter()
+                .filter_map(own)
+                .reduce(|(most, least), (registers, share)| (most.max(registers), least.min(share)));
+        }
+        let _ = launches;
+        None
+    }
+
     /// One of its functions on a GPU, and the blocks of a launch.
+    #[cfg(feature = "cuda")]
     pub(crate) fn on_cuda(&self, function: &str, launch: &Launch) -> Result<(&CudaKernel, [u32; 3])> {
         let kernel = match self {
             Module::Cuda(functions) => functions.iter().find(|kernel| kernel.name() == function),

@@ -19,6 +19,12 @@ pub(crate) fn capability() -> (u32, u32) {
 pub(crate) const SHARED_BYTES: u32 = 48 << 10;
 pub(crate) const MOST_SHARED_BYTES: u32 = 227 << 10;
 pub(crate) const MULTIPROCESSORS: u32 = 132;
+/// What one of them has room for, as on sm_90.
+pub(crate) const THREADS_OF_MULTIPROCESSOR: u32 = 2048;
+pub(crate) const REGISTERS_OF_MULTIPROCESSOR: u32 = 64 << 10;
+pub(crate) const MOST_BLOCKS: u32 = 32;
+/// What kernels claim.
+pub(crate) const REGISTERS_OF_THREAD: u32 = 40;
 
 /// A device.
 pub(crate) struct Device {

@@ -14,7 +14,10 @@ use std::sync::{Arc, PoisonError};
 
 use lazuli::emulation::Kernel;
 
-use crate::device::{MOST_SHARED_BYTES, MULTIPROCESSORS, SHARED_BYTES, capability};
+use crate::device::{
+    MOST_BLOCKS, MOST_SHARED_BYTES, MULTIPROCESSORS, REGISTERS_OF_MULTIPROCESSOR, REGISTERS_OF_THREAD,
+    SHARED_BYTES, THREADS_OF_MULTIPROCESSOR, capability,
+};
 use crate::nvrtc::{MARK, source_within};
 use crate::status::{Result, Status};
 use crate::stream::{CURRENT, Event, FIRST_CONTEXT, Function, Launch, Module, State, Stream, Work, state};
@@ -108,15 +111,15 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_in
     answer(|| {
         device_number(device)?;
         let number = match attribute {
-            1 => 1024,               // threads of a block
-            8 => SHARED_BYTES,       // shared memory of a block
-            10 => 32,                // threads of a warp
-            13 => 1_980_000,         // clock, kHz
-            16 => MULTIPROCESSORS,   // multiprocessors
-            36 => 3_201_000,         // memory's clock, kHz
-            37 => 6144,              // bits of its bus
-            38 => 50 << 20,          // bytes of L2
-            39 => 2048,              // threads of a multiprocessor
+            1 => 1024,             // threads of a block
+            8 => SHARED_BYTES,     // shared memory of a block
+            10 => 32,              // threads of a warp
+            13 => 1_980_000,       // clock, kHz
+            16 => MULTIPROCESSORS, // multiprocessors
+            36 => 3_201_000,       // memory's clock, kHz
+            37 => 6144,            // bits of its bus
+            38 => 50 << 20,        // bytes of L2
+            39 => THREADS_OF_MULTIPROCESSOR,
             75 => capability().0,    // compute capability
             76 => capability().1,    //
             97 => MOST_SHARED_BYTES, // shared memory of a block that asks for it
@@ -413,10 +416,39 @@ fn function_of(handle: usize) -> Result<Arc<Function>> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, function: usize) -> c_int {
     const SHARED: c_int = 1;
+    const REGISTERS: c_int = 4;
     answer(|| {
         let function = function_of(function)?;
-        let bytes = if attribute == SHARED { function.kernel.static_shared_bytes() } else { 0 };
-        unsafe { put(value, bytes as c_int) }
+        let number = match attribute {
+            SHARED => function.kernel.static_shared_bytes(),
+            REGISTERS => REGISTERS_OF_THREAD,
+            _ => 0,
+        };
+        unsafe { put(value, number as c_int) }
+    })
+}
+
+/// Blocks that a multiprocessor has threads, registers and shared memory for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    blocks: *mut c_int,
+    function: usize,
+    threads: c_int,
+    dynamic_shared: usize,
+    _flags: c_uint,
+) -> c_int {
+    answer(|| {
+        let function = function_of(function)?;
+        let threads = u32::try_from(threads).ok().filter(|&threads| threads > 0);
+        let threads = threads.ok_or(Status::INVALID_VALUE)?.next_multiple_of(32);
+        let shared = dynamic_shared as u32 + function.kernel.static_shared_bytes();
+        let room = [
+            THREADS_OF_MULTIPROCESSOR / threads,
+            REGISTERS_OF_MULTIPROCESSOR / (REGISTERS_OF_THREAD * threads),
+            MOST_SHARED_BYTES.checked_div(shared).unwrap_or(u32::MAX),
+            MOST_BLOCKS,
+        ];
+        unsafe { put(blocks, room.into_iter().min().unwrap_or(0) as c_int) }
     })
 }
 

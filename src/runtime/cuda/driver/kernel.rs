@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaFunction, DriverError, result, sys};
 use cudarc::nvrtc::Ptx;
 
@@ -26,6 +27,20 @@ impl CudaKernel {
     /// The function's name.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Registers of a thread, and which share of the threads that a multiprocessor can have it has at once, in blocks of this many
+    /// threads and bytes of shared memory. `None` where the driver does not say.
+    pub(crate) fn occupancy(&self, block: [u32; 3], dynamic_shared_bytes: u32) -> Option<(u32, f64)> {
+        let threads: u32 = block.iter().product();
+        self.allow_shared_bytes(dynamic_shared_bytes).ok()?;
+        let registers = u32::try_from(self.function.num_regs().ok()?).ok()?;
+        let bytes = dynamic_shared_bytes as usize;
+        let blocks =
+            self.function.occupancy_max_active_blocks_per_multiprocessor(threads, bytes, None).ok()?;
+        let most =
+            self.device.context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+        Some((registers, f64::from(blocks * threads) / f64::from(most.ok()?)))
     }
 
     /// The driver's handle.
