@@ -80,6 +80,8 @@ impl Machine<'_> {
             Stmt::Prefetch { .. } => Ok(()),
             Stmt::MultiplyTile(tile) => self.multiply_tile(tile, active),
             Stmt::Turn(turning) => self.turn(turning, active),
+            // As on a processor without such products.
+            Stmt::Pair(_) => Ok(()),
             Stmt::Scan(scanning) => self.scan(scanning, active),
             Stmt::Sort(sorting) => self.sort(sorting, active),
             Stmt::LoadMatrices { parts, at, shared, index, turns, .. } => {

@@ -16,6 +16,12 @@ pub fn multiply_tile(dtype: DType, arguments: &[&str], helpers: &mut Helpers) ->
     helpers.call(Language::C, &format!("lz_multiply_tile_{dtype}"), arguments)
 }
 
+/// A call that makes pairs of terms of BF16 for the tiles' products: see `helpers/pairs.h`.
+pub fn pair(along: bool, arguments: &[&str], helpers: &mut Helpers) -> String {
+    let name = if along { "lz_pair_along_bf16" } else { "lz_pair_across_bf16" };
+    helpers.call(Language::C, name, arguments)
+}
+
 /// A call that lays sixteen lines of numbers side by side: see `helpers/tiles.h`.
 pub fn turn(dtype: DType, arguments: &[&str], helpers: &mut Helpers) -> String {
     helpers.call(Language::C, &format!("lz_turn_{dtype}"), arguments)

@@ -19,6 +19,7 @@ const C_TEXTS: &[&str] = &[
     include_str!("helpers/random.h"),
     C_MATH,
     TILES,
+    PAIRS,
     SORT_ITEMS,
     SORT,
 ];
@@ -27,6 +28,9 @@ const C_MATH: &str = include_str!("helpers/c_math.h");
 
 /// Functions that are called once for a tile, whose products and sums contract to fused multiply-adds.
 const TILES: &str = include_str!("helpers/tiles.h");
+
+/// The same for numbers of 16 bits whose products processors add up two by two.
+const PAIRS: &str = include_str!("helpers/pairs.h");
 
 /// What else tiles are of, and what their functions' names end with.
 const TILE_TYPES: [(&str, &str); 4] =

@@ -26,7 +26,7 @@ use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{
     Contraction, ContractionSchedule, FEW_TERMS, PANEL, Product, TILE_ROWS, consecutive_along, with_one_depth,
 };
-use crate::{Language, Refusal, Scalar};
+use crate::{DType, Language, Refusal, Scalar};
 
 /// Columns that are computed together: of the widest vector.
 const LANES: u64 = 16;
@@ -248,6 +248,8 @@ impl<'a> Writer<'a> {
             match right.image {
                 Some((part, image)) => {
                     self.pack_windows(emitter, part, product.right, [image, right.array]);
+                    let columns = whole(self.all_columns());
+                    self.pair(emitter, right.array, Expr::Int(0), self.width(), Some(columns));
                 }
                 None if self.in_place(product.right).is_none() => {
                     self.pack_columns(emitter, product.right, right.array);
@@ -415,7 +417,7 @@ impl<'a> Writer<'a> {
                 }
             };
             emitter.push(Stmt::MultiplyTile(Box::new(TileProduct {
-                dtype: self.contraction.dtype,
+                dtype: if self.contraction.is_paired { DType::BF16 } else { self.contraction.dtype },
                 left: left.array,
                 left_at: left.at.clone(),
                 left_row: left.row,

@@ -5,7 +5,7 @@ mod expressions;
 use rustc_hash::FxHashMap;
 
 use super::stmt::{
-    Copying, Expr, LoopHint, MatrixProduct, Scanning, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct,
+    Copying, Expr, LoopHint, MatrixProduct, Pairing, Scanning, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct,
     Turning, Type,
 };
 use super::text::LANE;
@@ -232,6 +232,7 @@ impl<'t, 'a> Reader<'t, 'a> {
             }
             "multiply" => self.multiply()?,
             "turn" => self.turn()?,
+            "pair" => self.pair()?,
             "sort" => self.sort()?,
             word if scan_of(word).is_some() => self.scan(word)?,
             kind @ ("positions" | "buffers" | "part") => self.table(kind, place, defined)?,
@@ -401,6 +402,15 @@ impl<'t, 'a> Reader<'t, 'a> {
         self.text.expect(",")?;
         let depth = self.after("depth")?;
         Ok(Stmt::Turn(Box::new(Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth })))
+    }
+
+    fn pair(&mut self) -> Result<Stmt, ParseError> {
+        let (array, at) = self.element(true)?;
+        let row = self.setting("row")?;
+        self.text.expect(",")?;
+        let depth = self.after("depth")?;
+        let width = if self.text.eat(",") { Some(self.after("width")?) } else { None };
+        Ok(Stmt::Pair(Box::new(Pairing { array, at, row, depth, width })))
     }
 
     fn scan(&mut self, word: &str) -> Result<Stmt, ParseError> {

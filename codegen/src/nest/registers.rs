@@ -102,6 +102,7 @@ impl Traversal<'_> {
                 | Stmt::Arrive { .. }
                 | Stmt::MultiplyTile(_)
                 | Stmt::Turn(_)
+                | Stmt::Pair(_)
                 | Stmt::Scan(_)
                 | Stmt::Sort(_)
                 | Stmt::Positions { .. }

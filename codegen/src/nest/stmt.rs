@@ -327,6 +327,8 @@ pub enum Stmt {
     MultiplyTile(Box<TileProduct>),
     /// Lays sixteen lines of numbers side by side (CPU).
     Turn(Box<Turning>),
+    /// Makes pairs of packed terms, for products of BF16 (CPU).
+    Pair(Box<Pairing>),
     /// Makes running results of neighbours (CPU).
     Scan(Box<Scanning>),
     /// Puts items in order.
@@ -500,7 +502,7 @@ pub struct MatrixProduct {
 /// Six packed rows, a panel of packed columns, and their sums.
 #[derive(Clone, PartialEq, Hash, Debug)]
 pub struct TileProduct {
-    /// Of all three: a float or an integer of 32 or 64 bits.
+    /// Of all three: a float or an integer of 32 or 64 bits. Of BF16 all are `F32`, and both factors are pairs.
     pub dtype: DType,
     /// The array of the rows.
     pub left: Var,
@@ -549,6 +551,22 @@ pub struct Turning {
     pub from_row: u64,
     /// Elements of a line.
     pub depth: Expr,
+}
+
+/// Packed terms of BF16, in `F32`, that become pairs of neighbouring terms, in place, where the processor multiplies such. Where
+/// it does not they stay, and for everything but a product of BF16 they are gone.
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub struct Pairing {
+    /// The array.
+    pub array: Var,
+    /// Where the first is.
+    pub at: Expr,
+    /// Elements from line to line.
+    pub row: u64,
+    /// Terms.
+    pub depth: Expr,
+    /// The elements of a line of one term; without, each of six lines has the terms of a row.
+    pub width: Option<Expr>,
 }
 
 /// Positions that [`Scanning`] combines among themselves.

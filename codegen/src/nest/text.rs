@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::stmt::{
     Arithmetic, Builtin, Copying, Expr, LoopHint, MatrixProduct, Scanning, SortBy, Sorting, Step, Stmt,
-    TileProduct, Turning, Type,
+    Pairing, TileProduct, Turning, Type,
 };
 use super::variable::{Local, Space, Var};
 use super::{Function, Nest, Workspace, parameter_name};
@@ -162,6 +162,12 @@ impl Writer<'_> {
                 let Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth } = &**turning;
                 let (to, from) = (self.element(*to, to_at), self.element(*from, from_at));
                 format!("turn {dtype} {to} row {to_row}, {from} row {from_row}, depth {}", self.expr(depth))
+            }
+            Stmt::Pair(pairing) => {
+                let Pairing { array, at, row, depth, width } = &**pairing;
+                let width = width.as_ref().map(|width| format!(", width {}", self.expr(width)));
+                let (at, depth) = (self.element(*array, at), self.expr(depth));
+                format!("pair {at} row {row}, depth {depth}{}", width.unwrap_or_default())
             }
             Stmt::Scan(scanning) => {
                 let Scanning { op, dtype, to, to_at, from, from_at, count, running } = &**scanning;

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::stmt::{
-    Copying, Expr, MatrixProduct, Scanning, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning,
+    Copying, Expr, MatrixProduct, Pairing, Scanning, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning,
 };
 use super::variable::Var;
 
@@ -89,6 +89,11 @@ macro_rules! parts {
                             &$($mutable)? **tile;
                         parts.extend([left_at, right_at, sums_at, depth, width, adds]);
                     }
+                    Stmt::Pair(pairing) => {
+                        let Pairing { at, depth, width, .. } = &$($mutable)? **pairing;
+                        parts.extend([at, depth]);
+                        parts.extend(width);
+                    }
                     Stmt::Turn(turning) => {
                         let Turning { to_at, from_at, depth, .. } = &$($mutable)? **turning;
                         parts.extend([to_at, from_at, depth]);
@@ -166,6 +171,7 @@ macro_rules! parts {
                         let TileProduct { left, right, sums, .. } = &$($mutable)? **tile;
                         parts.extend([left, right, sums]);
                     }
+                    Stmt::Pair(pairing) => parts.push(&$($mutable)? pairing.array),
                     Stmt::Turn(turning) => {
                         let Turning { to, from, .. } = &$($mutable)? **turning;
                         parts.extend([to, from]);

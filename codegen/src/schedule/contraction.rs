@@ -2,6 +2,7 @@
 //! distances.
 
 use super::depth::positions;
+use super::instructions::is_exact;
 use super::share::{
     COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, PANEL, ROWS, TILE_ROWS, is_packed, is_packed_image, is_tiled,
 };
@@ -81,6 +82,8 @@ pub(crate) struct Contraction {
     pub(crate) statistics: Vec<ValueId>,
     /// How the columns are windows of an image (CPU).
     pub(crate) windows: Option<Windows>,
+    /// Whether all factors are numbers of BF16, whose terms may be multiplied in pairs (CPU).
+    pub(crate) is_paired: bool,
 }
 
 impl Contraction {
@@ -130,6 +133,7 @@ impl Contraction {
         }
         if language == Language::C && !found.is_thin(kernel) {
             found.find_windows(kernel);
+            found.is_paired = found.has_pairs(kernel);
         }
         Some(found)
     }
@@ -137,6 +141,13 @@ impl Contraction {
     /// The right factors.
     pub(crate) fn rights(&self) -> Vec<ValueId> {
         self.products.iter().map(|product| product.right).collect()
+    }
+
+    /// Whether storing the factors in BF16 would round nothing.
+    pub(super) fn has_pairs(&self, kernel: &Kernel) -> bool {
+        let of = |value| is_exact(kernel, value, DType::BF16);
+        self.sum == DType::F32
+            && self.products.iter().all(|product| of(product.left) && of(product.right))
     }
 
     /// Where columns are windows, a block's lines are of one image.
@@ -323,6 +334,7 @@ fn one(
         depth: axes.to_vec(),
         statistics: Vec::new(),
         windows: None,
+        is_paired: false,
     };
     for &axis in outer {
         match (has(left, axis), has(right, axis)) {

@@ -111,6 +111,7 @@ impl RowContraction {
         for score in &mut found.scores {
             score.batch.clone_from(&found.contraction.batch);
             score.rows.clone_from(&found.contraction.rows);
+            score.is_paired = language == Language::C && score.has_pairs(kernel);
         }
         let has_rows = match product {
             Some(_) => !found.statistics.is_empty() || !found.scores.is_empty(),
@@ -165,6 +166,7 @@ impl RowContraction {
                 depth: Vec::new(),
                 statistics: Vec::new(),
                 windows: None,
+                is_paired: false,
             },
             along,
             scores: Vec::new(),

@@ -29,6 +29,13 @@ impl Printer<'_> {
                 let arguments = [&to, &rows[0], &from, &rows[1], &depth].map(String::as_str);
                 intrinsics::turn(*dtype, &arguments, &mut self.helpers)
             }
+            Stmt::Pair(pairing) => {
+                let array = self.element_of(pairing.array, &pairing.at);
+                let mut arguments = vec![array, pairing.row.to_string(), self.expr(&pairing.depth)];
+                arguments.extend(pairing.width.as_ref().map(|width| self.expr(width)));
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                intrinsics::pair(pairing.width.is_none(), &arguments, &mut self.helpers)
+            }
             Stmt::Sort(sorting) => {
                 let items = self.element_of(sorting.items, &sorting.at);
                 let (name, arguments) = match &sorting.by {

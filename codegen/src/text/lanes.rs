@@ -333,6 +333,7 @@ impl Loop<'_, '_> {
             | Stmt::VectorStore { .. }
             | Stmt::MultiplyTile(_)
             | Stmt::Turn(_)
+            | Stmt::Pair(_)
             | Stmt::Scan(_)
             | Stmt::Sort(_)
             | Stmt::Positions { .. }

@@ -192,6 +192,7 @@ impl<'a> Printer<'a> {
             Stmt::Scan(scanning) => self.scan(scanning),
             Stmt::MultiplyTile(_)
             | Stmt::Turn(_)
+            | Stmt::Pair(_)
             | Stmt::Sort(_)
             | Stmt::LoadMatrices { .. }
             | Stmt::BeginCopy(_)

@@ -5,7 +5,7 @@ use super::super::accumulate::set;
 use super::super::emitter::Emitter;
 use super::super::loops::{counting, stepping};
 use super::super::stmt::Arithmetic::{Add, Less, Min, Mul, Sub};
-use super::super::stmt::{Expr, LoopHint, Stmt, Turning};
+use super::super::stmt::{Expr, LoopHint, Pairing, Stmt, Turning};
 use super::super::variable::Var;
 use super::{LANES, Writer, ceil, plus, whole};
 use crate::index::IndexExpr;
@@ -26,6 +26,7 @@ impl Writer<'_> {
                 true => self.pack_turned(emitter, value, packed, &panel, (first, width)),
                 false => self.pack_straight(emitter, value, packed, &panel, (first, width)),
             }
+            self.pair(emitter, packed, panel, PANEL, Some(whole(Expr::Name(width))));
         });
     }
 
@@ -143,6 +144,7 @@ impl Writer<'_> {
         let terms = Expr::Name(self.terms);
         let zeros = counting(Var::Lane, 0, terms, LoopHint::Simd).of(vec![zero]);
         emitter.push(counting(r, count, TILE_ROWS, LoopHint::None).of(vec![zeros]));
+        self.pair(emitter, packed, Expr::Int(0), self.schedule.depth.into(), None);
     }
 
     /// All rows of the block, those of a term side by side, where they are neighbours in memory. Rows that the block does
@@ -160,7 +162,16 @@ impl Writer<'_> {
                 emitter.push(set(target.clone(), value));
             });
             let zero = vec![set(target, self.zero())];
-            emitter.push(counting(Var::Lane, count, whole, LoopHint::None).of(zero));
+            emitter.push(counting(Var::Lane, count, whole.clone(), LoopHint::None).of(zero));
         });
+        self.pair(emitter, packed, Expr::Int(0), self.schedule.rows.into(), Some(whole));
+    }
+
+    /// Makes pairs of packed terms, where these are multiplied so.
+    pub(super) fn pair(&self, emitter: &mut Emitter, array: Var, at: Expr, row: u64, width: Option<Expr>) {
+        if self.contraction.is_paired {
+            let depth = Expr::Name(self.terms);
+            emitter.push(Stmt::Pair(Box::new(Pairing { array, at, row, depth, width })));
+        }
     }
 }

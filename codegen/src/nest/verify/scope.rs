@@ -133,7 +133,9 @@ impl Scope<'_> {
                     false => self.elements(*buffer, index, Type::Memory(*dtype)),
                 }
             }
-            Stmt::MultiplyTile(_) | Stmt::Turn(_) | Stmt::Scan(_) | Stmt::Sort(_) => self.helper(stmt),
+            Stmt::MultiplyTile(_) | Stmt::Turn(_) | Stmt::Pair(_) | Stmt::Scan(_) | Stmt::Sort(_) => {
+                self.helper(stmt)
+            }
             Stmt::LoadMatrices { parts, at, shared, index, dtype, .. } => {
                 self.changes(*parts)?;
                 self.elements(*parts, at, Type::Register(DType::U32))?;
@@ -190,14 +192,20 @@ impl Scope<'_> {
     fn helper(&mut self, stmt: &Stmt) -> Result<(), NestError> {
         match stmt {
             Stmt::MultiplyTile(tile) => {
-                let float = Type::Register(tile.dtype);
+                let float = Type::Register(tile.dtype.compute());
                 self.changes(tile.sums)?;
                 self.expect(&tile.depth, Type::Index)?;
                 self.expect(&tile.width, Type::Index)?;
                 self.type_of(&tile.adds)?;
-                self.numbers(tile.left, &tile.left_at, tile.dtype)?;
-                self.numbers(tile.right, &tile.right_at, tile.dtype)?;
+                self.numbers(tile.left, &tile.left_at, tile.dtype.compute())?;
+                self.numbers(tile.right, &tile.right_at, tile.dtype.compute())?;
                 self.elements(tile.sums, &tile.sums_at, float)
+            }
+            Stmt::Pair(pairing) => {
+                self.changes(pairing.array)?;
+                self.expect(&pairing.depth, Type::Index)?;
+                pairing.width.iter().try_for_each(|width| self.expect(width, Type::Index))?;
+                self.elements(pairing.array, &pairing.at, Type::Register(DType::F32))
             }
             Stmt::Turn(turning) => {
                 let ty = Type::Register(turning.dtype);

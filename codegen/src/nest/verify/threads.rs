@@ -190,6 +190,7 @@ impl Traversal<'_> {
             // A core's.
             Stmt::MultiplyTile(_)
             | Stmt::Turn(_)
+            | Stmt::Pair(_)
             | Stmt::Scan(_)
             | Stmt::Positions { .. }
             | Stmt::Buffers { .. }
