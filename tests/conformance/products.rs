@@ -161,6 +161,54 @@ fn what_is_not_finite_reaches_its_row_and_column() {
     });
 }
 
+/// Products of BF16, whose terms a processor may multiply in pairs: any number of them, and no worse than in `F32`.
+#[test]
+fn sums_of_pairs_are_as_good_as_of_single_products() {
+    for shape @ [rows, terms, columns] in [[4, 12, 8], [7, 257, 65], [61, 13, 129], [130, 515, 100]] {
+        let of = |shape: [usize; 2], seed| floats(&Device::cpu(), DType::BF16, shape, 1.0, seed);
+        let (a, b) = (of([rows, terms], 1).cast(DType::F32), of([terms, columns], 2).cast(DType::F32));
+        let values = [&a, &b].map(|x| x.to_vec::<f32>().unwrap());
+        let expected = loops(&values[0], &values[1], shape);
+        let [a_abs, b_abs] = values.map(|x| x.iter().map(|x| x.abs()).collect::<Vec<f32>>());
+        let magnitudes = loops(&a_abs, &b_abs, shape);
+        for (name, y) in [("matmul", a.matmul(&b)), ("of transposes", b.t().matmul(&a.t()).t())] {
+            let got = y.to_vec::<f32>().unwrap();
+            for (place, (got, (expected, magnitude))) in
+                got.iter().zip(expected.iter().zip(&magnitudes)).enumerate()
+            {
+                let most = terms as f64 * f64::from(f32::EPSILON) * magnitude;
+                assert!(
+                    (f64::from(*got) - expected).abs() <= most,
+                    "{name} {shape:?} at {place}: {got}, not {expected}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn pairs_of_terms() {
+    check_on_cpu("pairs", |device| {
+        let of = |shape: &[usize], seed| floats(device, DType::BF16, shape.to_vec(), 1.0, seed);
+        let (relative, absolute) = tolerance(DType::BF16, 300);
+        let near = |name: &str, y| near(name, y, relative, absolute);
+        let (a, b) = (of(&[2, 37, 131], 1), of(&[131, 100], 2));
+        let row = Tensor::arange(0i64, 37, 1).to(device).eq(30).unsqueeze(1);
+        let (image, kernels) = (of(&[2, 3, 13, 17], 4), of(&[8, 3, 3, 3], 5));
+        vec![
+            near("before and after", a.relu().linear(&b.t(), Some(&b.select(0, 0))).gelu()),
+            near("rounded before", a.exp().matmul(&b.abs())),
+            near("gated", a.matmul(&b).silu() * a.matmul(&of(&[131, 100], 3))),
+            near("of transposes", b.t().matmul(&a.transpose(1, 2))),
+            near("normalised", a.layer_norm([131], None, None, 1e-5).matmul(&b) * 0.1),
+            near("nan", a.masked_fill(&row, f64::NAN).matmul(&b)),
+            near("infinite", a.masked_fill(&row, f64::INFINITY).matmul(&b.abs())),
+            near("windows", image.conv2d(&kernels, None, 1, 1)),
+            near("windows apart", image.conv2d(&kernels, None, 2, 0).relu()),
+        ]
+    });
+}
+
 #[test]
 fn another_batch_size_is_right_too() {
     let weight = floats(&Device::cpu(), DType::F32, [80, 64], 1.0, 1);

@@ -5,8 +5,8 @@ mod expressions;
 use rustc_hash::FxHashMap;
 
 use super::stmt::{
-    Copying, Expr, LoopHint, MatrixProduct, Pairing, Scanning, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct,
-    Turning, Type,
+    Copying, Expr, LoopHint, MatrixProduct, Pairing, Scanning, SortBy, SortedRow, Sorting, Step, Stmt,
+    TileProduct, Turning, Type,
 };
 use super::text::LANE;
 use super::variable::{Local, LocalId, Space, Var};

@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use super::stmt::{
-    Arithmetic, Builtin, Copying, Expr, LoopHint, MatrixProduct, Scanning, SortBy, Sorting, Step, Stmt,
-    Pairing, TileProduct, Turning, Type,
+    Arithmetic, Builtin, Copying, Expr, LoopHint, MatrixProduct, Pairing, Scanning, SortBy, Sorting, Step,
+    Stmt, TileProduct, Turning, Type,
 };
 use super::variable::{Local, Space, Var};
 use super::{Function, Nest, Workspace, parameter_name};

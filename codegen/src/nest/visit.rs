@@ -3,7 +3,8 @@
 use smallvec::SmallVec;
 
 use super::stmt::{
-    Copying, Expr, MatrixProduct, Pairing, Scanning, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning,
+    Copying, Expr, MatrixProduct, Pairing, Scanning, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct,
+    Turning,
 };
 use super::variable::Var;
 

@@ -146,8 +146,7 @@ impl Contraction {
     /// Whether storing the factors in BF16 would round nothing.
     pub(super) fn has_pairs(&self, kernel: &Kernel) -> bool {
         let of = |value| is_exact(kernel, value, DType::BF16);
-        self.sum == DType::F32
-            && self.products.iter().all(|product| of(product.left) && of(product.right))
+        self.sum == DType::F32 && self.products.iter().all(|product| of(product.left) && of(product.right))
     }
 
     /// Where columns are windows, a block's lines are of one image.

@@ -18,6 +18,10 @@ impl Tensor {
     /// row, a vector on the right one column, and that dimension is not in the result: two vectors give a 0-d tensor.
     ///
     /// Dtypes are promoted. 16-bit floats are summed in `F32` and rounded once; integers wrap. A sum of no elements is 0.
+    /// A sum of `n` products in `F32` is within `n * F32::EPSILON` of the sum of their magnitudes. Where the processor
+    /// multiplies pairs of BF16 (AVX512_BF16), so do products of two such, as in PyTorch; numbers below the least normal
+    /// one, 1.2e-38, then count as 0.
+    ///
     /// Invalid for bools, 0-d tensors, and inner extents that differ.
     ///
     /// ```
