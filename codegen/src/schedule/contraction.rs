@@ -2,7 +2,7 @@
 //! distances.
 
 use super::depth::positions;
-use super::instructions::is_exact;
+use super::exact::is_exact;
 use super::share::{
     COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, PANEL, ROWS, TILE_ROWS, is_packed, is_packed_image, is_tiled,
 };

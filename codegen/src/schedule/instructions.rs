@@ -1,8 +1,9 @@
 //! Instructions by which the threads of a warp multiply small matrices together.
 
 use super::contraction::Contraction;
-use crate::ir::{Kernel, ValueId, ValueOp};
-use crate::{BinaryOp, DType, UnaryOp};
+use super::exact::is_exact;
+use crate::DType;
+use crate::ir::Kernel;
 
 /// `sums[rows][columns] += left[rows][terms] * right[terms][columns]` by a warp: what is multiplied is narrow, the sums are
 /// `F32`.
@@ -34,19 +35,5 @@ impl Instruction {
     /// The one for these factors.
     pub(crate) fn for_factors(factors: DType) -> Option<Instruction> {
         INSTRUCTIONS.iter().find(|instruction| instruction.factors == factors).copied()
-    }
-}
-
-/// Whether every element of the value is one of the narrow type, so that storing it there rounds nothing.
-pub fn is_exact(kernel: &Kernel, value: ValueId, dtype: DType) -> bool {
-    let of = |value: ValueId| is_exact(kernel, value, dtype);
-    match &kernel.value(value).op {
-        ValueOp::Load { buffer, .. } => kernel.buffers[buffer.index()].dtype == dtype,
-        ValueOp::Cast(to, _) => *to == dtype,
-        ValueOp::Literal(scalar) => scalar.as_f64() == 0.0,
-        ValueOp::Select(_, a, b) => of(*a) && of(*b),
-        ValueOp::Unary(UnaryOp::Relu | UnaryOp::Neg | UnaryOp::Abs, a) => of(*a),
-        ValueOp::Binary(BinaryOp::Maximum | BinaryOp::Minimum, a, b) => of(*a) && of(*b),
-        _ => false,
     }
 }

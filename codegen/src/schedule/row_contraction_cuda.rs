@@ -1,8 +1,9 @@
 //! Contractions of rows on CUDA: attention, whose rows are weights that a softmax makes of products.
 
 use super::contraction_cuda::{NO_COPIES_BYTES, ProductSchedule, is_copied};
+use super::exact::is_exact;
 use super::facts::Figures;
-use super::instructions::{Instruction, is_exact};
+use super::instructions::Instruction;
 use super::row_contraction::{RowContraction, positions};
 use super::share;
 use crate::index::AxisId;
