@@ -44,11 +44,33 @@ impl Emitted {
 /// # Errors
 /// Why no schedule can run it.
 pub fn emit(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Emitted, Refusal> {
-    let schedule = match schedule::schedule(kernel, language, figures)? {
+    emit_under(kernel, language, chosen(kernel, language, figures)?)
+}
+
+/// The schedule that [`emit`] chooses.
+pub(crate) fn chosen(kernel: &Kernel, language: Language, figures: &Figures) -> Result<Schedule, Refusal> {
+    Ok(match schedule::schedule(kernel, language, figures)? {
         chosen if figures.is_low_pressure && language == Language::Cuda => chosen.with_low_pressure(),
         chosen => chosen,
-    };
+    })
+}
+
+/// A kernel under a schedule that was chosen for it.
+pub(crate) fn emit_under(
+    kernel: &Kernel,
+    language: Language,
+    schedule: Schedule,
+) -> Result<Emitted, Refusal> {
     Ok(emitted(built(kernel, language, &schedule)?, language, schedule))
+}
+
+/// The same of a kernel that is not to run.
+pub(crate) fn emit_unverified(
+    kernel: &Kernel,
+    language: Language,
+    schedule: Schedule,
+) -> Result<Emitted, Refusal> {
+    Ok(emitted(nest::unverified(kernel, language, &schedule)?, language, schedule))
 }
 
 /// As [`emit`], under a schedule of the caller's: of the same kind as the one that would be chosen, with other numbers.

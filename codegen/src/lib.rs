@@ -19,6 +19,7 @@ mod ops;
 mod refusal;
 mod scalar;
 pub mod schedule;
+mod sizes;
 pub mod syntax;
 mod text;
 
@@ -32,4 +33,5 @@ pub use numbers::{General, Numbers};
 pub use ops::{Algebra, BinaryMeaning, BinaryOp, Meaning, Part, ReduceOp, UnaryMeaning, UnaryOp};
 pub use refusal::{Allowed, Refusal};
 pub use scalar::Scalar;
+pub use sizes::{Choice, Class, Sizes};
 pub use syntax::ParseError;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use lazuli_codegen::ir::Kernel;
 use lazuli_codegen::schedule::{Figures, Schedule};
-use lazuli_codegen::{Emitted, Language, Refusal, emit, emit_with};
+use lazuli_codegen::{Choice, Class, Emitted, Language, Refusal, Sizes, emit_with};
 use lru::LruCache;
 
 use super::settings::Settings;
@@ -17,6 +17,18 @@ const TEXTS: usize = 512;
 type EmittedCache = LruCache<(Kernel, Language, bool, u32, Option<Schedule>), Arc<Emitted>>;
 
 static EMITTED: Mutex<Option<EmittedCache>> = Mutex::new(None);
+
+/// What is known of the sizes of a class.
+enum Known {
+    /// One of them was emitted.
+    Seen,
+    /// Each has a text of its own.
+    Apart,
+    Served(Arc<Sizes>),
+}
+
+/// Kernels of many sizes, by their class.
+static CLASSES: Mutex<Option<LruCache<Class, Known>>> = Mutex::new(None);
 
 /// Emits a kernel, or finds what was emitted for an equal one: the repeated blocks of a model, or the
 /// same kernel with another learning rate. Under the schedule that was measured to be the fastest, if it was.
@@ -56,9 +68,31 @@ fn emit_given(
     let given = given.and_then(|schedule| emit_with(kernel, settings.language, &figures, schedule).ok());
     let emitted = Arc::new(match given {
         Some(emitted) => emitted,
-        None => emit(kernel, settings.language, &figures)?,
+        None => emit_class(&Choice::of(kernel, settings.language, &figures)?)?,
     });
     with_emitted(|cache| cache.put(key, emitted.clone()));
+    Ok(emitted)
+}
+
+/// The emission of a kernel, whose text is known if kernels of other sizes have it.
+fn emit_class(choice: &Choice) -> Result<Emitted, Refusal> {
+    let Some(class) = choice.class() else { return choice.emit() };
+    let (served, is_seen) = with_classes(|classes| match classes.get(&class) {
+        Some(Known::Served(sizes)) => (Some(sizes.clone()), false),
+        Some(known) => (None, matches!(known, Known::Seen)),
+        None => {
+            classes.put(class.clone(), Known::Seen);
+            (None, false)
+        }
+    });
+    if let Some(emitted) = served.and_then(|sizes| sizes.emitted(choice)) {
+        return Ok(emitted);
+    }
+    let emitted = choice.emit()?;
+    if is_seen {
+        let known = choice.sizes(&emitted).map_or(Known::Apart, |sizes| Known::Served(Arc::new(sizes)));
+        with_classes(|classes| classes.put(class, known));
+    }
     Ok(emitted)
 }
 
@@ -76,6 +110,11 @@ pub(super) fn compile_time(source: &str) -> usize {
     let functions = source.find("\nstatic void ").unwrap_or(0);
     let text = &source[functions..];
     text.len() / 100 + 8 * text.matches("#pragma omp simd").count()
+}
+
+fn with_classes<T>(f: impl FnOnce(&mut LruCache<Class, Known>) -> T) -> T {
+    let mut cache = CLASSES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    f(cache.get_or_insert_with(|| LruCache::new(NonZeroUsize::new(TEXTS).unwrap_or(NonZeroUsize::MIN))))
 }
 
 fn with_emitted<T>(f: impl FnOnce(&mut EmittedCache) -> T) -> T {
