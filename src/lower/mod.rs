@@ -80,7 +80,7 @@ pub(crate) fn lower(request: &Request) -> Result<Lowered> {
         Ok(Lowered { kernel, inputs, outputs: request.outputs.to_vec(), arguments, checks: checks.into() })
     };
     let mut lowered = attempt(true)?;
-    if lowered.kernel.divides_below_zero() {
+    if lowered.kernel.divides_below_zero() || divides_row(&lowered.kernel) {
         // Backwards along the outermost axis: only with a known end do its divisions stay above zero.
         lowered = attempt(false)?;
         if lowered.kernel.divides_below_zero() {
@@ -91,6 +91,12 @@ pub(crate) fn lower(request: &Request) -> Result<Lowered> {
         return Err(Refusal::Broken("the kernel is not well formed"));
     }
     Ok(lowered)
+}
+
+/// Whether a row is divided whose length is an argument: only of a known one are quotients side by side.
+fn divides_row(kernel: &Kernel) -> bool {
+    let is_divided = |axis| kernel.axis(axis).is_argument && !kernel.divisors(axis).is_empty();
+    kernel.axes_of_kind(AxisKind::Reduce).into_iter().any(is_divided)
 }
 
 /// The guards of what is swept along some axes, all of it, though its reader may want a part: those of other axes.

@@ -249,6 +249,41 @@ fn few_rows() {
     });
 }
 
+/// Two numbers of four bits are in a byte, and some of them share a scale.
+#[test]
+fn numbers_that_are_packed_along_a_row() {
+    check_on_cpu("packed numbers", |device| {
+        let of = |shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+        let (relative, absolute) = tolerance(DType::F32, 3000);
+        let near = |name: &str, y| near(name, y, relative, absolute);
+        let pairs = |packed: &Tensor, length: usize| {
+            let parts = [packed & 15, packed >> 4];
+            Tensor::stack(&parts, -1).reshape([37, length])
+        };
+        let mut outputs = Vec::new();
+        for length in [256, 96, 34] {
+            let packed = ordinary(device, DType::U8, [37, length / 2], length as u64);
+            let (codes, x) = (pairs(&packed, length), of(&[1, length], 1));
+            let weights = (codes.cast(DType::F32) - 8.0) * of(&[37, 1], 2);
+            outputs.push(near("a scale a row", x.linear(&weights, None)));
+            outputs.push(near("greatest", weights.max(1)));
+            outputs.push(exact("sums of codes", codes.cast(DType::I32).sum(1)));
+        }
+        let packed = ordinary(device, DType::U8, [37, 128], 7);
+        let codes = pairs(&packed, 256).cast(DType::F32).reshape([37, 8, 32]) - 8.0;
+        let in_groups = (&codes * of(&[37, 8, 1], 3)).reshape([37, 256]);
+        outputs.push(near("a scale a group", of(&[1, 256], 1).linear(&in_groups, None)));
+        outputs.push(near("two rows", of(&[2, 256], 1).linear(&in_groups, None)));
+        let bytes = ordinary(device, DType::I8, [37, 96], 9).cast(DType::F32).reshape([37, 2, 48]);
+        let bytes = (bytes * of(&[37, 2, 1], 4)).reshape([37, 96]);
+        outputs.push(near("bytes in groups", of(&[96], 1).matmul(&bytes.t())));
+        let shifts = (Tensor::arange(0i64, 4, 1) * 2).cast(DType::U8).to(device);
+        let two_bits = ((packed.unsqueeze(-1) >> shifts) & 3).reshape([37, 512]).cast(DType::F32);
+        outputs.push(near("four in a byte", of(&[1, 512], 1).linear(&two_bits, None)));
+        outputs
+    });
+}
+
 #[test]
 fn another_batch_size_is_no_other_kernel() {
     let target = Target::cpu();

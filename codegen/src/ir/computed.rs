@@ -64,7 +64,7 @@ impl Kernel {
             || self.values.iter().any(|value| matches!(value.op, ValueOp::Scatter { .. }))
     }
 
-    fn has_computed_axes(&self) -> bool {
+    pub(crate) fn has_computed_axes(&self) -> bool {
         self.axes.iter().any(|axis| matches!(axis.kind, AxisKind::Computed { .. }))
     }
 

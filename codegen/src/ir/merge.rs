@@ -52,6 +52,23 @@ impl Kernel {
         }
     }
 
+    /// By what some access divides positions along an axis.
+    pub fn divisors(&self, axis: AxisId) -> Vec<u64> {
+        fn visit(index: &IndexExpr, axis: AxisId, found: &mut Vec<u64>) {
+            for (atom, _) in index.terms() {
+                if let Atom::Div(dividend, by) | Atom::Mod(dividend, by) = atom {
+                    if dividend.coefficient(axis) == Some(1) {
+                        found.push(by.unsigned_abs());
+                    }
+                    visit(dividend, axis, found);
+                }
+            }
+        }
+        let mut found = Vec::new();
+        self.all_indices().for_each(|index| visit(index, axis, &mut found));
+        found
+    }
+
     /// An axis that is divided, and the longest inner part.
     fn divided_axis(&self) -> Option<(AxisId, u64)> {
         fn visit(index: &IndexExpr, found: &mut dyn FnMut(&IndexExpr, i64)) {

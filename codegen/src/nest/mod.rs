@@ -70,8 +70,8 @@ use std::sync::OnceLock;
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
 use crate::schedule::{
-    Contraction, Launch, RowContraction, Scatters, Schedule, Sorts, for_schedule, reductions_of_columns,
-    tiled,
+    Contraction, Launch, RowContraction, Scatters, Schedule, Sorts, by_quotients, for_schedule,
+    reductions_of_columns, tiled,
 };
 use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
@@ -223,6 +223,9 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             }
         }
         Schedule::Rows(schedule) => {
+            let divided = (language == Language::C).then(|| by_quotients(kernel, schedule)).flatten();
+            let (kernel, schedule) =
+                divided.as_ref().map_or((kernel, schedule), |(kernel, schedule)| (kernel, schedule));
             let plan = passes::Plan::new(kernel)?;
             if schedule.splits > 1 && !plan.has_one_pass() {
                 return Err(Refusal::Misfit("a split row takes one pass"));

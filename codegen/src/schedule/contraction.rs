@@ -7,7 +7,7 @@ use super::share::{
     COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, PANEL, ROWS, TILE_ROWS, is_packed, is_packed_image, is_tiled,
 };
 use super::windows::Windows;
-use crate::index::AxisId;
+use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, ReduceOp};
 
@@ -367,9 +367,11 @@ fn dtypes(kernel: &Kernel, product: ValueId, sum: ValueId) -> Option<(DType, DTy
 
 /// Whether most of what the value loads is consecutive along one axis, and not along the other.
 pub(crate) fn consecutive_along(kernel: &Kernel, value: ValueId, axis: AxisId, other: AxisId) -> bool {
+    // Quotients of neighbours are the same or neighbours.
+    let step = |index: &IndexExpr, axis| index.coefficient(axis).unwrap_or(1);
     let below = kernel.down_from([value]);
     let strides = below.iter().filter_map(|&id| match &kernel.value(id).op {
-        ValueOp::Load { index, .. } => Some((index.coefficient(axis)?, index.coefficient(other)?)),
+        ValueOp::Load { index, .. } => Some((step(index, axis), step(index, other))),
         _ => None,
     });
     // What does not vary along one of them is near either way.
