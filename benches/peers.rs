@@ -24,7 +24,7 @@ type Pipeline = fn(&[Tensor]) -> Vec<Tensor>;
 
 /// The part of a case's name before its size names the formula.
 pub fn pipeline(case: &str) -> Option<Pipeline> {
-    let prefixes: [(&str, Pipeline); 25] = [
+    let prefixes: [(&str, Pipeline); 27] = [
         ("gelu_chain", |x| {
             let y = wide(&x[0]);
             let y = 0.5 * &y * (1.0 + (0.797_884_56 * (&y + 0.044715 * (&y * &y * &y))).tanh()) * 1.5 + 0.25;
@@ -73,6 +73,8 @@ pub fn pipeline(case: &str) -> Option<Pipeline> {
             let lengths = (&x[1] * &x[1]).sum(1);
             vec![(lengths - 2.0 * x[0].matmul(&x[1].t())).min(1)]
         }),
+        ("squared_distances", |x| vec![(x[0].unsqueeze(1) - x[1].unsqueeze(0)).square().sum(2)]),
+        ("shortest_paths", |x| vec![(x[0].unsqueeze(2) + x[1].unsqueeze(0)).min(1)]),
         ("conv3x3", |x| vec![x[0].conv2d(&(&x[1] * 0.125), Some(&x[2]), 1, 1).relu()]),
         ("conv_stem", |x| {
             let pool = Pool2d::new(3).stride(2).padding(1);

@@ -237,7 +237,8 @@ fn sorted(x: &Tensor, axis: isize, parameter: usize) -> Tensor {
     }
 }
 
-/// Sums of products of `x` and a part of `y` or itself: small enough to be exact in any order.
+/// Sums of products of `x` and a part of `y` or itself, or what else two rows are combined to: small enough to be exact in any
+/// order.
 fn product(x: &Tensor, y: &Tensor, parameter: usize) -> Tensor {
     let (shape, elements) = (shape_of(x), x.shape().unwrap().elements());
     let depth = shape.last().copied().unwrap_or(0);
@@ -246,7 +247,22 @@ fn product(x: &Tensor, y: &Tensor, parameter: usize) -> Tensor {
     }
     let other = y.flatten(..).cast(x.dtype().unwrap());
     let rows = (shape_of(&other)[0] / depth).min(7);
-    match parameter % 4 {
+    // What two rows have between them.
+    let (lines, few) = (elements / depth, elements / depth * elements <= 1 << 16);
+    let pairs = || (x.reshape([lines, 1, depth]), x.reshape([1, lines, depth]));
+    match parameter % 7 {
+        4 if few => {
+            let (a, b) = pairs();
+            (a - b).abs().sum(-1).cast(x.dtype().unwrap())
+        }
+        5 if few => {
+            let (a, b) = pairs();
+            (a + b).min(-1)
+        }
+        6 if few => {
+            let (a, b) = pairs();
+            a.minimum(&b).max(-1) + a.eq(&b).sum(-1).cast(x.dtype().unwrap())
+        }
         0 if shape.len() > 1 => x.matmul(&x.transpose(-1, -2)),
         1 if depth > 1 => {
             let lines = x.reshape([1, elements / depth, depth]);

@@ -49,7 +49,7 @@ class Case:
     elementwise: bool = False
     tiny: bool = False  # measures the call, not the memory: inputs stay in the caches
     own_tolerance: float | None = None
-    flops: int | None = None  # of a product: a multiplication and an addition are two
+    flops: int | None = None  # of a product: a multiplication and an addition are two; and of what is like one
 
     @property
     def formula(self) -> str:
@@ -188,6 +188,17 @@ def nearest_centre(ops, x, centres):
     return ops.least((centres * centres).sum(1) - 2.0 * ops.product(x, ops.transposed(centres)))
 
 
+def squared_distances(ops, x, y):
+    """sum((x[i] - y[j])^2) of all pairs of rows"""
+    difference = x[:, None] - y[None]
+    return (difference * difference).sum(2)
+
+
+def shortest_paths(ops, x, y):
+    """min over k of x[i, k] + y[k, j]"""
+    return ops.least(x[:, :, None] + y[None])
+
+
 def conv_relu(ops, x, weight, bias):
     """relu(conv2d(x, weight / 8, padding 1) + bias)"""
     return ops.relu(ops.convolution(x, weight * 0.125, bias, stride=1, padding=1))
@@ -259,6 +270,8 @@ CASES = {
         ),
         Case("linear_swiglu", linear_swiglu, (normal(1024, 1024), *(weights(1024, 2816),) * 2), flops=4 * M * 2816),
         Case("nearest_centre", nearest_centre, (normal(65536, 32), normal(256, 32)), flops=2 * 65536 * 32 * 256),
+        Case("squared_distances", squared_distances, (normal(1024, 64),) * 2, flops=3 * M * 64),
+        Case("shortest_paths", shortest_paths, (normal(256, 256),) * 2, flops=2 * 256**3),
         Case(
             "conv3x3_relu",
             conv_relu,

@@ -77,6 +77,8 @@ pub(crate) struct TargetFigures {
     pub(crate) packs: bool,
     /// How many times as long an operation of a contraction takes.
     pub(crate) product: f64,
+    /// The same of what is combined in another way than by sums of products, which are one instruction.
+    pub(crate) lifted: f64,
     /// How often an element of a factor is used where it is computed once: rows or columns of a block.
     pub(crate) reuse: f64,
     /// Multiprocessors or cores, for schedules.
@@ -113,6 +115,7 @@ impl TargetFigures {
         packs: false,
         // Half of what the processor can do in fused multiplications and additions, which count as one each.
         product: 0.8,
+        lifted: 1.0,
         reuse: 64.0,
         processors: 132,
         lanes: 8,
@@ -149,6 +152,7 @@ impl TargetFigures {
         doubles: true,
         packs: true,
         product: 1.0,
+        lifted: 4.5,
         reuse: 1.0,
         processors: 8,
         // Of short rows lanes hold neighbouring ones.

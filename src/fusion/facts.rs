@@ -5,15 +5,16 @@ use lazuli_codegen::schedule::{is_in_registers, share};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::contracted::{Combined, Contracted};
 use super::cost::{TargetFigures, operation_cost};
 use super::cut::Cut;
 use super::domain::{Lines, Rows};
 use super::reads::Reads;
 use crate::graph::domain::{Domain, Roles, roles};
 use crate::graph::maps::{self, Indices};
-use crate::graph::op::{Op, StepResult, View};
+use crate::graph::op::{Op, StepResult};
 use crate::graph::{Graph, NodeId};
-use crate::{BinaryOp, DType, Shape};
+use crate::{ReduceOp, Shape};
 
 /// Innermost dimensions of so few elements have no loop of their own.
 const FEW: usize = 8;
@@ -54,6 +55,8 @@ pub(super) struct NodeFacts {
     pub(super) slides: Option<(f64, f64)>,
     /// Whether it is the sum of a product whose factors are packed, or brought in by tiles.
     pub(super) is_packed: bool,
+    /// Whether those are combined in another way than by sums of products.
+    pub(super) is_lifted: bool,
     /// Whether it is what a recurrence has come to in the end.
     pub(super) is_end: bool,
 }
@@ -146,6 +149,7 @@ impl Facts {
             by: By::Thread,
             slides: None,
             is_packed: false,
+            is_lifted: false,
             is_end: matches!(node.op, Op::Recurrence { result: StepResult::Last(_), .. }),
         };
         let fan = |all: usize| all as f64 / (elements as f64).max(1.0);
@@ -154,8 +158,11 @@ impl Facts {
                 facts.fan = fan(self.of(operands[0]).elements);
                 facts.cost = op.cost();
                 if self.reads.is_computed(id) {
-                    (facts.by, facts.is_packed) = self.by(graph, id, operands[0], axes);
-                    if self.of(operands[0]).reuse > 1.0 {
+                    let factors;
+                    (facts.by, factors) = self.by(graph, id, *op, axes);
+                    facts.is_packed = factors.is_some();
+                    facts.is_lifted = factors == Some(Combined::Lifted);
+                    if self.of(operands[0]).reuse > 1.0 && !facts.is_lifted {
                         facts.cost *= self.figures.product;
                     }
                     facts.rows = Some(self.rows_of(graph, operands[0], axes, numbers));
@@ -228,32 +235,36 @@ impl Facts {
         number
     }
 
-    /// Who does a reduction, and whether it is of packed factors.
-    fn by(&mut self, graph: &Graph, id: NodeId, operand: NodeId, axes: &[usize]) -> (By, bool) {
+    /// Who does a reduction, and how it combines packed factors, if that is what it does.
+    fn by(&mut self, graph: &Graph, id: NodeId, op: ReduceOp, axes: &[usize]) -> (By, Option<Combined>) {
+        let operand = graph.operands(id)[0];
         let shape = &graph.node(operand).shape;
         let positions: u64 = axes.iter().map(|&axis| shape[axis] as u64).product();
         if share::is_in_thread(positions, || false) {
-            return (By::Thread, false);
+            return (By::Thread, None);
         }
-        let product = match graph.node(operand).op {
-            Op::Cast if graph.node(operand).dtype.is_int() => graph.operands(operand)[0],
-            _ => operand,
-        };
         let reads_windows = || {
             let mut found = Vec::new();
             read_windows(graph, &self.reads, id, axes, &mut found);
             !found.is_empty()
         };
-        if is_contraction(graph, product, axes, &self.figures, reads_windows) {
-            let factors = &mut self.nodes[product.index()];
-            factors.cost *= self.figures.product;
-            factors.reuse = self.figures.reuse;
-            return (By::Threads, true);
+        let contraction = Contracted::of(graph, operand, op, axes);
+        if let Some(of) = contraction.filter(|of| of.pays(&self.figures, reads_windows)) {
+            let by = match of.combined {
+                Combined::Products => self.figures.product,
+                Combined::Lifted => self.figures.lifted,
+            };
+            for node in &of.nodes {
+                let node = &mut self.nodes[node.index()];
+                node.cost *= by;
+                node.reuse = self.figures.reuse;
+            }
+            return (By::Threads, Some(of.combined));
         }
         // Kernels take the first axis as they find it: whatever its length, one text does.
         let is_outermost = axes.contains(&0) && shape[0] > 1;
         if is_outermost || !share::may_be_window(positions) {
-            return (By::Threads, false);
+            return (By::Threads, None);
         }
         let first = self.windows.len() as u32;
         read_windows(graph, &self.reads, id, axes, &mut self.windows);
@@ -262,7 +273,7 @@ impl Facts {
             windows if windows.contains(&id) => By::Thread,
             _ => By::ThreadIfWindows(first, self.windows.len() as u32),
         };
-        (by, false)
+        (by, None)
     }
 
     fn slides(&self, graph: &Graph, id: NodeId, operand: NodeId, axes: &[usize]) -> Option<(f64, f64)> {
@@ -402,51 +413,3 @@ fn read_windows(graph: &Graph, reads: &Reads, id: NodeId, axes: &[usize], found:
 
 /// Steps of the search for windows: what has not been found then is taken for none.
 const MOST_STEPS: usize = 256;
-
-/// Whether tiles of both factors of the product are used again and again for its sum over these axes: each has axes that the
-/// other broadcasts along, and one of them has the innermost.
-fn is_contraction(
-    graph: &Graph,
-    product: NodeId,
-    axes: &[usize],
-    figures: &TargetFigures,
-    reads_windows: impl FnOnce() -> bool,
-) -> bool {
-    let node = graph.node(product);
-    let is_of_dtype = matches!(node.dtype, DType::F32 | DType::F64) || node.dtype.is_int();
-    if !matches!(node.op, Op::Binary(BinaryOp::Mul)) || !is_of_dtype {
-        return false;
-    }
-    let repeats = |operand: NodeId, axis: usize| {
-        let Op::View(View::Expand) = graph.node(operand).op else { return false };
-        let own = &graph.node(graph.operands(operand)[0]).shape;
-        let missing = node.shape.rank() - own.rank();
-        axis < missing || own[axis - missing] < node.shape[axis]
-    };
-    let operands = graph.operands(product);
-    let (mut of_first, mut of_second, mut terms) = (1u64, 1u64, 1u64);
-    let (mut has_innermost, mut is_of_first) = (false, false);
-    for (axis, &extent) in node.shape.iter().enumerate().filter(|(_, extent)| **extent != 1) {
-        let extent = extent as u64;
-        match (axes.contains(&axis), repeats(operands[0], axis), repeats(operands[1], axis)) {
-            (true, ..) => terms = terms.saturating_mul(extent),
-            (false, true, true) => return false,
-            (false, false, false) => has_innermost = false,
-            (false, first, _) => {
-                is_of_first = !first;
-                let own = if first { &mut of_second } else { &mut of_first };
-                *own = own.saturating_mul(extent);
-                has_innermost = true;
-            }
-        }
-    }
-    let (fewer, more) = (of_first.min(of_second), of_first.max(of_second));
-    match figures.packs {
-        true => {
-            let (columns, channels) = if is_of_first { (of_first, of_second) } else { (of_second, of_first) };
-            let has_few_channels = || share::is_packed_image(channels, columns, terms) && reads_windows();
-            has_innermost && (share::is_packed(more, fewer, terms) || has_few_channels())
-        }
-        false => has_innermost && share::is_tiled(more, fewer, terms),
-    }
-}

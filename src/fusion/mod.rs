@@ -6,6 +6,7 @@
 //! carries its reason.
 
 mod analyse;
+mod contracted;
 pub(crate) mod cost;
 pub(crate) mod cut;
 mod domain;

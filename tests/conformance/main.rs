@@ -15,6 +15,7 @@ mod fission;
 mod gather;
 mod kept;
 mod lanes;
+mod lifts;
 mod nn;
 mod norms;
 mod online;

@@ -60,6 +60,19 @@ fn products() -> Group {
             vec![(centres.square().sum(1) - 2.0 * y.matmul(&centres.t())).argmin(1)]
         })
         .because("sums of products, and then the least of them"),
+        row("distances of many dimensions", |x| {
+            let [n, m, k] = [x.at(1024, 50), x.at(1024, 9), x.at(64, 13)];
+            vec![(x.floats([n, 1, k]) - x.floats([m, k])).square().sum(2).sqrt()]
+        }),
+        row("distances as sums of magnitudes, as a kernel", |x| {
+            let [n, m, k] = [x.at(1024, 50), x.at(1024, 9), x.at(64, 13)];
+            vec![(-x.floats([n, k]).cdist(&x.floats([m, k]), 1.0)).exp()]
+        }),
+        row("shortest paths of two edges", |x| {
+            let n = x.at(256, 19);
+            let edges = x.floats([n, n]);
+            vec![(edges.unsqueeze(2) + edges.unsqueeze(0)).min(1)]
+        }),
         row("two layers", |x| {
             let [n, k, m] = [x.at(1024, 5), x.at(512, 40), x.at(768, 9)];
             let hidden = x.floats([n, k]).linear(&x.floats([m, k]), None).relu();

@@ -9,6 +9,7 @@
 //! order, so that it is the same in whatever block it is.
 
 mod image;
+mod lift;
 mod packing;
 mod windows;
 
@@ -196,7 +197,11 @@ impl<'a> Writer<'a> {
         let left = array(emitter, "left", self.left_elements());
         let right = array(emitter, "right", self.width() * deep);
         let products = &self.contraction.products;
-        let sums: Vec<Var> = products.iter().map(|_| array(emitter, "sums", rows * self.width())).collect();
+        let sums = products.iter().map(|_| {
+            let (var, ty) = (emitter.fresh("sums"), Type::Register(self.contraction.sum));
+            emitter.array(var, ty, rows * self.width())
+        });
+        let sums: Vec<Var> = sums.collect();
         let image = image.map(|part| {
             self.pad_windows(emitter, right);
             (part, array(emitter, "image", part.elements()))
@@ -372,7 +377,7 @@ impl<'a> Writer<'a> {
                     let rows = Rows { array, at: Expr::Int(0), row: self.schedule.depth.into(), term: 1 };
                     self.multiply_rows(emitter, product, &rows, [right, sums]);
                     let pack = emitter.close();
-                    match self.unpacked(product.left) {
+                    match self.unpacked(product.left).filter(|_| product.lift.is_none()) {
                         None => emitter.append(pack),
                         Some(rows) => {
                             emitter.open(&[], false);
@@ -405,18 +410,19 @@ impl<'a> Writer<'a> {
             None => self.in_place(product.right),
         };
         let [first, _] = Extent::of(self.part, Expr::Int(0));
+        let is_packed = in_place.is_none();
         self.each_panel(emitter, |emitter, panel, width| {
             let at = panel.clone().then(Mul, PANEL);
             let row = self.tile.then(Mul, self.sums_row);
             let row = if self.is_whole { row.then(Add, self.columns.first) } else { row };
             let columns = match in_place {
-                Some(columns) => Columns { at: columns.at.then(Add, at.clone()), ..columns },
+                Some(ref columns) => Columns { at: columns.at.clone().then(Add, at.clone()), ..*columns },
                 None => {
                     let at = panel.then(Mul, deep.clone()).then(Mul, PANEL);
                     Columns { array: right, at, row: PANEL }
                 }
             };
-            emitter.push(Stmt::MultiplyTile(Box::new(TileProduct {
+            let tile = TileProduct {
                 dtype: if self.contraction.is_paired { DType::BF16 } else { self.contraction.dtype },
                 left: left.array,
                 left_at: left.at.clone(),
@@ -429,9 +435,13 @@ impl<'a> Writer<'a> {
                 sums_at: row.then(Add, at),
                 sums_row: self.sums_row,
                 depth: Expr::Name(self.terms),
-                width: whole(width),
+                width: if is_packed { self.filled(width) } else { whole(width) },
                 adds: first.clone().then(Less, self.term),
-            })));
+            };
+            match product.lift {
+                Some(lift) => self.combine(emitter, product, lift, (&tile, is_packed)),
+                None => emitter.push(Stmt::MultiplyTile(Box::new(tile))),
+            }
         });
     }
 
@@ -564,4 +574,14 @@ pub(super) fn ceil(count: Expr, of: Expr) -> Expr {
 /// Columns up to the end of a vector.
 fn whole(columns: Expr) -> Expr {
     ceil(columns, Expr::Int(LANES)).then(Mul, LANES)
+}
+
+impl Writer<'_> {
+    /// Columns of a panel that are packed, with those that fill its last vector: of lifts, two vectors go together.
+    fn filled(&self, width: Expr) -> Expr {
+        match self.contraction.products.iter().any(|product| product.lift.is_some()) {
+            true => ceil(width, Expr::Int(2 * LANES)).then(Mul, 2 * LANES),
+            false => whole(width),
+        }
+    }
 }

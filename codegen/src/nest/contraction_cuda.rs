@@ -24,8 +24,8 @@ use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, Workspace};
 use crate::ir::{Kernel, Store, ValueOp};
-use crate::schedule::{Contraction, Launch, ProductSchedule, with_one_depth};
-use crate::{Language, Refusal, Scalar};
+use crate::schedule::{Contraction, Launch, Lift, ProductSchedule, with_one_depth};
+use crate::{Language, ReduceOp, Refusal};
 
 /// Threads of a warp.
 pub(super) const WARP: u64 = 32;
@@ -163,7 +163,8 @@ impl<'k> Writer<'k> {
         self.begin(emitter);
         let tiles: Vec<Tile> = factors.iter().map(|factor| self.declare(emitter, factor)).collect();
         let products = &self.plan.contraction.products;
-        let sums: Vec<Var> = products.iter().map(|_| self.declare_sums(emitter)).collect();
+        let sums: Vec<Var> =
+            products.iter().map(|product| self.declare_sums(emitter, product.lift)).collect();
         self.steps(emitter);
         self.add_up(emitter, &tiles, &sums, &self.first_step());
         if self.plan.schedule.splits > 1 {
@@ -222,7 +223,7 @@ impl<'k> Writer<'k> {
         }
         match self.plan.schedule.matrices {
             Some(_) => self.multiply_matrices(emitter, tiles, sums),
-            None => self.multiply(emitter, tiles, sums),
+            None => self.multiply(emitter, tiles, sums, first),
         }
         if other().next().is_some() {
             self.guarded(emitter, is_next, |emitter| {
@@ -304,16 +305,18 @@ impl<'k> Writer<'k> {
         Tile { factor, shared, next, is_whole: false }
     }
 
-    pub(super) fn declare_sums(&self, emitter: &mut Emitter) -> Var {
+    pub(super) fn declare_sums(&self, emitter: &mut Emitter, lift: Option<Lift>) -> Var {
         let var = emitter.fresh("sums");
         let sums = emitter.array(var, Type::Register(self.plan.contraction.sum), self.sums_of_thread());
-        self.clear(emitter, sums);
+        self.clear(emitter, sums, lift);
         sums
     }
 
-    pub(super) fn clear(&self, emitter: &mut Emitter, sums: Var) {
-        let zero = Expr::Literal(Scalar::from_i64(self.plan.contraction.sum, 0));
-        self.each_sum(emitter, |n| vec![set(Expr::element(sums, n), zero)]);
+    /// Has no terms in the sums, or in what the lifted values are combined to.
+    pub(super) fn clear(&self, emitter: &mut Emitter, sums: Var, lift: Option<Lift>) {
+        let op = lift.map_or(ReduceOp::Sum, |lift| lift.op);
+        let identity = Expr::Literal(op.identity(self.plan.contraction.sum));
+        self.each_sum(emitter, |n| vec![set(Expr::element(sums, n), identity)]);
     }
 
     fn each_sum(&self, emitter: &mut Emitter, body: impl FnOnce(Expr) -> Vec<Stmt>) {

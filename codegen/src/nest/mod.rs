@@ -17,6 +17,7 @@ mod epilogue;
 mod fission;
 mod interior;
 mod kept;
+mod lifted;
 mod loops;
 mod narrow;
 mod numbers;

@@ -146,7 +146,7 @@ impl<'k> Rows<'k> {
             elements: emitter.array("elements", F32, self.elements.sums_of_thread()),
             greatest: emitter.array("greatest", F32, own),
             totals: emitter.array("totals", F32, own),
-            sums: self.results.declare_sums(emitter),
+            sums: self.results.declare_sums(emitter, None),
         };
         let i = || Expr::Name(self.elements.v.i);
         let first = vec![
@@ -164,7 +164,7 @@ impl<'k> Rows<'k> {
                 LoopHint::None,
             ),
             |emitter| {
-                self.elements.clear(emitter, known.elements);
+                self.elements.clear(emitter, known.elements, None);
                 self.add_up(emitter, &self.elements, &of_elements, known.elements, Expr::Int(0));
                 self.weigh(emitter, known);
                 self.store_weights(emitter, known, &weights);

@@ -1,8 +1,9 @@
-//! Sums of products over axes that two factors share, while each has axes of its own: matrix products, convolutions,
-//! distances.
+//! Sums of products over axes that two factors share, while each has axes of its own: matrix products, convolutions. And
+//! whatever else is combined of an element of each: distances, shortest paths.
 
 use super::depth::positions;
 use super::exact::is_exact;
+use super::lift::{Lift, lifted};
 use super::share::{
     COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, PANEL, ROWS, TILE_ROWS, is_packed, is_packed_image, is_tiled,
 };
@@ -31,6 +32,9 @@ const THIN_BLOCKS: u64 = 8;
 /// Terms of one column that are read at a time then, where these are neighbours in memory.
 const LONG_TERMS: u64 = 1024;
 
+/// So many integers of 16 bits have a sum of 32.
+const SHORT_TERMS: u64 = 1 << 16;
+
 /// Blocks that keep all cores busy.
 const BLOCKS: u64 = 32;
 
@@ -50,7 +54,7 @@ pub struct ContractionSchedule {
     pub depth: u32,
 }
 
-/// One of the sums of a contraction.
+/// One of the sums of a contraction, or what else its factors are combined to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Product {
     pub(crate) sum: ValueId,
@@ -58,6 +62,8 @@ pub(crate) struct Product {
     pub(crate) left: ValueId,
     /// The factor that varies over the columns.
     pub(crate) right: ValueId,
+    /// What is combined if not products that are added up.
+    pub(crate) lift: Option<Lift>,
 }
 
 /// What the axes of a contraction are.
@@ -103,8 +109,8 @@ impl Contraction {
                     return None;
                 }
                 ValueOp::Reduce { .. } if !kernel.value(id).axes.contains(&column) => statistics.push(id),
-                ValueOp::Reduce { op: ReduceOp::Sum, axes, operand, position: None } => {
-                    let own = one(kernel, outer, column, id, axes, *operand)?;
+                ValueOp::Reduce { axes, position: None, .. } => {
+                    let own = one(kernel, outer, column, id, axes)?;
                     match &mut found {
                         None => found = Some(own),
                         Some(found) if found.has_axes_of(&own) => found.products.extend(own.products),
@@ -146,7 +152,9 @@ impl Contraction {
     /// Whether storing the factors in BF16 would round nothing.
     pub(super) fn has_pairs(&self, kernel: &Kernel) -> bool {
         let of = |value| is_exact(kernel, value, DType::BF16);
-        self.sum == DType::F32 && self.products.iter().all(|product| of(product.left) && of(product.right))
+        let mut products = self.products.iter();
+        self.sum == DType::F32
+            && products.all(|product| product.lift.is_none() && of(product.left) && of(product.right))
     }
 
     /// Where columns are windows, a block's lines are of one image.
@@ -201,7 +209,9 @@ impl Contraction {
                         && Windows::of(kernel, &self.rights(), &self.depth, (&self.lines, self.column))
                             .is_some()
                 };
-                self.sum == self.dtype && (is_thin || is_packed(rows, columns, terms) || has_few_channels())
+                let is_in_lanes =
+                    self.sum == self.dtype || self.products.iter().all(|product| product.lift.is_some());
+                is_in_lanes && (is_thin || is_packed(rows, columns, terms) || has_few_channels())
             }
             Language::Cuda => is_tiled(rows, columns, terms),
         }
@@ -241,7 +251,7 @@ impl Contraction {
         if self.is_thin(kernel) {
             return self.thin(kernel);
         }
-        let sums = self.products.len() as u64 * (self.dtype.size() as u64 / 4);
+        let sums = self.products.len() as u64 * (self.dtype.size().max(self.sum.size()) as u64 / 4);
         // What is an argument counts as one block: the text is for every extent.
         let known = |axes: &[AxisId], otherwise: u64| match axes.split_first() {
             Some((&first, rest)) if kernel.axis(first).is_argument => positions(kernel, rest) * otherwise,
@@ -293,14 +303,39 @@ impl Contraction {
     }
 }
 
+/// One reduction as a contraction.
 fn one(
     kernel: &Kernel,
     outer: &[AxisId],
     column: AxisId,
     sum: ValueId,
     axes: &[AxisId],
-    operand: ValueId,
 ) -> Option<Contraction> {
+    let is_fixed = axes.iter().skip(1).all(|&axis| !kernel.axis(axis).is_argument);
+    let is_flat = axes.len() == 1 || axes.iter().all(|&axis| !kernel.axis(axis).is_argument);
+    if !is_fixed || !is_flat {
+        return None;
+    }
+    let product = of_product(kernel, column, sum, axes);
+    let product = product.and_then(|of| Contraction::with(kernel, outer, column, axes, of));
+    // A factor that varies over rows and columns is itself made of two.
+    match product {
+        Some(product) if !product.rows.is_empty() => Some(product),
+        product => {
+            let lifted = of_lift(kernel, column, sum, axes);
+            lifted.and_then(|of| Contraction::with(kernel, outer, column, axes, of)).or(product)
+        }
+    }
+}
+
+/// What is summed as a product, and in which dtypes.
+fn of_product(
+    kernel: &Kernel,
+    column: AxisId,
+    sum: ValueId,
+    axes: &[AxisId],
+) -> Option<(Product, [DType; 2])> {
+    let ValueOp::Reduce { op: ReduceOp::Sum, operand, .. } = kernel.value(sum).op else { return None };
     let product = match kernel.value(operand).op {
         ValueOp::Cast(_, product) if kernel.value(product).dtype.is_int() => product,
         _ => operand,
@@ -309,46 +344,100 @@ fn one(
     let has = |id: ValueId, axis: AxisId| kernel.value(id).axes.contains(&axis);
     let (left, right) = if has(b, column) { (a, b) } else { (b, a) };
     let shares = |axis: &AxisId| has(left, *axis) && has(right, *axis);
-    let is_fixed = axes.iter().skip(1).all(|&axis| !kernel.axis(axis).is_argument);
-    let is_flat = axes.len() == 1 || axes.iter().all(|&axis| !kernel.axis(axis).is_argument);
-    let (dtype, sum_dtype) = dtypes(kernel, product, sum)?;
-    let is_reduced = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Reduce { .. });
-    if has(left, column)
-        || !has(right, column)
-        || !axes.iter().any(shares)
-        || !is_fixed
-        || !is_flat
-        || kernel.down_from([right]).iter().any(is_reduced)
-    {
+    if has(left, column) || !has(right, column) || !axes.iter().any(shares) {
         return None;
     }
-    let mut contraction = Contraction {
-        dtype,
-        sum: sum_dtype,
-        products: vec![Product { sum, left, right }],
-        batch: Vec::new(),
-        rows: Vec::new(),
-        lines: Vec::new(),
-        column,
-        depth: axes.to_vec(),
-        statistics: Vec::new(),
-        windows: None,
-        is_paired: false,
-    };
-    for &axis in outer {
-        match (has(left, axis), has(right, axis)) {
-            (true, true) => contraction.batch.push(axis),
-            (true, false) => contraction.rows.push(axis),
-            (false, true) => contraction.lines.push(axis),
-            (false, false) => return None,
+    Some((Product { sum, left, right, lift: None }, dtypes(kernel, product, sum)?))
+}
+
+/// The same of what is not the sum of a product.
+fn of_lift(kernel: &Kernel, column: AxisId, sum: ValueId, axes: &[AxisId]) -> Option<(Product, [DType; 2])> {
+    let ValueOp::Reduce { op, operand, .. } = kernel.value(sum).op else { return None };
+    let (wide, is_lower) = (kernel.value(sum).dtype, has_lower_bits_alone(kernel, sum));
+    let own = |id: ValueId| kernel.value(id).dtype;
+    // Integers are added up in 64 bits, but for short ones in turn, and what nobody wants more than 32 of.
+    let (value, dtype, wide) = match kernel.value(operand).op {
+        ValueOp::Cast(DType::I64, short) if op == ReduceOp::Sum && own(short).size() <= 2 => {
+            let is_known = axes.iter().all(|&axis| !kernel.axis(axis).is_argument);
+            let is_few = is_known && positions(kernel, axes) <= SHORT_TERMS;
+            (short, DType::I32, if is_few || is_lower { DType::I32 } else { wide })
         }
+        ValueOp::Cast(DType::I64, int) if op == ReduceOp::Sum && own(int).is_int() && is_lower => {
+            (int, DType::I32, DType::I32)
+        }
+        _ => (operand, wide, wide),
+    };
+    let factors = lifted(kernel, value, axes, column)?;
+    // Narrow integers are packed in 32 bits, truths as what they go with.
+    let packed = |id: ValueId| match own(id) {
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 => DType::I32,
+        dtype => dtype,
+    };
+    let [left, right] = [factors.left, factors.right];
+    let packed = match (own(left), own(right)) {
+        (DType::Bool, _) => packed(right),
+        (_, DType::Bool) => packed(left),
+        _ if packed(left) != packed(right) => return None,
+        _ => packed(left),
+    };
+    // Of narrow results a vector of bytes has several times as many as one of numbers.
+    let fits = op.is_plain() && wide.size() >= 4;
+    let lift = Lift { op, value, dtype, has_others: factors.has_others };
+    fits.then_some((Product { sum, left, right, lift: Some(lift) }, [packed, wide]))
+}
+
+impl Contraction {
+    /// The contraction of two factors over some axes.
+    fn with(
+        kernel: &Kernel,
+        outer: &[AxisId],
+        column: AxisId,
+        axes: &[AxisId],
+        (product, [dtype, sum]): (Product, [DType; 2]),
+    ) -> Option<Contraction> {
+        let is_reduced = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Reduce { .. });
+        if kernel.down_from([product.right]).iter().any(is_reduced) {
+            return None;
+        }
+        let mut contraction = Contraction {
+            dtype,
+            sum,
+            products: vec![product],
+            batch: Vec::new(),
+            rows: Vec::new(),
+            lines: Vec::new(),
+            column,
+            depth: axes.to_vec(),
+            statistics: Vec::new(),
+            windows: None,
+            is_paired: false,
+        };
+        let has = |id: ValueId, axis: AxisId| kernel.value(id).axes.contains(&axis);
+        for &axis in outer {
+            match (has(product.left, axis), has(product.right, axis)) {
+                (true, true) => contraction.batch.push(axis),
+                (true, false) => contraction.rows.push(axis),
+                (false, true) => contraction.lines.push(axis),
+                (false, false) => return None,
+            }
+        }
+        // Only the outermost extent may be an argument, and every list of axes begins with the outermost of them.
+        Some(contraction)
     }
-    // Only the outermost extent may be an argument, and every list of axes begins with the outermost of them.
-    Some(contraction)
+}
+
+/// Whether nobody wants more of a sum of integers than fits the narrower ones that it is cast to: the lower bits of a sum
+/// follow from those of what is summed.
+fn has_lower_bits_alone(kernel: &Kernel, sum: ValueId) -> bool {
+    let keeps_lower = |id: usize| match kernel.values[id].op {
+        ValueOp::Cast(to, operand) if operand == sum => to.is_int() && to != DType::Bool && to.size() <= 4,
+        _ => !kernel.operands(&kernel.values[id].op).contains(&sum),
+    };
+    (0..kernel.values.len()).all(keeps_lower) && kernel.stores.iter().all(|store| store.value != sum)
 }
 
 /// In which the factors are multiplied, and their products added up.
-fn dtypes(kernel: &Kernel, product: ValueId, sum: ValueId) -> Option<(DType, DType)> {
+fn dtypes(kernel: &Kernel, product: ValueId, sum: ValueId) -> Option<[DType; 2]> {
     let (product, wide) = (kernel.value(product).dtype, kernel.value(sum).dtype);
     // The lower bits of a sum follow from those of the products, and these from those of the factors.
     let keeps_lower = |id: usize| match kernel.values[id].op {
@@ -358,9 +447,9 @@ fn dtypes(kernel: &Kernel, product: ValueId, sum: ValueId) -> Option<(DType, DTy
     let is_lower =
         (0..kernel.values.len()).all(keeps_lower) && kernel.stores.iter().all(|store| store.value != sum);
     match product {
-        DType::F32 | DType::F64 | DType::I64 => (product == wide).then_some((product, wide)),
-        DType::I32 | DType::U32 => Some((product, if is_lower { product } else { wide })),
-        DType::I8 | DType::U8 | DType::I16 => is_lower.then_some((DType::I32, DType::I32)),
+        DType::F32 | DType::F64 | DType::I64 => (product == wide).then_some([product, wide]),
+        DType::I32 | DType::U32 => Some([product, if is_lower { product } else { wide }]),
+        DType::I8 | DType::U8 | DType::I16 => is_lower.then_some([DType::I32, DType::I32]),
         DType::Bool | DType::F16 | DType::BF16 => None,
     }
 }

@@ -27,7 +27,8 @@ impl Instruction {
     pub(crate) fn of(kernel: &Kernel, contraction: &Contraction) -> Option<Instruction> {
         let is_wide = |instruction: &&Instruction| {
             let of = |value| is_exact(kernel, value, instruction.factors);
-            contraction.products.iter().all(|product| of(product.left) && of(product.right))
+            let mut products = contraction.products.iter();
+            products.all(|product| product.lift.is_none() && of(product.left) && of(product.right))
         };
         (contraction.sum == DType::F32).then(|| INSTRUCTIONS.iter().find(is_wide).copied())?
     }

@@ -133,7 +133,7 @@ impl RowContraction {
         let (along, left, right) = product(kernel, sum, column)?;
         let right_side = kernel.down_from([right]);
         let is_plain = |id: &ValueId| !matches!(kernel.value(*id).op, ValueOp::Reduce { .. });
-        let products = vec![Product { sum, left, right }];
+        let products = vec![Product { sum, left, right, lift: None }];
         let dtype = kernel.value(sum).dtype;
         right_side.iter().all(is_plain).then_some(())?;
         RowContraction::along(kernel, along, dtype).map(|rows| RowContraction {
@@ -190,7 +190,7 @@ impl RowContraction {
             && is_plain(left)
             && is_plain(right);
         is_score.then(|| Contraction {
-            products: vec![Product { sum: id, left, right }],
+            products: vec![Product { sum: id, left, right, lift: None }],
             column: self.along,
             depth: vec![depth],
             ..self.contraction.clone()

@@ -46,6 +46,10 @@ pub fn is_packed_image(channels: u64, columns: u64, terms: u64) -> bool {
         && is_packed(FEWEST_ROWS, columns, terms)
 }
 
+/// Simple operations of what a contraction combines in the place of products. What takes more is bound by these however its
+/// operands are read, and would be repeated in the text for each row of a tile.
+pub const MOST_LIFTED: f64 = 14.0;
+
 /// Whether the threads of a GPU's block share tiles of both factors: with fewer rows or columns the factors are read about
 /// once anyhow, and with fewer terms the results are what takes time.
 pub fn is_tiled(rows: u64, columns: u64, terms: u64) -> bool {

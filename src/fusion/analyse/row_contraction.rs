@@ -136,7 +136,7 @@ impl Analyser<'_> {
                 return None;
             }
             if facts.of(id).is_packed && (own.rows || id == last) {
-                if !multiplies {
+                if !multiplies || facts.of(id).is_lifted {
                     return None;
                 }
                 sums.push(id);
@@ -148,7 +148,7 @@ impl Analyser<'_> {
             let rows = facts.rows(facts.of(id).rows?);
             let own_elements = match facts.of(id).is_packed {
                 // What rows are made of is packed along one axis.
-                true if own.loops || self.has_several_axes(id) => return None,
+                true if own.loops || facts.of(id).is_lifted || self.has_several_axes(id) => return None,
                 true => {
                     scores.push(id);
                     rows.results

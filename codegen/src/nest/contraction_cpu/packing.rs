@@ -51,7 +51,7 @@ impl Writer<'_> {
             emitter.push(counting(Var::Lane, 0, width, LoopHint::Simd).of(body));
             // Lanes without a column multiply zeros.
             let rest = vec![Stmt::Assign { target, value: self.zero() }];
-            let (from, to) = (Expr::Name(width), whole(Expr::Name(width)));
+            let (from, to) = (Expr::Name(width), self.filled(Expr::Name(width)));
             emitter.push(counting(Var::Lane, from, to, LoopHint::None).of(rest));
         });
     }
@@ -67,7 +67,9 @@ impl Writer<'_> {
     ) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
         let (lane_var, first_lane) = (emitter.index("lane"), emitter.index("lane0"));
-        emitter.repeat(stepping(first_lane, (0, width), LANES, LoopHint::None), |emitter| {
+        let has_lifts = self.contraction.products.iter().any(|product| product.lift.is_some());
+        let end = if has_lifts { self.filled(Expr::Name(width)) } else { Expr::Name(width) };
+        emitter.repeat(stepping(first_lane, (0, end), LANES, LoopHint::None), |emitter| {
             emitter.open(&[], false);
             let turned = emitter.fresh("turned");
             let turned = emitter.array(turned, self.element(), LANES * u64::from(self.schedule.depth));

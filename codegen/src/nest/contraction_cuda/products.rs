@@ -6,17 +6,18 @@ use crate::nest::INDEX;
 use crate::nest::Parameter;
 use crate::nest::accumulate::{mul_add, set};
 use crate::nest::emitter::Emitter;
+use crate::nest::lifted::{combined, of_factor, with_lifted};
 use crate::nest::loops::counting;
 use crate::nest::split::{Parts, all_parts, own_part};
-use crate::nest::stmt::Arithmetic::{Add, Div, Mul, Rem};
+use crate::nest::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use crate::nest::stmt::{Builtin, Expr, LoopHint, MatrixProduct, Stmt, Type};
 use crate::nest::variable::Var;
-use crate::schedule::{Contraction, Instruction, ROW_ELEMENTS};
-use crate::{BinaryOp, DType};
+use crate::schedule::{Contraction, Instruction, Product, ROW_ELEMENTS};
+use crate::{BinaryOp, DType, ReduceOp};
 
 impl<'k> Writer<'k> {
     /// Adds the products of the tiles in the slot to the sums.
-    pub(super) fn multiply(&self, emitter: &mut Emitter, tiles: &[Tile], sums: &[Var]) {
+    pub(super) fn multiply(&self, emitter: &mut Emitter, tiles: &[Tile], sums: &[Var], first: &Expr) {
         let (dtype, group) = (self.plan.contraction.dtype, self.plan.group());
         emitter.open(&[], false);
         let mut parts: Vec<Var> = Vec::new();
@@ -52,26 +53,57 @@ impl<'k> Writer<'k> {
             let is_own = |tile: &Tile| (tile.factor.value, tile.factor.is_left) == (value, is_left);
             tiles.iter().position(is_own).map(|number| parts[number])
         };
-        let columns = Expr::Int(self.plan.schedule.own_columns.into());
-        let (i, j) = (Expr::Name(self.v.i), Expr::Name(self.v.j));
-        let mut body = Vec::new();
+        let term = || mul_add(first.clone().then(Add, self.v.step), self.plan.deep(), self.v.k);
+        let lifts = || self.plan.contraction.products.iter().filter_map(|product| product.lift);
+        if lifts().any(|lift| lift.has_others) {
+            let last = emitter.positions(&[self.plan.depth]).then(Sub, 1);
+            emitter.bind(self.plan.depth, INDEX, term().then(Min, last));
+            emitter.bind_axes(&[self.plan.depth]);
+        }
+        emitter.open(&[], true);
         for (product, &sums) in self.plan.contraction.products.iter().zip(sums) {
             let (Some(a), Some(b)) = (part(product.left, true), part(product.right, false)) else { continue };
-            let factor =
-                |array: Var, at: &Expr| Expr::FromMemory(dtype, Box::new(Expr::element(array, at.clone())));
-            let sum = Expr::element(sums, mul_add(i.clone(), columns.clone(), j.clone()));
-            let value = self.plus_product(sum.clone(), factor(a, &i), factor(b, &j));
-            body.push(set(sum, value));
+            self.add_product(emitter, product, [a, b], sums);
         }
-        let body = vec![counting(self.v.j, 0, columns, LoopHint::Unroll).of(body)];
+        let columns = Expr::Int(self.plan.schedule.own_columns.into());
+        let body = vec![counting(self.v.j, 0, columns, LoopHint::Unroll).of(emitter.close())];
         let rows = Expr::Int(self.plan.schedule.own_rows.into());
-        emitter.push(counting(self.v.i, 0, rows, LoopHint::Unroll).of(body));
+        let body = counting(self.v.i, 0, rows, LoopHint::Unroll).of(body);
+        // The product of zeros is nothing, which other lifts of them are not.
+        let is_term = (lifts().next().is_some() && !self.is_whole())
+            .then(|| term().then(Less, emitter.extent(self.plan.depth)));
+        emitter.guarded(is_term, vec![body]);
         let body = emitter.close();
         let deep = Expr::Int(self.plan.deep());
         // Of many sums no more than a few terms at a time: what is read of them takes the registers that are left.
         let registers = self.sums_of_thread() * self.plan.contraction.sum.size() as u64 / 4;
         let hint = if registers > 32 { LoopHint::UnrollBy(2) } else { LoopHint::Unroll };
         emitter.push(counting(self.v.k, 0, deep, hint).of(body));
+    }
+
+    /// Adds the product of a thread's elements to one of its sums, or combines what they are lifted to with it.
+    fn add_product(&self, emitter: &mut Emitter, product: &Product, [a, b]: [Var; 2], sums: Var) {
+        let Contraction { dtype, sum: wide, rows, lines, column, .. } = self.plan.contraction;
+        let (i, j) = (Expr::Name(self.v.i), Expr::Name(self.v.j));
+        let columns = Expr::Int(self.plan.schedule.own_columns.into());
+        let factor =
+            |array: Var, at: &Expr| Expr::FromMemory(*dtype, Box::new(Expr::element(array, at.clone())));
+        let sum = Expr::element(sums, mul_add(i.clone(), columns, j.clone()));
+        let (a, b) = (factor(a, &i), factor(b, &j));
+        let Some(lift) = product.lift else {
+            let value = self.plus_product(sum.clone(), a, b);
+            return emitter.push(set(sum, value));
+        };
+        let kernel = self.plan.flat;
+        let mut axes = vec![*column];
+        axes.extend(rows.iter().chain(lines));
+        emitter.open(&axes, true);
+        emitter.define(product.left, of_factor(kernel, product.left, *dtype, a));
+        emitter.define(product.right, of_factor(kernel, product.right, *dtype, b));
+        let value = with_lifted(emitter, lift, *wide, sum.clone());
+        emitter.push(set(sum, value));
+        let body = emitter.close();
+        emitter.append(body);
     }
 
     pub(super) fn plus_product(&self, sum: Expr, a: Expr, b: Expr) -> Expr {
@@ -101,16 +133,19 @@ impl<'k> Writer<'k> {
             });
         }
         self.arrivals.arrive(emitter);
-        sums.iter().for_each(|&sums| self.clear(emitter, sums));
+        let products = &self.plan.contraction.products;
+        for (product, &sums) in products.iter().zip(sums) {
+            self.clear(emitter, sums, product.lift);
+        }
         let dtype = self.plan.contraction.sum;
         Parts::all(all_parts()).merge(emitter, |emitter, part| {
-            for (number, &sums) in sums.iter().enumerate() {
+            for (number, (product, &sums)) in products.iter().zip(sums).enumerate() {
                 let space = Parameter::Workspace(number);
+                let op = product.lift.map_or(ReduceOp::Sum, |lift| lift.op);
                 self.each_sum(emitter, |n| {
                     let part = Expr::element(space, place(part.clone(), n.clone()));
                     let sum = Expr::element(sums, n);
-                    let both = Expr::Binary(BinaryOp::Add, dtype, Box::new(sum.clone()), Box::new(part));
-                    vec![set(sum, both)]
+                    vec![set(sum.clone(), combined(op, dtype, sum, part))]
                 });
             }
         });

@@ -43,8 +43,8 @@ impl Loop<'_, '_> {
             Expr::Cast { to, .. } => Kind::of(*to),
             Expr::Element(array, _) => Lanes::load(self.memory(*array)?).1,
             Expr::ToMemory(dtype, _) => Lanes::load(*dtype).1,
+            Expr::MulAdd(dtype, _) => Kind::of(*dtype),
             Expr::Sort { .. }
-            | Expr::MulAdd(..)
             | Expr::Quotient(..)
             | Expr::Votes(_)
             | Expr::VotesBefore(_)
@@ -96,6 +96,11 @@ impl Loop<'_, '_> {
                 let text = intrinsics::binary(C, *op, *dtype, "a", "b", &mut none);
                 self.of(&text, &[("a", a), ("b", b)])
             }
+            Expr::MulAdd(dtype, operands) => {
+                let [a, b, c] = &**operands;
+                let text = intrinsics::mul_add(C, *dtype, ["a", "b", "c"], &mut none);
+                self.of(&text, &[("a", a), ("b", b), ("c", c)])
+            }
             Expr::Select(condition, a, b) => {
                 let text = intrinsics::select(C, "c", "a", "b");
                 self.of(&text, &[("c", condition), ("a", a), ("b", b)])
@@ -127,7 +132,6 @@ impl Loop<'_, '_> {
             | Expr::Checked { .. }
             | Expr::ToIndex(_)
             | Expr::Sort { .. }
-            | Expr::MulAdd(..)
             | Expr::Quotient(..)
             | Expr::Votes(_)
             | Expr::VotesBefore(_)
