@@ -25,8 +25,7 @@ pub(crate) enum Spelling {
     Own,
     /// A function of this name of CUDA's and of C's library; with an `f` behind it for `F32`.
     Library(&'static str),
-    /// The library's function of the operation's name; in C for `F32` the helper `lz_NAME_f32`, and where C's library
-    /// has none, for `F64` too.
+    /// The library's function of the operation's name; in C the helper `lz_NAME_f32` or `lz_NAME_f64`.
     Vectorised,
     /// The helper `lz_THIS_DTYPE`, in both languages.
     Named(&'static str),

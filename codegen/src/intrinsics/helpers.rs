@@ -18,6 +18,7 @@ const C_TEXTS: &[&str] = &[
     include_str!("helpers/c.h"),
     include_str!("helpers/random.h"),
     C_MATH,
+    C_MATH_F64,
     TILES,
     PAIRS,
     SORT_ITEMS,
@@ -25,6 +26,7 @@ const C_TEXTS: &[&str] = &[
 ];
 /// Functions that may be called in vectors instead of pasted.
 const C_MATH: &str = include_str!("helpers/c_math.h");
+const C_MATH_F64: &str = include_str!("helpers/c_math_f64.h");
 
 /// Functions that are called once for a tile, whose products and sums contract to fused multiply-adds.
 const TILES: &str = include_str!("helpers/tiles.h");
@@ -84,9 +86,11 @@ impl Snippet {
     fn lines_pasted(&self) -> usize {
         let (head, rest) = self.code.split_once('(').unwrap_or_default();
         let parameters = rest.split_once(')').map_or("", |(parameters, _)| parameters);
-        let is_of_floats = |text: &str| text.starts_with("float ") && !text.contains('*');
+        let is_of_floats =
+            |text: &str| ["float ", "double "].iter().any(|ty| text.starts_with(ty)) && !text.contains('*');
         let takes_floats = is_of_floats(head) && parameters.split(", ").all(is_of_floats);
-        let is_function = || C_MATH.contains(self.code) || own_texts().any(|text| text.contains(self.code));
+        let is_of = |text: &str| text.contains(self.code);
+        let is_function = || [C_MATH, C_MATH_F64].into_iter().chain(own_texts()).any(is_of);
         if takes_floats && is_function() { self.lines() } else { 0 }
     }
 

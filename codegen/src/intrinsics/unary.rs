@@ -6,8 +6,7 @@ use crate::{DType, Language, UnaryOp};
 /// The text of `op` applied to `x`, a value of compute type `dtype` that the operation accepts. `IsNan`, `IsInf` and
 /// `IsFinite` give a `Bool`, every other operation a value of `dtype`.
 ///
-/// In CUDA C the transcendental functions are the language's own; in C those of `F64` are the C library's, and the
-/// common ones of `F32` are helpers that vectorise.
+/// In CUDA C the transcendental functions are the language's own; in C they are helpers that vectorise, but for few.
 pub fn unary(language: Language, op: UnaryOp, dtype: DType, x: &str, helpers: &mut Helpers) -> String {
     let dtype = dtype.compute();
     debug_assert!(op.accepts(dtype), "{op} of {dtype}");

@@ -1,4 +1,4 @@
-//! The errors of the f32 functions of emitted C, over all of f32.
+//! The errors of the functions of emitted C: over all of f32, and of f64 beside the C library's.
 
 use lazuli_codegen::{BinaryOp, Language, UnaryOp};
 
@@ -98,4 +98,71 @@ fn binary_functions_are_accurate_everywhere() {
         println!("{:6} {error:.3} ulp at {at:?} of {count}", op.name());
         assert!(error <= limit, "{op}: {error} ulp at {at:?}");
     }
+}
+
+/// How many doubles one is from the other; 0 for two NaN.
+fn distance(a: f64, b: f64) -> u64 {
+    let order =
+        |x: f64| if x.is_sign_negative() { -((x.to_bits() << 1 >> 1) as i128) } else { x.to_bits() as i128 };
+    match (a.is_nan(), b.is_nan()) {
+        (true, true) => 0,
+        (false, false) => (order(a) - order(b)).unsigned_abs() as u64,
+        _ => u64::MAX,
+    }
+}
+
+/// Any bits, then numbers up to 30, and ones near 1.
+fn doubles(count: usize, mut state: u64) -> Vec<f64> {
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let any = |x: f64, y: f64| f64::from_bits(((x * 4294967296.0) as u64) << 32 | (y * 4294967296.0) as u64);
+    let number = |n: usize| {
+        let (x, y) = (next(), next());
+        match n % 4 {
+            0 => any(x, y),
+            1 => (x - 0.5) * 60.0,
+            2 => (x - 0.5) * 60.0 * (-40.0 * y).exp2(),
+            _ => (1.0 + (x - 0.5) * (-20.0 * y).exp2()) * if n % 8 == 3 { 1.0 } else { -1.0 },
+        }
+    };
+    (0..count).map(number).collect()
+}
+
+#[test]
+fn functions_of_doubles_are_accurate_everywhere() {
+    let Some(library) = CLibrary::get(Language::C) else { return };
+    let (x, y) = (doubles(400_000, 1), doubles(400_000, 2));
+    let mut failures = Vec::new();
+    let mut check = |name: &str, got: Vec<f64>, expected: Vec<f64>, limit: u64| {
+        let distances = expected.iter().zip(&got).map(|(expected, got)| distance(*got, *expected));
+        let (most, at) = distances.zip(0..).max().unwrap();
+        println!("{name:6} {most} at {:e}, {:e}", x[at], y[at]);
+        if most > limit {
+            failures.push(format!(
+                "{name}: {most} at {:e}, {:e}: {:e}, {:e}",
+                x[at], y[at], got[at], expected[at]
+            ));
+        }
+    };
+    use UnaryOp::*;
+    for op in [
+        Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sin, Cos, Tan, Tanh, Erf, Asin, Acos, Atan, Sinh, Cosh,
+        Asinh, Acosh, Atanh, Cbrt, Erfc,
+    ] {
+        let got = library.run::<f64, f64>(&format!("{op}_f64"), &x, &x);
+        // The library's hyperbolic functions and erfc are up to two units off themselves.
+        let limit = if op == Erfc { 5 } else { 3 };
+        check(op.name(), got, x.iter().copied().map(transcendental(op).unwrap()).collect(), limit);
+    }
+    for (op, function, limit) in [
+        (BinaryOp::Pow, f64::powf as fn(f64, f64) -> f64, 1),
+        (BinaryOp::Atan2, f64::atan2, 2),
+        (BinaryOp::Hypot, f64::hypot, 2),
+    ] {
+        let got = library.run::<f64, f64>(&format!("{op}_f64"), &x, &y);
+        check(op.name(), got, x.iter().zip(&y).map(|(&x, &y)| function(x, y)).collect(), limit);
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
 }

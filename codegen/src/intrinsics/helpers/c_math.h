@@ -489,7 +489,3 @@ float lz_erfinv_f32(float x) {
     double w = -fma(k, 0.6931471805599453, lz_log1p_core(f));
     return y < 0.0 ? __builtin_nanf("") : (float)lz_erfinv_core(d, w);
 }
-
-double lz_erfinv_f64(double x) {
-    return lz_erfinv_core(x, -log((1.0 - x) * (1.0 + x)));
-}

@@ -256,8 +256,10 @@ fn select(kind: Kind, width: u32, add: Add) {
     );
 }
 
-/// What AVX-512 alone has an instruction for; only asked for where there is that.
+/// Whether all lanes are true, and what AVX-512 alone has an instruction for; only asked for where there is that.
 fn of_masks(width: u32, add: Add) {
+    let all = "#ifdef MASKS\n    return (mask)~x == 0;\n#else\n    int all = -1;\n    for (int lane = 0; lane < LANES; ++lane) all &= x[lane];\n    return all;\n#endif\n";
+    add("lz_all", format!("{PASTED}int lz_all(mask x) {{\n{all}}}\n"));
     let single = registers(Kind::F32, width)[0];
     let rounding = if single == 512 { ", 4" } else { "" };
     let mut function = |name: &str, vector: &str, parameters: &[&str], instruction: String| {
@@ -272,6 +274,10 @@ fn of_masks(width: u32, add: Add) {
     };
     let scalef = format!("__builtin_ia32_scalefps{single}_mask(x, n, x, -1{rounding})");
     function("lz_scalef", "f32v", &["x", "n"], scalef);
+    if width == 8 {
+        let scalef = "__builtin_ia32_scalefpd512_mask(x, n, x, -1, 4)";
+        function("lz_scalef_wide", "f64v", &["x", "n"], scalef.into());
+    }
     for kind in [Kind::I32, Kind::I64] {
         let letter = if kind.is_wide() { "q" } else { "d" };
         let [bits, _] = registers(kind, width);

@@ -11,8 +11,9 @@ use crate::intrinsics::{Helpers, call, parenthesise};
 const OF_LIBRARY: [&str; 8] = ["sqrt", "fabs", "floor", "ceil", "rint", "trunc", "copysign", "fma"];
 
 /// Helpers that AVX-512 has an instruction for: see `primitives`.
-const INSTRUCTIONS: [(&str, &str); 4] = [
+const INSTRUCTIONS: [(&str, &str); 5] = [
     ("lz_scale_f32v", "lz_scalef(x, n)"),
+    ("lz_scale_f64v", "lz_scalef_wide(x, n)"),
     ("lz_product_u32v", "lz_low_product(a, b)"),
     // A bit is what most of three have there: both extremes, and all ones but for the sign.
     (
@@ -416,6 +417,43 @@ impl Lanes {
             }
         }
         Some(None)
+    }
+
+    /// A vector function of a helper `condition ? result : call`, which calls it for each lane unless the condition holds in
+    /// all of them.
+    pub(super) fn seldom(
+        &mut self,
+        order: usize,
+        name: &str,
+        definition: &syntax::Definition,
+        helpers: &mut Helpers,
+    ) -> Option<(Vec<Kind>, Kind)> {
+        let [Statement::Return(Node::Choice(condition, often, _))] = &definition.body[..] else {
+            return None;
+        };
+        let Node::Name(result) = &**often else { return None };
+        let (mut scope, mut kinds) = (Vec::new(), Vec::new());
+        for (ty, parameter) in &definition.parameters {
+            let (kind, _) = Kind::of_type(ty)?;
+            kinds.push(kind);
+            scope.push((parameter.clone(), Value::vector(parameter.clone(), kind)));
+        }
+        let condition = self.node(condition, &scope, helpers)?;
+        let condition = self.truth(condition);
+        let (kind, _) = Kind::of_type(&definition.result)?;
+        let vector = kind.vector();
+        let head: Vec<String> =
+            scope.iter().map(|(name, value)| format!("{} {name}", value.kind.vector())).collect();
+        let lanes: Vec<String> = scope.iter().map(|(name, _)| format!("{name}[lane]")).collect();
+        let lanes: Vec<&str> = lanes.iter().map(String::as_str).collect();
+        let call = helpers.call(Language::C, name, &lanes);
+        let own = format!("{name}v");
+        let code = format!(
+            "{vector} {own}({}) {{\n    if (lz_all({condition})) return {result};\n    for (int lane = 0; lane < LANES; ++lane) {result}[lane] = {call};\n    return {result};\n}}\n",
+            head.join(", ")
+        );
+        self.define(order, &own, code);
+        Some((kinds, kind))
     }
 
     /// A vector function that calls the helper for each lane.

@@ -17,6 +17,9 @@ fn of_lanes(name: &str) -> &str {
     }
 }
 
+/// How helpers begin whose call is for few elements: see [`Lanes::seldom`].
+const SELDOM: &str = "lz_seldom_";
+
 /// What a text gets that calls the vector function of a helper.
 struct Vectorised {
     /// The function, unless lanes can have none.
@@ -79,8 +82,10 @@ impl Vectorised {
         let mut lanes = Lanes::new(4);
         let own_name: Arc<str> = format!("{name}v").into();
         let mut helpers = Helpers::new();
-        let translated = syntax::definition(code)
-            .and_then(|definition| lanes.translated(order, &own_name, &definition, &mut Helpers::new()));
+        let translated = syntax::definition(code).and_then(|definition| match name.starts_with(SELDOM) {
+            true => lanes.seldom(order, name, &definition, &mut helpers),
+            false => lanes.translated(order, &own_name, &definition, &mut Helpers::new()),
+        });
         let signature = translated.or_else(|| lanes.lane_by_lane(order, name, code, &mut helpers));
         let place = (order, own_name.clone());
         let own = signature.zip(lanes.functions.remove(&place)).map(|(signature, code)| Function {
