@@ -30,5 +30,6 @@ mod scatter;
 mod sorts;
 mod table;
 mod tiles;
+mod turns;
 mod views;
 mod windows;

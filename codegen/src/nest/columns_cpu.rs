@@ -18,6 +18,7 @@ use super::persistent::{Place, RowCache};
 use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Type};
+use super::turns::Turns;
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
 use crate::index::{AxisId, IndexExpr};
@@ -85,13 +86,19 @@ fn whole(
         writer.keep(&mut emitter, STACK_BYTES);
         writer.transpose(&mut emitter);
     }
-    for pass in &plan.passes {
-        let to = emitter.positions(&plan.axes);
-        let accumulators = writer.sweep(&mut emitter, pass, Expr::Int(0), to);
-        writer.finish(&mut emitter, pass, &accumulators);
+    let is_plain = interior.is_none() && narrow.is_none() && !schedule.shares_all;
+    match Turns::of(kernel, writer.inner()).filter(|_| is_plain) {
+        None => writer.passes(&mut emitter),
+        Some(turns) => {
+            let end = emitter.bind("end", INDEX, writer.first.then(Add, Expr::Name(writer.count)));
+            turns.emit(&mut emitter, (Expr::Name(writer.first), Expr::Name(end)), |emitter, at, stop| {
+                writer.first = at;
+                writer.count = emitter.bind("columns", INDEX, stop.then(Sub, at));
+                writer.hint = LoopHint::Turn;
+                writer.passes(emitter);
+            });
+        }
     }
-    writer.results(&mut emitter);
-    writer.store_across(&mut emitter);
     Ok(Function::of(kernel, emitter.finish()?, launch))
 }
 
@@ -153,6 +160,8 @@ struct CpuColumns<'a> {
     interior: Option<&'a Interior>,
     /// How few columns go side by side.
     narrow: Option<&'a Narrow>,
+    /// Of loops over columns.
+    hint: LoopHint,
 }
 
 /// What a pass does at each position.
@@ -194,8 +203,33 @@ impl<'k> CpuColumns<'k> {
         let count = emitter.bind("width", INDEX, lanes.then(Min, extent.then(Sub, first)));
         let flat = plan.sweep_name(emitter);
         let nested = nested_axes(kernel, &plan.reductions(), &plan.axes);
-        let (results, interior, narrow) = (BTreeMap::new(), None, None);
-        CpuColumns { kernel, plan, width, flat, nested, row, part, first, count, results, interior, narrow }
+        let (results, interior, narrow, hint) = (BTreeMap::new(), None, None, LoopHint::Simd);
+        CpuColumns {
+            kernel,
+            plan,
+            width,
+            flat,
+            nested,
+            row,
+            part,
+            first,
+            count,
+            results,
+            interior,
+            narrow,
+            hint,
+        }
+    }
+
+    /// All passes, and what is stored after them.
+    fn passes(&self, emitter: &mut Emitter<'k>) {
+        for pass in &self.plan.passes {
+            let to = emitter.positions(&self.plan.axes);
+            let accumulators = self.sweep(emitter, pass, Expr::Int(0), to);
+            self.finish(emitter, pass, &accumulators);
+        }
+        self.results(emitter);
+        self.store_across(emitter);
     }
 
     fn inner(&self) -> AxisId {
@@ -217,7 +251,7 @@ impl<'k> CpuColumns<'k> {
         let lane = Expr::name(Var::Lane);
         emitter.repeat_along(
             &[self.inner()],
-            counting(Var::Lane, from.clone(), to.clone(), LoopHint::Simd),
+            counting(Var::Lane, from.clone(), to.clone(), self.hint),
             |emitter| {
                 emitter.bind(self.inner(), INDEX, self.first.then(Add, lane.clone()));
                 body(emitter, &lane);

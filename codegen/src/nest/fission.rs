@@ -268,14 +268,20 @@ impl Stretches {
     }
 
     /// The loop from `from` to `to`.
-    pub(super) fn emit<'k>(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr) {
+    pub(super) fn emit<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        kernel: &'k Kernel,
+        (from, to): (Expr, Expr),
+        hint: LoopHint,
+    ) {
         let [start, stop] = [emitter.fresh("start"), emitter.fresh("stop")];
         let slot = Expr::name(self.axis).then(Sub, start);
         emitter.stretches([start, stop], (from, &to), TOGETHER, |emitter| {
             emitter.using(kernel, |emitter| {
                 let mut each = |emitter: &mut Emitter<'k>, body: &mut dyn FnMut(&mut Emitter<'k>)| {
                     let (from, to) = (Expr::name(start), Expr::name(stop));
-                    emitter.repeat_along(&[self.axis], counting(self.axis, from, to, LoopHint::Simd), body);
+                    emitter.repeat_along(&[self.axis], counting(self.axis, from, to, hint), body);
                 };
                 let elements = self.fission.emit(emitter, kernel, &slot, TOGETHER, &mut each);
                 each(emitter, &mut |emitter| {

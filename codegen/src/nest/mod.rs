@@ -60,6 +60,7 @@ mod tile;
 mod tiled;
 mod tiled_cpu;
 mod tiled_cuda;
+mod turns;
 pub mod variable;
 mod verify;
 mod visit;

@@ -361,13 +361,14 @@ impl<'t, 'a> Reader<'t, 'a> {
             true => Step::Halve,
             false => Step::Add(self.after("step")?),
         };
-        let hint = match (self.text.eat("simd"), self.text.is_at("unroll")) {
-            (true, _) => LoopHint::Simd,
-            (false, false) => LoopHint::None,
-            (false, true) => {
-                self.text.expect("unroll")?;
-                if self.text.is_at("{") { LoopHint::Unroll } else { LoopHint::UnrollBy(self.text.number()?) }
-            }
+        let hint = match () {
+            () if self.text.eat("simd") => LoopHint::Simd,
+            () if self.text.eat("turn") => LoopHint::Turn,
+            () if self.text.eat("unroll") => match self.text.is_at("{") {
+                true => LoopHint::Unroll,
+                false => LoopHint::UnrollBy(self.text.number()?),
+            },
+            () => LoopHint::None,
         };
         let body = self.block()?;
         self.forget(defined);

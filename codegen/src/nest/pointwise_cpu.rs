@@ -9,6 +9,7 @@ use super::segments::Segments;
 use super::short_axis::ShortAxis;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
+use super::turns::Turns;
 use super::windows_cpu::{Border, Windows};
 use super::{Body, INDEX};
 use crate::index::{AxisId, IndexExpr};
@@ -217,9 +218,16 @@ fn part<'k>(
         return windows.emit(emitter, (kernel, None), from, to);
     }
     if hint == LoopHint::Simd
+        && let Some(turns) = Turns::of(kernel, axis)
+    {
+        return turns.emit(emitter, (from, to), |emitter, at, stop| {
+            part(emitter, kernel, axis, (Expr::Name(at), Expr::Name(stop)), LoopHint::Turn);
+        });
+    }
+    if hint.is_simd()
         && let Some(stretches) = Stretches::of(kernel, axis, &kernel.axes_of_kind(AxisKind::Map))
     {
-        return stretches.emit(emitter, kernel, from, to);
+        return stretches.emit(emitter, kernel, (from, to), hint);
     }
     let body = emitter.using(kernel, |emitter| {
         emitter.open(&[axis], false);
@@ -228,7 +236,7 @@ fn part<'k>(
         emitter.rolled = false;
         emitter.close()
     });
-    let hint = if hint == LoopHint::Simd && is_scattered(kernel, axis) { LoopHint::None } else { hint };
+    let hint = if hint.is_simd() && is_scattered(kernel, axis) { LoopHint::None } else { hint };
     emitter.push(counting(axis, from, to, hint).of(body));
 }
 

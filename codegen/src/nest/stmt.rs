@@ -225,6 +225,16 @@ pub enum LoopHint {
     UnrollBy(u32),
     /// Iterations are independent: vectorise.
     Simd,
+    /// The same, and from the first iteration to the last no quotient by a constant changes, so that remainders grow as their
+    /// dividends do.
+    Turn,
+}
+
+impl LoopHint {
+    /// Whether the iterations are lanes.
+    pub fn is_simd(self) -> bool {
+        matches!(self, LoopHint::Simd | LoopHint::Turn)
+    }
 }
 
 /// How a loop's variable goes on.

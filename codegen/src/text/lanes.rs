@@ -61,6 +61,8 @@ struct Loop<'p, 'a> {
     count: &'static str,
     /// Its variable, and where that begins.
     lanes: (Var, &'p Expr),
+    /// Whether quotients by constants stay from the loop's first position to its last.
+    is_turn: bool,
     /// Whether a load or store counts the lanes that are left.
     counts: bool,
     /// Arrays whose first elements are in a vector.
@@ -97,7 +99,13 @@ pub(super) fn has_long_vectors(nest: &Nest) -> bool {
 
 impl Printer<'_> {
     /// Prints a loop as one of vectors; prints nothing and is false if it is none.
-    pub(super) fn loop_of_vectors(&mut self, var: Var, from: &Expr, to: &Expr, body: &[Stmt]) -> bool {
+    pub(super) fn loop_of_vectors(
+        &mut self,
+        var: Var,
+        (from, to): (&Expr, &Expr),
+        hint: LoopHint,
+        body: &[Stmt],
+    ) -> bool {
         let (text, helpers, lanes) = (self.text.len(), self.helpers.clone(), self.lanes.clone());
         let constant = match (from, to) {
             (Expr::Int(from), Expr::Int(to)) => Some(to.saturating_sub(*from)),
@@ -129,11 +137,14 @@ impl Printer<'_> {
             groups: Vec::new(),
             count: if is_whole { "LANES" } else { LEFT },
             lanes: (var, from),
+            is_turn: hint == LoopHint::Turn,
             counts: false,
             folded: None,
         };
         vectors.find_groups(body);
-        let is_printed = vectors.statements(body).is_some() && vectors.is_worth_it && vectors.is_wide;
+        // With its remainders a loop of numbers would get no vectors of the compiler's either.
+        let is_printed = vectors.statements(body).is_some()
+            && (vectors.is_worth_it && vectors.is_wide || hint == LoopHint::Turn);
         let counts = vectors.counts;
         if !is_whole && !counts {
             let line = self.text[before..].find('\n').map_or(0, |at| at + 1);
@@ -197,6 +208,7 @@ impl Printer<'_> {
             groups: Vec::new(),
             count: "LANES",
             lanes: (var, &Expr::Int(0)),
+            is_turn: false,
             counts: false,
             folded: None,
         };
@@ -241,6 +253,7 @@ impl Printer<'_> {
             groups: Vec::new(),
             count: "LANES",
             lanes: (var, &Expr::Int(0)),
+            is_turn: false,
             counts: false,
             folded: Some(folded),
         };
@@ -364,7 +377,7 @@ impl Loop<'_, '_> {
                     Step::Add(step) => !self.varies(step),
                     Step::Halve => true,
                 };
-                if !is_uniform || !is_counted || matches!(hint, LoopHint::Simd) {
+                if !is_uniform || !is_counted || hint.is_simd() {
                     return None;
                 }
                 let name = self.printer.name(*var);
@@ -547,8 +560,10 @@ impl Loop<'_, '_> {
                     Some(Held::Index(step)) => *step,
                     Some(Held::Numbers(_)) => return None,
                 },
-                Atom::Div(of, _) | Atom::Mod(of, _) => match self.index_step(of)? {
-                    0 => 0,
+                Atom::Div(of, _) | Atom::Mod(of, _) => match (atom, self.index_step(of)?) {
+                    (_, 0) => 0,
+                    (Atom::Mod(..), step) if self.is_turn => step,
+                    (_, _) if self.is_turn => 0,
                     _ => return None,
                 },
             };

@@ -169,8 +169,8 @@ impl<'a> Printer<'a> {
             Stmt::For { var, from, to, step, hint, body } => {
                 let is_vectors = self.language == Language::C
                     && match step {
-                        Step::Add(Expr::Int(1)) if *hint == LoopHint::Simd => {
-                            self.loop_of_vectors(*var, from, to, body)
+                        Step::Add(Expr::Int(1)) if hint.is_simd() => {
+                            self.loop_of_vectors(*var, (from, to), *hint, body)
                         }
                         Step::Halve => self.fold_of_vectors(*var, from, body),
                         Step::Add(_) => false,
@@ -322,9 +322,11 @@ impl<'a> Printer<'a> {
     fn loop_head(&mut self, name: &str, from: &Expr, to: &Expr, step: &Step, hint: LoopHint) {
         match (self.language, hint) {
             (_, LoopHint::None) | (Language::C, LoopHint::UnrollBy(_)) => {}
-            (Language::Cuda, LoopHint::Unroll | LoopHint::Simd) => self.line("#pragma unroll"),
+            (Language::Cuda, LoopHint::Unroll | LoopHint::Simd | LoopHint::Turn) => {
+                self.line("#pragma unroll")
+            }
             (Language::Cuda, LoopHint::UnrollBy(factor)) => self.line(&format!("#pragma unroll {factor}")),
-            (Language::C, LoopHint::Simd) => self.line("#pragma omp simd"),
+            (Language::C, LoopHint::Simd | LoopHint::Turn) => self.line("#pragma omp simd"),
             (Language::C, LoopHint::Unroll) => self.line("#pragma GCC unroll 32"),
         }
         let ty = self.type_name(Type::Index);

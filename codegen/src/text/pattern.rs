@@ -17,7 +17,7 @@ use super::lanes::has_long_vectors;
 use super::{c, streams};
 use crate::index::{Bound, IndexExpr};
 use crate::ir::Kernel;
-use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt};
+use crate::nest::stmt::{Arithmetic, Expr, Step, Stmt};
 use crate::nest::variable::Var;
 use crate::nest::{Body, Nest, Parameter, Workspace, is_verified};
 
@@ -384,7 +384,7 @@ fn decisions(nest: &Nest) -> (Vec<u64>, Constants) {
 }
 
 fn is_of_vectors(stmt: &Stmt) -> bool {
-    matches!(stmt, Stmt::For { hint: LoopHint::Simd, .. })
+    matches!(stmt, Stmt::For { hint, .. } if hint.is_simd())
 }
 
 /// What numbers are in a statement; `are_lanes` if the ends of loops over lanes may be anything there.

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::index::{Atom, IndexExpr};
 use crate::ir::Kernel;
 use crate::nest::Function;
-use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Stmt};
+use crate::nest::stmt::{Arithmetic, Expr, Stmt};
 use crate::nest::variable::{Space, Var};
 
 /// The lanes of the longest vectors.
@@ -50,7 +50,7 @@ fn visit<'a>(kernel: &Kernel, body: &'a [Stmt], lanes: Option<Lanes<'a>>, arrays
             }),
         }
         let lanes = match stmt {
-            Stmt::For { var, from, hint: LoopHint::Simd, .. } => Some((*var, from)),
+            Stmt::For { var, from, hint, .. } if hint.is_simd() => Some((*var, from)),
             // A place that a loop within has in its index is none of the outer one's.
             Stmt::For { .. } => None,
             _ => lanes,

@@ -1,0 +1,92 @@
+//! Loops in turns, in each of which quotients by constants stay and remainders grow with their dividends: what is rolled or
+//! repeated along the innermost axis is read there as vectors, which a remainder an element would forbid.
+
+use super::INDEX;
+use super::emitter::Emitter;
+use super::loops::stepping;
+use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
+use super::stmt::{Expr, LoopHint, Stmt};
+use super::variable::Var;
+use crate::index::{Atom, AxisId, IndexExpr};
+use crate::ir::Kernel;
+
+/// Shorter turns, on average, are not worth a loop each.
+const SHORTEST: u64 = 32;
+
+/// The turns of a loop.
+pub(super) struct Turns {
+    dividends: Vec<Dividend>,
+}
+
+/// What is divided by a constant: at the first position, by how much it grows, and the constant.
+#[derive(PartialEq)]
+struct Dividend {
+    first: IndexExpr,
+    step: i64,
+    by: i64,
+}
+
+impl Turns {
+    /// Those along an axis; `None` if nothing is divided there, or if turns would be short.
+    pub(super) fn of(kernel: &Kernel, axis: AxisId) -> Option<Turns> {
+        let mut dividends = Vec::new();
+        let loads = kernel.values.iter().flat_map(|value| value.op.indices());
+        for index in loads.chain(kernel.stores.iter().map(|store| &store.index)) {
+            find(kernel, axis, index, &mut dividends)?;
+        }
+        let ends: f64 = dividends.iter().map(|one| one.step.unsigned_abs() as f64 / one.by as f64).sum();
+        let is_long = ends * SHORTEST as f64 <= 1.0;
+        (is_long && !dividends.is_empty()).then_some(Turns { dividends })
+    }
+
+    /// Appends the turns from one position to another; `part` appends one.
+    pub(super) fn emit<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        (from, to): (Expr, Expr),
+        part: impl FnOnce(&mut Emitter<'k>, Var, Var),
+    ) {
+        let [at, length, stop] = ["at", "length", "stop"].map(|name| emitter.fresh(name));
+        emitter.variable(length, INDEX, Expr::Int(0));
+        let turns = stepping(at, (from, to.clone()), Expr::Name(length), LoopHint::None);
+        emitter.repeat_pinned(turns, |emitter| {
+            let end = self.dividends.iter().fold(to, |end, one| end.then(Min, at.then(Add, one.left(at))));
+            emitter.bind(stop, INDEX, end);
+            part(emitter, at, stop);
+            emitter.push(Stmt::Assign { target: Expr::Name(length), value: stop.then(Sub, at) });
+        });
+    }
+}
+
+impl Dividend {
+    /// The positions from one on with its quotient.
+    fn left(&self, at: Var) -> Expr {
+        let (step, by) = (self.step.unsigned_abs(), self.by as u64);
+        let (first, grown) = (Expr::Index(self.first.clone()), at.then(Mul, step));
+        match self.step > 0 {
+            true => Expr::Int(by + step - 1).then(Sub, first.then(Add, grown).then(Rem, by)).then(Div, step),
+            false => first.then(Sub, grown).then(Rem, by).then(Div, step).then(Add, 1),
+        }
+    }
+}
+
+/// Notes what is divided in an expression and varies along the axis; `None` if that is itself made of such.
+fn find(kernel: &Kernel, axis: AxisId, index: &IndexExpr, dividends: &mut Vec<Dividend>) -> Option<()> {
+    for (atom, _) in index.terms() {
+        let (Atom::Div(of, by) | Atom::Mod(of, by)) = atom else { continue };
+        if !of.uses(axis) {
+            continue;
+        }
+        let step = of.coefficient(axis)?;
+        let first = of.substitute(axis, &IndexExpr::zero(), &kernel.ranges());
+        // What one position says cannot be told from outside of the loop.
+        if first.axes().iter().any(|&other| !kernel.axis(other).kind.is_map_or_offset()) {
+            return None;
+        }
+        let dividend = Dividend { first, step, by: *by };
+        if step != 0 && !dividends.contains(&dividend) {
+            dividends.push(dividend);
+        }
+    }
+    Some(())
+}

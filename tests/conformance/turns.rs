@@ -1,0 +1,53 @@
+//! Quotients along the innermost axis, from rolls, repeated rows and flattened axes: loops in turns.
+
+use lazuli::{DType, Device, Tensor};
+
+use crate::common::data::ordinary;
+use crate::common::{Output, check_on_cpu, exact, near};
+
+/// Rolls by constants, which begin at offsets, and what is read backwards or at every second place of them.
+fn rolled(x: &Tensor) -> Vec<Output> {
+    let eight = [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)];
+    let neighbours = eight.map(|(rows, columns)| x.roll([rows, columns], [0, 1]));
+    let sum = neighbours.into_iter().reduce(|sum, x| sum + x).unwrap_or_else(|| x.clone());
+    vec![
+        exact("neighbours", sum),
+        exact("one", x.roll(7, 1)),
+        exact("padded", x.roll(3, 1).pad(&[(0, 0), (2, 5)], 1)),
+        exact("backwards", x.roll(5, 1).flip(1) + x.roll(-9, 1)),
+        exact("every second", x.roll(11, 1).slice_step(1, None, None, 2) * x.slice_step(1, 1, None, 2)),
+        exact("flat", x.flatten(..).roll(40, 0) - x.flatten(..)),
+    ]
+}
+
+#[test]
+fn rolls_are_read_in_turns() {
+    for dtype in [DType::U8, DType::I16, DType::F32, DType::F64] {
+        for shape in [[5, 300], [3, 64], [1, 1000]] {
+            check_on_cpu(&format!("{dtype} {shape:?} rolled"), |device| {
+                rolled(&ordinary(device, dtype, shape, 1))
+            });
+        }
+    }
+}
+
+#[test]
+fn turns_are_divided_and_reduced() {
+    let input = |device: &Device, shape: &[usize], seed| ordinary(device, DType::F32, shape, seed);
+    check_on_cpu("turns of costly operations", |device| {
+        let x = input(device, &[3, 700], 1);
+        let y = (x.roll(99, 1).tanh().exp().sin() + x.roll(-3, 1)).tanh().exp().log1p().sin();
+        vec![near("costly", y, 1e-5, 1e-5)]
+    });
+    check_on_cpu("columns in turns", |device| {
+        // The rows of one factor are longer than those of what is reduced.
+        let (x, few) = (input(device, &[3, 40, 1500], 1), input(device, &[3, 40], 2));
+        let both = &x * few.unsqueeze(2);
+        let columns = both.reshape([40, 3 * 1500]);
+        vec![
+            exact("maximum", columns.max(0)),
+            near("sum", (columns * 0.5).exp().sum(0), 1e-5, 1e-5),
+            near("rolled", (x.roll(100, 2).sum(1) - x.sum(1)).var(1, 0), 1e-4, 1e-5),
+        ]
+    });
+}
