@@ -1,6 +1,7 @@
 //! The search for groups: single-use producers first, then the best merge until none gains.
 
 mod attention;
+mod bands;
 mod both;
 mod candidate;
 
@@ -68,6 +69,8 @@ pub(super) struct Merger<'a> {
     analyser: Analyser<'a>,
     groups: Vec<Option<Group>>,
     versions: Vec<u32>,
+    /// The band of each node; empty if there are none, or if they do not matter any more.
+    bands: Vec<u32>,
     /// Less than those of all consumers, so that a search for a way between two groups stays between them.
     ranks: Vec<u32>,
     /// Which group stores a node; by node.
@@ -92,6 +95,7 @@ impl<'a> Merger<'a> {
     pub(super) fn new(graph: &'a Graph, facts: &'a Facts, part: Part) -> Merger<'a> {
         let mut analyser = Analyser::new(graph, facts);
         analyser.most_nodes = part.most_nodes;
+        let bands = bands::bands(facts, &part.nodes, part.most_nodes);
         Merger {
             facts,
             figures: &facts.figures,
@@ -99,6 +103,7 @@ impl<'a> Merger<'a> {
             analyser,
             groups: Vec::new(),
             versions: Vec::new(),
+            bands,
             ranks: Vec::new(),
             owner: vec![NOBODY; facts.bound()],
             readers: vec![SmallVec::new(); facts.bound()],
@@ -115,13 +120,25 @@ impl<'a> Merger<'a> {
 
     pub(super) fn run(mut self) -> Vec<Group> {
         self.join_sure_gains();
+        self.seen = vec![0; self.groups.len()];
+        self.search();
+        if !std::mem::take(&mut self.bands).is_empty() {
+            self.search();
+        }
+        if !self.figures.packs {
+            (0..self.groups.len()).for_each(|middle| self.join_attention(middle));
+        }
+        self.groups.into_iter().flatten().collect()
+    }
+
+    /// Tries the merges there are, best first, and those that follow from them.
+    fn search(&mut self) {
         // Both groups of a pair name it, and each consumer a producer: once is enough before any changes.
         let mut seen: FxHashSet<Action> = FxHashSet::default();
         for group in 0..self.groups.len() {
             let actions = self.actions(group);
             actions.into_iter().filter(|&action| seen.insert(action)).for_each(|action| self.queue(action));
         }
-        self.seen = vec![0; self.groups.len()];
         while let Some(candidate) = self.candidates.pop() {
             let action = candidate.action;
             if self.versions_of(action) != candidate.versions {
@@ -137,10 +154,22 @@ impl<'a> Merger<'a> {
                 self.apply(action);
             }
         }
-        if !self.figures.packs {
-            (0..self.groups.len()).for_each(|middle| self.join_attention(middle));
+    }
+
+    /// The band of some nodes: of one of them that is in one.
+    fn band(&self, nodes: &[NodeId]) -> u32 {
+        let bands = nodes.iter().filter_map(|id| self.bands.get(id.index()));
+        bands.copied().find(|&band| band != bands::NONE).unwrap_or(bands::NONE)
+    }
+
+    /// Whether two groups are of different bands.
+    fn are_beyond(&self, a: usize, b: usize) -> bool {
+        if self.bands.is_empty() {
+            return false;
         }
-        self.groups.into_iter().flatten().collect()
+        let [a, b] = [a, b]
+            .map(|number| self.groups[number].as_ref().map_or(bands::NONE, |group| self.band(&group.nodes)));
+        a != b && a != bands::NONE && b != bands::NONE
     }
 
     /// A node that one other reads, without computing any element twice, joins it.
@@ -156,6 +185,7 @@ impl<'a> Merger<'a> {
             members.push(vec![id]);
             shared.push(facts.of(id).shared_rows().map(|_| id));
         }
+        let mut bands: Vec<u32> = computed.iter().map(|&id| self.band(&[id])).collect();
         // What a contraction sums comes first, in case only so many nodes may join.
         let is_summed = |id: &&NodeId| reads.users(**id).iter().any(|&user| facts.of(user).is_packed);
         let (summed, others): (Vec<&NodeId>, Vec<&NodeId>) = match self.part.most_nodes < MAX_NODES {
@@ -180,6 +210,9 @@ impl<'a> Merger<'a> {
             if from == to || members[from].len() + members[to].len() > self.part.most_nodes {
                 continue;
             }
+            if bands[from] != bands[to] && bands[from].min(bands[to]) != bands::NONE {
+                continue;
+            }
             if let Some(reduction) = shared[from]
                 && !self.joins_rows(reduction, shared[to], (id, user))
             {
@@ -191,6 +224,7 @@ impl<'a> Merger<'a> {
             moved.iter().for_each(|node| group_of[node.index()] = large);
             members[large].extend(moved);
             shared[large] = shared[large].or(shared[small]);
+            bands[large] = bands[large].max(bands[small]);
         }
         for (number, nodes) in members.into_iter().enumerate().filter(|(_, nodes)| !nodes.is_empty()) {
             // What is needed outside is stored.
@@ -358,6 +392,7 @@ impl<'a> Merger<'a> {
     fn estimate(&self, action: Action) -> Option<f64> {
         let bytes = |&id: &NodeId| self.facts.of(id).bytes() as f64;
         let traffic = match action {
+            Action::Merge(a, b) | Action::Siblings(a, b) if self.are_beyond(a, b) => return None,
             Action::Merge(a, b) | Action::Siblings(a, b) => {
                 let (a, b) = (self.groups[a].as_ref()?, self.groups[b].as_ref()?);
                 let stored: f64 = a.outputs.iter().filter(|id| b.reads.contains(id)).map(bytes).sum();
@@ -365,9 +400,12 @@ impl<'a> Merger<'a> {
                 2.0 * stored + shared
             }
             Action::Inline(producer) => {
-                let consumers = self.inlines(producer)?.len();
+                let consumers = self.inlines(producer)?;
+                if consumers.iter().any(|&consumer| self.are_beyond(producer, consumer)) {
+                    return None;
+                }
                 let stored: f64 = self.groups[producer].as_ref()?.outputs.iter().map(bytes).sum();
-                stored * (1 + consumers) as f64
+                stored * (1 + consumers.len()) as f64
             }
         };
         Some(self.figures.launch + traffic / self.figures.bandwidth)

@@ -371,3 +371,29 @@ fn kernels_that_read_the_same_say_why_they_are_apart() {
     let (rows, columns) = (s.reduce(ReduceOp::Sum, x, [1]), s.reduce(ReduceOp::Max, x, [0]));
     assert_eq!(reasons_of(&s.outputs([rows, columns])), ["sum and max reduce different axes"]);
 }
+
+/// A step gives two values to the next and counts; both read the squares. With 9 operations each, ten steps are no kernel.
+#[test]
+fn steps_of_a_long_loop_stay_together() {
+    let mut s = Sketch::new();
+    let (re, im) = (s.input([1 << 18], DType::F32), s.input([1 << 18], DType::F32));
+    let four = s.splat(Scalar::from_f64(DType::F32, 4.0), [1 << 18]);
+    let (mut a, mut b, mut count) = (re, im, s.input([1 << 18], DType::F32));
+    for _ in 0..100 {
+        let [aa, bb, ab] = [(a, a), (b, b), (a, b)].map(|(x, y)| s.binary(BinaryOp::Mul, x, y));
+        let difference = s.binary(BinaryOp::Sub, aa, bb);
+        let sum = s.binary(BinaryOp::Add, aa, bb);
+        let inside = s.binary(BinaryOp::Le, sum, four);
+        let one = s.cast(inside, DType::F32);
+        count = s.binary(BinaryOp::Add, count, one);
+        (a, b) = (s.binary(BinaryOp::Add, difference, re), s.binary(BinaryOp::Add, ab, im));
+    }
+    let graph = s.outputs([count]);
+    for figures in [FIGURES, &TargetFigures::CPU] {
+        let grouping = fuse(&graph, Fusion::On, figures);
+        assert_sound(&graph, &grouping);
+        assert_eq!(grouping.groups.len(), 1000usize.div_ceil(MAX_NODES));
+        let stored = grouping.groups.iter().map(|group| group.outputs.len());
+        assert_eq!(stored.max(), Some(3));
+    }
+}

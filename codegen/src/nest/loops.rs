@@ -41,6 +41,13 @@ pub(super) fn halving(var: Var, from: impl Into<Expr>, hint: LoopHint) -> Loop {
     Loop { var, from: from.into(), to: Expr::Int(0), step: Step::Halve, hint }
 }
 
+impl LoopHint {
+    /// Whether the iterations are lanes.
+    pub fn is_simd(self) -> bool {
+        matches!(self, LoopHint::Simd | LoopHint::Turn)
+    }
+}
+
 impl Loop {
     /// The loop with a body.
     pub(super) fn of(self, body: Vec<Stmt>) -> Stmt {

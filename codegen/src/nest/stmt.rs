@@ -230,13 +230,6 @@ pub enum LoopHint {
     Turn,
 }
 
-impl LoopHint {
-    /// Whether the iterations are lanes.
-    pub fn is_simd(self) -> bool {
-        matches!(self, LoopHint::Simd | LoopHint::Turn)
-    }
-}
-
 /// How a loop's variable goes on.
 #[derive(Clone, PartialEq, Hash, Debug)]
 pub enum Step {
