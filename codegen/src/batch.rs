@@ -118,7 +118,7 @@ pub fn emit_batch(
     Ok(Emitted {
         name: kernel.name.clone(),
         language: emitted.language,
-        source,
+        source: source.into(),
         schedule: emitted.schedule,
         launches: launches.collect(),
         parameters: nest.parameters,

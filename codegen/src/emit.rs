@@ -1,5 +1,7 @@
 //! From a kernel to its source and everything that a launch needs.
 
+use std::sync::Arc;
+
 use crate::batch::Batch;
 use crate::ir::Kernel;
 use crate::nest::{self, Nest, Parameter, Workspace};
@@ -15,7 +17,7 @@ pub struct Emitted {
     /// The language of the source.
     pub language: Language,
     /// The whole text that the compiler gets.
-    pub source: String,
+    pub source: Arc<str>,
     /// How the axes were mapped.
     pub schedule: Schedule,
     /// The functions to launch, in order: names and shapes.
@@ -138,7 +140,7 @@ fn emitted(mut nest: Nest, language: Language, schedule: Schedule) -> Emitted {
     Emitted {
         name: nest.kernel.name.clone(),
         language,
-        source,
+        source: source.into(),
         schedule,
         launches: nest.functions.into_iter().map(|function| (function.name, function.launch)).collect(),
         parameters: nest.parameters,

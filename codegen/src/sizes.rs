@@ -227,7 +227,7 @@ kernel rows
         let kernel = rows(40, 24);
         let choice = Choice::of(&kernel, Language::C, &FIGURES).unwrap();
         let mut emitted = choice.emit().unwrap();
-        emitted.source = emitted.source.replace("n_i0", "40");
+        emitted.source = emitted.source.replace("n_i0", "40").into();
         assert!(choice.sizes(&emitted).is_none());
         let mut emitted = choice.emit().unwrap();
         emitted.launches[0].1.formula = "40".into();

@@ -91,7 +91,7 @@ kernel two
 #[test]
 fn the_size_of_the_outermost_axis_is_not_in_the_source() {
     for language in [Language::Cuda, Language::C] {
-        let source = |rows: u64| emit(&sums(rows * 7), language, &FIGURES).unwrap().source;
+        let source = |rows: u64| emit(&sums(rows * 7), language, &FIGURES).unwrap().source.to_string();
         let sources: std::collections::BTreeSet<String> = (100..200).map(source).collect();
         assert_eq!(sources.len(), 1);
     }

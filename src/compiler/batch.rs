@@ -82,7 +82,7 @@ fn units(
             Some((_, launch)) => {
                 let key = (
                     depth[number],
-                    emitted.source.as_str(),
+                    &*emitted.source,
                     emitted.schedule,
                     emitted.parameters.as_slice(),
                     launch.block,

@@ -1,5 +1,6 @@
 //! Kernels' texts: equal kernels are emitted once.
 
+use std::hash::BuildHasher;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
@@ -7,12 +8,15 @@ use lazuli_codegen::ir::Kernel;
 use lazuli_codegen::schedule::{Figures, Schedule};
 use lazuli_codegen::{Choice, Class, Emitted, Language, Refusal, Sizes, emit_with};
 use lru::LruCache;
+use rustc_hash::FxBuildHasher;
 
 use super::settings::Settings;
 use crate::tuned;
 
 /// How many texts are kept, least recently used first out.
 const TEXTS: usize = 512;
+/// Classes that are remembered.
+const MOST_CLASSES: usize = 2048;
 
 type EmittedCache = LruCache<(Kernel, Language, bool, u32, Option<Schedule>), Arc<Emitted>>;
 
@@ -24,11 +28,11 @@ enum Known {
     Seen,
     /// Each has a text of its own.
     Apart,
-    Served(Arc<Sizes>),
+    Served(Class, Arc<Sizes>),
 }
 
-/// Kernels of many sizes, by their class.
-static CLASSES: Mutex<Option<LruCache<Class, Known>>> = Mutex::new(None);
+/// Kernels of many sizes, by a hash of their class.
+static CLASSES: Mutex<Option<LruCache<u64, Known>>> = Mutex::new(None);
 
 /// Emits a kernel, or finds what was emitted for an equal one: the repeated blocks of a model, or the
 /// same kernel with another learning rate. Under the schedule that was measured to be the fastest, if it was.
@@ -66,34 +70,49 @@ fn emit_given(
     }
     let figures = figures(settings, is_low_pressure);
     let given = given.and_then(|schedule| emit_with(kernel, settings.language, &figures, schedule).ok());
-    let emitted = Arc::new(match given {
-        Some(emitted) => emitted,
-        None => emit_class(&Choice::of(kernel, settings.language, &figures)?)?,
-    });
+    let emitted = match given {
+        Some(emitted) => Arc::new(emitted),
+        None => {
+            let choice = Choice::of(kernel, settings.language, &figures)?;
+            let class = choice.class().map(|class| (FxBuildHasher.hash_one(&class), class));
+            // What serves all sizes is not kept for each.
+            if let Some(emitted) = class.as_ref().and_then(|class| served(&choice, class)) {
+                return Ok(Arc::new(emitted));
+            }
+            let emitted = choice.emit()?;
+            if let Some(class) = class {
+                note(&choice, &emitted, class);
+            }
+            Arc::new(emitted)
+        }
+    };
     with_emitted(|cache| cache.put(key, emitted.clone()));
     Ok(emitted)
 }
 
-/// The emission of a kernel, whose text is known if kernels of other sizes have it.
-fn emit_class(choice: &Choice) -> Result<Emitted, Refusal> {
-    let Some(class) = choice.class() else { return choice.emit() };
-    let (served, is_seen) = with_classes(|classes| match classes.get(&class) {
-        Some(Known::Served(sizes)) => (Some(sizes.clone()), false),
-        Some(known) => (None, matches!(known, Known::Seen)),
+/// The emission of a kernel whose text is known, because kernels of other sizes have it.
+fn served(choice: &Choice, (hash, class): &(u64, Class)) -> Option<Emitted> {
+    let sizes = with_classes(|classes| match classes.get(hash) {
+        Some(Known::Served(known, sizes)) if known == class => Some(sizes.clone()),
+        _ => None,
+    });
+    sizes?.emitted(choice)
+}
+
+/// A size of a class was emitted: the second one says whether it serves others.
+fn note(choice: &Choice, emitted: &Emitted, (hash, class): (u64, Class)) {
+    let is_second = with_classes(|classes| match classes.get(&hash) {
+        Some(known) => matches!(known, Known::Seen),
         None => {
-            classes.put(class.clone(), Known::Seen);
-            (None, false)
+            classes.put(hash, Known::Seen);
+            false
         }
     });
-    if let Some(emitted) = served.and_then(|sizes| sizes.emitted(choice)) {
-        return Ok(emitted);
+    if is_second {
+        let served = |sizes| Known::Served(class, Arc::new(sizes));
+        let known = choice.sizes(emitted).map_or(Known::Apart, served);
+        with_classes(|classes| classes.put(hash, known));
     }
-    let emitted = choice.emit()?;
-    if is_seen {
-        let known = choice.sizes(&emitted).map_or(Known::Apart, |sizes| Known::Served(Arc::new(sizes)));
-        with_classes(|classes| classes.put(class, known));
-    }
-    Ok(emitted)
 }
 
 /// What schedules depend on.
@@ -112,9 +131,10 @@ pub(super) fn compile_time(source: &str) -> usize {
     text.len() / 100 + 8 * text.matches("#pragma omp simd").count()
 }
 
-fn with_classes<T>(f: impl FnOnce(&mut LruCache<Class, Known>) -> T) -> T {
+fn with_classes<T>(f: impl FnOnce(&mut LruCache<u64, Known>) -> T) -> T {
     let mut cache = CLASSES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    f(cache.get_or_insert_with(|| LruCache::new(NonZeroUsize::new(TEXTS).unwrap_or(NonZeroUsize::MIN))))
+    let most = NonZeroUsize::new(MOST_CLASSES).unwrap_or(NonZeroUsize::MIN);
+    f(cache.get_or_insert_with(|| LruCache::new(most)))
 }
 
 fn with_emitted<T>(f: impl FnOnce(&mut EmittedCache) -> T) -> T {

@@ -246,7 +246,7 @@ fn plan_of(
                 emitted.launches.iter().map(|(name, launch)| format!("{name}: {launch}")).collect();
             format!("{}: {}; {}", emitted.name, emitted.schedule, launches.join("; "))
         });
-        debug::print(Level::Source, || emitted.source.clone());
+        debug::print(Level::Source, || emitted.source.to_string());
         for part in &kernel.parts {
             debug::print(Level::Ir, || part.lowered.kernel.to_string());
         }

@@ -4,6 +4,7 @@
 
 use lazuli_codegen::schedule::Schedule;
 
+use super::emission::figures;
 use super::*;
 use crate::graph::domain::Hero;
 use crate::recording::build::build;
@@ -199,7 +200,7 @@ fn what_grows_inside_is_few_texts() {
             let emitted: Vec<_> = plan.kernels.iter().map(|kernel| kernel.code.emitted.clone()).collect();
             // What is loaded already is not asked for again.
             let new: Vec<_> =
-                emitted.into_iter().filter(|emitted| !sources.contains(&emitted.source)).collect();
+                emitted.into_iter().filter(|emitted| !sources.contains(&*emitted.source)).collect();
             let texts = crate::runtime::general::texts(&new, |_| false);
             sources.extend(texts.iter().map(|text| text.source().to_owned()));
         }
@@ -232,7 +233,7 @@ fn few_lanes_and_scattered_loads_ask_for_no_vectors() {
     const C: Settings = Settings { language: Language::C, ..SETTINGS };
     let text = |result: &Tensor| {
         let plan = make_plan(&build(std::slice::from_ref(result)).unwrap().graph, C).unwrap();
-        plan.kernels.iter().map(|kernel| kernel.code.emitted.source.clone()).collect::<String>()
+        plan.kernels.iter().map(|kernel| &*kernel.code.emitted.source).collect::<String>()
     };
     let x = Tensor::rand([640, 256], 1);
     x.eval().unwrap();
@@ -269,6 +270,29 @@ fn program_of(n: usize, steps: &[usize]) -> Tensor {
     steps.iter().fold(rows.sin(), step)
 }
 
+/// The same of so many rows.
+fn rows_of(n: usize, steps: &[usize]) -> Tensor {
+    let input = |shape: &[usize]| {
+        let input = Tensor::zeros(shape.to_vec(), DType::F32) + 1.0;
+        input.eval().unwrap();
+        input
+    };
+    let (rows, features, row, column) = (input(&[n, 24]), input(&[24, 24]), input(&[24]), input(&[n, 1]));
+    let step = |x: Tensor, step: &usize| match step {
+        0 => x.softmax(1),
+        1 => x.layer_norm([24], None, None, 1e-5),
+        2 => x.cumsum(1) * 0.5,
+        3 => x.matmul(&features),
+        4 => (&x + &row).exp(),
+        5 => &x * x.sum_keepdim(0),
+        6 => x.flip([0]).tanh() - &column,
+        7 => &x / (x.max_keepdim(0) + 1.0),
+        8 => Tensor::cat(&[&x, &input(&[1, 24])], 0).narrow(0, 1, n),
+        _ => x.cumsum(0) + &x,
+    };
+    steps.iter().fold(rows.sin(), step)
+}
+
 /// What is served after other sizes is what is planned anew: the same kernels in the same order, launched in the same way.
 #[test]
 fn what_was_planned_for_other_sizes_decides_nothing() {
@@ -277,13 +301,18 @@ fn what_was_planned_for_other_sizes_decides_nothing() {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 33) as usize % below
     };
-    for _ in 0..24 {
+    for round in 0..36 {
         let steps: Vec<usize> = (0..2 + random(4)).map(|_| random(10)).collect();
         let most = [60, 300, 2000][random(3)];
-        let sizes: Vec<usize> = (0..6).map(|_| 5 + random(most)).collect();
+        let [a, b, c] = [0; 3].map(|_| 5 + random(most));
+        // Some of them of one class.
+        let (sizes, program) = match round % 3 {
+            0 => ([a, a + 1, b, a + 2, a + 3, b + 1], rows_of as fn(usize, &[usize]) -> Tensor),
+            _ => ([a, b, c, a + 1, b + 2, c + 16], program_of as fn(usize, &[usize]) -> Tensor),
+        };
         for language in [Language::Cuda, Language::C] {
             let settings = Settings { language, ..SETTINGS };
-            let graph = |n: usize| build(&[program_of(n, &steps)]).unwrap().graph;
+            let graph = |n: usize| build(&[program(n, &steps)]).unwrap().graph;
             let kernels = |plan: &Plan| {
                 let of = |kernel: &PlannedKernel| {
                     let emitted = &kernel.code.emitted;
@@ -302,6 +331,11 @@ fn what_was_planned_for_other_sizes_decides_nothing() {
             let plans: Vec<_> = sizes.iter().map(|&n| super::plan(&graph(n), settings).unwrap()).collect();
             for (&n, served) in sizes.iter().zip(&plans) {
                 assert!(kernels(&anew(n)) == kernels(served), "{steps:?} of {n} after {sizes:?}");
+                for kernel in served.kernels.iter().filter(|kernel| kernel.code.emitted.batch.is_none()) {
+                    let figures = figures(settings, kernel.is_low_pressure);
+                    let alone = lazuli_codegen::emit(&kernel.parts[0].lowered.kernel, language, &figures);
+                    assert_eq!(alone.as_ref(), Ok(&*kernel.code.emitted), "{steps:?} of {n} after {sizes:?}");
+                }
             }
         }
     }

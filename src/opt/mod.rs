@@ -369,7 +369,7 @@ impl Command {
                     for (name, launch) in &emitted.launches {
                         let _ = writeln!(out, "// {name}: {launch}");
                     }
-                    out += &emitted.source;
+                    out += &*emitted.source;
                 }
             }
         }

@@ -134,6 +134,7 @@ impl Kernel {
                 && !self.is_named(axis)
                 && !self.axis(axis).is_argument
                 && self.axis(axis).kind == AxisKind::Map
+                && self.all_indices().any(|index| index.uses(axis))
             {
                 self.map_indices(|index| index.substitute(axis, &IndexExpr::zero(), &ranges));
             }
@@ -200,7 +201,7 @@ impl Kernel {
             }
         }
         self.rename_axes(&|axis| renumbered[axis.0 as usize]);
-        self.map_indices(IndexExpr::clone);
+        self.find_axes();
     }
 
     /// Calls the axes otherwise wherever something refers to them.

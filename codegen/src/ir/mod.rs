@@ -382,14 +382,17 @@ impl Kernel {
         mut replace: impl FnMut(&IndexExpr) -> IndexExpr,
     ) {
         for number in 0..self.values.len() {
-            let is_one = is_one(ValueId(number as u32));
-            let mut replace = |index: &IndexExpr| if is_one { replace(index) } else { index.clone() };
-            let mut op = self.values[number].op.clone();
-            op.indices_mut().into_iter().for_each(|index| *index = replace(index));
-            let axes = self.axes_of(&op);
-            self.values[number].op = op;
-            self.values[number].axes = axes;
+            if is_one(ValueId(number as u32)) {
+                let indices = self.values[number].op.indices_mut();
+                indices.into_iter().for_each(|index| *index = replace(index));
+            }
+            self.values[number].axes = self.axes_of(&self.values[number].op);
         }
+    }
+
+    /// Finds the axes of all values anew.
+    fn find_axes(&mut self) {
+        self.map_indices_if(|_| false, IndexExpr::clone);
     }
 
     /// How many values, stores and next steps use each value.

@@ -399,7 +399,7 @@ kernel middle
         let general = General::expected(&c, &constants).unwrap();
         for (emitted, numbers) in texts.iter().zip([&c, &d]) {
             let arguments = general.arguments(numbers).unwrap();
-            assert_eq!(without_parameters(&general.source(numbers), emitted, &arguments), emitted.source);
+            assert_eq!(without_parameters(&general.source(numbers), emitted, &arguments), *emitted.source);
         }
         let all: BTreeSet<u64> = c.values.iter().copied().collect();
         assert!(General::expected(&c, &all).is_none());
