@@ -28,7 +28,7 @@ enum Known {
     Seen,
     /// Each has a text of its own.
     Apart,
-    Served(Class, Arc<Sizes>),
+    Served(Arc<(Class, Sizes)>),
 }
 
 /// Kernels of many sizes, by a hash of their class.
@@ -92,11 +92,11 @@ fn emit_given(
 
 /// The emission of a kernel whose text is known, because kernels of other sizes have it.
 fn served(choice: &Choice, (hash, class): &(u64, Class)) -> Option<Emitted> {
-    let sizes = with_classes(|classes| match classes.get(hash) {
-        Some(Known::Served(known, sizes)) if known == class => Some(sizes.clone()),
+    let known = with_classes(|classes| match classes.get(hash) {
+        Some(Known::Served(known)) if known.0 == *class => Some(known.clone()),
         _ => None,
     });
-    sizes?.emitted(choice)
+    known?.1.emitted(choice)
 }
 
 /// A size of a class was emitted: the second one says whether it serves others.
@@ -109,7 +109,7 @@ fn note(choice: &Choice, emitted: &Emitted, (hash, class): (u64, Class)) {
         }
     });
     if is_second {
-        let served = |sizes| Known::Served(class, Arc::new(sizes));
+        let served = |sizes| Known::Served(Arc::new((class, sizes)));
         let known = choice.sizes(emitted).map_or(Known::Apart, served);
         with_classes(|classes| classes.put(hash, known));
     }
