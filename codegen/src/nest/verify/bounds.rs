@@ -389,18 +389,22 @@ impl Traversal<'_> {
         self.is_guarded = is_guarded;
     }
 
+    /// The most that a sum can be. Unknown if that takes too many steps: what they have come to by then may be too much.
     fn most(&self, sum: &IndexExpr) -> Option<i64> {
-        self.bound(sum, &mut { MOST_STEPS })
+        let mut steps = MOST_STEPS;
+        self.bound(sum, &mut steps).filter(|_| steps > 0)
     }
 
     fn least(&self, sum: &IndexExpr) -> Option<i64> {
         self.most(&sum.scale(-1)).map(|most| -most)
     }
 
-    /// The most that a sum can be.
     fn bound(&self, sum: &IndexExpr, steps: &mut u32) -> Option<i64> {
         let Some((unknown, factor)) = latest(sum) else { return sum.as_constant() };
-        *steps = steps.checked_sub(1)?;
+        *steps = steps.saturating_sub(1);
+        if *steps == 0 {
+            return None;
+        }
         let rest = sum.sub(&IndexExpr::axis(AxisId(unknown)).scale(factor));
         let Unknown { least, most } = &self.unknowns[unknown as usize];
         let bounds = if factor > 0 { most } else { least };
