@@ -186,7 +186,7 @@ fn a_second_process_compiles_nothing() {
 fn one_run_of_the_compiler_takes_several_kernels() {
     let folder = Folder::new();
     let (script, runs) = (folder.0.path().join("cc.sh"), folder.0.path().join("runs"));
-    let text = format!("case $* in *kernel.so*) echo run >> {};; esac; exec cc \"$@\"", runs.display());
+    let text = format!("case $* in *kernel.c*) echo run >> {};; esac; exec cc \"$@\"", runs.display());
     fs::write(&script, text).unwrap();
     let compiler = format!("sh {}", script.display());
     let variables =

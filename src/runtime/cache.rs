@@ -77,6 +77,8 @@ pub(crate) struct DiskCache {
     stores: AtomicU64,
     /// Bytes stored since the last scan.
     unscanned: AtomicU64,
+    /// Whether scans have a thread of their own: of a full folder they take as long as compiling a kernel.
+    is_scanned_aside: bool,
 }
 
 impl DiskCache {
@@ -113,7 +115,7 @@ impl DiskCache {
             return None;
         };
         match DiskCache::open(&folder, limit) {
-            Ok(cache) => Some(cache),
+            Ok(cache) => Some(DiskCache { is_scanned_aside: true, ..cache }),
             Err(error) => {
                 warn(format!(
                     "kernels are not cached: {}: {error}. Set LAZULI_CACHE_DIR to a folder of your own, or \
@@ -133,7 +135,8 @@ impl DiskCache {
         // Nor do later changes of links.
         let folder = fs::canonicalize(folder)?;
         trust::check_folder(&folder)?;
-        Ok(DiskCache { folder, limit, stores: AtomicU64::new(0), unscanned: AtomicU64::new(0) })
+        let [stores, unscanned] = [AtomicU64::new(0), AtomicU64::new(0)];
+        Ok(DiskCache { folder, limit, stores, unscanned, is_scanned_aside: false })
     }
 
     fn path(&self, key: &Key, extension: &str) -> PathBuf {
@@ -187,7 +190,13 @@ impl DiskCache {
         let unscanned = self.unscanned.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if stores.is_multiple_of(STORES_PER_SCAN) || unscanned > self.limit / 8 {
             self.unscanned.store(0, Ordering::Relaxed);
-            let _ = self.evict();
+            let (folder, limit) = (self.folder.clone(), self.limit);
+            let scan = move || drop(evict(&folder, limit));
+            // A process may end before its thread has looked, so that by the key one in 64 waits.
+            match self.is_scanned_aside && key.0[0] % 64 != 0 {
+                true => drop(std::thread::Builder::new().spawn(scan)),
+                false => scan(),
+            }
         }
     }
 
@@ -201,67 +210,67 @@ impl DiskCache {
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
     }
+}
 
-    /// Removes what was not used for longest until the limit holds, with some room to spare, and what
-    /// crashed processes left behind. Other processes may do the same at once.
-    fn evict(&self) -> io::Result<()> {
-        let now = SystemTime::now();
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut by_name = rustc_hash::FxHashMap::default();
-        for file in fs::read_dir(&self.folder)? {
-            let Ok(file) = file else { continue };
-            let Ok(name) = file.file_name().into_string() else { continue };
-            let Ok(metadata) = file.metadata() else { continue };
-            let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            let is_old = now.duration_since(modified).is_ok_and(|age| age > ORPHAN_AGE);
-            if name.starts_with(TEMPORARY) {
-                if is_old {
-                    let _ = fs::remove_file(file.path());
-                }
-                continue;
+/// Removes what was not used for longest until the limit holds, with some room to spare, and what
+/// crashed processes left behind. Other processes may do the same at once.
+fn evict(folder: &Path, limit: u64) -> io::Result<()> {
+    let now = SystemTime::now();
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut by_name = rustc_hash::FxHashMap::default();
+    for file in fs::read_dir(folder)? {
+        let Ok(file) = file else { continue };
+        let Ok(name) = file.file_name().into_string() else { continue };
+        let Ok(metadata) = file.metadata() else { continue };
+        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        let is_old = now.duration_since(modified).is_ok_and(|age| age > ORPHAN_AGE);
+        if name.starts_with(TEMPORARY) {
+            if is_old {
+                let _ = fs::remove_file(file.path());
             }
-            // What is named otherwise is not ours.
-            let Some((stem, extension)) = name.split_once('.') else { continue };
-            if blake3::Hash::from_hex(stem).is_err() || !metadata.is_file() {
-                continue;
-            }
-            let index = *by_name.entry(stem.to_owned()).or_insert(entries.len());
-            if index == entries.len() {
-                entries.push(Entry::default());
-            }
-            let entry = &mut entries[index];
-            entry.bytes += metadata.len();
-            if extension == BINARY {
-                entry.used = Some(modified);
-                entry.files.insert(0, file.path());
-            } else {
-                entry.is_old_source = is_old;
-                entry.files.push(file.path());
-            }
+            continue;
         }
-        entries.retain(|entry| match entry.used {
-            None if entry.is_old_source => {
-                entry.remove();
-                false
-            }
-            _ => true,
-        });
-        let mut total: u64 = entries.iter().map(|entry| entry.bytes).sum();
-        if total <= self.limit {
-            return Ok(());
+        // What is named otherwise is not ours.
+        let Some((stem, extension)) = name.split_once('.') else { continue };
+        if blake3::Hash::from_hex(stem).is_err() || !metadata.is_file() {
+            continue;
         }
-        // So that not every scan has to evict.
-        let wanted = self.limit - self.limit / 8;
-        entries.sort_by(|a, b| (a.used, &a.files).cmp(&(b.used, &b.files)));
-        for entry in entries.iter().filter(|entry| entry.used.is_some()) {
-            if total <= wanted {
-                break;
-            }
-            entry.remove();
-            total -= entry.bytes;
+        let index = *by_name.entry(stem.to_owned()).or_insert(entries.len());
+        if index == entries.len() {
+            entries.push(Entry::default());
         }
-        Ok(())
+        let entry = &mut entries[index];
+        entry.bytes += metadata.len();
+        if extension == BINARY {
+            entry.used = Some(modified);
+            entry.files.insert(0, file.path());
+        } else {
+            entry.is_old_source = is_old;
+            entry.files.push(file.path());
+        }
     }
+    entries.retain(|entry| match entry.used {
+        None if entry.is_old_source => {
+            entry.remove();
+            false
+        }
+        _ => true,
+    });
+    let mut total: u64 = entries.iter().map(|entry| entry.bytes).sum();
+    if total <= limit {
+        return Ok(());
+    }
+    // So that not every scan has to evict.
+    let wanted = limit - limit / 8;
+    entries.sort_by(|a, b| (a.used, &a.files).cmp(&(b.used, &b.files)));
+    for entry in entries.iter().filter(|entry| entry.used.is_some()) {
+        if total <= wanted {
+            break;
+        }
+        entry.remove();
+        total -= entry.bytes;
+    }
+    Ok(())
 }
 
 /// Files of one key, as a scan finds them.

@@ -1,5 +1,5 @@
-//! Other programs and libraries. Compilers run in process groups of their own, for a limited time, and never longer than
-//! this process lives.
+//! Other programs and libraries. Compilers run in process groups of their own, for a limited time, and not on when this
+//! process has ended.
 
 use std::ffi::OsStr;
 use std::io;
@@ -16,6 +16,10 @@ const DEFAULT_LIMIT: Duration = Duration::from_secs(600);
 
 /// What the rest of a text beyond so many bytes says is not kept.
 const MOST_TEXT: usize = 1 << 20;
+
+/// What is over by then is not guarded, and it is looked whether a silent process has ended.
+#[cfg(unix)]
+const SOON: Duration = Duration::from_millis(100);
 
 /// What a program that came to its end said.
 pub(crate) struct Answer {
@@ -80,18 +84,17 @@ fn to_the_end(mut command: Command, limit: Duration) -> io::Result<(bool, Vec<u8
     use std::os::unix::process::CommandExt;
 
     let deadline = Instant::now().checked_add(limit);
-    let guard = Guard::start();
     let (mut reader, writer) = io::pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
-    command.process_group(guard.as_ref().map_or(0, Guard::group));
+    command.process_group(0);
     let mut child = command.spawn()?;
     // Its end of the pipe.
     drop(command);
-    let group = guard.as_ref().map_or(child.id() as i32, Guard::group);
-    let ended =
-        read(&mut reader, &mut child, deadline).and_then(|text| Ok((wait(&mut child, deadline)?, text)));
+    let mut guard = None;
+    let ended = read(&mut reader, &mut child, deadline, &mut guard)
+        .and_then(|text| Ok((wait(&mut child, deadline, &mut guard)?, text)));
     if ended.is_err() {
-        if let Some(group) = rustix::process::Pid::from_raw(group) {
+        if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
         let _ = child.wait();
@@ -99,24 +102,21 @@ fn to_the_end(mut command: Command, limit: Duration) -> io::Result<(bool, Vec<u8
     ended
 }
 
-/// Ends the processes of its group when this process is no more, however it came to its end: the pipe that it reads
-/// from has no other end then.
+/// Ends the processes of a group when this process is no more, however it came to its end: the pipe that it reads from has no
+/// other end then. To start it takes a millisecond, so what is over soon has none.
 #[cfg(unix)]
 struct Guard(Child);
 
 #[cfg(unix)]
 impl Guard {
-    /// None where there is no shell: then compilers come to their end by themselves.
-    fn start() -> Option<Guard> {
+    /// For the group of a process that has not been waited for. None where there is no shell: then compilers come to their end
+    /// by themselves.
+    fn start(group: i32) -> Option<Guard> {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", "read _; kill -s KILL 0"]).current_dir("/");
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        std::os::unix::process::CommandExt::process_group(&mut shell, 0);
+        std::os::unix::process::CommandExt::process_group(&mut shell, group);
         shell.spawn().ok().map(Guard)
-    }
-
-    fn group(&self) -> i32 {
-        self.0.id() as i32
     }
 }
 
@@ -130,7 +130,12 @@ impl Drop for Guard {
 
 /// What the process prints until it has ended. What it has started may keep the pipe open.
 #[cfg(unix)]
-fn read(reader: &mut io::PipeReader, child: &mut Child, deadline: Option<Instant>) -> io::Result<Vec<u8>> {
+fn read(
+    reader: &mut io::PipeReader,
+    child: &mut Child,
+    deadline: Option<Instant>,
+    guard: &mut Option<Guard>,
+) -> io::Result<Vec<u8>> {
     use std::io::Read;
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -138,7 +143,7 @@ fn read(reader: &mut io::PipeReader, child: &mut Child, deadline: Option<Instant
     let mut text = Vec::new();
     let mut buffer = [0; 8192];
     loop {
-        let slice = left(deadline)?.min(Duration::from_millis(100));
+        let slice = left(deadline)?.min(SOON);
         let timeout = Timespec { tv_sec: 0, tv_nsec: slice.as_nanos() as i64 };
         let ready = match poll(&mut [PollFd::new(reader, PollFlags::IN)], Some(&timeout)) {
             Err(rustix::io::Errno::INTR) => continue,
@@ -152,20 +157,25 @@ fn read(reader: &mut io::PipeReader, child: &mut Child, deadline: Option<Instant
             }
         } else if child.try_wait()?.is_some() {
             return Ok(text);
+        } else if guard.is_none() {
+            *guard = Guard::start(child.id() as i32);
         }
     }
 }
 
 /// Whether the process ended well. It has closed its output, and ends any moment.
 #[cfg(unix)]
-fn wait(child: &mut Child, deadline: Option<Instant>) -> io::Result<bool> {
+fn wait(child: &mut Child, deadline: Option<Instant>, guard: &mut Option<Guard>) -> io::Result<bool> {
     let mut pause = Duration::from_micros(50);
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status.success());
         }
+        if pause * 2 > SOON && guard.is_none() {
+            *guard = Guard::start(child.id() as i32);
+        }
         std::thread::sleep(left(deadline)?.min(pause));
-        pause = (pause * 2).min(Duration::from_millis(50));
+        pause = (pause * 2).min(SOON);
     }
 }
 

@@ -112,13 +112,13 @@ fn many_threads_evict_at_once() {
                     let key = key(&format!("{thread} {number}"));
                     cache.store(&key, "c", "source", &[thread; 900]);
                     assert!(cache.load(&key).is_none_or(|binary| binary == [thread; 900]));
-                    cache.evict().unwrap();
+                    evict(&cache.folder, cache.limit).unwrap();
                 }
             });
         }
     });
     let cache = DiskCache::open(folder.path(), 10_000).unwrap();
-    cache.evict().unwrap();
+    evict(&cache.folder, cache.limit).unwrap();
     assert!(size(&cache) <= 10_000);
 }
 
@@ -142,7 +142,7 @@ fn what_was_not_used_for_longest_goes_first() {
     // The oldest is used once more.
     assert!(cache.load(&keys[0]).is_some());
     cache.store(&key("new"), "c", "source", &[0; 1000]);
-    cache.evict().unwrap();
+    evict(&cache.folder, cache.limit).unwrap();
     let left: Vec<bool> = keys.iter().map(|key| cache.path(key, BINARY).exists()).collect();
     assert_eq!(left, [true, false, false, true]);
     assert!(cache.path(&key("new"), BINARY).exists());
@@ -175,7 +175,7 @@ fn eviction_leaves_strangers_alone_and_clears_up_after_crashes() {
     age(".unfinished-old", 9999);
     age(&format!("{}.cu", key("crashed")), 9999);
     let fresh = age(&format!("{}.cu", key("being stored")), 10);
-    cache.evict().unwrap();
+    evict(&cache.folder, cache.limit).unwrap();
     let mut expected = kept.to_vec();
     expected.push(fresh);
     expected.sort();

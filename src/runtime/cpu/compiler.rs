@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::{DEVICE, Unloaded};
+use super::{DEVICE, Unloaded, linker};
 use crate::error::{Error, Result};
 use crate::runtime::cache::{DiskCache, Key};
 use crate::runtime::process::{self, Answer};
@@ -18,7 +18,7 @@ use crate::settings;
 /// Arithmetic must be what the text says, operation by operation, NaN, infinities and signed zeros included;
 /// traps and `errno` alone are given up. Nothing here may set flush-to-zero for the process, as `-ffast-math`
 /// does.
-const FLAGS: [&str; 12] = [
+const FLAGS: [&str; 11] = [
     "-std=gnu11",
     "-fno-math-errno",
     "-fno-trapping-math",
@@ -28,32 +28,38 @@ const FLAGS: [&str; 12] = [
     "-fno-stack-protector",
     "-fno-asynchronous-unwind-tables",
     "-fPIC",
-    "-shared",
     "-pipe",
     "-w",
 ];
 /// What makes loops over short texts faster takes much time over long ones, whose loops it makes no faster.
-/// Vectors that are written out need no vectoriser.
-fn effort(source: &str) -> Effort {
+/// Vectors that are written out need no vectoriser, and little else: what gcc's `-O2` does beyond `-O1` makes kernels faster only
+/// where loops load and store the same again, and by its order of instructions.
+fn effort(version: &str, source: &str) -> Effort {
     // Several kernels may be in one text.
     let is_long = source.split("\nstatic void ").skip(1).any(|function| function.len() > LONG_TEXT);
     match (source.contains("#pragma omp simd"), is_long) {
-        (true, true) => ["-O1", "-ftree-vectorize"],
-        (true, false) => ["-O3", "-ftree-vectorize"],
-        (false, true) => ["-O1", "-fno-tree-vectorize"],
-        (false, false) => ["-O2", "-fno-tree-vectorize"],
+        (true, true) => &["-O1", "-ftree-vectorize"],
+        (true, false) => &["-O3", "-ftree-vectorize"],
+        (false, true) => &["-O1", "-fno-tree-vectorize"],
+        (false, false) if version.contains("clang") => &["-O2", "-fno-tree-vectorize"],
+        (false, false) => &["-O1", "-fgcse", "-fschedule-insns2", "-falign-loops"],
     }
 }
 const LONG_TEXT: usize = 8 << 10;
-type Effort = [&'static str; 2];
+type Effort = &'static [&'static str];
 /// For a text over which the compiler itself fails, one after the other: fewer of its passes see it.
-const LESS: [Effort; 2] = [["-O1", "-fno-tree-vectorize"], ["-O0", "-fno-tree-vectorize"]];
+const LESS: [Effort; 2] = [&["-O1", "-fno-tree-vectorize"], &["-O0", "-fno-tree-vectorize"]];
 /// How compilers say that it was they who failed, not the text.
 const FAULTS: [&str; 4] =
     ["internal compiler error", "submit a bug report", "error in backend", "Segmentation fault"];
 /// The choice, as a part of the identity.
-const EFFORTS: &str =
-    "-O1 for functions of more than 8 KiB, else -O3 to find vectors, -O2 where they are written";
+const EFFORTS: &str = "-O1 for functions of more than 8 KiB, else -O3 to find vectors, -O1 -fgcse -fschedule-insns2 \
+    -falign-loops (clang: -O2) where they are written";
+
+/// One run of the compiler from text to library, or to the object file that [`linker::link`] makes one of: the system's linker
+/// takes as long as a tenth of a small kernel's time, of which more than half are programs that start one another.
+const LINK: [&str; 2] = ["-shared", linker::VERSION];
+const OBJECT: &str = "-c";
 
 /// For this processor.
 const NATIVE: &str = "-march=native";
@@ -118,7 +124,8 @@ pub(crate) struct Compiler {
 
 /// One run of the compiler.
 enum Outcome {
-    Library(Vec<u8>),
+    /// The bytes of the file that it was to make.
+    Made(Vec<u8>),
     /// Its messages.
     Refused(String),
 }
@@ -177,11 +184,17 @@ impl Compiler {
             Ok(Answer { text, .. }) => Err(format!("`{question}` failed: {}", text.trim())),
             Err(error) => Err(error.to_string()),
         };
-        // One after the other: a thread of the pool that waits for a task in here takes on others meanwhile, and these wait for
-        // the compiler.
-        let version = ask("--version")?;
+        // At once, and not on the pool: a thread of its that waits for a task in here takes on others meanwhile, and these wait
+        // for the compiler.
+        let (version, machine) = std::thread::scope(|scope| {
+            let machine = std::thread::Builder::new().spawn_scoped(scope, || ask("-dumpmachine"));
+            let version = ask("--version");
+            let machine = machine.ok().and_then(|thread| thread.join().ok());
+            (version, machine.unwrap_or_else(|| ask("-dumpmachine")))
+        });
+        let version = version?;
         // A cross compiler's libraries could not be loaded.
-        if let Ok(machine) = ask("-dumpmachine")
+        if let Ok(machine) = machine
             && !is_this_architecture(&machine)
         {
             return Err(format!("it compiles for {machine}"));
@@ -192,8 +205,12 @@ impl Compiler {
     /// Program, version and flags, without the processor that they are for.
     fn maker(&self) -> String {
         let words = self.command.iter().map(String::as_str);
-        let words: Vec<&str> =
-            words.chain(FLAGS).chain([EFFORTS, NATIVE]).chain(NO_LIBRARIES.iter().copied()).collect();
+        let words: Vec<&str> = words
+            .chain(FLAGS)
+            .chain([EFFORTS, NATIVE])
+            .chain(LINK)
+            .chain(NO_LIBRARIES.iter().copied())
+            .collect();
         format!("{} | {}", self.version, words.join(" "))
     }
 
@@ -222,14 +239,14 @@ impl Compiler {
             self.attempt(kernel_name, source, Extras::ALL[extras], effort, is_linked)
         };
         let mut extras = self.extras.load(Ordering::Relaxed);
-        let mut outcome = attempt(extras, effort(source))?;
+        let mut outcome = attempt(extras, effort(&self.version, source))?;
         if matches!(outcome, Outcome::Refused(_))
             && let Some(taken) = self.taken()?
             && taken != extras
         {
             self.extras.store(taken, Ordering::Relaxed);
             extras = taken;
-            outcome = attempt(extras, effort(source))?;
+            outcome = attempt(extras, effort(&self.version, source))?;
         }
         for less in LESS {
             match &outcome {
@@ -240,7 +257,7 @@ impl Compiler {
             }
         }
         match outcome {
-            Outcome::Library(library) => Ok(library),
+            Outcome::Made(library) => Ok(library),
             Outcome::Refused(log) => Err(Error::Compilation {
                 kernel: kernel_name.to_owned(),
                 compiler: format!("{} ({})", self.command.join(" "), self.version),
@@ -274,7 +291,7 @@ impl Compiler {
     /// The first of [`Extras::ALL`] with which it compiles at all: extras are told from a text that is refused.
     fn taken(&self) -> Result<Option<usize>> {
         for (index, extras) in Extras::ALL.into_iter().enumerate() {
-            if let Outcome::Library(_) = self.attempt("probe", PROBE, extras, LESS[0], true)? {
+            if let Outcome::Made(_) = self.attempt("probe", PROBE, extras, LESS[0], true)? {
                 return Ok(Some(index));
             }
         }
@@ -309,13 +326,39 @@ impl Compiler {
         let workshop = Workshop::new(place).map_err(|error| Error::io("make a folder in", place, error))?;
         let text = workshop.path().join("kernel.c");
         fs::write(&text, source).map_err(|error| Error::io("write", &text, error))?;
-        let flags = FLAGS.into_iter().chain(effort).chain(extras.native.then_some(NATIVE));
+        let flags = || FLAGS.into_iter().chain(effort.iter().copied()).chain(extras.native.then_some(NATIVE));
+        let run = |arguments: &mut dyn Iterator<Item = &'static str>, made: &str| {
+            self.run_in(&workshop, kernel_name, arguments, place, made)
+        };
+        if linker::IS_KNOWN && !is_linked {
+            match run(&mut flags().chain([OBJECT, "kernel.c", "-o", "kernel.o"]), "kernel.o")? {
+                Outcome::Made(object) => {
+                    if let Some(library) = linker::link(&object) {
+                        return Ok(Outcome::Made(library));
+                    }
+                }
+                refused => return Ok(refused),
+            }
+        }
         let libraries = match (extras.lean, is_linked) {
             (true, false) => NO_LIBRARIES,
             (true, true) => LIBRARIES,
             (false, _) => ALL_LIBRARIES,
         };
-        let arguments = flags.chain(["kernel.c", "-o", "kernel.so"]).chain(libraries.iter().copied());
+        let from = if linker::IS_KNOWN && !is_linked { "kernel.o" } else { "kernel.c" };
+        let end = [LINK[0], from, "-o", "kernel.so"].into_iter().chain(libraries.iter().copied());
+        run(&mut flags().chain(end), "kernel.so")
+    }
+
+    /// One run of it in the workshop, which makes a file.
+    fn run_in(
+        &self,
+        workshop: &Workshop,
+        kernel_name: &str,
+        arguments: &mut dyn Iterator<Item = &'static str>,
+        place: &Path,
+        made: &str,
+    ) -> Result<Outcome> {
         let limit = process::limit();
         let answer = process::run(&self.command, arguments, workshop.path(), limit);
         let answer = answer.map_err(|error| match error.kind() {
@@ -331,14 +374,14 @@ impl Compiler {
                 None => Ok(Outcome::Refused(answer.text)),
             };
         }
-        let library = workshop.path().join("kernel.so");
-        match fs::read(&library) {
-            Ok(library) => Ok(Outcome::Library(library)),
+        let made = workshop.path().join(made);
+        match fs::read(&made) {
+            Ok(made) => Ok(Outcome::Made(made)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.unusable(
                 format!("it left no library of kernel {kernel_name}, and no word of failure"),
                 "Set LAZULI_CC to another one",
             )),
-            Err(error) => Err(Error::io("read", &library, error)),
+            Err(error) => Err(Error::io("read", &made, error)),
         }
     }
 

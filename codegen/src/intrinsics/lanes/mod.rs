@@ -94,7 +94,7 @@ impl Lanes {
 
     /// Lanes to memory, around the caches if another argument says so.
     pub fn stream(dtype: DType) -> (String, Kind) {
-        (format!("lz_stream_{dtype}"), memory(dtype).1)
+        (format!("{STREAM}{dtype}"), memory(dtype).1)
     }
 
     /// Lanes from memory, some elements from each other, of which all between are read as well: another argument says which.
@@ -191,6 +191,10 @@ impl Lanes {
             }
         }
         let mut primitives = primitives::text(self.width, &needed)?;
+        if words(text).filter(|word| word.starts_with(STREAM)).count() > MOST_STREAMED {
+            primitives =
+                primitives.replace(&format!("{PASTED}void {STREAM}"), &format!("{CALLED}void {STREAM}"));
+        }
         if !halved.is_empty() {
             // Nothing but halves: they are the whole vectors of wider elements.
             if !primitives.contains("#define LANES ") {
@@ -249,6 +253,11 @@ impl Lanes {
 const MOST_KNOWN: usize = 256;
 
 const CALLED: &str = "static __attribute__((noinline)) ";
+
+/// Where a text has more stores around the caches than these, they are calls: each is three ways to store, and thirty of them
+/// most of what there is to compile.
+const MOST_STREAMED: usize = 6;
+const STREAM: &str = "lz_stream_";
 
 /// Where more lines would be pasted, functions longer than [`SHORT`] are called.
 const MOST_PASTED: usize = 300;
