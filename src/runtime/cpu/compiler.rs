@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use super::effort::{EFFORTS, Effort, FAULTS, LESS, effort};
 use super::{DEVICE, Unloaded, linker};
 use crate::error::{Error, Result};
 use crate::runtime::cache::{DiskCache, Key};
@@ -31,30 +32,6 @@ const FLAGS: [&str; 11] = [
     "-pipe",
     "-w",
 ];
-/// What makes loops over short texts faster takes much time over long ones, whose loops it makes no faster.
-/// Vectors that are written out need no vectoriser, and little else: what gcc's `-O2` does beyond `-O1` makes kernels faster only
-/// where loops load and store the same again, and by its order of instructions.
-fn effort(version: &str, source: &str) -> Effort {
-    // Several kernels may be in one text.
-    let is_long = source.split("\nstatic void ").skip(1).any(|function| function.len() > LONG_TEXT);
-    match (source.contains("#pragma omp simd"), is_long) {
-        (true, true) => &["-O1", "-ftree-vectorize"],
-        (true, false) => &["-O3", "-ftree-vectorize"],
-        (false, true) => &["-O1", "-fno-tree-vectorize"],
-        (false, false) if version.contains("clang") => &["-O2", "-fno-tree-vectorize"],
-        (false, false) => &["-O1", "-fgcse", "-fschedule-insns2", "-falign-loops"],
-    }
-}
-const LONG_TEXT: usize = 8 << 10;
-type Effort = &'static [&'static str];
-/// For a text over which the compiler itself fails, one after the other: fewer of its passes see it.
-const LESS: [Effort; 2] = [&["-O1", "-fno-tree-vectorize"], &["-O0", "-fno-tree-vectorize"]];
-/// How compilers say that it was they who failed, not the text.
-const FAULTS: [&str; 4] =
-    ["internal compiler error", "submit a bug report", "error in backend", "Segmentation fault"];
-/// The choice, as a part of the identity.
-const EFFORTS: &str = "-O1 for functions of more than 8 KiB, else -O3 to find vectors, -O1 -fgcse -fschedule-insns2 \
-    -falign-loops (clang: -O2) where they are written";
 
 /// One run of the compiler from text to library, or to the object file that [`linker::link`] makes one of: the system's linker
 /// takes as long as a tenth of a small kernel's time, of which more than half are programs that start one another.

@@ -1,6 +1,7 @@
 //! The CPU as a device: emitted C is compiled by the system's C compiler, loaded, and run on rayon's threads.
 
 mod compiler;
+mod effort;
 mod linker;
 mod module;
 mod parallel;
