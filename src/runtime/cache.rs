@@ -193,7 +193,7 @@ impl DiskCache {
             let (folder, limit) = (self.folder.clone(), self.limit);
             let scan = move || drop(evict(&folder, limit));
             // A process may end before its thread has looked, so that by the key one in 64 waits.
-            match self.is_scanned_aside && key.0[0] % 64 != 0 {
+            match self.is_scanned_aside && !key.0[0].is_multiple_of(64) {
                 true => drop(std::thread::Builder::new().spawn(scan)),
                 false => scan(),
             }

@@ -298,7 +298,7 @@ impl<'a> Library<'a> {
         let constants = tables.code - tables.constants;
         let code = tables.data - tables.code;
         let (data, end) = (tables.data + DYNAMIC, tables.contents);
-        let rows: [(u32, u64, u64, u64, u64, [u32; 2], [u64; 2]); SECTIONS.len()] = [
+        let rows: [Row; SECTIONS.len()] = [
             (0, 0, 0, 0, 0, [0, 0], [0, 0]),
             (DYNSYM, ALLOC, 0, tables.symbols, symbols, [2, self.locals as u32 + 1], [8, SYMBOL]),
             (NAMES, ALLOC, 0, tables.names, self.names.len() as u64, [0, 0], [1, 0]),
@@ -319,6 +319,10 @@ impl<'a> Library<'a> {
         headers
     }
 }
+
+/// Of a section: its kind and flags, how much further it is in memory, where it is and its bytes, what it refers to, and its
+/// alignment with the bytes of an entry.
+type Row = (u32, u64, u64, u64, u64, [u32; 2], [u64; 2]);
 
 /// Where an address is in the file.
 fn offset(address: u64, part: Part) -> u64 {
