@@ -13,6 +13,9 @@ use crate::ir::Kernel;
 /// Shorter turns, on average, are not worth a loop each.
 const SHORTEST: u64 = 32;
 
+/// More quotients are not worth finding a turn's end.
+const MOST_DIVIDENDS: usize = 16;
+
 /// The turns of a loop.
 pub(super) struct Turns {
     dividends: Vec<Dividend>,
@@ -35,7 +38,7 @@ impl Turns {
             find(kernel, axis, index, &mut dividends)?;
         }
         let ends: f64 = dividends.iter().map(|one| one.step.unsigned_abs() as f64 / one.by as f64).sum();
-        let is_long = ends * SHORTEST as f64 <= 1.0;
+        let is_long = ends * SHORTEST as f64 <= 1.0 && dividends.len() <= MOST_DIVIDENDS;
         (is_long && !dividends.is_empty()).then_some(Turns { dividends })
     }
 
@@ -50,8 +53,12 @@ impl Turns {
         emitter.variable(length, INDEX, Expr::Int(0));
         let turns = stepping(at, (from, to.clone()), Expr::Name(length), LoopHint::None);
         emitter.repeat_pinned(turns, |emitter| {
-            let end = self.dividends.iter().fold(to, |end, one| end.then(Min, at.then(Add, one.left(at))));
-            emitter.bind(stop, INDEX, end);
+            // Each minimum has a name: in C one says both of its operands twice.
+            let mut end = to;
+            for (number, one) in self.dividends.iter().enumerate() {
+                let name = if number + 1 == self.dividends.len() { stop } else { emitter.fresh("end") };
+                end = Expr::Name(emitter.bind(name, INDEX, end.then(Min, at.then(Add, one.left(at)))));
+            }
             part(emitter, at, stop);
             emitter.push(Stmt::Assign { target: Expr::Name(length), value: stop.then(Sub, at) });
         });
