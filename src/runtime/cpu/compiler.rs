@@ -216,14 +216,14 @@ impl Compiler {
             self.attempt(kernel_name, source, Extras::ALL[extras], effort, is_linked)
         };
         let mut extras = self.extras.load(Ordering::Relaxed);
-        let mut outcome = attempt(extras, effort(&self.version, source))?;
+        let mut outcome = attempt(extras, effort(source))?;
         if matches!(outcome, Outcome::Refused(_))
             && let Some(taken) = self.taken()?
             && taken != extras
         {
             self.extras.store(taken, Ordering::Relaxed);
             extras = taken;
-            outcome = attempt(extras, effort(&self.version, source))?;
+            outcome = attempt(extras, effort(source))?;
         }
         for less in LESS {
             match &outcome {

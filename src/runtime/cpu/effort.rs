@@ -1,24 +1,17 @@
-//! How much the C compiler is asked to optimise a text: it follows from the text and the compiler alone.
+//! How much the C compiler is asked to optimise a text: it follows from the text alone.
 //! `benches/flags` measures sets of flags.
 
 /// What makes loops over short texts faster takes much time over long ones, whose loops it makes no faster.
-/// Vectors that are written out need no vectoriser, and little else: what gcc's `-O2` does beyond `-O1` makes most kernels faster
-/// only where loops load and store the same again, and by its order of instructions.
-pub(super) fn effort(version: &str, source: &str) -> Effort {
+pub(super) fn effort(source: &str) -> Effort {
     // Several kernels may be in one text.
     let is_long = source.split("\nstatic void ").skip(1).any(|function| function.len() > LONG_TEXT);
     match (source.contains("#pragma omp simd"), is_long) {
         (true, true) => &["-O1", "-ftree-vectorize"],
         (true, false) => &["-O3", "-ftree-vectorize"],
         (false, true) => &["-O1", "-fno-tree-vectorize"],
-        (false, false) if version.contains("clang") || SLOWER.iter().any(|word| source.contains(word)) => {
-            &["-O2", "-fno-tree-vectorize"]
-        }
-        (false, false) => &["-O1", "-fgcse", "-fschedule-insns2", "-falign-loops"],
+        (false, false) => &["-O2", "-fno-tree-vectorize"],
     }
 }
-/// Scans along rows and random numbers take 5 to 30 % longer with less.
-const SLOWER: [&str; 3] = ["lz_scan_", "result0[", "lz_random"];
 const LONG_TEXT: usize = 8 << 10;
 pub(super) type Effort = &'static [&'static str];
 /// For a text over which the compiler itself fails, one after the other: fewer of its passes see it.
@@ -27,8 +20,8 @@ pub(super) const LESS: [Effort; 2] = [&["-O1", "-fno-tree-vectorize"], &["-O0", 
 pub(super) const FAULTS: [&str; 4] =
     ["internal compiler error", "submit a bug report", "error in backend", "Segmentation fault"];
 /// The choice, as a part of the identity.
-pub(super) const EFFORTS: &str = "-O1 for functions of more than 8 KiB, else -O3 to find vectors, -O1 -fgcse -fschedule-insns2 \
-    -falign-loops (clang, scans, random numbers: -O2) where they are written";
+pub(super) const EFFORTS: &str =
+    "-O1 for functions of more than 8 KiB, else -O3 to find vectors, -O2 where they are written";
 
 #[cfg(test)]
 mod tests {
@@ -38,12 +31,8 @@ mod tests {
     fn the_compiler_is_asked_for_what_a_text_is_faster_with() {
         let text = |body: &str| format!("\nstatic void a_blocks(float* out0) {{\n{body}}}\n");
         let vectors = "  lz_store_f32(out0, x0, lanes);\n";
-        let scan = format!("{vectors}  sum0 = lz_scan_sum_f32(result0, element0, 1024, sum0);\n");
-        let (gcc, clang) = ("cc (Debian 12.2.0-14) 12.2.0", "Debian clang version 14.0.6");
-        assert_eq!(effort(gcc, &text(vectors))[..2], ["-O1", "-fgcse"]);
-        assert_eq!(effort(gcc, &text(&vectors.repeat(300))), ["-O1", "-fno-tree-vectorize"]);
-        assert_eq!(effort(gcc, &text(&scan))[0], "-O2");
-        assert_eq!(effort(clang, &text(vectors))[0], "-O2");
-        assert_eq!(effort(gcc, &text("#pragma omp simd\n"))[0], "-O3");
+        assert_eq!(effort(&text(vectors))[0], "-O2");
+        assert_eq!(effort(&text(&vectors.repeat(300))), ["-O1", "-fno-tree-vectorize"]);
+        assert_eq!(effort(&text("#pragma omp simd\n"))[0], "-O3");
     }
 }
