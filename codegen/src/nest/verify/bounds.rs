@@ -14,8 +14,8 @@ use crate::nest::text::expression;
 use crate::nest::variable::Var;
 use crate::nest::{Function, Nest, Parameter};
 
-/// Substitutions for one bound.
-const MOST_STEPS: u32 = 20000;
+/// Different sums that are bounded for one.
+const MOST_STEPS: usize = 20_000;
 
 pub(super) fn check(nest: &Nest, function: &Function) -> Result<(), NestError> {
     // Nothing runs.
@@ -391,18 +391,21 @@ impl Traversal<'_> {
 
     /// The most that a sum can be. Unknown if that takes too many steps: what they have come to by then may be too much.
     fn most(&self, sum: &IndexExpr) -> Option<i64> {
-        let mut steps = MOST_STEPS;
-        self.bound(sum, &mut steps).filter(|_| steps > 0)
+        let mut known = FxHashMap::default();
+        self.bound(sum, &mut known).filter(|_| known.len() < MOST_STEPS)
     }
 
     fn least(&self, sum: &IndexExpr) -> Option<i64> {
         self.most(&sum.scale(-1)).map(|most| -most)
     }
 
-    fn bound(&self, sum: &IndexExpr, steps: &mut u32) -> Option<i64> {
+    /// Bounds in place of the latest unknown come to the same sums in many ways: `known` has what each can be at most.
+    fn bound(&self, sum: &IndexExpr, known: &mut FxHashMap<IndexExpr, Option<i64>>) -> Option<i64> {
         let Some((unknown, factor)) = latest(sum) else { return sum.as_constant() };
-        *steps = steps.saturating_sub(1);
-        if *steps == 0 {
+        if let Some(most) = known.get(sum) {
+            return *most;
+        }
+        if known.len() >= MOST_STEPS {
             return None;
         }
         let rest = sum.sub(&IndexExpr::axis(AxisId(unknown)).scale(factor));
@@ -412,16 +415,17 @@ impl Traversal<'_> {
         for (by, bound) in bounds.iter().map(|(by, bound)| (*by, bound)) {
             let mut take = |other: Option<i64>| most = most.into_iter().chain(other).min();
             if factor % by == 0 {
-                take(self.bound(&rest.add(&bound.scale(factor / by)), steps));
+                take(self.bound(&rest.add(&bound.scale(factor / by)), known));
             }
             if by > 1 {
                 let whole = match factor > 0 {
-                    true => self.bound(bound, steps).map(|most| most.div_euclid(by)),
-                    false => self.bound(&bound.scale(-1), steps).map(|most| -most.div_euclid(by)),
+                    true => self.bound(bound, known).map(|most| most.div_euclid(by)),
+                    false => self.bound(&bound.scale(-1), known).map(|most| -most.div_euclid(by)),
                 };
-                take(whole.and_then(|whole| self.bound(&rest.offset(factor * whole), steps)));
+                take(whole.and_then(|whole| self.bound(&rest.offset(factor * whole), known)));
             }
         }
+        known.insert(sum.clone(), most);
         most
     }
 }
