@@ -46,11 +46,8 @@ double lz_exp_f64(double x) {
     return lz_exp_scaled(x, 0.0);
 }
 
-double lz_exp2_f64(double x) {
-    double c = x > 1025.0 ? 1025.0 : x;
-    c = c < -1100.0 ? -1100.0 : c;
-    double n = c + 0x1.8p52 - 0x1.8p52;
-    double r = c - n;
+// (2^r - 1 - r ln 2) / r^2 for |r| <= 1/2.
+double lz_exp2_poly_f64(double r) {
     double p = 2.5741440671380915e-11;
     p = fma(p, r, 4.456588242867379e-10);
     p = fma(p, r, 7.0548885610867904e-09);
@@ -61,7 +58,15 @@ double lz_exp2_f64(double x) {
     p = fma(p, r, 0.0013333558146392422);
     p = fma(p, r, 0.009618129107628494);
     p = fma(p, r, 0.05550410866482169);
-    p = fma(p, r, 0.24022650695910072);
+    return fma(p, r, 0.24022650695910072);
+}
+
+double lz_exp2_f64(double x) {
+    double c = x > 1025.0 ? 1025.0 : x;
+    c = c < -1100.0 ? -1100.0 : c;
+    double n = c + 0x1.8p52 - 0x1.8p52;
+    double r = c - n;
+    double p = lz_exp2_poly_f64(r);
     return lz_scale_f64(1.0 + fma(r, 0.6931471805599453, fma(r * r, p, r * 2.3190468138462996e-17)), n);
 }
 
@@ -211,8 +216,8 @@ double lz_cos_core_f64(double r, double lost) {
     return whole + (rest + fma(z * z, p, -r * lost));
 }
 
-// What begins so is a branch in vectors: no lane, or seldom one, is beyond it.
-double lz_seldom_sin(double x, double result) {
+// Slow paths: a branch in vectors, taken where any lane is beyond the range.
+double lz_slow_sin(double x, double result) {
     return fabs(x) < 0x1p30 ? result : sin(x);
 }
 
@@ -221,10 +226,10 @@ double lz_sin_f64(double x) {
     long long q;
     double r = lz_quarter_f64(x, &lost, &q);
     double s = (q & 1) != 0 ? lz_cos_core_f64(r, lost) : lz_sin_core_f64(r, lost);
-    return lz_seldom_sin(x, lz_as_f64(lz_as_i64(s) ^ ((q & 2) << 62)));
+    return lz_slow_sin(x, lz_as_f64(lz_as_i64(s) ^ ((q & 2) << 62)));
 }
 
-double lz_seldom_cos(double x, double result) {
+double lz_slow_cos(double x, double result) {
     return fabs(x) < 0x1p30 ? result : cos(x);
 }
 
@@ -233,10 +238,10 @@ double lz_cos_f64(double x) {
     long long q;
     double r = lz_quarter_f64(x, &lost, &q);
     double c = (q & 1) != 0 ? lz_sin_core_f64(r, lost) : lz_cos_core_f64(r, lost);
-    return lz_seldom_cos(x, lz_as_f64(lz_as_i64(c) ^ (((q + 1) & 2) << 62)));
+    return lz_slow_cos(x, lz_as_f64(lz_as_i64(c) ^ (((q + 1) & 2) << 62)));
 }
 
-double lz_seldom_tan(double x, double result) {
+double lz_slow_tan(double x, double result) {
     return fabs(x) < 0x1p30 ? result : tan(x);
 }
 
@@ -246,7 +251,7 @@ double lz_tan_f64(double x) {
     double r = lz_quarter_f64(x, &lost, &q);
     double s = lz_sin_core_f64(r, lost);
     double c = lz_cos_core_f64(r, lost);
-    return lz_seldom_tan(x, ((q & 1) != 0 ? -c : s) / ((q & 1) != 0 ? s : c));
+    return lz_slow_tan(x, ((q & 1) != 0 ? -c : s) / ((q & 1) != 0 ? s : c));
 }
 
 // A polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere; beyond 19.1 the result is 1 to the last bit.
@@ -306,25 +311,29 @@ double lz_asin_core_f64(double s, double z, double lost) {
     return fma(s * z, p, lost);
 }
 
-// pi/2 - 2 asin(sqrt((1 - x) / 2)) beyond 1/2.
-double lz_asin_f64(double x) {
-    double a = fabs(x);
+// asin(a) up to 1/2, asin(sqrt((1 - a) / 2)) beyond, in two parts, the second of which is returned.
+double lz_asin_parts(double a, double *high) {
     double half = 0.5 * (1.0 - a);
     double root = sqrt(half);
     double s = a > 0.5 ? root : a;
     double lost = fma(-root, root, half) / (root + root);
-    double t = lz_asin_core_f64(s, a > 0.5 ? half : a * a, (a > 0.5) & (root > 0.0) ? lost : 0.0);
+    *high = s;
+    return lz_asin_core_f64(s, a > 0.5 ? half : a * a, (a > 0.5) & (root > 0.0) ? lost : 0.0);
+}
+
+// pi/2 - 2 asin(sqrt((1 - x) / 2)) beyond 1/2.
+double lz_asin_f64(double x) {
+    double a = fabs(x);
+    double s;
+    double t = lz_asin_parts(a, &s);
     double far = (1.5707963267948966 - 2.0 * s) + fma(-2.0, t, 6.123233995736766e-17);
     return copysign(a > 0.5 ? far : s + t, x);
 }
 
 double lz_acos_f64(double x) {
     double a = fabs(x);
-    double half = 0.5 * (1.0 - a);
-    double root = sqrt(half);
-    double s = a > 0.5 ? root : a;
-    double lost = fma(-root, root, half) / (root + root);
-    double t = lz_asin_core_f64(s, a > 0.5 ? half : a * a, (a > 0.5) & (root > 0.0) ? lost : 0.0);
+    double s;
+    double t = lz_asin_parts(a, &s);
     double near = 1.5707963267948966 - copysign(s, x);
     near += (1.5707963267948966 - near - copysign(s, x)) - (copysign(t, x) - 6.123233995736766e-17);
     double behind = (3.141592653589793 - 2.0 * s) - fma(2.0, t, -1.2246467991473532e-16);
@@ -548,17 +557,7 @@ double lz_pow_f64(double a, double b) {
     double n = y + 0x1.8p52 - 0x1.8p52;
     double r = (y - n) + rest;
     double less = ((y - n) - r) + rest;
-    double p = 2.5741440671380915e-11;
-    p = fma(p, r, 4.456588242867379e-10);
-    p = fma(p, r, 7.0548885610867904e-09);
-    p = fma(p, r, 1.0178051826247273e-07);
-    p = fma(p, r, 1.3215486832061152e-06);
-    p = fma(p, r, 1.5252733854588143e-05);
-    p = fma(p, r, 0.000154035303933426);
-    p = fma(p, r, 0.0013333558146392422);
-    p = fma(p, r, 0.009618129107628494);
-    p = fma(p, r, 0.05550410866482169);
-    p = fma(p, r, 0.24022650695910072);
+    double p = lz_exp2_poly_f64(r);
     double result = lz_scale_f64(1.0 + fma(r, 0.6931471805599453, fma(r * r, p, less * 0.6931471805599453)), n);
     result = y != y ? y : result;
     result = m == 1.0 ? 1.0 : result;

@@ -29,6 +29,32 @@ const INSTRUCTIONS: [(&str, &str); 5] = [
 /// The variables that a text refers to.
 pub type Scope<'a> = [(&'a str, &'a Value)];
 
+/// The parameters of a vector function.
+struct Parameters {
+    scope: Vec<(String, Value)>,
+    kinds: Vec<Kind>,
+    /// As they are declared.
+    head: String,
+}
+
+impl Parameters {
+    /// `None` if one is of a type that is none of lanes.
+    fn of(definition: &syntax::Definition) -> Option<Parameters> {
+        let (mut scope, mut kinds, mut head) = (Vec::new(), Vec::new(), Vec::new());
+        for (ty, name) in &definition.parameters {
+            let (ty, pointer) = match ty.strip_suffix('*') {
+                Some(ty) => (ty, "*"),
+                None => (ty.as_str(), ""),
+            };
+            let (kind, _) = Kind::of_type(ty)?;
+            kinds.push(kind);
+            head.push(format!("{} {pointer}{name}", kind.vector()));
+            scope.push((name.clone(), Value::vector(name.clone(), kind)));
+        }
+        Some(Parameters { scope, kinds, head: head.join(", ") })
+    }
+}
+
 impl Lanes {
     /// The vectors for an expression in C, of whose names some are vectors. `None` if it is none of theirs. What
     /// functions need besides is noted in the helpers.
@@ -309,19 +335,7 @@ impl Lanes {
         definition: &syntax::Definition,
         helpers: &mut Helpers,
     ) -> Option<(Vec<Kind>, Kind)> {
-        let mut scope: Vec<(String, Value)> = Vec::new();
-        let mut kinds = Vec::new();
-        let mut head = Vec::new();
-        for (ty, parameter) in &definition.parameters {
-            let (ty, pointer) = match ty.strip_suffix('*') {
-                Some(ty) => (ty, "*"),
-                None => (ty.as_str(), ""),
-            };
-            let (kind, _) = Kind::of_type(ty)?;
-            kinds.push(kind);
-            head.push(format!("{} {pointer}{parameter}", kind.vector()));
-            scope.push((parameter.clone(), Value::vector(parameter.clone(), kind)));
-        }
+        let Parameters { mut scope, kinds, head } = Parameters::of(definition)?;
         let mut text = String::new();
         let result = self.body(&definition.body, &mut scope, &mut text, 1, helpers)?;
         let (kind, narrow) = Kind::of_type(&definition.result)?;
@@ -335,7 +349,7 @@ impl Lanes {
         if let Some((_, instruction)) = INSTRUCTIONS.iter().find(|(own, _)| *own == name) {
             body = format!("#ifdef MASKS\n    return {instruction};\n#else\n{body}#endif\n");
         }
-        let code = format!("{} {name}({}) {{\n{body}}}\n", kind.vector(), head.join(", "));
+        let code = format!("{} {name}({head}) {{\n{body}}}\n", kind.vector());
         self.define(order, name, code);
         Some((kinds, kind))
     }
@@ -421,36 +435,28 @@ impl Lanes {
 
     /// A vector function of a helper `condition ? result : call`, which calls it for each lane unless the condition holds in
     /// all of them.
-    pub(super) fn seldom(
+    pub(super) fn slow_path(
         &mut self,
         order: usize,
         name: &str,
         definition: &syntax::Definition,
         helpers: &mut Helpers,
     ) -> Option<(Vec<Kind>, Kind)> {
-        let [Statement::Return(Node::Choice(condition, often, _))] = &definition.body[..] else {
+        let [Statement::Return(Node::Choice(condition, fast, _))] = &definition.body[..] else {
             return None;
         };
-        let Node::Name(result) = &**often else { return None };
-        let (mut scope, mut kinds) = (Vec::new(), Vec::new());
-        for (ty, parameter) in &definition.parameters {
-            let (kind, _) = Kind::of_type(ty)?;
-            kinds.push(kind);
-            scope.push((parameter.clone(), Value::vector(parameter.clone(), kind)));
-        }
+        let Node::Name(result) = &**fast else { return None };
+        let Parameters { scope, kinds, head } = Parameters::of(definition)?;
         let condition = self.node(condition, &scope, helpers)?;
         let condition = self.truth(condition);
         let (kind, _) = Kind::of_type(&definition.result)?;
         let vector = kind.vector();
-        let head: Vec<String> =
-            scope.iter().map(|(name, value)| format!("{} {name}", value.kind.vector())).collect();
         let lanes: Vec<String> = scope.iter().map(|(name, _)| format!("{name}[lane]")).collect();
         let lanes: Vec<&str> = lanes.iter().map(String::as_str).collect();
         let call = helpers.call(Language::C, name, &lanes);
         let own = format!("{name}v");
         let code = format!(
-            "{vector} {own}({}) {{\n    if (lz_all({condition})) return {result};\n    for (int lane = 0; lane < LANES; ++lane) {result}[lane] = {call};\n    return {result};\n}}\n",
-            head.join(", ")
+            "{vector} {own}({head}) {{\n    if (lz_all({condition})) return {result};\n    for (int lane = 0; lane < LANES; ++lane) {result}[lane] = {call};\n    return {result};\n}}\n"
         );
         self.define(order, &own, code);
         Some((kinds, kind))

@@ -17,8 +17,8 @@ fn of_lanes(name: &str) -> &str {
     }
 }
 
-/// How helpers begin whose call is for few elements: see [`Lanes::seldom`].
-const SELDOM: &str = "lz_seldom_";
+/// How the names of slow paths begin: see [`Lanes::slow_path`].
+const SLOW_PATH: &str = "lz_slow_";
 
 /// What a text gets that calls the vector function of a helper.
 struct Vectorised {
@@ -82,8 +82,8 @@ impl Vectorised {
         let mut lanes = Lanes::new(4);
         let own_name: Arc<str> = format!("{name}v").into();
         let mut helpers = Helpers::new();
-        let translated = syntax::definition(code).and_then(|definition| match name.starts_with(SELDOM) {
-            true => lanes.seldom(order, name, &definition, &mut helpers),
+        let translated = syntax::definition(code).and_then(|definition| match name.starts_with(SLOW_PATH) {
+            true => lanes.slow_path(order, name, &definition, &mut helpers),
             false => lanes.translated(order, &own_name, &definition, &mut Helpers::new()),
         });
         let signature = translated.or_else(|| lanes.lane_by_lane(order, name, code, &mut helpers));
