@@ -20,10 +20,10 @@ from pathlib import Path
 SETS = {
     "O2": "-O2 -fno-tree-vectorize",
     "O1": "-O1",
-    "chosen": "-O1 -fgcse -fschedule-insns2 -falign-loops",
+    "O1-gcse-schedule": "-O1 -fgcse -fschedule-insns2 -falign-loops",
 }
 # What stands for the set among the arguments: texts with other flags (loops for the vectoriser, long ones) are left alone.
-CHOSEN = ["-O1", "-fgcse", "-fschedule-insns2", "-falign-loops"]
+CHOSEN = ["-O2", "-fno-tree-vectorize"]
 
 DISPATCHER = """
 #define _GNU_SOURCE
