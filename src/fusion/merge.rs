@@ -1,9 +1,9 @@
 //! The search for groups: single-use producers first, then the best merge until none gains.
 
 mod attention;
-mod bands;
 mod both;
 mod candidate;
+mod partition;
 
 use std::collections::BinaryHeap;
 
@@ -69,8 +69,8 @@ pub(super) struct Merger<'a> {
     analyser: Analyser<'a>,
     groups: Vec<Option<Group>>,
     versions: Vec<u32>,
-    /// The band of each node; empty if there are none, or if they do not matter any more.
-    bands: Vec<u32>,
+    /// Which part of a large region each node is of; empty if there is none, or if it does not matter any more.
+    partition: Vec<u32>,
     /// Less than those of all consumers, so that a search for a way between two groups stays between them.
     ranks: Vec<u32>,
     /// Which group stores a node; by node.
@@ -95,7 +95,7 @@ impl<'a> Merger<'a> {
     pub(super) fn new(graph: &'a Graph, facts: &'a Facts, part: Part) -> Merger<'a> {
         let mut analyser = Analyser::new(graph, facts);
         analyser.most_nodes = part.most_nodes;
-        let bands = bands::bands(facts, &part.nodes, part.most_nodes);
+        let partition = partition::partition(facts, &part.nodes, part.most_nodes);
         Merger {
             facts,
             figures: &facts.figures,
@@ -103,7 +103,7 @@ impl<'a> Merger<'a> {
             analyser,
             groups: Vec::new(),
             versions: Vec::new(),
-            bands,
+            partition,
             ranks: Vec::new(),
             owner: vec![NOBODY; facts.bound()],
             readers: vec![SmallVec::new(); facts.bound()],
@@ -122,7 +122,7 @@ impl<'a> Merger<'a> {
         self.join_sure_gains();
         self.seen = vec![0; self.groups.len()];
         self.search();
-        if !std::mem::take(&mut self.bands).is_empty() {
+        if !std::mem::take(&mut self.partition).is_empty() {
             self.search();
         }
         if !self.figures.packs {
@@ -156,20 +156,21 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// The band of some nodes: of one of them that is in one.
-    fn band(&self, nodes: &[NodeId]) -> u32 {
-        let bands = nodes.iter().filter_map(|id| self.bands.get(id.index()));
-        bands.copied().find(|&band| band != bands::NONE).unwrap_or(bands::NONE)
+    /// The part of some nodes: of one of them that is in one.
+    fn part_of(&self, nodes: &[NodeId]) -> u32 {
+        let parts = nodes.iter().filter_map(|id| self.partition.get(id.index()));
+        parts.copied().find(|&part| part != partition::NONE).unwrap_or(partition::NONE)
     }
 
-    /// Whether two groups are of different bands.
+    /// Whether two groups are of different parts.
     fn are_beyond(&self, a: usize, b: usize) -> bool {
-        if self.bands.is_empty() {
+        if self.partition.is_empty() {
             return false;
         }
-        let [a, b] = [a, b]
-            .map(|number| self.groups[number].as_ref().map_or(bands::NONE, |group| self.band(&group.nodes)));
-        a != b && a != bands::NONE && b != bands::NONE
+        let [a, b] = [a, b].map(|number| {
+            self.groups[number].as_ref().map_or(partition::NONE, |group| self.part_of(&group.nodes))
+        });
+        a != b && a != partition::NONE && b != partition::NONE
     }
 
     /// A node that one other reads, without computing any element twice, joins it.
@@ -185,7 +186,7 @@ impl<'a> Merger<'a> {
             members.push(vec![id]);
             shared.push(facts.of(id).shared_rows().map(|_| id));
         }
-        let mut bands: Vec<u32> = computed.iter().map(|&id| self.band(&[id])).collect();
+        let mut parts: Vec<u32> = computed.iter().map(|&id| self.part_of(&[id])).collect();
         // What a contraction sums comes first, in case only so many nodes may join.
         let is_summed = |id: &&NodeId| reads.users(**id).iter().any(|&user| facts.of(user).is_packed);
         let (summed, others): (Vec<&NodeId>, Vec<&NodeId>) = match self.part.most_nodes < MAX_NODES {
@@ -210,7 +211,7 @@ impl<'a> Merger<'a> {
             if from == to || members[from].len() + members[to].len() > self.part.most_nodes {
                 continue;
             }
-            if bands[from] != bands[to] && bands[from].min(bands[to]) != bands::NONE {
+            if parts[from] != parts[to] && parts[from].min(parts[to]) != partition::NONE {
                 continue;
             }
             if let Some(reduction) = shared[from]
@@ -224,7 +225,7 @@ impl<'a> Merger<'a> {
             moved.iter().for_each(|node| group_of[node.index()] = large);
             members[large].extend(moved);
             shared[large] = shared[large].or(shared[small]);
-            bands[large] = bands[large].max(bands[small]);
+            parts[large] = parts[large].max(parts[small]);
         }
         for (number, nodes) in members.into_iter().enumerate().filter(|(_, nodes)| !nodes.is_empty()) {
             // What is needed outside is stored.
