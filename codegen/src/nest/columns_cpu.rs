@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::{Emitter, Staged};
 use super::fission::{Divided, SHORTEST};
+use super::index_split::IndexSplit;
 use super::interior::Interior;
 use super::loops::{counting, stepping};
 use super::narrow::Narrow;
@@ -18,7 +19,6 @@ use super::persistent::{Place, RowCache};
 use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Type};
-use super::turns::Turns;
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
 use crate::index::{AxisId, IndexExpr};
@@ -87,14 +87,14 @@ fn whole(
         writer.transpose(&mut emitter);
     }
     let is_plain = interior.is_none() && narrow.is_none() && !schedule.shares_all;
-    match Turns::of(kernel, writer.inner()).filter(|_| is_plain) {
+    match IndexSplit::of(kernel, writer.inner()).filter(|_| is_plain) {
         None => writer.passes(&mut emitter),
-        Some(turns) => {
+        Some(split) => {
             let end = emitter.bind("end", INDEX, writer.first.then(Add, Expr::Name(writer.count)));
-            turns.emit(&mut emitter, (Expr::Name(writer.first), Expr::Name(end)), |emitter, at, stop| {
+            split.emit(&mut emitter, (Expr::Name(writer.first), Expr::Name(end)), |emitter, at, stop| {
                 writer.first = at;
                 writer.count = emitter.bind("columns", INDEX, stop.then(Sub, at));
-                writer.hint = LoopHint::Turn;
+                writer.hint = LoopHint::SimdSegment;
                 writer.passes(emitter);
             });
         }

@@ -579,7 +579,7 @@ fn whole(columns: Expr) -> Expr {
 impl Writer<'_> {
     /// Columns of a panel that are packed, with those that fill its last vector: of lifts, two vectors go together.
     fn filled(&self, width: Expr) -> Expr {
-        match self.contraction.products.iter().any(|product| product.lift.is_some()) {
+        match self.contraction.has_lifts() {
             true => ceil(width, Expr::Int(2 * LANES)).then(Mul, 2 * LANES),
             false => whole(width),
         }

@@ -2,6 +2,7 @@
 
 use super::emitter::Emitter;
 use super::fission::Stretches;
+use super::index_split::IndexSplit;
 use super::interior::Interior;
 use super::loops::{counting, stepping};
 use super::passes::{launch_of_columns, launch_over};
@@ -9,7 +10,6 @@ use super::segments::Segments;
 use super::short_axis::ShortAxis;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
-use super::turns::Turns;
 use super::windows_cpu::{Border, Windows};
 use super::{Body, INDEX};
 use crate::index::{AxisId, IndexExpr};
@@ -218,10 +218,10 @@ fn part<'k>(
         return windows.emit(emitter, (kernel, None), from, to);
     }
     if hint == LoopHint::Simd
-        && let Some(turns) = Turns::of(kernel, axis)
+        && let Some(split) = IndexSplit::of(kernel, axis)
     {
-        return turns.emit(emitter, (from, to), |emitter, at, stop| {
-            part(emitter, kernel, axis, (Expr::Name(at), Expr::Name(stop)), LoopHint::Turn);
+        return split.emit(emitter, (from, to), |emitter, at, stop| {
+            part(emitter, kernel, axis, (Expr::Name(at), Expr::Name(stop)), LoopHint::SimdSegment);
         });
     }
     if hint.is_simd()

@@ -225,9 +225,9 @@ pub enum LoopHint {
     UnrollBy(u32),
     /// Iterations are independent: vectorise.
     Simd,
-    /// The same, and from the first iteration to the last no quotient by a constant changes, so that remainders grow as their
-    /// dividends do.
-    Turn,
+    /// The same of one segment of a split loop: no quotient by a constant changes in it, so that remainders grow as their dividends
+    /// do.
+    SimdSegment,
 }
 
 /// How a loop's variable goes on.

@@ -117,7 +117,7 @@ impl Writer<'_> {
                     LoopHint::Unroll => " unroll".to_string(),
                     LoopHint::UnrollBy(factor) => format!(" unroll {factor}"),
                     LoopHint::Simd => " simd".to_string(),
-                    LoopHint::Turn => " turn".to_string(),
+                    LoopHint::SimdSegment => " simd_segment".to_string(),
                 };
                 return self.block(&format!("for {var} = {from} to {to} {step}{hint}"), body);
             }

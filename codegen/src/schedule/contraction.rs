@@ -149,6 +149,11 @@ impl Contraction {
         self.products.iter().map(|product| product.right).collect()
     }
 
+    /// Whether anything but products is combined.
+    pub(crate) fn has_lifts(&self) -> bool {
+        self.products.iter().any(|product| product.lift.is_some())
+    }
+
     /// Whether storing the factors in BF16 would round nothing.
     pub(super) fn has_pairs(&self, kernel: &Kernel) -> bool {
         let of = |value| is_exact(kernel, value, DType::BF16);

@@ -62,7 +62,7 @@ struct Loop<'p, 'a> {
     /// Its variable, and where that begins.
     lanes: (Var, &'p Expr),
     /// Whether quotients by constants stay from the loop's first position to its last.
-    is_turn: bool,
+    is_segment: bool,
     /// Whether a load or store counts the lanes that are left.
     counts: bool,
     /// Arrays whose first elements are in a vector.
@@ -137,14 +137,14 @@ impl Printer<'_> {
             groups: Vec::new(),
             count: if is_whole { "LANES" } else { LEFT },
             lanes: (var, from),
-            is_turn: hint == LoopHint::Turn,
+            is_segment: hint == LoopHint::SimdSegment,
             counts: false,
             folded: None,
         };
         vectors.find_groups(body);
         // With its remainders a loop of numbers would get no vectors of the compiler's either.
         let is_printed = vectors.statements(body).is_some()
-            && (vectors.is_worth_it && vectors.is_wide || hint == LoopHint::Turn);
+            && (vectors.is_worth_it && vectors.is_wide || hint == LoopHint::SimdSegment);
         let counts = vectors.counts;
         if !is_whole && !counts {
             let line = self.text[before..].find('\n').map_or(0, |at| at + 1);
@@ -208,7 +208,7 @@ impl Printer<'_> {
             groups: Vec::new(),
             count: "LANES",
             lanes: (var, &Expr::Int(0)),
-            is_turn: false,
+            is_segment: false,
             counts: false,
             folded: None,
         };
@@ -253,7 +253,7 @@ impl Printer<'_> {
             groups: Vec::new(),
             count: "LANES",
             lanes: (var, &Expr::Int(0)),
-            is_turn: false,
+            is_segment: false,
             counts: false,
             folded: Some(folded),
         };
@@ -562,8 +562,8 @@ impl Loop<'_, '_> {
                 },
                 Atom::Div(of, _) | Atom::Mod(of, _) => match (atom, self.index_step(of)?) {
                     (_, 0) => 0,
-                    (Atom::Mod(..), step) if self.is_turn => step,
-                    (_, _) if self.is_turn => 0,
+                    (Atom::Mod(..), step) if self.is_segment => step,
+                    (_, _) if self.is_segment => 0,
                     _ => return None,
                 },
             };

@@ -67,8 +67,8 @@ impl Writer<'_> {
     ) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
         let (lane_var, first_lane) = (emitter.index("lane"), emitter.index("lane0"));
-        let has_lifts = self.contraction.products.iter().any(|product| product.lift.is_some());
-        let end = if has_lifts { self.filled(Expr::Name(width)) } else { Expr::Name(width) };
+        let end =
+            if self.contraction.has_lifts() { self.filled(Expr::Name(width)) } else { Expr::Name(width) };
         emitter.repeat(stepping(first_lane, (0, end), LANES, LoopHint::None), |emitter| {
             emitter.open(&[], false);
             let turned = emitter.fresh("turned");

@@ -1,5 +1,5 @@
-//! Loops in turns, in each of which quotients by constants stay and remainders grow with their dividends: what is rolled or
-//! repeated along the innermost axis is read there as vectors, which a remainder an element would forbid.
+//! Index-set splitting: a loop is split where a remainder wraps around, into segments in each of which quotients by constants
+//! stay and remainders grow with their dividends. So what is rolled or repeated along the innermost axis is read as vectors.
 
 use super::INDEX;
 use super::emitter::Emitter;
@@ -10,14 +10,14 @@ use super::variable::Var;
 use crate::index::{Atom, AxisId, IndexExpr};
 use crate::ir::Kernel;
 
-/// Shorter turns, on average, are not worth a loop each.
+/// Shorter segments, on average, are not worth a loop each.
 const SHORTEST: u64 = 32;
 
-/// More quotients are not worth finding a turn's end.
+/// More quotients are not worth finding a segment's end.
 const MOST_DIVIDENDS: usize = 16;
 
-/// The turns of a loop.
-pub(super) struct Turns {
+/// Where a loop is split.
+pub(super) struct IndexSplit {
     dividends: Vec<Dividend>,
 }
 
@@ -29,9 +29,9 @@ struct Dividend {
     by: i64,
 }
 
-impl Turns {
-    /// Those along an axis; `None` if nothing is divided there, or if turns would be short.
-    pub(super) fn of(kernel: &Kernel, axis: AxisId) -> Option<Turns> {
+impl IndexSplit {
+    /// That of a loop along an axis; `None` if nothing is divided there, or if segments would be short.
+    pub(super) fn of(kernel: &Kernel, axis: AxisId) -> Option<IndexSplit> {
         let mut dividends = Vec::new();
         let loads = kernel.values.iter().flat_map(|value| value.op.indices());
         for index in loads.chain(kernel.stores.iter().map(|store| &store.index)) {
@@ -39,10 +39,10 @@ impl Turns {
         }
         let ends: f64 = dividends.iter().map(|one| one.step.unsigned_abs() as f64 / one.by as f64).sum();
         let is_long = ends * SHORTEST as f64 <= 1.0 && dividends.len() <= MOST_DIVIDENDS;
-        (is_long && !dividends.is_empty()).then_some(Turns { dividends })
+        (is_long && !dividends.is_empty()).then_some(IndexSplit { dividends })
     }
 
-    /// Appends the turns from one position to another; `part` appends one.
+    /// Appends the segments from one position to another; `part` appends one.
     pub(super) fn emit<'k>(
         &self,
         emitter: &mut Emitter<'k>,
@@ -51,8 +51,8 @@ impl Turns {
     ) {
         let [at, length, stop] = ["at", "length", "stop"].map(|name| emitter.fresh(name));
         emitter.variable(length, INDEX, Expr::Int(0));
-        let turns = stepping(at, (from, to.clone()), Expr::Name(length), LoopHint::None);
-        emitter.repeat_pinned(turns, |emitter| {
+        let segments = stepping(at, (from, to.clone()), Expr::Name(length), LoopHint::None);
+        emitter.repeat_pinned(segments, |emitter| {
             // Each minimum has a name: in C one says both of its operands twice.
             let mut end = to;
             for (number, one) in self.dividends.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Quotients along the innermost axis, from rolls, repeated rows and flattened axes: loops in turns.
+//! Quotients along the innermost axis, from rolls, repeated rows and flattened axes: loops are split where these change.
 
 use lazuli::{DType, Device, Tensor};
 
@@ -21,7 +21,7 @@ fn rolled(x: &Tensor) -> Vec<Output> {
 }
 
 #[test]
-fn rolls_are_read_in_turns() {
+fn rolls_are_split_where_they_wrap() {
     for dtype in [DType::U8, DType::I16, DType::F32, DType::F64] {
         for shape in [[5, 300], [3, 64], [1, 1000]] {
             check_on_cpu(&format!("{dtype} {shape:?} rolled"), |device| {
@@ -32,14 +32,14 @@ fn rolls_are_read_in_turns() {
 }
 
 #[test]
-fn turns_are_divided_and_reduced() {
+fn segments_are_divided_and_reduced() {
     let input = |device: &Device, shape: &[usize], seed| ordinary(device, DType::F32, shape, seed);
-    check_on_cpu("turns of costly operations", |device| {
+    check_on_cpu("costly operations in segments", |device| {
         let x = input(device, &[3, 700], 1);
         let y = (x.roll(99, 1).tanh().exp().sin() + x.roll(-3, 1)).tanh().exp().log1p().sin();
         vec![near("costly", y, 1e-5, 1e-5)]
     });
-    check_on_cpu("columns in turns", |device| {
+    check_on_cpu("columns in segments", |device| {
         // The rows of one factor are longer than those of what is reduced.
         let (x, few) = (input(device, &[3, 40, 1500], 1), input(device, &[3, 40], 2));
         let both = &x * few.unsqueeze(2);
