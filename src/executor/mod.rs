@@ -33,6 +33,7 @@ use crate::recording::{Recipe, State, Tensor, TensorNode};
 use crate::runtime::backend::Backend;
 use crate::runtime::buffer::Buffer;
 use crate::runtime::device::Device;
+use crate::runtime::kernels;
 use crate::{Error, Fusion, Result, stats};
 
 /// Computes the tensors that are not computed yet; those on one device share a plan.
@@ -237,6 +238,7 @@ fn prepare(
     settings: Settings,
     offer: impl Fn(&Plan) -> Option<Offer>,
 ) -> Result<Ready> {
+    kernels::expect(backend);
     let mut plan = compiler::plan(graph, settings)?;
     loop {
         let offer = offer(&plan);

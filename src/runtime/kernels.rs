@@ -51,6 +51,13 @@ fn held(device: Device, text: &Text) -> (Device, TextId) {
     (owner, text.id())
 }
 
+/// A plan is to be made: what its kernels are compiled by may start.
+pub(crate) fn expect(backend: &Backend) {
+    if let Backend::Cpu(_) = backend {
+        Compiler::expect_text();
+    }
+}
+
 /// The kernels of one evaluation, each with what is to be compiled for it.
 pub(crate) fn texts(backend: &Backend, device: Device, emitted: &[Arc<Emitted>]) -> Vec<Text> {
     let exact: Vec<Text> = emitted.iter().map(Text::exact).collect();
@@ -59,6 +66,9 @@ pub(crate) fn texts(backend: &Backend, device: Device, emitted: &[Arc<Emitted>])
     let kernels: Vec<Arc<Emitted>> =
         emitted.iter().zip(&new).filter(|&(_, &new)| new).map(|(emitted, _)| emitted.clone()).collect();
     if kernels.is_empty() {
+        if let Backend::Cpu(_) = backend {
+            Compiler::note_runs(0);
+        }
         return exact;
     }
     let is_on_disk = |emitted: &Emitted| {
@@ -139,6 +149,7 @@ pub(crate) fn compile_ahead(backend: &Backend, device: Device, texts: &[Text]) {
                     kernels => compile_together(device, kernels),
                 };
             });
+            Compiler::note_runs(batches.len());
         }
         #[cfg(feature = "emulate")]
         Backend::Emulated => {

@@ -80,26 +80,68 @@ fn to_the_end(mut command: Command, _limit: Duration) -> io::Result<(bool, Vec<u
 }
 
 #[cfg(unix)]
-fn to_the_end(mut command: Command, limit: Duration) -> io::Result<(bool, Vec<u8>)> {
-    use std::os::unix::process::CommandExt;
+fn to_the_end(command: Command, limit: Duration) -> io::Result<(bool, Vec<u8>)> {
+    Running::start(command, None)?.end(limit)
+}
 
-    let deadline = Instant::now().checked_add(limit);
-    let (mut reader, writer) = io::pipe()?;
-    command.stdout(writer.try_clone()?).stderr(writer);
-    command.process_group(0);
-    let mut child = command.spawn()?;
-    // Its end of the pipe.
-    drop(command);
-    let mut guard = None;
-    let ended = read(&mut reader, &mut child, deadline, &mut guard)
-        .and_then(|text| Ok((wait(&mut child, deadline, &mut guard)?, text)));
-    if ended.is_err() {
-        if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
+/// A program in a group of its own, which ends when this is dropped.
+#[cfg(unix)]
+pub(crate) struct Running {
+    child: Child,
+    /// What it prints.
+    reader: io::PipeReader,
+}
+
+#[cfg(unix)]
+impl Running {
+    /// Starts it; what it makes goes to the file, if there is one.
+    pub(crate) fn start(mut command: Command, made: Option<std::fs::File>) -> io::Result<Running> {
+        let (reader, writer) = io::pipe()?;
+        match made {
+            Some(file) => command.stdout(file),
+            None => command.stdout(writer.try_clone()?),
+        };
+        std::os::unix::process::CommandExt::process_group(command.stderr(writer), 0);
+        // Its end of the pipe goes with the command.
+        Ok(Running { child: command.spawn()?, reader })
+    }
+
+    /// Gives it all that it reads, which is not more than a pipe holds.
+    ///
+    /// # Errors
+    /// Those of the pipe: it may not read, or have ended.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn give(&mut self, input: &[u8]) -> io::Result<()> {
+        let mut pipe = self.child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        if input.len() > rustix::pipe::fcntl_getpipe_size(&pipe)? {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        io::Write::write_all(&mut pipe, input)
+    }
+
+    /// Whether it ends well, and what it prints until then.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub(crate) fn end(mut self, limit: Duration) -> io::Result<(bool, Vec<u8>)> {
+        let deadline = Instant::now().checked_add(limit);
+        let mut guard = None;
+        let text = read(&mut self.reader, &mut self.child, deadline, &mut guard)?;
+        Ok((wait(&mut self.child, deadline, &mut guard)?, text))
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Ok(Some(_)) = self.child.try_wait() {
+            return;
+        }
+        if let Some(group) = rustix::process::Pid::from_raw(self.child.id() as i32) {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
-        let _ = child.wait();
+        let _ = self.child.wait();
     }
-    ended
 }
 
 /// Ends the processes of a group when this process is no more, however it came to its end: the pipe that it reads from has no

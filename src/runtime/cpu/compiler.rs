@@ -5,11 +5,12 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use super::effort::{EFFORTS, Effort, FAULTS, LESS, effort};
-use super::{DEVICE, Unloaded, linker};
+use super::{DEVICE, Unloaded, linker, standby};
 use crate::error::{Error, Result};
 use crate::runtime::cache::{DiskCache, Key};
 use crate::runtime::process::{self, Answer};
@@ -36,7 +37,7 @@ const FLAGS: [&str; 11] = [
 /// One run of the compiler from text to library, or to the object file that [`linker::link`] makes one of: the system's linker
 /// takes as long as a tenth of a small kernel's time, of which more than half are programs that start one another.
 const LINK: [&str; 2] = ["-shared", linker::VERSION];
-const OBJECT: &str = "-c";
+const OBJECT: [&str; 1] = ["-c"];
 
 /// For this processor.
 const NATIVE: &str = "-march=native";
@@ -73,6 +74,14 @@ impl Extras {
         Extras { native: false, lean: true },
         Extras { native: false, lean: false },
     ];
+}
+
+/// Whether the plan before took a run.
+static IS_BUSY: AtomicBool = AtomicBool::new(false);
+
+/// What a text is compiled with.
+fn flags(extras: Extras, effort: Effort) -> impl Iterator<Item = &'static str> {
+    FLAGS.into_iter().chain(effort.iter().copied()).chain(extras.native.then_some(NATIVE))
 }
 
 /// Whether a text declares functions of libraries that it does not get as instructions.
@@ -283,6 +292,9 @@ impl Compiler {
         effort: Effort,
         is_linked: bool,
     ) -> Result<Outcome> {
+        if !is_linked && let Some(library) = standby::compile(source, &self.standing_by(extras, effort)) {
+            return Ok(Outcome::Made(library));
+        }
         let mut shortage = None;
         for place in workshop::places() {
             match self.attempt_in(&place, kernel_name, source, (extras, effort, is_linked)) {
@@ -303,12 +315,12 @@ impl Compiler {
         let workshop = Workshop::new(place).map_err(|error| Error::io("make a folder in", place, error))?;
         let text = workshop.path().join("kernel.c");
         fs::write(&text, source).map_err(|error| Error::io("write", &text, error))?;
-        let flags = || FLAGS.into_iter().chain(effort.iter().copied()).chain(extras.native.then_some(NATIVE));
+        let flags = || flags(extras, effort);
         let run = |arguments: &mut dyn Iterator<Item = &'static str>, made: &str| {
             self.run_in(&workshop, kernel_name, arguments, place, made)
         };
         if linker::IS_KNOWN && !is_linked {
-            match run(&mut flags().chain([OBJECT, "kernel.c", "-o", "kernel.o"]), "kernel.o")? {
+            match run(&mut flags().chain(OBJECT).chain(["kernel.c", "-o", "kernel.o"]), "kernel.o")? {
                 Outcome::Made(object) => {
                     if let Some(library) = linker::link(&object) {
                         return Ok(Outcome::Made(library));
@@ -325,6 +337,34 @@ impl Compiler {
         let from = if linker::IS_KNOWN && !is_linked { "kernel.o" } else { "kernel.c" };
         let end = [LINK[0], from, "-o", "kernel.so"].into_iter().chain(libraries.iter().copied());
         run(&mut flags().chain(end), "kernel.so")
+    }
+
+    /// Its command for what has no text yet.
+    fn standing_by(&self, extras: Extras, effort: Effort) -> Vec<String> {
+        let words = flags(extras, effort).chain(OBJECT).map(str::to_owned);
+        self.command.iter().cloned().chain(words).collect()
+    }
+
+    /// A plan is made, whose kernels are probably new if those of the plan before were.
+    pub(crate) fn expect_text() {
+        if IS_BUSY.load(Ordering::Relaxed) {
+            Compiler::stand_by(1, Duration::ZERO);
+        }
+    }
+
+    /// A plan took so many runs. The next one probably takes as many.
+    pub(crate) fn note_runs(runs: usize) {
+        IS_BUSY.store(runs > 0, Ordering::Relaxed);
+        // Once the kernels have begun, or are over.
+        Compiler::stand_by(runs, Duration::from_millis(10));
+    }
+
+    fn stand_by(runs: usize, after: Duration) {
+        standby::start(runs, after, || {
+            let compiler = Compiler::get().ok()?;
+            let extras = Extras::ALL[compiler.extras.load(Ordering::Relaxed)];
+            Some(compiler.standing_by(extras, effort("")))
+        });
     }
 
     /// One run of it in the workshop, which makes a file.

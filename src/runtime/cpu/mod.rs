@@ -5,6 +5,8 @@ mod effort;
 mod linker;
 mod module;
 mod parallel;
+#[cfg(target_os = "linux")]
+mod standby;
 pub(crate) mod together;
 
 pub(crate) use compiler::{Compiler, identity, model};
@@ -13,6 +15,16 @@ pub(crate) use parallel::threads;
 
 /// The device's name in errors.
 const DEVICE: &str = "cpu";
+
+/// Where compilers take no text from a pipe, or objects are not linked here.
+#[cfg(not(target_os = "linux"))]
+mod standby {
+    pub(super) fn start<F>(_count: usize, _after: std::time::Duration, _command: F) {}
+
+    pub(super) fn compile(_source: &str, _command: &[String]) -> Option<Vec<u8>> {
+        None
+    }
+}
 
 #[cfg(test)]
 mod tests;
