@@ -3,6 +3,8 @@
 //! Rows of few elements are columns that lie across: tiles of some rows are transposed into small arrays first, and what is
 //! stored along them afterwards.
 
+mod common;
+
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
@@ -27,7 +29,7 @@ use crate::schedule::{
     COLUMN_SPLIT_LENGTH, ColumnSchedule, Launch, STACK_BYTES, is_stored_across, lanes_along, lies_across,
     nested_axes, operations, reduced_axes,
 };
-use crate::{DType, Language, Refusal};
+use crate::{DType, Language, ReduceOp, Refusal};
 
 pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) -> Result<Nest, Refusal> {
     // Lanes go along the last one.
@@ -223,7 +225,8 @@ impl<'k> CpuColumns<'k> {
 
     /// All passes, and what is stored after them.
     fn passes(&self, emitter: &mut Emitter<'k>) {
-        for pass in &self.plan.passes {
+        for (number, pass) in self.plan.passes.iter().enumerate() {
+            self.leave_common(emitter, number);
             let to = emitter.positions(&self.plan.axes);
             let accumulators = self.sweep(emitter, pass, Expr::Int(0), to);
             self.finish(emitter, pass, &accumulators);
@@ -421,14 +424,20 @@ impl<'k> CpuColumns<'k> {
             ValueOp::Reduce { operand, .. } => Some(operand),
             _ => None,
         };
+        let is_costly = |id: &ValueId| match kernel.value(*id).op {
+            ValueOp::Reduce { op, .. } => op == ReduceOp::SumExp,
+            _ => false,
+        };
         let stored = pass.stores.iter().map(|&store| kernel.stores[store].value);
+        let mut there = emitter.cached.as_ref().map_or(Vec::new(), |cache| cache.there.clone());
+        there.extend((0..kernel.values.len() as u32).map(ValueId).filter(|&id| emitter.is_defined(id)));
         let divided = Divided {
             kernel,
             along: &[self.inner()],
             bound: self.plan.map.iter().chain(&self.plan.axes).copied().collect(),
             ends: pass.reductions.iter().filter_map(operand).chain(stored).collect(),
-            there: emitter.cached.as_ref().map_or(&[], |cache| cache.there.as_slice()),
-            apart: None,
+            there: &there,
+            apart: pass.reductions.iter().any(is_costly).then_some(APART),
         };
         let Some(fission) = divided.fission() else { return Vec::new() };
         fission.emit(emitter, kernel, &Expr::name(Var::Lane), self.width, &mut |emitter, body| {
@@ -577,6 +586,9 @@ const TOGETHER: u64 = 4;
 
 /// So many places in memory are read at once for each of them, at most.
 const MOST_TOGETHER: usize = 3;
+
+/// Simple operations of an element that are worth a loop of their own before an exponential is added to a sum.
+const APART: f64 = 20.0;
 
 /// Simple operations of an element that leave time to be saved.
 const CHEAP: f64 = 8.0;

@@ -26,6 +26,14 @@ const BUDGET: f64 = 30.0;
 /// What is cheaper is computed where it is used.
 const CHEAP: f64 = 2.0;
 
+/// Cheap operations that follow a costly one belong to its loop, however long its chain is, up to so many in a row: a loop
+/// of nothing else would only load and store.
+const TAIL: f64 = 10.0;
+
+/// Simple operations of a loop that others follow: what has nothing to do with each other goes into several, so that the
+/// constants of each stay in registers.
+const MOST_TOGETHER: f64 = 80.0;
+
 /// Arrays at most: 16 KiB of the stack.
 const MOST: usize = 16;
 
@@ -100,7 +108,7 @@ impl Divided<'_> {
             .filter(|&id| self.is_element(id) && !self.is_read(id))
             .map(|id| {
                 let (sources, operations) = self.sources(id);
-                Element { id, sources, operations, stage: 0, depth: 0.0 }
+                Element { id, sources, operations, stage: 0, depth: 0.0, tail: 0.0 }
             })
             .collect();
         let mut budget = BUDGET;
@@ -121,12 +129,25 @@ impl Divided<'_> {
         let place = |elements: &[Element], id: ValueId| elements.iter().position(|element| element.id == id);
         for number in 0..elements.len() {
             let before = elements[number].sources.iter().filter_map(|&id| place(&elements[..number], id));
-            let before = before.map(|at| (elements[at].stage, elements[at].depth));
-            let (stage, depth) = before.fold((0, 0.0), |most, own| if own > most { own } else { most });
+            let before = before.map(|at| (elements[at].stage, elements[at].depth, elements[at].tail));
+            let longest =
+                |most: (usize, f64, f64), own: (usize, f64, f64)| match (own.0, own.1) > (most.0, most.1) {
+                    true => own,
+                    false => most,
+                };
+            let (stage, depth, tail) = before.fold((0, 0.0, 0.0), longest);
             let element = &mut elements[number];
-            (element.stage, element.depth) = match depth > CHEAP && depth + element.operations > budget {
-                true => (stage + 1, element.operations),
-                false => (stage, depth + element.operations),
+            let operations = element.operations;
+            let is_cheap = operations <= CHEAP;
+            let is_tail = is_cheap && tail + operations <= TAIL;
+            (element.stage, element.depth) = match depth > CHEAP && depth + operations > budget && !is_tail {
+                true => (stage + 1, operations),
+                false => (stage, depth + operations),
+            };
+            element.tail = match is_cheap {
+                true if element.stage == stage => tail + operations,
+                true => operations,
+                false => 0.0,
             };
         }
         let mut last = elements.iter().map(|element| element.stage).max().unwrap_or(0);
@@ -159,20 +180,54 @@ impl Divided<'_> {
                 last_use[at] = last_use[at].max(elements[number].stage);
             }
         }
+        self.loops_of(&elements, &last_use, last)
+    }
+
+    /// The loops of stages that others follow: of each, parts that have nothing to do with each other go into one as far as
+    /// that is short.
+    fn loops_of(&self, elements: &[Element], last_use: &[usize], last: usize) -> Vec<Vec<ValueId>> {
+        let place = |id: ValueId| elements.iter().position(|element| element.id == id);
         // Random numbers are integers of another width: what is computed beside them would have half the lanes.
         let mut draws = vec![false; elements.len()];
-        let mut loops = vec![[const { Vec::new() }; 2]; last];
+        // The number of the first element of each one's part.
+        let mut part: Vec<usize> = (0..elements.len()).collect();
         for (number, element) in elements.iter().enumerate() {
-            let before = element.sources.iter().filter_map(|&id| place(&elements[..number], id));
-            let mut here = before.filter(|&at| elements[at].stage == element.stage);
+            let before = element.sources.iter().filter_map(|&id| place(id));
+            let here: Vec<usize> = before.filter(|&at| elements[at].stage == element.stage).collect();
             draws[number] = matches!(self.kernel.value(element.id).op, ValueOp::Random { .. })
-                || here.any(|at| draws[at]);
-            if last_use[number] > element.stage {
-                loops[element.stage][usize::from(draws[number])].push(element.id);
+                || here.iter().any(|&at| draws[at]);
+            for at in here.into_iter().filter(|&at| draws[at] == draws[number]) {
+                let (one, other) = (part[at].min(part[number]), part[at].max(part[number]));
+                part.iter_mut().filter(|own| **own == other).for_each(|own| *own = one);
             }
         }
-        let mut loops: Vec<Vec<ValueId>> = loops.into_iter().flatten().collect();
-        loops.retain(|values| !values.is_empty());
+        let mut loops: Vec<Vec<ValueId>> = Vec::new();
+        for (stage, draw) in (0..last).flat_map(|stage| [(stage, false), (stage, true)]) {
+            let mut together = f64::INFINITY;
+            for first in 0..elements.len() {
+                let own = || {
+                    let all = elements.iter().enumerate();
+                    all.filter(|(number, element)| part[*number] == first && element.stage == stage)
+                };
+                let left: Vec<ValueId> = own()
+                    .filter(|(number, _)| draws[*number] == draw && last_use[*number] > stage)
+                    .map(|(_, element)| element.id)
+                    .collect();
+                if left.is_empty() {
+                    continue;
+                }
+                let operations: f64 = own().map(|(_, element)| element.operations).sum();
+                together += operations;
+                match loops.last_mut().filter(|_| together <= MOST_TOGETHER) {
+                    Some(values) => values.extend(left),
+                    None => {
+                        together = operations;
+                        loops.push(left);
+                    }
+                }
+            }
+        }
+        loops.iter_mut().for_each(|values| values.sort_unstable());
         loops
     }
 }
@@ -187,6 +242,8 @@ struct Element {
     stage: usize,
     /// The longest chain of that loop that ends here.
     depth: f64,
+    /// The cheap operations at the end of it.
+    tail: f64,
 }
 
 /// What appends a loop of some body.

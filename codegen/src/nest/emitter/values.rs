@@ -49,6 +49,11 @@ impl Emitter<'_> {
         }
     }
 
+    /// Whether it is known what a value is, without computing it.
+    pub(in crate::nest) fn is_defined(&self, id: ValueId) -> bool {
+        self.scopes.iter().any(|scope| scope.values.contains_key(&id))
+    }
+
     /// States where the elements are that loops before this one have left: they vary in the innermost scope.
     pub(in crate::nest) fn define_elements(&mut self) {
         let elements = self.elements.clone();
