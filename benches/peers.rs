@@ -17,14 +17,14 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lazuli::{Attention, DType, Device, Pool2d, Tensor, bf16, f16, io};
+use lazuli::{Attention, Conv2d, DType, Device, Pool2d, Tensor, bf16, f16, io};
 use serde_json::{Value, json};
 
 type Pipeline = fn(&[Tensor]) -> Vec<Tensor>;
 
 /// The part of a case's name before its size names the formula.
 pub fn pipeline(case: &str) -> Option<Pipeline> {
-    let prefixes: [(&str, Pipeline); 27] = [
+    let prefixes: [(&str, Pipeline); 28] = [
         ("gelu_chain", |x| {
             let y = wide(&x[0]);
             let y = 0.5 * &y * (1.0 + (0.797_884_56 * (&y + 0.044715 * (&y * &y * &y))).tanh()) * 1.5 + 0.25;
@@ -76,6 +76,11 @@ pub fn pipeline(case: &str) -> Option<Pipeline> {
         ("squared_distances", |x| vec![(x[0].unsqueeze(1) - x[1].unsqueeze(0)).square().sum(2)]),
         ("shortest_paths", |x| vec![(x[0].unsqueeze(2) + x[1].unsqueeze(0)).min(1)]),
         ("conv3x3", |x| vec![x[0].conv2d(&(&x[1] * 0.125), Some(&x[2]), 1, 1).relu()]),
+        ("depthwise_relu", |x| {
+            let groups = x[1].shape().expect("a shape")[0];
+            let settings = Conv2d::new().padding(1).groups(groups);
+            vec![x[0].conv2d_with(&x[1], Some(&x[2]), settings).relu()]
+        }),
         ("conv_stem", |x| {
             let pool = Pool2d::new(3).stride(2).padding(1);
             vec![x[0].conv2d(&x[1], Some(&x[2]), 2, 3).relu().max_pool2d_with(pool)]

@@ -204,6 +204,11 @@ def conv_relu(ops, x, weight, bias):
     return ops.relu(ops.convolution(x, weight * 0.125, bias, stride=1, padding=1))
 
 
+def depthwise_relu(ops, x, weight, bias):
+    """relu(conv2d(x, weight, padding 1, a window a channel) + bias)"""
+    return ops.relu(ops.convolution(x, weight, bias, stride=1, padding=1, groups=len(weight)))
+
+
 def conv_stem(ops, x, weight, bias):
     """max_pool2d(relu(conv2d(x, weight, stride 2, padding 3) + bias), kernel 3, stride 2, padding 1)"""
     y = ops.relu(ops.convolution(x, weight, bias, stride=2, padding=3))
@@ -278,6 +283,14 @@ CASES = {
             (normal(8, 64, 56, 56), weights(64, 64, 3, 3), normal(64)),
             flops=2 * 8 * 64 * 56 * 56 * 64 * 9,
         ),
+        Case(
+            "conv3x3_relu_7x7",
+            conv_relu,
+            (normal(1, 512, 7, 7), weights(512, 512, 3, 3), normal(512)),
+            flops=2 * 512 * 49 * 512 * 9,
+        ),
+        Case("depthwise_relu_56x56", depthwise_relu, (normal(8, 96, 56, 56), normal(96, 1, 3, 3), normal(96))),
+        Case("depthwise_relu_14x14", depthwise_relu, (normal(8, 384, 14, 14), normal(384, 1, 3, 3), normal(384))),
         Case(
             "conv_stem",
             conv_stem,

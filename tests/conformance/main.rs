@@ -13,6 +13,7 @@ mod elementwise;
 mod extremes;
 mod fission;
 mod gather;
+mod guards;
 mod index_split;
 mod kept;
 mod lanes;

@@ -35,9 +35,10 @@ class JaxOperations(NumpyOperations):
     def gelu(self, x):
         return jax.nn.gelu(x, approximate=True)
 
-    def convolution(self, x, weight, bias, stride, padding):
+    def convolution(self, x, weight, bias, stride, padding, groups=1):
         border = ((padding, padding), (padding, padding))
-        return jax.lax.conv_general_dilated(x, weight, (stride, stride), border) + bias.reshape(1, -1, 1, 1)
+        y = jax.lax.conv_general_dilated(x, weight, (stride, stride), border, feature_group_count=groups)
+        return y + bias.reshape(1, -1, 1, 1)
 
     def attention(self, q, k, v):
         q, k, v = (jnp.swapaxes(x, 1, 2) for x in (q, k, v))

@@ -59,10 +59,13 @@ class NumpyOperations:
     def least(self, x):
         return x.min(1)
 
-    def convolution(self, x, weight, bias, stride, padding):
+    def convolution(self, x, weight, bias, stride, padding, groups=1):
         x = self.module.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
         windows = np.lib.stride_tricks.sliding_window_view(x, weight.shape[2:], (2, 3))[:, :, ::stride, ::stride]
-        y = np.moveaxis(np.tensordot(windows, weight, ((1, 4, 5), (1, 2, 3))), 3, 1)
+        if groups == 1:
+            y = np.moveaxis(np.tensordot(windows, weight, ((1, 4, 5), (1, 2, 3))), 3, 1)
+        else:  # a window a channel
+            y = np.einsum("nchwij,cij->nchw", windows, weight[:, 0])
         return y + bias.reshape(1, -1, 1, 1)
 
     def weighted(self, scores, v):

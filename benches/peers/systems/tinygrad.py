@@ -50,8 +50,8 @@ class TinygradOperations:
     def least(self, x):
         return x.min(1)
 
-    def convolution(self, x, weight, bias, stride, padding):
-        return x.conv2d(weight, bias, stride=stride, padding=padding)
+    def convolution(self, x, weight, bias, stride, padding, groups=1):
+        return x.conv2d(weight, bias, groups=groups, stride=stride, padding=padding)
 
     def attention(self, q, k, v):
         return q.scaled_dot_product_attention(k, v, is_causal=True)

@@ -55,8 +55,8 @@ class TorchOperations:
     def least(self, x):
         return x.amin(1)
 
-    def convolution(self, x, weight, bias, stride, padding):
-        return F.conv2d(x, weight, bias, stride, padding)
+    def convolution(self, x, weight, bias, stride, padding, groups=1):
+        return F.conv2d(x, weight, bias, stride, padding, groups=groups)
 
     def attention(self, q, k, v):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)

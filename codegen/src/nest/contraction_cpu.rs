@@ -44,7 +44,9 @@ pub(super) fn build(
         schedule.depth = (schedule.depth / places).max(1) * places;
         (windows, windows.image(kernel, &contraction.rights(), &contraction.depth))
     });
-    let part = image.as_ref().map(|(windows, image)| image::Part::new(windows, image, &schedule));
+    let part = image
+        .as_ref()
+        .map(|(windows, image)| image::Part::new(windows, image, &contraction.rights(), &schedule));
     let one = with_one_depth(kernel, &contraction.depth);
     let (flat, depth) = image.as_ref().map_or((&one.0, one.1), |(_, image)| (&image.flat, image.depth));
     let mut emitter = Emitter::new(flat, Language::C);

@@ -1,6 +1,7 @@
 //! Where no guard is needed: the positions of the innermost axis at which every guarded access is
 //! inside, whatever the positions in a window.
 
+use super::guarded_lanes::whole_vectors;
 use crate::index::{AxisId, Bound, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{DType, Scalar};
@@ -86,6 +87,12 @@ impl Interior {
 }
 
 impl Interior {
+    /// That of whole vectors, if there are some and what is left has masks.
+    pub(super) fn of_whole_vectors(self) -> Option<Interior> {
+        let (low, high) = whole_vectors(self.extent, (self.low, self.high))?;
+        Some(Interior { low, high, ..self })
+    }
+
     /// Whether rows are wholly in it or not at all.
     pub(super) fn is_whole_rows(&self) -> bool {
         (self.low, self.high) == (0, self.extent)

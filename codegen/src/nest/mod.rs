@@ -15,6 +15,7 @@ mod contraction_cuda;
 mod emitter;
 mod epilogue;
 mod fission;
+mod guarded_lanes;
 mod index_split;
 mod interior;
 mod kept;

@@ -2,6 +2,7 @@
 
 use super::emitter::Emitter;
 use super::fission::Stretches;
+use super::guarded_lanes::{self, are_masks};
 use super::index_split::IndexSplit;
 use super::interior::Interior;
 use super::loops::{counting, stepping};
@@ -25,6 +26,7 @@ pub(super) fn body(
 ) -> Result<(Body, Launch), Refusal> {
     let short = ShortAxis::of(kernel, map, SHORT_AXIS);
     let border = map.last().and_then(|&inner| Windows::border(kernel, inner));
+    let is_masked = border.is_none() && map.last().is_some_and(|&inner| are_masks(kernel, inner));
     let interior = map.last().filter(|_| border.is_none()).and_then(|&inner| Interior::of(kernel, inner));
     let segments = match &interior {
         _ if border.is_some() => None,
@@ -32,9 +34,14 @@ pub(super) fn body(
         _ => Segments::of(kernel),
     };
     let interior = interior.filter(|_| segments.is_none());
+    let is_masked = is_masked && segments.is_none() && short.is_none();
+    let mut interior = interior;
+    if is_masked {
+        interior = interior.and_then(Interior::of_whole_vectors);
+    }
     let guards = match (&short, &interior, &segments) {
         (Some(short), ..) => Guards::Short(short),
-        (None, Some(interior), _) => Guards::Interior(interior),
+        (None, Some(interior), _) => Guards::Interior(interior, is_masked),
         (None, None, Some(segments)) => Guards::Segments(segments),
         (None, None, None) => border.as_ref().map_or(Guards::Stay, Guards::Windows),
     };
@@ -54,8 +61,9 @@ pub(super) fn body(
     let chunk = (schedule.elements_per_block / per_position).max(1);
     let loops = Loops { kernel, guards, inner, outer };
     let extent = kernel.axis(inner).extent;
+    let shortest = if is_masked { guarded_lanes::SHORTEST } else { SHORT_AXIS };
     let launch = match outer.is_empty() {
-        false if extent < SHORT_AXIS && !is_costly_once(kernel, inner) => {
+        false if extent < shortest && !is_costly_once(kernel, inner) => {
             loops.positions(&mut emitter, map, chunk)
         }
         false if reads_across(kernel, inner) => loops.columns(&mut emitter),
@@ -195,7 +203,8 @@ const SHORT_AXIS: u64 = 16;
 /// How a loop gets rid of guards, because loads under a condition do not vectorise.
 #[derive(Clone, Copy)]
 enum Guards<'k> {
-    Interior(&'k Interior),
+    /// What is left on either side has masks or is a loop of numbers.
+    Interior(&'k Interior, bool),
     Segments(&'k Segments),
     /// Windows that are combined before the loop know where they are beyond the border.
     Windows(&'k Border),
@@ -277,7 +286,9 @@ fn inner_loop<'k>(
         }
         Guards::Stay => part(emitter, kernel, axis, (from, to), LoopHint::Simd),
         Guards::Short(short) => short.emit(emitter, kernel, axis, from, to),
-        Guards::Interior(interior) => loop_with_interior(emitter, kernel, interior, axis, from, to),
+        Guards::Interior(interior, is_masked) => {
+            loop_with_interior(emitter, kernel, (interior, is_masked), axis, from, to);
+        }
         Guards::Segments(segments) if segments.axis == axis => loop_of_segments(emitter, segments, from, to),
         Guards::Segments(segments) => {
             // Each row is in one of the segments.
@@ -359,11 +370,12 @@ fn loop_of_segments<'k>(emitter: &mut Emitter<'k>, segments: &'k Segments, from:
 fn loop_with_interior<'k>(
     emitter: &mut Emitter<'k>,
     kernel: &'k Kernel,
-    interior: &'k Interior,
+    (interior, is_masked): (&'k Interior, bool),
     axis: AxisId,
     from: Expr,
     to: Expr,
 ) {
+    let beside = if is_masked { LoopHint::Simd } else { LoopHint::None };
     let part = |emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr, hint: LoopHint| {
         part(emitter, kernel, axis, (from, to), hint);
     };
@@ -393,7 +405,7 @@ fn loop_with_interior<'k>(
     let low = named(emitter, "low", low);
     let high = named(emitter, "high", high);
     if low != from {
-        part(emitter, kernel, from, low.clone(), LoopHint::None);
+        part(emitter, kernel, from, low.clone(), beside);
     }
     // What it computes once a row lacks the guards: it stays in here, and is only computed where there is an interior.
     emitter.open_pinned();
@@ -404,6 +416,6 @@ fn loop_with_interior<'k>(
         _ => emitter.guarded(Some(low.then(Less, high.clone())), body),
     }
     if high != to {
-        part(emitter, kernel, high, to, LoopHint::None);
+        part(emitter, kernel, high, to, beside);
     }
 }

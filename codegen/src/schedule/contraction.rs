@@ -18,6 +18,9 @@ const DEPTH: u64 = 256;
 /// Columns of a block whose rows are reduced before, at least: other blocks reduce the same.
 const FEWEST_COLUMNS: u64 = 128;
 
+/// Columns that fill most of a tile.
+const FEWEST_SUMMED: u64 = 3 * PANEL / 4;
+
 /// Multiplications of a block that are worth handing it to a thread.
 const BLOCK_MULTIPLICATIONS: u64 = 1 << 21;
 
@@ -293,9 +296,11 @@ impl Contraction {
             if blocks >= wanted || work < 2 * BLOCK_MULTIPLICATIONS {
                 break;
             }
-            // Columns first: they are packed for all rows of a block, which costs more than packing rows.
+            // Columns first: they are packed for all rows of a block, which costs more than packing rows. But a tile of few
+            // columns has too few sums for a core.
+            let fills = |lines: u32| u64::from(lines) * u64::from(s.columns) >= FEWEST_SUMMED;
             match (s.lines, s.columns) {
-                (lines @ 2.., _) => schedule.lines = lines.div_ceil(2),
+                (lines @ 2.., _) if fills(lines.div_ceil(2)) => schedule.lines = lines.div_ceil(2),
                 (_, columns) if columns > fewest => {
                     schedule.columns = (columns / 2).next_multiple_of(PANEL as u32);
                 }

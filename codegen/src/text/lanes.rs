@@ -6,11 +6,12 @@
 //! compiler's own vectors were the faster ones (`benches/README.md`). The last vector of a loop has as many lanes as are
 //! left: loads and stores count them.
 
+mod folds;
 mod scans;
 mod values;
 mod whole;
 
-pub(super) use values::are_short;
+pub(super) use values::{are_short, bounds_are_short};
 pub(super) use whole::find as whole_arrays;
 
 use rustc_hash::FxHashMap;
@@ -34,6 +35,9 @@ const UNROLLED: u64 = 8;
 /// Shorter loops would fill less than half of the widest vectors, unless they are what longer ones have left.
 const SHORTEST: u64 = 8;
 
+/// The same of loops with guards that differ among lanes, which loops of numbers decide one by one.
+const SHORTEST_GUARDED: u64 = 4;
+
 /// Distances of places from which lanes are picked out of whole vectors. From others they would come one by one, which takes
 /// longer than what a compiler makes of loops of numbers.
 const DISTANCES: [i64; 5] = [-1, -2, 2, 3, 4];
@@ -51,6 +55,8 @@ enum Held {
 struct Loop<'p, 'a> {
     printer: &'p mut Printer<'a>,
     varying: FxHashMap<Var, Held>,
+    /// Truths that say of each lane whether positions are within bounds.
+    bounds: Vec<Var>,
     /// Whether it has numbers in memory.
     is_worth_it: bool,
     /// Whether some numbers in memory have more than 16 bits, or are floats.
@@ -92,6 +98,23 @@ fn most_lanes(body: &[Stmt]) -> u64 {
     body.iter().map(|stmt| own(stmt).max(inner(stmt))).max().unwrap_or(0)
 }
 
+/// Whether guards of a loop's body are about its variable.
+fn is_guarded(body: &[Stmt], var: Var) -> bool {
+    let Var::Axis(axis) = var else { return false };
+    let mut is_guarded = false;
+    let mut see = |expr: &Expr| {
+        if let Expr::InBounds(bounds) = expr {
+            is_guarded |= bounds.iter().any(|bound| bound.expr.uses(axis));
+        }
+    };
+    let mut left: Vec<&Stmt> = body.iter().collect();
+    while let Some(stmt) = left.pop() {
+        stmt.expressions().into_iter().for_each(|expr| expr.visit(&mut see));
+        left.extend(stmt.bodies().into_iter().flatten());
+    }
+    is_guarded
+}
+
 /// Whether the kernel goes over the lane in longer loops too.
 pub(super) fn has_long_vectors(nest: &Nest) -> bool {
     nest.functions.iter().any(|function| most_lanes(&function.body.statements) >= SHORTEST)
@@ -111,7 +134,11 @@ impl Printer<'_> {
             (Expr::Int(from), Expr::Int(to)) => Some(to.saturating_sub(*from)),
             _ => None,
         };
-        if constant.is_some_and(|length| length < SHORTEST) && !has_long_vectors(self.nest) {
+        let is_short = |length: u64| match is_guarded(body, var) {
+            true => length < SHORTEST_GUARDED,
+            false => length < SHORTEST && !has_long_vectors(self.nest),
+        };
+        if constant.is_some_and(is_short) {
             return false;
         }
         // Of loops along axes the text is the same, whatever their length.
@@ -132,6 +159,7 @@ impl Printer<'_> {
         let mut vectors = Loop {
             printer: self,
             varying: FxHashMap::from_iter([(var, Held::Index(1))]),
+            bounds: Vec::new(),
             is_worth_it: false,
             is_wide: false,
             groups: Vec::new(),
@@ -175,101 +203,6 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints a loop that merges lanes, half of them with the other half, as one of vectors and then as one within a
-    /// vector; prints nothing and is false if it is none.
-    pub(super) fn fold_of_vectors(&mut self, step: Var, from: &Expr, body: &[Stmt]) -> bool {
-        let [Stmt::For { var, from: Expr::Int(0), to: Expr::Name(to), hint: LoopHint::Simd, body, .. }] =
-            body
-        else {
-            return false;
-        };
-        let &Expr::Int(half) = from else { return false };
-        if *to != step || !half.is_power_of_two() {
-            return false;
-        }
-        let (text, helpers, lanes) = (self.text.len(), self.helpers.clone(), self.lanes.clone());
-        let is_printed = self.fold(*var, step, half, body).is_some();
-        self.settle(is_printed, (text, helpers, lanes))
-    }
-
-    fn fold(&mut self, var: Var, step: Var, half: u64, body: &[Stmt]) -> Option<()> {
-        let (lane, name, ty) = (self.name(var), self.name(step), self.type_name(Type::Index));
-        let depth = self.depth;
-        self.line(&format!("for ({ty} {name} = {half}; {name} >= LANES; {name} /= 2) {{"));
-        self.depth += 1;
-        self.line(&format!("for ({ty} {lane} = 0; {lane} < {name}; {lane} += LANES) {{"));
-        self.depth += 1;
-        let varying = FxHashMap::from_iter([(var, Held::Index(1))]);
-        let mut vectors = Loop {
-            printer: self,
-            varying: varying.clone(),
-            is_worth_it: false,
-            is_wide: false,
-            groups: Vec::new(),
-            count: "LANES",
-            lanes: (var, &Expr::Int(0)),
-            is_segment: false,
-            counts: false,
-            folded: None,
-        };
-        let printed = vectors.statements(body).filter(|()| vectors.is_worth_it && vectors.is_wide);
-        self.depth = depth;
-        printed?;
-        self.line("  }");
-        self.line("}");
-        let mut arrays = Vec::new();
-        let mut see = |expr: &Expr| {
-            if let Expr::Element(array, _) = expr
-                && !arrays.contains(array)
-            {
-                arrays.push(*array);
-            }
-        };
-        for stmt in body {
-            stmt.expressions().into_iter().for_each(|expr| expr.visit(&mut see));
-        }
-        let mut folded = Folded { step, arrays: Vec::new(), assigned: Vec::new() };
-        for array in arrays {
-            let local = self.local(array)?;
-            let Type::Register(dtype) = local.ty else { return None };
-            let dtype = dtype.compute();
-            let ((load, kind), own) = (Lanes::load(dtype), self.name(array));
-            if kind == Kind::Mask || local.len? < 2 * half {
-                return None;
-            }
-            self.line(&format!("{} {own}v = {load}({own}, {});", kind.vector(), 2 * half));
-            folded.arrays.push((array, kind));
-        }
-        self.line("#pragma GCC unroll 8");
-        self.line(&format!(
-            "for ({ty} {name} = {half} < LANES ? {half} : LANES / 2; {name} > 0; {name} /= 2) {{"
-        ));
-        self.depth += 1;
-        let mut vectors = Loop {
-            printer: self,
-            varying,
-            is_worth_it: false,
-            is_wide: false,
-            groups: Vec::new(),
-            count: "LANES",
-            lanes: (var, &Expr::Int(0)),
-            is_segment: false,
-            counts: false,
-            folded: Some(folded),
-        };
-        let printed = vectors.statements(body);
-        let folded = vectors.folded.take();
-        self.depth = depth;
-        printed?;
-        self.line("}");
-        for (array, _) in folded?.arrays {
-            let Type::Register(dtype) = self.local(array)?.ty else { return None };
-            let ((store, _), own) = (Lanes::store(dtype.compute()), self.name(array));
-            self.line(&format!("{store}({own}, {own}v, {});", 2 * half));
-        }
-        Some(())
-    }
-
     fn operand_of(&mut self, expr: &Expr) -> String {
         let text = self.expr(expr);
         parenthesise(&text)
@@ -309,6 +242,9 @@ impl Loop<'_, '_> {
                     return Some(());
                 }
                 let kind = self.kind_of_var(*var)?;
+                if let Expr::InBounds(_) = value {
+                    self.bounds.push(*var);
+                }
                 let value = self.value(value)?;
                 self.bind("const ", *var, kind, Some(value))
             }

@@ -350,6 +350,9 @@ fn decisions(nest: &Nest) -> (Vec<u64>, Constants) {
             Expr::Position(index) => {
                 decisions.push(u64::from(super::lanes::are_short(index.range(&ranges))));
             }
+            Expr::InBounds(bounds) => {
+                decisions.push(u64::from(super::lanes::bounds_are_short(bounds, &ranges)));
+            }
             Expr::Index(index) if index.terms().iter().any(|&(_, factor)| is_distance(factor)) => {
                 constants = Constants::Kept;
             }

@@ -52,6 +52,7 @@ pub(super) fn define(dtype: DType, ty: &'static str, kind: Kind, width: u32, add
     let size = dtype.size() as u32;
     let access = Access { dtype, ty, raw, vector, from_raw, to_raw, size, width };
     access.first_lanes(add);
+    access.inside(add);
     access.streams(add);
     access.shuffle(add);
     access.pick(add);
@@ -64,12 +65,7 @@ impl Access {
         let Access { dtype, ty, raw, vector, from_raw, to_raw, size, width, .. } = self;
         // Of registers of 16 bytes and more, elements have a bit each that says whether they are there.
         let bits = 64 / width * size * 8;
-        let (integers, integer, letter) = match size {
-            8 => ("i64v", "long long", "d"),
-            4 => ("i32v", "int", "s"),
-            2 => ("i16v", "short", "h"),
-            _ => ("c16v", "char", "q"),
-        };
+        let (integers, integer, letter) = self.integers();
         let [load_first, store_first] = [
         (
             format!("raw = ({raw})__builtin_ia32_loaddqu{letter}i{bits}_mask((const {integer}*)from, ({integers}){{ 0 }}, (1 << count) - 1);"),
@@ -113,6 +109,68 @@ impl Access {
 {store_first}    }}
 }}
 "
+            ),
+        );
+    }
+
+    /// The name of the instructions' operands: vectors of integers of this size, one, and the letter of such.
+    fn integers(&self) -> (&'static str, &'static str, &'static str) {
+        match self.size {
+            8 => ("i64v", "long long", "d"),
+            4 => ("i32v", "int", "s"),
+            2 => ("i16v", "short", "h"),
+            _ => ("c16v", "char", "q"),
+        }
+    }
+
+    /// Lanes for which a condition holds, and zeros: memory of the others is not touched.
+    fn inside(&self, add: Add) {
+        let Access { dtype, ty, raw, vector, from_raw, size, width, .. } = self;
+        let (integers, integer, letter) = self.integers();
+        let [bits, bits2] = [64, 32].map(|bytes| bytes / width * size * 8);
+        let each = |is_inside: &str| {
+            format!(
+                "    {ty} each[LANES] = {{ 0 }};
+    for (int lane = 0; lane < LANES; ++lane) {{
+        if ({is_inside}) each[lane] = from[lane];
+    }}
+    __builtin_memcpy(&raw, each, sizeof raw);
+"
+            )
+        };
+        let masked = match bits >= 128 {
+            true => format!(
+                "    raw = ({raw})__builtin_ia32_loaddqu{letter}i{bits}_mask((const {integer}*)from, ({integers}){{ 0 }}, inside);\n"
+            ),
+            false => each("inside >> lane & 1"),
+        };
+        let narrow = match (size, bits2) {
+            (4, 256) => {
+                "#elif defined(__AVX2__)
+    raw = (RAW)__builtin_ia32_maskloadd256((const i32v*)from, inside);
+"
+            }
+            (4, 128) => {
+                "#elif defined(__AVX2__) && LANES == 4
+    raw = (RAW)__builtin_ia32_maskloadd((const i32v*)from, inside);
+"
+            }
+            _ => "",
+        };
+        let narrow = narrow.replace("RAW", raw).replace("__AVX2__)\n", "__AVX2__) && LANES == 8\n");
+        let name = format!("lz_inside_{dtype}");
+        add(
+            &name,
+            format!(
+                "{PASTED}{vector} {name}(const {ty}* from, mask inside) {{
+    {raw} raw;
+#ifdef MASKS
+{masked}{narrow}#else
+{}#endif
+    return {from_raw};
+}}
+",
+                each("inside[lane]")
             ),
         );
     }

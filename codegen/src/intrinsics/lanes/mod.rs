@@ -87,6 +87,11 @@ impl Lanes {
         (format!("lz_load_{dtype}"), memory(dtype).1)
     }
 
+    /// Lanes from memory for which a condition holds: another argument.
+    pub fn inside(dtype: DType) -> (String, Kind) {
+        (format!("lz_inside_{dtype}"), memory(dtype).1)
+    }
+
     /// Lanes to memory.
     pub fn store(dtype: DType) -> (String, Kind) {
         (format!("lz_store_{dtype}"), memory(dtype).1)

@@ -118,6 +118,8 @@ fn primitives(width: u32) -> Vec<Primitive> {
     let splat =
         "#ifdef MASKS\n    return (mask)-(x != 0);\n#else\n    return -(x != 0) - (i32v){ 0 };\n#endif\n";
     add("lz_splat_mask", format!("{PASTED}mask lz_splat_mask(int x) {{\n{splat}}}\n"));
+    let first = "#ifdef MASKS\n    return (mask)(count >= LANES ? -1 : (1 << count) - 1);\n#else\n    return (i32v){ NUMBERS } < (int)(count < LANES ? count : LANES) - (i32v){ 0 };\n#endif\n";
+    add("lz_first_lanes", format!("{PASTED}mask lz_first_lanes(idx count) {{\n{first}}}\n"));
     for kind in KINDS {
         comparisons(kind, width, &mut add);
         select(kind, width, &mut add);

@@ -1,6 +1,8 @@
 //! The part of an image that a block's windows reach.
 
+use super::super::guarded_lanes::are_masks_of;
 use super::super::interior::Interior;
+use crate::ir::ValueId;
 use crate::schedule::{ContractionSchedule, Image, Windows};
 
 /// What of an image a block computes.
@@ -9,6 +11,8 @@ pub(in crate::nest) struct Part<'a> {
     pub(super) image: &'a Image,
     /// Columns inside of its border.
     pub(super) interior: Option<Interior>,
+    /// Whether the border is read under masks, and not number by number.
+    pub(super) is_masked: bool,
     /// Lines and columns that there is room for, and channels.
     pub(super) lines: u64,
     pub(super) columns: u64,
@@ -16,11 +20,19 @@ pub(in crate::nest) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    pub(super) fn new(windows: &'a Windows, image: &'a Image, schedule: &ContractionSchedule) -> Part<'a> {
+    pub(super) fn new(
+        windows: &'a Windows,
+        image: &'a Image,
+        factors: &[ValueId],
+        schedule: &ContractionSchedule,
+    ) -> Part<'a> {
+        let is_masked = are_masks_of(&image.kernel, image.column, factors);
+        let interior = Interior::of(&image.kernel, image.column);
         Part {
             windows,
             image,
-            interior: Interior::of(&image.kernel, image.column),
+            interior: if is_masked { interior.and_then(Interior::of_whole_vectors) } else { interior },
+            is_masked,
             lines: windows.line.map_or(1, |line| line.reach(schedule.lines.into())),
             columns: windows.column.reach(schedule.columns.into()),
             channels: u64::from(schedule.depth) / windows.places(),

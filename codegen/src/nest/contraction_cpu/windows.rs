@@ -105,13 +105,14 @@ impl Writer<'_> {
                             |at: Expr| Expr::Select(holds.clone(), Box::new(at), Box::new(columns.clone()));
                         (low, high) = (or_none(low), or_none(high));
                     }
+                    let border = if part.is_masked { LoopHint::Simd } else { LoopHint::None };
                     let low = Expr::Name(emitter.bind("low", INDEX, low));
                     let high = Expr::Name(emitter.bind("high", INDEX, high));
-                    lanes(emitter, &part.image.kernel, Expr::Int(0), low.clone(), LoopHint::None);
+                    lanes(emitter, &part.image.kernel, Expr::Int(0), low.clone(), border);
                     emitter.under(Some(low.clone().then(Less, &high)), |emitter| {
                         lanes(emitter, &interior.kernel, low, high.clone(), LoopHint::Simd);
                     });
-                    lanes(emitter, &part.image.kernel, high, columns, LoopHint::None);
+                    lanes(emitter, &part.image.kernel, high, columns, border);
                 }
             }
         });

@@ -168,6 +168,7 @@ impl Emitter<'_> {
                     false => Expr::Binary(*op, dtype, Box::new(a), Box::new(b)),
                 }
             }
+            ValueOp::Select(condition, a, b) if self.is_guarded_already(*condition, *a, *b) => self.value(*a),
             ValueOp::Select(condition, a, b) => {
                 let condition = self.value(*condition);
                 let (a, b) = (self.value(*a), self.value(*b));
@@ -189,6 +190,20 @@ impl Emitter<'_> {
             ValueOp::Sort { .. } => self.misfit("a sort outside of its loop"),
             ValueOp::Reduce { axes, .. } => self.reduce_in_thread(id, axes),
         }
+    }
+
+    /// Whether a choice between what is loaded under that condition and zero is the load: what it leaves out is zero. In C
+    /// vectors are chosen by calls, which no compiler sees through.
+    fn is_guarded_already(&self, condition: ValueId, a: ValueId, b: ValueId) -> bool {
+        let is_zero = |id: ValueId| match self.kernel.value(id).op {
+            ValueOp::Literal(scalar) => scalar == Scalar::from_i64(self.kernel.value(a).dtype, 0),
+            _ => false,
+        };
+        let is_guarded = match self.kernel.value(a).op {
+            ValueOp::Load { guard, .. } => guard == Some(condition),
+            _ => false,
+        };
+        self.language == Language::C && is_guarded && is_zero(b) && !self.staged.contains_key(&a)
     }
 
     /// Whether a thread divides element after element of a row by what is the same for the row.

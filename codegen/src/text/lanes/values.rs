@@ -1,8 +1,8 @@
 //! What a lane's expressions are as vectors: loads, operations on them, positions.
 
 use super::super::Printer;
-use super::{DISTANCES, Held, Loop};
-use crate::index::IndexExpr;
+use super::{DISTANCES, Held, LEFT, Loop};
+use crate::index::{AxisRanges, Bound, IndexExpr};
 use crate::intrinsics::lanes::{Kind, Lanes, Value};
 use crate::intrinsics::{self, Helpers, parenthesise};
 use crate::nest::stmt::{Arithmetic, Expr, Type};
@@ -14,6 +14,29 @@ pub(in crate::text) fn are_short((least, most): (i64, i64)) -> bool {
     // Lanes beyond the last position too.
     let furthest = i64::from(i32::MAX) - 1024;
     least > -furthest && most < furthest
+}
+
+/// Whether this is an element of memory as it is there: under a condition, what is beyond a border is not read.
+fn is_element(expr: &Expr) -> bool {
+    match expr {
+        Expr::FromMemory(_, element) => is_element(element),
+        Expr::Element(Var::Parameter(_), _) => true,
+        _ => false,
+    }
+}
+
+/// The same of what is compared with bounds, which have at least one limit each and positions between the two.
+pub(in crate::text) fn bounds_are_short(bounds: &[Bound], ranges: &AxisRanges) -> bool {
+    bounds.iter().all(|bound| {
+        let limits = [(bound.has_lo(), bound.lo), (bound.has_hi(), bound.hi)];
+        let limits = || limits.into_iter().filter(|(is_one, _)| *is_one).map(|(_, limit)| limit);
+        let (least, most) = bound.expr.range(ranges);
+        let is_empty = bound.has_lo() && bound.has_hi() && bound.hi < bound.lo;
+        !is_empty
+            && limits().count() > 0
+            && are_short((least, most))
+            && limits().all(|limit| are_short((least - limit, most - limit)))
+    })
 }
 
 impl Loop<'_, '_> {
@@ -101,6 +124,9 @@ impl Loop<'_, '_> {
                 let text = intrinsics::mul_add(C, *dtype, ["a", "b", "c"], &mut none);
                 self.of(&text, &[("a", a), ("b", b), ("c", c)])
             }
+            Expr::Select(condition, a, _) if self.varies(condition) && is_element(a) => {
+                self.guarded(condition, a)
+            }
             Expr::Select(condition, a, b) => {
                 let text = intrinsics::select(C, "c", "a", "b");
                 self.of(&text, &[("c", condition), ("a", a), ("b", b)])
@@ -123,12 +149,12 @@ impl Loop<'_, '_> {
             Expr::FromMemory(_, value) | Expr::ToMemory(_, value) => self.value(value),
             Expr::Random { dtype, seed, index } => self.random(*dtype, *seed, index),
             Expr::Wide(a) => self.value(a),
+            Expr::InBounds(bounds) => self.in_bounds(bounds),
             Expr::Int(_)
             | Expr::Index(_)
             | Expr::Arithmetic(..)
             | Expr::Builtin(_)
             | Expr::Literal(_)
-            | Expr::InBounds(_)
             | Expr::Checked { .. }
             | Expr::ToIndex(_)
             | Expr::Sort { .. }
@@ -167,6 +193,67 @@ impl Loop<'_, '_> {
             }
         };
         Some(Value::vector(text, kind))
+    }
+
+    /// Neighbouring elements of memory, and zeros in lanes where a guard does not hold.
+    fn guarded(&mut self, condition: &Expr, element: &Expr) -> Option<Value> {
+        match element {
+            Expr::FromMemory(dtype @ (DType::F16 | DType::BF16), raw) => {
+                let raw = self.guarded(condition, raw)?;
+                let Printer { lanes, helpers, .. } = &mut *self.printer;
+                lanes.widen(*dtype, &raw, helpers)
+            }
+            Expr::FromMemory(_, element) => self.guarded(condition, element),
+            Expr::Element(array, index) if self.folded.is_none() && self.step(index)? == 1 => {
+                // No other truth says that lanes beyond the last position have nothing to read.
+                let is_of_bounds = match condition {
+                    Expr::InBounds(_) => true,
+                    Expr::Name(var) => self.bounds.contains(var),
+                    _ => false,
+                };
+                if !is_of_bounds {
+                    return None;
+                }
+                let dtype = self.memory(*array)?;
+                self.see(dtype);
+                let condition = self.value(condition)?;
+                let inside = self.vector(condition, Kind::Mask);
+                let (load, kind) = Lanes::inside(dtype);
+                let from = self.printer.element_of(*array, index);
+                Some(Value::vector(format!("{load}({from}, {inside})"), kind))
+            }
+            _ => None,
+        }
+    }
+
+    /// In which of the lanes that are left positions are within bounds, in 32 bits.
+    fn in_bounds(&mut self, bounds: &[Bound]) -> Option<Value> {
+        let (varying, same): (Vec<Bound>, Vec<Bound>) =
+            bounds.iter().cloned().partition(|bound| self.index_step(&bound.expr) != Some(0));
+        let mut all = Vec::new();
+        if !bounds_are_short(&varying, &self.printer.kernel.ranges()) {
+            return None;
+        }
+        for bound in &varying {
+            let Bound { expr, lo, hi } = bound;
+            let step = self.index_step(expr)?;
+            let mut positions = |offset: i64| {
+                let first = self.printer.expr(&Expr::Index(expr.offset(-offset)));
+                format!("lz_short_positions({first}, {step})")
+            };
+            all.push(match (bound.has_lo(), bound.has_hi()) {
+                (true, true) => format!("lz_lt_u32v((u32v){}, lz_splat_u32v({}))", positions(*lo), hi - lo),
+                (true, false) => format!("lz_lt_i32v(lz_splat_i32v(-1), {})", positions(*lo)),
+                (false, _) => format!("lz_lt_i32v({}, lz_splat_i32v(0))", positions(*hi)),
+            });
+        }
+        if self.count() == LEFT {
+            all.push(format!("lz_first_lanes({LEFT})"));
+        }
+        if !same.is_empty() {
+            all.push(format!("lz_splat_mask({})", self.printer.expr(&Expr::InBounds(same))));
+        }
+        Some(Value::vector(all.join(" & "), Kind::Mask))
     }
 
     fn random(&mut self, dtype: DType, seed: Var, index: &IndexExpr) -> Option<Value> {

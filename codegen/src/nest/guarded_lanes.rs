@@ -1,0 +1,56 @@
+//! Guards that differ among the lanes of a core's loops: where neighbouring lanes read neighbouring elements, a vector is loaded
+//! under a mask, and a border needs no loop of single numbers.
+
+use crate::DType;
+use crate::index::AxisId;
+use crate::ir::{Kernel, Value, ValueId, ValueOp};
+
+/// What a vector of the widest registers has of 32 bits: where borders end, whole vectors go on.
+pub(super) const VECTOR: u64 = 16;
+
+/// Rows of fewer positions fill too little of a vector.
+pub(super) const SHORTEST: u64 = 4;
+
+/// Rows of so many positions are masked from end to end: the few vectors between two borders are not worth loops of their own.
+const LONGEST_WHOLE: u64 = 4 * VECTOR;
+
+/// Whether loops along the axis that store all results read what is guarded in vectors, and all guards are masks.
+pub(super) fn are_masks(kernel: &Kernel, axis: AxisId) -> bool {
+    are_masks_of(kernel, axis, &kernel.stores.iter().map(|store| store.value).collect::<Vec<_>>())
+        && kernel.stores.iter().all(|store| store.index.coefficient(axis) == Some(1))
+}
+
+/// The same of loops that compute these values.
+pub(super) fn are_masks_of(kernel: &Kernel, axis: AxisId, values: &[ValueId]) -> bool {
+    let below = kernel.down_from(values.iter().copied());
+    let all = || below.iter().map(|&id| kernel.value(id));
+    let is_wide = |value: &Value| match &value.op {
+        ValueOp::Load { buffer, .. } => {
+            let dtype = kernel.buffers[buffer.index()].dtype;
+            !matches!(dtype, DType::Bool | DType::U8 | DType::I8 | DType::I16)
+        }
+        _ => false,
+    };
+    let is_one = |value: &Value| match &value.op {
+        ValueOp::InBounds(bounds) => bounds.iter().all(|bound| bound.expr.coefficient(axis).is_some()),
+        ValueOp::Load { index, guard, .. } => match index.coefficient(axis) {
+            // A number for all lanes, of which a guard leaves some, is no vector.
+            Some(0) => guard.is_none_or(|guard| !kernel.value(guard).axes.contains(&axis)),
+            Some(step) => step == 1 && kernel.computed_axes(index).is_empty(),
+            None => false,
+        },
+        ValueOp::Random { .. } | ValueOp::Scan { .. } | ValueOp::Scatter { .. } | ValueOp::Sort { .. } => {
+            false
+        }
+        _ => true,
+    };
+    let differs = |value: &Value| matches!(value.op, ValueOp::InBounds(_)) && value.axes.contains(&axis);
+    all().any(differs) && all().any(is_wide) && all().all(is_one)
+}
+
+/// Where vectors without masks begin and end, of an interior; `None` if there are too few.
+pub(super) fn whole_vectors(extent: u64, (low, high): (u64, u64)) -> Option<(u64, u64)> {
+    let low = low.next_multiple_of(VECTOR);
+    let high = if high == extent { high } else { low + high.saturating_sub(low) / VECTOR * VECTOR };
+    (extent > LONGEST_WHOLE && low < high).then_some((low, high))
+}

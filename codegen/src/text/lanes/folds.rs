@@ -1,0 +1,108 @@
+//! Loops that merge lanes, half of them with the other half: of vectors, and then within one.
+
+use rustc_hash::FxHashMap;
+
+use super::super::Printer;
+use super::{Folded, Held, Loop};
+use crate::intrinsics::lanes::{Kind, Lanes};
+use crate::nest::stmt::{Expr, LoopHint, Stmt, Type};
+use crate::nest::variable::Var;
+
+impl Printer<'_> {
+    /// Prints a loop that merges lanes, half of them with the other half, as one of vectors and then as one within a
+    /// vector; prints nothing and is false if it is none.
+    pub(in crate::text) fn fold_of_vectors(&mut self, step: Var, from: &Expr, body: &[Stmt]) -> bool {
+        let [Stmt::For { var, from: Expr::Int(0), to: Expr::Name(to), hint: LoopHint::Simd, body, .. }] =
+            body
+        else {
+            return false;
+        };
+        let &Expr::Int(half) = from else { return false };
+        if *to != step || !half.is_power_of_two() {
+            return false;
+        }
+        let (text, helpers, lanes) = (self.text.len(), self.helpers.clone(), self.lanes.clone());
+        let is_printed = self.fold(*var, step, half, body).is_some();
+        self.settle(is_printed, (text, helpers, lanes))
+    }
+
+    fn fold(&mut self, var: Var, step: Var, half: u64, body: &[Stmt]) -> Option<()> {
+        let (lane, name, ty) = (self.name(var), self.name(step), self.type_name(Type::Index));
+        let depth = self.depth;
+        self.line(&format!("for ({ty} {name} = {half}; {name} >= LANES; {name} /= 2) {{"));
+        self.depth += 1;
+        self.line(&format!("for ({ty} {lane} = 0; {lane} < {name}; {lane} += LANES) {{"));
+        self.depth += 1;
+        let varying = FxHashMap::from_iter([(var, Held::Index(1))]);
+        let mut vectors = Loop {
+            printer: self,
+            varying: varying.clone(),
+            bounds: Vec::new(),
+            is_worth_it: false,
+            is_wide: false,
+            groups: Vec::new(),
+            count: "LANES",
+            lanes: (var, &Expr::Int(0)),
+            is_segment: false,
+            counts: false,
+            folded: None,
+        };
+        let printed = vectors.statements(body).filter(|()| vectors.is_worth_it && vectors.is_wide);
+        self.depth = depth;
+        printed?;
+        self.line("  }");
+        self.line("}");
+        let mut arrays = Vec::new();
+        let mut see = |expr: &Expr| {
+            if let Expr::Element(array, _) = expr
+                && !arrays.contains(array)
+            {
+                arrays.push(*array);
+            }
+        };
+        for stmt in body {
+            stmt.expressions().into_iter().for_each(|expr| expr.visit(&mut see));
+        }
+        let mut folded = Folded { step, arrays: Vec::new(), assigned: Vec::new() };
+        for array in arrays {
+            let local = self.local(array)?;
+            let Type::Register(dtype) = local.ty else { return None };
+            let dtype = dtype.compute();
+            let ((load, kind), own) = (Lanes::load(dtype), self.name(array));
+            if kind == Kind::Mask || local.len? < 2 * half {
+                return None;
+            }
+            self.line(&format!("{} {own}v = {load}({own}, {});", kind.vector(), 2 * half));
+            folded.arrays.push((array, kind));
+        }
+        self.line("#pragma GCC unroll 8");
+        self.line(&format!(
+            "for ({ty} {name} = {half} < LANES ? {half} : LANES / 2; {name} > 0; {name} /= 2) {{"
+        ));
+        self.depth += 1;
+        let mut vectors = Loop {
+            printer: self,
+            varying,
+            bounds: Vec::new(),
+            is_worth_it: false,
+            is_wide: false,
+            groups: Vec::new(),
+            count: "LANES",
+            lanes: (var, &Expr::Int(0)),
+            is_segment: false,
+            counts: false,
+            folded: Some(folded),
+        };
+        let printed = vectors.statements(body);
+        let folded = vectors.folded.take();
+        self.depth = depth;
+        printed?;
+        self.line("}");
+        for (array, _) in folded?.arrays {
+            let Type::Register(dtype) = self.local(array)?.ty else { return None };
+            let ((store, _), own) = (Lanes::store(dtype.compute()), self.name(array));
+            self.line(&format!("{store}({own}, {own}v, {});", 2 * half));
+        }
+        Some(())
+    }
+}

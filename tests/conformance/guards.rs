@@ -1,0 +1,104 @@
+//! Guards that differ among the lanes of a core's loops: windows that are weighed and reach over a border, on images of few
+//! and of many columns, and what is padded along the innermost axis.
+
+use lazuli::{Conv2d, DType, Device, Tensor};
+
+use crate::common::data::{mixed, ordinary, units};
+use crate::common::{check_on_cpu, exact, near};
+
+fn floats(device: &Device, shape: &[usize], seed: u64) -> Tensor {
+    let elements: Vec<f32> = units(shape.iter().product(), seed).map(|x| x as f32).collect();
+    Tensor::from_vec(elements, shape.to_vec()).to(device)
+}
+
+/// Columns on both sides of a vector's length and of rows that are masked from end to end.
+#[test]
+fn weighed_windows_over_borders() {
+    for width in [1, 3, 4, 7, 8, 14, 15, 16, 17, 33, 64, 65, 79, 80, 81, 131] {
+        check_on_cpu(&format!("images of {width} columns"), |device| {
+            let x = floats(device, &[2, 3, 5, width], 1);
+            let of = |kernel: [usize; 2], seed| floats(device, &[3, 1, kernel[0], kernel[1]], seed);
+            let depthwise = |x: &Tensor, weight: &Tensor, settings: Conv2d| {
+                x.conv2d_with(weight, Some(&floats(device, &[3], 9)), settings.groups(3))
+            };
+            let conv = Conv2d::new;
+            vec![
+                near("three", depthwise(&x, &of([3, 3], 2), conv().padding(1)), 1e-6, 1e-6),
+                near(
+                    "after what is computed",
+                    depthwise(&x.exp(), &of([3, 3], 2), conv().padding(1)),
+                    1e-5,
+                    1e-5,
+                ),
+                near("five", depthwise(&x, &of([5, 5], 3), conv().padding(2)).relu(), 1e-6, 1e-6),
+                near("far", depthwise(&x, &of([3, 3], 4), conv().padding(2).dilation(2)), 1e-6, 1e-6),
+                near(
+                    "one side",
+                    depthwise(&x.pad(&[(0, 0), (0, 0), (0, 0), (2, 0)], 0.0), &of([1, 3], 5), conv()),
+                    1e-6,
+                    1e-6,
+                ),
+                near(
+                    "every second",
+                    depthwise(&x, &of([3, 3], 6), conv().padding(1).stride((1, 2))),
+                    1e-6,
+                    1e-6,
+                ),
+            ]
+        });
+    }
+}
+
+/// What is beyond a border is neither read nor counted, whatever is near.
+#[test]
+fn special_values_at_borders() {
+    check_on_cpu("special values", |device| {
+        let x = mixed(device, DType::F32, [3, 4, 14], 0, 1);
+        let padded = |value: f64| x.pad(&[(0, 0), (1, 2), (3, 1)], value);
+        vec![
+            exact("zeros", padded(0.0) * 2.0),
+            exact("negative zeros", padded(-0.0) * 2.0),
+            exact("not a number", padded(f64::NAN).abs()),
+            exact("infinity", padded(f64::INFINITY) - 1.0),
+            exact("truths", padded(0.5).gt(0.25)),
+            exact("differences", &x - x.pad(&[(0, 0), (0, 0), (1, -1)], 1.0)),
+            exact(
+                "both neighbours",
+                x.pad(&[(0, 0), (0, 0), (1, -1)], 0.0) + x.pad(&[(0, 0), (0, 0), (-1, 1)], 7.0) - &x,
+            ),
+        ]
+    });
+}
+
+#[test]
+fn every_dtype_has_borders() {
+    let all = [
+        DType::Bool,
+        DType::U8,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::U32,
+        DType::I64,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+    ];
+    for dtype in all {
+        check_on_cpu(&format!("borders of {dtype}"), |device| {
+            let mut outputs = Vec::new();
+            for width in [6, 14, 21, 90] {
+                let x = ordinary(device, dtype, [3, 5, width], 1);
+                let padded = x.pad(&[(0, 0), (1, 1), (2, 3)], 1);
+                let wide = padded.cast(DType::F32) * 0.5 + padded.cast(DType::I64).cast(DType::F32);
+                outputs.push(exact(format!("{width} in 32 bits"), wide));
+                outputs.push(exact(
+                    format!("{width} chosen"),
+                    padded.ne(0).where_(&padded, padded.cast(DType::I32).cast(dtype)),
+                ));
+            }
+            outputs
+        });
+    }
+}
