@@ -3,6 +3,8 @@
 
 #![allow(clippy::expect_used, reason = "a benchmark that fails has nothing to tell")]
 
+#[path = "reuse/generation.rs"]
+mod generation;
 #[path = "reuse/programs.rs"]
 mod programs;
 
@@ -67,6 +69,34 @@ fn main() {
             again[again.len() / 2],
         );
     }
+    for size in generation::SIZES
+        .iter()
+        .filter(|s| filter.is_empty() || filter.iter().any(|f| s.name.contains(f.as_str())))
+    {
+        generate(size, &device);
+    }
+}
+
+/// What a token of a text takes whose cache grows: the first time, and in a second text, whose lengths were all there.
+fn generate(size: &generation::Size, device: &Device) {
+    let model = generation::Model::new(size, device).expect("a model");
+    let before = stats();
+    let [mut new, mut again] = [(); 2].map(|()| model.generate().expect("a text"));
+    let after = stats();
+    let loaded = |stats: &Stats| stats.kernels_compiled + stats.disk_hits;
+    for times in [&mut new, &mut again] {
+        times.sort_by(f64::total_cmp);
+    }
+    println!(
+        "{:32} {:>8} kernels, {} plans; a token whose length is new {:.0} µs (median; least {:.0}), known {:.0} µs (least {:.0})",
+        size.name,
+        loaded(&after) - loaded(&before),
+        after.plans_made - before.plans_made,
+        new[new.len() / 2] * 1e6,
+        new[0] * 1e6,
+        again[again.len() / 2] * 1e6,
+        again[0] * 1e6,
+    );
 }
 
 /// A text with a sign for each number, as kernels that differ in numbers alone get these as arguments.

@@ -18,8 +18,8 @@ pub struct Stats {
     pub evaluations: u64,
     /// Graphs that went through passes, fusion and lowering.
     pub plans_made: u64,
-    /// Graphs whose structure was planned before, perhaps with other numbers, other positions, or outermost extents of
-    /// about the same size.
+    /// Graphs whose structure was planned before, perhaps with other numbers, other positions, or sizes that are about the
+    /// same.
     pub plan_hits: u64,
     /// Kernels that a compiler was run for.
     pub kernels_compiled: u64,

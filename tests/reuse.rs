@@ -161,12 +161,29 @@ fn numbers_as_arguments_change_no_result() {
 }
 
 /// Sizes that follow each other in one process: near ones, which share kernels; those that are another extent of the
-/// programs, by chance; 1, along which a broadcast is none; 0; and those where schedules change.
-const SIZES_IN_TURN: [usize; 22] =
-    [130, 131, 133, 135, 5, 129, 3, 1, 2, 4, 0, 7, 6, 16, 17, 128, 127, 65, 63, 64, 134, 257];
+/// programs, by chance; 1, along which a broadcast is none; 0; those where schedules change; and some whose plans follow
+/// from those of two others.
+const SIZES_IN_TURN: [usize; 28] = [
+    130, 131, 133, 135, 5, 129, 3, 1, 2, 4, 0, 7, 6, 16, 17, 128, 127, 65, 63, 64, 134, 257, 90, 91, 77, 96,
+    120, 200,
+];
 
 /// Programs of one size that fit it in different ways.
-const OF_A_SIZE: [fn(&Device, usize) -> Tensor; 9] = [
+const OF_A_SIZE: [fn(&Device, usize) -> Tensor; 10] = [
+    // What a token of a text takes whose cache grows by it.
+    |device, n| {
+        let x = ramp(device, &[1, 48]);
+        let normal = x.rms_norm([48], None, 1e-5);
+        let heads = |shift: f64| {
+            let weights = (ramp(device, &[48, 48]) + shift) * 0.1;
+            normal.linear(&weights, None).reshape([1, 1, 6, 8]).transpose(1, 2)
+        };
+        let key = heads(0.1) * (Tensor::arange(0, 8, 1).cast(DType::F32) * (n as f64 + 0.3)).cos();
+        let keys = Tensor::cat(&[&ramp(device, &[1, 6, n, 8]), &key], 2);
+        let values = Tensor::cat(&[&(ramp(device, &[1, 6, n, 8]) * 0.7), &heads(0.2)], 2);
+        let attended = heads(0.3).scaled_dot_product_attention(&keys, &values, &lazuli::Attention::default());
+        x + attended.transpose(1, 2).reshape([1, 48])
+    },
     // A cache of positions, and attention to it.
     |device, n| {
         let (old, new) = (ramp(device, &[2, 3, n, 4]), ramp(device, &[2, 3, 1, 4]));

@@ -127,7 +127,7 @@ fn sort(units: &mut Vec<Unit>, producers: &[Vec<usize>]) {
 }
 
 /// Several kernels as one.
-fn joined(kernels: Vec<PlannedKernel>, records: usize) -> Result<PlannedKernel, Refusal> {
+pub(super) fn joined(kernels: Vec<PlannedKernel>, records: usize) -> Result<PlannedKernel, Refusal> {
     let first = kernels.first().map(|kernel| (kernel.code.emitted.clone(), kernel.is_low_pressure));
     let parts: Vec<Part> = kernels.into_iter().flat_map(|kernel| kernel.parts).collect();
     let (Some(part), Some((emitted, is_low_pressure))) = (parts.first(), first) else {

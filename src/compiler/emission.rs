@@ -11,6 +11,7 @@ use lru::LruCache;
 use rustc_hash::FxBuildHasher;
 
 use super::settings::Settings;
+use crate::fusion::group::{Group, WhyNot};
 use crate::tuned;
 
 /// How many texts are kept, least recently used first out.
@@ -129,6 +130,25 @@ pub(super) fn compile_time(source: &str) -> usize {
     let functions = source.find("\nstatic void ").unwrap_or(0);
     let text = &source[functions..];
     text.len() / 100 + 8 * text.matches("#pragma omp simd").count()
+}
+
+/// Kernels that take a compiler too long are divided, down to this many operations.
+const LEAST_DIVIDED: usize = 16;
+
+/// Why a group should not be this kernel.
+pub(super) fn refused(group: &Group, emitted: &Emitted, settings: Settings) -> Option<WhyNot> {
+    let keeps_rows = || {
+        matches!(
+            emitted.schedule,
+            Schedule::Contraction(_) | Schedule::RowContraction(_) | Schedule::RowProduct(_)
+        )
+    };
+    if group.waits_for_rows && !keeps_rows() {
+        return Some(WhyNot::NoSchedule(Refusal::Misfit("its rows would be computed anew for each result")));
+    }
+    let is_divisible = settings.language == Language::C && group.nodes.len() >= LEAST_DIVIDED;
+    let milliseconds = if is_divisible { compile_time(&emitted.source) } else { 0 };
+    (milliseconds > MOST_COMPILE_TIME).then_some(WhyNot::CompileTime { milliseconds })
 }
 
 fn with_classes<T>(f: impl FnOnce(&mut LruCache<u64, Known>) -> T) -> T {

@@ -4,6 +4,7 @@ mod batch;
 mod candidates;
 mod emission;
 pub(crate) mod explain;
+mod family;
 mod plan;
 mod settings;
 mod storage;
@@ -14,8 +15,6 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use lazuli_codegen::schedule::Schedule;
-use lazuli_codegen::{Language, Refusal};
 use lru::LruCache;
 use rustc_hash::FxHashSet;
 
@@ -27,12 +26,13 @@ use crate::fusion::reads::stored_as;
 use crate::fusion::{self, Facts, Fusion, Grouping};
 use crate::graph::parameters::Parameters;
 use crate::graph::rounded::rounded;
+use crate::graph::sizes::Sizes;
 use crate::graph::text::{Locations, text};
 use crate::graph::{Graph, NodeId, hash};
 use crate::lower::{Request, lower};
 use crate::{Error, Result, passes, stats};
 pub(crate) use candidates::{default_schedule, neighbours, results, tuned_key, under};
-use emission::{MOST_COMPILE_TIME, compile_time, emit_cached};
+use emission::{emit_cached, refused};
 use plan::Shared;
 pub(crate) use plan::{Code, Part, Plan, PlannedKernel};
 pub(crate) use settings::Settings;
@@ -66,21 +66,48 @@ fn with_plans<T>(f: impl FnOnce(&mut PlanCache) -> T) -> T {
 
 /// The plan of a graph, from the cache if one was planned before that differs in the values of parameters at most.
 pub(crate) fn plan(graph: &Graph, settings: Settings) -> Result<Arc<Plan>> {
-    let key = (hash::structural_key(graph), settings);
-    if let Some(plan) = known(key.0, settings) {
+    planned(graph, settings, false)
+}
+
+/// The same to run it: also what follows from plans of other sizes, and has all that a run needs.
+pub(crate) fn plan_to_run(graph: &Graph, settings: Settings) -> Result<Arc<Plan>> {
+    // Who wants to see plans sees them made.
+    planned(graph, settings, !debug::enabled(Level::Plan))
+}
+
+fn planned(recorded: &Graph, settings: Settings, may_follow: bool) -> Result<Arc<Plan>> {
+    let key = (hash::structural_key(recorded), settings);
+    if let Some(plan) = known(key.0, settings).filter(|plan| may_follow || !plan.follows) {
         stats::add(stats::Counter::PlanHits);
         return Ok(plan);
     }
-    let graph = through_passes(graph)?;
+    let sizes = if may_follow { Sizes::of(recorded) } else { None };
+    if let Some(plan) = sizes.as_ref().and_then(|sizes| family::plan(recorded, sizes, settings, uncached)) {
+        stats::add(stats::Counter::PlanHits);
+        let plan = Arc::new(plan);
+        with_plans(|cache| cache.plans.put(key, plan.clone()));
+        return Ok(plan);
+    }
+    let graph = through_passes(recorded)?;
     let parameters = Parameters::of(&graph, settings.language);
     let shared_key = (hash::parametric_key(&graph, &parameters), settings);
     let known = with_plans(|cache| cache.shared.get(&shared_key).cloned());
     let plan = match known {
         Some(shared) => {
             stats::add(stats::Counter::PlanHits);
-            Plan { graph, values: parameters.values, shared, settings }
+            Plan { graph, values: parameters.values, shared, settings, follows: false }
         }
-        None => plan_anew(graph, parameters, settings)?,
+        None => {
+            let (plan, is_decided) = plan_anew(graph, parameters, settings)?;
+            stats::add(match is_decided {
+                true => stats::Counter::PlanHits,
+                false => stats::Counter::PlansMade,
+            });
+            if let Some(sizes) = sizes {
+                family::note(recorded, sizes, &plan, uncached);
+            }
+            plan
+        }
     };
     Ok(remember(key, shared_key, plan))
 }
@@ -125,18 +152,24 @@ pub(crate) fn relieved(graph: &Graph, plan: &Plan, spilling: &[(usize, u32)]) ->
     stats::add(stats::Counter::PlansMade);
     let grouping_key = rounded(&plan.graph).map(|rounded| hash::grouping_key(&rounded, &parameters));
     let relieved = plan_of(plan.graph.clone(), parameters, plan.settings, &facts, grouping)?;
+    family::forget(graph, plan.settings);
     if let Some(key) = grouping_key {
         with_plans(|cache| cache.groupings.put((key, plan.settings), relieved.grouping.clone()));
     }
     Ok(Some(remember((hash::structural_key(graph), plan.settings), shared_key, relieved)))
 }
 
+/// Plans a graph as it was recorded, without the cache of plans.
+fn uncached(recorded: &Graph, settings: Settings) -> Result<Plan> {
+    let graph = through_passes(recorded)?;
+    let parameters = Parameters::of(&graph, settings.language);
+    Ok(plan_anew(graph, parameters, settings)?.0)
+}
+
 /// Plans without the cache.
 #[cfg(all(test, feature = "cuda"))]
 fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
-    let graph = through_passes(graph)?;
-    let parameters = Parameters::of(&graph, settings.language);
-    plan_anew(graph, parameters, settings)
+    uncached(graph, settings)
 }
 
 pub(crate) fn through_passes(graph: &Graph) -> Result<Graph> {
@@ -156,8 +189,9 @@ fn facts(graph: &Graph, settings: Settings) -> Facts {
     Facts::new(graph, &settings.figures(), settings.undone)
 }
 
-/// Plans a graph that went through all passes, as all are that differ in outermost extents which round alike.
-fn plan_anew(graph: Graph, parameters: Parameters, settings: Settings) -> Result<Plan> {
+/// Plans a graph that went through all passes, as all are that differ in outermost extents which round alike. Also says
+/// whether it was known what is one kernel.
+fn plan_anew(graph: Graph, parameters: Parameters, settings: Settings) -> Result<(Plan, bool)> {
     let own = facts(&graph, settings);
     let rounded = match settings.fusion {
         Fusion::On => rounded(&graph),
@@ -174,19 +208,18 @@ fn plan_anew(graph: Graph, parameters: Parameters, settings: Settings) -> Result
         Some(grouping)
     });
     let grouping = decided.and_then(|decided| decided.like(&graph, &own));
-    stats::add(match is_known && grouping.is_some() {
-        true => stats::Counter::PlanHits,
-        false => stats::Counter::PlansMade,
-    });
+    let is_decided = is_known && grouping.is_some();
     let grouping = grouping.unwrap_or_else(|| fusion::fuse(&graph, &own, settings.fusion));
-    plan_of(graph, parameters, settings, &own, grouping)
+    Ok((plan_of(graph, parameters, settings, &own, grouping)?, is_decided))
 }
 
 /// Plans a graph that went through all passes that it is to go through.
 #[cfg(feature = "opt")]
 pub(crate) fn plan_passed(graph: Graph, settings: Settings) -> Result<Plan> {
     let parameters = Parameters::of(&graph, settings.language);
-    plan_anew(graph, parameters, settings)
+    let (plan, is_decided) = plan_anew(graph, parameters, settings)?;
+    stats::add(if is_decided { stats::Counter::PlanHits } else { stats::Counter::PlansMade });
+    Ok(plan)
 }
 
 /// As [`plan_passed`], in groups that somebody else has chosen.
@@ -231,7 +264,7 @@ fn plan_of(
     }
     let outputs = graph.outputs().iter().map(|&output| stored_as(&graph, output)).collect();
     let shared = Arc::new(Shared::new(&graph, grouping, kernels, outputs));
-    let plan = Plan { graph, values: parameters.values, shared, settings };
+    let plan = Plan { graph, values: parameters.values, shared, settings, follows: false };
     debug::print(Level::Plan, || {
         format!(
             "planned in {:.3} ms\n{}",
@@ -254,9 +287,6 @@ fn plan_of(
     Ok(plan)
 }
 
-/// Kernels that take a compiler too long are divided, down to this many operations.
-const LEAST_DIVIDED: usize = 16;
-
 /// The kernel of a group, whose number is not known yet.
 fn emit_group(
     graph: &Graph,
@@ -278,18 +308,8 @@ fn emit_group(
     let lowered = lower(&request).map_err(WhyNot::NotLowered)?;
     let emitted =
         emit_cached(&lowered.kernel, group.is_low_pressure, settings).map_err(WhyNot::NoSchedule)?;
-    if group.waits_for_rows
-        && !matches!(
-            emitted.schedule,
-            Schedule::Contraction(_) | Schedule::RowContraction(_) | Schedule::RowProduct(_)
-        )
-    {
-        return Err(WhyNot::NoSchedule(Refusal::Misfit("its rows would be computed anew for each result")));
-    }
-    let is_divisible = settings.language == Language::C && group.nodes.len() >= LEAST_DIVIDED;
-    let milliseconds = if is_divisible { compile_time(&emitted.source) } else { 0 };
-    if milliseconds > MOST_COMPILE_TIME {
-        return Err(WhyNot::CompileTime { milliseconds });
+    if let Some(reason) = refused(group, &emitted, settings) {
+        return Err(reason);
     }
     let blocks = emitted.launches.first().map_or(0, |(_, launch)| launch.grid()[0]);
     let parts = vec![Part { group: 0, lowered, blocks }];

@@ -26,6 +26,8 @@ pub(crate) struct Plan {
     pub(crate) values: Vec<u64>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) settings: Settings,
+    /// Whether it follows from plans of other sizes: what a run does not need is theirs.
+    pub(crate) follows: bool,
 }
 
 /// What plans of graphs have in common that differ in the values of their parameters alone.

@@ -22,7 +22,7 @@ impl Place {
 const MOST_WASTE: usize = 2;
 
 /// The places of a plan's values, and how long each is needed.
-#[derive(Debug, Default)]
+#[derive(PartialEq, Debug, Default)]
 pub(crate) struct Storage {
     /// How many there are.
     pub(crate) places: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Storage {
 }
 
 /// What one kernel has to do with places.
-#[derive(Debug, Default)]
+#[derive(PartialEq, Debug, Default)]
 pub(crate) struct KernelStorage {
     /// Of each part, those of its buffers in order: inputs, then outputs.
     pub(crate) parts: Vec<SmallVec<[Place; 4]>>,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A failed assumption stops the test.
 
+use lazuli_codegen::Language;
 use lazuli_codegen::schedule::Schedule;
 
 use super::emission::figures;

@@ -201,7 +201,7 @@ fn anew(tensors: &[Tensor], device: Device, backend: &Backend, fusion: Fusion) -
     match backend {
         Backend::Interpreter => Ok((interpret(&recording.graph, &inputs)?, None)),
         Backend::Interpreted => {
-            let plan = compiler::plan(&recording.graph, settings)?;
+            let plan = compiler::plan_to_run(&recording.graph, settings)?;
             Ok((interpreted::carry_out(&recording.graph, &plan, &inputs)?, None))
         }
         _ => {
@@ -239,7 +239,7 @@ fn prepare(
     offer: impl Fn(&Plan) -> Option<Offer>,
 ) -> Result<Ready> {
     kernels::expect(backend);
-    let mut plan = compiler::plan(graph, settings)?;
+    let mut plan = compiler::plan_to_run(graph, settings)?;
     loop {
         let offer = offer(&plan);
         let over = offer.as_ref().map_or(&[][..], |offer| &offer.over);

@@ -92,7 +92,7 @@ impl Traced {
         let settings = settings::of(device, fusion);
         let kernels = match &backend {
             Backend::Interpreter => Kernels::None,
-            Backend::Interpreted => Kernels::Interpreted(compiler::plan(&graph, settings)?),
+            Backend::Interpreted => Kernels::Interpreted(compiler::plan_to_run(&graph, settings)?),
             _ => match prepare(&graph, device, &backend, settings, |_| None)? {
                 None => Kernels::None,
                 Some((plan, prepared, _)) => {

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::dag::NodeId;
 pub(crate) use super::op::StructuralKey;
-use super::op::{Graph, NodeRef, Op, View};
+use super::op::{Graph, Node, NodeRef, Op, View};
 use super::parameters::{Parameters, Placed, Start};
 use crate::{Scalar, SourceLocation};
 
@@ -50,6 +50,19 @@ fn key(graph: &Graph, parameters: Option<&Parameters>, places: Places) -> Struct
         code.result(node.as_ref(), graph.operands(id).iter().map(|&operand| number(operand)));
     }
     code.end(graph.outputs().iter().map(|&output| number(output)))
+}
+
+/// The key of a graph by what `code_of` makes of each node's operation and shape, and by all else.
+pub(super) fn coded(graph: &Graph, mut code_of: impl FnMut(NodeId, &Node, &mut Code)) -> StructuralKey {
+    let mut code = Code { bytes: Vec::with_capacity(48 * graph.bound() + 64) };
+    for id in graph.nodes() {
+        let node = graph.node(id);
+        code.number(id.index() as u64);
+        code_of(id, node, &mut code);
+        (node.dtype, node.shape.rank()).hash(&mut code);
+        code.origin(node.as_ref(), graph.operands(id).iter().map(|operand| operand.index() as u64));
+    }
+    code.end(graph.outputs().iter().map(|output| output.index() as u64))
 }
 
 /// The [`structural_key`] of a graph that there is not yet: its nodes are told one by one, operands first, each needed by an
@@ -137,7 +150,7 @@ const END: u64 = u64::MAX;
 
 /// A byte code that can be read back: every choice has its number, every list its length, so that different graphs have
 /// different codes. What an operation is made of comes from its derived `Hash`.
-struct Code {
+pub(super) struct Code {
     bytes: Vec<u8>,
 }
 
@@ -145,6 +158,11 @@ impl Code {
     /// Everything about a node that follows its operation.
     fn result(&mut self, node: NodeRef, operands: impl ExactSizeIterator<Item = u64>) {
         (node.dtype, node.shape).hash(self);
+        self.origin(node, operands);
+    }
+
+    /// Where a node comes from.
+    fn origin(&mut self, node: NodeRef, operands: impl ExactSizeIterator<Item = u64>) {
         self.list(operands);
         node.origin.hash(self);
         if let Op::Gather { .. } | Op::Scatter { .. } = node.op {

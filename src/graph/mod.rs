@@ -14,6 +14,7 @@ pub(crate) mod op;
 pub(crate) mod parameters;
 pub(crate) mod parse;
 pub(crate) mod rounded;
+pub(crate) mod sizes;
 #[cfg(test)]
 pub(crate) mod sketch;
 pub(crate) mod text;

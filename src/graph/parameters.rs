@@ -146,6 +146,23 @@ impl Parameters {
         parameters
     }
 
+    /// Whether the same is a parameter of both, in graphs that differ in sizes.
+    pub(crate) fn is_like(&self, other: &Parameters) -> bool {
+        let has_start = |(at, own): (&(NodeId, usize), &Start)| {
+            let of = |start: &Start| (start.parameter, start.unit, start.is_outermost);
+            other.starts.get(at).is_some_and(|other| of(other) == of(own))
+        };
+        let has_placed = |(at, own): (&(NodeId, usize), &Placed)| {
+            let of = |placed: &Placed| (placed.parameter, placed.place, placed.is_outermost);
+            other.placed.get(at).is_some_and(|other| of(other) == of(own))
+        };
+        let lengths = |of: &Parameters| (of.values.len(), of.starts.len(), of.placed.len());
+        lengths(self) == lengths(other)
+            && self.of_nodes == other.of_nodes
+            && self.starts.iter().all(has_start)
+            && self.placed.iter().all(has_placed)
+    }
+
     /// The parameter that is the number of a constant, or the seed of a random tensor.
     pub(crate) fn of_node(&self, id: NodeId) -> Option<usize> {
         self.of_nodes.get(&id).copied()

@@ -18,19 +18,27 @@ const LONGEST: usize = 1 << 14;
 /// The same graph with rounded extents where they are outermost wherever they occur, those of what grows, and those that every
 /// operation goes over as a whole; `None` if there are none, or if what is rounded does not fit together.
 pub(crate) fn rounded(graph: &Graph) -> Option<Graph> {
-    let extents = Extents::of(graph);
-    let with_inner = extents.with_whole(graph).and_then(|extents| extents.applied(graph));
-    with_inner.or_else(|| extents.applied(graph))
-}
-
-impl Extents {
-    fn applied(&self, graph: &Graph) -> Option<Graph> {
-        (!self.0.is_empty()).then(|| apply(graph, self)).flatten()
+    let outermost = Extents::of(graph);
+    let mut extents = outermost.with_whole(graph).unwrap_or(outermost);
+    while !extents.0.is_empty() {
+        let result = apply(graph, &extents);
+        let Some(broken) = verify::first_broken(&result) else { return Some(result) };
+        // What does not fit stays as it is, such as heads that are a part of features.
+        let before = extents.0.len();
+        for id in graph.operands(broken).into_iter().chain([broken]) {
+            graph.node(id).shape.iter().for_each(|extent| {
+                extents.0.remove(extent);
+            });
+        }
+        if extents.0.len() == before {
+            return None;
+        }
     }
+    None
 }
 
-fn apply(graph: &Graph, extents: &Extents) -> Option<Graph> {
-    let result = graph.clone().map_nodes(|id, node| {
+fn apply(graph: &Graph, extents: &Extents) -> Graph {
+    graph.clone().map_nodes(|id, node| {
         node.shape = node.shape.iter().map(|&extent| extents.rounded(extent)).collect();
         let from = graph.operands(id).first().map(|&operand| &graph.node(operand).shape);
         match (&mut node.op, from) {
@@ -51,8 +59,7 @@ fn apply(graph: &Graph, extents: &Extents) -> Option<Graph> {
             (Op::Scatter { extent, .. } | Op::Sort { extent, .. }, _) => *extent = extents.rounded(*extent),
             _ => {}
         }
-    });
-    verify::verify(&result, "rounding extents").is_ok().then_some(result)
+    })
 }
 
 /// What each extent that is rounded becomes.

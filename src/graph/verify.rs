@@ -37,6 +37,11 @@ pub(crate) fn verify(graph: &Graph, stage: &'static str) -> Result<()> {
     }
 }
 
+/// The first node that breaks a rule.
+pub(crate) fn first_broken(graph: &Graph) -> Option<NodeId> {
+    graph.nodes().find(|&id| verify_node(graph, id).is_err())
+}
+
 fn verify_node(graph: &Graph, id: NodeId) -> Result<(), String> {
     let mut edges: SmallVec<[(u32, NodeId); 4]> = graph
         .inner

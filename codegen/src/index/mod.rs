@@ -118,6 +118,18 @@ impl IndexExpr {
         self.constant
     }
 
+    /// Shows `f` each coefficient, divisor and constant. What it changes must leave the sum in its normal form.
+    pub(crate) fn each_number(&mut self, f: &mut dyn FnMut(&mut i64)) {
+        for (atom, coefficient) in &mut self.terms {
+            if let Atom::Div(inner, divisor) | Atom::Mod(inner, divisor) = atom {
+                inner.each_number(f);
+                f(divisor);
+            }
+            f(coefficient);
+        }
+        f(&mut self.constant);
+    }
+
     /// The atoms and their coefficients, sorted by atom, none of them zero.
     pub fn terms(&self) -> &[(Atom, i64)] {
         &self.terms

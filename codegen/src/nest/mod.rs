@@ -189,7 +189,7 @@ pub(crate) fn unverified(kernel: &Kernel, language: Language, schedule: &Schedul
 
 /// Whether every nest is verified: in debug builds where the workspace's Cargo configuration asks for it, and never in
 /// programs of others, whom a doubt of the verifier must not stop.
-pub(crate) fn is_verified() -> bool {
+pub fn is_verified() -> bool {
     static ASKED: OnceLock<bool> = OnceLock::new();
     cfg!(debug_assertions) && *ASKED.get_or_init(|| std::env::var_os("LAZULI_VERIFY").is_some())
 }
