@@ -195,7 +195,15 @@ fn pairs_of_terms() {
         let (a, b) = (of(&[2, 37, 131], 1), of(&[131, 100], 2));
         let row = Tensor::arange(0i64, 37, 1).to(device).eq(30).unsqueeze(1);
         let (image, kernels) = (of(&[2, 3, 13, 17], 4), of(&[8, 3, 3, 3], 5));
+        let (lines, weights) = (of(&[37, 294], 6), of(&[100, 294], 7));
+        let odd = of(&[37, 295], 8).narrow(1, 0, 294);
+        let part = |x: &Tensor| x.narrow(1, 3, 260);
         vec![
+            near("lines", lines.linear(&weights, Some(&b.select(0, 0))).relu()),
+            near("parts of lines", part(&lines).linear(&part(&weights), None)),
+            near("odd lines", odd.linear(&weights, None)),
+            near("lines and columns", lines.matmul(&of(&[294, 100], 9))),
+            near("lines of others", lines.exp().linear(&weights.abs(), None)),
             near("before and after", a.relu().linear(&b.t(), Some(&b.select(0, 0))).gelu()),
             near("rounded before", a.exp().matmul(&b.abs())),
             near("gated", a.matmul(&b).silu() * a.matmul(&of(&[131, 100], 3))),

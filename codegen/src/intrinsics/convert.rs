@@ -16,6 +16,11 @@ pub fn multiply_tile(dtype: DType, arguments: &[&str], helpers: &mut Helpers) ->
     helpers.call(Language::C, &format!("lz_multiply_tile_{dtype}"), arguments)
 }
 
+/// The same where the rows are in memory, in BF16, and terms are multiplied in pairs: see `helpers/pairs.h`.
+pub fn multiply_lines(arguments: &[&str], helpers: &mut Helpers) -> String {
+    helpers.call(Language::C, "lz_multiply_lines_bf16", arguments)
+}
+
 /// A call that makes pairs of terms of BF16 for the tiles' products: see `helpers/pairs.h`.
 pub fn pair(along: bool, arguments: &[&str], helpers: &mut Helpers) -> String {
     let name = if along { "lz_pair_along_bf16" } else { "lz_pair_across_bf16" };

@@ -9,6 +9,7 @@
 //! order, so that it is the same in whatever block it is.
 
 mod image;
+mod in_memory;
 mod lift;
 mod packing;
 mod windows;
@@ -23,9 +24,9 @@ use super::stmt::{Builtin, Expr, LoopHint, Stmt, TileProduct, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::ir::{Kernel, ValueId};
 use crate::schedule::{
-    Contraction, ContractionSchedule, FEW_TERMS, PANEL, Product, TILE_ROWS, consecutive_along, with_one_depth,
+    Contraction, ContractionSchedule, PANEL, Product, TILE_ROWS, consecutive_along, with_one_depth,
 };
 use crate::{DType, Language, Refusal, Scalar};
 
@@ -447,32 +448,6 @@ impl<'a> Writer<'a> {
         });
     }
 
-    /// A right factor in memory that so few rows are multiplied with that packing it does not pay.
-    fn in_place(&self, value: ValueId) -> Option<Columns> {
-        let Contraction { column, lines, .. } = self.contraction;
-        let (buffer, first) = self.plain(value, &[*column, self.depth])?;
-        let ValueOp::Load { index, .. } = &self.kernel.value(value).op else { return None };
-        let columns = self.kernel.axis(*column);
-        let is_whole = columns.extent.is_multiple_of(LANES) && !columns.is_argument;
-        let fits = self.schedule.depth <= FEW_TERMS as u32 && lines.is_empty() && is_whole;
-        let row = u64::try_from(index.coefficient(self.depth)?).ok()?;
-        let at = self.term.then(Mul, row).then(Add, self.columns.first);
-        let at = plus(first, at);
-        (fits && index.coefficient(*column) == Some(1)).then_some(Columns { array: buffer, at, row })
-    }
-
-    /// What is read from memory as it is multiplied, and where it begins where these axes begin.
-    fn plain(&self, value: ValueId, axes: &[AxisId]) -> Option<(Var, IndexExpr)> {
-        let ValueOp::Load { buffer, index, guard: None } = &self.kernel.value(value).op else { return None };
-        let is_plain = self.kernel.buffers[buffer.index()].dtype == self.contraction.dtype
-            && self.kernel.computed_axes(index).is_empty();
-        let ranges = self.kernel.ranges();
-        let first = axes
-            .iter()
-            .fold(index.clone(), |index, axis| index.substitute(*axis, &IndexExpr::zero(), &ranges));
-        is_plain.then_some(((*buffer).into(), first))
-    }
-
     /// Along what neighbours of a left factor are neighbours in memory.
     fn neighbours(&self, value: ValueId) -> Along {
         let inner = self.contraction.rows.last().copied().unwrap_or(self.depth);
@@ -480,18 +455,6 @@ impl<'a> Writer<'a> {
             true => Along::Rows,
             false => Along::Terms,
         }
-    }
-
-    /// A left factor in memory whose lines of terms are as packing would leave them.
-    fn unpacked(&self, value: ValueId) -> Option<Rows> {
-        let &[axis] = self.contraction.rows.as_slice() else { return None };
-        let (array, first) = self.plain(value, &[axis, self.depth])?;
-        let ValueOp::Load { index, .. } = &self.kernel.value(value).op else { return None };
-        let row = u64::try_from(index.coefficient(axis)?).ok()?;
-        let at_row = self.rows.first.then(Add, self.tile);
-        let at = at_row.then(Mul, row).then(Add, self.term);
-        let at = plus(first, at);
-        (index.coefficient(self.depth) == Some(1)).then_some(Rows { array, at, row, term: 1 })
     }
 
     /// A factor's element as it is multiplied.

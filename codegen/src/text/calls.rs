@@ -1,8 +1,10 @@
 //! Statements that are a call of a helper.
 
 use super::Printer;
+use crate::DType;
 use crate::intrinsics;
 use crate::nest::stmt::{Expr, SortBy, Stmt, Turning};
+use crate::nest::variable::Var;
 
 impl Printer<'_> {
     /// The call that a statement is; `None` if it is another one.
@@ -18,6 +20,14 @@ impl Printer<'_> {
                     Expr::Int(0) => self.name(tile.left).to_string(),
                     _ => self.element_of(tile.left, &tile.left_at),
                 };
+                if tile.dtype == DType::BF16 && matches!(tile.left, Var::Parameter(_)) {
+                    let arguments =
+                        [&left, &rows[0], &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
+                    return Some(intrinsics::multiply_lines(
+                        &arguments.map(String::as_str),
+                        &mut self.helpers,
+                    ));
+                }
                 let arguments =
                     [&left, &rows[0], &rows[1], &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
                 intrinsics::multiply_tile(tile.dtype, &arguments.map(String::as_str), &mut self.helpers)

@@ -40,6 +40,19 @@ void lz_pair_along_bf16(float* array, idx row, idx depth) {
 #endif
 }
 
+// pairs of terms of 16 lines i in memory, [i][k], side by side: [k / 2][i]; depth and from_row are even. Where no pairs are
+// multiplied: to[k][i] = from[i][k]
+void lz_turn_bf16(float* restrict to, idx to_row, const unsigned short* restrict from, idx from_row, idx depth) {
+#if defined(__AVX512BF16__)
+  lz_turn_f32(to, to_row, (const float*)from, from_row / 2, depth / 2);
+#else
+  typedef unsigned one __attribute__((may_alias));
+  for (int i = 0; i < 16; ++i) {
+    for (idx k = 0; k < depth; ++k) *(one*)(to + k * to_row + i) = (unsigned)from[i * from_row + k] << 16;
+  }
+#endif
+}
+
 // sums[i][j] (+)= sum over k of left[i][k] * right[k][j], of 6 rows and of pairs of terms; width is a multiple of 16
 void lz_multiply_tile_bf16(const float* restrict left, idx left_row, idx left_term, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
 #if defined(__AVX512BF16__)
@@ -101,5 +114,22 @@ void lz_multiply_tile_bf16(const float* restrict left, idx left_row, idx left_te
   }
 #else
   lz_multiply_tile_f32(left, left_row, left_term, right, right_row, sums, sums_row, depth, width, adds);
+#endif
+}
+
+// the same of rows as memory has them; depth and left_row are even
+void lz_multiply_lines_bf16(const unsigned short* restrict left, idx left_row, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
+#if defined(__AVX512BF16__)
+  lz_multiply_tile_bf16((const float*)left, left_row / 2, 1, right, right_row, sums, sums_row, depth, width, adds);
+#else
+  typedef unsigned one __attribute__((may_alias));
+  float wide[6 * 64];
+  for (idx k = 0; k < depth; k += 64) {
+    const idx some = depth - k < 64 ? depth - k : 64;
+    for (int i = 0; i < 6; ++i) {
+      for (idx l = 0; l < some; ++l) *(one*)(wide + i * 64 + l) = (unsigned)left[i * left_row + k + l] << 16;
+    }
+    lz_multiply_tile_f32(wide, 64, 1, right + k * right_row, right_row, sums, sums_row, some, width, adds || k > 0);
+  }
 #endif
 }

@@ -8,8 +8,9 @@ use super::super::stmt::Arithmetic::{Add, Less, Min, Mul, Sub};
 use super::super::stmt::{Expr, LoopHint, Pairing, Stmt, Turning};
 use super::super::variable::Var;
 use super::{LANES, Writer, ceil, plus, whole};
+use crate::DType;
 use crate::index::IndexExpr;
-use crate::ir::{ValueId, ValueOp};
+use crate::ir::ValueId;
 use crate::schedule::{PANEL, TILE_ROWS, consecutive_along};
 
 impl Writer<'_> {
@@ -26,7 +27,10 @@ impl Writer<'_> {
                 true => self.pack_turned(emitter, value, packed, &panel, (first, width)),
                 false => self.pack_straight(emitter, value, packed, &panel, (first, width)),
             }
-            self.pair(emitter, packed, panel, PANEL, Some(whole(Expr::Name(width))));
+            // Lines of terms are pairs already.
+            if !turns || self.lines(value).is_none() {
+                self.pair(emitter, packed, panel, PANEL, Some(whole(Expr::Name(width))));
+            }
         });
     }
 
@@ -96,13 +100,19 @@ impl Writer<'_> {
                 from_row: self.schedule.depth.into(),
                 depth: Expr::Name(self.terms),
             })));
+            let lines = self.lines(value);
+            if lines.is_some() {
+                let at = panel.clone().then(Add, first_lane);
+                self.pair(emitter, packed, at, PANEL, Some(Expr::Int(LANES)));
+            }
             let packed_lines = emitter.close();
-            match self.lines(value) {
+            match lines {
                 None => emitter.append(packed_lines),
                 Some((from, at, from_row)) => {
                     let at_column = first.then(Add, first_lane);
+                    let is_paired = self.contraction.is_paired;
                     let then = vec![Stmt::Turn(Box::new(Turning {
-                        dtype: self.contraction.dtype,
+                        dtype: if is_paired { DType::BF16 } else { self.contraction.dtype },
                         to: packed,
                         to_at: panel.clone().then(Add, first_lane),
                         to_row: PANEL,
@@ -122,9 +132,8 @@ impl Writer<'_> {
     /// A right factor in memory with a line of terms for each column: where they begin, and elements from line to line.
     fn lines(&self, value: ValueId) -> Option<(Var, IndexExpr, u64)> {
         let column = self.contraction.column;
-        let (array, first) = self.plain(value, &[column, self.depth])?;
-        let ValueOp::Load { index, .. } = &self.kernel.value(value).op else { return None };
-        let row = u64::try_from(index.coefficient(column)?).ok()?;
+        let (array, index, first) = self.plain(value, &[column, self.depth])?;
+        let row = u64::try_from(index.coefficient(column)?).ok().filter(|&row| self.has_whole_pairs(row))?;
         (index.coefficient(self.depth) == Some(1)).then_some((array, first, row))
     }
 

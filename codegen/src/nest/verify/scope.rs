@@ -197,7 +197,7 @@ impl Scope<'_> {
                 self.expect(&tile.depth, Type::Index)?;
                 self.expect(&tile.width, Type::Index)?;
                 self.type_of(&tile.adds)?;
-                self.numbers(tile.left, &tile.left_at, tile.dtype.compute())?;
+                self.numbers(tile.left, &tile.left_at, tile.dtype)?;
                 self.numbers(tile.right, &tile.right_at, tile.dtype.compute())?;
                 self.elements(tile.sums, &tile.sums_at, float)
             }
@@ -208,7 +208,7 @@ impl Scope<'_> {
                 self.elements(pairing.array, &pairing.at, Type::Register(DType::F32))
             }
             Stmt::Turn(turning) => {
-                let ty = Type::Register(turning.dtype);
+                let ty = Type::Register(turning.dtype.compute());
                 self.changes(turning.to)?;
                 self.expect(&turning.depth, Type::Index)?;
                 self.elements(turning.to, &turning.to_at, ty)?;
@@ -329,11 +329,12 @@ impl Scope<'_> {
 
     /// The same of numbers that are in memory what they are in registers.
     fn numbers(&self, var: Var, at: &Expr, dtype: DType) -> Result<(), NestError> {
-        let is_plain = dtype.compute() == dtype && int(dtype) == dtype;
+        // What is multiplied in pairs is as memory has it.
+        let is_plain = dtype.compute() == dtype && int(dtype) == dtype || dtype == DType::BF16;
         let in_memory = Type::Memory(dtype);
         match array(self.nest, self.function, var) {
             Some((own, _)) if is_plain && own == in_memory => self.elements(var, at, in_memory),
-            _ => self.elements(var, at, Type::Register(dtype)),
+            _ => self.elements(var, at, Type::Register(dtype.compute())),
         }
     }
 
