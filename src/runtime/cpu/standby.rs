@@ -21,8 +21,9 @@ const IDLE: Duration = Duration::from_secs(3);
 const MOST: usize = 2;
 /// What a pipe holds.
 const MOST_TEXT: usize = 1 << 16;
-/// What reads standard input as a text, and writes the object file to standard output.
-const ARGUMENTS: [&str; 6] = ["-xc", "-include", "/dev/stdin", "/dev/null", "-o", "/dev/stdout"];
+/// What reads standard input as a text, and writes the object file to standard output. By this name: compilers remove what they
+/// fail to write, and where root runs them `/dev/stdout` would be gone.
+const ARGUMENTS: [&str; 6] = ["-xc", "-include", "/dev/stdin", "/dev/null", "-o", "/proc/self/fd/1"];
 /// What answers instead of a compiler may take the place of files into account. Scripts may, too.
 const WRAPPERS: [&str; 4] = ["ccache", "distcc", "icecc", "buildcache"];
 
