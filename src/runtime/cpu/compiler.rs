@@ -224,15 +224,16 @@ impl Compiler {
         let attempt = |extras: usize, effort: Effort| {
             self.attempt(kernel_name, source, Extras::ALL[extras], effort, is_linked)
         };
+        let own = effort(source, !self.version.contains("clang"));
         let mut extras = self.extras.load(Ordering::Relaxed);
-        let mut outcome = attempt(extras, effort(source))?;
+        let mut outcome = attempt(extras, own)?;
         if matches!(outcome, Outcome::Refused(_))
             && let Some(taken) = self.taken()?
             && taken != extras
         {
             self.extras.store(taken, Ordering::Relaxed);
             extras = taken;
-            outcome = attempt(extras, effort(source))?;
+            outcome = attempt(extras, own)?;
         }
         for less in LESS {
             match &outcome {
@@ -363,7 +364,7 @@ impl Compiler {
         standby::start(runs, after, || {
             let compiler = Compiler::get().ok()?;
             let extras = Extras::ALL[compiler.extras.load(Ordering::Relaxed)];
-            Some(compiler.standing_by(extras, effort("")))
+            Some(compiler.standing_by(extras, effort("", true)))
         });
     }
 
