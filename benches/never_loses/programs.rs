@@ -80,7 +80,57 @@ fn programs() -> Vec<Case> {
         program("layer norm of rows of 16", &[1 << 18, 16], |x| vec![x.layer_norm([16], None, None, 1e-5)]),
         program("softmax of 3 channels", &[4, 3, 512, 512], |x| vec![x.softmax(1)]),
         program("overlapping windows of gelu", &[64, 128, 128], |x| vec![x.gelu().max_pool2d(3, 1)]),
+        program("attention with rotary positions", &[3, 8, 256, 64], |x| vec![rotary_attention(x)]),
+        program("bilateral filter of 5 x 5", &[260, 260], |x| vec![bilateral(x)]),
+        program("seven joints, 4 x 4 matrices", &[5000, 7], |x| vec![joints(x)]),
     ]
+}
+
+/// Causal attention of queries, keys and values, whose positions turn pairs of the first two.
+fn rotary_attention(x: &Tensor) -> Tensor {
+    let (length, half) = (256, 32);
+    let positions = Tensor::arange(0.0f32, length as f32, 1.0);
+    let rates = (Tensor::arange(0.0f32, half as f32, 1.0) * (-(1e4f64.ln()) / half as f64)).exp();
+    let angles = positions.unsqueeze(1) * rates;
+    let (cos, sin) = (angles.cos(), angles.sin());
+    let turned = |x: Tensor| {
+        let (a, b) = (x.slice(2, 0..half), x.slice(2, half..));
+        Tensor::cat(&[&a * &cos - &b * &sin, &a * &sin + &b * &cos], 2)
+    };
+    let scores = turned(x.select(0, 0)).matmul(&turned(x.select(0, 1)).transpose(1, 2)) * 0.125;
+    let may_see = positions.unsqueeze(1).ge(&positions);
+    may_see.where_(scores, f64::NEG_INFINITY).softmax(-1).matmul(&x.select(0, 2))
+}
+
+/// Neighbours weighted by how near and how alike they are.
+fn bilateral(x: &Tensor) -> Tensor {
+    let inside = |y: isize, x0: isize| x.slice(0, y..y + 256).slice(1, x0..x0 + 256);
+    let middle = inside(2, 2);
+    let (mut sum, mut weights) =
+        (Tensor::zeros([256, 256], DType::F32), Tensor::zeros([256, 256], DType::F32));
+    for (dy, dx) in (0..5).flat_map(|dy| (0..5).map(move |dx| (dy, dx))) {
+        let near = inside(dy, dx);
+        let distance = ((dy - 2) * (dy - 2) + (dx - 2) * (dx - 2)) as f64;
+        let weight = ((&near - &middle).square() * -20.0 - distance / 8.0).exp();
+        sum = sum + &weight * near;
+        weights = weights + weight;
+    }
+    sum / weights
+}
+
+/// A chain of turns about one axis, each one a matrix of its own angle.
+fn joints(x: &Tensor) -> Tensor {
+    let (bodies, count) = (5000, 7);
+    let number = |value| Tensor::full([bodies], value, DType::F32);
+    let (zero, one, far) = (number(0.0), number(1.0), number(0.3));
+    let joint = |n| {
+        let (cos, sin) = (x.select(1, n).cos(), x.select(1, n).sin());
+        let minus = -&sin;
+        let rows = [[&cos, &minus, &zero, &far], [&sin, &cos, &zero, &zero]];
+        let others = [[&zero, &zero, &one, &far], [&zero, &zero, &zero, &one]];
+        Tensor::stack([rows, others].as_flattened().as_flattened(), 1).reshape([bodies, 4, 4])
+    };
+    (1..count).fold(joint(0), |chain, n| chain.matmul(&joint(n)))
 }
 
 fn recipes_of(count: usize) -> Vec<(Recipe<Smooth>, [usize; 3])> {

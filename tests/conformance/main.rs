@@ -15,6 +15,7 @@ mod fission;
 mod gather;
 mod guards;
 mod index_split;
+mod joins;
 mod kept;
 mod lanes;
 mod lifts;

@@ -2,7 +2,7 @@
 //!
 //! A loop is one of vectors if all that is in it is: numbers at consecutive places of arrays or at every second one,
 //! operations on them, choices among them, and loops within it whose bounds are the same for all lanes. Any other stays a
-//! loop of numbers, and so do short loops, short integers in memory, places far from each other and random numbers, where a
+//! loop of numbers, and so do short loops, short integers in memory, and few operations on places far from each other, where a
 //! compiler's own vectors were the faster ones (`benches/README.md`). The last vector of a loop has as many lanes as are
 //! left: loads and stores count them.
 
@@ -38,9 +38,11 @@ const SHORTEST: u64 = 8;
 /// The same of loops with guards that differ among lanes, which loops of numbers decide one by one.
 const SHORTEST_GUARDED: u64 = 4;
 
-/// Distances of places from which lanes are picked out of whole vectors. From others they would come one by one, which takes
-/// longer than what a compiler makes of loops of numbers.
+/// Distances of places from which lanes are picked out of whole vectors. From others they come one by one.
 const DISTANCES: [i64; 5] = [-1, -2, 2, 3, 4];
+
+/// Simple operations for each vector of such: with fewer, what a compiler makes of loops of numbers is as fast.
+const WORTH_FAR: f64 = 12.0;
 
 /// What a variable holds that differs among lanes.
 #[derive(Clone, Copy)]
@@ -61,6 +63,9 @@ struct Loop<'p, 'a> {
     is_worth_it: bool,
     /// Whether some numbers in memory have more than 16 bits, or are floats.
     is_wide: bool,
+    /// Vectors that come lane by lane, and simple operations.
+    far: f64,
+    operations: f64,
     /// Arrays that are read at all places of so many in turn, and where the first of them is.
     groups: Vec<(Var, i64, IndexExpr)>,
     /// How many lanes to load and to store.
@@ -162,6 +167,8 @@ impl Printer<'_> {
             bounds: Vec::new(),
             is_worth_it: false,
             is_wide: false,
+            far: 0.0,
+            operations: 0.0,
             groups: Vec::new(),
             count: if is_whole { "LANES" } else { LEFT },
             lanes: (var, from),
@@ -172,6 +179,7 @@ impl Printer<'_> {
         vectors.find_groups(body);
         // With its remainders a loop of numbers would get no vectors of the compiler's either.
         let is_printed = vectors.statements(body).is_some()
+            && vectors.far * WORTH_FAR <= vectors.operations
             && (vectors.is_worth_it && vectors.is_wide || hint == LoopHint::SimdSegment);
         let counts = vectors.counts;
         if !is_whole && !counts {

@@ -3,15 +3,17 @@
 //! rows that a softmax makes of products once, and has parts of them.
 
 use lazuli_codegen::schedule::share;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::count::READ;
 use super::{Analyser, Analysis};
 use crate::fusion::cost::{Loop, Role, Work};
 use crate::fusion::facts::By;
+use crate::fusion::reads::Read;
 use crate::graph::NodeId;
 use crate::graph::domain::Hero;
-use crate::graph::op::Op;
+use crate::graph::op::{Op, View};
 use crate::{DType, ReduceOp};
 
 /// Simple operations that packing an element is worth.
@@ -80,7 +82,7 @@ impl Analyser<'_> {
                     return None;
                 }
                 let products: Vec<NodeId> = sums.iter().chain(scores).copied().collect();
-                self.work_of_rows(nodes, outputs, (&products, None), of_block as f64)
+                self.work_of_rows((nodes, follows), outputs, (&products, None), of_block as f64)
             }
         };
         let hero = Hero::Reduction(last);
@@ -98,7 +100,7 @@ impl Analyser<'_> {
         let is_reduced = |id: &NodeId| self.is_shared(*id) && !facts.of(*id).is_packed;
         let last = nodes.iter().copied().rev().find(is_reduced).filter(|_| facts.figures.packs)?;
         let rows = *facts.rows(facts.of(last).rows?);
-        let Parts { scores, .. } = self.parts(nodes, last, false)?;
+        let Parts { scores, follows, .. } = self.parts(nodes, last, false)?;
         let size = facts.of(self.graph.operands(last)[0]).size as u64;
         let of_block = share::rows_of_block(rows.length as u64, size, scores.len() as u64);
         let hero = Hero::Reduction(last);
@@ -107,7 +109,8 @@ impl Analyser<'_> {
         if !fits || self.misfit(outputs, hero).is_some() {
             return None;
         }
-        let work = self.work_of_rows(nodes, outputs, (&scores, Some(rows.length)), of_block as f64);
+        let work =
+            self.work_of_rows((nodes, &follows), outputs, (&scores, Some(rows.length)), of_block as f64);
         Some(Analysis { hero, work, recomputed: None, waits_for_rows: true })
     }
 
@@ -305,28 +308,39 @@ impl Analyser<'_> {
         }
     }
 
-    /// Each element is computed once. Of rows that are not multiplied the length is given: it tells their factors apart.
+    /// Rows are computed once. Of rows that are not multiplied the length is given: it tells their factors apart.
     fn work_of_rows(
         &mut self,
-        nodes: &[NodeId],
+        (nodes, follows): (&[NodeId], &[Follows]),
         outputs: &[NodeId],
         (products, length): (&[NodeId], Option<usize>),
         of_block: f64,
     ) -> Work {
         let facts = self.facts;
         let mut work = Work::default();
-        // Blocks of fewer rows than a contraction has pack the other factor more often.
-        for &sum in products.iter().filter(|_| facts.figures.packs) {
+        let mut factors: SmallVec<[(NodeId, f64); 4]> = SmallVec::new();
+        for &sum in products {
             let product = self.graph.operands(sum)[0];
+            let reads = facts.reads.reads(product);
+            factors.extend(reads.iter().map(|read| (read.node, 1.0)));
+            if !facts.figures.packs {
+                continue;
+            }
+            // Blocks of fewer rows than a contraction has pack the other factor more often.
             let left = length.map(|length| facts.of(product).elements / length.max(1));
-            let factors = facts.reads.reads(product).iter().map(|read| facts.of(read.node).elements);
-            let packed = factors.filter(|&own| left != Some(own)).max().or(left).unwrap_or(1).max(1) as f64;
-            let rows = facts.of(product).elements as f64 / packed;
+            let elements = reads.iter().map(|read| facts.of(read.node).elements);
+            let packed = elements.filter(|&own| left != Some(own)).max().or(left).unwrap_or(1).max(1);
+            let rows = facts.of(product).elements as f64 / packed as f64;
             let often = ((rows / of_block).max(1.0) - (rows / share::ROWS as f64).max(1.0)).max(0.0);
-            self.add(&mut work, (Loop::Lanes, Role::Hero), packed * often * PACKING);
+            self.add(&mut work, (Loop::Lanes, Role::Hero), packed as f64 * often * PACKING);
+            let follows_rows = |id| nodes.binary_search(&id).is_ok_and(|number| follows[number].rows);
+            let is_packed = |id: NodeId| facts.of(id).elements == packed && !follows_rows(id);
+            let right = factors.iter_mut().rev().find(|(factor, _)| is_packed(*factor));
+            right.into_iter().for_each(|(_, times)| *times += often);
             self.add_reads(&mut work, &[sum]);
         }
-        for &id in nodes {
+        let times = self.times(nodes, &factors);
+        for (&id, times) in nodes.iter().zip(times) {
             let node = facts.of(id);
             // As apart: what decides is what this kernel does otherwise.
             let feeds = facts.reads.users(id).iter().any(|user| facts.of(*user).is_packed);
@@ -336,10 +350,51 @@ impl Analyser<'_> {
                 (_, _, true) => (Loop::Rows, Role::Hero),
                 _ => (Loop::Lanes, Role::Hero),
             };
-            self.add(&mut work, place, node.elements as f64 * node.fan * node.cost);
+            self.add(&mut work, place, node.elements as f64 * node.fan * node.cost * times);
         }
         self.bytes_of_rows(&mut work, nodes, outputs);
         work
+    }
+
+    /// How often each element of the nodes is computed: once, but what is brought in as a factor as often as it is packed, and what
+    /// that is made of wherever it is read. What is the same along its reader's innermost axis is computed before that loop, and
+    /// what follows from reductions once a row.
+    fn times(&self, nodes: &[NodeId], factors: &[(NodeId, f64)]) -> Vec<f64> {
+        let facts = self.facts;
+        let mut times = vec![1.0; nodes.len()];
+        let (mut aligned, mut scattered) = (vec![0.0f64; nodes.len()], vec![0.0; nodes.len()]);
+        // Who reads through the same view reads the same elements.
+        let mut through: FxHashMap<NodeId, f64> = FxHashMap::default();
+        for (number, &id) in nodes.iter().enumerate().rev() {
+            let node = facts.of(id);
+            if facts.reads.users(id).iter().any(|&user| facts.of(user).is_packed) {
+                continue;
+            }
+            if node.rows.is_none() {
+                let packed = factors.iter().filter(|(factor, _)| *factor == id).map(|(_, times)| *times);
+                let read = (aligned[number] + scattered[number]) / (node.elements as f64).max(1.0);
+                times[number] = packed.fold(read.max(1.0), f64::max);
+            }
+            for read in facts.reads.reads(id).iter().filter(|read| !self.is_same_along_rows(id, read)) {
+                let Ok(at) = nodes.binary_search(&read.node) else { continue };
+                let demand = read.elements as f64 * times[number];
+                if read.aligned {
+                    aligned[at] = aligned[at].max(demand);
+                } else {
+                    let most = through.entry(read.through).or_insert(0.0);
+                    scattered[at] += (demand - *most).max(0.0);
+                    *most = most.max(demand);
+                }
+            }
+        }
+        times
+    }
+
+    /// Whether the reader's neighbours along its innermost axis read the same element.
+    fn is_same_along_rows(&self, reader: NodeId, read: &Read) -> bool {
+        let last = |id: NodeId| self.graph.node(id).shape.last().copied().unwrap_or(1);
+        let is_expanded = matches!(self.graph.node(read.through).op, Op::View(View::Expand));
+        is_expanded && last(self.graph.operands(read.through)[0]) == 1 && last(reader) > 1
     }
 
     /// What is read and stored, each once.

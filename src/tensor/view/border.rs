@@ -3,7 +3,6 @@
 use smallvec::SmallVec;
 
 use super::join;
-use super::rearrange::around;
 use crate::tensor::arguments::call::Call;
 use crate::{Number, Result, Tensor};
 
@@ -157,14 +156,13 @@ fn pad_axis(
     match mode {
         PadMode::Reflect => {
             limit(extent.saturating_sub(1), "reflected")?;
-            // There and back again, then around.
-            let back = x.narrow(at, 1, extent.saturating_sub(2)).flip(at);
-            let cycle = join::cat(call, &[x, &back], at)?;
-            around(&cycle, axis, -(before as isize), extent + before + after)
+            let back = |start: usize, length: usize| x.narrow(at, start, length).flip(at);
+            join::cat(call, &[&back(1, before), x, &back(extent - 1 - after, after)], at)
         }
         PadMode::Circular => {
             limit(extent, "circular")?;
-            around(x, axis, -(before as isize), extent + before + after)
+            let again = |start: usize, length: usize| x.narrow(at, start, length);
+            join::cat(call, &[&again(extent - before, before), x, &again(0, after)], at)
         }
         PadMode::Constant(_) | PadMode::Replicate => {
             limit(if extent == 0 { 0 } else { usize::MAX }, "replicated")?;

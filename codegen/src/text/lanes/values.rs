@@ -112,10 +112,12 @@ impl Loop<'_, '_> {
                 self.translated(&text, &[("a", position)])
             }
             Expr::Unary(op, dtype, a) => {
+                self.operations += op.cost();
                 let text = intrinsics::unary(C, *op, *dtype, "a", &mut none);
                 self.of(&text, &[("a", a)])
             }
             Expr::Binary(op, dtype, a, b) => {
+                self.operations += op.cost();
                 let text = intrinsics::binary(C, *op, *dtype, "a", "b", &mut none);
                 self.of(&text, &[("a", a), ("b", b)])
             }
@@ -181,13 +183,13 @@ impl Loop<'_, '_> {
                 let (load, kind) = Lanes::load(dtype);
                 (format!("{load}({from}, {count})"), kind)
             }
-            step if !DISTANCES.contains(&step) => return None,
             _ if let Some((first, offset)) = self.group_of(array, step, index) => {
                 let ((pick, kind), count) = (Lanes::pick(dtype), self.count());
                 let from = self.printer.element_of(array, &Expr::Index(first));
                 (format!("{pick}({from}, {step}, {offset}, {count})"), kind)
             }
             _ => {
+                self.far += if DISTANCES.contains(&step) { 0.0 } else { 1.0 };
                 let ((gather, kind), count) = (Lanes::gather(dtype), self.count());
                 (format!("{gather}({from}, {step}, {count})"), kind)
             }

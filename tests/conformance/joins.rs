@@ -1,0 +1,100 @@
+//! Joins and borders of own elements along the innermost axis, in vectors, and lanes that are far apart in memory.
+
+use lazuli::{DType, PadMode, Tensor};
+
+use crate::common::data::{mixed, ordinary};
+use crate::common::{Output, check_on_cpu, exact, near};
+
+/// Pairs of elements turned by angles, as rotary positions have it: halves joined again along the innermost axis.
+fn turned(x: &Tensor, half: isize) -> Tensor {
+    let (device, dtype) = (x.device().unwrap(), x.dtype().unwrap());
+    let wide = if dtype == DType::F64 { dtype } else { DType::F32 };
+    let count = |most: isize| Tensor::arange(0i64, most as i64, 1).to(&device).cast(wide);
+    let angles = count(x.shape().unwrap()[1] as isize).unsqueeze(1) * (count(half) * -0.3).exp();
+    let (cos, sin) = (angles.cos().cast(dtype), angles.sin().cast(dtype));
+    let (a, b) = (x.slice(2, 0..half), x.slice(2, half..));
+    Tensor::cat(&[&a * &cos - &b * &sin, &a * &sin + &b * &cos], 2)
+}
+
+#[test]
+fn factors_of_products_are_joined() {
+    for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::F64, 1e-12)] {
+        for (length, half) in [(40, 16), (67, 13), (130, 32)] {
+            check_on_cpu(&format!("{dtype}, {length} positions of {half} pairs"), |device| {
+                let input = |seed| ordinary(device, dtype, [2, length, 2 * half as usize], seed) * 0.25;
+                let (q, k, v) = (turned(&input(1), half), turned(&input(2), half), input(3));
+                let scores = q.matmul(&k.transpose(1, 2));
+                vec![
+                    near("weighted", scores.softmax(-1).matmul(&v), tolerance, tolerance),
+                    near("scores", scores, tolerance, 10.0 * tolerance),
+                ]
+            });
+        }
+    }
+}
+
+/// Borders of the tensor's own elements, and neighbours that are read through them.
+fn bordered(x: &Tensor, mode: PadMode) -> Vec<Output> {
+    let wide = x.pad_with(&[(1, 2), (3, 2)], mode);
+    let (rows, columns) = (x.shape().unwrap()[0] as isize, x.shape().unwrap()[1] as isize);
+    let at = |y: isize, x: isize| wide.slice(0, y..y + rows).slice(1, x..x + columns);
+    let around = at(0, 3) + at(2, 3) - at(1, 1) * 2 + at(1, 5);
+    vec![
+        exact("alone", wide.clone()),
+        exact("neighbours", around),
+        exact("backwards", wide.flip(1).slice(1, 1..)),
+        exact("every second", wide.slice_step(1, 1, None, 2) + wide.slice_step(1, 0, -1, 2)),
+    ]
+}
+
+#[test]
+fn borders_are_read() {
+    for mode in [PadMode::Reflect, PadMode::Circular, PadMode::Replicate] {
+        for dtype in [DType::F32, DType::F16, DType::F64, DType::U8, DType::I32, DType::I64] {
+            for shape in [[4, 300], [5, 37], [3, 16]] {
+                check_on_cpu(&format!("{dtype} {shape:?} with borders"), |device| {
+                    bordered(&ordinary(device, dtype, shape, 1), mode)
+                });
+            }
+        }
+    }
+    check_on_cpu("special values beside borders", |device| {
+        let x = mixed(device, DType::F32, [3, 50], 0, 1);
+        bordered(&x, PadMode::Reflect)
+    });
+}
+
+#[test]
+fn joins_are_read_at_other_places() {
+    for dtype in [DType::F32, DType::I32, DType::F64] {
+        check_on_cpu(&format!("joins of {dtype}"), |device| {
+            let part = |columns: usize, seed| ordinary(device, dtype, [6, columns], seed);
+            let joined = Tensor::cat(&[&part(20, 1) * 2, part(1, 2), &part(43, 3) - 1, part(7, 4)], 1);
+            let sums = joined.sum_keepdim(1);
+            vec![
+                near("shares", (&joined - &sums) * 0.5, 1e-6, 1e-6),
+                exact("shifted", joined.slice(1, 1..) + joined.slice(1, ..-1)),
+                exact("turned", joined.flip(1) + &joined),
+                exact("padded", joined.pad(&[(0, 0), (5, 9)], 1) + 1),
+            ]
+        });
+    }
+}
+
+/// Every seventh element, of which costly operations are worth vectors that come lane by lane.
+#[test]
+fn lanes_are_far_apart() {
+    for dtype in [DType::F32, DType::F64, DType::F16] {
+        check_on_cpu(&format!("columns of {dtype}"), |device| {
+            let x = ordinary(device, dtype, [301, 7], 1);
+            let column = |n: isize| x.select(1, n);
+            let padded = x.pad(&[(2, 3), (1, 1)], 0.5).select(1, 3);
+            let tolerance = if dtype == DType::F16 { 2e-3 } else { 1e-5 };
+            vec![
+                near("sines", column(2).sin() + column(6).cos() * column(0), tolerance, tolerance),
+                near("guarded", padded.tanh().exp() + 1, tolerance, tolerance),
+                near("backwards", column(5).flip(0).exp().log1p(), tolerance, tolerance),
+            ]
+        });
+    }
+}
