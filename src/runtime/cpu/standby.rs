@@ -7,7 +7,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::MemfdFlags;
@@ -32,54 +32,74 @@ struct Standby {
     command: Vec<String>,
     compiler: Running,
     object: File,
-    /// Which of all.
-    number: u64,
 }
 
-static READY: Mutex<Pool> = Mutex::new(Pool { waiting: Vec::new(), started: 0 });
-/// Once one has failed, there are no others.
-static FAILED: AtomicBool = AtomicBool::new(false);
+/// What gives the command, asked for by the thread that starts compilers.
+type Asked = fn() -> Option<Vec<String>>;
 
 struct Pool {
     waiting: Vec<Standby>,
-    started: u64,
+    /// How many are to wait, and when that is looked at.
+    wanted: usize,
+    after: Duration,
+    /// Whether there is a thread that starts and ends them.
+    is_kept: bool,
 }
 
-/// After some time starts compilers by the command until so many wait. The command is asked for by another thread.
-pub(super) fn start(
-    count: usize,
-    after: Duration,
-    command: impl Fn() -> Option<Vec<String>> + Send + 'static,
-) {
-    let is_enough = move |pool: &Pool| pool.waiting.len() >= count.min(MOST);
-    if !linker::IS_KNOWN
-        || FAILED.load(Ordering::Relaxed)
-        || READY.try_lock().is_ok_and(|pool| is_enough(&pool))
-    {
+static READY: Mutex<Pool> =
+    Mutex::new(Pool { waiting: Vec::new(), wanted: 0, after: Duration::ZERO, is_kept: false });
+static CHANGED: Condvar = Condvar::new();
+/// Once one has failed, there are no others.
+static FAILED: AtomicBool = AtomicBool::new(false);
+
+/// After some time starts compilers by the command until so many wait.
+pub(super) fn start(count: usize, after: Duration, command: Asked) {
+    if !linker::IS_KNOWN || FAILED.load(Ordering::Relaxed) {
         return;
     }
-    let start = move || {
+    // Who has it starts some.
+    let Ok(mut pool) = READY.try_lock() else { return };
+    let wanted = count.min(MOST);
+    if pool.waiting.len() >= wanted {
+        return;
+    }
+    (pool.wanted, pool.after) = (wanted, after);
+    match pool.is_kept {
+        true => CHANGED.notify_one(),
+        // Without a thread there are none, and all goes on as it does without.
+        false => {
+            let thread = std::thread::Builder::new().name("lazuli-compilers".into());
+            pool.is_kept = thread.spawn(move || keep(command)).is_ok();
+        }
+    }
+}
+
+/// Starts what is wanted, until nothing was for some time.
+fn keep(command: Asked) {
+    let lock = || READY.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut pool = lock();
+    loop {
+        let after = std::mem::take(&mut pool.after);
+        drop(pool);
         std::thread::sleep(after);
-        let mut numbers = Vec::new();
-        {
-            // Whoever has a text meanwhile waits: the compiler is further by then than one that it would start.
-            let mut pool = READY.lock().unwrap_or_else(PoisonError::into_inner);
-            while !is_enough(&pool) {
-                let number = pool.started;
-                let Some(standby) = command().and_then(|command| Standby::new(command, number)) else {
-                    return FAILED.store(true, Ordering::Relaxed);
-                };
-                pool.started += 1;
-                pool.waiting.push(standby);
-                numbers.push(number);
+        // Whoever has a text meanwhile waits: the compiler is further by then than one that it would start.
+        pool = lock();
+        while pool.waiting.len() < pool.wanted && !FAILED.load(Ordering::Relaxed) {
+            match command().and_then(Standby::new) {
+                Some(standby) => pool.waiting.push(standby),
+                None => FAILED.store(true, Ordering::Relaxed),
             }
         }
-        std::thread::sleep(IDLE);
-        let mut pool = READY.lock().unwrap_or_else(PoisonError::into_inner);
-        pool.waiting.retain(|standby| !numbers.contains(&standby.number));
-    };
-    // Without a thread there is none, and all goes on as it does without.
-    let _ = std::thread::Builder::new().name("lazuli-compilers".into()).spawn(start);
+        pool.wanted = 0;
+        let waited = CHANGED.wait_timeout_while(pool, IDLE, |pool| pool.wanted == 0);
+        let (next, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        pool = next;
+        if waited.timed_out() {
+            break;
+        }
+    }
+    pool.waiting.clear();
+    pool.is_kept = false;
 }
 
 /// The library of a text by a compiler that waits, if there is one of this command and all goes well.
@@ -99,7 +119,7 @@ pub(super) fn compile(source: &str, command: &[String]) -> Option<Vec<u8>> {
 }
 
 impl Standby {
-    fn new(command: Vec<String>, number: u64) -> Option<Standby> {
+    fn new(command: Vec<String>) -> Option<Standby> {
         let (program, first) = command.split_first()?;
         let path = std::fs::canonicalize(program).ok()?;
         let name = path.file_name()?.to_str()?;
@@ -112,7 +132,7 @@ impl Standby {
         let mut run = Command::new(program);
         run.args(first).args(ARGUMENTS).current_dir(Path::new("/")).env("LC_ALL", "C").stdin(Stdio::piped());
         let compiler = Running::start(run, Some(object.try_clone().ok()?)).ok()?;
-        Some(Standby { command, compiler, object, number })
+        Some(Standby { command, compiler, object })
     }
 
     fn compile(mut self, source: &str) -> Option<Vec<u8>> {
@@ -145,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_compiler_that_waits_takes_one_text() {
-        let standby = Standby::new(command(), 0).unwrap();
+        let standby = Standby::new(command()).unwrap();
         let library = standby.compile(TEXT).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("twice.so");
@@ -163,7 +183,7 @@ mod tests {
 
     #[test]
     fn what_goes_wrong_is_left_to_another_run() {
-        let compile = |text: &str| Standby::new(command(), 0).unwrap().compile(text);
+        let compile = |text: &str| Standby::new(command()).unwrap().compile(text);
         assert!(compile("\nvoid broken(int* x) { x[0] *= ; }\n").is_none());
         // More than a pipe holds would wait for a compiler that does not read.
         assert!(compile(&format!("{}{TEXT}", " ".repeat(1 << 20))).is_none());
@@ -175,7 +195,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("cc");
         std::fs::write(&script, "#!/bin/sh\nexec cc \"$@\"\n").unwrap();
-        assert!(Standby::new(vec![script.to_str().unwrap().to_owned()], 0).is_none());
-        assert!(Standby::new(vec!["/nonexistent/cc".to_owned()], 0).is_none());
+        assert!(Standby::new(vec![script.to_str().unwrap().to_owned()]).is_none());
+        assert!(Standby::new(vec!["/nonexistent/cc".to_owned()]).is_none());
     }
 }
