@@ -3,14 +3,14 @@
 use std::borrow::Borrow;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, BufRead};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::effort::{EFFORTS, Effort, FAULTS, LESS, effort};
-use super::{DEVICE, Unloaded, linker, standby};
+use super::{DEVICE, Unloaded, linker, processor, standby};
 use crate::error::{Error, Result};
 use crate::runtime::cache::{DiskCache, Key};
 use crate::runtime::process::{self, Answer};
@@ -181,7 +181,7 @@ impl Compiler {
         let version = version?;
         // A cross compiler's libraries could not be loaded.
         if let Ok(machine) = machine
-            && !is_this_architecture(&machine)
+            && !processor::is_this_architecture(&machine)
         {
             return Err(format!("it compiles for {machine}"));
         }
@@ -203,7 +203,7 @@ impl Compiler {
     /// What a compiled library depends on besides the source: program, version, flags and processor. For
     /// the keys of caches, which machines may share.
     pub(crate) fn identity(&self) -> String {
-        format!("{} | {}", self.maker(), processor().unwrap_or_else(|| self.processor()))
+        format!("{} | {}", self.maker(), described().unwrap_or_else(|| self.processor()))
     }
 
     /// The bytes of a shared library.
@@ -443,7 +443,7 @@ pub(super) fn identify<C: Borrow<Compiler>>(
     compiler: impl FnOnce() -> Result<C>,
 ) -> Result<String> {
     // Without the processor, which only this machine knows, nothing can be said of a compiled kernel.
-    let (Some(disk), Some(processor)) = (disk, processor()) else {
+    let (Some(disk), Some(processor)) = (disk, described()) else {
         return Ok(compiler()?.borrow().identity());
     };
     let candidates = candidates(environment);
@@ -473,6 +473,12 @@ fn candidates(environment: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
         Some(chosen) => vec![chosen],
         None => variable("CC").into_iter().chain(["cc", "gcc", "clang"].map(str::to_owned)).collect(),
     }
+}
+
+/// The processor that `-march=native` means, if the system says: its model in words, and a hash of its features.
+fn described() -> Option<String> {
+    let (model, features) = processor::described()?;
+    Some(format!("{model} {}", short_hash(&features)))
 }
 
 /// A hash of the files that these commands name, as they are now; None if there is no program to run.
@@ -516,57 +522,6 @@ fn resolve(program: &str) -> Option<String> {
     path?.into_os_string().into_string().ok()
 }
 
-/// Whether a target triple's first part is the architecture of this program.
-fn is_this_architecture(machine: &str) -> bool {
-    let architecture = machine.split('-').next().unwrap_or_default();
-    match std::env::consts::ARCH {
-        "x86" => matches!(architecture, "i386" | "i486" | "i586" | "i686" | "x86"),
-        "x86_64" => matches!(architecture, "x86_64" | "amd64"),
-        "aarch64" => matches!(architecture, "aarch64" | "arm64"),
-        // Triples of the others begin with the name, and go on with a variant.
-        other => architecture.starts_with(other.trim_end_matches("64")),
-    }
-}
-
-/// The processor's model in words.
-pub(crate) fn model() -> String {
-    let file = fs::File::open("/proc/cpuinfo");
-    let model = file.and_then(|file| describe(io::BufReader::new(file))).map(|(model, _)| model);
-    model.ok().filter(|model| !model.is_empty()).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
-}
-
-/// The processor that `-march=native` means, if the system says: its model in words, and a hash of its features.
-fn processor() -> Option<String> {
-    let (model, features) =
-        fs::File::open("/proc/cpuinfo").and_then(|file| describe(io::BufReader::new(file))).ok()?;
-    (!features.is_empty()).then(|| format!("{model} {}", short_hash(&features)))
-}
-
-/// Model and features out of the first processor's lines of `/proc/cpuinfo`. No more is read: the system
-/// asks every core for its frequency to write the rest.
-fn describe(cpuinfo: impl BufRead) -> io::Result<(String, String)> {
-    let (mut model, mut features) = (String::new(), String::new());
-    for line in cpuinfo.take(1 << 16).lines() {
-        let line = line?;
-        let Some((name, value)) = line.split_once(':') else {
-            if line.trim().is_empty() && !features.is_empty() {
-                break;
-            }
-            continue;
-        };
-        match name.trim() {
-            "model name" => model = value.trim().to_owned(),
-            "vendor_id" | "cpu family" | "model" | "stepping" | "flags" | "Features" | "CPU implementer"
-            | "CPU architecture" | "CPU variant" | "CPU part" | "isa" | "cpu" => {
-                features.push_str(&line);
-                features.push('\n');
-            }
-            _ => {}
-        }
-    }
-    Ok((model, features))
-}
-
 fn short_hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex()[..16].to_owned()
 }
@@ -574,14 +529,6 @@ fn short_hash(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_first_processor_is_read_without_what_changes_from_run_to_run() {
-        let cpuinfo = "processor\t: 0\nmodel name\t: Fast CPU\ncpu MHz\t\t: 2100.0\nflags\t\t: sse avx\n\n\
-                       processor\t: 1\nflags\t\t: other\n";
-        let (model, features) = describe(cpuinfo.as_bytes()).unwrap();
-        assert_eq!((model.as_str(), features.as_str()), ("Fast CPU", "flags\t\t: sse avx\n"));
-    }
 
     #[test]
     fn texts_that_call_libraries_are_told_from_others() {
@@ -594,12 +541,5 @@ mod tests {
         ] {
             assert_eq!(calls_libraries(&format!("{declared}{body}")), expected, "{declared}");
         }
-    }
-
-    #[test]
-    fn foreign_architectures_are_told_apart() {
-        assert!(is_this_architecture(&format!("{}-linux-gnu", std::env::consts::ARCH)));
-        assert!(!is_this_architecture("m68k-linux-gnu"));
-        assert!(!is_this_architecture(""));
     }
 }

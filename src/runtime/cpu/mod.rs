@@ -5,13 +5,15 @@ mod effort;
 mod linker;
 mod module;
 mod parallel;
+mod processor;
 #[cfg(target_os = "linux")]
 mod standby;
 pub(crate) mod together;
 
-pub(crate) use compiler::{Compiler, identity, model};
+pub(crate) use compiler::{Compiler, identity};
 pub(crate) use module::{CpuModule, Unloaded};
 pub(crate) use parallel::threads;
+pub(crate) use processor::model;
 
 /// The device's name in errors.
 const DEVICE: &str = "cpu";
