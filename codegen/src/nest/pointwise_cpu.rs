@@ -26,19 +26,16 @@ pub(super) fn body(
 ) -> Result<(Body, Launch), Refusal> {
     let short = ShortAxis::of(kernel, map, SHORT_AXIS);
     let border = map.last().and_then(|&inner| Windows::border(kernel, inner));
-    let is_masked = border.is_none() && map.last().is_some_and(|&inner| are_masks(kernel, inner));
     let interior = map.last().filter(|_| border.is_none()).and_then(|&inner| Interior::of(kernel, inner));
     let segments = match &interior {
         _ if border.is_some() => None,
         Some(interior) if !interior.is_whole_rows() => None,
         _ => Segments::of(kernel),
     };
+    let has_loops_of_guards = border.is_some() || segments.is_some() || short.is_some();
+    let is_masked = !has_loops_of_guards && map.last().is_some_and(|&inner| are_masks(kernel, inner));
     let interior = interior.filter(|_| segments.is_none());
-    let is_masked = is_masked && segments.is_none() && short.is_none();
-    let mut interior = interior;
-    if is_masked {
-        interior = interior.and_then(Interior::of_whole_vectors);
-    }
+    let interior = if is_masked { interior.and_then(Interior::of_whole_vectors) } else { interior };
     let guards = match (&short, &interior, &segments) {
         (Some(short), ..) => Guards::Short(short),
         (None, Some(interior), _) => Guards::Interior(interior, is_masked),

@@ -162,19 +162,9 @@ impl Printer<'_> {
             self.line(&format!("const {ty} {LEFT} = {end} - {name};"));
         }
         let mut vectors = Loop {
-            printer: self,
-            varying: FxHashMap::from_iter([(var, Held::Index(1))]),
-            bounds: Vec::new(),
-            is_worth_it: false,
-            is_wide: false,
-            far: 0.0,
-            operations: 0.0,
-            groups: Vec::new(),
             count: if is_whole { "LANES" } else { LEFT },
-            lanes: (var, from),
             is_segment: hint == LoopHint::SimdSegment,
-            counts: false,
-            folded: None,
+            ..Loop::new(self, (var, from))
         };
         vectors.find_groups(body);
         // With its remainders a loop of numbers would get no vectors of the compiler's either.
@@ -214,6 +204,27 @@ impl Printer<'_> {
     fn operand_of(&mut self, expr: &Expr) -> String {
         let text = self.expr(expr);
         parenthesise(&text)
+    }
+}
+
+impl<'p, 'a> Loop<'p, 'a> {
+    /// Of whole vectors along a variable.
+    fn new(printer: &'p mut Printer<'a>, lanes: (Var, &'p Expr)) -> Loop<'p, 'a> {
+        Loop {
+            printer,
+            varying: FxHashMap::from_iter([(lanes.0, Held::Index(1))]),
+            bounds: Vec::new(),
+            is_worth_it: false,
+            is_wide: false,
+            far: 0.0,
+            operations: 0.0,
+            groups: Vec::new(),
+            count: "LANES",
+            lanes,
+            is_segment: false,
+            counts: false,
+            folded: None,
+        }
     }
 }
 

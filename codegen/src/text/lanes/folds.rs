@@ -1,9 +1,7 @@
 //! Loops that merge lanes, half of them with the other half: of vectors, and then within one.
 
-use rustc_hash::FxHashMap;
-
 use super::super::Printer;
-use super::{Folded, Held, Loop};
+use super::{Folded, Loop};
 use crate::intrinsics::lanes::{Kind, Lanes};
 use crate::nest::stmt::{Expr, LoopHint, Stmt, Type};
 use crate::nest::variable::Var;
@@ -33,22 +31,7 @@ impl Printer<'_> {
         self.depth += 1;
         self.line(&format!("for ({ty} {lane} = 0; {lane} < {name}; {lane} += LANES) {{"));
         self.depth += 1;
-        let varying = FxHashMap::from_iter([(var, Held::Index(1))]);
-        let mut vectors = Loop {
-            printer: self,
-            varying: varying.clone(),
-            bounds: Vec::new(),
-            is_worth_it: false,
-            is_wide: false,
-            far: 0.0,
-            operations: 0.0,
-            groups: Vec::new(),
-            count: "LANES",
-            lanes: (var, &Expr::Int(0)),
-            is_segment: false,
-            counts: false,
-            folded: None,
-        };
+        let mut vectors = Loop::new(self, (var, &Expr::Int(0)));
         let printed = vectors.statements(body).filter(|()| vectors.is_worth_it && vectors.is_wide);
         self.depth = depth;
         printed?;
@@ -82,21 +65,7 @@ impl Printer<'_> {
             "for ({ty} {name} = {half} < LANES ? {half} : LANES / 2; {name} > 0; {name} /= 2) {{"
         ));
         self.depth += 1;
-        let mut vectors = Loop {
-            printer: self,
-            varying,
-            bounds: Vec::new(),
-            is_worth_it: false,
-            is_wide: false,
-            far: 0.0,
-            operations: 0.0,
-            groups: Vec::new(),
-            count: "LANES",
-            lanes: (var, &Expr::Int(0)),
-            is_segment: false,
-            counts: false,
-            folded: Some(folded),
-        };
+        let mut vectors = Loop { folded: Some(folded), ..Loop::new(self, (var, &Expr::Int(0))) };
         let printed = vectors.statements(body);
         let folded = vectors.folded.take();
         self.depth = depth;
