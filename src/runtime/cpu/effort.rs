@@ -1,4 +1,4 @@
-//! How much the C compiler is asked to optimise a text: it follows from the text alone.
+//! How much the C compiler is asked to optimise a text: it follows from the text, and from whether the compiler is gcc.
 //! `benches/flags` measures sets of flags.
 
 /// What makes loops over short texts faster takes much time over long ones, whose loops it makes no faster. A loop that asks for

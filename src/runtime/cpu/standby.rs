@@ -1,6 +1,6 @@
-//! Compilers that have been started before there is a text: until they read, they take as long as for a third of a small
-//! kernel. There are files nowhere: the text comes through a pipe, which ends with this process, and so do they then; the
-//! object file is in memory.
+//! Compilers that are started before there is a text for them: starting one takes a third as long as compiling a small kernel.
+//! No files are made: a compiler waits at a pipe for its text, and writes the object file to memory. When this process ends,
+//! however that may be, so does the pipe, and the compiler with it.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -15,16 +15,16 @@ use rustix::fs::MemfdFlags;
 use super::linker;
 use crate::runtime::process::{self, Running};
 
-/// Of which no text came so soon, it ends.
+/// Compilers that nobody has needed for so long are ended.
 const IDLE: Duration = Duration::from_secs(3);
-/// More than these are never needed at once: what is to be compiled next is rarely more.
+/// So many wait at most.
 const MOST: usize = 2;
 /// What a pipe holds.
 const MOST_TEXT: usize = 1 << 16;
-/// What reads standard input as a text, and writes the object file to standard output. By this name: compilers remove what they
-/// fail to write, and where root runs them `/dev/stdout` would be gone.
+/// The text is standard input, the object file standard output; the latter by this name, because a compiler removes a file that
+/// it fails to write: run by root, it would remove `/dev/stdout`.
 const ARGUMENTS: [&str; 6] = ["-xc", "-include", "/dev/stdin", "/dev/null", "-o", "/proc/self/fd/1"];
-/// What answers instead of a compiler may take the place of files into account. Scripts may, too.
+/// Programs that stand for a compiler and expect files. Scripts are not waited with either.
 const WRAPPERS: [&str; 4] = ["ccache", "distcc", "icecc", "buildcache"];
 
 struct Standby {
@@ -57,7 +57,7 @@ pub(super) fn start(count: usize, after: Duration, command: Asked) {
     if !linker::IS_KNOWN || FAILED.load(Ordering::Relaxed) {
         return;
     }
-    // Who has it starts some.
+    // Whoever holds the lock is starting some.
     let Ok(mut pool) = READY.try_lock() else { return };
     let wanted = count.min(MOST);
     if pool.waiting.len() >= wanted {
@@ -82,7 +82,7 @@ fn keep(command: Asked) {
         let after = std::mem::take(&mut pool.after);
         drop(pool);
         std::thread::sleep(after);
-        // Whoever has a text meanwhile waits: the compiler is further by then than one that it would start.
+        // Under the lock: a text that comes meanwhile waits for this compiler, which is ready earlier than one started for it.
         pool = lock();
         while pool.waiting.len() < pool.wanted && !FAILED.load(Ordering::Relaxed) {
             match command().and_then(Standby::new) {
@@ -113,7 +113,7 @@ pub(super) fn compile(source: &str, command: &[String]) -> Option<Vec<u8>> {
         pool.waiting.remove(place)
     };
     let library = standby.compile(source);
-    // What the text has to do with it, another run says.
+    // The next run tells whether the text is at fault.
     FAILED.fetch_or(library.is_none(), Ordering::Relaxed);
     library
 }
