@@ -166,12 +166,6 @@ fn uncached(recorded: &Graph, settings: Settings) -> Result<Plan> {
     Ok(plan_anew(graph, parameters, settings)?.0)
 }
 
-/// Plans without the cache.
-#[cfg(all(test, feature = "cuda"))]
-fn make_plan(graph: &Graph, settings: Settings) -> Result<Plan> {
-    uncached(graph, settings)
-}
-
 pub(crate) fn through_passes(graph: &Graph) -> Result<Graph> {
     Ok(match debug::enabled(Level::Ir) {
         false => passes::run(graph, None)?,

@@ -48,7 +48,7 @@ fn what_spills_gets_low_pressure() {
     let Ok(compiler) = Nvrtc::get() else { return println!("not checked: there is no NVRTC") };
     let result = crowded(80, DType::F32);
     let graph = build(&[result]).unwrap().graph;
-    let plan = make_plan(&graph, SETTINGS).unwrap();
+    let plan = uncached(&graph, SETTINGS).unwrap();
     assert_eq!(plan.kernels[0].code.emitted.schedule.to_string(), "pointwise(threads=256, vec=4)");
     let spilled = spilling(&plan, compiler);
     assert_eq!(spilled.len(), 1, "320 values in 255 registers");
@@ -63,7 +63,7 @@ fn what_spills_gets_low_pressure() {
 #[test]
 fn what_spills_all_the_same_becomes_smaller() {
     let graph = build(&[crowded(60, DType::F32)]).unwrap().graph;
-    let mut plan = Arc::new(make_plan(&graph, SETTINGS).unwrap());
+    let mut plan = Arc::new(uncached(&graph, SETTINGS).unwrap());
     let mut groups = vec![plan.grouping.groups.len()];
     // Whatever is tried, each kernel spills: at last each operation is one, and there is no more to try.
     while let Some(next) = {
@@ -82,7 +82,7 @@ fn what_spills_all_the_same_becomes_smaller() {
 #[test]
 fn unfused_kernels_stay_as_they_are() {
     let graph = build(&[crowded(3, DType::F32)]).unwrap().graph;
-    let plan = make_plan(&graph, Settings { fusion: Fusion::Off, ..SETTINGS }).unwrap();
+    let plan = uncached(&graph, Settings { fusion: Fusion::Off, ..SETTINGS }).unwrap();
     assert!(relieved(&graph, &plan, &[(0, 100)]).unwrap().is_none());
 }
 
@@ -91,7 +91,7 @@ fn both_functions_of_a_kernel_are_inspected() {
     let Ok(compiler) = Nvrtc::get() else { return println!("not checked: there is no NVRTC") };
     let row = Tensor::rand([1 << 20], 1);
     row.eval().unwrap();
-    let plan = make_plan(&build(&[row.cumsum(0)]).unwrap().graph, SETTINGS).unwrap();
+    let plan = uncached(&build(&[row.cumsum(0)]).unwrap().graph, SETTINGS).unwrap();
     let emitted = &plan.kernels[0].code.emitted;
     assert_eq!(emitted.functions().collect::<Vec<_>>(), ["cumsum_f32_totals", "cumsum_f32"]);
     let cubin = compiler.compile(&emitted.name, &emitted.source, "sm_90", default_options()).unwrap();
@@ -158,7 +158,7 @@ fn schedules_are_what_fusion_said() {
     for language in [Language::Cuda, Language::C] {
         for result in &results {
             let graph = build(std::slice::from_ref(result)).unwrap().graph;
-            let plan = make_plan(&graph, Settings { language, ..SETTINGS }).unwrap();
+            let plan = uncached(&graph, Settings { language, ..SETTINGS }).unwrap();
             assert!(!plan.grouping.was_divided(), "{}", explain::Explanation::of(&plan));
             for kernel in &plan.kernels {
                 let schedule = &kernel.code.emitted.schedule;
@@ -197,7 +197,7 @@ fn what_grows_inside_is_few_texts() {
         let mut sources = rustc_hash::FxHashSet::default();
         for n in (60..200).chain((200..1000).step_by(9)) {
             let graph = build(&[program(n)]).unwrap().graph;
-            let plan = make_plan(&graph, SETTINGS).unwrap();
+            let plan = uncached(&graph, SETTINGS).unwrap();
             let emitted: Vec<_> = plan.kernels.iter().map(|kernel| kernel.code.emitted.clone()).collect();
             // What is loaded already is not asked for again.
             let new: Vec<_> =
@@ -221,7 +221,7 @@ fn products_of_two_dtypes_are_packed_apart() {
     let product = |dtype| input([128, 512], dtype).matmul(&input([512, 512], dtype));
     let difference = product(DType::I32).cast(DType::F32) - product(DType::F32);
     let graph = build(&[difference]).unwrap().graph;
-    let plan = make_plan(&graph, Settings { language: Language::C, ..SETTINGS }).unwrap();
+    let plan = uncached(&graph, Settings { language: Language::C, ..SETTINGS }).unwrap();
     let schedules: Vec<&Schedule> = plan.kernels.iter().map(|kernel| &kernel.code.emitted.schedule).collect();
     assert!(schedules.iter().all(|schedule| matches!(schedule, Schedule::Contraction(_))), "{schedules:?}");
     assert_eq!(schedules.len(), 2);
@@ -233,7 +233,7 @@ fn products_of_two_dtypes_are_packed_apart() {
 fn few_lanes_and_scattered_loads_ask_for_no_vectors() {
     const C: Settings = Settings { language: Language::C, ..SETTINGS };
     let text = |result: &Tensor| {
-        let plan = make_plan(&build(std::slice::from_ref(result)).unwrap().graph, C).unwrap();
+        let plan = uncached(&build(std::slice::from_ref(result)).unwrap().graph, C).unwrap();
         plan.kernels.iter().map(|kernel| &*kernel.code.emitted.source).collect::<String>()
     };
     let x = Tensor::rand([640, 256], 1);

@@ -77,7 +77,7 @@ fn narrow(value: i128) -> (i64, bool) {
 }
 
 /// The greatest common divisor of the magnitudes.
-pub(crate) fn gcd(a: i64, b: i64) -> i64 {
+pub fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {
         (a, b) = (b, a % b);

@@ -1,5 +1,7 @@
 //! Sizes that grow evenly.
 
+use lazuli_codegen::index::gcd;
+
 use crate::graph::sizes::{ends_of_class, is_special};
 use crate::{DType, Scalar};
 
@@ -21,7 +23,7 @@ impl Line {
     /// Through two points, from the first of which on there is no known end; `None` if they are one.
     pub(super) fn new(a: &[i64], b: &[i64]) -> Option<Line> {
         let by: Vec<i64> = a.iter().zip(b).map(|(a, b)| b.checked_sub(*a)).collect::<Option<_>>()?;
-        let common = by.iter().fold(0, |common, by| gcd(common, by.unsigned_abs())) as i64;
+        let common = by.iter().fold(0, |common, &by| gcd(common, by));
         (common > 0).then(|| Line {
             first: b.to_vec(),
             by: by.into_iter().map(|by| by / common).collect(),
@@ -69,13 +71,6 @@ impl Line {
                 .all(|((own, first), by)| *own == first + by * step);
         is_there.then_some(step)
     }
-}
-
-fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 /// Others in the place of the user's numbers, as general as these and all different.
