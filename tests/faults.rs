@@ -48,9 +48,9 @@ fn copies() {
     assert!(is_out_of_memory((&large + 1.0).eval()));
     assert!(is_out_of_memory((0i64..).collect::<Tensor>().eval()));
     drop(large);
-    // Its memory is in the pool, which the copy gets back. (Each thread takes 64 MiB of addresses.)
-    let small = Tensor::zeros([3 << 24], DType::F32);
-    assert_eq!(small.to_vec::<f32>().unwrap().len(), 3 << 24);
+    // Its memory is in the pool, which the copy gets back.
+    let small = Tensor::zeros([1 << 26], DType::F32);
+    assert_eq!(small.to_vec::<f32>().unwrap().len(), 1 << 26);
     // A file is written without a copy.
     io::write_npy("/dev/null", &small).unwrap();
 }
@@ -58,7 +58,8 @@ fn copies() {
 #[test]
 fn a_copy_that_does_not_fit_is_out_of_memory() {
     let folder = tempfile::tempdir().unwrap();
-    succeeds("ulimit -v 800000", "copies", &[("LAZULI_CACHE_DIR", folder.path().to_str().unwrap())]);
+    // Each thread takes 66 MiB of addresses, the one that starts compilers too.
+    succeeds("ulimit -v 870000", "copies", &[("LAZULI_CACHE_DIR", folder.path().to_str().unwrap())]);
 }
 
 fn expression(addend: f32) -> Tensor {

@@ -72,20 +72,7 @@ fn special_values_at_borders() {
 
 #[test]
 fn every_dtype_has_borders() {
-    let all = [
-        DType::Bool,
-        DType::U8,
-        DType::I8,
-        DType::I16,
-        DType::I32,
-        DType::U32,
-        DType::I64,
-        DType::F16,
-        DType::BF16,
-        DType::F32,
-        DType::F64,
-    ];
-    for dtype in all {
+    for dtype in DType::ALL {
         check_on_cpu(&format!("borders of {dtype}"), |device| {
             let mut outputs = Vec::new();
             for width in [6, 14, 21, 90] {
