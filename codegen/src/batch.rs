@@ -111,8 +111,9 @@ pub fn emit_batch(
     let batch = Batch::new(emitted, &kernel, nest.wide_index, records);
     let source = text::print_batch(&nest, emitted.language, &batch);
     let launches = nest.functions.into_iter().map(|function| {
-        let formula = format!("the sum of {} over {parts} parts", function.launch.blocks());
-        let launch = crate::schedule::Launch { items: blocks, formula, per_block: 1, ..function.launch };
+        let name = format!("the sum of {} over {parts} parts", function.launch.blocks());
+        let items = crate::schedule::WorkItems::named(name, blocks);
+        let launch = crate::schedule::Launch { items, per_block: 1, ..function.launch };
         (function.name, launch)
     });
     Ok(Emitted {

@@ -1,14 +1,14 @@
 //! Kernels that differ in nothing but extents that are arguments, and so have one text.
 //!
 //! The text of a kernel holds for every extent that it gets as an argument. What else an emission gives follows from these
-//! extents by the launch's formula. So an emission serves all sizes of a kernel that have its schedule and its text. Which
+//! extents by the product that its launches' work items are. So an emission serves all sizes of a kernel that have its schedule and its text. Which
 //! these are is found out: extents are of a class, from above one power of two up to the next, and the kernel is emitted at
 //! both ends of it. They have different remainders by every power of two, lie on both sides of any limit between, and are
 //! equal to different numbers by chance: a text that is the same there and in between asks for none of that.
 
 use crate::emit::{chosen, emit_under, emit_unverified};
 use crate::ir::{AxisKind, Kernel};
-use crate::nest::{extent_name, is_verified};
+use crate::nest::is_verified;
 use crate::schedule::{Figures, Schedule};
 use crate::{Emitted, Language, Refusal, Scalar};
 
@@ -88,10 +88,9 @@ impl<'k> Choice<'k> {
         let is_same = |end| {
             let kernel = at_end(self.kernel, end);
             let other = emit_unverified(&kernel, self.language, self.schedule).ok()?;
-            (with_items(emitted, &kernel)? == other).then_some(())
+            (with_items(emitted, &kernel) == other).then_some(())
         };
-        // What the formula says is what it is to say.
-        (with_items(emitted, self.kernel)? == *emitted && emitted.workspaces.is_empty()).then_some(())?;
+        emitted.workspaces.is_empty().then_some(())?;
         is_same(End::First)?;
         is_same(End::Last)?;
         Some(Sizes { of: emitted.clone() })
@@ -100,12 +99,12 @@ impl<'k> Choice<'k> {
 
 impl Sizes {
     /// The emission of a kernel of the class; as [`Choice::emit`] gives it.
-    pub fn emitted(&self, choice: &Choice) -> Option<Emitted> {
-        let emitted = with_items(&self.of, choice.kernel)?;
+    pub fn emitted(&self, choice: &Choice) -> Emitted {
+        let emitted = with_items(&self.of, choice.kernel);
         if is_verified() {
             debug_assert_eq!(Ok(&emitted), choice.emit().as_ref(), "{}", choice.kernel);
         }
-        Some(emitted)
+        emitted
     }
 }
 
@@ -127,45 +126,12 @@ fn at_end(kernel: &Kernel, end: End) -> Kernel {
 }
 
 /// The same emission for this kernel's extents.
-fn with_items(emitted: &Emitted, kernel: &Kernel) -> Option<Emitted> {
+fn with_items(emitted: &Emitted, kernel: &Kernel) -> Emitted {
     let mut result = emitted.clone();
     for (_, launch) in &mut result.launches {
-        launch.items = items(&launch.formula, kernel)?;
+        launch.items = launch.items.at(kernel);
     }
-    Some(result)
-}
-
-/// What a launch's formula comes to: a product of numbers, of extents' names and of `ceil(product / number)`.
-fn items(formula: &str, kernel: &Kernel) -> Option<u64> {
-    let number = |factor: &str| -> Option<u64> {
-        let named = || {
-            let mut axes = (0..kernel.axes.len() as u32).map(crate::AxisId);
-            axes.find(|&axis| kernel.axis(axis).is_argument && extent_name(kernel, axis) == factor)
-        };
-        factor.parse().ok().or_else(|| Some(kernel.axis(named()?).extent))
-    };
-    let product = |factors: &str| -> Option<u64> {
-        factors.split(" * ").try_fold(1u64, |product, factor| Some(product.saturating_mul(number(factor)?)))
-    };
-    let (mut rest, mut result) = (formula, 1u64);
-    loop {
-        let (factor, behind) = match rest.strip_prefix("ceil(") {
-            Some(quotient) => {
-                let (quotient, behind) = quotient.split_once(')')?;
-                let (dividend, divisor) = quotient.split_once(" / ")?;
-                (product(dividend)?.div_ceil(divisor.parse().ok().filter(|&divisor| divisor > 0)?), behind)
-            }
-            None => {
-                let end = rest.find(" * ").unwrap_or(rest.len());
-                (number(&rest[..end])?, &rest[end..])
-            }
-        };
-        result = result.saturating_mul(factor);
-        if behind.is_empty() {
-            return Some(result);
-        }
-        rest = behind.strip_prefix(" * ")?;
-    }
+    result
 }
 
 #[cfg(test)]
@@ -202,23 +168,13 @@ kernel rows
                 let kernel = rows(n, 24);
                 let other = Choice::of(&kernel, language, &FIGURES).unwrap();
                 assert_eq!(other.class(), choice.class());
-                assert_eq!(sizes.emitted(&other), other.emit().ok());
+                assert_eq!(Ok(sizes.emitted(&other)), other.emit());
             }
             for kernel in [rows(65, 24), rows(32, 24), rows(40, 25), rows(1, 24)] {
                 let other = Choice::of(&kernel, language, &FIGURES).unwrap();
                 assert_ne!(other.class(), choice.class());
             }
         }
-    }
-
-    #[test]
-    fn formulas_say_how_many_items_there_are() {
-        let kernel = rows(40, 24);
-        let of = |formula| items(formula, &kernel);
-        assert_eq!([of("n_i0 * 128"), of("7"), of("n_i0")], [Some(5120), Some(7), Some(40)]);
-        assert_eq!([of("ceil(n_i0 * 3 / 32) * 5"), of("2 * ceil(n_i0 / 16)")], [Some(20), Some(6)]);
-        assert_eq!([of("n_i0 * parts"), of("ceil(n_i0 / parts)"), of(""), of("n_i1")], [None; 4]);
-        assert_eq!(of("ceil(n_i0 / 0)"), None);
     }
 
     /// The last of so many positions is special where their number is text.
@@ -230,7 +186,7 @@ kernel rows
         emitted.source = emitted.source.replace("n_i0", "40").into();
         assert!(choice.sizes(&emitted).is_none());
         let mut emitted = choice.emit().unwrap();
-        emitted.launches[0].1.formula = "40".into();
+        emitted.launches[0].1.items = crate::schedule::WorkItems::number(40);
         assert!(choice.sizes(&emitted).is_none());
     }
 }

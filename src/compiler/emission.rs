@@ -97,7 +97,7 @@ fn served(choice: &Choice, (hash, class): &(u64, Class)) -> Option<Emitted> {
         Some(Known::Served(known)) if known.0 == *class => Some(known.clone()),
         _ => None,
     });
-    known?.1.emitted(choice)
+    Some(known?.1.emitted(choice))
 }
 
 /// A size of a class was emitted: the second one says whether it serves others.

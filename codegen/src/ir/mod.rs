@@ -299,6 +299,11 @@ impl Kernel {
         &self.axes[id.0 as usize]
     }
 
+    /// The name of an axis's extent.
+    pub fn extent_name(&self, id: AxisId) -> String {
+        format!("n_{}", self.axis(id).name)
+    }
+
     /// The ids of all axes of a kind, outermost first.
     pub fn axes_of_kind(&self, kind: AxisKind) -> Vec<AxisId> {
         (0..self.axes.len() as u32).map(AxisId).filter(|&id| self.axis(id).kind == kind).collect()

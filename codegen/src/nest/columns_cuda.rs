@@ -4,7 +4,7 @@
 use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::Emitter;
 use super::loops::{counting, stepping};
-use super::passes::{Pass, Plan, items_formula, lane_of, launch_items, partial_workspaces};
+use super::passes::{Pass, Plan, lane_of, launch_items, partial_workspaces};
 use super::pointwise::{lane_axis, lanes_and_stores, split_lanes, unrolled_lanes};
 use super::split::{Arrivals, Parts, interleaved, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, And, Div, Equal, Mul};
@@ -15,7 +15,7 @@ use super::{Function, Nest, Parameter};
 use crate::DType;
 use crate::index::AxisId;
 use crate::ir::{Kernel, Store};
-use crate::schedule::{ColumnSchedule, Launch};
+use crate::schedule::{ColumnSchedule, Launch, WorkItems};
 use crate::{Language, Refusal};
 
 struct CudaColumns<'a> {
@@ -33,10 +33,8 @@ struct CudaColumns<'a> {
 pub(super) fn build(scalar: &Kernel, plan: &Plan, schedule: &ColumnSchedule) -> Result<Nest, Refusal> {
     let kernel = split_lanes(scalar, plan.map.last().copied(), schedule.vector);
     let columns = launch_items(scalar, &plan.map);
-    let items = columns / u64::from(schedule.vector);
     let launch = Launch {
-        items,
-        formula: items_formula(scalar, &plan.map, u64::from(schedule.vector)),
+        items: WorkItems::of(scalar, &plan.map).divided(u64::from(schedule.vector)),
         per_block: u64::from(schedule.threads_x),
         splits: schedule.splits,
         block: [schedule.threads_x, schedule.threads_y, 1],

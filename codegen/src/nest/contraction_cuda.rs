@@ -48,7 +48,7 @@ pub(super) fn build(
         at_once: schedule.at_once(contraction),
         ..launch_of_parts(kernel, &parts)
     };
-    let blocks = launch.items;
+    let blocks = launch.items.count();
     let workspaces = match schedule.splits {
         1 => Vec::new(),
         splits => with_arrivals(partial_sums(contraction, schedule, blocks * u64::from(splits)), blocks),

@@ -149,17 +149,12 @@ pub struct Nest {
     pub kernel: Kernel,
 }
 
-/// The name of the parameter that holds an axis's extent.
-pub fn extent_name(kernel: &Kernel, axis: AxisId) -> String {
-    format!("n_{}", kernel.axis(axis).name)
-}
-
 /// The name of a parameter.
 pub fn parameter_name(nest: &Nest, parameter: Parameter) -> String {
     match parameter {
         Parameter::Buffer(id) => nest.kernel.buffers[id.index()].name.clone(),
         Parameter::Argument(id) => nest.kernel.arguments[id.index()].name.clone(),
-        Parameter::Extent(axis) => extent_name(&nest.kernel, axis),
+        Parameter::Extent(axis) => nest.kernel.extent_name(axis),
         Parameter::Offset(axis) => nest.kernel.axis(axis).name.clone(),
         Parameter::Checks => intrinsics::CHECKS.into(),
         Parameter::Workspace(number) => nest.workspaces[number].name.clone(),

@@ -13,7 +13,7 @@ use super::variable::{Local, LocalId, Space, Var};
 use super::{Body, Function, Nest, Parameter, Workspace, parameter_name, parameters};
 use crate::index::AxisId;
 use crate::ir::{BufferId, Kernel};
-use crate::schedule::Launch;
+use crate::schedule::{Launch, WorkItems};
 use crate::syntax::{Cursor, ParseError, Place};
 use crate::{DType, Language, ReduceOp};
 
@@ -130,12 +130,49 @@ impl<'t, 'a> Reader<'t, 'a> {
         let splits = self.setting("splits")?;
         let shared_bytes = self.setting("shared")?;
         let at_once = if self.text.is_at("at_once") { self.setting("at_once")? } else { 0 };
-        let items = self.setting("items")?;
+        let count = self.setting("items")?;
         self.text.expect("=")?;
-        let formula = self.text.line().to_string();
-        let launch = Launch { items, formula, per_block, splits, block, shared_bytes, at_once };
+        let place = self.text.place();
+        let items = self.work_items(count)?;
+        if items.count() != count {
+            return Err(self.text.error_at(place, "another number of work items"));
+        }
+        let launch = Launch { items, per_block, splits, block, shared_bytes, at_once };
         let statements = self.statements()?;
         Ok(Function { name, body: Body { statements, locals: self.locals }, launch })
+    }
+
+    /// A product whose names are of extents, or of one number that is known by what all comes to.
+    fn work_items(&mut self, count: u64) -> Result<WorkItems, ParseError> {
+        let mut product = WorkItems::number(1);
+        loop {
+            product = if self.text.eat("ceil(") {
+                let dividend = self.work_items(count)?;
+                self.text.expect("/")?;
+                let place = self.text.place();
+                let by = self.text.number()?;
+                self.text.expect(")")?;
+                if by == 0 {
+                    return Err(self.text.error_at(place, "a divisor of 0"));
+                }
+                product * dividend.divided(by)
+            } else if let Ok(number) = self.text.number() {
+                product * WorkItems::number(number)
+            } else {
+                let name = self.text.word()?;
+                let kernel = &self.nest.kernel;
+                let mut axes = (0..kernel.axes.len() as u32).map(AxisId);
+                let of = |&axis: &AxisId| kernel.axis(axis).is_argument && kernel.extent_name(axis) == name;
+                let factor = match axes.find(of) {
+                    Some(axis) => WorkItems::of(kernel, &[axis]),
+                    None => WorkItems::named(name, count.checked_div(product.count()).unwrap_or(0)),
+                };
+                product * factor
+            };
+            if !self.text.eat("*") {
+                return Ok(product);
+            }
+        }
     }
 
     fn setting<T: std::str::FromStr>(&mut self, word: &str) -> Result<T, ParseError> {

@@ -1,17 +1,17 @@
 //! What the schedules of reductions share: the names of the passes' variables, accumulators, and the
 //! partial results of several blocks.
 
+use super::Workspace;
 use super::accumulate::Accumulator;
 use super::emitter::Emitter;
 use super::stmt::Arithmetic::{Add, Div};
 use super::stmt::Expr;
 use super::variable::Var;
-use super::{Workspace, extent_name};
 use crate::Language;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId};
 use crate::ops::MAXIMUM;
-use crate::schedule::Launch;
+use crate::schedule::{Launch, WorkItems};
 pub(super) use crate::schedule::{Pass, Plan};
 
 impl Plan {
@@ -93,52 +93,24 @@ pub(super) fn launch_items(kernel: &Kernel, axes: &[AxisId]) -> u64 {
     axes.iter().fold(1, |product, &axis| product.saturating_mul(kernel.axis(axis).extent))
 }
 
-/// How many work items a launch has, as text over the kernel's arguments.
-pub(super) fn items_formula(kernel: &Kernel, axes: &[AxisId], divisor: u64) -> String {
-    let mut constant = 1;
-    let mut names = Vec::new();
-    for &axis in axes {
-        match kernel.axis(axis).is_argument {
-            true => names.push(extent_name(kernel, axis)),
-            false => constant *= kernel.axis(axis).extent,
-        }
-    }
-    let product = |names: &[String], constant: u64| match (names, constant) {
-        ([], constant) => constant.to_string(),
-        (names, 1) => names.join(" * "),
-        (names, constant) => format!("{} * {constant}", names.join(" * ")),
-    };
-    match divisor {
-        1 => product(&names, constant),
-        divisor if constant % divisor == 0 => product(&names, constant / divisor),
-        divisor => format!("ceil({} / {divisor})", product(&names, constant)),
-    }
-}
-
 /// A launch whose work items are the positions of some axes.
 pub(super) fn launch_over(kernel: &Kernel, axes: &[AxisId]) -> Launch {
-    let (items, formula) = (launch_items(kernel, axes), items_formula(kernel, axes, 1));
-    Launch { items, formula, ..Launch::default() }
+    Launch { items: WorkItems::of(kernel, axes), ..Launch::default() }
 }
 
 /// The launch of blocks that have so many neighbours along the last of some axes, at one position of the others.
 pub(super) fn launch_of_columns(kernel: &Kernel, axes: &[AxisId], width: u64) -> Launch {
     let (outer, inner) = axes.split_at(axes.len().saturating_sub(1));
-    let formula = items_formula(kernel, inner, width);
-    let formula = match outer.is_empty() {
-        true => formula,
-        false => format!("{} * {formula}", items_formula(kernel, outer, 1)),
-    };
-    let items = launch_items(kernel, inner).div_ceil(width).saturating_mul(launch_items(kernel, outer));
-    Launch { items, formula, ..Launch::default() }
+    launch_of_parts(kernel, &[(outer, 1), (inner, width)])
 }
 
 /// The launch of blocks that each have so many positions of some axes, and so many of others.
 pub(super) fn launch_of_parts(kernel: &Kernel, parts: &[(&[AxisId], u64)]) -> Launch {
-    let parts: Vec<_> = parts.iter().filter(|(axes, _)| !axes.is_empty()).collect();
-    let items = parts.iter().map(|(axes, of)| launch_items(kernel, axes).div_ceil(*of)).product();
-    let formula: Vec<String> = parts.iter().map(|(axes, of)| items_formula(kernel, axes, *of)).collect();
-    Launch { items, formula: formula.join(" * "), ..Launch::default() }
+    let blocks = parts.iter().map(|(axes, of)| WorkItems::of(kernel, axes).divided(*of));
+    Launch {
+        items: blocks.fold(WorkItems::number(1), |product, blocks| product * blocks),
+        ..Launch::default()
+    }
 }
 
 /// Workspaces for the partial results of some reductions.

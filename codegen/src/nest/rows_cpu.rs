@@ -8,7 +8,7 @@ use super::epilogue::Epilogue;
 use super::fission::{Divided, Fission, SHORTEST};
 use super::interior::Interior;
 use super::loops::{counting, stepping};
-use super::passes::{Pass, Plan, items_formula, launch_items, partial_workspaces};
+use super::passes::{Pass, Plan, launch_items, launch_over, partial_workspaces};
 use super::peeled::Peeled;
 use super::persistent::{Place, RowCache};
 use super::split::{Parts, merging, of_parts};
@@ -24,7 +24,6 @@ use crate::{Language, Refusal};
 pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Result<Nest, Refusal> {
     let rows = launch_items(kernel, &plan.map);
     let reductions = plan.reductions();
-    let formula = items_formula(kernel, &plan.map, 1);
     let split = schedule.splits > 1;
     let peeled = Peeled::of(kernel, plan);
     let interior = if peeled.is_none() { interior_of_lines(kernel, plan) } else { None };
@@ -88,7 +87,7 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         if let Some((epilogue, rows)) = &epilogue {
             epilogue.emit(&mut emitter, kernel, plan, row, rows);
         }
-        let launch = Launch { items: rows, formula, per_block, ..Launch::default() };
+        let launch = Launch { per_block, ..launch_over(kernel, &plan.map) };
         functions.push(Function::of(kernel, emitter.finish()?, launch));
     }
     Ok(Nest::new(kernel.clone(), functions, workspaces))
@@ -114,8 +113,7 @@ fn parts(
     plan: &Plan,
     schedule: &RowSchedule,
 ) -> Result<[Function; 2], Refusal> {
-    let (block, rows) = (Expr::Builtin(Builtin::BlockX), launch_items(kernel, &plan.map));
-    let formula = items_formula(kernel, &plan.map, 1);
+    let block = Expr::Builtin(Builtin::BlockX);
     let mut emitter = Emitter::new(kernel, Language::C);
     let count = plan.parts(&emitter, SPLIT_LENGTH);
     let count = Expr::Name(emitter.bind("parts", INDEX, count));
@@ -132,7 +130,7 @@ fn parts(
         let lane = (schedule.threads_per_row > 1).then_some(&zero);
         save(&mut emitter, &accumulators, lane, &block);
     }
-    let launch = Launch { items: rows, formula, ..Launch::default() };
+    let launch = launch_over(kernel, &plan.map);
     let first = Function::of(kernel, emitter.finish()?, of_parts(&launch, schedule.splits));
 
     let mut emitter = Emitter::new(kernel, Language::C);

@@ -14,7 +14,7 @@ use super::stretch::InOrder;
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
 use crate::ir::{Kernel, Store};
-use crate::schedule::{Launch, MOST_SCAN_SPLITS, ScanSchedule, rows_together, scan_split_length};
+use crate::schedule::{Launch, MOST_SCAN_SPLITS, ScanSchedule, WorkItems, rows_together, scan_split_length};
 use crate::{Language, Refusal};
 
 /// Bytes of the vector lanes that combine elements: so many that additions overlap.
@@ -68,11 +68,7 @@ impl<'k> Divided<'k> {
             true => launch_over(self.kernel, &self.scans.others),
             false => launch_of_columns(self.kernel, &self.scans.others, self.schedule.rows.into()),
         };
-        let formula = match whole.formula.as_str() {
-            "1" => "splits".into(),
-            formula => format!("{formula} * splits"),
-        };
-        Launch { items: whole.items * u64::from(self.schedule.splits), formula, ..whole }
+        Launch { items: whole.items * WorkItems::named("splits", self.schedule.splits.into()), ..whole }
     }
 
     /// Binds the number of parts and their length, and this block's part.

@@ -2,13 +2,13 @@
 
 use super::accumulate::{Accumulator, mul_add, set};
 use super::emitter::{Definition, Emitter};
-use super::passes::items_formula;
 use super::stmt::Arithmetic::{Div, Mul, Rem};
 use super::stmt::{Expr, Type};
 use super::variable::Var;
 use super::{INDEX, Parameter, Workspace};
 use crate::ir::{Kernel, ValueId, ValueOp};
 pub(super) use crate::schedule::Scatters;
+use crate::schedule::{Launch, WorkItems};
 use crate::{DType, ReduceOp};
 
 /// Partial results of one scatter, many in an array.
@@ -102,13 +102,9 @@ impl Scatters {
         emitter.bind(at, INDEX, Expr::Checked { position, extent, check: self.check })
     }
 
-    /// How many blocks there are, as text: so many for each row.
-    pub(super) fn formula(&self, kernel: &Kernel, blocks: u64) -> String {
-        match (self.outer.as_slice(), blocks) {
-            ([], _) => blocks.to_string(),
-            (outer, 1) => items_formula(kernel, outer, 1),
-            (outer, _) => format!("{} * {blocks}", items_formula(kernel, outer, 1)),
-        }
+    /// A launch of so many blocks for each row.
+    pub(super) fn launch(&self, kernel: &Kernel, blocks: u64) -> Launch {
+        Launch { items: WorkItems::of(kernel, &self.outer) * WorkItems::number(blocks), ..Launch::default() }
     }
 
     /// The variable that numbers the columns: the inner axis itself where there is only one.

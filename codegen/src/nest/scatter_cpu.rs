@@ -233,8 +233,7 @@ impl<'a> Writer<'a> {
             self.store(&mut emitter, &block);
         }
 
-        let (items, formula) = (self.rows * block.blocks, scatters.formula(kernel, block.blocks));
-        let launch = Launch { items, formula, ..Launch::default() };
+        let launch = scatters.launch(kernel, block.blocks);
         Ok(Function::of(kernel, emitter.finish()?, of_parts(&launch, schedule.splits)))
     }
 

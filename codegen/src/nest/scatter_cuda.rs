@@ -49,19 +49,16 @@ pub(super) fn build(
         slot: emitter.index("slot"),
         columns,
     };
-    let rows = launch_items(kernel, &scatters.outer);
-    let blocks = ranges * tiles;
     let launch = Launch {
-        items: rows * blocks,
-        formula: scatters.formula(kernel, blocks),
         splits: schedule.splits,
         block: [LANES as u32, schedule.warps, 1],
-        ..Launch::default()
+        ..scatters.launch(kernel, ranges * tiles)
     };
     let mut workspaces = Vec::new();
     if schedule.splits > 1 {
-        let elements = launch.items * u64::from(schedule.splits) * writer.results();
-        workspaces = with_arrivals(partial_workspaces(&writer.partials, elements), launch.items);
+        let blocks = launch.items.count();
+        let elements = blocks * u64::from(schedule.splits) * writer.results();
+        workspaces = with_arrivals(partial_workspaces(&writer.partials, elements), blocks);
     }
     Ok(Nest::new(kernel.clone(), vec![Function::of(kernel, writer.body(emitter)?, launch)], workspaces))
 }

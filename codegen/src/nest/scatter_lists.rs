@@ -4,15 +4,16 @@
 use super::accumulate::set;
 use super::emitter::Emitter;
 use super::loops::counting;
-use super::passes::launch_items;
+use super::passes::{launch_items, launch_over};
 use super::scatter::{Scatters, bind_digits, offset, scaled};
+use super::split::of_parts;
 use super::stmt::Arithmetic::{Add, Div, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint};
 use super::variable::Var;
 use super::{Function, INDEX, Parameter, Workspace};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::Kernel;
-use crate::schedule::{Launch, SCATTER_LIST_LENGTH, ScatterSchedule};
+use crate::schedule::{SCATTER_LIST_LENGTH, ScatterSchedule};
 use crate::{BinaryOp, DType, Language, Refusal, Scalar};
 
 /// Where each range's elements begin, of each row and part, with one number more for the end, and one more for building it.
@@ -130,14 +131,7 @@ impl<'a> Lists<'a> {
             let end = begins(end);
             emitter.push(set(end.clone(), plus(end, number(1))));
         });
-        let items = launch_items(self.kernel, self.rows()) * u64::from(self.parts);
-        let formula = match (self.rows(), self.parts) {
-            ([], 1) => "1".into(),
-            ([], _) => "parts".into(),
-            (_, 1) => scatters.formula(self.kernel, 1),
-            _ => format!("{} * parts", scatters.formula(self.kernel, 1)),
-        };
-        let launch = Launch { items, formula, ..Launch::default() };
+        let launch = of_parts(&launch_over(self.kernel, self.rows()), self.parts);
         let name = format!("{}_lists", self.kernel.name);
         Ok(Function { name, body: emitter.finish()?, launch })
     }

@@ -9,7 +9,7 @@ use super::stmt::{Builtin, Expr, LoopHint, SortBy, SortedRow, Sorting, Stmt, Typ
 use super::variable::Var;
 use super::{Function, INDEX, Nest, Parameter, Workspace};
 use crate::ir::Kernel;
-use crate::schedule::{Launch, SORT_LANES, SortSchedule};
+use crate::schedule::{Launch, SORT_LANES, SortSchedule, WorkItems};
 use crate::{DType, Language, Refusal};
 
 /// 64-bit numbers of the two arrays that rows are sorted in on the stack.
@@ -32,7 +32,7 @@ pub(super) fn build(kernel: &Kernel, sorts: &Sorts, schedule: &SortSchedule) -> 
         let blocks = (SCRATCH / (2 * length)).clamp(4, 64);
         let elements = 2 * length * blocks;
         workspaces.push(Workspace { name: "scratch".into(), dtype: DType::I64, elements, zeroed: false });
-        launch = Launch { items: blocks, formula: blocks.to_string(), ..Launch::default() };
+        launch = Launch { items: WorkItems::number(blocks), ..Launch::default() };
         writer.in_scratch(&mut emitter, length, blocks);
     }
     Ok(Nest::new(kernel.clone(), vec![Function::of(kernel, emitter.finish()?, launch)], workspaces))

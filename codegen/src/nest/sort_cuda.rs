@@ -4,14 +4,14 @@
 
 use super::emitter::Emitter;
 use super::loops::{counting, halving, stepping};
-use super::passes::{items_formula, launch_items};
+use super::passes::launch_items;
 use super::sort::{Items, Sorts};
 use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, SortBy, Sorting, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, Parameter, Workspace};
 use crate::ir::Kernel;
-use crate::schedule::{Launch, SortSchedule};
+use crate::schedule::{Launch, SortSchedule, WorkItems};
 use crate::{BinaryOp, DType, Language, Refusal};
 
 /// Parts that one function merges.
@@ -23,7 +23,7 @@ const THREADS: u64 = 256;
 pub(super) fn build(kernel: &Kernel, sorts: &Sorts, schedule: &SortSchedule) -> Result<Nest, Refusal> {
     let rows = launch_items(kernel, &sorts.outer);
     let length = kernel.axis(sorts.over).extent;
-    let writer = Writer { kernel, sorts, schedule, rows, length, wanted: kernel.axis(sorts.axis).extent };
+    let writer = Writer { kernel, sorts, schedule, length, wanted: kernel.axis(sorts.axis).extent };
     let tile = u64::from(schedule.tile);
     let mut workspaces: Vec<Workspace> = Vec::new();
     let functions = match length <= tile {
@@ -84,19 +84,15 @@ struct Writer<'a> {
     kernel: &'a Kernel,
     sorts: &'a Sorts,
     schedule: &'a SortSchedule,
-    rows: u64,
     length: u64,
     /// Items of each row that are stored.
     wanted: u64,
 }
 
 impl<'a> Writer<'a> {
-    fn formula(&self, of: u64) -> String {
-        match (self.sorts.outer.as_slice(), of) {
-            ([], _) => of.to_string(),
-            (outer, 1) => items_formula(self.kernel, outer, 1),
-            (outer, _) => format!("{} * {of}", items_formula(self.kernel, outer, 1)),
-        }
+    /// So many of each row.
+    fn of_rows(&self, count: u64) -> WorkItems {
+        WorkItems::of(self.kernel, &self.sorts.outer) * WorkItems::number(count)
     }
 
     /// Items in shared memory.
@@ -190,8 +186,7 @@ impl<'a> Writer<'a> {
             self.store(emitter, exists, (row, rank), items.place_and_key(at));
         });
         let launch = Launch {
-            items: self.rows,
-            formula: self.formula(1),
+            items: self.of_rows(1),
             per_block: rows,
             block: [self.schedule.threads, 1, 1],
             ..Launch::default()
@@ -220,8 +215,7 @@ impl<'a> Writer<'a> {
             }
         });
         let launch = Launch {
-            items: self.rows * parts.count,
-            formula: self.formula(parts.count),
+            items: self.of_rows(parts.count),
             block: [self.schedule.threads, 1, 1],
             ..Launch::default()
         };
@@ -276,10 +270,8 @@ impl<'a> Writer<'a> {
         }
         let then = emitter.close();
         emitter.guarded(Some(exists), then);
-        let items = parts.count * parts.length;
         let launch = Launch {
-            items: self.rows * items,
-            formula: self.formula(items),
+            items: self.of_rows(parts.count * parts.length),
             per_block: THREADS,
             block: [THREADS as u32, 1, 1],
             ..Launch::default()

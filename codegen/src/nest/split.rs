@@ -10,7 +10,7 @@ use super::variable::Var;
 use super::{Body, Function, Parameter, Workspace};
 use crate::DType;
 use crate::ir::Kernel;
-use crate::schedule::Launch;
+use crate::schedule::{Launch, WorkItems};
 
 /// On CUDA: which part a block has.
 pub(super) fn own_part() -> Expr {
@@ -110,13 +110,10 @@ impl Parts {
 
 /// On a core: a launch of as many parts of each item.
 pub(super) fn of_parts(whole: &Launch, splits: u32) -> Launch {
+    let whole = whole.clone();
     match splits {
-        1 => whole.clone(),
-        _ => Launch {
-            items: whole.items * u64::from(splits),
-            formula: format!("{} * parts", whole.formula),
-            ..whole.clone()
-        },
+        1 => whole,
+        _ => Launch { items: whole.items * WorkItems::named("parts", splits.into()), ..whole },
     }
 }
 

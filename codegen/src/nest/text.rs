@@ -75,7 +75,9 @@ impl Writer<'_> {
         let _ = writeln!(
             self.text,
             "function {} threads [{x}, {y}, {z}] per_block {per_block} splits {splits} shared {shared}{at_once} items {} = {}",
-            function.name, launch.items, launch.formula
+            function.name,
+            launch.items.count(),
+            launch.items
         );
         self.statements(&function.body.statements);
     }

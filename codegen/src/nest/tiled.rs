@@ -1,11 +1,11 @@
 //! What tiles of transposed reads share: where they lie, and how many there are.
 
+use super::INDEX;
 use super::emitter::Emitter;
-use super::passes::{items_formula, launch_items};
+use super::passes::launch_of_parts;
 use super::stmt::Arithmetic::{Add, Div, Mul, Rem};
 use super::stmt::{Builtin, Expr};
 use super::variable::Var;
-use super::{INDEX, extent_name};
 use crate::Refusal;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel};
@@ -37,22 +37,8 @@ impl<'a> Tiles<'a> {
 
     /// One block a tile.
     pub(super) fn launch(&self, block: [u32; 3]) -> Launch {
-        let tiles = |axis: AxisId| self.kernel.axis(axis).extent.div_ceil(TILE);
-        let formula = |axis: AxisId| match self.kernel.axis(axis).is_argument {
-            true => format!("ceil({} / {TILE})", extent_name(self.kernel, axis)),
-            false => tiles(axis).to_string(),
-        };
-        let mut factors = vec![formula(self.across), formula(self.inner)];
-        if !self.outer.is_empty() {
-            factors.insert(0, items_formula(self.kernel, &self.outer, 1));
-        }
-        let tiles = tiles(self.inner).saturating_mul(tiles(self.across));
-        Launch {
-            items: launch_items(self.kernel, &self.outer).saturating_mul(tiles),
-            formula: factors.join(" * "),
-            block,
-            ..Launch::default()
-        }
+        let parts = [(&self.outer[..], 1), (&[self.across], TILE), (&[self.inner], TILE)];
+        Launch { block, ..launch_of_parts(self.kernel, &parts) }
     }
 
     /// Binds where the block's tile begins along the inner axis and across, and the outer axes.

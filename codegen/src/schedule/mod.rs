@@ -30,6 +30,7 @@ mod tiled;
 mod vector;
 mod windows;
 mod work;
+mod work_items;
 
 use std::fmt;
 
@@ -72,6 +73,7 @@ pub(crate) use tiled::{TILE, tiled, transposed_loads};
 pub(crate) use vector::is_of_rows;
 pub(crate) use windows::{Image, Windows};
 pub(crate) use work::operations;
+pub use work_items::WorkItems;
 
 /// A schedule: small and printable.
 ///
@@ -349,9 +351,7 @@ impl fmt::Display for Schedule {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Launch {
     /// Work items of this launch: threads, rows or column groups.
-    pub items: u64,
-    /// How the work items follow from the kernel's arguments, such as `n_i0 * 128`.
-    pub formula: String,
+    pub items: WorkItems,
     /// Work items of a block.
     pub per_block: u64,
     /// Blocks that share an item.
@@ -367,15 +367,15 @@ pub struct Launch {
 impl Default for Launch {
     /// One thread.
     fn default() -> Launch {
-        let formula = "1".into();
-        Launch { items: 1, formula, per_block: 1, splits: 1, block: [1, 1, 1], shared_bytes: 0, at_once: 0 }
+        let items = WorkItems::number(1);
+        Launch { items, per_block: 1, splits: 1, block: [1, 1, 1], shared_bytes: 0, at_once: 0 }
     }
 }
 
 impl Launch {
     /// Blocks in x, y and z; no more than one dimension exceeds 65,535.
     pub fn grid(&self) -> [u64; 3] {
-        [self.items.div_ceil(self.per_block.max(1)).max(1), u64::from(self.splits), 1]
+        [self.items.count().div_ceil(self.per_block.max(1)).max(1), u64::from(self.splits), 1]
     }
 
     /// Threads of a block, and the blocks of a multiprocessor if they are said, as CUDA's bounds have them.
@@ -390,8 +390,8 @@ impl Launch {
     /// How the blocks in x follow from the kernel's arguments, such as `ceil(n_i0 / 1024)`.
     pub fn blocks(&self) -> String {
         match self.per_block {
-            1 => self.formula.clone(),
-            per_block => format!("ceil({} / {per_block})", self.formula),
+            1 => self.items.to_string(),
+            per_block => format!("ceil({} / {per_block})", self.items),
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::ir::BufferId;
-use crate::nest::{Nest, Parameter, extent_name};
+use crate::nest::{Nest, Parameter};
 
 /// What results of this many bytes in a launch exceed: the last-level cache that one program can have of most processors.
 const LARGE: u64 = 32 << 20;
@@ -24,7 +24,7 @@ pub(super) fn condition(nest: &Nest) -> Option<String> {
         let mut own = kernel.buffers[store.buffer.index()].dtype.size() as u64;
         for axis in store.index.axes().into_iter().filter(|&axis| !kernel.is_offset(axis)) {
             match nest.parameters.contains(&Parameter::Extent(axis)) {
-                true => names.push(extent_name(kernel, axis)),
+                true => names.push(kernel.extent_name(axis)),
                 false => own = own.saturating_mul(kernel.axis(axis).extent),
             }
         }
