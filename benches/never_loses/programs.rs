@@ -83,6 +83,20 @@ fn programs() -> Vec<Case> {
         program("attention with rotary positions", &[3, 8, 256, 64], |x| vec![rotary_attention(x)]),
         program("bilateral filter of 5 x 5", &[260, 260], |x| vec![bilateral(x)]),
         program("seven joints, 4 x 4 matrices", &[5000, 7], |x| vec![joints(x)]),
+        program("two layers with a residual", &[512, 256], |x| {
+            let (x, weight) = (x.slice(0, ..256), x.slice(0, 256..));
+            let hidden = x.matmul(&weight).silu();
+            vec![hidden.matmul(&weight.t()).silu() + hidden]
+        }),
+        program("gradient of a layer's weights", &[512, 256], |x| {
+            let (x, weight) = (x.slice(0, ..256), x.slice(0, 256..));
+            vec![x.t().matmul(&(x.matmul(&weight.t()) * x.gt(0.0).cast(DType::F32)))]
+        }),
+        program("a layer and one of low rank", &[768, 512], |x| {
+            let (x, weight) = (x.slice(0, ..256), x.slice(0, 256..));
+            let low = x.matmul(&weight.slice(1, ..8)).matmul(&weight.slice(0, ..8));
+            vec![x.matmul(&weight) + low * 2.0 + x]
+        }),
     ]
 }
 

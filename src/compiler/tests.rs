@@ -175,6 +175,35 @@ fn schedules_are_what_fusion_said() {
     }
 }
 
+/// What follows from the rows of two products elsewhere than along these rows would compute them again for each result.
+#[test]
+fn products_are_computed_once() {
+    let input = |shape: &[usize], seed| {
+        let input = Tensor::rand(shape.to_vec(), seed);
+        input.eval().unwrap();
+        input
+    };
+    let (x, [inner, outer]) = (input(&[128, 64], 1), [input(&[64, 256], 2), input(&[256, 256], 3)]);
+    let hidden = x.matmul(&inner).silu();
+    let with_residual = hidden.matmul(&outer).silu() + &hidden;
+    let (gradient, image) = (input(&[128, 40], 4), input(&[128, 784], 5));
+    let masked = gradient.matmul(&input(&[200, 40], 6).t()) * input(&[128, 200], 7).gt(0.5).cast(DType::F32);
+    let of_weights = image.t().matmul(&masked);
+    let [down, up] = [input(&[256, 8], 8), input(&[8, 256], 9)];
+    let wide = input(&[512, 256], 10);
+    let with_low_rank = wide.matmul(&outer) + wide.matmul(&down).matmul(&up) * 2.0;
+    for result in [with_residual, of_weights, with_low_rank] {
+        let graph = build(std::slice::from_ref(&result)).unwrap().graph;
+        let plan = uncached(&graph, Settings { language: Language::C, ..SETTINGS }).unwrap();
+        let explanation = explain::Explanation::of(&plan);
+        assert!(!plan.grouping.was_divided() && plan.kernels.len() == 2, "{explanation}");
+        for kernel in &plan.kernels {
+            let schedule = &kernel.code.emitted.schedule;
+            assert!(matches!(schedule, Schedule::Contraction(_)), "{schedule}\n{explanation}");
+        }
+    }
+}
+
 /// The texts to compile for a cache that grows along an axis that is not its outermost, call after call, and for what is
 /// computed with it.
 #[test]

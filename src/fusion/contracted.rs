@@ -119,17 +119,22 @@ impl Contracted {
 
 /// What is multiplied or combined as a factor of a shape, to which it may broadcast.
 fn factor(graph: &Graph, id: NodeId, full: &Shape) -> Factor {
+    let mut source = id;
+    while let Op::View(_) | Op::Unary(_) | Op::Cast = graph.node(source).op {
+        source = graph.operands(source)[0];
+    }
+    Factor { varies: varies(graph, id, full), source }
+}
+
+/// Along which axes of a shape an operand varies that may broadcast to it.
+pub(super) fn varies(graph: &Graph, id: NodeId, full: &Shape) -> SmallVec<[bool; 6]> {
     let own = match graph.node(id).op {
         Op::View(View::Expand) => &graph.node(graph.operands(id)[0]).shape,
         _ => full,
     };
     let missing = full.rank() - own.rank();
     let varies = |axis: usize| axis >= missing && own[axis - missing] == full[axis] && full[axis] != 1;
-    let mut source = id;
-    while let Op::View(_) | Op::Unary(_) | Op::Cast = graph.node(source).op {
-        source = graph.operands(source)[0];
-    }
-    Factor { varies: (0..full.rank()).map(varies).collect(), source }
+    (0..full.rank()).map(varies).collect()
 }
 
 /// The nodes of a cheap expression of what broadcasts, the one that is asked for first, and its factors: not those that

@@ -305,6 +305,29 @@ fn borders_of_what_varies_along_rows_alone() {
 }
 
 /// Neither the number of indices nor that of a table's entries is part of the text.
+/// What combines experts' results: rows of a join, which ends at one that was dropped, each with its weight.
+#[test]
+fn rows_of_a_join_are_weighed() {
+    let weighed = |device: &Device| {
+        let (rows, weights) =
+            (ordinary(device, DType::F32, [50, 70], 1), ordinary(device, DType::F32, [30, 2], 2));
+        let joined = Tensor::cat(&[&rows, &Tensor::zeros([1, 70], DType::F32).to(device)], 0);
+        let taken = joined.index_select(0, &index(device, &[60], 51, 3)).reshape([2, 30, 70]);
+        // Columns differ in where they read.
+        let columns = joined.t().gather(1, &index(device, &[70, 60], 51, 4)).reshape([70, 2, 30]);
+        vec![
+            near("sum", (taken * weights.t().unsqueeze(2)).sum(0), 1e-5, 1e-5),
+            near(
+                "of each column",
+                (columns.permute([1, 2, 0]) * weights.t().unsqueeze(2)).sum(0),
+                1e-5,
+                1e-5,
+            ),
+        ]
+    };
+    check("rows of a join", weighed);
+}
+
 #[test]
 fn another_batch_is_not_another_kernel() {
     let text = |ids: usize, entries: usize, target: &Target| {

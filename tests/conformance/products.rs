@@ -506,6 +506,26 @@ fn rows_of_products_are_reduced_in_their_kernel() {
     }
 }
 
+/// Steps of training and of models with residuals: what follows from a product's rows is needed elsewhere as well.
+#[test]
+fn products_of_products() {
+    check_on_cpu("products of products", |device: &Device| {
+        let of = |shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+        let (x, w, v) = (of(&[130, 64], 1), of(&[64, 200], 2), of(&[200, 200], 3));
+        let hidden = x.matmul(&w).tanh();
+        let masked = hidden.matmul(&v) * of(&[130, 200], 4).gt(0.0).cast(DType::F32);
+        let low = hidden.matmul(&of(&[200, 8], 5)).matmul(&of(&[8, 200], 6));
+        let near = |name: &str, y| near(name, y, 1e-4, 1e-3);
+        vec![
+            near("residual", hidden.matmul(&v).tanh() + &hidden),
+            near("of weights", x.t().matmul(&masked)),
+            near("both", masked.t().matmul(&hidden)),
+            near("low rank beside", (hidden.matmul(&v) + low * 0.5).sigmoid()),
+            near("low rank before", (hidden.matmul(&v) * of(&[130, 7], 7).matmul(&of(&[7, 200], 8))).relu()),
+        ]
+    });
+}
+
 #[test]
 fn halves_are_rounded_once() {
     // 2048 + 1 is no f16, but the sum of 2048 and two ones is 2050.

@@ -454,8 +454,13 @@ impl Guard {
         // What a reduction further in decides is not known before its loop.
         let is_inner = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce && !own.contains(axis);
         let mut guard = Guard { rows: Vec::new(), columns: None };
+        // Nor is a position of what is computed at each result.
+        let of_result =
+            |own: &AxisId| *own == axis || strided.is_some_and(|s| s.axis == *own) || is_inner(own);
         for bound in first {
-            if bound.expr.axes().iter().any(is_inner) {
+            let computed = kernel.computed_axes(&bound.expr);
+            let varies = computed.iter().any(|&(_, value)| kernel.value(value).axes.iter().any(of_result));
+            if varies || bound.expr.axes().iter().any(is_inner) {
                 return Err(NoGuard);
             }
             let within =
@@ -482,6 +487,7 @@ impl Guard {
         if self.rows.is_empty() {
             return emitter.using(&border.inside, |emitter| part(emitter, &border.inside));
         }
+        self.rows.iter().for_each(|bound| emitter.bind_computed(&bound.expr));
         let [then, otherwise] = [&border.inside, &border.outside].map(|kernel| {
             emitter.open_pinned();
             emitter.using(kernel, |emitter| part(emitter, kernel));

@@ -102,7 +102,15 @@ impl Contraction {
         let (&column, outer) = map.split_last()?;
         let mut found: Option<Contraction> = None;
         let mut statistics: Vec<ValueId> = Vec::new();
-        for id in kernel.down_from(kernel.stores.iter().map(|store| store.value)) {
+        let below = kernel.down_from(kernel.stores.iter().map(|store| store.value));
+        // Beside longer ones, sums of few terms are loops of the results.
+        let is_long = |id: &ValueId| {
+            kernel.value(*id).axes.contains(&column)
+                && matches!(&kernel.value(*id).op, ValueOp::Reduce { axes, .. } if !is_few(kernel, axes))
+        };
+        let has_long = language == Language::C && below.iter().any(is_long);
+        let mut loops: Vec<ValueId> = Vec::new();
+        for id in below {
             match &kernel.value(id).op {
                 ValueOp::Scan { .. }
                 | ValueOp::Carry { .. }
@@ -112,6 +120,7 @@ impl Contraction {
                     return None;
                 }
                 ValueOp::Reduce { .. } if !kernel.value(id).axes.contains(&column) => statistics.push(id),
+                ValueOp::Reduce { axes, .. } if has_long && is_few(kernel, axes) => loops.push(id),
                 ValueOp::Reduce { axes, position: None, .. } => {
                     let own = one(kernel, outer, column, id, axes)?;
                     match &mut found {
@@ -125,6 +134,9 @@ impl Contraction {
             }
         }
         let mut found = found?;
+        if !loops.iter().all(|&id| found.is_loop(kernel, id)) {
+            return None;
+        }
         found.statistics = match language {
             // Of few elements, a loop for each row of results.
             Language::C => statistics.into_iter().filter(|&id| !found.is_loop(kernel, id)).collect(),
@@ -187,9 +199,7 @@ impl Contraction {
     fn is_loop(&self, kernel: &Kernel, id: ValueId) -> bool {
         let ValueOp::Reduce { axes, .. } = &kernel.value(id).op else { return false };
         let factors = self.products.iter().flat_map(|product| [product.left, product.right]);
-        axes.iter().all(|&axis| !kernel.axis(axis).is_argument)
-            && positions(kernel, axes) <= MOST_IN_THREAD
-            && !kernel.down_from(factors).contains(&id)
+        is_few(kernel, axes) && !kernel.down_from(factors).contains(&id)
     }
 
     /// Whether the statistics are of rows of the left factors, and nothing else follows from reductions.
@@ -311,6 +321,11 @@ impl Contraction {
         }
         schedule
     }
+}
+
+/// Whether a thread by itself combines so many positions.
+fn is_few(kernel: &Kernel, axes: &[AxisId]) -> bool {
+    axes.iter().all(|&axis| !kernel.axis(axis).is_argument) && positions(kernel, axes) <= MOST_IN_THREAD
 }
 
 /// One reduction as a contraction.

@@ -113,6 +113,11 @@ impl RowContraction {
             score.rows.clone_from(&found.contraction.rows);
             score.is_paired = language == Language::C && score.has_pairs(kernel);
         }
+        // Rows of products that do not vary over all of them would be computed again for each.
+        let is_of_all = |score: &Contraction| score.rows.iter().all(|axis| has(&score.products[0].sum, axis));
+        if !found.scores.iter().all(is_of_all) {
+            return None;
+        }
         let has_rows = match product {
             Some(_) => !found.statistics.is_empty() || !found.scores.is_empty(),
             None => !found.statistics.is_empty() && !found.scores.is_empty(),

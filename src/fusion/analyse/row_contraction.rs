@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::count::READ;
 use super::{Analyser, Analysis};
+use crate::fusion::contracted::varies;
 use crate::fusion::cost::{Loop, Role, Work};
 use crate::fusion::facts::By;
 use crate::fusion::reads::Read;
@@ -56,7 +57,7 @@ impl Analyser<'_> {
             return self.reduced_products(nodes, outputs);
         };
         let Parts { follows, sums, scores, elements } = &parts;
-        if !sums.iter().all(|&sum| self.is_of_weights(nodes, &parts, sum)) {
+        if !sums.iter().all(|&sum| self.is_of_weights(nodes, &parts, sum)) || self.reads_rows(nodes, &parts) {
             return None;
         }
         let follows_sum =
@@ -203,8 +204,32 @@ impl Analyser<'_> {
         let right = reads.iter().filter(|read| is_plain(read.node)).count();
         place(product).is_some()
             && (left, right, reads.len()) == (1, 1, 2)
-            && reads.iter().all(|read| !weights(read.node) || !read.permuted)
+            && reads.iter().all(|read| !weights(read.node) || !read.permuted && self.is_left(sum, read))
             && graph.node(product).dtype.is_float()
+    }
+
+    /// Whether what a product reads is the same for all columns of the sum.
+    fn is_left(&self, sum: NodeId, read: &Read) -> bool {
+        let Op::Reduce { axes, .. } = &self.graph.node(sum).op else { return false };
+        let shape = &self.graph.node(self.graph.operands(sum)[0]).shape;
+        let is_result = |axis: &usize| shape[*axis] != 1 && !axes.contains(axis);
+        let innermost = (0..shape.rank()).rfind(is_result);
+        innermost.is_some_and(|innermost| !varies(self.graph, read.through, shape)[innermost])
+    }
+
+    /// Whether what follows from a sum reads elements of rows that are made of products. A block has these along its rows, and
+    /// not where the results are: it would compute them again.
+    fn reads_rows(&self, nodes: &[NodeId], parts: &Parts) -> bool {
+        let (facts, Parts { follows, sums, scores, elements }) = (self.facts, parts);
+        let is_element = |read: &Read| {
+            let Ok(at) = nodes.binary_search(&read.node) else { return false };
+            let of_rows = follows[at].rows || scores.contains(&read.node);
+            let is_after = follows[at].sum || sums.contains(&read.node);
+            of_rows && !is_after && facts.of(read.node).elements >= *elements
+        };
+        let after = nodes.iter().zip(follows).filter(|(_, follows)| follows.sum);
+        let mut reads = after.flat_map(|(&id, _)| facts.reads.reads(id));
+        !scores.is_empty() && reads.any(is_element)
     }
 
     fn is_shared(&self, id: NodeId) -> bool {

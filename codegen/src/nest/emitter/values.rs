@@ -249,7 +249,7 @@ impl Emitter<'_> {
     }
 
     /// Variables for the computed axes in an index: each is bound in the outermost scope that knows its value.
-    fn bind_computed(&mut self, index: &IndexExpr) {
+    pub(in crate::nest) fn bind_computed(&mut self, index: &IndexExpr) {
         let kernel = self.kernel;
         for (axis, value) in kernel.computed_axes(index) {
             let AxisKind::Computed { check, .. } = kernel.axis(axis).kind else { continue };
