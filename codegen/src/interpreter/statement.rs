@@ -315,11 +315,18 @@ impl Machine<'_> {
                 *number = self.value(expr, thread, active)?.index();
             }
             let [left, right, sums, depth, width, adds] = numbers;
-            for (row, column) in (0..TILE_ROWS).flat_map(|row| (0..width).map(move |column| (row, column))) {
+            let rows = match &tile.rows {
+                Some(rows) => self.value(rows, thread, active)?.index(),
+                None => TILE_ROWS,
+            };
+            let wide = tile.dtype.compute();
+            let (of_term, of_column) =
+                if tile.lines { (1, tile.right_row as i64) } else { (tile.right_row as i64, 1) };
+            for (row, column) in (0..rows).flat_map(|row| (0..width).map(move |column| (row, column))) {
                 let at = sums + row * tile.sums_row as i64 + column;
                 let mut sum = match adds {
-                    0 => Scalar::from_i64(tile.dtype, 0),
-                    _ => self.read(tile.sums, at, thread)?.number(tile.dtype),
+                    0 => Scalar::from_i64(wide, 0),
+                    _ => self.read(tile.sums, at, thread)?.number(wide),
                 };
                 for term in 0..depth {
                     let a = self.read(
@@ -327,8 +334,8 @@ impl Machine<'_> {
                         left + row * tile.left_row as i64 + term * tile.left_term as i64,
                         thread,
                     )?;
-                    let b = self.read(tile.right, right + term * tile.right_row as i64 + column, thread)?;
-                    sum = mul_add(tile.dtype, a.number(tile.dtype), b.number(tile.dtype), sum);
+                    let b = self.read(tile.right, right + term * of_term + column * of_column, thread)?;
+                    sum = mul_add(wide, a.number(wide), b.number(wide), sum);
                 }
                 self.write(tile.sums, at, thread, Value::Number(sum))?;
             }

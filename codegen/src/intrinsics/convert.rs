@@ -16,6 +16,12 @@ pub fn multiply_tile(dtype: DType, arguments: &[&str], helpers: &mut Helpers) ->
     helpers.call(Language::C, &format!("lz_multiply_tile_{dtype}"), arguments)
 }
 
+/// The same of few rows; of BF16 as memory has them: see `helpers/few_rows.h`.
+pub fn multiply_few(dtype: DType, lines: bool, arguments: &[&str], helpers: &mut Helpers) -> String {
+    let name = if lines { "dots" } else { "rows" };
+    helpers.call(Language::C, &format!("lz_multiply_{name}_{dtype}"), arguments)
+}
+
 /// The same where the rows are in memory, in BF16, and terms are multiplied in pairs: see `helpers/pairs.h`.
 pub fn multiply_lines(arguments: &[&str], helpers: &mut Helpers) -> String {
     helpers.call(Language::C, "lz_multiply_lines_bf16", arguments)

@@ -20,7 +20,9 @@ const C_TEXTS: &[&str] = &[
     C_MATH,
     C_MATH_F64,
     TILES,
+    FEW_ROWS,
     PAIRS,
+    FEW_PAIRS,
     SORT_ITEMS,
     SORT,
 ];
@@ -31,8 +33,11 @@ const C_MATH_F64: &str = include_str!("helpers/c_math_f64.h");
 /// Functions that are called once for a tile, whose products and sums contract to fused multiply-adds.
 const TILES: &str = include_str!("helpers/tiles.h");
 
+const FEW_ROWS: &str = include_str!("helpers/few_rows.h");
+
 /// The same for numbers of 16 bits whose products processors add up two by two.
 const PAIRS: &str = include_str!("helpers/pairs.h");
+const FEW_PAIRS: &str = include_str!("helpers/few_pairs.h");
 
 /// What else tiles are of, and what their functions' names end with.
 const TILE_TYPES: [(&str, &str); 4] =
@@ -45,7 +50,7 @@ const SORT_ITEMS: &str = include_str!("helpers/sort_items.h");
 const SORT: &str = include_str!("helpers/sort.h");
 
 /// What their names begin with.
-const TILE: &str = "lz_multiply_tile_";
+const PRODUCT: &str = "lz_multiply_";
 
 /// How those are declared.
 const CALLED: &str = "static __attribute__((noinline, optimize(\"fp-contract=fast\"))) ";
@@ -123,7 +128,10 @@ fn snippets(language: Language) -> &'static [Snippet] {
         let derived: [String; 2] = match language {
             Language::C => [
                 TILE_TYPES
-                    .map(|(ty, suffix)| TILES.trim_end().replace("float", ty).replace("_f32", suffix))
+                    .map(|(ty, suffix)| {
+                        let text = [TILES.trim_end(), FEW_ROWS.trim_end()].join("\n\n");
+                        text.replace("float", ty).replace("_f32", suffix)
+                    })
                     .join("\n\n"),
                 SORT.split("\n\n")
                     .take(1)
@@ -230,7 +238,7 @@ impl Helpers {
                 false => "",
                 true if is_called => "SHARED ",
                 true if snippet.name == SLOW_PATH => "__device__ __noinline__ ",
-                true if language == Language::C && snippet.name.starts_with(TILE) => CALLED,
+                true if language == Language::C && snippet.name.starts_with(PRODUCT) => CALLED,
                 true if language == Language::C && SORT.contains(snippet.code) => ONCE,
                 true if snippet.name.starts_with("lz_sort_row_") => ONCE,
                 true => qualifiers,

@@ -8,6 +8,7 @@
 //! After K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008. Each sum has its terms in
 //! order, so that it is the same in whatever block it is.
 
+mod few_rows;
 mod image;
 mod in_memory;
 mod lift;
@@ -197,14 +198,24 @@ impl<'a> Writer<'a> {
             let var = emitter.fresh(prefix);
             emitter.array(var, self.element(), len)
         };
+        let products = &self.contraction.products;
+        let sums = |emitter: &mut Emitter| -> Vec<Var> {
+            let ty = Type::Register(self.contraction.sum);
+            let one = |_| {
+                let var = emitter.fresh("sums");
+                emitter.array(var, ty, rows * self.width())
+            };
+            products.iter().map(one).collect()
+        };
+        if self.contraction.is_few {
+            let sums = sums(emitter);
+            self.few_rows(emitter, &sums);
+            self.results(emitter, products, &sums, &self.known);
+            return;
+        }
         let left = array(emitter, "left", self.left_elements());
         let right = array(emitter, "right", self.width() * deep);
-        let products = &self.contraction.products;
-        let sums = products.iter().map(|_| {
-            let (var, ty) = (emitter.fresh("sums"), Type::Register(self.contraction.sum));
-            emitter.array(var, ty, rows * self.width())
-        });
-        let sums: Vec<Var> = sums.collect();
+        let sums = sums(emitter);
         let image = image.map(|part| {
             self.pad_windows(emitter, right);
             (part, array(emitter, "image", part.elements()))
@@ -247,25 +258,32 @@ impl<'a> Writer<'a> {
         right: &Packed<'k>,
         sums: &[Var],
     ) {
+        self.each_part(emitter, |emitter| {
+            for (product, sums) in self.contraction.products.iter().zip(sums) {
+                match right.image {
+                    Some((part, image)) => {
+                        self.pack_windows(emitter, part, product.right, [image, right.array]);
+                        let columns = whole(self.all_columns());
+                        self.pair(emitter, right.array, Expr::Int(0), self.width(), Some(columns));
+                    }
+                    None if self.in_place(product.right).is_none() => {
+                        self.pack_columns(emitter, product.right, right.array);
+                    }
+                    None => {}
+                }
+                self.multiply(emitter, product, left, [right.array, *sums]);
+            }
+        });
+    }
+
+    /// A loop over the terms, some at a time.
+    fn each_part<'k>(&self, emitter: &mut Emitter<'k>, body: impl FnOnce(&mut Emitter<'k>)) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
         emitter.open(&[], false);
         let [from, terms] = Extent::of(self.part, emitter.extent(self.depth));
         let depth = deep.clone().then(Min, terms.clone().then(Sub, self.term));
         emitter.bind(self.terms, INDEX, depth);
-        for (product, sums) in self.contraction.products.iter().zip(sums) {
-            match right.image {
-                Some((part, image)) => {
-                    self.pack_windows(emitter, part, product.right, [image, right.array]);
-                    let columns = whole(self.all_columns());
-                    self.pair(emitter, right.array, Expr::Int(0), self.width(), Some(columns));
-                }
-                None if self.in_place(product.right).is_none() => {
-                    self.pack_columns(emitter, product.right, right.array);
-                }
-                None => {}
-            }
-            self.multiply(emitter, product, left, [right.array, *sums]);
-        }
+        body(emitter);
         let body = emitter.close();
         emitter.push(stepping(self.term, (from, terms), deep, LoopHint::None).of(body));
     }
@@ -380,7 +398,7 @@ impl<'a> Writer<'a> {
                     let rows = Rows { array, at: Expr::Int(0), row: self.schedule.depth.into(), term: 1 };
                     self.multiply_rows(emitter, product, &rows, [right, sums]);
                     let pack = emitter.close();
-                    match self.unpacked(product.left).filter(|_| product.lift.is_none()) {
+                    match self.unpacked(product.left, self.tile).filter(|_| product.lift.is_none()) {
                         None => emitter.append(pack),
                         Some(rows) => {
                             emitter.open(&[], false);
@@ -440,6 +458,8 @@ impl<'a> Writer<'a> {
                 depth: Expr::Name(self.terms),
                 width: if is_packed { self.filled(width) } else { whole(width) },
                 adds: first.clone().then(Less, self.term),
+                lines: false,
+                rows: None,
             };
             match product.lift {
                 Some(lift) => self.combine(emitter, product, lift, (&tile, is_packed)),

@@ -472,7 +472,8 @@ impl<'t, 'a> Reader<'t, 'a> {
         let (left_row, left_term) = (self.setting("row")?, self.setting("term")?);
         self.text.expect(",")?;
         let (right, right_at) = self.element(false)?;
-        let right_row = self.setting("row")?;
+        let lines = self.text.is_at("line");
+        let right_row = self.setting(if lines { "line" } else { "row" })?;
         self.text.expect(",")?;
         let (sums, sums_at) = self.element(false)?;
         let sums_row = self.setting("row")?;
@@ -481,6 +482,7 @@ impl<'t, 'a> Reader<'t, 'a> {
             self.after(word)
         };
         let (depth, width, adds) = (setting("depth")?, setting("width")?, setting("adds")?);
+        let rows = if self.text.eat(",") { Some(self.after("rows")?) } else { None };
         Ok(Stmt::MultiplyTile(Box::new(TileProduct {
             dtype,
             left,
@@ -490,12 +492,14 @@ impl<'t, 'a> Reader<'t, 'a> {
             right,
             right_at,
             right_row,
+            lines,
             sums,
             sums_at,
             sums_row,
             depth,
             width,
             adds,
+            rows,
         })))
     }
 

@@ -1,8 +1,11 @@
 //! The scheduled loop nest: the last level before text.
 
+mod packed;
+
 use super::variable::Var;
 use crate::index::{Bound, IndexExpr};
 pub use crate::intrinsics::SortPart;
+pub use packed::{Pairing, TileProduct, Turning};
 use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
 
 /// The type of a variable.
@@ -500,76 +503,6 @@ pub struct MatrixProduct {
     pub sums: Var,
     /// Where the thread's four begin.
     pub sums_at: Expr,
-}
-
-/// Six packed rows, a panel of packed columns, and their sums.
-#[derive(Clone, PartialEq, Hash, Debug)]
-pub struct TileProduct {
-    /// Of all three: a float or an integer of 32 or 64 bits. Of BF16 all are `F32`, and both factors are pairs.
-    pub dtype: DType,
-    /// The array of the rows.
-    pub left: Var,
-    /// Where the rows begin.
-    pub left_at: Expr,
-    /// Elements from row to row.
-    pub left_row: u64,
-    /// Elements from term to term.
-    pub left_term: u64,
-    /// The array of the columns.
-    pub right: Var,
-    /// Where the panel begins.
-    pub right_at: Expr,
-    /// Elements from term to term.
-    pub right_row: u64,
-    /// The array of the sums.
-    pub sums: Var,
-    /// Where the first is.
-    pub sums_at: Expr,
-    /// Elements from row to row.
-    pub sums_row: u64,
-    /// Terms.
-    pub depth: Expr,
-    /// Columns, a multiple of 16.
-    pub width: Expr,
-    /// Whether the sums have begun.
-    pub adds: Expr,
-}
-
-/// Sixteen lines whose elements of one place become neighbours.
-#[derive(Clone, PartialEq, Hash, Debug)]
-pub struct Turning {
-    /// Of the elements: four or eight bytes.
-    pub dtype: DType,
-    /// The array that gets them.
-    pub to: Var,
-    /// Where the first is put.
-    pub to_at: Expr,
-    /// Elements from those of one place to those of the next.
-    pub to_row: u64,
-    /// The array or buffer of the lines.
-    pub from: Var,
-    /// Where the first line begins.
-    pub from_at: Expr,
-    /// Elements from line to line.
-    pub from_row: u64,
-    /// Elements of a line.
-    pub depth: Expr,
-}
-
-/// Packed terms of BF16, in `F32`, that become pairs of neighbouring terms, in place, where the processor multiplies such. Where
-/// it does not they stay, and for everything but a product of BF16 they are gone.
-#[derive(Clone, PartialEq, Hash, Debug)]
-pub struct Pairing {
-    /// The array.
-    pub array: Var,
-    /// Where the first is.
-    pub at: Expr,
-    /// Elements from line to line.
-    pub row: u64,
-    /// Terms.
-    pub depth: Expr,
-    /// The elements of a line of one term; without, each of six lines has the terms of a row.
-    pub width: Option<Expr>,
 }
 
 /// Positions that [`Scanning`] combines among themselves.

@@ -237,6 +237,7 @@ impl Writer<'_> {
             right,
             right_at,
             right_row,
+            lines,
             sums,
             sums_at,
             sums_row,
@@ -245,8 +246,10 @@ impl Writer<'_> {
         let [left, right, sums] =
             [(left, left_at), (right, right_at), (sums, sums_at)].map(|(var, at)| self.element(*var, at));
         let [depth, width, adds] = [&tile.depth, &tile.width, &tile.adds].map(|expr| self.expr(expr));
+        let rows = tile.rows.as_ref().map_or(String::new(), |rows| format!(", rows {}", self.expr(rows)));
+        let of = if *lines { "line" } else { "row" };
         format!(
-            "multiply {dtype} {left} row {left_row} term {left_term}, {right} row {right_row}, {sums} row {sums_row}, depth {depth}, width {width}, adds {adds}"
+            "multiply {dtype} {left} row {left_row} term {left_term}, {right} {of} {right_row}, {sums} row {sums_row}, depth {depth}, width {width}, adds {adds}{rows}"
         )
     }
 

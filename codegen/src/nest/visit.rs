@@ -86,9 +86,10 @@ macro_rules! parts {
                         parts.push(b);
                     }
                     Stmt::MultiplyTile(tile) => {
-                        let TileProduct { left_at, right_at, sums_at, depth, width, adds, .. } =
+                        let TileProduct { left_at, right_at, sums_at, depth, width, adds, rows, .. } =
                             &$($mutable)? **tile;
                         parts.extend([left_at, right_at, sums_at, depth, width, adds]);
+                        parts.extend(rows);
                     }
                     Stmt::Pair(pairing) => {
                         let Pairing { at, depth, width, .. } = &$($mutable)? **pairing;

@@ -24,17 +24,6 @@ const FEWEST_SUMMED: u64 = 3 * PANEL / 4;
 /// Multiplications of a block that are worth handing it to a thread.
 const BLOCK_MULTIPLICATIONS: u64 = 1 << 21;
 
-/// Rows that are few: what is read for them is not worth packing.
-const FEW_ROWS: u64 = 16;
-
-/// Terms whose columns are gone through side by side then, columns of such a block, and blocks.
-pub(crate) const FEW_TERMS: u64 = 16;
-const THIN_COLUMNS: u64 = 512;
-const THIN_BLOCKS: u64 = 8;
-
-/// Terms of one column that are read at a time then, where these are neighbours in memory.
-const LONG_TERMS: u64 = 1024;
-
 /// So many integers of 16 bits have a sum of 32.
 const SHORT_TERMS: u64 = 1 << 16;
 
@@ -93,6 +82,8 @@ pub(crate) struct Contraction {
     pub(crate) windows: Option<Windows>,
     /// Whether all factors are numbers of BF16, whose terms may be multiplied in pairs (CPU).
     pub(crate) is_paired: bool,
+    /// Whether all rows go through the columns together, a few terms at a time or line by line (CPU).
+    pub(crate) is_few: bool,
 }
 
 impl Contraction {
@@ -152,9 +143,13 @@ impl Contraction {
         if !is_stored || !is_known || !found.pays(kernel, language) {
             return None;
         }
-        if language == Language::C && !found.is_thin(kernel) {
-            found.find_windows(kernel);
-            found.is_paired = found.has_pairs(kernel);
+        match (language, found.is_thin(kernel)) {
+            (Language::C, false) => {
+                found.find_windows(kernel);
+                found.is_paired = found.has_pairs(kernel);
+            }
+            (Language::C, true) => found.goes_with_few_rows(kernel),
+            (Language::Cuda, _) => {}
         }
         Some(found)
     }
@@ -220,8 +215,7 @@ impl Contraction {
         let columns = extent(&self.lines).saturating_mul(kernel.axis(self.column).extent);
         match language {
             Language::C => {
-                let is_wide = || rows < FEWEST_ROWS && columns >= THIN_COLUMNS && !self.is_turned(kernel);
-                let is_thin = self.is_thin(kernel) && is_wide() && is_packed(FEWEST_ROWS, columns, terms);
+                let is_thin = || self.pays_thin(kernel, rows, columns) && is_packed(FEWEST_ROWS, columns, terms);
                 let has_few_channels = || {
                     is_packed_image(rows, columns, terms)
                         && Windows::of(kernel, &self.rights(), &self.depth, (&self.lines, self.column))
@@ -229,38 +223,9 @@ impl Contraction {
                 };
                 let is_in_lanes =
                     self.sum == self.dtype || self.products.iter().all(|product| product.lift.is_some());
-                is_in_lanes && (is_thin || is_packed(rows, columns, terms) || has_few_channels())
+                is_in_lanes && (is_packed(rows, columns, terms) || is_thin() || has_few_channels())
             }
             Language::Cuda => is_tiled(rows, columns, terms),
-        }
-    }
-
-    /// Whether rows are so few that each element of the right factor is used a few times alone: then it is gone through as
-    /// it is in memory.
-    fn is_thin(&self, kernel: &Kernel) -> bool {
-        positions(kernel, &self.rows) <= FEW_ROWS && self.lines.is_empty() && self.depth.len() == 1
-    }
-
-    /// Whether neighbouring terms of the right factors are neighbours in memory, and columns are not.
-    fn is_turned(&self, kernel: &Kernel) -> bool {
-        let is_turned =
-            |product: &Product| consecutive_along(kernel, product.right, self.depth[0], self.column);
-        self.products.iter().any(is_turned)
-    }
-
-    /// How a core computes it with few rows.
-    fn thin(&self, kernel: &Kernel) -> ContractionSchedule {
-        let (column, terms) = (kernel.axis(self.column).extent, kernel.axis(self.depth[0]).extent);
-        // Memory is read line by line, some side by side.
-        let (columns, depth) = match self.is_turned(kernel) {
-            true => (PANEL, LONG_TERMS),
-            false => ((column / THIN_BLOCKS).next_multiple_of(PANEL).clamp(PANEL, THIN_COLUMNS), FEW_TERMS),
-        };
-        ContractionSchedule {
-            rows: FEW_ROWS.next_multiple_of(TILE_ROWS) as u32,
-            lines: 1,
-            columns: columns as u32,
-            depth: depth.min(terms) as u32,
         }
     }
 
@@ -436,6 +401,7 @@ impl Contraction {
             statistics: Vec::new(),
             windows: None,
             is_paired: false,
+            is_few: false,
         };
         let has = |id: ValueId, axis: AxisId| kernel.value(id).axes.contains(&axis);
         for &axis in outer {

@@ -172,6 +172,7 @@ impl RowContraction {
                 statistics: Vec::new(),
                 windows: None,
                 is_paired: false,
+                is_few: false,
             },
             along,
             scores: Vec::new(),

@@ -20,6 +20,18 @@ impl Printer<'_> {
                     Expr::Int(0) => self.name(tile.left).to_string(),
                     _ => self.element_of(tile.left, &tile.left_at),
                 };
+                if let Some(count) = &tile.rows {
+                    let count = self.expr(count);
+                    let arguments =
+                        [&left, &rows[0], &count, &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
+                    let arguments = arguments.map(String::as_str);
+                    return Some(intrinsics::multiply_few(
+                        tile.dtype,
+                        tile.lines,
+                        &arguments,
+                        &mut self.helpers,
+                    ));
+                }
                 if tile.dtype == DType::BF16 && matches!(tile.left, Var::Parameter(_)) {
                     let arguments =
                         [&left, &rows[0], &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];

@@ -1,6 +1,7 @@
 //! Factors that are multiplied as memory has them.
 
 use super::super::stmt::Arithmetic::{Add, Mul};
+use super::super::stmt::Expr;
 use super::super::variable::Var;
 use super::{Columns, LANES, Rows, Writer, plus};
 use crate::DType;
@@ -15,11 +16,12 @@ impl Writer<'_> {
         let (buffer, index, first) = self.plain(value, &[*column, self.depth])?;
         let columns = self.kernel.axis(*column);
         let is_whole = columns.extent.is_multiple_of(LANES) && !columns.is_argument;
-        let fits = self.schedule.depth <= FEW_TERMS as u32 && lines.is_empty() && is_whole;
+        let is_few = self.contraction.is_few;
+        let fits = (is_few || self.schedule.depth <= FEW_TERMS as u32) && lines.is_empty() && is_whole;
         let row = u64::try_from(index.coefficient(self.depth)?).ok()?;
         let at = self.term.then(Mul, row).then(Add, self.columns.first);
         let at = plus(first, at);
-        let fits = fits && !self.contraction.is_paired;
+        let fits = fits && (is_few || !self.contraction.is_paired);
         (fits && index.coefficient(*column) == Some(1)).then_some(Columns { array: buffer, at, row })
     }
 
@@ -42,12 +44,12 @@ impl Writer<'_> {
         is_plain.then_some(((*buffer).into(), index, first))
     }
 
-    /// A left factor in memory whose lines of terms are as packing would leave them.
-    pub(super) fn unpacked(&self, value: ValueId) -> Option<Rows> {
+    /// A left factor in memory whose lines of terms are as packing would leave them, from a row of the block on.
+    pub(super) fn unpacked(&self, value: ValueId, from: impl Into<Expr>) -> Option<Rows> {
         let &[axis] = self.contraction.rows.as_slice() else { return None };
         let (array, index, first) = self.plain(value, &[axis, self.depth])?;
         let row = u64::try_from(index.coefficient(axis)?).ok().filter(|&row| self.has_whole_pairs(row))?;
-        let at_row = self.rows.first.then(Add, self.tile);
+        let at_row = self.rows.first.then(Add, from);
         let at = at_row.then(Mul, row).then(Add, self.term);
         let at = plus(first, at);
         (index.coefficient(self.depth) == Some(1)).then_some(Rows { array, at, row, term: 1 })
@@ -57,6 +59,6 @@ impl Writer<'_> {
     pub(super) fn has_whole_pairs(&self, row: u64) -> bool {
         let depth = self.kernel.axis(self.depth);
         let is_even = row.is_multiple_of(2) && !depth.is_argument && depth.extent.is_multiple_of(2);
-        !self.contraction.is_paired || is_even && self.schedule.depth.is_multiple_of(2)
+        !self.contraction.is_paired || self.contraction.is_few || is_even && self.schedule.depth.is_multiple_of(2)
     }
 }

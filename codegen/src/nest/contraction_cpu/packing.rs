@@ -130,7 +130,7 @@ impl Writer<'_> {
     }
 
     /// A right factor in memory with a line of terms for each column: where they begin, and elements from line to line.
-    fn lines(&self, value: ValueId) -> Option<(Var, IndexExpr, u64)> {
+    pub(super) fn lines(&self, value: ValueId) -> Option<(Var, IndexExpr, u64)> {
         let column = self.contraction.column;
         let (array, index, first) = self.plain(value, &[column, self.depth])?;
         let row = u64::try_from(index.coefficient(column)?).ok().filter(|&row| self.has_whole_pairs(row))?;

@@ -197,8 +197,11 @@ impl Scope<'_> {
                 self.expect(&tile.depth, Type::Index)?;
                 self.expect(&tile.width, Type::Index)?;
                 self.type_of(&tile.adds)?;
+                tile.rows.iter().try_for_each(|rows| self.expect(rows, Type::Index))?;
+                // Packed columns are pairs in numbers of 32 bits.
+                let of_columns = if tile.rows.is_some() { tile.dtype } else { tile.dtype.compute() };
                 self.numbers(tile.left, &tile.left_at, tile.dtype)?;
-                self.numbers(tile.right, &tile.right_at, tile.dtype.compute())?;
+                self.numbers(tile.right, &tile.right_at, of_columns)?;
                 self.elements(tile.sums, &tile.sums_at, float)
             }
             Stmt::Pair(pairing) => {
