@@ -253,6 +253,32 @@ fn few_rows() {
         outputs.push(near("a vector", of(&[37], 1).matmul(&of(&[3, 37, 1040], 2)) + of(&[1040], 3)));
         let (a, b) = (ordinary(device, DType::I64, [4, 37], 1), ordinary(device, DType::I64, [37, 528], 2));
         outputs.push(exact("integers", a.matmul(&b)));
+        outputs.push(exact("lines of integers", a.linear(&ordinary(device, DType::I64, [70, 37], 3), None)));
+        outputs
+    });
+}
+
+/// The same in BF16, whose terms are multiplied in pairs: as memory has them, and as they are computed; an odd number of them too.
+#[test]
+fn few_rows_of_halves() {
+    check_on_cpu("few rows of halves", |device| {
+        let of = |shape: &[usize], seed| floats(device, DType::BF16, shape.to_vec(), 1.0, seed);
+        let (relative, absolute) = tolerance(DType::BF16, 400);
+        let near = |name: &str, y| near(name, y, relative, absolute);
+        let mut outputs = Vec::new();
+        for (rows, terms) in [(2, 131), (5, 37), (7, 24), (16, 390)] {
+            let x = of(&[rows, terms], 1);
+            outputs.push(near("straight", x.matmul(&of(&[terms, 592], 2))));
+            outputs.push(near("columns that fill no vector", x.matmul(&of(&[terms, 523], 2))));
+            outputs.push(near("lines", x.linear(&of(&[131, terms], 2), Some(&of(&[131], 3)))));
+            let scale = of(&[terms], 4);
+            let normal = x.rms_norm([terms], Some(&scale), 1e-5);
+            outputs.push(near("rows that are computed", normal.linear(&of(&[131, terms], 2), None)));
+            let bytes = ordinary(device, DType::I8, [131, terms], 5).cast(DType::BF16) * of(&[131, 1], 6);
+            outputs.push(near("lines that are computed", x.linear(&bytes, None)));
+        }
+        let lost = of(&[3, 100], 1).masked_fill(&of(&[3, 100], 7).gt(0.99), f64::NAN);
+        outputs.push(near("what is not a number", lost.linear(&of(&[140, 100], 2), None)));
         outputs
     });
 }

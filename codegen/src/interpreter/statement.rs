@@ -352,7 +352,11 @@ impl Machine<'_> {
                 *number = self.value(expr, thread, active)?.index();
             }
             let [to, from, depth] = numbers;
-            for (place, line) in (0..depth).flat_map(|place| (0..LINES).map(move |line| (place, line))) {
+            let lines = match &turning.rows {
+                Some(rows) => self.value(rows, thread, active)?.index(),
+                None => LINES,
+            };
+            for (place, line) in (0..depth).flat_map(|place| (0..lines).map(move |line| (place, line))) {
                 let value = self.read(turning.from, from + line * turning.from_row as i64 + place, thread)?;
                 let value = Value::Number(value.number(turning.dtype.compute()));
                 self.write(turning.to, to + place * turning.to_row as i64 + line, thread, value)?;

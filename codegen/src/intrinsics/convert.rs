@@ -33,9 +33,10 @@ pub fn pair(along: bool, arguments: &[&str], helpers: &mut Helpers) -> String {
     helpers.call(Language::C, name, arguments)
 }
 
-/// A call that lays sixteen lines of numbers side by side: see `helpers/tiles.h`.
-pub fn turn(dtype: DType, arguments: &[&str], helpers: &mut Helpers) -> String {
-    helpers.call(Language::C, &format!("lz_turn_{dtype}"), arguments)
+/// A call that lays sixteen lines of numbers side by side, or as many as it says: see `helpers/tiles.h`.
+pub fn turn(dtype: DType, counts: bool, arguments: &[&str], helpers: &mut Helpers) -> String {
+    let name = if counts { "turn_some" } else { "turn" };
+    helpers.call(Language::C, &format!("lz_{name}_{dtype}"), arguments)
 }
 
 /// A value in a register (of the compute type of `dtype`) as the raw element that memory holds.

@@ -50,6 +50,7 @@ mod scatter_cuda;
 mod scatter_lists;
 mod segments;
 mod short_axis;
+mod small_matrices;
 mod sort;
 mod sort_cpu;
 mod sort_cuda;

@@ -439,7 +439,8 @@ impl<'t, 'a> Reader<'t, 'a> {
         let from_row = self.setting("row")?;
         self.text.expect(",")?;
         let depth = self.after("depth")?;
-        Ok(Stmt::Turn(Box::new(Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth })))
+        let rows = if self.text.eat(",") { Some(self.after("rows")?) } else { None };
+        Ok(Stmt::Turn(Box::new(Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth, rows })))
     }
 
     fn pair(&mut self) -> Result<Stmt, ParseError> {

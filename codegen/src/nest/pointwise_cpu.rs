@@ -9,6 +9,7 @@ use super::loops::{counting, stepping};
 use super::passes::{launch_of_columns, launch_over};
 use super::segments::Segments;
 use super::short_axis::ShortAxis;
+use super::small_matrices::SmallMatrices;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::windows_cpu::{Border, Windows};
@@ -24,7 +25,8 @@ pub(super) fn body(
     map: &[AxisId],
     schedule: &PointwiseSchedule,
 ) -> Result<(Body, Launch), Refusal> {
-    let short = ShortAxis::of(kernel, map, SHORT_AXIS);
+    let matrices = if schedule.order.is_none() { SmallMatrices::of(kernel, map) } else { None };
+    let short = ShortAxis::of(kernel, map, SHORT_AXIS).filter(|_| matrices.is_none());
     let border = map.last().and_then(|&inner| Windows::border(kernel, inner));
     let interior = map.last().filter(|_| border.is_none()).and_then(|&inner| Interior::of(kernel, inner));
     let segments = match &interior {
@@ -37,17 +39,19 @@ pub(super) fn body(
     let interior = interior.filter(|_| segments.is_none());
     let interior = if is_masked { interior.and_then(Interior::of_whole_vectors) } else { interior };
     let guards = match (&short, &interior, &segments) {
+        _ if matrices.is_some() => matrices.as_ref().map_or(Guards::Stay, Guards::Matrices),
         (Some(short), ..) => Guards::Short(short),
         (None, Some(interior), _) => Guards::Interior(interior, is_masked),
         (None, None, Some(segments)) => Guards::Segments(segments),
         (None, None, None) => border.as_ref().map_or(Guards::Stay, Guards::Windows),
     };
     // The loops are those of the other axes.
-    let (map, per_position) = match (&short, map) {
-        (Some(short), [outer @ .., _]) => (outer, short.extent()),
+    let (map, per_position) = match (&short, &matrices, map) {
+        (_, Some(matrices), _) => (&map[..map.len() - matrices.axes()], matrices.positions),
+        (Some(short), None, [outer @ .., _]) => (outer, short.extent()),
         _ => (map, 1),
     };
-    let is_free = short.is_none() && schedule.order.is_none();
+    let is_free = short.is_none() && matrices.is_none() && schedule.order.is_none();
     let along = if is_free { consecutive_last(kernel, map) } else { None };
     let map = along.as_deref().unwrap_or(map);
     let mut emitter = Emitter::new(kernel, Language::C);
@@ -207,6 +211,8 @@ enum Guards<'k> {
     Windows(&'k Border),
     /// Each position of a short axis stands for itself.
     Short(&'k ShortAxis),
+    /// There are none, and the lanes go along the axis before some short ones.
+    Matrices(&'k SmallMatrices),
     Stay,
 }
 
@@ -283,6 +289,7 @@ fn inner_loop<'k>(
         }
         Guards::Stay => part(emitter, kernel, axis, (from, to), LoopHint::Simd),
         Guards::Short(short) => short.emit(emitter, kernel, axis, from, to),
+        Guards::Matrices(matrices) => matrices.emit(emitter, kernel, axis, (from, to)),
         Guards::Interior(interior, is_masked) => {
             loop_with_interior(emitter, kernel, (interior, is_masked), axis, from, to);
         }

@@ -5,8 +5,8 @@ mod packed;
 use super::variable::Var;
 use crate::index::{Bound, IndexExpr};
 pub use crate::intrinsics::SortPart;
-pub use packed::{Pairing, TileProduct, Turning};
 use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
+pub use packed::{Pairing, TileProduct, Turning};
 
 /// The type of a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

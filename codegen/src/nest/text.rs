@@ -162,9 +162,11 @@ impl Writer<'_> {
             }
             Stmt::MultiplyTile(tile) => self.multiply(tile),
             Stmt::Turn(turning) => {
-                let Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth } = &**turning;
+                let Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth, rows } = &**turning;
                 let (to, from) = (self.element(*to, to_at), self.element(*from, from_at));
-                format!("turn {dtype} {to} row {to_row}, {from} row {from_row}, depth {}", self.expr(depth))
+                let rows = rows.as_ref().map_or(String::new(), |rows| format!(", rows {}", self.expr(rows)));
+                let depth = self.expr(depth);
+                format!("turn {dtype} {to} row {to_row}, {from} row {from_row}, depth {depth}{rows}")
             }
             Stmt::Pair(pairing) => {
                 let Pairing { array, at, row, depth, width } = &**pairing;

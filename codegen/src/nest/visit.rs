@@ -97,8 +97,9 @@ macro_rules! parts {
                         parts.extend(width);
                     }
                     Stmt::Turn(turning) => {
-                        let Turning { to_at, from_at, depth, .. } = &$($mutable)? **turning;
+                        let Turning { to_at, from_at, depth, rows, .. } = &$($mutable)? **turning;
                         parts.extend([to_at, from_at, depth]);
+                        parts.extend(rows);
                     }
                     Stmt::Scan(scanning) => {
                         let Scanning { to_at, from_at, count, running, .. } = &$($mutable)? **scanning;

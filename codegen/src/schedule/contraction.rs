@@ -215,7 +215,8 @@ impl Contraction {
         let columns = extent(&self.lines).saturating_mul(kernel.axis(self.column).extent);
         match language {
             Language::C => {
-                let is_thin = || self.pays_thin(kernel, rows, columns) && is_packed(FEWEST_ROWS, columns, terms);
+                let is_thin =
+                    || self.pays_thin(kernel, rows, columns) && is_packed(FEWEST_ROWS, columns, terms);
                 let has_few_channels = || {
                     is_packed_image(rows, columns, terms)
                         && Windows::of(kernel, &self.rights(), &self.depth, (&self.lines, self.column))

@@ -40,7 +40,8 @@ impl Contraction {
     /// Finds out how the rows go through the columns together, if these are multiplied.
     pub(super) fn goes_with_few_rows(&mut self, kernel: &Kernel) {
         let is_there = |product: &Product| {
-            self.goes_along_terms(kernel, product.right) || self.is_in_memory(kernel, product.right, DType::BF16)
+            self.goes_along_terms(kernel, product.right)
+                || self.is_in_memory(kernel, product.right, DType::BF16)
         };
         self.is_paired = self.has_pairs(kernel) && self.products.iter().all(is_there);
         self.is_few = !self.has_lifts();

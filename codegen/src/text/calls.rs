@@ -45,11 +45,14 @@ impl Printer<'_> {
                 intrinsics::multiply_tile(tile.dtype, &arguments.map(String::as_str), &mut self.helpers)
             }
             Stmt::Turn(turning) => {
-                let Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth } = &**turning;
+                let Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth, rows } = &**turning;
                 let (to, from) = (self.element_of(*to, to_at), self.element_of(*from, from_at));
-                let (rows, depth) = ([to_row, from_row].map(|row| row.to_string()), self.expr(depth));
-                let arguments = [&to, &rows[0], &from, &rows[1], &depth].map(String::as_str);
-                intrinsics::turn(*dtype, &arguments, &mut self.helpers)
+                let (steps, depth) = ([to_row, from_row].map(|row| row.to_string()), self.expr(depth));
+                let count = rows.as_ref().map(|rows| self.expr(rows));
+                let mut arguments = vec![&*to, &*steps[0], &*from, &*steps[1]];
+                arguments.extend(count.as_deref());
+                arguments.push(&depth);
+                intrinsics::turn(*dtype, rows.is_some(), &arguments, &mut self.helpers)
             }
             Stmt::Pair(pairing) => {
                 let array = self.element_of(pairing.array, &pairing.at);

@@ -1,13 +1,13 @@
 //! Few rows: they go through the columns together, which are read as memory has them wherever that is what is multiplied. Rows
 //! have their terms side by side; columns are neighbours, a few terms at a time, or lines of terms.
 
+use super::super::INDEX;
 use super::super::accumulate::set;
 use super::super::emitter::Emitter;
 use super::super::loops::{counting, stepping};
 use super::super::stmt::Arithmetic::{Add, Less, Min, Mul, Sub};
 use super::super::stmt::{Expr, LoopHint, Stmt, TileProduct, Type};
 use super::super::variable::Var;
-use super::super::INDEX;
 use super::{Columns, Extent, Rows, Writer, plus, whole};
 use crate::DType;
 use crate::ir::ValueId;
@@ -51,8 +51,7 @@ impl Writer<'_> {
             .iter()
             .filter(|product| !goes_along(product))
             .any(|product| self.in_place(product.right).is_none());
-        let are_lines =
-            products.iter().filter(goes_along).any(|product| self.lines(product.right).is_none());
+        let are_lines = products.iter().filter(goes_along).any(|product| self.lines(product.right).is_none());
         let mut array = |is_needed: bool, name, ty, len| {
             is_needed.then(|| {
                 let var = emitter.fresh(name);

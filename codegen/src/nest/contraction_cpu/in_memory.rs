@@ -59,6 +59,8 @@ impl Writer<'_> {
     pub(super) fn has_whole_pairs(&self, row: u64) -> bool {
         let depth = self.kernel.axis(self.depth);
         let is_even = row.is_multiple_of(2) && !depth.is_argument && depth.extent.is_multiple_of(2);
-        !self.contraction.is_paired || self.contraction.is_few || is_even && self.schedule.depth.is_multiple_of(2)
+        !self.contraction.is_paired
+            || self.contraction.is_few
+            || is_even && self.schedule.depth.is_multiple_of(2)
     }
 }

@@ -99,6 +99,7 @@ impl Writer<'_> {
                 from_at: Expr::Int(0),
                 from_row: self.schedule.depth.into(),
                 depth: Expr::Name(self.terms),
+                rows: None,
             })));
             let lines = self.lines(value);
             if lines.is_some() {
@@ -120,6 +121,7 @@ impl Writer<'_> {
                         from_at: plus(at, at_column.then(Mul, from_row).then(Add, self.term)),
                         from_row,
                         depth: Expr::Name(self.terms),
+                        rows: None,
                     }))];
                     let last = first_lane.then(Add, LANES - 1);
                     let condition = last.then(Less, width);

@@ -42,7 +42,7 @@ pub struct TileProduct {
     pub rows: Option<Expr>,
 }
 
-/// Sixteen lines whose elements of one place become neighbours.
+/// Lines whose elements of one place become neighbours: sixteen, or as many as it says.
 #[derive(Clone, PartialEq, Hash, Debug)]
 pub struct Turning {
     /// Of the elements: four or eight bytes.
@@ -61,6 +61,8 @@ pub struct Turning {
     pub from_row: u64,
     /// Elements of a line.
     pub depth: Expr,
+    /// How many lines there are if not sixteen.
+    pub rows: Option<Expr>,
 }
 
 /// Packed terms of BF16, in `F32`, that become pairs of neighbouring terms, in place, where the processor multiplies such. Where

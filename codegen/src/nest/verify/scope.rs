@@ -211,10 +211,10 @@ impl Scope<'_> {
                 self.elements(pairing.array, &pairing.at, Type::Register(DType::F32))
             }
             Stmt::Turn(turning) => {
-                let ty = Type::Register(turning.dtype.compute());
                 self.changes(turning.to)?;
                 self.expect(&turning.depth, Type::Index)?;
-                self.elements(turning.to, &turning.to_at, ty)?;
+                turning.rows.iter().try_for_each(|rows| self.expect(rows, Type::Index))?;
+                self.numbers(turning.to, &turning.to_at, turning.dtype)?;
                 self.numbers(turning.from, &turning.from_at, turning.dtype)
             }
             Stmt::Scan(scanning) => {
