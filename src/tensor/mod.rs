@@ -17,7 +17,7 @@ mod scan;
 mod tests;
 mod view;
 
-pub use arguments::axes::{Axes, Dims};
+pub use arguments::axes::{Axes, Bounds, Dims};
 pub use arguments::element::Element;
 pub use arguments::promotion::{Number, Operand};
 pub use function::compile::{Compiled, Executable, Traceable, compile};

@@ -1,6 +1,6 @@
 //! How users name axes and extents.
 
-use std::ops::{Bound, RangeBounds, RangeFull};
+use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use smallvec::SmallVec;
 
@@ -65,6 +65,30 @@ impl From<Shape> for Dims {
     }
 }
 
+/// A part of an axis, or some neighbouring axes: a Rust range of integers of any of the usual types. Negative bounds count from
+/// the end.
+///
+/// ```
+/// use lazuli::Tensor;
+/// let (x, steps) = (Tensor::arange(0, 6, 1), [2usize, 3]);
+/// assert_eq!(x.slice(0, steps[0]..steps[1]).to_vec::<i32>()?, [2]);
+/// assert_eq!(x.slice(0, ..=1i64).to_vec::<i32>()?, [0, 1]);
+/// assert_eq!(x.slice(0, -1..).to_vec::<i32>()?, [5]);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Bounds {
+    /// As Python writes them: the end exclusive, and nothing for what is open.
+    pub(crate) start: Option<isize>,
+    pub(crate) end: Option<isize>,
+}
+
+impl From<RangeFull> for Bounds {
+    fn from(_: RangeFull) -> Bounds {
+        Bounds { start: None, end: None }
+    }
+}
+
 /// Integers beyond `isize` become the largest, which no axis and no extent can be.
 macro_rules! from_integers {
     ($($ty:ty),*) => {$(
@@ -122,21 +146,38 @@ macro_rules! from_integers {
 }
 from_integers!(i32, i64, isize, usize);
 
-/// The bounds of a Rust range as Python writes them: the end exclusive, and nothing for what is open.
-pub(crate) fn python_bounds(range: impl RangeBounds<isize>) -> (Option<isize>, Option<isize>) {
-    let start = match range.start_bound() {
-        Bound::Included(&start) => Some(start),
+/// Integers beyond `isize` become the largest, which is beyond every axis.
+macro_rules! from_ranges {
+    ($($ty:ty),*) => {$(
+        from_ranges!(@of $ty, Range<$ty>, RangeFrom<$ty>, RangeTo<$ty>, RangeInclusive<$ty>, RangeToInclusive<$ty>);
+        from_ranges!(@of $ty, (Bound<$ty>, Bound<$ty>));
+    )*};
+    (@of $ty:ty, $($range:ty),*) => {$(
+        impl From<$range> for Bounds {
+            fn from(range: $range) -> Bounds {
+                let bound = |bound: Bound<&$ty>| bound.map(|&at| isize::try_from(at).unwrap_or(isize::MAX));
+                python_bounds(bound(RangeBounds::<$ty>::start_bound(&range)), bound(range.end_bound()))
+            }
+        }
+    )*};
+}
+from_ranges!(i32, i64, isize, usize);
+
+/// The bounds of a Rust range as Python writes them.
+fn python_bounds(start: Bound<isize>, end: Bound<isize>) -> Bounds {
+    let start = match start {
+        Bound::Included(start) => Some(start),
         Bound::Excluded(-1) => Some(isize::MAX),
-        Bound::Excluded(&start) => Some(start.saturating_add(1)),
+        Bound::Excluded(start) => Some(start.saturating_add(1)),
         Bound::Unbounded => None,
     };
-    let end = match range.end_bound() {
-        Bound::Excluded(&end) => Some(end),
+    let end = match end {
+        Bound::Excluded(end) => Some(end),
         Bound::Included(-1) => None,
-        Bound::Included(&end) => Some(end.saturating_add(1)),
+        Bound::Included(end) => Some(end.saturating_add(1)),
         Bound::Unbounded => None,
     };
-    (start, end)
+    Bounds { start, end }
 }
 
 /// Python's `[start:end:step]` on a dimension: the first position, the step and the number of positions.
@@ -208,13 +249,20 @@ mod tests {
     #[test]
     #[allow(clippy::reversed_empty_ranges, reason = "a slice to -1 ends before the last, as in Python")]
     fn rust_ranges_become_python_bounds() {
-        assert_eq!(python_bounds(..), (None, None));
-        assert_eq!(python_bounds(1..3), (Some(1), Some(3)));
-        assert_eq!(python_bounds(..=3), (None, Some(4)));
-        assert_eq!(python_bounds(2..=-1), (Some(2), None));
-        assert_eq!(python_bounds(-2..), (Some(-2), None));
-        assert_eq!(python_bounds(0..=isize::MAX), (Some(0), Some(isize::MAX)));
-        assert_eq!(python_bounds((Bound::Excluded(-1), Bound::Unbounded)), (Some(isize::MAX), None));
+        fn bounds(range: impl Into<Bounds>) -> (Option<isize>, Option<isize>) {
+            let Bounds { start, end } = range.into();
+            (start, end)
+        }
+        assert_eq!(bounds(1usize..), (Some(1), None));
+        assert_eq!(bounds(-3i64..usize::MAX as i64), (Some(-3), Some(-1)));
+        assert_eq!(bounds(..usize::MAX), (None, Some(isize::MAX)));
+        assert_eq!(bounds(..), (None, None));
+        assert_eq!(bounds(1..3), (Some(1), Some(3)));
+        assert_eq!(bounds(..=3), (None, Some(4)));
+        assert_eq!(bounds(2..=-1), (Some(2), None));
+        assert_eq!(bounds(-2..), (Some(-2), None));
+        assert_eq!(bounds(0..=isize::MAX), (Some(0), Some(isize::MAX)));
+        assert_eq!(bounds((Bound::Excluded(-1), Bound::Unbounded)), (Some(isize::MAX), None));
     }
 
     proptest! {

@@ -145,7 +145,8 @@ impl Tensor {
     }
 
     /// `start, start + step, …` up to, but without, `end`: a 1-d tensor of `ceil((end - start) / step)`
-    /// elements, as PyTorch's `arange`. The dtype is the arguments' (`0.0` alone is an `f64`).
+    /// elements, as PyTorch's `arange`. The dtype is the arguments'. `0.0` alone is an `f64` in Rust: what is computed with
+    /// `arange(0.0, …)` is `F64` from there on, and slower. `0.0f32` is what PyTorch's floats are by default.
     ///
     /// Element i is `start + step * i`: exact for integers, and for floats computed in `F64`, then rounded. The
     /// arguments are what they are: 0.1 as an [`f16`](crate::f16) is less, and goes 11 times between 0 and 1. For other

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use crate::graph::op::View;
-use crate::tensor::arguments::axes::{python_bounds, resolve_slice};
+use crate::tensor::arguments::axes::{Bounds, resolve_slice};
 use crate::tensor::arguments::call::{Call, from_end};
 use crate::{Result, Shape, Tensor};
 
@@ -98,9 +98,7 @@ macro_rules! from_integers {
     (@ranges $ty:ty, $($range:ident),*) => {$(
         impl From<$range<$ty>> for Index {
             fn from(range: $range<$ty>) -> Index {
-                use std::ops::RangeBounds;
-                let bounds = (range.start_bound().map(|&b| saturated(b)), range.end_bound().map(|&b| saturated(b)));
-                let (start, end) = python_bounds(bounds);
+                let Bounds { start, end } = range.into();
                 Index::Slice { start, end, step: 1 }
             }
         }

@@ -1,11 +1,9 @@
 //! Parts of axes, borders around them, and windows along them. These are views too: they copy nothing.
 
-use std::ops::RangeBounds;
-
 use super::border::Border;
 use crate::graph::infer::window_count;
 use crate::graph::op::View;
-use crate::tensor::arguments::axes::{Axes, python_bounds, resolve_slice};
+use crate::tensor::arguments::axes::{Axes, Bounds, resolve_slice};
 use crate::tensor::arguments::call::{Call, from_end};
 use crate::{Number, Result, Shape, Tensor};
 
@@ -23,8 +21,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn slice(&self, axis: isize, range: impl RangeBounds<isize>) -> Tensor {
-        let (start, end) = python_bounds(range);
+    pub fn slice(&self, axis: isize, range: impl Into<Bounds>) -> Tensor {
+        let Bounds { start, end } = range.into();
         Tensor::or_invalid(slice(Call::here("slice"), self, axis, start, end, 1))
     }
 

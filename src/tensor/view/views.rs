@@ -1,9 +1,7 @@
 //! The same elements under other shapes and axes. Views copy nothing.
 
-use std::ops::RangeBounds;
-
 use crate::graph::op::{self, View};
-use crate::tensor::arguments::axes::{Axes, Dims, python_bounds};
+use crate::tensor::arguments::axes::{Axes, Bounds, Dims};
 use crate::tensor::arguments::call::{Call, from_end};
 use crate::{Result, Shape, Tensor};
 
@@ -35,8 +33,9 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn flatten(&self, axes: impl RangeBounds<isize>) -> Tensor {
-        Tensor::or_invalid(flatten(Call::here("flatten"), self, python_bounds(axes)))
+    pub fn flatten(&self, axes: impl Into<Bounds>) -> Tensor {
+        let Bounds { start, end } = axes.into();
+        Tensor::or_invalid(flatten(Call::here("flatten"), self, (start, end)))
     }
 
     /// The axes in another order: axis k of the result is axis `order[k]` of this tensor. Every axis is named
