@@ -83,6 +83,15 @@ fn programs() -> Vec<Case> {
         program("attention with rotary positions", &[3, 8, 256, 64], |x| vec![rotary_attention(x)]),
         program("bilateral filter of 5 x 5", &[260, 260], |x| vec![bilateral(x)]),
         program("seven joints, 4 x 4 matrices", &[5000, 7], |x| vec![joints(x)]),
+        program("messages weighed by head", &[20_000, 64], |x| vec![messages(x)]),
+        program("crops by position", &[64, 3 * 40 * 40], |x| {
+            let x = x.reshape([64, 3, 40, 40]);
+            let places = |seed| Tensor::randint(0, 9, [64, 1], seed) + Tensor::arange(0i64, 32, 1);
+            let rows = x.gather(2, &places(1).reshape([64, 1, 32, 1]).expand([64, 3, 32, 40]));
+            let crop = rows.gather(3, &places(2).reshape([64, 1, 1, 32]).expand([64, 3, 32, 32]));
+            let bright = (crop * 1.2).clamp(0.0, 1.0);
+            vec![bright.mean_keepdim(1), bright]
+        }),
         program("two layers with a residual", &[512, 256], |x| {
             let (x, weight) = (x.slice(0, ..256), x.slice(0, 256..));
             let hidden = x.matmul(&weight).silu();
@@ -98,6 +107,15 @@ fn programs() -> Vec<Case> {
             vec![x.matmul(&weight) + low * 2.0 + x]
         }),
     ]
+}
+
+/// Rows of other nodes, in four heads with a weight each, added up.
+fn messages(x: &Tensor) -> Tensor {
+    let edges = 60_000;
+    let [from, to] = [1, 2].map(|seed| Tensor::randint(0, 20_000, [edges], seed));
+    let (rows, weights) = (x.reshape([20_000, 4, 16]), x.slice(1, ..4).index_select(0, &to));
+    let weighed = rows.index_select(0, &from) * weights.unsqueeze(2);
+    Tensor::zeros([20_000, 4, 16], DType::F32).index_add(0, &to, &weighed).relu()
 }
 
 /// Causal attention of queries, keys and values, whose positions turn pairs of the first two.

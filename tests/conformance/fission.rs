@@ -230,3 +230,42 @@ fn spread_of_costly_rows() {
         });
     }
 }
+
+/// What is read at computed positions has a loop of its own, and what comes before and after it is in vectors.
+#[test]
+fn what_is_read_from_afar() {
+    for length in [15, 16, 100, 600] {
+        let results = |device: &Device| {
+            let x = floats(device, &[3, 7, length], 1);
+            let places = |seed| {
+                let costly = floats(device, &[3, length], seed).exp().sin().abs();
+                (costly * length as f64).floor().cast(DType::I64).clamp(0, length as i64 - 1)
+            };
+            let (first, second) = (places(2), places(3));
+            let taken = x.gather(2, &first.unsqueeze(1).expand([3, 7, length]));
+            let twice = x.select(1, 0).gather(1, &second.gather(1, &first));
+            let sum = (&taken * x.slice(1, ..1)).clamp(-0.5, 0.75).sum(1);
+            vec![
+                &taken * 2.0 - 1.0,
+                taken.clone(),
+                sum,
+                twice.tanh() + &twice,
+                taken.softmax(2),
+                taken.abs().max(2),
+            ]
+        };
+        check_on_cpu(&format!("from afar, {length}"), |device| {
+            results(device).into_iter().map(|y| near("far", y, 1e-5, 1e-5)).collect()
+        });
+        let elementwise = |device: &Device| results(device).into_iter().take(2).collect();
+        check_bits(&format!("from afar, {length}"), elementwise);
+    }
+    for dtype in [DType::U8, DType::I64, DType::F16, DType::F64, DType::Bool] {
+        check_on_cpu(&format!("from afar, {dtype}"), |device| {
+            let x = ordinary(device, dtype, [90], 1);
+            let at = (Tensor::arange(0i64, 80, 1).to(device) * 37).remainder(90);
+            let taken = x.take(&at);
+            vec![exact("chosen", taken.ne(0).where_(&taken, x.slice(0, ..80))), exact("itself", taken)]
+        });
+    }
+}

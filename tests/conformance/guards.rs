@@ -89,3 +89,20 @@ fn every_dtype_has_borders() {
         });
     }
 }
+
+/// Statistics of what windows over short and long lines come to.
+#[test]
+fn reductions_of_windows_over_borders() {
+    for width in [5, 28, 70] {
+        check_on_cpu(&format!("reduced, {width} wide"), |device| {
+            let x = floats(device, &[3, 1, 9, width], 1);
+            let y = x.conv2d(&floats(device, &[4, 1, 3, 3], 2), None, 1, 1);
+            let mean = y.mean_keepdim([0, 2, 3]);
+            vec![
+                near("windows", y.clone(), 1e-5, 1e-5),
+                near("variance", y.var([0, 2, 3], 0), 1e-5, 1e-5),
+                near("normalised", (&y - &mean) / (y.var_keepdim([0, 2, 3], 0) + 1e-5).sqrt(), 1e-4, 1e-4),
+            ]
+        });
+    }
+}

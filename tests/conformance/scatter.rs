@@ -34,6 +34,29 @@ fn zeros(device: &Device, shape: &[usize]) -> Tensor {
     Tensor::zeros(shape, DType::F32).to(device)
 }
 
+/// Messages along edges, weighed by head: columns of two axes, one of which the weights do not have.
+#[test]
+fn columns_of_several_axes() {
+    for (nodes, heads, length) in [(300, 4, 16), (40, 3, 5), (5000, 2, 8), (20_000, 2, 9)] {
+        check_fused(&format!("{nodes} nodes, {heads} × {length}"), |device| {
+            let edges = 3000;
+            let (from, to) = (index(device, &[edges], nodes, 1), index(device, &[edges], nodes, 2));
+            let (x, weights) = (whole(device, &[nodes, heads, length]), whole(device, &[edges, heads]));
+            let messages = x.index_select(0, &from) * weights.unsqueeze(2);
+            let sums = zeros(device, &[nodes, heads, length]).index_add(0, &to, &messages);
+            let weight = whole(device, &[heads, 1]);
+            let most = zeros(device, &[nodes, heads, length]).scatter_reduce(
+                0,
+                &to.reshape([edges, 1, 1]).expand([edges, heads, length]),
+                &(&messages * &weight),
+                ScatterReduction::Amax,
+                true,
+            );
+            vec![exact("sums", &sums * &weight + 1.0), exact("greatest", most)]
+        });
+    }
+}
+
 #[test]
 fn sums_of_rows_and_elements_against_a_loop() {
     // Rows, positions, columns and elements of each: what blocks, warps, ranges, tiles and parts divide.

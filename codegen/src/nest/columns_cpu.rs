@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::{Emitter, Staged};
-use super::fission::{Divided, SHORTEST};
+use super::fission::Divided;
 use super::index_split::IndexSplit;
 use super::interior::Interior;
 use super::loops::{counting, stepping};
@@ -417,9 +417,6 @@ impl<'k> CpuColumns<'k> {
         pass: &Pass,
         columns: (&Expr, &Expr),
     ) -> Vec<(ValueId, Expr)> {
-        if self.width < SHORTEST {
-            return Vec::new();
-        }
         let operand = |id: &ValueId| match kernel.value(*id).op {
             ValueOp::Reduce { operand, .. } => Some(operand),
             _ => None,
@@ -439,7 +436,7 @@ impl<'k> CpuColumns<'k> {
             there: &there,
             apart: pass.reductions.iter().any(is_costly).then_some(APART),
         };
-        let Some(fission) = divided.fission() else { return Vec::new() };
+        let Some(fission) = divided.fission(self.width) else { return Vec::new() };
         fission.emit(emitter, kernel, &Expr::name(Var::Lane), self.width, &mut |emitter, body| {
             self.some_columns(emitter, columns, |emitter, _| body(emitter));
         })

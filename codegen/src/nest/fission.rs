@@ -20,6 +20,9 @@ pub(super) const TOGETHER: u64 = 256;
 /// Shorter loops are not worth it.
 pub(super) const SHORTEST: u64 = 64;
 
+/// The same of loops that read at computed positions.
+pub(super) const SHORTEST_FAR: u64 = 16;
+
 /// Simple operations in a row of one loop.
 const BUDGET: f64 = 30.0;
 
@@ -76,6 +79,15 @@ impl Divided<'_> {
         self.there.contains(&id) || is_plain(&self.kernel.value(id).op)
     }
 
+    /// Whether neighbours read where each one's own position is computed to be: a loop of single numbers, which should do nothing
+    /// else.
+    fn is_far(&self, id: ValueId) -> bool {
+        let ValueOp::Load { index, .. } = &self.kernel.value(id).op else { return false };
+        let varies =
+            |value: ValueId| self.kernel.value(value).axes.iter().any(|axis| self.along.contains(axis));
+        self.kernel.computed_axes(index).iter().any(|&(_, value)| varies(value))
+    }
+
     /// The elements that a value is computed from, and the simple operations that takes.
     fn sources(&self, id: ValueId) -> (Vec<ValueId>, f64) {
         let kernel = self.kernel;
@@ -100,17 +112,21 @@ impl Divided<'_> {
         (sources, operations)
     }
 
-    /// Which values are worth a loop of their own; `None` if one loop is best.
-    pub(super) fn fission(&self) -> Option<Fission> {
+    /// Which values are worth a loop of their own in a loop of so many positions; `None` if one loop is best.
+    pub(super) fn fission(&self, length: u64) -> Option<Fission> {
         let below = self.kernel.down_from(self.ends.iter().copied());
         let elements: Vec<Element> = below
             .into_iter()
             .filter(|&id| self.is_element(id) && !self.is_read(id))
             .map(|id| {
                 let (sources, operations) = self.sources(id);
-                Element { id, sources, operations, stage: 0, depth: 0.0, tail: 0.0 }
+                let is_far = self.is_far(id);
+                Element { id, sources, operations, is_far, stage: 0, depth: 0.0, tail: 0.0 }
             })
             .collect();
+        if length < SHORTEST && (length < SHORTEST_FAR || !elements.iter().any(|element| element.is_far)) {
+            return None;
+        }
         let mut budget = BUDGET;
         // With a larger one, fewer values are left to other loops.
         for _ in 0..4 {
@@ -136,11 +152,16 @@ impl Divided<'_> {
                     false => most,
                 };
             let (stage, depth, tail) = before.fold((0, 0.0, 0.0), longest);
+            let mut far = elements[number].sources.iter().filter_map(|&id| place(&elements[..number], id));
+            let follows_far = far.any(|at| elements[at].is_far && elements[at].stage == stage);
             let element = &mut elements[number];
+            // What is computed before it, and after it, is in vectors.
+            let is_apart = if element.is_far { depth > CHEAP } else { follows_far };
             let operations = element.operations;
             let is_cheap = operations <= CHEAP;
             let is_tail = is_cheap && tail + operations <= TAIL;
-            (element.stage, element.depth) = match depth > CHEAP && depth + operations > budget && !is_tail {
+            let is_long = depth > CHEAP && depth + operations > budget && !is_tail;
+            (element.stage, element.depth) = match is_long || is_apart {
                 true => (stage + 1, operations),
                 false => (stage, depth + operations),
             };
@@ -171,7 +192,8 @@ impl Divided<'_> {
                 elements[number].sources.iter().filter_map(|&id| place(&elements, id)).collect();
             let to = first_use[number];
             let more = sources.iter().filter(|&&at| last_use[at] < to).count();
-            let is_moved = to != usize::MAX && to > elements[number].stage && more <= 1;
+            let is_moved =
+                to != usize::MAX && to > elements[number].stage && more <= 1 && !elements[number].is_far;
             if is_moved && elements[number].operations <= CHEAP {
                 elements[number].stage = to;
             }
@@ -187,22 +209,28 @@ impl Divided<'_> {
     /// that is short.
     fn loops_of(&self, elements: &[Element], last_use: &[usize], last: usize) -> Vec<Vec<ValueId>> {
         let place = |id: ValueId| elements.iter().position(|element| element.id == id);
-        // Random numbers are integers of another width: what is computed beside them would have half the lanes.
-        let mut draws = vec![false; elements.len()];
+        // Random numbers are integers of another width: what is computed beside them would have half the lanes. And beside what is
+        // read from afar it would have no lanes.
+        let mut kinds = vec![Kind::Plain; elements.len()];
         // The number of the first element of each one's part.
         let mut part: Vec<usize> = (0..elements.len()).collect();
         for (number, element) in elements.iter().enumerate() {
             let before = element.sources.iter().filter_map(|&id| place(id));
             let here: Vec<usize> = before.filter(|&at| elements[at].stage == element.stage).collect();
-            draws[number] = matches!(self.kernel.value(element.id).op, ValueOp::Random { .. })
-                || here.iter().any(|&at| draws[at]);
-            for at in here.into_iter().filter(|&at| draws[at] == draws[number]) {
+            let own = match self.kernel.value(element.id).op {
+                _ if element.is_far => Kind::Far,
+                ValueOp::Random { .. } => Kind::Draws,
+                _ => Kind::Plain,
+            };
+            kinds[number] = here.iter().map(|&at| kinds[at]).fold(own, Kind::max);
+            for at in here.into_iter().filter(|&at| kinds[at] == kinds[number]) {
                 let (one, other) = (part[at].min(part[number]), part[at].max(part[number]));
                 part.iter_mut().filter(|own| **own == other).for_each(|own| *own = one);
             }
         }
         let mut loops: Vec<Vec<ValueId>> = Vec::new();
-        for (stage, draw) in (0..last).flat_map(|stage| [(stage, false), (stage, true)]) {
+        let all_kinds = |stage| [Kind::Plain, Kind::Draws, Kind::Far].map(|kind| (stage, kind));
+        for (stage, kind) in (0..last).flat_map(all_kinds) {
             let mut together = f64::INFINITY;
             for first in 0..elements.len() {
                 let own = || {
@@ -210,7 +238,7 @@ impl Divided<'_> {
                     all.filter(|(number, element)| part[*number] == first && element.stage == stage)
                 };
                 let left: Vec<ValueId> = own()
-                    .filter(|(number, _)| draws[*number] == draw && last_use[*number] > stage)
+                    .filter(|(number, _)| kinds[*number] == kind && last_use[*number] > stage)
                     .map(|(_, element)| element.id)
                     .collect();
                 if left.is_empty() {
@@ -232,12 +260,22 @@ impl Divided<'_> {
     }
 }
 
+/// What a loop does that others should not share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Plain,
+    Draws,
+    Far,
+}
+
 /// A value of each element, in the order of the kernel's values.
 #[derive(Clone)]
 struct Element {
     id: ValueId,
     sources: Vec<ValueId>,
     operations: f64,
+    /// Whether it is read at a position of its own.
+    is_far: bool,
     /// The loop that computes it.
     stage: usize,
     /// The longest chain of that loop that ends here.
@@ -310,7 +348,7 @@ pub(super) struct Stretches {
 impl Stretches {
     /// Those of the loop along an axis; `None` if it is best as it is.
     pub(super) fn of(kernel: &Kernel, axis: AxisId, bound: &[AxisId]) -> Option<Stretches> {
-        if kernel.axis(axis).extent < SHORTEST && !kernel.axis(axis).is_argument {
+        if kernel.axis(axis).extent < SHORTEST_FAR && !kernel.axis(axis).is_argument {
             return None;
         }
         let divided = Divided {
@@ -321,7 +359,8 @@ impl Stretches {
             there: &[],
             apart: None,
         };
-        divided.fission().map(|fission| Stretches { axis, fission })
+        let length = if kernel.axis(axis).is_argument { u64::MAX } else { kernel.axis(axis).extent };
+        divided.fission(length).map(|fission| Stretches { axis, fission })
     }
 
     /// The loop from `from` to `to`.

@@ -5,7 +5,7 @@ use super::accumulate::{Accumulator, load, mul_add, save};
 use super::ahead::Ahead;
 use super::emitter::Emitter;
 use super::epilogue::Epilogue;
-use super::fission::{Divided, Fission, SHORTEST};
+use super::fission::{Divided, Fission};
 use super::interior::Interior;
 use super::loops::{counting, stepping};
 use super::passes::{Pass, Plan, launch_items, launch_over, partial_workspaces};
@@ -266,8 +266,7 @@ impl<'k> Sweep<'_, 'k> {
     /// What is worth loops of its own.
     fn fission(&self, emitter: &Emitter) -> Option<Fission> {
         let &Sweep { kernel, plan, pass, .. } = self;
-        let is_long = launch_items(kernel, &plan.axes) >= SHORTEST;
-        if plan.axes.len() > 1 || !is_long {
+        if plan.axes.len() > 1 {
             return None;
         }
         let mut ends: Vec<ValueId> = pass.stores.iter().map(|&store| kernel.stores[store].value).collect();
@@ -284,7 +283,7 @@ impl<'k> Sweep<'_, 'k> {
             there: emitter.cached.as_ref().map_or(&[], |cache| cache.there.as_slice()),
             apart: (!pass.reductions.is_empty()).then_some(APART),
         };
-        divided.fission()
+        divided.fission(launch_items(kernel, &plan.axes))
     }
 
     /// A loop along the row.

@@ -18,6 +18,9 @@ use crate::ir::{AxisKind, Kernel};
 use crate::schedule::{Launch, SCATTER_SPLIT_LENGTH, ScatterSchedule};
 use crate::{Language, Refusal};
 
+/// Columns along the innermost axis that are worth a loop of their own.
+const SHORTEST_LINE: u64 = 8;
+
 /// Results of a block of the second function.
 const RESULTS: u64 = 1 << 14;
 
@@ -158,8 +161,25 @@ impl<'a> Writer<'a> {
         if inner.is_empty() {
             return body(emitter, &self.slot(block, Expr::name(position), None));
         }
-        let column = self.scatters.column_name(emitter);
         let (left, right) = block.columns.clone();
+        let length = inner.last().map_or(1, |&last| self.kernel.axis(last).extent);
+        let is_whole = (&left, &right) == (&Expr::Int(0), &Expr::Int(self.columns));
+        if let Some((&last, lines)) = inner.split_last().filter(|(_, lines)| !lines.is_empty())
+            && is_whole
+            && length >= SHORTEST_LINE
+        {
+            // Of several axes, lines along the innermost one: nothing is divided.
+            let line = emitter.flat(lines, "line");
+            let along = counting(Var::Axis(last), 0, length, LoopHint::Simd);
+            return emitter.repeat(counting(line, 0, self.columns / length, LoopHint::None), |emitter| {
+                emitter.unflatten(line, lines, 1);
+                emitter.repeat_along(&[last], along, |emitter| {
+                    let column = mul_add(line, length, last);
+                    body(emitter, &self.slot(block, Expr::name(position), Some(column)));
+                });
+            });
+        }
+        let column = self.scatters.column_name(emitter);
         emitter.repeat(counting(column, left, right, LoopHint::Simd), |emitter| {
             emitter.unflatten(column, inner, 1);
             body(emitter, &self.slot(block, Expr::name(position), Some(Expr::name(column))));
@@ -189,28 +209,26 @@ impl<'a> Writer<'a> {
             block.is_range.then(is_own)
         };
         let combine = |emitter: &mut Emitter, at: &Expr| {
-            emitter.open_pinned();
             for partials in &self.partials {
                 let value = emitter.value(partials.operand);
                 partials.combine(emitter, at, value);
             }
-            emitter.close()
         };
         let mut take = |emitter: &mut Emitter<'a>| {
             if scatters.by_column {
                 let position = emitter.index("at");
                 return self.for_columns(emitter, &block, position, &mut |emitter, at| {
                     scatters.bind_position(emitter, position);
-                    let then = combine(emitter, at);
+                    emitter.open_pinned();
+                    combine(emitter, at);
+                    let then = emitter.close();
                     emitter.guarded(is_own(position), then);
                 });
             }
             let position = scatters.bind_position(emitter, "at");
             emitter.under(is_own(position), |emitter| {
-                self.for_columns(emitter, &block, position, &mut |emitter, at| {
-                    let then = combine(emitter, at);
-                    emitter.guarded(None, then);
-                });
+                // What is the same for all columns is there once an element.
+                self.for_columns(emitter, &block, position, &mut |emitter, at| combine(emitter, at));
             });
         };
         match &self.lists {

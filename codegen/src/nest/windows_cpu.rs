@@ -222,7 +222,7 @@ impl Windows {
             there: &there,
             apart: None,
         };
-        divided.fission()
+        divided.fission(self.length)
     }
 
     /// Which partial result is that of the position that is bound.
