@@ -10,7 +10,7 @@ mod programs;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use lazuli::{DType, Device, Stats, Target, Tensor, stats};
+use lazuli::{DType, Device, Fusion, PadMode, Reduction, Stats, Target, Tensor, s, stats, with_fusion};
 use programs::{CALLS, Data, GROWING, GROWING_INSIDE, PROGRAMS, Program};
 
 /// The counters are the process's: one test at a time.
@@ -319,4 +319,73 @@ fn what_was_evaluated_before_decides_nothing() {
     };
     assert!(stencil(5).source().contains("o0 * 64u + 64u"), "{}", stencil(5).source());
     assert!(!stencil(0).source().contains("o0"), "{}", stencil(0).source());
+}
+
+/// Numbers of the user's are arguments of kernels, wherever they stand.
+#[test]
+fn other_numbers_are_no_other_kernels() {
+    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let x = Tensor::rand([40, 100], 1);
+    let (n, index) = ((Tensor::rand([40, 100], 2) * 9.0).cast(DType::I32), Tensor::from(vec![3i64, 7]));
+    x.eval().unwrap();
+    n.eval().unwrap();
+    let (x, n) = (&x, &n);
+    type Of<'a> = Box<dyn Fn(f64) -> Tensor + 'a>;
+    let calls: Vec<(&str, Of)> = vec![
+        ("pad", Box::new(|v| x.pad([(1, 2), (0, 3)], v))),
+        ("pad of integers", Box::new(|v| n.pad([(0, 0), (1, 0)], v as i64))),
+        ("pad_with", Box::new(|v| x.pad_with([(1, 2), (0, 3)], PadMode::Constant(v.into())))),
+        ("masked_fill", Box::new(|v| x.masked_fill(&n.gt(3), v))),
+        ("where_", Box::new(|v| n.gt(3).where_(x, v))),
+        ("clamp", Box::new(|v| x.clamp(v / 9.0, v))),
+        ("threshold", Box::new(|v| x.threshold(v / 9.0, v))),
+        ("leaky_relu", Box::new(|v| x.leaky_relu(v))),
+        ("hardshrink", Box::new(|v| x.hardshrink(v))),
+        ("pow", Box::new(|v| x.pow(v + 0.25))),
+        ("remainder", Box::new(|v| n.remainder(v as i64))),
+        ("floor_divide", Box::new(|v| n.floor_divide(v as i64))),
+        ("bitwise_and", Box::new(|v| n.bitwise_and(v as i64))),
+        ("bitwise_left_shift", Box::new(|v| n.bitwise_left_shift(v as i64))),
+        ("lerp", Box::new(|v| x.lerp(x.square(), v / 9.0))),
+        ("index_fill", Box::new(|v| x.index_fill(0, &index, v))),
+        ("slice_assign", Box::new(|v| x.slice_assign(s![1..3], v))),
+        ("nan_to_num", Box::new(|v| x.nan_to_num(v, None, None))),
+        ("full", Box::new(|v| Tensor::full([40], v, DType::F32))),
+        ("layer_norm", Box::new(|v| x.layer_norm([100], None, None, v * 1e-6))),
+        ("histc", Box::new(|v| x.histc(10, 0.0, v))),
+        ("scan_with", Box::new(|v| x.scan_with(0, v, |h, x| h * (v / 10.0) + x))),
+        ("arange", Box::new(|v| Tensor::arange(v, v + 10.0, 1.0))),
+        ("linspace", Box::new(|v| Tensor::linspace(0.0, v, 10, DType::F32))),
+        ("dropout", Box::new(|v| x.dropout(v / 10.0, 1))),
+        ("round_decimals", Box::new(|v| x.round_decimals(v as i32))),
+        ("isclose", Box::new(|v| x.isclose(0.5, v * 1e-3, 1e-8, false))),
+        ("huber_loss", Box::new(|v| x.huber_loss(&x.square(), v, Reduction::Mean))),
+    ];
+    for target in [Target::cpu(), Target::cuda("sm_90")] {
+        for (name, call) in &calls {
+            let source = |v: f64| call(v).compile_for(&target).unwrap().source().to_string();
+            assert!(source(5.0) == source(6.0), "{name} for {target}");
+        }
+    }
+}
+
+/// Texts whose numbers become arguments, with the conditions of joins.
+#[test]
+fn products_of_joins_that_grow_are_right() {
+    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let parts: Vec<Tensor> = (0..33).map(|n| Tensor::randn([2000], n)).collect();
+    lazuli::eval(&parts).unwrap();
+    let v = Tensor::randn([2000], 50);
+    for count in 31..34 {
+        let rest = || {
+            let m = Tensor::stack(&parts[..count], 1);
+            let rest = &v - m.matmul(&(m.t().matmul(&v) / 2000.0));
+            &rest / rest.norm(0, 2.0)
+        };
+        let fused = rest().to_vec::<f32>().unwrap();
+        let expected = with_fusion(Fusion::Off, || rest().to_vec::<f32>()).unwrap();
+        for (a, b) in fused.iter().zip(&expected) {
+            assert!((a - b).abs() < 1e-5, "{count}: {a} is not {b}");
+        }
+    }
 }

@@ -8,9 +8,13 @@ use super::skeleton::{DECLARED, HANDED_ON, Kind, POSITION, Skeleton, digits, ind
 const SHORT_LOOP: u64 = 8;
 
 /// Calls that are given places alone: elements that vectors are loaded from, and how many.
-const PLACES: [&str; 5] = ["lz_load_", "lz_gather_", "lz_pick_", "lz_positions(", "__builtin_prefetch("];
+const PLACES: [&str; 6] =
+    ["lz_load_", "lz_inside_", "lz_gather_", "lz_pick_", "lz_positions(", "__builtin_prefetch("];
 /// Is given a place, then what is stored there.
 const STORES: [&str; 2] = ["lz_store_", "lz_stream_"];
+/// Lines of positions, lengths and what these are compared with.
+const INDICES: [&str; 7] =
+    ["for (", "if (", "} else if (", "const idx ", "const unsigned char inside", "const mask inside", "lz_"];
 
 /// The end of a kernel's signature, and of the calls that hand its parameters on.
 const RANGE: &str = "idx first_block,";
@@ -84,11 +88,8 @@ impl Skeleton {
             self.text.push_str(line);
             return;
         }
-        let is_of_indices =
-            ["for (", "if (", "} else if (", "const idx ", "const unsigned char inside", "lz_"]
-                .iter()
-                .any(|start| text.starts_with(start))
-                && !STORES.iter().any(|start| text.starts_with(start));
+        let is_of_indices = INDICES.iter().any(|start| text.starts_with(start))
+            && !STORES.iter().any(|start| text.starts_with(start));
         let (bytes, mut at, mut brackets) = (line.as_bytes(), 0, 0usize);
         let mut done = 0;
         // Calls whose operands are places, by the parentheses around them.
@@ -127,7 +128,7 @@ impl Skeleton {
                         && !(divides && is_innermost(line, following))
                     {
                         self.text.push_str(&line[done..at]);
-                        self.push(number, Kind::Index);
+                        self.push(number, if is_short(before) { Kind::Int } else { Kind::Index });
                         done = end;
                     }
                     at = end;
@@ -146,4 +147,21 @@ fn is_innermost(line: &str, following: &[&str]) -> bool {
     let depth = indent(line);
     let block = following.iter().take_while(|line| indent(line) >= depth || line.starts_with('#'));
     !block.into_iter().any(|line| is_loop(line))
+}
+
+/// Whether a number behind this is compared with one of 32 bits: `(unsigned)(i0 - 4) <`.
+fn is_short(before: &str) -> bool {
+    let Some(compared) = before.trim_end_matches(['<', '>', '=']).trim_end().strip_suffix(')') else {
+        return false;
+    };
+    let mut depth = 1usize;
+    let opens = compared.rfind(|byte: char| {
+        match byte {
+            ')' => depth += 1,
+            '(' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    opens.is_some_and(|at| ["(unsigned)", "(int)"].iter().any(|cast| compared[..at].ends_with(cast)))
 }

@@ -1,6 +1,7 @@
 //! Expressions as text, with no more parentheses than needed.
 
 use super::Printer;
+use super::lanes::{is_compared_short, launched_ranges};
 use crate::index::{AxisId, Bound, IndexExpr};
 use crate::intrinsics::{self, parenthesise};
 use crate::nest::stmt::{Arithmetic, Builtin, Expr};
@@ -196,6 +197,7 @@ impl Printer<'_> {
         let extent = bound.hi.saturating_sub(bound.lo);
         match (self.language, is_one_comparison(bound)) {
             (Language::Cuda, true) => format!("{shifted} < {extent}{suffix}"),
+            (Language::C, true) if self.is_short(bound) => format!("(unsigned)({shifted}) < {extent}"),
             (Language::C, true) => format!("(unsigned long long)({shifted}) < {extent}"),
             (_, false) => {
                 let plain = self.index(&bound.expr);
@@ -207,8 +209,18 @@ impl Printer<'_> {
     /// A condition with one limit, as a comparison of numbers that are not negative.
     fn one_sided(&self, bound: &Bound) -> String {
         let (added, subtracted) = compared(bound).by_sign();
-        let [added, subtracted] = [added, subtracted].map(|part| self.wrapping_index(&part));
+        let is_short = self.is_short(bound);
+        let [added, subtracted] = [added, subtracted].map(|part| {
+            let text = self.wrapping_index(&part);
+            if is_short && part.as_constant().is_none() { format!("(int)({text})") } else { text }
+        });
         format!("{added} {} {subtracted}", if bound.has_lo() { ">=" } else { "<" })
+    }
+
+    /// Whether C compares in 32 bits, as wide as most of what conditions guard: vectors of positions in 64 bits are compared in
+    /// two halves, and masks that are one half of another are what gcc 12 stores and loads again in different widths.
+    fn is_short(&self, bound: &Bound) -> bool {
+        self.language == Language::C && is_compared_short(bound, &launched_ranges(self.kernel))
     }
 
     fn builtin(&self, builtin: Builtin) -> String {

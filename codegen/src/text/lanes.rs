@@ -11,7 +11,7 @@ mod scans;
 mod values;
 mod whole;
 
-pub(super) use values::{are_short, bounds_are_short};
+pub(super) use values::{are_short, bounds_are_short, is_compared_short, launched_ranges};
 pub(super) use whole::find as whole_arrays;
 
 use rustc_hash::FxHashMap;

@@ -342,7 +342,7 @@ enum Constants {
 
 /// What is asked of numbers beyond themselves: lengths of loops, positions in 32 bits, lanes that are some elements apart.
 fn decisions(nest: &Nest) -> (Vec<u64>, Constants) {
-    let ranges = nest.kernel.ranges();
+    let (ranges, launched) = (nest.kernel.ranges(), super::lanes::launched_ranges(&nest.kernel));
     let (mut decisions, mut constants) = (Vec::new(), Constants::Taken);
     let mut see = |expr: &Expr| {
         let is_distance = |factor: i64| (2..=4).contains(&factor.abs());
@@ -352,6 +352,8 @@ fn decisions(nest: &Nest) -> (Vec<u64>, Constants) {
             }
             Expr::InBounds(bounds) => {
                 decisions.push(u64::from(super::lanes::bounds_are_short(bounds, &ranges)));
+                let short = bounds.iter().map(|bound| super::lanes::is_compared_short(bound, &launched));
+                decisions.extend(short.map(u64::from));
             }
             Expr::Index(index) if index.terms().iter().any(|&(_, factor)| is_distance(factor)) => {
                 constants = Constants::Kept;

@@ -2,9 +2,11 @@
 
 use super::super::Printer;
 use super::{DISTANCES, Held, LEFT, Loop};
-use crate::index::{AxisRanges, Bound, IndexExpr};
+use crate::index::{AxisId, AxisRanges, Bound, IndexExpr};
 use crate::intrinsics::lanes::{Kind, Lanes, Value};
 use crate::intrinsics::{self, Helpers, parenthesise};
+use crate::ir::{AxisKind, Kernel};
+use crate::nest::compared;
 use crate::nest::stmt::{Arithmetic, Expr, Type};
 use crate::nest::variable::Var;
 use crate::{BinaryOp, DType, Language};
@@ -37,6 +39,27 @@ pub(in crate::text) fn bounds_are_short(bounds: &[Bound], ranges: &AxisRanges) -
             && are_short((least, most))
             && limits().all(|limit| are_short((least - limit, most - limit)))
     })
+}
+
+/// The axes' ranges, with extents that are arguments as this launch has them: where 32 bits do not hold them, the text is
+/// another one. Offsets are unbounded.
+pub(in crate::text) fn launched_ranges(kernel: &Kernel) -> AxisRanges {
+    let mut ranges = kernel.ranges();
+    for (number, axis) in kernel.axes.iter().enumerate() {
+        if axis.is_argument && matches!(axis.kind, AxisKind::Map | AxisKind::Reduce) {
+            ranges.set(AxisId(number as u32), axis.extent);
+        }
+    }
+    ranges
+}
+
+/// Whether 32 bits hold what one comparison of numbers decides this by.
+pub(in crate::text) fn is_compared_short(bound: &Bound, ranges: &AxisRanges) -> bool {
+    let (added, subtracted) = compared(bound).by_sign();
+    let width = bound.hi.saturating_sub(bound.lo);
+    bounds_are_short(std::slice::from_ref(bound), ranges)
+        && (bound.has_lo() != bound.has_hi() || width <= i64::from(i32::MAX))
+        && [added, subtracted].iter().all(|part| are_short(part.range(ranges)))
 }
 
 impl Loop<'_, '_> {
