@@ -82,6 +82,17 @@ fn programs() -> Vec<Case> {
         program("overlapping windows of gelu", &[64, 128, 128], |x| vec![x.gelu().max_pool2d(3, 1)]),
         program("attention with rotary positions", &[3, 8, 256, 64], |x| vec![rotary_attention(x)]),
         program("bilateral filter of 5 x 5", &[260, 260], |x| vec![bilateral(x)]),
+        program("sum of rolled parts, which are joined", &[9, 192, 256], |x| {
+            let part = |n: isize| x.select(0, n).roll([n % 3 - 1, n / 3 - 1], [0, 1]);
+            let joined = Tensor::stack(&(0..9).map(part).collect::<Vec<_>>(), 0);
+            vec![joined.sum(0), joined]
+        }),
+        program("common neighbours in a graph", &[1024, 1024], |x| {
+            let above = x.gt(0.4).triu(1).cast(DType::F32);
+            let joined = &above + above.t();
+            let common = joined.matmul(&joined);
+            vec![(&common * &joined).sum(1), common.max(1)]
+        }),
         program("seven joints, 4 x 4 matrices", &[5000, 7], |x| vec![joints(x)]),
         program("messages weighed by head", &[20_000, 64], |x| vec![messages(x)]),
         program("crops by position", &[64, 3 * 40 * 40], |x| {

@@ -10,7 +10,7 @@ use super::sliding::sliding_axis;
 use super::vector::Sizes;
 use super::work::elements_per_block;
 use super::{ColumnSchedule, Contraction, PointwiseSchedule, RowContraction, Scatters, Schedule, Sorts};
-use crate::index::AxisId;
+use crate::index::{Atom, AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, Value, ValueId, ValueOp};
 use crate::{Language, Refusal};
 
@@ -161,14 +161,26 @@ fn strides_less_along(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -> Opt
         return None;
     }
     let strided = |axis: AxisId| {
-        let is_strided = |load: &ValueId| match &kernel.value(*load).op {
-            ValueOp::Load { index, .. } => index.coefficient(axis).is_none_or(|c| c.unsigned_abs() > 1),
-            _ => false,
-        };
-        loads_below(kernel, operand).filter(is_strided).count()
+        let is_strided = |index: &&IndexExpr| stride(index, axis).is_none_or(|c| c.unsigned_abs() > 1);
+        let loads = loads_below(kernel, operand).filter_map(|load| match &kernel.value(load).op {
+            ValueOp::Load { index, .. } => Some(index),
+            _ => None,
+        });
+        let stores = kernel.stores.iter().map(|store| &store.index);
+        loads.chain(stores.filter(|index| index.uses(along))).filter(is_strided).count()
     };
     let (rows, columns) = (strided(along), strided(across));
     (rows != columns).then_some(rows < columns)
+}
+
+/// How far neighbours along an axis are apart in memory: of a roll, but for where it begins again.
+fn stride(index: &IndexExpr, axis: AxisId) -> Option<i64> {
+    let of_term = |(atom, factor): &(Atom, i64)| match atom {
+        Atom::Axis(own) => Some(if *own == axis { *factor } else { 0 }),
+        Atom::Mod(inner, _) => stride(inner, axis)?.checked_mul(*factor),
+        Atom::Div(inner, _) => (!inner.uses(axis)).then_some(0),
+    };
+    index.terms().iter().try_fold(0i64, |all, term| all.checked_add(of_term(term)?))
 }
 
 pub(super) fn columns(

@@ -368,7 +368,7 @@ impl Analyser<'_> {
         for (&id, times) in nodes.iter().zip(times) {
             let node = facts.of(id);
             // As apart: what decides is what this kernel does otherwise.
-            let feeds = facts.reads.users(id).iter().any(|user| facts.of(*user).is_packed);
+            let feeds = self.is_product(id);
             let place = match (node.is_packed, feeds, node.rows.is_some()) {
                 (true, ..) => (Loop::Products, Role::Hero),
                 (_, true, _) => (Loop::Products, Role::Prologue),
@@ -376,9 +376,20 @@ impl Analyser<'_> {
                 _ => (Loop::Lanes, Role::Hero),
             };
             self.add(&mut work, place, node.elements as f64 * node.fan * node.cost * times);
+            // What factors are computed from across the lines of memory takes a line an element, each time they are packed again.
+            let is_permuted = |read: &&Read| read.permuted && times > 1.0 && !self.is_product(id);
+            for read in facts.reads.reads(id).iter().filter(is_permuted) {
+                let again = read.elements as f64 * (times - 1.0);
+                work.counted.transposed[1] += again;
+                work.operations += again * facts.figures.transposed[1];
+            }
         }
         self.bytes_of_rows(&mut work, nodes, outputs);
         work
+    }
+
+    fn is_product(&self, id: NodeId) -> bool {
+        self.facts.reads.users(id).iter().any(|&user| self.facts.of(user).is_packed)
     }
 
     /// How often each element of the nodes is computed: once, but what is brought in as a factor as often as it is packed, and what
