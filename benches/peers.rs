@@ -24,7 +24,7 @@ type Pipeline = fn(&[Tensor]) -> Vec<Tensor>;
 
 /// The part of a case's name before its size names the formula.
 pub fn pipeline(case: &str) -> Option<Pipeline> {
-    let prefixes: [(&str, Pipeline); 28] = [
+    let prefixes: [(&str, Pipeline); 31] = [
         ("gelu_chain", |x| {
             let y = wide(&x[0]);
             let y = 0.5 * &y * (1.0 + (0.797_884_56 * (&y + 0.044715 * (&y * &y * &y))).tanh()) * 1.5 + 0.25;
@@ -67,6 +67,7 @@ pub fn pipeline(case: &str) -> Option<Pipeline> {
             vec![p, m, v]
         }),
         ("matmul", |x| vec![x[0].matmul(&x[1])]),
+        ("linear_few_rows", |x| vec![x[0].linear(&x[1], Some(&x[2]))]),
         ("linear_gelu", |x| vec![(x[0].matmul(&x[1]) + &x[2]).gelu_tanh()]),
         ("linear_swiglu", |x| vec![x[0].matmul(&x[1]).silu() * x[0].matmul(&x[2])]),
         ("nearest_centre", |x| {
@@ -76,6 +77,12 @@ pub fn pipeline(case: &str) -> Option<Pipeline> {
         ("squared_distances", |x| vec![(x[0].unsqueeze(1) - x[1].unsqueeze(0)).square().sum(2)]),
         ("shortest_paths", |x| vec![(x[0].unsqueeze(2) + x[1].unsqueeze(0)).min(1)]),
         ("conv3x3", |x| vec![x[0].conv2d(&(&x[1] * 0.125), Some(&x[2]), 1, 1).relu()]),
+        ("halving_conv3x3", |x| vec![x[0].conv2d(&(&x[1] * 0.125), Some(&x[2]), 2, 1).relu()]),
+        ("halving_depthwise", |x| {
+            let groups = x[1].shape().expect("a shape")[0];
+            let settings = Conv2d::new().stride(2).padding(1).groups(groups);
+            vec![x[0].conv2d_with(&x[1], Some(&x[2]), settings).relu()]
+        }),
         ("depthwise_relu", |x| {
             let groups = x[1].shape().expect("a shape")[0];
             let settings = Conv2d::new().padding(1).groups(groups);

@@ -173,6 +173,11 @@ def product(ops, a, b):
     return ops.product(a, b)
 
 
+def linear(ops, x, weight, bias):
+    """x @ weight.T + bias"""
+    return ops.product(x, ops.transposed(weight)) + bias
+
+
 def linear_gelu(ops, x, weight, bias):
     """gelu_tanh(x @ weight + bias)"""
     return ops.gelu(ops.product(x, weight) + bias)
@@ -207,6 +212,16 @@ def conv_relu(ops, x, weight, bias):
 def depthwise_relu(ops, x, weight, bias):
     """relu(conv2d(x, weight, padding 1, a window a channel) + bias)"""
     return ops.relu(ops.convolution(x, weight, bias, stride=1, padding=1, groups=len(weight)))
+
+
+def halving_conv_relu(ops, x, weight, bias):
+    """relu(conv2d(x, weight / 8, stride 2, padding 1) + bias)"""
+    return ops.relu(ops.convolution(x, weight * 0.125, bias, stride=2, padding=1))
+
+
+def halving_depthwise_relu(ops, x, weight, bias):
+    """relu(conv2d(x, weight, stride 2, padding 1, a window a channel) + bias)"""
+    return ops.relu(ops.convolution(x, weight, bias, stride=2, padding=1, groups=len(weight)))
 
 
 def conv_stem(ops, x, weight, bias):
@@ -264,6 +279,7 @@ CASES = {
         Case("matmul_512", product, (normal(512, 512),) * 2, flops=2 * 512**3),
         Case("matmul_2048", product, (normal(2048, 2048),) * 2, flops=2 * 2048**3),
         Case("matmul_bmm_4096x16", product, (normal(4096, 16, 16),) * 2, flops=2 * 4096 * 16**3),
+        Case("matmul_bmm_100000x4", product, (normal(100_000, 4, 4),) * 2, flops=2 * 100_000 * 4**3),
         Case("matmul_vector_4096", product, (normal(*SQUARE), normal(4096)), flops=2 * 4096**2),
         Case("matmul_2048_bf16", product, (normal(2048, 2048),) * 2, "bf16", flops=2 * 2048**3),
         Case("matmul_2048_f16", product, (normal(2048, 2048),) * 2, "f16", flops=2 * 2048**3),
@@ -272,6 +288,19 @@ CASES = {
             linear_gelu,
             (normal(1024, 1024), weights(1024, 4096), normal(4096)),
             flops=2 * 1024 * 1024 * 4096,
+        ),
+        Case(
+            "linear_few_rows",
+            linear,
+            (normal(4, 1024), weights(1024, 1024), normal(1024)),
+            flops=2 * 4 * M,
+        ),
+        Case(
+            "linear_few_rows_bf16",
+            linear,
+            (normal(8, 1024), weights(1024, 1024), normal(1024)),
+            "bf16",
+            flops=2 * 8 * M,
         ),
         Case("linear_swiglu", linear_swiglu, (normal(1024, 1024), *(weights(1024, 2816),) * 2), flops=4 * M * 2816),
         Case("nearest_centre", nearest_centre, (normal(65536, 32), normal(256, 32)), flops=2 * 65536 * 32 * 256),
@@ -289,6 +318,14 @@ CASES = {
             (normal(1, 512, 7, 7), weights(512, 512, 3, 3), normal(512)),
             flops=2 * 512 * 49 * 512 * 9,
         ),
+        Case(
+            "halving_conv3x3_14x14",
+            halving_conv_relu,
+            (normal(1, 256, 14, 14), weights(512, 256, 3, 3), normal(512)),
+            flops=2 * 512 * 49 * 256 * 9,
+        ),
+        Case("halving_depthwise_56x56", halving_depthwise_relu, (normal(1, 144, 56, 56), normal(144, 1, 3, 3), normal(144))),
+        Case("halving_depthwise_14x14", halving_depthwise_relu, (normal(8, 384, 14, 14), normal(384, 1, 3, 3), normal(384))),
         Case("depthwise_relu_56x56", depthwise_relu, (normal(8, 96, 56, 56), normal(96, 1, 3, 3), normal(96))),
         Case("depthwise_relu_14x14", depthwise_relu, (normal(8, 384, 14, 14), normal(384, 1, 3, 3), normal(384))),
         Case(

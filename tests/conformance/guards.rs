@@ -44,6 +44,18 @@ fn weighed_windows_over_borders() {
                     1e-6,
                     1e-6,
                 ),
+                near(
+                    "every third",
+                    depthwise(&x, &of([3, 3], 6), conv().padding(1).stride((2, 3))),
+                    1e-6,
+                    1e-6,
+                ),
+                near(
+                    "every fourth",
+                    depthwise(&x, &of([3, 3], 7), conv().padding(1).stride((1, 4))),
+                    1e-6,
+                    1e-6,
+                ),
             ]
         });
     }
@@ -80,6 +92,11 @@ fn every_dtype_has_borders() {
                 let padded = x.pad(&[(0, 0), (1, 1), (2, 3)], 1);
                 let wide = padded.cast(DType::F32) * 0.5 + padded.cast(DType::I64).cast(DType::F32);
                 outputs.push(exact(format!("{width} in 32 bits"), wide));
+                for step in 2..5 {
+                    let some = padded.slice_step(-1, None, None, step);
+                    outputs.push(exact(format!("{width} by {step}"), some.cast(DType::F32) * 0.5));
+                    outputs.push(exact(format!("{width} by {step} as they are"), some));
+                }
                 outputs.push(exact(
                     format!("{width} chosen"),
                     padded.ne(0).where_(&padded, padded.cast(DType::I32).cast(dtype)),

@@ -30,6 +30,7 @@ mod recurrences;
 mod reductions;
 mod scans;
 mod scatter;
+mod small_matrices;
 mod sorts;
 mod table;
 mod tiles;

@@ -1,4 +1,4 @@
-//! Guards that differ among the lanes of a core's loops: where neighbouring lanes read neighbouring elements, a vector is loaded
+//! Guards that differ among the lanes of a core's loops: where neighbouring lanes read elements near each other, a vector is loaded
 //! under a mask, and a border needs no loop of single numbers.
 
 use crate::DType;
@@ -7,6 +7,9 @@ use crate::ir::{Kernel, Value, ValueId, ValueOp};
 
 /// What a vector of the widest registers has of 32 bits: where borders end, whole vectors go on.
 pub(super) const VECTOR: u64 = 16;
+
+/// Elements from lane to lane of what is picked out of vectors under masks.
+const FARTHEST: i64 = 4;
 
 /// Rows of fewer positions fill too little of a vector.
 pub(super) const SHORTEST: u64 = 4;
@@ -36,7 +39,7 @@ pub(super) fn are_masks_of(kernel: &Kernel, axis: AxisId, values: &[ValueId]) ->
         ValueOp::Load { index, guard, .. } => match index.coefficient(axis) {
             // A number for all lanes, of which a guard leaves some, is no vector.
             Some(0) => guard.is_none_or(|guard| !kernel.value(guard).axes.contains(&axis)),
-            Some(step) => step == 1 && kernel.computed_axes(index).is_empty(),
+            Some(step) => (1..=FARTHEST).contains(&step) && kernel.computed_axes(index).is_empty(),
             None => false,
         },
         ValueOp::Random { .. } | ValueOp::Scan { .. } | ValueOp::Scatter { .. } | ValueOp::Sort { .. } => {

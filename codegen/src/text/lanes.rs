@@ -41,6 +41,9 @@ const SHORTEST_GUARDED: u64 = 4;
 /// Distances of places from which lanes are picked out of whole vectors. From others they come one by one.
 const DISTANCES: [i64; 5] = [-1, -2, 2, 3, 4];
 
+/// The same under masks.
+const MASKED_DISTANCES: std::ops::RangeInclusive<i64> = 1..=4;
+
 /// Simple operations for each vector of such: with fewer, what a compiler makes of loops of numbers is as fast.
 const WORTH_FAR: f64 = 12.0;
 

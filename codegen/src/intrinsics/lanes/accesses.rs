@@ -56,6 +56,7 @@ pub(super) fn define(dtype: DType, ty: &'static str, kind: Kind, width: u32, add
     access.streams(add);
     access.shuffle(add);
     access.pick(add);
+    access.gather_inside(add);
     access.gather(add);
 }
 
@@ -296,6 +297,67 @@ impl Access {
         );
     }
 
+    /// Elements at a distance of lanes for which a condition holds, and zeros: memory of the others is not touched.
+    fn gather_inside(&self, add: Add) {
+        let Access { dtype, ty, raw, vector, from_raw, .. } = self;
+        let (integers, integer, letter) = self.integers();
+        let bits = 64 / self.width * self.size * 8;
+        let (numbers, _) = self.numbers();
+        let shuffle = format!("lz_shuffle_{dtype}");
+        let load = |number: &str| {
+            format!(
+                "({raw})__builtin_ia32_loaddqu{letter}i{bits}_mask((const {integer}*)from + {number} * LANES, ({integers}){{ 0 }}, (mask)(elements >> {number} * LANES))"
+            )
+        };
+        let [first, second, third, fourth] = ["0", "1", "2", "3"].map(load);
+        let shuffled = format!(
+            "#ifdef MASKS
+    if (stride >= 2 && stride <= 4) {{
+        // Each lane's bit, at its element's place.
+        const unsigned long long places = stride == 2 ? 0x5555555555555555 : stride == 3 ? 0x9249249249249249 : 0x1111111111111111;
+        const unsigned long long elements = __builtin_ia32_pdep_di(inside, places);
+        const {numbers} n = {{ NUMBERS }};
+        {raw} a = {first};
+        const {raw} b = {second};
+        if (stride == 2) {{
+            raw = {shuffle}(a, b, 2 * n);
+        }} else if (stride == 3) {{
+            const {raw} c = {third};
+            a = {shuffle}(a, b, 3 * n);
+            raw = {shuffle}(a, c, n - (2 * n - LANES) * (3 * n >= 2 * LANES));
+        }} else {{
+            const {raw} c = {third};
+            const {raw} d = {fourth};
+            raw = {shuffle}({shuffle}(a, b, 4 * n), {shuffle}(c, d, 4 * n), n - LANES / 2 * (n >= LANES / 2));
+        }}
+        return {from_raw};
+    }}
+#endif
+"
+        );
+        // Smaller vectors have no masks.
+        let shuffled = if bits >= 128 { shuffled } else { String::new() };
+        add(
+            &format!("lz_gather_inside_{dtype}"),
+            format!(
+                "{PASTED}{vector} lz_gather_inside_{dtype}(const {ty}* from, idx stride, mask inside) {{
+    {raw} raw;
+{shuffled}    {ty} each[LANES] = {{ 0 }};
+    for (int lane = 0; lane < LANES; ++lane) {{
+#ifdef MASKS
+        if (inside >> lane & 1) each[lane] = from[lane * stride];
+#else
+        if (inside[lane]) each[lane] = from[lane * stride];
+#endif
+    }}
+    __builtin_memcpy(&raw, each, sizeof raw);
+    return {from_raw};
+}}
+"
+            ),
+        );
+    }
+
     /// Elements at a distance.
     fn gather(&self, add: Add) {
         let Access { dtype, ty, raw, vector, from_raw, .. } = self;
@@ -341,7 +403,10 @@ impl Access {
             format!(
                 "{PASTED}{vector} {gather}(const {ty}* from, idx stride, idx count) {{
     {raw} raw;
-{shuffled}    {ty} each[LANES] = {{ 0 }};
+{shuffled}#ifdef MASKS
+    if (count < LANES && stride >= 2 && stride <= 4) return lz_gather_inside_{dtype}(from, stride, (1 << count) - 1);
+#endif
+    {ty} each[LANES] = {{ 0 }};
     if (count >= LANES) {{
 #pragma GCC unroll 16
         for (int lane = 0; lane < LANES; ++lane) each[lane] = from[lane * stride];

@@ -92,6 +92,11 @@ impl Lanes {
         (format!("lz_inside_{dtype}"), memory(dtype).1)
     }
 
+    /// The same of lanes some elements from each other: an argument before says how far.
+    pub fn gather_inside(dtype: DType) -> (String, Kind) {
+        (format!("lz_gather_inside_{dtype}"), memory(dtype).1)
+    }
+
     /// Lanes to memory.
     pub fn store(dtype: DType) -> (String, Kind) {
         (format!("lz_store_{dtype}"), memory(dtype).1)

@@ -1,7 +1,7 @@
 //! What a lane's expressions are as vectors: loads, operations on them, positions.
 
 use super::super::Printer;
-use super::{DISTANCES, Held, LEFT, Loop};
+use super::{DISTANCES, Held, LEFT, Loop, MASKED_DISTANCES};
 use crate::index::{AxisId, AxisRanges, Bound, IndexExpr};
 use crate::intrinsics::lanes::{Kind, Lanes, Value};
 use crate::intrinsics::{self, Helpers, parenthesise};
@@ -229,7 +229,9 @@ impl Loop<'_, '_> {
                 lanes.widen(*dtype, &raw, helpers)
             }
             Expr::FromMemory(_, element) => self.guarded(condition, element),
-            Expr::Element(array, index) if self.folded.is_none() && self.step(index)? == 1 => {
+            Expr::Element(array, index)
+                if self.folded.is_none() && MASKED_DISTANCES.contains(&self.step(index)?) =>
+            {
                 // No other truth says that lanes beyond the last position have nothing to read.
                 let is_of_bounds = match condition {
                     Expr::InBounds(_) => true,
@@ -243,9 +245,18 @@ impl Loop<'_, '_> {
                 self.see(dtype);
                 let condition = self.value(condition)?;
                 let inside = self.vector(condition, Kind::Mask);
-                let (load, kind) = Lanes::inside(dtype);
                 let from = self.printer.element_of(*array, index);
-                Some(Value::vector(format!("{load}({from}, {inside})"), kind))
+                let (text, kind) = match self.step(index)? {
+                    1 => {
+                        let (load, kind) = Lanes::inside(dtype);
+                        (format!("{load}({from}, {inside})"), kind)
+                    }
+                    step => {
+                        let (gather, kind) = Lanes::gather_inside(dtype);
+                        (format!("{gather}({from}, {step}, {inside})"), kind)
+                    }
+                };
+                Some(Value::vector(text, kind))
             }
             _ => None,
         }
