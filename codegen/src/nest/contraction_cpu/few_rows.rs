@@ -16,6 +16,9 @@ use crate::schedule::{PANEL, Product};
 /// Lines of terms that are multiplied together.
 const LINES: u64 = 4;
 
+/// Of the widest registers.
+const VECTOR_BYTES: u64 = 64;
+
 /// What factors are packed into that are not in memory as they are multiplied.
 struct Arrays {
     rows: Option<Var>,
@@ -30,7 +33,7 @@ impl Writer<'_> {
         self.each_part(emitter, |emitter| {
             for (product, &sums) in self.contraction.products.iter().zip(sums) {
                 emitter.open(&[], false);
-                let rows = self.rows_of(emitter, product.left, arrays.rows);
+                let rows = self.rows_of(emitter, product, arrays.rows);
                 match self.contraction.goes_along_terms(self.kernel, product.right) {
                     true => self.multiply_lines(emitter, product, (&rows, arrays.lines), sums),
                     false => self.multiply_panels(emitter, product, (&rows, arrays.panels), sums),
@@ -46,7 +49,7 @@ impl Writer<'_> {
         let deep = u64::from(self.schedule.depth);
         let products = &self.contraction.products;
         let goes_along = |product: &&Product| self.contraction.goes_along_terms(self.kernel, product.right);
-        let are_packed = products.iter().any(|product| self.rows_in_memory(product.left).is_none());
+        let are_packed = products.iter().any(|product| self.rows_in_memory(product).is_none());
         let are_panels = products
             .iter()
             .filter(|product| !goes_along(product))
@@ -59,9 +62,9 @@ impl Writer<'_> {
             })
         };
         Arrays {
-            rows: array(are_packed, "left", self.stored(), u64::from(self.schedule.rows) * deep),
+            rows: array(are_packed, "left", self.stored(), u64::from(self.schedule.rows) * self.pitch()),
             panels: array(are_panels, "right", self.element(), self.width() * deep),
-            lines: array(are_lines, "right", self.stored(), LINES * deep),
+            lines: array(are_lines, "right", self.stored(), LINES * self.pitch()),
         }
     }
 
@@ -70,7 +73,18 @@ impl Writer<'_> {
         if self.contraction.is_paired { Type::Memory(DType::BF16) } else { self.element() }
     }
 
-    fn rows_in_memory(&self, value: ValueId) -> Option<Rows> {
+    /// From line to line of what is packed: each begins with a vector, and few begin in the same set of a cache.
+    fn pitch(&self) -> u64 {
+        let vector = VECTOR_BYTES / self.stored().bytes(8);
+        u64::from(self.schedule.depth).next_multiple_of(vector) + vector
+    }
+
+    /// Rows whose elements are read one by one, as they are. Vectors of them would begin anywhere.
+    fn rows_in_memory(&self, product: &Product) -> Option<Rows> {
+        let value = product.left;
+        if self.contraction.goes_along_terms(self.kernel, product.right) {
+            return None;
+        }
         if !self.contraction.rows.is_empty() {
             return self.unpacked(value, Expr::Int(0));
         }
@@ -80,21 +94,22 @@ impl Writer<'_> {
     }
 
     /// The block's rows: in memory, or packed.
-    fn rows_of(&self, emitter: &mut Emitter, value: ValueId, array: Option<Var>) -> Rows {
-        let (None, Some(array)) = (self.rows_in_memory(value), array) else {
-            return self.rows_in_memory(value).unwrap_or_else(|| unreachable!("an array of rows"));
+    fn rows_of(&self, emitter: &mut Emitter, product: &Product, array: Option<Var>) -> Rows {
+        let value = product.left;
+        let (None, Some(array)) = (self.rows_in_memory(product), array) else {
+            return self.rows_in_memory(product).unwrap_or_else(|| unreachable!("an array of rows"));
         };
         let r = emitter.index("r");
         emitter.repeat(counting(r, 0, self.rows.count, LoopHint::None), |emitter| {
             self.bind_row(emitter, &Expr::Name(r));
             self.pack_line(emitter, value, array, Expr::Name(r));
         });
-        Rows { array, at: Expr::Int(0), row: self.schedule.depth.into(), term: 1 }
+        Rows { array, at: Expr::Int(0), row: self.pitch(), term: 1 }
     }
 
     /// A factor's terms side by side, in a line of the array.
     fn pack_line(&self, emitter: &mut Emitter, value: ValueId, array: Var, line: Expr) {
-        let line = line.then(Mul, u64::from(self.schedule.depth));
+        let line = line.then(Mul, self.pitch());
         self.each_term(emitter, LoopHint::Simd, |emitter, term| {
             let element = self.factor(emitter, value);
             let element = match self.contraction.is_paired {
@@ -130,7 +145,7 @@ impl Writer<'_> {
             self.pack_line(emitter, product.right, array, Expr::Name(lane));
             let body = emitter.close();
             emitter.push(counting(lane, 0, some.clone(), LoopHint::None).of(body));
-            let columns = Columns { array, at: Expr::Int(0), row: self.schedule.depth.into() };
+            let columns = Columns { array, at: Expr::Int(0), row: self.pitch() };
             self.multiply_few(emitter, (rows, columns, true), (sums, Expr::Name(first)), some);
         });
     }
