@@ -14,8 +14,9 @@ const LONGEST: u64 = 16;
 const LONGEST_COLUMNS: u64 = 64;
 const LONGEST_UNROLLED: u64 = 25;
 
-/// Elements of a tile: a few tiles stay in the nearest cache.
-const TILE: u64 = 2048;
+/// Rows that are transposed at a time: those of a vector, and as many as stay in the nearest cache.
+const VECTOR: u64 = 16;
+const MOST_COLUMNS: u64 = 64;
 
 /// Elements of a row that are reductions, at most: a lane adds up all of them.
 const LONGEST_NESTED: u64 = 4096;
@@ -127,6 +128,15 @@ fn overlaps(kernel: &Kernel, load: ValueId, axes: &[AxisId]) -> bool {
     })
 }
 
+/// How many rows of so many elements, which are stored, are transposed at a time. Rows whose elements are shuffled into place
+/// stay in registers, a vector of each of their elements.
+fn columns_of(length: u64) -> u64 {
+    match length {
+        2..=4 | 8 => VECTOR,
+        _ => MOST_COLUMNS,
+    }
+}
+
 /// The schedule, where all that is read along the rows lies across, or all that is read down the columns does not.
 pub(super) fn across(kernel: &Kernel) -> Option<ColumnSchedule> {
     let column = lanes_along(kernel)?;
@@ -173,16 +183,18 @@ pub(super) fn across(kernel: &Kernel) -> Option<ColumnSchedule> {
     let fits = |fits: &dyn Fn(ValueId) -> bool| {
         loads.iter().all(|&id| fits(id) || is_one(id)) && loads.iter().any(|&id| fits(id))
     };
-    let tiled = |tile: u64, elements: u64| previous_power_of_two(tile / elements).min(512);
     let (fits, lanes) = match length {
         _ if !inner.is_empty() => {
             let largest = loads.iter().filter(|&&id| is_read_across(id)).map(|&id| tile(id)).max();
-            let lanes = tiled(NESTED_TILE, largest.unwrap_or(1).max(1));
+            let lanes = previous_power_of_two(NESTED_TILE / largest.unwrap_or(1).max(1)).min(512);
             let columns = previous_power_of_two(kernel.axis(column).extent / BLOCKS);
             let lanes = lanes.min(columns.max(SHORTEST_COLUMNS));
             (fits(&|id| is_read_across(id) || is_consecutive(id)) && lanes >= SHORTEST_COLUMNS, lanes)
         }
-        ..=LONGEST => (fits(&is_read_across), tiled(TILE, length)),
+        ..=LONGEST => {
+            let is_stored = kernel.stores.iter().any(|store| axes.iter().any(|&axis| store.index.uses(axis)));
+            (fits(&is_read_across), if is_stored { columns_of(length) } else { MOST_COLUMNS })
+        }
         // Shorter columns are unrolled, in one loop over the results.
         _ => (length > LONGEST_UNROLLED && fits(&is_consecutive), 512.min(kernel.axis(column).extent)),
     };

@@ -193,8 +193,9 @@ fn lanes(kernel: &Kernel, axes: &[AxisId], inner: u64) -> u64 {
     let is_stored_along = kernel.stores.iter().any(|store| axes.iter().any(|axis| store.index.uses(*axis)));
     let along = widest_along(kernel, axes);
     let (widest, most) = match kernel.values.iter().any(finds_position) && !is_stored_along {
-        // Positions take 32 bits there, though the result has 64; merging two takes longer than finding one.
-        true => (along.max(4), inner / 4),
+        // Positions take 32 bits there, though the result has 64; merging two takes longer than finding one, but less is done
+        // with parts of vectors.
+        true => (along.max(4), (inner / 4).max(64 / along.max(4)).min(inner)),
         false => (along, inner),
     };
     (128 / widest).min(previous_power_of_two(most))

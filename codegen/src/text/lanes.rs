@@ -12,7 +12,7 @@ mod values;
 mod whole;
 
 pub(super) use values::{are_short, bounds_are_short, is_compared_short, launched_ranges};
-pub(super) use whole::find as whole_arrays;
+pub(super) use whole::{MOST_LANES, Rooms};
 
 use rustc_hash::FxHashMap;
 
@@ -25,6 +25,7 @@ use crate::intrinsics::parenthesise;
 use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use crate::nest::variable::{Space, Var};
 use crate::nest::{Nest, Parameter};
+use whole::Room;
 
 /// The lanes that are left from the loop's variable on.
 const LEFT: &str = "lanes";
@@ -376,7 +377,11 @@ impl Loop<'_, '_> {
         let (store, kind) = if is_streamed { Lanes::stream(dtype) } else { Lanes::store(dtype) };
         self.see(dtype);
         let (to, value) = (self.printer.element_of(array, index), self.vector(value, kind));
-        let count = if is_streamed { self.count() } else { self.count_of(array, index) };
+        let (store, count) = match self.room(array, index) {
+            Room::Whole => (store, "LANES"),
+            Room::Vector if self.count == LEFT => (Lanes::store_first(dtype).0, self.count()),
+            Room::Vector | Room::Counted => (store, self.count()),
+        };
         let streams = if is_streamed { ", streams" } else { "" };
         self.line(&format!("{store}({to}, {value}, {count}{streams});"));
         Some(())
@@ -388,11 +393,9 @@ impl Loop<'_, '_> {
         self.count
     }
 
-    /// The same where lanes are side by side.
-    fn count_of(&mut self, array: Var, index: &Expr) -> &'static str {
-        let is_whole = self.printer.whole.contains(&array)
-            && whole::is_from_first(self.printer.kernel, self.lanes, index);
-        if is_whole { "LANES" } else { self.count() }
+    /// What there is for lanes side by side.
+    fn room(&self, array: Var, index: &Expr) -> Room {
+        self.printer.rooms.at(self.printer.kernel, self.lanes, array, index)
     }
 
     fn bind(&mut self, constant: &str, var: Var, kind: Kind, value: Option<Value>) -> Option<()> {

@@ -92,7 +92,7 @@ struct Printer<'a> {
     /// Whether results may be stored around the caches (C).
     streams: bool,
     /// Local arrays of whole vectors (C).
-    whole: Vec<Var>,
+    rooms: lanes::Rooms,
 }
 
 impl<'a> Printer<'a> {
@@ -112,7 +112,7 @@ impl<'a> Printer<'a> {
             depth,
             block: "blockIdx.x",
             streams: false,
-            whole: Vec::new(),
+            rooms: lanes::Rooms::default(),
         }
     }
 
@@ -127,7 +127,7 @@ impl<'a> Printer<'a> {
     fn function(&mut self, function: &'a Function) {
         self.locals = &function.body.locals;
         if self.language == Language::C {
-            self.whole = lanes::whole_arrays(self.kernel, function);
+            self.rooms = lanes::Rooms::of(self.kernel, function);
         }
         self.statements(&function.body.statements);
     }
@@ -266,6 +266,10 @@ impl<'a> Printer<'a> {
             Space::Launch(offset) => {
                 let place = self.place(BLOCK_MEMORY, &Expr::Int(offset));
                 format!("{ty}* const {name} = ({ty}*)({place});")
+            }
+            Space::Thread | Space::Constant if local.len.is_some() && self.rooms.is_padded(var) => {
+                let ty = self.type_name(local.ty);
+                format!("{ty} {name}[{len} + {}] __attribute__((aligned(64)));", lanes::MOST_LANES)
             }
             Space::Thread | Space::Constant if local.len.is_some() => self.array(&name, local.ty, len),
             Space::Thread | Space::Constant => {

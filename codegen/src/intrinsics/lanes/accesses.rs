@@ -52,6 +52,7 @@ pub(super) fn define(dtype: DType, ty: &'static str, kind: Kind, width: u32, add
     let size = dtype.size() as u32;
     let access = Access { dtype, ty, raw, vector, from_raw, to_raw, size, width };
     access.first_lanes(add);
+    access.first_of_whole(add);
     access.inside(add);
     access.streams(add);
     access.shuffle(add);
@@ -108,6 +109,51 @@ impl Access {
     }} else {{
         const {raw} first = raw;
 {store_first}    }}
+}}
+"
+            ),
+        );
+    }
+
+    /// The first lanes, where there is room for all: whole vectors are loaded and stored, since one that was stored in parts
+    /// is not ready when it is loaded again. Loads have zeros in the other lanes: what is there may be slow to compute with.
+    fn first_of_whole(&self, add: Add) {
+        let Access { dtype, ty, raw, vector, from_raw, to_raw, .. } = self;
+        let (numbers, number) = self.numbers();
+        let load = format!("lz_load_first_{dtype}");
+        add(
+            &load,
+            format!(
+                "{PASTED}{vector} {load}(const {ty}* from, idx count) {{
+    {numbers} first;
+    __builtin_memcpy(&first, from, sizeof first);
+    if (count < LANES) {{
+        const {numbers} n = {{ NUMBERS }};
+        first &= ({numbers})(n < ({number})count);
+    }}
+    {raw} raw;
+    __builtin_memcpy(&raw, &first, sizeof raw);
+    return {from_raw};
+}}
+"
+            ),
+        );
+        let store = format!("lz_store_first_{dtype}");
+        add(
+            &store,
+            format!(
+                "{PASTED}void {store}({ty}* to, {vector} x, idx count) {{
+    {raw} raw = {to_raw};
+    if (count < LANES) {{
+        const {numbers} n = {{ NUMBERS }};
+        const {numbers} is_first = ({numbers})(n < ({number})count);
+        {numbers} first, rest;
+        __builtin_memcpy(&first, &raw, sizeof raw);
+        __builtin_memcpy(&rest, to, sizeof raw);
+        first = (first & is_first) | (rest & ~is_first);
+        __builtin_memcpy(&raw, &first, sizeof raw);
+    }}
+    __builtin_memcpy(to, &raw, sizeof raw);
 }}
 "
             ),

@@ -102,6 +102,16 @@ impl Lanes {
         (format!("lz_store_{dtype}"), memory(dtype).1)
     }
 
+    /// Some lanes from memory that has all.
+    pub fn load_first(dtype: DType) -> (String, Kind) {
+        (format!("lz_load_first_{dtype}"), memory(dtype).1)
+    }
+
+    /// Some lanes to memory that has room for all.
+    pub fn store_first(dtype: DType) -> (String, Kind) {
+        (format!("lz_store_first_{dtype}"), memory(dtype).1)
+    }
+
     /// Lanes to memory, around the caches if another argument says so.
     pub fn stream(dtype: DType) -> (String, Kind) {
         (format!("{STREAM}{dtype}"), memory(dtype).1)

@@ -1,6 +1,7 @@
 //! What a lane's expressions are as vectors: loads, operations on them, positions.
 
 use super::super::Printer;
+use super::whole::Room;
 use super::{DISTANCES, Held, LEFT, Loop, MASKED_DISTANCES};
 use crate::index::{AxisId, AxisRanges, Bound, IndexExpr};
 use crate::intrinsics::lanes::{Kind, Lanes, Value};
@@ -202,8 +203,12 @@ impl Loop<'_, '_> {
         let from = self.printer.element_of(array, index);
         let (text, kind) = match step {
             1 => {
-                let count = self.count_of(array, index);
                 let (load, kind) = Lanes::load(dtype);
+                let (load, count) = match self.room(array, index) {
+                    Room::Whole => (load, "LANES"),
+                    Room::Vector if self.count == LEFT => (Lanes::load_first(dtype).0, self.count()),
+                    Room::Vector | Room::Counted => (load, self.count()),
+                };
                 (format!("{load}({from}, {count})"), kind)
             }
             _ if let Some((first, offset)) = self.group_of(array, step, index) => {

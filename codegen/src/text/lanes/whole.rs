@@ -1,5 +1,7 @@
-//! Local arrays of whole vectors. Such an array is stored from its beginning on and nowhere else, so that what the last vector
-//! has beyond the loop's end is nobody's: neither loads nor stores count the lanes that are left, which would be a branch each.
+//! Local arrays with room for whole vectors: loads of them do not count the lanes that are left, which would be a branch each.
+//!
+//! An array that is stored once, from its beginning on, is stored in whole vectors too: what the last one has beyond the loop's
+//! end is nobody's. Of others, the lanes beyond it keep what they had.
 
 use rustc_hash::FxHashMap;
 
@@ -7,48 +9,116 @@ use crate::index::{Atom, IndexExpr};
 use crate::ir::Kernel;
 use crate::nest::Function;
 use crate::nest::stmt::{Arithmetic, Expr, Stmt};
-use crate::nest::variable::{Space, Var};
+use crate::nest::variable::{LocalId, Space, Var};
 
 /// The lanes of the longest vectors.
-const MOST_LANES: u64 = 16;
+pub(crate) const MOST_LANES: u64 = 16;
 
-/// The arrays of a function that have room for whole vectors and are stored in one place, a loop's lanes side by side from the
-/// first element on.
-pub(crate) fn find(kernel: &Kernel, function: &Function) -> Vec<Var> {
-    let mut arrays: FxHashMap<Var, Use> = FxHashMap::default();
-    visit(kernel, &function.body.statements, None, &mut arrays);
-    let locals = function.body.locals.iter().zip(0..);
-    let has_room = |len: Option<u64>| len.is_some_and(|len| len.is_multiple_of(MOST_LANES));
-    locals
-        .filter(|(local, _)| local.space == Space::Thread && has_room(local.len))
-        .map(|(_, number)| Var::Local(crate::nest::variable::LocalId(number)))
-        .filter(|array| arrays.get(array) == Some(&Use::Whole))
-        .collect()
+/// The arrays of a function that loops over lanes store.
+#[derive(Default)]
+pub(crate) struct Rooms {
+    /// Those that are stored in one place, a loop's lanes side by side from the first element on.
+    whole: Vec<Var>,
+    /// Those that have whole vectors from the first element on.
+    from_first: Vec<Var>,
+    /// Those that have another vector beyond their end.
+    padded: Vec<Var>,
+}
+
+/// What there is at a place of an array.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    /// A vector, whose lanes beyond a loop's end are nobody's.
+    Whole,
+    /// A vector.
+    Vector,
+    /// As many elements as the loop has.
+    Counted,
+}
+
+impl Rooms {
+    pub(crate) fn of(kernel: &Kernel, function: &Function) -> Rooms {
+        let mut arrays: FxHashMap<Var, Use> = FxHashMap::default();
+        visit(kernel, &function.body.statements, None, &mut arrays);
+        let mut rooms = Rooms::default();
+        for (number, local) in (0..).zip(&function.body.locals) {
+            let array = Var::Local(LocalId(number));
+            let (Some(len), Space::Thread, Some(stores)) = (local.len, local.space, arrays.get(&array))
+            else {
+                continue;
+            };
+            match stores {
+                Use::Whole => rooms.whole.push(array),
+                Use::FromFirst => rooms.from_first.push(array),
+                Use::Lanes => {}
+                Use::Elements => continue,
+            }
+            if *stores == Use::Lanes || !len.is_multiple_of(MOST_LANES) {
+                rooms.padded.push(array);
+            }
+        }
+        rooms
+    }
+
+    /// Whether a vector follows the array.
+    pub(crate) fn is_padded(&self, array: Var) -> bool {
+        self.padded.contains(&array)
+    }
+
+    /// What there is at an index in a loop over lanes.
+    pub(super) fn at(&self, kernel: &Kernel, lanes: Lanes<'_>, array: Var, index: &Expr) -> Room {
+        let is_from_first = is_from_first(kernel, lanes, index);
+        if is_from_first && self.whole.contains(&array) {
+            Room::Whole
+        } else if is_from_first && self.from_first.contains(&array) || self.is_padded(array) {
+            Room::Vector
+        } else {
+            Room::Counted
+        }
+    }
 }
 
 /// How an array is stored.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
     /// Once, by a loop over lanes, from the first element on.
     Whole,
-    Other,
+    /// By loops over lanes, from the first element on, or element by element.
+    FromFirst,
+    /// By loops over lanes, from other elements on.
+    Lanes,
+    /// Element by element.
+    Elements,
 }
 
 /// A loop over lanes: its variable, and where that begins.
 type Lanes<'a> = (Var, &'a Expr);
 
 fn visit<'a>(kernel: &Kernel, body: &'a [Stmt], lanes: Option<Lanes<'a>>, arrays: &mut FxHashMap<Var, Use>) {
+    let mut note = |array: Var, own: Use| {
+        let and_own = |other: &mut Use| {
+            *other = match (*other, own) {
+                (Use::Elements, Use::Elements) => Use::Elements,
+                (Use::Lanes, _) | (_, Use::Lanes) => Use::Lanes,
+                _ => Use::FromFirst,
+            };
+        };
+        arrays.entry(array).and_modify(and_own).or_insert(own);
+    };
     for stmt in body {
         match stmt {
             Stmt::Assign { target: Expr::Element(array, index), .. } => {
-                let is_whole = lanes.is_some_and(|lanes| is_from_first(kernel, lanes, index));
-                let own = if is_whole { Use::Whole } else { Use::Other };
-                arrays.entry(*array).and_modify(|other| *other = Use::Other).or_insert(own);
+                let own = match lanes {
+                    None => Use::Elements,
+                    Some(lanes) if is_from_first(kernel, lanes, index) => Use::Whole,
+                    Some(_) => Use::Lanes,
+                };
+                note(*array, own);
             }
-            _ => stmt.vars().into_iter().for_each(|array| {
-                arrays.insert(*array, Use::Other);
-            }),
+            _ => stmt.vars().into_iter().for_each(|array| note(*array, Use::Elements)),
         }
+    }
+    for stmt in body {
         let lanes = match stmt {
             Stmt::For { var, from, hint, .. } if hint.is_simd() => Some((*var, from)),
             // A place that a loop within has in its index is none of the outer one's.
@@ -60,7 +130,7 @@ fn visit<'a>(kernel: &Kernel, body: &'a [Stmt], lanes: Option<Lanes<'a>>, arrays
 }
 
 /// Whether an index is the number of the loop's turn.
-pub(super) fn is_from_first(kernel: &Kernel, (var, from): Lanes<'_>, index: &Expr) -> bool {
+fn is_from_first(kernel: &Kernel, (var, from): Lanes<'_>, index: &Expr) -> bool {
     let is_var = |expr: &Expr| match expr {
         Expr::Name(name) => *name == var,
         Expr::Index(index) => is_axis(kernel, index, var),
