@@ -44,17 +44,22 @@ void lz_multiply_rows_f32(const float* restrict left, idx left_row, idx rows, co
 #undef EACH
 }
 
-// sums[i][j] (+)= sum over k of left[i][k] * right[j][k], of few rows; sums has room for four columns after the last whole four
+// sums[i][j] (+)= sum over k of left[i][k] * right[j][k], of few rows; sums has room for four columns after the last whole four.
+// What is loaded stays in registers: gcc else loads it anew for each product
 void lz_multiply_dots_f32(const float* restrict left, idx left_row, idx rows, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
 #pragma clang fp contract(fast)
 #if defined(__AVX512F__)
   enum { BYTES = 64, MOST = 4 };
+#define KEPT(x) asm("" : "+v"(x))
 #elif defined(__AVX__)
   enum { BYTES = 32, MOST = 2 };
+#define KEPT(x) asm("" : "+x"(x))
 #elif defined(__aarch64__)
   enum { BYTES = 4 * sizeof(float), MOST = 4 };
+#define KEPT(x)
 #else
   enum { BYTES = 4 * sizeof(float), MOST = 2 };
+#define KEPT(x)
 #endif
   enum { LANES = BYTES / sizeof(float) };
   typedef float vec __attribute__((vector_size(BYTES), aligned(sizeof(float)), may_alias));
@@ -74,9 +79,13 @@ void lz_multiply_dots_f32(const float* restrict left, idx left_row, idx rows, co
     EACH(i, ROWS) EACH(j, 4) s[i][j] = (vec){0}; \
     for (idx k = 0; k < whole; k += LANES) { \
       vec columns[4]; \
-      EACH(j, 4) columns[j] = *(const vec*)(at[j] + k); \
+      EACH(j, 4) { \
+        columns[j] = *(const vec*)(at[j] + k); \
+        KEPT(columns[j]); \
+      } \
       EACH(i, ROWS) { \
-        const vec terms = *(const vec*)(from + i * left_row + k); \
+        vec terms = *(const vec*)(from + i * left_row + k); \
+        KEPT(terms); \
         EACH(j, 4) s[i][j] += terms * columns[j]; \
       } \
     } \
@@ -133,6 +142,7 @@ void lz_multiply_dots_f32(const float* restrict left, idx left_row, idx rows, co
     }
   }
 #undef DOTS
+#undef KEPT
 #undef EACH
 #undef PICK
 }
