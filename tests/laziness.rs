@@ -15,6 +15,7 @@ fn child() {
     match scenario.as_str() {
         "recording" => recording(),
         "one_plan" => one_plan(),
+        "again" => again(),
         "memory" => memory(),
         "one_for_each_device" => one_for_each_device(),
         other => panic!("no scenario {other}"),
@@ -84,6 +85,51 @@ fn one_for_each_device() {
     assert!(here.is_evaluated() && there.is_evaluated());
     let (here, there) = (here.to_vec::<f32>().unwrap(), there.to_vec::<f32>().unwrap());
     assert!(here.iter().zip(&there).all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs()));
+}
+
+/// A loop that asks for a number of each step computes no step more than twice, and soon no other kernels.
+#[test]
+fn what_is_computed_again_is_kept() {
+    child_succeeds("again", &[]);
+}
+
+fn again() {
+    let mut x = tensor([64]);
+    let mut reference: Vec<f64> = x.to_vec::<f32>().unwrap().into_iter().map(f64::from).collect();
+    let mut steps = Vec::new();
+    let mut made = 0;
+    for step in 0..12 {
+        let next = (&x * 0.5).cos();
+        let before = x.clone();
+        let change = (&next - &x).abs().max(..).item::<f32>().unwrap();
+        let own: Vec<f64> = reference.iter().map(|x| (x * 0.5).cos()).collect();
+        let expected = own.iter().zip(&reference).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!((f64::from(change) - expected).abs() < 1e-5);
+        // The one before is data now, and this one is not.
+        assert!(before.is_evaluated() && !next.is_evaluated());
+        if step == 4 {
+            made = stats().plans_made;
+        }
+        steps.push(before);
+        (x, reference) = (next, own);
+    }
+    assert_eq!(stats().plans_made, made);
+    assert!(steps.iter().all(Tensor::is_evaluated));
+}
+
+#[test]
+fn what_is_large_or_cannot_be_asked_for_is_not_kept() {
+    let [queries, keys] = [1, 2].map(|seed| Tensor::rand([1024, 8], seed));
+    eval([&queries, &keys]).unwrap();
+    let scores = queries.matmul(&keys.t());
+    let small = (&queries * 2.0).exp();
+    let of_both = || scores.softmax(1).sum(..) + small.sum(..) + (&keys * 3.0).sin().sum(..);
+    let first = of_both().item::<f32>().unwrap();
+    assert!(!small.is_evaluated());
+    for _ in 0..2 {
+        assert_eq!(of_both().item::<f32>().unwrap(), first);
+        assert!(small.is_evaluated() && !scores.is_evaluated());
+    }
 }
 
 #[test]

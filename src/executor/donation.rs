@@ -20,14 +20,15 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use lazuli_codegen::ir::BufferId;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
+use super::history::History;
 use super::trial;
 use crate::Error;
 use crate::compiler::{self, Plan};
 use crate::graph::NodeId;
 use crate::recording::loan::Loan;
-use crate::recording::{Sources, State, Tensor, TensorNode};
+use crate::recording::{State, Tensor};
 use crate::runtime::buffer::Buffer;
 
 /// Bytes of a result that are worth a kernel of its own, if the user has not said so.
@@ -35,59 +36,6 @@ pub(crate) const LEAST_BYTES: usize = 1 << 20;
 
 /// Inputs and the outputs that are written over them.
 pub(crate) type Pairs = Vec<(BufferId, BufferId)>;
-
-/// What the outputs' evaluation visits.
-struct History {
-    /// Sources first. Each has one handle here.
-    tensors: Vec<Tensor>,
-    /// The numbers of each one's sources.
-    sources: Vec<Vec<usize>>,
-    outputs: FxHashSet<*const TensorNode>,
-}
-
-impl History {
-    fn of(outputs: &[Tensor]) -> History {
-        let key = |tensor: &Tensor| Arc::as_ptr(&tensor.node);
-        let mut history =
-            History { tensors: Vec::new(), sources: Vec::new(), outputs: outputs.iter().map(key).collect() };
-        let mut numbers: FxHashMap<*const TensorNode, usize> = FxHashMap::default();
-        let mut entered: FxHashSet<*const TensorNode> = FxHashSet::default();
-        // A tensor is entered, then left when all its sources were.
-        let mut pending: Vec<(Tensor, Option<Sources>)> =
-            outputs.iter().map(|tensor| (tensor.clone(), None)).collect();
-        while let Some((tensor, left)) = pending.pop() {
-            if let Some(sources) = left {
-                let of = |source: &Tensor| numbers.get(&key(source)).copied();
-                history.sources.push(sources.iter().filter_map(of).collect());
-                numbers.insert(key(&tensor), history.tensors.len());
-                history.tensors.push(tensor);
-            } else if entered.insert(key(&tensor)) {
-                let sources = match &*tensor.node.state() {
-                    State::Recorded(_, sources) => sources.clone(),
-                    State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => Sources::new(),
-                };
-                let below: Vec<Tensor> = sources.iter().cloned().collect();
-                pending.push((tensor, Some(sources)));
-                pending.extend(below.into_iter().map(|source| (source, None)));
-            }
-        }
-        history
-    }
-
-    /// Whether each tensor is an output, or has no handle that will be left when the outputs are computed.
-    fn released(&self) -> Vec<bool> {
-        let mut let_go = vec![0usize; self.tensors.len()];
-        let mut released = vec![false; self.tensors.len()];
-        for (number, tensor) in self.tensors.iter().enumerate().rev() {
-            let is_output = self.outputs.contains(&Arc::as_ptr(&tensor.node));
-            if is_output || Arc::strong_count(&tensor.node) == let_go[number] + 1 {
-                released[number] = true;
-                self.sources[number].iter().for_each(|&source| let_go[source] += 1);
-            }
-        }
-        released
-    }
-}
 
 /// Inputs that kernels of a plan would write over, as it seems before everything else is ready.
 pub(crate) struct Offer {

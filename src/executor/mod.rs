@@ -2,6 +2,7 @@
 
 pub(crate) mod candidate;
 pub(crate) mod donation;
+mod history;
 pub(crate) mod interpreted;
 #[cfg(feature = "cuda")]
 mod layout;
@@ -19,9 +20,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use donation::{Claim, Offer};
+use history::History;
 use prepared::Prepared;
 use run::{Allocated, Run};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::compiler::{self, Plan, Settings};
 use crate::debug::{self, Level};
@@ -140,17 +142,57 @@ fn copy(transfer: &Tensor) -> Result<()> {
     Ok(())
 }
 
+/// Bytes of a tensor that may be kept, however small all else is.
+const KEPT_BYTES: usize = 1 << 20;
+
+/// What was computed before on the way to other tensors, would be so again, and can still be asked for: a loop that asks for
+/// one number of each step would compute all steps before it each time. What is larger than all that is in memory anyway,
+/// such as the scores of an attention, is not kept for that.
+fn kept(device: Device, tensors: &[Tensor], recording: &Recording<StructuralKey>) -> Vec<Tensor> {
+    if recording.again.is_empty() {
+        return Vec::new();
+    }
+    let again: FxHashSet<*const TensorNode> = recording.again.iter().copied().collect();
+    let bytes = |tensor: &Tensor| tensor.node.shape.elements().saturating_mul(tensor.node.dtype.size());
+    let inputs = recording.inputs.iter().flatten().map(Buffer::bytes);
+    let most = inputs.chain(tensors.iter().map(bytes)).fold(KEPT_BYTES, usize::max);
+    let is_here = |tensor: &Tensor| tensor.node.device.unwrap_or_default() == device;
+    let fits = |tensor: &&Tensor| {
+        again.contains(&Arc::as_ptr(&tensor.node)) && is_here(tensor) && bytes(tensor) <= most
+    };
+    History::of(tensors).held().filter(fits).cloned().collect()
+}
+
 fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()> {
-    let start = debug::enabled(Level::Timings).then(Instant::now);
     let mut recording = build_key(tensors)?;
     if recording.inputs.iter().any(Option::is_none) {
+        let again = std::mem::take(&mut recording.again);
         carry_out_pending(tensors, fusion)?;
         if tensors.iter().all(Tensor::is_evaluated) {
             return Ok(());
         }
-        recording = build_key(tensors)?;
+        recording = Recording { again, ..build_key(tensors)? };
     }
     stats::add(stats::Counter::Evaluations);
+    let kept = kept(device, tensors, &recording);
+    if kept.is_empty() {
+        return compute(device, tensors, recording, fusion);
+    }
+    let all = [tensors, &kept].concat();
+    // Without room for what is kept, it is computed anew.
+    match compute(device, &all, build_key(&all)?, fusion) {
+        Err(Error::OutOfMemory { .. }) => compute(device, tensors, build_key(tensors)?, fusion),
+        result => result,
+    }
+}
+
+fn compute(
+    device: Device,
+    tensors: &[Tensor],
+    recording: Recording<StructuralKey>,
+    fusion: Fusion,
+) -> Result<()> {
+    let start = debug::enabled(Level::Timings).then(Instant::now);
     let backend = Backend::open(device)?;
     let (results, claim) = match again(tensors, recording, device, &backend, fusion)? {
         Some(results) => results,

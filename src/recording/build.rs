@@ -23,11 +23,16 @@ pub(crate) struct Recording<G = Graph> {
     pub(crate) inputs: Vec<Option<Buffer>>,
     /// Of which inputs the user has given the values up.
     pub(crate) donated: Vec<bool>,
+    /// What was computed before on the way to other outputs.
+    pub(crate) again: Vec<*const TensorNode>,
 }
 
 /// What becomes of the nodes that are found on the way.
 trait Sink {
     type Result;
+
+    /// Whether what it records is computed.
+    const IS_COMPUTED: bool;
 
     /// A node, after its operands.
     fn add(&mut self, node: NodeRef, operands: &[NodeId]) -> NodeId;
@@ -37,6 +42,8 @@ trait Sink {
 
 impl Sink for Graph {
     type Result = Graph;
+
+    const IS_COMPUTED: bool = false;
 
     fn add(&mut self, node: NodeRef, operands: &[NodeId]) -> NodeId {
         Graph::add(self, node.into(), operands)
@@ -50,6 +57,8 @@ impl Sink for Graph {
 
 impl Sink for KeyOfNodes {
     type Result = StructuralKey;
+
+    const IS_COMPUTED: bool = true;
 
     fn add(&mut self, node: NodeRef, operands: &[NodeId]) -> NodeId {
         KeyOfNodes::add(self, node, operands)
@@ -72,7 +81,7 @@ pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
     build_traced(outputs, &[])
 }
 
-/// The structural key of the graph that [`build`] would give now, for a third of the time.
+/// The structural key of the graph that [`build`] would give now, for a third of the time. Notes that all of it is computed.
 ///
 /// # Errors
 /// As [`build`].
@@ -109,7 +118,7 @@ fn attempt<S: Sink>(
     outputs: &[Tensor],
     stand_ins: &[Tensor],
 ) -> Result<Result<Recording<S::Result>, Arc<Loan>>> {
-    let (mut inputs, mut donated) = (Vec::new(), Vec::new());
+    let (mut inputs, mut donated, mut again) = (Vec::new(), Vec::new(), Vec::new());
     // Holds the tensors too, so that an address cannot be given to another one meanwhile.
     let mut done: FxHashMap<*const TensorNode, (NodeId, Tensor)> =
         FxHashMap::with_capacity_and_hasher(USUAL_NODES, FxBuildHasher);
@@ -164,7 +173,15 @@ fn attempt<S: Sink>(
                         continue;
                     };
                     match recipe {
-                        Recipe::Op(op) => operation(&mut graph, &tensor.node, op, sources, operands),
+                        Recipe::Op(op) => {
+                            if S::IS_COMPUTED {
+                                match tensor.node.was_computed.load(Ordering::Relaxed) {
+                                    true => again.push(key),
+                                    false => tensor.node.was_computed.store(true, Ordering::Relaxed),
+                                }
+                            }
+                            operation(&mut graph, &tensor.node, op, sources, operands)
+                        }
                         Recipe::Filled(constant) => filled(&mut graph, &tensor.node, *constant),
                         // Stand-ins have no sources.
                         Recipe::Transfer | Recipe::StepValue | Recipe::CallInput => match operands.first() {
@@ -180,7 +197,7 @@ fn attempt<S: Sink>(
     }
     let ids =
         outputs.iter().filter_map(|output| done.get(&Arc::as_ptr(&output.node)).map(|(id, _)| *id)).collect();
-    Ok(Ok(Recording { graph: graph.finish(ids), inputs, donated }))
+    Ok(Ok(Recording { graph: graph.finish(ids), inputs, donated, again }))
 }
 
 /// The sources' nodes, or `None` after queueing those that are not there yet, the first on top.

@@ -42,6 +42,8 @@ pub(crate) struct TensorNode {
     pub(crate) is_of_step: bool,
     /// Whether its user has given the values up, however few they are.
     pub(crate) is_donated: AtomicBool,
+    /// Whether an evaluation has computed it, on the way to others if its values are not there.
+    pub(crate) was_computed: AtomicBool,
     /// Whether the state is, or is about to be, an error: every operation asks for that.
     is_invalid: AtomicBool,
     state: Mutex<State>,
@@ -230,7 +232,7 @@ impl Tensor {
         };
         let is_invalid = AtomicBool::new(matches!(state, State::Invalid(_)));
         let state = Mutex::new(state);
-        let is_donated = AtomicBool::new(false);
+        let [is_donated, was_computed] = [false; 2].map(AtomicBool::new);
         Tensor {
             node: Arc::new(TensorNode {
                 shape,
@@ -240,6 +242,7 @@ impl Tensor {
                 location,
                 is_of_step,
                 is_donated,
+                was_computed,
                 is_invalid,
                 state,
             }),

@@ -73,7 +73,9 @@ pub fn eval<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
 }
 
 impl Tensor {
-    /// Computes the values, if they are not there yet. The tensor keeps them and lets go of its history.
+    /// Computes the values, if they are not there yet. The tensor keeps them and lets go of its history. So does what lies on the
+    /// way, if an evaluation has computed it before and there is a handle of it, unless it is larger than 1 MiB and than all
+    /// that the evaluation reads or gives.
     ///
     /// ```
     /// use lazuli::{DType, Tensor};
