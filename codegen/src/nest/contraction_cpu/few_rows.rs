@@ -19,24 +19,16 @@ const LINES: u64 = 4;
 /// Of the widest registers.
 const VECTOR_BYTES: u64 = 64;
 
-/// What factors are packed into that are not in memory as they are multiplied.
-struct Arrays {
-    rows: Option<Var>,
-    panels: Option<Var>,
-    lines: Option<Var>,
-}
-
 impl Writer<'_> {
     /// The sums of all terms, some terms at a time.
     pub(super) fn few_rows(&self, emitter: &mut Emitter, sums: &[Var]) {
-        let arrays = self.arrays(emitter);
         self.each_part(emitter, |emitter| {
             for (product, &sums) in self.contraction.products.iter().zip(sums) {
                 emitter.open(&[], false);
-                let rows = self.rows_of(emitter, product, arrays.rows);
+                let rows = self.rows_of(emitter, product);
                 match self.contraction.goes_along_terms(self.kernel, product.right) {
-                    true => self.multiply_lines(emitter, product, (&rows, arrays.lines), sums),
-                    false => self.multiply_panels(emitter, product, (&rows, arrays.panels), sums),
+                    true => self.multiply_lines(emitter, product, &rows, sums),
+                    false => self.multiply_panels(emitter, product, &rows, sums),
                 }
                 let body = emitter.close();
                 emitter.push(Stmt::Block(body));
@@ -44,28 +36,10 @@ impl Writer<'_> {
         });
     }
 
-    /// The arrays that some factor needs.
-    fn arrays(&self, emitter: &mut Emitter) -> Arrays {
-        let deep = u64::from(self.schedule.depth);
-        let products = &self.contraction.products;
-        let goes_along = |product: &&Product| self.contraction.goes_along_terms(self.kernel, product.right);
-        let are_packed = products.iter().any(|product| self.rows_in_memory(product).is_none());
-        let are_panels = products
-            .iter()
-            .filter(|product| !goes_along(product))
-            .any(|product| self.in_place(product.right).is_none());
-        let are_lines = products.iter().filter(goes_along).any(|product| self.lines(product.right).is_none());
-        let mut array = |is_needed: bool, name, ty, len| {
-            is_needed.then(|| {
-                let var = emitter.fresh(name);
-                emitter.array(var, ty, len)
-            })
-        };
-        Arrays {
-            rows: array(are_packed, "left", self.stored(), u64::from(self.schedule.rows) * self.pitch()),
-            panels: array(are_panels, "right", self.element(), self.width() * deep),
-            lines: array(are_lines, "right", self.stored(), LINES * self.pitch()),
-        }
+    /// An array for what is packed.
+    fn packed(&self, emitter: &mut Emitter, name: &'static str, ty: Type, len: u64) -> Var {
+        let array = emitter.fresh(name);
+        emitter.array(array, ty, len)
     }
 
     /// An element of a line of terms: those of BF16 are pairs as memory has them.
@@ -94,15 +68,16 @@ impl Writer<'_> {
     }
 
     /// The block's rows: in memory, or packed.
-    fn rows_of(&self, emitter: &mut Emitter, product: &Product, array: Option<Var>) -> Rows {
-        let value = product.left;
-        let (None, Some(array)) = (self.rows_in_memory(product), array) else {
-            return self.rows_in_memory(product).unwrap_or_else(|| unreachable!("an array of rows"));
-        };
+    fn rows_of(&self, emitter: &mut Emitter, product: &Product) -> Rows {
+        if let Some(rows) = self.rows_in_memory(product) {
+            return rows;
+        }
+        let len = u64::from(self.schedule.rows) * self.pitch();
+        let array = self.packed(emitter, "left", self.stored(), len);
         let r = emitter.index("r");
         emitter.repeat(counting(r, 0, self.rows.count, LoopHint::None), |emitter| {
             self.bind_row(emitter, &Expr::Name(r));
-            self.pack_line(emitter, value, array, Expr::Name(r));
+            self.pack_line(emitter, product.left, array, Expr::Name(r));
         });
         Rows { array, at: Expr::Int(0), row: self.pitch(), term: 1 }
     }
@@ -121,20 +96,14 @@ impl Writer<'_> {
     }
 
     /// Products with lines of terms: four columns are read for all rows, and then the next ones.
-    fn multiply_lines(
-        &self,
-        emitter: &mut Emitter,
-        product: &Product,
-        (rows, array): (&Rows, Option<Var>),
-        sums: Var,
-    ) {
+    fn multiply_lines(&self, emitter: &mut Emitter, product: &Product, rows: &Rows, sums: Var) {
         let count = Expr::Name(self.columns.count);
         if let Some((from, at, row)) = self.lines(product.right) {
             let at = plus(at, self.columns.first.then(Mul, row).then(Add, self.term));
             let columns = Columns { array: from, at, row };
             return self.multiply_few(emitter, (rows, columns, true), (sums, Expr::Int(0)), count);
         }
-        let Some(array) = array else { return };
+        let array = self.packed(emitter, "right", self.stored(), LINES * self.pitch());
         let (first, lane) = (emitter.index("first"), emitter.index("lane"));
         emitter.repeat(stepping(first, (0, count.clone()), LINES, LoopHint::None), |emitter| {
             let left = count.then(Sub, first);
@@ -151,20 +120,14 @@ impl Writer<'_> {
     }
 
     /// Products with neighbouring columns, in memory or packed.
-    fn multiply_panels(
-        &self,
-        emitter: &mut Emitter,
-        product: &Product,
-        (rows, array): (&Rows, Option<Var>),
-        sums: Var,
-    ) {
+    fn multiply_panels(&self, emitter: &mut Emitter, product: &Product, rows: &Rows, sums: Var) {
         if let Some(columns) = self.in_place(product.right) {
             let width = whole(Expr::Name(self.columns.count));
             return self.multiply_few(emitter, (rows, columns, false), (sums, Expr::Int(0)), width);
         }
-        let Some(array) = array else { return };
-        self.pack_columns(emitter, product.right, array);
         let deep = u64::from(self.schedule.depth);
+        let array = self.packed(emitter, "right", self.element(), self.width() * deep);
+        self.pack_columns(emitter, product.right, array);
         self.each_panel(emitter, |emitter, panel, width| {
             let at = panel.clone().then(Mul, deep * PANEL);
             let columns = Columns { array, at, row: PANEL };

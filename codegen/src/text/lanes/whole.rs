@@ -1,7 +1,7 @@
 //! Local arrays with room for whole vectors: loads of them do not count the lanes that are left, which would be a branch each.
 //!
-//! An array that is stored once, from its beginning on, is stored in whole vectors too: what the last one has beyond the loop's
-//! end is nobody's. Of others, the lanes beyond it keep what they had.
+//! An array that is stored once, from its beginning on, is stored in whole vectors too: the last one's lanes beyond the loop's
+//! end are dead. Of others, the lanes beyond it keep what they had.
 
 use rustc_hash::FxHashMap;
 
@@ -28,11 +28,11 @@ pub(crate) struct Rooms {
 /// What there is at a place of an array.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
-    /// A vector, whose lanes beyond a loop's end are nobody's.
+    /// A whole vector. Its lanes beyond the loop's end are dead.
     Whole,
-    /// A vector.
+    /// A whole vector. Its lanes beyond the loop's end may be live.
     Vector,
-    /// As many elements as the loop has.
+    /// The loop's own lanes, and what is beyond may be outside of the array.
     Counted,
 }
 
