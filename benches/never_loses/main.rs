@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use lazuli::measure::{self, Kernel, Merge};
-use lazuli::{Fusion, Tensor};
+use lazuli::{Fusion, Target, Tensor};
 use serde_json::Value;
 
 use programs::Case;
@@ -28,6 +28,7 @@ cargo bench --bench never_loses -- [OPTIONS] [NAME...]
     --random N       so many random graphs (200)
     --rounds N       the least of so many runs (5)
     --out FILE       where the data goes (target/never_loses.json)
+    --show           measure nothing: the kernels of each case, and why they are these
     --again FILE     measure nothing: what the model says now of the plans in FILE, which an earlier run wrote, with what
                      these took, into the other file; which of them each case has now, and who would lose";
 
@@ -39,6 +40,7 @@ struct Options {
     rounds: usize,
     out: String,
     again: Option<String>,
+    show: bool,
 }
 
 impl Options {
@@ -50,12 +52,14 @@ impl Options {
             rounds: 5,
             out: "target/never_loses.json".into(),
             again: None,
+            show: false,
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let mut number = || arguments.next().and_then(|n| n.parse().ok()).expect(USAGE);
             match argument.as_str() {
                 "--bench" => {}
+                "--show" => options.show = true,
                 "--quick" => (options.merges, options.random) = (2, 20),
                 "--merges" => options.merges = number(),
                 "--random" => options.random = number(),
@@ -279,6 +283,14 @@ fn again(path: &str, options: &Options) {
     println!("the data: {}", options.out);
 }
 
+/// Prints the kernels of a case.
+fn show(case: &mut Case) {
+    match lazuli::compile_for(&(case.record)(), &Target::cpu()) {
+        Ok(program) => println!("// {}\n{}\n{}", case.name, program.explain(), program.source()),
+        Err(error) => println!("{}: {error}", case.name),
+    }
+}
+
 fn main() {
     let options = Options::new();
     if let Some(path) = &options.again {
@@ -286,12 +298,17 @@ fn main() {
     }
     let mut report = report::Report::default();
     for mut case in programs::cases(options.random) {
-        if options.wants(&case) {
+        if options.wants(&case) && options.show {
+            show(&mut case);
+        } else if options.wants(&case) {
             match measured(&mut case, &options) {
                 Ok(plans) => report.add(&case.name, plans),
                 Err(error) => println!("{}: {error}", case.name),
             }
         }
+    }
+    if options.show {
+        return;
     }
     report.finish();
     std::fs::write(&options.out, report.json()).expect("the data");

@@ -68,3 +68,36 @@ fn parts_of_larger_tensors_and_what_is_not_finite() {
         ]
     });
 }
+
+/// Joins of what is in memory, which are turned part by part; and of what is computed.
+#[test]
+fn joined() {
+    check_on_cpu("joined matrices", |device| {
+        let mut outputs = Vec::new();
+        for count in [31, 32, 129, 300] {
+            let of = |shape: &[usize], seed| floats(device, shape, seed);
+            let (a, b) = (of(&[count, 4, 4], 1), of(&[count, 4, 4], 2));
+            let (top, bottom, line) = (of(&[count, 1, 4], 3), of(&[count, 3, 4], 4), of(&[count], 5));
+            let rows = Tensor::cat(&[&top, &bottom], 1);
+            let columns = Tensor::cat(&[&bottom.transpose(1, 2), &top.transpose(1, 2)], 2);
+            let three = Tensor::cat(&[&top, &bottom.slice(1, 1..), &top], 1);
+            let lines =
+                Tensor::stack(&[&a.select(2, 1), &line.unsqueeze(1).expand([count, 4]), &b.select(2, 0)], 2);
+            let padded = top.pad(&[(0, 0), (0, 3), (0, 0)], 0.0);
+            outputs.push(near("rows", a.matmul(&rows), 1e-6, 1e-6));
+            outputs.push(near("both", columns.matmul(&rows), 1e-6, 1e-6));
+            outputs.push(near("columns", columns.matmul(&b), 1e-6, 1e-6));
+            outputs.push(near("three parts", three.matmul(&b), 1e-6, 1e-6));
+            outputs.push(near("lines", b.matmul(&lines), 1e-6, 1e-6));
+            outputs.push(near("computed", a.matmul(&rows.exp()), 1e-5, 1e-6));
+            outputs.push(near(
+                "of what is computed",
+                a.matmul(&Tensor::cat(&[top.exp(), bottom.neg()], 1)),
+                1e-5,
+                1e-6,
+            ));
+            outputs.push(near("padded", a.matmul(&padded), 1e-6, 1e-6));
+        }
+        outputs
+    });
+}

@@ -1,6 +1,8 @@
 //! Results of a few short axes on the CPU, such as those of small matrices: lanes go along the axis before these. What lies
 //! across is turned on the way in and on the way out, some positions at a time.
 
+mod joined;
+
 use rustc_hash::FxHashMap;
 
 use super::INDEX;
@@ -33,22 +35,30 @@ pub(super) struct SmallMatrices {
     last: AxisId,
     /// Results of one position of the axis before them.
     pub(super) positions: u64,
-    loads: Vec<(ValueId, Across)>,
-    stores: Vec<(usize, Across)>,
+    loads: Vec<(ValueId, Tile)>,
+    stores: Vec<(usize, Tile)>,
     together: u64,
 }
 
-/// Elements of a buffer that one position has side by side.
-#[derive(Clone, PartialEq)]
-struct Across {
-    buffer: BufferId,
+/// Elements that one position has side by side, each in a line of an array: those of a buffer, or of several that are joined.
+struct Tile {
+    /// Each with its first line.
+    parts: Vec<(u64, Across)>,
     dtype: DType,
-    /// Where the first is, and those of the next position.
-    first: IndexExpr,
-    stride: u64,
     /// How many there are, and which is meant.
     span: u64,
     element: IndexExpr,
+}
+
+/// Elements of a buffer that one position has side by side.
+#[derive(PartialEq)]
+struct Across {
+    buffer: BufferId,
+    /// Where the first is, and those of the next position.
+    first: IndexExpr,
+    stride: u64,
+    /// How many there are.
+    span: u64,
 }
 
 impl SmallMatrices {
@@ -67,27 +77,47 @@ impl SmallMatrices {
         let (&along, (&last, around)) = (map[..from].last()?, map[from..].split_last()?);
         let is_long = kernel.axis(along).is_argument || extent(along) >= SHORTEST;
         let spelled = kernel.values.len() as u64 * extent(last);
-        if !is_long || spelled > MOST_VALUES || !are_plain(kernel) {
+        if !is_long || spelled > MOST_VALUES {
             return None;
         }
         let mut moving: Vec<AxisId> = map[from..].to_vec();
         moving.extend(kernel.axes_of_kind(AxisKind::Reduce));
         let (mut loads, mut stores) = (Vec::new(), Vec::new());
-        for id in (0..kernel.values.len() as u32).map(ValueId) {
-            if let ValueOp::Load { buffer, index, .. } = &kernel.value(id).op
+        let mut reduces = false;
+        let mut is_below = vec![false; kernel.values.len()];
+        let mut pending: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
+        while let Some(id) = pending.pop() {
+            if std::mem::replace(&mut is_below[id.index()], true) {
+                continue;
+            }
+            if let Some(joined) = Tile::joined(kernel, id, along, &moving) {
+                loads.push((id, joined));
+                continue;
+            }
+            let op = &kernel.value(id).op;
+            if !is_plain(kernel, op) {
+                return None;
+            }
+            reduces |= matches!(op, ValueOp::Reduce { .. });
+            if let ValueOp::Load { buffer, index, .. } = op
                 && !matches!(index.coefficient(along), Some(0 | 1))
             {
-                loads.push((id, Across::of(kernel, *buffer, index, along, &moving)?));
+                loads.push((id, Tile::of(kernel, *buffer, index, along, &moving)?));
             }
+            pending.extend(kernel.operands(op));
         }
+        if !reduces {
+            return None;
+        }
+        loads.sort_unstable_by_key(|(id, _)| *id);
         for (number, store) in kernel.stores.iter().enumerate() {
             if store.index.coefficient(along) != Some(1) {
-                let across = Across::of(kernel, store.buffer, &store.index, along, &moving)?;
-                stores.push((number, across.filter_dense(kernel, &moving, positions)?));
+                let tile = Tile::of(kernel, store.buffer, &store.index, along, &moving)?;
+                stores.push((number, tile.filter_dense(kernel, &moving, positions)?));
             }
         }
-        let spans = loads.iter().map(|(_, across)| across.span);
-        let most = spans.chain(stores.iter().map(|(_, across)| across.span)).max()?;
+        let spans = loads.iter().map(|(_, tile)| tile.span);
+        let most = spans.chain(stores.iter().map(|(_, tile)| tile.span)).max()?;
         let together = (ELEMENTS / most.next_power_of_two()).clamp(16, MOST_TOGETHER);
         Some(SmallMatrices { around: around.to_vec(), last, positions, loads, stores, together })
     }
@@ -108,44 +138,43 @@ impl SmallMatrices {
         let (start, stop) = (emitter.index("start"), emitter.index("stop"));
         emitter.stretches([start, stop], (from, &to), self.together, |emitter| {
             let count = Expr::Name(emitter.bind("count", INDEX, stop.then(Sub, start)));
-            let place = |across: &Across| {
-                let slot = Expr::Index(across.element.clone()).then(Mul, self.together);
+            let place = |tile: &Tile| {
+                let slot = Expr::Index(tile.element.clone()).then(Mul, self.together);
                 slot.then(Add, Expr::name(axis).then(Sub, start))
             };
             let mut staged = FxHashMap::default();
-            let mut arrays: Vec<(&Across, Var)> = Vec::new();
-            for (id, across) in &self.loads {
-                let there = arrays.iter().find(|(other, _)| other.is_of(across)).map(|(_, array)| *array);
+            let mut arrays: Vec<(&Tile, Var)> = Vec::new();
+            for (id, tile) in &self.loads {
+                let there =
+                    arrays.iter().find(|(other, _)| other.parts == tile.parts).map(|(_, array)| *array);
                 let array = there.unwrap_or_else(|| {
-                    let array = self.array(emitter, "tile", across);
-                    let turn = self.turn(emitter, across, (array, true), (start, &count));
-                    emitter.push(turn);
-                    arrays.push((across, array));
+                    let array = self.array(emitter, "tile", tile);
+                    self.turn(emitter, tile, (array, true), (start, &count));
+                    arrays.push((tile, array));
                     array
                 });
-                staged.insert(*id, Staged { array, dtype: across.dtype, slot: Some(place(across)) });
+                staged.insert(*id, Staged { array, dtype: tile.dtype, slot: Some(place(tile)) });
             }
-            let results: FxHashMap<usize, (Var, &Across)> = self
+            let results: FxHashMap<usize, (Var, &Tile)> = self
                 .stores
                 .iter()
-                .map(|(number, across)| (*number, (self.array(emitter, "result", across), across)))
+                .map(|(number, tile)| (*number, (self.array(emitter, "result", tile), tile)))
                 .collect();
             emitter.staged = staged;
             self.lanes(emitter, kernel, (axis, start, stop), &self.around, &|emitter, number| {
                 let store = &kernel.stores[number];
                 match results.get(&number) {
                     None => emitter.store(store),
-                    Some(&(array, across)) => {
+                    Some(&(array, tile)) => {
                         let value = emitter.stored(store);
-                        emitter.push(set(Expr::element(array, place(across)), value));
+                        emitter.push(set(Expr::element(array, place(tile)), value));
                     }
                 }
             });
             emitter.staged = FxHashMap::default();
             for (number, _) in &self.stores {
-                if let Some(&(array, across)) = results.get(number) {
-                    let turn = self.turn(emitter, across, (array, false), (start, &count));
-                    emitter.push(turn);
+                if let Some(&(array, tile)) = results.get(number) {
+                    self.turn(emitter, tile, (array, false), (start, &count));
                 }
             }
         });
@@ -177,26 +206,34 @@ impl SmallMatrices {
         });
     }
 
-    fn array(&self, emitter: &mut Emitter, name: &'static str, across: &Across) -> Var {
+    fn array(&self, emitter: &mut Emitter, name: &'static str, tile: &Tile) -> Var {
         let array = emitter.fresh(name);
-        emitter.array(array, Type::Memory(across.dtype), across.span * self.together)
+        emitter.array(array, Type::Memory(tile.dtype), tile.span * self.together)
     }
 
     /// Turns what some positions have, into an array or out of it.
-    fn turn(
+    fn turn(&self, emitter: &mut Emitter, tile: &Tile, array: (Var, bool), part: (Var, &Expr)) {
+        for (line, across) in &tile.parts {
+            let turn = self.turn_part(emitter, (across, tile.dtype), array, *line * self.together, part);
+            emitter.push(turn);
+        }
+    }
+
+    fn turn_part(
         &self,
         emitter: &mut Emitter,
-        across: &Across,
+        (across, dtype): (&Across, DType),
         (array, is_in): (Var, bool),
+        line: u64,
         (start, count): (Var, &Expr),
     ) -> Stmt {
-        let Across { dtype, first, stride, span, .. } = across;
+        let Across { first, stride, span, .. } = across;
         let first = match first.as_constant() {
             Some(0) => start.then(Mul, *stride),
             _ => Expr::Index(first.clone()).then(Add, start.then(Mul, *stride)),
         };
         let buffer = Var::from(across.buffer);
-        let there = (array, Expr::Int(0), self.together);
+        let there = (array, Expr::Int(line), self.together);
         let memory = (buffer, first, *stride);
         if matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::U32 | DType::I64) {
             let (to, from) = if is_in { (there, memory) } else { (memory, there) };
@@ -205,7 +242,7 @@ impl SmallMatrices {
                 false => (Expr::Int(*span), count.clone()),
             };
             return Stmt::Turn(Box::new(Turning {
-                dtype: *dtype,
+                dtype,
                 to: to.0,
                 to_at: to.1,
                 to_row: to.2,
@@ -219,14 +256,15 @@ impl SmallMatrices {
         let (n, element) = (emitter.index("n"), emitter.index("element"));
         let in_memory = memory.1.then(Add, n.then(Mul, *stride)).then(Add, element);
         let in_memory = Expr::element(buffer, in_memory);
-        let in_array = Expr::element(array, element.then(Mul, self.together).then(Add, n));
+        let slot = element.then(Mul, self.together).then(Add, n);
+        let in_array = Expr::element(array, if line == 0 { slot } else { slot.then(Add, line) });
         let copy = if is_in { set(in_array, in_memory) } else { set(in_memory, in_array) };
         let all = counting(element, 0, *span, LoopHint::Unroll).of(vec![copy]);
         counting(n, 0, count.clone(), LoopHint::None).of(vec![all])
     }
 }
 
-impl Across {
+impl Tile {
     /// Of an index whose elements at one position are near each other, and no other position's.
     fn of(
         kernel: &Kernel,
@@ -234,7 +272,7 @@ impl Across {
         index: &IndexExpr,
         along: AxisId,
         moving: &[AxisId],
-    ) -> Option<Across> {
+    ) -> Option<Tile> {
         let stride = u64::try_from(index.coefficient(along)?).ok()?;
         let (ranges, zero) = (kernel.ranges(), IndexExpr::zero());
         let mut first = index.substitute(along, &zero, &ranges);
@@ -246,12 +284,16 @@ impl Across {
             element = element.add(&IndexExpr::axis(axis).scale(step as i64));
         }
         let dtype = kernel.buffers[buffer.index()].dtype;
-        let fits = span <= stride && span <= MOST_POSITIONS;
-        fits.then_some(Across { buffer, dtype, first, stride, span, element })
+        Tile { parts: vec![(0, Across { buffer, first, stride, span })], dtype, span, element }.filter()
+    }
+
+    fn filter(self) -> Option<Tile> {
+        let are_apart = self.parts.iter().all(|(_, across)| across.span <= across.stride);
+        (are_apart && self.span <= MOST_POSITIONS).then_some(self)
     }
 
     /// The same where each element is one of the results.
-    fn filter_dense(self, kernel: &Kernel, moving: &[AxisId], positions: u64) -> Option<Across> {
+    fn filter_dense(self, kernel: &Kernel, moving: &[AxisId], positions: u64) -> Option<Tile> {
         let mut steps: Vec<(u64, u64)> = moving
             .iter()
             .filter(|&&axis| kernel.axis(axis).kind == AxisKind::Map && kernel.axis(axis).extent > 1)
@@ -266,17 +308,11 @@ impl Across {
         });
         (is_dense && self.span == positions).then_some(self)
     }
-
-    fn is_of(&self, other: &Across) -> bool {
-        let of = |across: &Across| (across.buffer, across.first.clone(), across.stride, across.span);
-        of(self) == of(other)
-    }
 }
 
-/// Whether all that is computed is element by element or a short reduction, without conditions.
-fn are_plain(kernel: &Kernel) -> bool {
-    let mut reduces = false;
-    let is_plain = |op: &ValueOp| match op {
+/// Whether it is computed element by element or a short reduction, without conditions.
+fn is_plain(kernel: &Kernel, op: &ValueOp) -> bool {
+    match op {
         ValueOp::Load { index, guard: None, .. } => kernel.computed_axes(index).is_empty(),
         ValueOp::Literal(_)
         | ValueOp::Argument(_)
@@ -286,12 +322,10 @@ fn are_plain(kernel: &Kernel) -> bool {
         | ValueOp::Cast(..) => true,
         ValueOp::Reduce { op, axes, position: None, .. } => {
             let extents = axes.iter().map(|&axis| kernel.axis(axis).extent);
-            reduces = true;
             op.is_plain()
                 && axes.iter().all(|&axis| !kernel.axis(axis).is_argument)
                 && (1..=MOST_POSITIONS).contains(&extents.product())
         }
         _ => false,
-    };
-    kernel.values.iter().map(|value| &value.op).all(is_plain) && reduces
+    }
 }

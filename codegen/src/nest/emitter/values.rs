@@ -134,6 +134,9 @@ impl Emitter<'_> {
         for index in value.op.indices() {
             self.bind_computed(index);
         }
+        if let (ValueOp::Select(..), Some(staged)) = (&value.op, self.staged_element(id)) {
+            return staged;
+        }
         match &value.op {
             ValueOp::Load { buffer, index, guard } => self.load(id, *buffer, index, *guard),
             ValueOp::Literal(scalar) => Expr::Literal(*scalar),
@@ -225,11 +228,8 @@ impl Emitter<'_> {
         if let Some(element) = self.cached_load(id, buffer, index) {
             return element;
         }
-        if let Some(staged) = self.staged.get(&id)
-            && let Some(slot) = staged.slot.as_ref().or(self.staged_slot.as_ref())
-        {
-            let element = Expr::element(staged.array, slot.clone());
-            return Expr::FromMemory(staged.dtype, Box::new(element));
+        if let Some(staged) = self.staged_element(id) {
+            return staged;
         }
         let in_tile = match self.language {
             Language::Cuda => self.tile_load(buffer, index, guard),
@@ -246,6 +246,14 @@ impl Emitter<'_> {
                 Expr::Select(Box::new(guard), Box::new(element), Box::new(zero))
             }
         }
+    }
+
+    /// The element of a staged array that a value is.
+    fn staged_element(&self, id: ValueId) -> Option<Expr> {
+        let staged = self.staged.get(&id)?;
+        let slot = staged.slot.as_ref().or(self.staged_slot.as_ref())?;
+        let element = Expr::element(staged.array, slot.clone());
+        Some(Expr::FromMemory(staged.dtype, Box::new(element)))
     }
 
     /// Variables for the computed axes in an index: each is bound in the outermost scope that knows its value.
