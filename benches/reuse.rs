@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use lazuli::{Device, Stats, Target, stats};
-use programs::{CALLS, Data, GROWING, GROWING_INSIDE, PROGRAMS};
+use programs::{CALLS, Data, GROWING, GROWING_INSIDE, JOINING, PROGRAMS};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
@@ -32,6 +32,7 @@ fn main() {
         .iter()
         .chain(GROWING)
         .chain(GROWING_INSIDE)
+        .chain(JOINING)
         .filter(|p| filter.is_empty() || filter.iter().any(|f| p.name.contains(f.as_str())))
     {
         let kinds = |target: &Target| {

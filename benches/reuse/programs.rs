@@ -9,6 +9,9 @@ pub struct Program {
     pub call: fn(&Data, usize) -> Tensor,
 }
 
+/// Numbers of tensors that one program joins.
+pub const NUMBERS: usize = 100;
+
 /// Calls of one program: each `n` is less.
 pub const CALLS: usize = 1000;
 
@@ -26,6 +29,8 @@ pub struct Data {
     pub query: Tensor,
     /// What comes to a cache of [batch, head, position, feature].
     pub token: Tensor,
+    /// What a program has computed in so many steps.
+    pub steps: Vec<Tensor>,
     device: Device,
 }
 
@@ -46,10 +51,11 @@ impl Data {
             key: tensor(&[1, 4, 16], 5),
             query: tensor(&[4, 16], 6),
             token: tensor(&[2, 4, 1, 16], 7),
+            steps: (0..NUMBERS).map(|step| tensor(&[200], step)).collect(),
             device: *device,
         };
-        let Data { rows, channels, frames, keys, key, query, token, device: _ } = &data;
-        lazuli::eval([rows, channels, frames, keys, key, query, token])?;
+        let Data { rows, channels, frames, keys, key, query, token, steps, device: _ } = &data;
+        lazuli::eval([rows, channels, frames, keys, key, query, token].into_iter().chain(steps))?;
         Ok(data)
     }
 
@@ -145,5 +151,62 @@ pub const GROWING_INSIDE: &[Program] = &[
     Program {
         name: "normalised rows that grow",
         call: |data, n| tensor(&data.device, &[6, n + 1], 10).layer_norm([n + 1], None, None, 1e-5) * 2.0,
+    },
+];
+
+/// How many tensors a call joins: each number is that of some call.
+pub fn number(n: usize) -> usize {
+    n * 37 % NUMBERS + 1
+}
+
+/// Programs that join another number of tensors each time.
+pub const JOINING: &[Program] = &[
+    Program {
+        name: "steps so far, stacked",
+        call: |data, n| Tensor::stack(&data.steps[..number(n)], 0).sum(0),
+    },
+    Program {
+        name: "steps so far, as columns",
+        call: |data, n| Tensor::stack(&data.steps[..number(n)], 1) * 2.0,
+    },
+    Program {
+        name: "steps of a loop, stacked",
+        call: |data, n| {
+            let mut state = data.query.clone();
+            let mut states = Vec::new();
+            for _ in 0..number(n) {
+                state = (&state * 0.9 + &data.query).tanh();
+                states.push(state.clone());
+            }
+            Tensor::stack(&states, 0)
+        },
+    },
+    Program {
+        name: "steps with two states",
+        call: |data, n| {
+            let (mut fast, mut slow) = (data.query.clone(), data.query.abs());
+            let mut states = Vec::new();
+            for _ in 0..number(n) {
+                slow = &slow * 0.9 + &fast * 0.1;
+                fast = (slow.sum_keepdim(1) * 0.1 + &fast).tanh();
+                states.push(fast.clone());
+            }
+            Tensor::cat(&states, 0)
+        },
+    },
+    Program {
+        name: "chunks, joined again",
+        call: |data, n| {
+            let chunks: Vec<Tensor> = (0..number(n)).map(|n| data.rows.narrow(0, n * 40, 32)).collect();
+            Tensor::cat(&chunks, 0).relu().mean(1)
+        },
+    },
+    Program {
+        name: "basis so far, projected",
+        call: |data, n| {
+            let basis = Tensor::stack(&data.steps[..number(n)], 1);
+            let v = &data.steps[0];
+            v - basis.matmul(&(basis.t().matmul(v) / 200.0))
+        },
     },
 ];

@@ -6,6 +6,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::recording::{Recipe, Sources, State, Tensor, TensorNode};
 
+/// Bytes of a tensor that may be kept, however small all else is.
+pub(super) const KEPT_BYTES: usize = 1 << 20;
+
 /// What the outputs' evaluation visits.
 pub(super) struct History {
     /// Sources first. Each has one handle here.

@@ -1,9 +1,10 @@
-//! Carries out plans: transfers first, then one kernel after the other.
+//! Carries out plans: copies first, then one kernel after the other.
 
 pub(crate) mod candidate;
 pub(crate) mod donation;
 mod history;
 pub(crate) mod interpreted;
+pub(crate) mod joins;
 #[cfg(feature = "cuda")]
 mod layout;
 mod prepared;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use donation::{Claim, Offer};
-use history::History;
+use history::{History, KEPT_BYTES};
 use prepared::Prepared;
 use run::{Allocated, Run};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -31,7 +32,7 @@ use crate::graph::Graph;
 use crate::graph::hash::StructuralKey;
 use crate::interpreter;
 use crate::recording::build::{Recording, build, build_key};
-use crate::recording::{Recipe, State, Tensor, TensorNode};
+use crate::recording::{State, Tensor, TensorNode};
 use crate::runtime::backend::Backend;
 use crate::runtime::buffer::Buffer;
 use crate::runtime::device::Device;
@@ -69,25 +70,29 @@ fn evaluate_each_on_its_own(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
     by_device.into_iter().try_for_each(|(device, tensors)| evaluate_on(device, &tensors, fusion))
 }
 
-/// Computes and copies what comes from other devices. All that can be is under way before anything is copied: a copy to the
-/// host waits.
+/// Computes and copies what comes from other devices, and what is joined by copies. All that can be is under way before
+/// anything is copied: a copy to the host waits.
 pub(crate) fn carry_out_pending(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
-    for round in pending_transfers(tensors) {
-        let mut sources = Vec::with_capacity(round.len());
-        for transfer in &round {
+    for round in pending_copies(tensors) {
+        let (joins, transfers): (Vec<Tensor>, Vec<Tensor>) = round.into_iter().partition(joins::is_join);
+        let mut sources = Vec::with_capacity(transfers.len());
+        for transfer in &transfers {
             let source = source_of(transfer)?;
             if !sources.iter().any(|other: &Tensor| Arc::ptr_eq(&other.node, &source.node)) {
                 sources.push(source);
             }
         }
         evaluate_each_on_its_own(&sources, fusion)?;
-        round.iter().try_for_each(copy)?;
+        transfers.iter().try_for_each(copy)?;
+        let evaluate = |device: Device, parts: &[Tensor]| evaluate_on(device, parts, fusion);
+        joins.iter().try_for_each(|join| joins::carry_out(join, &evaluate))?;
     }
     Ok(())
 }
 
-/// Transfers between devices in the tensors' histories: first those that need no other, then those that need these, and so on.
-fn pending_transfers(tensors: &[Tensor]) -> Vec<Vec<Tensor>> {
+/// Transfers between devices and joins by copies in the tensors' histories: first those that need no other, then those that
+/// need these, and so on.
+fn pending_copies(tensors: &[Tensor]) -> Vec<Vec<Tensor>> {
     let mut rounds: Vec<Vec<Tensor>> = Vec::new();
     // In which round each can be used.
     let mut seen: FxHashMap<*const TensorNode, usize> = FxHashMap::default();
@@ -99,8 +104,7 @@ fn pending_transfers(tensors: &[Tensor]) -> Vec<Vec<Tensor>> {
         if leave {
             let ready = |source: &Tensor| seen.get(&Arc::as_ptr(&source.node)).copied();
             let mut round = sources.iter().filter_map(ready).max().unwrap_or(0);
-            if matches!(recipe, Recipe::Transfer) && sources.iter().all(|source| source.node.device.is_some())
-            {
+            if recipe.is_copy(&sources) {
                 if rounds.len() == round {
                     rounds.push(Vec::new());
                 }
@@ -141,9 +145,6 @@ fn copy(transfer: &Tensor) -> Result<()> {
     transfer.settle(imported);
     Ok(())
 }
-
-/// Bytes of a tensor that may be kept, however small all else is.
-const KEPT_BYTES: usize = 1 << 20;
 
 /// What was computed before on the way to other tensors, would be so again, and can still be asked for: a loop that asks for
 /// one number of each step would compute all steps before it each time. What is larger than all that is in memory anyway,

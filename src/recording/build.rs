@@ -19,7 +19,7 @@ const USUAL_NODES: usize = 28;
 /// What some outputs need, as a graph or as the key of that graph, with the data of its [`Op::Input`]s.
 pub(crate) struct Recording<G = Graph> {
     pub(crate) graph: G,
-    /// `None` for what a transfer will bring.
+    /// `None` for what a copy will bring.
     pub(crate) inputs: Vec<Option<Buffer>>,
     /// Of which inputs the user has given the values up.
     pub(crate) donated: Vec<bool>,
@@ -72,8 +72,8 @@ impl Sink for KeyOfNodes {
 /// Records the outputs' histories as a graph. Node order follows from the expression alone (operands
 /// first, outputs in the order given), not from the order of recording.
 ///
-/// A transfer from another device that has not been carried out is an input without data; one from no
-/// particular device is looked through.
+/// A transfer from another device that has not been carried out, or a join by copies, is an input without data; a transfer
+/// from no particular device is looked through.
 ///
 /// # Errors
 /// The first error of an invalid tensor.
@@ -145,9 +145,7 @@ fn attempt<S: Sink>(
                     donated.push(tensor.node.is_donated.load(Ordering::Relaxed));
                     graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)), &[])
                 }
-                State::Recorded(Recipe::Transfer, sources)
-                    if sources.iter().all(|s| s.node.device.is_some()) =>
-                {
+                State::Recorded(recipe, sources) if recipe.is_copy(sources) => {
                     inputs.push(None);
                     donated.push(false);
                     graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)), &[])
@@ -183,11 +181,15 @@ fn attempt<S: Sink>(
                             operation(&mut graph, &tensor.node, op, sources, operands)
                         }
                         Recipe::Filled(constant) => filled(&mut graph, &tensor.node, *constant),
-                        // Stand-ins have no sources.
-                        Recipe::Transfer | Recipe::StepValue | Recipe::CallInput => match operands.first() {
-                            Some(&source) => source,
-                            None => return Err(Error::internal("graph building", "a transfer of nothing")),
-                        },
+                        // Stand-ins have no sources, and joins are copies.
+                        Recipe::Transfer | Recipe::Join { .. } | Recipe::StepValue | Recipe::CallInput => {
+                            match operands.first() {
+                                Some(&source) => source,
+                                None => {
+                                    return Err(Error::internal("graph building", "a transfer of nothing"));
+                                }
+                            }
+                        }
                     }
                 }
             };

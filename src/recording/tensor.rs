@@ -72,6 +72,8 @@ pub(crate) enum Recipe {
     Filled(Constant),
     /// The one source's elements, on this tensor's device.
     Transfer,
+    /// The sources' elements after each other along an axis, copied: all of them are computed before.
+    Join { axis: usize },
     /// What a scan's step gets: it stands for the value of any position.
     StepValue,
     /// What a function gets while it is traced: it stands for the input of any call.
@@ -79,6 +81,17 @@ pub(crate) enum Recipe {
 }
 
 pub(crate) type Sources = SmallVec<[Tensor; 3]>;
+
+impl Recipe {
+    /// Whether no kernel makes it, but a copy of what is computed before: not that of constants, which are anywhere.
+    pub(crate) fn is_copy(&self, sources: &Sources) -> bool {
+        match self {
+            Recipe::Transfer => sources.iter().all(|source| source.node.device.is_some()),
+            Recipe::Join { .. } => true,
+            Recipe::Op(_) | Recipe::Filled(_) | Recipe::StepValue | Recipe::CallInput => false,
+        }
+    }
+}
 
 /// Why an operation is not recorded.
 pub(crate) const NOT_IN_STEPS: &str = "a scan's step takes elementwise operations alone, on values of the shape of one \

@@ -12,6 +12,7 @@ use super::cpu::{self, CpuModule};
 use super::cuda::driver::{Access, CudaDevice, CudaKernel, is_pinned};
 use super::device::{Device, DeviceKind};
 use super::host::HostBuffer;
+use super::join::Join;
 use crate::error::IndexCheck;
 #[cfg(feature = "cuda")]
 use crate::stats::{self, Counter};
@@ -203,6 +204,33 @@ impl Backend {
                 Ok(copy)
             }
             _ => buffer.to_host().map(Buffer::Host),
+        }
+    }
+
+    /// Pieces that this device holds, in one buffer. On a GPU there is one row.
+    pub(crate) fn join(&self, join: &Join) -> Result<Buffer> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(device) => {
+                if join.rows > 1 {
+                    return Err(Error::internal("join", "rows are joined by a kernel"));
+                }
+                let joined = device.allocate(join.row() * join.rows)?;
+                let mut at = 0;
+                for piece in join.pieces.iter().filter(|_| join.rows > 0) {
+                    match &piece.buffer {
+                        Buffer::Cuda(from) => {
+                            device.copy_part(from, piece.start, &joined, at, piece.bytes)?;
+                        }
+                        Buffer::Host(_) => return Err(Error::internal("join", "a part is elsewhere")),
+                    }
+                    at += piece.bytes;
+                }
+                let joined = Buffer::Cuda(Arc::new(joined));
+                joined.follow(join.pieces.iter().map(|piece| &piece.buffer), None);
+                Ok(joined)
+            }
+            _ => cpu::joined(join).map(Arc::new).map(Buffer::Host),
         }
     }
 

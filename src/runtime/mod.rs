@@ -16,6 +16,7 @@ pub(crate) mod fault;
 pub(crate) mod general;
 pub(crate) mod host;
 pub(crate) mod information;
+pub(crate) mod join;
 pub(crate) mod kernels;
 pub(crate) mod memory;
 pub(crate) mod process;

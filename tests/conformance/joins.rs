@@ -3,7 +3,7 @@
 use lazuli::{DType, PadMode, Tensor};
 
 use crate::common::data::{mixed, ordinary};
-use crate::common::{Output, check_on_cpu, exact, near};
+use crate::common::{Output, check_on_cpu, devices, exact, near};
 
 /// Pairs of elements turned by angles, as rotary positions have it: halves joined again along the innermost axis.
 fn turned(x: &Tensor, half: isize) -> Tensor {
@@ -96,5 +96,48 @@ fn lanes_are_far_apart() {
                 near("backwards", column(5).flip(0).exp().log1p(), tolerance, tolerance),
             ]
         });
+    }
+}
+
+/// A line that joins another number of parts each time: of parts whose values are there, parts of such, and parts to be computed,
+/// of equal and of other lengths, along each axis.
+#[test]
+fn joins_of_every_number_of_parts() {
+    let bits = |x: &Tensor| -> Vec<u32> { x.to_vec::<f32>().unwrap().iter().map(|x| x.to_bits()).collect() };
+    for device in devices() {
+        for axis in 0..3 {
+            let part = |n: usize, extent: usize| {
+                let mut shape = [2, 3, 4];
+                shape[axis] = extent;
+                let x = mixed(&device, DType::F32, shape, n * 7, 1);
+                match n % 4 {
+                    0 => x,
+                    1 => x * 2.0,
+                    2 => Tensor::cat(&[&x, &x], axis as isize).narrow(axis as isize, 1, extent),
+                    _ => {
+                        x.eval().unwrap();
+                        x.narrow(axis as isize, 0, extent.min(2))
+                    }
+                }
+            };
+            for is_equal in [true, false] {
+                for count in [3, 5, 1, 4, 9] {
+                    let parts: Vec<Tensor> = (0..count).map(|n| part(n * 4, 4)).collect();
+                    let others: Vec<Tensor> = (0..count).map(|n| part(n, n * 5 % 7 + 1)).collect();
+                    let parts = if is_equal { parts } else { others };
+                    let joined = Tensor::cat(&parts, axis as isize);
+                    let extents: Vec<usize> = parts.iter().map(|part| part.shape().unwrap()[axis]).collect();
+                    assert_eq!(joined.shape().unwrap()[axis], extents.iter().sum::<usize>());
+                    let after = (&joined + 1.0).sum(axis as isize);
+                    let whole: Vec<Tensor> = joined.split_sizes(&extents, axis as isize).unwrap();
+                    joined.eval().unwrap();
+                    for (own, part) in whole.iter().zip(&parts) {
+                        assert_eq!(bits(own), bits(part), "{count} along {axis} on {device}");
+                    }
+                    let again = (&joined + 1.0).sum(axis as isize);
+                    assert_eq!(bits(&after), bits(&again), "{count} along {axis} on {device}");
+                }
+            }
+        }
     }
 }

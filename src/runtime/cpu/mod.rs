@@ -2,6 +2,7 @@
 
 mod compiler;
 mod effort;
+mod join;
 mod linker;
 mod module;
 mod parallel;
@@ -11,6 +12,7 @@ mod standby;
 pub(crate) mod together;
 
 pub(crate) use compiler::{Compiler, identity};
+pub(crate) use join::joined;
 pub(crate) use module::{CpuModule, Unloaded};
 pub(crate) use parallel::threads;
 pub(crate) use processor::model;

@@ -26,6 +26,10 @@ const CHUNKS_PER_THREAD: u64 = 4;
 pub(super) struct Cost(AtomicU64);
 
 impl Cost {
+    pub(super) const fn new() -> Cost {
+        Cost(AtomicU64::new(0))
+    }
+
     /// An estimate for that many blocks.
     fn of(&self, blocks: u64) -> Option<Duration> {
         let block = self.0.load(Ordering::Relaxed);

@@ -13,6 +13,26 @@ use crate::{BinaryOp, DType, Device, Error, ReduceOp, Result, Scalar, Shape, Sou
 thread_local! {
     /// The user's call while it records operations of the public API: they are part of it.
     static OUTER: Cell<Option<Call>> = const { Cell::new(None) };
+    /// Whether a function is recorded for all of its inputs.
+    static IS_TRACED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls a function that is recorded once for all of its inputs.
+pub(crate) fn trace<T>(f: impl FnOnce() -> T) -> T {
+    /// Restores what was before, also if `f` panics.
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            IS_TRACED.set(self.0);
+        }
+    }
+    let _restore = Restore(IS_TRACED.replace(true));
+    f()
+}
+
+/// Whether what is recorded may be that of any call of a function.
+pub(crate) fn is_traced() -> bool {
+    IS_TRACED.get()
 }
 
 /// What the user called, and where. Its methods record the primitives that the call is made of.

@@ -241,7 +241,8 @@ pub fn compile_for<'a>(tensors: impl IntoIterator<Item = &'a Tensor>, target: &T
     Ok(Program::new(compiler::plan(&recording.graph, settings)?, target))
 }
 
-/// The kernels that [`eval`] of these tensors would run together, and why. Runs nothing.
+/// The kernels that [`eval`] of these tensors would run together, and why. Runs nothing. What comes from other devices, or is
+/// [joined](Tensor::cat) by copies, is there before, by kernels of its own.
 ///
 /// ```
 /// use lazuli::Tensor;

@@ -18,6 +18,7 @@ use crate::inspect::target::Target;
 use crate::recording::build::build_traced;
 use crate::recording::{Recipe, Sources, State, Tensor};
 use crate::runtime::buffer::Buffer;
+use crate::tensor::arguments::call::trace;
 use crate::tensor::ask::evaluate::fusion;
 use crate::tuned::{self, SectionId};
 use crate::{DType, Device, Error, Fusion, Result, Shape, SourceLocation, compiler};
@@ -516,7 +517,7 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
         let arguments = I::from_leaves(&mut given);
         given.check()?;
         let mut results = Leaves::default();
-        f(arguments)?.to_leaves(&mut results);
+        trace(|| f(arguments))?.to_leaves(&mut results);
         results.tensors.iter().try_for_each(Tensor::validity)?;
         let devices = results.tensors.iter().chain(&leaves.tensors);
         let device = devices.filter_map(|tensor| tensor.node.device).next().unwrap_or_default();

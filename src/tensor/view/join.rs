@@ -1,10 +1,12 @@
 //! Tensors put together and taken apart along an axis.
 //!
 //! A join is a choice by position: each half is padded to the whole, and one kernel reads whichever half covers
-//! an element. Halves of halves keep the depth, and with it the number of conditions on each read, small.
+//! an element. Halves of halves keep the depth, and with it the number of conditions on each read, small. Joins of another
+//! number of parts each time are copies ([`super::copied`]).
 
 use std::borrow::Borrow;
 
+use super::copied::copied;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::{Operand, result_type};
 use crate::{DType, Result, Shape, Tensor};
@@ -31,7 +33,8 @@ pub enum Indexing {
 
 impl Tensor {
     /// The tensors, or references to them, one after the other along an axis, in their promoted dtype. All other extents
-    /// are equal.
+    /// are equal. A line that joins another number of tensors than it did first has them computed and copied, so that no number
+    /// is compiled but the first.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -272,10 +275,10 @@ pub(crate) fn cat(call: Call, tensors: &[&Tensor], axis: isize) -> Result<Tensor
         .filter(|tensor| tensor.node.shape[axis] > 0)
         .map(|tensor| call.cast(tensor, dtype))
         .collect::<Result<_>>()?;
-    match parts.is_empty() {
-        true => call.cast(first, dtype),
-        false => joined(&parts, axis),
+    if parts.is_empty() {
+        return call.cast(first, dtype);
     }
+    copied(call, &parts, axis).unwrap_or_else(|| joined(&parts, axis))
 }
 
 fn joined(parts: &[Tensor], axis: usize) -> Result<Tensor> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod assign;
 pub(crate) mod border;
+pub(crate) mod copied;
 pub(crate) mod index;
 pub(crate) mod join;
 pub(crate) mod overlap;

@@ -217,6 +217,37 @@ impl CudaDevice {
         Ok(())
     }
 
+    /// Copies some bytes of a buffer of this device to a place in another one.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub(crate) fn copy_part(
+        &self,
+        from: &CudaBuffer,
+        start: usize,
+        to: &CudaBuffer,
+        at: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        let operation = "copy on the device";
+        self.check_buffer(operation, from, from.bytes())?;
+        self.check_buffer(operation, to, to.bytes())?;
+        let fits = start + bytes <= from.bytes() && at + bytes <= to.bytes();
+        if !fits || from.device_pointer() == to.device_pointer() {
+            return Err(Error::internal(operation, "the bytes are not those of two buffers"));
+        }
+        if bytes == 0 {
+            return Ok(());
+        }
+        let stream = self.enter_with(operation, &[(from, Access::Reads), (to, Access::Writes)])?;
+        let (from, to) = (from.device_pointer() + start as u64, to.device_pointer() + at as u64);
+        // SAFETY: both buffers are of this device and alive, and being two, do not overlap; the bytes are within them.
+        unsafe { result::memcpy_dtod_async(to, from, bytes, stream.raw()) }
+            .map_err(|error| self.failed(operation, error))?;
+        stream.has_started();
+        Ok(())
+    }
+
     /// Copies from a buffer of another GPU with the same number of bytes, and waits for nothing: each device's own work comes
     /// before and after it as it would if the other one were the same.
     ///

@@ -1,0 +1,82 @@
+//! Joins by copies: whose kernels would be others each time, because they depend on the number of parts.
+//!
+//! A loop that stacks the steps so far, or as many as there were, joins another number of tensors in each turn. So a call's first
+//! number of parts is a kernel, which reads the parts and computes what follows. From the second number on the parts are computed,
+//! copied into one tensor, and read from there: however many they are, kernels and plans are the same. So are many parts
+//! whose values are there: a plan of so many would take longer than all copies.
+
+use std::sync::{Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use crate::executor::joins::Stored;
+use crate::recording::{Recipe, Sources, State};
+use crate::tensor::arguments::call::{Call, is_traced};
+use crate::{Device, Result, Shape, SourceLocation, Tensor};
+
+/// Fewer parts are kernels, of which there are so many at most: such as a cache to which a position is joined.
+const LEAST_PARTS: usize = 3;
+/// From how many on tensors that have values are copied, if they are no more bytes than these.
+const MANY_PARTS: usize = 48;
+const MANY_BYTES: usize = 1 << 20;
+
+/// The parts after each other as a tensor that is copied together, if that is what to do.
+pub(super) fn copied(call: Call, parts: &[Tensor], axis: usize) -> Option<Result<Tensor>> {
+    let is_step = || parts.iter().any(|part| part.node.is_of_step);
+    if parts.len() < LEAST_PARTS
+        || is_traced()
+        || is_step()
+        || !(is_another(call, parts.len()) || are_many(parts))
+    {
+        return None;
+    }
+    let mut devices = parts.iter().filter_map(|part| part.node.device);
+    let device = devices.next()?;
+    // An error to be told as that of any operation.
+    if devices.any(|other| other != device) {
+        return None;
+    }
+    let shape = &parts[0].node.shape;
+    let (before, after) = (&shape[..axis], &shape[axis + 1..]);
+    // A GPU copies what is in one place.
+    if !device.runs_ahead() || before.iter().all(|&extent| extent == 1) {
+        let length = parts.iter().try_fold(0usize, |sum, part| sum.checked_add(part.node.shape[axis]))?;
+        return Some(join(call, parts, [before, &[length], after].concat(), (axis, device)));
+    }
+    // Equal parts along an inner axis are rows along an outer one, seen from elsewhere.
+    let is_equal = parts.iter().all(|part| part.node.shape == *shape);
+    is_equal.then(|| {
+        call.compose(|| {
+            let rows: Vec<Tensor> = parts.iter().map(|part| part.unsqueeze(0)).collect();
+            let joined = join(call, &rows, [&[rows.len()], &shape[..]].concat(), (0, device))?;
+            Ok(joined.movedim(0, axis as isize).flatten(axis as isize..axis as isize + 2))
+        })
+    })
+}
+
+fn join(call: Call, parts: &[Tensor], shape: Vec<usize>, (axis, device): (usize, Device)) -> Result<Tensor> {
+    let shape = Shape::from(shape);
+    call.needs_addressable(&shape)?;
+    let state = State::Recorded(Recipe::Join { axis }, Sources::from_iter(parts.iter().cloned()));
+    let dtype = parts[0].node.dtype;
+    Ok(Tensor::from_parts(shape, dtype, Some(device), call.name(), call.location(), state))
+}
+
+/// Whether the user's line joined another number of parts before.
+fn is_another(call: Call, number: usize) -> bool {
+    static FIRST: Mutex<Option<FxHashMap<SourceLocation, usize>>> = Mutex::new(None);
+    // Of operations that are made of joins, each has numbers of its own.
+    if !matches!(call.name(), "cat" | "stack" | "hstack" | "vstack" | "dstack" | "column_stack") {
+        return false;
+    }
+    let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+    *first.get_or_insert_default().entry(call.location()).or_insert(number) != number
+}
+
+/// Whether the parts are many that need no kernel.
+fn are_many(parts: &[Tensor]) -> bool {
+    let bytes = |part: &Tensor| part.node.shape.elements().saturating_mul(part.node.dtype.size());
+    parts.len() >= MANY_PARTS
+        && parts.iter().map(bytes).fold(0, usize::saturating_add) <= MANY_BYTES
+        && parts.iter().all(|part| Stored::of(part).is_there())
+}
