@@ -117,6 +117,22 @@ fn programs() -> Vec<Case> {
             let low = x.matmul(&weight.slice(1, ..8)).matmul(&weight.slice(0, ..8));
             vec![x.matmul(&weight) + low * 2.0 + x]
         }),
+        program("loss of one prediction each", &[1_000_000, 2], |x| {
+            let (y, target) = (x.slice(1, ..1), x.slice(1, 1..));
+            vec![(y.sigmoid() - target).square().mean(..)]
+        }),
+        program("shares of all pairs but each with itself", &[750, 2], |x| {
+            let squares = x.square().sum(1);
+            let distances = squares.unsqueeze(1) + squares.unsqueeze(0) - x.matmul(x.t()) * 2.0;
+            let near = (1.0 / (distances + 1.0)) * (1.0 - Tensor::eye(750, DType::F32));
+            vec![&near / near.sum(..), near]
+        }),
+        program("density of neighbours in cells", &[20_000, 2], |x| {
+            let index = Tensor::randint(0, 20_000, [20_000 * 16], 1);
+            let near = x.index_select(0, &index).reshape([20_000, 16, 2]);
+            let weights = (1.0 - (x.unsqueeze(1) - near).square().sum(2)).clamp_min(0.0).pow(3);
+            vec![(weights * 2.0).exp().sum(1)]
+        }),
     ]
 }
 

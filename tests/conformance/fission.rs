@@ -269,3 +269,20 @@ fn what_is_read_from_afar() {
         });
     }
 }
+
+/// What is read far within an element's own short loop is left to a loop that does nothing else.
+#[test]
+fn far_neighbours_within_elements() {
+    for neighbours in [3, 16, 40, 70] {
+        let results = |device: &Device| {
+            let x = floats(device, &[50, 2], 1);
+            let index = Tensor::randint(0, 50, [50 * neighbours], 2).to(device);
+            let near = x.index_select(0, &index).reshape([50, neighbours as isize, 2]);
+            let distances = (x.unsqueeze(1) - near).square().sum(2);
+            vec![(1.0 - &distances).clamp_min(0.0).pow(3).exp().sum(1), (-distances).exp().max(1)]
+        };
+        check_on_cpu(&format!("{neighbours} neighbours"), |device| {
+            results(device).into_iter().map(|y| near("sum", y, 1e-5, 1e-5)).collect()
+        });
+    }
+}

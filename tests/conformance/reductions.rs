@@ -443,6 +443,23 @@ fn long_reductions_beside_their_elements() {
     }
 }
 
+/// Of a row of several axes, whose parts begin within lines: longer and shorter ones, on both sides of a part's length, and
+/// axes of one.
+#[test]
+fn parts_of_rows_of_lines() {
+    for shape in [[300, 500], [201, 326], [132, 993], [65_537, 1], [400, 331]] {
+        check_on_cpu(&format!("the parts of {shape:?}"), |device| {
+            let x = ordinary(device, DType::F32, &shape, 1);
+            let line = ordinary(device, DType::F32, &[shape[0], 1], 2);
+            let y = &x * &line;
+            let (sum, var) = (y.sum(..), y.var(.., 1));
+            let positions = [y.argmax(..), y.argmin(..)].map(|at| exact("positions", at));
+            let values = [near("sum", sum, 1e-4, 1e-2), near("var", var, 1e-4, 1e-4), exact("product", y)];
+            positions.into_iter().chain(values).collect()
+        });
+    }
+}
+
 /// A few columns, as of colours or classes: several of their positions share a vector, and some are left.
 #[test]
 fn narrow_columns() {

@@ -133,12 +133,27 @@ impl Kernel {
             if self.axis(axis).extent == 1
                 && !self.is_named(axis)
                 && !self.axis(axis).is_argument
-                && self.axis(axis).kind == AxisKind::Map
-                && self.all_indices().any(|index| index.uses(axis))
+                && self.leaves_others(axis)
             {
-                self.map_indices(|index| index.substitute(axis, &IndexExpr::zero(), &ranges));
+                self.map_indices(|index| match index.uses(axis) {
+                    true => index.substitute(axis, &IndexExpr::zero(), &ranges),
+                    false => index.clone(),
+                });
+                for value in &mut self.values {
+                    if let ValueOp::Reduce { axes, .. } = &mut value.op {
+                        axes.retain(|reduced| *reduced != axis);
+                    }
+                }
             }
         }
+    }
+
+    /// Whether every reduction along the axis goes along another one too.
+    fn leaves_others(&self, axis: AxisId) -> bool {
+        self.values.iter().all(|value| match &value.op {
+            ValueOp::Reduce { axes, .. } => axes.len() > 1 || !axes.contains(&axis),
+            _ => true,
+        })
     }
 
     fn try_merge(&mut self, outer: AxisId, inner: AxisId) -> bool {

@@ -79,37 +79,48 @@ impl Divided<'_> {
         self.there.contains(&id) || is_plain(&self.kernel.value(id).op)
     }
 
-    /// Whether neighbours read where each one's own position is computed to be: a loop of single numbers, which should do nothing
-    /// else.
+    /// Whether neighbours read where each one's own position is computed to be, by itself or within a loop of the element's own: a
+    /// loop of single numbers, which should do nothing else.
     fn is_far(&self, id: ValueId) -> bool {
-        let ValueOp::Load { index, .. } = &self.kernel.value(id).op else { return false };
-        let varies =
-            |value: ValueId| self.kernel.value(value).axes.iter().any(|axis| self.along.contains(axis));
-        self.kernel.computed_axes(index).iter().any(|&(_, value)| varies(value))
+        let kernel = self.kernel;
+        let varies = |value: ValueId| kernel.value(value).axes.iter().any(|axis| self.along.contains(axis));
+        let reads_far = |id: ValueId| match &kernel.value(id).op {
+            ValueOp::Load { index, .. } => {
+                kernel.computed_axes(index).iter().any(|&(_, value)| varies(value))
+            }
+            _ => false,
+        };
+        reads_far(id) || self.below(id).1.into_iter().any(reads_far)
+    }
+
+    /// The elements that a value is computed from, and what is computed between them and it, within loops of its own.
+    fn below(&self, id: ValueId) -> (Vec<ValueId>, Vec<ValueId>) {
+        let kernel = self.kernel;
+        let (mut elements, mut inside): (Vec<ValueId>, Vec<ValueId>) = (Vec::new(), Vec::new());
+        let mut pending = kernel.operands(&kernel.value(id).op).to_vec();
+        while let Some(id) = pending.pop() {
+            if self.is_element(id) {
+                elements.push(id);
+            } else if !kernel.value(id).axes.is_subset(&self.bound) && !inside.contains(&id) {
+                pending.extend(kernel.operands(&kernel.value(id).op));
+                inside.push(id);
+            }
+        }
+        elements.sort_unstable();
+        elements.dedup();
+        (elements, inside)
     }
 
     /// The elements that a value is computed from, and the simple operations that takes.
     fn sources(&self, id: ValueId) -> (Vec<ValueId>, f64) {
         let kernel = self.kernel;
-        let mut sources = Vec::new();
-        let mut operations = operations(kernel, id);
-        let mut pending = kernel.operands(&kernel.value(id).op).to_vec();
-        let mut inside: Vec<ValueId> = Vec::new();
-        while let Some(id) = pending.pop() {
-            if self.is_element(id) {
-                sources.push(id);
-            } else if !kernel.value(id).axes.is_subset(&self.bound) && !inside.contains(&id) {
-                // Within a loop of the element's own.
-                let loops = kernel.value(id).axes.iter().filter(|axis| !self.bound.contains(axis));
-                let turns: f64 = loops.map(|&axis| kernel.axis(axis).extent as f64).product();
-                operations += turns * self::operations(kernel, id).max(1.0);
-                pending.extend(kernel.operands(&kernel.value(id).op));
-                inside.push(id);
-            }
-        }
-        sources.sort_unstable();
-        sources.dedup();
-        (sources, operations)
+        let (sources, inside) = self.below(id);
+        let within = inside.into_iter().map(|id| {
+            let loops = kernel.value(id).axes.iter().filter(|axis| !self.bound.contains(axis));
+            let turns: f64 = loops.map(|&axis| kernel.axis(axis).extent as f64).product();
+            turns * operations(kernel, id).max(1.0)
+        });
+        (sources, operations(kernel, id) + within.sum::<f64>())
     }
 
     /// Which values are worth a loop of their own in a loop of so many positions; `None` if one loop is best.

@@ -12,7 +12,7 @@ use super::passes::{Pass, Plan, launch_items, launch_over, partial_workspaces};
 use super::peeled::Peeled;
 use super::persistent::{Place, RowCache};
 use super::split::{Parts, merging, of_parts};
-use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
+use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
@@ -211,8 +211,8 @@ struct Sweep<'a, 'k> {
 }
 
 /// Whether a row is swept line by line: of several axes, the innermost is not a multiple of the lanes, which would divide
-/// their positions one by one where they reach into the next line, or is guarded at its ends. Parts of a row begin within
-/// lines.
+/// their positions one by one where they reach into the next line, or is guarded at its ends. Parts of a row begin and end
+/// within lines, which should not be short then.
 fn has_lines(
     (kernel, interior): (&Kernel, Option<&Interior>),
     plan: &Plan,
@@ -220,9 +220,9 @@ fn has_lines(
     first: &Expr,
 ) -> bool {
     let Some((&inner, [_, ..])) = plan.axes.split_last() else { return false };
-    lanes > 1
-        && *first == Expr::Int(0)
-        && (interior.is_some() || !kernel.axis(inner).extent.is_multiple_of(lanes))
+    let (extent, is_whole) = (kernel.axis(inner).extent, *first == Expr::Int(0));
+    let divides = !extent.is_multiple_of(lanes);
+    lanes > 1 && if is_whole { interior.is_some() || divides } else { divides && extent >= lanes }
 }
 
 impl<'k> Sweep<'_, 'k> {
@@ -364,13 +364,23 @@ impl<'k> Sweep<'_, 'k> {
     }
 
     /// Line by line, where several axes cannot be one.
-    fn lines(&self, emitter: &mut Emitter<'k>, inner: u64, end: Expr) {
+    fn lines(&self, emitter: &mut Emitter<'k>, inner: u64, (first, end): (Expr, Expr)) {
         let axes = &self.plan.axes;
         let line = emitter.index("line");
-        let lines = end.then(Div, inner);
-        emitter.repeat(counting(line, 0, lines, LoopHint::None), |emitter| {
+        let is_whole = first == Expr::Int(0);
+        let lines = if is_whole { end.clone() } else { end.clone().then(Add, inner - 1) }.then(Div, inner);
+        emitter.repeat(counting(line, first.clone().then(Div, inner), lines, LoopHint::None), |emitter| {
             emitter.unflatten(line, &axes[..axes.len() - 1], 1);
-            Sweep { line: Some(line), ..*self }.in_line(emitter, inner);
+            let sweep = Sweep { line: Some(line), ..*self };
+            if is_whole {
+                return sweep.in_line(emitter, inner);
+            }
+            // A part has some of the first and of the last line.
+            let start = line.then(Mul, inner);
+            let (from, to) = (emitter.fresh("from"), emitter.fresh("to"));
+            let from = emitter.bind(from, INDEX, start.clone().then(Max, first).then(Sub, start.clone()));
+            let to = emitter.bind(to, INDEX, start.clone().then(Add, inner).then(Min, end).then(Sub, start));
+            sweep.in_lanes(emitter, Expr::Name(from), Expr::Name(to));
         });
     }
 
@@ -379,7 +389,7 @@ impl<'k> Sweep<'_, 'k> {
         let &Sweep { kernel, plan, lanes, accumulators, .. } = self;
         let inner = plan.axes.last().map_or(1, |&axis| kernel.axis(axis).extent);
         if self.has_lines && self.line.is_none() {
-            self.lines(emitter, inner, end);
+            self.lines(emitter, inner, (first, end));
             return;
         }
         let single = plan.axes.len() == 1 || self.line.is_some();
