@@ -136,6 +136,12 @@ impl<const N: usize> From<[usize; N]> for Shape {
     }
 }
 
+impl<const N: usize> From<&[usize; N]> for Shape {
+    fn from(extents: &[usize; N]) -> Shape {
+        Shape(SmallVec::from_slice(extents))
+    }
+}
+
 impl From<&[usize]> for Shape {
     fn from(extents: &[usize]) -> Shape {
         Shape(SmallVec::from_slice(extents))

@@ -65,7 +65,7 @@ operations! {
     div_with(a: ANY, b: ANY) Numbers -> Same, Exact, "The quotient rounded to an integer; an integer over zero is 0.": "torch.div(a, b, rounding_mode='trunc')" => a.div_with(b, Rounding::Trunc), "torch.div(a, b, rounding_mode='floor')" => a.div_with(b, Rounding::Floor);
     floor_divide(a: ANY, b: ANY) Numbers -> Same, Exact, "The quotient rounded towards minus infinity; an integer over zero is 0.": "torch.floor_divide(a, b)" => a.floor_divide(b);
     remainder(a: ANY, b: ANY) Numbers -> Same, Exact, "The remainder with the divisor's sign; an integer by zero is 0.": "torch.remainder(a, b)" => a.remainder(b);
-    pow(a: ANY, b: ANY) Numbers -> Same, Ulps(8), "a to the power b.": "torch.pow(a, b)" => a.pow(b), "torch.pow(a, 0.5)" => a.pow(0.5), "torch.pow(a, -0.5)" => a.pow(-0.5);
+    pow(a: ANY, b: ANY) Numbers -> Same, Ulps(8), "a to the power b.": "torch.pow(a, b)" => a.pow(b), "torch.pow(a, 0.5)" => a.pow(0.5), "torch.pow(a, -0.5)" => a.pow(-0.5), "torch.pow(a, 3)" => a.pow(3), "torch.pow(a, 4)" => a.pow(4);
     rpow(a: ANY, b: ANY) Numbers -> Same, Ulps(8), "b to the power a.": "torch.pow(b, a)" => a.rpow(b), "torch.pow(2.5, a)" => a.rpow(2.5);
     maximum(a: ANY, b: ANY) All -> Same, Exact, "The larger; NaN if either is.": "torch.maximum(a, b)" => a.maximum(b);
     minimum(a: ANY, b: ANY) All -> Same, Exact, "The smaller; NaN if either is.": "torch.minimum(a, b)" => a.minimum(b);

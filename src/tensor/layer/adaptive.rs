@@ -64,7 +64,12 @@ adaptive_methods! {
 }
 
 /// Window i of an extent begins at `floor(i * extent / size)` and ends before `ceil((i + 1) * extent / size)`.
-fn adaptive<const N: usize>(call: Call, x: &Tensor, size: [usize; N], is_max: bool) -> Result<Tensor> {
+pub(super) fn adaptive<const N: usize>(
+    call: Call,
+    x: &Tensor,
+    size: [usize; N],
+    is_max: bool,
+) -> Result<Tensor> {
     let (shape, dtype) = x.known()?;
     let Some(first) = shape.rank().checked_sub(N) else {
         return call.fail(format!("needs at least {N} dimensions, got {dtype} {shape}"));

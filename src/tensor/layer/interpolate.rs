@@ -5,13 +5,14 @@
 //! the source is read through views alone, and the weights are a function of the remainder. No rounding moves a
 //! position, however large the image.
 
+use super::adaptive::adaptive;
 use super::pool::gcd;
 use crate::recording::is_addressable;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::tensor::reduce::statistics::{along, widened};
 use crate::tensor::view::rearrange::{around, interleaved};
-use crate::{DType, Result, Shape, Tensor};
+use crate::{DType, PadMode, Result, Shape, Tensor};
 
 /// What a result is made from: see [`Tensor::interpolate`].
 ///
@@ -22,6 +23,8 @@ use crate::{DType, Result, Shape, Tensor};
 /// assert_eq!(resized(Interpolation::Nearest)?, [0.0, 0.0, 4.0, 4.0]);
 /// assert_eq!(resized(Interpolation::Linear { align_corners: false })?, [0.0, 1.0, 3.0, 4.0]);
 /// assert_eq!(x.interpolate([3], Interpolation::Linear { align_corners: true }).to_vec::<f32>()?, [0.0, 2.0, 4.0]);
+/// assert_eq!(resized(Interpolation::Cubic { align_corners: false })?, [-0.421875, 0.90625, 3.09375, 4.421875]);
+/// assert_eq!(x.interpolate([1], Interpolation::Area).to_vec::<f32>()?, [2.0]);
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -36,6 +39,14 @@ pub enum Interpolation {
         /// Whether the centres of the corners stay where they are, and not their outer edges.
         align_corners: bool,
     },
+    /// Cubic between the four nearest elements of each axis, of which the last ones are repeated beyond the ends: bicubic of two
+    /// axes; of floats. Results may be beyond all elements.
+    Cubic {
+        /// As of [`Interpolation::Linear`].
+        align_corners: bool,
+    },
+    /// The mean of what a position covers, as of [`Tensor::adaptive_avg_pool2d`]: of one to three axes; of floats.
+    Area,
 }
 
 /// The last axes' source positions: `(start + step * i) / unit` for i up to, but without, `size`.
@@ -51,7 +62,7 @@ impl Tensor {
     /// The last axes resized, as many as `size` has: PyTorch's `interpolate`, which for an image
     /// `[.., height, width]` and [`Interpolation::Linear`] is `mode="bilinear"`. Keeps the dtype.
     ///
-    /// Invalid for [`Interpolation::Linear`] of integers and bools, for an empty axis, and for a size of 0.
+    /// Invalid of integers and bools for all but [`Interpolation::Nearest`] and its like, for an empty axis, and for a size of 0.
     ///
     /// ```
     /// use lazuli::{DType, Interpolation, Shape, Tensor};
@@ -103,7 +114,7 @@ impl Tensor {
 /// The first of the last axes, and the shape.
 fn axes(call: Call, x: &Tensor, count: usize, mode: Interpolation) -> Result<(usize, &Shape)> {
     let (shape, dtype) = x.known()?;
-    if matches!(mode, Interpolation::Linear { .. }) {
+    if !matches!(mode, Interpolation::Nearest | Interpolation::NearestExact) {
         call.needs_float(x)?;
     }
     match shape.rank().checked_sub(count) {
@@ -143,6 +154,14 @@ fn resize(call: Call, x: &Tensor, axes: &[(usize, usize, usize)], mode: Interpol
         return call.fail(format!("cannot resize shape {shape} to {resized}: no axis may be empty"));
     }
     call.needs_addressable(&resized)?;
+    if mode == Interpolation::Area {
+        return match resized[first..] {
+            [length] => adaptive(call, x, [length], false),
+            [height, width] => adaptive(call, x, [height, width], false),
+            [depth, height, width] => adaptive(call, x, [depth, height, width], false),
+            _ => call.fail(format!("areas are of one to three axes, got {}", axes.len())),
+        };
+    }
     let mut positions = Vec::new();
     for (&(size, step, unit), &extent) in axes.iter().zip(&shape[first..]) {
         let common = gcd(step, unit);
@@ -150,34 +169,40 @@ fn resize(call: Call, x: &Tensor, axes: &[(usize, usize, usize)], mode: Interpol
         let (start, step, unit) = match mode {
             Interpolation::Nearest => (0, step, unit),
             Interpolation::NearestExact => (step, 2 * step, 2 * unit),
-            Interpolation::Linear { align_corners: false } => (step - unit, 2 * step, 2 * unit),
-            Interpolation::Linear { .. } if size == 1 || extent == 1 => (0, 0, 1),
-            Interpolation::Linear { .. } => {
+            Interpolation::Linear { align_corners: false }
+            | Interpolation::Cubic { align_corners: false } => (step - unit, 2 * step, 2 * unit),
+            _ if size == 1 || extent == 1 => (0, 0, 1),
+            _ => {
                 let common = gcd(extent - 1, size - 1);
                 (0, ((extent - 1) / common) as i64, ((size - 1) / common) as i64)
             }
         };
         // The last of the repeated elements must have a number.
-        if !is_addressable(&[extent + 2, unit as usize]) {
+        if !is_addressable(&[extent + 4, unit as usize]) {
             return call.fail(format!(
                 "shape {shape} resized to {resized} has more positions than can be addressed"
             ));
         }
         positions.push(Positions { start, step, unit, size });
     }
+    let border = |width: usize| -> Vec<(usize, usize)> {
+        (0..shape.rank()).map(|axis| if axis < first { (0, 0) } else { (width, width) }).collect()
+    };
     match mode {
-        Interpolation::Nearest | Interpolation::NearestExact => {
+        // A neighbour that does not exist has weight 0.
+        Interpolation::Linear { .. } => {
+            widened(x, |x| Tensor::or_invalid(linear(call, &x.pad(&border(1), 0), first, &positions)))
+        }
+        Interpolation::Cubic { .. } => widened(x, |x| {
+            let x = x.pad_with(&border(2), PadMode::Replicate);
+            Tensor::or_invalid(cubic(call, &x, first, &positions))
+        }),
+        _ => {
             let mut result = x.clone();
             for (d, positions) in positions.iter().enumerate() {
                 result = elements(call, &result, first + d, *positions, 0)?;
             }
             Ok(result)
-        }
-        Interpolation::Linear { .. } => {
-            // A neighbour that does not exist has weight 0.
-            let border: Vec<_> =
-                (0..shape.rank()).map(|axis| if axis < first { (0, 0) } else { (1, 1) }).collect();
-            widened(x, |x| Tensor::or_invalid(linear(call, &x.pad(&border, 0), first, &positions)))
         }
     }
 }
@@ -211,6 +236,39 @@ fn linear(call: Call, x: &Tensor, axis: usize, axes: &[Positions]) -> Result<Ten
     Ok(low * (1.0 - &weight) + high * weight)
 }
 
+/// Between the four neighbours along the first of the axes, each of which lies between four along the next. The axes have a
+/// border of two positions.
+fn cubic(call: Call, x: &Tensor, axis: usize, axes: &[Positions]) -> Result<Tensor> {
+    let [positions, rest @ ..] = axes else { return Ok(x.clone()) };
+    let (shape, dtype) = x.known()?;
+    let far = remainders(*positions, 0, positions.size, dtype)?;
+    let far = far.reshape(along(shape.rank(), axis, positions.size));
+    let near = 1.0 - &far;
+    // Keys' curve with a slope of -3/4, as PyTorch's, by the distance of inner and of outer neighbours.
+    let inner = |distance: &Tensor| (distance * 1.25 - 2.25) * distance.square() + 1.0;
+    let outer = |distance: &Tensor| {
+        let distance = distance + 1.0;
+        ((&distance * -0.75 + 3.75) * &distance - 6.0) * &distance + 3.0
+    };
+    let mut sum: Option<Tensor> = None;
+    for (offset, weight) in (1..).zip([outer(&far), inner(&far), inner(&near), outer(&near)]) {
+        let neighbours = cubic(call, &elements(call, x, axis, *positions, offset)?, axis + 1, rest)? * weight;
+        sum = Some(sum.map_or(neighbours.clone(), |sum| sum + &neighbours));
+    }
+    Ok(sum.unwrap_or_else(|| x.clone()))
+}
+
+/// How far behind an element each of some positions lies.
+fn remainders(positions: Positions, first: usize, count: usize, dtype: DType) -> Result<Tensor> {
+    let Positions { start, step, unit, .. } = positions;
+    if step == 0 || count == 0 {
+        return Ok(Tensor::zeros([count], dtype));
+    }
+    let at = start + unit + first as i64 * step;
+    let remainder = around(&counting(unit as usize), 0, at as isize, (count - 1) * step as usize + 1)?;
+    Ok(remainder.slice_step(0, None, None, step as isize).cast(dtype) * (1.0 / unit as f64))
+}
+
 /// How much the higher neighbour counts: the remainder, but all before the first element and nothing after the last,
 /// where there is one neighbour alone.
 fn weights(positions: Positions, extent: usize, dtype: DType) -> Result<Tensor> {
@@ -225,15 +283,7 @@ fn weights(positions: Positions, extent: usize, dtype: DType) -> Result<Tensor> 
     };
     let (first, end) = (index_of(0), index_of((extent as i64 - 1) * unit));
     let end = end.max(first);
-    let inside = match end - first {
-        0 => Tensor::zeros([0], dtype),
-        count => {
-            let at = start + unit + first as i64 * step;
-            let remainder =
-                around(&counting(unit as usize), 0, at as isize, (count - 1) * step as usize + 1)?;
-            remainder.slice_step(0, None, None, step as isize).cast(dtype) * (1.0 / unit as f64)
-        }
-    };
+    let inside = remainders(positions, first, end - first, dtype)?;
     // As pads, which cost nothing.
     Ok(inside.pad(&[(0, size - end)], 0).pad(&[(first, 0)], 1))
 }

@@ -32,7 +32,8 @@ impl Tensor {
     /// for the bases 1 and -1. Shapes broadcast; invalid for two bools. For a number's power, see [`Tensor::rpow`].
     ///
     /// As in PyTorch, the numbers 0.5 and -0.5 are [`Tensor::sqrt`] and [`Tensor::rsqrt`], which differ from powers by
-    /// an exponent in a tensor: of -∞ they are NaN (∞ and 0), of -0 they are -0 and -∞ (0 and ∞).
+    /// an exponent in a tensor: of -∞ they are NaN (∞ and 0), of -0 they are -0 and -∞ (0 and ∞). The numbers 2, 3 and 4
+    /// are products.
     ///
     /// ```
     /// use lazuli::{DType, Tensor};
@@ -393,9 +394,16 @@ impl Tensor {
 }
 
 fn pow(call: Call, operands: [Operand; 2]) -> Result<Tensor> {
-    let root = match operands[1] {
-        Operand::Number(Number::Float(0.5)) => UnaryOp::Sqrt,
-        Operand::Number(Number::Float(-0.5)) => UnaryOp::Rsqrt,
+    let root = match (&operands[0], &operands[1]) {
+        (_, Operand::Number(Number::Float(0.5))) => UnaryOp::Sqrt,
+        (_, Operand::Number(Number::Float(-0.5))) => UnaryOp::Rsqrt,
+        // Products, and no call of a function.
+        (Operand::Tensor(_), Operand::Number(Number::Int(3) | Number::Float(3.0))) => {
+            return formula(call, Rule::Promoted, operands, |[x, _]| x.square() * x);
+        }
+        (Operand::Tensor(_), Operand::Number(Number::Int(4) | Number::Float(4.0))) => {
+            return formula(call, Rule::Promoted, operands, |[x, _]| x.square().square());
+        }
         _ => return binary(call, BinaryOp::Pow, Rule::Promoted, operands),
     };
     let dtype = Rule::Promoted.dtype(call, &operands)?;

@@ -7,6 +7,13 @@ use crate::tensor::arguments::promotion::{Number, Operand, result_type};
 use crate::tensor::make::create::counting;
 use crate::{DType, Result, Shape, Tensor};
 
+/// So that products take tensors as well as references to them.
+impl AsRef<Tensor> for Tensor {
+    fn as_ref(&self) -> &Tensor {
+        self
+    }
+}
+
 /// Labels of the axes of matrices; those of batches, counted from the last, are above.
 const ROW: Label = 0;
 const COLUMN: Label = 1;
@@ -22,6 +29,8 @@ impl Tensor {
     /// multiplies pairs of BF16 (AVX512_BF16), so do products of two such, as in PyTorch; numbers below the least normal
     /// one, 1.2e-38, then count as 0.
     ///
+    /// As of the other products, the factor may be a tensor or a reference to one.
+    ///
     /// Invalid for bools, 0-d tensors, and inner extents that differ.
     ///
     /// ```
@@ -36,8 +45,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn matmul(&self, other: &Tensor) -> Tensor {
-        let call = Call::here("matmul");
+    pub fn matmul(&self, other: impl AsRef<Tensor>) -> Tensor {
+        let (call, other) = (Call::here("matmul"), other.as_ref());
         call.composed(|| {
             let (product, dtype) = matmul(call, self, other)?;
             Ok(product.cast(dtype))
@@ -49,12 +58,12 @@ impl Tensor {
     /// ```
     /// use lazuli::Tensor;
     /// let a = Tensor::from_slice(&[1i32, 2, 3, 4], [2, 2]);
-    /// assert_eq!(a.mm(&a.t()).to_vec::<i32>()?, [5, 11, 11, 25]);
+    /// assert_eq!(a.mm(a.t()).to_vec::<i32>()?, [5, 11, 11, 25]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn mm(&self, other: &Tensor) -> Tensor {
-        ranked(Call::here("mm"), [self, other], [2, 2])
+    pub fn mm(&self, other: impl AsRef<Tensor>) -> Tensor {
+        ranked(Call::here("mm"), [self, other.as_ref()], [2, 2])
     }
 
     /// [`Tensor::matmul`] of two batches of matrices: equally many, 3 dimensions each.
@@ -66,8 +75,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn bmm(&self, other: &Tensor) -> Tensor {
-        let call = Call::here("bmm");
+    pub fn bmm(&self, other: impl AsRef<Tensor>) -> Tensor {
+        let (call, other) = (Call::here("bmm"), other.as_ref());
         call.composed(|| {
             same_batches(call, self, other)?;
             Ok(ranked(call, [self, other], [3, 3]))
@@ -83,8 +92,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn mv(&self, vector: &Tensor) -> Tensor {
-        ranked(Call::here("mv"), [self, vector], [2, 1])
+    pub fn mv(&self, vector: impl AsRef<Tensor>) -> Tensor {
+        ranked(Call::here("mv"), [self, vector.as_ref()], [2, 1])
     }
 
     /// The sum of the products of two vectors' elements: 0-d.
@@ -96,8 +105,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn dot(&self, other: &Tensor) -> Tensor {
-        ranked(Call::here("dot"), [self, other], [1, 1])
+    pub fn dot(&self, other: impl AsRef<Tensor>) -> Tensor {
+        ranked(Call::here("dot"), [self, other.as_ref()], [1, 1])
     }
 
     /// All products of the elements of two vectors: a matrix with a row for each element of this one.
@@ -109,8 +118,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn outer(&self, other: &Tensor) -> Tensor {
-        let call = Call::here("outer");
+    pub fn outer(&self, other: impl AsRef<Tensor>) -> Tensor {
+        let (call, other) = (Call::here("outer"), other.as_ref());
         call.composed(|| {
             has_ranks(call, [self, other], [1, 1])?;
             Ok(self.unsqueeze(1) * other)
@@ -211,9 +220,9 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
+    pub fn linear(&self, weight: impl AsRef<Tensor>, bias: Option<&Tensor>) -> Tensor {
         let call = Call::here("linear");
-        call.composed(|| linear(call, self, weight, bias))
+        call.composed(|| linear(call, self, weight.as_ref(), bias))
     }
 
     /// `beta * self + alpha * (a @ b)` of two matrices; `self` broadcasts. With a `beta` of 0, what `self` has does not

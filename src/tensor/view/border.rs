@@ -6,18 +6,25 @@ use super::join;
 use crate::tensor::arguments::call::Call;
 use crate::{Number, Result, Tensor};
 
-/// A border, as one pair (before, after) of integers of any of the usual types for every axis. Where a number is
-/// negative, so many positions are cut off instead.
+/// A border, as one pair (before, after) of integers of any of the usual types for every axis, or one integer for all
+/// sides of all axes. Where a number is negative, so many positions are cut off instead.
 ///
 /// ```
 /// use lazuli::{Border, DType, Shape, Tensor};
 /// let x = Tensor::zeros([2, 3], DType::F32);
 /// assert_eq!(x.pad(&[(0, 1), (2, -1)], 0).shape()?, Shape::from([3, 4]));
+/// assert_eq!(x.pad(1, 0.0).shape()?, Shape::from([4, 5]));
 /// assert_eq!(Border::from(&[(0, 1), (2, -1)]), Border::from(&vec![(0isize, 1), (2, -1)]));
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Border(SmallVec<[(isize, isize); 4]>);
+pub struct Border(Sides);
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Sides {
+    All(isize),
+    Each(SmallVec<[(isize, isize); 4]>),
+}
 
 /// Integers beyond `isize` become the largest, which no border can be.
 macro_rules! from_pairs {
@@ -25,7 +32,13 @@ macro_rules! from_pairs {
         impl From<&[($ty, $ty)]> for Border {
             fn from(pairs: &[($ty, $ty)]) -> Border {
                 let one = |side: $ty| isize::try_from(side).unwrap_or(isize::MAX);
-                Border(pairs.iter().map(|&(before, after)| (one(before), one(after))).collect())
+                Border(Sides::Each(pairs.iter().map(|&(before, after)| (one(before), one(after))).collect()))
+            }
+        }
+
+        impl From<$ty> for Border {
+            fn from(all: $ty) -> Border {
+                Border(Sides::All(isize::try_from(all).unwrap_or(isize::MAX)))
             }
         }
 
@@ -54,14 +67,18 @@ impl Border {
     /// The tensor without what is cut off, and how wide the border of the rest is.
     pub(crate) fn cut(&self, call: Call, x: &Tensor) -> Result<(Tensor, Vec<(usize, usize)>)> {
         let (shape, _) = x.known()?;
-        if self.0.len() != shape.rank() {
-            let (given, rank) = (self.0.len(), shape.rank());
+        let sides: SmallVec<[(isize, isize); 4]> = match &self.0 {
+            Sides::All(all) => SmallVec::from_elem((*all, *all), shape.rank()),
+            Sides::Each(sides) => sides.clone(),
+        };
+        if sides.len() != shape.rank() {
+            let (given, rank) = (sides.len(), shape.rank());
             return call.fail(format!(
                 "takes one pair (before, after) for each of the {rank} axes of shape {shape}, got {given}"
             ));
         }
         let (mut slices, mut border) = (Vec::new(), Vec::new());
-        for (axis, &(before, after)) in self.0.iter().enumerate() {
+        for (axis, (before, after)) in sides.into_iter().enumerate() {
             let off = |side: isize| if side < 0 { side.unsigned_abs() } else { 0 };
             let Some(count) =
                 shape[axis].checked_sub(off(before)).and_then(|rest| rest.checked_sub(off(after)))
