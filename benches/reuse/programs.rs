@@ -1,7 +1,7 @@
 //! Programs that do the same at another place, or to one more row, each time: what a loop over a data set, over time or
 //! over the tokens of a text calls.
 
-use lazuli::{Attention, Device, Tensor, s};
+use lazuli::{Attention, DType, Device, Tensor, s};
 
 /// A program by name, and what its n-th call computes.
 pub struct Program {
@@ -146,6 +146,20 @@ pub const GROWING_INSIDE: &[Program] = &[
             let keys = Tensor::cat(&[&data.cache(n + 1, 8), &data.token], 2);
             let values = Tensor::cat(&[&data.cache(n + 1, 9), &(&data.token * 0.5)], 2);
             data.token.scaled_dot_product_attention(&keys, &values, &Attention::default())
+        },
+    },
+    Program {
+        name: "a bias by distance, growing",
+        call: |data, n| {
+            let (heads, features) = (8, 32);
+            let cache = |n: usize, seed| tensor(&data.device, &[1, heads, n, features], seed);
+            let [keys, values] =
+                [10, 11].map(|seed| Tensor::cat(&[&cache(n + 1, seed), &(cache(1, seed) * 0.5)], 2));
+            let distance = Tensor::arange(0, n as i64 + 2, 1).cast(DType::F32) - (n as f64 + 1.0);
+            let slopes =
+                (Tensor::arange(0, heads as i64, 1).cast(DType::F32) * -1.0).exp2().reshape([heads, 1, 1]);
+            let scores = cache(1, 12).matmul(&keys.transpose(2, 3)) / (features as f64).sqrt();
+            (scores + distance * slopes).softmax(-1).matmul(&values)
         },
     },
     Program {

@@ -78,13 +78,15 @@ impl Extents {
         extents.extend(growing(graph));
         extents.sort_unstable();
         extents.dedup();
+        let all = graph.nodes().flat_map(|id| graph.node(id).shape.iter().copied());
+        let others: FxHashSet<usize> = all.filter(|extent| extents.binary_search(extent).is_err()).collect();
         let mut result: FxHashMap<usize, usize> = FxHashMap::default();
         let mut above: Option<(usize, usize)> = None;
         for extent in extents.into_iter().rev() {
             // What grows and what it has grown to are alike.
             let rounded = match above {
                 Some((next, rounded)) if next - extent <= (extent / 8).max(1) => rounded,
-                _ => round(extent),
+                _ => round(extent, &others),
             };
             above = Some((extent, rounded));
             result.insert(extent, rounded);
@@ -212,13 +214,17 @@ fn first(shape: &[usize]) -> Option<usize> {
     shape.iter().copied().find(|&extent| extent > 1)
 }
 
-/// Up to the next power of two, as long as there are few; then to the middle between two powers of four.
-fn round(extent: usize) -> usize {
-    if extent <= 16 {
-        return extent.next_power_of_two();
-    }
-    let bits = (extent - 1).ilog2() | 1;
-    1 << bits
+/// Up to the next power of two, as long as there are few; then to the middle between two powers of four. What would be equal to an
+/// extent that stays what it is, such as that of a head's features, is halfway to the next power of two, or from the one before.
+fn round(extent: usize, others: &FxHashSet<usize>) -> usize {
+    let (rounded, another) = match extent {
+        ..=16 => (extent.next_power_of_two(), extent.next_power_of_two() / 4 * 3),
+        _ => {
+            let middle = 1 << ((extent - 1).ilog2() | 1);
+            (middle, middle / 2 * 3)
+        }
+    };
+    if extent > 4 && others.contains(&rounded) && !others.contains(&another) { another } else { rounded }
 }
 
 #[cfg(test)]
@@ -229,9 +235,12 @@ mod tests {
 
     #[test]
     fn extents_round_to_few() {
+        let none = FxHashSet::default();
         let rounded: Vec<usize> =
-            [1, 2, 3, 5, 8, 9, 16, 17, 64, 65, 256, 257, 1024, 1025].into_iter().map(round).collect();
+            [1, 2, 3, 5, 8, 9, 16, 17, 64, 65, 256, 257, 1024, 1025].map(|n| round(n, &none)).to_vec();
         assert_eq!(rounded, [1, 2, 4, 8, 8, 16, 16, 32, 32, 128, 128, 512, 512, 2048]);
+        let others = FxHashSet::from_iter([8, 32, 128, 192]);
+        assert_eq!([5, 8, 9, 40, 64, 65].map(|n| round(n, &others)), [6, 6, 16, 48, 48, 128]);
     }
 
     /// The sum of each row, or of each column, of n rows of 7.
