@@ -44,7 +44,7 @@ pub(super) fn halving(var: Var, from: impl Into<Expr>, hint: LoopHint) -> Loop {
 impl LoopHint {
     /// Whether the iterations are lanes.
     pub fn is_simd(self) -> bool {
-        matches!(self, LoopHint::Simd | LoopHint::SimdSegment)
+        matches!(self, LoopHint::Simd | LoopHint::SimdSegment | LoopHint::SimdSpilling)
     }
 }
 

@@ -401,6 +401,7 @@ impl<'t, 'a> Reader<'t, 'a> {
         let hint = match () {
             () if self.text.eat("simd") => LoopHint::Simd,
             () if self.text.eat("simd_segment") => LoopHint::SimdSegment,
+            () if self.text.eat("simd_spilling") => LoopHint::SimdSpilling,
             () if self.text.eat("unroll") => match self.text.is_at("{") {
                 true => LoopHint::Unroll,
                 false => LoopHint::UnrollBy(self.text.number()?),

@@ -231,6 +231,9 @@ pub enum LoopHint {
     /// The same of one segment of a split loop: no quotient by a constant changes in it, so that remainders grow as their dividends
     /// do.
     SimdSegment,
+    /// The same of a loop that stores local arrays alone, whose elements beyond its end are stored later or never read: whole
+    /// vectors are stored, and nothing has to be kept of what was there.
+    SimdSpilling,
 }
 
 /// How a loop's variable goes on.

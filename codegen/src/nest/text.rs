@@ -120,6 +120,7 @@ impl Writer<'_> {
                     LoopHint::UnrollBy(factor) => format!(" unroll {factor}"),
                     LoopHint::Simd => " simd".to_string(),
                     LoopHint::SimdSegment => " simd_segment".to_string(),
+                    LoopHint::SimdSpilling => " simd_spilling".to_string(),
                 };
                 return self.block(&format!("for {var} = {from} to {to} {step}{hint}"), body);
             }

@@ -13,7 +13,7 @@ use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, ReduceOp};
 
 /// Terms that are packed together: a panel of them stays in a core's own cache.
-const DEPTH: u64 = 256;
+pub(super) const DEPTH: u64 = 256;
 
 /// Columns of a block whose rows are reduced before, at least: other blocks reduce the same.
 const FEWEST_COLUMNS: u64 = 128;
@@ -22,16 +22,13 @@ const FEWEST_COLUMNS: u64 = 128;
 const FEWEST_SUMMED: u64 = 3 * PANEL / 4;
 
 /// Multiplications of a block that are worth handing it to a thread.
-const BLOCK_MULTIPLICATIONS: u64 = 1 << 21;
+pub(super) const BLOCK_MULTIPLICATIONS: u64 = 1 << 21;
 
 /// So many integers of 16 bits have a sum of 32.
 const SHORT_TERMS: u64 = 1 << 16;
 
 /// Blocks that keep all cores busy.
 const BLOCKS: u64 = 32;
-
-/// The same of windows, where a block computes what its neighbours do of the image's lines, and images are mostly several.
-const WINDOW_BLOCKS: u64 = 7;
 
 /// How a core computes a contraction: rows and columns in blocks, terms packed a part at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -243,24 +240,27 @@ impl Contraction {
         };
         let (rows, lines) = (known(&self.rows, ROWS), known(&self.lines, 1));
         let (column, terms) = (kernel.axis(self.column).extent, known(&self.depth, DEPTH));
+        let batch = known(&self.batch, 1);
+        if let Some(windows) = &self.windows {
+            // Channels are seldom others, and of images it matters only whether they are few.
+            let class = |axes: &[AxisId]| positions(kernel, axes).next_power_of_two();
+            let is_argument =
+                |axes: &[AxisId]| axes.first().is_some_and(|&axis| kernel.axis(axis).is_argument);
+            let rows = if is_argument(&self.rows) { class(&self.rows) } else { rows };
+            let images = if is_argument(&self.batch) { class(&self.batch).min(8) } else { batch };
+            return windows.block(kernel, (rows, terms), images, sums);
+        }
         // What is packed of columns and the sums of a block stay in a core's own cache, and little beside a stack.
         let most = (COLUMNS / sums.next_power_of_two()).max(PANEL);
         let columns = column.next_multiple_of(PANEL).min(most);
         let mut schedule = ContractionSchedule {
-            rows: rows.next_multiple_of(TILE_ROWS).min(ROWS) as u32,
+            rows: rows.div_ceil(rows.div_ceil(ROWS).max(1)).next_multiple_of(TILE_ROWS) as u32,
             lines: if column <= columns { (most / columns).min(lines).max(1) as u32 } else { 1 },
             columns: columns as u32,
             depth: terms.min(DEPTH) as u32,
         };
-        if let Some(windows) = &self.windows {
-            let (lines, columns, depth) = windows.block(kernel, schedule.rows.into(), sums, terms);
-            schedule.lines = lines as u32;
-            schedule.columns = columns as u32;
-            schedule.depth = depth as u32;
-        }
         let fewest = if self.statistics.is_empty() { PANEL } else { FEWEST_COLUMNS } as u32;
         // Few blocks become more, as long as they are worth a thread.
-        let batch = known(&self.batch, 1);
         for _ in 0..6 {
             let s = &schedule;
             let blocks = batch
@@ -268,8 +268,7 @@ impl Contraction {
                 * lines.div_ceil(u64::from(s.lines))
                 * column.div_ceil(u64::from(s.columns));
             let work = u64::from(s.rows) * u64::from(s.lines) * u64::from(s.columns) * terms;
-            let wanted = if self.windows.is_some() { WINDOW_BLOCKS } else { BLOCKS };
-            if blocks >= wanted || work < 2 * BLOCK_MULTIPLICATIONS {
+            if blocks >= BLOCKS || work < 2 * BLOCK_MULTIPLICATIONS {
                 break;
             }
             // Columns first: they are packed for all rows of a block, which costs more than packing rows. But a tile of few

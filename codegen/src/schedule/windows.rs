@@ -1,14 +1,24 @@
 //! Contractions whose columns are windows of an image, as a convolution's are: neighbouring columns share most of their
 //! terms.
 
+use super::contraction::{BLOCK_MULTIPLICATIONS, ContractionSchedule, DEPTH as DEEP};
 use super::depth::with_one_depth;
-use super::share::{COLUMNS, PANEL, ROWS};
+use super::share::{COLUMNS, PANEL, ROWS, TILE_ROWS};
 use crate::index::{Atom, AxisId, AxisRanges, IndexExpr, gcd};
 use crate::ir::{AxisKind, Kernel, ValueId};
 
 /// Columns of a block at most, and terms that are packed together.
 const MOST_COLUMNS: u64 = 512;
 const DEPTH: u64 = 144;
+
+/// Elements of the widest vectors.
+const LANES: u64 = 16;
+
+/// Blocks that keep some cores busy: they compute what their neighbours do of the image's lines, and images are mostly several.
+const BLOCKS: u64 = 7;
+
+/// Multiplications of vectors that take as long as laying one out.
+const PACKED: u64 = 3;
 
 /// Elements of an image that a block packs at most.
 const MOST_ELEMENTS: u64 = 1 << 16;
@@ -154,17 +164,41 @@ impl Windows {
         channels.saturating_mul(of_line).saturating_mul(self.column.reach(columns))
     }
 
-    /// Lines, columns and terms of a block of so many rows: as much as stays in a core's own cache.
-    pub(crate) fn block(&self, kernel: &Kernel, rows: u64, sums: u64, terms: u64) -> (u64, u64, u64) {
-        let most = (ROWS * COLUMNS / rows.max(1)).min(MOST_COLUMNS) / sums.next_power_of_two();
-        let most = most.max(PANEL) / PANEL * PANEL;
-        let all = kernel.axis(self.column.windows).extent;
-        let columns = all.min(most);
-        let all_lines = self.line.map_or(1, |line| kernel.axis(line.windows).extent);
-        let mut lines = if columns < all { 1 } else { (most / columns).clamp(1, all_lines.max(1)) };
-        // As many in each block.
-        lines = all_lines.div_ceil(all_lines.div_ceil(lines).max(1)).max(1);
-        let deep = (COLUMNS * COLUMNS / sums.next_power_of_two() / (lines * columns).max(PANEL)).min(DEPTH);
+    /// How a core computes all windows of so many images, for rows and terms of a filter: as much at a time as stays in its own
+    /// cache, and so many blocks that there are some for each core.
+    pub(crate) fn block(
+        &self,
+        kernel: &Kernel,
+        (rows, terms): (u64, u64),
+        images: u64,
+        sums: u64,
+    ) -> ContractionSchedule {
+        let all = kernel.axis(self.column.windows).extent.max(1);
+        let all_lines = self.line.map_or(1, |line| kernel.axis(line.windows).extent).max(1);
+        let work = images.saturating_mul(rows * all_lines * all).saturating_mul(terms);
+        let wanted = (work / BLOCK_MULTIPLICATIONS).clamp(1, BLOCKS);
+        let least = rows.div_ceil(ROWS).max(1);
+        let mut best: Option<((u64, u64), [u64; 3])> = None;
+        for split in least..least + BLOCKS {
+            let rows_each = rows.div_ceil(split).next_multiple_of(TILE_ROWS).max(TILE_ROWS);
+            let most = (ROWS * COLUMNS / rows_each).min(MOST_COLUMNS) / sums.next_power_of_two();
+            let most = most.max(PANEL) / PANEL * PANEL;
+            let columns = all.min(most);
+            let most_lines = if columns < all { 1 } else { (most / columns).clamp(1, all_lines) };
+            let fewest = all_lines.div_ceil(most_lines);
+            for parts in fewest..fewest + BLOCKS {
+                let lines = all_lines.div_ceil(parts).max(1);
+                let of_lines = all_lines.div_ceil(lines);
+                let blocks = images * rows.div_ceil(rows_each) * of_lines * all.div_ceil(columns);
+                let cost = self.cost((rows, rows_each), (all_lines, lines), (all, columns));
+                let key = (wanted.saturating_sub(blocks), cost);
+                if best.is_none_or(|(least, _)| key < least) {
+                    best = Some((key, [rows_each, lines, columns]));
+                }
+            }
+        }
+        let (_, [rows, mut lines, columns]) = best.expect("there is a split");
+        let deep = (COLUMNS * COLUMNS / sums.next_power_of_two() / (lines * columns).max(PANEL)).min(DEEP);
         let mut channels = (deep / self.places()).clamp(1, (terms / self.places()).max(1));
         while channels > 1 && self.elements(channels, lines, columns) > MOST_ELEMENTS {
             channels /= 2;
@@ -172,7 +206,37 @@ impl Windows {
         while lines > 1 && self.elements(channels, lines, columns) > MOST_ELEMENTS {
             lines = lines.div_ceil(2);
         }
-        (lines, columns, channels * self.places())
+        ContractionSchedule {
+            rows: rows as u32,
+            lines: lines as u32,
+            columns: columns as u32,
+            depth: (channels * self.places()) as u32,
+        }
+    }
+
+    /// What an image takes for each of its terms, in multiplications of vectors: those of whole tiles, and what each block of
+    /// rows packs anew.
+    fn cost(
+        &self,
+        (rows, rows_each): (u64, u64),
+        (all_lines, lines): (u64, u64),
+        (all, columns): (u64, u64),
+    ) -> u64 {
+        // In parts of so many, and the rest.
+        let parts = |all: u64, each: u64| [(all / each, each), (u64::from(all % each > 0), all % each)];
+        let vectors = |elements: u64| elements.div_ceil(LANES);
+        let tiles: u64 =
+            parts(rows, rows_each).map(|(n, rows)| n * rows.next_multiple_of(TILE_ROWS)).iter().sum();
+        let (mut multiplied, mut packed) = (0, 0);
+        for (of_lines, lines) in parts(all_lines, lines) {
+            for (of_columns, columns) in parts(all, columns) {
+                let image =
+                    self.line.map_or(1, |line| line.reach(lines)) * vectors(self.column.reach(columns));
+                multiplied += of_lines * of_columns * vectors(lines * columns);
+                packed += of_lines * of_columns * (lines * vectors(columns) + image / self.places());
+            }
+        }
+        tiles * multiplied + PACKED * rows.div_ceil(rows_each) * packed
     }
 
     /// The right factors over the image.

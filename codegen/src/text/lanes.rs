@@ -78,6 +78,8 @@ struct Loop<'p, 'a> {
     lanes: (Var, &'p Expr),
     /// Whether quotients by constants stay from the loop's first position to its last.
     is_segment: bool,
+    /// Whether what local arrays have beyond its end is stored later, or never read.
+    is_spilling: bool,
     /// Whether a load or store counts the lanes that are left.
     counts: bool,
     /// Arrays whose first elements are in a vector.
@@ -168,6 +170,7 @@ impl Printer<'_> {
         let mut vectors = Loop {
             count: if is_whole { "LANES" } else { LEFT },
             is_segment: hint == LoopHint::SimdSegment,
+            is_spilling: hint == LoopHint::SimdSpilling,
             ..Loop::new(self, (var, from))
         };
         vectors.find_groups(body);
@@ -226,6 +229,7 @@ impl<'p, 'a> Loop<'p, 'a> {
             count: "LANES",
             lanes,
             is_segment: false,
+            is_spilling: false,
             counts: false,
             folded: None,
         }
@@ -395,7 +399,10 @@ impl Loop<'_, '_> {
 
     /// What there is for lanes side by side.
     fn room(&self, array: Var, index: &Expr) -> Room {
-        self.printer.rooms.at(self.printer.kernel, self.lanes, array, index)
+        match self.printer.rooms.at(self.printer.kernel, self.lanes, array, index) {
+            Room::Vector if self.is_spilling => Room::Whole,
+            room => room,
+        }
     }
 
     fn bind(&mut self, constant: &str, var: Var, kind: Kind, value: Option<Value>) -> Option<()> {

@@ -326,12 +326,10 @@ impl<'a> Printer<'a> {
     fn loop_head(&mut self, name: &str, from: &Expr, to: &Expr, step: &Step, hint: LoopHint) {
         match (self.language, hint) {
             (_, LoopHint::None) | (Language::C, LoopHint::UnrollBy(_)) => {}
-            (Language::Cuda, LoopHint::Unroll | LoopHint::Simd | LoopHint::SimdSegment) => {
-                self.line("#pragma unroll")
-            }
             (Language::Cuda, LoopHint::UnrollBy(factor)) => self.line(&format!("#pragma unroll {factor}")),
-            (Language::C, LoopHint::Simd | LoopHint::SimdSegment) => self.line("#pragma omp simd"),
+            (Language::Cuda, _) => self.line("#pragma unroll"),
             (Language::C, LoopHint::Unroll) => self.line("#pragma GCC unroll 32"),
+            (Language::C, _) => self.line("#pragma omp simd"),
         }
         let ty = self.type_name(Type::Index);
         let from = self.expr(from);

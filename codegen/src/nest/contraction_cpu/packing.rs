@@ -52,11 +52,11 @@ impl Writer<'_> {
             let value = self.factor(emitter, value);
             emitter.push(Stmt::Assign { target: target.clone(), value });
             let body = emitter.close();
-            emitter.push(counting(Var::Lane, 0, width, LoopHint::Simd).of(body));
+            emitter.push(counting(Var::Lane, 0, width, LoopHint::SimdSpilling).of(body));
             // Lanes without a column multiply zeros.
             let rest = vec![Stmt::Assign { target, value: self.zero() }];
             let (from, to) = (Expr::Name(width), self.filled(Expr::Name(width)));
-            emitter.push(counting(Var::Lane, from, to, LoopHint::None).of(rest));
+            emitter.push(counting(Var::Lane, from, to, LoopHint::SimdSpilling).of(rest));
         });
     }
 
@@ -83,7 +83,7 @@ impl Writer<'_> {
             let last = width.then(Sub, 1);
             let column = lane0.clone().then(Add, lane.clone()).then(Min, last);
             emitter.bind(self.contraction.column, INDEX, first.then(Add, column));
-            self.each_term(emitter, LoopHint::Simd, |emitter, term| {
+            self.each_term(emitter, LoopHint::SimdSpilling, |emitter, term| {
                 let value = self.factor(emitter, value);
                 let at = lane.then(Mul, deep.clone()).then(Add, term);
                 emitter.push(Stmt::Assign { target: Expr::element(turned, at), value });
@@ -148,14 +148,14 @@ impl Writer<'_> {
         let line = r.then(Mul, deep);
         emitter.repeat(counting(r, 0, count.clone(), LoopHint::None), |emitter| {
             self.bind_row(emitter, &self.tile.then(Add, r));
-            self.each_term(emitter, LoopHint::Simd, |emitter, term| {
+            self.each_term(emitter, LoopHint::SimdSpilling, |emitter, term| {
                 let value = self.factor(emitter, value);
                 emitter.push(set(Expr::element(packed, line.clone().then(Add, term)), value));
             });
         });
         let zero = set(Expr::element(packed, line.then(Add, Var::Lane)), self.zero());
         let terms = Expr::Name(self.terms);
-        let zeros = counting(Var::Lane, 0, terms, LoopHint::Simd).of(vec![zero]);
+        let zeros = counting(Var::Lane, 0, terms, LoopHint::SimdSpilling).of(vec![zero]);
         emitter.push(counting(r, count, TILE_ROWS, LoopHint::None).of(vec![zeros]));
         self.pair(emitter, packed, Expr::Int(0), self.schedule.depth.into(), None);
     }
@@ -169,13 +169,13 @@ impl Writer<'_> {
         self.each_term(emitter, LoopHint::None, |emitter, term| {
             let at = term.then(Mul, Expr::Int(self.schedule.rows.into())).then(Add, row.clone());
             let target = Expr::element(packed, at);
-            emitter.repeat(counting(Var::Lane, 0, count.clone(), LoopHint::Simd), |emitter| {
+            emitter.repeat(counting(Var::Lane, 0, count.clone(), LoopHint::SimdSpilling), |emitter| {
                 self.bind_row(emitter, &row);
                 let value = self.factor(emitter, value);
                 emitter.push(set(target.clone(), value));
             });
             let zero = vec![set(target, self.zero())];
-            emitter.push(counting(Var::Lane, count, whole.clone(), LoopHint::None).of(zero));
+            emitter.push(counting(Var::Lane, count, whole.clone(), LoopHint::SimdSpilling).of(zero));
         });
         self.pair(emitter, packed, Expr::Int(0), self.schedule.rows.into(), Some(whole));
     }

@@ -7,8 +7,8 @@ use super::super::loops::counting;
 use super::super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Sub};
 use super::super::stmt::{Expr, LoopHint};
 use super::super::variable::Var;
+use super::Writer;
 use super::image::Part;
-use super::{Writer, whole};
 use crate::ir::{Kernel, ValueId};
 use crate::schedule::Windows;
 
@@ -19,17 +19,6 @@ impl Writer<'_> {
             true => Expr::Name(self.columns.count),
             false => self.lines.count.then(Mul, self.columns.count),
         }
-    }
-
-    /// Zeros for the lanes behind the last column.
-    pub(super) fn pad_windows(&self, emitter: &mut Emitter, packed: Var) {
-        let (t, lane) = (emitter.index("t"), Expr::name(Var::Lane));
-        let at = t.then(Mul, self.width()).then(Add, lane);
-        let zero = vec![set(Expr::element(packed, at), self.zero())];
-        let (from, to) = (self.all_columns(), whole(self.all_columns()));
-        let zeros = counting(Var::Lane, from, to, LoopHint::None).of(zero);
-        let terms = Expr::Int(self.schedule.depth.into());
-        emitter.push(counting(t, 0, terms, LoopHint::None).of(vec![zeros]));
     }
 
     /// The columns of all lines of one term side by side, then those of the next one.
@@ -92,7 +81,7 @@ impl Writer<'_> {
                 });
             };
             match &part.interior {
-                None => lanes(emitter, &part.image.kernel, Expr::Int(0), columns, LoopHint::Simd),
+                None => lanes(emitter, &part.image.kernel, Expr::Int(0), columns, LoopHint::SimdSpilling),
                 Some(interior) => {
                     let clamp = |at: u64| {
                         Expr::Int(at).then(Sub, before.clone()).then(Max, 0).then(Min, columns.clone())
@@ -105,12 +94,12 @@ impl Writer<'_> {
                             |at: Expr| Expr::Select(holds.clone(), Box::new(at), Box::new(columns.clone()));
                         (low, high) = (or_none(low), or_none(high));
                     }
-                    let border = if part.is_masked { LoopHint::Simd } else { LoopHint::None };
+                    let border = if part.is_masked { LoopHint::SimdSpilling } else { LoopHint::None };
                     let low = Expr::Name(emitter.bind("low", INDEX, low));
                     let high = Expr::Name(emitter.bind("high", INDEX, high));
                     lanes(emitter, &part.image.kernel, Expr::Int(0), low.clone(), border);
                     emitter.under(Some(low.clone().then(Less, &high)), |emitter| {
-                        lanes(emitter, &interior.kernel, low, high.clone(), LoopHint::Simd);
+                        lanes(emitter, &interior.kernel, low, high.clone(), LoopHint::SimdSpilling);
                     });
                     lanes(emitter, &part.image.kernel, high, columns, border);
                 }
@@ -118,7 +107,7 @@ impl Writer<'_> {
         });
     }
 
-    /// Each place's elements in all windows of the block.
+    /// Each place's elements in all windows of the block, and zeros for the lanes behind the last one.
     fn lay_out(
         &self,
         emitter: &mut Emitter,
@@ -135,7 +124,8 @@ impl Writer<'_> {
         let name = |var| Expr::Name(var);
         let place_at = at(name(place_line), of_column).then(Add, name(place));
         let term = channel.clone().then(Mul, of_line * of_column).then(Add, place_at);
-        let to = at(term, self.width()).then(Add, name(number).then(Mul, name(self.columns.count)));
+        let row = at(term, self.width());
+        let to = row.clone().then(Add, name(number).then(Mul, name(self.columns.count)));
         let from_line = line.map_or(name(number), |line| {
             at(name(number), line.step).then(Add, at(name(place_line), line.spread))
         });
@@ -145,14 +135,19 @@ impl Writer<'_> {
         let from = emitter.bind("from", INDEX, from);
         let to = emitter.bind("to", INDEX, to);
         let element = Expr::element(image, name(from).then(Add, at(lane.clone(), column.step)));
-        let copy = vec![set(Expr::element(packed, name(to).then(Add, lane)), element)];
+        let copy = vec![set(Expr::element(packed, name(to).then(Add, lane.clone())), element)];
         let columns = name(self.columns.count);
-        emitter.push(counting(Var::Lane, 0, columns, LoopHint::Simd).of(copy));
-        let mut body = emitter.close();
+        emitter.push(counting(Var::Lane, 0, columns, LoopHint::SimdSpilling).of(copy));
+        let line_body = emitter.close();
         let lines = if line.is_some() { name(self.lines.count) } else { Expr::Int(1) };
-        let loops = [(number, lines), (place, Expr::Int(of_column)), (place_line, Expr::Int(of_line))];
-        for (var, count) in loops {
-            body = vec![counting(var, 0, count, LoopHint::None).of(body)];
+        let zero = vec![set(Expr::element(packed, row.then(Add, lane)), self.zero())];
+        let (filled, end) = (self.all_columns(), self.filled(self.all_columns()));
+        let mut body = vec![
+            counting(number, 0, lines, LoopHint::None).of(line_body),
+            counting(Var::Lane, filled, end, LoopHint::SimdSpilling).of(zero),
+        ];
+        for (var, count) in [(place, of_column), (place_line, of_line)] {
+            body = vec![counting(var, 0, Expr::Int(count), LoopHint::None).of(body)];
         }
         emitter.append(body);
     }
