@@ -5,24 +5,19 @@ use super::depth::positions;
 use super::exact::is_exact;
 use super::lift::{Lift, lifted};
 use super::share::{
-    COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, PANEL, ROWS, TILE_ROWS, is_packed, is_packed_image, is_tiled,
+    BLOCK_MULTIPLICATIONS, COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, PACKED_TERMS, PANEL, ROWS, TILE_ROWS,
+    is_packed, is_packed_image, is_tiled,
 };
 use super::windows::Windows;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, ReduceOp};
 
-/// Terms that are packed together: a panel of them stays in a core's own cache.
-pub(super) const DEPTH: u64 = 256;
-
 /// Columns of a block whose rows are reduced before, at least: other blocks reduce the same.
 const FEWEST_COLUMNS: u64 = 128;
 
 /// Columns that fill most of a tile.
 const FEWEST_SUMMED: u64 = 3 * PANEL / 4;
-
-/// Multiplications of a block that are worth handing it to a thread.
-pub(super) const BLOCK_MULTIPLICATIONS: u64 = 1 << 21;
 
 /// So many integers of 16 bits have a sum of 32.
 const SHORT_TERMS: u64 = 1 << 16;
@@ -239,7 +234,7 @@ impl Contraction {
             _ => positions(kernel, axes),
         };
         let (rows, lines) = (known(&self.rows, ROWS), known(&self.lines, 1));
-        let (column, terms) = (kernel.axis(self.column).extent, known(&self.depth, DEPTH));
+        let (column, terms) = (kernel.axis(self.column).extent, known(&self.depth, PACKED_TERMS));
         let batch = known(&self.batch, 1);
         if let Some(windows) = &self.windows {
             // Channels are seldom others, and of images it matters only whether they are few.
@@ -248,7 +243,8 @@ impl Contraction {
                 |axes: &[AxisId]| axes.first().is_some_and(|&axis| kernel.axis(axis).is_argument);
             let rows = if is_argument(&self.rows) { class(&self.rows) } else { rows };
             let images = if is_argument(&self.batch) { class(&self.batch).min(8) } else { batch };
-            return windows.block(kernel, (rows, terms), images, sums);
+            let [rows, lines, columns, depth] = windows.block(kernel, (rows, terms), images, sums);
+            return ContractionSchedule { rows, lines, columns, depth };
         }
         // What is packed of columns and the sums of a block stay in a core's own cache, and little beside a stack.
         let most = (COLUMNS / sums.next_power_of_two()).max(PANEL);
@@ -257,7 +253,7 @@ impl Contraction {
             rows: rows.div_ceil(rows.div_ceil(ROWS).max(1)).next_multiple_of(TILE_ROWS) as u32,
             lines: if column <= columns { (most / columns).min(lines).max(1) as u32 } else { 1 },
             columns: columns as u32,
-            depth: terms.min(DEPTH) as u32,
+            depth: terms.min(PACKED_TERMS) as u32,
         };
         let fewest = if self.statistics.is_empty() { PANEL } else { FEWEST_COLUMNS } as u32;
         // Few blocks become more, as long as they are worth a thread.

@@ -73,6 +73,12 @@ pub const ROWS: u64 = 240;
 /// Packed columns of a contraction's block. Others beside it pack the same rows, and reduce them if need be.
 pub const COLUMNS: u64 = 256;
 
+/// Terms that are packed together: a panel of them stays in a core's own cache.
+pub(super) const PACKED_TERMS: u64 = 256;
+
+/// Multiplications of a block that are worth handing it to a thread.
+pub(super) const BLOCK_MULTIPLICATIONS: u64 = 1 << 21;
+
 /// Bytes of the rows of a block, which a core makes, reduces and multiplies: they stay in its own cache.
 const ROWS_BYTES: u64 = 384 << 10;
 

@@ -1,9 +1,8 @@
 //! Contractions whose columns are windows of an image, as a convolution's are: neighbouring columns share most of their
 //! terms.
 
-use super::contraction::{BLOCK_MULTIPLICATIONS, ContractionSchedule, DEPTH as DEEP};
 use super::depth::with_one_depth;
-use super::share::{COLUMNS, PANEL, ROWS, TILE_ROWS};
+use super::share::{BLOCK_MULTIPLICATIONS, COLUMNS, PACKED_TERMS, PANEL, ROWS, TILE_ROWS};
 use crate::index::{Atom, AxisId, AxisRanges, IndexExpr, gcd};
 use crate::ir::{AxisKind, Kernel, ValueId};
 
@@ -164,41 +163,38 @@ impl Windows {
         channels.saturating_mul(of_line).saturating_mul(self.column.reach(columns))
     }
 
-    /// How a core computes all windows of so many images, for rows and terms of a filter: as much at a time as stays in its own
-    /// cache, and so many blocks that there are some for each core.
+    /// Rows, lines, columns and terms of a block, of so many images and so many rows and terms of a filter: as much as stays in
+    /// a core's own cache, in so many blocks that there are some for each core.
     pub(crate) fn block(
         &self,
         kernel: &Kernel,
         (rows, terms): (u64, u64),
         images: u64,
         sums: u64,
-    ) -> ContractionSchedule {
+    ) -> [u32; 4] {
         let all = kernel.axis(self.column.windows).extent.max(1);
         let all_lines = self.line.map_or(1, |line| kernel.axis(line.windows).extent).max(1);
-        let work = images.saturating_mul(rows * all_lines * all).saturating_mul(terms);
+        let work = [rows, all_lines, all, terms].into_iter().fold(images, u64::saturating_mul);
         let wanted = (work / BLOCK_MULTIPLICATIONS).clamp(1, BLOCKS);
-        let least = rows.div_ceil(ROWS).max(1);
-        let mut best: Option<((u64, u64), [u64; 3])> = None;
-        for split in least..least + BLOCKS {
+        let fewest = rows.div_ceil(ROWS).max(1);
+        let divisions = (fewest..fewest + BLOCKS).flat_map(|split| {
             let rows_each = rows.div_ceil(split).next_multiple_of(TILE_ROWS).max(TILE_ROWS);
             let most = (ROWS * COLUMNS / rows_each).min(MOST_COLUMNS) / sums.next_power_of_two();
             let most = most.max(PANEL) / PANEL * PANEL;
             let columns = all.min(most);
             let most_lines = if columns < all { 1 } else { (most / columns).clamp(1, all_lines) };
             let fewest = all_lines.div_ceil(most_lines);
-            for parts in fewest..fewest + BLOCKS {
-                let lines = all_lines.div_ceil(parts).max(1);
-                let of_lines = all_lines.div_ceil(lines);
-                let blocks = images * rows.div_ceil(rows_each) * of_lines * all.div_ceil(columns);
-                let cost = self.cost((rows, rows_each), (all_lines, lines), (all, columns));
-                let key = (wanted.saturating_sub(blocks), cost);
-                if best.is_none_or(|(least, _)| key < least) {
-                    best = Some((key, [rows_each, lines, columns]));
-                }
-            }
-        }
-        let (_, [rows, mut lines, columns]) = best.expect("there is a split");
-        let deep = (COLUMNS * COLUMNS / sums.next_power_of_two() / (lines * columns).max(PANEL)).min(DEEP);
+            let lines = (fewest..fewest + BLOCKS).map(move |parts| all_lines.div_ceil(parts).max(1));
+            lines.map(move |lines| [rows_each, lines, columns])
+        });
+        let best = divisions.min_by_key(|&[rows_each, lines, columns]| {
+            let of_image = rows.div_ceil(rows_each) * all_lines.div_ceil(lines) * all.div_ceil(columns);
+            let missing = wanted.saturating_sub(images.saturating_mul(of_image));
+            (missing, self.cost((rows, rows_each), (all_lines, lines), (all, columns)))
+        });
+        let [rows, mut lines, columns] = best.unwrap_or([TILE_ROWS, 1, all.min(PANEL)]);
+        let deep =
+            (COLUMNS * COLUMNS / sums.next_power_of_two() / (lines * columns).max(PANEL)).min(PACKED_TERMS);
         let mut channels = (deep / self.places()).clamp(1, (terms / self.places()).max(1));
         while channels > 1 && self.elements(channels, lines, columns) > MOST_ELEMENTS {
             channels /= 2;
@@ -206,12 +202,7 @@ impl Windows {
         while lines > 1 && self.elements(channels, lines, columns) > MOST_ELEMENTS {
             lines = lines.div_ceil(2);
         }
-        ContractionSchedule {
-            rows: rows as u32,
-            lines: lines as u32,
-            columns: columns as u32,
-            depth: (channels * self.places()) as u32,
-        }
+        [rows, lines, columns, channels * self.places()].map(|extent| extent as u32)
     }
 
     /// What an image takes for each of its terms, in multiplications of vectors: those of whole tiles, and what each block of
@@ -223,7 +214,8 @@ impl Windows {
         (all, columns): (u64, u64),
     ) -> u64 {
         // In parts of so many, and the rest.
-        let parts = |all: u64, each: u64| [(all / each, each), (u64::from(all % each > 0), all % each)];
+        let parts =
+            |all: u64, each: u64| [(all / each, each), (u64::from(!all.is_multiple_of(each)), all % each)];
         let vectors = |elements: u64| elements.div_ceil(LANES);
         let tiles: u64 =
             parts(rows, rows_each).map(|(n, rows)| n * rows.next_multiple_of(TILE_ROWS)).iter().sum();
