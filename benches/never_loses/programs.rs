@@ -127,6 +127,13 @@ fn programs() -> Vec<Case> {
             let near = (1.0 / (distances + 1.0)) * (1.0 - Tensor::eye(750, DType::F32));
             vec![&near / near.sum(..), near]
         }),
+        program("stacked steps reversed by lengths", &[40, 16 * 48], |x| {
+            let steps: Vec<Tensor> = (0..40).map(|n| (x.select(0, n) * 0.5).tanh()).collect();
+            let lengths = Tensor::randint(1, 41, [768], 1);
+            let steps_of = Tensor::arange(0i64, 40, 1).unsqueeze(1);
+            let reversed = steps_of.lt(&lengths).where_(&lengths - 1 - &steps_of, &steps_of);
+            vec![Tensor::cat(&[Tensor::stack(&steps, 0).gather(0, &reversed), x.clone()], 1) * 2.0]
+        }),
         program("density of neighbours in cells", &[20_000, 2], |x| {
             let index = Tensor::randint(0, 20_000, [20_000 * 16], 1);
             let near = x.index_select(0, &index).reshape([20_000, 16, 2]);

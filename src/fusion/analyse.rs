@@ -7,7 +7,7 @@ mod scatter;
 
 use super::cost::{Loop, Work};
 use super::domain::Rows;
-use super::facts::{By, Facts};
+use super::facts::{By, Facts, MOST_PARTS};
 use super::group::{Group, MAX_BUFFERS, MAX_NODES, MAX_PASSES, Recomputed, WhyNot};
 use crate::graph::domain::Hero;
 use crate::graph::maps::MapId;
@@ -288,7 +288,7 @@ impl<'a> Analyser<'a> {
                     continue;
                 }
                 let follows = || self.rows(read.node).is_some() || self.states[at as usize].after != OUTSIDE;
-                if read.map.is_none() && follows() {
+                if read.map.is_none() && (facts.of(read.node).parts > MOST_PARTS || follows()) {
                     let (producer, consumer) = (self.graph.node(read.node), self.graph.node(id));
                     return Err(WhyNot::Gathered { producer: producer.origin, consumer: consumer.origin });
                 }

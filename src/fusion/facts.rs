@@ -12,7 +12,7 @@ use super::domain::{Lines, Rows};
 use super::reads::Reads;
 use crate::graph::domain::{Domain, Roles, roles};
 use crate::graph::maps::{self, Indices};
-use crate::graph::op::{Op, StepResult};
+use crate::graph::op::{Op, StepResult, View};
 use crate::graph::{Graph, NodeId};
 use crate::{ReduceOp, Shape};
 
@@ -59,6 +59,17 @@ pub(super) struct NodeFacts {
     pub(super) is_lifted: bool,
     /// Whether it is what a recurrence has come to in the end.
     pub(super) is_end: bool,
+    /// How many parts are joined to it, or to what it is computed from and is not stored anyway.
+    pub(super) parts: u32,
+}
+
+/// So many parts of a join may be compared at a position that is computed, which of them it is in is not known before.
+pub(super) const MOST_PARTS: u32 = 4;
+
+/// Whether the node selects, by position, between tensors that are padded to the whole.
+fn is_join(graph: &Graph, id: NodeId) -> bool {
+    let is_padded = |id: &NodeId| matches!(graph.node(*id).op, Op::View(View::Pad { .. }));
+    matches!(graph.node(id).op, Op::Select) && graph.operands(id)[1..].iter().any(is_padded)
 }
 
 /// Who does a reduction.
@@ -151,6 +162,12 @@ impl Facts {
             is_packed: false,
             is_lifted: false,
             is_end: matches!(node.op, Op::Recurrence { result: StepResult::Last(_), .. }),
+            parts: match &node.op {
+                _ if self.reads.is_output(id) => 1,
+                Op::Reduce { .. } | Op::Gather { .. } | Op::Scatter { .. } | Op::Sort { .. } => 1,
+                _ if is_join(graph, id) => operands[1..].iter().map(|&part| self.of(part).parts).sum(),
+                _ => operands.iter().map(|&operand| self.of(operand).parts).max().unwrap_or(1),
+            },
         };
         let fan = |all: usize| all as f64 / (elements as f64).max(1.0);
         match &node.op {

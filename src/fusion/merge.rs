@@ -14,7 +14,7 @@ use self::candidate::{Action, Candidate};
 use super::analyse::Analyser;
 use super::cost::TargetFigures;
 use super::cut::Cut;
-use super::facts::Facts;
+use super::facts::{Facts, MOST_PARTS};
 use super::group::{Group, MAX_NODES};
 use super::reads::Read;
 use crate::graph::domain::Hero;
@@ -204,7 +204,15 @@ impl<'a> Merger<'a> {
             let scatters = facts.of(id).scatter.is_some() || facts.of(user).scatter.is_some();
             let is_apart = facts.undone == Some(Cut::Below(id));
             let slows = || facts.changes_loop(id, user, uses().any(|r| r.interleaved));
-            if self.part.is_wanted[id.index()] || demand > elements || scatters || is_apart || slows() {
+            // What the analyser refuses.
+            let searches = facts.of(id).parts > MOST_PARTS && uses().any(|read| read.map.is_none());
+            if self.part.is_wanted[id.index()]
+                || demand > elements
+                || scatters
+                || is_apart
+                || searches
+                || slows()
+            {
                 continue;
             }
             let (from, to) = (group_of[id.index()], group_of[user.index()]);

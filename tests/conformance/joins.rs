@@ -1,6 +1,6 @@
 //! Joins and borders of own elements along the innermost axis, in vectors, and lanes that are far apart in memory.
 
-use lazuli::{DType, PadMode, Tensor};
+use lazuli::{DType, Device, PadMode, Target, Tensor};
 
 use crate::common::data::{mixed, ordinary};
 use crate::common::{Output, check_on_cpu, devices, exact, near};
@@ -139,5 +139,25 @@ fn joins_of_every_number_of_parts() {
                 }
             }
         }
+    }
+}
+
+/// What is read at computed positions of a join of many parts reads it from memory: else each element would compare its
+/// position with all of them. Of few parts it is one kernel.
+#[test]
+fn joins_are_read_at_computed_positions() {
+    for (count, kernels) in [(4, 1), (40, 2)] {
+        let result = |device: &Device| {
+            let part = |n| ordinary(device, DType::F32, [6, 8], n as u64) * (1.0 + n as f64);
+            let parts: Vec<Tensor> = (0..count).map(part).collect();
+            let index = Tensor::randint(0, count as i64, [count, 6, 1], 9).to(device);
+            index.eval().unwrap();
+            // A line that joins another number of parts copies them.
+            let joined = if count == 4 { Tensor::stack(&parts, 0) } else { Tensor::cat(&parts, 0) };
+            joined.reshape([count as isize, 6, 8]).relu().take_along_axis(&index, 0) + 1.0
+        };
+        let program = result(&Device::cpu()).compile_for(&Target::cpu()).unwrap();
+        assert_eq!(program.kernels().len(), kernels, "{count} parts: {}", program.explain());
+        check_on_cpu(&format!("{count} parts"), |device| vec![exact("read", result(device))]);
     }
 }
