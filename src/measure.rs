@@ -2,6 +2,7 @@
 //! it takes. Hidden from the documentation, and no part of the interface.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::compiler::{Plan, PlannedKernel};
 use crate::executor::{self, settings, timing};
@@ -177,7 +178,7 @@ pub fn kernels(tensors: &[Tensor], fusion: Fusion) -> Result<Vec<Kernel>> {
         return Err(Error::internal("measuring", "another plan was run"));
     }
     let figures = plan.settings.figures();
-    let kernel = |(kernel, launched): (&PlannedKernel, timing::Launched)| Kernel {
+    let kernel = |(kernel, launched): (&Arc<PlannedKernel>, timing::Launched)| Kernel {
         name: launched.name,
         schedule: launched.schedule,
         measured: launched.seconds,

@@ -28,7 +28,7 @@ pub(crate) fn tuned_key(plan: &Plan, number: usize) -> Option<Key> {
 
 /// The schedules of the kernel that are beside this one.
 pub(crate) fn neighbours(plan: &Plan, number: usize, schedule: Schedule) -> Vec<Schedule> {
-    let Some(part) = plan.kernels.get(number).and_then(only_part) else { return Vec::new() };
+    let Some(part) = plan.kernels.get(number).and_then(|kernel| only_part(kernel)) else { return Vec::new() };
     schedule.neighbours(&part.lowered.kernel, plan.settings.language, &figures(plan.settings, false))
 }
 
@@ -50,7 +50,11 @@ pub(crate) fn default_schedule(plan: &Plan, number: usize) -> Option<Schedule> {
 
 /// The dtypes of what the kernel stores, in order.
 pub(crate) fn results(plan: &Plan, number: usize) -> Vec<DType> {
-    let buffers = plan.kernels.get(number).and_then(only_part).map(|part| &part.lowered.kernel.buffers);
+    let buffers = plan
+        .kernels
+        .get(number)
+        .and_then(|kernel| only_part(kernel))
+        .map(|part| &part.lowered.kernel.buffers);
     let outputs = buffers.into_iter().flatten().filter(|buffer| buffer.is_output);
     outputs.map(|buffer| buffer.dtype).collect()
 }

@@ -79,7 +79,7 @@ impl Explanation {
         Explanation {
             boundaries: lines(boundaries, texts.len(), plan.settings.fusion),
             kernels: texts,
-            launches: plan.kernels.iter().map(PlannedKernel::launches).sum(),
+            launches: plan.kernels.iter().map(|kernel| kernel.launches()).sum(),
             fusion: plan.settings.fusion,
             bytes_moved: groups.iter().map(|group| group.work.bytes()).sum(),
             least_bytes: least_bytes(graph, &facts.reads),

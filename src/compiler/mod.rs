@@ -257,6 +257,7 @@ fn plan_of(
             .map_err(|reason| Error::internal("batching", reason.to_string()))?;
     }
     let outputs = graph.outputs().iter().map(|&output| stored_as(&graph, output)).collect();
+    let kernels = kernels.into_iter().map(Arc::new).collect();
     let shared = Arc::new(Shared::new(&graph, grouping, kernels, outputs));
     let plan = Plan { graph, values: parameters.values, shared, settings, follows: false };
     debug::print(Level::Plan, || {

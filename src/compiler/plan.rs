@@ -34,8 +34,9 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) grouping: Grouping,
-    /// One a group or, of small alike ones, one for several; in the order of launching.
-    pub(crate) kernels: Vec<PlannedKernel>,
+    /// One a group or, of small alike ones, one for several; in the order of launching. Plans of several sizes share those that
+    /// are the same in all.
+    pub(crate) kernels: Vec<Arc<PlannedKernel>>,
     /// The node whose buffer is each output.
     pub(crate) outputs: Vec<NodeId>,
     pub(crate) storage: Storage,
@@ -47,7 +48,7 @@ impl Shared {
     pub(super) fn new(
         graph: &Graph,
         grouping: Grouping,
-        kernels: Vec<PlannedKernel>,
+        kernels: Vec<Arc<PlannedKernel>>,
         outputs: Vec<NodeId>,
     ) -> Shared {
         let parts = kernels.iter().map(|kernel| kernel.parts.iter().map(|part| &part.lowered).collect());

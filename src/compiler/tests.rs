@@ -344,7 +344,7 @@ fn what_was_planned_for_other_sizes_decides_nothing() {
             let settings = Settings { language, ..SETTINGS };
             let graph = |n: usize| build(&[program(n, &steps)]).unwrap().graph;
             let kernels = |plan: &Plan| {
-                let of = |kernel: &PlannedKernel| {
+                let of = |kernel: &Arc<PlannedKernel>| {
                     let emitted = &kernel.code.emitted;
                     (emitted.source.clone(), emitted.launches.clone(), emitted.parameters.clone())
                 };

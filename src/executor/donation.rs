@@ -141,7 +141,7 @@ struct Candidate {
 
 /// The first kernel after which nothing can fail: the following ones compute outputs alone, and check nothing.
 fn tail(plan: &Plan) -> usize {
-    let is_last = |kernel: &&compiler::PlannedKernel| {
+    let is_last = |kernel: &&Arc<compiler::PlannedKernel>| {
         kernel.parts.iter().all(|part| {
             part.lowered.checks.is_empty() && part.lowered.outputs.iter().all(|id| plan.outputs.contains(id))
         })

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::donation::Pairs;
 use super::trial::Noted;
-use crate::compiler::{Code, Place, Plan, PlannedKernel};
+use crate::compiler::{Code, Place, Plan};
 use crate::error::IndexCheck;
 use crate::runtime::backend::Backend;
 use crate::runtime::device::Device;
@@ -311,8 +311,7 @@ fn load_all(
     device: Device,
     backend: &Backend,
 ) -> Result<Vec<Option<Loaded>>> {
-    let used: Vec<usize> =
-        (0..codes.len()).filter(|&number| !PlannedKernel::is_empty(&plan.kernels[number])).collect();
+    let used: Vec<usize> = (0..codes.len()).filter(|&number| !plan.kernels[number].is_empty()).collect();
     let emitted: Vec<_> = used.iter().map(|&number| codes[number].emitted.clone()).collect();
     let texts = kernels::texts(backend, device, &emitted);
     let mut all: Vec<Option<Loaded>> = vec![None; codes.len()];

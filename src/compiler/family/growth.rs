@@ -41,6 +41,8 @@ struct PartGrowth {
     checks: Grows,
     /// The first of all parts that has its text.
     emission: usize,
+    /// Whether nothing of it grows.
+    is_fixed: bool,
 }
 
 /// Numbers of a list that grow: their places, and by how much from step to step.
@@ -130,11 +132,13 @@ impl Growth {
             let mut parts = Vec::with_capacity(kernel.parts.len());
             for of_kernel in 0..kernel.parts.len() {
                 let lowered = samples.map(|(step, plan)| (step, &plan.kernels[at].parts[of_kernel].lowered));
-                parts.push(PartGrowth {
-                    kernel: Grows::of(lowered.map(|(step, lowered)| (step, numbers(&lowered.kernel))))?,
-                    checks: Grows::of(lowered.map(|(step, lowered)| (step, extents(lowered))))?,
-                    emission: texts[number],
-                });
+                let kernel = Grows::of(lowered.map(|(step, lowered)| (step, numbers(&lowered.kernel))))?;
+                let checks = Grows::of(lowered.map(|(step, lowered)| (step, extents(lowered))))?;
+                let [(_, first), (_, second), others @ ..] = lowered;
+                let is_as_long = |(_, other): &(i64, &Lowered)| elements(other).eq(elements(first));
+                let is_long = others.iter().all(is_as_long) && elements(second).eq(elements(first));
+                let is_fixed = kernel.0.is_empty() && checks.0.is_empty() && is_long;
+                parts.push(PartGrowth { kernel, checks, emission: texts[number], is_fixed });
                 number += 1;
             }
             kernels.push(parts);
@@ -192,27 +196,33 @@ impl Growth {
             work.bytes_written = written.at(work.bytes_written, step)?;
             work.far = far.at(work.far, step)?;
         }
-        let mut texts: Vec<Arc<Emitted>> = Vec::new();
+        let mut texts: Vec<Option<Arc<Emitted>>> = Vec::new();
         let mut kernels = Vec::with_capacity(first.kernels.len());
         for (kernel, parts) in first.kernels.iter().zip(&self.kernels) {
+            if parts.iter().all(|part| part.is_fixed) {
+                // Who has its text is fixed too.
+                texts.extend(parts.iter().map(|_| None));
+                kernels.push(kernel.clone());
+                continue;
+            }
             let mut members = Vec::with_capacity(parts.len());
             for (part, growth) in kernel.parts.iter().zip(parts) {
                 let lowered = growth.lowered(&part.lowered, step, graph)?;
                 let emitted = match texts.get(growth.emission) {
-                    Some(known) => known.clone(),
-                    None => emit_cached(&lowered.kernel, kernel.is_low_pressure, first.settings).ok()?,
+                    Some(Some(known)) => known.clone(),
+                    _ => emit_cached(&lowered.kernel, kernel.is_low_pressure, first.settings).ok()?,
                 };
                 if refused(&grouping.groups[part.group], &emitted, first.settings).is_some() {
                     return None;
                 }
-                texts.push(emitted.clone());
+                texts.push(Some(emitted.clone()));
                 let blocks = emitted.launches.first().map_or(0, |(_, launch)| launch.grid()[0]);
                 let part = Part { group: part.group, lowered, blocks };
                 members.push(PlannedKernel::new(emitted, vec![part], kernel.is_low_pressure));
             }
             match &kernel.code.emitted.batch {
-                Some(batch) => kernels.push(joined(members, batch.records).ok()?),
-                None => kernels.append(&mut members),
+                Some(batch) => kernels.push(Arc::new(joined(members, batch.records).ok()?)),
+                None => kernels.extend(members.into_iter().map(Arc::new)),
             }
         }
         Some(Shared::new(graph, grouping, kernels, first.outputs.clone()))
@@ -245,6 +255,10 @@ fn numbers(kernel: &Kernel) -> Vec<i64> {
     let mut numbers = Vec::new();
     kernel.clone().each_number(&mut |number| numbers.push(*number));
     numbers
+}
+
+fn elements(lowered: &Lowered) -> impl Iterator<Item = u64> {
+    lowered.kernel.buffers.iter().map(|buffer| buffer.elements)
 }
 
 fn extents(lowered: &Lowered) -> Vec<i64> {
@@ -326,7 +340,7 @@ fn has_form_of(plan: &Plan, other: &Plan) -> bool {
                 .map(|check| (check.op, check.axis, check.location))
                 .eq(other.checks.iter().map(|check| (check.op, check.axis, check.location)))
     };
-    let same_kernel = |(a, b): (&PlannedKernel, &PlannedKernel)| {
+    let same_kernel = |(a, b): (&Arc<PlannedKernel>, &Arc<PlannedKernel>)| {
         a.parts.len() == b.parts.len()
             && a.parts.iter().zip(&b.parts).all(same_part)
             && a.is_low_pressure == b.is_low_pressure
@@ -374,7 +388,7 @@ pub(super) fn is_same(plan: &Plan, fresh: &Plan) -> bool {
             .for_each(|argument| argument.value = Scalar::from_i64(argument.value.dtype(), 0));
         kernel
     };
-    let same_parts = |(a, b): (&PlannedKernel, &PlannedKernel)| {
+    let same_parts = |(a, b): (&Arc<PlannedKernel>, &Arc<PlannedKernel>)| {
         let same = |(a, b): (&Part, &Part)| {
             kernel(&a.lowered.kernel) == kernel(&b.lowered.kernel)
                 && a.blocks == b.blocks
