@@ -222,7 +222,8 @@ conv_methods! {
     /// Sums of the elements of all windows of the last two dimensions, each times its weight; windows begin `stride`
     /// apart, and the input is surrounded by `padding` zeros. From images `[batch, channels, height, width]`, or one
     /// without a batch, and a weight `[outputs, channels, height, width]`, `[batch, outputs, …]`, plus a bias for each
-    /// output. As in all such libraries, the weight is not flipped.
+    /// output. As in all such libraries, the weight is not flipped. Dilation, groups and more are settings of
+    /// [`Tensor::conv2d_with`], which takes a [`Conv2d`](crate::Conv2d) in place of stride and padding.
     ///
     /// Dtypes are promoted; 16-bit floats are summed in `F32` and rounded once, after the bias; integers wrap.
     ///
