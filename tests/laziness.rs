@@ -16,6 +16,7 @@ fn child() {
         "recording" => recording(),
         "one_plan" => one_plan(),
         "again" => again(),
+        "following" => following(),
         "memory" => memory(),
         "one_for_each_device" => one_for_each_device(),
         other => panic!("no scenario {other}"),
@@ -115,6 +116,28 @@ fn again() {
     }
     assert_eq!(stats().plans_made, made);
     assert!(steps.iter().all(Tensor::is_evaluated));
+}
+
+/// The same where the step before has no handle any more: what follows from it is kept.
+#[test]
+fn what_follows_from_what_is_computed_again_is_kept() {
+    child_succeeds("following", &[]);
+}
+
+fn following() {
+    let mut x = tensor([64]);
+    let mut made = 0;
+    for step in 0..12 {
+        let next = (&x * 0.5).cos();
+        let change = (&next - &x).abs().max(..);
+        x = next;
+        change.eval().unwrap();
+        assert_eq!(x.is_evaluated(), step % 2 == 1);
+        if step == 3 {
+            made = stats().plans_made;
+        }
+    }
+    assert_eq!(stats().plans_made, made);
 }
 
 #[test]

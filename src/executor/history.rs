@@ -61,15 +61,29 @@ impl History {
         released
     }
 
-    /// Those that are no outputs and to be computed, and that others than these tensors have handles of: users, or what is
-    /// recorded elsewhere.
-    pub(super) fn held(&self) -> impl Iterator<Item = &Tensor> {
+    /// What to keep of what was computed before, as `again` says, or follows from such: of those that are no outputs, are to be
+    /// computed, and fit, what others than these tensors have handles of: users, or what is recorded elsewhere. What was computed
+    /// before and has no such handle would be computed with each step that follows from it, unless what comes after it is kept.
+    pub(super) fn kept(
+        &self,
+        again: impl Fn(&Tensor) -> bool,
+        fits: impl Fn(&Tensor) -> bool,
+    ) -> Vec<Tensor> {
         let mut handles = vec![1usize; self.tensors.len()];
         self.sources.iter().flatten().for_each(|&source| handles[source] += 1);
-        self.tensors.iter().zip(handles).filter_map(|(tensor, handles)| {
+        let (mut kept, mut follows) = (Vec::new(), vec![false; self.tensors.len()]);
+        for (number, tensor) in self.tensors.iter().enumerate() {
             let is_output = self.outputs.contains(&Arc::as_ptr(&tensor.node));
-            let is_held = !is_output && Arc::strong_count(&tensor.node) > handles;
-            (is_held && matches!(&*tensor.node.state(), State::Recorded(Recipe::Op(_), _))).then_some(tensor)
-        })
+            let is_held = !is_output && Arc::strong_count(&tensor.node) > handles[number];
+            let is_recorded = || matches!(&*tensor.node.state(), State::Recorded(Recipe::Op(_), _));
+            let (is_again, comes_after) =
+                (again(tensor), self.sources[number].iter().any(|&source| follows[source]));
+            if is_held && (is_again || comes_after) && fits(tensor) && is_recorded() {
+                kept.push(tensor.clone());
+            } else {
+                follows[number] = comes_after || is_again && !is_held;
+            }
+        }
+        kept
     }
 }

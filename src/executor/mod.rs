@@ -146,9 +146,9 @@ fn copy(transfer: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// What was computed before on the way to other tensors, would be so again, and can still be asked for: a loop that asks for
-/// one number of each step would compute all steps before it each time. What is larger than all that is in memory anyway,
-/// such as the scores of an attention, is not kept for that.
+/// What was computed before on the way to other tensors, would be so again, and can still be asked for, or what follows from
+/// such: a loop that asks for one number of each step would compute all steps before it each time. What is larger than all
+/// that is in memory anyway, such as the scores of an attention, is not kept for that.
 fn kept(device: Device, tensors: &[Tensor], recording: &Recording<StructuralKey>) -> Vec<Tensor> {
     if recording.again.is_empty() {
         return Vec::new();
@@ -158,10 +158,8 @@ fn kept(device: Device, tensors: &[Tensor], recording: &Recording<StructuralKey>
     let inputs = recording.inputs.iter().flatten().map(Buffer::bytes);
     let most = inputs.chain(tensors.iter().map(bytes)).fold(KEPT_BYTES, usize::max);
     let is_here = |tensor: &Tensor| tensor.node.device.unwrap_or_default() == device;
-    let fits = |tensor: &&Tensor| {
-        again.contains(&Arc::as_ptr(&tensor.node)) && is_here(tensor) && bytes(tensor) <= most
-    };
-    History::of(tensors).held().filter(fits).cloned().collect()
+    let is_again = |tensor: &Tensor| again.contains(&Arc::as_ptr(&tensor.node));
+    History::of(tensors).kept(is_again, |tensor| is_here(tensor) && bytes(tensor) <= most)
 }
 
 fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()> {

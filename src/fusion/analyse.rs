@@ -265,6 +265,9 @@ impl<'a> Analyser<'a> {
         if let Some(rows) = rows.filter(|_| self.shares_all) {
             analysis.work.operations *= rows.waste;
         }
+        if nodes.iter().any(|&id| self.facts.of(id).is_one_row) {
+            analysis.work.operations *= self.facts.figures.sorted_alone;
+        }
         let buffers = self.external.len() + outputs.len();
         match buffers > MAX_BUFFERS {
             true => Err(WhyNot::TooManyBuffers { buffers }),

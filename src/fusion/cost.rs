@@ -65,6 +65,10 @@ pub(crate) struct TargetFigures {
     /// Operations that reading an element is worth whose neighbours in the loop are not its neighbours in memory: where
     /// tiles can be transposed, and where each element takes a line.
     pub(crate) transposed: [f64; 2],
+    /// Operations that reading an element is worth whose position is computed, another one for each neighbour.
+    pub(crate) far_read: f64,
+    /// How many times as long it takes what one row is sorted with, whose kernel is one core's.
+    pub(crate) sorted_alone: f64,
     /// Operations that an innermost loop takes to begin and to end.
     pub(crate) turn: f64,
     /// How much of the shorter of memory and arithmetic the longer one hides.
@@ -108,6 +112,8 @@ impl TargetFigures {
         window_read: 0.0,
         wide: 1.0,
         transposed: [0.0; 2],
+        far_read: 0.0,
+        sorted_alone: 1.0,
         turn: 0.0,
         overlap: 0.95,
         alone: 0.0,
@@ -146,6 +152,8 @@ impl TargetFigures {
         window_read: 2.5,
         wide: 2.0,
         transposed: [10.0, 1000.0],
+        far_read: 100.0,
+        sorted_alone: 2.0,
         turn: 300.0,
         overlap: 0.43,
         alone: 5e-6,

@@ -61,6 +61,8 @@ pub(super) struct NodeFacts {
     pub(super) is_end: bool,
     /// How many parts are joined to it, or to what it is computed from and is not stored anyway.
     pub(super) parts: u32,
+    /// Whether it is a sort of one row.
+    pub(super) is_one_row: bool,
 }
 
 /// So many parts of a join may be compared at a position that is computed, which of them it is in is not known before.
@@ -168,6 +170,7 @@ impl Facts {
                 _ if is_join(graph, id) => operands[1..].iter().map(|&part| self.of(part).parts).sum(),
                 _ => operands.iter().map(|&operand| self.of(operand).parts).max().unwrap_or(1),
             },
+            is_one_row: false,
         };
         let fan = |all: usize| all as f64 / (elements as f64).max(1.0);
         match &node.op {
@@ -208,6 +211,7 @@ impl Facts {
             Op::Sort { axis, extent, descending, .. } => {
                 let full = self.of(operands[0]);
                 facts.fan = fan(full.elements);
+                facts.is_one_row = full.elements == graph.node(operands[0]).shape[*axis];
                 let number = numbers.scatters.len() as u32;
                 // Both results of one sort, whose order is told by the sign.
                 let axis = if *descending { !*axis } else { *axis };
@@ -219,6 +223,9 @@ impl Facts {
         let sizes = operands.iter().map(|&operand| graph.node(operand).dtype.size());
         if sizes.fold(facts.size, usize::max) == 8 && !is_of_positions(graph, id) {
             facts.cost *= self.figures.wide;
+        }
+        if matches!(node.op, Op::Gather { .. }) && self.reads.is_far(id) {
+            facts.cost += self.figures.far_read;
         }
         facts
     }

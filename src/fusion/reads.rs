@@ -220,6 +220,12 @@ impl Reads {
         }
     }
 
+    /// Whether a gather's neighbours read at positions of their own.
+    pub(crate) fn is_far(&self, gather: NodeId) -> bool {
+        let varies = |read: &Read| read.map.is_some_and(|map| self.maps.varies_inside(map));
+        self.reads(gather).iter().any(varies)
+    }
+
     /// Whether the node is computed by some kernel.
     pub(crate) fn is_computed(&self, id: NodeId) -> bool {
         self.computed[id.index()]

@@ -3,6 +3,7 @@
 use super::cost::{TargetFigures, Work};
 use super::group::{MAX_NODES, WhyNot};
 use super::{Boundary, Facts, Fusion, Grouping};
+use crate::graph::op::{Op, Sorted};
 use crate::graph::sketch::Sketch;
 use crate::graph::{Graph, NodeId};
 use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
@@ -362,6 +363,38 @@ fn a_core_stores_what_its_slow_loops_would_compute() {
     let (costly, cheap) = (s.outputs([costly]), s.outputs([cheap]));
     assert_eq!((kernels(&costly, &TargetFigures::CPU), kernels(&cheap, &TargetFigures::CPU)), (2, 1));
     assert_eq!((kernels(&costly, &TargetFigures::CUDA), kernels(&cheap, &TargetFigures::CUDA)), (1, 1));
+}
+
+#[test]
+fn a_core_stores_what_it_looks_up_for_several() {
+    // Three neighbours of what each element looks up by itself, and of what is looked up row by row.
+    let kernels_of = |columns: usize| {
+        let mut s = Sketch::new();
+        let (x, index) = (s.input([1 << 20, columns], DType::F32), s.input([(1 << 20) + 2, 1], DType::I64));
+        let shape = [(1 << 20) + 2, columns];
+        let index = s.expand(index, shape);
+        let found = s.op(Op::Gather { axis: 0 }, &[x, index], shape, DType::F32);
+        let part = |s: &mut Sketch, from| s.slice(found, [from, 0], [1, 1], [1 << 20, columns]);
+        let parts = [0, 1, 2].map(|from| part(&mut s, from));
+        let sum = s.binary(BinaryOp::Add, parts[0], parts[1]);
+        let sum = s.binary(BinaryOp::Add, sum, parts[2]);
+        let graph = s.outputs([sum]);
+        [TargetFigures::CPU, TargetFigures::CUDA].map(|figures| kernels(&graph, &figures))
+    };
+    assert_eq!((kernels_of(1), kernels_of(64)), ([2, 1], [1, 1]));
+}
+
+#[test]
+fn what_follows_from_the_sort_of_one_row_is_for_all_cores() {
+    let kernels_of = |rows: usize| {
+        let (length, mut s) = ((1 << 20) / rows, Sketch::new());
+        let x = s.input([rows, length], DType::F32);
+        let sort = Op::Sort { axis: 1, extent: length, descending: false, result: Sorted::Values };
+        let sorted = s.op(sort, &[x], [rows, length], DType::F32);
+        let costly = (0..4).fold(sorted, |x, _| s.unary(UnaryOp::Tan, x));
+        kernels(&s.outputs([costly]), &TargetFigures::CPU)
+    };
+    assert_eq!((kernels_of(1), kernels_of(64)), (2, 1));
 }
 
 #[test]

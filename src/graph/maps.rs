@@ -225,6 +225,11 @@ impl Map {
         at(1).abs_diff(at(0))
     }
 
+    /// Whether neighbouring positions read different elements.
+    pub(crate) fn varies_inside(&self) -> bool {
+        self.extents.len().checked_sub(1).is_some_and(|inner| self.step(inner) > 0)
+    }
+
     /// Whether neighbouring positions read elements that are apart, while those of another axis are neighbours.
     pub(crate) fn is_transposed(&self) -> bool {
         let Some(inner) = self.extents.len().checked_sub(1) else { return false };
@@ -276,6 +281,10 @@ impl Maps {
 
     pub(crate) fn is_identity(&self, id: MapId) -> bool {
         self.0.borrow().maps[id.0 as usize].is_identity()
+    }
+
+    pub(crate) fn varies_inside(&self, id: MapId) -> bool {
+        self.0.borrow().maps[id.0 as usize].varies_inside()
     }
 
     pub(crate) fn is_transposed(&self, id: MapId) -> bool {

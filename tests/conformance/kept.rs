@@ -84,7 +84,7 @@ fn once_in_the_source() {
     for (y, cuda, c) in [
         (x.softmax(1), "expf(", "lz_exp_f32v("),
         (&erf / erf.square().sum_keepdim(1).sqrt(), "erff(", "lz_erf_f32v("),
-        (noisy, "= lz_random", "lz_random_f32"),
+        (noisy, "= lz_random", "lz_random_after_f32"),
         (half.softmax(1), "expf(", "lz_exp_f32v("),
         (half.softmax(1), "lz_f32_to_f16(", "lz_narrow_f16("),
     ] {

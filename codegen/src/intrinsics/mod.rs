@@ -46,7 +46,9 @@ pub use helpers::Helpers;
 pub use literal::literal;
 pub(crate) use primary::call;
 pub use primary::parenthesise;
-pub use random::{philox_uniform_f32, philox_uniform_f64, philox4x32_10, random_uniform};
+pub use random::{
+    philox_uniform_f32, philox_uniform_f64, philox4x32_10, random_uniform, random_uniform_after,
+};
 pub(crate) use sort::is_wide as sorts_wide_items;
 pub use sort::{SortPart, sort, sort_part};
 pub use types::{memory_type, register_type};

@@ -21,6 +21,12 @@ pub fn random_uniform(
     helpers.call(language, function, &[seed, index])
 }
 
+/// The text of an `F32` that is uniform in [0, 1), given the texts of a seed, of an element's index, and of a 32-bit distance
+/// from there. Equals [`philox_uniform_f32`] bit for bit.
+pub fn random_uniform_after(operands: [&str; 3], helpers: &mut Helpers) -> String {
+    helpers.call(Language::C, "lz_random_after_f32", &operands)
+}
+
 /// Uniform in [0, 1): the top 24 bits of word 0.
 ///
 /// ```

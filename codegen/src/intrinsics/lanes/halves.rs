@@ -85,7 +85,10 @@ pub(super) fn both(name: &str, kinds: &[Kind], result: Kind) -> String {
         let arguments: Vec<String> = kinds
             .iter()
             .zip(names)
-            .map(|(kind, name)| format!("lz_{which}_{}({name})", kind.vector()))
+            .map(|(kind, name)| match kind {
+                Kind::Same => name.to_string(),
+                kind => format!("lz_{which}_{}({name})", kind.vector()),
+            })
             .collect();
         format!("{}({})", halved_name(name), arguments.join(", "))
     };

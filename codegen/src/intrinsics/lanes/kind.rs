@@ -10,6 +10,8 @@ pub(super) type Add<'a> = &'a mut dyn FnMut(&str, String);
 /// The numbers in the lanes of a vector. Narrower integers are `I32` there, sixteen-bit floats `F32`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
+    /// 64 bits, unsigned, the same in all lanes: what a function is told that goes for each of them.
+    Same,
     /// The bits of sixteen-bit floats, as memory has them: widened before anything is done with them.
     Half,
     /// Truths: a bit or an element of all ones or zeros for each lane.
@@ -50,6 +52,7 @@ impl Kind {
             "unsigned" | "unsigned int" => (Kind::U32, None),
             "long long" => (Kind::I64, None),
             "unsigned long long" => (Kind::U64, None),
+            "const unsigned long long" => (Kind::Same, None),
             "unsigned char" => (Kind::I32, Some(Narrow::Unsigned(8))),
             "signed char" => (Kind::I32, Some(Narrow::Signed(8))),
             "short" => (Kind::I32, Some(Narrow::Signed(16))),
@@ -87,7 +90,7 @@ impl Kind {
         match self {
             Kind::Half => 2,
             Kind::Mask | Kind::I32 | Kind::U32 | Kind::F32 => 4,
-            Kind::I64 | Kind::U64 | Kind::F64 => 8,
+            Kind::Same | Kind::I64 | Kind::U64 | Kind::F64 => 8,
         }
     }
 
@@ -106,7 +109,7 @@ impl Kind {
             Kind::Mask | Kind::I32 => "int",
             Kind::U32 => "unsigned",
             Kind::I64 => "long long",
-            Kind::U64 => "unsigned long long",
+            Kind::Same | Kind::U64 => "unsigned long long",
             Kind::F32 => "float",
             Kind::F64 => "double",
         }
@@ -115,6 +118,7 @@ impl Kind {
     /// The type of a vector.
     pub fn vector(self) -> &'static str {
         match self {
+            Kind::Same => self.scalar(),
             Kind::Half => "u16v",
             Kind::Mask => "mask",
             Kind::I32 => "i32v",

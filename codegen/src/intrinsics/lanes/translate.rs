@@ -37,6 +37,9 @@ struct Parameters {
     head: String,
 }
 
+/// Rounds of a helper's loop, at most, that are spelled out.
+const MOST_UNROLLED: u32 = 16;
+
 impl Parameters {
     /// `None` if one is of a type that is none of lanes.
     fn of(definition: &syntax::Definition) -> Option<Parameters> {
@@ -49,7 +52,13 @@ impl Parameters {
             let (kind, _) = Kind::of_type(ty)?;
             kinds.push(kind);
             head.push(format!("{} {pointer}{name}", kind.vector()));
-            scope.push((name.clone(), Value::vector(name.clone(), kind)));
+            scope.push((
+                name.clone(),
+                match kind {
+                    Kind::Same => Value::scalar(name.clone(), Kind::U64),
+                    kind => Value::vector(name.clone(), kind),
+                },
+            ));
         }
         Some(Parameters { scope, kinds, head: head.join(", ") })
     }
@@ -238,6 +247,9 @@ impl Lanes {
     /// The value as a vector of that kind, a primary expression.
     pub fn to_vector(&mut self, value: &Value, kind: Kind) -> String {
         let text = parenthesise(&value.text);
+        if kind == Kind::Same {
+            return if value.is_vector { format!("{text}[0]") } else { text };
+        }
         if !value.is_vector {
             let name = self.primitive("splat", kind);
             return call(&name, &[&value.text]);
@@ -418,6 +430,11 @@ impl Lanes {
                         || inner.iter().any(|s| matches!(s, Statement::Return(_)))
                     {
                         return None;
+                    }
+                    // At `-O2` no compiler unrolls what is longer then, and a chain of rounds would wait for each.
+                    let rounds = head.split(' ').filter_map(|word| word.parse::<u32>().ok()).max();
+                    if let Some(rounds @ 2..=MOST_UNROLLED) = rounds {
+                        text.push_str(&format!("#pragma GCC unroll {rounds}\n"));
                     }
                     text.push_str(&format!("{indent}for ({}) {{\n", spaced(head)));
                     let seen = scope.len();

@@ -12,6 +12,9 @@ use crate::nest::stmt::{Arithmetic, Expr, Type};
 use crate::nest::variable::Var;
 use crate::{BinaryOp, DType, Language};
 
+/// Lanes whose elements are further from each other count in 64 bits.
+const MOST_AFTER: u64 = 1 << 26;
+
 /// Whether 32 bits hold positions from the least to the most.
 pub(in crate::text) fn are_short((least, most): (i64, i64)) -> bool {
     // Lanes beyond the last position too.
@@ -300,10 +303,21 @@ impl Loop<'_, '_> {
     fn random(&mut self, dtype: DType, seed: Var, index: &IndexExpr) -> Option<Value> {
         let step = self.index_step(index)?;
         let (seed, first) = (self.printer.name(seed), self.printer.expr(&Expr::Index(index.clone())));
+        let mut none = Helpers::new();
+        (self.is_worth_it, self.is_wide) = (true, true);
+        if dtype == DType::F32 && step.unsigned_abs() <= MOST_AFTER {
+            let same = |text: &str| Value::scalar(format!("(unsigned long long)({text})"), Kind::U64);
+            let after = Value::vector(format!("lz_short_positions(0, {step})"), Kind::I32);
+            let operands = [same(&seed), same(&first), after];
+            let names = ["s", "i", "n"];
+            let text = intrinsics::random_uniform_after(names, &mut none);
+            let scope: Vec<(&str, &Value)> = names.into_iter().zip(&operands).collect();
+            let Printer { lanes, helpers, .. } = &mut *self.printer;
+            return lanes.translate(&text, &scope, helpers);
+        }
         let seed = Value::scalar(format!("(unsigned long long){seed}"), Kind::U64);
         let index = Value::vector(format!("(u64v)lz_positions({first}, {step})"), Kind::U64);
-        let text = intrinsics::random_uniform(Language::C, dtype, "s", "i", &mut Helpers::new());
-        (self.is_worth_it, self.is_wide) = (true, true);
+        let text = intrinsics::random_uniform(Language::C, dtype, "s", "i", &mut none);
         let Printer { lanes, helpers, .. } = &mut *self.printer;
         lanes.translate(&text, &[("s", &seed), ("i", &index)], helpers)
     }
