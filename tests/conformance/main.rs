@@ -7,6 +7,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod convolutions;
 mod creation;
 mod domains;
 mod elementwise;

@@ -216,7 +216,10 @@ impl<'a> Writer<'a> {
         let left = array(emitter, "left", self.left_elements());
         let right = array(emitter, "right", self.width() * deep);
         let sums = sums(emitter);
-        let image = image.map(|part| (part, array(emitter, "image", part.elements())));
+        let image = image.map(|part| match part.windows.places() {
+            1 => (part, right),
+            _ => (part, array(emitter, "image", part.elements())),
+        });
         self.all_terms(emitter, Left::Packed(left), &Packed { array: right, image }, &sums);
         self.results(emitter, products, &sums, &self.known);
     }

@@ -166,7 +166,9 @@ impl Contraction {
 
     /// Where columns are windows, a block's lines are of one image.
     fn find_windows(&mut self, kernel: &Kernel) {
-        self.windows = Windows::of(kernel, &self.rights(), &self.depth, (&self.lines, self.column));
+        let (rights, columns) = (self.rights(), (self.lines.as_slice(), self.column));
+        self.windows = Windows::of(kernel, &rights, &self.depth, columns)
+            .or_else(|| Windows::of_lines(kernel, &rights, columns));
         if let Some(windows) = &self.windows {
             let line = windows.line.map(|line| line.windows);
             self.batch.extend(self.lines.iter().filter(|&&axis| Some(axis) != line));

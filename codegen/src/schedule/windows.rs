@@ -4,7 +4,7 @@
 use super::depth::with_one_depth;
 use super::share::{BLOCK_MULTIPLICATIONS, COLUMNS, PACKED_TERMS, PANEL, ROWS, TILE_ROWS};
 use crate::index::{Atom, AxisId, AxisRanges, IndexExpr, gcd};
-use crate::ir::{AxisKind, Kernel, ValueId};
+use crate::ir::{Axis, AxisKind, Kernel, ValueId};
 
 /// Columns of a block at most, and terms that are packed together.
 const MOST_COLUMNS: u64 = 512;
@@ -18,6 +18,9 @@ const BLOCKS: u64 = 7;
 
 /// Multiplications of vectors that take as long as laying one out.
 const PACKED: u64 = 3;
+
+/// From one column to the next, elements that are picked out of vectors.
+const NEAR: u64 = 4;
 
 /// Elements of an image that a block packs at most.
 const MOST_ELEMENTS: u64 = 1 << 16;
@@ -150,6 +153,31 @@ impl Windows {
         let overlaps = windows.places() > 1;
         let elements = windows.elements(1, 1, columns);
         (overlaps && windows.places() <= DEPTH && elements <= MOST_ELEMENTS).then_some(windows)
+    }
+
+    /// Lines of columns as windows of one place, if several of them together fill vectors that each by itself does not: what
+    /// is read at a distance from line to line, as with a stride of 2.
+    pub(crate) fn of_lines(
+        kernel: &Kernel,
+        rights: &[ValueId],
+        (lines, column): (&[AxisId], AxisId),
+    ) -> Option<Windows> {
+        let &line = lines.last()?;
+        let one = |axis: AxisId| {
+            let Axis { extent, is_argument, .. } = *kernel.axis(axis);
+            let sliding = Sliding { windows: axis, places: None, step: 1, spread: 0 };
+            (!is_argument && (2..=PANEL).contains(&extent)).then_some((sliding, extent))
+        };
+        let ((line, of_line), (column, of_column)) = (one(line)?, one(column)?);
+        let vectors = |elements: u64| elements.div_ceil(LANES);
+        let below = kernel.down_from(rights.iter().copied());
+        let mut indices = below.iter().flat_map(|&id| kernel.value(id).op.indices());
+        let is_near = |index: &IndexExpr| {
+            let step = index.coefficient(column.windows);
+            kernel.computed_axes(index).is_empty() && step.is_some_and(|step| step.unsigned_abs() <= NEAR)
+        };
+        let pays = 8 * vectors(of_line * of_column) <= 7 * of_line * vectors(of_column);
+        (pays && indices.all(is_near)).then_some(Windows { line: Some(line), column })
     }
 
     /// Places in a window.

@@ -5,7 +5,7 @@ use super::super::accumulate::set;
 use super::super::emitter::Emitter;
 use super::super::loops::counting;
 use super::super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Sub};
-use super::super::stmt::{Expr, LoopHint};
+use super::super::stmt::{Expr, LoopHint, Stmt};
 use super::super::variable::Var;
 use super::Writer;
 use super::image::Part;
@@ -35,6 +35,13 @@ impl Writer<'_> {
         emitter.repeat_along(&[self.depth], counting(channel, 0, channels, LoopHint::None), |emitter| {
             let term = self.term.then(Add, channel.then(Mul, places));
             emitter.bind(self.depth, INDEX, term);
+            if part.windows.places() == 1 {
+                // The image's lines are those of the columns.
+                let first = channel.then(Mul, self.width());
+                self.compute_image(emitter, part, value, packed, &first);
+                emitter.push(self.zeros_behind(packed, first));
+                return;
+            }
             let first = channel.then(Mul, part.lines * part.columns);
             self.compute_image(emitter, part, value, image, &first);
             self.lay_out(emitter, part, &Expr::Name(channel), [image, packed], &first);
@@ -51,8 +58,9 @@ impl Writer<'_> {
         first: &Expr,
     ) {
         let Windows { line, column } = part.windows;
-        let reach = |windows: Expr, step: u64, between: u64| {
-            windows.then(Sub, 1).then(Mul, step).then(Add, between + 1)
+        let reach = |windows: Expr, step: u64, between: u64| match (step, between) {
+            (1, 0) => windows,
+            _ => windows.then(Sub, 1).then(Mul, step).then(Add, between + 1),
         };
         let (count, at_line) = match line {
             Some(line) => {
@@ -107,6 +115,13 @@ impl Writer<'_> {
         });
     }
 
+    /// Zeros for the lanes behind the last column of a term.
+    fn zeros_behind(&self, packed: Var, row: Expr) -> Stmt {
+        let zero = vec![set(Expr::element(packed, row.then(Add, Var::Lane)), self.zero())];
+        let (filled, end) = (self.all_columns(), self.filled(self.all_columns()));
+        counting(Var::Lane, filled, end, LoopHint::SimdSpilling).of(zero)
+    }
+
     /// Each place's elements in all windows of the block, and zeros for the lanes behind the last one.
     fn lay_out(
         &self,
@@ -135,17 +150,13 @@ impl Writer<'_> {
         let from = emitter.bind("from", INDEX, from);
         let to = emitter.bind("to", INDEX, to);
         let element = Expr::element(image, name(from).then(Add, at(lane.clone(), column.step)));
-        let copy = vec![set(Expr::element(packed, name(to).then(Add, lane.clone())), element)];
+        let copy = vec![set(Expr::element(packed, name(to).then(Add, lane)), element)];
         let columns = name(self.columns.count);
         emitter.push(counting(Var::Lane, 0, columns, LoopHint::SimdSpilling).of(copy));
         let line_body = emitter.close();
         let lines = if line.is_some() { name(self.lines.count) } else { Expr::Int(1) };
-        let zero = vec![set(Expr::element(packed, row.then(Add, lane)), self.zero())];
-        let (filled, end) = (self.all_columns(), self.filled(self.all_columns()));
-        let mut body = vec![
-            counting(number, 0, lines, LoopHint::None).of(line_body),
-            counting(Var::Lane, filled, end, LoopHint::SimdSpilling).of(zero),
-        ];
+        let mut body =
+            vec![counting(number, 0, lines, LoopHint::None).of(line_body), self.zeros_behind(packed, row)];
         for (var, count) in [(place, of_column), (place_line, of_line)] {
             body = vec![counting(var, 0, Expr::Int(count), LoopHint::None).of(body)];
         }

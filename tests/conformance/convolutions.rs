@@ -1,0 +1,97 @@
+//! Proves convolutions right on every device against the interpreter: windows of an image, laid out for products.
+
+use lazuli::{Conv1d, Conv2d, Conv3d, DType, Device, Interpolation, Target, Tensor};
+
+use crate::common::data::floats;
+use crate::common::{check, check_on_cpu, near};
+
+#[test]
+fn convolutions_of_every_kind() {
+    check("convolutions", |device| {
+        let of = |shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+        let (x, weight) = (of(&[2, 6, 11, 23], 1), of(&[9, 6, 3, 3], 2));
+        let near = |name: &str, y| near(name, y, 1e-6, 1e-5);
+        vec![
+            near("plain", x.conv2d(&weight, None, 1, 0)),
+            near("padded, with bias", x.conv2d(&weight, Some(&of(&[9], 3)), 1, 1).relu()),
+            near("strides", x.conv2d(&weight, None, (2, 3), (0, 2))),
+            near("dilated", x.conv2d_with(&weight, None, Conv2d::new().dilation((1, 2)).same())),
+            near("groups", x.conv2d_with(&of(&[9, 2, 3, 3], 2), None, Conv2d::new().groups(3).padding(1))),
+            near("depthwise", x.conv2d_with(&of(&[6, 1, 3, 3], 2), None, Conv2d::new().groups(6))),
+            near("one by one", x.conv2d(&of(&[9, 6, 1, 1], 2), None, 1, 0)),
+            near("pooled", x.conv2d(&weight, None, 1, 1).relu().max_pool2d(2, 2)),
+            near(
+                "1-d",
+                of(&[2, 6, 50], 1).conv1d_with(&of(&[9, 6, 5], 2), None, Conv1d::new().stride(2).padding(3)),
+            ),
+            near(
+                "3-d",
+                of(&[1, 3, 5, 6, 20], 1).conv3d_with(
+                    &of(&[4, 3, 2, 3, 2], 2),
+                    None,
+                    Conv3d::new().padding(1),
+                ),
+            ),
+            near("transposed", x.conv_transpose2d(&of(&[6, 5, 3, 3], 2), None, 2, 1)),
+            near("no batch", x.select(0, 0).conv2d(&weight, None, 1, 0)),
+        ]
+    });
+}
+
+/// Columns that are windows of an image, which a block packs once: several blocks of lines or of columns, more channels than
+/// are packed together, and what is computed of the image.
+#[test]
+fn convolutions_of_larger_images() {
+    check_on_cpu("windows", |device| {
+        let of = |shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+        let near = |name: &str, y| near(name, y, 1e-5, 1e-4);
+        let (x, weight) = (of(&[2, 20, 33, 45], 1), of(&[14, 20, 3, 3], 2));
+        let gates = x.conv2d(&of(&[14, 20, 3, 3], 3), None, 1, 1).sigmoid();
+        let doubled = x.interpolate_scale(&[2.0, 2.0], Interpolation::Nearest);
+        vec![
+            near("normalised before", ((&x - 0.5) * 2.0).silu().conv2d(&weight, None, 1, 1)),
+            near("two products", x.conv2d(&weight, None, 1, 1).tanh() * gates),
+            near("strides", x.conv2d(&weight, None, 2, 1)),
+            near("lines alone", x.conv2d(&of(&[14, 20, 5, 1], 4), None, 1, (2, 0)).relu()),
+            near("columns alone", x.conv2d(&of(&[14, 20, 1, 5], 5), None, 1, (0, 2)).relu()),
+            near(
+                "wide",
+                of(&[3, 4, 1100], 6).conv1d_with(&of(&[7, 4, 9], 7), None, Conv1d::new().dilation(3).same()),
+            ),
+            near("wider steps", of(&[1, 4, 2100], 6).conv1d(&of(&[7, 4, 9], 7), None, 4, 2)),
+            near("upsampled", doubled.conv2d(&weight, None, 1, 1)),
+            near("residual", (x.conv2d(&of(&[20, 20, 3, 3], 8), None, 1, 1) + &x).relu()),
+            near("doubles", x.cast(DType::F64).conv2d(&weight.cast(DType::F64), None, 1, 1)),
+        ]
+    });
+}
+
+/// Lines of few columns each, which do not follow one another in memory: several of them fill a panel's vectors together.
+#[test]
+fn short_lines_share_vectors() {
+    let of = |device: &Device, shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+    let cpu = Device::cpu();
+    let y = of(&cpu, &[1, 32, 14, 14], 1).conv2d(&of(&cpu, &[24, 32, 1, 1], 2), None, 2, 0);
+    let text = y.compile_for(&Target::cpu()).unwrap().source();
+    assert!(text.contains("columns=7x7,"), "{text}");
+    check_on_cpu("lines", |device| {
+        let of = |shape: &[usize], seed| of(device, shape, seed);
+        let (x, weight, other) = (of(&[3, 40, 14, 13], 1), of(&[20, 40, 1, 1], 2), of(&[20, 40, 1, 1], 3));
+        let near = |name: &str, y| near(name, y, 1e-5, 1e-4);
+        let strided = |x: &Tensor, weight: &Tensor| x.conv2d(weight, None, 2, 0);
+        let of_dtype = |dtype| strided(&x.cast(dtype), &weight.cast(dtype)).cast(DType::F32);
+        let part = x.select(0, 0).slice(1, 2..9).slice(2, 3..12);
+        let points = x.select(0, 2).slice(1, 0..8).slice(2, 1..6);
+        vec![
+            near("strides", x.conv2d(&weight, Some(&of(&[20], 4)), 2, 0).relu()),
+            near("other strides", x.select(0, 1).conv2d(&weight, None, (1, 3), 0)),
+            near("computed, padded", x.tanh().conv2d(&weight, None, 2, 1)),
+            near("two products", strided(&x, &weight) * strided(&x, &other)),
+            near("doubles", of_dtype(DType::F64)),
+            crate::common::near("bf16", of_dtype(DType::BF16), 1e-2, 1e-2),
+            crate::common::near("f16", of_dtype(DType::F16), 1e-3, 1e-3),
+            near("a part", (weight.reshape([20, 40, 1, 1]) * &part.unsqueeze(0)).sum(1)),
+            near("distances", (weight.reshape([20, 40, 1, 1]) - &points.unsqueeze(0)).abs().sum(1)),
+        ]
+    });
+}
