@@ -217,6 +217,18 @@ fn pairs_of_terms() {
     });
 }
 
+/// Sums of some terms each are added up: in one sum of all, each term would be rounded to what the whole has room for.
+#[test]
+fn long_sums_lose_little() {
+    let sums = |x: &Tensor| x.t().matmul(x);
+    for columns in [8, 24] {
+        let x = Tensor::rand([1 << 20, columns], 1);
+        let precise = sums(&x.cast(DType::F64));
+        let error = ((sums(&x) - &precise) / &precise).abs().max([0, 1]).item::<f64>().unwrap();
+        assert!(error < 5e-6, "{columns} columns: {error:e}");
+    }
+}
+
 #[test]
 fn another_batch_size_is_right_too() {
     let weight = floats(&Device::cpu(), DType::F32, [80, 64], 1.0, 1);

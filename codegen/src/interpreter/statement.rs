@@ -324,10 +324,7 @@ impl Machine<'_> {
                 if tile.lines { (1, tile.right_row as i64) } else { (tile.right_row as i64, 1) };
             for (row, column) in (0..rows).flat_map(|row| (0..width).map(move |column| (row, column))) {
                 let at = sums + row * tile.sums_row as i64 + column;
-                let mut sum = match adds {
-                    0 => Scalar::from_i64(wide, 0),
-                    _ => self.read(tile.sums, at, thread)?.number(wide),
-                };
+                let mut sum = Scalar::from_i64(wide, 0);
                 for term in 0..depth {
                     let a = self.read(
                         tile.left,
@@ -336,6 +333,10 @@ impl Machine<'_> {
                     )?;
                     let b = self.read(tile.right, right + term * of_term + column * of_column, thread)?;
                     sum = mul_add(wide, a.number(wide), b.number(wide), sum);
+                }
+                if adds != 0 {
+                    let before = self.read(tile.sums, at, thread)?.number(wide);
+                    sum = mul_add(wide, before, Scalar::from_i64(wide, 1), sum);
                 }
                 self.write(tile.sums, at, thread, Value::Number(sum))?;
             }

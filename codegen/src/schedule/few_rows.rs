@@ -11,7 +11,7 @@ use crate::ir::{Kernel, ValueId, ValueOp};
 /// Rows that are few: what is read for them is not worth packing.
 const FEW_ROWS: u64 = 16;
 
-/// Terms whose columns are gone through side by side then, columns of such a block, and blocks.
+/// Terms whose columns are gone through side by side then, more of fewer columns; columns of such a block, and blocks.
 pub(crate) const FEW_TERMS: u64 = 16;
 const THIN_COLUMNS: u64 = 512;
 const THIN_BLOCKS: u64 = 8;
@@ -85,7 +85,8 @@ impl Contraction {
         let (columns, depth) = match (self.are_lines(kernel), self.has_lifts()) {
             (true, false) => (some, LONG_TERMS),
             (true, true) => (PANEL, LONG_TERMS / 2),
-            (false, _) => (some, FEW_TERMS),
+            (false, false) => (some, FEW_TERMS * (THIN_COLUMNS / some)),
+            (false, true) => (some, FEW_TERMS),
         };
         ContractionSchedule {
             rows: FEW_ROWS.next_multiple_of(TILE_ROWS) as u32,

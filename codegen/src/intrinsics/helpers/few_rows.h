@@ -16,13 +16,17 @@ void lz_multiply_rows_f32(const float* restrict left, idx left_row, idx rows, co
 #define TILE(ROWS, VECTORS) \
   for (; n + VECTORS * LANES <= width; n += VECTORS * LANES) { \
     vec s[ROWS][VECTORS]; \
-    EACH(i, ROWS) EACH(j, VECTORS) s[i][j] = adds ? *(const vec*)(to + i * sums_row + n + j * LANES) : (vec){0}; \
+    EACH(i, ROWS) EACH(j, VECTORS) s[i][j] = (vec){0}; \
     for (idx k = 0; k < depth; ++k) { \
       vec columns[VECTORS]; \
       EACH(j, VECTORS) columns[j] = *(const vec*)(right + k * right_row + n + j * LANES); \
       EACH(i, ROWS) EACH(j, VECTORS) s[i][j] += from[i * left_row + k] * columns[j]; \
     } \
-    EACH(i, ROWS) EACH(j, VECTORS) *(vec*)(to + i * sums_row + n + j * LANES) = s[i][j]; \
+    EACH(i, ROWS) EACH(j, VECTORS) { \
+      vec* const sum = (vec*)(to + i * sums_row + n + j * LANES); \
+      if (adds) s[i][j] += *sum; \
+      *sum = s[i][j]; \
+    } \
   }
   const idx whole = width / (WIDE * LANES) * (WIDE * LANES);
   idx count = 0;

@@ -67,7 +67,7 @@ void lz_multiply_tile_bf16(const float* restrict left, idx left_row, idx left_te
     for (int i = 0; i < 6; ++i) {
 #pragma GCC unroll 4
       for (int j = 0; j < 4; ++j) {
-        s[i][j] = adds ? *(const vec*)(sums + i * sums_row + n + j * 16) : (vec){0};
+        s[i][j] = (vec){0};
       }
     }
     for (idx k = 0; k < count; ++k) {
@@ -89,7 +89,9 @@ void lz_multiply_tile_bf16(const float* restrict left, idx left_row, idx left_te
     for (int i = 0; i < 6; ++i) {
 #pragma GCC unroll 4
       for (int j = 0; j < 4; ++j) {
-        *(vec*)(sums + i * sums_row + n + j * 16) = s[i][j];
+        vec* const to = (vec*)(sums + i * sums_row + n + j * 16);
+        if (adds) s[i][j] += *to;
+        *to = s[i][j];
       }
     }
   }
@@ -97,7 +99,7 @@ void lz_multiply_tile_bf16(const float* restrict left, idx left_row, idx left_te
     vec s[6];
 #pragma GCC unroll 6
     for (int i = 0; i < 6; ++i) {
-      s[i] = adds ? *(const vec*)(sums + i * sums_row + n) : (vec){0};
+      s[i] = (vec){0};
     }
     for (idx k = 0; k < count; ++k) {
       const pairs columns = *(const pairs*)(right + k * right_row + n);
@@ -109,7 +111,9 @@ void lz_multiply_tile_bf16(const float* restrict left, idx left_row, idx left_te
     }
 #pragma GCC unroll 6
     for (int i = 0; i < 6; ++i) {
-      *(vec*)(sums + i * sums_row + n) = s[i];
+      vec* const to = (vec*)(sums + i * sums_row + n);
+      if (adds) s[i] += *to;
+      *to = s[i];
     }
   }
 #else

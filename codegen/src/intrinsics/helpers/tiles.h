@@ -1,4 +1,5 @@
-// sums[i][j] (+)= sum over k of left[i][k] * right[k][j], of 6 rows; width is a multiple of 16
+// sums[i][j] (+)= sum over k of left[i][k] * right[k][j], of 6 rows; width is a multiple of 16. Sums of some terms each are
+// added up, so that long ones lose little
 void lz_multiply_tile_f32(const float* restrict left, idx left_row, idx left_term, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
 #pragma clang fp contract(fast)
 #if defined(__AVX512F__)
@@ -19,7 +20,7 @@ void lz_multiply_tile_f32(const float* restrict left, idx left_row, idx left_ter
     for (int i = 0; i < 6; ++i) {
 #pragma GCC unroll 4
       for (int j = 0; j < WIDE; ++j) {
-        s[i][j] = adds ? *(const vec*)(sums + i * sums_row + n + j * LANES) : (vec){0};
+        s[i][j] = (vec){0};
       }
     }
     for (idx k = 0; k < depth; ++k) {
@@ -40,7 +41,9 @@ void lz_multiply_tile_f32(const float* restrict left, idx left_row, idx left_ter
     for (int i = 0; i < 6; ++i) {
 #pragma GCC unroll 4
       for (int j = 0; j < WIDE; ++j) {
-        *(vec*)(sums + i * sums_row + n + j * LANES) = s[i][j];
+        vec* const to = (vec*)(sums + i * sums_row + n + j * LANES);
+        if (adds) s[i][j] += *to;
+        *to = s[i][j];
       }
     }
   }
@@ -48,7 +51,7 @@ void lz_multiply_tile_f32(const float* restrict left, idx left_row, idx left_ter
     vec s[6];
 #pragma GCC unroll 6
     for (int i = 0; i < 6; ++i) {
-      s[i] = adds ? *(const vec*)(sums + i * sums_row + n) : (vec){0};
+      s[i] = (vec){0};
     }
     for (idx k = 0; k < depth; ++k) {
       vec columns = *(const vec*)(right + k * right_row + n);
@@ -59,7 +62,9 @@ void lz_multiply_tile_f32(const float* restrict left, idx left_row, idx left_ter
     }
 #pragma GCC unroll 6
     for (int i = 0; i < 6; ++i) {
-      *(vec*)(sums + i * sums_row + n) = s[i];
+      vec* const to = (vec*)(sums + i * sums_row + n);
+      if (adds) s[i] += *to;
+      *to = s[i];
     }
   }
 }
