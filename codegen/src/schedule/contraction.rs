@@ -70,7 +70,7 @@ pub(crate) struct Contraction {
     /// Reductions of the rows that left factors and results need, each after those that it depends on: of a normalisation
     /// before a layer (CPU). Those of few elements that results alone need are loops of theirs.
     pub(crate) statistics: Vec<ValueId>,
-    /// How the columns are windows of an image (CPU).
+    /// How the columns are windows of an image, or of one place each (CPU).
     pub(crate) windows: Option<Windows>,
     /// Whether all factors are numbers of BF16, whose terms may be multiplied in pairs (CPU).
     pub(crate) is_paired: bool,

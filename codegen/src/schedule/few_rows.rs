@@ -3,7 +3,7 @@
 
 use super::contraction::{Contraction, ContractionSchedule, Product, consecutive_along};
 use super::depth::positions;
-use super::share::{FEWEST_ROWS, PANEL, TILE_ROWS};
+use super::share::{FEWEST_ROWS, PANEL, TILE_ROWS, VECTOR};
 use crate::DType;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
@@ -96,6 +96,3 @@ impl Contraction {
         }
     }
 }
-
-/// Columns of the widest vector.
-const VECTOR: u64 = 16;

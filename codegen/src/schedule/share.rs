@@ -61,8 +61,11 @@ pub fn is_tiled(rows: u64, columns: u64, terms: u64) -> bool {
 /// Columns of attention whose sums the threads of a GPU's block have in registers.
 pub const MOST_ATTENTION_COLUMNS: usize = 128;
 
+/// Elements of the widest vectors.
+pub(super) const VECTOR: u64 = 16;
+
 /// Elements of a column panel: four of the widest vectors.
-pub(crate) const PANEL: u64 = 64;
+pub(crate) const PANEL: u64 = 4 * VECTOR;
 
 /// Rows of a tile whose sums stay in registers.
 pub(crate) const TILE_ROWS: u64 = 6;

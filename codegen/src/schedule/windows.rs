@@ -1,17 +1,14 @@
 //! Contractions whose columns are windows of an image, as a convolution's are: neighbouring columns share most of their
-//! terms.
+//! terms. Short lines of columns are windows of one place each, so that they fill vectors together.
 
 use super::depth::with_one_depth;
-use super::share::{BLOCK_MULTIPLICATIONS, COLUMNS, PACKED_TERMS, PANEL, ROWS, TILE_ROWS};
+use super::share::{BLOCK_MULTIPLICATIONS, COLUMNS, PACKED_TERMS, PANEL, ROWS, TILE_ROWS, VECTOR};
 use crate::index::{Atom, AxisId, AxisRanges, IndexExpr, gcd};
 use crate::ir::{Axis, AxisKind, Kernel, ValueId};
 
 /// Columns of a block at most, and terms that are packed together.
 const MOST_COLUMNS: u64 = 512;
 const DEPTH: u64 = 144;
-
-/// Elements of the widest vectors.
-const LANES: u64 = 16;
 
 /// Blocks that keep some cores busy: they compute what their neighbours do of the image's lines, and images are mostly several.
 const BLOCKS: u64 = 7;
@@ -169,7 +166,7 @@ impl Windows {
             (!is_argument && (2..=PANEL).contains(&extent)).then_some((sliding, extent))
         };
         let ((line, of_line), (column, of_column)) = (one(line)?, one(column)?);
-        let vectors = |elements: u64| elements.div_ceil(LANES);
+        let vectors = |elements: u64| elements.div_ceil(VECTOR);
         let below = kernel.down_from(rights.iter().copied());
         let mut indices = below.iter().flat_map(|&id| kernel.value(id).op.indices());
         let is_near = |index: &IndexExpr| {
@@ -244,7 +241,7 @@ impl Windows {
         // In parts of so many, and the rest.
         let parts =
             |all: u64, each: u64| [(all / each, each), (u64::from(!all.is_multiple_of(each)), all % each)];
-        let vectors = |elements: u64| elements.div_ceil(LANES);
+        let vectors = |elements: u64| elements.div_ceil(VECTOR);
         let tiles: u64 =
             parts(rows, rows_each).map(|(n, rows)| n * rows.next_multiple_of(TILE_ROWS)).iter().sum();
         let (mut multiplied, mut packed) = (0, 0);

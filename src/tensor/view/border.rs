@@ -123,8 +123,8 @@ pub enum PadMode {
 }
 
 impl Tensor {
-    /// A border, given as one pair (before, after) for every axis or one integer for all sides; [`PadMode`] says what it holds. Where a number is
-    /// negative, so many positions are cut off instead, before anything else.
+    /// A border, given as one pair (before, after) for every axis or one integer for all sides; [`PadMode`] says what it
+    /// holds. Where a number is negative, so many positions are cut off instead, before anything else.
     ///
     /// Invalid if more is cut off than is there, for a reflected border that is not narrower than the tensor, for a circular one that is wider,
     /// and for a replicated one where there is nothing to replicate.

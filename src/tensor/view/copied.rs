@@ -1,10 +1,10 @@
 //! Joins by copies: whose kernels would be others each time, because they depend on the number of parts.
 //!
-//! A loop that stacks the steps so far, or as many as there were, joins another number of tensors in each turn. So a line's first two
-//! numbers of parts are kernels, which read the parts and compute what follows: a function that joins three here and four there, or
-//! the last of some batches, goes on to fuse both. From the third number on the parts are computed, copied into one tensor, and read from
-//! there: however many they are, kernels and plans are the same. So are many parts whose values are there: a plan of so many would
-//! take longer than all copies.
+//! A loop that stacks the steps so far, or as many as there were, joins another number of tensors in each turn. So a
+//! line's first two numbers of parts are kernels, which read the parts and compute what follows: a function that joins
+//! three here and four there, or the last of some batches, goes on to fuse both. From the third number on the parts are
+//! computed, copied into one tensor, and read from there: however many they are, kernels and plans are the same. So are
+//! many parts whose values are there: a plan of so many would take longer than all copies.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -65,13 +65,13 @@ fn join(call: Call, parts: &[Tensor], shape: Vec<usize>, (axis, device): (usize,
 
 /// Whether the user's line joined two other numbers of parts before.
 fn is_another(call: Call, number: usize) -> bool {
-    static FIRST: Mutex<Option<FxHashMap<SourceLocation, [Option<usize>; 2]>>> = Mutex::new(None);
+    static NUMBERS: Mutex<Option<FxHashMap<SourceLocation, [Option<usize>; 2]>>> = Mutex::new(None);
     // Of operations that are made of joins, each has numbers of its own.
     if !matches!(call.name(), "cat" | "stack" | "hstack" | "vstack" | "dstack" | "column_stack") {
         return false;
     }
-    let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
-    let numbers = first.get_or_insert_default().entry(call.location()).or_default();
+    let mut lines = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let numbers = lines.get_or_insert_default().entry(call.location()).or_default();
     match numbers.iter_mut().find(|known| known.is_none_or(|known| known == number)) {
         Some(known) => {
             *known = Some(number);

@@ -78,8 +78,9 @@ impl Tensor {
         Tensor::or_invalid(select(Call::here("select"), self, axis, index))
     }
 
-    /// A border of `value`, given as one pair (before, after) for every axis, or as one integer for all sides. The value is converted to the
-    /// tensor's dtype as Rust's `as` converts. Where a number is negative, so many positions are cut off instead.
+    /// A border of `value`, given as one pair (before, after) for every axis, or as one integer for all sides. The value is
+    /// converted to the tensor's dtype as Rust's `as` converts. Where a number is negative, so many positions are cut off
+    /// instead.
     ///
     /// Invalid if more is cut off than is there.
     ///
