@@ -87,6 +87,10 @@ fn programs() -> Vec<Case> {
             let joined = Tensor::stack(&(0..9).map(part).collect::<Vec<_>>(), 0);
             vec![joined.sum(0), joined]
         }),
+        program("norm of ten joined tensors", &[10, 1 << 20], |x| {
+            let parts: Vec<Tensor> = (0..10).map(|n| x.select(0, n).slice(0, n..)).collect();
+            vec![Tensor::cat(&parts, 0).square().sum(0).sqrt()]
+        }),
         program("common neighbours in a graph", &[1024, 1024], |x| {
             let above = x.gt(0.4).triu(1).cast(DType::F32);
             let joined = &above + above.t();

@@ -161,3 +161,20 @@ fn joins_are_read_at_computed_positions() {
         check_on_cpu(&format!("{count} parts"), |device| vec![exact("read", result(device))]);
     }
 }
+
+/// A sum over a join goes through part after part: no element asks which of them it is in.
+#[test]
+fn sums_over_many_parts_have_no_conditions() {
+    let joined = |device: &Device, count: usize| {
+        let parts: Vec<Tensor> = (0..count).map(|n| mixed(device, DType::F32, [40 + n], n, 1)).collect();
+        Tensor::cat(&parts, 0)
+    };
+    for count in [5, 9, 15] {
+        let source =
+            joined(&Device::cpu(), count).square().sum(0).compile_for(&Target::cpu()).unwrap().source();
+        assert!(!source.contains("#pragma omp simd"), "{source}");
+        check_on_cpu(&format!("sums over {count} parts"), |device| {
+            vec![near("squares", joined(device, count).square().sum(0), 1e-5, 1e-4)]
+        });
+    }
+}

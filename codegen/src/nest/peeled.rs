@@ -11,8 +11,8 @@ use super::stmt::{Expr, Stmt};
 use crate::index::{Bound, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 
-/// More sweeps for each pass are too much text.
-const MOST: usize = 5;
+/// More sweeps for each pass are too much text. Without them, a sum over a join tests every part at every element.
+const MOST: usize = 16;
 
 /// A kernel whose passes are peeled.
 pub(super) enum Peeled {
