@@ -142,6 +142,35 @@ fn joins_of_every_number_of_parts() {
     }
 }
 
+/// Random numbers have no device: a line that joins another number of them copies all the same.
+#[test]
+fn joins_of_random_numbers_are_copied() {
+    let joined = |count: usize, axis: isize| {
+        let parts: Vec<Tensor> = (0..count as u64).map(|n| Tensor::rand([3, 4], n)).collect();
+        (Tensor::cat(&parts, axis), parts)
+    };
+    for axis in [0, 1] {
+        for count in [3, 5, 4, 9] {
+            let (all, parts) = joined(count, axis);
+            let after = &all * 2.0;
+            after.eval().unwrap();
+            assert_eq!(all.is_evaluated(), count == 4 || count == 9, "{count} along {axis}");
+            for device in devices() {
+                let moved = (&all * 2.0).to(&device).to_vec::<f32>().unwrap();
+                let own: Vec<Vec<f32>> = parts.iter().map(|part| part.to_vec().unwrap()).collect();
+                let rows = if axis == 0 { 1 } else { 3 };
+                let expected: Vec<f32> = (0..rows)
+                    .flat_map(|row| own.iter().map(move |part| (part, row)))
+                    .flat_map(|(part, row)| {
+                        part[row * 12 / rows..(row + 1) * 12 / rows].iter().map(|x| x * 2.0)
+                    })
+                    .collect();
+                assert_eq!(moved, expected, "{count} along {axis} on {device}");
+            }
+        }
+    }
+}
+
 /// What is read at computed positions of a join of many parts reads it from memory: else each element would compare its
 /// position with all of them. Of few parts it is one kernel.
 #[test]

@@ -32,15 +32,15 @@ pub(super) fn copied(call: Call, parts: &[Tensor], axis: usize) -> Option<Result
         return None;
     }
     let mut devices = parts.iter().filter_map(|part| part.node.device);
-    let device = devices.next()?;
+    let device = devices.next();
     // An error to be told as that of any operation.
-    if devices.any(|other| other != device) {
+    if devices.any(|other| Some(other) != device) {
         return None;
     }
     let shape = &parts[0].node.shape;
     let (before, after) = (&shape[..axis], &shape[axis + 1..]);
     // A GPU copies what is in one place.
-    if !device.runs_ahead() || before.iter().all(|&extent| extent == 1) {
+    if !device.unwrap_or_default().runs_ahead() || before.iter().all(|&extent| extent == 1) {
         let length = parts.iter().try_fold(0usize, |sum, part| sum.checked_add(part.node.shape[axis]))?;
         return Some(join(call, parts, [before, &[length], after].concat(), (axis, device)));
     }
@@ -55,12 +55,17 @@ pub(super) fn copied(call: Call, parts: &[Tensor], axis: usize) -> Option<Result
     })
 }
 
-fn join(call: Call, parts: &[Tensor], shape: Vec<usize>, (axis, device): (usize, Device)) -> Result<Tensor> {
+fn join(
+    call: Call,
+    parts: &[Tensor],
+    shape: Vec<usize>,
+    (axis, device): (usize, Option<Device>),
+) -> Result<Tensor> {
     let shape = Shape::from(shape);
     call.needs_addressable(&shape)?;
     let state = State::Recorded(Recipe::Join { axis }, Sources::from_iter(parts.iter().cloned()));
     let dtype = parts[0].node.dtype;
-    Ok(Tensor::from_parts(shape, dtype, Some(device), call.name(), call.location(), state))
+    Ok(Tensor::from_parts(shape, dtype, device, call.name(), call.location(), state))
 }
 
 /// Whether the user's line joined two other numbers of parts before.
