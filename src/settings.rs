@@ -14,6 +14,7 @@ const THREADS: &str = "LAZULI_NUM_THREADS";
 const FUSION: &str = "LAZULI_FUSION";
 const CUDA_GRAPHS: &str = "LAZULI_CUDA_GRAPHS";
 const LAUNCH_BLOCKING: &str = "LAZULI_LAUNCH_BLOCKING";
+const NVTX: &str = "LAZULI_NVTX";
 const PROGRESS: &str = "LAZULI_PROGRESS";
 const DEBUG: &str = "LAZULI_DEBUG";
 
@@ -175,6 +176,28 @@ impl Settings {
     /// ```
     pub fn launch_blocking(self, is_on: bool) -> Settings {
         self.with(LAUNCH_BLOCKING, switch(is_on))
+    }
+
+    /// Whether evaluations and launches of kernels are ranges of NVTX, which Nsight Systems shows on the host's timeline, each with the
+    /// lines that recorded it. Without NVIDIA's library for them there is a warning. `LAZULI_NVTX`.
+    ///
+    /// ```
+    /// lazuli::Settings::new().nvtx(false).install()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn nvtx(self, is_on: bool) -> Settings {
+        self.with(NVTX, switch(is_on))
+    }
+
+    /// A folder that gets the text of each kernel for a GPU, which is compiled so that Nsight Compute, Compute Sanitizer and cuda-gdb
+    /// know its lines (`-lineinfo`): its instructions stay the same. `LAZULI_LINE_INFO`.
+    ///
+    /// ```
+    /// lazuli::Settings::new().line_info("kernels").install()?;
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn line_info(self, folder: impl Into<PathBuf>) -> Settings {
+        self.with("LAZULI_LINE_INFO", folder.into())
     }
 
     /// Whether operations share kernels where [`with_fusion`](crate::with_fusion) says nothing. `LAZULI_FUSION`.
@@ -360,6 +383,12 @@ pub(crate) fn is_launch_blocking() -> bool {
     let is_on = |name: &str| matches!(text(name).as_deref(), Some("on" | "1"));
     let default = || is_on(LAUNCH_BLOCKING) || is_on("CUDA_LAUNCH_BLOCKING");
     scope().launch_blocking.unwrap_or_else(|| *DEFAULT.get_or_init(default))
+}
+
+/// Whether profilers are told of evaluations and launches.
+#[cfg(feature = "cuda")]
+pub(crate) fn has_nvtx() -> bool {
+    matches!(text(NVTX).as_deref(), Some("on" | "1"))
 }
 
 /// What the number of threads is limited to; 0 before it is known.

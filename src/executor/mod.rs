@@ -36,7 +36,7 @@ use crate::recording::{State, Tensor, TensorNode};
 use crate::runtime::backend::Backend;
 use crate::runtime::buffer::Buffer;
 use crate::runtime::device::Device;
-use crate::runtime::kernels;
+use crate::runtime::{kernels, range};
 use crate::{Error, Fusion, Result, stats};
 
 /// Computes the tensors that are not computed yet; those on one device share a plan.
@@ -173,6 +173,10 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
         recording = Recording { again, ..build_key(tensors)? };
     }
     stats::add(stats::Counter::Evaluations);
+    let _range = range(|| match tensors.first() {
+        Some(tensor) => format!("evaluate {}, at {}", tensor.node.origin, tensor.node.location),
+        None => "evaluate".to_owned(),
+    });
     let kept = kept(device, tensors, &recording);
     if kept.is_empty() {
         return compute(device, tensors, recording, fusion);

@@ -282,8 +282,8 @@ impl Command {
     }
 }
 
-/// A kernel of the plan as errors name it.
-fn name(plan: &Plan, number: usize) -> String {
+/// A kernel of the plan as errors and profilers name it.
+pub(super) fn name(plan: &Plan, number: usize) -> String {
     format!("{} ({})", plan.kernels[number].code.emitted.name, operations(plan, number))
 }
 

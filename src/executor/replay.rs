@@ -15,6 +15,7 @@ use crate::runtime::buffer::Buffer;
 use crate::runtime::checks::{self, Reserved};
 use crate::runtime::cuda::driver::{Access, CudaBuffer, CudaDevice, CudaGraph, Node};
 use crate::runtime::fault::Faults;
+use crate::runtime::range;
 use crate::{Error, Result, settings, stats};
 
 /// Calls that are made one by one first: a graph takes longer to build than it saves in a few calls.
@@ -97,6 +98,7 @@ impl Replay {
             Err(Error::OutOfMemory { .. }) => return Ok(None),
             other => other?,
         };
+        let _range = range(|| format!("a graph of {} kernels", prepared.commands().len()));
         if !self.launch(layout, plan, prepared, device, &memory)? {
             return Ok(None);
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::prepared::{Command, Prepared, operations};
+use super::prepared::{Command, Prepared, name, operations};
 use super::timing;
 use super::trial::{self, Noted};
 use crate::compiler::{self, Place, Plan};
@@ -14,6 +14,7 @@ use crate::runtime::backend::Backend;
 use crate::runtime::buffer::Buffer;
 use crate::runtime::fault::Fault;
 use crate::runtime::kernels::Loaded;
+use crate::runtime::range;
 use crate::{Error, Result, settings, stats};
 
 /// Memory of one launch, there before it.
@@ -123,6 +124,7 @@ impl<'a> Run<'a> {
                 prepared.backend.order(read, written)?;
             }
             prepared.backend.launching(&prepared.names, number);
+            let _range = range(|| name(self.plan, number));
             let mut fault = None;
             let mut call = || {
                 fault = self.call(command, loaded, &prepared.backend, &memory.scratch)?;

@@ -252,6 +252,7 @@ fn compile_cubin(text: &Text, architecture: &str) -> Result<(Vec<u8>, u32)> {
     debug::print(Level::Timings, || {
         format!("{name} for {architecture} by NVRTC {major}.{minor} ({})", nvrtc.place())
     });
+    super::cuda::lines::write(name, source);
     let key = cubin_key(nvrtc, architecture, source);
     let mut cubin = cached(&key, "cu", source, || {
         if is_virtual(architecture) {
@@ -275,7 +276,11 @@ fn compile_cubin(text: &Text, architecture: &str) -> Result<(Vec<u8>, u32)> {
 #[cfg(feature = "cuda")]
 fn cubin_key(nvrtc: &super::cuda::nvrtc::Nvrtc, architecture: &str, source: &str) -> Key {
     let (major, minor) = nvrtc.version();
-    let maker = format!("nvrtc {major}.{minor}, room before spills, which are behind");
+    let mut maker = format!("nvrtc {major}.{minor}, room before spills, which are behind");
+    if let Some(folder) = super::cuda::lines::folder() {
+        // The CUBIN names the file.
+        maker = format!("{maker}, lines in {}", folder.display());
+    }
     Key::new(architecture, &maker, nvrtc.options(), source)
 }
 

@@ -6,6 +6,9 @@
 pub(crate) mod architecture;
 pub(crate) mod cubin;
 pub(crate) mod driver;
+pub(crate) mod lines;
 pub(crate) mod nvrtc;
+pub(crate) mod nvtx;
+mod places;
 pub mod testing;
 mod version;

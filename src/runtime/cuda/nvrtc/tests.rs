@@ -162,9 +162,28 @@ fn something_else_is_not_taken_for_nvrtc() {
 
 #[test]
 fn known_folders_are_listed_once() {
-    let folders = known_folders();
+    let folders = folders(PACKAGE_FOLDERS);
     assert!(folders.iter().any(|folder| folder.starts_with("/usr/local/cuda")));
     let mut unique = folders.clone();
     unique.dedup();
     assert_eq!(unique, folders);
+}
+
+#[test]
+fn lines_change_no_instruction() {
+    let Some(compiler) = nvrtc_or_note("lines of kernels") else { return };
+    let architecture = "sm_90";
+    let plain = compiler.compile("scale", SCALE, architecture, default_options()).unwrap();
+    let options = [default_options(), &[crate::runtime::cuda::lines::OPTION]].concat();
+    let with_lines = compiler.compile("scale", SCALE, architecture, &options).unwrap();
+    let section = |cubin: &Cubin, name: &str| -> Option<Vec<u8>> {
+        use object::{Object, ObjectSection};
+        let file = object::File::parse(&*cubin.bytes).unwrap();
+        Some(file.section_by_name(name)?.data().unwrap().to_vec())
+    };
+    let code = section(&plain, ".text.scale").unwrap();
+    assert_eq!(Some(code), section(&with_lines, ".text.scale"));
+    assert!(section(&plain, ".debug_line").is_none());
+    let lines = section(&with_lines, ".debug_line").unwrap();
+    assert!(String::from_utf8_lossy(&lines).contains("scale.cu"));
 }
