@@ -201,6 +201,53 @@ fn reads_across(kernel: &Kernel, inner: AxisId) -> bool {
 /// An innermost axis shorter than this is not worth a loop of its own on the CPU.
 const SHORT_AXIS: u64 = 16;
 
+/// How the loops along an axis get rid of guards, if a kernel has some.
+pub(super) struct Guarded {
+    interior: Option<Interior>,
+    segments: Option<Segments>,
+    /// Whether what is left beside an interior is in vectors: it has conditions, but loads nothing under them.
+    is_masked: bool,
+}
+
+impl Guarded {
+    /// `None` if nothing is guarded. Loads that are `staged` are zero where their guards do not hold.
+    pub(super) fn of(kernel: &Kernel, inner: AxisId, staged: &[ValueId]) -> Option<Guarded> {
+        kernel.values.iter().find(|value| matches!(value.op, ValueOp::InBounds(_)))?;
+        let interior = Interior::of(kernel, inner);
+        let segments = match &interior {
+            Some(interior) if !interior.is_whole_rows() => None,
+            _ => Segments::of(kernel),
+        };
+        let is_safe = |(id, value): (usize, &Value)| match value.op {
+            ValueOp::Load { guard, .. } => guard.is_none() || staged.contains(&ValueId(id as u32)),
+            _ => true,
+        };
+        let is_masked = kernel.values.iter().enumerate().all(is_safe);
+        Some(Guarded { interior: interior.filter(|_| segments.is_none()), segments, is_masked })
+    }
+
+    /// Whether no loop asks whether a guard holds.
+    pub(super) fn is_decided(&self) -> bool {
+        self.segments.is_some()
+    }
+
+    /// The loops from one position to another.
+    pub(super) fn emit<'k>(
+        &'k self,
+        emitter: &mut Emitter<'k>,
+        kernel: &'k Kernel,
+        inner: AxisId,
+        (from, to): (Expr, Expr),
+    ) {
+        let guards = match (&self.segments, &self.interior) {
+            (Some(segments), _) => Guards::Segments(segments),
+            (None, Some(interior)) => Guards::Interior(interior, self.is_masked),
+            (None, None) => Guards::Stay,
+        };
+        inner_loop(emitter, kernel, guards, inner, from, to);
+    }
+}
+
 /// How a loop gets rid of guards, because loads under a condition do not vectorise.
 #[derive(Clone, Copy)]
 enum Guards<'k> {

@@ -71,7 +71,7 @@ pub(crate) use share::{PANEL, TILE_ROWS};
 pub(crate) use sliding::{sliding_axis, strided_axis};
 pub use sort::SortSchedule;
 pub(crate) use sort::{SORT_LANES, Sorts};
-pub(crate) use tiled::{TILE, tiled, transposed_loads};
+pub(crate) use tiled::{TILE, limits, tiled, transposed_loads};
 pub(crate) use vector::is_of_rows;
 pub(crate) use windows::{Image, Windows};
 pub(crate) use work::operations;

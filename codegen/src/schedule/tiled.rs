@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::TiledSchedule;
 use crate::Language;
-use crate::index::AxisId;
+use crate::index::{Atom, AxisId, Bound};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 
 /// Rows and columns of a tile: as many 4-byte elements as a cache line has.
@@ -17,11 +17,18 @@ const ROWS: u32 = 8;
 const SHARED_BYTES: u64 = 32 << 10;
 
 /// The loads that are consecutive along `across`, and stride along the innermost axis. A core goes through a tile row by row,
-/// each of which may be anywhere.
+/// each of which may be anywhere, and copies as much of it as a guard leaves.
 pub(crate) fn transposed_loads(kernel: &Kernel, across: AxisId, language: Language) -> Vec<ValueId> {
     let Some(&inner) = kernel.axes_of_kind(AxisKind::Map).last() else { return Vec::new() };
     let is_transposed = |id: &ValueId| match &kernel.value(*id).op {
-        ValueOp::Load { index, guard: None, .. } => {
+        ValueOp::Load { index, guard, .. } => {
+            let is_whole = match guard.map(|guard| &kernel.value(guard).op) {
+                None => true,
+                Some(ValueOp::InBounds(bounds)) => {
+                    language == Language::C && bounds.iter().all(|bound| limits(kernel, bound).is_some())
+                }
+                Some(_) => false,
+            };
             let stride = |axis: AxisId| index.coefficient(axis).unwrap_or(0).unsigned_abs();
             let is_divided = index.coefficient(inner).is_none();
             // A value of a tile's positions: not of a loop within them, of a computed
@@ -30,11 +37,23 @@ pub(crate) fn transposed_loads(kernel: &Kernel, across: AxisId, language: Langua
                 !kernel.axis(axis).kind.is_map_or_offset()
                     || axis == inner && is_divided && language == Language::Cuda
             });
-            !varies_otherwise && stride(across) == 1 && (is_divided || stride(inner) >= TILE / 2)
+            is_whole && !varies_otherwise && stride(across) == 1 && (is_divided || stride(inner) >= TILE / 2)
         }
         _ => false,
     };
     (0..kernel.values.len() as u32).map(ValueId).filter(is_transposed).collect()
+}
+
+/// The axis whose positions a bound limits, if it is one, and the first position and the one after the last, where there are such.
+pub(crate) fn limits(kernel: &Kernel, bound: &Bound) -> Option<(AxisId, Option<i64>, Option<i64>)> {
+    match bound.expr.terms() {
+        [(Atom::Axis(axis), 1)] if kernel.axis(*axis).kind == AxisKind::Map => {
+            let at = |limit: i64| limit - bound.expr.constant_term();
+            let (lo, hi) = (bound.has_lo().then(|| at(bound.lo)), bound.has_hi().then(|| at(bound.hi)));
+            Some((*axis, lo, hi))
+        }
+        _ => None,
+    }
 }
 
 /// A schedule with tiles where it pays, and the kernel that has them: on a core, an innermost axis that is shorter than a tile
