@@ -1,5 +1,5 @@
 //! Guards that differ among the lanes of a core's loops: windows that are weighed and reach over a border, on images of few
-//! and of many columns, and what is padded along the innermost axis.
+//! and of many columns, what is padded along the innermost axis, and tiles of which a guard leaves a part.
 
 use lazuli::{Conv2d, DType, Device, Tensor};
 
@@ -119,6 +119,53 @@ fn reductions_of_windows_over_borders() {
                 near("windows", y.clone(), 1e-5, 1e-5),
                 near("variance", y.var([0, 2, 3], 0), 1e-5, 1e-5),
                 near("normalised", (&y - &mean) / (y.var_keepdim([0, 2, 3], 0) + 1e-5).sqrt(), 1e-4, 1e-4),
+            ]
+        });
+    }
+}
+
+/// Borders that begin and end within tiles, between them and beyond, on each side alone and together.
+#[test]
+fn parts_of_tiles_are_turned() {
+    for (rows, columns, dtype) in [(33, 16, DType::F32), (70, 37, DType::F16), (31, 64, DType::I64)] {
+        check_on_cpu(&format!("{rows} x {columns} of {dtype}"), |device| {
+            let x = (floats(device, &[2, columns, rows], 1) * 100.0).cast(dtype);
+            x.eval().expect("elements");
+            let x = x.permute([0, 2, 1]);
+            let bordered = |sides: [(usize, usize); 3]| x.pad(&sides, 3.0) + 1.0;
+            vec![
+                exact("rows", bordered([(0, 0), (1, 2), (0, 0)])),
+                exact("columns", bordered([(0, 0), (0, 0), (3, 40)])),
+                exact("all", bordered([(1, 1), (40, 1), (5, 0)])),
+                exact("joined rows", Tensor::cat(&[x.abs(), &x + 1.0, x.slice(1, 5..)], 1).neg()),
+                exact("joined columns", Tensor::cat(&[x.abs(), &x + 1.0], 2).neg()),
+                exact(
+                    "beside what is not",
+                    Tensor::cat(&[x.abs(), Tensor::ones([2, 3, columns], dtype).to(device)], 1),
+                ),
+            ]
+        });
+    }
+}
+
+/// Joins that are reduced along their own axis, in parts of one position and of several, and stored.
+#[test]
+fn joins_are_reduced_part_by_part() {
+    for (parts, columns) in [(2, 100), (3, 16), (9, 70), (16, 33), (17, 33)] {
+        check_on_cpu(&format!("{parts} parts of {columns} columns"), |device| {
+            let x = floats(device, &[parts, 5, columns], 1);
+            let each =
+                |n: usize| x.select(0, n as isize).roll([n as isize % 3 - 1, 1], [0, 1]) * (n + 1) as f32;
+            let stack = Tensor::stack(&(0..parts).map(each).collect::<Vec<_>>(), 0);
+            let long: Vec<Tensor> = (0..parts).map(|n| each(n).repeat([n % 3 + 2, 1])).collect();
+            let long = Tensor::cat(&long, 0);
+            vec![
+                near("sum", stack.sum(0), 1e-6, 1e-5),
+                exact("stored", stack.clone()),
+                exact("position", stack.argmax(0)),
+                near("variance", long.var(0, 1), 1e-5, 1e-5),
+                exact("largest", long.max(0)),
+                near("weights", long.exp().softmax(0), 1e-6, 1e-5),
             ]
         });
     }
