@@ -295,6 +295,7 @@ fn texts_hold_no_addresses() {
 /// The bits of sums of all kinds, and how many threads there are.
 fn print_sums() {
     let x = (Tensor::rand([1200, 700], 1) - 0.5).to(&Device::cpu());
+    let divided = x.reshape([-1, 20]);
     let sums = [
         x.sum([0, 1]).reshape([1]),
         x.sum(0),
@@ -302,6 +303,7 @@ fn print_sums() {
         x.reshape([-1]).cumsum(0).slice(0, 839_990..840_000),
         x.slice(0, 0..300).matmul(&x.t().slice(1, 300..500)).reshape([-1]),
         x.var(0, 1),
+        divided.t().matmul(&divided).reshape([-1]),
     ];
     lazuli::eval(&sums).unwrap();
     let bits: Vec<Vec<u32>> =

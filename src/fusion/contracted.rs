@@ -105,11 +105,12 @@ impl Contracted {
 
     /// Whether tiles of both factors are worth bringing in: they are used again and again.
     pub(super) fn pays(&self, figures: &TargetFigures, reads_windows: impl FnOnce() -> bool) -> bool {
-        let Contracted { rows, columns, terms, .. } = *self;
+        let Contracted { combined, rows, columns, terms, .. } = *self;
         let (fewer, more) = (rows.min(columns), rows.max(columns));
         match figures.packs {
             true => {
                 share::is_packed(more, fewer, terms)
+                    || combined == Combined::Products && share::is_packed_long(rows, columns, terms)
                     || share::is_packed_image(rows, columns, terms) && reads_windows()
             }
             false => share::is_tiled(more, fewer, terms),

@@ -9,6 +9,7 @@
 mod common;
 mod convolutions;
 mod creation;
+mod divided_terms;
 mod domains;
 mod elementwise;
 mod extremes;

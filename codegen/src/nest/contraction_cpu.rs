@@ -13,6 +13,7 @@ mod image;
 mod in_memory;
 mod lift;
 mod packing;
+mod parts;
 mod windows;
 
 use super::accumulate::set;
@@ -20,10 +21,11 @@ use super::emitter::Emitter;
 use super::loops::{counting, stepping};
 use super::passes::launch_of_parts;
 use super::row_statistics::{Extent, Row};
+use super::split::{merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, TileProduct, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest};
+use super::{Function, INDEX, Nest, Workspace};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueId};
 use crate::schedule::{
@@ -51,19 +53,38 @@ pub(super) fn build(
         .map(|(windows, image)| image::Part::new(windows, image, &contraction.rights(), &schedule));
     let one = with_one_depth(kernel, &contraction.depth);
     let (flat, depth) = image.as_ref().map_or((&one.0, one.1), |(_, image)| (&image.flat, image.depth));
-    let mut emitter = Emitter::new(flat, Language::C);
-    let mut writer = Writer::new(&mut emitter, flat, contraction, depth, schedule);
-    writer.body(&mut emitter, part.as_ref());
-    let body = emitter.finish()?;
-    let parts = [
+    let shares = [
         (&contraction.batch[..], 1),
         (&contraction.lines, u64::from(schedule.lines)),
         (&[contraction.column], u64::from(schedule.columns)),
         (&contraction.rows, u64::from(schedule.rows)),
     ];
-    let launch = launch_of_parts(kernel, &parts);
-    let functions = vec![Function::of(kernel, body, launch)];
-    Ok(Nest::new(flat.clone(), functions, Vec::new()))
+    let launch = launch_of_parts(kernel, &shares);
+    let mut emitter = Emitter::new(flat, Language::C);
+    let mut writer = Writer::new(&mut emitter, flat, contraction, depth, schedule);
+    if schedule.part == 0 {
+        writer.begin(&mut emitter, Expr::Builtin(Builtin::BlockX));
+        writer.known = writer.statistics(&mut emitter);
+        let sums = writer.sums(&mut emitter, part.as_ref());
+        writer.results(&mut emitter, &contraction.products, &sums, &writer.known);
+        let functions = vec![Function::of(kernel, emitter.finish()?, launch)];
+        return Ok(Nest::new(flat.clone(), functions, Vec::new()));
+    }
+    // Blocks leave the sums of parts of the terms, which a second function adds up.
+    let splits = u32::try_from(flat.axis(depth).extent.div_ceil(schedule.part.into()).max(1));
+    let splits = splits.map_err(|_| Refusal::Misfit("too many parts"))?;
+    let elements = launch.items.count().saturating_mul(splits.into()).saturating_mul(writer.block_sums());
+    writer.leave_part(&mut emitter);
+    let first = Function::of(kernel, emitter.finish()?, of_parts(&launch, splits));
+    let mut emitter = Emitter::new(flat, Language::C);
+    Writer::new(&mut emitter, flat, contraction, depth, schedule).add_parts(&mut emitter);
+    let functions = vec![first, merging(kernel, emitter.finish()?, launch)];
+    let partial = |number| {
+        let name = format!("partial_sums{number}");
+        Workspace { name, dtype: contraction.sum, elements, zeroed: false }
+    };
+    let workspaces = (0..contraction.products.len()).map(partial).collect();
+    Ok(Nest::new(flat.clone(), functions, workspaces))
 }
 
 /// What of the rows, lines or columns is the block's.
@@ -190,38 +211,41 @@ impl<'a> Writer<'a> {
         width(self.contraction, &self.schedule)
     }
 
-    fn body<'k>(&mut self, emitter: &mut Emitter<'k>, image: Option<&'k image::Part<'k>>) {
-        self.begin(emitter);
-        self.known = self.statistics(emitter);
-        let (rows, deep) = (u64::from(self.schedule.rows), u64::from(self.schedule.depth));
+    /// Arrays for the sums of the block.
+    fn arrays_of_sums(&self, emitter: &mut Emitter) -> Vec<Var> {
+        let ty = Type::Register(self.contraction.sum);
+        let one = |_| {
+            let var = emitter.fresh("sums");
+            emitter.array(var, ty, self.block_sums())
+        };
+        self.contraction.products.iter().map(one).collect()
+    }
+
+    /// Elements of such an array.
+    fn block_sums(&self) -> u64 {
+        u64::from(self.schedule.rows) * self.width()
+    }
+
+    /// The sums of the block's terms, in arrays.
+    fn sums<'k>(&self, emitter: &mut Emitter<'k>, image: Option<&'k image::Part<'k>>) -> Vec<Var> {
         let array = |emitter: &mut Emitter, prefix, len| {
             let var = emitter.fresh(prefix);
             emitter.array(var, self.element(), len)
         };
-        let products = &self.contraction.products;
-        let sums = |emitter: &mut Emitter| -> Vec<Var> {
-            let ty = Type::Register(self.contraction.sum);
-            let one = |_| {
-                let var = emitter.fresh("sums");
-                emitter.array(var, ty, rows * self.width())
-            };
-            products.iter().map(one).collect()
-        };
         if self.contraction.is_few {
-            let sums = sums(emitter);
+            let sums = self.arrays_of_sums(emitter);
             self.few_rows(emitter, &sums);
-            self.results(emitter, products, &sums, &self.known);
-            return;
+            return sums;
         }
         let left = array(emitter, "left", self.left_elements());
-        let right = array(emitter, "right", self.width() * deep);
-        let sums = sums(emitter);
+        let right = array(emitter, "right", self.width() * u64::from(self.schedule.depth));
+        let sums = self.arrays_of_sums(emitter);
         let image = image.map(|part| match part.windows.places() {
             1 => (part, right),
             _ => (part, array(emitter, "image", part.elements())),
         });
         self.all_terms(emitter, Left::Packed(left), &Packed { array: right, image }, &sums);
-        self.results(emitter, products, &sums, &self.known);
+        sums
     }
 
     /// The results of the reductions of the block's rows.
@@ -288,10 +312,9 @@ impl<'a> Writer<'a> {
         emitter.push(stepping(self.term, (from, terms), deep, LoopHint::None).of(body));
     }
 
-    /// Binds what the block has of rows, lines and columns, and the batch's axes.
-    fn begin(&self, emitter: &mut Emitter) {
+    /// Binds what the block of a number has of rows, lines and columns, and the batch's axes.
+    fn begin(&self, emitter: &mut Emitter, mut block: Expr) {
         let Contraction { batch, rows, lines, column, .. } = self.contraction;
-        let mut block = Expr::Builtin(Builtin::BlockX);
         if rows.is_empty() {
             emitter.bind(self.rows.first, INDEX, Expr::Int(0));
             emitter.bind(self.rows.count, INDEX, Expr::Int(1));
@@ -491,6 +514,14 @@ impl<'a> Writer<'a> {
         self.known.iter().for_each(|(id, array)| emitter.define(*id, Expr::element(array, row.clone())));
     }
 
+    /// Where a line's columns begin in a row of the sums.
+    fn before(&self, line: Expr) -> Expr {
+        match self.contraction.windows {
+            Some(_) => line.then(Mul, self.columns.count),
+            None => line.then(Mul, self.panels()).then(Mul, PANEL),
+        }
+    }
+
     /// Whatever follows from the sums, and from what is known of each row.
     pub(super) fn results(
         &self,
@@ -507,11 +538,7 @@ impl<'a> Writer<'a> {
             known.iter().for_each(|(id, of_rows)| emitter.define(*id, Expr::element(of_rows, r)));
             self.each_line(emitter, |emitter, line| {
                 let lane = Expr::name(Var::Lane);
-                let before = match self.contraction.windows {
-                    Some(_) => line.then(Mul, self.columns.count),
-                    None => line.then(Mul, self.panels()).then(Mul, PANEL),
-                };
-                let from = r.then(Mul, self.width()).then(Add, before);
+                let from = r.then(Mul, self.width()).then(Add, self.before(line));
                 emitter.repeat_along(
                     &[*column],
                     counting(Var::Lane, 0, self.columns.count, LoopHint::Simd),

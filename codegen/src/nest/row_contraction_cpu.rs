@@ -193,7 +193,7 @@ impl<'a> Rows<'a> {
         let RowContractionSchedule { rows, columns, .. } = *self.schedule;
         let terms = self.kernel.axis(contraction.depth[0]).extent;
         let depth = terms.clamp(1, self.schedule.depth.into()) as u32;
-        let schedule = ContractionSchedule { rows, lines: 1, columns, depth };
+        let schedule = ContractionSchedule { rows, lines: 1, columns, depth, part: 0 };
         let mut writer = Writer::new(emitter, self.kernel, contraction, contraction.depth[0], schedule);
         writer.rows = self.rows;
         (writer.sums_row, writer.is_whole) = (sums_row, true);

@@ -89,6 +89,11 @@ impl Parts {
         Parts { first: Expr::Int(0), count, step: 1, hint: LoopHint::None }
     }
 
+    /// All but the first.
+    pub(super) fn after_first(count: Expr) -> Parts {
+        Parts { first: Expr::Int(1), ..Parts::all(count) }
+    }
+
     /// Those of one of several threads, which are merged afterwards.
     pub(super) fn of_thread(thread: Builtin, threads: u32) -> Parts {
         Parts { first: Expr::Builtin(thread), step: threads.into(), ..Parts::all(all_parts()) }

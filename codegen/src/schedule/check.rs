@@ -355,6 +355,9 @@ fn contraction(s: &ContractionSchedule, c: &ContractionSchedule) -> Checked {
         false => fixed("columns", s.columns, c.columns)?,
     }
     at_most("depth", s.depth, c.depth)?;
+    if s.part > 0 {
+        fixed("part", s.part, c.part)?;
+    }
     at_most("rows", s.rows, c.rows)?;
     setting("rows", s.rows, Allowed::MultipleOf(TILE_ROWS))
 }

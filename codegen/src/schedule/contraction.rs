@@ -6,7 +6,7 @@ use super::exact::is_exact;
 use super::lift::{Lift, lifted};
 use super::share::{
     BLOCK_MULTIPLICATIONS, COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, PACKED_TERMS, PANEL, ROWS, TILE_ROWS,
-    is_packed, is_packed_image, is_tiled,
+    is_packed, is_packed_image, is_packed_long, is_tiled,
 };
 use super::windows::Windows;
 use crate::index::{AxisId, IndexExpr};
@@ -25,6 +25,10 @@ const SHORT_TERMS: u64 = 1 << 16;
 /// Blocks that keep all cores busy.
 const BLOCKS: u64 = 32;
 
+/// Terms of a part, at least, and multiplications in the time of which an element is packed.
+const FEWEST_OF_PART: u64 = 1 << 10;
+const PACKING: u64 = 16;
+
 /// How a core computes a contraction: rows and columns in blocks, terms packed a part at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ContractionSchedule {
@@ -36,6 +40,8 @@ pub struct ContractionSchedule {
     pub columns: u32,
     /// Terms that are packed together.
     pub depth: u32,
+    /// Terms of a block, if these are divided as well: it leaves partial sums, which are added up in order. 0 for all.
+    pub part: u32,
 }
 
 /// One of the sums of a contraction, or what else its factors are combined to.
@@ -218,7 +224,9 @@ impl Contraction {
                 };
                 let is_in_lanes =
                     self.sum == self.dtype || self.products.iter().all(|product| product.lift.is_some());
-                is_in_lanes && (is_packed(rows, columns, terms) || is_thin() || has_few_channels())
+                let is_long = || !self.has_lifts() && is_packed_long(rows, columns, terms);
+                is_in_lanes
+                    && (is_packed(rows, columns, terms) || is_long() || is_thin() || has_few_channels())
             }
             Language::Cuda => is_tiled(rows, columns, terms),
         }
@@ -227,7 +235,8 @@ impl Contraction {
     /// How a core computes it.
     pub(crate) fn schedule(&self, kernel: &Kernel) -> ContractionSchedule {
         if self.is_thin(kernel) {
-            return self.thin(kernel);
+            let schedule = self.thin(kernel);
+            return ContractionSchedule { part: self.part(kernel, &schedule), ..schedule };
         }
         let sums = self.products.len() as u64 * (self.dtype.size().max(self.sum.size()) as u64 / 4);
         // What is an argument counts as one block: the text is for every extent.
@@ -246,7 +255,7 @@ impl Contraction {
             let rows = if is_argument(&self.rows) { class(&self.rows) } else { rows };
             let images = if is_argument(&self.batch) { class(&self.batch).min(8) } else { batch };
             let [rows, lines, columns, depth] = windows.block(kernel, (rows, terms), images, sums);
-            return ContractionSchedule { rows, lines, columns, depth };
+            return ContractionSchedule { rows, lines, columns, depth, part: 0 };
         }
         // What is packed of columns and the sums of a block stay in a core's own cache, and little beside a stack.
         let most = (COLUMNS / sums.next_power_of_two()).max(PANEL);
@@ -256,16 +265,21 @@ impl Contraction {
             lines: if column <= columns { (most / columns).min(lines).max(1) as u32 } else { 1 },
             columns: columns as u32,
             depth: terms.min(PACKED_TERMS) as u32,
+            part: 0,
         };
+        schedule.part = self.part(kernel, &schedule);
+        let parts =
+            if schedule.part > 0 { positions(kernel, &self.depth).div_ceil(schedule.part.into()) } else { 1 };
         let fewest = if self.statistics.is_empty() { PANEL } else { FEWEST_COLUMNS } as u32;
         // Few blocks become more, as long as they are worth a thread.
         for _ in 0..6 {
             let s = &schedule;
             let blocks = batch
+                * parts
                 * rows.div_ceil(u64::from(s.rows))
                 * lines.div_ceil(u64::from(s.lines))
                 * column.div_ceil(u64::from(s.columns));
-            let work = u64::from(s.rows) * u64::from(s.lines) * u64::from(s.columns) * terms;
+            let work = u64::from(s.rows) * u64::from(s.lines) * u64::from(s.columns) * (terms / parts);
             if blocks >= BLOCKS || work < 2 * BLOCK_MULTIPLICATIONS {
                 break;
             }
@@ -283,6 +297,29 @@ impl Contraction {
             }
         }
         schedule
+    }
+}
+
+impl Contraction {
+    /// Terms of a block, where so few blocks would have all of them that cores are idle; else 0. Follows from the extents of a
+    /// launch alone, so that results are the same on any number of threads.
+    fn part(&self, kernel: &Kernel, s: &ContractionSchedule) -> u32 {
+        let of = |axes: &[AxisId], each: u32| positions(kernel, axes).div_ceil(each.into());
+        let blocks = positions(kernel, &self.batch)
+            .saturating_mul(of(&self.rows, s.rows))
+            .saturating_mul(of(&self.lines, s.lines))
+            .saturating_mul(of(&[self.column], s.columns));
+        let terms = positions(kernel, &self.depth);
+        if blocks >= BLOCKS || !self.statistics.is_empty() || self.windows.is_some() {
+            return 0;
+        }
+        // Elements of both factors are brought in for each term, and what a part leaves is written and read once more.
+        let rows = positions(kernel, &self.rows).min(s.rows.into());
+        let columns = kernel.axis(self.column).extent.min(s.columns.into()) * u64::from(s.lines);
+        let each = rows * columns + PACKING * (rows + columns);
+        let fewest = (2 * BLOCK_MULTIPLICATIONS / each).max(FEWEST_OF_PART);
+        let part = (terms.saturating_mul(blocks) / BLOCKS).max(fewest).next_power_of_two();
+        if terms >= 2 * part { u32::try_from(part).unwrap_or(0) } else { 0 }
     }
 }
 

@@ -24,7 +24,20 @@ const MANY_LINES: u64 = 128;
 impl Contraction {
     /// Whether rows are so few that the right factor is gone through as it is in memory.
     pub(super) fn is_thin(&self, kernel: &Kernel) -> bool {
-        positions(kernel, &self.rows) <= FEW_ROWS && self.lines.is_empty() && self.depth.len() == 1
+        let is_few = positions(kernel, &self.rows) <= FEW_ROWS;
+        is_few && self.lines.is_empty() && self.depth.len() == 1 && !self.is_upright(kernel)
+    }
+
+    /// Whether columns are few as well, and neighbouring rows are neighbours in memory: turning these would cost more than
+    /// packing both.
+    fn is_upright(&self, kernel: &Kernel) -> bool {
+        let Some(&row) = self.rows.last() else { return false };
+        let columns = kernel.axis(self.column);
+        let is_across = |product: &Product| {
+            consecutive_along(kernel, product.left, row, self.depth[0])
+                && !self.goes_along_terms(kernel, product.right)
+        };
+        !columns.is_argument && columns.extent <= PANEL && self.products.iter().all(is_across)
     }
 
     /// Whether fewer rows than are packed pay for it.
@@ -93,6 +106,7 @@ impl Contraction {
             lines: 1,
             columns: columns as u32,
             depth: depth.min(terms) as u32,
+            part: 0,
         }
     }
 }

@@ -320,7 +320,7 @@ impl fmt::Display for Schedule {
             }
             Schedule::Contraction(s) => {
                 let tile = format!("rows={}, columns={}x{}", s.rows, s.lines, s.columns);
-                write!(f, "contraction({tile}, depth={}", s.depth)
+                write!(f, "contraction({tile}, depth={}{}", s.depth, unless(0, "part", s.part))
             }
             Schedule::RowContraction(s) => {
                 write!(f, "row_contraction(rows={}, columns={}, depth={}", s.rows, s.columns, s.depth)

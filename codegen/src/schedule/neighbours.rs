@@ -23,7 +23,12 @@ fn around(number: u32) -> impl Iterator<Item = u32> {
 
 /// 1, and the parts that would be chosen.
 fn parts(chosen: u32, own: u32) -> impl Iterator<Item = u32> {
-    [1, chosen].into_iter().filter(move |&splits| splits != own)
+    either(1, chosen, own)
+}
+
+/// What is not the own one of two.
+fn either(one: u32, chosen: u32, own: u32) -> impl Iterator<Item = u32> {
+    [one, chosen].into_iter().filter(move |&other| other != own)
 }
 
 impl Schedule {
@@ -106,7 +111,10 @@ impl Others<'_> {
             }
             Schedule::Rows(s) => self.rows(s),
             Schedule::Columns(s) => self.columns(s),
-            Schedule::Contraction(s) => contractions(s),
+            Schedule::Contraction(s) => match chosen {
+                Some(Schedule::Contraction(c)) => contractions(s, c.part),
+                _ => contractions(s, 0),
+            },
             Schedule::RowContraction(s) => tiles(s.rows)
                 .map(|rows| Schedule::RowContraction(RowContractionSchedule { rows, ..s }))
                 .collect(),
@@ -227,7 +235,7 @@ fn tiles(rows: u32) -> impl Iterator<Item = u32> {
         .filter(|&rows| rows > 0)
 }
 
-fn contractions(s: ContractionSchedule) -> Vec<Schedule> {
+fn contractions(s: ContractionSchedule, chosen: u32) -> Vec<Schedule> {
     let rows = tiles(s.rows).map(|rows| ContractionSchedule { rows, ..s });
     let panel = PANEL as u32;
     let columns = around(s.columns)
@@ -235,5 +243,6 @@ fn contractions(s: ContractionSchedule) -> Vec<Schedule> {
         .filter(|&columns| columns > 0)
         .map(|columns| ContractionSchedule { columns, ..s });
     let depth = around(s.depth).map(|depth| ContractionSchedule { depth, ..s });
-    rows.chain(columns).chain(depth).map(Schedule::Contraction).collect()
+    let parts = either(0, chosen, s.part).map(|part| ContractionSchedule { part, ..s });
+    rows.chain(columns).chain(depth).chain(parts).map(Schedule::Contraction).collect()
 }

@@ -96,7 +96,8 @@ impl Schedule {
             "contraction" => {
                 let [lines, columns] = settings.pair("columns")?;
                 let (rows, depth) = (settings.count("rows")?, settings.count("depth")?);
-                Schedule::Contraction(ContractionSchedule { rows, lines, columns, depth })
+                let part = settings.or_zero("part")?;
+                Schedule::Contraction(ContractionSchedule { rows, lines, columns, depth, part })
             }
             "row_contraction" if settings.has("tile") => {
                 let [rows, elements] = settings.pair("tile")?;

@@ -33,6 +33,15 @@ pub fn is_packed(rows: u64, columns: u64, terms: u64) -> bool {
         && rows.saturating_mul(columns).saturating_mul(terms) >= FEWEST_MULTIPLICATIONS
 }
 
+/// Of so many terms, few rows and columns are enough if neither fill a vector: their sums stay in registers all along.
+const FEWEST_LONG: u64 = 3;
+const MANY_TERMS: u64 = 1 << 13;
+
+/// Whether a core packs the factors of a product for fewer rows and columns than [`is_packed`] asks for.
+pub fn is_packed_long(rows: u64, columns: u64, terms: u64) -> bool {
+    rows.min(columns) >= FEWEST_LONG && rows.max(columns) < FEWEST_COLUMNS && terms >= MANY_TERMS
+}
+
 /// Terms of a convolution to few channels for which most of a tile's rows may be for nothing, and its columns.
 const FEWEST_IMAGE_TERMS: u64 = 64;
 const FEWEST_IMAGE_COLUMNS: u64 = 64;
