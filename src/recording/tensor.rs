@@ -17,6 +17,9 @@ use crate::{DType, Device, Error, Result, Shape, SourceLocation};
 /// A cheap handle: cloning shares. Recording never fails; an operation that does not fit makes an
 /// invalid tensor, whose error is returned by whatever asks it a question.
 ///
+/// Operations take other tensors by value or by reference (`impl AsRef<Tensor>`, or [`Operand`](crate::Operand) where a
+/// number may stand too), and lists of them as arrays, slices or vectors of either. What is optional is an `Option<&Tensor>`.
+///
 /// ```
 /// use lazuli::Tensor;
 /// let x = Tensor::from_vec(vec![-1.0f32, 2.0, 3.0], [3]);

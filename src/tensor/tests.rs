@@ -311,3 +311,42 @@ fn axes_and_dims_hold_what_they_were_given() {
     assert_eq!(Axes::from(usize::MAX), Axes::from(isize::MAX));
     assert_eq!(Dims::from(Shape::from([2, 3])), Dims::from([2, 3]));
 }
+
+#[test]
+fn tensors_are_taken_by_value_and_by_reference() {
+    let x = Tensor::arange(0i32, 6, 1).reshape([2, 3]).cast(DType::F32);
+    let index = || Tensor::from([1i64, 0]);
+    let columns = || Tensor::from([[2i64], [0]]);
+    let by_value = [
+        x.index_select(0, index()),
+        x.gather(1, columns()),
+        x.take(index()),
+        index().embedding(x.clone()),
+        x.masked_fill(x.gt(2), 0),
+        x.scatter_add(1, columns(), x.clone()),
+        x.index_add(0, index(), x.clone()),
+        x.kron(x.clone()),
+        x.mse_loss(x.clone() + 1, crate::Reduction::Mean),
+        Tensor::cat([x.clone(), x.clone()], 0),
+        Tensor::stack(vec![&x, &x], 0),
+    ];
+    let by_reference = [
+        x.index_select(0, &index()),
+        x.gather(1, &columns()),
+        x.take(&index()),
+        index().embedding(&x),
+        x.masked_fill(&x.gt(2), 0),
+        x.scatter_add(1, &columns(), &x),
+        x.index_add(0, &index(), &x),
+        x.kron(&x),
+        x.mse_loss(&(&x + 1), crate::Reduction::Mean),
+        Tensor::cat(&[&x, &x], 0),
+        Tensor::stack(&vec![x.clone(), x.clone()], 0),
+    ];
+    let sum = &x + 1isize + 2u64 + 3u16 + 4usize;
+    assert_eq!(sum.max(..).item::<f32>().unwrap(), 15.0);
+    crate::eval(by_value.iter().chain(&by_reference)).unwrap();
+    for (value, reference) in by_value.iter().zip(&by_reference) {
+        assert_eq!(value.to_vec::<f32>().unwrap(), reference.to_vec::<f32>().unwrap());
+    }
+}

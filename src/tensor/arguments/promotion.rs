@@ -98,15 +98,25 @@ from_numbers! {
     u8 => Int(value => value.into());
     i8 => Int(value => value.into());
     i16 => Int(value => value.into());
+    u16 => Int(value => value.into());
     i32 => Int(value => value.into());
     u32 => Int(value => value.into());
     i64 => Int(value => value);
     // Extents and counts, which are far below.
     usize => Int(value => i64::try_from(value).unwrap_or(i64::MAX));
+    isize => Int(value => i64::try_from(value).unwrap_or(i64::MAX));
+    u64 => Int(value => i64::try_from(value).unwrap_or(i64::MAX));
     f16 => Float(value => value.into());
     bf16 => Float(value => value.into());
     f32 => Float(value => value.into());
     f64 => Float(value => value);
+}
+
+/// So that operations take tensors as well as references to them.
+impl AsRef<Tensor> for Tensor {
+    fn as_ref(&self) -> &Tensor {
+        self
+    }
 }
 
 impl From<Number> for Operand {

@@ -53,7 +53,8 @@ impl CrossEntropy {
     /// assert_eq!(logits.cross_entropy_with(&labels, &settings).item::<f32>()?, 0.0);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    pub fn weights(mut self, weights: &Tensor) -> CrossEntropy {
+    pub fn weights(mut self, weights: impl AsRef<Tensor>) -> CrossEntropy {
+        let weights = weights.as_ref();
         self.weights = Some(weights.clone());
         self
     }
@@ -119,7 +120,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn cross_entropy_with(&self, target: &Tensor, settings: &CrossEntropy) -> Tensor {
+    pub fn cross_entropy_with(&self, target: impl AsRef<Tensor>, settings: &CrossEntropy) -> Tensor {
+        let target = target.as_ref();
         let call = Call::here("cross_entropy_with");
         call.composed(|| cross_entropy(call, self, target, settings))
     }

@@ -139,7 +139,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn grid_sample(&self, grid: &Tensor, sample: GridSample) -> Tensor {
+    pub fn grid_sample(&self, grid: impl AsRef<Tensor>, sample: GridSample) -> Tensor {
+        let grid = grid.as_ref();
         let call = Call::here("grid_sample");
         call.composed(|| sampled(call, self, grid, sample))
     }

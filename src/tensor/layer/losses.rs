@@ -46,7 +46,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn mse_loss(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+    pub fn mse_loss(&self, target: impl AsRef<Tensor>, reduction: Reduction) -> Tensor {
+        let target = target.as_ref();
         loss(Call::here("mse_loss"), self, target, reduction, |x, y| (x - y).square())
     }
 
@@ -59,7 +60,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+    pub fn l1_loss(&self, target: impl AsRef<Tensor>, reduction: Reduction) -> Tensor {
+        let target = target.as_ref();
         loss(Call::here("l1_loss"), self, target, reduction, |x, y| (x - y).abs())
     }
 
@@ -73,7 +75,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn smooth_l1_loss(&self, target: &Tensor, beta: f64, reduction: Reduction) -> Tensor {
+    pub fn smooth_l1_loss(&self, target: impl AsRef<Tensor>, beta: f64, reduction: Reduction) -> Tensor {
+        let target = target.as_ref();
         let call = Call::here("smooth_l1_loss");
         call.composed(|| {
             call.needs(beta >= 0.0, "beta must be 0 or more", beta)?;
@@ -97,7 +100,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn huber_loss(&self, target: &Tensor, delta: f64, reduction: Reduction) -> Tensor {
+    pub fn huber_loss(&self, target: impl AsRef<Tensor>, delta: f64, reduction: Reduction) -> Tensor {
+        let target = target.as_ref();
         let call = Call::here("huber_loss");
         call.composed(|| {
             call.needs(delta > 0.0, "delta must be more than 0", delta)?;
@@ -120,7 +124,12 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn binary_cross_entropy_with_logits(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+    pub fn binary_cross_entropy_with_logits(
+        &self,
+        target: impl AsRef<Tensor>,
+        reduction: Reduction,
+    ) -> Tensor {
+        let target = target.as_ref();
         let call = Call::here("binary_cross_entropy_with_logits");
         loss(call, self, target, reduction, |x, y| (-y + 1.0) * x - x.logsigmoid())
     }
@@ -137,7 +146,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn binary_cross_entropy(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+    pub fn binary_cross_entropy(&self, target: impl AsRef<Tensor>, reduction: Reduction) -> Tensor {
+        let target = target.as_ref();
         loss(Call::here("binary_cross_entropy"), self, target, reduction, |x, y| {
             let (own, other) = (x.log().maximum(-100.0), (-x).log1p().maximum(-100.0));
             (y - 1.0) * other - y * own
@@ -156,7 +166,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn kl_div(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+    pub fn kl_div(&self, target: impl AsRef<Tensor>, reduction: Reduction) -> Tensor {
+        let target = target.as_ref();
         loss(Call::here("kl_div"), self, target, reduction, |x, y| xlogy(y, y) - y * x)
     }
 
@@ -174,12 +185,13 @@ impl Tensor {
     #[track_caller]
     pub fn poisson_nll_loss(
         &self,
-        target: &Tensor,
+        target: impl AsRef<Tensor>,
         log_input: bool,
         full: bool,
         eps: f64,
         reduction: Reduction,
     ) -> Tensor {
+        let target = target.as_ref();
         loss(Call::here("poisson_nll_loss"), self, target, reduction, |x, y| {
             let own = if log_input { x.exp() - y * x } else { x - y * (x + Argument(eps)).log() };
             let rest = || y * y.log() - y + (y * TAU).log() * 0.5;
@@ -206,12 +218,13 @@ impl Tensor {
     #[track_caller]
     pub fn gaussian_nll_loss(
         &self,
-        target: &Tensor,
-        var: &Tensor,
+        target: impl AsRef<Tensor>,
+        var: impl AsRef<Tensor>,
         full: bool,
         eps: f64,
         reduction: Reduction,
     ) -> Tensor {
+        let (target, var) = (target.as_ref(), var.as_ref());
         let call = Call::here("gaussian_nll_loss");
         call.composed(|| {
             call.needs(eps >= 0.0, "eps must be 0 or more", eps)?;
@@ -242,7 +255,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn nll_loss(&self, labels: &Tensor, reduction: Reduction) -> Tensor {
+    pub fn nll_loss(&self, labels: impl AsRef<Tensor>, reduction: Reduction) -> Tensor {
+        let labels = labels.as_ref();
         Tensor::or_invalid(labelled(Call::here("nll_loss"), self, labels, reduction, false))
     }
 
@@ -261,7 +275,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn cross_entropy(&self, labels: &Tensor, reduction: Reduction) -> Tensor {
+    pub fn cross_entropy(&self, labels: impl AsRef<Tensor>, reduction: Reduction) -> Tensor {
+        let labels = labels.as_ref();
         Tensor::or_invalid(labelled(Call::here("cross_entropy"), self, labels, reduction, true))
     }
 }

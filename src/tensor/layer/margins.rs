@@ -25,7 +25,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn pairwise_distance(&self, other: &Tensor, p: f64, eps: f64) -> Tensor {
+    pub fn pairwise_distance(&self, other: impl AsRef<Tensor>, p: f64, eps: f64) -> Tensor {
+        let other = other.as_ref();
         let call = Call::here("pairwise_distance");
         call.composed(|| {
             let (dtype, [x, y]) = together(call, [self, other])?;
@@ -53,13 +54,14 @@ impl Tensor {
     #[track_caller]
     pub fn triplet_margin_loss(
         &self,
-        positive: &Tensor,
-        negative: &Tensor,
+        positive: impl AsRef<Tensor>,
+        negative: impl AsRef<Tensor>,
         margin: f64,
         p: f64,
         swap: bool,
         reduction: Reduction,
     ) -> Tensor {
+        let (positive, negative) = (positive.as_ref(), negative.as_ref());
         let call = Call::here("triplet_margin_loss");
         call.composed(|| {
             call.needs(margin > 0.0, "margin must be more than 0", margin)?;
@@ -87,11 +89,12 @@ impl Tensor {
     #[track_caller]
     pub fn margin_ranking_loss(
         &self,
-        other: &Tensor,
-        target: &Tensor,
+        other: impl AsRef<Tensor>,
+        target: impl AsRef<Tensor>,
         margin: f64,
         reduction: Reduction,
     ) -> Tensor {
+        let (other, target) = (other.as_ref(), target.as_ref());
         let call = Call::here("margin_ranking_loss");
         loss_of(call, [self, other, target], reduction, |[x, other, y]| {
             (-y * (x - other) + Argument(margin)).maximum(0.0)
@@ -113,11 +116,12 @@ impl Tensor {
     #[track_caller]
     pub fn cosine_embedding_loss(
         &self,
-        other: &Tensor,
-        target: &Tensor,
+        other: impl AsRef<Tensor>,
+        target: impl AsRef<Tensor>,
         margin: f64,
         reduction: Reduction,
     ) -> Tensor {
+        let (other, target) = (other.as_ref(), target.as_ref());
         let call = Call::here("cosine_embedding_loss");
         call.composed(|| {
             let (dtype, [x, y, target]) = together(call, [self, other, target])?;
@@ -143,7 +147,13 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn hinge_embedding_loss(&self, target: &Tensor, margin: f64, reduction: Reduction) -> Tensor {
+    pub fn hinge_embedding_loss(
+        &self,
+        target: impl AsRef<Tensor>,
+        margin: f64,
+        reduction: Reduction,
+    ) -> Tensor {
+        let target = target.as_ref();
         loss(Call::here("hinge_embedding_loss"), self, target, reduction, |x, y| {
             let short = (-x + Argument(margin)).maximum(0.0);
             y.eq(1.0).select(0.0, short) + y.eq(-1.0).select(0.0, x)
@@ -161,7 +171,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn soft_margin_loss(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+    pub fn soft_margin_loss(&self, target: impl AsRef<Tensor>, reduction: Reduction) -> Tensor {
+        let target = target.as_ref();
         let call = Call::here("soft_margin_loss");
         loss(call, self, target, reduction, |x, y| -(y * x).logsigmoid())
     }

@@ -176,12 +176,13 @@ impl Tensor {
     #[track_caller]
     pub fn batch_norm(
         &self,
-        mean: &Tensor,
-        var: &Tensor,
+        mean: impl AsRef<Tensor>,
+        var: impl AsRef<Tensor>,
         weight: Option<&Tensor>,
         bias: Option<&Tensor>,
         eps: f64,
     ) -> Tensor {
+        let (mean, var) = (mean.as_ref(), var.as_ref());
         let call = Call::here("batch_norm");
         call.composed(|| {
             let (channels, broadcast) = channels(call, self)?;
@@ -262,7 +263,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn cosine_similarity(&self, other: &Tensor, axis: isize, eps: f64) -> Tensor {
+    pub fn cosine_similarity(&self, other: impl AsRef<Tensor>, axis: isize, eps: f64) -> Tensor {
+        let other = other.as_ref();
         let call = Call::here("cosine_similarity");
         call.composed(|| {
             let operands = [Operand::from(self), Operand::from(other)];

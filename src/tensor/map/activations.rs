@@ -287,7 +287,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn prelu(&self, weight: &Tensor) -> Tensor {
+    pub fn prelu(&self, weight: impl AsRef<Tensor>) -> Tensor {
+        let weight = weight.as_ref();
         Tensor::or_invalid(prelu(Call::here("prelu"), self, weight))
     }
 

@@ -388,7 +388,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn masked_fill(&self, mask: &Tensor, value: impl Into<Number>) -> Tensor {
+    pub fn masked_fill(&self, mask: impl AsRef<Tensor>, value: impl Into<Number>) -> Tensor {
+        let mask = mask.as_ref();
         Tensor::or_invalid(masked_fill(Call::here("masked_fill"), self, mask, value.into()))
     }
 }

@@ -35,11 +35,12 @@ impl Tensor {
     #[track_caller]
     pub fn embedding_bag(
         &self,
-        weights: &Tensor,
+        weights: impl AsRef<Tensor>,
         offsets: Option<&Tensor>,
         factors: Option<&Tensor>,
         reduce: ScatterReduction,
     ) -> Tensor {
+        let weights = weights.as_ref();
         let call = Call::here("embedding_bag");
         call.composed(|| bags(call, [self, weights], offsets, factors, reduce, None))
     }
@@ -60,12 +61,13 @@ impl Tensor {
     #[track_caller]
     pub fn embedding_bag_padded(
         &self,
-        weights: &Tensor,
+        weights: impl AsRef<Tensor>,
         offsets: Option<&Tensor>,
         factors: Option<&Tensor>,
         reduce: ScatterReduction,
         padding: usize,
     ) -> Tensor {
+        let weights = weights.as_ref();
         let call = Call::here("embedding_bag_padded");
         call.composed(|| bags(call, [self, weights], offsets, factors, reduce, Some(padding)))
     }

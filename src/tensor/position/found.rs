@@ -45,7 +45,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn masked_select(&self, mask: &Tensor) -> Result<Tensor> {
+    pub fn masked_select(&self, mask: impl AsRef<Tensor>) -> Result<Tensor> {
+        let mask = mask.as_ref();
         let call = Call::here("masked_select");
         call.compose(|| {
             let ((shape, _), (of_mask, dtype)) = (self.known()?, mask.known()?);

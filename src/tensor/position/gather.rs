@@ -23,7 +23,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn index_select(&self, axis: isize, index: &Tensor) -> Tensor {
+    pub fn index_select(&self, axis: isize, index: impl AsRef<Tensor>) -> Tensor {
+        let index = index.as_ref();
         let call = Call::here("index_select");
         call.composed(|| {
             let axis = call.axis(axis, self.known()?.0)?;
@@ -52,7 +53,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn gather(&self, axis: isize, index: &Tensor) -> Tensor {
+    pub fn gather(&self, axis: isize, index: impl AsRef<Tensor>) -> Tensor {
+        let index = index.as_ref();
         let call = Call::here("gather");
         call.composed(|| gather(call, self, axis, index))
     }
@@ -69,7 +71,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn take_along_axis(&self, index: &Tensor, axis: isize) -> Tensor {
+    pub fn take_along_axis(&self, index: impl AsRef<Tensor>, axis: isize) -> Tensor {
+        let index = index.as_ref();
         let call = Call::here("take_along_axis");
         call.composed(|| {
             let (shape, at) = same_rank(call, self, index)?;
@@ -96,7 +99,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn take(&self, index: &Tensor) -> Tensor {
+    pub fn take(&self, index: impl AsRef<Tensor>) -> Tensor {
+        let index = index.as_ref();
         let call = Call::here("take");
         call.composed(|| {
             let elements = self.reshape([self.known()?.0.elements()]);
@@ -119,7 +123,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn embedding(&self, weights: &Tensor) -> Tensor {
+    pub fn embedding(&self, weights: impl AsRef<Tensor>) -> Tensor {
+        let weights = weights.as_ref();
         let call = Call::here("embedding");
         call.composed(|| {
             needs_index(call, self)?;

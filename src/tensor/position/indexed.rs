@@ -24,7 +24,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn index<T: Borrow<Tensor>>(&self, indices: &[T]) -> Tensor {
+    pub fn index<T: Borrow<Tensor>>(&self, indices: impl AsRef<[T]>) -> Tensor {
+        let indices = indices.as_ref();
         let call = Call::here("index");
         call.composed(|| {
             let places = Places::of(call, self, indices)?;
@@ -50,7 +51,13 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn index_put<T: Borrow<Tensor>>(&self, indices: &[T], values: &Tensor, accumulate: bool) -> Tensor {
+    pub fn index_put<T: Borrow<Tensor>>(
+        &self,
+        indices: impl AsRef<[T]>,
+        values: impl AsRef<Tensor>,
+        accumulate: bool,
+    ) -> Tensor {
+        let (values, indices) = (values.as_ref(), indices.as_ref());
         let call = Call::here("index_put");
         call.composed(|| {
             let ((shape, dtype), (own, own_dtype)) = (self.known()?, values.known()?);
@@ -89,7 +96,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn masked_scatter(&self, mask: &Tensor, source: &Tensor) -> Tensor {
+    pub fn masked_scatter(&self, mask: impl AsRef<Tensor>, source: impl AsRef<Tensor>) -> Tensor {
+        let (mask, source) = (mask.as_ref(), source.as_ref());
         let call = Call::here("masked_scatter");
         call.composed(|| {
             let ((shape, dtype), (of_mask, mask_dtype), (own, own_dtype)) =

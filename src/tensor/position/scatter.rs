@@ -62,7 +62,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn scatter(&self, axis: isize, index: &Tensor, src: impl Into<Operand>) -> Tensor {
+    pub fn scatter(&self, axis: isize, index: impl AsRef<Tensor>, src: impl Into<Operand>) -> Tensor {
+        let index = index.as_ref();
         let (call, src) = (Call::here("scatter"), src.into());
         call.composed(|| scatter(call, self, axis, index, src))
     }
@@ -90,7 +91,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn scatter_add(&self, axis: isize, index: &Tensor, src: &Tensor) -> Tensor {
+    pub fn scatter_add(&self, axis: isize, index: impl AsRef<Tensor>, src: impl AsRef<Tensor>) -> Tensor {
+        let (index, src) = (index.as_ref(), src.as_ref());
         let call = Call::here("scatter_add");
         call.composed(|| scatter_reduced(call, self, (axis, index, src), ScatterReduction::Sum, true))
     }
@@ -114,11 +116,12 @@ impl Tensor {
     pub fn scatter_reduce(
         &self,
         axis: isize,
-        index: &Tensor,
-        src: &Tensor,
+        index: impl AsRef<Tensor>,
+        src: impl AsRef<Tensor>,
         reduce: ScatterReduction,
         include_self: bool,
     ) -> Tensor {
+        let (index, src) = (index.as_ref(), src.as_ref());
         let call = Call::here("scatter_reduce");
         call.composed(|| scatter_reduced(call, self, (axis, index, src), reduce, include_self))
     }
@@ -138,7 +141,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn index_add(&self, axis: isize, index: &Tensor, src: &Tensor) -> Tensor {
+    pub fn index_add(&self, axis: isize, index: impl AsRef<Tensor>, src: impl AsRef<Tensor>) -> Tensor {
+        let (index, src) = (index.as_ref(), src.as_ref());
         let call = Call::here("index_add");
         call.composed(|| index_added(call, self, axis, index, src, None))
     }
@@ -156,10 +160,11 @@ impl Tensor {
     pub fn index_add_with(
         &self,
         axis: isize,
-        index: &Tensor,
-        src: &Tensor,
+        index: impl AsRef<Tensor>,
+        src: impl AsRef<Tensor>,
         alpha: impl Into<Number>,
     ) -> Tensor {
+        let (index, src) = (index.as_ref(), src.as_ref());
         let (call, alpha) = (Call::here("index_add_with"), alpha.into());
         call.composed(|| index_added(call, self, axis, index, src, Some(alpha)))
     }
@@ -195,7 +200,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn bincount_with(&self, bins: usize, weights: &Tensor) -> Tensor {
+    pub fn bincount_with(&self, bins: usize, weights: impl AsRef<Tensor>) -> Tensor {
+        let weights = weights.as_ref();
         let call = Call::here("bincount_with");
         call.composed(|| {
             needs_line(call, self)?;

@@ -193,7 +193,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn searchsorted(&self, values: &Tensor, right: bool) -> Tensor {
+    pub fn searchsorted(&self, values: impl AsRef<Tensor>, right: bool) -> Tensor {
+        let values = values.as_ref();
         let call = Call::here("searchsorted");
         call.composed(|| searched(call, self, values, right))
     }
@@ -210,7 +211,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn bucketize(&self, boundaries: &Tensor, right: bool) -> Tensor {
+    pub fn bucketize(&self, boundaries: impl AsRef<Tensor>, right: bool) -> Tensor {
+        let boundaries = boundaries.as_ref();
         let call = Call::here("bucketize");
         call.composed(|| match boundaries.known()?.0.rank() {
             1 => searched(call, boundaries, self, right),
@@ -229,7 +231,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn isin(&self, others: &Tensor) -> Tensor {
+    pub fn isin(&self, others: impl AsRef<Tensor>) -> Tensor {
+        let others = others.as_ref();
         let call = Call::here("isin");
         call.composed(|| {
             let dtype = result_type(&[Operand::from(self), Operand::from(others)])?;

@@ -17,7 +17,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn index_fill(&self, axis: isize, index: &Tensor, value: impl Into<Number>) -> Tensor {
+    pub fn index_fill(&self, axis: isize, index: impl AsRef<Tensor>, value: impl Into<Number>) -> Tensor {
+        let index = index.as_ref();
         let (call, value) = (Call::here("index_fill"), value.into());
         call.composed(|| {
             let (axis, line, parts) = along(call, self, axis, index)?;
@@ -38,7 +39,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn index_copy(&self, axis: isize, index: &Tensor, src: &Tensor) -> Tensor {
+    pub fn index_copy(&self, axis: isize, index: impl AsRef<Tensor>, src: impl AsRef<Tensor>) -> Tensor {
+        let (index, src) = (index.as_ref(), src.as_ref());
         let call = Call::here("index_copy");
         call.composed(|| {
             let (axis, line, parts) = along(call, self, axis, index)?;
@@ -64,7 +66,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn select_scatter(&self, axis: isize, values: &Tensor, index: isize) -> Tensor {
+    pub fn select_scatter(&self, axis: isize, values: impl AsRef<Tensor>, index: isize) -> Tensor {
+        let values = values.as_ref();
         let call = Call::here("select_scatter");
         call.composed(|| {
             let shape = self.known()?.0;

@@ -50,7 +50,8 @@ impl Attention {
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 0.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    pub fn mask(mut self, mask: &Tensor) -> Attention {
+    pub fn mask(mut self, mask: impl AsRef<Tensor>) -> Attention {
+        let mask = mask.as_ref();
         self.mask = Some(mask.clone());
         self
     }
@@ -133,10 +134,11 @@ impl Tensor {
     #[track_caller]
     pub fn scaled_dot_product_attention(
         &self,
-        keys: &Tensor,
-        values: &Tensor,
+        keys: impl AsRef<Tensor>,
+        values: impl AsRef<Tensor>,
         attention: &Attention,
     ) -> Tensor {
+        let (keys, values) = (keys.as_ref(), values.as_ref());
         let call = Call::here("scaled_dot_product_attention");
         call.composed(|| attend(call, [self, keys, values], attention))
     }

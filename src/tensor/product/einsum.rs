@@ -32,7 +32,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn einsum<T: Borrow<Tensor>>(equation: &str, operands: &[T]) -> Tensor {
+    pub fn einsum<T: Borrow<Tensor>>(equation: &str, operands: impl AsRef<[T]>) -> Tensor {
+        let operands = operands.as_ref();
         let call = Call::here("einsum");
         call.composed(|| einsum(call, equation, &borrowed(operands)))
     }

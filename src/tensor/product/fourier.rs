@@ -32,7 +32,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn fft(&self, imaginary: &Tensor, axis: isize) -> (Tensor, Tensor) {
+    pub fn fft(&self, imaginary: impl AsRef<Tensor>, axis: isize) -> (Tensor, Tensor) {
+        let imaginary = imaginary.as_ref();
         let call = Call::here("fft");
         both(call, || along(call, (self, imaginary), axis, |re, im| forward(call, re, Some(im))))
     }
@@ -48,7 +49,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn ifft(&self, imaginary: &Tensor, axis: isize) -> (Tensor, Tensor) {
+    pub fn ifft(&self, imaginary: impl AsRef<Tensor>, axis: isize) -> (Tensor, Tensor) {
+        let imaginary = imaginary.as_ref();
         let call = Call::here("ifft");
         both(call, || along(call, (self, imaginary), axis, |re, im| inverse(call, re, im)))
     }
@@ -80,7 +82,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn irfft(&self, imaginary: &Tensor, n: usize, axis: isize) -> Tensor {
+    pub fn irfft(&self, imaginary: impl AsRef<Tensor>, n: usize, axis: isize) -> Tensor {
+        let imaginary = imaginary.as_ref();
         let call = Call::here("irfft");
         call.composed(|| {
             along(call, (self, imaginary), axis, |re, im| {

@@ -7,13 +7,6 @@ use crate::tensor::arguments::promotion::{Number, Operand, result_type};
 use crate::tensor::make::create::counting;
 use crate::{DType, Result, Shape, Tensor};
 
-/// So that products take tensors as well as references to them.
-impl AsRef<Tensor> for Tensor {
-    fn as_ref(&self) -> &Tensor {
-        self
-    }
-}
-
 /// Labels of the axes of matrices; those of batches, counted from the last, are above.
 const ROW: Label = 0;
 const COLUMN: Label = 1;
@@ -28,8 +21,6 @@ impl Tensor {
     /// A sum of `n` products in `F32` is within `n * F32::EPSILON` of the sum of their magnitudes. Where the processor
     /// multiplies pairs of BF16 (AVX512_BF16), so do products of two such, as in PyTorch; numbers below the least normal
     /// one, 1.2e-38, then count as 0.
-    ///
-    /// As of the other products, the factor may be a tensor or a reference to one.
     ///
     /// Invalid for bools, 0-d tensors, and inner extents that differ.
     ///
@@ -190,7 +181,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn cross(&self, other: &Tensor, axis: isize) -> Tensor {
+    pub fn cross(&self, other: impl AsRef<Tensor>, axis: isize) -> Tensor {
+        let other = other.as_ref();
         let call = Call::here("cross");
         call.composed(|| {
             for x in [self, other] {
@@ -237,7 +229,14 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn addmm(&self, a: &Tensor, b: &Tensor, beta: impl Into<Number>, alpha: impl Into<Number>) -> Tensor {
+    pub fn addmm(
+        &self,
+        a: impl AsRef<Tensor>,
+        b: impl AsRef<Tensor>,
+        beta: impl Into<Number>,
+        alpha: impl Into<Number>,
+    ) -> Tensor {
+        let (a, b) = (a.as_ref(), b.as_ref());
         let (call, factors) = (Call::here("addmm"), [beta.into(), alpha.into()]);
         call.composed(|| {
             has_ranks(call, [a, b], [2, 2])?;
@@ -256,11 +255,12 @@ impl Tensor {
     #[track_caller]
     pub fn baddbmm(
         &self,
-        a: &Tensor,
-        b: &Tensor,
+        a: impl AsRef<Tensor>,
+        b: impl AsRef<Tensor>,
         beta: impl Into<Number>,
         alpha: impl Into<Number>,
     ) -> Tensor {
+        let (a, b) = (a.as_ref(), b.as_ref());
         let (call, factors) = (Call::here("baddbmm"), [beta.into(), alpha.into()]);
         call.composed(|| {
             has_ranks(call, [a, b], [3, 3])?;
@@ -282,7 +282,13 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn tensordot(&self, other: &Tensor, axes: impl Into<Dims>, of_other: impl Into<Dims>) -> Tensor {
+    pub fn tensordot(
+        &self,
+        other: impl AsRef<Tensor>,
+        axes: impl Into<Dims>,
+        of_other: impl Into<Dims>,
+    ) -> Tensor {
+        let other = other.as_ref();
         let (call, axes, of_other) = (Call::here("tensordot"), axes.into(), of_other.into());
         call.composed(|| tensordot(call, [self, other], [axes, of_other]))
     }
@@ -298,7 +304,13 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn bilinear(&self, other: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
+    pub fn bilinear(
+        &self,
+        other: impl AsRef<Tensor>,
+        weight: impl AsRef<Tensor>,
+        bias: Option<&Tensor>,
+    ) -> Tensor {
+        let (other, weight) = (other.as_ref(), weight.as_ref());
         let call = Call::here("bilinear");
         call.composed(|| bilinear(call, [self, other], weight, bias))
     }
@@ -316,7 +328,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn cdist(&self, other: &Tensor, p: f64) -> Tensor {
+    pub fn cdist(&self, other: impl AsRef<Tensor>, p: f64) -> Tensor {
+        let other = other.as_ref();
         let call = Call::here("cdist");
         call.composed(|| {
             call.needs_float(self)?;

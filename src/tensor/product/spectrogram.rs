@@ -63,7 +63,8 @@ impl Stft {
     /// assert_eq!(re.select(0, 0).select(0, 0).round().item::<f32>()?, 8.0);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    pub fn window(mut self, window: &Tensor) -> Stft {
+    pub fn window(mut self, window: impl AsRef<Tensor>) -> Stft {
+        let window = window.as_ref();
         self.window = Some(window.clone());
         self
     }
@@ -190,7 +191,13 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn istft(&self, imaginary: &Tensor, settings: &Stft, length: impl Into<Option<usize>>) -> Tensor {
+    pub fn istft(
+        &self,
+        imaginary: impl AsRef<Tensor>,
+        settings: &Stft,
+        length: impl Into<Option<usize>>,
+    ) -> Tensor {
+        let imaginary = imaginary.as_ref();
         let (call, length) = (Call::here("istft"), length.into());
         call.composed(|| {
             let (shape, dtype) = self.known()?;

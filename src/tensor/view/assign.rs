@@ -48,11 +48,12 @@ impl Tensor {
     pub fn slice_scatter(
         &self,
         axis: isize,
-        values: &Tensor,
+        values: impl AsRef<Tensor>,
         start: impl Into<Option<isize>>,
         end: impl Into<Option<isize>>,
         step: isize,
     ) -> Tensor {
+        let values = values.as_ref();
         let call = Call::here("slice_scatter");
         let (start, end) = (start.into(), end.into());
         call.composed(|| {

@@ -45,7 +45,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn cat<T: Borrow<Tensor>>(tensors: &[T], axis: isize) -> Tensor {
+    pub fn cat<T: Borrow<Tensor>>(tensors: impl AsRef<[T]>, axis: isize) -> Tensor {
+        let tensors = tensors.as_ref();
         let call = Call::here("cat");
         call.composed(|| cat(call, &borrowed(tensors), axis))
     }
@@ -60,7 +61,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn stack<T: Borrow<Tensor>>(tensors: &[T], axis: isize) -> Tensor {
+    pub fn stack<T: Borrow<Tensor>>(tensors: impl AsRef<[T]>, axis: isize) -> Tensor {
+        let tensors = tensors.as_ref();
         let call = Call::here("stack");
         call.composed(|| {
             let tensors = borrowed(tensors);
@@ -190,7 +192,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn meshgrid<T: Borrow<Tensor>>(tensors: &[T], indexing: Indexing) -> Vec<Tensor> {
+    pub fn meshgrid<T: Borrow<Tensor>>(tensors: impl AsRef<[T]>, indexing: Indexing) -> Vec<Tensor> {
+        let tensors = tensors.as_ref();
         let call = Call::here("meshgrid");
         let grid = call.compose(|| meshgrid(call, &borrowed(tensors), indexing));
         grid.unwrap_or_else(|error| tensors.iter().map(|_| Tensor::invalid(error.clone())).collect())

@@ -13,7 +13,8 @@ macro_rules! stack_methods {
             ///
             /// Invalid if the tensors do not fit together, as for [`Tensor::cat`].
             #[track_caller]
-            pub fn $name<T: Borrow<Tensor>>(tensors: &[T]) -> Tensor {
+            pub fn $name<T: Borrow<Tensor>>(tensors: impl AsRef<[T]>) -> Tensor {
+                let tensors = tensors.as_ref();
                 let call = Call::here(stringify!($name));
                 let raised: fn(&Tensor, usize) -> Tensor = $raised;
                 let axis: fn(usize) -> isize = $axis;
@@ -85,7 +86,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn block_diag<T: Borrow<Tensor>>(tensors: &[T]) -> Tensor {
+    pub fn block_diag<T: Borrow<Tensor>>(tensors: impl AsRef<[T]>) -> Tensor {
+        let tensors = tensors.as_ref();
         let call = Call::here("block_diag");
         call.composed(|| {
             let mut blocks = Vec::new();
@@ -170,7 +172,8 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn kron(&self, other: &Tensor) -> Tensor {
+    pub fn kron(&self, other: impl AsRef<Tensor>) -> Tensor {
+        let other = other.as_ref();
         let call = Call::here("kron");
         call.composed(|| {
             let (left, right) = (self.known()?.0, other.known()?.0);
