@@ -55,6 +55,36 @@ fn of_every_length() {
     });
 }
 
+/// What is costly and the same in all rows, or along the inner axis of a row: weights that follow from the position.
+#[test]
+fn weights_by_position() {
+    let weights = |device: &Device, n: usize| {
+        (Tensor::arange(0i64, n as i64, 1).to(device).cast(DType::F32) * 0.37).sin().exp().erf()
+    };
+    let twice = |x: &Tensor, w: &Tensor, axes: &[isize]| {
+        let total = |y: &Tensor| y.sum_keepdim(axes) / 64;
+        let y = x * w;
+        let z = (&y - total(&y)).square() * w;
+        (&z - total(&z)) * w
+    };
+    for n in [3, 8, 16, 40] {
+        check_fused(&format!("weights of {n}"), |device| {
+            let x = floats(device, DType::F32, [37, n], 1.0, 1);
+            let (outer, inner) = (
+                floats(device, DType::F32, [9, n, 5], 1.0, 2),
+                floats(device, DType::F32, [9, 5, n], 1.0, 3),
+            );
+            let w = || weights(device, n);
+            vec![
+                near("rows", twice(&x, &w(), &[1]), 1e-4, 1e-5),
+                near("outer", twice(&outer, &w().unsqueeze(1), &[1, 2]), 1e-4, 1e-5),
+                near("inner", twice(&inner, &w(), &[1, 2]), 1e-4, 1e-5),
+                near("down", twice(&outer.permute([1, 2, 0]), &w().reshape([n, 1, 1]), &[0, 1]), 1e-4, 1e-5),
+            ]
+        });
+    }
+}
+
 /// A short reduction is a loop of the thread: what it computes on its way is no one value.
 #[test]
 fn loops_within_rows() {

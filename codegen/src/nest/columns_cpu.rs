@@ -462,7 +462,8 @@ impl<'k> CpuColumns<'k> {
         if bytes > 0 {
             let length = self.tile();
             let values = self.plan.keep_on_stack(self.kernel, length, bytes).values;
-            emitter.cache(RowCache::new(Vec::new(), values, Place::Stack { position: self.slot(), length }));
+            let place = Place::Stack { position: self.slot(), length, along: self.inner() };
+            emitter.cache(RowCache::new(Vec::new(), values, place));
         }
     }
 

@@ -9,7 +9,7 @@ use super::stmt::Arithmetic::{Add, Mul};
 use super::stmt::{Expr, Stmt, Type};
 use super::tile::{ACCESS_BYTES, chunks};
 use super::variable::{Space, Var};
-use crate::index::IndexExpr;
+use crate::index::{AxisId, IndexExpr};
 use crate::ir::{BufferId, ValueId};
 use crate::schedule::array_bytes;
 
@@ -53,6 +53,8 @@ pub(super) enum Place {
         position: Expr,
         /// Elements of a row.
         length: u64,
+        /// The axis whose loop is the innermost of those that say the position.
+        along: AxisId,
     },
 }
 
@@ -170,7 +172,12 @@ impl Emitter<'_> {
     /// Whether a value that is computed now is to be kept: not where it is computed under a condition.
     pub(super) fn is_to_keep(&self, id: ValueId) -> bool {
         self.cached.as_ref().is_some_and(|cache| {
-            let is_wanted = cache.values.contains(&id) && !cache.there.contains(&id);
+            // What is the same along the innermost loop is computed outside of it, where no position is known yet.
+            let has_place = match cache.place {
+                Place::Stack { along, .. } => self.kernel.value(id).axes.contains(&along),
+                Place::Registers { .. } | Place::Shared { .. } => true,
+            };
+            let is_wanted = has_place && cache.values.contains(&id) && !cache.there.contains(&id);
             is_wanted && !self.scopes.iter().skip(cache.outside).any(|scope| scope.pinned)
         })
     }

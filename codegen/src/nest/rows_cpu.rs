@@ -56,14 +56,15 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
             emitter.open_pinned();
             emitter.unflatten(row, &plan.map, 1);
         }
-        if schedule.stack_bytes > 0 {
+        if let Some(&along) = plan.axes.last().filter(|_| schedule.stack_bytes > 0) {
             let length = launch_items(kernel, &plan.axes);
             let keep = match schedule.keep {
                 Some(ids) => plan.keep_these(kernel, Language::C, ids),
                 None => plan.keep_on_stack(kernel, length, u64::from(schedule.stack_bytes)),
             };
             let position = Expr::Name(plan.sweep_name(&mut emitter));
-            emitter.cache(RowCache::new(Vec::new(), keep.values, Place::Stack { position, length }));
+            let place = Place::Stack { position, length, along };
+            emitter.cache(RowCache::new(Vec::new(), keep.values, place));
         }
         let ahead = Ahead::of(kernel, plan);
         for (number, pass) in plan.passes.iter().enumerate() {
