@@ -1,9 +1,9 @@
 //! Proves convolutions right on every device against the interpreter: windows of an image, laid out for products.
 
-use lazuli::{Conv1d, Conv2d, Conv3d, DType, Device, Interpolation, Target, Tensor};
+use lazuli::{Conv1d, Conv2d, Conv3d, DType, Device, Interpolation, Shape, Target, Tensor};
 
-use crate::common::data::floats;
-use crate::common::{check, check_on_cpu, near};
+use crate::common::data::{floats, ordinary};
+use crate::common::{check, check_on_cpu, devices, near};
 
 #[test]
 fn convolutions_of_every_kind() {
@@ -94,4 +94,73 @@ fn short_lines_share_vectors() {
             near("distances", (weight.reshape([20, 40, 1, 1]) - &points.unsqueeze(0)).abs().sum(1)),
         ]
     });
+}
+
+/// Transposed convolutions beside loops that spread each element: kernels of some strides and of others, borders, more at the
+/// end, groups.
+#[test]
+fn transposed_convolutions_spread_each_element() {
+    let (batch, [height, width]) = (2, [4usize, 3]);
+    // Kernel, stride, padding, output padding, dilation, groups.
+    let cases: [([[usize; 2]; 2], [usize; 4]); 9] = [
+        ([[4, 4], [2, 2]], [1, 0, 1, 1]),
+        ([[2, 2], [2, 2]], [0, 1, 1, 2]),
+        ([[6, 3], [3, 3]], [2, 2, 1, 1]),
+        ([[4, 3], [2, 2]], [1, 1, 1, 2]),
+        ([[4, 3], [2, 1]], [1, 0, 1, 1]),
+        ([[3, 3], [3, 1]], [2, 0, 1, 1]),
+        ([[4, 4], [2, 2]], [3, 1, 2, 1]),
+        ([[8, 4], [4, 4]], [1, 3, 1, 4]),
+        ([[1, 2], [1, 2]], [0, 0, 1, 1]),
+    ];
+    for ([kernel, stride], [padding, more, dilation, groups]) in cases {
+        let (inputs, outputs) = (4, 3 * groups);
+        let of = |device: &Device, shape: &[usize], seed| ordinary(device, DType::F32, shape, seed);
+        let shapes = [[batch, inputs, height, width], [inputs, outputs / groups, kernel[0], kernel[1]]];
+        let [x, weight] =
+            [1, 2].map(|n| of(&Device::cpu(), &shapes[n - 1], n as u64).to_vec::<f32>().unwrap());
+        let extent = |d: usize, from: usize| (from - 1) * stride[d] + dilation * (kernel[d] - 1) + 1 + more;
+        let full = [extent(0, height), extent(1, width)];
+        let [rows, columns] = full.map(|full| full - 2 * padding);
+        let mut expected = vec![0f64; batch * outputs * rows * columns];
+        let own = outputs / groups;
+        for (at, &element) in x.iter().enumerate() {
+            let (n, channel, row, column) = (
+                at / (inputs * height * width),
+                at / (height * width) % inputs,
+                at / width % height,
+                at % width,
+            );
+            for (place, &factor) in weight[channel * own * kernel[0] * kernel[1]..]
+                [..own * kernel[0] * kernel[1]]
+                .iter()
+                .enumerate()
+            {
+                let output = channel / (inputs / groups) * own + place / (kernel[0] * kernel[1]);
+                let to = [
+                    row * stride[0] + place / kernel[1] % kernel[0] * dilation,
+                    column * stride[1] + place % kernel[1] * dilation,
+                ];
+                let [Some(row), Some(column)] = to.map(|to| to.checked_sub(padding)) else { continue };
+                if row < rows && column < columns {
+                    expected[((n * outputs + output) * rows + row) * columns + column] +=
+                        f64::from(element) * f64::from(factor);
+                }
+            }
+        }
+        let conv = Conv2d::new().stride((stride[0], stride[1])).padding(padding);
+        let conv = conv.output_padding(more).dilation(dilation).groups(groups);
+        for device in devices() {
+            let result =
+                of(&device, &shapes[0], 1).conv_transpose2d_with(&of(&device, &shapes[1], 2), None, conv);
+            assert_eq!(result.shape().unwrap(), Shape::from([batch, outputs, rows, columns]), "{conv:?}");
+            let result = result.to_vec::<f32>().unwrap();
+            for (at, (own, expected)) in result.iter().zip(&expected).enumerate() {
+                assert!(
+                    (f64::from(*own) - expected).abs() < 1e-4,
+                    "{conv:?} on {device}: {at}: {own} {expected}"
+                );
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@ use super::matmul::biased;
 use crate::graph::infer::window_count;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::layer::pool::PerAxis;
-use crate::{Result, Shape, Tensor};
+use crate::{DType, Result, Shape, Tensor};
 
 /// How a convolution of `N` dimensions goes over its input.
 ///
@@ -177,11 +177,12 @@ macro_rules! conv_methods {
                 #[track_caller]
                 pub fn $name(
                     &self,
-                    weight: &Tensor,
+                    weight: impl AsRef<Tensor>,
                     bias: Option<&Tensor>,
                     stride: impl Into<PerAxis<$n>>,
                     padding: impl Into<PerAxis<$n>>,
                 ) -> Tensor {
+                    let weight = weight.as_ref();
                     let call = Call::here(stringify!($name));
                     let settings = Conv::new().stride(stride).padding(padding);
                     call.composed(|| $conv(call, self, weight, bias, &settings))
@@ -198,7 +199,8 @@ macro_rules! conv_methods {
                     "```"
                 )]
                 #[track_caller]
-                pub fn $name_with(&self, weight: &Tensor, bias: Option<&Tensor>, conv: Conv<$n>) -> Tensor {
+                pub fn $name_with(&self, weight: impl AsRef<Tensor>, bias: Option<&Tensor>, conv: Conv<$n>) -> Tensor {
+                    let weight = weight.as_ref();
                     let call = Call::here(stringify!($name_with));
                     call.composed(|| $conv(call, self, weight, bias, &conv))
                 }
@@ -358,7 +360,8 @@ fn convolved<const N: usize>(
             Padding::Same => return call.fail(format!("'same' needs a stride of 1, got {:?}", conv.stride)),
         };
     }
-    correlated(call, &x, is_batch, weight, bias, &border, conv)
+    let (sum, dtype) = correlated(call, &x, weight, &border, conv)?;
+    with_bias(call, sum, dtype, (is_batch, bias))
 }
 
 fn transposed<const N: usize>(
@@ -380,9 +383,13 @@ fn transposed<const N: usize>(
     let Padding::Zeros(padding) = conv.padding else {
         return call.fail("'same' is for convolutions that are not transposed");
     };
-    // Zeros between the elements and around them, and the weight the other way round.
+    // Where a kernel is as long as some strides, the results at one place in a stride have a convolution of their own: that
+    // of the weights at that place. Else there are zeros between the elements. The weight goes the other way round.
     let mut x = x;
     let mut border = [(0, 0); N];
+    let mut phases = [1; N];
+    // The first of the results, and how many there are.
+    let mut results = [(0, 0); N];
     for d in 0..N {
         let (axis, extent) = (d as isize + 2, x.node.shape[d + 2]);
         let (stride, more) = (conv.stride[d], conv.output_padding[d]);
@@ -400,6 +407,15 @@ fn transposed<const N: usize>(
                 padding[d], x.node.shape
             ));
         }
+        let count = given - 2 * padding[d];
+        if stride > 1 && conv.dilation[d] == 1 && kernel[d].is_multiple_of(stride) {
+            let (first, end) = (padding[d] / stride, (padding[d] + count).div_ceil(stride));
+            phases[d] = stride;
+            border[d] = ((kernel[d] / stride - 1) as isize - first as isize, end as isize - extent as isize);
+            results[d] = (padding[d] % stride, count);
+            continue;
+        }
+        results[d] = (0, count);
         if stride > 1 {
             let mut zeros = vec![(0, 0); x.node.shape.rank() + 1];
             zeros[d + 3] = (0, stride as isize - 1);
@@ -408,28 +424,40 @@ fn transposed<const N: usize>(
         }
         border[d] = (reach as isize - padding[d] as isize, (reach + more) as isize - padding[d] as isize);
     }
-    let spatial: Vec<isize> = (2..2 + N as isize).collect();
-    let flipped =
-        weight.flip(&spatial[..]).unflatten(0, [conv.groups, channels]).transpose(1, 2).flatten(..2);
-    let plain = Conv { stride: [1; N], padding: Padding::Zeros([0; N]), output_padding: [0; N], ..*conv };
     let mut full = vec![(0, 0); 2];
     full.extend(border);
     let x = x.pad(&full, 0.0);
     x.validity()?;
-    flipped.validity()?;
-    correlated(call, &x, is_batch, &flipped, bias, &[(0, 0); N], &plain)
+    let mut weight = weight.unflatten(0, [conv.groups, channels]).transpose(1, 2);
+    // Groups, outputs of a group, places in the strides, channels of a group, and how many strides.
+    for d in 0..N {
+        let (place, strides) = (2 + d as isize, 4 + 2 * d as isize);
+        weight = weight.unflatten(strides - 1, [kernel[d] / phases[d], phases[d]]);
+        weight = weight.movedim(strides, place).flip(strides);
+    }
+    let weight = weight.flatten(..2 + N as isize);
+    weight.validity()?;
+    let plain = Conv { stride: [1; N], padding: Padding::Zeros([0; N]), output_padding: [0; N], ..*conv };
+    let (mut sum, dtype) = correlated(call, &x, &weight, &[(0, 0); N], &plain)?;
+    if phases != [1; N] {
+        sum = sum.unflatten(1, std::iter::once(conv.groups * own[1]).chain(phases).collect::<Vec<_>>());
+        for (first, count) in results {
+            // The places of this dimension go behind its positions, and become one with them.
+            let position = 1 + N as isize;
+            sum = sum.movedim(2, position + 1).flatten(position..position + 2).narrow(position, first, count);
+        }
+    }
+    with_bias(call, sum, dtype, (is_batch, bias))
 }
 
 /// The windows of the padded input, `[batch, groups × channels, …]`, contracted with the weight.
 fn correlated<const N: usize>(
     call: Call,
     x: &Tensor,
-    is_batch: bool,
     weight: &Tensor,
-    bias: Option<&Tensor>,
     border: &[(usize, usize); N],
     conv: &Conv<N>,
-) -> Result<Tensor> {
+) -> Result<(Tensor, DType)> {
     let (shape, own) = (&x.node.shape, &weight.node.shape);
     let mut windows = x.unflatten(1, [conv.groups, own[1]]);
     if border.iter().any(|&sides| sides != (0, 0)) {
@@ -458,16 +486,25 @@ fn correlated<const N: usize>(
     let weight = weight.unflatten(0, [conv.groups, outputs / conv.groups]);
     let factors = [Factor::new(&windows, &of_windows), Factor::new(&weight, &of_weight)];
     let (sum, dtype) = contract(call, &factors, &output)?;
-    let mut sum = sum.flatten(1..3);
-    if !is_batch {
-        sum = sum.squeeze(0);
-    }
+    Ok((sum.flatten(1..3), dtype))
+}
+
+/// The sums of a convolution, `[batch, outputs, …]`, as its result.
+fn with_bias(
+    call: Call,
+    sum: Tensor,
+    dtype: DType,
+    (is_batch, bias): (bool, Option<&Tensor>),
+) -> Result<Tensor> {
+    let outputs = sum.known()?.0[1];
+    let dimensions = sum.node.shape.rank() - 2;
+    let sum = if is_batch { sum } else { sum.squeeze(0) };
     sum.validity()?;
     let Some(bias) = bias else { return biased(call, sum, dtype, None) };
     let (given, _) = bias.known()?;
     if *given != Shape::from([outputs]) {
         return call.fail(format!("the bias must have {outputs} elements, got shape {given}"));
     }
-    let beside: Shape = std::iter::once(outputs).chain([1; N]).collect();
+    let beside: Shape = std::iter::once(outputs).chain(std::iter::repeat_n(1, dimensions)).collect();
     biased(call, sum, dtype, Some(&bias.reshape(&beside)))
 }
