@@ -345,6 +345,8 @@ fn tensors_are_taken_by_value_and_by_reference() {
     ];
     let sum = &x + 1isize + 2u64 + 3u16 + 4usize;
     assert_eq!(sum.max(..).item::<f32>().unwrap(), 15.0);
+    let large = Tensor::from([1i64]) + u64::MAX;
+    assert_eq!(large.to_vec::<f32>().unwrap(), [u64::MAX as f32]);
     crate::eval(by_value.iter().chain(&by_reference)).unwrap();
     for (value, reference) in by_value.iter().zip(&by_reference) {
         assert_eq!(value.to_vec::<f32>().unwrap(), reference.to_vec::<f32>().unwrap());

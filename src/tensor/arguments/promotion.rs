@@ -102,15 +102,30 @@ from_numbers! {
     i32 => Int(value => value.into());
     u32 => Int(value => value.into());
     i64 => Int(value => value);
-    // Extents and counts, which are far below.
-    usize => Int(value => i64::try_from(value).unwrap_or(i64::MAX));
-    isize => Int(value => i64::try_from(value).unwrap_or(i64::MAX));
-    u64 => Int(value => i64::try_from(value).unwrap_or(i64::MAX));
+    isize => Int(value => value as i64);
     f16 => Float(value => value.into());
     bf16 => Float(value => value.into());
     f32 => Float(value => value.into());
     f64 => Float(value => value);
 }
+
+/// What no `i64` holds is a float, not another integer.
+macro_rules! from_counts {
+    ($($ty:ty)*) => {$(
+        impl From<$ty> for Number {
+            fn from(value: $ty) -> Number {
+                i64::try_from(value).map_or(Number::Float(value as f64), Number::Int)
+            }
+        }
+
+        impl From<$ty> for Operand {
+            fn from(value: $ty) -> Operand {
+                Operand::Number(value.into())
+            }
+        }
+    )*};
+}
+from_counts! { usize u64 }
 
 /// So that operations take tensors as well as references to them.
 impl AsRef<Tensor> for Tensor {
