@@ -364,6 +364,9 @@ fn convolved<const N: usize>(
     with_bias(call, sum, dtype, (is_batch, bias))
 }
 
+/// Convolutions, at most, that a transposed one is taken apart into.
+const MOST_PARTS: usize = 8;
+
 fn transposed<const N: usize>(
     call: Call,
     x: &Tensor,
@@ -383,11 +386,12 @@ fn transposed<const N: usize>(
     let Padding::Zeros(padding) = conv.padding else {
         return call.fail("'same' is for convolutions that are not transposed");
     };
-    // Where a kernel is as long as some strides, the results at one place in a stride have a convolution of their own: that
-    // of the weights at that place. Else there are zeros between the elements. The weight goes the other way round.
+    // The results at each place in a stride are a convolution of their own, with the weights at that place. Where a kernel is as
+    // long as some strides, they are one with more outputs; else there are parts, or if these were many, zeros between the
+    // elements. The weight goes the other way round.
     let mut x = x;
     let mut border = [(0, 0); N];
-    let mut phases = [1; N];
+    let (mut phases, mut parts) = ([1; N], [1; N]);
     // The first of the results, and how many there are.
     let mut results = [(0, 0); N];
     for d in 0..N {
@@ -408,10 +412,13 @@ fn transposed<const N: usize>(
             ));
         }
         let count = given - 2 * padding[d];
-        if stride > 1 && conv.dilation[d] == 1 && kernel[d].is_multiple_of(stride) {
+        let is_even = kernel[d].is_multiple_of(stride);
+        let is_few = || kernel[d] >= stride && parts.iter().product::<usize>() * stride <= MOST_PARTS;
+        if stride > 1 && conv.dilation[d] == 1 && (is_even || is_few()) {
+            *if is_even { &mut phases[d] } else { &mut parts[d] } = stride;
             let (first, end) = (padding[d] / stride, (padding[d] + count).div_ceil(stride));
-            phases[d] = stride;
-            border[d] = ((kernel[d] / stride - 1) as isize - first as isize, end as isize - extent as isize);
+            // The kernel, of strides, is before the first.
+            border[d] = (-1 - first as isize, end as isize - extent as isize);
             results[d] = (padding[d] % stride, count);
             continue;
         }
@@ -424,28 +431,46 @@ fn transposed<const N: usize>(
         }
         border[d] = (reach as isize - padding[d] as isize, (reach + more) as isize - padding[d] as isize);
     }
-    let mut full = vec![(0, 0); 2];
-    full.extend(border);
-    let x = x.pad(&full, 0.0);
-    x.validity()?;
-    let mut weight = weight.unflatten(0, [conv.groups, channels]).transpose(1, 2);
-    // Groups, outputs of a group, places in the strides, channels of a group, and how many strides.
-    for d in 0..N {
-        let (place, strides) = (2 + d as isize, 4 + 2 * d as isize);
-        weight = weight.unflatten(strides - 1, [kernel[d] / phases[d], phases[d]]);
-        weight = weight.movedim(strides, place).flip(strides);
-    }
-    let weight = weight.flatten(..2 + N as isize);
-    weight.validity()?;
+    let weight = weight.unflatten(0, [conv.groups, channels]).transpose(1, 2);
     let plain = Conv { stride: [1; N], padding: Padding::Zeros([0; N]), output_padding: [0; N], ..*conv };
-    let (mut sum, dtype) = correlated(call, &x, &weight, &[(0, 0); N], &plain)?;
-    if phases != [1; N] {
-        sum = sum.unflatten(1, std::iter::once(conv.groups * own[1]).chain(phases).collect::<Vec<_>>());
-        for (first, count) in results {
-            // The places of this dimension go behind its positions, and become one with them.
-            let position = 1 + N as isize;
-            sum = sum.movedim(2, position + 1).flatten(position..position + 2).narrow(position, first, count);
+    let part = |number: usize| -> Result<(Tensor, DType)> {
+        let (mut weight, mut full) = (weight.clone(), vec![(0, 0); 2]);
+        let mut rest = number;
+        for d in (0..N).rev().filter(|&d| parts[d] > 1) {
+            let (from, stride) = ((rest % parts[d]) as isize, parts[d] as isize);
+            weight = weight.slice_step(3 + d as isize, from, None, stride);
+            rest /= parts[d];
         }
+        // Groups, outputs of a group, places in the strides, channels of a group, and how many strides.
+        for d in 0..N {
+            let (place, strides) = (2 + d as isize, 4 + 2 * d as isize);
+            let length = weight.known()?.0[3 + 2 * d] / phases[d];
+            weight = weight.unflatten(strides - 1, [length, phases[d]]).movedim(strides, place).flip(strides);
+            let (before, after) = border[d];
+            full.push((if phases[d] * parts[d] > 1 { before + length as isize } else { before }, after));
+        }
+        let (x, weight) = (x.pad(&full, 0.0), weight.flatten(..2 + N as isize));
+        x.validity()?;
+        weight.validity()?;
+        let (sum, dtype) = correlated(call, &x, &weight, &[(0, 0); N], &plain)?;
+        let places: Vec<usize> = std::iter::once(conv.groups * own[1]).chain(phases).collect();
+        Ok((sum.unflatten(1, places), dtype))
+    };
+    let (first, dtype) = part(0)?;
+    let mut sums = vec![first];
+    for number in 1..parts.iter().product() {
+        sums.push(part(number)?.0);
+    }
+    let sum = if let [sum] = &sums[..] { sum.unsqueeze(2) } else { Tensor::stack(&sums, 2) };
+    let mut sum = sum.unflatten(2, parts);
+    for d in 0..N as isize {
+        // Of a dimension's parts and phases there is one.
+        sum = sum.movedim(2 + N as isize, 3 + d).flatten(2 + d..4 + d);
+    }
+    for (first, count) in results {
+        // The places of this dimension go behind its positions, and become one with them.
+        let position = 1 + N as isize;
+        sum = sum.movedim(2, position + 1).flatten(position..position + 2).narrow(position, first, count);
     }
     with_bias(call, sum, dtype, (is_batch, bias))
 }
