@@ -55,12 +55,31 @@ fn evaluations_and_launches_are_ranges() {
     assert_eq!(said("off"), Vec::<String>::new());
 }
 
+/// Whether there is a CUDA toolkit, or a Python package of NVIDIA's, for all users.
+fn system_may_have_it() -> bool {
+    let is_there = |path: &str| fs::exists(path).unwrap();
+    let has_packages = |lib: &str| {
+        let folders = fs::read_dir(lib).into_iter().flatten().map(|entry| entry.unwrap().path());
+        folders
+            .flat_map(|python| ["site-packages", "dist-packages"].map(|own| python.join(own).join("nvidia")))
+            .any(|package| package.exists())
+    };
+    ["/usr/local/cuda", "/opt/cuda"].into_iter().any(is_there)
+        || ["/usr/local/lib", "/usr/lib"].into_iter().any(has_packages)
+}
+
 #[test]
 fn without_the_library_there_is_a_warning() {
-    if fs::exists("/usr/local/cuda").unwrap() {
+    if system_may_have_it() {
         return println!("this machine may have it");
     }
-    let (_, warnings) = child_succeeds("evaluates", &[("LAZULI_NVTX", "on")]);
+    // Nor is it the user's.
+    let home = tempfile::tempdir().unwrap();
+    let mut variables = vec![("LAZULI_NVTX", "on"), ("HOME", home.path().to_str().unwrap())];
+    variables.extend(
+        ["CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX", "VIRTUAL_ENV", "LD_LIBRARY_PATH"].map(|name| (name, "")),
+    );
+    let (_, warnings) = child_succeeds("evaluates", &variables);
     assert_eq!(warnings.matches("there is no libnvtx3interop.so.1").count(), 1, "{warnings}");
 }
 

@@ -102,7 +102,7 @@ fn short_lines_share_vectors() {
 fn transposed_convolutions_spread_each_element() {
     let (batch, [height, width]) = (2, [4usize, 3]);
     // Kernel, stride, padding, output padding, dilation, groups.
-    let cases: [([[usize; 2]; 2], [usize; 4]); 13] = [
+    let cases: [([[usize; 2]; 2], [usize; 4]); 15] = [
         ([[4, 4], [2, 2]], [1, 0, 1, 1]),
         ([[2, 2], [2, 2]], [0, 1, 1, 2]),
         ([[6, 3], [3, 3]], [2, 2, 1, 1]),
@@ -112,6 +112,8 @@ fn transposed_convolutions_spread_each_element() {
         ([[4, 4], [2, 2]], [3, 1, 2, 1]),
         ([[8, 4], [4, 4]], [1, 3, 1, 4]),
         ([[1, 2], [1, 2]], [0, 0, 1, 1]),
+        ([[2, 2], [2, 2]], [2, 1, 1, 1]),
+        ([[4, 4], [2, 2]], [3, 0, 1, 1]),
         ([[3, 3], [2, 2]], [1, 1, 1, 1]),
         ([[5, 7], [2, 4]], [2, 1, 1, 2]),
         ([[4, 5], [3, 3]], [1, 2, 1, 1]),

@@ -201,6 +201,7 @@ fn sums_over_many_parts_have_no_conditions() {
     for count in [5, 9, 15] {
         let source =
             joined(&Device::cpu(), count).square().sum(0).compile_for(&Target::cpu()).unwrap().source();
+        // Of loops with conditions the compiler is asked to make vectors; others have them in their text.
         assert!(!source.contains("#pragma omp simd"), "{source}");
         check_on_cpu(&format!("sums over {count} parts"), |device| {
             vec![near("squares", joined(device, count).square().sum(0), 1e-5, 1e-4)]

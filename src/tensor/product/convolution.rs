@@ -386,9 +386,9 @@ fn transposed<const N: usize>(
     let Padding::Zeros(padding) = conv.padding else {
         return call.fail("'same' is for convolutions that are not transposed");
     };
-    // The results at each place in a stride are a convolution of their own, with the weights at that place. Where a kernel is as
-    // long as some strides, they are one with more outputs; else there are parts, or if these were many, zeros between the
-    // elements. The weight goes the other way round.
+    // Polyphase: the results at each place in a stride are a convolution with the weights at that place. Where a stride divides
+    // the kernel, these are as long as each other, and one convolution with more outputs; else they are parts, or if these
+    // were many, there are zeros between the elements. The weight goes the other way round.
     let mut x = x;
     let mut border = [(0, 0); N];
     let (mut phases, mut parts) = ([1; N], [1; N]);
@@ -413,11 +413,14 @@ fn transposed<const N: usize>(
         }
         let count = given - 2 * padding[d];
         let is_even = kernel[d].is_multiple_of(stride);
-        let is_few = || kernel[d] >= stride && parts.iter().product::<usize>() * stride <= MOST_PARTS;
+        let is_few = || {
+            kernel[d] >= stride
+                && parts.iter().fold(stride, |all, &own| all.saturating_mul(own)) <= MOST_PARTS
+        };
         if stride > 1 && conv.dilation[d] == 1 && (is_even || is_few()) {
             *if is_even { &mut phases[d] } else { &mut parts[d] } = stride;
             let (first, end) = (padding[d] / stride, (padding[d] + count).div_ceil(stride));
-            // The kernel, of strides, is before the first.
+            // Before the first, as many as the weights at a place, which are not known yet, less one.
             border[d] = (-1 - first as isize, end as isize - extent as isize);
             results[d] = (padding[d] % stride, count);
             continue;
