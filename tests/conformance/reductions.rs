@@ -489,3 +489,22 @@ fn narrow_columns() {
         vec![exact("largest", x.max(0)), exact("sums", x.sum(0)), exact("least", x.min(0))]
     });
 }
+
+/// Rows of few elements beside results along a row that all of them share: one sweep cannot be of both.
+#[test]
+fn sums_of_few_beside_rows_that_are_stored() {
+    check("distances", |device| {
+        let x = floats(device, DType::F32, [48, 2], 1.0, 1);
+        let kernel = (-(x.unsqueeze(1) - x.unsqueeze(0)).square().sum(2)).exp();
+        let zeros = Tensor::zeros([48, 48], DType::F32).to(device);
+        let first = kernel.select(1, 0) - zeros.matmul(zeros.select(0, 0).unsqueeze(1)).squeeze(1);
+        vec![near("kernel", kernel, 1e-5, 1e-6), near("its first column", first, 1e-5, 1e-6)]
+    });
+    check("a table", |device| {
+        let x = floats(device, DType::F32, [48, 2], 1.0, 1);
+        let weights = floats(device, DType::F32, [48], 1.0, 2);
+        let shared = (&x * 2.0).sum(1) + weights.sum(0);
+        let table = x.select(1, 0).unsqueeze(1) * &weights;
+        vec![near("shared sum", shared, 1e-5, 1e-5), near("table", table, 1e-5, 1e-6)]
+    });
+}

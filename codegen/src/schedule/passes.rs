@@ -77,10 +77,15 @@ impl Plan {
         let mut results = Vec::new();
         for (number, store) in kernel.stores.iter().enumerate() {
             let value = kernel.value(store.value);
-            let varies = |axis: &AxisId| value.axes.contains(axis) || store.index.uses(*axis);
-            match kernel.axes_of_kind(AxisKind::Reduce).iter().any(varies) {
-                true => passes[pass_of[store.value.index()]].stores.push(number),
-                false => results.push(number),
+            let mut along = kernel.axes_of_kind(AxisKind::Reduce);
+            along.retain(|axis| value.axes.contains(axis) || store.index.uses(*axis));
+            match along.as_slice() {
+                [] => results.push(number),
+                // Another row than the one that is swept.
+                _ if along.iter().any(|axis| !axes.contains(axis)) => {
+                    return Err(Refusal::DifferentReductions);
+                }
+                _ => passes[pass_of[store.value.index()]].stores.push(number),
             }
         }
         passes.retain(|pass| !pass.reductions.is_empty() || !pass.stores.is_empty());
