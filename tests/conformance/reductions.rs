@@ -508,3 +508,24 @@ fn sums_of_few_beside_rows_that_are_stored() {
         vec![near("shared sum", shared, 1e-5, 1e-5), near("table", table, 1e-5, 1e-6)]
     });
 }
+
+/// Rows of few elements that are read in another order as well, as cross products do: they are turned on the way in.
+#[test]
+fn rolled_rows_of_few() {
+    for (rows, length) in [(70, 2), (300, 3), (129, 5), (1000, 8), (65, 13)] {
+        for shift in [1, -2] {
+            check(&format!("{rows} rows of {length} rolled by {shift}"), |device| {
+                let x = floats(device, DType::F32, [rows, length], 1.0, 1);
+                let y = floats(device, DType::F64, [7, 1, length], 1.0, 2).cast(DType::F32);
+                let crossed = x.roll(shift, -1) * y.roll(-1, -1) - x.roll(2, -1) * y.roll(-2, -1);
+                vec![
+                    near("products", crossed.clone(), 0.0, 0.0),
+                    near("their sums", (&crossed * &x).sum(-1), 1e-5, 1e-5),
+                    exact("largest", crossed.max(-1)),
+                    exact("flipped", (x.flip(1) - &x).max(-1)),
+                    near("every second", x.roll(shift, -1).sum(-1) + x.flip(-1).sum(-1), 1e-5, 1e-5),
+                ]
+            });
+        }
+    }
+}

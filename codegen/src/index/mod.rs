@@ -211,6 +211,25 @@ impl IndexExpr {
         Some(coefficient)
     }
 
+    /// What varies along these axes, if no division or remainder is of others as well; but `fixed` ones do not count.
+    pub(crate) fn part_along(&self, axes: &[AxisId], fixed: impl Fn(AxisId) -> bool) -> Option<IndexExpr> {
+        let mut terms = Terms::new();
+        for (atom, k) in &self.terms {
+            let (mut of_these, mut of_others) = (false, false);
+            atom.any_axis(&mut |axis| {
+                let is_one = axes.contains(&axis);
+                (of_these, of_others) = (of_these | is_one, of_others | !(is_one || fixed(axis)));
+                false
+            });
+            match (of_these, of_others) {
+                (true, true) => return None,
+                (true, false) => terms.push((atom.clone(), *k)),
+                (false, _) => {}
+            }
+        }
+        Some(IndexExpr { terms, constant: 0 })
+    }
+
     /// The greatest common divisor of all coefficients and of the constant; 0 for the zero expression.
     /// The value of the expression is always a multiple of it.
     pub fn gcd_of_coefficients(&self) -> i64 {

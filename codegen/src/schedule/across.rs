@@ -4,7 +4,7 @@
 use super::facts::{SHORTEST_COLUMNS, extent_of, previous_power_of_two, reductions};
 use super::{ColumnSchedule, Plan};
 use crate::Refusal;
-use crate::index::AxisId;
+use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, Store, Value, ValueId, ValueOp};
 
 /// Longer rows fill the lanes themselves.
@@ -28,20 +28,31 @@ const NESTED_TILE: u64 = 8192;
 /// Blocks that keep every core busy, where there are enough columns.
 const BLOCKS: u64 = 16;
 
-/// Whether the elements that a load reads along the reduced axes are consecutive, or nearly, and those of neighbouring columns
-/// are not.
+/// Whether the elements that a load reads along the reduced axes are consecutive, or nearly, or a row's in another order, as
+/// of a roll, and those of neighbouring columns are not.
 pub(crate) fn lies_across(kernel: &Kernel, load: ValueId, axes: &[AxisId], column: AxisId) -> bool {
     let ValueOp::Load { index, guard: None, .. } = &kernel.value(load).op else { return false };
     let stride = |axis: AxisId| index.coefficient(axis).map(i64::unsigned_abs);
     let varies = |axis: &AxisId| stride(*axis).is_none_or(|stride| stride > 0);
     let is_bound = |axis: &AxisId| axes.contains(axis) || kernel.axis(*axis).kind.is_map_or_offset();
-    let reach: Option<u64> =
-        axes.iter().map(|&axis| Some(stride(axis)? * (kernel.axis(axis).extent - 1))).sum();
+    let is_dense = |reach: u64| match axes.iter().all(|&axis| stride(axis).is_some()) {
+        true => axes.last().is_some_and(|&axis| stride(axis) == Some(1)),
+        false => reach < 2 * extent_of(kernel, axes),
+    };
     axes.iter().any(varies)
         && index.axes().iter().all(is_bound)
         && kernel.computed_axes(index).is_empty()
-        && axes.last().is_some_and(|&axis| stride(axis) == Some(1))
-        && reach.zip(stride(column)).is_some_and(|(reach, stride)| stride > reach)
+        && reach(kernel, index, axes)
+            .zip(stride(column))
+            .is_some_and(|(reach, stride)| is_dense(reach) && stride > reach)
+}
+
+/// From the first to the last element that an index reaches along these axes; `None` where a division or remainder is of others
+/// as well.
+fn reach(kernel: &Kernel, index: &IndexExpr, axes: &[AxisId]) -> Option<u64> {
+    let is_offset = |axis: AxisId| matches!(kernel.axis(axis).kind, AxisKind::Offset { .. });
+    let (first, last) = index.part_along(axes, is_offset)?.range(&kernel.ranges());
+    last.checked_sub(first)?.try_into().ok()
 }
 
 /// Whether what a store writes along the reduced axes is consecutive.
