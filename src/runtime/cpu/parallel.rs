@@ -1,7 +1,7 @@
 //! Blocks of a kernel over threads.
 //!
-//! The caller starts at once and takes chunks of consecutive blocks; helpers on rayon's threads take more as soon
-//! as they wake, which may be never: nobody waits for a helper that has not begun. What is known to be short is not
+//! The caller starts at once with its share of the blocks, chunk by chunk; helpers on rayon's threads begin with theirs as soon
+//! as they wake, which may be never: nobody waits for a helper that has not begun, the others take its chunks. What is known to be short is not
 //! handed over at all, and no more threads are asked for than the rest keeps busy. Helpers that are done linger for a
 //! moment (`lingering`), so that the next kernel of a plan wakes nobody.
 
@@ -98,8 +98,8 @@ fn worth_it(estimate: Duration, hand_over: Duration, threads: u64) -> u64 {
 
 fn share(blocks: u64, chunk: u64, threads: u64, work: &(dyn Fn(u64, u64) + Sync)) {
     // SAFETY: the job is waited for below; `work` does not panic.
-    let job = Arc::new(unsafe { Job::new(blocks, chunk, work) });
-    let helpers = threads.min(job.chunks()).saturating_sub(1);
+    let job = Arc::new(unsafe { Job::new(blocks, chunk, threads, work) });
+    let helpers = job.participants() - 1;
     for _ in lingering::post(&job, helpers)..helpers {
         let job = Arc::clone(&job);
         rayon::spawn(move || {
@@ -151,6 +151,25 @@ mod tests {
                 scope.spawn(|_| count(50, &Cost::default()));
             }
         });
+    }
+
+    #[test]
+    fn participants_begin_far_apart() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let begun = Mutex::new(Vec::new());
+        pool.install(|| {
+            run(64, &Cost(AtomicU64::new(1_000_000)), &|first, _| {
+                let mut begun = begun.lock().unwrap();
+                begun.push((std::thread::current().id(), first));
+                drop(begun);
+                std::thread::sleep(Duration::from_millis(20));
+            });
+        });
+        let begun = begun.into_inner().unwrap();
+        let other = begun.iter().find(|(thread, _)| *thread != begun[0].0).expect("a second thread");
+        let mut firsts = [begun[0].1, other.1];
+        firsts.sort_unstable();
+        assert_eq!(firsts, [0, 32]);
     }
 
     #[test]
