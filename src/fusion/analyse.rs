@@ -13,6 +13,7 @@ use crate::graph::domain::Hero;
 use crate::graph::maps::MapId;
 use crate::graph::op::Op;
 use crate::graph::{Graph, NodeId};
+use lazuli_codegen::schedule::SPLIT_LENGTH;
 
 /// The place of what is not among the nodes: it comes from memory.
 const OUTSIDE: u32 = u32::MAX;
@@ -265,14 +266,22 @@ impl<'a> Analyser<'a> {
         if let Some(rows) = rows.filter(|_| self.shares_all) {
             analysis.work.operations *= rows.waste;
         }
-        if nodes.iter().any(|&id| self.facts.of(id).is_one_row) {
-            analysis.work.operations *= self.facts.figures.sorted_alone;
+        let is_alone = rows.is_some_and(|rows| rows.is_one() && !self.is_divided(nodes, &rows));
+        if is_alone || nodes.iter().any(|&id| self.facts.of(id).is_one_row) {
+            analysis.work.operations *= self.facts.figures.one_row;
         }
         let buffers = self.external.len() + outputs.len();
         match buffers > MAX_BUFFERS {
             true => Err(WhyNot::TooManyBuffers { buffers }),
             false => Ok(analysis),
         }
+    }
+
+    /// Whether rows are long enough to be divided, and nothing along them waits for their reductions.
+    fn is_divided(&self, nodes: &[NodeId], rows: &Rows) -> bool {
+        let waits =
+            |(&id, state): (&NodeId, &State)| state.stage > 0 && (state.varies || self.rows(id).is_some());
+        rows.length as u64 > SPLIT_LENGTH && !nodes.iter().zip(&self.states).any(waits)
     }
 
     /// Finds where each node's reads are among the nodes. All reductions that threads share must be of the same

@@ -67,8 +67,8 @@ pub(crate) struct TargetFigures {
     pub(crate) transposed: [f64; 2],
     /// Operations that reading an element is worth whose position is computed, another one for each neighbour.
     pub(crate) far_read: f64,
-    /// How many times as long it takes what one row is sorted with, whose kernel is one core's.
-    pub(crate) sorted_alone: f64,
+    /// How many times as long it takes what a kernel of one row computes, which is one core's.
+    pub(crate) one_row: f64,
     /// Operations that an innermost loop takes to begin and to end.
     pub(crate) turn: f64,
     /// How much of the shorter of memory and arithmetic the longer one hides.
@@ -113,7 +113,7 @@ impl TargetFigures {
         wide: 1.0,
         transposed: [0.0; 2],
         far_read: 0.0,
-        sorted_alone: 1.0,
+        one_row: 1.0,
         turn: 0.0,
         overlap: 0.95,
         alone: 0.0,
@@ -153,7 +153,7 @@ impl TargetFigures {
         wide: 2.0,
         transposed: [10.0, 1000.0],
         far_read: 100.0,
-        sorted_alone: 2.0,
+        one_row: 2.0,
         turn: 300.0,
         overlap: 0.43,
         alone: 5e-6,

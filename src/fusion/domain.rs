@@ -51,9 +51,9 @@ impl Rows {
         let is_consecutive = roles.last().is_none_or(|&(_, is_reduced)| is_reduced);
         let bytes = length.saturating_mul(size);
         let room = figures.kept.max(if has_length { figures.shared } else { 0 });
-        let is_kept = is_consecutive && bytes <= room;
+        let is_small = is_consecutive && bytes <= room;
         let fills = results >= figures.processors as usize;
-        let is_cached = is_kept || is_consecutive && fills && bytes <= figures.cache;
+        let is_cached = is_small || is_consecutive && fills && bytes <= figures.cache;
         // The same with the reduced axes left out, and with all strides as they are.
         let (mut row, mut first) = (IndexExpr::zero(), IndexExpr::zero());
         let (mut stride, mut row_stride) = (1i64, 1i64);
@@ -78,11 +78,16 @@ impl Rows {
             },
             is_consecutive,
             is_near: length as u64 <= NEAR_LENGTH || is_cached,
-            is_kept,
+            is_kept: is_small && has_length,
             whole: maps.identity(full_elements as u64),
             row: map(&row),
             first: map(&first),
         }
+    }
+
+    /// Whether there is one row, of neighbours in memory.
+    pub(super) fn is_one(&self) -> bool {
+        self.results == 1 && self.is_consecutive
     }
 
     /// Whether what the elements read by a map is another one along a row.

@@ -398,6 +398,36 @@ fn what_follows_from_the_sort_of_one_row_is_for_all_cores() {
 }
 
 #[test]
+fn what_is_costly_in_one_row_is_for_all_cores() {
+    // A vector's length is no part of the text, so that nothing is kept of it from pass to pass, and one core has it.
+    let kernels_of = |shape: &[usize], costly: usize, follows: bool| {
+        let mut s = Sketch::new();
+        let x = s.input(shape, DType::F32);
+        let costly = (0..costly).fold(x, |x, _| s.unary(UnaryOp::Tan, x));
+        let most = s.reduce(ReduceOp::Max, costly, [shape.len() - 1]);
+        let kept = s.reshape(most, [&shape[..shape.len() - 1], &[1]].concat());
+        let most_of_row = s.expand(kept, shape);
+        let below = s.binary(BinaryOp::Sub, costly, most_of_row);
+        kernels(&s.outputs([if follows { below } else { most }]), &TargetFigures::CPU)
+    };
+    assert_eq!([kernels_of(&[10_000], 4, true), kernels_of(&[100, 100], 4, true)], [2, 1]);
+    assert_eq!([&[60_000][..], &[60, 1000], &[70_000]].map(|shape| kernels_of(shape, 1, false)), [2, 1, 1]);
+}
+
+#[test]
+fn windows_in_rows_are_not_made_of_shorter_ones() {
+    let kernels_of = |size: usize| {
+        let mut s = Sketch::new();
+        let x = s.input([1000, 400], DType::F32);
+        let windows = s.window(x, 1, size, 1);
+        let most = s.reduce(ReduceOp::Max, windows, [2]);
+        let sum = s.reduce(ReduceOp::Sum, most, [1]);
+        kernels(&s.outputs([sum]), &TargetFigures::CPU)
+    };
+    assert_eq!([3, 60].map(kernels_of), [1, 2]);
+}
+
+#[test]
 fn kernels_that_read_the_same_say_why_they_are_apart() {
     let mut s = Sketch::new();
     let x = s.input([300, 400], DType::F32);

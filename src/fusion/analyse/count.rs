@@ -14,6 +14,10 @@ use crate::graph::domain::Hero;
 /// Simple operations that reading an element is worth, which another kernel has stored instead of computing it here.
 pub(super) const READ: f64 = 1.0;
 
+/// How many times as long it takes to combine a long window where rows or lines are gone along: each by itself, from elements
+/// that are read anew.
+const WINDOW_IN_ROW: f64 = 2.0;
+
 /// What a kernel goes over.
 struct Shape<'a> {
     rows: Option<&'a Rows>,
@@ -74,7 +78,11 @@ impl Analyser<'_> {
             let evaluation = self.evaluation(number, id, &shape);
             let Evaluation { times, passes, place, .. } = evaluation;
             let slides = node.slides.filter(|_| self.rows(id).is_none());
-            let combined = node.elements as f64 * node.fan * slides.map_or(1.0, |(combined, _)| combined);
+            let shorter = slides.map_or(1.0, |(combined, _)| match kind {
+                Loop::Windows => combined,
+                _ => WINDOW_IN_ROW,
+            });
+            let combined = node.elements as f64 * node.fan * shorter;
             let (each, repeated) = (combined * node.cost, times * f64::from(passes));
             self.add(work, place, each * repeated);
             let again = each * (repeated - 1.0) * facts.figures.loops[place.0 as usize][place.1 as usize];
