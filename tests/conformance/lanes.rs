@@ -1,7 +1,7 @@
 //! What the CPU computes in vector lanes beside loops that have none: costly elements before scans and after them, windows
 //! made of shorter ones, sweeps along several axes, columns that are read where rows would stride.
 
-use lazuli::{DType, Device, ScanOrder, Tensor, scan};
+use lazuli::{DType, Device, ScanOrder, Tensor, s, scan};
 
 use crate::common::data::{mixed, ordinary, units};
 use crate::common::{check_on_cpu, exact, near};
@@ -330,6 +330,34 @@ fn sweeps_down_padded_columns() {
                 near("pooled and scaled", &pooled / (pooled.abs().max(0) + 1.0), 1e-4, 1e-5),
                 near("joined", joined.max(0), 1e-5, 1e-6),
                 near("of planes", planes.square().mean([0, 1]), 1e-4, 1e-5),
+            ]
+        });
+    }
+}
+
+/// What is costly in some rows alone: positions at which columns do different things, all of them alike.
+#[test]
+fn sweeps_down_columns_that_share_guards() {
+    for (rows, length) in [(20, 70), (70, 600), (9000, 40)] {
+        check_on_cpu(&format!("{length} columns of {rows}, some of them replaced"), |device| {
+            let (x, row) = (floats(device, &[rows, length], 1), floats(device, &[length], 2));
+            let replaced = x.select_scatter(0, row.exp(), 5);
+            let twice = replaced.select_scatter(0, row.sin().tanh(), -1);
+            let joined = Tensor::cat([x.exp(), &x * 2.0, x.i(s![2..7]).sin()], 0);
+            let part = x.slice_assign(s![2..9, 3..17], row.i(s![3..17]).exp());
+            let planes = floats(device, &[3, rows, length], 3).slice_assign(s![.., 4..6], row.sigmoid());
+            let padded = x.exp().sin().pad(&[(3, 2), (0, 0)], 0.25);
+            vec![
+                near("one", replaced.sum(0), 1e-4, 1e-5),
+                near("two", twice.max(0), 1e-5, 1e-6),
+                near("variances", twice.var(0, 0), 1e-4, 1e-5),
+                near("scaled", &replaced / (replaced.abs().max(0) + 1.0), 1e-4, 1e-5),
+                near("joined", joined.mean(0), 1e-4, 1e-5),
+                near("parts of rows", part.sum(0), 1e-4, 1e-5),
+                near("planes", planes.min(1), 1e-5, 1e-6),
+                near("of planes", planes.square().mean([0, 1]), 1e-4, 1e-5),
+                near("padded", padded.sum(0), 1e-4, 1e-5),
+                near("two reductions", padded.max(0) - padded.mean(0), 1e-4, 1e-5),
             ]
         });
     }

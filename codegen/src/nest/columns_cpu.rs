@@ -4,22 +4,23 @@
 //! stored along them afterwards.
 
 mod common;
+mod guards;
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use self::guards::Guards;
 use super::accumulate::{Accumulator, load, mul_add, save, set};
 use super::emitter::{Emitter, Staged};
 use super::fission::Divided;
 use super::index_split::IndexSplit;
-use super::interior::Interior;
 use super::loops::{counting, stepping};
 use super::narrow::Narrow;
 use super::passes::{Pass, Plan, lane_of, launch_items, launch_of_columns, partial_workspaces};
 use super::persistent::{Place, RowCache};
 use super::split::{Parts, merging, of_parts};
-use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Rem, Sub};
+use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
@@ -29,7 +30,7 @@ use crate::schedule::{
     COLUMN_SPLIT_LENGTH, ColumnSchedule, Launch, STACK_BYTES, is_stored_across, lanes_along, lies_across,
     nested_axes, operations, reduced_axes,
 };
-use crate::{DType, Language, ReduceOp, Refusal};
+use crate::{Language, ReduceOp, Refusal};
 
 pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) -> Result<Nest, Refusal> {
     // Lanes go along the last one.
@@ -52,12 +53,12 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
     };
     let launch = launch_of_columns(kernel, &plan.map, width);
     let is_known = !kernel.axis(inner).is_argument && !schedule.shares_all;
-    let interior = if is_known { Interior::beside(kernel, inner, &plan.axes) } else { None };
-    let is_plain = interior.is_none()
+    let guards = if is_known { Guards::of(kernel, plan, inner) } else { None };
+    let is_plain = guards.is_none()
         && !schedule.shares_all
         && nested_axes(kernel, &plan.reductions(), &plan.axes).is_empty();
     let narrow = if is_plain { Narrow::of(kernel, plan, inner) } else { None };
-    let peeled = Peeled { kernel, interior: interior.as_ref(), narrow: narrow.as_ref() };
+    let peeled = Peeled { kernel, guards: guards.as_ref(), narrow: narrow.as_ref() };
     let functions = match split {
         true => parts(peeled, plan, schedule, launch)?,
         false => vec![whole(peeled, plan, schedule, launch)?],
@@ -69,26 +70,26 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
 #[derive(Clone, Copy)]
 struct Peeled<'k> {
     kernel: &'k Kernel,
-    interior: Option<&'k Interior>,
+    guards: Option<&'k Guards>,
     narrow: Option<&'k Narrow>,
 }
 
 /// A block goes down whole columns.
 fn whole(
-    Peeled { kernel, interior, narrow }: Peeled,
+    Peeled { kernel, guards, narrow }: Peeled,
     plan: &Plan,
     schedule: &ColumnSchedule,
     launch: Launch,
 ) -> Result<Function, Refusal> {
     let mut emitter = Emitter::new(kernel, Language::C);
     let mut writer = CpuColumns::new(kernel, plan, u64::from(schedule.threads_x), &mut emitter, false);
-    (writer.interior, writer.narrow) = (interior, narrow);
+    (writer.guards, writer.narrow) = (guards, narrow);
     if schedule.shares_all {
         writer.results = writer.tiles_of_results(&mut emitter);
         writer.keep(&mut emitter, STACK_BYTES);
         writer.transpose(&mut emitter);
     }
-    let is_plain = interior.is_none() && narrow.is_none() && !schedule.shares_all;
+    let is_plain = guards.is_none() && narrow.is_none() && !schedule.shares_all;
     match IndexSplit::of(kernel, writer.inner()).filter(|_| is_plain) {
         None => writer.passes(&mut emitter),
         Some(split) => {
@@ -106,7 +107,7 @@ fn whole(
 
 /// A block goes down a part of its columns and leaves partial results; a second function merges the parts in order.
 fn parts(
-    Peeled { kernel, interior, narrow }: Peeled,
+    Peeled { kernel, guards, narrow }: Peeled,
     plan: &Plan,
     schedule: &ColumnSchedule,
     merge: Launch,
@@ -114,7 +115,7 @@ fn parts(
     let (width, pass) = (u64::from(schedule.threads_x), &plan.passes[0]);
     let mut emitter = Emitter::new(kernel, Language::C);
     let mut writer = CpuColumns::new(kernel, plan, width, &mut emitter, true);
-    (writer.interior, writer.narrow) = (interior, narrow);
+    (writer.guards, writer.narrow) = (guards, narrow);
     let from = writer.part.clone().then(Mul, COLUMN_SPLIT_LENGTH);
     let to = from.clone().then(Add, COLUMN_SPLIT_LENGTH).then(Min, emitter.positions(&plan.axes));
     let to = Expr::Name(emitter.bind("end", INDEX, to));
@@ -158,8 +159,8 @@ struct CpuColumns<'a> {
     count: Var,
     /// The tiles of results that lie across, by the number of their store.
     results: BTreeMap<usize, Var>,
-    /// Where passes need no guards.
-    interior: Option<&'a Interior>,
+    /// How passes get around guards.
+    guards: Option<&'a Guards>,
     /// How few columns go side by side.
     narrow: Option<&'a Narrow>,
     /// Of loops over columns.
@@ -205,7 +206,7 @@ impl<'k> CpuColumns<'k> {
         let count = emitter.bind("width", INDEX, lanes.then(Min, extent.then(Sub, first)));
         let flat = plan.sweep_name(emitter);
         let nested = nested_axes(kernel, &plan.reductions(), &plan.axes);
-        let (results, interior, narrow, hint) = (BTreeMap::new(), None, None, LoopHint::Simd);
+        let (results, guards, narrow, hint) = (BTreeMap::new(), None, None, LoopHint::Simd);
         CpuColumns {
             kernel,
             plan,
@@ -217,7 +218,7 @@ impl<'k> CpuColumns<'k> {
             first,
             count,
             results,
-            interior,
+            guards,
             narrow,
             hint,
         }
@@ -282,9 +283,14 @@ impl<'k> CpuColumns<'k> {
             let weight =
                 welford.zip(steps.as_ref()).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
             let step = Step { pass, accumulators: &accumulators, weight: weight.as_ref() };
-            match self.interior {
+            match self.guards {
                 None => self.step(emitter, self.kernel, &step, (&Expr::Int(0), &Expr::Name(self.count))),
-                Some(interior) => self.steps_of_parts(emitter, interior, &step),
+                Some(guards) => {
+                    let (along, columns) = ((self.kernel, self.inner()), (self.first, self.count));
+                    guards.emit(emitter, along, columns, &mut |emitter, kernel, columns| {
+                        self.step(emitter, kernel, &step, columns);
+                    });
+                }
             }
         });
         if let Some(steps) = &steps {
@@ -309,7 +315,7 @@ impl<'k> CpuColumns<'k> {
         let is_long = kernel.axis(*axis).is_argument || kernel.axis(*axis).extent >= 2 * TOGETHER;
         self.width >= NARROWEST
             && is_long
-            && self.interior.is_none()
+            && self.guards.is_none()
             && self.nested.is_empty()
             && self.results.is_empty()
             && emitter.cached.is_none()
@@ -370,43 +376,6 @@ impl<'k> CpuColumns<'k> {
                 }
             }
         });
-    }
-
-    /// The same where guards leave an interior without them; what is left on either side keeps them.
-    fn steps_of_parts(&self, emitter: &mut Emitter<'k>, interior: &'k Interior, step: &Step) {
-        let (first, count) = (Expr::Name(self.first), Expr::Name(self.count));
-        let clamp = |at: u64| match at {
-            0 => Expr::Int(0),
-            at if at == self.kernel.axis(self.inner()).extent => count.clone(),
-            at => {
-                let end = first.clone().then(Add, count.clone());
-                first.clone().then(Max, at).then(Min, end).then(Sub, first.clone())
-            }
-        };
-        let (mut low, mut high) = (clamp(interior.low), clamp(interior.high));
-        if !interior.conditions.is_empty() {
-            // Positions at the border have no interior.
-            let holds = Expr::InBounds(interior.conditions.clone());
-            let inside = emitter.bind("inside", Type::Register(DType::Bool), holds);
-            let or_end = |at: Expr| match at == count {
-                true => at,
-                false => Expr::Select(Box::new(Expr::Name(inside)), Box::new(at), Box::new(count.clone())),
-            };
-            (low, high) = (or_end(low), or_end(high));
-        }
-        let low = Expr::Name(emitter.bind("low", INDEX, low));
-        let high = Expr::Name(emitter.bind("high", INDEX, high));
-        let parts = [
-            (self.kernel, (&Expr::Int(0), &low)),
-            (&interior.kernel, (&low, &high)),
-            (self.kernel, (&high, &count)),
-        ];
-        for (kernel, columns) in parts {
-            // What is computed once for all columns is right in this part alone.
-            emitter.under(Some(columns.0.clone().then(Less, columns.1.clone())), |emitter| {
-                emitter.using(kernel, |emitter| self.step(emitter, kernel, step, columns));
-            });
-        }
     }
 
     /// Loops of their own for what is costly at one position of the pass.

@@ -146,7 +146,7 @@ pub(super) fn decided(kernel: &Kernel, holds: impl Fn(&[Bound]) -> bool) -> Kern
 }
 
 /// The same kernel where it is known of some guards whether they hold.
-fn decided_where(kernel: &Kernel, holds: impl Fn(&[Bound]) -> Option<bool>) -> Kernel {
+pub(super) fn decided_where(kernel: &Kernel, holds: impl Fn(&[Bound]) -> Option<bool>) -> Kernel {
     let mut result = kernel.clone();
     let guard = |id: ValueId| match &kernel.value(id).op {
         ValueOp::InBounds(bounds) => holds(bounds),
