@@ -427,6 +427,7 @@ fn questions(page: &mut Page) {
     mistakes! { page:
         x.to_vec::<f64>();
         x.item::<f32>();
+        x.sum(..).item::<f64>();
     }
 }
 

@@ -107,12 +107,15 @@ impl Tensor {
     /// As [`eval`]; if `T` is not the tensor's dtype; an index out of range that a GPU has met meanwhile.
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        let location = SourceLocation::caller();
+        self.elements("to_vec", SourceLocation::caller())
+    }
+
+    fn elements<T: Element>(&self, op: &'static str, location: SourceLocation) -> Result<Vec<T>> {
         let (shape, dtype) = self.known()?;
         if dtype != T::DTYPE {
             let message =
                 format!("the tensor is {dtype} {shape}, not {}; convert it with .cast(DType::...)", T::DTYPE);
-            return Err(Error::InvalidOperation { op: "to_vec", message, location });
+            return Err(Error::InvalidOperation { op, message, location });
         }
         self.eval()?;
         element::from_bytes(self.buffer()?.to_host()?.as_slice())
@@ -140,7 +143,7 @@ impl Tensor {
         if shape.elements() != 1 {
             return Err(several());
         }
-        self.to_vec::<T>()?.first().copied().ok_or_else(several)
+        self.elements::<T>("item", location)?.first().copied().ok_or_else(several)
     }
 
     /// The kernels that evaluation would run, and why. Runs nothing.

@@ -42,6 +42,12 @@ use crate::{Error, Result, Shape, SourceLocation, bf16, f16};
 /// assert_eq!(run.call((&layer, &x))?.to_vec::<f32>()?, [3.0, 7.0]);
 /// # Ok::<(), lazuli::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no input or output of a compiled function",
+    label = "neither a tensor nor made of tensors",
+    note = "a number that is given to `call` is a `Tensor` in the closure, so that another one is no other kernel",
+    note = "a type of your own that is made of tensors implements `Tensors`"
+)]
 pub trait Tensors: Sized {
     /// Adds the tensors, one after the other, and whatever else tells two such values apart.
     fn to_leaves(&self, leaves: &mut Leaves);

@@ -22,6 +22,21 @@ impl<T: Element> FromIterator<T> for Tensor {
     }
 }
 
+/// A 0-d tensor, as [`Tensor::scalar`] makes it. A literal of no other type is `f64` or `i32`, as in any Rust program.
+///
+/// ```
+/// use lazuli::{DType, Tensor};
+/// let threshold = Tensor::from(0.5f32);
+/// assert_eq!((threshold.shape()?.rank(), threshold.dtype()?), (0, DType::F32));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+impl<T: Element> From<T> for Tensor {
+    #[track_caller]
+    fn from(value: T) -> Tensor {
+        Tensor::scalar(value)
+    }
+}
+
 /// A 1-d tensor of the elements.
 impl<T: Element> From<Vec<T>> for Tensor {
     #[track_caller]
@@ -86,6 +101,7 @@ mod tests {
     #[test]
     fn collections_become_tensors() {
         let described = |x: Tensor| (x.dtype().unwrap(), x.shape().unwrap().to_vec());
+        assert_eq!(described(bf16::ONE.into()), (DType::BF16, vec![]));
         assert_eq!(described(vec![f16::ONE; 3].into()), (DType::F16, vec![3]));
         assert_eq!(described(Tensor::from(&[bf16::ONE][..])), (DType::BF16, vec![1]));
         assert_eq!(described([true, false].into_iter().collect()), (DType::Bool, vec![2]));

@@ -54,6 +54,12 @@ macro_rules! from_pairs {
             }
         }
 
+        impl From<Vec<($ty, $ty)>> for Border {
+            fn from(pairs: Vec<($ty, $ty)>) -> Border {
+                Border::from(&pairs[..])
+            }
+        }
+
         impl From<&Vec<($ty, $ty)>> for Border {
             fn from(pairs: &Vec<($ty, $ty)>) -> Border {
                 Border::from(&pairs[..])

@@ -33,7 +33,7 @@ pub enum Indexing {
 
 impl Tensor {
     /// The tensors, or references to them, one after the other along an axis, in their promoted dtype. All other extents
-    /// are equal. A line that has joined two numbers of tensors has those of further numbers computed and copied, so that no
+    /// are equal, but vectors without elements join tensors of any shape. A line that has joined two numbers of tensors has those of further numbers computed and copied, so that no
     /// other number is compiled.
     ///
     /// ```
@@ -42,6 +42,12 @@ impl Tensor {
     /// assert_eq!(Tensor::cat(&[&x, &y], 0).to_vec::<i32>()?, [0, 1, 5, 6, 7]);
     /// let doubled: Vec<Tensor> = [x, y].iter().map(|x| x * 2).collect();
     /// assert_eq!(Tensor::cat(&doubled, 0).to_vec::<i32>()?, [0, 2, 10, 12, 14]);
+    ///
+    /// let mut rows = Tensor::from([0.0f32; 0]);
+    /// for n in 0..3 {
+    ///     rows = Tensor::cat([rows, Tensor::rand([1, 4], n)], 0);
+    /// }
+    /// assert_eq!(rows.shape()?, lazuli::Shape::from([3, 4]));
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
@@ -257,17 +263,18 @@ fn meshgrid(call: Call, tensors: &[&Tensor], indexing: Indexing) -> Result<Vec<T
 
 /// The parts after each other. May only be called while a call is composed.
 pub(crate) fn cat(call: Call, tensors: &[&Tensor], axis: isize) -> Result<Tensor> {
-    let Some(first) = tensors.first() else { return call.fail("there is no tensor to join") };
-    let shape = first.known()?.0;
+    let shapes: Vec<&Shape> = tensors.iter().map(|tensor| Ok(tensor.known()?.0)).collect::<Result<_>>()?;
+    // As in PyTorch, a vector of nothing joins whatever there is: loops begin with one.
+    let begins = shapes.iter().position(|shape| shape[..] != [0]).unwrap_or(0);
+    let Some(&shape) = shapes.get(begins) else { return call.fail("there is no tensor to join") };
     if shape.rank() == 0 {
         return call.fail("0-d tensors have no axis to join along; use .stack");
     }
     let axis = call.axis(axis, shape)?;
-    for (number, tensor) in tensors.iter().enumerate() {
-        let own = tensor.known()?.0;
+    for (number, own) in shapes.into_iter().enumerate().filter(|(_, own)| own[..] != [0]) {
         if own.rank() != shape.rank() || own.without(&[axis]) != shape.without(&[axis]) {
             return call.fail(format!(
-                "tensor 0 has shape {shape}, but tensor {number} has {own}: only axis {axis} may differ"
+                "tensor {begins} has shape {shape}, but tensor {number} has {own}: only axis {axis} may differ"
             ));
         }
     }
@@ -275,11 +282,11 @@ pub(crate) fn cat(call: Call, tensors: &[&Tensor], axis: isize) -> Result<Tensor
     let dtype = result_type(&operands)?;
     let parts: Vec<Tensor> = tensors
         .iter()
-        .filter(|tensor| tensor.node.shape[axis] > 0)
+        .filter(|tensor| tensor.node.shape[..] != [0] && tensor.node.shape[axis] > 0)
         .map(|tensor| call.cast(tensor, dtype))
         .collect::<Result<_>>()?;
     if parts.is_empty() {
-        return call.cast(first, dtype);
+        return call.cast(tensors[begins], dtype);
     }
     copied(call, &parts, axis).unwrap_or_else(|| joined(&parts, axis))
 }
