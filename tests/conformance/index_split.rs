@@ -17,13 +17,18 @@ fn rolled(x: &Tensor) -> Vec<Output> {
         exact("backwards", x.roll(5, 1).flip(1) + x.roll(-9, 1)),
         exact("every second", x.roll(11, 1).slice_step(1, None, None, 2) * x.slice_step(1, 1, None, 2)),
         exact("flat", x.flatten(..).roll(40, 0) - x.flatten(..)),
+        exact("twice", sides(&sides(x))),
     ]
+}
+
+fn sides(x: &Tensor) -> Tensor {
+    x.roll(1, 1) + x.roll(-1, 1) - x * 2
 }
 
 #[test]
 fn rolls_are_split_where_they_wrap() {
     for dtype in [DType::U8, DType::I16, DType::F32, DType::F64] {
-        for shape in [[5, 300], [3, 64], [1, 1000]] {
+        for shape in [[5, 300], [3, 64], [1, 1000], [40, 16], [9, 24], [70, 34]] {
             check_on_cpu(&format!("{dtype} {shape:?} rolled"), |device| {
                 rolled(&ordinary(device, dtype, shape, 1))
             });

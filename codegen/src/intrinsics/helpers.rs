@@ -52,8 +52,8 @@ const SORT: &str = include_str!("helpers/sort.h");
 /// What their names begin with.
 const PRODUCT: &str = "lz_multiply_";
 
-/// How those are declared.
-const CALLED: &str = "static __attribute__((noinline, optimize(\"fp-contract=fast\"))) ";
+/// How those are declared: long texts are compiled at `-O1`, which leaves their registers in memory.
+const CALLED: &str = "static __attribute__((noinline, optimize(\"O2\", \"fp-contract=fast\"))) ";
 
 /// How those are declared that take long: compiled once.
 const ONCE: &str = "static __attribute__((noinline)) ";
