@@ -1,7 +1,7 @@
 //! What the CPU computes in vector lanes beside loops that have none: costly elements before scans and after them, windows
 //! made of shorter ones, sweeps along several axes, columns that are read where rows would stride.
 
-use lazuli::{DType, Device, ScanOrder, Tensor, s, scan};
+use lazuli::{Conv, DType, Device, ScanOrder, Tensor, s, scan};
 
 use crate::common::data::{mixed, ordinary, units};
 use crate::common::{check_on_cpu, exact, near};
@@ -422,5 +422,33 @@ fn every_second_element_from_the_end() {
                 exact("beside the others", x.slice(1, 0..51) + x.slice_step(1, None, None, -2)),
             ]
         });
+    }
+}
+
+/// What all rows read and lies across, such as a weight of each channel where channels are innermost, is turned once a block.
+#[test]
+fn small_inputs_that_lie_across() {
+    for dtype in [DType::F16, DType::F32, DType::F64, DType::I32] {
+        for (rows, channels) in [(37, 17), (300, 64), (9, 130), (70, 300)] {
+            check_on_cpu(&format!("{dtype} {rows} rows of {channels}"), |device| {
+                let x = ordinary(device, dtype, [rows, channels], 1);
+                let weight = ordinary(device, dtype, [channels, 9], 2);
+                let taps = weight.slice(1, 2..7);
+                let image = x.reshape([1, rows, 1, channels]).permute([0, 3, 1, 2]);
+                let kernel = weight.reshape([channels, 1, 9, 1]);
+                let conv = Conv::new().padding([4, 0]).groups(channels);
+                vec![
+                    exact("scaled", &x * weight.select(1, 4)),
+                    exact("rolled", &x * weight.roll(1, 1).select(1, 0) + weight.roll(1, 0).select(1, 3)),
+                    near("taps", (x.unfold(0, 5, 1) * taps).sum(2), 1e-2, 1e-2),
+                    near(
+                        "depthwise",
+                        image.conv2d_with(&kernel, None, conv).permute([0, 2, 3, 1]),
+                        1e-2,
+                        1e-2,
+                    ),
+                ]
+            });
+        }
     }
 }

@@ -63,6 +63,7 @@ mod tile;
 mod tiled;
 mod tiled_cpu;
 mod tiled_cuda;
+mod turned;
 pub mod variable;
 mod verify;
 mod visit;

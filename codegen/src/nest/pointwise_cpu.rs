@@ -12,6 +12,7 @@ use super::short_axis::ShortAxis;
 use super::small_matrices::SmallMatrices;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
+use super::turned;
 use super::windows_cpu::{Border, Windows};
 use super::{Body, INDEX};
 use crate::index::{AxisId, IndexExpr};
@@ -136,6 +137,9 @@ impl<'k> Loops<'k, '_> {
     fn whole_rows(&self, emitter: &mut Emitter<'k>, rows: u64) -> Launch {
         let total = emitter.positions(self.outer);
         let part = emitter.part(["first", "end"], Expr::Builtin(Builtin::BlockX), rows, total);
+        if !matches!(self.guards, Guards::Short(_) | Guards::Matrices(_)) {
+            turned::lay_out(emitter, self.kernel, self.inner, rows);
+        }
         let extent = emitter.extent(self.inner);
         self.rows(emitter, part, (Expr::Int(0), extent));
         self.launch(self.outer, rows)
@@ -295,20 +299,22 @@ fn part<'k>(
         emitter.rolled = false;
         emitter.close()
     });
-    let hint = if hint.is_simd() && is_scattered(kernel, axis) { LoopHint::None } else { hint };
+    let hint = if hint.is_simd() && is_scattered(emitter, kernel, axis) { LoopHint::None } else { hint };
     emitter.push(counting(axis, from, to, hint).of(body));
 }
 
 /// Whether the loop mostly reads far apart: vectors are put together one element after the other, which is no faster than
 /// none, and the C compiler takes 20 ms over each of them.
-fn is_scattered(kernel: &Kernel, axis: AxisId) -> bool {
-    let is_far = |value: &&Value| match &value.op {
-        ValueOp::Load { index, .. } => index.coefficient(axis).is_some_and(|step| step.unsigned_abs() > FAR),
+fn is_scattered(emitter: &Emitter, kernel: &Kernel, axis: AxisId) -> bool {
+    let is_far = |id: &ValueId| match &kernel.value(*id).op {
+        ValueOp::Load { index, .. } if !emitter.staged.contains_key(id) => {
+            index.coefficient(axis).is_some_and(|step| step.unsigned_abs() > FAR)
+        }
         _ => false,
     };
-    let far = kernel.values.iter().filter(is_far).count();
     let varies = |id: &ValueId| kernel.value(*id).axes.contains(&axis);
     let all = || (0..kernel.values.len() as u32).map(ValueId).filter(varies);
+    let far = all().filter(is_far).count();
     far >= MANY_FAR && all().map(|id| operations(kernel, id)).sum::<f64>() < CHEAP_PER_LOAD * far as f64
 }
 

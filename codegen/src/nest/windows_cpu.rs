@@ -88,7 +88,9 @@ impl Windows {
         let below = kernel.down_from(kernel.stores.iter().map(|store| store.value));
         let windows: Vec<Window> = below.into_iter().filter_map(|id| window(kernel, axis, id)).collect();
         let longest = windows.iter().filter_map(|window| window.sliding).map(|(_, length)| length).max();
-        let length = LENGTH.max(longest.map_or(0, |longest| longest.next_power_of_two()));
+        let own = kernel.axis(axis);
+        let least = if own.is_argument { LENGTH } else { LENGTH.min(own.extent.next_multiple_of(16)) };
+        let length = least.max(longest.map_or(0, |longest| longest.next_power_of_two()));
         let bytes = |window: &Window| {
             let reach = window.sliding.map_or(0, |(_, length)| length + length.min(LENGTH));
             let stride = window.strided.map_or(1, |strided| strided.stride);
