@@ -452,3 +452,46 @@ fn small_inputs_that_lie_across() {
         }
     }
 }
+
+/// Rows of fewer elements than a vector has, which cannot be one with those before: of slices, pools and what each row shares.
+#[test]
+fn rows_shorter_than_a_vector() {
+    for dtype in [DType::U8, DType::BF16, DType::F32, DType::F64] {
+        for length in [7, 8, 9, 11, 14, 15] {
+            check_on_cpu(&format!("{dtype} rows of {length}"), |device| {
+                let x = ordinary(device, dtype, [43, length + 3], 1);
+                let image = ordinary(device, dtype, [3, 2, 2 * length, 2 * length], 2);
+                let shared = ordinary(device, dtype, [43, 1], 3);
+                vec![
+                    exact("slice", x.slice(1, 1..length + 1) + x.slice(1, 3..)),
+                    exact("shared", x.slice(1, 2..length + 2) * &shared),
+                    exact("pool", image.max_pool2d(2, 2)),
+                    exact("padded", image.pad(1, 0).slice_step(3, 0, None, 2)),
+                ]
+            });
+        }
+    }
+}
+
+/// Products of few terms, on both sides of what is packed.
+#[test]
+fn products_of_few_terms() {
+    for terms in [8, 9, 10, 11, 12] {
+        check_on_cpu(&format!("{terms} terms"), |device| {
+            let (a, b) = (floats(device, &[200, terms], 1), floats(device, &[terms, 70], 2));
+            let wave = floats(device, &[2, 1, 900], 3);
+            let taps = floats(device, &[20, 1, terms], 4);
+            vec![
+                near("matrix", a.matmul(&b).relu(), 1e-5, 1e-5),
+                near("distances", a.cdist(&a, 2.0).min(1), 1e-4, 2e-3),
+                near("convolution", wave.conv1d(&taps, None, 5, 2).tanh(), 1e-5, 1e-5),
+                near(
+                    "integers",
+                    (&a * 9.0).round().cast(DType::I32).matmul((&b * 9.0).cast(DType::I32)),
+                    0.0,
+                    0.0,
+                ),
+            ]
+        });
+    }
+}

@@ -63,7 +63,7 @@ pub(super) fn body(
     let chunk = (schedule.elements_per_block / per_position).max(1);
     let loops = Loops { kernel, guards, inner, outer };
     let extent = kernel.axis(inner).extent;
-    let shortest = if is_masked { guarded_lanes::SHORTEST } else { SHORT_AXIS };
+    let shortest = if is_masked { guarded_lanes::SHORTEST } else { SHORTEST_ROW };
     let launch = match outer.is_empty() {
         false if extent < shortest && !is_costly_once(kernel, inner) => {
             loops.positions(&mut emitter, map, chunk)
@@ -202,8 +202,11 @@ fn reads_across(kernel: &Kernel, inner: AxisId) -> bool {
     })
 }
 
-/// An innermost axis shorter than this is not worth a loop of its own on the CPU.
+/// Along a shorter axis lanes do not go where they could go along another one.
 const SHORT_AXIS: u64 = 16;
+
+/// Rows that are worth a loop of their own: as many as have vectors, one of which is mostly enough.
+const SHORTEST_ROW: u64 = 8;
 
 /// How the loops along an axis get rid of guards, if a kernel has some.
 pub(super) struct Guarded {

@@ -16,7 +16,7 @@ pub const NEAR_LENGTH: u64 = 1 << 14;
 /// Fewer rows, columns or terms of a contraction do not pay for packing its factors.
 pub(crate) const FEWEST_ROWS: u64 = 4;
 const FEWEST_COLUMNS: u64 = 8;
-pub(crate) const FEWEST_TERMS: u64 = 12;
+pub(crate) const FEWEST_TERMS: u64 = 9;
 
 /// Fewer multiplications are soon done anyhow.
 const FEWEST_MULTIPLICATIONS: u64 = 1 << 15;
