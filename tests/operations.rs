@@ -312,6 +312,8 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 6] = [
             "conv_transpose1d_with",
             "conv_transpose2d",
             "conv_transpose2d_with",
+            "conv_transpose3d",
+            "conv_transpose3d_with",
             "interpolate",
             "interpolate_scale",
         ],
