@@ -11,9 +11,6 @@ pub(super) const VECTOR: u64 = 16;
 /// Elements from lane to lane of what is picked out of vectors under masks.
 const FARTHEST: i64 = 4;
 
-/// Rows of fewer positions fill too little of a vector.
-pub(super) const SHORTEST: u64 = 4;
-
 /// Rows of so many positions are masked from end to end: the few vectors between two borders are not worth loops of their own.
 const LONGEST_WHOLE: u64 = 4 * VECTOR;
 

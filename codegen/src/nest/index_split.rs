@@ -10,7 +10,7 @@ use super::variable::Var;
 use crate::index::{Atom, AxisId, IndexExpr};
 use crate::ir::Kernel;
 
-/// Shorter segments, on average, are not worth a loop each. Of those so long, loops take half of the time that divisions do.
+/// Shorter segments, on average, are not worth a loop each. At this length a loop takes half the time of divisions.
 const SHORTEST: u64 = 4;
 
 /// More quotients are not worth finding a segment's end.

@@ -2,7 +2,7 @@
 
 use super::emitter::Emitter;
 use super::fission::Stretches;
-use super::guarded_lanes::{self, are_masks};
+use super::guarded_lanes::are_masks;
 use super::index_split::IndexSplit;
 use super::interior::Interior;
 use super::loops::{counting, stepping};
@@ -63,9 +63,8 @@ pub(super) fn body(
     let chunk = (schedule.elements_per_block / per_position).max(1);
     let loops = Loops { kernel, guards, inner, outer };
     let extent = kernel.axis(inner).extent;
-    let shortest = if is_masked { guarded_lanes::SHORTEST } else { SHORTEST_ROW };
     let launch = match outer.is_empty() {
-        false if extent < shortest && !is_costly_once(kernel, inner) => {
+        false if extent < SHORTEST_ROW && !is_costly_once(kernel, inner) => {
             loops.positions(&mut emitter, map, chunk)
         }
         false if reads_across(kernel, inner) => loops.columns(&mut emitter),
@@ -206,7 +205,7 @@ fn reads_across(kernel: &Kernel, inner: AxisId) -> bool {
 const SHORT_AXIS: u64 = 16;
 
 /// Rows that are worth a loop of their own: as many as have vectors, one of which is mostly enough.
-const SHORTEST_ROW: u64 = 8;
+const SHORTEST_ROW: u64 = 3;
 
 /// How the loops along an axis get rid of guards, if a kernel has some.
 pub(super) struct Guarded {

@@ -15,8 +15,8 @@ const FAR: u64 = 5;
 /// Rows that read what is laid out, at least.
 const FEWEST_ROWS: u64 = 4;
 
-/// Elements of all arrays together: half of the nearest cache, of 32 bits each.
-const MOST_ELEMENTS: u64 = 4096;
+/// Bytes of all arrays together: half of the nearest cache.
+const MOST_BYTES: u64 = 16 * 1024;
 
 /// Lays them out for a block of so many rows, whose lanes go along `inner`.
 pub(super) fn lay_out<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, inner: AxisId, rows: u64) {
@@ -24,7 +24,7 @@ pub(super) fn lay_out<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, inner: 
         return;
     }
     let mut arrays: Vec<(Var, &IndexExpr, BufferId)> = Vec::new();
-    let mut left = MOST_ELEMENTS;
+    let mut left = MOST_BYTES;
     for number in 0..kernel.values.len() as u32 {
         let id = ValueId(number);
         let ValueOp::Load { buffer, index, guard: None } = &kernel.value(id).op else { continue };
@@ -39,9 +39,9 @@ pub(super) fn lay_out<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, inner: 
         let same = arrays.iter().find(|(_, other, from)| (other, from) == (&index, buffer));
         let array = match same {
             Some((array, ..)) => *array,
-            None if lines * width > left => continue,
+            None if lines * width * dtype.size() as u64 > left => continue,
             None => {
-                left -= lines * width;
+                left -= lines * width * dtype.size() as u64;
                 let array = emitter.fresh("turned");
                 emitter.array(array, Type::Memory(dtype), lines * width);
                 let element = Expr::element(*buffer, Expr::Index(index.clone()));

@@ -33,11 +33,8 @@ const LEFT: &str = "lanes";
 /// So many vectors of a loop are written one after the other.
 const UNROLLED: u64 = 8;
 
-/// Shorter loops would fill less than half of the widest vectors, unless they are what longer ones have left.
-const SHORTEST: u64 = 8;
-
-/// The same of loops with guards that differ among lanes, which loops of numbers decide one by one.
-const SHORTEST_GUARDED: u64 = 4;
+/// Shorter loops are as fast as loops of numbers, unless they are what longer ones have left.
+const SHORTEST: u64 = 3;
 
 /// Distances of places from which lanes are picked out of whole vectors. From others they come one by one.
 const DISTANCES: [i64; 5] = [-1, -2, 2, 3, 4];
@@ -109,23 +106,6 @@ fn most_lanes(body: &[Stmt]) -> u64 {
     body.iter().map(|stmt| own(stmt).max(inner(stmt))).max().unwrap_or(0)
 }
 
-/// Whether guards of a loop's body are about its variable.
-fn is_guarded(body: &[Stmt], var: Var) -> bool {
-    let Var::Axis(axis) = var else { return false };
-    let mut is_guarded = false;
-    let mut see = |expr: &Expr| {
-        if let Expr::InBounds(bounds) = expr {
-            is_guarded |= bounds.iter().any(|bound| bound.expr.uses(axis));
-        }
-    };
-    let mut left: Vec<&Stmt> = body.iter().collect();
-    while let Some(stmt) = left.pop() {
-        stmt.expressions().into_iter().for_each(|expr| expr.visit(&mut see));
-        left.extend(stmt.bodies().into_iter().flatten());
-    }
-    is_guarded
-}
-
 /// Whether the kernel goes over the lane in longer loops too.
 pub(super) fn has_long_vectors(nest: &Nest) -> bool {
     nest.functions.iter().any(|function| most_lanes(&function.body.statements) >= SHORTEST)
@@ -145,11 +125,7 @@ impl Printer<'_> {
             (Expr::Int(from), Expr::Int(to)) => Some(to.saturating_sub(*from)),
             _ => None,
         };
-        let is_short = |length: u64| match is_guarded(body, var) {
-            true => length < SHORTEST_GUARDED,
-            false => length < SHORTEST && !has_long_vectors(self.nest),
-        };
-        if constant.is_some_and(is_short) {
+        if constant.is_some_and(|length| length < SHORTEST && !has_long_vectors(self.nest)) {
             return false;
         }
         // Of loops along axes the text is the same, whatever their length.

@@ -1,9 +1,9 @@
 //! Blocks of a kernel over threads.
 //!
-//! The caller starts at once with its share of the blocks, chunk by chunk; helpers on rayon's threads begin with theirs as soon
-//! as they wake, which may be never: nobody waits for a helper that has not begun, the others take its chunks. What is known to be short is not
-//! handed over at all, and no more threads are asked for than the rest keeps busy. Helpers that are done linger for a
-//! moment (`lingering`), so that the next kernel of a plan wakes nobody.
+//! The caller starts at once with its share of the blocks, chunk by chunk; helpers on rayon's threads begin with theirs as
+//! soon as they wake, which may be never: nobody waits for a helper that has not begun, the others take its chunks. What is
+//! known to be short is not handed over at all, and no more threads are asked for than the rest keeps busy. Helpers that
+//! are done linger for a moment (`lingering`), so that the next kernel of a plan wakes nobody.
 
 mod job;
 mod lingering;

@@ -89,45 +89,63 @@ pub(super) fn adaptive<const N: usize>(
         let pool = Pool::<N>::new(std::array::from_fn(|d| extents[d] / size[d]));
         return if is_max { max_pool(call, x, &pool) } else { avg_pool(call, x, &pool) };
     }
-    let longest: [usize; N] = std::array::from_fn(|d| longest_window(extents[d], size[d]));
-    call.needs_addressable(&pooled.iter().copied().chain(longest).collect())?;
-    // All windows of the longest length, then those that begin where they should; a position that is no element
-    // of its window is masked.
-    let mut border = vec![(0, 0); shape.rank()];
-    (0..N).for_each(|d| border[first + d] = (0, longest[d] - 1));
+    // Along narrow windows, of which a row has many, vectors go across them and one axis is pooled after the other: that
+    // takes fewer elements. Along wide ones they go through the windows, all axes at once.
+    let is_narrow = longest_window(extents[N - 1], size[N - 1]) <= size[N - 1];
+    let pool = |x: &Tensor| match is_narrow {
+        true => (0..N).try_fold(x.clone(), |x, d| pooled_along(call, &x, first + d, &size[d..=d], is_max)),
+        false => pooled_along(call, x, first, &size, is_max),
+    };
+    match is_max {
+        true => pool(x),
+        false => widened(x, |x| Tensor::or_invalid(pool(x))),
+    }
+}
+
+/// The windows along axes from one on: all of the longest lengths, then those that begin where they should; a position that
+/// is no element of its window is masked.
+fn pooled_along(call: Call, x: &Tensor, first: usize, size: &[usize], is_max: bool) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    let (rank, end) = (shape.rank(), first + size.len());
+    let extents = &shape[first..end];
+    let longest: Vec<usize> =
+        extents.iter().zip(size).map(|(&extent, &size)| longest_window(extent, size)).collect();
+    let pooled = [&shape[..first], size, &shape[end..]].concat();
+    call.needs_addressable(&pooled.into_iter().chain(longest.iter().copied()).collect())?;
+    let mut border = vec![(0, 0); rank];
+    longest.iter().enumerate().for_each(|(d, &length)| border[first + d] = (0, length - 1));
     let mut elements = x.pad(&border, 0);
     for (d, &length) in longest.iter().enumerate() {
         elements = elements.unfold((first + d) as isize, length, 1);
     }
-    let lengths: [Tensor; N] = std::array::from_fn(|d| {
-        let (extent, size) = (extents[d] as i64, size[d] as i64);
-        let windows = counting(size as usize);
-        let end = ((&windows + 1) * extent + (size - 1)).floor_divide(size);
-        end - (windows * extent).floor_divide(size)
-    });
-    for d in 0..N {
+    let lengths: Vec<Tensor> =
+        extents.iter().zip(size).map(|(&extent, &size)| lengths(extent, size)).collect();
+    let edge = if is_max { f64::NEG_INFINITY } else { 0.0 };
+    for (d, &size) in size.iter().enumerate() {
         let axis = first + d;
-        elements = interleaved(call, &elements, axis, size[d])?.slice_step(
-            axis as isize,
-            None,
-            None,
-            extents[d] as isize,
-        );
+        let windows = interleaved(call, &elements, axis, size)?;
+        elements = windows.slice_step(axis as isize, None, None, extents[d] as isize);
         let inside = counting(longest[d]).lt(lengths[d].unsqueeze(1));
-        let mut dims = vec![1; shape.rank() + N];
-        (dims[axis], dims[shape.rank() + d]) = (size[d], longest[d]);
-        let edge = if is_max { f64::NEG_INFINITY } else { 0.0 };
+        let mut dims = vec![1; rank + longest.len()];
+        (dims[axis], dims[rank + d]) = (size, longest[d]);
         elements = inside.reshape(dims).where_(&elements, elements.full_like(edge));
     }
+    let windows: Vec<isize> = (rank..rank + longest.len()).map(|axis| axis as isize).collect();
     if is_max {
-        return Ok(reduced(&elements));
+        return Ok(elements.max(&windows));
     }
-    widened(&elements, |elements| {
-        (0..N).fold(elements.sum(last::<N>()), |sum, d| {
-            let dims = along(shape.rank(), first + d, size[d]);
-            sum / lengths[d].cast(elements.node.dtype).reshape(dims)
-        })
-    })
+    let means =
+        lengths.iter().zip(size).enumerate().fold(elements.sum(&windows), |sum, (d, (length, &size))| {
+            sum / length.cast(dtype).reshape(along(rank, first + d, size))
+        });
+    Ok(means)
+}
+
+/// How many elements the windows have that divide an extent.
+fn lengths(extent: usize, size: usize) -> Tensor {
+    let (windows, extent, size) = (counting(size), extent as i64, size as i64);
+    let end = ((&windows + 1) * extent + (size - 1)).floor_divide(size);
+    end - (windows * extent).floor_divide(size)
 }
 
 /// The length of the longest of the windows that divide an extent.

@@ -33,8 +33,8 @@ pub enum Indexing {
 
 impl Tensor {
     /// The tensors, or references to them, one after the other along an axis, in their promoted dtype. All other extents
-    /// are equal, but vectors without elements join tensors of any shape. A line that has joined two numbers of tensors has those of further numbers computed and copied, so that no
-    /// other number is compiled.
+    /// are equal, but vectors without elements join tensors of any shape. A line that has joined two numbers of tensors has
+    /// those of further numbers computed and copied, so that no other number is compiled.
     ///
     /// ```
     /// use lazuli::Tensor;

@@ -17,6 +17,7 @@ pub(super) struct Job {
     blocks: u64,
     chunk: u64,
     chunks: u64,
+    /// One for each participant: together all chunks.
     shares: Box<[Share]>,
     /// Chunks that are finished.
     done: AtomicU64,
@@ -72,7 +73,7 @@ impl Job {
         work: &(dyn Fn(u64, u64) + Sync),
     ) -> Job {
         // SAFETY: only the lifetime changes. Who claims a chunk before the last one is done may use the work
-        // (`Job::step`), and the caller waits for that.
+        // ([`Job::run`]), and the caller waits for that.
         let work = unsafe {
             std::mem::transmute::<*const (dyn Fn(u64, u64) + Sync + '_), *const (dyn Fn(u64, u64) + Sync)>(
                 work,
