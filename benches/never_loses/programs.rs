@@ -87,6 +87,14 @@ fn programs() -> Vec<Case> {
             let joined = Tensor::stack(&(0..9).map(part).collect::<Vec<_>>(), 0);
             vec![joined.sum(0), joined]
         }),
+        program("rotary embedding of neighbours, then a norm", &[256, 2048], |x| {
+            let (even, odd) = (x.slice_step(1, None, None, 2), x.slice_step(1, 1, None, 2));
+            let angles = Tensor::arange(0.0, 1024.0, 1.0) * 0.01;
+            let (cos, sin) = (angles.cos(), angles.sin());
+            let pair = [&even * &cos - &odd * &sin, &even * &sin + &odd * &cos];
+            let turned = Tensor::stack(&pair, 2).reshape([256, 2048]);
+            vec![&turned / (turned.square().mean_keepdim(1) + 1e-6).sqrt()]
+        }),
         program("norm of ten joined tensors", &[10, 1 << 20], |x| {
             let parts: Vec<Tensor> = (0..10).map(|n| x.select(0, n).slice(0, n..)).collect();
             vec![Tensor::cat(&parts, 0).square().sum(0).sqrt()]

@@ -93,10 +93,13 @@ pub(crate) fn lower(request: &Request) -> Result<Lowered> {
     Ok(lowered)
 }
 
-/// Whether a row is divided whose length is an argument: only of a known one are quotients side by side.
+/// Whether a row or results are divided whose length is an argument: only of a known one are quotients side by side.
 fn divides_row(kernel: &Kernel) -> bool {
-    let is_divided = |axis| kernel.axis(axis).is_argument && !kernel.divisors(axis).is_empty();
-    kernel.axes_of_kind(AxisKind::Reduce).into_iter().any(is_divided)
+    let is_argument = |axis: &AxisId| kernel.axis(*axis).is_argument;
+    let rows = kernel.axes_of_kind(AxisKind::Reduce).into_iter();
+    let results = kernel.axes_of_kind(AxisKind::Map).pop();
+    rows.filter(is_argument).any(|row| !kernel.divisors(row).is_empty())
+        || results.filter(is_argument).is_some_and(|axis| kernel.neighbours(axis).is_some())
 }
 
 /// The guards of what is swept along some axes, all of it, though its reader may want a part: those of other axes.

@@ -56,3 +56,46 @@ fn segments_are_divided_and_reduced() {
         ]
     });
 }
+
+/// A tensor's columns in so many parts, each of which is changed in its own way, and one after the other of them again.
+fn interleaved(x: &Tensor, count: usize) -> Tensor {
+    let length = x.shape().unwrap()[1] / count;
+    let part = |n: usize| {
+        let part = x.slice(1, (n * length) as isize..((n + 1) * length) as isize);
+        if n == 1 { part.neg() } else { part + n as i64 }
+    };
+    let rows = x.shape().unwrap()[0];
+    Tensor::stack((0..count).map(part).collect::<Vec<_>>(), 2).reshape([rows, count * length])
+}
+
+#[test]
+fn neighbours_of_one_quotient_are_side_by_side() {
+    for dtype in [DType::F32, DType::F16, DType::F64, DType::I64, DType::U8] {
+        for (shape, count) in
+            [([7, 48], 2), ([3, 300], 3), ([1, 64], 4), ([2, 6], 2), ([2, 35], 5), ([9, 16], 8)]
+        {
+            check_on_cpu(&format!("{dtype} {shape:?}, {count} interleaved"), |device| {
+                let x = ordinary(device, dtype, shape, 1);
+                let turned = interleaved(&x, count);
+                let again = interleaved(&(&turned * 2), count);
+                let twice = x.repeat_interleave(count, 1).slice(1, ..shape[1] as isize);
+                let mut outputs = vec![
+                    exact("used", &turned + &x),
+                    exact("steps", again),
+                    exact("flat", turned.flatten(..) * 2 + x.flatten(..)),
+                    exact("repeated", &twice + &x),
+                    exact("cut", (&turned * 2).slice(1, 1..)),
+                    exact("across", turned.t() + x.t()),
+                    exact("greatest", turned.max(1)),
+                ];
+                if dtype.is_float() {
+                    let eps = dtype.finfo().unwrap().eps;
+                    let scale = (turned.square().mean_keepdim(1) + 1.0).sqrt();
+                    outputs.push(near("normalised", &turned / scale, 4.0 * eps, 1e-6));
+                    outputs.push(near("sum of what is stored", turned.sum(1), 8.0 * eps, 1e-4));
+                }
+                outputs
+            });
+        }
+    }
+}

@@ -58,7 +58,7 @@ pub(crate) use masked::{Distance, Kept, Masked, growth};
 pub use order::AxisOrder;
 pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
-pub(crate) use quotients::by_quotients;
+pub(crate) use quotients::{by_quotients, neighbours_by_quotients};
 pub use row_contraction::RowContractionSchedule;
 pub(crate) use row_contraction::{RowContraction, padded};
 pub use row_contraction_cuda::RowProductSchedule;

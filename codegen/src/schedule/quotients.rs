@@ -1,16 +1,17 @@
-//! Rows whose positions some access divides, as those of packed numbers are: two of four bits are in a byte, and some dozens
-//! share a scale. What has one quotient is side by side then: neighbours are combined before the row is, and groups are an
-//! axis of their own, so that a loop along the row knows neither quotients nor remainders.
+//! Rows and results whose positions some access divides, as those of packed numbers are (two of four bits are in a byte, and some
+//! dozens share a scale), or of interleaved parts. What has one quotient is side by side then: neighbours are combined before
+//! a row is, or stored one after the other, and groups are an axis of their own, so that loops know neither quotients nor
+//! remainders.
 
 use rustc_hash::FxHashMap;
 
 use super::RowSchedule;
 use crate::index::{AxisId, BoundTruth, IndexExpr};
-use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+use crate::ir::{AxisKind, Kernel, Value, ValueId, ValueOp};
 use crate::{DType, Scalar};
 
-/// Neighbours that are combined at once, at most: lanes pick elements so far apart out of whole vectors.
-const MOST_NEIGHBOURS: u64 = 4;
+/// More values of all neighbours together are too much text for results that no reduction makes of them.
+const MOST_VALUES: usize = 512;
 
 /// Elements of a group, at least.
 const FEWEST_IN_GROUP: u64 = 16;
@@ -32,13 +33,13 @@ pub(crate) fn by_quotients(kernel: &Kernel, schedule: &RowSchedule) -> Option<(K
 }
 
 fn divided(kernel: &Kernel) -> Option<Kernel> {
-    let row = row_of(kernel)?;
+    let (row, is_swept_once) = row_of(kernel)?;
     let extent = kernel.axis(row).extent;
     let divisors = kernel.divisors(row);
     let fits = |by: &u64| extent.is_multiple_of(*by) && *by < extent;
-    let together = divisors.iter().copied().filter(|by| *by <= MOST_NEIGHBOURS && fits(by)).max();
+    let together = kernel.neighbours(row);
     let group = divisors.iter().copied().filter(|by| *by >= FEWEST_IN_GROUP && fits(by)).min();
-    let group = group.filter(|group| group.is_multiple_of(together.unwrap_or(1)));
+    let group = group.filter(|group| is_swept_once && group.is_multiple_of(together.unwrap_or(1)));
     let in_groups = group.map(|group| in_groups(kernel, row, group));
     let (kernel, row) = in_groups.as_ref().map_or((kernel, row), |(kernel, inner)| (kernel, *inner));
     match together {
@@ -47,8 +48,9 @@ fn divided(kernel: &Kernel) -> Option<Kernel> {
     }
 }
 
-/// The one axis that is reduced, by operations that may take their elements in any order, if no result goes along it.
-fn row_of(kernel: &Kernel) -> Option<AxisId> {
+/// The one axis that is reduced, by operations that may take their elements in any order, and whether that is all that goes
+/// along it, in one pass.
+fn row_of(kernel: &Kernel) -> Option<(AxisId, bool)> {
     let &[row] = kernel.axes_of_kind(AxisKind::Reduce).as_slice() else { return None };
     let is_plain = kernel.values.iter().all(|value| match &value.op {
         ValueOp::Reduce { op, position, .. } => op.is_plain() && position.is_none(),
@@ -65,8 +67,8 @@ fn row_of(kernel: &Kernel) -> Option<AxisId> {
         let follows = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Reduce { .. });
         !value.axes.contains(&row) || !kernel.operands(&value.op).iter().any(follows)
     });
-    let fits = is_plain && !is_stored && is_one_pass && !kernel.axis(row).is_argument;
-    (fits && !kernel.has_computed_axes()).then_some(row)
+    let fits = is_plain && !kernel.axis(row).is_argument && !kernel.has_computed_axes();
+    fits.then_some((row, !is_stored && is_one_pass))
 }
 
 /// The kernel with two axes in place of the row, groups of so many positions and the positions of each, and the latter.
@@ -91,7 +93,27 @@ fn put_in_place(kernel: &mut Kernel, axis: AxisId, by: &IndexExpr) {
     kernel.map_indices(|index| index.renamed(&renamed).substitute(away, by, &ranges));
 }
 
-/// The kernel with so many neighbours along the axis combined before it is reduced.
+/// The kernel with neighbours along the innermost axis of its results side by side, if some access divides it.
+pub(crate) fn neighbours_by_quotients(kernel: &Kernel) -> Option<Kernel> {
+    let &inner = kernel.axes_of_kind(AxisKind::Map).last()?;
+    let is_plain = |value: &Value| {
+        !matches!(
+            value.op,
+            ValueOp::Scan { .. }
+                | ValueOp::Carry { .. }
+                | ValueOp::Last { .. }
+                | ValueOp::Scatter { .. }
+                | ValueOp::Sort { .. }
+        )
+    };
+    let together = kernel.neighbours(inner)?;
+    let is_short = kernel.values.len() * together as usize <= MOST_VALUES;
+    let is_plain = kernel.values.iter().all(is_plain);
+    let fits = is_plain && is_short && !kernel.axis(inner).is_argument && !kernel.has_computed_axes();
+    fits.then(|| combined(kernel, inner, together))
+}
+
+/// The kernel with so many neighbours along the axis side by side. What reduces the axis combines them before.
 fn combined(kernel: &Kernel, row: AxisId, together: u64) -> Kernel {
     let empty = Kernel { values: Vec::new(), stores: Vec::new(), ..kernel.clone() };
     let mut result = Parts { kernel: empty, known: FxHashMap::default() };
@@ -99,15 +121,15 @@ fn combined(kernel: &Kernel, row: AxisId, together: u64) -> Kernel {
     let ranges = result.kernel.ranges();
     let away = AxisId(kernel.axes.len() as u32);
     let renamed = |id: AxisId| if id == row { away } else { id };
+    let at = |place: u64| IndexExpr::axis(row).scale(together as i64).offset(place as i64);
     // Of each value what it is at each of the neighbours: once for what does not vary along the row.
     let mut parts: Vec<Vec<ValueId>> = Vec::with_capacity(kernel.values.len());
     for value in &kernel.values {
         let varies = value.axes.contains(&row);
         let own = (0..if varies { together } else { 1 }).map(|place| {
-            let at = IndexExpr::axis(row).scale(together as i64).offset(place as i64);
             let mut op = value.op.clone();
             for index in op.indices_mut() {
-                *index = index.renamed(&renamed).substitute(away, &at, &ranges);
+                *index = index.renamed(&renamed).substitute(away, &at(place), &ranges);
             }
             if let ValueOp::Reduce { op: reduction, axes, operand, .. } = &mut op
                 && let (Some(by), true) = (reduction.plain(), axes.contains(&row))
@@ -130,7 +152,12 @@ fn combined(kernel: &Kernel, row: AxisId, together: u64) -> Kernel {
     }
     let mut result = result.kernel;
     for store in &kernel.stores {
-        result.store(store.buffer, store.index.clone(), parts[store.value.index()][0]);
+        let parts = &parts[store.value.index()];
+        let varies = store.index.uses(row) || parts.len() > 1;
+        for place in 0..if varies { together } else { 1 } {
+            let index = store.index.renamed(&renamed).substitute(away, &at(place), &ranges);
+            result.store(store.buffer, index, parts[place as usize % parts.len()]);
+        }
     }
     result
 }
