@@ -98,6 +98,8 @@ pub(super) struct Analyser<'a> {
     external: Vec<NodeId>,
     /// The same of another attempt.
     attempted: Vec<NodeId>,
+    /// Elements of whole rows that are read from memory as rows are, and across them.
+    ways: [f64; 2],
     /// Whether threads share all reductions.
     shares_all: bool,
 }
@@ -116,6 +118,7 @@ impl<'a> Analyser<'a> {
             links: Vec::new(),
             external: Vec::new(),
             attempted: Vec::new(),
+            ways: [0.0; 2],
             shares_all: false,
         }
     }

@@ -32,6 +32,7 @@ mod recurrences;
 mod reductions;
 mod scans;
 mod scatter;
+mod short_rows;
 mod small_matrices;
 mod sorts;
 mod table;

@@ -28,7 +28,7 @@ use crate::index::{AxisId, IndexExpr};
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{
     COLUMN_SPLIT_LENGTH, ColumnSchedule, Launch, STACK_BYTES, is_stored_across, lanes_along, lies_across,
-    nested_axes, operations, reduced_axes,
+    nested_axes, operations, reduced_axes, reductions_apart,
 };
 use crate::{Language, ReduceOp, Refusal};
 
@@ -87,7 +87,9 @@ fn whole(
     if schedule.shares_all {
         writer.results = writer.tiles_of_results(&mut emitter);
         writer.keep(&mut emitter, STACK_BYTES);
-        writer.transpose(&mut emitter);
+        let apart = reductions_apart(kernel, &plan.reductions(), &plan.axes);
+        writer.transpose(&mut emitter, &apart);
+        writer.leave_apart(&mut emitter, &apart);
     }
     let is_plain = guards.is_none() && narrow.is_none() && !schedule.shares_all;
     match IndexSplit::of(kernel, writer.inner()).filter(|_| is_plain) {
@@ -455,10 +457,15 @@ impl<'k> CpuColumns<'k> {
         });
     }
 
-    /// Copies what lies across into tiles.
-    fn transpose(&self, emitter: &mut Emitter<'k>) {
+    /// Copies what lies across into tiles, for the passes and for the reductions before them.
+    fn transpose(&self, emitter: &mut Emitter<'k>, apart: &[ValueId]) {
         let kernel = self.kernel;
-        let swept = [&self.plan.axes[..], &self.nested].concat();
+        let mut swept = [&self.plan.axes[..], &self.nested].concat();
+        for &id in apart {
+            if let ValueOp::Reduce { axes, .. } = &kernel.value(id).op {
+                swept.extend(axes);
+            }
+        }
         let mut staged = FxHashMap::default();
         let mut copies: Vec<(Var, &'k IndexExpr, BufferId, Vec<AxisId>)> = Vec::new();
         for number in 0..kernel.values.len() as u32 {
@@ -491,6 +498,7 @@ impl<'k> CpuColumns<'k> {
         }
         for (array, index, buffer, axes) in copies {
             self.each_row(emitter, &axes, |emitter, slot| {
+                emitter.bind_computed(index);
                 let element = Expr::element(buffer, Expr::Index(index.clone()));
                 emitter.push(set(Expr::element(array, slot), element));
             });

@@ -29,22 +29,32 @@ const NESTED_TILE: u64 = 8192;
 const BLOCKS: u64 = 16;
 
 /// Whether the elements that a load reads along the reduced axes are consecutive, or nearly, or a row's in another order, as
-/// of a roll, and those of neighbouring columns are not.
+/// of a roll, and those of neighbouring columns are not, or wherever a position says that each column computes.
 pub(crate) fn lies_across(kernel: &Kernel, load: ValueId, axes: &[AxisId], column: AxisId) -> bool {
     let ValueOp::Load { index, guard: None, .. } = &kernel.value(load).op else { return false };
     let stride = |axis: AxisId| index.coefficient(axis).map(i64::unsigned_abs);
     let varies = |axis: &AxisId| stride(*axis).is_none_or(|stride| stride > 0);
-    let is_bound = |axis: &AxisId| axes.contains(axis) || kernel.axis(*axis).kind.is_map_or_offset();
+    let computed = kernel.computed_axes(index);
+    let of_column = |value: ValueId| {
+        let own = &kernel.value(value).axes;
+        own.contains(&column) && !axes.iter().any(|axis| own.contains(axis))
+    };
+    let is_gathered = !computed.is_empty() && computed.iter().all(|&(_, value)| of_column(value));
+    let is_bound = |axis: &AxisId| {
+        axes.contains(axis)
+            || kernel.axis(*axis).kind.is_map_or_offset()
+            || computed.iter().any(|(computed, _)| computed == axis)
+    };
     let is_dense = |reach: u64| match axes.iter().all(|&axis| stride(axis).is_some()) {
         true => axes.last().is_some_and(|&axis| stride(axis) == Some(1)),
         false => reach < 2 * extent_of(kernel, axes),
     };
     axes.iter().any(varies)
         && index.axes().iter().all(is_bound)
-        && kernel.computed_axes(index).is_empty()
+        && (is_gathered || computed.is_empty())
         && reach(kernel, index, axes)
             .zip(stride(column))
-            .is_some_and(|(reach, stride)| is_dense(reach) && stride > reach)
+            .is_some_and(|(reach, stride)| is_dense(reach) && (is_gathered || stride > reach))
 }
 
 /// From the first to the last element that an index reaches along these axes; `None` where a division or remainder is of others
@@ -81,12 +91,50 @@ pub(crate) fn reductions_of_columns(kernel: &Kernel) -> Result<Vec<ValueId>, Ref
     let is_common = |id: ValueId| {
         positions(id) <= LONGEST_COLUMNS && column.is_none_or(|axis| !kernel.value(id).axes.contains(&axis))
     };
-    match reductions(kernel, |_, id| is_common(id)) {
+    let all = reductions(kernel, |_, id| is_common(id));
+    if !matches!(all, Err(Refusal::DifferentReductions)) {
+        return all;
+    }
+    let before = needed_by_elements(kernel);
+    let longest = reductions(kernel, |_, id| {
+        is_common(id) || positions(id) <= LONGEST_COLUMNS && before.binary_search(&id).is_ok()
+    });
+    match longest {
         Err(Refusal::DifferentReductions) => {
             reductions(kernel, |_, id| is_common(id) || positions(id) <= LONGEST_UNROLLED)
         }
         found => found,
     }
+}
+
+/// The values that elements of reductions follow from, ascending.
+fn needed_by_elements(kernel: &Kernel) -> Vec<ValueId> {
+    let operand = |value: &Value| match value.op {
+        ValueOp::Reduce { operand, .. } => Some(operand),
+        _ => None,
+    };
+    let mut below = kernel.down_from(kernel.values.iter().filter_map(operand));
+    below.sort_unstable();
+    below
+}
+
+/// Reductions of each column's own, along other axes than these, that the elements of its passes need: they come before
+/// the passes.
+pub(crate) fn reductions_apart(kernel: &Kernel, reductions: &[ValueId], axes: &[AxisId]) -> Vec<ValueId> {
+    let Some(column) = lanes_along(kernel) else { return Vec::new() };
+    let is_swept = |id: ValueId| kernel.value(id).axes.iter().any(|axis| axes.contains(axis));
+    let stored = kernel.stores.iter().map(|store| store.value).filter(|&id| is_swept(id));
+    let is_reduced = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce;
+    let mut below = kernel.down_from(reductions.iter().copied().chain(stored));
+    below.sort_unstable();
+    below.retain(|id| {
+        let value = kernel.value(*id);
+        matches!(value.op, ValueOp::Reduce { .. })
+            && !reductions.contains(id)
+            && value.axes.contains(&column)
+            && !value.axes.iter().any(is_reduced)
+    });
+    below
 }
 
 /// The axes of the reductions within a pass along `axes`: each of its elements has results of their own.
@@ -170,15 +218,13 @@ pub(super) fn across(kernel: &Kernel) -> Option<ColumnSchedule> {
         |id: ValueId| kernel.value(id).axes.iter().any(|axis| axes.contains(axis) || inner.contains(axis));
     let stored = kernel.stores.iter().map(|store| store.value).filter(|&id| varies(id));
     let swept = kernel.down_from(reductions.iter().copied().chain(stored));
-    // A reduction of each column's own that all of its elements need is not one of the pass's.
-    let is_apart = |id: &ValueId| {
-        let value = kernel.value(*id);
-        matches!(value.op, ValueOp::Reduce { .. })
-            && !reductions.contains(id)
-            && !varies(*id)
-            && value.axes.contains(&column)
+    let is_short = |id: &ValueId| match &kernel.value(*id).op {
+        ValueOp::Reduce { axes, .. } => {
+            !axes.iter().any(is_argument) && extent_of(kernel, axes) <= LONGEST_COLUMNS
+        }
+        _ => false,
     };
-    if swept.iter().any(is_apart) {
+    if !reductions_apart(kernel, &reductions, axes).iter().all(is_short) {
         return None;
     }
     let is_load = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Load { .. });

@@ -76,6 +76,7 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
                 return Err(Refusal::Misfit("not a reduction"));
             };
             let goes_along_rows = match language {
+                Language::C if is_short_of_lanes(kernel, axes) => Some(false),
                 Language::C => strides_less_along(kernel, axes, *operand),
                 Language::Cuda => None,
             };
@@ -149,6 +150,16 @@ fn reduces_contiguous_axis(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -
         }
     }
     along >= across
+}
+
+/// Whether rows are too few elements for a core's lanes, and columns enough.
+fn is_short_of_lanes(kernel: &Kernel, axes: &[AxisId]) -> bool {
+    let is_argument = |axis: AxisId| kernel.axis(axis).is_argument;
+    let across = super::across::lanes_along(kernel);
+    let fills = |axis: AxisId| is_argument(axis) || kernel.axis(axis).extent >= SHORTEST_COLUMNS;
+    super::share::is_in_thread(extent_of(kernel, axes), || false)
+        && !axes.iter().copied().any(is_argument)
+        && across.is_some_and(fills)
 }
 
 /// Whether a core's lanes read fewer loads element by element along a row than across columns; `None` if it makes no

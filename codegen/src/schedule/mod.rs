@@ -39,7 +39,8 @@ use crate::index::AxisId;
 use crate::ir::ValueId;
 
 pub(crate) use across::{
-    is_stored_across, lanes_along, lies_across, nested_axes, reduced_axes, reductions_of_columns,
+    is_stored_across, lanes_along, lies_across, nested_axes, reduced_axes, reductions_apart,
+    reductions_of_columns,
 };
 pub use choose::schedule;
 pub use contraction::ContractionSchedule;

@@ -70,6 +70,7 @@ impl Analyser<'_> {
             (None, None) => Loop::Lanes,
         };
         let shape = Shape { rows, is_scan: scan.is_some(), kind, stores_rows };
+        self.ways = [0.0; 2];
         let Analysis { work, recomputed, .. } = analysis;
         // Whether what is read is not one with what is stored, so that the innermost axis has a loop of its own.
         let mut apart = false;
@@ -96,6 +97,10 @@ impl Analyser<'_> {
                 self.count_read(work, read, &shared, &shape);
             }
         }
+        // Whichever way lanes go, they read the others' elements one by one.
+        let [along, across] = self.ways;
+        work.counted.transposed[1] += along.min(across);
+        work.operations += along.min(across) * facts.figures.transposed[1];
         if rows.is_none() && apart {
             let begun = outputs.iter().map(|&id| turns(facts.of(id))).fold(0.0, f64::max);
             work.counted.turns += begun;
@@ -180,6 +185,11 @@ impl Analyser<'_> {
             return;
         }
         let more = more(&mut self.through, &mut self.touched, read, demand);
+        if let (Some(rows), Loop::Rows | Loop::Columns, false) = (shape.rows, shape.kind, shape.stores_rows)
+            && self.facts.of(read.node).elements >= rows.full_elements
+        {
+            self.ways[usize::from(read.permuted)] += more;
+        }
         if by.inside == Loop::Windows {
             work.counted.window_reads += more;
             work.operations += more * self.facts.figures.window_read;

@@ -10,6 +10,7 @@ use super::count::READ;
 use super::{Analyser, Analysis};
 use crate::fusion::contracted::varies;
 use crate::fusion::cost::{Loop, Role, Work};
+use crate::fusion::domain::Rows;
 use crate::fusion::facts::By;
 use crate::fusion::reads::Read;
 use crate::graph::NodeId;
@@ -102,6 +103,9 @@ impl Analyser<'_> {
         let last = nodes.iter().copied().rev().find(is_reduced).filter(|_| facts.figures.packs)?;
         let rows = *facts.rows(facts.of(last).rows?);
         let Parts { scores, follows, .. } = self.parts(nodes, last, false)?;
+        if self.leaves_rows(nodes, &follows, &rows) {
+            return None;
+        }
         let size = facts.of(self.graph.operands(last)[0]).size as u64;
         let of_block = share::rows_of_block(rows.length as u64, size, scores.len() as u64);
         let hero = Hero::Reduction(last);
@@ -113,6 +117,17 @@ impl Analyser<'_> {
         let work =
             self.work_of_rows((nodes, &follows), outputs, (&scores, Some(rows.length)), of_block as f64);
         Some(Analysis { hero, work, recomputed: None, waits_for_rows: true })
+    }
+
+    /// Whether something needs what follows from rows of products at other rows than its own, for which these would be
+    /// multiplied again.
+    fn leaves_rows(&self, nodes: &[NodeId], follows: &[Follows], rows: &Rows) -> bool {
+        let leaves = |read: &Read| {
+            let Ok(at) = nodes.binary_search(&read.node) else { return false };
+            let is_of_rows = follows[at].rows || self.is_shared(read.node);
+            is_of_rows && !read.aligned && read.map != Some(rows.row)
+        };
+        nodes.iter().any(|&id| self.facts.reads.reads(id).iter().any(leaves))
     }
 
     /// What each node of the kernel is to the sums at the end, if there are any; `None` if some can be nothing of that.
@@ -133,7 +148,14 @@ impl Analyser<'_> {
             if own.sum && is_reduction {
                 return None;
             }
-            if !is_reduction || facts.of(id).by == By::Thread {
+            if !is_reduction {
+                continue;
+            }
+            if facts.of(id).by == By::Thread {
+                // What it combines would be made again for each of its elements.
+                if own.rows {
+                    return None;
+                }
                 continue;
             }
             if !self.is_shared(id) {

@@ -14,6 +14,16 @@ use crate::schedule::operations;
 const LEAST: f64 = 2.0;
 
 impl<'k> CpuColumns<'k> {
+    /// Leaves in arrays what columns reduce of their own before the passes.
+    pub(super) fn leave_apart(&self, emitter: &mut Emitter<'k>, apart: &[ValueId]) {
+        if apart.is_empty() {
+            return;
+        }
+        let elements = emitter.elements_of(apart, "apart", self.width, &Expr::name(Var::Lane));
+        self.each_column(emitter, |emitter, _| emitter.leave(&elements));
+        emitter.find(&elements);
+    }
+
     /// Leaves in arrays what passes from this one on need of the columns that those before have reduced.
     pub(super) fn leave_common(&self, emitter: &mut Emitter<'k>, next: usize) {
         let (before, after) = self.plan.passes.split_at(next);

@@ -131,8 +131,9 @@ impl Emitter<'_> {
     fn compute(&mut self, id: ValueId) -> Expr {
         let kernel = self.kernel;
         let value = kernel.value(id);
-        for index in value.op.indices() {
-            self.bind_computed(index);
+        // What copied an element asked for its position.
+        if self.staged_element(id).is_none() {
+            value.op.indices().into_iter().for_each(|index| self.bind_computed(index));
         }
         if let (ValueOp::Select(..), Some(staged)) = (&value.op, self.staged_element(id)) {
             return staged;

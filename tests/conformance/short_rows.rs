@@ -1,0 +1,162 @@
+//! Proves that rows of few elements go through the lanes of a core, whatever stands beside their reductions: results along
+//! them, positions that are computed, guards, and reductions of other axes that their elements need; and that what is reduced
+//! of rows of products is not made again for another row.
+
+use lazuli::{DType, Device, Target, Tensor, compile_for, explain};
+
+use crate::common::data::{floats, ordinary};
+use crate::common::{check_on_cpu, exact, near};
+
+/// The schedules of the kernels of these tensors.
+fn schedules(tensors: &[Tensor]) -> Vec<String> {
+    let program = compile_for(tensors, &Target::cpu()).unwrap();
+    program.kernels().iter().map(|kernel| kernel.schedule().to_string()).collect()
+}
+
+fn numbers<const N: usize>(device: &Device, shape: [usize; N], seed: u64) -> Tensor {
+    floats(device, DType::F32, shape, 2.0, seed)
+}
+
+fn index(device: &Device, count: usize, extent: usize, seed: usize) -> Tensor {
+    let positions = (0..count).map(|n| ((n * 7919 + seed * 31 + n * n) % extent) as i64).collect();
+    Tensor::from_vec(positions, [count]).to(device)
+}
+
+/// Vectors from one point to another, and of length 1: as of edges in a graph.
+fn edges(points: &Tensor, from: &Tensor, to: &Tensor) -> [Tensor; 2] {
+    let along = points.index_select(0, from) - points.index_select(0, to);
+    let length = (along.square().sum_keepdim(1) + 1e-4).sqrt();
+    [along / &length, length]
+}
+
+#[test]
+fn rows_at_computed_positions() {
+    for dtype in [DType::BF16, DType::F32, DType::F64] {
+        for length in [2, 3, 4, 7, 16, 17] {
+            for count in [1, 15, 16, 300] {
+                check_on_cpu(&format!("{dtype} {count} rows of {length}"), |device| {
+                    let points = ordinary(device, dtype, [53, length], 1);
+                    let [from, to] = [2, 3].map(|seed| index(device, count, 53, seed));
+                    let [along, lengths] = edges(&points, &from, &to);
+                    vec![
+                        near("along", along, 1e-2, 1e-2),
+                        near("lengths", lengths, 1e-2, 1e-2),
+                        exact("largest", points.index_select(0, &from).max(1)),
+                        near("softmax", points.index_select(0, &to).softmax(1), 1e-2, 1e-2),
+                    ]
+                });
+            }
+        }
+    }
+    let (points, cpu) = (numbers(&Device::cpu(), [2000, 3], 1), Device::cpu());
+    let along = edges(&points, &index(&cpu, 9000, 2000, 1), &index(&cpu, 9000, 2000, 2));
+    assert!(schedules(&along)[0].starts_with("column_reduce") && schedules(&along).len() == 1);
+}
+
+/// A position that is out of range is found, though its row is copied first.
+#[test]
+fn rows_that_there_are_not() {
+    let points = numbers(&Device::cpu(), [20, 2], 1);
+    let from = Tensor::from_vec((0..100).map(|n| if n == 77 { 20i64 } else { n % 20 }).collect(), [100]);
+    let [along, _] = edges(&points, &from, &Tensor::zeros([100], DType::I64));
+    let error = along.to_vec::<f32>().unwrap_err().to_string();
+    assert!(error.contains("20"), "{error}");
+}
+
+/// What is pooled is stored as well, with a border and without.
+#[test]
+fn pooled_and_stored() {
+    for dtype in [DType::F16, DType::F32, DType::I32] {
+        for size in [2, 6, 34, 70] {
+            check_on_cpu(&format!("{dtype} {size}"), |device| {
+                let x = ordinary(device, dtype, [size, size], 1);
+                let (twice, half) = (&x * 2, size / 2);
+                let border = x.pad([(1, 1), (1, 1)], 0);
+                let laplace =
+                    &x * 4 - border.slice(0, 2..).slice(1, 1..-1) - border.slice(1, ..-2).slice(0, 1..-1);
+                vec![
+                    exact("sums", twice.reshape([half, 2, half, 2]).sum([1, 3])),
+                    exact("stored", twice),
+                    exact("largest", laplace.reshape([1, 1, size, size]).max_pool2d(2, 2)),
+                    exact("with a border", laplace),
+                ]
+            });
+        }
+    }
+    let x = numbers(&Device::cpu(), [128, 128], 1) * 0.5;
+    let both = [x.clone(), x.reshape([64, 2, 64, 2]).sum([1, 3])];
+    assert_eq!(schedules(&both), ["column_reduce(threads=64x1, vec=1)"]);
+}
+
+/// Rows of three whose parts are joined, beside what follows from them.
+#[test]
+fn joined_rows_and_their_products() {
+    for count in [1, 16, 333] {
+        check_on_cpu(&format!("{count} rows"), |device| {
+            let (x, weights) = (numbers(device, [count], 1), numbers(device, [3], 2));
+            let basis = Tensor::stack([x.ones_like(), x.clone(), x.square()], 1);
+            let value = (&basis * weights).sum(1);
+            let more = value.gt(0.5);
+            let masked = &basis * more.cast(DType::F32).unsqueeze(1);
+            vec![near("value", value, 1e-6, 1e-6), exact("more", more), near("masked", masked, 1e-6, 1e-6)]
+        });
+    }
+}
+
+/// The nearest centre by squares of both: those of the points are each row's own, along another axis.
+#[test]
+fn elements_that_need_another_reduction() {
+    for (points, centres, features) in [(1, 3, 2), (40, 16, 8), (500, 5, 3), (200, 12, 20)] {
+        check_on_cpu(&format!("{points} points, {centres} centres, {features}"), |device| {
+            let (x, c) = (numbers(device, [points, features], 1), numbers(device, [centres, features], 2));
+            let squares = x.square().sum_keepdim(1);
+            let distances = &squares - x.matmul(c.t()) * 2.0 + c.square().sum(1);
+            let scaled = x.square().sum_keepdim(1).sqrt() * &x;
+            vec![
+                near("nearest", distances.min(1), 1e-4, 1e-4),
+                exact("which", distances.argmin(1)),
+                near("squares", squares, 1e-5, 1e-5),
+                near("scaled", scaled.max(1), 1e-5, 1e-5),
+            ]
+        });
+    }
+    let (x, c) = (numbers(&Device::cpu(), [20_000, 8], 1), numbers(&Device::cpu(), [16, 8], 2));
+    let squares = x.square().sum_keepdim(1);
+    let nearest = (&squares - x.matmul(c.t()) * 2.0 + numbers(&Device::cpu(), [16], 3)).argmin(1);
+    assert_eq!(schedules(&[squares, nearest]), ["column_reduce(threads=512x1, vec=1, all)"]);
+}
+
+/// Codes of rows of products, and whether any of some tables has the code of another row: as many results as there are codes,
+/// but not those of the same rows.
+#[test]
+fn reductions_of_reduced_products() {
+    let codes = |x: &Tensor, planes: &Tensor| {
+        let bits = x.matmul(planes).reshape([x.shape().unwrap()[0], 4, 12]).gt(0.0).cast(DType::I64);
+        (bits << Tensor::arange(0, 12, 1)).sum(2)
+    };
+    check_on_cpu("codes", |device| {
+        let (x, planes) = (numbers(device, [300, 32], 1), numbers(device, [32, 48], 2));
+        let [all, asked] = [codes(&x, &planes), codes(&x.slice(0, 7..11), &planes)];
+        let found = all.unsqueeze(0).eq(asked.unsqueeze(1)).any(2);
+        vec![exact("found", found), exact("codes", all.clone()), exact("turned", all.t() + 1)]
+    });
+    let (x, planes) = (numbers(&Device::cpu(), [20_000, 32], 1), numbers(&Device::cpu(), [32, 48], 2));
+    let (all, asked) = (codes(&x, &planes), Tensor::arange(0, 16, 1).reshape([4, 4]));
+    let found = all.unsqueeze(0).eq(asked.unsqueeze(1)).any(2);
+    let kernels = explain([&all, &found]).unwrap().kernels();
+    assert!(kernels > 1, "{kernels} kernels");
+}
+
+/// Rows and columns of a square matrix are not read by one loop.
+#[test]
+fn rows_and_columns_of_a_square() {
+    check_on_cpu("both", |device| {
+        let x = numbers(device, [130, 130], 1);
+        let by_rows = x.logsumexp(1);
+        vec![near("rows", by_rows, 1e-5, 1e-5), near("columns", x.t().logsumexp(1), 1e-5, 1e-5)]
+    });
+    let x = numbers(&Device::cpu(), [512, 512], 1);
+    let both = schedules(&[x.logsumexp(1), x.t().logsumexp(1)]);
+    let kind = |name: &str| both.iter().filter(|schedule| schedule.starts_with(name)).count();
+    assert_eq!((kind("row_reduce"), kind("column_reduce")), (1, 1), "{both:?}");
+}
