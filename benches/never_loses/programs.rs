@@ -95,6 +95,10 @@ fn programs() -> Vec<Case> {
             let turned = Tensor::stack(&pair, 2).reshape([256, 2048]);
             vec![&turned / (turned.square().mean_keepdim(1) + 1e-6).sqrt()]
         }),
+        program("mean of a pool of 5×5", &[16, 256, 256], |x| vec![x.max_pool2d(5, 1).mean([1, 2])]),
+        program("a box along one axis after the other", &[16, 256, 256], |x| {
+            vec![x.avg_pool2d((9, 1), 1).avg_pool2d((1, 9), 1)]
+        }),
         program("norm of ten joined tensors", &[10, 1 << 20], |x| {
             let parts: Vec<Tensor> = (0..10).map(|n| x.select(0, n).slice(0, n..)).collect();
             vec![Tensor::cat(&parts, 0).square().sum(0).sqrt()]

@@ -301,11 +301,18 @@ impl Facts {
     }
 
     fn slides(&self, graph: &Graph, id: NodeId, operand: NodeId, axes: &[usize]) -> Option<(f64, f64)> {
-        let length = *axes.last().map(|&axis| &graph.node(operand).shape[axis])? as f64;
+        let extent = |&axis: &usize| graph.node(operand).shape[axis] as f64;
+        let (length, elements) = (axes.last().map(extent)?, axes.iter().map(extent).product::<f64>());
         let read = self.reads.reads(id).iter().max_by_key(|read| read.elements)?;
         let shared = read.elements as f64 / (self.of(read.node).elements as f64).max(1.0);
-        let is_sliding = length >= SHORTEST_SLIDING && shared >= 0.5 * length;
-        is_sliding.then(|| ((DOUBLING * length.log2() / length).min(1.0), 1.0 / length))
+        let combined = match () {
+            () if length >= SHORTEST_SLIDING => DOUBLING * length.log2() / length,
+            // Along the other axes once for all windows, and these then.
+            () if elements > length => (elements / length + length) / elements,
+            () => return None,
+        };
+        let of = if length >= SHORTEST_SLIDING { length } else { elements };
+        (shared >= 0.5 * of).then(|| (combined.min(1.0), 1.0 / length))
     }
 
     /// Nodes that read windows for a reduction with [`By::ThreadIfWindows`].

@@ -33,6 +33,9 @@ fn pools() -> Vec<(&'static str, Pool2d)> {
         ("2x3", Pool2d::new((2, 3))),
         ("2x3 padded", Pool2d::new((2, 3)).stride((3, 1)).padding((1, 0))),
         ("6 by 1", Pool2d::new(6).stride(1)),
+        ("7 by 1 padded", Pool2d::new(7).stride(1).padding(3)),
+        ("7x6 by 2", Pool2d::new((7, 6)).stride(2)),
+        ("9x7 padded", Pool2d::new((9, 7)).stride(1).padding((1, 0))),
     ]
 }
 
@@ -130,6 +133,40 @@ fn pooling_among_other_operations() {
             near("softmax", x.softmax(-1).avg_pool2d(2, 2), 1e-5, 1e-7),
         ]
     });
+}
+
+/// One axis after the other, as boxes and morphology are written.
+#[test]
+fn windows_of_windows() {
+    for dtype in [DType::F32, DType::F16, DType::I32] {
+        for (size, stride, padding) in [(3, 1, 1), (5, 1, 0), (5, 2, 2), (9, 1, 4), (11, 1, 0), (20, 1, 9)] {
+            check_fused(&format!("{size} by {stride} of {dtype}, axis after axis"), |device| {
+                let x = ordinary(device, dtype, [2, 26, 45], 10);
+                let along = |axis: usize| {
+                    let one = |n: usize, other: usize| if axis == 0 { (n, other) } else { (other, n) };
+                    Pool2d::new(one(size, 1)).stride(one(stride, 1)).padding(one(padding, 0))
+                };
+                let (down, right) = (along(0), along(1));
+                let mut outputs = vec![
+                    exact("down, right", x.max_pool2d_with(down).max_pool2d_with(right)),
+                    exact("right, down", x.max_pool2d_with(right).max_pool2d_with(down)),
+                    exact("to and fro", (-x.max_pool2d_with(right)).max_pool2d_with(right)),
+                    exact("used twice", {
+                        let y = x.max_pool2d_with(down);
+                        y.max_pool2d_with(right).max(2) + y.max(2)
+                    }),
+                    exact("then reduced", x.max_pool2d_with(down).max_pool2d_with(right).min([1, 2])),
+                ];
+                if let Some(info) = dtype.finfo() {
+                    let mean = x.avg_pool2d_with(down).avg_pool2d_with(right);
+                    let square = x.square().avg_pool2d_with(down).avg_pool2d_with(right);
+                    outputs.push(near("mean", mean.clone(), 2.0 * info.eps, 1e-5));
+                    outputs.push(near("variance", square - mean.square(), 16.0 * info.eps, 1e-3));
+                }
+                outputs
+            });
+        }
+    }
 }
 
 /// As PyTorch pools `arange(16).reshape(4, 4)`.

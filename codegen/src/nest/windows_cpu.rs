@@ -38,8 +38,8 @@ struct Window {
     loops: Vec<AxisId>,
     /// The reduced axis along which windows slide by one element, and its length.
     sliding: Option<(AxisId, u64)>,
-    /// Of a short window, the reduced axis along which it moves on by some elements. What the loops combine at each of these
-    /// is there once, and the few of a window are combined where it is used.
+    /// The short reduced axis along which a window moves on by some elements. What the loops combine at each of these is there
+    /// once, and the few of a window are combined where it is used.
     strided: Option<Strided>,
     /// What decides where the window is beyond the border.
     guard: Option<Guard>,
@@ -86,7 +86,13 @@ impl Windows {
     /// Those of the loop over `axis`; `None` if there are none.
     pub(super) fn of(kernel: &Kernel, axis: AxisId) -> Option<Windows> {
         let below = kernel.down_from(kernel.stores.iter().map(|store| store.value));
-        let windows: Vec<Window> = below.into_iter().filter_map(|id| window(kernel, axis, id)).collect();
+        let mut windows: Vec<Window> = below.into_iter().filter_map(|id| window(kernel, axis, id)).collect();
+        // What a window combines is computed at each of its elements, windows of others among it.
+        let within: Vec<ValueId> = windows
+            .iter()
+            .flat_map(|window| kernel.down_from(kernel.operands(&kernel.value(window.id).op)))
+            .collect();
+        windows.retain(|window| !within.contains(&window.id));
         let longest = windows.iter().filter_map(|window| window.sliding).map(|(_, length)| length).max();
         let own = kernel.axis(axis);
         let least = if own.is_argument { LENGTH } else { LENGTH.min(own.extent.next_multiple_of(16)) };
@@ -505,42 +511,43 @@ struct NoGuard;
 /// The reduction as a window of the loop over `axis`, if it is worth it.
 fn window(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<Window> {
     let value = kernel.value(id);
-    let ValueOp::Reduce { op, axes, operand, position } = &value.op else { return None };
+    let ValueOp::Reduce { op, axes, position, .. } = &value.op else { return None };
     let is_free = value.axes.iter().all(|axis| kernel.axis(*axis).kind == AxisKind::Map);
     if !is_free || !value.axes.contains(&axis) || axes.iter().any(|&axis| kernel.axis(axis).is_argument) {
-        return None;
-    }
-    let is_inner = |id: &ValueId| {
-        matches!(kernel.value(*id).op, ValueOp::Reduce { .. }) && kernel.value(*id).axes.contains(&axis)
-    };
-    if kernel.down_from([*operand]).iter().any(is_inner) {
         return None;
     }
     let positions: u64 = axes.iter().map(|&axis| kernel.axis(axis).extent).product();
     let sliding = sliding_axis(kernel, axis, id).filter(|&(_, length)| length >= SHORTEST_SLIDING);
     let is_short = positions <= LONGEST_UNROLLED && sliding.is_none();
-    let strided = match is_short && op.is_plain() && position.is_none() {
+    let strided = match sliding.is_none() && op.is_plain() && position.is_none() {
         true => strided_axis(kernel, axis, id).map(|(axis, length, stride)| Strided { axis, length, stride }),
         false => None,
     };
-    let strided = strided.filter(|strided| strided.stride <= LONGEST_STRIDE.min(strided.length));
+    let strided = strided.filter(|strided| {
+        strided.stride <= LONGEST_STRIDE.min(strided.length) && strided.length <= LONGEST_UNROLLED
+    });
     let guard = match sliding {
         None => Guard::of(kernel, axis, id, strided),
         Some(_) => Ok(None),
-    };
-    // Others that are short are as well unrolled.
-    let is_worth_it = match &guard {
-        Ok(Some(_)) => true,
-        Ok(None) => {
-            strided.is_some_and(|strided| strided.stride < strided.length && axes.len() > 1) || !is_short
-        }
-        Err(NoGuard) => !is_short,
     };
     let (strided, guard) = match guard {
         Ok(guard) => (strided, guard),
         Err(NoGuard) => (None, None),
     };
-    let apart = sliding.map(|(axis, _)| axis).or(strided.map(|strided| strided.axis));
-    let loops = axes.iter().copied().filter(|&own| apart != Some(own)).collect();
+    let shared = sliding.map(|(axis, _)| axis).or(strided.map(|strided| strided.axis));
+    let below = kernel.down_from(kernel.operands(&value.op));
+    let is_inner = |id: &&ValueId| {
+        matches!(kernel.value(**id).op, ValueOp::Reduce { .. }) && kernel.value(**id).axes.contains(&axis)
+    };
+    // What is reduced before is shared if it is one at each element of the window, and not one of the window.
+    let is_apart = |id: &ValueId| shared.is_none_or(|shared| !kernel.value(*id).axes.contains(&shared));
+    if below.iter().filter(is_inner).any(is_apart) {
+        return None;
+    }
+    // Others that are short are as well unrolled.
+    let overlaps = strided.is_some_and(|strided| strided.stride < strided.length);
+    let shares = overlaps && (axes.len() > 1 || below.iter().any(|id| is_inner(&id)));
+    let is_worth_it = guard.is_some() || shares || !is_short;
+    let loops = axes.iter().copied().filter(|&own| shared != Some(own)).collect();
     is_worth_it.then_some(Window { id, loops, sliding, strided, guard })
 }
