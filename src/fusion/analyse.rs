@@ -73,6 +73,8 @@ struct State {
     is_prologue: bool,
     /// The loop of what is computed from it, where that is in no lanes of its own.
     inside: Loop,
+    /// Whether it is computed where a position says.
+    is_far: bool,
     /// Evaluations. Readers at the same index share an evaluation; others add up.
     aligned: f64,
     scattered: f64,
@@ -325,6 +327,7 @@ impl<'a> Analyser<'a> {
                 varies: false,
                 is_prologue: false,
                 inside: Loop::Lanes,
+                is_far: false,
                 aligned: 0.0,
                 scattered: 0.0,
             });

@@ -57,6 +57,8 @@ pub(super) struct NodeFacts {
     pub(super) is_packed: bool,
     /// Whether those are combined in another way than by sums of products.
     pub(super) is_lifted: bool,
+    /// Whether it is a reduction of a few elements, which neighbouring results read far apart.
+    pub(super) is_across: bool,
     /// Whether it is what a recurrence has come to in the end.
     pub(super) is_end: bool,
     /// How many parts are joined to it, or to what it is computed from and is not stored anyway.
@@ -163,6 +165,7 @@ impl Facts {
             slides: None,
             is_packed: false,
             is_lifted: false,
+            is_across: false,
             is_end: matches!(node.op, Op::Recurrence { result: StepResult::Last(_), .. }),
             parts: match &node.op {
                 _ if self.reads.is_output(id) => 1,
@@ -186,6 +189,9 @@ impl Facts {
                         facts.cost *= self.figures.product;
                     }
                     facts.rows = Some(self.rows_of(graph, operands[0], axes, numbers));
+                    facts.is_across = self.figures.packs
+                        && facts.by == By::Thread
+                        && reads_across(graph, &self.reads, id, axes);
                     if self.figures.doubles && facts.by != By::Threads {
                         facts.slides = self.slides(graph, id, operands[0], axes);
                     }
@@ -405,15 +411,44 @@ fn narrowest(graph: &Graph, mut id: NodeId) -> usize {
 
 /// Finds the nodes that read windows for a reduction: itself, or what it follows from element by element.
 fn read_windows(graph: &Graph, reads: &Reads, id: NodeId, axes: &[usize], found: &mut Vec<NodeId>) {
-    let operand = graph.operands(id)[0];
-    let shape = &graph.node(operand).shape;
-    let mut ranges = AxisRanges::new();
-    shape.iter().enumerate().for_each(|(axis, &extent)| ranges.set(AxisId(axis as u32), extent as u64));
+    let shape = &graph.node(graph.operands(id)[0]).shape;
     let axis = |axis: usize| AxisId(axis as u32);
     let reduced = || axes.iter().map(|&reduced| (axis(reduced), shape[reduced] as u64));
     let map: SmallVec<[AxisId; 6]> =
         (0..shape.rank()).filter(|other| !axes.contains(other)).map(axis).collect();
-    let own: Indices = (0..shape.rank()).map(|n| IndexExpr::axis(axis(n))).collect();
+    each_read(graph, reads, id, |reader, position| {
+        let is_window = share::is_window(position, reduced(), &map);
+        if is_window {
+            found.push(reader);
+        }
+        is_window
+    });
+}
+
+/// Whether what a reduction reads for neighbouring results lies so far apart that lanes read it one by one.
+fn reads_across(graph: &Graph, reads: &Reads, id: NodeId, axes: &[usize]) -> bool {
+    let shape = &graph.node(graph.operands(id)[0]).shape;
+    let inner = (0..shape.rank()).rfind(|axis| shape[*axis] != 1 && !axes.contains(axis));
+    let Some(inner) = inner.map(|inner| AxisId(inner as u32)) else { return false };
+    let mut found = false;
+    each_read(graph, reads, id, |_, position| {
+        found |= position.coefficient(inner).is_none_or(|step| step.unsigned_abs() > MOST_APART);
+        found
+    });
+    found
+}
+
+/// Elements that are so far apart, or nearer, are picked out of whole vectors.
+const MOST_APART: u64 = 4;
+
+/// Goes through what a reduction reads, and what follows from it element by element: who reads, and at which position of
+/// the whole. What answers with true is not looked into.
+fn each_read(graph: &Graph, reads: &Reads, id: NodeId, mut found: impl FnMut(NodeId, &IndexExpr) -> bool) {
+    let operand = graph.operands(id)[0];
+    let shape = &graph.node(operand).shape;
+    let mut ranges = AxisRanges::new();
+    shape.iter().enumerate().for_each(|(axis, &extent)| ranges.set(AxisId(axis as u32), extent as u64));
+    let own: Indices = (0..shape.rank()).map(|n| IndexExpr::axis(AxisId(n as u32))).collect();
     let mut pending: Vec<(NodeId, NodeId, Indices)> = vec![(id, operand, own)];
     let mut steps = 0;
     while let Some((reader, at, indices)) = pending.pop().filter(|_| steps < MOST_STEPS) {
@@ -423,8 +458,7 @@ fn read_windows(graph: &Graph, reads: &Reads, id: NodeId, axes: &[usize], found:
         let is_computed = reads.is_computed(at);
         if is_computed || matches!(node.op, Op::Input(_)) {
             let position = maps::flatten(&indices, &node.shape).simplify(&ranges);
-            if share::is_window(&position, reduced(), &map) {
-                found.push(reader);
+            if found(reader, &position) {
                 continue;
             }
         }
@@ -442,5 +476,5 @@ fn read_windows(graph: &Graph, reads: &Reads, id: NodeId, axes: &[usize], found:
     }
 }
 
-/// Steps of the search for windows: what has not been found then is taken for none.
+/// Steps of the search: what has not been found then is taken for none.
 const MOST_STEPS: usize = 256;

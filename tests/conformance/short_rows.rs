@@ -2,7 +2,7 @@
 //! them, positions that are computed, guards, and reductions of other axes that their elements need; and that what is reduced
 //! of rows of products is not made again for another row.
 
-use lazuli::{DType, Device, Target, Tensor, compile_for, explain};
+use lazuli::{DType, Device, Pool2d, Target, Tensor, compile_for, explain};
 
 use crate::common::data::{floats, ordinary};
 use crate::common::{check_on_cpu, exact, near};
@@ -159,4 +159,34 @@ fn rows_and_columns_of_a_square() {
     let both = schedules(&[x.logsumexp(1), x.t().logsumexp(1)]);
     let kind = |name: &str| both.iter().filter(|schedule| schedule.starts_with(name)).count();
     assert_eq!((kind("row_reduce"), kind("column_reduce")), (1, 1), "{both:?}");
+}
+
+/// Windows before a sort, a short product after a long one, and short sums at computed positions are kernels of their own:
+/// beside those loops they had no lanes.
+#[test]
+fn short_reductions_beside_other_loops() {
+    let program = |device: &Device| {
+        let image = numbers(device, [1, 1, 100, 60], 1);
+        let largest = image.max_pool2d_with(Pool2d::new(5).stride(1).padding(2));
+        let peaks = largest.eq(&image).where_(&largest, 0.0).reshape([-1]).topk(5, 0, true);
+
+        let (x, weight) = (numbers(device, [128, 256], 2), numbers(device, [256, 256], 3));
+        let (low, up) = (numbers(device, [128, 8], 4), numbers(device, [256, 8], 5));
+        let adapted = (x.linear(&weight, None) + low.linear(&up, None) * 2.0).gelu();
+
+        let nodes = numbers(device, [1000, 32], 6).linear(numbers(device, [32, 32], 7), None);
+        let heads = nodes.reshape([1000, 4, 8]);
+        let scores = [8, 9].map(|seed| (&heads * numbers(device, [4, 8], seed)).sum(2));
+        let [from, to] = [10, 11].map(|seed| index(device, 8000, 1000, seed));
+        let along = (scores[0].index_select(0, from) + scores[1].index_select(0, to)).leaky_relu(0.2);
+        [vec![peaks.0, peaks.1], vec![adapted], vec![along, heads]]
+    };
+    check_on_cpu("beside", |device| {
+        let [peaks, adapted, along] = program(device);
+        let all = peaks.into_iter().chain(adapted).chain(along);
+        let names = ["peaks", "places", "adapted", "along", "heads"];
+        all.zip(names).map(|(x, name)| near(name, x, 1e-4, 1e-3)).collect()
+    });
+    let kernels = program(&Device::cpu()).map(|tensors| schedules(&tensors).len());
+    assert_eq!(kernels, [2, 2, 3]);
 }

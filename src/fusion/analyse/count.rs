@@ -37,6 +37,8 @@ struct Evaluation {
     passes: u32,
     /// The loop of what it needs, where that has no lanes of its own.
     inside: Loop,
+    /// Whether at positions that are computed.
+    is_far: bool,
     place: (Loop, Role),
     /// How often what it reads is used where that is computed once.
     reuse: f64,
@@ -86,6 +88,18 @@ impl Analyser<'_> {
             let combined = node.elements as f64 * node.fan * shorter;
             let (each, repeated) = (combined * node.cost, times * f64::from(passes));
             self.add(work, place, each * repeated);
+            // What is packed and what is sorted or scattered has no lanes, tiles or loops for reductions of another's; nor are
+            // there any at computed positions.
+            let is_lone = match kind {
+                _ if evaluation.is_far && place.0 == Loop::Windows => node.fan > 1.0,
+                Loop::Products => node.is_across,
+                Loop::Scatter => place.0 == Loop::Windows && node.fan > 1.0,
+                _ => false,
+            };
+            if is_lone {
+                let read = combined * repeated * facts.figures.far_read;
+                self.add(work, (Loop::Lanes, Role::Hero), read);
+            }
             let again = each * (repeated - 1.0) * facts.figures.loops[place.0 as usize][place.1 as usize];
             if repeated > 1.001 && again > recomputed.map_or(0.0, |most: Recomputed| most.operations) {
                 let value = self.graph.node(id).origin;
@@ -164,7 +178,7 @@ impl Analyser<'_> {
             _ if shape.kind == Loop::Lanes => (Loop::Lanes, Role::Hero),
             _ => (shape.kind, role),
         };
-        Evaluation { times, passes, inside, place, reuse: node.reuse }
+        Evaluation { times, passes, inside, is_far: state.is_far, place, reuse: node.reuse }
     }
 
     /// What a node reads becomes a demand for it.
@@ -178,6 +192,7 @@ impl Analyser<'_> {
         }
         if let Some(state) = self.states.get_mut(self.place[read.node.index()] as usize) {
             state.inside = state.inside.max(by.inside);
+            state.is_far |= by.is_far || read.map.is_none();
             match read.aligned {
                 true => state.aligned = state.aligned.max(demand),
                 false => state.scattered += more(&mut self.through, &mut self.touched, read, demand),
