@@ -76,6 +76,9 @@ pub(crate) fn lower(request: &Request) -> Result<Lowered> {
         lowering.run()?;
         let Lowering { mut kernel, inputs, argument_parameters: arguments, checks, .. } = lowering;
         kernel.split_axes();
+        while let Some(row) = kernel.joined_axis(false) {
+            kernel.spell_out(row);
+        }
         kernel.merge_axes();
         Ok(Lowered { kernel, inputs, outputs: request.outputs.to_vec(), arguments, checks: checks.into() })
     };
@@ -99,6 +102,7 @@ fn divides_row(kernel: &Kernel) -> bool {
     let rows = kernel.axes_of_kind(AxisKind::Reduce).into_iter();
     let results = kernel.axes_of_kind(AxisKind::Map).pop();
     rows.filter(is_argument).any(|row| !kernel.divisors(row).is_empty())
+        || kernel.joined_axis(true).is_some()
         || results.filter(is_argument).is_some_and(|axis| kernel.neighbours(axis).is_some())
 }
 

@@ -3,7 +3,7 @@
 use lazuli::{DType, Device, PadMode, Target, Tensor};
 
 use crate::common::data::{mixed, ordinary};
-use crate::common::{Output, check_on_cpu, devices, exact, near};
+use crate::common::{Output, check_fused, check_on_cpu, devices, exact, near};
 
 /// Pairs of elements turned by angles, as rotary positions have it: halves joined again along the innermost axis.
 fn turned(x: &Tensor, half: isize) -> Tensor {
@@ -206,5 +206,50 @@ fn sums_over_many_parts_have_no_conditions() {
         check_on_cpu(&format!("sums over {count} parts"), |device| {
             vec![near("squares", joined(device, count).square().sum(0), 1e-5, 1e-4)]
         });
+    }
+}
+
+/// Few parts along a reduced axis are values side by side: what is stored of them, and zeros' signs, are as without.
+#[test]
+fn stacks_are_reduced() {
+    for dtype in [DType::F32, DType::F16, DType::F64, DType::I32, DType::U8] {
+        for (count, shape) in [(2, [3, 37]), (3, [1, 64]), (9, [5, 20]), (16, [2, 33]), (4, [3, 0])] {
+            for axis in [0, 1, 2] {
+                check_fused(&format!("{count} of {dtype} {shape:?} stacked along {axis}"), |device| {
+                    let part = |n: usize| {
+                        let x = mixed(device, dtype, shape, n, 3);
+                        if n % 3 == 1 { x.roll([1, 2], [0, 1]) } else { x }
+                    };
+                    let parts: Vec<Tensor> = (0..count).map(part).collect();
+                    let all = Tensor::stack(&parts, axis);
+                    let zeros = Tensor::stack(vec![Tensor::zeros_like(&parts[0]).neg(); count], axis);
+                    let mut outputs = vec![
+                        exact("greatest", all.max(axis)),
+                        exact("least, and all", all.min_keepdim(axis) + &all),
+                        exact("place", all.argmax(axis)),
+                        exact("some", all.gt(1).any(axis)),
+                        exact("zeros", zeros.sum(axis)),
+                    ];
+                    if !shape.contains(&0) {
+                        outputs.push(exact("of both axes", all.max([axis, (axis + 1) % 3])));
+                    }
+                    if dtype.is_float() {
+                        let eps = dtype.finfo().unwrap().eps;
+                        let finite = all.clamp(-4.0, 4.0).nan_to_num(0.5, None, None);
+                        let length = (finite.square().sum_keepdim(axis) + 1.0).sqrt();
+                        outputs.extend([
+                            near("sum", finite.sum(axis), 8.0 * eps, 8.0 * eps),
+                            near("sum of both", finite.sum([axis, (axis + 1) % 3]), 16.0 * eps, 64.0 * eps),
+                            near("scaled", &finite / length, 8.0 * eps, 8.0 * eps),
+                            near("softmax", finite.softmax(axis), 8.0 * eps, 8.0 * eps),
+                        ]);
+                    } else {
+                        outputs.push(exact("sum", all.sum(axis)));
+                        outputs.push(exact("product", all.prod(axis)));
+                    }
+                    outputs
+                });
+            }
+        }
     }
 }

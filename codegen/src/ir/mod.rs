@@ -9,6 +9,7 @@ mod build;
 mod computed;
 mod in_place;
 mod merge;
+mod neighbours;
 mod numbers;
 mod parse;
 mod parts;
