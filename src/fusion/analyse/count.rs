@@ -92,7 +92,7 @@ impl Analyser<'_> {
             // there any at computed positions.
             let is_lone = match kind {
                 _ if evaluation.is_far && place.0 == Loop::Windows => node.fan > 1.0,
-                Loop::Products => node.is_across,
+                Loop::Products => node.is_across && rows.is_some_and(|rows| node.elements >= rows.results),
                 Loop::Scatter => place.0 == Loop::Windows && node.fan > 1.0,
                 _ => false,
             };
