@@ -17,19 +17,13 @@ use super::stmt::{Expr, LoopHint, Stmt};
 use super::variable::Var;
 use crate::index::{AxisId, Bound};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
-use crate::schedule::{STACK_BYTES, sliding_axis, strided_axis};
+use crate::schedule::{LONGEST_UNROLLED, STACK_BYTES, sliding_axis, strided_axis};
 
 /// Results of a stretch, at least: partial results of so many stay in the nearest cache.
 const LENGTH: u64 = 512;
 
-/// Shorter windows are unrolled in the lanes of the loop that uses them.
-const LONGEST_UNROLLED: u64 = 25;
-
 /// Sliding windows from this length on are made of each other.
 const SHORTEST_SLIDING: u64 = 8;
-
-/// Windows move on by at most so many of their own elements.
-const LONGEST_STRIDE: u64 = 4;
 
 /// A reduction over a window.
 struct Window {
@@ -523,9 +517,6 @@ fn window(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<Window> {
         true => strided_axis(kernel, axis, id).map(|(axis, length, stride)| Strided { axis, length, stride }),
         false => None,
     };
-    let strided = strided.filter(|strided| {
-        strided.stride <= LONGEST_STRIDE.min(strided.length) && strided.length <= LONGEST_UNROLLED
-    });
     let guard = match sliding {
         None => Guard::of(kernel, axis, id, strided),
         Some(_) => Ok(None),

@@ -6,7 +6,7 @@ use super::facts::{
 };
 use super::rows::rows;
 use super::scans::{divided, scan};
-use super::sliding::sliding_axis;
+use super::sliding::shares_windows;
 use super::vector::Sizes;
 use super::work::elements_per_block;
 use super::{ColumnSchedule, Contraction, PointwiseSchedule, RowContraction, Scatters, Schedule, Sorts};
@@ -17,13 +17,13 @@ use crate::{Language, Refusal};
 /// Register values that the unrolled loops of one thread may load.
 const LOADS_PER_THREAD: u64 = 64;
 
-/// Whether a core makes all of these reductions of those of shorter windows: see `nest::windows_cpu`.
+/// Whether a core makes all of these reductions of what neighbouring windows share: see `nest::windows_cpu`.
 fn slides(kernel: &Kernel, reductions: &[ValueId]) -> bool {
     let Some(&inner) = kernel.axes_of_kind(AxisKind::Map).last() else { return false };
     let is_reduced = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce;
     let is_long = kernel.axis(inner).extent >= SHORTEST_COLUMNS;
     is_long
-        && reductions.iter().all(|&id| sliding_axis(kernel, inner, id).is_some())
+        && reductions.iter().all(|&id| shares_windows(kernel, inner, id))
         && !kernel.stores.iter().any(|store| {
             kernel.value(store.value).axes.iter().any(is_reduced) || store.index.axes().iter().any(is_reduced)
         })

@@ -28,9 +28,30 @@ pub(crate) fn sliding_axis(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option
     lengths.filter(|&(along, length)| length <= LONGEST && slides(along)).max_by_key(|&(_, length)| length)
 }
 
-/// The reduced axis, its length, and by how many of its elements the windows of a reduction move on as `axis` does: moving on
-/// by so many along either reads the same.
+/// Longer windows with a stride are rows of their own: as many of their parts are combined for each result.
+pub(crate) const LONGEST_UNROLLED: u64 = 25;
+
+/// Windows move on by at most so many of their own elements.
+const LONGEST_STRIDE: u64 = 4;
+
+/// The short reduced axis, its length, and by how few of its elements the windows of a reduction move on as `axis` does: moving
+/// on by so many along either reads the same.
 pub(crate) fn strided_axis(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<(AxisId, u64, u64)> {
+    let found = any_stride(kernel, axis, id);
+    found.filter(|&(_, length, stride)| stride <= LONGEST_STRIDE.min(length) && length <= LONGEST_UNROLLED)
+}
+
+/// Whether neighbouring windows of a reduction share what is combined once for all of them.
+pub(crate) fn shares_windows(kernel: &Kernel, axis: AxisId, id: ValueId) -> bool {
+    let overlaps = || strided_axis(kernel, axis, id).is_some_and(|(_, length, stride)| stride < length);
+    let has_others = || match &kernel.value(id).op {
+        ValueOp::Reduce { op, axes, .. } => op.is_plain() && axes.len() > 1,
+        _ => false,
+    };
+    sliding_axis(kernel, axis, id).is_some() || has_others() && overlaps()
+}
+
+fn any_stride(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<(AxisId, u64, u64)> {
     let ValueOp::Reduce { axes, operand, position: None, .. } = &kernel.value(id).op else { return None };
     let below = kernel.down_from([*operand]);
     let indices: Vec<_> = below.iter().flat_map(|&id| kernel.value(id).op.indices()).collect();
