@@ -35,6 +35,8 @@ fn pools() -> Vec<(&'static str, Pool2d)> {
         ("6 by 1", Pool2d::new(6).stride(1)),
         ("7 by 1 padded", Pool2d::new(7).stride(1).padding(3)),
         ("7x6 by 2", Pool2d::new((7, 6)).stride(2)),
+        ("6", Pool2d::new(6)),
+        ("5x7 padded", Pool2d::new((5, 7)).padding(2)),
         ("9 by 2 padded", Pool2d::new(9).stride(2).padding(4)),
         ("10x12 by 3 padded", Pool2d::new((10, 12)).stride((1, 3)).padding((2, 3))),
         ("9x7 padded", Pool2d::new((9, 7)).stride(1).padding((1, 0))),

@@ -69,7 +69,7 @@ pub(crate) use scans::{MOST_SCAN_SPLITS, ROWS_IN_LANES, are_in_registers, rows_t
 pub(crate) use scatter::Scatters;
 pub use scatter::{SCATTER_LIST_LENGTH, SCATTER_SPLIT_LENGTH, ScatterSchedule};
 pub(crate) use share::{PANEL, TILE_ROWS};
-pub(crate) use sliding::{LONGEST_UNROLLED, sliding_axis, strided_axis};
+pub(crate) use sliding::{LONGEST_UNROLLED, is_shared, sliding_axis, strided_axis};
 pub use sort::SortSchedule;
 pub(crate) use sort::{SORT_LANES, Sorts};
 pub(crate) use tiled::{TILE, limits, tiled, transposed_loads};

@@ -32,7 +32,10 @@ pub(crate) fn sliding_axis(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option
 pub(crate) const LONGEST_UNROLLED: u64 = 25;
 
 /// Windows move on by at most so many of their own elements.
-const LONGEST_STRIDE: u64 = 4;
+const LONGEST_STRIDE: u64 = 16;
+
+/// Elements so far apart are picked out of whole vectors.
+const NEAR: u64 = 4;
 
 /// The short reduced axis, its length, and by how few of its elements the windows of a reduction move on as `axis` does: moving
 /// on by so many along either reads the same.
@@ -41,14 +44,21 @@ pub(crate) fn strided_axis(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option
     found.filter(|&(_, length, stride)| stride <= LONGEST_STRIDE.min(length) && length <= LONGEST_UNROLLED)
 }
 
+/// Whether it is better to combine the other axes of windows first, at each element that they move on along: windows overlap, or
+/// their elements lie far apart along lanes, and those of the first step are neighbours.
+pub(crate) fn is_shared(length: u64, stride: u64) -> bool {
+    stride < length || stride > NEAR
+}
+
 /// Whether neighbouring windows of a reduction share what is combined once for all of them.
 pub(crate) fn shares_windows(kernel: &Kernel, axis: AxisId, id: ValueId) -> bool {
-    let overlaps = || strided_axis(kernel, axis, id).is_some_and(|(_, length, stride)| stride < length);
+    let strided =
+        || strided_axis(kernel, axis, id).is_some_and(|(_, length, stride)| is_shared(length, stride));
     let has_others = || match &kernel.value(id).op {
         ValueOp::Reduce { op, axes, .. } => op.is_plain() && axes.len() > 1,
         _ => false,
     };
-    sliding_axis(kernel, axis, id).is_some() || has_others() && overlaps()
+    sliding_axis(kernel, axis, id).is_some() || has_others() && strided()
 }
 
 fn any_stride(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<(AxisId, u64, u64)> {
