@@ -134,11 +134,12 @@ fn what_is_cheap_is_computed_again_and_what_is_not_is_stored() {
     for program in programs([&cheap]) {
         assert_one_kernel_of_least_traffic("relu", &program.explain());
     }
-    for program in programs([&expensive]) {
+    // On the CPU windows share what their columns combine.
+    for (program, times) in programs([&expensive]).iter().zip(["8.9", "3.0"]) {
         let explanation = program.explain();
         assert_eq!(explanation.kernels(), 2, "{explanation}");
         let text = explanation.to_string();
-        assert!(text.contains("would be computed 8.9 times per element"), "{text}");
+        assert!(text.contains(&format!("would be computed {times} times per element")), "{text}");
         assert!(text.contains("max_pool2d"), "{text}");
     }
 }
