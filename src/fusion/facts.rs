@@ -50,8 +50,8 @@ pub(super) struct NodeFacts {
     /// Of a reduction: equal for the same rows.
     pub(super) rows: Option<u32>,
     pub(super) by: By,
-    /// Of a reduction over windows that slide by an element along a long axis: how many of its combinations are made, since
-    /// windows are made of shorter ones, and how many of its reads, since neighbours share them.
+    /// Of a reduction over windows that slide by an element: how many of its combinations are made, since long windows are made of
+    /// shorter ones and those of several axes of lines, and how many of its reads, since neighbours share them.
     pub(super) slides: Option<(f64, f64)>,
     /// Whether it is the sum of a product whose factors are packed, or brought in by tiles.
     pub(super) is_packed: bool,
@@ -311,14 +311,13 @@ impl Facts {
         let (length, elements) = (axes.last().map(extent)?, axes.iter().map(extent).product::<f64>());
         let read = self.reads.reads(id).iter().max_by_key(|read| read.elements)?;
         let shared = read.elements as f64 / (self.of(read.node).elements as f64).max(1.0);
-        let combined = match () {
-            () if length >= SHORTEST_SLIDING => DOUBLING * length.log2() / length,
-            // Along the other axes once for all windows, and these then.
-            () if elements > length => (elements / length + length) / elements,
+        let (combined, most_shared) = match () {
+            () if length >= SHORTEST_SLIDING => (DOUBLING * length.log2() / length, length),
+            // Along the other axes once for all windows, then along this one.
+            () if elements > length => ((elements / length + length) / elements, elements),
             () => return None,
         };
-        let of = if length >= SHORTEST_SLIDING { length } else { elements };
-        (shared >= 0.5 * of).then(|| (combined.min(1.0), 1.0 / length))
+        (shared >= 0.5 * most_shared).then(|| (combined.min(1.0), 1.0 / length))
     }
 
     /// Nodes that read windows for a reduction with [`By::ThreadIfWindows`].
@@ -432,14 +431,11 @@ fn reads_across(graph: &Graph, reads: &Reads, id: NodeId, axes: &[usize]) -> boo
     let Some(inner) = inner.map(|inner| AxisId(inner as u32)) else { return false };
     let mut found = false;
     each_read(graph, reads, id, |_, position| {
-        found |= position.coefficient(inner).is_none_or(|step| step.unsigned_abs() > MOST_APART);
+        found |= position.coefficient(inner).is_none_or(|step| step.unsigned_abs() > share::NEAR);
         found
     });
     found
 }
-
-/// Elements that are so far apart, or nearer, are picked out of whole vectors.
-const MOST_APART: u64 = 4;
 
 /// Goes through what a reduction reads, and what follows from it element by element: who reads, and at which position of
 /// the whole. What answers with true is not looked into.

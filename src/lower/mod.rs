@@ -20,6 +20,7 @@ use std::sync::Arc;
 use indices::{Guards, Indices};
 use lazuli_codegen::index::{AxisId, AxisRanges, IndexExpr};
 use lazuli_codegen::ir::{ArgumentId, AxisKind, BufferId, Kernel, ValueId, ValueOp};
+use lazuli_codegen::schedule::neighbours;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -76,15 +77,13 @@ pub(crate) fn lower(request: &Request) -> Result<Lowered> {
         lowering.run()?;
         let Lowering { mut kernel, inputs, argument_parameters: arguments, checks, .. } = lowering;
         kernel.split_axes();
-        while let Some(row) = kernel.joined_axis(false) {
-            kernel.spell_out(row);
-        }
+        kernel.unroll_stacks();
         kernel.merge_axes();
         Ok(Lowered { kernel, inputs, outputs: request.outputs.to_vec(), arguments, checks: checks.into() })
     };
     let mut lowered = attempt(true)?;
-    if lowered.kernel.divides_below_zero() || divides_row(&lowered.kernel) {
-        // Backwards along the outermost axis: only with a known end do its divisions stay above zero.
+    if lowered.kernel.divides_below_zero() || needs_extents(&lowered.kernel) {
+        // Backwards along the outermost axis, divisions stay above zero only with a known end.
         lowered = attempt(false)?;
         if lowered.kernel.divides_below_zero() {
             return Err(Refusal::DividesBelowZero);
@@ -96,14 +95,14 @@ pub(crate) fn lower(request: &Request) -> Result<Lowered> {
     Ok(lowered)
 }
 
-/// Whether a row or results are divided whose length is an argument: only of a known one are quotients side by side.
-fn divides_row(kernel: &Kernel) -> bool {
+/// Whether loops are better unrolled along an axis whose extent is an argument, which only those of known extents are.
+fn needs_extents(kernel: &Kernel) -> bool {
     let is_argument = |axis: &AxisId| kernel.axis(*axis).is_argument;
     let rows = kernel.axes_of_kind(AxisKind::Reduce).into_iter();
     let results = kernel.axes_of_kind(AxisKind::Map).pop();
     rows.filter(is_argument).any(|row| !kernel.divisors(row).is_empty())
-        || kernel.joined_axis(true).is_some()
-        || results.filter(is_argument).is_some_and(|axis| kernel.neighbours(axis).is_some())
+        || kernel.stacked_axis(true).is_some()
+        || results.filter(is_argument).is_some_and(|axis| neighbours(kernel, axis).is_some())
 }
 
 /// The guards of what is swept along some axes, all of it, though its reader may want a part: those of other axes.

@@ -6,9 +6,6 @@ use crate::index::{Atom, AxisId, IndexExpr};
 /// A loop over fewer positions does not pay for the division that it saves.
 const SHORTEST_PART: u64 = 64;
 
-/// Elements so far apart are picked out of whole vectors.
-const MOST_NEIGHBOURS: u64 = 4;
-
 impl Kernel {
     /// Merges adjacent axes wherever each index expression treats them as one row-major axis, drops
     /// axes that have one position or that nothing uses, and renames the rest. The result computes
@@ -70,14 +67,6 @@ impl Kernel {
         let mut found = Vec::new();
         self.all_indices().for_each(|index| visit(index, axis, &mut found));
         found
-    }
-
-    /// How many neighbours along an axis some access has in common or tells apart, up to so many as lanes pick out of whole
-    /// vectors: two of interleaved numbers.
-    pub fn neighbours(&self, axis: AxisId) -> Option<u64> {
-        let extent = self.axis(axis).extent;
-        let fits = |by: &u64| *by <= MOST_NEIGHBOURS && extent.is_multiple_of(*by) && *by < extent;
-        self.divisors(axis).into_iter().filter(fits).max()
     }
 
     /// An axis that is divided, and the longest inner part.

@@ -9,16 +9,18 @@ mod build;
 mod computed;
 mod in_place;
 mod merge;
-mod neighbours;
+mod numbered;
 mod numbers;
 mod parse;
 mod parts;
 mod recurrence;
 mod text;
+mod unroll;
 mod verify;
 
 use std::collections::BTreeSet;
 
+pub(crate) use numbered::Numbered;
 pub use recurrence::Recurrence;
 use smallvec::SmallVec;
 

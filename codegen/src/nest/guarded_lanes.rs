@@ -4,12 +4,10 @@
 use crate::DType;
 use crate::index::AxisId;
 use crate::ir::{Kernel, Value, ValueId, ValueOp};
+use crate::schedule::share::NEAR;
 
 /// What a vector of the widest registers has of 32 bits: where borders end, whole vectors go on.
 pub(super) const VECTOR: u64 = 16;
-
-/// Elements from lane to lane of what is picked out of vectors under masks.
-const FARTHEST: i64 = 4;
 
 /// Rows of so many positions are masked from end to end: the few vectors between two borders are not worth loops of their own.
 const LONGEST_WHOLE: u64 = 4 * VECTOR;
@@ -36,7 +34,7 @@ pub(super) fn are_masks_of(kernel: &Kernel, axis: AxisId, values: &[ValueId]) ->
         ValueOp::Load { index, guard, .. } => match index.coefficient(axis) {
             // A number for all lanes, of which a guard leaves some, is no vector.
             Some(0) => guard.is_none_or(|guard| !kernel.value(guard).axes.contains(&axis)),
-            Some(step) => (1..=FARTHEST).contains(&step) && kernel.computed_axes(index).is_empty(),
+            Some(step) => (1..=NEAR as i64).contains(&step) && kernel.computed_axes(index).is_empty(),
             None => false,
         },
         ValueOp::Random { .. } | ValueOp::Scan { .. } | ValueOp::Scatter { .. } | ValueOp::Sort { .. } => {

@@ -17,7 +17,7 @@ use super::stmt::{Expr, LoopHint, Stmt};
 use super::variable::Var;
 use crate::index::{AxisId, Bound};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
-use crate::schedule::{LONGEST_UNROLLED, STACK_BYTES, is_shared, sliding_axis, strided_axis};
+use crate::schedule::{LONGEST_UNROLLED, STACK_BYTES, is_last, sliding_axis, strided_axis};
 
 /// Results of a stretch, at least: partial results of so many stay in the nearest cache.
 const LENGTH: u64 = 512;
@@ -536,9 +536,9 @@ fn window(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<Window> {
         return None;
     }
     // Others that are short are as well unrolled.
-    let is_shared = strided.is_some_and(|strided| is_shared(strided.length, strided.stride));
-    let shares = is_shared && (axes.len() > 1 || below.iter().any(|id| is_inner(&id)));
-    let is_worth_it = guard.is_some() || shares || !is_short;
+    let is_last = strided.is_some_and(|strided| is_last(strided.length, strided.stride));
+    let has_others = axes.len() > 1 || below.iter().any(|id| is_inner(&id));
+    let is_worth_it = guard.is_some() || is_last && has_others || !is_short;
     let loops = axes.iter().copied().filter(|&own| shared != Some(own)).collect();
     is_worth_it.then_some(Window { id, loops, sliding, strided, guard })
 }

@@ -6,7 +6,7 @@ use super::facts::{
 };
 use super::rows::rows;
 use super::scans::{divided, scan};
-use super::sliding::shares_windows;
+use super::sliding::shares_partials;
 use super::vector::Sizes;
 use super::work::elements_per_block;
 use super::{ColumnSchedule, Contraction, PointwiseSchedule, RowContraction, Scatters, Schedule, Sorts};
@@ -23,7 +23,7 @@ fn slides(kernel: &Kernel, reductions: &[ValueId]) -> bool {
     let is_reduced = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce;
     let is_long = kernel.axis(inner).extent >= SHORTEST_COLUMNS;
     is_long
-        && reductions.iter().all(|&id| shares_windows(kernel, inner, id))
+        && reductions.iter().all(|&id| shares_partials(kernel, inner, id))
         && !kernel.stores.iter().any(|store| {
             kernel.value(store.value).axes.iter().any(is_reduced) || store.index.axes().iter().any(is_reduced)
         })

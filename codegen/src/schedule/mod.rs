@@ -59,7 +59,8 @@ pub(crate) use masked::{Distance, Kept, Masked, growth};
 pub use order::AxisOrder;
 pub(crate) use passes::{Pass, Plan};
 pub(crate) use plain::for_schedule;
-pub(crate) use quotients::{by_quotients, neighbours_by_quotients};
+pub use quotients::neighbours;
+pub(crate) use quotients::{by_quotients, unrolled_by_quotients};
 pub use row_contraction::RowContractionSchedule;
 pub(crate) use row_contraction::{RowContraction, padded};
 pub use row_contraction_cuda::RowProductSchedule;
@@ -69,7 +70,7 @@ pub(crate) use scans::{MOST_SCAN_SPLITS, ROWS_IN_LANES, are_in_registers, rows_t
 pub(crate) use scatter::Scatters;
 pub use scatter::{SCATTER_LIST_LENGTH, SCATTER_SPLIT_LENGTH, ScatterSchedule};
 pub(crate) use share::{PANEL, TILE_ROWS};
-pub(crate) use sliding::{LONGEST_UNROLLED, is_shared, sliding_axis, strided_axis};
+pub(crate) use sliding::{LONGEST_UNROLLED, is_last, sliding_axis, strided_axis};
 pub use sort::SortSchedule;
 pub(crate) use sort::{SORT_LANES, Sorts};
 pub(crate) use tiled::{TILE, limits, tiled, transposed_loads};

@@ -6,11 +6,9 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::FxHashMap;
-
 use super::{Schedule, cooperative};
-use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
-use crate::{BinaryOp, DType, ReduceOp, Refusal, Scalar, UnaryOp};
+use crate::ir::{AxisKind, Kernel, Numbered, ValueId, ValueOp};
+use crate::{BinaryOp, ReduceOp, Refusal, Scalar, UnaryOp};
 
 /// The kernel with the reductions that its schedule computes in plain passes replaced by these.
 ///
@@ -68,8 +66,8 @@ pub(super) fn in_plain_passes(
     {
         return Ok(Cow::Borrowed(kernel));
     }
-    let empty = Kernel { values: Vec::new(), stores: Vec::new(), ..kernel.clone() };
-    let mut result = Numbered { kernel: empty, known: FxHashMap::default() };
+    // What replaces a reduction may be among its results as well.
+    let mut result = Numbered::like(kernel);
     let mut new_ids: Vec<ValueId> = Vec::with_capacity(kernel.values.len());
     for (number, value) in kernel.values.iter().enumerate() {
         let mut op = value.op.clone();
@@ -121,22 +119,10 @@ pub(super) fn in_plain_passes(
     Ok(Cow::Owned(result))
 }
 
-/// A kernel that has each value once: what replaces a reduction may be among its results as well.
-struct Numbered {
-    kernel: Kernel,
-    known: FxHashMap<(ValueOp, DType), ValueId>,
-}
-
-impl Numbered {
-    fn add(&mut self, op: ValueOp, dtype: DType) -> ValueId {
-        let Numbered { kernel, known } = self;
-        *known.entry((op, dtype)).or_insert_with_key(|(op, _)| kernel.add(op.clone(), dtype))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DType;
     use crate::index::IndexExpr;
     use crate::ir::AxisKind;
 

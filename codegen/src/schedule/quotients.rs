@@ -4,8 +4,9 @@
 //! remainders.
 
 use super::RowSchedule;
+use super::share::NEAR;
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{AxisKind, Kernel, Value, ValueId, ValueOp};
+use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 
 /// Elements of a group, at least.
 const FEWEST_IN_GROUP: u64 = 16;
@@ -31,37 +32,27 @@ fn divided(kernel: &Kernel) -> Option<Kernel> {
     let extent = kernel.axis(row).extent;
     let divisors = kernel.divisors(row);
     let fits = |by: &u64| extent.is_multiple_of(*by) && *by < extent;
-    let together = kernel.neighbours(row);
+    let together = neighbours(kernel, row);
     let group = divisors.iter().copied().filter(|by| *by >= FEWEST_IN_GROUP && fits(by)).min();
     let group = group.filter(|group| is_swept_once && group.is_multiple_of(together.unwrap_or(1)));
     let in_groups = group.map(|group| in_groups(kernel, row, group));
     let (kernel, row) = in_groups.as_ref().map_or((kernel, row), |(kernel, inner)| (kernel, *inner));
     match together {
-        Some(together) => Some(kernel.with_neighbours(row, together)),
+        Some(together) => Some(kernel.unrolled(row, together)),
         None => Some(kernel.clone()).filter(|_| group.is_some()),
     }
 }
 
-/// The one axis that is reduced, by operations that may take their elements in any order, and whether that is all that goes
-/// along it, in one pass.
+/// The one axis that is reduced, whose loops may be unrolled, and whether that is all that goes along it, in one pass.
 fn row_of(kernel: &Kernel) -> Option<(AxisId, bool)> {
     let &[row] = kernel.axes_of_kind(AxisKind::Reduce).as_slice() else { return None };
-    let is_plain = kernel.values.iter().all(|value| match &value.op {
-        ValueOp::Reduce { op, position, .. } => op.is_plain() && position.is_none(),
-        ValueOp::Scan { .. }
-        | ValueOp::Carry { .. }
-        | ValueOp::Last { .. }
-        | ValueOp::Scatter { .. }
-        | ValueOp::Sort { .. } => false,
-        _ => true,
-    });
     let is_along = |value: ValueId| kernel.value(value).axes.contains(&row);
     let is_stored = kernel.stores.iter().any(|store| is_along(store.value) || store.index.uses(row));
     let is_one_pass = kernel.values.iter().all(|value| {
         let follows = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Reduce { .. });
         !value.axes.contains(&row) || !kernel.operands(&value.op).iter().any(follows)
     });
-    let fits = is_plain && !kernel.axis(row).is_argument && !kernel.has_computed_axes();
+    let fits = !kernel.axis(row).is_argument && kernel.unrolls(row, 1);
     fits.then_some((row, !is_stored && is_one_pass))
 }
 
@@ -87,22 +78,18 @@ fn put_in_place(kernel: &mut Kernel, axis: AxisId, by: &IndexExpr) {
     kernel.map_indices(|index| index.renamed(&renamed).substitute(away, by, &ranges));
 }
 
-/// The kernel with neighbours along the innermost axis of its results side by side, if some access divides it.
-pub(crate) fn neighbours_by_quotients(kernel: &Kernel) -> Option<Kernel> {
+/// How many neighbours along an axis some access has in common or tells apart, as two of interleaved numbers, up to so many as
+/// lanes pick out of whole vectors.
+pub fn neighbours(kernel: &Kernel, axis: AxisId) -> Option<u64> {
+    let extent = kernel.axis(axis).extent;
+    let fits = |by: &u64| *by <= NEAR && extent.is_multiple_of(*by) && *by < extent;
+    kernel.divisors(axis).into_iter().filter(fits).max()
+}
+
+/// The kernel with the loop along the innermost axis of its results unrolled by [`neighbours`]; `None` if there are none.
+pub(crate) fn unrolled_by_quotients(kernel: &Kernel) -> Option<Kernel> {
     let &inner = kernel.axes_of_kind(AxisKind::Map).last()?;
-    let is_plain = |value: &Value| {
-        !matches!(
-            value.op,
-            ValueOp::Scan { .. }
-                | ValueOp::Carry { .. }
-                | ValueOp::Last { .. }
-                | ValueOp::Scatter { .. }
-                | ValueOp::Sort { .. }
-        )
-    };
-    let together = kernel.neighbours(inner)?;
-    let is_short = kernel.fits_neighbours(together);
-    let is_plain = kernel.values.iter().all(is_plain);
-    let fits = is_plain && is_short && !kernel.axis(inner).is_argument && !kernel.has_computed_axes();
-    fits.then(|| kernel.with_neighbours(inner, together))
+    let together = neighbours(kernel, inner)?;
+    let fits = !kernel.axis(inner).is_argument && kernel.unrolls(inner, together);
+    fits.then(|| kernel.unrolled(inner, together))
 }

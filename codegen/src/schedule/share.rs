@@ -8,6 +8,9 @@ const IN_THREAD: u64 = 8;
 /// Windows up to 8×8 belong to one thread, because its neighbours read the same cache lines.
 const IN_THREAD_WINDOW: u64 = 64;
 
+/// Elements so far apart, or nearer, are picked out of whole vectors; lanes read others one by one.
+pub const NEAR: u64 = 4;
+
 /// Elements of a row that a core's own caches hold beside the results: a pass over so many finds what the one before has
 /// read. Up to here two passes of a CPU row, for the maximum and for the sum of exponentials below it, are faster than one
 /// that finds both: see benches/README.md.

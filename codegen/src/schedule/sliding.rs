@@ -1,5 +1,6 @@
 //! Windows that slide by one element along an axis: a window's elements but one are those of the next.
 
+use super::share::NEAR;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
 
@@ -34,9 +35,6 @@ pub(crate) const LONGEST_UNROLLED: u64 = 25;
 /// Windows move on by at most so many of their own elements.
 const LONGEST_STRIDE: u64 = 16;
 
-/// Elements so far apart are picked out of whole vectors.
-const NEAR: u64 = 4;
-
 /// The short reduced axis, its length, and by how few of its elements the windows of a reduction move on as `axis` does: moving
 /// on by so many along either reads the same.
 pub(crate) fn strided_axis(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<(AxisId, u64, u64)> {
@@ -44,21 +42,21 @@ pub(crate) fn strided_axis(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option
     found.filter(|&(_, length, stride)| stride <= LONGEST_STRIDE.min(length) && length <= LONGEST_UNROLLED)
 }
 
-/// Whether it is better to combine the other axes of windows first, at each element that they move on along: windows overlap, or
-/// their elements lie far apart along lanes, and those of the first step are neighbours.
-pub(crate) fn is_shared(length: u64, stride: u64) -> bool {
+/// Whether windows of several axes are better combined along the others first, at each element of this one, of which windows
+/// have some: they overlap, so that the first step is shared, or begin far apart, so that its lanes are the nearer ones.
+pub(crate) fn is_last(length: u64, stride: u64) -> bool {
     stride < length || stride > NEAR
 }
 
-/// Whether neighbouring windows of a reduction share what is combined once for all of them.
-pub(crate) fn shares_windows(kernel: &Kernel, axis: AxisId, id: ValueId) -> bool {
-    let strided =
-        || strided_axis(kernel, axis, id).is_some_and(|(_, length, stride)| is_shared(length, stride));
+/// Whether neighbouring windows of a reduction share partial results.
+pub(crate) fn shares_partials(kernel: &Kernel, axis: AxisId, id: ValueId) -> bool {
+    let is_strided =
+        || strided_axis(kernel, axis, id).is_some_and(|(_, length, stride)| is_last(length, stride));
     let has_others = || match &kernel.value(id).op {
         ValueOp::Reduce { op, axes, .. } => op.is_plain() && axes.len() > 1,
         _ => false,
     };
-    sliding_axis(kernel, axis, id).is_some() || has_others() && strided()
+    sliding_axis(kernel, axis, id).is_some() || has_others() && is_strided()
 }
 
 fn any_stride(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<(AxisId, u64, u64)> {

@@ -2,7 +2,7 @@
 //! terms. Short lines of columns are windows of one place each, so that they fill vectors together.
 
 use super::depth::with_one_depth;
-use super::share::{BLOCK_MULTIPLICATIONS, COLUMNS, PACKED_TERMS, PANEL, ROWS, TILE_ROWS, VECTOR};
+use super::share::{BLOCK_MULTIPLICATIONS, COLUMNS, NEAR, PACKED_TERMS, PANEL, ROWS, TILE_ROWS, VECTOR};
 use crate::index::{Atom, AxisId, AxisRanges, IndexExpr, gcd};
 use crate::ir::{Axis, AxisKind, Kernel, ValueId};
 
@@ -15,9 +15,6 @@ const BLOCKS: u64 = 7;
 
 /// Multiplications of vectors that take as long as laying one out.
 const PACKED: u64 = 3;
-
-/// From one column to the next, elements that are picked out of vectors.
-const NEAR: u64 = 4;
 
 /// Elements of an image that a block packs at most.
 const MOST_ELEMENTS: u64 = 1 << 16;
