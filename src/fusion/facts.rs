@@ -175,6 +175,21 @@ impl Facts {
             },
             is_one_row: false,
         };
+        self.of_hero(graph, id, numbers, &mut facts);
+        let sizes = operands.iter().map(|&operand| graph.node(operand).dtype.size());
+        if sizes.fold(facts.size, usize::max) == 8 && !is_of_positions(graph, id) {
+            facts.cost *= self.figures.wide;
+        }
+        if matches!(node.op, Op::Gather { .. }) && self.reads.is_far(id) {
+            facts.cost += self.figures.far_read;
+        }
+        facts
+    }
+
+    /// What an operation that can be a hero adds.
+    fn of_hero(&mut self, graph: &Graph, id: NodeId, numbers: &mut Numbers, facts: &mut NodeFacts) {
+        let (node, operands) = (graph.node(id), graph.operands(id));
+        let elements = facts.elements;
         let fan = |all: usize| all as f64 / (elements as f64).max(1.0);
         match &node.op {
             Op::Reduce { op, axes } => {
@@ -226,14 +241,6 @@ impl Facts {
             }
             _ => {}
         }
-        let sizes = operands.iter().map(|&operand| graph.node(operand).dtype.size());
-        if sizes.fold(facts.size, usize::max) == 8 && !is_of_positions(graph, id) {
-            facts.cost *= self.figures.wide;
-        }
-        if matches!(node.op, Op::Gather { .. }) && self.reads.is_far(id) {
-            facts.cost += self.figures.far_read;
-        }
-        facts
     }
 
     fn domain(&mut self, shape: &Shape, numbers: &mut Numbers) -> u32 {

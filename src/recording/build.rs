@@ -150,19 +150,8 @@ fn attempt<S: Sink>(
                     donated.push(false);
                     graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)), &[])
                 }
-                State::Recorded(Recipe::StepValue, _) => {
-                    let TensorNode { origin, location, .. } = *tensor.node;
-                    let message =
-                        "a value of its step was used outside of the step, where it has none".into();
-                    return Err(Error::InvalidOperation { op: origin, message, location });
-                }
-                State::Recorded(Recipe::CallInput, _) => {
-                    let TensorNode { origin, location, .. } = *tensor.node;
-                    let message =
-                        "an input of the function was used where it has no values: while the function is \
-                                   recorded, nothing can be evaluated, and nothing moved to another device"
-                            .into();
-                    return Err(Error::InvalidOperation { op: origin, message, location });
+                State::Recorded(recipe @ (Recipe::StepValue | Recipe::CallInput), _) => {
+                    return Err(without_values(&tensor.node, recipe));
                 }
                 State::Recorded(recipe, sources) => {
                     let Some(operands) = finished(sources, &done, &mut pending) else {
@@ -200,6 +189,18 @@ fn attempt<S: Sink>(
     let ids =
         outputs.iter().filter_map(|output| done.get(&Arc::as_ptr(&output.node)).map(|(id, _)| *id)).collect();
     Ok(Ok(Recording { graph: graph.finish(ids), inputs, donated, again }))
+}
+
+/// A stand-in was used where it stands for nothing.
+fn without_values(node: &TensorNode, recipe: &Recipe) -> Error {
+    let message = match recipe {
+        Recipe::StepValue => "a value of its step was used outside of the step, where it has none",
+        _ => {
+            "an input of the function was used where it has no values: while the function is recorded, nothing can be \
+             evaluated, and nothing moved to another device"
+        }
+    };
+    Error::InvalidOperation { op: node.origin, message: message.into(), location: node.location }
 }
 
 /// The sources' nodes, or `None` after queueing those that are not there yet, the first on top.

@@ -40,10 +40,7 @@ impl Machine<'_> {
             Expr::Checked { position, extent, check } => {
                 let position = self.value(position, thread, active)?.index();
                 let extent = self.value(extent, thread, active)?.index();
-                if !(0..extent).contains(&position) {
-                    self.failed.get_or_insert((*check, position));
-                }
-                Value::Index(position.min(extent - 1).max(0))
+                Value::Index(self.checked(position, extent, *check))
             }
             Expr::ToIndex(a) => Value::Index(self.value(a, thread, active)?.index()),
             Expr::Unary(op, dtype, a) => {
@@ -96,6 +93,14 @@ impl Machine<'_> {
                 self.exchange(expr, thread, active)?
             }
         })
+    }
+
+    /// The position that is read; one beyond its axis fails the check, and is read at the end.
+    fn checked(&mut self, position: i64, extent: i64, check: u32) -> i64 {
+        if !(0..extent).contains(&position) {
+            self.failed.get_or_insert((check, position));
+        }
+        position.min(extent - 1).max(0)
     }
 
     fn in_bounds(&self, bounds: &[Bound], thread: usize) -> Result<Value> {

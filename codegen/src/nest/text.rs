@@ -108,22 +108,7 @@ impl Writer<'_> {
             Stmt::Let { var, value } => format!("let {} = {}", self.definition(*var), self.expr(value)),
             Stmt::Declare { var, init } => self.declaration(*var, init.as_ref()),
             Stmt::Assign { target, value } => format!("set {} = {}", self.expr(target), self.expr(value)),
-            Stmt::For { var, from, to, step, hint, body } => {
-                let (var, from, to) = (self.definition(*var), self.expr(from), self.expr(to));
-                let step = match step {
-                    Step::Add(step) => format!("step {}", self.expr(step)),
-                    Step::Halve => "halving".to_string(),
-                };
-                let hint = match hint {
-                    LoopHint::None => String::new(),
-                    LoopHint::Unroll => " unroll".to_string(),
-                    LoopHint::UnrollBy(factor) => format!(" unroll {factor}"),
-                    LoopHint::Simd => " simd".to_string(),
-                    LoopHint::SimdSegment => " simd_segment".to_string(),
-                    LoopHint::SimdSpilling => " simd_spilling".to_string(),
-                };
-                return self.block(&format!("for {var} = {from} to {to} {step}{hint}"), body);
-            }
+            Stmt::For { .. } => return self.rounds(stmt),
             Stmt::Block(body) => return self.block("block", body),
             Stmt::If { condition, then, otherwise } => {
                 self.line(&format!("if {} {{", self.expr(condition)));
@@ -194,6 +179,24 @@ impl Writer<'_> {
             Stmt::Return => "return".to_string(),
         };
         self.line(&line);
+    }
+
+    fn rounds(&mut self, stmt: &Stmt) {
+        let Stmt::For { var, from, to, step, hint, body } = stmt else { return };
+        let (var, from, to) = (self.definition(*var), self.expr(from), self.expr(to));
+        let step = match step {
+            Step::Add(step) => format!("step {}", self.expr(step)),
+            Step::Halve => "halving".to_string(),
+        };
+        let hint = match hint {
+            LoopHint::None => String::new(),
+            LoopHint::Unroll => " unroll".to_string(),
+            LoopHint::UnrollBy(factor) => format!(" unroll {factor}"),
+            LoopHint::Simd => " simd".to_string(),
+            LoopHint::SimdSegment => " simd_segment".to_string(),
+            LoopHint::SimdSpilling => " simd_spilling".to_string(),
+        };
+        self.block(&format!("for {var} = {from} to {to} {step}{hint}"), body);
     }
 
     /// Tables of joins of many.

@@ -3,47 +3,14 @@
 use super::Printer;
 use crate::DType;
 use crate::intrinsics;
-use crate::nest::stmt::{Expr, SortBy, Stmt, Turning};
+use crate::nest::stmt::{Expr, SortBy, Sorting, Stmt, TileProduct, Turning};
 use crate::nest::variable::Var;
 
 impl Printer<'_> {
     /// The call that a statement is; `None` if it is another one.
     pub(super) fn call(&mut self, stmt: &Stmt) -> Option<String> {
         Some(match stmt {
-            Stmt::MultiplyTile(tile) => {
-                let right = self.element_of(tile.right, &tile.right_at);
-                let sums = self.element_of(tile.sums, &tile.sums_at);
-                let rows =
-                    [tile.left_row, tile.left_term, tile.right_row, tile.sums_row].map(|row| row.to_string());
-                let [depth, width, adds] = [&tile.depth, &tile.width, &tile.adds].map(|expr| self.expr(expr));
-                let left = match tile.left_at {
-                    Expr::Int(0) => self.name(tile.left).to_string(),
-                    _ => self.element_of(tile.left, &tile.left_at),
-                };
-                if let Some(count) = &tile.rows {
-                    let count = self.expr(count);
-                    let arguments =
-                        [&left, &rows[0], &count, &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
-                    let arguments = arguments.map(String::as_str);
-                    return Some(intrinsics::multiply_few(
-                        tile.dtype,
-                        tile.lines,
-                        &arguments,
-                        &mut self.helpers,
-                    ));
-                }
-                if tile.dtype == DType::BF16 && matches!(tile.left, Var::Parameter(_)) {
-                    let arguments =
-                        [&left, &rows[0], &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
-                    return Some(intrinsics::multiply_lines(
-                        &arguments.map(String::as_str),
-                        &mut self.helpers,
-                    ));
-                }
-                let arguments =
-                    [&left, &rows[0], &rows[1], &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
-                intrinsics::multiply_tile(tile.dtype, &arguments.map(String::as_str), &mut self.helpers)
-            }
+            Stmt::MultiplyTile(tile) => self.multiply_tile(tile),
             Stmt::Turn(turning) => {
                 let Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth, rows } = &**turning;
                 let (to, from) = (self.element_of(*to, to_at), self.element_of(*from, from_at));
@@ -61,21 +28,7 @@ impl Printer<'_> {
                 let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
                 intrinsics::pair(pairing.width.is_none(), &arguments, &mut self.helpers)
             }
-            Stmt::Sort(sorting) => {
-                let items = self.element_of(sorting.items, &sorting.at);
-                let (name, arguments) = match &sorting.by {
-                    SortBy::Row(row) => {
-                        let spare = self.element_of(row.spare, &row.spare_at);
-                        ("row", vec![items, spare, self.expr(&row.count), self.expr(&row.wanted)])
-                    }
-                    SortBy::Lanes { count } => ("lanes", vec![items, self.expr(count)]),
-                    SortBy::Block { items: all, length, threads } => {
-                        let numbers = [all, length, threads].map(|number| format!("{number}u"));
-                        ("block", [items].into_iter().chain(numbers).collect())
-                    }
-                };
-                intrinsics::sort(self.language, name, sorting.wide, &arguments, &mut self.helpers)
-            }
+            Stmt::Sort(sorting) => self.sort(sorting),
             Stmt::LoadMatrices { parts, at, shared, index, turns, .. } => {
                 let (parts, row) = (self.element_of(*parts, at), self.element_of(*shared, index));
                 intrinsics::load_matrices(&parts, &row, *turns, &mut self.helpers)
@@ -99,5 +52,45 @@ impl Printer<'_> {
             }
             _ => return None,
         })
+    }
+
+    fn multiply_tile(&mut self, tile: &TileProduct) -> String {
+        let right = self.element_of(tile.right, &tile.right_at);
+        let sums = self.element_of(tile.sums, &tile.sums_at);
+        let rows = [tile.left_row, tile.left_term, tile.right_row, tile.sums_row].map(|row| row.to_string());
+        let [depth, width, adds] = [&tile.depth, &tile.width, &tile.adds].map(|expr| self.expr(expr));
+        let left = match tile.left_at {
+            Expr::Int(0) => self.name(tile.left).to_string(),
+            _ => self.element_of(tile.left, &tile.left_at),
+        };
+        if let Some(count) = &tile.rows {
+            let count = self.expr(count);
+            let arguments =
+                [&left, &rows[0], &count, &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
+            let arguments = arguments.map(String::as_str);
+            return intrinsics::multiply_few(tile.dtype, tile.lines, &arguments, &mut self.helpers);
+        }
+        if tile.dtype == DType::BF16 && matches!(tile.left, Var::Parameter(_)) {
+            let arguments = [&left, &rows[0], &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
+            return intrinsics::multiply_lines(&arguments.map(String::as_str), &mut self.helpers);
+        }
+        let arguments = [&left, &rows[0], &rows[1], &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
+        intrinsics::multiply_tile(tile.dtype, &arguments.map(String::as_str), &mut self.helpers)
+    }
+
+    fn sort(&mut self, sorting: &Sorting) -> String {
+        let items = self.element_of(sorting.items, &sorting.at);
+        let (name, arguments) = match &sorting.by {
+            SortBy::Row(row) => {
+                let spare = self.element_of(row.spare, &row.spare_at);
+                ("row", vec![items, spare, self.expr(&row.count), self.expr(&row.wanted)])
+            }
+            SortBy::Lanes { count } => ("lanes", vec![items, self.expr(count)]),
+            SortBy::Block { items: all, length, threads } => {
+                let numbers = [all, length, threads].map(|number| format!("{number}u"));
+                ("block", [items].into_iter().chain(numbers).collect())
+            }
+        };
+        intrinsics::sort(self.language, name, sorting.wide, &arguments, &mut self.helpers)
     }
 }

@@ -170,10 +170,19 @@ impl Printer<'_> {
                 };
                 intrinsics::to_memory(language, *dtype, &value, &mut self.helpers)
             }
+            Expr::Votes(_) | Expr::VotesBefore(_) | Expr::ShuffleUp { .. } | Expr::ShuffleXor { .. } => {
+                self.exchange(expr)
+            }
+        }
+    }
+
+    /// What threads of a warp give each other.
+    fn exchange(&mut self, expr: &Expr) -> String {
+        match expr {
             Expr::Votes(condition) => format!("__popc(__ballot_sync(0xffffffffu, {}))", self.expr(condition)),
             Expr::VotesBefore(condition) => {
                 let condition = self.expr(condition);
-                intrinsics::votes_before(language, &condition, &mut self.helpers)
+                intrinsics::votes_before(self.language, &condition, &mut self.helpers)
             }
             Expr::ShuffleUp { value, delta } => {
                 format!("__shfl_up_sync(0xffffffffu, {}, {})", self.expr(value), self.expr(delta))
@@ -185,6 +194,7 @@ impl Printer<'_> {
                     _ => format!("__shfl_xor_sync(0xffffffffu, {value}, {mask}, {width})"),
                 }
             }
+            _ => String::new(),
         }
     }
 

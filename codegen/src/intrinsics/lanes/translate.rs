@@ -379,33 +379,14 @@ impl Lanes {
         for (number, statement) in body.iter().enumerate() {
             match statement {
                 Statement::Declare(is_constant, ty, names) => {
-                    let (declared, _) = Kind::of_type(ty)?;
                     for (name, value) in names {
                         let value = match value {
                             Some(value) => Some(self.node(value, scope, helpers)?),
                             None => None,
                         };
-                        match value {
-                            Some(value) if *is_constant && !value.is_vector => {
-                                text.push_str(&format!("{indent}const {ty} {name} = {};\n", value.text));
-                                scope.push((name.clone(), Value::scalar(name.clone(), declared)));
-                            }
-                            value => {
-                                let is_truth = |value: &Value| value.kind == Kind::Mask && value.is_vector;
-                                let kind = match value.as_ref().is_some_and(is_truth) && declared == Kind::I32
-                                {
-                                    true => Kind::Mask,
-                                    false => declared,
-                                };
-                                let init = value.map(|value| match value.is_vector && value.kind == kind {
-                                    true => format!(" = {}", value.text),
-                                    false => format!(" = {}", self.to_vector(&value, kind)),
-                                });
-                                let init = init.unwrap_or_default();
-                                text.push_str(&format!("{indent}{} {name}{init};\n", kind.vector()));
-                                scope.push((name.clone(), Value::vector(name.clone(), kind)));
-                            }
-                        }
+                        let (text_of, own) = self.declared((*is_constant, ty, name), value)?;
+                        text.push_str(&format!("{indent}{text_of};\n"));
+                        scope.push((name.clone(), own));
                     }
                 }
                 Statement::Assign(is_place, name, value) => {
@@ -448,6 +429,32 @@ impl Lanes {
             }
         }
         Some(None)
+    }
+
+    /// A declaration, and what its name stands for: constants of one number stay that, all else is a vector.
+    fn declared(
+        &mut self,
+        (is_constant, ty, name): (bool, &str, &str),
+        value: Option<Value>,
+    ) -> Option<(String, Value)> {
+        let (declared, _) = Kind::of_type(ty)?;
+        if let Some(value) = value.as_ref().filter(|value| is_constant && !value.is_vector) {
+            return Some((
+                format!("const {ty} {name} = {}", value.text),
+                Value::scalar(name.into(), declared),
+            ));
+        }
+        let is_truth = |value: &Value| value.kind == Kind::Mask && value.is_vector;
+        let kind = match value.as_ref().is_some_and(is_truth) && declared == Kind::I32 {
+            true => Kind::Mask,
+            false => declared,
+        };
+        let init = value.map(|value| match value.is_vector && value.kind == kind {
+            true => format!(" = {}", value.text),
+            false => format!(" = {}", self.to_vector(&value, kind)),
+        });
+        let text = format!("{} {name}{}", kind.vector(), init.unwrap_or_default());
+        Some((text, Value::vector(name.into(), kind)))
     }
 
     /// A vector function of a helper `condition ? result : call`, which calls it for each lane unless the condition holds in

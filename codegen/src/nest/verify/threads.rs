@@ -126,15 +126,7 @@ impl Traversal<'_> {
         }
         match stmt {
             Stmt::Let { var, value } | Stmt::Declare { var, init: Some(value) } => {
-                self.reads(value)?;
-                match stmt {
-                    Stmt::Let { .. } => drop(self.differs.insert(*var, self.of(value))),
-                    _ => self.grow(*var, self.of(value)),
-                }
-                match Turn::of(value) {
-                    Some(turn) => drop(self.turns.insert(*var, turn)),
-                    None => drop(self.turns.remove(var)),
-                }
+                self.defines(*var, value, matches!(stmt, Stmt::Let { .. }))?;
             }
             Stmt::Declare { .. } | Stmt::Block(_) => {}
             Stmt::Assign { target, value } => {
@@ -201,6 +193,19 @@ impl Traversal<'_> {
             Stmt::Return => self.ended = self.ended.max(reached),
         }
         stmt.bodies().into_iter().try_for_each(|body| self.statements(body, reached))
+    }
+
+    fn defines(&mut self, var: Var, value: &Expr, is_constant: bool) -> Result<(), NestError> {
+        self.reads(value)?;
+        match is_constant {
+            true => drop(self.differs.insert(var, self.of(value))),
+            false => self.grow(var, self.of(value)),
+        }
+        match Turn::of(value) {
+            Some(turn) => drop(self.turns.insert(var, turn)),
+            None => drop(self.turns.remove(&var)),
+        }
+        Ok(())
     }
 
     fn rounds(&mut self, stmt: &Stmt, reached: Differs) -> Result<(), NestError> {

@@ -125,13 +125,10 @@ impl Loop<'_, '_> {
             }
             Expr::Element(array, index) => self.element(*array, index),
             Expr::Binary(op, DType::I64, a, b) if self.is_short_position(a) || self.is_short_position(b) => {
-                match self.short_comparison(*op, a, b) {
-                    Some(comparison) => Some(comparison),
-                    None => {
-                        let text = intrinsics::binary(C, *op, DType::I64, "a", "b", &mut none);
-                        self.of(&text, &[("a", a), ("b", b)])
-                    }
-                }
+                self.short_comparison(*op, a, b).or_else(|| {
+                    let text = intrinsics::binary(C, *op, DType::I64, "a", "b", &mut none);
+                    self.of(&text, &[("a", a), ("b", b)])
+                })
             }
             Expr::Cast { from: DType::I64, to, operand } if self.is_short_position(operand) => {
                 let position = self.short_position(operand)?;
@@ -164,15 +161,8 @@ impl Loop<'_, '_> {
                 let text = intrinsics::cast(C, *from, *to, "a", &mut none);
                 self.of(&text, &[("a", operand)])
             }
-            Expr::FromMemory(dtype @ (DType::F16 | DType::BF16), raw) => {
-                let raw = self.value(raw)?;
-                let Printer { lanes, helpers, .. } = &mut *self.printer;
-                lanes.widen(*dtype, &raw, helpers)
-            }
-            Expr::ToMemory(dtype @ (DType::F16 | DType::BF16), value) => {
-                let value = self.value(value)?;
-                let Printer { lanes, helpers, .. } = &mut *self.printer;
-                lanes.narrow(*dtype, &value, helpers)
+            Expr::FromMemory(DType::F16 | DType::BF16, _) | Expr::ToMemory(DType::F16 | DType::BF16, _) => {
+                self.converted(expr)
             }
             // The same in registers.
             Expr::FromMemory(_, value) | Expr::ToMemory(_, value) => self.value(value),
@@ -192,6 +182,17 @@ impl Loop<'_, '_> {
             | Expr::VotesBefore(_)
             | Expr::ShuffleUp { .. }
             | Expr::ShuffleXor { .. } => None,
+        }
+    }
+
+    /// Of 16-bit floats in memory, and to them.
+    fn converted(&mut self, expr: &Expr) -> Option<Value> {
+        let (Expr::FromMemory(dtype, operand) | Expr::ToMemory(dtype, operand)) = expr else { return None };
+        let operand = self.value(operand)?;
+        let Printer { lanes, helpers, .. } = &mut *self.printer;
+        match expr {
+            Expr::FromMemory(..) => lanes.widen(*dtype, &operand, helpers),
+            _ => lanes.narrow(*dtype, &operand, helpers),
         }
     }
 
