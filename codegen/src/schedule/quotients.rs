@@ -6,35 +6,49 @@
 use super::RowSchedule;
 use super::share::NEAR;
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+use crate::ir::{AxisKind, Kernel, Store, Value, ValueId, ValueOp};
 
 /// Elements of a group, at least.
 const FEWEST_IN_GROUP: u64 = 16;
 
+/// Lanes that groups are a multiple of, at least; else groups are lines, which need not be.
+const FEWEST_LANES: u64 = 8;
+
 /// The kernel with its reduced row as quotients, their groups and neighbours, and the schedule with no more lanes than these
-/// have; `None` if nothing divides the row, or if its parts are several blocks'.
+/// have; `None` if nothing divides the row.
 pub(crate) fn by_quotients(kernel: &Kernel, schedule: &RowSchedule) -> Option<(Kernel, RowSchedule)> {
-    if schedule.splits > 1 || schedule.keep.is_some() {
+    if schedule.keep.is_some() {
         return None;
     }
-    let divided = divided(kernel)?;
+    let divided = divided(kernel, schedule.splits > 1)?;
     let (inner, outer) =
         divided.axes_of_kind(AxisKind::Reduce).split_last().map(|(&a, rest)| (a, rest.len()))?;
     let extent = divided.axis(inner).extent;
+    let own = 1 << extent.trailing_zeros();
     // No lane is in another group than its neighbours.
-    let most = if outer > 0 { 1 << extent.trailing_zeros() } else { extent.next_power_of_two() / 2 };
+    let most = match outer > 0 && own >= FEWEST_LANES {
+        true => own,
+        false if outer > 0 => 1 << extent.ilog2(),
+        false => extent.next_power_of_two() / 2,
+    };
     let lanes = u64::from(schedule.threads_per_row).min(most).max(1);
     Some((divided, RowSchedule { threads_per_row: lanes as u32, ..*schedule }))
 }
 
-fn divided(kernel: &Kernel) -> Option<Kernel> {
-    let (row, is_swept_once) = row_of(kernel)?;
+fn divided(kernel: &Kernel, is_split: bool) -> Option<Kernel> {
+    let axes = kernel.axes_of_kind(AxisKind::Reduce);
+    let (&row, outer) = axes.split_last()?;
+    if kernel.axis(row).is_argument || !kernel.unrolls(row, 1) {
+        return None;
+    }
     let extent = kernel.axis(row).extent;
-    let divisors = kernel.divisors(row);
     let fits = |by: &u64| extent.is_multiple_of(*by) && *by < extent;
-    let together = neighbours(kernel, row);
-    let group = divisors.iter().copied().filter(|by| *by >= FEWEST_IN_GROUP && fits(by)).min();
-    let group = group.filter(|group| is_swept_once && group.is_multiple_of(together.unwrap_or(1)));
+    // Neighbours that are combined first make the row shorter, which parts of it are not.
+    let together = neighbours(kernel, row).filter(|_| outer.is_empty() && !is_split);
+    let divisors = kernel.divisors(row).into_iter();
+    let group = divisors.filter(|by| *by >= FEWEST_IN_GROUP && fits(by)).min();
+    let group =
+        group.filter(|group| is_swept_once(kernel, &axes) && group.is_multiple_of(together.unwrap_or(1)));
     let in_groups = group.map(|group| in_groups(kernel, row, group));
     let (kernel, row) = in_groups.as_ref().map_or((kernel, row), |(kernel, inner)| (kernel, *inner));
     match together {
@@ -43,17 +57,15 @@ fn divided(kernel: &Kernel) -> Option<Kernel> {
     }
 }
 
-/// The one axis that is reduced, whose loops may be unrolled, and whether that is all that goes along it, in one pass.
-fn row_of(kernel: &Kernel) -> Option<(AxisId, bool)> {
-    let &[row] = kernel.axes_of_kind(AxisKind::Reduce).as_slice() else { return None };
-    let is_along = |value: ValueId| kernel.value(value).axes.contains(&row);
-    let is_stored = kernel.stores.iter().any(|store| is_along(store.value) || store.index.uses(row));
-    let is_one_pass = kernel.values.iter().all(|value| {
-        let follows = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Reduce { .. });
-        !value.axes.contains(&row) || !kernel.operands(&value.op).iter().any(follows)
-    });
-    let fits = !kernel.axis(row).is_argument && kernel.unrolls(row, 1);
-    fits.then_some((row, !is_stored && is_one_pass))
+/// Whether the reductions are all that goes along these axes, in one pass.
+fn is_swept_once(kernel: &Kernel, axes: &[AxisId]) -> bool {
+    let is_along = |value: ValueId| axes.iter().any(|&axis| kernel.value(value).axes.contains(&axis));
+    let is_stored = |store: &Store| is_along(store.value) || axes.iter().any(|&axis| store.index.uses(axis));
+    let follows = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Reduce { .. });
+    let waits = |value: &Value| {
+        axes.iter().any(|&axis| value.axes.contains(&axis)) && kernel.operands(&value.op).iter().any(follows)
+    };
+    !kernel.stores.iter().any(is_stored) && !kernel.values.iter().any(waits)
 }
 
 /// The kernel with two axes in place of the row, groups of so many positions and the positions of each, and the latter.
@@ -62,7 +74,9 @@ fn in_groups(kernel: &Kernel, row: AxisId, of: u64) -> (Kernel, AxisId) {
     let inner = result.add_axis(AxisKind::Reduce, of, false);
     result.axes[row.0 as usize].extent /= of;
     for value in &mut result.values {
-        if let ValueOp::Reduce { axes, .. } = &mut value.op {
+        if let ValueOp::Reduce { axes, .. } = &mut value.op
+            && axes.contains(&row)
+        {
             axes.extend([inner]);
         }
     }
