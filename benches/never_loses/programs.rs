@@ -64,6 +64,11 @@ fn programs() -> Vec<Case> {
             let (mean, squares) = (x.avg_pool1d(50, 1), x.square().avg_pool1d(50, 1));
             vec![(squares - mean.square()).relu().sqrt()]
         }),
+        program("total variation of squares", &[16, 32, 64, 64], |x| {
+            let (rows, columns) =
+                (x.narrow(2, 1, 63) - x.narrow(2, 0, 63), x.narrow(3, 1, 63) - x.narrow(3, 0, 63));
+            vec![rows.abs().mean(..) + columns.abs().mean(..)]
+        }),
         program("product by broadcasting", &[2, 256, 256], |x| {
             vec![(x.select(0, 0).unsqueeze(2) * x.select(0, 1).unsqueeze(0)).sum(1)]
         }),

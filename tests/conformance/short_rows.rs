@@ -53,6 +53,30 @@ fn rows_at_computed_positions() {
     assert!(schedules(&along)[0].starts_with("column_reduce") && schedules(&along).len() == 1);
 }
 
+/// Differences along rows and columns of a square have equally many elements, which end at others.
+#[test]
+fn rows_of_lines_that_end_elsewhere() {
+    for dtype in [DType::F16, DType::F32, DType::F64] {
+        for (count, side) in [(1, 300), (3, 9), (40, 65), (700, 16), (2000, 8)] {
+            check_on_cpu(&format!("{dtype} {count} images of {side}"), |device| {
+                let images = ordinary(device, dtype, [count, side, side], 1);
+                let along = |axis| images.narrow(axis, 1, side - 1) - images.narrow(axis, 0, side - 1);
+                let [rows, columns] = [1, 2].map(|axis| along(axis).abs());
+                vec![
+                    near("of all", rows.mean(..) + columns.mean(..), 1e-2, 1e-2),
+                    near("of each", rows.sum([1, 2]) + columns.sum([1, 2]), 1e-1, 1e-2),
+                    exact("largest", rows.max(..).maximum(columns.max(..))),
+                ]
+            });
+        }
+    }
+    let images = numbers(&Device::cpu(), [40, 65, 65], 1);
+    let along = |axis| (images.narrow(axis, 1, 64) - images.narrow(axis, 0, 64)).abs().mean(..);
+    let program = compile_for(&[along(1) + along(2)], &Target::cpu()).unwrap();
+    assert_eq!(program.kernels().len(), 1);
+    assert!(!program.source().contains("/ 64 * "), "no position is divided:\n{}", program.source());
+}
+
 /// A position that is out of range is found, though its row is copied first.
 #[test]
 fn rows_that_there_are_not() {

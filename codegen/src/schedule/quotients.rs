@@ -8,8 +8,8 @@ use super::share::NEAR;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, Store, Value, ValueId, ValueOp};
 
-/// Elements of a group, at least.
-const FEWEST_IN_GROUP: u64 = 16;
+/// Elements of a group, at least: lines of fewer take as long as their divisions.
+const FEWEST_IN_GROUP: u64 = 7;
 
 /// Lanes that groups are a multiple of, at least; else groups are lines, which need not be.
 const FEWEST_LANES: u64 = 8;
