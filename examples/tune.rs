@@ -1,4 +1,4 @@
-//! Measures kernels under other schedules than the default ones, on this machine, and prints what that gains:
+//! Measures kernels under other schedules than the default ones and cut in several, on this machine, and prints what that gains:
 //!
 //! ```sh
 //! cargo run --release --example tune                      # some workloads, a minute each at most
@@ -70,6 +70,19 @@ const WORKLOADS: &[Workload] = &[
     ("pooling", &[&[8, 32, 112, 112]], |x| vec![x[0].max_pool2d(2, 2)]),
     ("overlapping pooling", &[&[8, 32, 112, 112]], |x| vec![x[0].avg_pool2d(3, 2)]),
     ("convolution", &[&[4, 32, 56, 56], &[32, 32, 3, 3]], |x| vec![x[0].conv2d(&x[1], None, 1, 1)]),
+    ("relu, transposed and multiplied", &[SQUARE, SQUARE], |x| vec![x[0].relu().t() * &x[1]]),
+    ("density of neighbours", &[&[20_000, 2]], |x| {
+        let index = Tensor::randint(0, 20_000, [20_000 * 16], 1).to(&x[0].device());
+        let near = x[0].index_select(0, &index).reshape([20_000, 16, 2]);
+        let weights = (1.0 - (x[0].unsqueeze(1) - near).square().sum(2)).clamp_min(0.0).pow(3);
+        vec![(weights * 2.0).exp().sum(1)]
+    }),
+    ("common neighbours in a graph", &[SQUARE], |x| {
+        let above = x[0].gt(0.4).triu(1).cast(DType::F32);
+        let joined = &above + above.t();
+        let common = joined.matmul(&joined);
+        vec![(&common * &joined).sum(1), common.max(1)]
+    }),
     ("attention", &[&[8, 256, 64], &[8, 256, 64], &[8, 256, 64]], |x| {
         vec![(x[0].matmul(&x[1].transpose(1, 2)) * 0.125).softmax(2).matmul(&x[2])]
     }),

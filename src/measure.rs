@@ -9,7 +9,6 @@ use crate::executor::{self, settings, timing};
 use crate::fusion::cost::{TargetFigures, Work};
 use crate::fusion::cut::{self, Cut};
 use crate::fusion::{Facts, Grouping};
-use crate::graph::op::Op;
 use crate::graph::{Graph, NodeId};
 use crate::recording::build::{build, build_key};
 
@@ -140,30 +139,8 @@ fn numbers(plan: &Plan, kernel: &PlannedKernel) -> Vec<NodeNumbers> {
 }
 
 fn merge(graph: &Graph, facts: &Facts, cut: Cut) -> Merge {
-    let node = graph.node(cut.node());
-    let name = if node.origin.is_empty() { node.op.name() } else { node.origin };
-    let changes = |op: &Op| {
-        matches!(
-            op,
-            Op::Reduce { .. }
-                | Op::Scan { .. }
-                | Op::Recurrence { .. }
-                | Op::Scatter { .. }
-                | Op::Sort { .. }
-                | Op::Gather { .. }
-        )
-    };
-    let (place, is_doubtful) = match cut {
-        Cut::Below(id) => {
-            let is_doubtful = facts.reads.users(id).iter().any(|&user| {
-                let mut reads = facts.reads.reads(user).iter().filter(|read| read.node == id);
-                changes(&graph.node(user).op) || reads.any(|read| !read.aligned)
-            });
-            (format!("below {name} {} {}", node.dtype, node.shape), is_doubtful || changes(&node.op))
-        }
-        Cut::Beside(_) => (format!("beside {name} {} {}", node.dtype, node.shape), true),
-    };
-    Merge { cut, place, is_doubtful }
+    let place = cut.place(graph, &[cut.node()]).to_string();
+    Merge { cut, place, is_doubtful: cut.is_doubtful(graph, &facts.reads) }
 }
 
 /// Evaluates tensors on the CPU, and gives the kernels of the plan.

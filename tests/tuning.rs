@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lazuli::{Device, Error, Result, Tensor, Tuner, Tuning, compile, stats};
+use lazuli::{DType, Device, Error, Result, Tensor, Tuner, Tuning, compile, stats};
 
 /// Seconds by schedule: the default pointwise one of the CPU takes 16,384 elements.
 fn costs(schedule: &str) -> f64 {
@@ -180,6 +180,187 @@ fn what_is_not_for_this_device_or_version_is_said() {
     let other: Tuning = other.parse().unwrap();
     let explained = other.scope(|| scaled(&x).explain()).unwrap().to_string();
     assert!(explained.contains("elements_per_block=16384") && !explained.contains("tuned"), "{explained}");
+}
+
+/// Seconds where cutting below the exponentials is faster than any schedule.
+fn cut_costs(way: &str) -> f64 {
+    if way.starts_with("cut below exp f32") { 1e-3 } else { 1.3e-3 }
+}
+
+fn exponentials(x: &Tensor) -> Tensor {
+    x.exp() * 2.0 + 1.0
+}
+
+/// The kernels that a program launches, in their order.
+fn launched(program: impl FnOnce() -> Result<()>) -> Vec<String> {
+    let names = RefCell::new(Vec::new());
+    let tuner = Tuner::new().time_limit(Duration::ZERO).progress(|told| {
+        names.borrow_mut().extend((!told.name.is_empty()).then(|| format!("{} {}", told.name, told.extents)));
+    });
+    tuner.run(program).unwrap();
+    let mut names = names.into_inner();
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[test]
+fn a_cut_that_is_faster_is_found_kept_and_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tuning.txt");
+    let x = input();
+    let expected = exponentials(&x).to_vec::<f32>().unwrap();
+    let tried = RefCell::new(BTreeSet::new());
+    let clock = |name: &str, way: &str, measured: f64| {
+        assert!(measured > 0.0);
+        assert_eq!(name, "exp_mul_add_f32");
+        tried.borrow_mut().insert(way.to_owned());
+        cut_costs(way)
+    };
+    let run = || exponentials(&x).to_vec::<f32>();
+    let (values, tuning) =
+        Tuner::new().time_limit(Duration::from_secs(600)).file(&file).clock(clock).run(run).unwrap();
+    assert_eq!(values, expected);
+    let tried = tried.into_inner();
+    let cuts: Vec<&String> = tried.iter().filter(|way| way.starts_with("cut")).collect();
+    assert_eq!(cuts, ["cut below exp f32 [40, 1000]", "cut below mul f32 [40, 1000]"]);
+    let kernel = &tuning.kernels()[0];
+    assert_eq!(
+        (kernel.schedule().as_str(), kernel.times().1),
+        ("cut below exp f32 [40, 1000]", Duration::from_millis(1))
+    );
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\n  fastest cut below exp f32 [40, 1000] 1000.000 us\n"), "{text}");
+    let loaded = Tuning::load(&file).unwrap();
+    assert_eq!(loaded, tuning);
+    for _ in 0..2 {
+        loaded.scope(|| {
+            let explanation = exponentials(&x).explain().unwrap();
+            assert_eq!(explanation.kernels(), 2);
+            let line = "1 and 2 at exp f32 [40, 1000] (160.0 kB): tuned: cut below exp f32 [40, 1000], 1.30 times as \
+                        fast (1000.0 µs) as one kernel (1300.0 µs)";
+            let explained = explanation.to_string();
+            assert!(explained.contains(line), "{explained}");
+            assert_eq!(exponentials(&x).to_vec::<f32>().unwrap(), expected, "stored between, no bit is another");
+            // Other numbers are no other kernel, other sizes are.
+            assert_eq!((x.exp() * 5.0 + 0.5).explain().unwrap().kernels(), 2);
+            assert_eq!(exponentials(&x.slice(0, ..39)).explain().unwrap().kernels(), 1);
+            // What it is cut into is tuned as other kernels are.
+            let two = ["exp_f32 i0=40000", "mul_add_f32 i0=40000"];
+            assert_eq!(launched(|| exponentials(&x).eval()), two);
+        });
+    }
+    assert_eq!(exponentials(&x).explain().unwrap().kernels(), 1);
+    let again =
+        Tuner::new().file(&file).clock(|_, _, _| unreachable!()).run(|| exponentials(&x).eval()).unwrap();
+    assert_eq!(again.1, tuning);
+}
+
+#[test]
+fn one_of_many_sizes_is_cut() {
+    let input = |rows: usize| {
+        let x = Tensor::rand([rows, 100], 1);
+        x.eval().unwrap();
+        x
+    };
+    let clock = |_: &str, way: &str, _: f64| cut_costs(way);
+    let measured =
+        |rows: usize| Tuner::new().clock(clock).run(|| exponentials(&input(rows)).eval()).unwrap().1;
+    // In the middle of a stretch, and at both of its ends.
+    for tuned in [vec![45], vec![40, 41, 42]] {
+        let tuning = tuned.iter().fold(Tuning::default(), |all, &rows| all.and(&measured(rows)));
+        tuning.scope(|| {
+            for rows in 40..50 {
+                let x = input(rows);
+                let kernels = launched(|| exponentials(&x).eval());
+                assert_eq!(kernels.len(), 1 + usize::from(tuned.contains(&rows)), "{rows} rows: {kernels:?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn kernels_that_are_reduced_or_give_several_results_are_cut_too() {
+    let x = input();
+    let several = |x: &Tensor| vec![x.exp().sum(1), x.exp() * 2.0, x.cumsum(1)];
+    let values = |x: &Tensor| -> Vec<Vec<f32>> {
+        let results = several(x);
+        lazuli::eval(&results).unwrap();
+        results.iter().map(|result| result.to_vec::<f32>().unwrap()).collect()
+    };
+    let expected = values(&x);
+    let ways = RefCell::new(BTreeSet::new());
+    let note = |_: &str, way: &str, _: f64| {
+        ways.borrow_mut().insert(way.to_owned());
+        1e-3
+    };
+    Tuner::new().time_limit(Duration::from_secs(600)).clock(note).run(|| Ok(values(&x))).unwrap();
+    let cuts: Vec<String> = ways.into_inner().into_iter().filter(|way| way.starts_with("cut")).collect();
+    assert!(cuts.iter().any(|way| way.starts_with("cut beside")), "{cuts:?}");
+    for cut in cuts {
+        let clock = |_: &str, way: &str, _: f64| if way == cut { 1e-3 } else { 2e-3 };
+        let (_, tuning) =
+            Tuner::new().time_limit(Duration::from_secs(600)).clock(clock).run(|| Ok(values(&x))).unwrap();
+        tuning.scope(|| {
+            let explained = lazuli::explain(&several(&x)).unwrap().to_string();
+            assert!(explained.contains(&format!("tuned: {cut}, 2.00 times as fast")), "{explained}");
+            for (own, expected) in values(&x).iter().zip(&expected) {
+                assert!(own.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-5 * b.abs()), "{cut}");
+            }
+        });
+    }
+}
+
+#[cfg(feature = "emulate")]
+#[test]
+fn kernels_for_cuda_are_cut_too() {
+    let x = input();
+    let clock = |_: &str, way: &str, _: f64| cut_costs(way);
+    let ((), tuning) = Tuner::new().clock(clock).run(|| exponentials(&x).eval()).unwrap();
+    let device = Device::cuda_emulated();
+    let text = tuning.to_string().replace(tuning.kernels()[0].device(), &device.to_string());
+    let on_device = x.to(&device);
+    let expected = exponentials(&on_device).to_vec::<f32>().unwrap();
+    text.parse::<Tuning>().unwrap().scope(|| {
+        assert_eq!(exponentials(&on_device).explain().unwrap().kernels(), 2);
+        assert_eq!(exponentials(&on_device).to_vec::<f32>().unwrap(), expected);
+    });
+}
+
+#[test]
+fn values_of_16_bits_are_not_stored_by_cuts() {
+    let x = input().cast(DType::F16);
+    x.eval().unwrap();
+    let clock = |_: &str, way: &str, _: f64| {
+        assert!(!way.starts_with("cut"), "{way} would round where one kernel does not");
+        1e-3
+    };
+    Tuner::new().clock(clock).run(|| exponentials(&x).eval()).unwrap();
+}
+
+#[test]
+fn a_cut_that_is_not_for_the_kernel_is_as_if_it_were_not_there() {
+    let x = input();
+    let clock = |_: &str, way: &str, _: f64| cut_costs(way);
+    let ((), tuning) = Tuner::new().clock(clock).run(|| exponentials(&x).eval()).unwrap();
+    let text = tuning.to_string();
+    for other in [
+        "below exp f32 [40, 1000] #2",
+        "below exp f32 [40, 999]",
+        "beside exp f32 [40, 1000]",
+        "below sin f32 [40, 1000]",
+    ] {
+        let stale: Tuning = text.replace("below exp f32 [40, 1000]", other).parse().unwrap();
+        let explanation = stale.scope(|| exponentials(&x).explain()).unwrap();
+        let explained = explanation.to_string();
+        assert_eq!(explanation.kernels(), 1, "{explained}");
+        let line = format!("tuned     not so: cut {other} is not for this kernel any more");
+        assert!(explained.contains(&line), "{explained}");
+        assert!(explained.contains("exp_mul_add_f32: pointwise(elements_per_block=16384)"), "{explained}");
+    }
+    let damaged = text.replace("cut below exp f32 [40, 1000]", "cut exp");
+    let error = damaged.parse::<Tuning>().unwrap_err().to_string();
+    assert!(error.contains("`cut exp` is no cut, such as `cut below exp f32 [4096, 1000]`"), "{error}");
 }
 
 /// With a GPU, or the driver for tests.

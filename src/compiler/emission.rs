@@ -44,7 +44,7 @@ pub(super) fn emit_cached(
 ) -> Result<Arc<Emitted>, Refusal> {
     let key = tuned::normalised(kernel);
     let measured = settings.tuned.filter(|_| !is_low_pressure).and_then(tuned::section);
-    let given = measured.and_then(|section| Some(section.of(&key)?.chosen()));
+    let given = measured.and_then(|section| section.of(&key)?.schedule_given());
     emit_given(kernel, key, is_low_pressure, settings, given)
 }
 

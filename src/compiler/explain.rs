@@ -175,12 +175,8 @@ impl KernelText {
         let graph = &plan.graph;
         let name_of = |id: &NodeId| value_name(graph, *id);
         let groups: Vec<&Group> = kernel.groups(&plan.grouping).collect();
-        let operations: Vec<&str> = groups
-            .iter()
-            .take(1)
-            .flat_map(|group| &group.nodes)
-            .map(|&id| operation_name(graph, id))
-            .collect();
+        let operations: Vec<&str> =
+            groups.iter().take(1).flat_map(|group| &group.nodes).map(|&id| graph.node(id).called()).collect();
         let operations = summary(&operations);
         let count: usize = groups.iter().map(|group| group.nodes.len()).sum();
         let intermediates: u64 = groups
@@ -308,11 +304,6 @@ fn rounded(times: f64) -> String {
     if times < 100.0 { format!("{times:.1}") } else { format!("{times:.0}") }
 }
 
-fn operation_name(graph: &Graph, id: NodeId) -> &'static str {
-    let node = graph.node(id);
-    if node.origin.is_empty() { node.op.name() } else { node.origin }
-}
-
 /// `gelu, mul, add ×3`: runs of one operation are counted.
 fn summary(operations: &[&str]) -> String {
     let mut runs: Vec<(&str, usize)> = Vec::new();
@@ -357,7 +348,7 @@ fn value_name(graph: &Graph, id: NodeId) -> String {
     let size = bytes((node.shape.elements() * node.dtype.size()) as u64);
     let what = match node.op {
         Op::Input(slot) => format!("input {slot}"),
-        _ => operation_name(graph, id).to_string(),
+        _ => node.called().to_string(),
     };
     let shape: &Shape = &node.shape;
     format!("{what} {} {shape} ({size})", node.dtype)

@@ -159,6 +159,9 @@ impl Family {
         let second = sample(&line, 1, &sizes.scalars)?;
         let last = sample(&line, line.steps, &others)?;
         let samples = [(0, &first), (1, &second), (line.steps, &last), (at, plan)];
+        if samples.iter().any(|(_, plan)| plan.grouping.is_cut()) {
+            return None;
+        }
         let growth = Growth::of(&samples, [&sizes.scalars, &others])?;
         let decision = decided(plan);
         Some(Family {

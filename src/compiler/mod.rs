@@ -1,10 +1,13 @@
 //! From a recorded graph to a plan: passes, fusion, lowering, emission. Knows no device, only targets.
 
+mod apart;
 mod batch;
 mod candidates;
+mod cuts;
 mod emission;
 pub(crate) mod explain;
 mod family;
+mod groups;
 mod plan;
 mod settings;
 mod storage;
@@ -16,23 +19,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use lru::LruCache;
-use rustc_hash::FxHashSet;
 
 use crate::debug::{self, Level};
 #[cfg(feature = "opt")]
 pub(crate) use crate::fusion::Wanted;
-use crate::fusion::group::{Group, WhyNot};
 use crate::fusion::reads::stored_as;
 use crate::fusion::{self, Facts, Fusion, Grouping};
 use crate::graph::parameters::Parameters;
 use crate::graph::rounded::rounded;
 use crate::graph::sizes::Sizes;
 use crate::graph::text::{Locations, text};
-use crate::graph::{Graph, NodeId, hash};
-use crate::lower::{Request, lower};
-use crate::{Error, Result, passes, stats};
+use crate::graph::{Graph, hash};
+use crate::{Result, passes, stats};
+pub(crate) use apart::{cuts, in_parts, place};
 pub(crate) use candidates::{default_schedule, neighbours, results, tuned_key, under};
-use emission::{emit_cached, refused};
+use groups::emit_groups;
 use plan::Shared;
 pub(crate) use plan::{Code, Part, Plan, PlannedKernel};
 pub(crate) use settings::Settings;
@@ -103,7 +104,7 @@ fn planned(recorded: &Graph, settings: Settings, may_follow: bool) -> Result<Arc
                 true => stats::Counter::PlanHits,
                 false => stats::Counter::PlansMade,
             });
-            if let Some(sizes) = sizes {
+            if let Some(sizes) = sizes.filter(|_| !plan.grouping.is_cut()) {
                 family::note(recorded, sizes, &plan, uncached);
             }
             plan
@@ -153,7 +154,8 @@ pub(crate) fn relieved(graph: &Graph, plan: &Plan, spilling: &[(usize, u32)]) ->
     let grouping_key = rounded(&plan.graph).map(|rounded| hash::grouping_key(&rounded, &parameters));
     let relieved = plan_of(plan.graph.clone(), parameters, plan.settings, &facts, grouping)?;
     family::forget(graph, plan.settings);
-    if let Some(key) = grouping_key {
+    // What was measured is of these sizes alone.
+    if let Some(key) = grouping_key.filter(|_| !relieved.grouping.is_cut()) {
         with_plans(|cache| cache.groupings.put((key, plan.settings), relieved.grouping.clone()));
     }
     Ok(Some(remember((hash::structural_key(graph), plan.settings), shared_key, relieved)))
@@ -228,7 +230,7 @@ pub(crate) fn plan_grouped(graph: Graph, settings: Settings, groups: &[Wanted]) 
     plan_of(graph, parameters, settings, &facts, grouping).map_err(|error| error.to_string())
 }
 
-/// A plan of these groups. One that turns out to be too much is divided.
+/// A plan of these groups. One that turns out to be too much is divided, and so is one that was measured to be faster as several.
 fn plan_of(
     graph: Graph,
     parameters: Parameters,
@@ -237,34 +239,21 @@ fn plan_of(
     mut grouping: Grouping,
 ) -> Result<Plan> {
     let start = Instant::now();
-    let mut kernels: Vec<PlannedKernel> = Vec::with_capacity(grouping.groups.len());
-    while let Some(group) = grouping.groups.get(kernels.len()) {
-        match emit_group(&graph, &parameters, group, settings) {
-            Ok(kernel) => kernels.push(kernel),
-            Err(reason) => grouping
-                .divide(&graph, facts, kernels.len(), reason.clone())
-                .ok_or_else(|| Error::internal("scheduling", reason.to_string()))?,
-        }
-    }
-    let order = fusion::order(&grouping.groups);
-    fusion::permute(&mut grouping.groups, &order);
-    fusion::permute(&mut kernels, &order);
-    for (number, kernel) in kernels.iter_mut().enumerate() {
-        kernel.parts.iter_mut().for_each(|part| part.group = number);
-    }
-    if settings.fusion == Fusion::On {
-        kernels = batch::batch(kernels, &grouping, &settings.figures())
-            .map_err(|reason| Error::internal("batching", reason.to_string()))?;
-    }
+    let kernels = emit_groups(&graph, &parameters, settings, facts, &mut grouping)?;
     let outputs = graph.outputs().iter().map(|&output| stored_as(&graph, output)).collect();
-    let kernels = kernels.into_iter().map(Arc::new).collect();
     let shared = Arc::new(Shared::new(&graph, grouping, kernels, outputs));
     let plan = Plan { graph, values: parameters.values, shared, settings, follows: false };
+    dump(&plan, start);
+    Ok(plan)
+}
+
+/// What the levels of debugging show of a plan that was made since then.
+fn dump(plan: &Plan, start: Instant) {
     debug::print(Level::Plan, || {
         format!(
             "planned in {:.3} ms\n{}",
             start.elapsed().as_secs_f64() * 1e3,
-            explain::Explanation::of(&plan)
+            explain::Explanation::of(plan)
         )
     });
     for kernel in &plan.kernels {
@@ -279,51 +268,4 @@ fn plan_of(
             debug::print(Level::Ir, || part.lowered.kernel.to_string());
         }
     }
-    Ok(plan)
-}
-
-/// The kernel of a group, whose number is not known yet.
-fn emit_group(
-    graph: &Graph,
-    parameters: &Parameters,
-    group: &Group,
-    settings: Settings,
-) -> Result<PlannedKernel, WhyNot> {
-    let nodes: FxHashSet<NodeId> = group.nodes.iter().copied().collect();
-    let name = kernel_name(graph, group);
-    let request = Request {
-        graph,
-        parameters,
-        nodes: &nodes,
-        reads: &group.reads,
-        outputs: &group.outputs,
-        hero: group.hero,
-        name: &name,
-    };
-    let lowered = lower(&request).map_err(WhyNot::NotLowered)?;
-    let emitted =
-        emit_cached(&lowered.kernel, group.is_low_pressure, settings).map_err(WhyNot::NoSchedule)?;
-    if let Some(reason) = refused(group, &emitted, settings) {
-        return Err(reason);
-    }
-    let blocks = emitted.launches.first().map_or(0, |(_, launch)| launch.grid()[0]);
-    let parts = vec![Part { group: 0, lowered, blocks }];
-    Ok(PlannedKernel::new(emitted, parts, group.is_low_pressure))
-}
-
-/// The operations' names in order, each once, and the dtype of the first result: `where_mul_f32`.
-fn kernel_name(graph: &Graph, group: &Group) -> String {
-    const NAMES: usize = 4;
-    let mut names: Vec<&str> = Vec::new();
-    for &id in &group.nodes {
-        let node = graph.node(id);
-        let name = if node.origin.is_empty() { node.op.name() } else { node.origin };
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let more = if names.len() > NAMES { "_etc" } else { "" };
-    names.truncate(NAMES);
-    let dtype = group.outputs.first().map_or("", |&output| graph.node(output).dtype.name());
-    format!("{}{more}_{dtype}", names.join("_"))
 }

@@ -10,7 +10,7 @@ use lazuli_codegen::{Emitted, Refusal, emit_batch};
 
 use super::emission::{emit_as, emit_cached};
 use super::settings::Settings;
-use super::storage::Storage;
+use super::storage::{Storage, input_nodes};
 use crate::fusion::Grouping;
 use crate::fusion::group::Group;
 use crate::graph::{Graph, NodeId};
@@ -51,8 +51,19 @@ impl Shared {
         kernels: Vec<Arc<PlannedKernel>>,
         outputs: Vec<NodeId>,
     ) -> Shared {
+        Shared::between(graph, grouping, kernels, input_nodes(graph), outputs)
+    }
+
+    /// From values of the graph that are there before to others.
+    pub(super) fn between(
+        graph: &Graph,
+        grouping: Grouping,
+        kernels: Vec<Arc<PlannedKernel>>,
+        inputs: impl Iterator<Item = (usize, NodeId)>,
+        outputs: Vec<NodeId>,
+    ) -> Shared {
         let parts = kernels.iter().map(|kernel| kernel.parts.iter().map(|part| &part.lowered).collect());
-        let storage = Storage::new(graph, &parts.collect::<Vec<_>>(), &outputs);
+        let storage = Storage::new(graph, &parts.collect::<Vec<_>>(), inputs, &outputs);
         Shared { grouping, kernels, outputs, storage, made: Mutex::default() }
     }
 }
@@ -172,6 +183,15 @@ impl PlannedKernel {
                 let blocks = self.parts.iter().map(|part| part.blocks).sum();
                 emit_batch(&kernel, &emitted, self.parts.len(), blocks, batch.records).map(Arc::new)
             }
+        }
+    }
+
+    /// The one part of a kernel that can be emitted otherwise. Several parts have one text, which each of them chooses as if it
+    /// were alone; and where registers ran out there is no choice.
+    pub(super) fn only_part(&self) -> Option<&Part> {
+        match self.parts.as_slice() {
+            [part] if !self.is_low_pressure && !self.is_empty() => Some(part),
+            _ => None,
         }
     }
 

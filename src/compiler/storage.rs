@@ -53,11 +53,16 @@ struct Free {
 }
 
 impl Storage {
-    /// For kernels in this order, each of these parts.
-    pub(super) fn new(graph: &Graph, kernels: &[Vec<&Lowered>], outputs: &[NodeId]) -> Storage {
+    /// For kernels in this order, each of these parts. `inputs` are there before, by number.
+    pub(super) fn new(
+        graph: &Graph,
+        kernels: &[Vec<&Lowered>],
+        inputs: impl Iterator<Item = (usize, NodeId)>,
+        outputs: &[NodeId],
+    ) -> Storage {
         let mut storage = Storage::default();
         let mut place_of: FxHashMap<NodeId, Place> = FxHashMap::default();
-        for (slot, id) in input_nodes(graph) {
+        for (slot, id) in inputs {
             let place = storage.place();
             storage.inputs.push((slot, place));
             place_of.insert(id, place);

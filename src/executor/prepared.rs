@@ -109,7 +109,7 @@ impl Prepared {
         Ok(prepared)
     }
 
-    fn new(plan: &Plan, device: Device, backend: &Backend, over: &[Pairs]) -> Result<Prepared> {
+    pub(super) fn new(plan: &Plan, device: Device, backend: &Backend, over: &[Pairs]) -> Result<Prepared> {
         let codes = plan.kernels.iter().enumerate().map(|(number, kernel)| match over.get(number) {
             Some(over) if !over.is_empty() => kernel.in_place(over.clone(), plan.settings),
             _ => Ok(kernel.code.clone()),

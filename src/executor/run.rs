@@ -164,9 +164,9 @@ impl<'a> Run<'a> {
         Some(Noted { key, plan, number, device, backend, inputs, seconds, launches: 1 })
     }
 
-    /// On its own, a kernel that was noted, with other code.
-    pub(super) fn again(noted: &'a Noted, prepared: Arc<Prepared>) -> Run<'a> {
-        Run { plan: &noted.plan, prepared, places: noted.inputs.clone() }
+    /// With what is there before: all kernels of a plan, or one that was noted on its own, with other code.
+    pub(super) fn again(plan: &'a Arc<Plan>, prepared: Arc<Prepared>, places: Places) -> Run<'a> {
+        Run { plan, prepared, places }
     }
 
     /// What the kernel with this number has left.

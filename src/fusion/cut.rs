@@ -1,10 +1,12 @@
-//! A merge undone: what benchmarks compare a plan with.
+//! A merge undone: what benchmarks and tuning compare a plan with.
 
 use std::cell::Cell;
 
 use super::group::Group;
 use super::reads::Reads;
-use crate::graph::NodeId;
+use crate::graph::op::Op;
+use crate::graph::{Graph, NodeId};
+use crate::tuned::{Place, Side};
 
 thread_local! {
     static UNDONE: Cell<Option<Cut>> = const { Cell::new(None) };
@@ -65,9 +67,54 @@ impl Cut {
         cuts
     }
 
+    /// Where it is, in words: by the value, and which it is of those of the nodes that these words are true of.
+    pub(crate) fn place(self, graph: &Graph, nodes: &[NodeId]) -> Place {
+        let (side, id) = match self {
+            Cut::Below(id) => (Side::Below, id),
+            Cut::Beside(id) => (Side::Beside, id),
+        };
+        let words = |id: NodeId| {
+            let node = graph.node(id);
+            (node.called(), node.dtype, &*node.shape)
+        };
+        let (operation, dtype, shape) = words(id);
+        let alike = nodes.iter().filter(|&&other| other <= id && words(other) == words(id));
+        let number = alike.count().max(1);
+        Place { side, operation: operation.to_owned(), dtype, shape: shape.to_vec(), number }
+    }
+
+    /// The cut of a group at a place.
+    pub(crate) fn at(place: &Place, graph: &Graph, group: &Group, reads: &Reads) -> Option<Cut> {
+        let cuts = Cut::all(std::slice::from_ref(group), reads);
+        cuts.into_iter().find(|cut| cut.place(graph, &group.nodes) == *place)
+    }
+
+    /// Whether more than an element follows from an element there, or the other way round: where fusing may lose.
+    pub(crate) fn is_doubtful(self, graph: &Graph, reads: &Reads) -> bool {
+        let Cut::Below(id) = self else { return true };
+        let is_read_otherwise = |&user: &NodeId| {
+            let mut own = reads.reads(user).iter().filter(|read| read.node == id);
+            changes(&graph.node(user).op) || own.any(|read| !read.aligned)
+        };
+        changes(&graph.node(id).op) || reads.users(id).iter().any(is_read_otherwise)
+    }
+
     pub(crate) fn node(self) -> NodeId {
         match self {
             Cut::Below(node) | Cut::Beside(node) => node,
         }
     }
+}
+
+/// Whether results are elsewhere, or fewer, than what they are made of.
+fn changes(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Reduce { .. }
+            | Op::Scan { .. }
+            | Op::Recurrence { .. }
+            | Op::Scatter { .. }
+            | Op::Sort { .. }
+            | Op::Gather { .. }
+    )
 }

@@ -95,6 +95,8 @@ pub(crate) enum WhyNot {
     Spills {
         bytes: u32,
     },
+    /// As one kernel they were measured to be slower: in words.
+    Tuned(String),
 }
 
 /// Seconds as a reader wants them.
@@ -166,6 +168,7 @@ impl fmt::Display for WhyNot {
             WhyNot::CompileTime { milliseconds } => {
                 write!(f, "a C compiler would take about {milliseconds} ms over its text")
             }
+            WhyNot::Tuned(measured) => f.write_str(measured),
             WhyNot::Spills { bytes } => write!(f, "{bytes} bytes of a thread's registers spill"),
         }
     }

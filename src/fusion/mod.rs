@@ -26,6 +26,7 @@ use crate::graph::op::Op;
 use crate::graph::{Graph, NodeId};
 use crate::{BinaryOp, ReduceOp};
 use analyse::Analyser;
+use cut::Cut;
 pub(crate) use facts::Facts;
 use group::{Group, MAX_NODES, Recomputed, WhyNot};
 use merge::Part;
@@ -160,7 +161,36 @@ fn contracted(graph: &Graph, facts: &Facts, sum: NodeId) -> Option<NodeId> {
     is_contraction.then_some(product)
 }
 
+/// By node, what a group stores.
+fn wanted(graph: &Graph, group: &Group) -> Vec<bool> {
+    let mut is_wanted = vec![false; graph.bound()];
+    group.outputs.iter().for_each(|output| is_wanted[output.index()] = true);
+    is_wanted
+}
+
+/// The kernels of a group without one of its merges, producers first. `None` if they were one all the same, or if what is stored
+/// between them were rounded to 16 bits, which one kernel does not do.
+pub(crate) fn apart(graph: &Graph, facts: &mut Facts, group: &Group, cut: Cut) -> Option<Vec<Group>> {
+    let part = Part { nodes: group.nodes.clone(), is_wanted: wanted(graph, group), most_nodes: MAX_NODES };
+    let before = facts.undone.replace(cut);
+    let mut parts = merge::Merger::new(graph, facts, part).run();
+    facts.undone = before;
+    let order = order(&parts);
+    permute(&mut parts, &order);
+    let is_rounded = |id: &NodeId| {
+        let node = graph.node(*id);
+        node.dtype.is_float() && node.dtype.size() == 2 && !matches!(node.op, Op::Cast)
+    };
+    let mut stored = parts.iter().flat_map(|part| &part.outputs).filter(|id| !group.outputs.contains(id));
+    (parts.len() > 1 && !stored.any(is_rounded)).then_some(parts)
+}
+
 impl Grouping {
+    /// Groups that are all there is.
+    pub(crate) fn alone(groups: Vec<Group>) -> Grouping {
+        Grouping { groups, fusion: Fusion::On, divided: Vec::new() }
+    }
+
     /// The work of groups that are no plan, each by its nodes and what it stores; `None` if one is no kernel.
     pub(crate) fn works(
         graph: &Graph,
@@ -187,18 +217,27 @@ impl Grouping {
     /// if it has one operation.
     pub(crate) fn divide(&mut self, graph: &Graph, facts: &Facts, number: usize, why: WhyNot) -> Option<()> {
         let group = self.groups.get(number).filter(|group| group.nodes.len() > 1)?;
-        let mut is_wanted = vec![false; graph.bound()];
-        group.outputs.iter().for_each(|output| is_wanted[output.index()] = true);
+        let is_wanted = wanted(graph, group);
         let (nodes, is_low_pressure) = (group.nodes.clone(), group.is_low_pressure);
         // A contraction's product stays with its sum: stored it would be the largest value by far.
         let most_nodes = (nodes.len() / 2).max(2).min(nodes.len() - 1);
-        let part = Part { most_nodes, nodes: nodes.clone(), is_wanted };
+        let part = Part { most_nodes, nodes, is_wanted };
         let mut parts = merge::Merger::new(graph, facts, part).run();
         parts.iter_mut().for_each(|part| part.is_low_pressure = is_low_pressure);
-        self.groups.swap_remove(number);
-        self.groups.extend(parts);
-        self.divided.push((nodes, why));
+        self.replace(number, parts, why);
         Some(())
+    }
+
+    /// These groups in the place of one, at the end of the list.
+    pub(crate) fn replace(&mut self, number: usize, parts: Vec<Group>, why: WhyNot) {
+        let group = self.groups.swap_remove(number);
+        self.groups.extend(parts);
+        self.divided.push((group.nodes, why));
+    }
+
+    /// Whether a kernel is several because these were measured to be faster.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.divided.iter().any(|(_, why)| matches!(why, WhyNot::Tuned(_)))
     }
 
     /// Whether a group turned out to be too much.

@@ -36,6 +36,11 @@ pub(crate) struct NodeRef<'a> {
 }
 
 impl Node {
+    /// What the user called the operation.
+    pub(crate) fn called(&self) -> &'static str {
+        if self.origin.is_empty() { self.op.name() } else { self.origin }
+    }
+
     pub(crate) fn as_ref(&self) -> NodeRef<'_> {
         let Node { op, shape, dtype, origin, location } = self;
         NodeRef { op, shape, dtype: *dtype, origin, location: *location }

@@ -1,4 +1,4 @@
-//! A kernel on its device, measured under schedules.
+//! A kernel on its device, measured under schedules and cut in several.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,9 @@ use super::search::Bench;
 use crate::compiler;
 use crate::executor::candidate::Candidate;
 use crate::executor::trial::Noted;
+use crate::fusion::cut::Cut;
 use crate::runtime::host::HostBuffer;
+use crate::tuned::Chosen;
 use crate::{DType, Result, Scalar};
 
 /// Seconds that launches take together to be one measurement, and the most of them.
@@ -20,8 +22,16 @@ const MOST_LAUNCHES: f64 = 64.0;
 /// Elements of a result that are compared.
 const COMPARED: usize = 1 << 16;
 
-/// What stands in for the clock: from a kernel's name, a schedule and the seconds that were measured.
+/// What stands in for the clock: from a kernel's name, its schedule or cut, and the seconds that were measured.
 pub(super) type Clock<'a> = Box<dyn FnMut(&str, &str, f64) -> f64 + 'a>;
+
+/// A way to run a kernel.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Way {
+    Under(Schedule),
+    /// As several kernels.
+    Cut(Cut),
+}
 
 /// A kernel that is measured.
 pub(super) struct KernelBench<'a, 'c> {
@@ -29,7 +39,7 @@ pub(super) struct KernelBench<'a, 'c> {
     end: Instant,
     clock: Option<&'a mut Clock<'c>>,
     tell: &'a mut dyn FnMut(usize),
-    ready: Vec<(Schedule, Candidate)>,
+    ready: Vec<(Way, Candidate)>,
     /// What the first one that was ready computes.
     expected: Option<Vec<Arc<HostBuffer>>>,
     launches: Option<u32>,
@@ -48,6 +58,34 @@ impl<'a, 'c> KernelBench<'a, 'c> {
     /// What the kernel has without tuning.
     pub(super) fn default_schedule(&self) -> Option<Schedule> {
         compiler::default_schedule(&self.noted.plan, self.noted.number)
+    }
+
+    /// A way as a tuning has it.
+    pub(super) fn chosen(&self, way: Way) -> Option<Chosen> {
+        Some(match way {
+            Way::Under(schedule) => Chosen::Under(schedule),
+            Way::Cut(cut) => Chosen::Cut(compiler::place(&self.noted.plan, self.noted.number, cut)?),
+        })
+    }
+
+    /// The kernel's code, or that of the several, for each way that there is some for.
+    fn candidates(&self, ways: &[Way]) -> Vec<(Way, Candidate)> {
+        let Noted { plan, number, .. } = self.noted;
+        let under = |&way: &Way| match way {
+            Way::Under(schedule) => Some((way, compiler::under(plan, *number, schedule)?)),
+            Way::Cut(_) => None,
+        };
+        let emitted: Vec<(Way, Arc<Emitted>)> = ways.iter().filter_map(under).collect();
+        let texts: Vec<Arc<Emitted>> = emitted.iter().map(|(_, emitted)| emitted.clone()).collect();
+        let under = emitted.iter().map(|(way, _)| *way).zip(self.noted.candidates(&texts));
+        let in_parts = |&way: &Way| match way {
+            Way::Cut(cut) if !self.is_over() => {
+                Some((way, self.noted.in_parts(&compiler::in_parts(plan, *number, cut)?)))
+            }
+            _ => None,
+        };
+        let all = under.chain(ways.iter().filter_map(in_parts));
+        all.filter_map(|(way, candidate)| Some((way, candidate?))).collect()
     }
 
     fn results(&self, candidate: &Candidate) -> Result<Vec<Arc<HostBuffer>>> {
@@ -71,32 +109,32 @@ impl<'a, 'c> KernelBench<'a, 'c> {
 }
 
 impl Bench for KernelBench<'_, '_> {
-    fn neighbours(&mut self, schedule: Schedule) -> Vec<Schedule> {
-        compiler::neighbours(&self.noted.plan, self.noted.number, schedule)
+    type Way = Way;
+
+    fn neighbours(&mut self, way: Way) -> Vec<Way> {
+        let Way::Under(schedule) = way else { return Vec::new() };
+        let neighbours = compiler::neighbours(&self.noted.plan, self.noted.number, schedule);
+        neighbours.into_iter().map(Way::Under).collect()
     }
 
-    fn prepare(&mut self, schedules: &[Schedule]) -> Vec<Schedule> {
-        let under = |&schedule: &Schedule| {
-            let emitted = compiler::under(&self.noted.plan, self.noted.number, schedule)?;
-            Some((schedule, emitted))
-        };
-        let emitted: Vec<(Schedule, Arc<Emitted>)> = schedules.iter().filter_map(under).collect();
-        let texts: Vec<Arc<Emitted>> = emitted.iter().map(|(_, emitted)| emitted.clone()).collect();
-        let candidates = self.noted.candidates(&texts);
+    fn others(&mut self) -> Vec<Way> {
+        compiler::cuts(&self.noted.plan, self.noted.number).into_iter().map(Way::Cut).collect()
+    }
+
+    fn prepare(&mut self, ways: &[Way]) -> Vec<Way> {
         let mut ready = Vec::new();
-        for ((schedule, _), candidate) in emitted.into_iter().zip(candidates) {
-            let Some(candidate) = candidate else { continue };
+        for (way, candidate) in self.candidates(ways) {
             if self.is_right(&candidate) {
-                ready.push(schedule);
-                self.ready.push((schedule, candidate));
+                ready.push(way);
+                self.ready.push((way, candidate));
             }
         }
         (self.tell)(self.ready.len());
         ready
     }
 
-    fn seconds(&mut self, schedule: Schedule) -> Option<f64> {
-        let (_, candidate) = self.ready.iter().find(|(other, _)| *other == schedule)?;
+    fn seconds(&mut self, way: Way) -> Option<f64> {
+        let (_, candidate) = self.ready.iter().find(|(other, _)| *other == way)?;
         let launches = match self.launches {
             Some(launches) => launches,
             None => {
@@ -107,10 +145,11 @@ impl Bench for KernelBench<'_, '_> {
             }
         };
         let seconds = self.noted.seconds(candidate, launches).ok()?;
-        Some(match &mut self.clock {
-            Some(clock) => clock(self.noted.key.name(), &schedule.to_string(), seconds),
-            None => seconds,
-        })
+        if self.clock.is_none() {
+            return Some(seconds);
+        }
+        let name = self.chosen(way)?.to_string();
+        self.clock.as_mut().map(|clock| clock(self.noted.key.name(), &name, seconds))
     }
 
     fn is_over(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Measures the kernels of a program under other schedules than the default ones.
+//! Measures the kernels of a program under other schedules than the default ones, and cut in several.
 
 mod bench;
 mod search;
@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use bench::{Clock, KernelBench};
+use bench::{Clock, KernelBench, Way};
 use search::{Found, search};
 
 use crate::executor::trial::{self, Noted};
@@ -15,7 +15,8 @@ use crate::tuned::{TunedKernel, Tuning, device_name};
 use crate::{Error, Result};
 
 /// Runs a program, and then measures each kernel that this thread has launched, on its device, with the data that it had there,
-/// under its default schedule and others. What is clearly faster is in the [`Tuning`]. As [`Tuner::run`] of a new [`Tuner`].
+/// under its default schedule and others, and as several kernels, with one merge of fusion's undone. What is clearly faster is in
+/// the [`Tuning`]. As [`Tuner::run`] of a new [`Tuner`].
 ///
 /// ```
 /// use lazuli::{Tensor, tune};
@@ -55,7 +56,7 @@ pub struct TuningProgress {
     pub name: String,
     /// The extents of its axes.
     pub extents: String,
-    /// How many of its schedules have been compiled.
+    /// How many of its schedules and cuts have been compiled.
     pub tried: usize,
     /// How long all has taken.
     pub elapsed: Duration,
@@ -70,7 +71,7 @@ impl fmt::Display for TuningProgress {
             write!(f, ", {} {}", self.name, self.extents)?;
         }
         if self.tried > 0 {
-            write!(f, ", {} schedules", self.tried)?;
+            write!(f, ", {} tried", self.tried)?;
         }
         Ok(())
     }
@@ -81,7 +82,7 @@ type Listener<'a> = Box<dyn FnMut(&TuningProgress) + 'a>;
 
 /// How a program is tuned: see [`tune`].
 ///
-/// The candidates of a kernel are measured in turn, several times, and the fastest once more beside the default: it is chosen
+/// The candidates of a kernel, first schedules and then up to six cuts, are measured in turn, several times, and the fastest once more beside the default: it is chosen
 /// if it is at least 5 % faster on the median and at best, and in nearly each pair of measurements. Times are the least ones. Candidates whose results are not the default's, but for
 /// the rounding of sums, are left out.
 ///
@@ -171,7 +172,7 @@ impl<'a> Tuner<'a> {
         self
     }
 
-    /// For tests: `f` says how long a launch took, from the kernel's name, its schedule, and the seconds that were measured.
+    /// For tests: `f` says how long a launch took, from the kernel's name, its schedule or cut, and the seconds that were measured.
     #[doc(hidden)]
     pub fn clock(mut self, f: impl FnMut(&str, &str, f64) -> f64 + 'a) -> Tuner<'a> {
         self.clock = Some(Box::new(f));
@@ -293,8 +294,9 @@ impl<'a> Tuner<'a> {
         };
         let mut bench = KernelBench::new(noted, end, self.clock.as_mut(), &mut tell);
         let default = bench.default_schedule()?;
-        let Found { schedule, seconds, default_seconds, .. } = search(&mut bench, default)?;
-        Some(TunedKernel::new(device, noted.key.clone(), (default, default_seconds), (schedule, seconds)))
+        let Found { way, seconds, default_seconds, .. } = search(&mut bench, Way::Under(default))?;
+        let fastest = bench.chosen(way)?;
+        Some(TunedKernel::new(device, noted.key.clone(), (default, default_seconds), (fastest, seconds)))
     }
 
     fn tell(&mut self, progress: &TuningProgress) {

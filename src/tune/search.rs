@@ -1,17 +1,21 @@
-//! The fastest of a kernel's schedules: which are measured, how often, and what is clearly faster.
-
-use lazuli_codegen::schedule::Schedule;
+//! The fastest way to run a kernel: which are measured, how often, and what is clearly faster.
 
 /// What a search asks of what it searches.
 pub(super) trait Bench {
-    /// Schedules beside this one, in a fixed order.
-    fn neighbours(&mut self, schedule: Schedule) -> Vec<Schedule>;
+    /// A way to run what is measured.
+    type Way: Copy + PartialEq;
 
-    /// Makes schedules ready to be measured, and gives those that can be.
-    fn prepare(&mut self, schedules: &[Schedule]) -> Vec<Schedule>;
+    /// Ways beside this one, in a fixed order.
+    fn neighbours(&mut self, way: Self::Way) -> Vec<Self::Way>;
 
-    /// The seconds of a launch under a schedule that is ready; `None` if it fails.
-    fn seconds(&mut self, schedule: Schedule) -> Option<f64>;
+    /// Ways that are beside no other one: those are tried last.
+    fn others(&mut self) -> Vec<Self::Way>;
+
+    /// Makes ways ready to be measured, and gives those that can be.
+    fn prepare(&mut self, ways: &[Self::Way]) -> Vec<Self::Way>;
+
+    /// The seconds that one takes that is ready; `None` if it fails.
+    fn seconds(&mut self, way: Self::Way) -> Option<f64>;
 
     /// Whether it has taken as long as it may.
     fn is_over(&self) -> bool;
@@ -32,9 +36,9 @@ const CLEARLY: f64 = 1.05;
 
 /// What was found.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Found {
+pub(super) struct Found<Way> {
     /// The default, if nothing is clearly faster.
-    pub(super) schedule: Schedule,
+    pub(super) way: Way,
     pub(super) seconds: f64,
     pub(super) default_seconds: f64,
     /// How many were measured, the default among them.
@@ -51,9 +55,9 @@ fn least(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Goes from the default to the fastest of its neighbours, and on from there. `None` if the default itself cannot be measured,
+/// Goes from the default to the fastest of its neighbours, and on from there; then it tries what has no neighbours. `None` if the default itself cannot be measured,
 /// or there was no time for it.
-pub(super) fn search(bench: &mut dyn Bench, default: Schedule) -> Option<Found> {
+pub(super) fn search<B: Bench>(bench: &mut B, default: B::Way) -> Option<Found<B::Way>> {
     let is_ready = bench.prepare(&[default]).contains(&default);
     if !is_ready || bench.is_over() {
         return None;
@@ -63,7 +67,7 @@ pub(super) fn search(bench: &mut dyn Bench, default: Schedule) -> Option<Found> 
     let mut tried = 1;
     loop {
         let mut new = bench.neighbours(best);
-        new.retain(|schedule| !seen.contains(schedule));
+        new.retain(|way| !seen.contains(way));
         seen.extend(&new);
         if new.is_empty() || bench.is_over() {
             break;
@@ -71,31 +75,37 @@ pub(super) fn search(bench: &mut dyn Bench, default: Schedule) -> Option<Found> 
         let ready = bench.prepare(&new);
         tried += ready.len();
         match faster(bench, best, &ready) {
-            Some(schedule) => best = schedule,
+            Some(way) => best = way,
             None => break,
         }
     }
+    let others = if bench.is_over() { Vec::new() } else { bench.others() };
+    if !others.is_empty() {
+        let ready = bench.prepare(&others);
+        tried += ready.len();
+        best = faster(bench, best, &ready).unwrap_or(best);
+    }
     let (seconds, default_seconds) = duel(bench, default, best)?;
     match seconds {
-        Some(seconds) => Some(Found { schedule: best, seconds, default_seconds, tried }),
-        None => Some(Found { schedule: default, seconds: default_seconds, default_seconds, tried }),
+        Some(seconds) => Some(Found { way: best, seconds, default_seconds, tried }),
+        None => Some(Found { way: default, seconds: default_seconds, default_seconds, tried }),
     }
 }
 
-/// The fastest of some schedules, if it is faster than the best so far.
-fn faster(bench: &mut dyn Bench, best: Schedule, others: &[Schedule]) -> Option<Schedule> {
-    let mut contenders: Vec<(Schedule, Vec<f64>)> =
-        [best].iter().chain(others).map(|&schedule| (schedule, Vec::new())).collect();
+/// The fastest of some ways, if it is faster than the best so far.
+fn faster<B: Bench>(bench: &mut B, best: B::Way, others: &[B::Way]) -> Option<B::Way> {
+    let mut contenders: Vec<(B::Way, Vec<f64>)> =
+        [best].iter().chain(others).map(|&way| (way, Vec::new())).collect();
     for round in 0..ROUNDS {
         // Whoever begins finds other caches than those after it.
         let count = contenders.len();
         for place in 0..count {
-            let (schedule, times) = &mut contenders[(round + place) % count];
-            times.push(bench.seconds(*schedule).unwrap_or(f64::INFINITY));
+            let (way, times) = &mut contenders[(round + place) % count];
+            times.push(bench.seconds(*way).unwrap_or(f64::INFINITY));
         }
         if round + 1 >= FIRST_ROUNDS {
             let fastest = contenders.iter().map(|(_, times)| least(times)).fold(f64::INFINITY, f64::min);
-            contenders.retain(|(schedule, times)| *schedule == best || least(times) <= fastest * HOPELESS);
+            contenders.retain(|(way, times)| *way == best || least(times) <= fastest * HOPELESS);
             if bench.is_over() {
                 break;
             }
@@ -108,7 +118,7 @@ fn faster(bench: &mut dyn Bench, best: Schedule, others: &[Schedule]) -> Option<
 
 /// The seconds of the best, if it is clearly faster than the default, and those of the default. `None` if neither can be
 /// measured.
-fn duel(bench: &mut dyn Bench, default: Schedule, best: Schedule) -> Option<(Option<f64>, f64)> {
+fn duel<B: Bench>(bench: &mut B, default: B::Way, best: B::Way) -> Option<(Option<f64>, f64)> {
     let (mut of_default, mut of_best) = (Vec::new(), Vec::new());
     for pair in 0..PAIRS {
         let is_turned = pair % 2 == 1;
@@ -134,6 +144,8 @@ fn duel(bench: &mut dyn Bench, default: Schedule, best: Schedule) -> Option<(Opt
 mod tests {
     use std::collections::BTreeMap;
 
+    use lazuli_codegen::schedule::Schedule;
+
     use super::*;
 
     /// Schedules on a line, of costs that somebody says.
@@ -141,6 +153,8 @@ mod tests {
         cost: F,
         calls: BTreeMap<u64, usize>,
         most_calls: usize,
+        /// Off the line.
+        others: Vec<u64>,
     }
 
     fn at(place: u64) -> Schedule {
@@ -155,6 +169,12 @@ mod tests {
     }
 
     impl<F: FnMut(u64, usize) -> Option<f64>> Bench for Line<F> {
+        type Way = Schedule;
+
+        fn others(&mut self) -> Vec<Schedule> {
+            self.others.iter().map(|&place| at(place)).collect()
+        }
+
         fn neighbours(&mut self, schedule: Schedule) -> Vec<Schedule> {
             let place = place(schedule);
             [place - 1, place + 1].into_iter().filter(|place| (1..=64).contains(place)).map(at).collect()
@@ -177,8 +197,11 @@ mod tests {
         }
     }
 
-    fn found(default: u64, cost: impl FnMut(u64, usize) -> Option<f64>) -> Option<Found> {
-        search(&mut Line { cost, calls: BTreeMap::new(), most_calls: usize::MAX }, at(default))
+    fn found(default: u64, cost: impl FnMut(u64, usize) -> Option<f64>) -> Option<Found<Schedule>> {
+        search(
+            &mut Line { cost, calls: BTreeMap::new(), most_calls: usize::MAX, others: Vec::new() },
+            at(default),
+        )
     }
 
     fn valley(place: u64) -> f64 {
@@ -188,16 +211,16 @@ mod tests {
     #[test]
     fn it_goes_down_to_the_lowest() {
         let found = found(30, |place, _| Some(valley(place))).unwrap();
-        assert_eq!((found.schedule, found.seconds, found.default_seconds), (at(20), 1e-3, 2e-3));
+        assert_eq!((found.way, found.seconds, found.default_seconds), (at(20), 1e-3, 2e-3));
         // Both sides of 30, then one more at each step, and the one behind the lowest.
         assert_eq!(found.tried, 13);
     }
 
     #[test]
     fn what_does_not_compile_or_fails_is_left_out() {
-        assert_eq!(found(34, |place, _| Some(valley(place))).unwrap().schedule, at(34));
+        assert_eq!(found(34, |place, _| Some(valley(place))).unwrap().way, at(34));
         let failing = |place: u64, _| (place != 25).then(|| valley(place));
-        assert_eq!(found(30, failing).unwrap().schedule, at(26));
+        assert_eq!(found(30, failing).unwrap().way, at(26));
         assert_eq!(found(33, |place, _| Some(valley(place))), None);
         assert_eq!(found(30, |place, _| (place != 30).then_some(1.0)), None);
     }
@@ -205,13 +228,13 @@ mod tests {
     #[test]
     fn the_default_stays_unless_something_is_clearly_faster() {
         let slightly = found(21, |place, _| Some(if place == 20 { 0.97 } else { 1.0 })).unwrap();
-        assert_eq!((slightly.schedule, slightly.seconds, slightly.default_seconds), (at(21), 1.0, 1.0));
+        assert_eq!((slightly.way, slightly.seconds, slightly.default_seconds), (at(21), 1.0, 1.0));
         // The default is disturbed most of the time.
         let disturbed = found(21, |place, call| Some(if place == 21 && call % 5 != 0 { 9.0 } else { 1.0 }));
-        assert_eq!(disturbed.unwrap().schedule, at(21));
+        assert_eq!(disturbed.unwrap().way, at(21));
         // Fast while steps are measured, and not in the end.
         let lucky = found(21, |place, call| Some(if place == 20 && call <= ROUNDS { 0.5 } else { 1.0 }));
-        assert_eq!(lucky.unwrap().schedule, at(21));
+        assert_eq!(lucky.unwrap().way, at(21));
         // Faster on the median, but not reliably.
         let fickle = found(21, |place, call| {
             Some(match (place, call > ROUNDS && call % 3 == 0) {
@@ -220,20 +243,38 @@ mod tests {
                 _ => 1.0,
             })
         });
-        assert_eq!(fickle.unwrap().schedule, at(21));
+        assert_eq!(fickle.unwrap().way, at(21));
+    }
+
+    #[test]
+    fn what_is_off_the_line_is_tried_last() {
+        let search = |of_other: f64| {
+            let cost = move |place, _| Some(if place == 100 { of_other } else { valley(place) });
+            let mut line =
+                Line { cost, calls: BTreeMap::new(), most_calls: usize::MAX, others: vec![100, 33] };
+            search(&mut line, at(30)).unwrap()
+        };
+        let found = search(5e-4);
+        assert_eq!((found.way, found.seconds, found.default_seconds, found.tried), (at(100), 5e-4, 2e-3, 14));
+        assert_eq!(search(1.5e-3).way, at(20), "faster than the default is not enough");
     }
 
     #[test]
     fn single_slow_rounds_change_nothing() {
         let found = found(30, |place, call| Some(valley(place) * if call % 7 == 3 { 50.0 } else { 1.0 }));
-        assert_eq!(found.unwrap().schedule, at(20));
+        assert_eq!(found.unwrap().way, at(20));
     }
 
     #[test]
     fn the_limit_ends_it() {
-        let mut line = Line { cost: |place, _| Some(valley(place)), calls: BTreeMap::new(), most_calls: 20 };
+        let mut line = Line {
+            cost: |place, _| Some(valley(place)),
+            calls: BTreeMap::new(),
+            most_calls: 20,
+            others: vec![100],
+        };
         let found = search(&mut line, at(30)).unwrap();
-        assert_eq!(found.schedule, at(28), "what was found until then counts");
+        assert_eq!(found.way, at(28), "what was found until then counts");
         line.calls.insert(1, 100);
         assert_eq!(search(&mut line, at(30)), None);
     }

@@ -5,8 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use lazuli_codegen::schedule::Schedule;
-
+use super::chosen::Chosen;
 use super::measured::{Key, TunedKernel, Tuning};
 use crate::{Error, Result};
 
@@ -16,7 +15,10 @@ const HEADER: &str = "lazuli tuning 1";
 impl fmt::Display for Tuning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{HEADER}")?;
-        writeln!(f, "# Schedules of kernels that were measured beside their default ones.")?;
+        writeln!(
+            f,
+            "# Kernels that were measured beside their default schedules, under others and cut in several."
+        )?;
         let mut device = None;
         for kernel in self.kernels.values() {
             if device != Some(&kernel.device) {
@@ -26,7 +28,7 @@ impl fmt::Display for Tuning {
             writeln!(f, "\nkernel {}", kernel.key)?;
             writeln!(f, "  extents {}", kernel.key.extents)?;
             writeln!(f, "  default {} {}", kernel.default, Time(kernel.default_time))?;
-            writeln!(f, "  fastest {} {}", kernel.schedule, Time(kernel.time))?;
+            writeln!(f, "  fastest {} {}", kernel.fastest, Time(kernel.time))?;
         }
         Ok(())
     }
@@ -144,19 +146,16 @@ impl<'a> Lines<'a> {
     }
 
     /// `row_reduce(…) 812.400 us`, after a word.
-    fn measured(&mut self, word: &str) -> Result<(Schedule, Duration), String> {
+    fn measured(&mut self, word: &str) -> Result<(Chosen, Duration), String> {
         let line = self.after(word)?;
-        let (schedule, time) =
+        let (chosen, time) =
             line.strip_suffix(" us").and_then(|line| line.rsplit_once(' ')).ok_or_else(|| {
                 self.error("expected a schedule and a time in microseconds, such as `… 812.400 us`")
             })?;
-        let schedule = schedule.parse().map_err(|error| {
-            // Its own place counts from its beginning.
-            self.error(format!("`{schedule}` is no schedule: {error}"))
-        })?;
+        let chosen = chosen.parse().map_err(|error: String| self.error(error))?;
         let nanos =
             nanos(time).ok_or_else(|| self.error(format!("`{time}` is no number of microseconds")))?;
-        Ok((schedule, Duration::from_nanos(nanos)))
+        Ok((chosen, Duration::from_nanos(nanos)))
     }
 }
 
@@ -204,12 +203,15 @@ fn parse(text: &str) -> Result<Tuning, String> {
         };
         let extents = lines.after("extents")?.to_owned();
         let (default, default_time) = lines.measured("default ")?;
-        let (schedule, time) = lines.measured("fastest ")?;
+        let Chosen::Under(default) = default else {
+            return Err(lines.error("a cut is no default: expected a schedule"));
+        };
+        let (fastest, time) = lines.measured("fastest ")?;
         let key = Key { name, extents, hash };
         if kernels.iter().any(|other| other.device == device && other.key == key) {
             return Err(lines.error(format!("kernel {key} is there twice")));
         }
-        kernels.push(TunedKernel { device, key, default, default_time, schedule, time });
+        kernels.push(TunedKernel { device, key, default, default_time, fastest, time });
     }
     Ok(Tuning::new(kernels))
 }
@@ -220,7 +222,7 @@ mod tests {
 
     const TEXT: &str = "\
 lazuli tuning 1
-# Schedules of kernels that were measured beside their default ones.
+# Kernels that were measured beside their default schedules, under others and cut in several.
 
 device A, 2 threads
 
@@ -236,6 +238,11 @@ kernel sum_f32 8c6a8d8d4fba1c1e
 
 device B
 
+kernel exp_sum_f32 0000000000000002
+  extents i0=64 r0=1000
+  default row_reduce(threads_per_row=16, rows_per_block=8, vec=1) 9.000 us
+  fastest cut below exp f32 [64, 1000] #2 6.000 us
+
 kernel sum_f32 0000000000000001
   extents\x20
   default pointwise(threads=256, vec=4) 1.000 us
@@ -247,7 +254,7 @@ kernel sum_f32 0000000000000001
         let tuning: Tuning = TEXT.parse().unwrap();
         assert_eq!(tuning.to_string(), TEXT);
         let gains: Vec<f64> = tuning.kernels().iter().map(TunedKernel::gain).collect();
-        assert_eq!(gains, [2.0, 1.0, 2.0]);
+        assert_eq!(gains, [2.0, 1.0, 1.5, 2.0]);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t");
         tuning.save(&path).unwrap();
@@ -292,6 +299,16 @@ kernel sum_f32 0000000000000001
                 "fastest pointwise(elements_per_block=4096)",
                 "fastest pointwise(elements_per_block=0)",
                 "line 9: `pointwise(elements_per_block=0)` is no schedule: line 1, column 30: elements_per_block is at least 1",
+            ),
+            (
+                "cut below exp f32 [64, 1000] #2",
+                "cut below exp f32 [64, 1000",
+                "line 21: `cut below exp f32 [64, 1000` is no cut, such as `cut below exp f32 [4096, 1000]`",
+            ),
+            (
+                "default pointwise(threads=256, vec=4)",
+                "default cut beside sum f32 []",
+                "line 25: a cut is no default: expected a schedule",
             ),
             ("device B", "<<<<<<<", "line 16: expected `device` or `kernel`, found `<<<<<<<`"),
         ] {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use lazuli_codegen::ir::Kernel;
 use smallvec::SmallVec;
 
-use super::measured::{Key, TunedKernel, Tuning};
+use super::measured::{Key, TunedKernel, Tuning, normalised};
 use crate::debug::{self, Level};
 use crate::runtime::cpu;
 #[cfg(feature = "cuda")]
@@ -34,6 +34,16 @@ impl Section {
     pub(crate) fn of(&self, kernel: &Kernel) -> Option<&TunedKernel> {
         if self.kernels.is_empty() { None } else { self.kernels.get(&Key::of(kernel)) }
     }
+}
+
+/// What was measured of a kernel that is to be cut, if it is one.
+pub(crate) fn cut(id: Option<SectionId>, kernel: &Kernel) -> Option<TunedKernel> {
+    let section = section(id?)?;
+    // A kernel's key is its whole text.
+    if !section.kernels.values().any(|kernel| kernel.place().is_some()) {
+        return None;
+    }
+    section.of(&normalised(kernel)).filter(|kernel| kernel.place().is_some()).cloned()
 }
 
 /// All that were ever in force: equal ones are one, so that plans are found again.

@@ -9,16 +9,17 @@ use lazuli_codegen::ir::{AxisKind, Kernel};
 use lazuli_codegen::schedule::Schedule;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::chosen::{Chosen, Place};
 use crate::Scalar;
 
-/// Schedules of kernels that were measured to be the fastest on some devices; made by [`tune`](crate::tune()). With it,
-/// nothing is measured: a kernel that it knows, of the same sizes and on the same device, has the schedule that it says, and
-/// all others have their default.
+/// Schedules of kernels that were measured to be the fastest on some devices, and kernels that are faster as several; made by
+/// [`tune`](crate::tune()). With it, nothing is measured: a kernel that it knows, of the same sizes and on the same device, has
+/// the schedule that it says, or is cut where it says, and all others have their default.
 ///
 /// It is a text that people can read, review and commit; its [`Display`](fmt::Display) and [`FromStr`](std::str::FromStr)
 /// give and take it. `LAZULI_TUNING` names a file that holds for the process.
 ///
-/// Another schedule changes no elementwise result. Sums and products of floats are added up in another order, so that they may
+/// Another schedule or a cut changes no elementwise result. Sums and products of floats are added up in another order, so that they may
 /// differ by a rounding from those of the default schedule; with the same tuning they are the same each time.
 ///
 /// ```
@@ -75,7 +76,7 @@ pub struct TunedKernel {
     pub(super) key: Key,
     pub(super) default: Schedule,
     pub(super) default_time: Duration,
-    pub(super) schedule: Schedule,
+    pub(super) fastest: Chosen,
     pub(super) time: Duration,
 }
 
@@ -84,7 +85,7 @@ impl TunedKernel {
         device: String,
         key: Key,
         (default, default_seconds): (Schedule, f64),
-        (schedule, seconds): (Schedule, f64),
+        (fastest, seconds): (Chosen, f64),
     ) -> TunedKernel {
         let time = |seconds: f64| Duration::from_nanos((seconds.max(0.0) * 1e9).round() as u64);
         TunedKernel {
@@ -92,7 +93,7 @@ impl TunedKernel {
             key,
             default,
             default_time: time(default_seconds),
-            schedule,
+            fastest,
             time: time(seconds),
         }
     }
@@ -145,7 +146,9 @@ impl TunedKernel {
         self.default.to_string()
     }
 
-    /// The schedule that it has with it: the same, if no other one was clearly faster.
+    /// The schedule that it has with it: the same, if no other one was clearly faster. Or `cut below exp f32 [4096, 1000]` if it
+    /// was faster as several kernels, because one stores these exponentials and others read them; `cut beside …` where a value is
+    /// stored by a kernel of its own.
     ///
     /// ```
     /// # let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/tuned/example.txt"));
@@ -154,10 +157,10 @@ impl TunedKernel {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn schedule(&self) -> String {
-        self.schedule.to_string()
+        self.fastest.to_string()
     }
 
-    /// How long a launch took under the default schedule, and how long it took under the fastest.
+    /// How long a launch took under the default schedule, and how long it took under the fastest, or all launches of a cut.
     ///
     /// ```
     /// # let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/tuned/example.txt"));
@@ -186,23 +189,47 @@ impl TunedKernel {
     }
 
     pub(crate) fn is_default(&self) -> bool {
-        self.schedule == self.default
+        self.fastest == Chosen::Under(self.default)
     }
 
-    pub(crate) fn chosen(&self) -> Schedule {
-        self.schedule
+    /// The schedule, if it is faster as one kernel.
+    pub(crate) fn schedule_given(&self) -> Option<Schedule> {
+        match self.fastest {
+            Chosen::Under(schedule) => Some(schedule),
+            Chosen::Cut(_) => None,
+        }
+    }
+
+    /// Where it is cut, if it is.
+    pub(crate) fn place(&self) -> Option<&Place> {
+        match &self.fastest {
+            Chosen::Cut(place) => Some(place),
+            Chosen::Under(_) => None,
+        }
     }
 
     /// For `explain`: what the kernel runs under, and what came of it.
     pub(crate) fn remark(&self, emitted: Schedule) -> String {
         let [before, now] = [self.default_time, self.time].map(|time| format!("{:.1} µs", micros(time)));
         match () {
-            () if emitted != self.schedule => {
-                format!("not so: {} is not for this kernel any more", self.schedule)
+            () if self.schedule_given() != Some(emitted) => {
+                format!("not so: {} is not for this kernel any more", self.fastest)
             }
             () if self.is_default() => format!("no other schedule was clearly faster ({now})"),
             () => format!("{:.2} times as fast ({now}) as {} ({before})", self.gain(), self.default),
         }
+    }
+}
+
+impl TunedKernel {
+    /// For `explain`: why it is several kernels.
+    pub(crate) fn reason(&self) -> String {
+        let [one, several] = [self.default_time, self.time].map(micros);
+        let gain = self.gain();
+        format!(
+            "tuned: {}, {gain:.2} times as fast ({several:.1} µs) as one kernel ({one:.1} µs)",
+            self.fastest
+        )
     }
 }
 

@@ -208,6 +208,9 @@ impl Growth {
             let mut members = Vec::with_capacity(parts.len());
             for (part, growth) in kernel.parts.iter().zip(parts) {
                 let lowered = growth.lowered(&part.lowered, step, graph)?;
+                if tuned::cut(first.settings.tuned, &lowered.kernel).is_some() {
+                    return None;
+                }
                 let emitted = match texts.get(growth.emission) {
                     Some(Some(known)) => known.clone(),
                     _ => emit_cached(&lowered.kernel, kernel.is_low_pressure, first.settings).ok()?,

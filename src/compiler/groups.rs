@@ -1,0 +1,94 @@
+//! From groups to kernels: each is lowered and emitted, and divided where that is better.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use super::emission::{emit_cached, refused};
+use super::plan::{Part, PlannedKernel};
+use super::settings::Settings;
+use super::{batch, cuts};
+use crate::fusion::group::{Group, WhyNot};
+use crate::fusion::{self, Facts, Fusion, Grouping};
+use crate::graph::parameters::Parameters;
+use crate::graph::{Graph, NodeId};
+use crate::lower::{Request, lower};
+use crate::{Error, Result};
+
+/// The kernels of groups, in the order of launching, into which both are brought.
+pub(super) fn emit_groups(
+    graph: &Graph,
+    parameters: &Parameters,
+    settings: Settings,
+    facts: &Facts,
+    grouping: &mut Grouping,
+) -> Result<Vec<Arc<PlannedKernel>>> {
+    let mut kernels: Vec<PlannedKernel> = Vec::with_capacity(grouping.groups.len());
+    while let Some(group) = grouping.groups.get(kernels.len()) {
+        match emit_group(graph, parameters, group, settings) {
+            Ok(kernel) => match cuts::measured(graph, group, &kernel, settings) {
+                Some((parts, why)) => grouping.replace(kernels.len(), parts, why),
+                None => kernels.push(kernel),
+            },
+            Err(reason) => grouping
+                .divide(graph, facts, kernels.len(), reason.clone())
+                .ok_or_else(|| Error::internal("scheduling", reason.to_string()))?,
+        }
+    }
+    let order = fusion::order(&grouping.groups);
+    fusion::permute(&mut grouping.groups, &order);
+    fusion::permute(&mut kernels, &order);
+    for (number, kernel) in kernels.iter_mut().enumerate() {
+        kernel.parts.iter_mut().for_each(|part| part.group = number);
+    }
+    if settings.fusion == Fusion::On {
+        kernels = batch::batch(kernels, grouping, &settings.figures())
+            .map_err(|reason| Error::internal("batching", reason.to_string()))?;
+    }
+    Ok(kernels.into_iter().map(Arc::new).collect())
+}
+
+/// The kernel of a group, whose number is not known yet.
+fn emit_group(
+    graph: &Graph,
+    parameters: &Parameters,
+    group: &Group,
+    settings: Settings,
+) -> Result<PlannedKernel, WhyNot> {
+    let nodes: FxHashSet<NodeId> = group.nodes.iter().copied().collect();
+    let name = kernel_name(graph, group);
+    let request = Request {
+        graph,
+        parameters,
+        nodes: &nodes,
+        reads: &group.reads,
+        outputs: &group.outputs,
+        hero: group.hero,
+        name: &name,
+    };
+    let lowered = lower(&request).map_err(WhyNot::NotLowered)?;
+    let emitted =
+        emit_cached(&lowered.kernel, group.is_low_pressure, settings).map_err(WhyNot::NoSchedule)?;
+    if let Some(reason) = refused(group, &emitted, settings) {
+        return Err(reason);
+    }
+    let blocks = emitted.launches.first().map_or(0, |(_, launch)| launch.grid()[0]);
+    let parts = vec![Part { group: 0, lowered, blocks }];
+    Ok(PlannedKernel::new(emitted, parts, group.is_low_pressure))
+}
+
+/// The operations' names in order, each once, and the dtype of the first result: `where_mul_f32`.
+fn kernel_name(graph: &Graph, group: &Group) -> String {
+    const NAMES: usize = 4;
+    let mut names: Vec<&str> = Vec::new();
+    for &id in &group.nodes {
+        let name = graph.node(id).called();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = if names.len() > NAMES { "_etc" } else { "" };
+    names.truncate(NAMES);
+    let dtype = group.outputs.first().map_or("", |&output| graph.node(output).dtype.name());
+    format!("{}{more}_{dtype}", names.join("_"))
+}
