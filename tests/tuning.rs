@@ -389,6 +389,13 @@ fn kernels_of_a_gpu_are_tuned_there() {
         assert_eq!(scaled(&x).to_vec::<f32>().unwrap(), expected);
         assert_eq!(f.call(&x).unwrap().to_vec::<f32>().unwrap(), expected);
     });
+    let clock = |_: &str, way: &str, _: f64| if way.starts_with("cut") { 1e-3 } else { 2e-3 };
+    let ((), tuning) = Tuner::new().clock(clock).run(|| scaled(&x).eval()).unwrap();
+    assert_eq!(tuning.kernels()[0].schedule(), "cut below mul f32 [4000]");
+    tuning.scope(|| {
+        assert_eq!(scaled(&x).explain().unwrap().kernels(), 2);
+        assert_eq!(scaled(&x).to_vec::<f32>().unwrap(), expected);
+    });
 }
 
 #[test]
