@@ -100,6 +100,10 @@ fn programs() -> Vec<Case> {
             let turned = Tensor::stack(&pair, 2).reshape([256, 2048]);
             vec![&turned / (turned.square().mean_keepdim(1) + 1e-6).sqrt()]
         }),
+        program("largest exp of a part of each image", &[4000, 12, 80], |x| {
+            vec![x.narrow(2, 3, 72).exp().max([1, 2])]
+        }),
+        program("adaptive pooling to 3", &[600, 40, 40], |x| vec![x.adaptive_avg_pool2d([3, 3]) * 2.0]),
         program("mean of a pool of 5×5", &[16, 256, 256], |x| vec![x.max_pool2d(5, 1).mean([1, 2])]),
         program("a box along one axis after the other", &[16, 256, 256], |x| {
             vec![x.avg_pool2d((9, 1), 1).avg_pool2d((1, 9), 1)]

@@ -214,3 +214,32 @@ fn short_reductions_beside_other_loops() {
     let kernels = program(&Device::cpu()).map(|tensors| schedules(&tensors).len());
     assert_eq!(kernels, [2, 2, 3]);
 }
+
+/// Rows of several lines, none of which the lanes divide: a line is in one vector, a part of which has nothing.
+#[test]
+fn rows_of_short_lines() {
+    let cases = [
+        (DType::F32, 10),
+        (DType::F32, 20),
+        (DType::BF16, 7),
+        (DType::F64, 5),
+        (DType::F64, 14),
+        (DType::I32, 15),
+    ];
+    for (dtype, width) in cases {
+        check_on_cpu(&format!("{dtype} lines of {width}"), |device| {
+            let x = ordinary(device, dtype, [37, 3, 29], 1).narrow(2, 4, width);
+            let mut results = vec![exact("largest", x.max([1, 2])), near("sum", x.sum([1, 2]), 1e-2, 1e-2)];
+            if dtype.is_float() {
+                results.push(near("variance", x.var([1, 2], 1), 1e-2, 1e-2));
+                results.push(near("pooled", x.adaptive_avg_pool1d(2), 1e-2, 1e-2));
+            }
+            results
+        });
+    }
+    let x = numbers(&Device::cpu(), [1000, 12, 80], 1);
+    assert_eq!(
+        schedules(&[x.narrow(2, 3, 20).sum([1, 2])]),
+        ["row_reduce(threads_per_row=32, rows_per_block=68, vec=1)"]
+    );
+}

@@ -198,7 +198,14 @@ fn lanes(kernel: &Kernel, axes: &[AxisId], inner: u64) -> u64 {
         true => (along.max(4), (inner / 4).max(64 / along.max(4)).min(inner)),
         false => (along, inner),
     };
-    (128 / widest).min(previous_power_of_two(most))
+    let (fewest, most_lanes) = (previous_power_of_two(most), 128 / widest);
+    // Of several axes, what the lanes do not divide is swept line by line. A line in one vector, of which some lanes have
+    // nothing, takes less than one that ends in a part of a vector.
+    let in_lines = axes.len() > 1 && most == inner && !inner.is_multiple_of(fewest.min(most_lanes));
+    match in_lines && extent_of(kernel, axes) <= SPLIT_LENGTH {
+        true => (2 * fewest).min(most_lanes),
+        false => fewest.min(most_lanes),
+    }
 }
 
 /// The widest dtype that is read, reduced or stored along the axes. What is there once a row, such as a label, says nothing of

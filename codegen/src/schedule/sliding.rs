@@ -39,7 +39,25 @@ const LONGEST_STRIDE: u64 = 16;
 /// on by so many along either reads the same.
 pub(crate) fn strided_axis(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<(AxisId, u64, u64)> {
     let found = any_stride(kernel, axis, id);
-    found.filter(|&(_, length, stride)| stride <= LONGEST_STRIDE.min(length) && length <= LONGEST_UNROLLED)
+    found.filter(|&(along, length, stride)| {
+        let is_short = stride <= LONGEST_STRIDE.min(length) && length <= LONGEST_UNROLLED;
+        is_short && (stride < length || !lies_across(kernel, along, id))
+    })
+}
+
+/// Lines of a window that are shorter leave too much of a vector to nothing.
+const SHORTEST_LINE: u64 = 14;
+
+/// Whether what is read lies across a reduced axis, and along another one that is not short. Windows that touch share nothing
+/// that would be worth lanes along the first: they are rows of several lines.
+fn lies_across(kernel: &Kernel, along: AxisId, id: ValueId) -> bool {
+    let ValueOp::Reduce { axes, operand, .. } = &kernel.value(id).op else { return false };
+    kernel.down_from([*operand]).iter().any(|&id| {
+        let ValueOp::Load { index, .. } = &kernel.value(id).op else { return false };
+        let step = |axis: AxisId| index.coefficient(axis).unwrap_or(0).unsigned_abs();
+        let is_line = |other: AxisId| kernel.axis(other).extent >= SHORTEST_LINE && step(other) > 0;
+        axes.iter().any(|&other| is_line(other) && step(other) < step(along) && step(along) > NEAR)
+    })
 }
 
 /// Whether windows of several axes are better combined along the others first, at each element of this one, of which windows

@@ -1,6 +1,7 @@
 //! Loops that merge lanes, half of them with the other half: of vectors, and then within one.
 
 use super::super::Printer;
+use super::whole::{MOST_LANES, Room};
 use super::{Folded, Loop};
 use crate::intrinsics::lanes::{Kind, Lanes};
 use crate::nest::stmt::{Expr, LoopHint, Stmt, Type};
@@ -53,7 +54,9 @@ impl Printer<'_> {
             let local = self.local(array)?;
             let Type::Register(dtype) = local.ty else { return None };
             let dtype = dtype.compute();
-            let ((load, kind), own) = (Lanes::load(dtype), self.name(array));
+            let is_part = self.is_part(array, (var, half));
+            let (load, kind) = if is_part { Lanes::load_first(dtype) } else { Lanes::load(dtype) };
+            let own = self.name(array);
             if kind == Kind::Mask || local.len? < 2 * half {
                 return None;
             }
@@ -73,9 +76,19 @@ impl Printer<'_> {
         self.line("}");
         for (array, _) in folded?.arrays {
             let Type::Register(dtype) = self.local(array)?.ty else { return None };
-            let ((store, _), own) = (Lanes::store(dtype.compute()), self.name(array));
+            let (dtype, is_part) = (dtype.compute(), self.is_part(array, (var, half)));
+            let (store, _) = if is_part { Lanes::store_first(dtype) } else { Lanes::store(dtype) };
+            let own = self.name(array);
             self.line(&format!("{store}({own}, {own}v, {});", 2 * half));
         }
         Some(())
+    }
+
+    /// Whether an array's lanes may fill a part of a vector for which it has room. The whole of it is loaded and stored then, as
+    /// everywhere: where a masked access takes its address, gcc keeps the array in memory, and each addition waits for the
+    /// one before to be stored.
+    fn is_part(&self, array: Var, (lane, half): (Var, u64)) -> bool {
+        let room = self.rooms.at(self.kernel, (lane, &Expr::Int(0)), array, &Expr::Name(lane));
+        2 * half < MOST_LANES && room != Room::Counted
     }
 }
