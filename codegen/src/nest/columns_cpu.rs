@@ -5,14 +5,13 @@
 
 mod common;
 mod guards;
+mod tiles;
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
-
 use self::guards::Guards;
 use super::accumulate::{Accumulator, load, mul_add, save, set};
-use super::emitter::{Emitter, Staged};
+use super::emitter::Emitter;
 use super::fission::Divided;
 use super::index_split::IndexSplit;
 use super::loops::{counting, stepping};
@@ -21,14 +20,14 @@ use super::passes::{Pass, Plan, lane_of, launch_items, launch_of_columns, partia
 use super::persistent::{Place, RowCache};
 use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Type};
+use super::stmt::{Builtin, Expr, LoopHint};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
-use crate::index::{AxisId, IndexExpr};
-use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
+use crate::index::AxisId;
+use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{
-    COLUMN_SPLIT_LENGTH, ColumnSchedule, Launch, STACK_BYTES, is_stored_across, lanes_along, lies_across,
-    nested_axes, operations, reduced_axes, reductions_apart,
+    COLUMN_SPLIT_LENGTH, ColumnSchedule, Launch, STACK_BYTES, lanes_along, nested_axes, operations,
+    reductions_apart,
 };
 use crate::{Language, ReduceOp, Refusal};
 
@@ -435,100 +434,6 @@ impl<'k> CpuColumns<'k> {
             let values = self.plan.keep_on_stack(self.kernel, length, bytes).values;
             let place = Place::Stack { position: self.slot(), length, along: self.inner() };
             emitter.cache(RowCache::new(Vec::new(), values, place));
-        }
-    }
-
-    /// A loop over the columns in which all elements of a row stand one after the other, as they do in memory: compilers
-    /// make whole vectors of that.
-    fn each_row(
-        &self,
-        emitter: &mut Emitter<'k>,
-        axes: &[AxisId],
-        body: impl FnOnce(&mut Emitter<'k>, Expr),
-    ) {
-        self.each_column(emitter, |emitter, _| {
-            emitter.open(&[], true);
-            let flat = if axes == self.plan.axes { self.flat } else { emitter.flat(axes, "r") };
-            emitter.unflatten(flat, axes, 1);
-            body(emitter, self.slot_at(Expr::Name(flat)));
-            let body = emitter.close();
-            let to = emitter.positions(axes);
-            emitter.push(counting(flat, 0, to, LoopHint::Unroll).of(body));
-        });
-    }
-
-    /// Copies what lies across into tiles, for the passes and for the reductions before them.
-    fn transpose(&self, emitter: &mut Emitter<'k>, apart: &[ValueId]) {
-        let kernel = self.kernel;
-        let mut swept = [&self.plan.axes[..], &self.nested].concat();
-        for &id in apart {
-            if let ValueOp::Reduce { axes, .. } = &kernel.value(id).op {
-                swept.extend(axes);
-            }
-        }
-        let mut staged = FxHashMap::default();
-        let mut copies: Vec<(Var, &'k IndexExpr, BufferId, Vec<AxisId>)> = Vec::new();
-        for number in 0..kernel.values.len() as u32 {
-            let id = ValueId(number);
-            let ValueOp::Load { buffer, index, .. } = &kernel.value(id).op else { continue };
-            let axes = reduced_axes(kernel, id);
-            let is_swept = axes.iter().all(|axis| swept.contains(axis));
-            if axes.is_empty() || !is_swept || !lies_across(kernel, id, &axes, self.inner()) {
-                continue;
-            }
-            // The pass counts its own positions.
-            let flat = match axes == self.plan.axes {
-                true => Expr::Name(self.flat),
-                false => axes.iter().fold(Expr::Int(0), |flat, &axis| {
-                    let extent = Expr::Int(kernel.axis(axis).extent);
-                    mul_add(flat, extent, axis)
-                }),
-            };
-            let same = copies.iter().find(|(_, other, from, _)| (other, from) == (&index, buffer));
-            let array = match same {
-                Some((array, ..)) => *array,
-                None => {
-                    let array = self.array(emitter, "tile", *buffer, &axes);
-                    copies.push((array, index, *buffer, axes));
-                    array
-                }
-            };
-            let dtype = kernel.buffers[buffer.index()].dtype;
-            staged.insert(id, Staged { array, dtype, slot: Some(self.slot_at(flat)) });
-        }
-        for (array, index, buffer, axes) in copies {
-            self.each_row(emitter, &axes, |emitter, slot| {
-                emitter.bind_computed(index);
-                let element = Expr::element(buffer, Expr::Index(index.clone()));
-                emitter.push(set(Expr::element(array, slot), element));
-            });
-        }
-        emitter.staged = staged;
-    }
-
-    fn array(&self, emitter: &mut Emitter<'k>, name: &'static str, buffer: BufferId, axes: &[AxisId]) -> Var {
-        let array = emitter.fresh(name);
-        let ty = Type::Memory(self.kernel.buffers[buffer.index()].dtype);
-        emitter.array(array, ty, self.width * launch_items(self.kernel, axes))
-    }
-
-    /// Tiles for results along the rows.
-    fn tiles_of_results(&self, emitter: &mut Emitter<'k>) -> BTreeMap<usize, Var> {
-        let stores = self.kernel.stores.iter().enumerate();
-        let across = stores.filter(|(_, store)| is_stored_across(store, &self.plan.axes, self.inner()));
-        across
-            .map(|(number, store)| (number, self.array(emitter, "result", store.buffer, &self.plan.axes)))
-            .collect()
-    }
-
-    /// Stores the tiles of results.
-    fn store_across(&self, emitter: &mut Emitter<'k>) {
-        for (&number, array) in &self.results {
-            let Store { buffer, index, .. } = &self.kernel.stores[number];
-            let target = Expr::element(*buffer, Expr::Index(index.clone()));
-            self.each_row(emitter, &self.plan.axes, |emitter, slot| {
-                emitter.push(set(target, Expr::element(array, slot)));
-            });
         }
     }
 
