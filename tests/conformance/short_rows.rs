@@ -77,6 +77,27 @@ fn rows_of_lines_that_end_elsewhere() {
     assert!(!program.source().contains("/ 64 * "), "no position is divided:\n{}", program.source());
 }
 
+/// Rows of groups, such as the best of each beam: whole rows are turned into tiles.
+#[test]
+fn rows_of_short_reductions() {
+    for dtype in [DType::F16, DType::F32, DType::F64, DType::I32, DType::I64] {
+        for (count, groups, each) in [(1, 8, 8), (3, 5, 7), (130, 8, 8), (300, 3, 9), (1001, 4, 5)] {
+            check_on_cpu(&format!("{dtype} {count} rows of {groups} groups of {each}"), |device| {
+                let x = ordinary(device, dtype, [count, groups * each], 1).reshape([count, groups, each]);
+                let best = x.max(2);
+                vec![
+                    exact("which", best.argmax(1)),
+                    exact("least", best.min(1)),
+                    exact("sum", x.min(2).max(1)),
+                ]
+            });
+        }
+    }
+    let x = numbers(&Device::cpu(), [1000, 64], 1).reshape([1000, 8, 8]);
+    let program = compile_for(&[x.max(2).argmax(1)], &Target::cpu()).unwrap();
+    assert!(program.source().contains("lz_turn_some_f32(tile0"), "{}", program.source());
+}
+
 /// A position that is out of range is found, though its row is copied first.
 #[test]
 fn rows_that_there_are_not() {
