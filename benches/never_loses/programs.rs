@@ -69,6 +69,12 @@ fn programs() -> Vec<Case> {
                 (x.narrow(2, 1, 63) - x.narrow(2, 0, 63), x.narrow(3, 1, 63) - x.narrow(3, 0, 63));
             vec![rows.abs().mean(..) + columns.abs().mean(..)]
         }),
+        program("soft argmax of squares", &[512, 64, 64], |x| {
+            let weights = x.flatten(1..3).softmax(1).reshape([512, 64, 64]);
+            let at = Tensor::linspace(-1.0, 1.0, 64, DType::F32);
+            vec![(weights.sum(1) * &at).sum(1), (weights.sum(2) * &at).sum(1)]
+        }),
+        program("the best of each beam", &[100_000, 8, 8], |x| vec![x.max(2).argmax(1)]),
         program("product by broadcasting", &[2, 256, 256], |x| {
             vec![(x.select(0, 0).unsqueeze(2) * x.select(0, 1).unsqueeze(0)).sum(1)]
         }),

@@ -204,6 +204,9 @@ fn rows_and_columns_of_a_square() {
     let both = schedules(&[x.logsumexp(1), x.t().logsumexp(1)]);
     let kind = |name: &str| both.iter().filter(|schedule| schedule.starts_with(name)).count();
     assert_eq!((kind("row_reduce"), kind("column_reduce")), (1, 1), "{both:?}");
+    // Short ones neither, which one thread of a GPU adds up.
+    let x = numbers(&Device::cpu(), [512, 60, 60], 1);
+    assert_eq!(schedules(&[x.sum(1), x.sum(2)]).len(), 2);
 }
 
 /// Windows before a sort, a short product after a long one, and short sums at computed positions are kernels of their own:

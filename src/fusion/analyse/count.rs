@@ -18,6 +18,9 @@ pub(super) const READ: f64 = 1.0;
 /// that are read anew.
 const WINDOW_IN_ROW: f64 = 2.0;
 
+/// Elements of a reduction at each row that a core has in registers.
+const UNROLLED: f64 = 8.0;
+
 /// What a kernel goes over.
 struct Shape<'a> {
     rows: Option<&'a Rows>,
@@ -88,12 +91,13 @@ impl Analyser<'_> {
             let combined = node.elements as f64 * node.fan * shorter;
             let (each, repeated) = (combined * node.cost, times * f64::from(passes));
             self.add(work, place, each * repeated);
-            // What is packed and what is sorted or scattered has no lanes, tiles or loops for reductions of another's; nor are
-            // there any at computed positions.
+            // What is packed and what is sorted or scattered has no lanes, tiles or loops for reductions of another's, nor have
+            // rows for a long one at each row; nor are there any at computed positions.
             let is_lone = match kind {
                 _ if evaluation.is_far && place.0 == Loop::Windows => node.fan > 1.0,
                 Loop::Products => node.is_across && rows.is_some_and(|rows| node.elements >= rows.results),
                 Loop::Scatter => place.0 == Loop::Windows && node.fan > 1.0,
+                Loop::Rows => place.0 == Loop::Windows && node.fan > UNROLLED && !self.states[number].varies,
                 _ => false,
             };
             if is_lone {
