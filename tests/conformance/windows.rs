@@ -3,8 +3,8 @@
 
 use lazuli::{DType, Device, Interpolation, Pool, Pool1d, Pool2d, Pool3d, Tensor};
 
-use crate::common::data::{mixed, ordinary, units};
-use crate::common::{Output, check, check_fused, exact, near};
+use crate::common::data::{floats, mixed, ordinary, units};
+use crate::common::{Output, check, check_fused, check_on_cpu, exact, near};
 
 /// A pooling as the reference sees it, of up to three dimensions.
 #[derive(Clone, Copy)]
@@ -315,6 +315,31 @@ fn all(x: &Tensor) -> Vec<Output> {
         ]);
     }
     outputs
+}
+
+/// Attention of chunks to their neighbours, beyond the ends of which zeros lie: the weights are softmaxes of the windows that they
+/// are weights of, so that a position's border is not that of all positions that it was divided by.
+#[test]
+fn windows_weighted_by_softmaxes_of_themselves() {
+    for (heads, chunks, width, features) in [(2, 3, 2, 4), (1, 1, 2, 4), (3, 4, 2, 20), (2, 5, 3, 16)] {
+        check_on_cpu(&format!("{heads} heads, {chunks} chunks of {width}, {features} features"), |device| {
+            let [q, k, v] = [1, 2, 3]
+                .map(|seed| floats(device, DType::F32, [heads, chunks * width, features], 2.0, seed));
+            let border = [(0, 0), (width as isize, width as isize), (0, 0)];
+            let windows = |x: &Tensor| x.pad(border, 0.0).unfold(1, 3 * width, width);
+            let scores = q.reshape([heads, chunks, width, features]).matmul(windows(&k)) * 0.3;
+            let at =
+                Tensor::arange(0i64, chunks as i64, 1).to(device).unsqueeze(1) * width as i64 - width as i64;
+            let at = at + Tensor::arange(0i64, 3 * width as i64, 1).to(device);
+            let is_there = at.ge(0).logical_and(at.lt((chunks * width) as i64)).unsqueeze(1);
+            let weights = is_there.where_(&scores, -1e9).softmax(-1);
+            let all = scores.softmax(-1).matmul(windows(&v).transpose(2, 3));
+            vec![
+                near("masked", weights.matmul(windows(&v).transpose(2, 3)), 1e-5, 1e-5),
+                near("all", all, 1e-5, 1e-5),
+            ]
+        });
+    }
 }
 
 #[test]

@@ -453,6 +453,14 @@ impl Guard {
             return Err(NoGuard);
         }
         let ValueOp::Reduce { axes: own, .. } = &kernel.value(id).op else { return Err(NoGuard) };
+        // A reduction along the same axis, such as the softmax of a window, goes over all positions, whatever this loop decides.
+        let is_again = |id: &ValueId| match &kernel.value(*id).op {
+            ValueOp::Reduce { axes, .. } => axes.iter().any(|axis| own.contains(axis)),
+            _ => false,
+        };
+        if kernel.down_from(kernel.operands(&kernel.value(id).op)).iter().any(is_again) {
+            return Err(NoGuard);
+        }
         // What a reduction further in decides is not known before its loop.
         let is_inner = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce && !own.contains(axis);
         let mut guard = Guard { rows: Vec::new(), columns: None };
