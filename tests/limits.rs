@@ -5,7 +5,7 @@
 mod common;
 
 use common::{check_fused, near};
-use lazuli::{DType, Device, Target, Tensor};
+use lazuli::{DType, Device, Target, Tensor, s};
 
 /// Values that no two tensors share, on the device.
 fn values(device: &Device, shape: impl Into<lazuli::Shape>, dtype: DType, seed: u64) -> Tensor {
@@ -94,4 +94,69 @@ fn an_expression_that_reads_at_ever_more_places() {
     let (kernels, schedules, _) = planned(&spread(&Device::cpu(), 12));
     assert!((2..=3).contains(&kernels), "{schedules}");
     check_fused("spread", |device| vec![near("sum", spread(device, 12), 1e-5, 0.0)]);
+}
+
+/// The elements above, below, right and left of each, zero beyond the border.
+#[allow(clippy::reversed_empty_ranges)] // Python's indices: `1..-1` is without the first and the last.
+fn neighbours(u: &Tensor) -> [Tensor; 4] {
+    let around = u.pad(1, 0.0);
+    [s![2.., 1..-1], s![..-2, 1..-1], s![1..-1, 2..], s![1..-1, ..-2]].map(|place| around.i(place))
+}
+
+fn relaxed(u: &Tensor, of: &Tensor) -> Tensor {
+    let step = |u: Tensor| {
+        let [a, b, c, d] = neighbours(&u);
+        (a + b + c + d + of) * 0.2 + u * 0.2
+    };
+    step(step(u.clone()))
+}
+
+/// A cycle over grids, each half as fine as the one before.
+fn cycle(u: &Tensor, of: &Tensor, grids: usize) -> Tensor {
+    let mut u = relaxed(u, of);
+    if grids > 1 {
+        let [a, b, c, d] = neighbours(&u);
+        let rest = (of - (&u * 4.0 - a - b - c - d)).avg_pool2d(2, 2) * 4.0;
+        let coarse = cycle(&rest.zeros_like(), &rest, grids - 1);
+        u = u + coarse.repeat_interleave(2, 0).repeat_interleave(2, 1);
+    }
+    relaxed(&u, of)
+}
+
+/// Parts of a divided kernel compute again what other kernels compute; each value is stored by one of all.
+#[test]
+fn what_is_computed_twice_is_stored_once() {
+    let of = |device: &Device| values(device, [16, 16], DType::F32, 1);
+    let solve = |of: &Tensor| cycle(&of.zeros_like(), of, 4);
+    let program = solve(&of(&Device::cpu())).compile_for(&Target::cuda("sm_90")).unwrap();
+    let why = program.explain().to_string();
+    assert!(why.contains("values would be computed for one position"), "{why}");
+    let on = |device: Device| solve(&of(&device)).to_vec::<f32>().unwrap();
+    let wanted = on(Device::interpreter());
+    for device in [Device::cuda_interpreted(), Device::cpu_interpreted()] {
+        for (value, wanted) in on(device).iter().zip(&wanted) {
+            assert!((value - wanted).abs() <= 1e-5 * wanted.abs().max(1.0), "{value}, and not {wanted}");
+        }
+    }
+}
+
+/// Two chains whose steps each reduce rows of what the step before came to, as of a hidden Markov model: a step that a thread
+/// reduces for each row is computed for each element of the next one's, which no kernel should do again and again.
+#[test]
+fn steps_that_reduce_rows_of_steps() {
+    let chains = |device: &Device| {
+        let likely = values(device, [64, 9, 12], DType::F32, 1);
+        let ways = values(device, [12, 12], DType::F32, 2);
+        let (mut forth, mut back) = (vec![likely.select(1, 0)], vec![likely.select(1, 8) * 0.0]);
+        for step in 1..9 {
+            forth.push((forth[step - 1].unsqueeze(2) + &ways).logsumexp(1) + likely.select(1, step as isize));
+            let next = (&back[step - 1] + likely.select(1, 9 - step as isize)).unsqueeze(1) + &ways;
+            back.push(next.logsumexp(2));
+        }
+        back.reverse();
+        let both = Tensor::stack(forth, 1) + Tensor::stack(back, 1);
+        [both.softmax(2), both.logsumexp(2)]
+    };
+    let explained = lazuli::explain(&chains(&Device::cpu())).unwrap().to_string();
+    assert!(!explained.contains("a C compiler would take"), "{explained}");
 }

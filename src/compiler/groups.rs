@@ -9,7 +9,7 @@ use super::plan::{Part, PlannedKernel};
 use super::settings::Settings;
 use super::{batch, cuts};
 use crate::fusion::group::{Group, WhyNot};
-use crate::fusion::{self, Facts, Fusion, Grouping};
+use crate::fusion::{Facts, Fusion, Grouping};
 use crate::graph::parameters::Parameters;
 use crate::graph::{Graph, NodeId};
 use crate::lower::{Request, lower};
@@ -23,21 +23,39 @@ pub(super) fn emit_groups(
     facts: &Facts,
     grouping: &mut Grouping,
 ) -> Result<Vec<Arc<PlannedKernel>>> {
-    let mut kernels: Vec<PlannedKernel> = Vec::with_capacity(grouping.groups.len());
-    while let Some(group) = grouping.groups.get(kernels.len()) {
-        match emit_group(graph, parameters, group, settings) {
+    let mut kernels: Vec<Option<PlannedKernel>> = Vec::new();
+    kernels.resize_with(grouping.groups.len(), || None);
+    while let Some(number) = kernels.iter().position(Option::is_none) {
+        let group = &grouping.groups[number];
+        let is_replaced = match emit_group(graph, parameters, group, settings) {
             Ok(kernel) => match cuts::measured(graph, group, &kernel, settings) {
-                Some((parts, why)) => grouping.replace(kernels.len(), parts, why),
-                None => kernels.push(kernel),
+                Some((parts, why)) => {
+                    grouping.replace(number, parts, why);
+                    true
+                }
+                None => {
+                    kernels[number] = Some(kernel);
+                    false
+                }
             },
-            Err(reason) => grouping
-                .divide(graph, facts, kernels.len(), reason.clone())
-                .ok_or_else(|| Error::internal("scheduling", reason.to_string()))?,
+            Err(reason) => {
+                grouping
+                    .divide(graph, facts, number, reason.clone())
+                    .ok_or_else(|| Error::internal("scheduling", reason.to_string()))?;
+                true
+            }
+        };
+        if is_replaced {
+            kernels.swap_remove(number);
+            kernels.resize_with(grouping.groups.len(), || None);
+        }
+        if kernels.iter().all(Option::is_some) {
+            grouping
+                .store_once(graph, facts, &mut kernels)
+                .ok_or_else(|| Error::internal("scheduling", "what is left of a divided kernel is none"))?;
         }
     }
-    let order = fusion::order(&grouping.groups);
-    fusion::permute(&mut grouping.groups, &order);
-    fusion::permute(&mut kernels, &order);
+    let mut kernels: Vec<PlannedKernel> = kernels.into_iter().flatten().collect();
     for (number, kernel) in kernels.iter_mut().enumerate() {
         kernel.parts.iter_mut().for_each(|part| part.group = number);
     }

@@ -240,6 +240,42 @@ impl Grouping {
         self.divided.iter().any(|(_, why)| matches!(why, WhyNot::Tuned(_)))
     }
 
+    /// Values that several groups store are stored by the first that can run. A part of a divided group stores what other
+    /// groups may have too, because both compute it. Groups are then in an order that they can run in, and `of_groups`, a
+    /// list of something for each, too: what stands for a group that stores less is `None` there. `None` if what is left of one is no
+    /// kernel.
+    pub(crate) fn store_once<T>(
+        &mut self,
+        graph: &Graph,
+        facts: &Facts,
+        of_groups: &mut Vec<Option<T>>,
+    ) -> Option<()> {
+        let order = order(&self.groups);
+        permute(&mut self.groups, &order);
+        permute(of_groups, &order);
+        let mut stored: FxHashSet<NodeId> = FxHashSet::default();
+        let mut analyser = Analyser::new(graph, facts);
+        for (group, of_group) in self.groups.iter_mut().zip(of_groups.iter_mut()) {
+            let outputs: Vec<NodeId> =
+                group.outputs.iter().copied().filter(|id| stored.insert(*id)).collect();
+            if outputs.len() < group.outputs.len() {
+                *of_group = None;
+                let is_low_pressure = group.is_low_pressure;
+                match outputs.is_empty() {
+                    true => group.outputs.clear(),
+                    false => {
+                        let nodes = needed(graph, facts, &group.nodes, &outputs);
+                        *group = Group { is_low_pressure, ..analyser.group(nodes, outputs).ok()? };
+                    }
+                }
+            }
+        }
+        let mut has_outputs = self.groups.iter().map(|group| !group.outputs.is_empty());
+        of_groups.retain(|_| has_outputs.next() == Some(true));
+        self.groups.retain(|group| !group.outputs.is_empty());
+        Some(())
+    }
+
     /// Whether a group turned out to be too much.
     #[cfg(all(test, feature = "cuda"))]
     pub(crate) fn was_divided(&self) -> bool {
@@ -268,23 +304,52 @@ impl Grouping {
     }
 }
 
-/// Producers before consumers; otherwise by first node.
-pub(crate) fn order(groups: &[Group]) -> Vec<usize> {
+/// Those of a group's nodes that these outputs of it follow from.
+fn needed(graph: &Graph, facts: &Facts, nodes: &[NodeId], outputs: &[NodeId]) -> Vec<NodeId> {
+    let mut is_needed = vec![false; graph.bound()];
+    outputs.iter().for_each(|output| is_needed[output.index()] = true);
+    for &id in nodes.iter().rev() {
+        if is_needed[id.index()] {
+            facts.reads.reads(id).iter().for_each(|read| is_needed[read.node.index()] = true);
+        }
+    }
+    nodes.iter().copied().filter(|id| is_needed[id.index()]).collect()
+}
+
+/// Producers before consumers; otherwise by first node. Of several that store a value, one comes before its readers.
+fn order(groups: &[Group]) -> Vec<usize> {
     let mut by_first: Vec<usize> = (0..groups.len()).collect();
     by_first.sort_by_key(|&number| groups[number].nodes.first().copied());
     let mut rank = vec![0; groups.len()];
     by_first.iter().enumerate().for_each(|(place, &number)| rank[number] = place);
-    let owner = owners(groups);
-    let producers = by_first.iter().map(|&number| {
-        let owners = groups[number].reads.iter().filter_map(|read| owner.get(read));
-        owners.map(|&owner| rank[owner]).collect()
-    });
-    let order = producers_first(&producers.collect::<Vec<_>>());
-    order.into_iter().map(|place| by_first[place]).collect()
+    let stored: FxHashSet<NodeId> = groups.iter().flat_map(|group| &group.outputs).copied().collect();
+    let mut readers: FxHashMap<NodeId, Vec<usize>> = FxHashMap::default();
+    let mut missing = vec![0; groups.len()];
+    for (number, group) in groups.iter().enumerate() {
+        for &read in group.reads.iter().filter(|read| stored.contains(read)) {
+            missing[number] += 1;
+            readers.entry(read).or_default().push(number);
+        }
+    }
+    let mut ready: BTreeSet<usize> =
+        (0..groups.len()).filter(|&place| missing[by_first[place]] == 0).collect();
+    let mut order = Vec::with_capacity(groups.len());
+    while let Some(place) = ready.pop_first() {
+        order.push(by_first[place]);
+        for output in &groups[by_first[place]].outputs {
+            for number in readers.remove(output).unwrap_or_default() {
+                missing[number] -= 1;
+                if missing[number] == 0 {
+                    ready.insert(rank[number]);
+                }
+            }
+        }
+    }
+    order
 }
 
 /// Brings a list into an order.
-pub(crate) fn permute<T>(list: &mut Vec<T>, order: &[usize]) {
+fn permute<T>(list: &mut Vec<T>, order: &[usize]) {
     let mut taken: Vec<Option<T>> = std::mem::take(list).into_iter().map(Some).collect();
     list.extend(order.iter().filter_map(|&number| taken[number].take()));
 }

@@ -2,7 +2,7 @@
 
 use lazuli_codegen::cost::WORTH_KEEPING;
 
-use super::{Analyser, Analysis, UNREAD};
+use super::{Analyser, Analysis, At, UNREAD};
 use crate::fusion::cost::{Loop, Role, Work};
 use crate::fusion::domain::Rows;
 use crate::fusion::facts::NodeFacts;
@@ -145,8 +145,10 @@ impl Analyser<'_> {
         let is_in_thread = node.fan > 1.0 && !is_shared && node.scan.is_none() && node.scatter.is_none();
         let is_hero = is_shared || is_in_thread || node.scan.is_some() || node.scatter.is_some();
         if let Some(rows) = shape.rows {
-            if !state.varies {
-                // Once a row, however often the row's elements use it: kernels hoist what does not vary.
+            // Once a row, however often the row's elements use it: kernels hoist what does not vary. Not what a reduction in a
+            // thread combines: that is several elements of the row.
+            let is_several = state.at == At::OfRow && state.inside == Loop::Windows;
+            if !state.varies && !is_several {
                 times = times.min(rows.results as f64 / elements.max(1.0));
             }
             if is_shared || state.varies && state.is_stored {
