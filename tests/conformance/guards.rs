@@ -1,7 +1,7 @@
 //! Guards that differ among the lanes of a core's loops: windows that are weighed and reach over a border, on images of few
 //! and of many columns, what is padded along the innermost axis, and tiles of which a guard leaves a part.
 
-use lazuli::{Conv2d, DType, Device, Tensor};
+use lazuli::{Conv2d, DType, Device, Tensor, s};
 
 use crate::common::data::{mixed, ordinary, units};
 use crate::common::{check_on_cpu, exact, near};
@@ -167,6 +167,20 @@ fn joins_are_reduced_part_by_part() {
                 exact("largest", long.max(0)),
                 near("weights", long.exp().softmax(0), 1e-6, 1e-5),
             ]
+        });
+    }
+}
+
+/// Neighbours in images of bytes, added up: half a register of bytes for the sums' numbers of 64 bits.
+#[test]
+fn bytes_inside_of_borders_are_added_up() {
+    for dtype in [DType::Bool, DType::U8, DType::I8, DType::F16] {
+        check_on_cpu(&format!("neighbours of {dtype}"), |device| {
+            let x = ordinary(device, dtype, [5, 70], 1);
+            let padded = x.pad([[1, 1], [1, 2]], 1);
+            let around = padded.i(s![..-2, ..-3]).maximum(padded.i(s![1..-1, 2..-1])).maximum(&x);
+            let sum = around.cast(DType::I64) + padded.i(s![2.., 3..]).cast(DType::I64);
+            vec![exact("sum", sum.sum(..)), exact("of rows", sum.sum(1)), exact("largest", around.max(..))]
         });
     }
 }

@@ -189,7 +189,12 @@ impl Access {
             true => format!(
                 "    raw = ({raw})__builtin_ia32_loaddqu{letter}i{bits}_mask((const {integer}*)from, ({integers}){{ 0 }}, inside);\n"
             ),
-            false => each("inside >> lane & 1"),
+            // Half a register, of bytes: of the other half no lane is inside.
+            false => String::from(
+                "    const c16v bytes = (c16v)__builtin_ia32_loaddquqi128_mask((const char*)from, (c16v){ 0 }, inside);
+    __builtin_memcpy(&raw, &bytes, sizeof raw);
+",
+            ),
         };
         let narrow = match (size, bits2) {
             (4, 256) => {
@@ -213,6 +218,10 @@ impl Access {
     {raw} raw;
 #ifdef MASKS
 {masked}{narrow}#else
+    if (lz_all(inside)) {{
+        __builtin_memcpy(&raw, from, sizeof raw);
+        return {from_raw};
+    }}
 {}#endif
     return {from_raw};
 }}
