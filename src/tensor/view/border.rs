@@ -6,13 +6,14 @@ use super::join;
 use crate::tensor::arguments::call::Call;
 use crate::{Number, Result, Tensor};
 
-/// A border, as one pair (before, after) of integers of any of the usual types for every axis, or one integer for all
-/// sides of all axes. Where a number is negative, so many positions are cut off instead.
+/// A border, as one pair `(before, after)` or `[before, after]` of integers of any of the usual types for every axis, or
+/// one integer for all sides of all axes. Where a number is negative, so many positions are cut off instead.
 ///
 /// ```
 /// use lazuli::{Border, DType, Shape, Tensor};
 /// let x = Tensor::zeros([2, 3], DType::F32);
 /// assert_eq!(x.pad(&[(0, 1), (2, -1)], 0).shape()?, Shape::from([3, 4]));
+/// assert_eq!(x.pad([[0, 1], [2, -1]], 0).shape()?, Shape::from([3, 4]));
 /// assert_eq!(x.pad(1, 0.0).shape()?, Shape::from([4, 5]));
 /// assert_eq!(Border::from(&[(0, 1), (2, -1)]), Border::from(&vec![(0isize, 1), (2, -1)]));
 /// # Ok::<(), lazuli::Error>(())
@@ -51,6 +52,18 @@ macro_rules! from_pairs {
         impl<const N: usize> From<[($ty, $ty); N]> for Border {
             fn from(pairs: [($ty, $ty); N]) -> Border {
                 Border::from(&pairs[..])
+            }
+        }
+
+        impl<const N: usize> From<&[[$ty; 2]; N]> for Border {
+            fn from(pairs: &[[$ty; 2]; N]) -> Border {
+                Border::from(*pairs)
+            }
+        }
+
+        impl<const N: usize> From<[[$ty; 2]; N]> for Border {
+            fn from(pairs: [[$ty; 2]; N]) -> Border {
+                Border::from(pairs.map(|[before, after]| (before, after)))
             }
         }
 
