@@ -146,8 +146,9 @@ impl Analyser<'_> {
         let is_hero = is_shared || is_in_thread || node.scan.is_some() || node.scatter.is_some();
         if let Some(rows) = shape.rows {
             // Once a row, however often the row's elements use it: kernels hoist what does not vary. Not what a reduction in a
-            // thread combines: that is several elements of the row.
-            let is_several = state.at == At::OfRow && state.inside == Loop::Windows;
+            // thread combines: that is several elements of the row. (Beside products, a block has few rows.)
+            let is_several =
+                shape.kind != Loop::Products && state.at == At::OfRow && state.inside == Loop::Windows;
             if !state.varies && !is_several {
                 times = times.min(rows.results as f64 / elements.max(1.0));
             }
