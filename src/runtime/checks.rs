@@ -276,10 +276,10 @@ impl Slots {
             let has_failed = error.is_some();
             slot.fault.settle(error);
             let mut taken = self.taken();
-            // Unless another thread has given it back, and perhaps somebody has it by now.
+            // Unless another thread has given it back, and perhaps somebody has it by now; or is about to, and has written the zeros
+            // that were read here.
             match &mut taken.slots[*at] {
-                Some(own) if Arc::ptr_eq(&own.fault, &slot.fault) => match has_failed {
-                    true if own.is_cleared => {}
+                Some(own) if Arc::ptr_eq(&own.fault, &slot.fault) && !own.is_cleared => match has_failed {
                     true => {
                         own.is_cleared = true;
                         to_clear.push(*at);
