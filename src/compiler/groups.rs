@@ -50,9 +50,12 @@ pub(super) fn emit_groups(
             kernels.resize_with(grouping.groups.len(), || None);
         }
         if kernels.iter().all(Option::is_some) {
-            grouping
-                .store_once(graph, facts, &mut kernels)
-                .ok_or_else(|| Error::internal("scheduling", "what is left of a divided kernel is none"))?;
+            grouping.store_once(graph, facts, &mut kernels).ok_or_else(|| {
+                Error::internal(
+                    "scheduling",
+                    "divided kernels wait for each other, or what is left of one is none",
+                )
+            })?;
         }
     }
     let mut kernels: Vec<PlannedKernel> = kernels.into_iter().flatten().collect();

@@ -243,7 +243,7 @@ impl Grouping {
     /// Values that several groups store are stored by the first that can run. A part of a divided group stores what other
     /// groups may have too, because both compute it. Groups are then in an order that they can run in, and `of_groups`, a
     /// list of something for each, too: what stands for a group that stores less is `None` there. `None` if what is left of one is no
-    /// kernel.
+    /// kernel, or if some wait for each other.
     pub(crate) fn store_once<T>(
         &mut self,
         graph: &Graph,
@@ -251,6 +251,9 @@ impl Grouping {
         of_groups: &mut Vec<Option<T>>,
     ) -> Option<()> {
         let order = order(&self.groups);
+        if order.len() < self.groups.len() {
+            return None;
+        }
         permute(&mut self.groups, &order);
         permute(of_groups, &order);
         let mut stored: FxHashSet<NodeId> = FxHashSet::default();

@@ -8,7 +8,7 @@ use super::share::NEAR;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, Store, Value, ValueId, ValueOp};
 
-/// Elements of a group, at least: lines of fewer take as long as their divisions.
+/// Elements of a group, at least: lines of fewer take longer than their divisions.
 const FEWEST_IN_GROUP: u64 = 7;
 
 /// Lanes that groups are a multiple of, at least; else groups are lines, which need not be.
@@ -25,8 +25,8 @@ pub(crate) fn by_quotients(kernel: &Kernel, schedule: &RowSchedule) -> Option<(K
         divided.axes_of_kind(AxisKind::Reduce).split_last().map(|(&a, rest)| (a, rest.len()))?;
     let extent = divided.axis(inner).extent;
     let own = 1 << extent.trailing_zeros();
-    // No lane is in another group than its neighbours.
     let most = match outer > 0 && own >= FEWEST_LANES {
+        // No lane is in another group than its neighbours.
         true => own,
         false if outer > 0 => 1 << extent.ilog2(),
         false => extent.next_power_of_two() / 2,

@@ -41,7 +41,7 @@ pub(crate) fn strided_axis(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option
     let found = any_stride(kernel, axis, id);
     found.filter(|&(along, length, stride)| {
         let is_short = stride <= LONGEST_STRIDE.min(length) && length <= LONGEST_UNROLLED;
-        is_short && (stride < length || !lies_across(kernel, along, id))
+        is_short && (stride < length || !is_of_lines(kernel, along, id))
     })
 }
 
@@ -50,7 +50,7 @@ const SHORTEST_LINE: u64 = 14;
 
 /// Whether what is read lies across a reduced axis, and along another one that is not short. Windows that touch share nothing
 /// that would be worth lanes along the first: they are rows of several lines.
-fn lies_across(kernel: &Kernel, along: AxisId, id: ValueId) -> bool {
+fn is_of_lines(kernel: &Kernel, along: AxisId, id: ValueId) -> bool {
     let ValueOp::Reduce { axes, operand, .. } = &kernel.value(id).op else { return false };
     kernel.down_from([*operand]).iter().any(|&id| {
         let ValueOp::Load { index, .. } = &kernel.value(id).op else { return false };

@@ -160,8 +160,7 @@ impl Printer<'_> {
             }
             Expr::Element(array, index) => format!("{}[{}]", self.name(*array), self.expr(index)),
             Expr::FromMemory(dtype, raw) => {
-                let raw = self.expr(raw);
-                intrinsics::from_memory(language, *dtype, &raw, &mut self.helpers)
+                intrinsics::from_memory(language, *dtype, &self.expr(raw), &mut self.helpers)
             }
             Expr::ToMemory(dtype, value) => {
                 let value = match converts(*dtype) {
@@ -170,31 +169,17 @@ impl Printer<'_> {
                 };
                 intrinsics::to_memory(language, *dtype, &value, &mut self.helpers)
             }
-            Expr::Votes(_) | Expr::VotesBefore(_) | Expr::ShuffleUp { .. } | Expr::ShuffleXor { .. } => {
-                self.exchange(expr)
-            }
-        }
-    }
-
-    /// What threads of a warp give each other.
-    fn exchange(&mut self, expr: &Expr) -> String {
-        match expr {
             Expr::Votes(condition) => format!("__popc(__ballot_sync(0xffffffffu, {}))", self.expr(condition)),
             Expr::VotesBefore(condition) => {
-                let condition = self.expr(condition);
-                intrinsics::votes_before(self.language, &condition, &mut self.helpers)
+                intrinsics::votes_before(language, &self.expr(condition), &mut self.helpers)
             }
             Expr::ShuffleUp { value, delta } => {
                 format!("__shfl_up_sync(0xffffffffu, {}, {})", self.expr(value), self.expr(delta))
             }
             Expr::ShuffleXor { value, mask, width } => {
-                let (value, mask) = (self.expr(value), self.expr(mask));
-                match width {
-                    32 => format!("__shfl_xor_sync(0xffffffffu, {value}, {mask})"),
-                    _ => format!("__shfl_xor_sync(0xffffffffu, {value}, {mask}, {width})"),
-                }
+                let width = if *width == 32 { String::new() } else { format!(", {width}") };
+                format!("__shfl_xor_sync(0xffffffffu, {}, {}{width})", self.expr(value), self.expr(mask))
             }
-            _ => String::new(),
         }
     }
 

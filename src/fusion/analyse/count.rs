@@ -1,6 +1,7 @@
 //! The work of a kernel: how often each node is evaluated and in which loop, what is read, and what is stored.
 
 use lazuli_codegen::cost::WORTH_KEEPING;
+use lazuli_codegen::schedule::share;
 
 use super::{Analyser, Analysis, At, UNREAD};
 use crate::fusion::cost::{Loop, Role, Work};
@@ -17,9 +18,6 @@ pub(super) const READ: f64 = 1.0;
 /// How many times as long it takes to combine a long window where rows or lines are gone along: each by itself, from elements
 /// that are read anew.
 const WINDOW_IN_ROW: f64 = 2.0;
-
-/// Elements of a reduction at each row that a core has in registers.
-const UNROLLED: f64 = 8.0;
 
 /// What a kernel goes over.
 struct Shape<'a> {
@@ -97,7 +95,10 @@ impl Analyser<'_> {
                 _ if evaluation.is_far && place.0 == Loop::Windows => node.fan > 1.0,
                 Loop::Products => node.is_across && rows.is_some_and(|rows| node.elements >= rows.results),
                 Loop::Scatter => place.0 == Loop::Windows && node.fan > 1.0,
-                Loop::Rows => place.0 == Loop::Windows && node.fan > UNROLLED && !self.states[number].varies,
+                Loop::Rows => {
+                    let is_short = share::is_in_thread(node.fan as u64, || false);
+                    place.0 == Loop::Windows && !is_short && !self.states[number].varies
+                }
                 _ => false,
             };
             if is_lone {
