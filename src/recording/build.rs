@@ -150,8 +150,11 @@ fn attempt<S: Sink>(
                     donated.push(false);
                     graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)), &[])
                 }
-                State::Recorded(recipe @ (Recipe::StepValue | Recipe::CallInput), _) => {
-                    return Err(without_values(&tensor.node, recipe));
+                State::Recorded(Recipe::StepValue, _) => {
+                    return Err(without_values(&tensor.node, STEP_VALUE));
+                }
+                State::Recorded(Recipe::CallInput, _) => {
+                    return Err(without_values(&tensor.node, CALL_INPUT));
                 }
                 State::Recorded(recipe, sources) => {
                     let Some(operands) = finished(sources, &done, &mut pending) else {
@@ -191,15 +194,12 @@ fn attempt<S: Sink>(
     Ok(Ok(Recording { graph: graph.finish(ids), inputs, donated, again }))
 }
 
+const STEP_VALUE: &str = "a value of its step was used outside of the step, where it has none";
+const CALL_INPUT: &str = "an input of the function was used where it has no values: while the function is recorded, nothing can be \
+     evaluated, and nothing moved to another device";
+
 /// A stand-in was used where it stands for nothing.
-fn without_values(node: &TensorNode, recipe: &Recipe) -> Error {
-    let message = match recipe {
-        Recipe::StepValue => "a value of its step was used outside of the step, where it has none",
-        _ => {
-            "an input of the function was used where it has no values: while the function is recorded, nothing can be \
-             evaluated, and nothing moved to another device"
-        }
-    };
+fn without_values(node: &TensorNode, message: &str) -> Error {
     Error::InvalidOperation { op: node.origin, message: message.into(), location: node.location }
 }
 

@@ -82,9 +82,9 @@ type Listener<'a> = Box<dyn FnMut(&TuningProgress) + 'a>;
 
 /// How a program is tuned: see [`tune`].
 ///
-/// The candidates of a kernel, first schedules and then up to six cuts, are measured in turn, several times, and the fastest once more beside the default: it is chosen
-/// if it is at least 5 % faster on the median and at best, and in nearly each pair of measurements. Times are the least ones. Candidates whose results are not the default's, but for
-/// the rounding of sums, are left out.
+/// The candidates of a kernel, first schedules and then up to six cuts, are measured in turn, several times, and the fastest once
+/// more beside the default: it is chosen if it is at least 5 % faster on the median and at best, and in nearly each pair of
+/// measurements. Times are the least ones. Candidates whose results are not the default's, but for the rounding of sums, are left out.
 ///
 /// ```
 /// use std::time::Duration;

@@ -55,8 +55,8 @@ fn least(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Goes from the default to the fastest of its neighbours, and on from there; then it tries what has no neighbours. `None` if the default itself cannot be measured,
-/// or there was no time for it.
+/// Goes from the default to the fastest of its neighbours, and on from there; then it tries what has no neighbours. `None` if the
+/// default itself cannot be measured, or there was no time for it.
 pub(super) fn search<B: Bench>(bench: &mut B, default: B::Way) -> Option<Found<B::Way>> {
     let is_ready = bench.prepare(&[default]).contains(&default);
     if !is_ready || bench.is_over() {
