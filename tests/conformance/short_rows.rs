@@ -62,9 +62,11 @@ fn rows_of_lines_that_end_elsewhere() {
                 let images = ordinary(device, dtype, [count, side, side], 1);
                 let along = |axis| images.narrow(axis, 1, side - 1) - images.narrow(axis, 0, side - 1);
                 let [rows, columns] = [1, 2].map(|axis| along(axis).abs());
+                // Results of 16 bits are rounded when they are added.
+                let tolerance = if dtype == DType::F16 { 1e-2 } else { 1e-5 };
                 vec![
-                    near("of all", rows.mean(..) + columns.mean(..), 1e-2, 1e-2),
-                    near("of each", rows.sum([1, 2]) + columns.sum([1, 2]), 1e-1, 1e-2),
+                    near("of all", rows.mean(..) + columns.mean(..), tolerance, tolerance),
+                    near("of each", rows.sum([1, 2]) + columns.sum([1, 2]), tolerance, tolerance),
                     exact("largest", rows.max(..).maximum(columns.max(..))),
                 ]
             });
