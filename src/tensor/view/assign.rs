@@ -60,7 +60,7 @@ impl Tensor {
             let (shape, _) = self.known()?;
             let axis = call.axis(axis, shape)?;
             if step == 0 {
-                return call.fail("the step is 0; use 1 for every position, or -1 to walk backwards");
+                return call.fail("the step is 0; use 1 for every position, or -1 to go backwards");
             }
             let mut slices: Vec<_> = shape.iter().map(|&extent| (0, 1, extent)).collect();
             slices[axis] = resolve_slice(shape[axis], start, end, step);

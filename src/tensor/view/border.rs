@@ -4,16 +4,22 @@ use smallvec::SmallVec;
 
 use super::join;
 use crate::tensor::arguments::call::Call;
-use crate::{Number, Result, Tensor};
+use crate::{Number, Result, Shape, Tensor};
 
-/// A border, as one pair `(before, after)` or `[before, after]` of integers of any of the usual types for every axis, or
-/// one integer for all sides of all axes. Where a number is negative, so many positions are cut off instead.
+/// A border, as integers of any of the usual types. Where one is negative, so many positions are cut off instead.
+///
+/// * One pair `(before, after)` or `[before, after]` for every axis, first axis first, as NumPy's `pad`.
+/// * A flat list, last axis first, as PyTorch's `F.pad`: `[left, right, top, bottom]`. Axes that it does not reach have
+///   no border.
+/// * One integer for all sides of all axes.
 ///
 /// ```
 /// use lazuli::{Border, DType, Shape, Tensor};
 /// let x = Tensor::zeros([2, 3], DType::F32);
 /// assert_eq!(x.pad(&[(0, 1), (2, -1)], 0).shape()?, Shape::from([3, 4]));
 /// assert_eq!(x.pad([[0, 1], [2, -1]], 0).shape()?, Shape::from([3, 4]));
+/// assert_eq!(x.pad([2, -1, 0, 1], 0).shape()?, Shape::from([3, 4]));
+/// assert_eq!(x.pad([2, -1], 0).shape()?, Shape::from([2, 4]));
 /// assert_eq!(x.pad(1, 0.0).shape()?, Shape::from([4, 5]));
 /// assert_eq!(Border::from(&[(0, 1), (2, -1)]), Border::from(&vec![(0isize, 1), (2, -1)]));
 /// # Ok::<(), lazuli::Error>(())
@@ -25,6 +31,8 @@ pub struct Border(Sides);
 enum Sides {
     All(isize),
     Each(SmallVec<[(isize, isize); 4]>),
+    /// Before and after the last axis, before and after the one in front of it, and so on.
+    FromLast(SmallVec<[isize; 8]>),
 }
 
 /// Integers beyond `isize` become the largest, which no border can be.
@@ -67,6 +75,37 @@ macro_rules! from_pairs {
             }
         }
 
+        impl From<&[$ty]> for Border {
+            fn from(sides: &[$ty]) -> Border {
+                let one = |&side: &$ty| isize::try_from(side).unwrap_or(isize::MAX);
+                Border(Sides::FromLast(sides.iter().map(one).collect()))
+            }
+        }
+
+        impl<const N: usize> From<[$ty; N]> for Border {
+            fn from(sides: [$ty; N]) -> Border {
+                Border::from(&sides[..])
+            }
+        }
+
+        impl<const N: usize> From<&[$ty; N]> for Border {
+            fn from(sides: &[$ty; N]) -> Border {
+                Border::from(&sides[..])
+            }
+        }
+
+        impl From<Vec<$ty>> for Border {
+            fn from(sides: Vec<$ty>) -> Border {
+                Border::from(&sides[..])
+            }
+        }
+
+        impl From<&Vec<$ty>> for Border {
+            fn from(sides: &Vec<$ty>) -> Border {
+                Border::from(&sides[..])
+            }
+        }
+
         impl From<Vec<($ty, $ty)>> for Border {
             fn from(pairs: Vec<($ty, $ty)>) -> Border {
                 Border::from(&pairs[..])
@@ -83,19 +122,35 @@ macro_rules! from_pairs {
 from_pairs!(i32, i64, isize, usize);
 
 impl Border {
+    /// The pair of each axis of a shape.
+    fn of_axes(&self, call: Call, shape: &Shape) -> Result<SmallVec<[(isize, isize); 4]>> {
+        let rank = shape.rank();
+        match &self.0 {
+            Sides::All(all) => Ok(SmallVec::from_elem((*all, *all), rank)),
+            Sides::Each(sides) if sides.len() == rank => Ok(sides.clone()),
+            Sides::Each(sides) => call.fail(format!(
+                "takes one pair (before, after) for each of the {rank} axes of shape {shape}, got {}",
+                sides.len()
+            )),
+            Sides::FromLast(sides) if sides.len() % 2 == 0 && sides.len() <= 2 * rank => {
+                let mut axes = SmallVec::from_elem((0, 0), rank);
+                for (axis, pair) in axes.iter_mut().rev().zip(sides.chunks_exact(2)) {
+                    *axis = (pair[0], pair[1]);
+                }
+                Ok(axes)
+            }
+            Sides::FromLast(sides) => call.fail(format!(
+                "a flat list has two numbers (before, after) for each axis, last axis first, and shape {shape} has \
+                 {rank} axes; got a list of {}",
+                sides.len()
+            )),
+        }
+    }
+
     /// The tensor without what is cut off, and how wide the border of the rest is.
     pub(crate) fn cut(&self, call: Call, x: &Tensor) -> Result<(Tensor, Vec<(usize, usize)>)> {
         let (shape, _) = x.known()?;
-        let sides: SmallVec<[(isize, isize); 4]> = match &self.0 {
-            Sides::All(all) => SmallVec::from_elem((*all, *all), shape.rank()),
-            Sides::Each(sides) => sides.clone(),
-        };
-        if sides.len() != shape.rank() {
-            let (given, rank) = (sides.len(), shape.rank());
-            return call.fail(format!(
-                "takes one pair (before, after) for each of the {rank} axes of shape {shape}, got {given}"
-            ));
-        }
+        let sides = self.of_axes(call, shape)?;
         let (mut slices, mut border) = (Vec::new(), Vec::new());
         for (axis, (before, after)) in sides.into_iter().enumerate() {
             let off = |side: isize| if side < 0 { side.unsigned_abs() } else { 0 };
@@ -142,8 +197,7 @@ pub enum PadMode {
 }
 
 impl Tensor {
-    /// A border, given as one pair (before, after) for every axis or one integer for all sides; [`PadMode`] says what it
-    /// holds. Where a number is negative, so many positions are cut off instead, before anything else.
+    /// A [`Border`]; [`PadMode`] says what it holds. Where a number is negative, so many positions are cut off instead, before anything else.
     ///
     /// Invalid if more is cut off than is there, for a reflected border that is not narrower than the tensor, for a circular one that is wider,
     /// and for a replicated one where there is nothing to replicate.

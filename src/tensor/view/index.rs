@@ -231,7 +231,7 @@ pub(crate) fn resolve(call: Call, x: &Tensor, indices: &[Index]) -> Result<Part>
             Index::Slice { start, end, step } => {
                 if step == 0 {
                     return call.fail(format!(
-                        "a step in {} is 0; use 1 for every position, or -1 to walk backwards",
+                        "a step in {} is 0; use 1 for every position, or -1 to go backwards",
                         given()
                     ));
                 }

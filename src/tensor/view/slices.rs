@@ -78,17 +78,18 @@ impl Tensor {
         Tensor::or_invalid(select(Call::here("select"), self, axis, index))
     }
 
-    /// A border of `value`, given as one pair (before, after) for every axis, or as one integer for all sides. The value is
-    /// converted to the tensor's dtype as Rust's `as` converts. Where a number is negative, so many positions are cut off
-    /// instead.
+    /// A [`Border`] of `value`: pairs (before, after) of all axes, PyTorch's flat list `[left, right, top, bottom]`, or one
+    /// integer for all sides. The value is converted to the tensor's dtype as Rust's `as` converts. Where a number is
+    /// negative, so many positions are cut off instead.
     ///
-    /// Invalid if more is cut off than is there.
+    /// Invalid if more is cut off than is there, and for a list that does not fit the number of axes.
     ///
     /// ```
     /// use lazuli::Tensor;
     /// let x = Tensor::from_slice(&[1.0f32, 2.0], [1, 2]);
     /// assert_eq!(x.pad(&[(0, 0), (1, 2)], 9.0).to_vec::<f32>()?, [9.0, 1.0, 2.0, 9.0, 9.0]);
     /// assert_eq!(x.pad(&[(0, 0), (-1, 1)], 9.0).to_vec::<f32>()?, [2.0, 9.0]);
+    /// assert_eq!(x.pad([-1, 1], 9.0).to_vec::<f32>()?, [2.0, 9.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
@@ -153,7 +154,7 @@ fn slice(
     let (shape, _) = x.known()?;
     let axis = call.axis(axis, shape)?;
     if step == 0 {
-        return call.fail("the step is 0; use 1 for every position, or -1 to walk backwards");
+        return call.fail("the step is 0; use 1 for every position, or -1 to go backwards");
     }
     call.slice(x, &[(axis, resolve_slice(shape[axis], start, end, step))])
 }
@@ -311,7 +312,7 @@ mod tests {
     fn mistakes_say_what_does_not_fit() {
         mistake!(
             x().slice_step(0, None, None, 0),
-            "slice_step: the step is 0; use 1 for every position, or -1 to walk backwards"
+            "slice_step: the step is 0; use 1 for every position, or -1 to go backwards"
         );
         mistake!(
             x().narrow(1, 2, 2),
@@ -321,6 +322,16 @@ mod tests {
         mistake!(
             x().pad(&[(1, 1)], 0),
             "pad: takes one pair (before, after) for each of the 3 axes of shape [2, 3, 4], got 1"
+        );
+        mistake!(
+            x().pad([1], 0),
+            "pad: a flat list has two numbers (before, after) for each axis, last axis first, and shape [2, 3, 4] has \
+             3 axes; got a list of 1"
+        );
+        mistake!(
+            x().pad([1; 8], 0),
+            "pad: a flat list has two numbers (before, after) for each axis, last axis first, and shape [2, 3, 4] has \
+             3 axes; got a list of 8"
         );
         mistake!(
             x().unfold(1, 4, 1),
