@@ -108,6 +108,20 @@ pub const PROGRAMS: &[Program] = &[
         name: "one position of a cache",
         call: |data, n| data.keys.slice_assign(s![n as isize..n as isize + 1, .., ..], &data.key * 2.0),
     },
+    Program {
+        name: "a part of a table, normalised",
+        call: |data, n| {
+            let (row, column) = (n as isize, (n % 4 * 2 + 1) as isize);
+            let part = s![row..row + 1, .., column..column + 4];
+            data.keys.slice_assign(part, data.keys.i(part).softmax(2))
+        },
+    },
+    Program {
+        name: "an element of a table",
+        call: |data, n| {
+            data.channels.slice_assign(s![(n / 400 + 1) as isize, n as isize + 1], data.query.sum([0, 1]))
+        },
+    },
 ];
 
 /// Programs whose outermost extent is another each time.

@@ -9,9 +9,10 @@
 //!
 //! What a pad puts somewhere into a larger tensor, as an assignment to a part does, begins at a parameter. So does the
 //! second of two tensors that are joined along the outermost axis, where the first one ends: a join of what grows is
-//! one kernel. Borders, which are as wide on either side or on one side alone, other joins, and pads of what is padded are
-//! part of the text, which has a loop for each of their parts. So is where a pad of something reshaped begins: its index
-//! is divided, and what is divided must not be less than zero.
+//! one kernel. Borders, which are as wide on either side, and no wider than what they are around, or on one side
+//! alone, other joins, and pads of what is padded are part of the text, which has a loop for each of their parts. So is
+//! where a pad of something reshaped begins, unless the reshape only adds or leaves out axes of one element: its index is
+//! divided, and what is divided must not be less than zero.
 
 use lazuli_codegen::Language;
 use rustc_hash::FxHashMap;
@@ -104,7 +105,7 @@ impl Parameters {
             let is_cut_before = graph.operands(id).iter().any(|operand| follows[operand.index()]);
             follows[id.index()] = is_cut_before;
             let is_divided_before = graph.operands(id).iter().any(|operand| is_divided[operand.index()]);
-            is_divided[id.index()] = is_divided_before || graph.node(id).op == Op::View(View::Reshape);
+            is_divided[id.index()] = is_divided_before || is_division(graph, id);
             if let Some(value) = number(&graph.node(id).op) {
                 parameters.of_nodes.insert(id, parameters.values.len());
                 parameters.values.push(value.cast(value.dtype().compute()).to_bits());
@@ -179,6 +180,16 @@ impl Parameters {
     }
 }
 
+/// Whether positions of this node are divided to find its operand's: a reshape that does more than to add or leave out
+/// axes of one element.
+fn is_division(graph: &Graph, id: NodeId) -> bool {
+    let node = graph.node(id);
+    node.op == Op::View(View::Reshape) && {
+        let long = |shape: &Shape| shape.iter().copied().filter(|&extent| extent != 1).collect::<Vec<_>>();
+        long(&node.shape) != long(&graph.node(graph.operands(id)[0]).shape)
+    }
+}
+
 fn number(op: &Op) -> Option<Scalar> {
     match op {
         Op::Constant(constant) if constant.role == ConstantRole::Argument => Some(constant.value),
@@ -249,7 +260,9 @@ impl Along {
             let place = if start == 0 { Place::First } else { Place::Last };
             return (!self.is_inner).then_some(place);
         }
-        let is_border = start == 0 || end == extent || start.abs_diff(extent - end) <= 1;
+        // What is put into the middle of something much longer is not what a border is around.
+        let is_even = start.abs_diff(extent - end) <= 1 && start <= end - start;
+        let is_border = start == 0 || end == extent || is_even;
         let meets_another = self.parts.iter().any(|&(from, to)| to == start || from == end);
         (!is_border && !meets_another).then_some(Place::Middle)
     }

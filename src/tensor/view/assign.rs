@@ -95,6 +95,7 @@ fn assigned(call: Call, x: &Tensor, part: &Part, value: Operand) -> Result<Tenso
     }
     let mut chosen = Tensor::ones(line, DType::Bool);
     let mut values = call.reshape(&unified(call, value, dtype, &extents)?, counts().collect())?;
+    let mut border = vec![(0, 0); shape.rank()];
     for (axis, &(first, step, count)) in part.slices.iter().enumerate() {
         if step < 0 {
             values = values.flip(axis as isize);
@@ -105,27 +106,24 @@ fn assigned(call: Call, x: &Tensor, part: &Part, value: Operand) -> Result<Tenso
         // Walked forwards.
         let apart = step.unsigned_abs();
         let first = if step < 0 { first - apart * (count - 1) } else { first };
-        values = placed(&values, axis, [first, apart, count, shape[axis]])?;
-        chosen = placed(&chosen, axis, [first, apart, count, shape[axis]])?;
+        let length = if count == 0 { 0 } else { (count - 1) * apart + 1 };
+        if length > count {
+            values = spread(&values, axis, apart, length)?;
+            chosen = spread(&chosen, axis, apart, length)?;
+        }
+        border[axis] = (first, shape[axis] - first - length);
     }
-    Ok(chosen.where_(&values, x))
+    // In one step: where a pad begins along each axis is known to one kernel for all places.
+    Ok(chosen.pad(&border, 0).where_(&values.pad(&border, 0), x))
 }
 
-/// The positions of an axis `apart` from each other, from `first` on, with zeros between and around.
-fn placed(x: &Tensor, axis: usize, [first, apart, count, extent]: [usize; 4]) -> Result<Tensor> {
+/// The positions of an axis `apart` from each other, with zeros between.
+fn spread(x: &Tensor, axis: usize, apart: usize, length: usize) -> Result<Tensor> {
     let (shape, _) = x.known()?;
-    let border = |rank: usize, own: usize, before: usize, after: usize| -> Vec<(usize, usize)> {
-        (0..rank).map(|axis| if axis == own { (before, after) } else { (0, 0) }).collect()
-    };
-    let mut spread = x.clone();
-    let mut length = count;
-    if apart > 1 && count > 1 {
-        let mut extents = shape.to_vec();
-        length = (count - 1) * apart + 1;
-        extents[axis] = count * apart;
-        spread = spread.unsqueeze(axis as isize + 1);
-        spread = spread.pad(&border(shape.rank() + 1, axis + 1, 0, apart - 1), 0);
-        spread = spread.reshape(Shape::from(extents)).narrow(axis as isize, 0, length);
-    }
-    Ok(spread.pad(&border(shape.rank(), axis, first, extent - first - length), 0))
+    let mut between = vec![(0, 0); shape.rank() + 1];
+    between[axis + 1] = (0, apart - 1);
+    let mut extents = shape.to_vec();
+    extents[axis] *= apart;
+    let spread = x.unsqueeze(axis as isize + 1).pad(&between, 0);
+    Ok(spread.reshape(Shape::from(extents)).narrow(axis as isize, 0, length))
 }
