@@ -1,28 +1,44 @@
 //! Constant folding: an operation on constants becomes a constant, if its result is exactly defined
-//! (see [`exact`]): the same bits that a kernel would compute.
+//! (see [`exact`]): the same bits that a kernel would compute. What has no elements is any constant.
 
 use super::exact;
 use super::rule::{Rule, Site, Step, rewrite};
+use crate::Scalar;
 use crate::graph::Graph;
-use crate::graph::op::{ConstantRole, Op};
+use crate::graph::op::{ConstantRole, Op, View};
 
 pub(super) fn run(graph: &Graph) -> Option<Graph> {
     rewrite(graph, rules_for)
 }
 
-const UNARY: [Rule; 1] = [Rule { name: "unary", statement: "f(c) is a constant", apply: |site| unary(site) }];
-const BINARY: [Rule; 1] =
-    [Rule { name: "binary", statement: "f(c, d) is a constant", apply: |site| binary(site) }];
-const CAST: [Rule; 1] = [Rule { name: "cast", statement: "c as T is a constant", apply: |site| cast(site) }];
+const EMPTY: Rule =
+    Rule { name: "empty", statement: "what has no elements is a constant", apply: |site| empty(site) };
+const UNARY: [Rule; 2] =
+    [EMPTY, Rule { name: "unary", statement: "f(c) is a constant", apply: |site| unary(site) }];
+const BINARY: [Rule; 2] =
+    [EMPTY, Rule { name: "binary", statement: "f(c, d) is a constant", apply: |site| binary(site) }];
+const CAST: [Rule; 2] =
+    [EMPTY, Rule { name: "cast", statement: "c as T is a constant", apply: |site| cast(site) }];
 
 fn rules_for(op: &Op) -> &'static [Rule] {
     match op {
         Op::Unary(_) => &UNARY,
         Op::Binary(_) => &BINARY,
         Op::Cast => &CAST,
+        Op::Input(_) | Op::Constant(_) => &[],
         // A select between constants, or by a constant, is a law of `simplify`.
-        _ => &[],
+        _ => &[EMPTY],
     }
+}
+
+/// A batch of no samples: plans that compare numbers of elements would take all of its shapes for the same.
+fn empty(site: &mut Site<'_>) -> Option<Step> {
+    let node = site.node;
+    let is_done = matches!(node.op, Op::View(View::Expand)) && site.splat(0).is_some();
+    if node.shape.elements() > 0 || is_done {
+        return None;
+    }
+    site.become_constant(Scalar::from_f64(node.dtype, 0.0), ConstantRole::Literal)
 }
 
 fn unary(site: &mut Site<'_>) -> Option<Step> {
@@ -76,6 +92,23 @@ mod tests {
 %4 = expand(%3) : f32 [3]  # sqrt
 %5 = mul(%0, %4) : f32 [3]
 return %5, %2
+";
+        assert_eq!(text(&folded, Locations::Hidden), expected);
+        assert!(run(&folded).is_none());
+    }
+
+    #[test]
+    fn what_has_no_elements_needs_no_operands() {
+        let mut s = Sketch::new();
+        let x = s.input([0, 3], DType::F32);
+        let wide = s.cast(x, DType::F64);
+        let root = s.unary(UnaryOp::Sqrt, wide);
+        let folded = run(&s.outputs([root, x])).unwrap();
+        let expected = "\
+%0 = input slot=0 : f32 [0, 3]
+%1 = constant 0.0 literal : f64 []  # sqrt
+%2 = expand(%1) : f64 [0, 3]  # sqrt
+return %2, %0
 ";
         assert_eq!(text(&folded, Locations::Hidden), expected);
         assert!(run(&folded).is_none());

@@ -55,6 +55,23 @@ fn carries_may_be_wider_than_inputs() {
     }
 }
 
+/// What a scan and its readers count as equal numbers of elements are all none here.
+#[test]
+fn states_of_no_series_are_summed() {
+    for batch in [0, 2] {
+        check(&format!("states of {batch} series"), |device| {
+            let [x, rates] = [1, 2].map(|seed| ordinary(device, DType::F32, [batch, 4, 4], seed));
+            let (kept, added) = ((-rates.unsqueeze(-1)).exp(), (&rates * &x).unsqueeze(-1) * x.unsqueeze(2));
+            let step = |[h]: [&Tensor; 1], [kept, added]: [&Tensor; 2]| {
+                let h = h * kept + added;
+                ([h.clone()], [h])
+            };
+            let (_, [states]) = scan([&kept, &added], 1, ScanOrder::new(), [0.0], step);
+            vec![near("outputs", (states * x.unsqueeze(2)).sum(-1).relu(), 1e-5, 1e-5)]
+        });
+    }
+}
+
 #[test]
 fn every_length_as_plain_loops() {
     for length in [1usize, 2, 31, 32, 33, 64, 100, 1000] {
