@@ -85,10 +85,15 @@ pub(crate) fn through(
     }
 }
 
+/// Whether a reshape divides positions: it does more than add or leave out axes of one element.
+pub(super) fn divides(to: &Shape, from: &Shape) -> bool {
+    let is_long = |extent: &&usize| **extent != 1;
+    !to.iter().filter(is_long).eq(from.iter().filter(is_long))
+}
+
 /// The operand's indices of a reshape; dimensions that only gain or lose 1s pass through.
 fn reshape(indices: &Indices, to: &Shape, from: &Shape, ranges: &AxisRanges) -> Indices {
-    let is_long = |extent: &&usize| **extent != 1;
-    if !to.iter().filter(is_long).eq(from.iter().filter(is_long)) {
+    if divides(to, from) {
         return unflatten(&flatten(indices, to), from, ranges);
     }
     let mut moved = to.iter().zip(indices).filter(|(extent, _)| **extent != 1).map(|(_, index)| index);

@@ -9,17 +9,17 @@
 //!
 //! What a pad puts somewhere into a larger tensor, as an assignment to a part does, begins at a parameter. So does the
 //! second of two tensors that are joined along the outermost axis, where the first one ends: a join of what grows is
-//! one kernel. Borders, which are as wide on either side, and no wider than what they are around, or on one side
-//! alone, other joins, and pads of what is padded are part of the text, which has a loop for each of their parts. So is
-//! where a pad of something reshaped begins, unless the reshape only adds or leaves out axes of one element: its index is
-//! divided, and what is divided must not be less than zero.
+//! one kernel. Part of the text, which has a loop for each of their parts, are borders (as wide on either side, unless
+//! around one position, or on one side alone), other joins, and pads of what is padded. So is where a pad of something
+//! reshaped begins, unless the reshape only adds or leaves out axes of one element: its index is divided, and what is
+//! divided must not be less than zero.
 
 use lazuli_codegen::Language;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::op::{ConstantRole, Op, View};
-use super::{Graph, NodeId};
+use super::{Graph, NodeId, maps};
 use crate::{Scalar, Shape};
 
 /// Bytes of an access of several elements.
@@ -180,14 +180,10 @@ impl Parameters {
     }
 }
 
-/// Whether positions of this node are divided to find its operand's: a reshape that does more than to add or leave out
-/// axes of one element.
+/// Whether a position of this node is divided to find its operand's.
 fn is_division(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
-    node.op == Op::View(View::Reshape) && {
-        let long = |shape: &Shape| shape.iter().copied().filter(|&extent| extent != 1).collect::<Vec<_>>();
-        long(&node.shape) != long(&graph.node(graph.operands(id)[0]).shape)
-    }
+    node.op == Op::View(View::Reshape) && maps::divides(&node.shape, &graph.node(graph.operands(id)[0]).shape)
 }
 
 fn number(op: &Op) -> Option<Scalar> {
@@ -260,8 +256,8 @@ impl Along {
             let place = if start == 0 { Place::First } else { Place::Last };
             return (!self.is_inner).then_some(place);
         }
-        // What is put into the middle of something much longer is not what a border is around.
-        let is_even = start.abs_diff(extent - end) <= 1 && start <= end - start;
+        // One position in the middle of many is assigned to, as every other one is.
+        let is_even = start.abs_diff(extent - end) <= 1 && (start <= 1 || end - start > 1);
         let is_border = start == 0 || end == extent || is_even;
         let meets_another = self.parts.iter().any(|&(from, to)| to == start || from == end);
         (!is_border && !meets_another).then_some(Place::Middle)

@@ -31,7 +31,7 @@ fn rules_for(op: &Op) -> &'static [Rule] {
     }
 }
 
-/// A batch of no samples: plans that compare numbers of elements would take all of its shapes for the same.
+/// In an empty batch all shapes have equally many elements, none, by which fusion could not tell them apart.
 fn empty(site: &mut Site<'_>) -> Option<Step> {
     let node = site.node;
     let is_done = matches!(node.op, Op::View(View::Expand)) && site.splat(0).is_some();

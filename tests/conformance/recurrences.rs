@@ -55,7 +55,7 @@ fn carries_may_be_wider_than_inputs() {
     }
 }
 
-/// What a scan and its readers count as equal numbers of elements are all none here.
+/// In an empty batch, a scan and a sum over its state have equally many elements: none.
 #[test]
 fn states_of_no_series_are_summed() {
     for batch in [0, 2] {

@@ -103,7 +103,7 @@ fn assigned(call: Call, x: &Tensor, part: &Part, value: Operand) -> Result<Tenso
         if count == shape[axis] {
             continue;
         }
-        // Walked forwards.
+        // In rising order.
         let apart = step.unsigned_abs();
         let first = if step < 0 { first - apart * (count - 1) } else { first };
         let length = if count == 0 { 0 } else { (count - 1) * apart + 1 };
@@ -113,7 +113,7 @@ fn assigned(call: Call, x: &Tensor, part: &Part, value: Operand) -> Result<Tenso
         }
         border[axis] = (first, shape[axis] - first - length);
     }
-    // In one step: where a pad begins along each axis is known to one kernel for all places.
+    // One pad for all axes: one kernel takes every place. Of a pad of a pad the places are text.
     Ok(chosen.pad(&border, 0).where_(&values.pad(&border, 0), x))
 }
 

@@ -197,10 +197,12 @@ pub enum PadMode {
 }
 
 impl Tensor {
-    /// A [`Border`]; [`PadMode`] says what it holds. Where a number is negative, so many positions are cut off instead, before anything else.
+    /// A [`Border`]; [`PadMode`] says what it holds. Where a number is negative, so many positions are cut off instead,
+    /// before anything else.
     ///
-    /// Invalid if more is cut off than is there, for a reflected border that is not narrower than the tensor, for a circular one that is wider,
-    /// and for a replicated one where there is nothing to replicate.
+    /// Invalid if more is cut off than is there, for a list that does not fit the number of axes, for a reflected border that
+    /// is not narrower than the tensor, for a circular one that is wider, and for a replicated one where there is nothing to
+    /// replicate.
     ///
     /// ```
     /// use lazuli::{DType, PadMode, Shape, Tensor};
