@@ -107,6 +107,29 @@ fn every_dtype_has_borders() {
     }
 }
 
+/// What all of a row has in common is one number under a guard that differs among lanes; elements around it are not read.
+#[test]
+fn rows_with_a_number_of_their_own_are_placed() {
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64, DType::I32, DType::I64] {
+        check_on_cpu(&format!("placed rows of {dtype}"), |device| {
+            let mut pairs = Vec::new();
+            for (row, columns) in [(2, 3), (1, 40), (3, 131)] {
+                let x = mixed(device, dtype, [5, columns], 1, 7);
+                let each = mixed(device, dtype, [5, 1], 2, 3);
+                let table = mixed(device, dtype, [11, columns + 29], 3, 5);
+                let part = s![row..row + 5, 7..7 + columns as isize];
+                pairs.push(exact("placed", table.slice_assign(part, &x * &each)));
+                pairs.push(exact("bordered", (&x + &each).pad([1, 8, 2, 5], 0).abs()));
+                pairs.push(exact(
+                    "the number itself",
+                    each.broadcast_to([5, columns]).pad([1, 8, 2, 5], 0) + 1,
+                ));
+            }
+            pairs
+        });
+    }
+}
+
 /// Statistics of what windows over short and long lines come to.
 #[test]
 fn reductions_of_windows_over_borders() {

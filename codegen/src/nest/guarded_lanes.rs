@@ -32,8 +32,11 @@ pub(super) fn are_masks_of(kernel: &Kernel, axis: AxisId, values: &[ValueId]) ->
     let is_one = |value: &Value| match &value.op {
         ValueOp::InBounds(bounds) => bounds.iter().all(|bound| bound.expr.coefficient(axis).is_some()),
         ValueOp::Load { index, guard, .. } => match index.coefficient(axis) {
-            // A number for all lanes, of which a guard leaves some, is no vector.
-            Some(0) => guard.is_none_or(|guard| !kernel.value(guard).axes.contains(&axis)),
+            // One number for all lanes, read if a guard leaves any of them.
+            Some(0) => {
+                let differs = |guard: ValueId| kernel.value(guard).axes.contains(&axis);
+                !guard.is_some_and(differs) || kernel.computed_axes(index).is_empty()
+            }
             Some(step) => (1..=NEAR as i64).contains(&step) && kernel.computed_axes(index).is_empty(),
             None => false,
         },

@@ -8,8 +8,15 @@ use super::skeleton::{DECLARED, HANDED_ON, Kind, POSITION, Skeleton, digits, ind
 const SHORT_LOOP: u64 = 8;
 
 /// Calls that are given places alone: elements that vectors are loaded from, and how many.
-const PLACES: [&str; 6] =
-    ["lz_load_", "lz_inside_", "lz_gather_", "lz_pick_", "lz_positions(", "__builtin_prefetch("];
+const PLACES: [&str; 7] = [
+    "lz_load_",
+    "lz_inside_",
+    "lz_any_inside_",
+    "lz_gather_",
+    "lz_pick_",
+    "lz_positions(",
+    "__builtin_prefetch(",
+];
 /// Is given a place, then what is stored there.
 const STORES: [&str; 2] = ["lz_store_", "lz_stream_"];
 /// Lines of positions, lengths and what these are compared with.

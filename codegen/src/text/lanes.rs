@@ -58,8 +58,8 @@ enum Held {
 struct Loop<'p, 'a> {
     printer: &'p mut Printer<'a>,
     varying: FxHashMap<Var, Held>,
-    /// Truths that say of each lane whether positions are within bounds.
-    bounds: Vec<Var>,
+    /// Truths that say of each lane whether positions are within bounds, and whether those are near all positions.
+    bounds: FxHashMap<Var, bool>,
     /// Whether it has numbers in memory.
     is_worth_it: bool,
     /// Whether some numbers in memory have more than 16 bits, or are floats.
@@ -196,7 +196,7 @@ impl<'p, 'a> Loop<'p, 'a> {
         Loop {
             printer,
             varying: FxHashMap::from_iter([(lanes.0, Held::Index(1))]),
-            bounds: Vec::new(),
+            bounds: FxHashMap::default(),
             is_worth_it: false,
             is_wide: false,
             far: 0.0,
@@ -245,8 +245,8 @@ impl Loop<'_, '_> {
                     return Some(());
                 }
                 let kind = self.kind_of_var(*var)?;
-                if let Expr::InBounds(_) = value {
-                    self.bounds.push(*var);
+                if let (Expr::InBounds(_), Some(is_near)) = (value, self.nearness(value)) {
+                    self.bounds.insert(*var, is_near);
                 }
                 let value = self.value(value)?;
                 self.bind("const ", *var, kind, Some(value))

@@ -87,9 +87,11 @@ impl Lanes {
         (format!("lz_load_{dtype}"), memory(dtype).1)
     }
 
-    /// Lanes from memory for which a condition holds: another argument.
-    pub fn inside(dtype: DType) -> (String, Kind) {
-        (format!("lz_inside_{dtype}"), memory(dtype).1)
+    /// Lanes from memory for which a condition holds: another argument. Where it holds for none, the address is near the
+    /// tensor, or may be anything.
+    pub fn inside(dtype: DType, is_near: bool) -> (String, Kind) {
+        let any = if is_near { "" } else { "any_" };
+        (format!("lz_{any}inside_{dtype}"), memory(dtype).1)
     }
 
     /// The same of lanes some elements from each other: an argument before says how far.

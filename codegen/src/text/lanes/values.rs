@@ -45,6 +45,19 @@ pub(in crate::text) fn bounds_are_short(bounds: &[Bound], ranges: &AxisRanges) -
     })
 }
 
+/// Positions beyond a border: as windows of 9 reach.
+const NARROW: i64 = 4;
+
+/// Whether no position is far beyond these bounds, so that what is next to a border is memory of the same tensor nearly
+/// always.
+fn are_near(bounds: &[Bound], ranges: &AxisRanges) -> bool {
+    bounds.iter().all(|bound| {
+        let (least, most) = bound.expr.range(ranges);
+        (!bound.has_lo() || least.saturating_add(NARROW) >= bound.lo)
+            && (!bound.has_hi() || most.saturating_sub(NARROW) < bound.hi)
+    })
+}
+
 /// The axes' ranges, with extents that are arguments as this launch has them: where 32 bits do not hold them, the text is
 /// another one. Offsets are unbounded.
 pub(in crate::text) fn launched_ranges(kernel: &Kernel) -> AxisRanges {
@@ -150,8 +163,11 @@ impl Loop<'_, '_> {
                 let text = intrinsics::mul_add(C, *dtype, ["a", "b", "c"], &mut none);
                 self.of(&text, &[("a", a), ("b", b), ("c", c)])
             }
-            Expr::Select(condition, a, _) if self.varies(condition) && is_element(a) => {
-                self.guarded(condition, a)
+            Expr::Select(condition, a, b) if self.varies(condition) && is_element(a) => {
+                match self.varies(a) {
+                    true => self.guarded(condition, a),
+                    false => self.guarded_one(condition, a, b),
+                }
             }
             Expr::Select(condition, a, b) => {
                 let text = intrinsics::select(C, "c", "a", "b");
@@ -241,15 +257,7 @@ impl Loop<'_, '_> {
             Expr::Element(array, index)
                 if self.folded.is_none() && MASKED_DISTANCES.contains(&self.step(index)?) =>
             {
-                // No other truth says that lanes beyond the last position have nothing to read.
-                let is_of_bounds = match condition {
-                    Expr::InBounds(_) => true,
-                    Expr::Name(var) => self.bounds.contains(var),
-                    _ => false,
-                };
-                if !is_of_bounds {
-                    return None;
-                }
+                let is_near = self.nearness(condition)?;
                 let dtype = self.memory(*array)?;
                 self.see(dtype);
                 let condition = self.value(condition)?;
@@ -257,7 +265,7 @@ impl Loop<'_, '_> {
                 let from = self.printer.element_of(*array, index);
                 let (text, kind) = match self.step(index)? {
                     1 => {
-                        let (load, kind) = Lanes::inside(dtype);
+                        let (load, kind) = Lanes::inside(dtype, is_near);
                         (format!("{load}({from}, {inside})"), kind)
                     }
                     step => {
@@ -267,6 +275,28 @@ impl Loop<'_, '_> {
                 };
                 Some(Value::vector(text, kind))
             }
+            _ => None,
+        }
+    }
+
+    /// An element that is the same for all lanes where a guard holds, read if it holds for any; else another value.
+    fn guarded_one(&mut self, condition: &Expr, element: &Expr, other: &Expr) -> Option<Value> {
+        self.nearness(condition)?;
+        let kind = self.kind_of(element)?;
+        let condition = self.value(condition)?;
+        let inside = self.vector(condition, Kind::Mask);
+        let element = self.printer.expr(element);
+        let element = Value::scalar(format!("lz_all(~({inside})) ? 0 : {element}"), kind);
+        let operands = [("c", Value::vector(inside, Kind::Mask)), ("a", element), ("b", self.value(other)?)];
+        self.translated(&intrinsics::select(Language::C, "c", "a", "b"), &operands)
+    }
+
+    /// Whether all positions are near a guard's bounds; `None` if it does not say that lanes beyond the last position have
+    /// nothing to read, as only bounds do.
+    pub(super) fn nearness(&self, condition: &Expr) -> Option<bool> {
+        match condition {
+            Expr::InBounds(bounds) => Some(are_near(bounds, &self.printer.kernel.ranges())),
+            Expr::Name(var) => self.bounds.get(var).copied(),
             _ => None,
         }
     }
