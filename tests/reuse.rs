@@ -19,8 +19,9 @@ static COUNTERS: Mutex<()> = Mutex::new(());
 /// Kernels that a program takes: where it begins at 0, and elsewhere; on CUDA also where accesses are aligned.
 const MOST_KERNELS: usize = 3;
 /// Where an inner extent grows: of a few elements, of one step of lanes or many, with a rest or without are texts of other
-/// kinds, each of which takes one kernel as it first was and one or two for those that follow.
-const MOST_INSIDE: u64 = 12;
+/// kinds, each of which takes one kernel as it first was and one or two for those that follow: 13 for rows that are normalised
+/// in a process that knows none of them, and fewer where it does.
+const MOST_INSIDE: u64 = 13;
 
 /// Kernels of these calls for a target, those of one call, and plans made.
 fn compiled(
@@ -71,24 +72,35 @@ fn few_kernels_and_plans_serve_what_grows() {
     }
 }
 
+/// Names the program to call, in a process of its own: what others taught of their texts would serve it too.
+const PROGRAM: &str = "LAZULI_TEST_PROGRAM";
+
 #[test]
 fn few_kernels_serve_what_grows_along_an_inner_axis() {
-    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let data = Data::new(&Device::cpu()).unwrap();
-    for program in GROWING_INSIDE {
-        let made = stats().plans_made;
-        let loaded = |stats: Stats| stats.kernels_compiled + stats.disk_hits;
-        let (mut kernels, mut at_once) = (0, 0);
-        for n in (8..70).chain((70..CALLS).step_by(31)).chain([255, 256, CALLS - 1]) {
-            let before = stats();
-            (program.call)(&data, n).eval().unwrap();
-            kernels += loaded(stats()) - loaded(before);
-            at_once = at_once.max(stats().launches - before.launches);
+    let Ok(name) = std::env::var(PROGRAM) else {
+        for program in GROWING_INSIDE {
+            let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+            let this = "few_kernels_serve_what_grows_along_an_inner_axis";
+            let output = command.args(["--exact", this]).env(PROGRAM, program.name).output().unwrap();
+            let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+            assert!(output.status.success() && said[0].contains("1 passed"), "{}", said.concat());
         }
-        assert!(kernels <= MOST_INSIDE * at_once, "{}: {kernels} kernels", program.name);
-        let plans = stats().plans_made - made;
-        assert!(plans <= 12, "{}: {plans} plans", program.name);
+        return;
+    };
+    let data = Data::new(&Device::cpu()).unwrap();
+    let program = GROWING_INSIDE.iter().find(|program| program.name == name).unwrap();
+    let made = stats().plans_made;
+    let loaded = |stats: Stats| stats.kernels_compiled + stats.disk_hits;
+    let (mut kernels, mut at_once) = (0, 0);
+    for n in (8..70).chain((70..CALLS).step_by(31)).chain([255, 256, CALLS - 1]) {
+        let before = stats();
+        (program.call)(&data, n).eval().unwrap();
+        kernels += loaded(stats()) - loaded(before);
+        at_once = at_once.max(stats().launches - before.launches);
     }
+    assert!(kernels <= MOST_INSIDE * at_once, "{name}: {kernels} kernels");
+    let plans = stats().plans_made - made;
+    assert!(plans <= 12, "{name}: {plans} plans");
 }
 
 /// Values of an option in a tree of prices, from the last day back: each step has one less.
