@@ -1,10 +1,10 @@
 //! Proves normalisations and composed reductions right against plain loops in double precision, and on every device
 //! against the interpreter; what PyTorch computes in one pass over a row is one kernel.
 
-use lazuli::{DType, Device, Tensor};
+use lazuli::{Conv2d, DType, Device, Tensor};
 
 use crate::common::data::{floats, units};
-use crate::common::{Output, check, check_fused, exact, near};
+use crate::common::{Output, check, check_fused, check_on_cpu, exact, near};
 
 /// Rows of a matrix as the reference sees them.
 fn rows(x: &[f64], length: usize) -> impl Iterator<Item = &[f64]> {
@@ -284,5 +284,26 @@ fn one_kernel_each() {
         one("local_response_norm", x.local_response_norm(2, 1e-4, 0.75, 1.0));
         one("nanmean", x.nanmean(-1));
         one("norm", x.norm(-1, 2.0));
+    }
+}
+
+/// A block of ConvNeXt with fewer channels than a vector has lanes: how many elements the lanes of its layer norm have is a
+/// constant of ones and zeros, which gcc 12 stores as ones where it is stored as one integer.
+#[test]
+fn statistics_of_fewer_elements_than_lanes() {
+    for channels in [10, 12, 14] {
+        check_on_cpu(&format!("{channels} channels"), |device| {
+            let numbers = |shape: &[usize], seed| floats(device, DType::F32, shape, 1.0, seed);
+            let x = numbers(&[2, channels, 9, 8], 1);
+            let kernel = numbers(&[channels, 1, 7, 7], 2) * 0.1;
+            let depthwise = Conv2d::new().padding(3).groups(channels);
+            let mixed = x.conv2d_with(&kernel, None, depthwise).permute([0, 2, 3, 1]);
+            let normalised = mixed.layer_norm([channels], None, None, 1e-6);
+            let wide = normalised.linear(numbers(&[2 * channels, channels], 3), None).gelu();
+            let energy = wide.square().sum_keepdim([1, 2]).sqrt();
+            let response = &energy / (energy.mean_keepdim(-1) + 1e-6);
+            let narrow = (&wide * response + &wide).linear(numbers(&[channels, 2 * channels], 4), None);
+            vec![near("block", &x + narrow.permute([0, 3, 1, 2]), 1e-4, 1e-4)]
+        });
     }
 }

@@ -62,6 +62,12 @@ pub(super) fn define(dtype: DType, ty: &'static str, kind: Kind, width: u32, add
 }
 
 impl Access {
+    /// Stores `raw`, whole. Not by `memcpy`, which in gcc 12 stores an integer as long as the vector: of a constant whose last
+    /// lanes are 0 and whose others are equal, all lanes become equal.
+    fn stored(&self) -> String {
+        format!("*({}_unaligned*)to = raw;", self.raw)
+    }
+
     /// As many lanes as are left.
     fn first_lanes(&self, add: Add) {
         let Access { dtype, ty, raw, vector, from_raw, to_raw, size, width, .. } = self;
@@ -98,14 +104,14 @@ impl Access {
 "
             ),
         );
-        let store = format!("lz_store_{dtype}");
+        let (store, stored) = (format!("lz_store_{dtype}"), self.stored());
         add(
             &store,
             format!(
                 "{PASTED}void {store}({ty}* to, {vector} x, idx count) {{
     const {raw} raw = {to_raw};
     if (count >= LANES) {{
-        __builtin_memcpy(to, &raw, sizeof raw);
+        {stored}
     }} else {{
         const {raw} first = raw;
 {store_first}    }}
@@ -138,7 +144,7 @@ impl Access {
 "
             ),
         );
-        let store = format!("lz_store_first_{dtype}");
+        let (store, stored) = (format!("lz_store_first_{dtype}"), self.stored());
         add(
             &store,
             format!(
@@ -153,7 +159,7 @@ impl Access {
         first = (first & is_first) | (rest & ~is_first);
         __builtin_memcpy(&raw, &first, sizeof raw);
     }}
-    __builtin_memcpy(to, &raw, sizeof raw);
+    {stored}
 }}
 "
             ),
@@ -246,11 +252,12 @@ impl Access {
     /// Stores of whole vectors around the caches.
     fn streams(&self, add: Add) {
         let Access { dtype, ty, raw, vector, to_raw, size, width, .. } = self;
+        let stored = self.stored();
         let instruction = |bytes: u32| match bytes {
             64 => "__builtin_ia32_movntdq512((whole*)to, (whole)raw)",
             32 => "__builtin_ia32_movntdq256((whole*)to, (whole)raw)",
             16 => "__builtin_ia32_movntdq((whole*)to, (whole)raw)",
-            _ => "__builtin_memcpy(to, &raw, sizeof raw)",
+            _ => stored.trim_end_matches(';'),
         };
         let [wide, narrow] = [64, 32].map(|bytes| instruction(bytes / width * size));
         let name = format!("lz_stream_{dtype}");
@@ -269,7 +276,7 @@ impl Access {
 #elif defined(__AVX2__)
         {narrow};
 #else
-        __builtin_memcpy(to, &raw, sizeof raw);
+        {stored}
 #endif
         return;
     }}

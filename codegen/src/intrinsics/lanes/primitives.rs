@@ -92,6 +92,8 @@ fn primitives(width: u32) -> Vec<Primitive> {
     let of_kinds = KINDS.map(|kind| (kind.vector(), kind.scalar()));
     for (name, ty) in element.into_iter().chain(of_kinds) {
         add(name, format!("typedef {ty} {name} __attribute__((vector_size(LANES * sizeof({ty}))));\n"));
+        let unaligned = format!("{name}_unaligned");
+        add(&unaligned, format!("typedef {name} {unaligned} __attribute__((aligned(1), may_alias));\n"));
     }
     add("wordsv", "typedef int wordsv __attribute__((vector_size(LANES * sizeof(long long))));\n".into());
     add(
