@@ -453,6 +453,29 @@ fn a_layer_beside_a_convolution() {
     }
 }
 
+/// A layer and what two narrow ones add to it (LoRA): the inner one is stored and not summed up anew for each result, and the
+/// outer one is a loop of the layer's results, as long as that has more terms.
+#[test]
+fn a_layer_and_its_adapter() {
+    let of = |device: &Device, shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+    let adapted = |device: &Device, [rows, inputs, outputs, rank]: [usize; 4]| {
+        let x = of(device, &[rows, inputs], 1);
+        let narrow = x.linear(of(device, &[rank, inputs], 2), None);
+        x.linear(of(device, &[outputs, inputs], 3), None)
+            + narrow.linear(of(device, &[outputs, rank], 4), None) * 0.5
+    };
+    check_on_cpu("adapters", |device| {
+        let sizes = [[130, 40, 33, 2], [67, 64, 64, 4], [50, 20, 70, 5]];
+        sizes.map(|sizes| near(format!("{sizes:?}"), adapted(device, sizes), 1e-5, 1e-4)).into()
+    });
+    for (rank, kernels) in [(1, 2), (2, 2), (4, 2), (16, 3)] {
+        let plan = adapted(&Device::cpu(), [4096, 64, 64, rank]).compile_for(&Target::cpu()).unwrap();
+        assert_eq!(plan.kernels().len(), kernels, "{}", plan.explain());
+        let last = plan.kernels()[kernels - 1].schedule().to_string();
+        assert!(last.starts_with("contraction"), "{}", plan.explain());
+    }
+}
+
 /// Rows of products, so many that blocks have whole ones, which are reduced or normalised and go nowhere else.
 #[test]
 fn rows_of_products_are_reduced_in_their_kernel() {

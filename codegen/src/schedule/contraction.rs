@@ -22,6 +22,9 @@ const FEWEST_SUMMED: u64 = 3 * PANEL / 4;
 /// So many integers of 16 bits have a sum of 32.
 const SHORT_TERMS: u64 = 1 << 16;
 
+/// So many times as many terms as a loop of the results has make sums that are worth packing beside it.
+const FEWER_TERMS: u64 = 4;
+
 /// Blocks that keep all cores busy.
 const BLOCKS: u64 = 32;
 
@@ -93,11 +96,11 @@ impl Contraction {
         let mut statistics: Vec<ValueId> = Vec::new();
         let below = kernel.down_from(kernel.stores.iter().map(|store| store.value));
         // Beside longer ones, sums of few terms are loops of the results.
-        let is_long = |id: &ValueId| {
-            kernel.value(*id).axes.contains(&column)
-                && matches!(&kernel.value(*id).op, ValueOp::Reduce { axes, .. } if !is_few(kernel, axes))
+        let longest = below.iter().map(|&id| terms_of_column(kernel, id, column)).max()?;
+        let is_short = |axes: &[AxisId]| {
+            let is_shorter = || longest >= FEWER_TERMS * positions(kernel, axes);
+            language == Language::C && is_few(kernel, axes) && (longest > MOST_IN_THREAD || is_shorter())
         };
-        let has_long = language == Language::C && below.iter().any(is_long);
         let mut loops: Vec<ValueId> = Vec::new();
         for id in below {
             match &kernel.value(id).op {
@@ -109,7 +112,7 @@ impl Contraction {
                     return None;
                 }
                 ValueOp::Reduce { .. } if !kernel.value(id).axes.contains(&column) => statistics.push(id),
-                ValueOp::Reduce { axes, .. } if has_long && is_few(kernel, axes) => loops.push(id),
+                ValueOp::Reduce { axes, .. } if is_short(axes) => loops.push(id),
                 ValueOp::Reduce { axes, position: None, .. } => {
                     let own = one(kernel, outer, column, id, axes)?;
                     match &mut found {
@@ -320,6 +323,18 @@ impl Contraction {
         let fewest = (2 * BLOCK_MULTIPLICATIONS / each).max(FEWEST_OF_PART);
         let part = (terms.saturating_mul(blocks) / BLOCKS).max(fewest).next_power_of_two();
         if terms >= 2 * part { u32::try_from(part).unwrap_or(0) } else { 0 }
+    }
+}
+
+/// How many positions a reduction has whose results are columns; 0 for what is none.
+fn terms_of_column(kernel: &Kernel, id: ValueId, column: AxisId) -> u64 {
+    let value = kernel.value(id);
+    match &value.op {
+        ValueOp::Reduce { axes, .. } if value.axes.contains(&column) => {
+            let is_known = axes.iter().all(|&axis| !kernel.axis(axis).is_argument);
+            if is_known { positions(kernel, axes) } else { u64::MAX }
+        }
+        _ => 0,
     }
 }
 

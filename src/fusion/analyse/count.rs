@@ -40,6 +40,8 @@ struct Evaluation {
     inside: Loop,
     /// Whether at positions that are computed.
     is_far: bool,
+    /// Whether it is a loop of a thread in another one.
+    is_nested: bool,
     place: (Loop, Role),
     /// How often what it reads is used where that is computed once.
     reuse: f64,
@@ -90,9 +92,11 @@ impl Analyser<'_> {
             let (each, repeated) = (combined * node.cost, times * f64::from(passes));
             self.add(work, place, each * repeated);
             // What is packed and what is sorted or scattered has no lanes, tiles or loops for reductions of another's, nor have
-            // rows for a long one at each row; nor are there any at computed positions.
+            // rows for a long one at each row; nor are there any at computed positions. Loops in loops beside products are no
+            // columns'.
             let is_lone = match kind {
                 _ if evaluation.is_far && place.0 == Loop::Windows => node.fan > 1.0,
+                Loop::Products if place.0 == Loop::Windows && evaluation.is_nested => true,
                 Loop::Products => node.is_across && rows.is_some_and(|rows| node.elements >= rows.results),
                 Loop::Scatter => place.0 == Loop::Windows && node.fan > 1.0,
                 Loop::Rows => {
@@ -186,7 +190,8 @@ impl Analyser<'_> {
             _ if shape.kind == Loop::Lanes => (Loop::Lanes, Role::Hero),
             _ => (shape.kind, role),
         };
-        Evaluation { times, passes, inside, is_far: state.is_far, place, reuse: node.reuse }
+        let is_nested = is_in_thread && state.inside == Loop::Windows;
+        Evaluation { times, passes, inside, is_far: state.is_far, is_nested, place, reuse: node.reuse }
     }
 
     /// What a node reads becomes a demand for it.
