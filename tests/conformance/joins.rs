@@ -253,3 +253,70 @@ fn stacks_are_reduced() {
         }
     }
 }
+
+/// Steps of a network that combines halves of blocks, then halves of these: all in one kernel or few.
+fn combined_halves(x: &Tensor, steps: &[usize], both: fn(&Tensor, &Tensor) -> [Tensor; 2]) -> Tensor {
+    let shape = x.shape().unwrap();
+    let (rows, length) = (shape[0], shape[1]);
+    steps.iter().fold(x.clone(), |x, &half| {
+        let blocks = x.reshape([rows, length / (2 * half), 2, half]);
+        Tensor::stack(&both(&blocks.select(2, 0), &blocks.select(2, 1)), 2).reshape([rows, length])
+    })
+}
+
+#[test]
+fn halves_are_combined() {
+    for (dtype, rows, length, steps) in [
+        (DType::F32, 5, 96, [48, 24, 12]),
+        (DType::F32, 3, 40, [10, 5, 1]),
+        (DType::F64, 2, 144, [72, 36, 9]),
+        (DType::I32, 7, 80, [8, 40, 2]),
+    ] {
+        check_on_cpu(&format!("{dtype}, halves of {length}"), |device| {
+            let x = mixed(device, dtype, [rows, length], 0, 1);
+            let sorted = combined_halves(&x, &steps, |a, b| [a.minimum(b), a.maximum(b)]);
+            let waves = combined_halves(&x, &steps, |a, b| [a + b, a - b]);
+            let parts = [x.slice(1, ..8), waves.slice(1, 3..11), x.slice(1, 16..24)];
+            vec![
+                exact("in order", sorted.clone()),
+                exact("sums and differences", &waves * 2),
+                exact("both", sorted - waves),
+                exact("parts", Tensor::stack(&parts, 1)),
+            ]
+        });
+    }
+}
+
+/// Waves of both axes taken apart, their sums and differences, and together again.
+fn interleaved_both_ways(x: &Tensor) -> Tensor {
+    let shape = x.shape().unwrap();
+    let (rows, columns) = (shape[1], shape[2]);
+    let quarter = |down: isize, right: isize| x.slice_step(1, down, None, 2).slice_step(2, right, None, 2);
+    let (a, b, c, d) = (quarter(0, 0), quarter(0, 1), quarter(1, 0), quarter(1, 1));
+    let together = |a: &Tensor, b: &Tensor, axis: isize, shape: [usize; 3]| {
+        Tensor::stack(&[a + b, a - b], axis).reshape(shape)
+    };
+    let batch = shape[0];
+    let (low, high) = (
+        together(&a, &b, 2, [batch, rows, columns / 2]),
+        together(&c, &(d * 2), 2, [batch, rows, columns / 2]),
+    );
+    together(&low, &high, 3, [batch, rows, columns])
+}
+
+#[test]
+fn halves_of_both_axes_are_interleaved() {
+    for dtype in [DType::F32, DType::F64, DType::I32, DType::U8] {
+        for [rows, columns] in [[6, 64], [10, 70], [4, 8]] {
+            check_on_cpu(&format!("{dtype}, {rows}×{columns} interleaved"), |device| {
+                let x = mixed(device, dtype, [3, rows, columns], 0, 1);
+                // Where a slice begins is an argument, beside axes that are unrolled as a whole.
+                let begins =
+                    ordinary(device, dtype, [2, 2, 2 * columns], 2).slice(2, 5..5 + columns as isize);
+                let other = ordinary(device, dtype, [2, 2, columns], 3);
+                let halves = Tensor::cat(&[&other + &begins, &other - &begins], 1);
+                vec![exact("both axes", interleaved_both_ways(&x)), exact("begins elsewhere", halves)]
+            });
+        }
+    }
+}

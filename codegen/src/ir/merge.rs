@@ -6,6 +6,9 @@ use crate::index::{Atom, AxisId, IndexExpr};
 /// A loop over fewer positions does not pay for the division that it saves.
 const SHORTEST_PART: u64 = 64;
 
+/// Parts of a join that may be side by side.
+const MOST_JOINED: u64 = 16;
+
 impl Kernel {
     /// Merges adjacent axes wherever each index expression treats them as one row-major axis, drops
     /// axes that have one position or that nothing uses, and renames the rest. The result computes
@@ -69,8 +72,17 @@ impl Kernel {
         found
     }
 
-    /// An axis that is divided, and the longest inner part.
+    /// An axis that is divided, and the longest inner part: a long one, or the parts of a join, which can be side by side then.
     fn divided_axis(&self) -> Option<(AxisId, u64)> {
+        let innermost = self.axes_of_kind(AxisKind::Map).pop();
+        let tells_apart = |axis: AxisId, by: i64| {
+            let bounds = self.values.iter().flat_map(|value| match &value.op {
+                ValueOp::InBounds(bounds) => &bounds[..],
+                _ => &[],
+            });
+            let is_part = |atom: &Atom| matches!(atom, Atom::Mod(of, parts) if *parts == by && **of == IndexExpr::axis(axis));
+            bounds.into_iter().any(|bound| matches!(bound.expr.terms(), [(atom, 1)] if is_part(atom)))
+        };
         fn visit(index: &IndexExpr, found: &mut dyn FnMut(&IndexExpr, i64)) {
             for (atom, _) in index.terms() {
                 if let Atom::Div(dividend, by) | Atom::Mod(dividend, by) = atom {
@@ -88,8 +100,9 @@ impl Kernel {
                 let (own, length) = (self.axis(*axis), by as u64);
                 let divides = own.extent > length && own.extent.is_multiple_of(length);
                 let is_longer = longest.is_none_or(|(_, longest)| length > longest);
-                let is_long = length >= SHORTEST_PART && is_longer;
-                if own.kind == AxisKind::Map && divides && is_long && !self.is_named(*axis) {
+                let is_join = || length <= MOST_JOINED && innermost != Some(*axis) && tells_apart(*axis, by);
+                let is_worth_it = is_longer && (length >= SHORTEST_PART || is_join());
+                if own.kind == AxisKind::Map && divides && is_worth_it && !self.is_named(*axis) {
                     longest = Some((*axis, length));
                 }
             });
@@ -121,7 +134,7 @@ impl Kernel {
         self.all_indices().any(|index| index.divides_below_zero(&ranges))
     }
 
-    fn all_indices(&self) -> impl Iterator<Item = &IndexExpr> {
+    pub(super) fn all_indices(&self) -> impl Iterator<Item = &IndexExpr> {
         let loads = self.values.iter().flat_map(|value| value.op.indices());
         loads.chain(self.stores.iter().map(|store| &store.index))
     }
@@ -220,7 +233,7 @@ impl Kernel {
     }
 
     /// Calls the axes otherwise wherever something refers to them.
-    fn rename_axes(&mut self, name: &dyn Fn(AxisId) -> AxisId) {
+    pub(super) fn rename_axes(&mut self, name: &dyn Fn(AxisId) -> AxisId) {
         self.map_indices(|index| index.renamed(name));
         for Value { op, .. } in &mut self.values {
             op.named_axes_mut().into_iter().for_each(|axis| *axis = name(*axis));

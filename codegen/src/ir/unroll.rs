@@ -1,7 +1,9 @@
 //! Loop unrolling, of a kernel's axes: what stood in several steps of a loop is side by side in one.
 
+use smallvec::SmallVec;
+
 use super::{AxisKind, Kernel, Numbered, Value, ValueId, ValueOp};
-use crate::index::{Atom, AxisId, BoundTruth, IndexExpr};
+use crate::index::{Atom, AxisId, Bound, BoundTruth, IndexExpr};
 use crate::{DType, Scalar};
 
 /// More values of an unrolled loop are too much text.
@@ -11,9 +13,13 @@ const MOST_VALUES: usize = 512;
 const MOST_PARTS: u64 = 16;
 
 impl Kernel {
-    /// Whether loops along an axis may be unrolled by a factor: elements may be combined in any order, by one operation, and an
-    /// unrolled loop is not too much text.
+    /// Whether loops along an axis may be unrolled by a factor: they may be at all, and it is not too much text.
     pub(crate) fn unrolls(&self, axis: AxisId, factor: u64) -> bool {
+        self.values.len().saturating_mul(factor as usize) <= MOST_VALUES && self.is_unrollable(axis)
+    }
+
+    /// Whether elements along an axis may be combined in any order, by one operation.
+    pub(crate) fn is_unrollable(&self, axis: AxisId) -> bool {
         let is_free = |value: &Value| match &value.op {
             ValueOp::Reduce { op, axes, operand, position } if axes.contains(&axis) => {
                 op.is_plain() && position.is_none() && self.value(*operand).dtype == value.dtype
@@ -25,8 +31,7 @@ impl Kernel {
             | ValueOp::Sort { .. } => false,
             _ => true,
         };
-        let is_short = self.values.len().saturating_mul(factor as usize) <= MOST_VALUES;
-        is_short && !self.has_computed_axes() && self.values.iter().all(is_free)
+        !self.has_computed_axes() && self.values.iter().all(is_free)
     }
 
     /// The kernel with loops along an axis unrolled by a factor of its extent. What reduces the axis combines the steps before.
@@ -80,7 +85,36 @@ impl Kernel {
                 result.store(store.buffer, index, own[step as usize % own.len()]);
             }
         }
+        result.retain_needed();
         result
+    }
+
+    /// Drops what no store follows from, as the parts of a join that a known condition left out.
+    fn retain_needed(&mut self) {
+        let needed = self.down_from(self.stores.iter().map(|store| store.value));
+        let mut renumbered = vec![ValueId(u32::MAX); self.values.len()];
+        for (number, id) in needed.iter().enumerate() {
+            renumbered[id.index()] = ValueId(number as u32);
+        }
+        let old = std::mem::take(&mut self.values);
+        let kept = old.into_iter().enumerate().filter(|(number, _)| renumbered[*number].0 != u32::MAX);
+        self.values = kept.map(|(_, value)| value).collect();
+        for value in &mut self.values {
+            value.op.named_operands_mut().into_iter().for_each(|id| *id = renumbered[id.index()]);
+        }
+        self.stores.iter_mut().for_each(|store| store.value = renumbered[store.value.index()]);
+    }
+
+    /// Exchanges two axes of results whose extents are known. Axes keep their numbers, which parameters refer to.
+    pub(crate) fn exchange(&mut self, a: AxisId, b: AxisId) {
+        let (first, second) = (self.axis(a).extent, self.axis(b).extent);
+        (self.axes[a.0 as usize].extent, self.axes[b.0 as usize].extent) = (second, first);
+        self.rename_axes(&|axis| match axis {
+            axis if axis == a => b,
+            axis if axis == b => a,
+            axis => axis,
+        });
+        self.find_axes();
     }
 
     /// A reduced axis along which the few parts of a stack lie, one at each position, which conditions tell apart: unrolled, it has
@@ -125,14 +159,17 @@ fn decided(kernel: &mut Numbered, op: ValueOp, dtype: DType) -> ValueId {
         ValueOp::InBounds(bounds) => {
             let ranges = kernel.kernel.ranges();
             let truths: Vec<BoundTruth> = bounds.iter().map(|bound| bound.simplify(&ranges)).collect();
-            match () {
-                () if truths.contains(&BoundTruth::Never) => {
-                    kernel.add(ValueOp::Literal(Scalar::from_bool(false)), DType::Bool)
-                }
-                () if truths.iter().all(|truth| *truth == BoundTruth::Always) => {
-                    kernel.add(ValueOp::Literal(Scalar::from_bool(true)), DType::Bool)
-                }
-                () => kernel.add(ValueOp::InBounds(bounds), dtype),
+            let is_never = truths.contains(&BoundTruth::Never);
+            let open: SmallVec<[Bound; 2]> = truths
+                .into_iter()
+                .filter_map(|truth| match truth {
+                    BoundTruth::Depends(bound) => Some(bound),
+                    BoundTruth::Always | BoundTruth::Never => None,
+                })
+                .collect();
+            match is_never || open.is_empty() {
+                true => kernel.add(ValueOp::Literal(Scalar::from_bool(!is_never)), DType::Bool),
+                false => kernel.add(ValueOp::InBounds(open), dtype),
             }
         }
         ValueOp::Load { buffer, index, guard: Some(guard) } => match truth(kernel, guard) {

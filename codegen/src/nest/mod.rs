@@ -76,7 +76,7 @@ use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
 use crate::schedule::{
     Contraction, Launch, RowContraction, Scatters, Schedule, Sorts, by_quotients, for_schedule,
-    reductions_of_columns, tiled, unrolled_by_quotients,
+    reductions_of_columns, tiled, unrolled_by_parts, unrolled_by_quotients,
 };
 use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
@@ -194,8 +194,17 @@ pub fn is_verified() -> bool {
 fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, Refusal> {
     match schedule {
         Schedule::Pointwise(schedule) => {
+            let mut schedule = *schedule;
+            let parts = match language {
+                Language::C if schedule.order.is_none() => unrolled_by_parts(kernel),
+                _ => None,
+            };
+            if let Some((_, together)) = &parts {
+                schedule.elements_per_block = (schedule.elements_per_block / together).max(1);
+            }
+            let kernel = parts.as_ref().map_or(kernel, |(kernel, _)| kernel);
             let unrolled = if language == Language::C { unrolled_by_quotients(kernel) } else { None };
-            pointwise::build(unrolled.as_ref().unwrap_or(kernel), language, schedule)
+            pointwise::build(unrolled.as_ref().unwrap_or(kernel), language, &schedule)
         }
         Schedule::Tiled(schedule) => match language {
             Language::Cuda => tiled_cuda::build(kernel, schedule),

@@ -33,7 +33,7 @@ pub(super) fn body(
     let segments = match &interior {
         _ if border.is_some() => None,
         Some(interior) if !interior.is_whole_rows() => None,
-        _ => Segments::of(kernel),
+        _ => Segments::of(kernel).or_else(|| beside_others(kernel, map)),
     };
     let has_loops_of_guards = border.is_some() || segments.is_some() || short.is_some();
     let is_masked = !has_loops_of_guards && map.last().is_some_and(|&inner| are_masks(kernel, inner));
@@ -72,6 +72,14 @@ pub(super) fn body(
         _ => loops.part_of_row(&mut emitter, chunk),
     };
     Ok((emitter.finish()?, launch))
+}
+
+/// Segments of the innermost axis where guards of other axes stay, if these would keep loops from being vectors.
+fn beside_others(kernel: &Kernel, map: &[AxisId]) -> Option<Segments> {
+    let &inner = map.last()?;
+    let is_long = kernel.axis(inner).is_argument || kernel.axis(inner).extent >= SHORT_AXIS;
+    let wanted = is_long && !are_masks(kernel, inner);
+    wanted.then(|| Segments::beside_others(kernel, inner)).flatten()
 }
 
 /// The loops of a block.

@@ -1,7 +1,7 @@
 //! Where guards are decided: parts of one axis, as the operands of a join have. In each, every guard holds or none of
 //! its positions, so that a loop over it reads without conditions.
 
-use super::interior::{ceil_div, decided};
+use super::interior::{ceil_div, decided, decided_where, without};
 use super::runs::Run;
 use crate::index::{Atom, AxisId, Bound, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueOp};
@@ -9,6 +9,9 @@ use crate::ir::{AxisKind, Kernel, ValueOp};
 /// More segments with a loop each are too much text, and more values in all of them too much work.
 const MOST_SEGMENTS: usize = 128;
 const MOST_VALUES: usize = 1 << 20;
+
+/// The same where each has conditions of its own.
+const MOST_SEGMENTS_BESIDE: usize = 8;
 
 /// Parts of an axis.
 pub(super) struct Segments {
@@ -99,6 +102,43 @@ impl Segments {
         let runs = Run::all(axis, &parts, kernel);
         let in_runs: usize = runs.iter().map(|run| run.segments.len()).sum();
         (parts.len() - in_runs <= MOST_SEGMENTS).then_some(Segments { axis, parts, runs })
+    }
+
+    /// The segments of one axis where guards compare others as well, which are asked for in each segment: a border along several
+    /// axes whose elements come from elsewhere, as reflected ones do. `None` if some guard compares the axis with others.
+    pub(super) fn beside_others(kernel: &Kernel, axis: AxisId) -> Option<Segments> {
+        let mut starts = vec![0];
+        for bound in kernel.values.iter().flat_map(|value| bounds(&value.op)) {
+            if !bound.expr.uses(axis) {
+                continue;
+            }
+            let ([(Atom::Axis(_), 1)], constant) = (bound.expr.terms(), bound.expr.constant_term()) else {
+                return None;
+            };
+            starts.extend(bound.has_lo().then_some(bound.lo - constant));
+            starts.extend(bound.has_hi().then_some(bound.hi - constant));
+        }
+        let end = if kernel.axis(axis).is_argument { i64::MAX } else { kernel.axis(axis).extent as i64 };
+        starts.retain(|start| (0..end).contains(start));
+        starts.sort_unstable();
+        starts.dedup();
+        if !(2..=MOST_SEGMENTS_BESIDE).contains(&starts.len()) {
+            return None;
+        }
+        let segment = |at: i64| {
+            let holds = |bound: &Bound| {
+                let value = at + bound.expr.constant_term();
+                bound.expr.uses(axis).then(|| (bound.lo..bound.hi).contains(&value))
+            };
+            let kernel = decided_where(kernel, |bounds| {
+                bounds.iter().any(|bound| holds(bound) == Some(false)).then_some(false)
+            });
+            let all = kernel.values.iter().flat_map(|value| bounds(&value.op));
+            let known: Vec<Bound> = all.filter(|bound| holds(bound) == Some(true)).cloned().collect();
+            (IndexExpr::constant(at), without(&kernel, &known))
+        };
+        let parts: Vec<(IndexExpr, Kernel)> = starts.into_iter().map(segment).collect();
+        Some(Segments { axis, parts, runs: Vec::new() })
     }
 
     /// The kernel at a position; `None` if that depends on an offset.

@@ -25,6 +25,7 @@ mod rows;
 mod scans;
 mod scatter;
 pub mod share;
+mod shared_parts;
 mod sliding;
 mod sort;
 mod tiled;
@@ -70,6 +71,7 @@ pub(crate) use scans::{MOST_SCAN_SPLITS, ROWS_IN_LANES, are_in_registers, rows_t
 pub(crate) use scatter::Scatters;
 pub use scatter::{SCATTER_LIST_LENGTH, SCATTER_SPLIT_LENGTH, ScatterSchedule};
 pub(crate) use share::{PANEL, TILE_ROWS};
+pub(crate) use shared_parts::unrolled_by_parts;
 pub(crate) use sliding::{LONGEST_UNROLLED, is_last, sliding_axis, strided_axis};
 pub use sort::SortSchedule;
 pub(crate) use sort::{SORT_LANES, Sorts};
