@@ -78,6 +78,7 @@ pub(crate) fn lower(request: &Request) -> Result<Lowered> {
         let Lowering { mut kernel, inputs, argument_parameters: arguments, checks, .. } = lowering;
         kernel.split_axes();
         kernel.unroll_stacks();
+        kernel.order_rows();
         kernel.merge_axes();
         Ok(Lowered { kernel, inputs, outputs: request.outputs.to_vec(), arguments, checks: checks.into() })
     };

@@ -510,3 +510,53 @@ fn windows_of_a_circular_border_are_combined_by_who_stores_them() {
     assert_eq!(program.kernels().len(), 1);
     assert_eq!(program.kernels()[0].schedule().name(), "pointwise");
 }
+
+#[test]
+fn rows_in_another_order_than_memory() {
+    for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::F16, 4e-3), (DType::I32, 0.0), (DType::U8, 0.0)] {
+        for [channels, height, width] in [[8, 6, 16], [12, 5, 9], [4, 1, 24]] {
+            check_on_cpu(&format!("{dtype} {channels}×{height}×{width}"), |device| {
+                let x = ordinary(device, dtype, [3, channels, height, width], 1);
+                let shuffled = x.pixel_shuffle(2);
+                let shape = shuffled.shape().unwrap();
+                let beside = ordinary(device, dtype, shape.clone(), 2);
+                let patches = x
+                    .reshape([3, channels, height * width])
+                    .transpose(1, 2)
+                    .reshape([3, channels * height * width]);
+                vec![
+                    near("sum", shuffled.sum([2, 3]), tolerance, 1e-2),
+                    exact("largest", (&shuffled + &beside).max([2, 3])),
+                    exact("where it is", patches.argmax(1)),
+                    near("sum of patches", patches.sum(1), tolerance, 1e-2),
+                    exact("share", shuffled.max_keepdim([2, 3]) - &shuffled),
+                ]
+            });
+        }
+    }
+}
+
+#[test]
+fn rows_of_patches_are_normalised() {
+    for (dtype, tolerance) in [(DType::F32, 1e-4), (DType::F64, 1e-10), (DType::BF16, 4e-2)] {
+        for size in [8, 16, 12, 7] {
+            check_on_cpu(&format!("{dtype}, patches of {size}²"), |device| {
+                let x = ordinary(device, dtype, [2, 3, 2 * size, 3 * size], 1);
+                let patches = x.reshape([2, 3, 2, size, 3, size]);
+                let rows = patches.permute([0, 2, 4, 1, 3, 5]).reshape([2, 6, 3 * size * size]);
+                let pixels = patches.permute([0, 2, 4, 3, 5, 1]).reshape([2, 6, 3 * size * size]);
+                vec![
+                    near("norm", rows.layer_norm([3 * size * size], None, None, 1e-5), tolerance, tolerance),
+                    near("softmax", rows.softmax(-1), tolerance, tolerance),
+                    near("deviation", pixels.std(2, 1), tolerance, tolerance),
+                    near(
+                        "pixels",
+                        pixels.layer_norm([3 * size * size], None, None, 1e-5),
+                        tolerance,
+                        tolerance,
+                    ),
+                ]
+            });
+        }
+    }
+}

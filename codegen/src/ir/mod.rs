@@ -8,6 +8,7 @@
 mod build;
 mod computed;
 mod in_place;
+mod memory_order;
 mod merge;
 mod numbered;
 mod numbers;

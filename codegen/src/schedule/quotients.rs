@@ -6,7 +6,7 @@
 use super::RowSchedule;
 use super::share::NEAR;
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{AxisKind, Kernel, Store, Value, ValueId, ValueOp};
+use crate::ir::{AxisKind, Kernel, Value, ValueOp};
 
 /// Elements of a group, at least: lines of fewer take longer than their divisions.
 const FEWEST_IN_GROUP: u64 = 7;
@@ -38,17 +38,17 @@ pub(crate) fn by_quotients(kernel: &Kernel, schedule: &RowSchedule) -> Option<(K
 fn divided(kernel: &Kernel, is_split: bool) -> Option<Kernel> {
     let axes = kernel.axes_of_kind(AxisKind::Reduce);
     let (&row, outer) = axes.split_last()?;
-    if kernel.axis(row).is_argument || !kernel.unrolls(row, 1) {
+    if kernel.axis(row).is_argument || !is_free(kernel, row) {
         return None;
     }
     let extent = kernel.axis(row).extent;
     let fits = |by: &u64| extent.is_multiple_of(*by) && *by < extent;
     // Neighbours that are combined first make the row shorter, which parts of it are not.
-    let together = neighbours(kernel, row).filter(|_| outer.is_empty() && !is_split);
+    let fits_together = |by: &u64| outer.is_empty() && !is_split && kernel.unrolls(row, *by);
+    let together = neighbours(kernel, row).filter(fits_together);
     let divisors = kernel.divisors(row).into_iter();
     let group = divisors.filter(|by| *by >= FEWEST_IN_GROUP && fits(by)).min();
-    let group =
-        group.filter(|group| is_swept_once(kernel, &axes) && group.is_multiple_of(together.unwrap_or(1)));
+    let group = group.filter(|group| group.is_multiple_of(together.unwrap_or(1)));
     let in_groups = group.map(|group| in_groups(kernel, row, group));
     let (kernel, row) = in_groups.as_ref().map_or((kernel, row), |(kernel, inner)| (kernel, *inner));
     match together {
@@ -57,15 +57,18 @@ fn divided(kernel: &Kernel, is_split: bool) -> Option<Kernel> {
     }
 }
 
-/// Whether the reductions are all that goes along these axes, in one pass.
-fn is_swept_once(kernel: &Kernel, axes: &[AxisId]) -> bool {
-    let is_along = |value: ValueId| axes.iter().any(|&axis| kernel.value(value).axes.contains(&axis));
-    let is_stored = |store: &Store| is_along(store.value) || axes.iter().any(|&axis| store.index.uses(axis));
-    let follows = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Reduce { .. });
-    let waits = |value: &Value| {
-        axes.iter().any(|&axis| value.axes.contains(&axis)) && kernel.operands(&value.op).iter().any(follows)
+/// Whether the row may be divided into groups: nothing says where in it an element is.
+fn is_free(kernel: &Kernel, row: AxisId) -> bool {
+    let is_free = |value: &Value| match &value.op {
+        ValueOp::Reduce { axes, position, .. } => position.is_none() || !axes.contains(&row),
+        ValueOp::Scan { .. }
+        | ValueOp::Carry { .. }
+        | ValueOp::Last { .. }
+        | ValueOp::Scatter { .. }
+        | ValueOp::Sort { .. } => false,
+        _ => true,
     };
-    !kernel.stores.iter().any(is_stored) && !kernel.values.iter().any(waits)
+    !kernel.has_computed_axes() && kernel.values.iter().all(is_free)
 }
 
 /// The kernel with two axes in place of the row, groups of so many positions and the positions of each, and the latter.
