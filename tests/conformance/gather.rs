@@ -5,7 +5,7 @@
 use lazuli::{DType, Device, Target, Tensor, eval, s};
 
 use crate::common::data::{floats, ordinary};
-use crate::common::{Output, check, check_fused, devices, exact, near};
+use crate::common::{Output, check, check_fused, check_on_cpu, devices, exact, near};
 
 const INDEX_DTYPES: [DType; 6] = [DType::I64, DType::I32, DType::I16, DType::I8, DType::U8, DType::U32];
 
@@ -502,5 +502,23 @@ fn what_a_mask_selects() {
             error.to_string().contains("masked_select") && error.to_string().contains("gather.rs"),
             "{error}"
         );
+    }
+}
+
+/// Boxes joined of two halves, in another order, beside something of each pair of them: with four boxes, as many as numbers of
+/// each, both are results of one loop that is cut where the halves meet, and each part looks the positions up.
+#[test]
+fn joined_rows_at_computed_positions() {
+    for count in [3, 4, 5, 16] {
+        check_on_cpu(&format!("{count} boxes"), |device| {
+            let corners = floats(device, DType::F32, [count, 4], 8.0, 1);
+            let order = (Tensor::arange(0i64, count as i64, 1) * 3).remainder(count as i64).to(device);
+            let ends = [corners.narrow(1, 0, 2) * 2.0, corners.narrow(1, 0, 2) + corners.narrow(1, 2, 2)];
+            let boxes = Tensor::cat(&ends, 1).index_select(0, &order);
+            let low = boxes.narrow(1, 0, 2).unsqueeze(1).maximum(boxes.narrow(1, 0, 2).unsqueeze(0));
+            let high = boxes.narrow(1, 2, 2).unsqueeze(1).minimum(boxes.narrow(1, 2, 2).unsqueeze(0));
+            let overlap = (high - low).clamp_min(0.0).prod(2);
+            vec![exact("boxes", boxes), near("overlap", overlap, 1e-6, 1e-6)]
+        });
     }
 }

@@ -13,6 +13,7 @@ use super::small_matrices::SmallMatrices;
 use super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Rem};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::turned;
+use super::variable::Var;
 use super::windows_cpu::{Border, Windows};
 use super::{Body, INDEX};
 use crate::index::{AxisId, IndexExpr};
@@ -424,8 +425,9 @@ fn loop_of_segments<'k>(emitter: &mut Emitter<'k>, segments: &'k Segments, from:
             None => part(emitter, kernel, segments.axis, (start, end.clone()), LoopHint::Simd),
         }
         let body = emitter.close();
-        // Some segments are not in this block.
-        match whole || body.len() < 2 {
+        // Some segments are not in this block, and each has the positions that it computes.
+        let names_positions = body.iter().any(|stmt| matches!(stmt, Stmt::Let { var: Var::Axis(_), .. }));
+        match whole && !names_positions || body.len() < 2 {
             true => emitter.append(body),
             false => emitter.push(Stmt::Block(body)),
         }

@@ -12,7 +12,7 @@ use crate::nest::variable::{Space, Var};
 use crate::nest::{Function, Nest, Parameter};
 
 pub(super) fn check(nest: &Nest, function: &Function) -> Result<(), NestError> {
-    let mut scope = Scope { nest, function, seen: Vec::new(), names: FxHashMap::default() };
+    let mut scope = Scope { nest, function, seen: Vec::new(), block: 0, names: FxHashMap::default() };
     for &parameter in &nest.parameters {
         scope.names.insert(scope.name(parameter.into()), vec![parameter.into()]);
     }
@@ -24,6 +24,8 @@ struct Scope<'a> {
     function: &'a Function,
     /// What is defined, innermost last.
     seen: Vec<Var>,
+    /// How many of them are from outside of the block.
+    block: usize,
     /// The variables of each name, innermost last.
     names: FxHashMap<String, Vec<Var>>,
 }
@@ -52,7 +54,9 @@ fn int(dtype: DType) -> DType {
 impl Scope<'_> {
     fn statements(&mut self, statements: &[Stmt]) -> Result<(), NestError> {
         let outside = self.seen.len();
+        let around = std::mem::replace(&mut self.block, outside);
         statements.iter().try_for_each(|stmt| self.statement(stmt))?;
+        self.block = around;
         self.forget(outside);
         Ok(())
     }
@@ -253,9 +257,10 @@ impl Scope<'_> {
         name(self.nest, self.function, var)
     }
 
-    /// An axis may be bound again further in, to another position, but by no loop.
+    /// An axis may be bound again further in, to another position, but by no loop and not in the same block.
     fn define(&mut self, var: Var) -> Result<(), NestError> {
-        if matches!(var, Var::Local(_)) && self.seen.contains(&var) {
+        let seen = if matches!(var, Var::Local(_)) { &self.seen } else { &self.seen[self.block..] };
+        if seen.contains(&var) {
             return Err(NestError::Redefined(self.name(var)));
         }
         self.seen.push(var);
