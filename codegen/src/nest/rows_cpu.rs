@@ -431,12 +431,14 @@ impl<'k> Sweep<'_, 'k> {
                     welford.zip(steps).map(|(accumulator, steps)| accumulator.next_step(emitter, steps));
                 let outer =
                     plan.axes.split_last().filter(|_| stays_within(group)).map(|(_, axes)| (axes, inner));
-                let mut body =
-                    self.elements(emitter, start, (chain > 1).then_some(k), outer, weight.as_ref());
-                if chain > 1 {
-                    body = vec![counting(k, 0, chain, LoopHint::Unroll).of(body)];
-                }
-                emitter.push(counting(Var::Lane, 0, lanes, LoopHint::Simd).of(body));
+                let body = self.elements(emitter, start, (chain > 1).then_some(k), outer, weight.as_ref());
+                let lanes = counting(Var::Lane, 0, lanes, LoopHint::Simd).of(body);
+                // Memory is read in its order: processors ask for what comes next of such streams only.
+                let body = match chain {
+                    1 => lanes,
+                    _ => counting(k, 0, chain, LoopHint::Unroll).of(vec![lanes]),
+                };
+                emitter.push(body);
             });
             from = whole;
         }
