@@ -349,6 +349,16 @@ def chosen(patterns: str) -> list[Case]:
     return [case for case in CASES.values() if any(fnmatchcase(case.name, pattern) for pattern in wanted)]
 
 
+# As many as take a minute or so; a turn begins with starting the system.
+CASES_A_TURN = 8
+
+
+def in_turns(chosen: list[Case]) -> list[list[Case]]:
+    """The cases in groups, each measured by all systems before any goes on: memory may be twice as fast for some
+    minutes, and what is compared should have found it the same."""
+    return [chosen[first : first + CASES_A_TURN] for first in range(0, len(chosen), CASES_A_TURN)]
+
+
 def show() -> None:
     """Prints the table."""
     for case in CASES.values():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares systems on the same inputs, one after the other, and checks their results against float64.
+"""Compares systems on the same inputs, in turns, and checks their results against float64.
 
 Runs under an interpreter that has NumPy and those systems that are to be compared; `run` provides one.
 """
@@ -51,39 +51,34 @@ def tell(name: str, outcome: Outcome, seconds: float) -> None:
             say(f"    {case}: {result['status']}. {result.get('message', '')[:200]}")
 
 
-def measured(chosen: list[cases.Case], settings: argparse.Namespace) -> dict[str, list[Outcome]]:
-    """The passes of every system, taken in turns."""
+def turn(name: str, chosen: list[cases.Case], settings: argparse.Namespace, scratch: Path) -> Outcome:
+    """One system on some cases."""
     arguments = ["--device", settings.device, "--threads", str(settings.threads)]
     programs = dict(text.split("=", 1) for text in settings.ext)
-    outcomes: dict[str, list[Outcome]] = {}
+    variables = processes.environment(name, settings.device, settings.threads, settings.malloc, scratch)
+    if name in programs:
+        out, patience = scratch / f"out-{name}", settings.case_timeout
+        return external.run(programs[name], chosen, arguments, settings.data, out, variables, patience)
+    command = processes.python_command(
+        "worker.py", "--system", name, "--seconds", settings.seconds, "--data", settings.data, *arguments
+    )
+    return processes.run(command, [case.name for case in chosen], variables, settings.case_timeout)
+
+
+def measured(chosen: list[cases.Case], settings: argparse.Namespace) -> dict[str, list[Outcome]]:
+    """What every system has found in its turns."""
+    programs = [text.split("=", 1)[0] for text in settings.ext]
+    names = [*chosen_systems(settings.peers, settings.device), *programs]
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory(prefix="peers-") as scratch:
-        for number in range(settings.passes):
-            for name in [*chosen_systems(settings.peers, settings.device), *programs]:
-                before = outcomes.setdefault(name, [])
-                if before and before[0].missing:
+        for group in cases.in_turns(chosen) * settings.passes:
+            say(", ".join(case.name for case in group))
+            for name in names:
+                if outcomes[name] and outcomes[name][0].missing:
                     continue
                 start = time.perf_counter()
-                variables = processes.environment(
-                    name, settings.device, settings.threads, settings.malloc, Path(scratch)
-                )
-                if name in programs:
-                    out = Path(scratch) / f"out-{name}-{number}"
-                    outcome = external.run(
-                        programs[name], chosen, arguments, settings.data, out, variables, settings.case_timeout
-                    )
-                else:
-                    command = processes.python_command(
-                        "worker.py",
-                        "--system",
-                        name,
-                        "--seconds",
-                        settings.seconds,
-                        "--data",
-                        settings.data,
-                        *arguments,
-                    )
-                    outcome = processes.run(command, [case.name for case in chosen], variables, settings.case_timeout)
-                before.append(outcome)
+                outcome = turn(name, group, settings, Path(scratch))
+                outcomes[name].append(outcome)
                 tell(name, outcome, time.perf_counter() - start)
     return outcomes
 

@@ -61,6 +61,14 @@ class Processes(unittest.TestCase):
         self.assertEqual(outcome.results, {})
 
 
+class Turns(unittest.TestCase):
+    def test_every_case_has_its_turn(self):
+        chosen = cases.chosen("*")
+        groups = cases.in_turns(chosen)
+        self.assertEqual([case for group in groups for case in group], chosen)
+        self.assertLess(max(map(len, groups)), len(chosen))
+
+
 class Records(unittest.TestCase):
     def test_the_lower_median_and_the_first_first_call_count(self):
         passes = [
