@@ -319,17 +319,20 @@ impl<'a> Writer<'a> {
             emitter.bind(self.rows.first, INDEX, Expr::Int(0));
             emitter.bind(self.rows.count, INDEX, Expr::Int(1));
         }
-        let parts = [
+        let mut parts = vec![
             (self.rows, "block1", rows.as_slice(), self.schedule.rows),
             (self.columns, "block2", std::slice::from_ref(column), self.schedule.columns),
             (self.lines, "block3", lines.as_slice(), self.schedule.lines),
         ];
-        let parts = parts.into_iter().filter(|(_, _, axes, _)| !axes.is_empty());
-        for (part, rest, axes, of) in parts {
+        parts.retain(|(_, _, axes, _)| !axes.is_empty());
+        if self.has_more_filters() {
+            parts.rotate_left(1);
+        }
+        let last = parts.len() - 1;
+        for (number, (part, rest, axes, of)) in parts.into_iter().enumerate() {
             let (count, of) = (emitter.positions(axes), Expr::Int(of.into()));
             let chunks = ceil(count.clone(), of.clone());
-            let is_last =
-                batch.is_empty() && axes == lines.last().map_or(std::slice::from_ref(column), |_| lines);
+            let is_last = batch.is_empty() && number == last;
             let own = if is_last { block.clone() } else { block.clone().then(Rem, chunks.clone()) };
             emitter.bind(part.first, INDEX, own.then(Mul, of.clone()));
             emitter.bind(part.count, INDEX, of.then(Min, count.then(Sub, part.first)));

@@ -257,7 +257,11 @@ impl Contraction {
                 |axes: &[AxisId]| axes.first().is_some_and(|&axis| kernel.axis(axis).is_argument);
             let rows = if is_argument(&self.rows) { class(&self.rows) } else { rows };
             let images = if is_argument(&self.batch) { class(&self.batch).min(8) } else { batch };
-            let [rows, lines, columns, depth] = windows.block(kernel, (rows, terms), images, sums);
+            let is_computed = |product: &Product| {
+                !matches!(kernel.value(product.left).op, ValueOp::Load { guard: None, .. })
+            };
+            let filters = (rows, terms, self.products.iter().any(is_computed));
+            let [rows, lines, columns, depth] = windows.block(kernel, filters, images, sums);
             return ContractionSchedule { rows, lines, columns, depth, part: 0 };
         }
         // What is packed of columns and the sums of a block stay in a core's own cache, and little beside a stack.

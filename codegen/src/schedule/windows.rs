@@ -16,6 +16,9 @@ const BLOCKS: u64 = 7;
 /// Multiplications of vectors that take as long as laying one out.
 const PACKED: u64 = 3;
 
+/// The same of one of a filter's terms that are computed: each block of columns computes and packs those of all rows anew.
+const COMPUTED: u64 = 3;
+
 /// Elements of an image that a block packs at most.
 const MOST_ELEMENTS: u64 = 1 << 16;
 
@@ -185,12 +188,12 @@ impl Windows {
         channels.saturating_mul(of_line).saturating_mul(self.column.reach(columns))
     }
 
-    /// Rows, lines, columns and terms of a block, of so many images and so many rows and terms of a filter: as much as stays in
-    /// a core's own cache, in so many blocks that there are some for each core.
+    /// Rows, lines, columns and terms of a block, of so many images and so many rows and terms of filters, which are read or
+    /// computed: as much as stays in a core's own cache, in so many blocks that there are some for each core.
     pub(crate) fn block(
         &self,
         kernel: &Kernel,
-        (rows, terms): (u64, u64),
+        (rows, terms, are_computed): (u64, u64, bool),
         images: u64,
         sums: u64,
     ) -> [u32; 4] {
@@ -212,7 +215,9 @@ impl Windows {
         let best = divisions.min_by_key(|&[rows_each, lines, columns]| {
             let of_image = rows.div_ceil(rows_each) * all_lines.div_ceil(lines) * all.div_ceil(columns);
             let missing = wanted.saturating_sub(images.saturating_mul(of_image));
-            (missing, self.cost((rows, rows_each), (all_lines, lines), (all, columns)))
+            let computed = of_image / rows.div_ceil(rows_each) * rows.div_ceil(VECTOR);
+            let computed = if are_computed { COMPUTED * computed } else { 0 };
+            (missing, self.cost((rows, rows_each), (all_lines, lines), (all, columns)) + computed)
         });
         let [rows, mut lines, columns] = best.unwrap_or([TILE_ROWS, 1, all.min(PANEL)]);
         let deep =

@@ -4,15 +4,24 @@ use super::super::INDEX;
 use super::super::accumulate::set;
 use super::super::emitter::Emitter;
 use super::super::loops::counting;
+use super::super::passes::launch_items;
 use super::super::stmt::Arithmetic::{Add, Div, Less, Max, Min, Mul, Sub};
 use super::super::stmt::{Expr, LoopHint, Stmt};
 use super::super::variable::Var;
 use super::Writer;
 use super::image::Part;
 use crate::ir::{Kernel, ValueId};
-use crate::schedule::Windows;
+use crate::schedule::{Contraction, Windows};
 
 impl Writer<'_> {
+    /// Whether filters have more elements than the image that they go over. Neighbouring blocks, which one thread computes,
+    /// have the same rows then, so that threads do not read each other's.
+    pub(super) fn has_more_filters(&self) -> bool {
+        let Contraction { rows, lines, column, windows, .. } = self.contraction;
+        let columns = launch_items(self.kernel, lines).saturating_mul(self.kernel.axis(*column).extent);
+        windows.is_some() && !rows.is_empty() && launch_items(self.kernel, rows) > columns
+    }
+
     /// Columns of the block, whatever line they are of.
     pub(super) fn all_columns(&self) -> Expr {
         match self.contraction.lines.is_empty() {
