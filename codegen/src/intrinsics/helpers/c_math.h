@@ -190,7 +190,8 @@ float lz_tan_f32(float x) {
     return (float)((odd ? -c : s) / (odd ? s : c)) * copysignf(1.0f, x);
 }
 
-// A polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere; beyond 9.1 the result is 1 to the last bit.
+// A polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere; beyond 9.1 the result is 1 to the last bit. The power of e is that of
+// lz_exp_f32 without what great and small numbers need.
 float lz_tanh_f32(float x) {
     float a = fabsf(x);
     float z = a * a;
@@ -200,7 +201,12 @@ float lz_tanh_f32(float x) {
     p = fmaf(p, z, 0.133314058f);
     p = fmaf(p, z, -0.333332807f);
     float near = fmaf(p * z, a, a);
-    float far = 1.0f - 2.0f / (lz_exp_f32(2.0f * (a > 9.2f ? 9.2f : a)) + 1.0f);
+    float c = a > 9.2f ? 9.2f : a;
+    float shifted = fmaf(c, 2.88539008f, 12582912.0f);
+    float n = shifted - 12582912.0f;
+    float r = fmaf(n, 1.90465421e-9f, fmaf(n, -0.693147182f, c + c));
+    float s = lz_as_f32((lz_as_i32(shifted) << 23) + 0x3f800000);
+    float far = 1.0f - 2.0f / fmaf(s, lz_expm1_core(r), s + 1.0f);
     return copysignf(a < 0.625f ? near : far, x);
 }
 

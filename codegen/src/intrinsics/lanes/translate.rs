@@ -10,19 +10,32 @@ use crate::intrinsics::{Helpers, call, parenthesise};
 /// Functions of the C library that vectors have, by their names for double precision.
 const OF_LIBRARY: [&str; 8] = ["sqrt", "fabs", "floor", "ceil", "rint", "trunc", "copysign", "fma"];
 
-/// Helpers that AVX-512 has an instruction for: see `primitives`.
-const INSTRUCTIONS: [(&str, &str); 5] = [
-    ("lz_scale_f32v", "lz_scalef(x, n)"),
-    ("lz_scale_f64v", "lz_scalef_wide(x, n)"),
-    ("lz_product_u32v", "lz_low_product(a, b)"),
+/// Helpers that a processor has instructions for, and where: see `primitives`.
+const INSTRUCTIONS: [(&str, &str, &str); 7] = [
+    ("lz_scale_f32v", "ifdef MASKS", "lz_scalef(x, n)"),
+    ("lz_scale_f64v", "ifdef MASKS", "lz_scalef_wide(x, n)"),
+    ("lz_product_u32v", "ifdef MASKS", "lz_low_product(a, b)"),
     // A bit is what most of three have there: both extremes, and all ones but for the sign.
     (
         "lz_maximum_f32v",
+        "ifdef MASKS",
         "(f32v)lz_majority_i32v((i32v)lz_max_f32v(a, b), (i32v)lz_max_f32v(b, a), lz_splat_i32v(0x7fffffff))",
     ),
     (
         "lz_maximum_f64v",
+        "ifdef MASKS",
         "(f64v)lz_majority_i64v((i64v)lz_max_f64v(a, b), (i64v)lz_max_f64v(b, a), lz_splat_i64v(0x7fffffffffffffffLL))",
+    ),
+    // There and back.
+    (
+        "lz_round_f16v",
+        "if defined(__AVX512F__) && LANES == 16",
+        "__builtin_ia32_vcvtph2ps512_mask(__builtin_ia32_vcvtps2ph512_mask(x, 0, (i16v){ 0 }, -1), (f32v){ 0 }, -1, 4)",
+    ),
+    (
+        "lz_round_f16v",
+        "elif defined(__F16C__) && LANES == 8",
+        "__builtin_ia32_vcvtph2ps256(__builtin_ia32_vcvtps2ph256(x, 0))",
     ),
 ];
 
@@ -358,8 +371,12 @@ impl Lanes {
         let value =
             if value.kind == kind && value.is_vector { value.text } else { self.to_vector(&value, kind) };
         let mut body = format!("{text}    return {value};\n");
-        if let Some((_, instruction)) = INSTRUCTIONS.iter().find(|(own, _)| *own == name) {
-            body = format!("#ifdef MASKS\n    return {instruction};\n#else\n{body}#endif\n");
+        let instructions = INSTRUCTIONS.iter().filter(|(own, ..)| *own == name);
+        let branches: String = instructions
+            .map(|(_, condition, instruction)| format!("#{condition}\n    return {instruction};\n"))
+            .collect();
+        if !branches.is_empty() {
+            body = format!("{branches}#else\n{body}#endif\n");
         }
         let code = format!("{} {name}({head}) {{\n{body}}}\n", kind.vector());
         self.define(order, name, code);
