@@ -18,6 +18,12 @@ const ALIGNMENT: usize = 64;
 /// less for addresses to be looked up, and the first of them for pages to be mapped.
 const LARGE_PAGE: usize = 2 << 20;
 
+/// Blocks of so many bytes do not all begin at the beginning of a page.
+const STAGGERED: usize = 64 << 10;
+
+/// What begins at multiples of it shares sets of the nearest cache, which hold 8 to 12 lines each.
+const PAGE: usize = 4096;
+
 /// Freed bytes that the pool keeps for reuse; beyond it those that were freed first go back to the system.
 const POOL_LIMIT: usize = 4 << 30;
 
@@ -102,10 +108,28 @@ fn capacity_for(bytes: usize) -> Option<usize> {
     bytes.checked_next_multiple_of(step)
 }
 
-/// How a block of that capacity is allocated.
+/// How a block of that capacity is allocated, with room to begin anywhere in its first page.
 fn layout_for(capacity: usize) -> Option<Layout> {
-    let alignment = if capacity >= 2 * LARGE_PAGE { LARGE_PAGE } else { ALIGNMENT };
-    Layout::from_size_align(capacity, alignment).ok()
+    match capacity {
+        0..STAGGERED => Layout::from_size_align(capacity, ALIGNMENT),
+        STAGGERED.. => {
+            let alignment = if capacity >= 2 * LARGE_PAGE { LARGE_PAGE } else { PAGE };
+            Layout::from_size_align(capacity.checked_add(PAGE)?, alignment)
+        }
+    }
+    .ok()
+}
+
+/// Where in its allocation the next block of that capacity begins: each at another line, and none right after the one before,
+/// where what is stored in one would look to the processor as what is read next from the other.
+fn place_for(capacity: usize) -> usize {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    const LINES: u64 = (PAGE / ALIGNMENT) as u64;
+    match capacity {
+        0..STAGGERED => 0,
+        // A step near the golden ratio of all lines keeps any few of them apart.
+        STAGGERED.. => (NEXT.fetch_add(1, Ordering::Relaxed) * 39 % LINES) as usize * ALIGNMENT,
+    }
 }
 
 /// A wish: the system may have none, or not give any.
@@ -141,16 +165,18 @@ impl HostBuffer {
         }
         // SAFETY: the layout's size is not zero.
         let attempt = || NonNull::new(unsafe { alloc(layout) });
-        let start = attempt().or_else(|| {
+        let allocation = attempt().or_else(|| {
             // The system is out of memory while the pool holds some.
             trim();
             attempt()
         });
-        let Some(start) = start else {
+        let Some(allocation) = allocation else {
             COUNTER.give_back(bytes);
             return Err(no_room());
         };
-        ask_for_large_pages(start, capacity);
+        ask_for_large_pages(allocation, capacity);
+        // SAFETY: what is staggered has a page more than its capacity.
+        let start = unsafe { allocation.add(place_for(capacity)) };
         RESERVED.fetch_add(capacity as u64, Ordering::Relaxed);
         Ok(HostBuffer { block: Block { start, capacity }, bytes, keeper: None })
     }
@@ -230,8 +256,10 @@ impl Drop for HostBuffer {
 fn release(block: Block) {
     RESERVED.fetch_sub(block.capacity as u64, Ordering::Relaxed);
     if let Some(layout) = layout_for(block.capacity) {
-        // SAFETY: allocated with the same layout in `allocate`, and this is its only owner.
-        unsafe { dealloc(block.start.as_ptr(), layout) };
+        let start = block.start.as_ptr();
+        let place = if block.capacity < STAGGERED { 0 } else { start.addr() % PAGE };
+        // SAFETY: allocated with the same layout in `allocate`, so that many bytes before, and this is its only owner.
+        unsafe { dealloc(start.sub(place), layout) };
     }
 }
 
