@@ -120,6 +120,7 @@ fn parts(
     let from = writer.part.clone().then(Mul, COLUMN_SPLIT_LENGTH);
     let to = from.clone().then(Add, COLUMN_SPLIT_LENGTH).then(Min, emitter.positions(&plan.axes));
     let to = Expr::Name(emitter.bind("end", INDEX, to));
+    writer.leave_common(&mut emitter, 0);
     let accumulators = writer.sweep(&mut emitter, pass, from, to);
     writer.each_column(&mut emitter, |emitter, lane| {
         let at = writer.place(emitter);

@@ -10,6 +10,7 @@ use super::INDEX;
 use super::accumulate::{Accumulator, set};
 use super::emitter::Emitter;
 use super::fission::{Divided, Fission};
+use super::guarded_lanes::{VECTOR, are_masks};
 use super::interior::decided;
 use super::loops::counting;
 use super::stmt::Arithmetic::{Add, Max, Min, Mul, Sub};
@@ -521,6 +522,9 @@ fn window(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<Window> {
     let positions: u64 = axes.iter().map(|&axis| kernel.axis(axis).extent).product();
     let sliding = sliding_axis(kernel, axis, id).filter(|&(_, length)| length >= SHORTEST_SLIDING);
     let is_short = positions <= LONGEST_UNROLLED && sliding.is_none();
+    if is_short && is_one_vector(kernel, axis, &kernel.down_from([id])) {
+        return None;
+    }
     let strided = match sliding.is_none() && op.is_plain() && position.is_none() {
         true => strided_axis(kernel, axis, id).map(|(axis, length, stride)| Strided { axis, length, stride }),
         false => None,
@@ -549,4 +553,20 @@ fn window(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<Window> {
     let is_worth_it = guard.is_some() || is_last && has_others || !is_short;
     let loops = axes.iter().copied().filter(|&own| shared != Some(own)).collect();
     is_worth_it.then_some(Window { id, loops, sliding, strided, guard })
+}
+
+/// Whether a loop over the axis is one vector of neighbours, in which short windows beyond the edges are combined as they are, in
+/// registers: a partial result in memory would have to be stored before its neighbours can be read.
+fn is_one_vector(kernel: &Kernel, axis: AxisId, below: &[ValueId]) -> bool {
+    let own = kernel.axis(axis);
+    let is_guarded = below.iter().any(|&id| matches!(kernel.value(id).op, ValueOp::InBounds(_)));
+    let is_near = |&id: &ValueId| match &kernel.value(id).op {
+        ValueOp::Load { index, .. } => index.coefficient(axis).is_some_and(|step| (0..=1).contains(&step)),
+        _ => true,
+    };
+    !own.is_argument
+        && own.extent <= VECTOR
+        && is_guarded
+        && below.iter().all(is_near)
+        && are_masks(kernel, axis)
 }

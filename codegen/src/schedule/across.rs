@@ -21,8 +21,12 @@ const MOST_COLUMNS: u64 = 64;
 /// Elements of a row that are reductions, at most: a lane adds up all of them.
 const LONGEST_NESTED: u64 = 4096;
 
-/// Positions of such a reduction, at most, and elements of its tile: that is read for each element of the row.
+/// Positions of such a reduction, at most.
 const LONGEST_INNER: u64 = 128;
+
+/// Bytes of its tiles: half of the nearest cache, since the rows pass through it too while they are turned. And elements of a tile
+/// where that leaves too few columns.
+const NESTED_TILES: u64 = 16 << 10;
 const NESTED_TILE: u64 = 8192;
 
 /// Blocks that keep every core busy, where there are enough columns.
@@ -227,8 +231,16 @@ pub(super) fn across(kernel: &Kernel) -> Option<ColumnSchedule> {
     if !reductions_apart(kernel, &reductions, axes).iter().all(is_short) {
         return None;
     }
-    let is_load = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Load { .. });
-    let loads: Vec<ValueId> = swept.into_iter().filter(|id| is_load(id) && varies(*id)).collect();
+    // What is somewhere else for each column and each element of it is read one by one whatever the loops are.
+    let is_alone = |index: &IndexExpr| {
+        let mut computed = kernel.computed_axes(index).into_iter();
+        computed.any(|(_, value)| kernel.value(value).axes.contains(&column) && varies(value))
+    };
+    let is_decisive = |id: &ValueId| match &kernel.value(*id).op {
+        ValueOp::Load { index, .. } => varies(*id) && !is_alone(index),
+        _ => false,
+    };
+    let loads: Vec<ValueId> = swept.into_iter().filter(is_decisive).collect();
     // What all columns read at one place, such as a weight, costs nothing.
     let is_one = |id: ValueId| !kernel.value(id).axes.contains(&column);
     let tile = |id: ValueId| extent_of(kernel, &reduced_axes(kernel, id));
@@ -242,11 +254,14 @@ pub(super) fn across(kernel: &Kernel) -> Option<ColumnSchedule> {
     };
     let (fits, lanes) = match length {
         _ if !inner.is_empty() => {
-            let largest = loads.iter().filter(|&&id| is_read_across(id)).map(|&id| tile(id)).max();
-            let lanes = previous_power_of_two(NESTED_TILE / largest.unwrap_or(1).max(1)).min(512);
+            let turned = || loads.iter().copied().filter(|&id| is_read_across(id));
+            let largest = turned().map(tile).max().unwrap_or(0);
+            let bytes: u64 = turned().map(|id| tile(id) * kernel.value(id).dtype.size() as u64).sum();
+            let lanes = previous_power_of_two(NESTED_TILES / bytes.max(1)).min(512);
             let columns = previous_power_of_two(kernel.axis(column).extent / BLOCKS);
-            let lanes = lanes.min(columns.max(SHORTEST_COLUMNS));
-            (fits(&|id| is_read_across(id) || is_consecutive(id)) && lanes >= SHORTEST_COLUMNS, lanes)
+            let lanes = lanes.min(columns).max(SHORTEST_COLUMNS);
+            let is_small = largest * SHORTEST_COLUMNS <= NESTED_TILE;
+            (fits(&|id| is_read_across(id) || is_consecutive(id)) && is_small, lanes)
         }
         ..=LONGEST => {
             let is_stored = kernel.stores.iter().any(|store| axes.iter().any(|&axis| store.index.uses(axis)));

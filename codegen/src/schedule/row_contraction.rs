@@ -213,13 +213,17 @@ impl RowContraction {
     /// How a core computes it.
     pub(crate) fn schedule(&self, kernel: &Kernel) -> RowContractionSchedule {
         let Contraction { rows, batch, column, products, .. } = &self.contraction;
-        // What is an argument counts as one block: the text is for every extent.
-        let known = |axes: &[AxisId], otherwise: u64| match axes.split_first() {
-            Some((&first, rest)) if kernel.axis(first).is_argument => positions(kernel, rest) * otherwise,
+        // The text is for every extent of an argument: of rows it matters only whether they are blocks enough as they are.
+        let most_rows = self.most_rows(kernel);
+        let many = |rows: u64| if rows >= BLOCKS * most_rows { BLOCKS * most_rows } else { most_rows };
+        let known = |axes: &[AxisId], counted: &dyn Fn(u64) -> u64| match axes.split_first() {
+            Some((&first, rest)) if kernel.axis(first).is_argument => {
+                positions(kernel, rest) * counted(kernel.axis(first).extent)
+            }
             _ => positions(kernel, axes),
         };
-        let (all, batch) = (known(rows, self.most_rows(kernel)), known(batch, 1));
-        let mut of_block = self.most_rows(kernel).min(all.next_multiple_of(TILE_ROWS));
+        let (all, batch) = (known(rows, &many), known(batch, &|_| 1));
+        let mut of_block = most_rows.min(all.next_multiple_of(TILE_ROWS));
         let columns = if products.is_empty() { 0 } else { kernel.axis(*column).extent };
         let of_row = kernel.axis(self.along).extent * (columns + self.terms(kernel));
         while batch * all.div_ceil(of_block) < BLOCKS && of_block.saturating_mul(of_row) >= DIVIDED {

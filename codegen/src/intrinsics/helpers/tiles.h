@@ -120,6 +120,8 @@ void lz_turn_some_f32(float* restrict to, idx to_row, const float* restrict from
     const float* const lines = from + i * from_row;
     for (idx first = 0; first < depth; first += 4) {
       const idx k = first < depth - 4 ? first : depth - 4;
+      // of the rows to come, as many lines as this takes: processors only foresee one row after the other
+      for (idx p = 0; p < (idx)sizeof(float) / 4; ++p) __builtin_prefetch(lines + (16 + (first / 4 + 2 * p) % 4) * from_row + k);
       const vec a = *(const vec*)(lines + k), b = *(const vec*)(lines + from_row + k);
       const vec c = *(const vec*)(lines + 2 * from_row + k), d = *(const vec*)(lines + 3 * from_row + k);
       const vec ac0 = PICK(a, c, 0, 4, 1, 5), ac2 = PICK(a, c, 2, 6, 3, 7);

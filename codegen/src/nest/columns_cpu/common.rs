@@ -1,17 +1,21 @@
-//! What the elements of a column have in common after a pass over it, such as the reciprocal of its standard deviation: computed
-//! once a column, and not for each element of the passes that follow.
+//! What the elements of a column have in common, such as a cosine of its own or, after a pass over it, the reciprocal of its
+//! standard deviation: computed once a column, and not for each element of the passes that follow.
 
 use super::CpuColumns;
 use crate::DType;
 use crate::ir::{AxisKind, ValueId, ValueOp};
 use crate::nest::emitter::Emitter;
-use crate::nest::passes::Pass;
+use crate::nest::passes::{Pass, launch_items};
 use crate::nest::stmt::Expr;
 use crate::nest::variable::Var;
 use crate::schedule::operations;
 
 /// Simple operations that are worth an array.
 const LEAST: f64 = 2.0;
+
+/// Arrays at most, and elements of a column that are worth them where it takes no pass to know what they have in common.
+const MOST: usize = 16;
+const SHORTEST: u64 = 4;
 
 impl<'k> CpuColumns<'k> {
     /// Leaves in arrays what columns reduce of their own before the passes.
@@ -24,11 +28,17 @@ impl<'k> CpuColumns<'k> {
         emitter.find(&elements);
     }
 
-    /// Leaves in arrays what passes from this one on need of the columns that those before have reduced.
+    /// Leaves in arrays what passes from this one on need of the columns that those before have reduced, and before the first of
+    /// them what needs no reduction.
     pub(super) fn leave_common(&self, emitter: &mut Emitter<'k>, next: usize) {
         let (before, after) = self.plan.passes.split_at(next);
-        let Some(last) = before.last().filter(|_| self.narrow.is_none()) else { return };
-        let common = self.common(before, last, after);
+        let axes = || self.plan.axes.iter().map(|&axis| self.kernel.axis(axis));
+        let is_short =
+            axes().all(|axis| !axis.is_argument) && launch_items(self.kernel, &self.plan.axes) < SHORTEST;
+        if self.narrow.is_some() || before.is_empty() && is_short {
+            return;
+        }
+        let common = self.common(before, after);
         if common.is_empty() {
             return;
         }
@@ -37,14 +47,16 @@ impl<'k> CpuColumns<'k> {
         emitter.find(&elements);
     }
 
-    /// Values that follow from the reductions of the last of some passes, do not vary along the columns, and are used by what does, or
-    /// stored.
-    fn common(&self, before: &[Pass], last: &Pass, after: &[Pass]) -> Vec<ValueId> {
+    /// Values that follow from the reductions of the last of some passes, or from none if there are no passes, do not vary along the
+    /// columns, and are used by what does, or stored.
+    fn common(&self, before: &[Pass], after: &[Pass]) -> Vec<ValueId> {
         let kernel = self.kernel;
         let of = |pass: &Pass| -> Vec<ValueId> {
             pass.reductions.iter().chain(pass.maxima.iter().map(|(id, _)| id)).copied().collect()
         };
-        let (done, new) = (before.iter().flat_map(of).collect::<Vec<_>>(), of(last));
+        let done: Vec<ValueId> = before.iter().flat_map(of).collect();
+        let new = before.last().map_or(Vec::new(), of);
+        let is_first = before.is_empty();
         // Of each value: whether it is the same along a column and known by now, whether it was not before, and what it costs.
         let mut known: Vec<Option<(bool, f64)>> = vec![None; kernel.values.len()];
         for (number, value) in kernel.values.iter().enumerate() {
@@ -53,9 +65,9 @@ impl<'k> CpuColumns<'k> {
             known[number] = match &value.op {
                 _ if !is_of_column => None,
                 ValueOp::Reduce { .. } => done.contains(&id).then(|| (new.contains(&id), 0.0)),
-                ValueOp::Literal(_) | ValueOp::Argument(_) => Some((false, 0.0)),
+                ValueOp::Literal(_) | ValueOp::Argument(_) => Some((is_first, 0.0)),
                 ValueOp::Load { index, guard: None, .. } => {
-                    kernel.computed_axes(index).is_empty().then_some((false, 0.0))
+                    kernel.computed_axes(index).is_empty().then_some((is_first, 0.0))
                 }
                 ValueOp::Unary(..) | ValueOp::Binary(..) | ValueOp::Select(..) | ValueOp::Cast(..) => {
                     let own = Some((false, operations(kernel, id)));
@@ -91,6 +103,7 @@ impl<'k> CpuColumns<'k> {
             let is_narrow = matches!(value.dtype, DType::Bool | DType::U8 | DType::I8 | DType::I16);
             is_worth_it && value.axes.contains(&self.inner()) && !is_narrow
         });
+        used.truncate(MOST);
         used
     }
 }
