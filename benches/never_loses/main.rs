@@ -26,6 +26,7 @@ cargo bench --bench never_loses -- [OPTIONS] [NAME...]
     --quick          a tenth of the random graphs, and two merges undone of each case
     --merges N       undo at most so many merges of each case, those in doubt first (8)
     --random N       so many random graphs (200)
+    --seed N         which: 0 to 255 (7)
     --rounds N       the least of so many runs (5)
     --out FILE       where the data goes (target/never_loses.json)
     --show           measure nothing: the kernels of each case, and why they are these
@@ -37,6 +38,7 @@ struct Options {
     names: Vec<String>,
     merges: usize,
     random: usize,
+    seed: usize,
     rounds: usize,
     out: String,
     again: Option<String>,
@@ -49,6 +51,7 @@ impl Options {
             names: Vec::new(),
             merges: 8,
             random: 200,
+            seed: 7,
             rounds: 5,
             out: "target/never_loses.json".into(),
             again: None,
@@ -63,6 +66,7 @@ impl Options {
                 "--quick" => (options.merges, options.random) = (2, 20),
                 "--merges" => options.merges = number(),
                 "--random" => options.random = number(),
+                "--seed" => options.seed = number(),
                 "--rounds" => options.rounds = number(),
                 "--out" => options.out = arguments.next().expect(USAGE),
                 "--again" => options.again = Some(arguments.next().expect(USAGE)),
@@ -249,7 +253,7 @@ fn modelled_again(case: &mut Case, measured: &Value) -> Option<Value> {
 fn again(path: &str, options: &Options) {
     let data: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).expect("the data"))
         .expect("JSON of this benchmark");
-    let mut cases = programs::cases(options.random);
+    let mut cases = programs::cases(options.random, options.seed as u8);
     let (mut all, mut lost, mut unknown) = (Vec::new(), 0, 0);
     for measured in &data {
         let case = cases.iter_mut().find(|case| measured["case"] == case.name && options.wants(case));
@@ -297,7 +301,7 @@ fn main() {
         return again(path, &options);
     }
     let mut report = report::Report::default();
-    for mut case in programs::cases(options.random) {
+    for mut case in programs::cases(options.random, options.seed as u8) {
         if options.wants(&case) && options.show {
             show(&mut case);
         } else if options.wants(&case) {

@@ -17,7 +17,7 @@ pub struct Case {
 }
 
 /// The workloads of the scoreboard at their real sizes, programs that once lost, and random graphs.
-pub fn cases(random: usize) -> Vec<Case> {
+pub fn cases(random: usize, seed: u8) -> Vec<Case> {
     let mut result = Vec::new();
     for (_, workloads) in groups() {
         for workload in workloads {
@@ -33,7 +33,9 @@ pub fn cases(random: usize) -> Vec<Case> {
         }
     }
     result.extend(programs());
-    result.extend(recipes_of(random).into_iter().enumerate().map(|(number, recipe)| graph(number, recipe)));
+    result.extend(
+        recipes_of(random, seed).into_iter().enumerate().map(|(number, recipe)| graph(number, recipe)),
+    );
     result
 }
 
@@ -230,8 +232,8 @@ fn joints(x: &Tensor) -> Tensor {
     (1..count).fold(joint(0), |chain, n| chain.matmul(&joint(n)))
 }
 
-fn recipes_of(count: usize) -> Vec<(Recipe<Smooth>, [usize; 3])> {
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+fn recipes_of(count: usize, seed: u8) -> Vec<(Recipe<Smooth>, [usize; 3])> {
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     // 1 to 50 MB: 250,000 to 12,500,000 elements.
     let shape = (0u32..18, 4u32..10, 2usize..6).prop_map(|(size, rows, batch)| {
