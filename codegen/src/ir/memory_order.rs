@@ -25,33 +25,17 @@ impl Kernel {
     /// All axes that are reduced with this one, by reductions that go along all of them or none, where nothing tells one
     /// order from another.
     fn reduced_with(&self, axis: AxisId) -> Option<Vec<AxisId>> {
-        let mut row: Option<&[AxisId]> = None;
-        for value in &self.values {
-            match &value.op {
-                ValueOp::Reduce { axes, position, .. } if axes.contains(&axis) => {
-                    if position.is_some() || row.is_some_and(|row| row != axes.as_slice()) {
-                        return None;
-                    }
-                    row = Some(axes);
-                }
-                ValueOp::Scan { .. }
-                | ValueOp::Carry { .. }
-                | ValueOp::Scatter { .. }
-                | ValueOp::Sort { .. } => {
-                    return None;
-                }
-                _ => {}
-            }
-        }
-        let row = row?;
+        let reduced = || {
+            self.values.iter().filter_map(|value| match &value.op {
+                ValueOp::Reduce { axes, .. } => Some(axes.as_slice()),
+                _ => None,
+            })
+        };
+        let row = reduced().find(|axes| axes.contains(&axis))?;
         let is_other = |axes: &[AxisId]| axes != row && axes.iter().any(|axis| row.contains(axis));
-        let is_shared = self.values.iter().any(|value| match &value.op {
-            ValueOp::Reduce { axes, .. } => is_other(axes),
-            _ => false,
-        });
         let is_known = row.iter().all(|&axis| !self.axis(axis).is_argument);
         let is_stored = self.stores.iter().any(|store| row.iter().any(|&axis| store.index.uses(axis)));
-        (is_known && !is_shared && !is_stored && !self.has_computed_axes()).then(|| row.to_vec())
+        (self.is_unordered(axis) && is_known && !is_stored && !reduced().any(is_other)).then(|| row.to_vec())
     }
 
     /// The length of the longest inner part of an axis that some access divides it into.
@@ -84,7 +68,7 @@ impl Kernel {
             if row.len() == MOST_AXES {
                 return None;
             }
-            let inner = result.divide_row(row[at], length);
+            let inner = result.split_reduced(row[at], length);
             row.insert(at + 1, inner);
         }
         let order = result.order_of(&row)?;
@@ -93,24 +77,6 @@ impl Kernel {
         }
         result.move_last(&order);
         Some(result)
-    }
-
-    /// Makes two axes of a reduced one: its own is the outer, and the inner is new.
-    fn divide_row(&mut self, axis: AxisId, length: u64) -> AxisId {
-        let inner = self.add_axis(AxisKind::Reduce, length, false);
-        self.axes[axis.0 as usize].extent /= length;
-        for value in &mut self.values {
-            if let ValueOp::Reduce { axes, .. } = &mut value.op
-                && axes.contains(&axis)
-            {
-                axes.push(inner);
-            }
-        }
-        let both = IndexExpr::axis(axis).scale(length as i64).add(&IndexExpr::axis(inner));
-        let (ranges, away) = (self.ranges(), AxisId(self.axes.len() as u32));
-        let renamed = |id: AxisId| if id == axis { away } else { id };
-        self.map_indices(|index| index.renamed(&renamed).substitute(away, &both, &ranges));
-        inner
     }
 
     /// The axes by how far apart the load that varies along most of them reads; `None` if some access still divides one.

@@ -43,16 +43,36 @@ impl Kernel {
                 }
             }
             self.rename_axes(&|id| if id > axis { AxisId(id.0 + 1) } else { id });
-            let ranges = self.ranges();
             let both = IndexExpr::axis(axis).scale(length as i64).add(&IndexExpr::axis(inner));
-            // Not in one step: what is put in place names the axis itself.
-            let away = AxisId(self.axes.len() as u32);
-            let renamed = |id: AxisId| if id == axis { away } else { id };
-            self.map_indices(|index| match index.uses(axis) {
-                true => index.renamed(&renamed).substitute(away, &both, &ranges),
-                false => index.clone(),
-            });
+            self.put_in_place(axis, &both);
         }
+    }
+
+    /// Makes two axes of a reduced one, which stays the outer of them, and gives the inner one, of so many positions.
+    pub(crate) fn split_reduced(&mut self, axis: AxisId, length: u64) -> AxisId {
+        let inner = self.add_axis(AxisKind::Reduce, length, false);
+        self.axes[axis.0 as usize].extent /= length;
+        for value in &mut self.values {
+            if let ValueOp::Reduce { axes, .. } = &mut value.op
+                && axes.contains(&axis)
+            {
+                axes.push(inner);
+            }
+        }
+        let both = IndexExpr::axis(axis).scale(length as i64).add(&IndexExpr::axis(inner));
+        self.put_in_place(axis, &both);
+        inner
+    }
+
+    /// Puts an expression in the place of an axis, which it may name.
+    fn put_in_place(&mut self, axis: AxisId, by: &IndexExpr) {
+        // Not in one step, since the expression names the axis itself.
+        let (ranges, away) = (self.ranges(), AxisId(self.axes.len() as u32));
+        let renamed = |id: AxisId| if id == axis { away } else { id };
+        self.map_indices(|index| match index.uses(axis) {
+            true => index.renamed(&renamed).substitute(away, by, &ranges),
+            false => index.clone(),
+        });
     }
 
     /// By what some access divides positions along an axis.

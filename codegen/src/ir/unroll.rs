@@ -20,10 +20,20 @@ impl Kernel {
 
     /// Whether elements along an axis may be combined in any order, by one operation.
     pub(crate) fn is_unrollable(&self, axis: AxisId) -> bool {
-        let is_free = |value: &Value| match &value.op {
-            ValueOp::Reduce { op, axes, operand, position } if axes.contains(&axis) => {
-                op.is_plain() && position.is_none() && self.value(*operand).dtype == value.dtype
+        let is_plain = |value: &Value| match &value.op {
+            ValueOp::Reduce { op, axes, operand, .. } if axes.contains(&axis) => {
+                op.is_plain() && self.value(*operand).dtype == value.dtype
             }
+            _ => true,
+        };
+        self.is_unordered(axis) && self.values.iter().all(is_plain)
+    }
+
+    /// Whether a loop may go along an axis in any order: no reduction says where an element is, and there are no scans, scatters,
+    /// sorts or computed positions, along whatever axis.
+    pub(crate) fn is_unordered(&self, axis: AxisId) -> bool {
+        let is_free = |value: &Value| match &value.op {
+            ValueOp::Reduce { axes, position, .. } => position.is_none() || !axes.contains(&axis),
             ValueOp::Scan { .. }
             | ValueOp::Carry { .. }
             | ValueOp::Last { .. }

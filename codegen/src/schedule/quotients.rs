@@ -5,8 +5,8 @@
 
 use super::RowSchedule;
 use super::share::NEAR;
-use crate::index::{AxisId, IndexExpr};
-use crate::ir::{AxisKind, Kernel, Value, ValueOp};
+use crate::index::AxisId;
+use crate::ir::{AxisKind, Kernel};
 
 /// Elements of a group, at least: lines of fewer take longer than their divisions.
 const FEWEST_IN_GROUP: u64 = 7;
@@ -38,7 +38,7 @@ pub(crate) fn by_quotients(kernel: &Kernel, schedule: &RowSchedule) -> Option<(K
 fn divided(kernel: &Kernel, is_split: bool) -> Option<Kernel> {
     let axes = kernel.axes_of_kind(AxisKind::Reduce);
     let (&row, outer) = axes.split_last()?;
-    if kernel.axis(row).is_argument || !is_free(kernel, row) {
+    if kernel.axis(row).is_argument || !kernel.is_unordered(row) {
         return None;
     }
     let extent = kernel.axis(row).extent;
@@ -49,50 +49,16 @@ fn divided(kernel: &Kernel, is_split: bool) -> Option<Kernel> {
     let divisors = kernel.divisors(row).into_iter();
     let group = divisors.filter(|by| *by >= FEWEST_IN_GROUP && fits(by)).min();
     let group = group.filter(|group| group.is_multiple_of(together.unwrap_or(1)));
-    let in_groups = group.map(|group| in_groups(kernel, row, group));
+    let in_groups = group.map(|group| {
+        let mut groups = kernel.clone();
+        let inner = groups.split_reduced(row, group);
+        (groups, inner)
+    });
     let (kernel, row) = in_groups.as_ref().map_or((kernel, row), |(kernel, inner)| (kernel, *inner));
     match together {
         Some(together) => Some(kernel.unrolled(row, together)),
         None => Some(kernel.clone()).filter(|_| group.is_some()),
     }
-}
-
-/// Whether the row may be divided into groups: nothing says where in it an element is.
-fn is_free(kernel: &Kernel, row: AxisId) -> bool {
-    let is_free = |value: &Value| match &value.op {
-        ValueOp::Reduce { axes, position, .. } => position.is_none() || !axes.contains(&row),
-        ValueOp::Scan { .. }
-        | ValueOp::Carry { .. }
-        | ValueOp::Last { .. }
-        | ValueOp::Scatter { .. }
-        | ValueOp::Sort { .. } => false,
-        _ => true,
-    };
-    !kernel.has_computed_axes() && kernel.values.iter().all(is_free)
-}
-
-/// The kernel with two axes in place of the row, groups of so many positions and the positions of each, and the latter.
-fn in_groups(kernel: &Kernel, row: AxisId, of: u64) -> (Kernel, AxisId) {
-    let mut result = kernel.clone();
-    let inner = result.add_axis(AxisKind::Reduce, of, false);
-    result.axes[row.0 as usize].extent /= of;
-    for value in &mut result.values {
-        if let ValueOp::Reduce { axes, .. } = &mut value.op
-            && axes.contains(&row)
-        {
-            axes.extend([inner]);
-        }
-    }
-    let both = IndexExpr::axis(row).scale(of as i64).add(&IndexExpr::axis(inner));
-    put_in_place(&mut result, row, &both);
-    (result, inner)
-}
-
-/// Puts an expression that may name the axis in its place.
-fn put_in_place(kernel: &mut Kernel, axis: AxisId, by: &IndexExpr) {
-    let (ranges, away) = (kernel.ranges(), AxisId(kernel.axes.len() as u32));
-    let renamed = |id: AxisId| if id == axis { away } else { id };
-    kernel.map_indices(|index| index.renamed(&renamed).substitute(away, by, &ranges));
 }
 
 /// How many neighbours along an axis some access has in common or tells apart, as two of interleaved numbers, up to so many as
