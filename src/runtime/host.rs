@@ -120,8 +120,8 @@ fn layout_for(capacity: usize) -> Option<Layout> {
     .ok()
 }
 
-/// Where in its allocation the next block of that capacity begins: each at another line, and none right after the one before,
-/// where what is stored in one would look to the processor as what is read next from the other.
+/// Where in its allocation the next block of that capacity begins: each at another line, and none at the line after the one
+/// before, where a load would falsely wait for a store that has the same place in its page (4K aliasing).
 fn place_for(capacity: usize) -> usize {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     const LINES: u64 = (PAGE / ALIGNMENT) as u64;
@@ -160,7 +160,7 @@ impl HostBuffer {
             return Ok(HostBuffer { block, bytes, keeper: None });
         }
         let limit = COUNTER.limit();
-        if limit < u64::MAX && RESERVED.load(Ordering::Relaxed).saturating_add(capacity as u64) > limit {
+        if limit < u64::MAX && RESERVED.load(Ordering::Relaxed).saturating_add(layout.size() as u64) > limit {
             trim();
         }
         // SAFETY: the layout's size is not zero.
@@ -177,7 +177,7 @@ impl HostBuffer {
         ask_for_large_pages(allocation, capacity);
         // SAFETY: what is staggered has a page more than its capacity.
         let start = unsafe { allocation.add(place_for(capacity)) };
-        RESERVED.fetch_add(capacity as u64, Ordering::Relaxed);
+        RESERVED.fetch_add(layout.size() as u64, Ordering::Relaxed);
         Ok(HostBuffer { block: Block { start, capacity }, bytes, keeper: None })
     }
 
@@ -254,8 +254,8 @@ impl Drop for HostBuffer {
 }
 
 fn release(block: Block) {
-    RESERVED.fetch_sub(block.capacity as u64, Ordering::Relaxed);
     if let Some(layout) = layout_for(block.capacity) {
+        RESERVED.fetch_sub(layout.size() as u64, Ordering::Relaxed);
         let start = block.start.as_ptr();
         let place = if block.capacity < STAGGERED { 0 } else { start.addr() % PAGE };
         // SAFETY: allocated with the same layout in `allocate`, so that many bytes before, and this is its only owner.

@@ -66,7 +66,7 @@ impl Lanes {
                 "#if defined(__AVX512F__) && LANES == 16\n    return {wide};\n#elif defined(__F16C__) && LANES == 8\n    return {narrow};\n#else\n    return {plain};\n#endif\n"
             ),
             DType::BF16 if result == "u16v" => format!(
-                "#if defined(__AVX512BF16__) && defined(MASKS) && LANES == 16\n    u16v r;\n    __asm__(\"vcvtneps2bf16 %1, %0\" : \"=v\"(r) : \"v\"(x));\n    // Of subnormals it makes zeros, and of NaN any.\n    if (__builtin_expect(__builtin_ia32_fpclassps512_mask(x, 0xa1, -1), 0)) r = {plain};\n    return r;\n#else\n    return {plain};\n#endif\n"
+                "#if defined(__AVX512BF16__) && defined(MASKS) && LANES == 16\n    u16v r;\n    __asm__(\"vcvtneps2bf16 %1, %0\" : \"=v\"(r) : \"v\"(x));\n    // The instruction flushes subnormals to zero and keeps other bits of NaN.\n    if (__builtin_expect(__builtin_ia32_fpclassps512_mask(x, 0xa1, -1), 0)) r = {plain};\n    return r;\n#else\n    return {plain};\n#endif\n"
             ),
             _ => format!("    return {plain};\n"),
         };
