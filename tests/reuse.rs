@@ -19,9 +19,10 @@ static COUNTERS: Mutex<()> = Mutex::new(());
 /// Kernels that a program takes: where it begins at 0, and elsewhere; on CUDA also where accesses are aligned.
 const MOST_KERNELS: usize = 3;
 /// Where an inner extent grows: of a few elements, of one step of lanes or many, with a rest or without are texts of other
-/// kinds, each of which takes one kernel as it first was and one or two for those that follow: 13 for rows that are normalised
-/// in a process that knows none of them, and fewer where it does.
-const MOST_INSIDE: u64 = 13;
+/// kinds, each of which takes one kernel as it first was and one or two for those that follow.
+const MOST_INSIDE: u64 = 12;
+/// More in a process that knew none of the program's kernels: what one kind teaches serves the first of the next.
+const MOST_UNKNOWN: u64 = 1;
 
 /// Kernels of these calls for a target, those of one call, and plans made.
 fn compiled(
@@ -98,7 +99,7 @@ fn few_kernels_serve_what_grows_along_an_inner_axis() {
         kernels += loaded(stats()) - loaded(before);
         at_once = at_once.max(stats().launches - before.launches);
     }
-    assert!(kernels <= MOST_INSIDE * at_once, "{name}: {kernels} kernels");
+    assert!(kernels <= MOST_INSIDE * at_once + MOST_UNKNOWN, "{name}: {kernels} kernels");
     let plans = stats().plans_made - made;
     assert!(plans <= 12, "{name}: {plans} plans");
 }

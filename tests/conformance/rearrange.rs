@@ -525,10 +525,10 @@ fn rows_in_another_order_than_memory() {
                     .transpose(1, 2)
                     .reshape([3, channels * height * width]);
                 vec![
-                    near("sum", shuffled.sum([2, 3]), tolerance, 1e-2),
+                    near("sum", shuffled.sum([2, 3]), tolerance, 2.0 * tolerance),
                     exact("largest", (&shuffled + &beside).max([2, 3])),
                     exact("where it is", patches.argmax(1)),
-                    near("sum of patches", patches.sum(1), tolerance, 1e-2),
+                    near("sum of patches", patches.sum(1), tolerance, 2.0 * tolerance),
                     exact("share", shuffled.max_keepdim([2, 3]) - &shuffled),
                 ]
             });
