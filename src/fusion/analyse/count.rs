@@ -92,8 +92,8 @@ impl Analyser<'_> {
             let (each, repeated) = (combined * node.cost, times * f64::from(passes));
             self.add(work, place, each * repeated);
             // What is packed and what is sorted or scattered has no lanes, tiles or loops for reductions of another's, nor have
-            // rows for a long one at each row; nor are there any at computed positions. Loops in loops beside products are no
-            // columns'.
+            // rows for a long one at each row; nor are there any at computed positions. A loop in a loop beside products is taken
+            // for one that does not vary along the columns, which are the lanes.
             let is_lone = match kind {
                 _ if evaluation.is_far && place.0 == Loop::Windows => node.fan > 1.0,
                 Loop::Products if place.0 == Loop::Windows && evaluation.is_nested => true,
