@@ -68,6 +68,11 @@ impl Access {
         format!("*({}_unaligned*)to = raw;", self.raw)
     }
 
+    /// A whole vector from memory, of the type that [`Access::stored`] stores: only of one type are both kept in a register.
+    fn loaded(&self, from: &str) -> String {
+        format!("*(const {}_unaligned*){from}", self.raw)
+    }
+
     /// As many lanes as are left.
     fn first_lanes(&self, add: Add) {
         let Access { dtype, ty, raw, vector, from_raw, to_raw, size, width, .. } = self;
@@ -88,14 +93,14 @@ impl Access {
         true => format!("#ifdef MASKS\n        {masked}\n#else\n        {plain}\n#endif\n"),
         false => format!("        {plain}\n"),
     });
-        let load = format!("lz_load_{dtype}");
+        let (load, loaded) = (format!("lz_load_{dtype}"), self.loaded("from"));
         add(
             &load,
             format!(
                 "{PASTED}{vector} {load}(const {ty}* from, idx count) {{
     {raw} raw;
     if (count >= LANES) {{
-        __builtin_memcpy(&raw, from, sizeof raw);
+        raw = {loaded};
     }} else {{
         {raw} first = {{ 0 }};
 {load_first}    }}
@@ -126,25 +131,22 @@ impl Access {
     fn first_of_whole(&self, add: Add) {
         let Access { dtype, ty, raw, vector, from_raw, to_raw, .. } = self;
         let (numbers, number) = self.numbers();
-        let load = format!("lz_load_first_{dtype}");
+        let (load, loaded) = (format!("lz_load_first_{dtype}"), self.loaded("from"));
         add(
             &load,
             format!(
                 "{PASTED}{vector} {load}(const {ty}* from, idx count) {{
-    {numbers} first;
-    __builtin_memcpy(&first, from, sizeof first);
+    {raw} raw = {loaded};
     if (count < LANES) {{
         const {numbers} n = {{ NUMBERS }};
-        first &= ({numbers})(n < ({number})count);
+        raw = ({raw})(({numbers})raw & ({numbers})(n < ({number})count));
     }}
-    {raw} raw;
-    __builtin_memcpy(&raw, &first, sizeof raw);
     return {from_raw};
 }}
 "
             ),
         );
-        let (store, stored) = (format!("lz_store_first_{dtype}"), self.stored());
+        let (store, stored, rest) = (format!("lz_store_first_{dtype}"), self.stored(), self.loaded("to"));
         add(
             &store,
             format!(
@@ -153,11 +155,8 @@ impl Access {
     if (count < LANES) {{
         const {numbers} n = {{ NUMBERS }};
         const {numbers} is_first = ({numbers})(n < ({number})count);
-        {numbers} first, rest;
-        __builtin_memcpy(&first, &raw, sizeof raw);
-        __builtin_memcpy(&rest, to, sizeof raw);
-        first = (first & is_first) | (rest & ~is_first);
-        __builtin_memcpy(&raw, &first, sizeof raw);
+        const {raw} rest = {rest};
+        raw = ({raw})((({numbers})raw & is_first) | (({numbers})rest & ~is_first));
     }}
     {stored}
 }}
@@ -216,7 +215,7 @@ impl Access {
             _ => "",
         };
         let narrow = narrow.replace("RAW", raw).replace("__AVX2__)\n", "__AVX2__) && LANES == 8\n");
-        let name = format!("lz_inside_{dtype}");
+        let (name, loaded) = (format!("lz_inside_{dtype}"), self.loaded("from"));
         add(
             &name,
             format!(
@@ -225,7 +224,7 @@ impl Access {
 #ifdef MASKS
 {masked}{narrow}#else
     if (lz_all(inside)) {{
-        __builtin_memcpy(&raw, from, sizeof raw);
+        raw = {loaded};
         return {from_raw};
     }}
 {}#endif
