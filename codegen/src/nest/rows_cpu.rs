@@ -16,6 +16,7 @@ use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
+use crate::DType;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{Launch, RowSchedule, SPLIT_LENGTH};
@@ -404,11 +405,14 @@ impl<'k> Sweep<'_, 'k> {
             true => CHAIN,
             false => 1,
         };
+        // Memory is read in its order, since processors ask for what comes next of such streams only. But truths, which are bytes
+        // in memory and bits of masks in registers, stay there from element to element.
+        let has_truths = accumulators.iter().any(|accumulator| accumulator.dtype == DType::Bool);
         let lane = Expr::name(Var::Lane);
         let before = emitter.cached.as_ref().map(|cache| cache.there.clone());
         let steps = self.steps;
         let mut from = first;
-        // Several additions to a lane at a time, so that it stays in a register between them, then one.
+        // Several groups of lanes at a time, so that they stay in registers between additions, then one.
         for chain in if chain > 1 { vec![chain, 1] } else { vec![1] } {
             let group = lanes * chain;
             let length = end.clone().then(Sub, from.clone());
@@ -432,13 +436,13 @@ impl<'k> Sweep<'_, 'k> {
                 let outer =
                     plan.axes.split_last().filter(|_| stays_within(group)).map(|(_, axes)| (axes, inner));
                 let body = self.elements(emitter, start, (chain > 1).then_some(k), outer, weight.as_ref());
-                let lanes = counting(Var::Lane, 0, lanes, LoopHint::Simd).of(body);
-                // Memory is read in its order: processors ask for what comes next of such streams only.
-                let body = match chain {
-                    1 => lanes,
-                    _ => counting(k, 0, chain, LoopHint::Unroll).of(vec![lanes]),
-                };
-                emitter.push(body);
+                let of_lanes = counting(Var::Lane, 0, lanes, LoopHint::Simd);
+                let in_chain = counting(k, 0, chain, LoopHint::Unroll);
+                emitter.push(match chain {
+                    1 => of_lanes.of(body),
+                    _ if has_truths => of_lanes.of(vec![in_chain.of(body)]),
+                    _ => in_chain.of(vec![of_lanes.of(body)]),
+                });
             });
             from = whole;
         }
