@@ -4,6 +4,7 @@
 use std::alloc::{Layout, alloc, dealloc};
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,8 +19,9 @@ const ALIGNMENT: usize = 64;
 /// less for addresses to be looked up, and the first of them for pages to be mapped.
 const LARGE_PAGE: usize = 2 << 20;
 
-/// Blocks of so many bytes do not all begin at the beginning of a page.
-const STAGGERED: usize = 64 << 10;
+/// Blocks of sizes in this range do not all begin at the beginning of a page. Larger ones are no longer near when they are
+/// read again, and their lines of 4 KiB should not lie in two pages.
+const STAGGERED: Range<usize> = 64 << 10..2 * LARGE_PAGE;
 
 /// What begins at multiples of it shares sets of the nearest cache, which hold 8 to 12 lines each.
 const PAGE: usize = 4096;
@@ -110,14 +112,13 @@ fn capacity_for(bytes: usize) -> Option<usize> {
 
 /// How a block of that capacity is allocated, with room to begin anywhere in its first page.
 fn layout_for(capacity: usize) -> Option<Layout> {
-    match capacity {
-        0..STAGGERED => Layout::from_size_align(capacity, ALIGNMENT),
-        STAGGERED.. => {
-            let alignment = if capacity >= 2 * LARGE_PAGE { LARGE_PAGE } else { PAGE };
-            Layout::from_size_align(capacity.checked_add(PAGE)?, alignment)
-        }
-    }
-    .ok()
+    let room = if STAGGERED.contains(&capacity) { PAGE } else { 0 };
+    let alignment = match capacity {
+        _ if room > 0 => PAGE,
+        _ if capacity >= 2 * LARGE_PAGE => LARGE_PAGE,
+        _ => ALIGNMENT,
+    };
+    Layout::from_size_align(capacity.checked_add(room)?, alignment).ok()
 }
 
 /// Where in its allocation the next block of that capacity begins: each at another line, and none at the line after the one
@@ -125,11 +126,11 @@ fn layout_for(capacity: usize) -> Option<Layout> {
 fn place_for(capacity: usize) -> usize {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     const LINES: u64 = (PAGE / ALIGNMENT) as u64;
-    match capacity {
-        0..STAGGERED => 0,
-        // A step near the golden ratio of all lines keeps any few of them apart.
-        STAGGERED.. => (NEXT.fetch_add(1, Ordering::Relaxed) * 39 % LINES) as usize * ALIGNMENT,
+    if !STAGGERED.contains(&capacity) {
+        return 0;
     }
+    // A step near the golden ratio of all lines keeps any few of them apart.
+    (NEXT.fetch_add(1, Ordering::Relaxed) * 39 % LINES) as usize * ALIGNMENT
 }
 
 /// A wish: the system may have none, or not give any.
@@ -257,7 +258,7 @@ fn release(block: Block) {
     if let Some(layout) = layout_for(block.capacity) {
         RESERVED.fetch_sub(layout.size() as u64, Ordering::Relaxed);
         let start = block.start.as_ptr();
-        let place = if block.capacity < STAGGERED { 0 } else { start.addr() % PAGE };
+        let place = if STAGGERED.contains(&block.capacity) { start.addr() % PAGE } else { 0 };
         // SAFETY: allocated with the same layout in `allocate`, so that many bytes before, and this is its only owner.
         unsafe { dealloc(start.sub(place), layout) };
     }
