@@ -66,8 +66,10 @@ fn next(kernel: &Kernel, together: u64, left_out: &[AxisId]) -> Option<(AxisId, 
     map.iter().rev().find_map(|&axis| {
         let extent = kernel.axis(axis).extent;
         // All of it: what conditions tell apart is decided then. Beyond a border, which they tell from a long rest, nothing is.
-        let is_short = extent <= MOST_TOGETHER / together;
-        let prime = (2..=extent).find(|by| is_short && extent.is_multiple_of(*by))?;
+        if extent > MOST_TOGETHER / together {
+            return None;
+        }
+        let prime = (2..=extent).find(|by| extent.is_multiple_of(*by))?;
         let is_free = Some(axis) != lanes && !kernel.axis(axis).is_argument && !left_out.contains(&axis);
         (is_free && tells_apart(kernel, axis) && kernel.is_unrollable(axis)).then_some((axis, prime))
     })
