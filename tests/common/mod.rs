@@ -85,6 +85,17 @@ pub fn near(label: impl Into<String>, tensor: Tensor, relative: f64, absolute: f
     Output::new(label.into(), tensor, Tolerance::Near { relative, absolute })
 }
 
+/// By how much results of a few roundings may differ, relative to numbers near 1.
+#[allow(dead_code)] // Not every test is of several dtypes.
+pub fn tolerance(dtype: DType) -> f64 {
+    match dtype {
+        DType::BF16 => 1e-2,
+        DType::F16 => 2e-3,
+        DType::F64 => 1e-12,
+        _ => 1e-5,
+    }
+}
+
 /// The values of one output.
 enum Values {
     /// Integers and bools.

@@ -1,10 +1,10 @@
 //! Proves pooling of every kind and interpolation right against plain loops, and on every device against the
 //! interpreter.
 
-use lazuli::{DType, Device, Interpolation, Pool, Pool1d, Pool2d, Pool3d, Tensor};
+use lazuli::{DType, Device, Interpolation, Pool, Pool1d, Pool2d, Pool3d, Tensor, explain};
 
 use crate::common::data::{floats, mixed, ordinary, units};
-use crate::common::{Output, check, check_fused, check_on_cpu, exact, near};
+use crate::common::{Output, check, check_fused, check_on_cpu, exact, near, tolerance};
 
 /// A pooling as the reference sees it, of up to three dimensions.
 #[derive(Clone, Copy)]
@@ -340,6 +340,37 @@ fn windows_weighted_by_softmaxes_of_themselves() {
             ]
         });
     }
+}
+
+/// Enlarged images are never stored, however many channels are reduced of them: what neighbours read twice is read in lanes.
+#[test]
+fn channels_of_enlarged_images() {
+    for dtype in [DType::F16, DType::F32, DType::F64] {
+        let t = tolerance(dtype);
+        for (channels, side) in [(1, 9), (8, 20), (9, 16), (16, 33), (64, 12), (65, 17), (130, 24)] {
+            check_on_cpu(&format!("{dtype} {channels} channels of {side} squared"), |device| {
+                let x = floats(device, dtype, [2, channels, side, side], 2.0, 3);
+                let sizes = [[2 * side, 2 * side], [3 * side, 2 * side + 1]];
+                let of_size = |size: [usize; 2]| {
+                    let y = x.interpolate(size, Interpolation::Linear { align_corners: false });
+                    let nearest = x.interpolate(size, Interpolation::Nearest);
+                    [
+                        near("mean", y.mean(1), t, t),
+                        near("largest", y.max(1), t, t),
+                        near("norm", &nearest / (nearest.square().sum_keepdim(1) + 1.0).sqrt(), t, t),
+                        exact("smallest", nearest.min(1)),
+                    ]
+                };
+                sizes.into_iter().flat_map(of_size).collect()
+            });
+        }
+    }
+    let kernels = |shape: [usize; 4]| {
+        let x = floats(&Device::cpu(), DType::F32, shape, 2.0, 1);
+        let y = x.interpolate([2 * shape[2], 2 * shape[3]], Interpolation::Linear { align_corners: false });
+        explain([&y.mean(1), &y.max(1)]).unwrap().kernels()
+    };
+    assert_eq!([[8, 16, 128, 128], [4, 128, 64, 64]].map(kernels), [1, 1]);
 }
 
 #[test]

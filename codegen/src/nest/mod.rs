@@ -75,7 +75,7 @@ use std::sync::OnceLock;
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
 use crate::schedule::{
-    Contraction, Launch, RowContraction, Scatters, Schedule, Sorts, by_quotients, for_schedule,
+    Contraction, Launch, RowContraction, Scatters, Schedule, Sorts, by_quotients, cooperative, for_schedule,
     reductions_of_columns, tiled, unrolled_by_parts, unrolled_by_quotients,
 };
 use crate::{Language, Refusal, intrinsics};
@@ -264,6 +264,13 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             _ => Err(Refusal::Misfit("no contraction")),
         },
         Schedule::Columns(schedule) => {
+            // Reductions that become loops of one thread are none of columns.
+            let is_of_columns = |kernel: &Kernel| cooperative(kernel).is_ok_and(|all| !all.is_empty());
+            let unrolled = (language == Language::C && !schedule.shares_all)
+                .then(|| unrolled_by_quotients(kernel))
+                .flatten()
+                .filter(is_of_columns);
+            let kernel = unrolled.as_ref().unwrap_or(kernel);
             let plan = match schedule.shares_all {
                 true => passes::Plan::of(kernel, reductions_of_columns(kernel)?)?,
                 false => passes::Plan::new(kernel)?,

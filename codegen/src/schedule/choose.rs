@@ -171,17 +171,43 @@ fn strides_less_along(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -> Opt
     if kernel.axis(across).extent < SHORTEST_COLUMNS {
         return None;
     }
-    let strided = |axis: AxisId| {
-        let is_strided = |index: &&IndexExpr| stride(index, axis).is_none_or(|c| c.unsigned_abs() > 1);
-        let loads = loads_below(kernel, operand).filter_map(|load| match &kernel.value(load).op {
+    let loads = || {
+        loads_below(kernel, operand).filter_map(|load| match &kernel.value(load).op {
             ValueOp::Load { index, .. } => Some(index),
             _ => None,
-        });
-        let stores = kernel.stores.iter().map(|store| &store.index);
-        loads.chain(stores.filter(|index| index.uses(along))).filter(is_strided).count()
+        })
     };
-    let (rows, columns) = (strided(along), strided(across));
-    (rows != columns).then_some(rows < columns)
+    let strided = |axis: AxisId| {
+        let is_strided = |index: &&IndexExpr| stride(index, axis).is_none_or(|c| c.unsigned_abs() > 1);
+        let stores = kernel.stores.iter().map(|store| &store.index);
+        loads().chain(stores.filter(|index| index.uses(along))).filter(is_strided).count()
+    };
+    match (strided(along), strided(across)) {
+        (rows, columns) if rows != columns => Some(rows < columns),
+        (0, _) => None,
+        // No vectors either way: of neighbours in one line of memory the first brings the others.
+        _ => {
+            let apart = |axis: AxisId| loads().map(|index| distance(index, axis).min(LINE)).sum::<f64>();
+            let (rows, columns) = (apart(along), apart(across));
+            (rows != columns).then_some(rows < columns)
+        }
+    }
+}
+
+/// Elements that a line of memory holds.
+const LINE: f64 = 16.0;
+
+/// About how far neighbours along an axis are apart in memory.
+fn distance(index: &IndexExpr, axis: AxisId) -> f64 {
+    let of_term = |(atom, factor): &(Atom, i64)| {
+        let of_atom = match atom {
+            Atom::Axis(own) => f64::from(*own == axis),
+            Atom::Mod(inner, _) => distance(inner, axis),
+            Atom::Div(inner, by) => distance(inner, axis) / *by as f64,
+        };
+        of_atom * factor.unsigned_abs() as f64
+    };
+    index.terms().iter().map(of_term).sum()
 }
 
 /// How far neighbours along an axis are apart in memory: of a roll, but for where it begins again.

@@ -118,14 +118,27 @@ pub fn may_be_window(positions: u64) -> bool {
 }
 
 /// Whether the results of neighbouring threads read interleaved or overlapping elements by an index: it steps less along
-/// an axis of the results than across the extent of a reduced one. What wraps around, as a circular border does, is a
-/// window where it does not.
+/// an axis of the results than across the extent of a reduced one, or divides its position, as an image that is enlarged does.
+/// What wraps around, as a circular border does, is a window where it does not.
 pub fn is_window(
     index: &IndexExpr,
     reduced: impl IntoIterator<Item = (AxisId, u64)> + Clone,
     results: &[AxisId],
 ) -> bool {
-    let step = |axis: AxisId| index.coefficient(axis).unwrap_or(0).unsigned_abs();
+    // What is read several times in a row is as near as neighbours are.
+    let repeats = |axis: AxisId| {
+        index.terms().iter().any(|(atom, factor)| match atom {
+            Atom::Div(inner, by) => inner
+                .coefficient(axis)
+                .and_then(|own| own.checked_mul(*factor))
+                .is_some_and(|step| step != 0 && step.unsigned_abs() <= by.unsigned_abs()),
+            _ => false,
+        })
+    };
+    let step = |axis: AxisId| match index.coefficient(axis) {
+        Some(step) => step.unsigned_abs(),
+        None => u64::from(repeats(axis)),
+    };
     let overlaps = reduced.clone().into_iter().any(|(axis, extent)| {
         let reach = step(axis).saturating_mul(extent);
         step(axis) > 0 && results.iter().any(|&other| step(other) > 0 && step(other) < reach)
