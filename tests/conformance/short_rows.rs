@@ -5,7 +5,7 @@
 use lazuli::{DType, Device, Pool2d, Target, Tensor, compile_for, explain};
 
 use crate::common::data::{floats, ordinary};
-use crate::common::{check_on_cpu, exact, near};
+use crate::common::{check_on_cpu, exact, near, tolerance};
 
 /// The schedules of the kernels of these tensors.
 fn schedules(tensors: &[Tensor]) -> Vec<String> {
@@ -51,6 +51,32 @@ fn rows_at_computed_positions() {
     let (points, cpu) = (numbers(&Device::cpu(), [2000, 3], 1), Device::cpu());
     let along = edges(&points, &index(&cpu, 9000, 2000, 1), &index(&cpu, 9000, 2000, 2));
     assert!(schedules(&along)[0].starts_with("column_reduce") && schedules(&along).len() == 1);
+}
+
+/// What goes along the same axis of the same elements is one loop for each result.
+#[test]
+fn short_reductions_beside_each_other() {
+    for dtype in [DType::BF16, DType::F32, DType::F64] {
+        let wide = if dtype == DType::F64 { dtype } else { DType::F32 };
+        let t = tolerance(wide);
+        for (channels, inner) in [(2, 70), (9, 64), (12, 300), (16, 1000), (25, 33), (64, 65)] {
+            check_on_cpu(&format!("{dtype} {channels} channels of {inner}"), |device| {
+                let x = ordinary(device, dtype, [5, channels, inner], 1).cast(wide);
+                let e = x.exp();
+                let centred = &e - e.mean_keepdim(1);
+                let (largest, at) = (e.max(1), x.argmax(1));
+                vec![
+                    near("largest", largest, t, t),
+                    exact("where", at),
+                    near("mean", e.mean(1), t, t),
+                    near("sum of squares", e.square().sum(1), t, t),
+                    near("variance", e.var(1, 0), t, t),
+                    near("deviation", centred.abs().max(1), t, t),
+                    exact("any", x.gt(1.0).any(1)),
+                ]
+            });
+        }
+    }
 }
 
 /// Differences along rows and columns of a square have equally many elements, which end at others.

@@ -2,6 +2,8 @@
 
 mod values;
 
+pub(super) use values::MOST_IN_LOOP;
+
 use rustc_hash::FxHashMap;
 
 use super::persistent::RowCache;
@@ -61,6 +63,8 @@ pub(super) struct Emitter<'k> {
     pub(super) elements: Vec<(ValueId, Expr)>,
     /// Whether short loops stay loops: what few elements need is not worth the text.
     pub(super) rolled: bool,
+    /// The reductions that the values to come need: some go through one loop.
+    reductions: Vec<ValueId>,
     language: Language,
     uses: Vec<usize>,
     names: FxHashMap<&'static str, usize>,
@@ -100,6 +104,7 @@ impl<'k> Emitter<'k> {
             staged_slot: None,
             elements: Vec::new(),
             rolled: false,
+            reductions: Vec::new(),
             language,
             uses: kernel.use_counts(),
             names: FxHashMap::default(),

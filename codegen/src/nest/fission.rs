@@ -5,7 +5,7 @@
 //! operations, each of which waits for the one before; in several short ones the chains of many. The arrays stay in the
 //! nearest cache.
 
-use super::emitter::Emitter;
+use super::emitter::{Emitter, MOST_IN_LOOP};
 use super::loops::counting;
 use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, LoopHint, Type};
@@ -239,6 +239,7 @@ impl Divided<'_> {
                 part.iter_mut().filter(|own| **own == other).for_each(|own| *own = one);
             }
         }
+        self.join_reductions(elements, &mut part);
         let mut loops: Vec<Vec<ValueId>> = Vec::new();
         let all_kinds = |stage| [Kind::Plain, Kind::Draws, Kind::Far].map(|kind| (stage, kind));
         for (stage, kind) in (0..last).flat_map(all_kinds) {
@@ -268,6 +269,40 @@ impl Divided<'_> {
         }
         loops.iter_mut().for_each(|values| values.sort_unstable());
         loops
+    }
+}
+
+impl Divided<'_> {
+    /// Reductions of the same elements are of one part: what they have in common is computed once.
+    fn join_reductions(&self, elements: &[Element], part: &mut [usize]) {
+        let kernel = self.kernel;
+        let reduced = |element: &Element| match &kernel.value(element.id).op {
+            ValueOp::Reduce { axes, .. } => Some(axes),
+            _ => None,
+        };
+        let loads = |element: &Element| {
+            let is_load = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Load { .. });
+            self.below(element.id).1.into_iter().filter(is_load).collect::<Vec<_>>()
+        };
+        let mut seen: Vec<(usize, Vec<ValueId>)> = Vec::new();
+        for (number, element) in elements.iter().enumerate().filter(|(_, element)| reduced(element).is_some())
+        {
+            let own = loads(element);
+            let beside = seen.iter().find(|(other, theirs)| {
+                let (one, other) = (part[*other], &elements[*other]);
+                let of_part = seen.iter().filter(|(number, _)| part[*number] == one).count();
+                one != part[number]
+                    && other.stage == element.stage
+                    && reduced(other) == reduced(element)
+                    && of_part < MOST_IN_LOOP
+                    && own.iter().any(|load| theirs.contains(load))
+            });
+            if let Some((other, _)) = beside {
+                let (one, other) = (part[*other].min(part[number]), part[*other].max(part[number]));
+                part.iter_mut().filter(|own| **own == other).for_each(|own| *own = one);
+            }
+            seen.push((number, own));
+        }
     }
 }
 

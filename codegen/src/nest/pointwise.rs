@@ -166,7 +166,9 @@ pub(super) fn lanes_and_stores(
     let Some(lane) = lane_axis(kernel) else {
         before(emitter);
         emitter.open_pinned();
-        stores.iter().for_each(|store| emitter.store(store));
+        emitter.expecting(stores.iter().map(|store| store.value), |emitter| {
+            stores.iter().for_each(|store| emitter.store(store));
+        });
         let then = emitter.close();
         return emitter.guarded(condition, then);
     };
@@ -185,15 +187,17 @@ pub(super) fn lanes_and_stores(
         .collect();
     emitter.open(&[lane], true);
     before(emitter);
-    for (store, array) in stores.iter().zip(&arrays) {
-        match array {
-            None => emitter.store(store),
-            Some((array, _)) => {
-                let value = emitter.stored(store);
-                emitter.push(Stmt::Assign { target: Expr::element(array, Var::Lane), value });
+    emitter.expecting(stores.iter().map(|store| store.value), |emitter| {
+        for (store, array) in stores.iter().zip(&arrays) {
+            match array {
+                None => emitter.store(store),
+                Some((array, _)) => {
+                    let value = emitter.stored(store);
+                    emitter.push(Stmt::Assign { target: Expr::element(array, Var::Lane), value });
+                }
             }
         }
-    }
+    });
     let body = emitter.close();
     emitter.push(unrolled_lanes(lanes, body));
     let mut writes = Vec::new();

@@ -27,6 +27,9 @@ const UNROLL_LIMIT: u64 = 25;
 /// In C, unrolled loops in each other make at most this many copies: compilers take long over more.
 const MOST_COPIES: u64 = 64;
 
+/// Reductions of one loop: their partial results stay in registers.
+pub(in crate::nest) const MOST_IN_LOOP: usize = 4;
+
 impl Emitter<'_> {
     /// A name for the expression: its own, or that of a new variable.
     pub(in crate::nest) fn named(&mut self, expr: Expr, dtype: DType) -> Expr {
@@ -77,10 +80,12 @@ impl Emitter<'_> {
 
     /// Leaves values in elements of arrays, for a loop further on.
     pub(in crate::nest) fn leave(&mut self, elements: &[(ValueId, Expr)]) {
-        for (id, target) in elements {
-            let value = self.value(*id);
-            self.push(Stmt::Assign { target: target.clone(), value });
-        }
+        self.expecting(elements.iter().map(|(id, _)| *id), |emitter| {
+            for (id, target) in elements {
+                let value = emitter.value(*id);
+                emitter.push(Stmt::Assign { target: target.clone(), value });
+            }
+        });
     }
 
     /// States where values are that a loop before has left.
@@ -90,7 +95,23 @@ impl Emitter<'_> {
 
     /// Appends all stores of a kernel.
     pub(in crate::nest) fn store_all(&mut self, kernel: &Kernel) {
-        kernel.stores.iter().for_each(|store| self.store(store));
+        self.expecting(kernel.stores.iter().map(|store| store.value), |emitter| {
+            kernel.stores.iter().for_each(|store| emitter.store(store));
+        });
+    }
+
+    /// Emits what asks for these values, so that reductions beside each other go through one loop.
+    pub(in crate::nest) fn expecting(
+        &mut self,
+        ids: impl IntoIterator<Item = ValueId>,
+        emit: impl FnOnce(&mut Self),
+    ) {
+        let kernel = self.kernel;
+        let is_reduction = |id: &ValueId| matches!(kernel.value(*id).op, ValueOp::Reduce { .. });
+        let reductions = kernel.down_from(ids).into_iter().filter(is_reduction).collect();
+        let before = std::mem::replace(&mut self.reductions, reductions);
+        emit(self);
+        self.reductions = before;
     }
 
     /// An expression for a value, valid in the innermost scope; what it needs is computed before.
@@ -286,18 +307,62 @@ impl Emitter<'_> {
         let unrolled = positions <= UNROLL_LIMIT
             && !axes.iter().any(|&axis| kernel.axis(axis).is_argument)
             && (self.language == Language::Cuda || !self.rolled && copies <= MOST_COPIES);
-        let Some(accumulator) = Accumulator::of(self, kernel, id, None) else {
-            return self.misfit("no reduction");
-        };
+        let together = self.beside_in_loop(id, axes);
+        let accumulators: Vec<(ValueId, Accumulator)> = together
+            .into_iter()
+            .filter_map(|id| Accumulator::of(self, kernel, id, None).map(|accumulator| (id, accumulator)))
+            .collect();
         for &axis in axes {
             self.open(&[axis], unrolled);
         }
-        accumulator.take(self, id, None, None);
+        for (id, accumulator) in &accumulators {
+            accumulator.take(self, *id, None, None);
+        }
         for &axis in axes.iter().rev() {
             self.close_loop(axis, if unrolled { LoopHint::Unroll } else { LoopHint::None });
         }
-        accumulator.settle(self, None);
-        accumulator.result(None)
+        let mut result = None;
+        for (own, accumulator) in accumulators {
+            accumulator.settle(self, None);
+            let value = accumulator.result(None);
+            match own == id {
+                true => result = Some(value),
+                false => self.define(own, value),
+            }
+        }
+        result.unwrap_or_else(|| self.misfit("no reduction"))
+    }
+
+    /// A reduction and those beside it that go along the same axes, read the same elements, and are asked for here too: one loop
+    /// computes what they have in common once.
+    fn beside_in_loop(&self, id: ValueId, axes: &[AxisId]) -> Vec<ValueId> {
+        let kernel = self.kernel;
+        let home = self.home(&kernel.value(id).axes);
+        let below = |id: ValueId| kernel.down_from(kernel.operands(&kernel.value(id).op));
+        let mut together = vec![(id, below(id))];
+        for &other in &self.reductions {
+            let value = kernel.value(other);
+            let ValueOp::Reduce { axes: own, .. } = &value.op else { continue };
+            let is_beside = other != id && own[..] == *axes && self.home(&value.axes) == home;
+            let is_there = self.is_defined(other) || self.is_to_keep(other);
+            if together.len() == MOST_IN_LOOP || !is_beside || is_there {
+                continue;
+            }
+            let of_other = below(other);
+            let is_apart =
+                together.iter().all(|(one, of_one)| !of_one.contains(&other) && !of_other.contains(one));
+            let shares = |id: &ValueId| {
+                let value = kernel.value(*id);
+                of_other.contains(id)
+                    && matches!(value.op, ValueOp::Load { .. })
+                    && axes.iter().any(|axis| value.axes.contains(axis))
+            };
+            if is_apart && together[0].1.iter().any(shares) {
+                together.push((other, of_other));
+            }
+        }
+        together.sort_by_key(|(id, _)| *id);
+        together.into_iter().map(|(id, _)| id).collect()
     }
 
     /// Appends `buffer[index] = value` for one store.
