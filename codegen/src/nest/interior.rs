@@ -1,6 +1,8 @@
 //! Where no guard is needed: the positions of the innermost axis at which every guarded access is
 //! inside, whatever the positions in a window.
 
+use std::ops::Range;
+
 use super::guarded_lanes::whole_vectors;
 use crate::index::{AxisId, Bound, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
@@ -86,7 +88,79 @@ impl Interior {
     }
 }
 
+/// What guards compare, without a constant.
+struct Compared {
+    expr: IndexExpr,
+    /// Of each guard the values at which it holds whatever the positions in a window, and those at which it may.
+    guards: Vec<[Range<i64>; 2]>,
+}
+
+impl Compared {
+    fn by(kernel: &Kernel, bound: &Bound) -> Option<Compared> {
+        let (rest, least, most) = without_windows(kernel, &bound.expr, &[])?;
+        let constant = rest.constant_term();
+        let low = |by: i64| if bound.has_lo() { bound.lo - constant - by } else { Bound::NO_LO };
+        let high = |by: i64| if bound.has_hi() { bound.hi - constant - by } else { Bound::NO_HI };
+        let guards = vec![[low(least)..high(most), low(most)..high(least)]];
+        Some(Compared { expr: rest.offset(-constant), guards })
+    }
+
+    /// The longest range of these values in which each guard holds or does not; none without an end, where nothing is read.
+    fn longest(&self, all: &Range<i64>) -> Option<Range<i64>> {
+        let ends = self.guards.iter().flatten().flat_map(|range| [range.start, range.end]);
+        let mut cuts: Vec<i64> = ends.chain([all.start, all.end]).collect();
+        cuts.retain(|cut| (all.start..=all.end).contains(cut));
+        cuts.sort_unstable();
+        cuts.dedup();
+        let is_decided =
+            |at: i64| self.guards.iter().all(|[surely, maybe]| surely.contains(&at) || !maybe.contains(&at));
+        let ranges = cuts.windows(2).map(|ends| ends[0]..ends[1]);
+        let decided = ranges.filter(|range| is_decided(range.start) && range.end < Bound::NO_HI);
+        decided.reduce(|a, b| if b.end - b.start > a.end - a.start { b } else { a })
+    }
+}
+
 impl Interior {
+    /// Where guards do not all hold but are all decided: most elements are of one part of a join, as in a border that repeats
+    /// the edge.
+    pub(super) fn of_one_part(kernel: &Kernel, axis: AxisId) -> Option<Interior> {
+        let mut all: Vec<Compared> = Vec::new();
+        for bound in kernel.values.iter().flat_map(|value| bounds(&value.op)) {
+            let own = Compared::by(kernel, bound)?;
+            if own.expr.uses(axis) && own.expr != IndexExpr::axis(axis) {
+                return None;
+            }
+            match all.iter_mut().find(|compared| compared.expr == own.expr) {
+                Some(compared) => compared.guards.extend(own.guards),
+                None => all.push(own),
+            }
+        }
+        let (ranges, extent) = (kernel.ranges(), kernel.axis(axis).extent);
+        let (mut along, mut conditions, mut inside) = (None, Vec::new(), Vec::new());
+        for compared in all {
+            let (least, most) = compared.expr.range(&ranges);
+            let whole = least..most.saturating_add(1);
+            let longest = compared.longest(&whole)?;
+            let (lo, hi) = (longest.start, longest.end);
+            inside.push((compared.expr.clone(), lo));
+            if compared.expr.uses(axis) {
+                along = Some(longest);
+            } else if longest != whole {
+                conditions.push(Bound { expr: compared.expr, lo, hi });
+            }
+        }
+        let holds = |bound: &Bound| {
+            let own = Compared::by(kernel, bound);
+            own.is_some_and(|own| {
+                let at = inside.iter().find(|(expr, _)| *expr == own.expr);
+                at.is_some_and(|(_, at)| own.guards[0][0].contains(at))
+            })
+        };
+        let along = along.filter(|along| along.end - along.start > extent as i64 / 2)?;
+        let kernel = decided(kernel, |bounds| bounds.iter().all(holds));
+        Some(Interior { low: along.start as u64, high: along.end as u64, extent, kernel, conditions })
+    }
+
     /// That of whole vectors, if there are some and what is left has masks.
     pub(super) fn of_whole_vectors(self) -> Option<Interior> {
         let (low, high) = whole_vectors(self.extent, (self.low, self.high))?;
@@ -96,6 +170,13 @@ impl Interior {
     /// Whether rows are wholly in it or not at all.
     pub(super) fn is_whole_rows(&self) -> bool {
         (self.low, self.high) == (0, self.extent)
+    }
+}
+
+pub(super) fn bounds(op: &ValueOp) -> &[Bound] {
+    match op {
+        ValueOp::InBounds(bounds) => bounds,
+        _ => &[],
     }
 }
 

@@ -3,9 +3,9 @@
 
 use super::INDEX;
 use super::emitter::Emitter;
-use super::interior::{decided, without};
+use super::interior::{bounds, decided, without};
 use super::passes::Plan;
-use super::segments::{Segments, bounds};
+use super::segments::Segments;
 use super::stmt::Arithmetic::{Less, Max, Min};
 use super::stmt::{Expr, Stmt};
 use crate::index::{Bound, IndexExpr};

@@ -38,6 +38,8 @@ pub(super) fn body(
     };
     let has_loops_of_guards = border.is_some() || segments.is_some() || short.is_some();
     let is_masked = !has_loops_of_guards && map.last().is_some_and(|&inner| are_masks(kernel, inner));
+    let one_part = || map.last().and_then(|&inner| Interior::of_one_part(kernel, inner));
+    let interior = interior.or_else(|| one_part().filter(|_| border.is_none()));
     let interior = interior.filter(|_| segments.is_none());
     let interior = if is_masked { interior.and_then(Interior::of_whole_vectors) } else { interior };
     let guards = match (&short, &interior, &segments) {

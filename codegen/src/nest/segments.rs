@@ -1,10 +1,10 @@
 //! Where guards are decided: parts of one axis, as the operands of a join have. In each, every guard holds or none of
 //! its positions, so that a loop over it reads without conditions.
 
-use super::interior::{ceil_div, decided, decided_where, without};
+use super::interior::{bounds, ceil_div, decided, decided_where, without};
 use super::runs::Run;
 use crate::index::{Atom, AxisId, Bound, IndexExpr};
-use crate::ir::{AxisKind, Kernel, ValueOp};
+use crate::ir::{AxisKind, Kernel};
 
 /// More segments with a loop each are too much text, and more values in all of them too much work.
 const MOST_SEGMENTS: usize = 128;
@@ -146,12 +146,5 @@ impl Segments {
         let starts: Option<Vec<i64>> = self.parts.iter().map(|(start, _)| start.as_constant()).collect();
         let number = starts?.iter().rposition(|&start| start <= position as i64)?;
         Some(&self.parts[number].1)
-    }
-}
-
-pub(super) fn bounds(op: &ValueOp) -> &[Bound] {
-    match op {
-        ValueOp::InBounds(bounds) => bounds,
-        _ => &[],
     }
 }
