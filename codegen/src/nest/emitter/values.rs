@@ -337,13 +337,12 @@ impl Emitter<'_> {
     /// computes what they have in common once.
     fn beside_in_loop(&self, id: ValueId, axes: &[AxisId]) -> Vec<ValueId> {
         let kernel = self.kernel;
-        let home = self.home(&kernel.value(id).axes);
         let below = |id: ValueId| kernel.down_from(kernel.operands(&kernel.value(id).op));
         let mut together = vec![(id, below(id))];
         for &other in &self.reductions {
             let value = kernel.value(other);
             let ValueOp::Reduce { axes: own, .. } = &value.op else { continue };
-            let is_beside = other != id && own[..] == *axes && self.home(&value.axes) == home;
+            let is_beside = other != id && own[..] == *axes && value.axes == kernel.value(id).axes;
             let is_there = self.is_defined(other) || self.is_to_keep(other);
             if together.len() == MOST_IN_LOOP || !is_beside || is_there {
                 continue;
