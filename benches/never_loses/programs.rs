@@ -1,6 +1,6 @@
 //! The cases: what is measured.
 
-use lazuli::{DType, Device, Tensor};
+use lazuli::{DType, Device, Interpolation, PadMode, Tensor};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -115,6 +115,19 @@ fn programs() -> Vec<Case> {
         program("mean of a pool of 5×5", &[16, 256, 256], |x| vec![x.max_pool2d(5, 1).mean([1, 2])]),
         program("a box along one axis after the other", &[16, 256, 256], |x| {
             vec![x.avg_pool2d((9, 1), 1).avg_pool2d((1, 9), 1)]
+        }),
+        program("channels of an enlarged image", &[8, 16, 128, 128], |x| {
+            let y = x.interpolate([256, 256], Interpolation::Linear { align_corners: false });
+            vec![y.mean(1), y.max(1)]
+        }),
+        program("two steps of heat with a repeated border", &[512, 512], |x| {
+            let step = |x: &Tensor| {
+                let at = x.pad_with(1, PadMode::Replicate);
+                let at =
+                    |row: isize, column: isize| at.slice(0, row..row + 512).slice(1, column..column + 512);
+                x + (at(0, 1) + at(2, 1) + at(1, 0) + at(1, 2) - x * 4.0) * 0.1
+            };
+            vec![step(&step(x))]
         }),
         program("norm of ten joined tensors", &[10, 1 << 20], |x| {
             let parts: Vec<Tensor> = (0..10).map(|n| x.select(0, n).slice(0, n..)).collect();

@@ -104,6 +104,9 @@ fn index_reads(graph: &Graph, scatter: NodeId, mut index: NodeId) -> u64 {
 /// Neighbours of a join along the innermost axis that are too few for the lanes of a core.
 const INTERLEAVED: usize = 8;
 
+/// So many times as much as one of its edges has the whole of a join.
+const EDGE: usize = 16;
+
 /// The extent of the last dimension.
 fn innermost(shape: &Shape) -> usize {
     shape.last().copied().unwrap_or(1)
@@ -207,9 +210,17 @@ impl Reads {
             let Op::View(view) = &node.op else { continue };
             let operand = graph.operands(read.node)[0];
             let from = &graph.node(operand).shape;
-            if let View::Pad { .. } = view {
+            if let View::Pad { before, .. } = view {
                 let (own, joined) = (innermost(from), innermost(&node.shape));
-                read.interleaved |= own < joined && own <= INTERLEAVED;
+                let first = before.last().copied().unwrap_or(0);
+                let (part, whole) = (from.elements(), node.shape.elements());
+                // Loops go by the ends of rows, and by few rows, elsewhere.
+                let is_edge = own == joined || first == 0 || first + own == joined;
+                if is_edge && part < whole / EDGE {
+                    read.elements = (read.elements as f64 * part as f64 / whole as f64).ceil() as u64;
+                } else {
+                    read.interleaved |= own < joined && own <= INTERLEAVED;
+                }
             }
             let indices = match reader.is_gather {
                 true => None,
