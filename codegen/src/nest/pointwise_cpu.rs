@@ -27,6 +27,12 @@ pub(super) fn body(
     map: &[AxisId],
     schedule: &PointwiseSchedule,
 ) -> Result<(Body, Launch), Refusal> {
+    // Lanes go along the axis before one that was unrolled wholly.
+    let is_whole = |axis: AxisId| !kernel.axis(axis).is_argument && kernel.axis(axis).extent == 1;
+    let map = match map {
+        [outer @ .., inner] if !outer.is_empty() && is_whole(*inner) => outer,
+        _ => map,
+    };
     let matrices = if schedule.order.is_none() { SmallMatrices::of(kernel, map) } else { None };
     let short = ShortAxis::of(kernel, map, SHORT_AXIS).filter(|_| matrices.is_none());
     let border = map.last().and_then(|&inner| Windows::border(kernel, inner));

@@ -2,7 +2,6 @@
 //! that the join tells apart are side by side where loops along its axis are unrolled, and share what they have in common;
 //! a result alone computes anew in each step what its neighbours computed too.
 
-use super::share::NEAR;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueOp};
 
@@ -12,6 +11,9 @@ const MOST_TOGETHER: u64 = 16;
 /// What results side by side compute, at most, of what they would compute alone; and how many values that may be.
 const MOST_OF_ALONE: f64 = 0.75;
 const MOST_VALUES: usize = 320;
+
+/// Neighbours in memory that lanes along another axis may tell apart.
+const MOST_BESIDE_LANES: u64 = 8;
 
 /// An axis is long enough for lanes.
 const LONG: u64 = 16;
@@ -52,6 +54,7 @@ pub(crate) fn unrolled_by_parts(kernel: &Kernel) -> Option<(Kernel, u64)> {
     if let [.., before, inner] = result.axes_of_kind(AxisKind::Map)[..]
         && result.axis(inner).extent == 1
         && kernel.axis(inner).extent > 1
+        && !kernel.axis(before).is_argument
     {
         // Lanes go along the innermost axis.
         result.exchange(before, inner);
@@ -75,16 +78,14 @@ fn next(kernel: &Kernel, together: u64, left_out: &[AxisId]) -> Option<(AxisId, 
     })
 }
 
-/// The axis that lanes go along, which stays: the innermost, or the one before it if that is short enough for lanes to be
-/// picked out of whole vectors.
+/// The axis that lanes go along, which stays: the innermost, or the one before it if all of that may be side by side.
 fn lanes(kernel: &Kernel, map: &[AxisId]) -> Option<AxisId> {
     let own = |axis: AxisId| kernel.axis(axis);
     match *map {
         [.., before, inner]
             if !own(inner).is_argument
-                && own(inner).extent <= NEAR
-                && !own(before).is_argument
-                && own(before).extent >= LONG =>
+                && own(inner).extent <= MOST_BESIDE_LANES
+                && (own(before).is_argument || own(before).extent >= LONG) =>
         {
             Some(before)
         }
