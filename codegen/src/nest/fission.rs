@@ -290,12 +290,12 @@ impl Divided<'_> {
             let own = loads(element);
             let beside = seen.iter().find(|(other, theirs)| {
                 let (one, other) = (part[*other], &elements[*other]);
-                let of_part = seen.iter().filter(|(number, _)| part[*number] == one).count();
+                let of_part = || seen.iter().filter(|(number, _)| part[*number] == one).count();
                 one != part[number]
                     && other.stage == element.stage
                     && reduced(other) == reduced(element)
-                    && of_part < MOST_IN_LOOP
                     && own.iter().any(|load| theirs.contains(load))
+                    && of_part() < MOST_IN_LOOP
             });
             if let Some((other, _)) = beside {
                 let (one, other) = (part[*other].min(part[number]), part[*other].max(part[number]));

@@ -128,10 +128,9 @@ pub fn is_window(
     // What is read several times in a row is as near as neighbours are.
     let repeats = |axis: AxisId| {
         index.terms().iter().any(|(atom, factor)| match atom {
-            Atom::Div(inner, by) => inner
-                .coefficient(axis)
-                .and_then(|own| own.checked_mul(*factor))
-                .is_some_and(|step| step != 0 && step.unsigned_abs() <= by.unsigned_abs()),
+            Atom::Div(inner, by) if *factor == 1 => {
+                inner.coefficient(axis).is_some_and(|step| (1..=*by).contains(&step.saturating_abs()))
+            }
             _ => false,
         })
     };

@@ -30,6 +30,9 @@ const MOST_COPIES: u64 = 64;
 /// Reductions of one loop: their partial results stay in registers.
 pub(in crate::nest) const MOST_IN_LOOP: usize = 4;
 
+/// So many reductions are asked whether they read the same.
+const MOST_ASKED: usize = 8;
+
 impl Emitter<'_> {
     /// A name for the expression: its own, or that of a new variable.
     pub(in crate::nest) fn named(&mut self, expr: Expr, dtype: DType) -> Expr {
@@ -339,13 +342,15 @@ impl Emitter<'_> {
         let kernel = self.kernel;
         let below = |id: ValueId| kernel.down_from(kernel.operands(&kernel.value(id).op));
         let mut together = vec![(id, below(id))];
-        for &other in &self.reductions {
-            let value = kernel.value(other);
-            let ValueOp::Reduce { axes: own, .. } = &value.op else { continue };
-            let is_beside = other != id && own[..] == *axes && value.axes == kernel.value(id).axes;
-            let is_there = self.is_defined(other) || self.is_to_keep(other);
-            if together.len() == MOST_IN_LOOP || !is_beside || is_there {
-                continue;
+        let is_beside = |other: &ValueId| {
+            let value = kernel.value(*other);
+            let goes_along = matches!(&value.op, ValueOp::Reduce { axes: own, .. } if own[..] == *axes);
+            let is_there = || self.is_defined(*other) || self.is_to_keep(*other);
+            *other != id && goes_along && value.axes == kernel.value(id).axes && !is_there()
+        };
+        for other in self.reductions.iter().copied().filter(is_beside).take(MOST_ASKED) {
+            if together.len() == MOST_IN_LOOP {
+                break;
             }
             let of_other = below(other);
             let is_apart =
