@@ -27,10 +27,11 @@ pub(super) fn body(
     map: &[AxisId],
     schedule: &PointwiseSchedule,
 ) -> Result<(Body, Launch), Refusal> {
-    // Lanes go along the axis before one that was unrolled wholly.
+    // Lanes go along the axis before one that was unrolled wholly. Reductions choose theirs below.
+    let reduces = kernel.values.iter().any(|value| matches!(value.op, ValueOp::Reduce { .. }));
     let is_whole = |axis: AxisId| !kernel.axis(axis).is_argument && kernel.axis(axis).extent == 1;
     let map = match map {
-        [outer @ .., inner] if !outer.is_empty() && is_whole(*inner) => outer,
+        [outer @ .., inner] if !outer.is_empty() && !reduces && is_whole(*inner) => outer,
         _ => map,
     };
     let matrices = if schedule.order.is_none() { SmallMatrices::of(kernel, map) } else { None };

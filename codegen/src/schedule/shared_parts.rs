@@ -2,6 +2,7 @@
 //! that the join tells apart are side by side where loops along its axis are unrolled, and share what they have in common;
 //! a result alone computes anew in each step what its neighbours computed too.
 
+use super::share::NEAR;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueOp};
 
@@ -81,12 +82,15 @@ fn next(kernel: &Kernel, together: u64, left_out: &[AxisId]) -> Option<(AxisId, 
 /// The axis that lanes go along, which stays: the innermost, or the one before it if all of that may be side by side.
 fn lanes(kernel: &Kernel, map: &[AxisId]) -> Option<AxisId> {
     let own = |axis: AxisId| kernel.axis(axis);
+    let reduces = kernel.values.iter().any(|value| matches!(value.op, ValueOp::Reduce { .. }));
+    // What is reduced chooses its lanes by what it reads (`nest::pointwise_cpu`).
+    let (nearest, may_be_argument) = if reduces { (NEAR, false) } else { (MOST_BESIDE_LANES, true) };
+    let is_long = |axis: AxisId| match own(axis).is_argument {
+        true => may_be_argument,
+        false => own(axis).extent >= LONG,
+    };
     match *map {
-        [.., before, inner]
-            if !own(inner).is_argument
-                && own(inner).extent <= MOST_BESIDE_LANES
-                && (own(before).is_argument || own(before).extent >= LONG) =>
-        {
+        [.., before, inner] if !own(inner).is_argument && own(inner).extent <= nearest && is_long(before) => {
             Some(before)
         }
         _ => map.last().copied(),
