@@ -62,7 +62,8 @@ pub(super) fn body(
         (Some(short), None, [outer @ .., _]) => (outer, short.extent()),
         _ => (map, 1),
     };
-    let is_free = short.is_none() && matrices.is_none() && schedule.order.is_none();
+    // Guards are decided along the innermost axis, which then has to stay that.
+    let is_free = matches!(guards, Guards::Stay) && schedule.order.is_none();
     let along = if is_free { consecutive_last(kernel, map) } else { None };
     let map = along.as_deref().unwrap_or(map);
     let mut emitter = Emitter::new(kernel, Language::C);
