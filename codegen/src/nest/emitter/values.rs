@@ -30,8 +30,8 @@ const MOST_COPIES: u64 = 64;
 /// Reductions of one loop: their partial results stay in registers.
 pub(in crate::nest) const MOST_IN_LOOP: usize = 4;
 
-/// So many reductions are asked whether they read the same.
-const MOST_ASKED: usize = 8;
+/// Candidates for one loop that are compared: what each is computed from is searched.
+const MOST_COMPARED: usize = 8;
 
 impl Emitter<'_> {
     /// A name for the expression: its own, or that of a new variable.
@@ -340,15 +340,20 @@ impl Emitter<'_> {
     /// computes what they have in common once.
     fn beside_in_loop(&self, id: ValueId, axes: &[AxisId]) -> Vec<ValueId> {
         let kernel = self.kernel;
-        let below = |id: ValueId| kernel.down_from(kernel.operands(&kernel.value(id).op));
-        let mut together = vec![(id, below(id))];
         let is_beside = |other: &ValueId| {
             let value = kernel.value(*other);
             let goes_along = matches!(&value.op, ValueOp::Reduce { axes: own, .. } if own[..] == *axes);
             let is_there = || self.is_defined(*other) || self.is_to_keep(*other);
             *other != id && goes_along && value.axes == kernel.value(id).axes && !is_there()
         };
-        for other in self.reductions.iter().copied().filter(is_beside).take(MOST_ASKED) {
+        let candidates: Vec<ValueId> =
+            self.reductions.iter().copied().filter(is_beside).take(MOST_COMPARED).collect();
+        if candidates.is_empty() {
+            return vec![id];
+        }
+        let below = |id: ValueId| kernel.down_from(kernel.operands(&kernel.value(id).op));
+        let mut together = vec![(id, below(id))];
+        for other in candidates {
             if together.len() == MOST_IN_LOOP {
                 break;
             }
