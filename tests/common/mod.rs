@@ -86,7 +86,6 @@ pub fn near(label: impl Into<String>, tensor: Tensor, relative: f64, absolute: f
 }
 
 /// By how much results of a few roundings may differ, relative to numbers near 1.
-#[allow(dead_code)] // Not every test is of several dtypes.
 pub fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::BF16 => 1e-2,
