@@ -104,7 +104,7 @@ fn index_reads(graph: &Graph, scatter: NodeId, mut index: NodeId) -> u64 {
 /// Neighbours of a join along the innermost axis that are too few for the lanes of a core.
 const INTERLEAVED: usize = 8;
 
-/// So many times as much as one of its edges has the whole of a join.
+/// An edge has less than one in so many elements of its join.
 const EDGE: usize = 16;
 
 /// The extent of the last dimension.
@@ -214,7 +214,7 @@ impl Reads {
                 let (own, joined) = (innermost(from), innermost(&node.shape));
                 let first = before.last().copied().unwrap_or(0);
                 let (part, whole) = (from.elements(), node.shape.elements());
-                // Loops go by the ends of rows, and by few rows, elsewhere.
+                // The ends of rows, and a few of the rows, are apart from the loop over the rest.
                 let is_edge = own == joined || first == 0 || first + own == joined;
                 if is_edge && part < whole / EDGE {
                     read.elements = (read.elements as f64 * part as f64 / whole as f64).ceil() as u64;
