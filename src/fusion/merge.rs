@@ -49,6 +49,27 @@ fn ascending(numbers: impl Iterator<Item = usize>) -> Numbers {
     numbers
 }
 
+/// Whether what follows from some groups is needed by one of them, by way of others.
+fn leads_back(facts: &Facts, groups: &Numbers, group_of: &[usize], members: &[Vec<NodeId>]) -> bool {
+    let is_own = |number: &usize| groups.binary_search(number).is_ok();
+    let readers = |number: usize| {
+        let users = members[number].iter().flat_map(|id| facts.reads.users(*id));
+        users.map(|user| group_of[user.index()]).filter(|&number| number != usize::MAX)
+    };
+    let mut pending: Vec<usize> =
+        groups.iter().flat_map(|&number| readers(number)).filter(|number| !is_own(number)).collect();
+    let mut seen = vec![false; members.len()];
+    while let Some(number) = pending.pop() {
+        if is_own(&number) {
+            return true;
+        }
+        if !std::mem::replace(&mut seen[number], true) {
+            pending.extend(readers(number));
+        }
+    }
+    false
+}
+
 /// No group stores the node.
 const NOBODY: u32 = u32::MAX;
 
@@ -235,6 +256,7 @@ impl<'a> Merger<'a> {
             shared[large] = shared[large].or(shared[small]);
             parts[large] = parts[large].max(parts[small]);
         }
+        self.join_butterflies(&computed, &mut group_of, &mut members);
         for (number, nodes) in members.into_iter().enumerate().filter(|(_, nodes)| !nodes.is_empty()) {
             // What is needed outside is stored.
             let is_other = |user: &NodeId| ![number, usize::MAX].contains(&group_of[user.index()]);
@@ -252,6 +274,30 @@ impl<'a> Merger<'a> {
                     }
                 }
             }
+        }
+        (0..self.groups.len()).for_each(|number| self.raise(number, self.ranks[number]));
+    }
+
+    /// The nodes of a butterfly are one group, if nothing else is in theirs, nothing between them needs another group, and one
+    /// kernel can do it.
+    fn join_butterflies(&mut self, computed: &[NodeId], group_of: &mut [usize], members: &mut [Vec<NodeId>]) {
+        let facts = self.facts;
+        for region in partition::butterflies(facts, computed, self.part.most_nodes) {
+            let is_inside = |id: &NodeId| region.binary_search(id).is_ok();
+            let groups = ascending(region.iter().map(|id| group_of[id.index()]));
+            let is_all = groups.iter().all(|&number| members[number].iter().all(is_inside));
+            if !is_all || leads_back(facts, &groups, group_of, members) {
+                continue;
+            }
+            let is_read = |id: &NodeId| facts.reads.users(*id).iter().any(|user| !is_inside(user));
+            let is_needed = |id: &NodeId| self.part.is_wanted[id.index()] || is_read(id);
+            let outputs = region.iter().copied().filter(is_needed).collect();
+            if self.analyser.group(region.clone(), outputs).is_err() {
+                continue;
+            }
+            groups.iter().for_each(|&number| members[number].clear());
+            region.iter().for_each(|id| group_of[id.index()] = groups[0]);
+            members[groups[0]] = region;
         }
     }
 
@@ -274,7 +320,8 @@ impl<'a> Merger<'a> {
 
     fn add(&mut self, group: Group) {
         let number = self.groups.len();
-        // Groups made of single-use producers store their last node alone, and what others read is before that.
+        // Groups made of single-use producers store their last node alone, and what others read is before that; butterflies are
+        // raised when all groups are there.
         let rank = group.nodes.last().map_or(0, |id| id.index() as u32);
         self.groups.push(None);
         self.versions.push(0);

@@ -14,6 +14,8 @@ pub(crate) struct Read {
     pub(crate) node: NodeId,
     /// How often elements of `node` are read when the reader is computed once in full.
     pub(crate) elements: u64,
+    /// The same where the reader's positions are those of the kernel's results, which part of a join they are of.
+    pub(crate) in_place: u64,
     /// The operand: the node itself, or the last of the views that lead to it. Who reads the same view reads the same
     /// elements.
     pub(crate) through: NodeId,
@@ -179,6 +181,7 @@ impl Reads {
         let read = Read {
             node: operand,
             elements,
+            in_place: elements,
             through: operand,
             map: None,
             aligned: false,
@@ -215,12 +218,16 @@ impl Reads {
                 let first = before.last().copied().unwrap_or(0);
                 let (part, whole) = (from.elements(), node.shape.elements());
                 // The ends of rows, and a few of the rows, are apart from the loop over the rest.
-                let is_edge = own == joined || first == 0 || first + own == joined;
-                if is_edge && part < whole / EDGE {
-                    read.elements = (read.elements as f64 * part as f64 / whole as f64).ceil() as u64;
-                } else {
-                    read.interleaved |= own < joined && own <= INTERLEAVED;
+                let is_end = own == joined || first == 0 || first + own == joined;
+                let is_edge = is_end && part < whole / EDGE;
+                let of_part = |elements: u64| (elements as f64 * part as f64 / whole as f64).ceil() as u64;
+                if is_edge {
+                    read.elements = of_part(read.elements);
                 }
+                if is_edge || own == joined {
+                    read.in_place = of_part(read.in_place);
+                }
+                read.interleaved |= !is_edge && own < joined && own <= INTERLEAVED;
             }
             let indices = match reader.is_gather {
                 true => None,

@@ -45,6 +45,8 @@ struct Evaluation {
     place: (Loop, Role),
     /// How often what it reads is used where that is computed once.
     reuse: f64,
+    /// Whether at the positions of results, and of nothing else.
+    is_in_place: bool,
 }
 
 impl Analyser<'_> {
@@ -191,12 +193,23 @@ impl Analyser<'_> {
             _ => (shape.kind, role),
         };
         let is_nested = is_in_thread && state.inside == Loop::Windows;
-        Evaluation { times, passes, inside, is_far: state.is_far, is_nested, place, reuse: node.reuse }
+        let is_in_place = shape.rows.is_none() && state.scattered == 0.0;
+        Evaluation {
+            times,
+            passes,
+            inside,
+            is_far: state.is_far,
+            is_nested,
+            place,
+            reuse: node.reuse,
+            is_in_place,
+        }
     }
 
     /// What a node reads becomes a demand for it.
     fn count_read(&mut self, work: &mut Work, read: &Read, by: &Evaluation, shape: &Shape) {
-        let demand = read.elements as f64 * by.times;
+        let elements = if by.is_in_place { read.in_place } else { read.elements };
+        let demand = elements as f64 * by.times;
         let demand = (demand / by.reuse).max(demand.min(self.facts.of(read.node).elements as f64));
         if read.permuted && (shape.rows.is_none() || shape.stores_rows) {
             let is_line = usize::from(shape.stores_rows || shape.is_scan);

@@ -1,10 +1,12 @@
-//! Regions of elementwise operations that are more than one kernel, partitioned where few values are live. Without,
-//! trees of single-use values would join first however far they reach, and what lies between them would all be stored.
+//! Regions of elementwise operations. Those that are more than one kernel are partitioned where few values are live: without,
+//! trees of single-use values would join first however far they reach, and what lies between them would all be stored. Butterflies are
+//! one kernel from the start.
 
 use indexmap::IndexMap;
 use petgraph::unionfind::UnionFind;
 
 use crate::fusion::facts::Facts;
+use crate::fusion::reads::Read;
 use crate::graph::NodeId;
 
 /// The part of nodes that are in none.
@@ -15,7 +17,7 @@ pub(super) fn partition(facts: &Facts, nodes: &[NodeId], most_nodes: usize) -> V
     if nodes.len() <= most_nodes {
         return Vec::new();
     }
-    let regions = regions(facts, nodes);
+    let regions = regions(facts, nodes, |read| read.aligned);
     let mut parts = Vec::new();
     let mut last = NONE;
     for region in regions.iter().filter(|region| region.len() > most_nodes) {
@@ -48,8 +50,23 @@ fn cuts(live: &[usize], most_nodes: usize) -> Vec<usize> {
     std::iter::successors(Some(best[0].1), |&end| (end < count).then(|| best[end].1)).collect()
 }
 
-/// Elementwise nodes that read each other's elements in their order, each region ascending.
-fn regions(facts: &Facts, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
+/// Joins of a few large parts, with the elementwise nodes that compute these and those that follow in the same order: each element
+/// is computed once, and no part is stored before it is joined. Found pair by pair, steps of a Fourier transform would end as others: no
+/// two of their parts, which all share values, gain anything by themselves.
+pub(super) fn butterflies(facts: &Facts, nodes: &[NodeId], most_nodes: usize) -> Vec<Vec<NodeId>> {
+    // All of a node, as it lies.
+    let is_part = |read: &Read| {
+        let is_whole = read.in_place == facts.of(read.node).elements as u64;
+        is_whole && read.in_place < read.elements && !read.permuted
+    };
+    let mut regions = regions(facts, nodes, |read| read.aligned || is_part(read));
+    let joins = |region: &Vec<NodeId>| region.iter().any(|&id| facts.reads.reads(id).iter().any(is_part));
+    regions.retain(|region| region.len() <= most_nodes && joins(region));
+    regions
+}
+
+/// Elementwise nodes that read each other so, each region ascending.
+fn regions(facts: &Facts, nodes: &[NodeId], is_near: impl Fn(&Read) -> bool) -> Vec<Vec<NodeId>> {
     let is_plain = |id: NodeId| {
         let node = facts.of(id);
         node.fan == 1.0 && node.rows.is_none() && node.scan.is_none() && node.scatter.is_none()
@@ -58,7 +75,7 @@ fn regions(facts: &Facts, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
     let mut is_seen = vec![false; facts.bound()];
     for &id in nodes.iter().filter(|&&id| is_plain(id)) {
         is_seen[id.index()] = true;
-        for read in facts.reads.reads(id).iter().filter(|read| read.aligned && is_seen[read.node.index()]) {
+        for read in facts.reads.reads(id).iter().filter(|read| is_near(read) && is_seen[read.node.index()]) {
             joined.union(read.node.index(), id.index());
         }
     }
