@@ -14,6 +14,7 @@ mod domains;
 mod elementwise;
 mod extremes;
 mod fission;
+mod fourier;
 mod gather;
 mod guards;
 mod index_split;
