@@ -1,6 +1,6 @@
 //! The cases: what is measured.
 
-use lazuli::{DType, Device, Interpolation, PadMode, Tensor};
+use lazuli::{Conv2d, DType, Device, Interpolation, PadMode, Tensor};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -185,6 +185,45 @@ fn programs() -> Vec<Case> {
             let near = x.index_select(0, &index).reshape([20_000, 16, 2]);
             let weights = (1.0 - (x.unsqueeze(1) - near).square().sum(2)).clamp_min(0.0).pow(3);
             vec![(weights * 2.0).exp().sum(1)]
+        }),
+        program("features, their slopes and a mask", &[16, 512, 80], |x| {
+            let features = (x - x.mean_keepdim(1)) / (x.std_keepdim(1, 1) + 1e-5);
+            let padded = features.pad_with([(0, 0), (2, 2), (0, 0)], PadMode::Replicate);
+            let [a, b, c, d] = [0, 1, 3, 4].map(|first| padded.slice(1, first..first + 512));
+            let slopes = (c - b + (d - a) * 2.0) / 10.0;
+            let position = Tensor::arange(0i64, 80, 1);
+            let both = Tensor::cat([&features, &slopes], 2).reshape([16, 512, 2, 80]);
+            vec![position.lt(20).logical_or(position.ge(30)).where_(both, 0.0)]
+        }),
+        program("sines and cosines of points, by octave", &[65_536, 3], |x| {
+            let angles = x.unsqueeze(2) * (Tensor::arange(0.0f32, 10.0, 1.0).exp2() * std::f64::consts::PI);
+            let waves = Tensor::stack([angles.sin(), angles.cos()], 3).reshape([65_536, 60]);
+            vec![Tensor::cat([x, &waves], 1)]
+        }),
+        program("blurred, halved, gated by channel", &[32, 64, 28, 28], |x| {
+            let k = Tensor::from_slice(&[1.0f32, 2.0, 1.0], [3]);
+            let weight = (k.unsqueeze(0) * k.unsqueeze(1) / 16.0).expand([64, 1, 3, 3]);
+            let y = x.conv2d_with(&weight, None, Conv2d::new().padding(1).stride(2).groups(64));
+            let gate = y.mean_keepdim([2, 3]).sigmoid();
+            vec![(y * gate).pixel_unshuffle(2)]
+        }),
+        program("gaps filled from before, or by the mean", &[2000, 500], |x| {
+            let is_gap = x.gt(1.5);
+            let last = is_gap.where_(Tensor::scalar(-1i64), &Tensor::arange(0i64, 500, 1)).cummax(1);
+            let filled = x.gather(1, last.clamp_min(0));
+            let count = is_gap.logical_not().cast(DType::F32).sum_keepdim(1);
+            let mean = is_gap.where_(0.0, x).sum_keepdim(1) / count;
+            vec![last.ge(0).where_(filled, mean)]
+        }),
+        program("a flock", &[512, 4], |x| {
+            let (p, v) = (x.slice(1, ..2), x.slice(1, 2..));
+            let d = p.unsqueeze(0) - p.unsqueeze(1);
+            let r = d.square().sum(2);
+            let near = r.lt(0.01).cast(DType::F32) * (1.0 - Tensor::eye(512, DType::F32));
+            let n = near.sum_keepdim(1) + 1e-9;
+            let steer = (near.matmul(&p) / &n - &p) * 0.01 + (near.matmul(&v) / &n - &v) * 0.1;
+            let apart = (&d * (&near / (r + 1e-4)).unsqueeze(2)).sum(1) * -1e-4;
+            vec![v + steer + apart]
         }),
     ]
 }

@@ -107,6 +107,12 @@ impl Extents {
                 result.insert(large, large / small * rounded);
             }
         }
+        // What is read at several distances is as much longer than these as it was: alike, its neighbours would be itself.
+        for (least, most) in stencils(graph) {
+            let Some(&rounded) = result.get(&least) else { continue };
+            let between = result.iter_mut().filter(|(extent, _)| (least..=most).contains(*extent));
+            between.for_each(|(extent, to)| *to = rounded + (extent - least));
+        }
         Extents(result)
     }
 
@@ -133,6 +139,30 @@ impl Extents {
     fn rounded(&self, extent: usize) -> usize {
         self.0.get(&extent).copied().unwrap_or(extent)
     }
+}
+
+/// How far a stencil reaches, at most.
+const REACH: usize = 16;
+
+/// From the least to the greatest extents that slices cut a little from the front of, ascending, none within another's.
+fn stencils(graph: &Graph) -> Vec<(usize, usize)> {
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    for id in graph.nodes() {
+        let Op::View(View::Slice { starts, steps }) = &graph.node(id).op else { continue };
+        let (to, from) = (&graph.node(id).shape, &graph.node(graph.operands(id)[0]).shape);
+        let axes = (0..to.rank()).filter(|&axis| starts[axis] > 0 && steps[axis] == 1);
+        let cuts = axes.map(|axis| (to[axis], from[axis]));
+        found.extend(cuts.filter(|(to, from)| from - to <= REACH.min(to / 8)));
+    }
+    found.sort_unstable();
+    let mut result: Vec<(usize, usize)> = Vec::new();
+    for (least, most) in found {
+        match result.last_mut() {
+            Some(last) if least <= last.1 => last.1 = last.1.max(most),
+            _ => result.push((least, most)),
+        }
+    }
+    result
 }
 
 /// Extents along inner axes of what a little is joined to, and of what that becomes.
@@ -298,6 +328,27 @@ mod tests {
         let x = s.input([5, 70, 30], DType::F32);
         let y = s.reshape(x, [5, 35, 60]);
         assert_eq!(columns(s.outputs([y])), [70, 35]);
+    }
+
+    /// As if neighbours were one, a stencil would compute nothing anew.
+    #[test]
+    fn neighbours_stay_neighbours() {
+        let of_rows = |rows: usize| {
+            let mut s = Sketch::new();
+            let x = s.input([rows, 70], DType::F32);
+            let padded = s.pad(x, [2, 0], Scalar::from_f64(DType::F32, 0.0), [rows + 4, 70]);
+            let [a, b] = [1, 4].map(|first| s.slice(padded, [first, 0], [1, 1], [rows, 70]));
+            let y = s.binary(BinaryOp::Sub, b, a);
+            let graph = rounded(&s.outputs([y])).unwrap();
+            let starts = |id| match &graph.node(id).op {
+                Op::View(View::Slice { starts, .. }) => Some(starts[0]),
+                _ => None,
+            };
+            let rows = graph.nodes().map(|id| graph.node(id).shape[0]).collect::<Vec<_>>();
+            (rows, graph.nodes().filter_map(starts).collect::<Vec<_>>())
+        };
+        assert_eq!(of_rows(300), (vec![512, 516, 512, 512, 512], vec![1, 4]));
+        assert_eq!(of_rows(300), of_rows(400));
     }
 
     /// Some columns joined to others, of five rows.
