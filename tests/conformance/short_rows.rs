@@ -295,3 +295,27 @@ fn rows_of_short_lines() {
         ["row_reduce(threads_per_row=32, rows_per_block=68, vec=1)"]
     );
 }
+
+/// Costly elements of rows of 5, 6 and 7 that share something: compilers leave them one after the other, so that lanes go along
+/// the rows, and what lies across is turned.
+#[test]
+fn rows_of_few_share_what_is_costly() {
+    for (dtype, width) in
+        [(DType::F32, 5), (DType::F32, 6), (DType::F32, 7), (DType::F64, 5), (DType::F64, 6)]
+    {
+        check_on_cpu(&format!("{dtype} rows of {width}"), |device| {
+            let x = ordinary(device, dtype, [411, width], 1);
+            let (row, column) = (ordinary(device, dtype, [411, 1], 2), ordinary(device, dtype, [width], 3));
+            let both = (&x * &row).tanh();
+            vec![
+                near("of rows", both.clone(), tolerance(dtype), tolerance(dtype)),
+                near("of both", (&row * &column).sin(), tolerance(dtype), tolerance(dtype)),
+                near("beside", both / (row.exp() + column), tolerance(dtype), tolerance(dtype)),
+            ]
+        });
+    }
+    let (x, row) = (numbers(&Device::cpu(), [1000, 5], 1), numbers(&Device::cpu(), [1000, 1], 2));
+    let source = |y: Tensor| compile_for([&y], &Target::cpu()).unwrap().source();
+    assert!(!source((&x * &row).tanh()).contains("omp simd"), "lanes are explicit");
+    assert!(source(&x * &row).contains("omp simd"), "cheap ones are left as they are");
+}

@@ -15,6 +15,7 @@ use super::variable::Var;
 use crate::DType;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, BufferId, Kernel, ValueId, ValueOp};
+use crate::schedule::operations;
 
 /// Longer axes, or more positions of all of them, fill vectors or are too much text.
 const LONGEST: u64 = 8;
@@ -23,6 +24,9 @@ const MOST_VALUES: u64 = 256;
 
 /// Fewer positions of the axis before are not worth turning.
 const SHORTEST: u64 = 32;
+
+/// Simple operations of an element that are worth turning it.
+const COSTLY: f64 = 12.0;
 
 /// Elements of an array that lies in the nearest cache beside some others, and positions that are turned together.
 const ELEMENTS: u64 = 2048;
@@ -62,7 +66,8 @@ struct Across {
 }
 
 impl SmallMatrices {
-    /// `None` if the kernel reduces nothing, or has other loops to make of it.
+    /// `None` if the kernel reduces nothing and has no costly elements whose neighbours compilers do not take apart, or has other
+    /// loops to make of it.
     pub(super) fn of(kernel: &Kernel, map: &[AxisId]) -> Option<SmallMatrices> {
         let extent = |axis: AxisId| kernel.axis(axis).extent;
         let (mut positions, mut from) = (1, map.len());
@@ -106,7 +111,8 @@ impl SmallMatrices {
             }
             pending.extend(kernel.operands(op));
         }
-        if !reduces {
+        let is_slow = || !interleaves(extent(last)) && shares(kernel, along, last) && is_costly(kernel, last);
+        if !(reduces || is_slow()) {
             return None;
         }
         loads.sort_unstable_by_key(|(id, _)| *id);
@@ -308,6 +314,24 @@ impl Tile {
         });
         (is_dense && self.span == positions).then_some(self)
     }
+}
+
+/// Whether compilers take neighbours apart that are so many: those of other numbers that share something are computed one after the
+/// other.
+fn interleaves(extent: u64) -> bool {
+    extent == 3 || extent.is_power_of_two()
+}
+
+/// Whether results that are side by side along the short axis have something in common that others along the longer one have not.
+fn shares(kernel: &Kernel, along: AxisId, short: AxisId) -> bool {
+    kernel.values.iter().any(|value| value.axes.contains(&along) && !value.axes.contains(&short))
+}
+
+/// Whether what varies along an axis takes more than turning it.
+fn is_costly(kernel: &Kernel, axis: AxisId) -> bool {
+    let all = (0..kernel.values.len() as u32).map(ValueId);
+    all.filter(|&id| kernel.value(id).axes.contains(&axis)).map(|id| operations(kernel, id)).sum::<f64>()
+        >= COSTLY
 }
 
 /// Whether it is computed element by element or a short reduction, without conditions.
