@@ -14,7 +14,8 @@ pub(crate) struct Read {
     pub(crate) node: NodeId,
     /// How often elements of `node` are read when the reader is computed once in full.
     pub(crate) elements: u64,
-    /// The same where the reader's positions are those of the kernel's results, which part of a join they are of.
+    /// The same where the reader joins several that are computed and its positions are those of the kernel's results, which decide the
+    /// part they are of.
     pub(crate) in_place: u64,
     /// The operand: the node itself, or the last of the views that lead to it. Who reads the same view reads the same
     /// elements.
@@ -139,6 +140,11 @@ impl Reads {
             let mut found: SmallVec<[Read; 2]> = SmallVec::new();
             for (position, operand) in graph.operands(id).into_iter().enumerate() {
                 result.read(graph, id, position, operand, &mut found);
+            }
+            // One part beside what is there already, as a cache, is no more than a part.
+            let is_part = |read: &&Read| read.in_place < read.elements && result.computed[read.node.index()];
+            if found.iter().filter(is_part).count() < 2 {
+                found.iter_mut().for_each(|read| read.in_place = read.elements);
             }
             for read in &found {
                 result.users[read.node.index()].push(id);
