@@ -164,6 +164,11 @@ fn joins_of_what_others_lie_between() {
         let joined = Tensor::stack(parts, 1);
         vec![near("joined", joined.relu(), 1e-5, 1e-5), near("share", share, 1e-5, 1e-5)]
     });
+    check("a join before and after a running sum", |device| {
+        let x = floats(device, DType::F32, [5, 300], 1.0, 1);
+        let joined = Tensor::stack([x.sin(), x.cos()], 0);
+        vec![near("joined", &joined + joined.cumsum(2).tanh(), 1e-5, 1e-5)]
+    });
     check("joins that need parts of each other", |device| {
         let data = |seed| floats(device, DType::F32, [5, 30], 1.0, seed).sin();
         let (x, y) = (data(1), data(2));
