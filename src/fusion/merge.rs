@@ -49,8 +49,8 @@ fn ascending(numbers: impl Iterator<Item = usize>) -> Numbers {
     numbers
 }
 
-/// Whether what follows from some groups is needed by one of them, by way of others.
-fn leads_back(facts: &Facts, groups: &Numbers, group_of: &[usize], members: &[Vec<NodeId>]) -> bool {
+/// Whether one kernel of these groups would wait for another one that waits for it.
+fn closes_cycle(facts: &Facts, groups: &Numbers, group_of: &[usize], members: &[Vec<NodeId>]) -> bool {
     let is_own = |number: &usize| groups.binary_search(number).is_ok();
     let readers = |number: usize| {
         let users = members[number].iter().flat_map(|id| facts.reads.users(*id));
@@ -286,7 +286,7 @@ impl<'a> Merger<'a> {
             let is_inside = |id: &NodeId| region.binary_search(id).is_ok();
             let groups = ascending(region.iter().map(|id| group_of[id.index()]));
             let is_all = groups.iter().all(|&number| members[number].iter().all(is_inside));
-            if !is_all || leads_back(facts, &groups, group_of, members) {
+            if !is_all || closes_cycle(facts, &groups, group_of, members) {
                 continue;
             }
             let is_read = |id: &NodeId| facts.reads.users(*id).iter().any(|user| !is_inside(user));

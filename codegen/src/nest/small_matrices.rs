@@ -25,7 +25,7 @@ const MOST_VALUES: u64 = 256;
 /// Fewer positions of the axis before are not worth turning.
 const SHORTEST: u64 = 32;
 
-/// Simple operations of an element that are worth turning it.
+/// Simple operations of an element that are worth transposing it.
 const COSTLY: f64 = 12.0;
 
 /// Elements of an array that lies in the nearest cache beside some others, and positions that are turned together.
@@ -66,8 +66,7 @@ struct Across {
 }
 
 impl SmallMatrices {
-    /// `None` if the kernel reduces nothing and has no costly elements whose neighbours compilers do not take apart, or has other
-    /// loops to make of it.
+    /// `None` if the kernel reduces nothing and compilers vectorise it without, or if other loops are made of it.
     pub(super) fn of(kernel: &Kernel, map: &[AxisId]) -> Option<SmallMatrices> {
         let extent = |axis: AxisId| kernel.axis(axis).extent;
         let (mut positions, mut from) = (1, map.len());
@@ -316,18 +315,17 @@ impl Tile {
     }
 }
 
-/// Whether compilers take neighbours apart that are so many: those of other numbers that share something are computed one after the
-/// other.
+/// Whether compilers vectorise accesses to interleaved groups of so many elements.
 fn interleaves(extent: u64) -> bool {
     extent == 3 || extent.is_power_of_two()
 }
 
-/// Whether results that are side by side along the short axis have something in common that others along the longer one have not.
+/// Whether some value is the same at all positions of the short axis and differs along the longer one.
 fn shares(kernel: &Kernel, along: AxisId, short: AxisId) -> bool {
     kernel.values.iter().any(|value| value.axes.contains(&along) && !value.axes.contains(&short))
 }
 
-/// Whether what varies along an axis takes more than turning it.
+/// Whether what varies along an axis costs more than transposing it.
 fn is_costly(kernel: &Kernel, axis: AxisId) -> bool {
     let all = (0..kernel.values.len() as u32).map(ValueId);
     all.filter(|&id| kernel.value(id).axes.contains(&axis)).map(|id| operations(kernel, id)).sum::<f64>()

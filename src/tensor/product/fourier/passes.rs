@@ -7,7 +7,7 @@ use super::tables::{Complex, Table, table};
 use crate::tensor::arguments::call::Call;
 use crate::{Result, Tensor};
 
-/// How many elements are combined in registers: more are texts that compilers take seconds over, and so are 6.
+/// How many elements are combined in registers. The texts of 6, and of 10 and more, are so long that these kernels would be divided.
 const BUTTERFLIES: [usize; 7] = [2, 3, 4, 5, 7, 8, 9];
 
 /// The largest prime factor of a pass, which is a product with a matrix.
@@ -191,14 +191,13 @@ fn of_prime(x: &[Number]) -> Vec<Number> {
     let mut back = Vec::new();
     for k in 1..=half {
         let weighed = |at: usize| (TAU * ((k * at) % n) as f64 / n as f64).sin_cos();
-        let (mut even, mut odd): (Number, Option<Number>) = (x[0].clone(), None);
-        for (at, (sum, difference)) in pairs.iter().enumerate() {
-            let (sin, cos) = weighed(at + 1);
-            even = even.plus(&sum.map(|x| x * cos));
-            let own = difference.map(|x| x * sin);
-            odd = Some(odd.map_or(own.clone(), |odd| odd.plus(&own)));
-        }
-        let odd = odd.unwrap_or_else(|| x[0].clone());
+        let terms = pairs.iter().enumerate().map(|(place, (sum, difference))| {
+            let (sin, cos) = weighed(place + 1);
+            (sum.map(|x| x * cos), difference.map(|x| x * sin))
+        });
+        let (even, odd): (Vec<Number>, Vec<Number>) = terms.unzip();
+        let even = even.iter().fold(x[0].clone(), |sum, term| sum.plus(term));
+        let Some(odd) = odd.into_iter().reduce(|sum, term| sum.plus(&term)) else { continue };
         results.push(even.plus(&odd));
         back.push(even.minus(&odd));
     }
