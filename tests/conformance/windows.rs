@@ -1,7 +1,7 @@
 //! Proves pooling of every kind and interpolation right against plain loops, and on every device against the
 //! interpreter.
 
-use lazuli::{DType, Device, Interpolation, Pool, Pool1d, Pool2d, Pool3d, Tensor, explain};
+use lazuli::{Conv2d, DType, Device, Interpolation, Pool, Pool1d, Pool2d, Pool3d, Tensor, explain};
 
 use crate::common::data::{floats, mixed, ordinary, units};
 use crate::common::{Output, check, check_fused, check_on_cpu, exact, near, tolerance};
@@ -382,5 +382,28 @@ fn windows_of_every_dtype() {
     check_fused("windows of special values", |device| {
         let x = mixed(device, DType::F32, [3, 10, 12], 3, 7);
         all(&x).into_iter().take(10).collect()
+    });
+}
+
+#[test]
+fn rows_that_their_quotients_make_short() {
+    check_on_cpu("repeated elements", |device| {
+        let sums = (2..=40).flat_map(|n| {
+            let x = floats(device, DType::F32, [n], 2.0, 3).repeat_interleave(2, 0);
+            [near("sum", x.sum(..), 1e-5, 1e-5), exact("largest", x.max(..))]
+        });
+        sums.collect()
+    });
+    check_on_cpu("windows of images in another order", |device| {
+        let padded = Conv2d::new().padding(1);
+        let x = floats(device, DType::F32, [1, 8, 20, 24], 2.0, 3);
+        let shuffled = x.pixel_shuffle(2).unfold2d(3, padded);
+        let turned = x.transpose(2, 3).unfold2d(3, padded);
+        vec![
+            near("shuffled", shuffled.sum(1), 1e-5, 1e-5),
+            exact("shuffled, largest", shuffled.max(1)),
+            near("turned", turned.sum(1), 1e-5, 1e-5),
+            near("turned, of two", turned.unfold(2, 2, 1).sum([1, 3]), 1e-5, 1e-5),
+        ]
     });
 }

@@ -192,6 +192,8 @@ pub fn is_verified() -> bool {
 }
 
 fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result<Nest, Refusal> {
+    // Reductions that become short enough for loops of one thread are none of rows or columns any more.
+    let is_shared = |kernel: &Kernel| cooperative(kernel).is_ok_and(|all| !all.is_empty());
     match schedule {
         Schedule::Pointwise(schedule) => {
             let mut schedule = *schedule;
@@ -235,7 +237,10 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             }
         }
         Schedule::Rows(schedule) => {
-            let divided = (language == Language::C).then(|| by_quotients(kernel, schedule)).flatten();
+            let divided = (language == Language::C)
+                .then(|| by_quotients(kernel, schedule))
+                .flatten()
+                .filter(|(divided, _)| is_shared(divided));
             let (kernel, schedule) =
                 divided.as_ref().map_or((kernel, schedule), |(kernel, schedule)| (kernel, schedule));
             let plan = passes::Plan::new(kernel)?;
@@ -264,12 +269,10 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
             _ => Err(Refusal::Misfit("no contraction")),
         },
         Schedule::Columns(schedule) => {
-            // Reductions that become loops of one thread are none of columns.
-            let is_of_columns = |kernel: &Kernel| cooperative(kernel).is_ok_and(|all| !all.is_empty());
             let unrolled = (language == Language::C && !schedule.shares_all)
                 .then(|| unrolled_by_quotients(kernel))
                 .flatten()
-                .filter(is_of_columns);
+                .filter(is_shared);
             let kernel = unrolled.as_ref().unwrap_or(kernel);
             let plan = match schedule.shares_all {
                 true => passes::Plan::of(kernel, reductions_of_columns(kernel)?)?,
