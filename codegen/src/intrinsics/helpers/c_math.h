@@ -19,13 +19,21 @@ float lz_scale_f32(float x, float n) {
     return x * lz_as_f32((half + 127) << 23) * lz_as_f32((power - half + 127) << 23);
 }
 
+// x * 2^n for x in [1/2, 3/2). Below the least normal number the result is a whole number of 2^-149, which is its bits: processors
+// take a hundred cycles and more to round such a product.
+float lz_power_f32(float x, float n) {
+    int is_small = n < -126.0f;
+    float scaled = lz_scale_f32(x, n + (is_small ? 149.0f : 0.0f));
+    return is_small ? lz_as_f32(lz_as_i32(scaled + 8388608.0f) - 0x4b000000) : scaled;
+}
+
 // Adding 1.5 * 2^23 rounds to an integer. NaN passes both clamps.
 float lz_exp_f32(float x) {
     float c = x > 89.0f ? 89.0f : x;
     c = c < -104.0f ? -104.0f : c;
     float n = fmaf(c, 1.44269504f, 12582912.0f) - 12582912.0f;
     float r = fmaf(n, 1.90465421e-9f, fmaf(n, -0.693147182f, c));
-    return lz_scale_f32(1.0f + lz_expm1_core(r), n);
+    return lz_power_f32(1.0f + lz_expm1_core(r), n);
 }
 
 float lz_exp2_f32(float x) {
@@ -33,7 +41,7 @@ float lz_exp2_f32(float x) {
     c = c < -151.0f ? -151.0f : c;
     float n = c + 12582912.0f - 12582912.0f;
     float r = (c - n) * 0.693147182f;
-    return lz_scale_f32(1.0f + lz_expm1_core(r), n);
+    return lz_power_f32(1.0f + lz_expm1_core(r), n);
 }
 
 // 2^n (e^r - 1) + (2^n - 1), halved so that 2^128 does not overflow.

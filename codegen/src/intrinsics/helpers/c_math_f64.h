@@ -22,6 +22,13 @@ double lz_scale_f64(double x, double n) {
     return x * lz_as_f64((half - 1025) << 52) * lz_as_f64((power - half - 1025) << 52);
 }
 
+// As lz_power_f32.
+double lz_power_f64(double x, double n) {
+    int is_small = n < -1022.0;
+    double scaled = lz_scale_f64(x, n + (is_small ? 1074.0 : 0.0));
+    return is_small ? lz_as_f64(lz_as_i64(scaled + 0x1p52) - 0x4330000000000000LL) : scaled;
+}
+
 // x = n ln(2) + r: returns r and what is lost of it. Adding 1.5 * 2^52 rounds to an integer. NaN passes.
 double lz_exp_reduced(double x, double *n, double *lost) {
     double k = fma(x, 1.4426950408889634, 0x1.8p52) - 0x1.8p52;
@@ -39,7 +46,7 @@ double lz_exp_scaled(double x, double more) {
     double n;
     double lost;
     double r = lz_exp_reduced(c, &n, &lost);
-    return lz_scale_f64(1.0 + (r + fma(r * r, lz_exp_core_f64(r), lost)), n + more);
+    return lz_power_f64(1.0 + (r + fma(r * r, lz_exp_core_f64(r), lost)), n + more);
 }
 
 double lz_exp_f64(double x) {
@@ -67,7 +74,7 @@ double lz_exp2_f64(double x) {
     double n = c + 0x1.8p52 - 0x1.8p52;
     double r = c - n;
     double p = lz_exp2_poly_f64(r);
-    return lz_scale_f64(1.0 + fma(r, 0.6931471805599453, fma(r * r, p, r * 2.3190468138462996e-17)), n);
+    return lz_power_f64(1.0 + fma(r, 0.6931471805599453, fma(r * r, p, r * 2.3190468138462996e-17)), n);
 }
 
 // 2^n (e^r - 1) + (2^n - 1), halved so that 2^1024 does not overflow.
@@ -474,7 +481,7 @@ double lz_erfc_core(double a) {
     double n;
     double lost;
     double r = lz_exp_reduced(-square, &n, &lost);
-    return lz_scale_f64(e * (1.0 + (r + fma(r * r, lz_exp_core_f64(r), lost))), n);
+    return lz_power_f64(e * (1.0 + (r + fma(r * r, lz_exp_core_f64(r), lost))), n);
 }
 
 // erf(a) / a - 1 for |a| <= 1, with z = a * a; relative error of erf 2^-57.
@@ -558,7 +565,7 @@ double lz_pow_f64(double a, double b) {
     double r = (y - n) + rest;
     double less = ((y - n) - r) + rest;
     double p = lz_exp2_poly_f64(r);
-    double result = lz_scale_f64(1.0 + fma(r, 0.6931471805599453, fma(r * r, p, less * 0.6931471805599453)), n);
+    double result = lz_power_f64(1.0 + fma(r, 0.6931471805599453, fma(r * r, p, less * 0.6931471805599453)), n);
     result = y != y ? y : result;
     result = m == 1.0 ? 1.0 : result;
     int fractional = trunc(b) != b;
