@@ -2,6 +2,7 @@
 
 use lazuli_codegen::index::{AxisId, IndexExpr};
 use lazuli_codegen::ir::{AxisKind, Kernel};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::indices::Indices;
@@ -10,7 +11,10 @@ use super::{Extents, Lowering};
 use crate::Shape;
 use crate::graph::NodeId;
 use crate::graph::domain::{self, Hero};
-use crate::graph::op::Op;
+use crate::graph::op::{Op, View};
+
+/// Results of a stack that may be side by side.
+const MOST_STACKED: usize = 16;
 
 /// Indices along the axes of a shape.
 type Positions = (Indices, Shape);
@@ -68,7 +72,8 @@ impl Lowering<'_> {
             Hero::Elements | Hero::Scatter(_) => {
                 let outputs = self.request.outputs.iter();
                 let shape = domain::common(outputs.map(|&output| &graph.node(output).shape));
-                let indices = self.map_axes(&shape, self.outermost(&shape));
+                let outermost = self.outermost(&shape).filter(|&at| !self.stacks(&shape, at));
+                let indices = self.map_axes(&shape, outermost);
                 Ok(Space { map: (indices, shape), full: None, ends: None })
             }
         }
@@ -115,6 +120,28 @@ impl Lowering<'_> {
             indices.push(IndexExpr::axis(self.axis(AxisKind::Map, extent, is_argument)));
         }
         indices
+    }
+
+    /// Whether results are stacks of a few along their outermost axis: another number of these is another kernel anyway, and what
+    /// the few share is computed once if it is known how many they are.
+    fn stacks(&self, results: &Shape, at: usize) -> bool {
+        let few = 2..=MOST_STACKED;
+        if !few.contains(&results[at]) {
+            return false;
+        }
+        let graph = self.request.graph;
+        let inner: usize = results[at + 1..].iter().product();
+        // Of one in many places, or of a few that are stacks themselves.
+        let is_stacked = |id: NodeId| match (&graph.node(id).op, &graph.operands(id)[..]) {
+            (Op::View(View::Pad { .. }), &[part]) => {
+                let all = graph.node(id).shape.elements();
+                graph.node(part).shape.elements() == inner && all > inner && all.is_multiple_of(inner)
+            }
+            _ => false,
+        };
+        let operands = self.request.nodes.iter().flat_map(|&id| graph.operands(id));
+        let parts: FxHashSet<NodeId> = operands.filter(|&id| is_stacked(id)).collect();
+        parts.len() >= results[at]
     }
 
     /// The outermost axis, of a row as of a vector; but a scan along the row is faster if its length is known, and the
