@@ -86,15 +86,47 @@ pub(crate) fn through(
 }
 
 /// Whether a reshape divides positions: it does more than add or leave out axes of one element.
-pub(super) fn divides(to: &Shape, from: &Shape) -> bool {
+pub(crate) fn divides(to: &Shape, from: &Shape) -> bool {
     let is_long = |extent: &&usize| **extent != 1;
     !to.iter().filter(is_long).eq(from.iter().filter(is_long))
+}
+
+/// The operand's indices of a reshape, stretch by stretch of dimensions that have as many elements before and after: what is on one side
+/// of a stretch's border stays there. So an index that a border has moved is divided only where its own dimension is.
+fn reshape_apart(indices: &Indices, to: &Shape, from: &Shape, ranges: &AxisRanges) -> Indices {
+    if to.elements() == 0 {
+        return unflatten(&flatten(indices, to), from, ranges);
+    }
+    let mut result = Indices::new();
+    let (mut at, mut from_at) = (0, 0);
+    while from_at < from.rank() {
+        let (first, from_first) = (at, from_at);
+        let (mut all, mut from_all) = (1, 1);
+        // At least one dimension of each, and as many as it takes.
+        loop {
+            if all <= from_all && at < to.rank() && (all < from_all || at == first) {
+                all *= to[at];
+                at += 1;
+            } else if from_at < from.rank() && (from_all < all || from_at == from_first) {
+                from_all *= from[from_at];
+                from_at += 1;
+            } else {
+                break;
+            }
+        }
+        let (to, from): (Shape, Shape) = (to[first..at].into(), from[from_first..from_at].into());
+        result.extend(match divides(&to, &from) {
+            true => unflatten(&flatten(&indices[first..at], &to), &from, ranges),
+            false => reshape(&indices[first..at].into(), &to, &from, ranges),
+        });
+    }
+    result
 }
 
 /// The operand's indices of a reshape; dimensions that only gain or lose 1s pass through.
 fn reshape(indices: &Indices, to: &Shape, from: &Shape, ranges: &AxisRanges) -> Indices {
     if divides(to, from) {
-        return unflatten(&flatten(indices, to), from, ranges);
+        return reshape_apart(indices, to, from, ranges);
     }
     let mut moved = to.iter().zip(indices).filter(|(extent, _)| **extent != 1).map(|(_, index)| index);
     let index = |&extent: &usize| match extent {
@@ -199,6 +231,20 @@ impl Map {
         Map::new([elements], &IndexExpr::axis(axis(0)))
     }
 
+    /// How many neighbours along the reader's innermost axis, of this extent, have one quotient where positions are divided. Where
+    /// what is divided begins elsewhere than the axis does, up to `near` of them do, or one.
+    fn stretch(&self, extent: u64, near: u64) -> u64 {
+        let by = |(atom, _): &(Atom, i64)| match atom {
+            Atom::Axis(_) => None,
+            Atom::Div(_, by) | Atom::Mod(_, by) => Some(by.unsigned_abs()),
+        };
+        match self.position.terms().iter().filter_map(by).max() {
+            None => self.extents.last().map_or(extent, |&own| own.min(extent)),
+            Some(by) if by <= near => by,
+            Some(_) => 1,
+        }
+    }
+
     /// Whether each position reads the element in its own place.
     pub(crate) fn is_identity(&self) -> bool {
         match self.extents[..] {
@@ -286,6 +332,10 @@ impl Maps {
 
     pub(crate) fn is_identity(&self, id: MapId) -> bool {
         self.0.borrow().maps[id.0 as usize].is_identity()
+    }
+
+    pub(crate) fn stretch(&self, id: MapId, extent: u64, near: u64) -> u64 {
+        self.0.borrow().maps[id.0 as usize].stretch(extent, near)
     }
 
     pub(crate) fn varies_inside(&self, id: MapId) -> bool {
