@@ -10,6 +10,7 @@ use super::settings::Settings;
 use super::{batch, cuts};
 use crate::fusion::group::{Group, WhyNot};
 use crate::fusion::{Facts, Fusion, Grouping};
+use crate::graph::op::Op;
 use crate::graph::parameters::Parameters;
 use crate::graph::{Graph, NodeId};
 use crate::lower::{Request, lower};
@@ -102,7 +103,9 @@ fn emit_group(
 fn kernel_name(graph: &Graph, group: &Group) -> String {
     const NAMES: usize = 4;
     let mut names: Vec<&str> = Vec::new();
-    for &id in &group.nodes {
+    let is_view = |id: &&NodeId| matches!(graph.node(**id).op, Op::View(_));
+    let are_all = group.nodes.iter().all(|id| is_view(&id));
+    for &id in group.nodes.iter().filter(|id| are_all || !is_view(id)) {
         let name = graph.node(id).called();
         if !names.contains(&name) {
             names.push(name);

@@ -26,6 +26,8 @@ impl Settings {
             Language::Cuda => TargetFigures::CUDA,
             Language::C => TargetFigures::CPU,
         };
-        TargetFigures { shared: self.shared_bytes as usize, ..figures }
+        // Views are no operations.
+        let divided = if self.fusion == Fusion::On { figures.divided } else { 0.0 };
+        TargetFigures { shared: self.shared_bytes as usize, divided, ..figures }
     }
 }

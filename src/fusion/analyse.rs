@@ -28,6 +28,8 @@ pub(super) struct Analysis {
     pub(super) work: Work,
     pub(super) recomputed: Option<Recomputed>,
     pub(super) waits_for_rows: bool,
+    /// Operations as its text has them, one for each place where one is computed.
+    pub(super) texts: f64,
 }
 
 /// How a node follows from a scan.
@@ -75,9 +77,14 @@ struct State {
     inside: Loop,
     /// Whether it is computed where a position says.
     is_far: bool,
+    /// Whether windows of it are combined.
+    is_windowed: bool,
     /// Evaluations. Readers at the same index share an evaluation; others add up.
     aligned: f64,
     scattered: f64,
+    /// How often its text is there: the same for readers at the same index.
+    texts_aligned: f64,
+    texts_scattered: f64,
 }
 
 /// Tables that are kept from one analysis to the next.
@@ -86,12 +93,16 @@ pub(super) struct Analyser<'a> {
     facts: &'a Facts,
     /// Nodes of one kernel.
     pub(super) most_nodes: usize,
+    /// Whether a node counts as often as its text is there.
+    pub(super) counts_texts: bool,
     /// Where a node is among the nodes; by node.
     place: Vec<u32>,
     /// Elements that are read from memory; by node.
     demands: Vec<f64>,
     /// Elements that are read through an operand, by whichever reader reads most; by node.
     through: Vec<f64>,
+    /// Texts that read through an operand; by node.
+    texts_through: Vec<f64>,
     /// Operands with an entry there.
     touched: Vec<NodeId>,
     states: Vec<State>,
@@ -112,9 +123,11 @@ impl<'a> Analyser<'a> {
             graph,
             facts,
             most_nodes: MAX_NODES,
+            counts_texts: false,
             place: vec![OUTSIDE; facts.bound()],
             demands: vec![UNREAD; facts.bound()],
             through: vec![0.0; facts.bound()],
+            texts_through: vec![0.0; facts.bound()],
             touched: Vec::new(),
             states: Vec::new(),
             links: Vec::new(),
@@ -140,13 +153,13 @@ impl<'a> Analyser<'a> {
         nodes.dedup();
         outputs.sort_unstable();
         outputs.dedup();
-        let Analysis { hero, work, recomputed, waits_for_rows } = self.analyse(&nodes, &outputs)?;
+        let Analysis { hero, work, recomputed, waits_for_rows, texts } = self.analyse(&nodes, &outputs)?;
         let (reads, is_low_pressure) = (self.external.clone(), false);
         let hero = match hero {
             Hero::Reduction(reduction) => Hero::Reduction(self.finest(&nodes, reduction)),
             hero => hero,
         };
-        Ok(Group { nodes, outputs, reads, hero, work, recomputed, is_low_pressure, waits_for_rows })
+        Ok(Group { nodes, outputs, reads, hero, work, recomputed, is_low_pressure, waits_for_rows, texts })
     }
 
     /// The reduction of the same rows whose shape divides them most finely, and tells how long they are: it names the axes.
@@ -210,7 +223,10 @@ impl<'a> Analyser<'a> {
         let result = self.analyse_nodes(nodes, outputs);
         nodes.iter().for_each(|id| self.place[id.index()] = OUTSIDE);
         self.external.iter().for_each(|id| self.demands[id.index()] = UNREAD);
-        self.touched.drain(..).for_each(|id| self.through[id.index()] = 0.0);
+        for id in self.touched.drain(..) {
+            self.through[id.index()] = 0.0;
+            self.texts_through[id.index()] = 0.0;
+        }
         result
     }
 
@@ -275,6 +291,9 @@ impl<'a> Analyser<'a> {
         if is_alone || nodes.iter().any(|&id| self.facts.of(id).is_one_row) {
             analysis.work.operations *= self.facts.figures.one_row;
         }
+        if self.counts_texts && analysis.texts > self.most_nodes as f64 {
+            return Err(WhyNot::TooLarge { nodes: analysis.texts as usize });
+        }
         let buffers = self.external.len() + outputs.len();
         match buffers > MAX_BUFFERS {
             true => Err(WhyNot::TooManyBuffers { buffers }),
@@ -328,8 +347,11 @@ impl<'a> Analyser<'a> {
                 is_prologue: false,
                 inside: Loop::Lanes,
                 is_far: false,
+                is_windowed: false,
                 aligned: 0.0,
                 scattered: 0.0,
+                texts_aligned: 0.0,
+                texts_scattered: 0.0,
             });
             let Some(own) = self.rows(id) else { continue };
             let origin = |id: NodeId| self.graph.node(id).origin;

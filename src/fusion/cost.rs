@@ -67,6 +67,9 @@ pub(crate) struct TargetFigures {
     pub(crate) transposed: [f64; 2],
     /// Operations that reading an element is worth whose position is computed, another one for each neighbour.
     pub(crate) far_read: f64,
+    /// Operations that an element is worth whose position is divided in a loop that has vectors otherwise. If none, views are never
+    /// stored.
+    pub(crate) divided: f64,
     /// How many times as long it takes what a kernel of one row computes, which is one core's.
     pub(crate) one_row: f64,
     /// Operations that an innermost loop takes to begin and to end.
@@ -113,6 +116,7 @@ impl TargetFigures {
         wide: 1.0,
         transposed: [0.0; 2],
         far_read: 0.0,
+        divided: 0.0,
         one_row: 1.0,
         turn: 0.0,
         overlap: 0.95,
@@ -153,6 +157,7 @@ impl TargetFigures {
         wide: 2.0,
         transposed: [10.0, 1000.0],
         far_read: 100.0,
+        divided: 300.0,
         one_row: 2.0,
         turn: 300.0,
         overlap: 0.43,

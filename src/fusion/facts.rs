@@ -9,7 +9,7 @@ use super::contracted::{Combined, Contracted};
 use super::cost::{TargetFigures, operation_cost};
 use super::cut::Cut;
 use super::domain::{Lines, Rows};
-use super::reads::Reads;
+use super::reads::{Divided, Reads};
 use crate::graph::domain::{Domain, Roles, roles};
 use crate::graph::maps::{self, Indices};
 use crate::graph::op::{Op, StepResult, View};
@@ -129,7 +129,7 @@ struct Numbers {
 impl Facts {
     pub(crate) fn new(graph: &Graph, figures: &TargetFigures, undone: Option<Cut>) -> Facts {
         let mut facts = Facts {
-            reads: Reads::new(graph),
+            reads: Reads::new(graph, figures.divided > 0.0),
             nodes: Vec::with_capacity(graph.bound()),
             rows: Vec::new(),
             domains: Vec::new(),
@@ -355,8 +355,10 @@ impl Facts {
 
     /// Whether one of two nodes may be computed in a slower loop if they share a kernel.
     pub(super) fn changes_loop(&self, producer: NodeId, consumer: NodeId, interleaved: bool) -> bool {
+        let is_turned = self.reads.divided(producer).is_some_and(Divided::is_turned);
         let (producer, consumer) = (self.of(producer), self.of(consumer));
         let is_slower = interleaved
+            || is_turned
             || producer.scan.is_some()
             || consumer.fan > 1.0
             || consumer.scan.is_some()

@@ -192,6 +192,8 @@ pub(crate) struct Group {
     /// Whether it is a contraction whose rows are reduced first. Only a schedule of its own keeps the rows: any other one
     /// would compute them anew for each result.
     pub(crate) waits_for_rows: bool,
+    /// Operations as its text has them, one for each place where one is computed.
+    pub(crate) texts: f64,
 }
 
 /// A value that is computed more than once an element.

@@ -81,9 +81,12 @@ pub(super) struct Part {
     pub(super) is_wanted: Vec<bool>,
     /// The most nodes of a kernel.
     pub(super) most_nodes: usize,
+    /// Whether these are of a kernel that was too much: then a node counts as often as its text is there.
+    pub(super) is_divided: bool,
 }
 
 pub(super) struct Merger<'a> {
+    graph: &'a Graph,
     facts: &'a Facts,
     figures: &'a TargetFigures,
     part: Part,
@@ -116,8 +119,10 @@ impl<'a> Merger<'a> {
     pub(super) fn new(graph: &'a Graph, facts: &'a Facts, part: Part) -> Merger<'a> {
         let mut analyser = Analyser::new(graph, facts);
         analyser.most_nodes = part.most_nodes;
+        analyser.counts_texts = part.is_divided;
         let partition = partition::partition(facts, &part.nodes, part.most_nodes);
         Merger {
+            graph,
             facts,
             figures: &facts.figures,
             part,
@@ -262,20 +267,25 @@ impl<'a> Merger<'a> {
             let is_other = |user: &NodeId| ![number, usize::MAX].contains(&group_of[user.index()]);
             let is_needed =
                 |id: &NodeId| self.part.is_wanted[id.index()] || reads.users(*id).iter().any(is_other);
-            let outputs = nodes.iter().copied().filter(is_needed).collect();
-            match self.analyser.group(nodes.clone(), outputs) {
+            let outputs: Vec<NodeId> = nodes.iter().copied().filter(is_needed).collect();
+            match self.analyser.group(nodes.clone(), outputs.clone()) {
                 Ok(group) => self.add(group),
-                // Joins were checked, so this is unreachable; alone, every node is a kernel.
-                Err(_) => {
-                    for id in nodes {
-                        if let Some(group) = self.analyser.single(id) {
-                            self.add(group);
-                        }
-                    }
-                }
+                // Too much text, of values that are needed in several places each.
+                Err(_) => self.divided(nodes, outputs).into_iter().for_each(|group| self.add(group)),
             }
         }
         (0..self.groups.len()).for_each(|number| self.raise(number, self.ranks[number]));
+    }
+
+    /// Smaller groups of the nodes of one that is no kernel; alone, every node is one.
+    fn divided(&mut self, nodes: Vec<NodeId>, outputs: Vec<NodeId>) -> Vec<Group> {
+        if nodes.len() < 2 {
+            return nodes.into_iter().filter_map(|id| self.analyser.single(id)).collect();
+        }
+        let mut is_wanted = vec![false; self.facts.bound()];
+        outputs.iter().for_each(|id| is_wanted[id.index()] = true);
+        let most_nodes = nodes.len().div_ceil(2);
+        Merger::new(self.graph, self.facts, Part { nodes, is_wanted, most_nodes, is_divided: true }).run()
     }
 
     /// The nodes of a butterfly are one group, if nothing else is in theirs, nothing between them needs another group, and one

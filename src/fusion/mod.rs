@@ -125,7 +125,12 @@ pub(crate) fn fuse(graph: &Graph, facts: &Facts, fusion: Fusion) -> Grouping {
             let reads = &facts.reads;
             let nodes: Vec<NodeId> = graph.nodes().filter(|&id| reads.is_computed(id)).collect();
             let is_wanted = graph.nodes().map(|id| reads.is_output(id)).collect();
-            merge::Merger::new(graph, facts, Part { nodes, is_wanted, most_nodes: MAX_NODES }).run()
+            merge::Merger::new(
+                graph,
+                facts,
+                Part { nodes, is_wanted, most_nodes: MAX_NODES, is_divided: false },
+            )
+            .run()
         }
     };
     let order = order(&groups);
@@ -171,7 +176,12 @@ fn wanted(graph: &Graph, group: &Group) -> Vec<bool> {
 /// The kernels of a group without one of its merges, producers first. `None` if they were one all the same, or if what is stored
 /// between them were rounded to 16 bits, which one kernel does not do.
 pub(crate) fn apart(graph: &Graph, facts: &mut Facts, group: &Group, cut: Cut) -> Option<Vec<Group>> {
-    let part = Part { nodes: group.nodes.clone(), is_wanted: wanted(graph, group), most_nodes: MAX_NODES };
+    let part = Part {
+        nodes: group.nodes.clone(),
+        is_wanted: wanted(graph, group),
+        most_nodes: MAX_NODES,
+        is_divided: false,
+    };
     let before = facts.undone.replace(cut);
     let mut parts = merge::Merger::new(graph, facts, part).run();
     facts.undone = before;
@@ -209,8 +219,13 @@ impl Grouping {
             let same = analyser.group(group.nodes.clone(), group.outputs.clone()).ok()?;
             Some(Group { is_low_pressure: group.is_low_pressure, ..same })
         };
-        let groups: Option<Vec<Group>> = self.groups.iter().map(&mut same).collect();
-        Some(Grouping { groups: groups?, fusion: self.fusion, divided: self.divided.clone() })
+        let groups = self.groups.iter().map(&mut same).collect::<Option<Vec<Group>>>()?;
+        // Which views are nodes depends on extents.
+        let stored = owners(&groups);
+        let reads = || groups.iter().flat_map(|group| &group.reads);
+        let is_whole = groups.iter().flat_map(|group| &group.nodes).all(|&id| facts.reads.is_computed(id))
+            && reads().all(|id| !facts.reads.is_computed(*id) || stored.contains_key(id));
+        is_whole.then(|| Grouping { groups, fusion: self.fusion, divided: self.divided.clone() })
     }
 
     /// Smaller groups in the place of one that was too much, at the end of the list; the others stay as they are. `None`
@@ -220,8 +235,9 @@ impl Grouping {
         let is_wanted = wanted(graph, group);
         let (nodes, is_low_pressure) = (group.nodes.clone(), group.is_low_pressure);
         // A contraction's product stays with its sum: stored it would be the largest value by far.
-        let most_nodes = (nodes.len() / 2).max(2).min(nodes.len() - 1);
-        let part = Part { most_nodes, nodes, is_wanted };
+        let texts = (group.texts as usize).max(2);
+        let most_nodes = (texts / 2).max(2).min(texts - 1);
+        let part = Part { most_nodes, nodes, is_wanted, is_divided: true };
         let mut parts = merge::Merger::new(graph, facts, part).run();
         parts.iter_mut().for_each(|part| part.is_low_pressure = is_low_pressure);
         self.replace(number, parts, why);

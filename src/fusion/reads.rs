@@ -1,10 +1,13 @@
 //! What each computed node reads, through the views in between.
 
-use lazuli_codegen::index::{AxisId, AxisRanges, IndexExpr};
+mod divided;
+mod reader;
+
 use smallvec::SmallVec;
 
-use crate::Shape;
-use crate::graph::maps::{self, Indices, Map, MapId, Maps};
+pub(crate) use self::divided::{Divided, Place};
+use self::reader::{Reader, innermost};
+use crate::graph::maps::{Indices, MapId, Maps};
 use crate::graph::op::{Op, View};
 use crate::graph::{Graph, NodeId};
 
@@ -38,44 +41,13 @@ struct Path {
     indices: Option<Indices>,
 }
 
-/// A reader, as the views to what it reads are followed.
-struct Reader<'a> {
-    /// What its positions go over.
-    shape: &'a Shape,
-    ranges: AxisRanges,
-    is_gather: bool,
-    may_align: bool,
-}
-
-impl<'a> Reader<'a> {
-    fn new(shape: &'a Shape, is_gather: bool, may_align: bool) -> Reader<'a> {
-        let mut ranges = AxisRanges::new();
-        shape.iter().enumerate().for_each(|(axis, &extent)| ranges.set(AxisId(axis as u32), extent as u64));
-        Reader { shape, ranges, is_gather, may_align }
-    }
-
-    /// The indices at which a view of this shape is read, as those of its operand.
-    fn through(&self, view: &View, to: &Shape, from: &Shape, indices: Option<Indices>) -> Indices {
-        let own = || (0..to.rank()).map(|axis| IndexExpr::axis(AxisId(axis as u32))).collect();
-        maps::through(view, (to, from), &indices.unwrap_or_else(own), &maps::starts(view), &self.ranges)
-    }
-
-    fn map(&self, indices: Option<&Indices>, of: &Shape, maps: &Maps) -> MapId {
-        match indices {
-            None => maps.identity(self.shape.elements() as u64),
-            Some(indices) => {
-                let extents = self.shape.iter().map(|&extent| extent as u64);
-                maps.add(Map::new(extents, &maps::flatten(indices, of)))
-            }
-        }
-    }
-}
-
 /// The reads of every computed node and who uses each; tables indexed by node.
 pub(crate) struct Reads {
     reads: Vec<SmallVec<[Read; 2]>>,
     users: Vec<SmallVec<[NodeId; 2]>>,
     computed: Vec<bool>,
+    /// Of views that divide positions, and of joins whose parts do.
+    divided: Vec<Option<Divided>>,
     is_output: Vec<bool>,
     pub(crate) maps: Maps,
 }
@@ -110,18 +82,15 @@ const INTERLEAVED: usize = 8;
 /// An edge has less than one in so many elements of its join.
 const EDGE: usize = 16;
 
-/// The extent of the last dimension.
-fn innermost(shape: &Shape) -> usize {
-    shape.last().copied().unwrap_or(1)
-}
-
 impl Reads {
-    pub(crate) fn new(graph: &Graph) -> Reads {
+    /// The reads of a graph, whose views are stored where that is cheaper than dividing, if `stores_views`.
+    pub(crate) fn new(graph: &Graph, stores_views: bool) -> Reads {
         let bound = graph.bound();
         let mut result = Reads {
             reads: vec![SmallVec::new(); bound],
             users: vec![SmallVec::new(); bound],
             computed: vec![false; bound],
+            divided: vec![None; bound],
             is_output: vec![false; bound],
             maps: Maps::default(),
         };
@@ -131,6 +100,9 @@ impl Reads {
             result.computed[root.index()] = !matches!(graph.node(root).op, Op::Input(_));
         }
         let live = graph.live();
+        if stores_views {
+            result.divided = divided::mark(graph, &live, &mut result.computed, &result.maps);
+        }
         for id in graph.nodes().filter(|id| live[id.index()]) {
             let node = graph.node(id);
             result.computed[id.index()] |= !node.op.is_free();
@@ -145,6 +117,14 @@ impl Reads {
             let is_part = |read: &&Read| read.in_place < read.elements && result.computed[read.node.index()];
             if found.iter().filter(is_part).count() < 2 {
                 found.iter_mut().for_each(|read| read.in_place = read.elements);
+            }
+            let is_one = |&part: &NodeId| {
+                let is_pad = matches!(graph.node(part).op, Op::View(View::Pad { .. }));
+                is_pad && innermost(&graph.node(graph.operands(part)[0]).shape) == 1
+            };
+            let is_interleaved = || graph.operands(id).iter().any(is_one);
+            if stores_views && found.iter().any(|read| read.interleaved) && is_interleaved() {
+                result.divided[id.index()] = Some(Divided::INTERLEAVED.or(result.divided[id.index()]));
             }
             for read in &found {
                 result.users[read.node.index()].push(id);
@@ -248,6 +228,11 @@ impl Reads {
     pub(crate) fn is_far(&self, gather: NodeId) -> bool {
         let varies = |read: &Read| read.map.is_some_and(|map| self.maps.varies_inside(map));
         self.reads(gather).iter().any(varies)
+    }
+
+    /// How a view divides positions that may be stored, or a join whose parts do.
+    pub(crate) fn divided(&self, id: NodeId) -> Option<Divided> {
+        self.divided[id.index()]
     }
 
     /// Whether the node is computed by some kernel.

@@ -10,6 +10,7 @@ mod common;
 mod convolutions;
 mod creation;
 mod divided_terms;
+mod divided_views;
 mod domains;
 mod elementwise;
 mod extremes;

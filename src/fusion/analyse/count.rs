@@ -8,7 +8,7 @@ use crate::fusion::cost::{Loop, Role, Work};
 use crate::fusion::domain::Rows;
 use crate::fusion::facts::NodeFacts;
 use crate::fusion::group::Recomputed;
-use crate::fusion::reads::Read;
+use crate::fusion::reads::{Divided, Place, Read};
 use crate::graph::NodeId;
 use crate::graph::domain::Hero;
 
@@ -40,6 +40,9 @@ struct Evaluation {
     inside: Loop,
     /// Whether at positions that are computed.
     is_far: bool,
+    /// Whether windows of it are combined, and whether it combines what it reads.
+    is_windowed: bool,
+    combines: bool,
     /// Whether it is a loop of a thread in another one.
     is_nested: bool,
     place: (Loop, Role),
@@ -47,6 +50,8 @@ struct Evaluation {
     reuse: f64,
     /// Whether at the positions of results, and of nothing else.
     is_in_place: bool,
+    /// In how many places of the text.
+    texts: f64,
 }
 
 impl Analyser<'_> {
@@ -78,13 +83,14 @@ impl Analyser<'_> {
         };
         let shape = Shape { rows, is_scan: scan.is_some(), kind, stores_rows };
         self.ways = [0.0; 2];
-        let Analysis { work, recomputed, .. } = analysis;
+        let Analysis { work, recomputed, texts, .. } = analysis;
         // Whether what is read is not one with what is stored, so that the innermost axis has a loop of its own.
         let mut apart = false;
         for (number, &id) in nodes.iter().enumerate().rev() {
             let node = facts.of(id);
             let evaluation = self.evaluation(number, id, &shape);
             let Evaluation { times, passes, place, .. } = evaluation;
+            *texts += evaluation.texts;
             let slides = node.slides.filter(|_| self.rows(id).is_none());
             let shorter = slides.map_or(1.0, |(combined, _)| match kind {
                 Loop::Windows => combined,
@@ -110,6 +116,17 @@ impl Analyser<'_> {
             if is_lone {
                 let read = combined * repeated * facts.figures.far_read;
                 self.add(work, (Loop::Lanes, Role::Hero), read);
+            }
+            let state = self.states[number];
+            let at = Place {
+                is_result: evaluation.is_in_place && !shape.is_scan && place.0 != Loop::Windows,
+                is_windowed: state.is_windowed,
+                is_kept: rows.is_some_and(|rows| rows.is_kept),
+            };
+            let slows = |divided: Divided| divided.slows(place.0, at);
+            if !(at.is_result && state.is_stored) && facts.reads.divided(id).is_some_and(slows) {
+                let divided = node.elements as f64 * repeated * facts.figures.divided;
+                self.add(work, (Loop::Lanes, Role::Hero), divided);
             }
             let again = each * (repeated - 1.0) * facts.figures.loops[place.0 as usize][place.1 as usize];
             if repeated > 1.001 && again > recomputed.map_or(0.0, |most: Recomputed| most.operations) {
@@ -144,6 +161,7 @@ impl Analyser<'_> {
         let elements = node.elements as f64;
         if state.is_stored {
             state.aligned = state.aligned.max(elements);
+            state.texts_aligned = 1.0;
         }
         let evaluations = state.aligned + state.scattered;
         let mut times = if elements > 0.0 { evaluations / elements } else { 1.0 };
@@ -199,10 +217,13 @@ impl Analyser<'_> {
             passes,
             inside,
             is_far: state.is_far,
+            is_windowed: state.is_windowed,
+            combines: is_in_thread,
             is_nested,
             place,
             reuse: node.reuse,
             is_in_place,
+            texts: state.texts_aligned + state.texts_scattered,
         }
     }
 
@@ -219,9 +240,16 @@ impl Analyser<'_> {
         if let Some(state) = self.states.get_mut(self.place[read.node.index()] as usize) {
             state.inside = state.inside.max(by.inside);
             state.is_far |= by.is_far || read.map.is_none();
+            state.is_windowed |= by.is_windowed || by.combines && !read.aligned;
             match read.aligned {
-                true => state.aligned = state.aligned.max(demand),
-                false => state.scattered += more(&mut self.through, &mut self.touched, read, demand),
+                true => {
+                    state.aligned = state.aligned.max(demand);
+                    state.texts_aligned = state.texts_aligned.max(by.texts);
+                }
+                false => {
+                    state.scattered += more(&mut self.through, &mut self.touched, read, demand);
+                    state.texts_scattered += more(&mut self.texts_through, &mut self.touched, read, by.texts);
+                }
             }
             return;
         }

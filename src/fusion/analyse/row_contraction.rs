@@ -93,6 +93,7 @@ impl Analyser<'_> {
             work,
             recomputed: None,
             waits_for_rows: true,
+            texts: nodes.len() as f64,
         })
     }
 
@@ -116,7 +117,7 @@ impl Analyser<'_> {
         }
         let work =
             self.work_of_rows((nodes, &follows), outputs, (&scores, Some(rows.length)), of_block as f64);
-        Some(Analysis { hero, work, recomputed: None, waits_for_rows: true })
+        Some(Analysis { hero, work, recomputed: None, waits_for_rows: true, texts: nodes.len() as f64 })
     }
 
     /// Whether something needs what follows from rows of products at other rows than its own, for which these would be
