@@ -1,6 +1,6 @@
 //! The cases: what is measured.
 
-use lazuli::{Conv2d, DType, Device, Interpolation, PadMode, Tensor};
+use lazuli::{Conv2d, DType, Device, Interpolation, PadMode, Pool2d, Tensor};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -91,6 +91,26 @@ fn programs() -> Vec<Case> {
         program("softmax of rows of 12", &[1 << 18, 12], |x| vec![x.softmax(1)]),
         program("softmax of rows of 16", &[1 << 18, 16], |x| vec![x.softmax(1)]),
         program("layer norm of rows of 16", &[1 << 18, 16], |x| vec![x.layer_norm([16], None, None, 1e-5)]),
+        program("rolled, then pooled", &[2000, 252], |x| {
+            vec![x.roll(3, 1).unsqueeze(0).max_pool2d_with(Pool2d::new(3).stride(1).padding(1))]
+        }),
+        program("rolled, then softmax", &[4000, 252], |x| vec![x.roll(3, 1).softmax(1)]),
+        program("rows of another length, then a norm", &[4000, 252], |x| {
+            let turned = x.reshape([4000, 21, 12]).transpose(1, 2).reshape([4000, 252]);
+            vec![turned.layer_norm([252], None, None, 1e-5)]
+        }),
+        program("interleaved, then the greatest", &[4000, 252], |x| {
+            let (even, odd) = (x.slice(1, ..126), x.slice(1, 126..));
+            vec![Tensor::stack(&[even, odd], 2).flatten(1..).argmax(1)]
+        }),
+        program("channels shuffled, then 5 x 5", &[8, 32, 56, 48], |x| {
+            let shuffled = x.reshape([8, 4, 8, 56, 48]).transpose(1, 2).reshape([8, 32, 56, 48]);
+            let weights = x.slice(0, ..1).reshape([-1]).slice(0, ..800).reshape([32, 1, 5, 5]);
+            vec![shuffled.conv2d_with(&weights, None, Conv2d::new().padding(2).groups(32))]
+        }),
+        program("softmax of rows that are masked", &[2, 8, 512, 512], |x| {
+            vec![x.masked_fill(x.gt(0.3), f64::NEG_INFINITY).softmax(3)]
+        }),
         program("softmax of 3 channels", &[4, 3, 512, 512], |x| vec![x.softmax(1)]),
         program("overlapping windows of gelu", &[64, 128, 128], |x| vec![x.gelu().max_pool2d(3, 1)]),
         program("attention with rotary positions", &[3, 8, 256, 64], |x| vec![rotary_attention(x)]),

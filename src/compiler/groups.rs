@@ -103,9 +103,9 @@ fn emit_group(
 fn kernel_name(graph: &Graph, group: &Group) -> String {
     const NAMES: usize = 4;
     let mut names: Vec<&str> = Vec::new();
-    let is_view = |id: &&NodeId| matches!(graph.node(**id).op, Op::View(_));
-    let are_all = group.nodes.iter().all(|id| is_view(&id));
-    for &id in group.nodes.iter().filter(|id| are_all || !is_view(id)) {
+    // A view that could have been stored computes nothing.
+    let is_named = |id: &&NodeId| !matches!(graph.node(**id).op, Op::View(_)) || group.outputs.contains(id);
+    for &id in group.nodes.iter().filter(is_named) {
         let name = graph.node(id).called();
         if !names.contains(&name) {
             names.push(name);

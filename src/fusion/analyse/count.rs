@@ -118,12 +118,14 @@ impl Analyser<'_> {
                 self.add(work, (Loop::Lanes, Role::Hero), read);
             }
             let state = self.states[number];
+            // What lies in turns is counted in steps, in whatever loop.
+            let around = if place.0 == Loop::Steps { kind } else { place.0 };
             let at = Place {
-                is_result: evaluation.is_in_place && !shape.is_scan && place.0 != Loop::Windows,
+                is_result: evaluation.is_in_place && !shape.is_scan && around != Loop::Windows,
                 is_windowed: state.is_windowed,
                 is_kept: rows.is_some_and(|rows| rows.is_kept),
             };
-            let slows = |divided: Divided| divided.slows(place.0, at);
+            let slows = |divided: Divided| divided.slows(around, at);
             if !(at.is_result && state.is_stored) && facts.reads.divided(id).is_some_and(slows) {
                 let divided = node.elements as f64 * repeated * facts.figures.divided;
                 self.add(work, (Loop::Lanes, Role::Hero), divided);

@@ -33,6 +33,8 @@ pub(crate) struct Divided {
     is_strided: bool,
     /// Whether windows of it are read.
     is_windowed: bool,
+    /// Whether parts of a join are.
+    is_join: bool,
 }
 
 /// Where a kernel reads a view.
@@ -49,7 +51,7 @@ pub(crate) struct Place {
 impl Divided {
     /// Neighbours are of several parts.
     pub(super) const INTERLEAVED: Divided =
-        Divided { stretch: 1, is_inside: true, is_strided: false, is_windowed: false };
+        Divided { stretch: 1, is_inside: true, is_strided: false, is_windowed: false, is_join: true };
 
     /// Whether positions are divided for each element in a loop.
     pub(crate) fn slows(self, kind: Loop, at: Place) -> bool {
@@ -62,6 +64,8 @@ impl Divided {
                 self.is_inside && (self.stretch == 1 || at.is_kept || SHORT.contains(&self.stretch))
             }
             Loop::Columns => self.is_inside && !self.is_unrolled(),
+            // Whoever reads one part of a join reads no other.
+            Loop::Lanes => self.is_inside && !self.is_join,
             _ => self.is_inside,
         }
     }
@@ -83,6 +87,7 @@ impl Divided {
             is_inside: self.is_inside || other.is_inside,
             is_strided: self.is_strided || other.is_strided,
             is_windowed: self.is_windowed || other.is_windowed,
+            is_join: self.is_join || other.is_join,
         }
     }
 }
@@ -110,11 +115,13 @@ pub(super) fn mark(graph: &Graph, live: &[bool], computed: &mut [bool], maps: &M
                 && !divided.slows(Loop::Products, Place::default());
             // What a join's parts divide is known where the join is: stored, one of them gains nothing.
             let marked = match node.op {
+                Op::Select if divided.stretch == 1 => continue,
                 Op::Select => id,
                 _ if is_packed || !has_values() => continue,
                 _ => view,
             };
             computed[marked.index()] = true;
+            let divided = Divided { is_join: marked == id, ..divided };
             all[marked.index()] = Some(divided.or(all[marked.index()]));
         }
     }
@@ -170,6 +177,7 @@ fn stored(graph: &Graph, maps: &Maps, chain: &Chain) -> Option<(NodeId, Divided)
             is_inside: position.coefficient(last).is_none(),
             is_strided: maps.is_transposed(map),
             is_windowed: chain[at..].iter().any(is_window),
+            is_join: false,
         };
         let before = at.checked_sub(1).filter(|_| is_reshape(&view)).map(|before| chain[before]);
         // Quotients of outer positions are found once a row, but not by windows.
@@ -177,7 +185,8 @@ fn stored(graph: &Graph, maps: &Maps, chain: &Chain) -> Option<(NodeId, Divided)
     };
     let quotients: SmallVec<[usize; 6]> =
         (0..=chain.len()).map(|end| quotients(graph, &chain[..end])).collect();
-    let divides = |at: &usize| quotients[at + 1] > quotients[*at];
+    // What follows may be of one quotient alone.
+    let divides = |at: &usize| quotients[at + 1..].iter().all(|&more| more > quotients[*at]);
     (0..chain.len()).rev().filter(divides).find_map(candidate)
 }
 
