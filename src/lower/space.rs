@@ -134,8 +134,9 @@ impl Lowering<'_> {
         // Of one in many places, or of a few that are stacks themselves.
         let is_stacked = |id: NodeId| match (&graph.node(id).op, &graph.operands(id)[..]) {
             (Op::View(View::Pad { .. }), &[part]) => {
-                let all = graph.node(id).shape.elements();
-                graph.node(part).shape.elements() == inner && all > inner && all.is_multiple_of(inner)
+                let (all, part) = (&graph.node(id).shape, &graph.node(part).shape);
+                let outermost = all.iter().position(|&extent| extent != 1);
+                part.elements() == inner && outermost.is_some_and(|at| part[at] == 1)
             }
             _ => false,
         };
