@@ -4,6 +4,7 @@ use lazuli_codegen::cost::WORTH_KEEPING;
 use lazuli_codegen::schedule::share;
 
 use super::{Analyser, Analysis, At, UNREAD};
+use crate::ReduceOp;
 use crate::fusion::cost::{Loop, Role, Work};
 use crate::fusion::domain::Rows;
 use crate::fusion::facts::NodeFacts;
@@ -11,6 +12,7 @@ use crate::fusion::group::Recomputed;
 use crate::fusion::reads::{Divided, Place, Read};
 use crate::graph::NodeId;
 use crate::graph::domain::Hero;
+use crate::graph::op::Op;
 
 /// Simple operations that reading an element is worth, which another kernel has stored instead of computing it here.
 pub(super) const READ: f64 = 1.0;
@@ -81,6 +83,10 @@ impl Analyser<'_> {
             (None, None) if nodes.iter().any(|&id| facts.of(id).fan > 1.0) => Loop::Windows,
             (None, None) => Loop::Lanes,
         };
+        let is_position = |&id: &NodeId| {
+            matches!(&self.graph.node(id).op, Op::Reduce { op: ReduceOp::ArgMax | ReduceOp::ArgMin, .. })
+        };
+        let finds_positions = nodes.iter().any(is_position);
         let shape = Shape { rows, is_scan: scan.is_some(), kind, stores_rows };
         self.ways = [0.0; 2];
         let Analysis { work, recomputed, texts, .. } = analysis;
@@ -123,7 +129,7 @@ impl Analyser<'_> {
             let at = Place {
                 is_result: evaluation.is_in_place && !shape.is_scan && around != Loop::Windows,
                 is_windowed: state.is_windowed,
-                is_kept: rows.is_some_and(|rows| rows.is_kept),
+                is_ordered: stores_rows || finds_positions,
             };
             let slows = |divided: Divided| divided.slows(around, at);
             if !(at.is_result && state.is_stored) && facts.reads.divided(id).is_some_and(slows) {

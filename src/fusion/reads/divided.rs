@@ -19,9 +19,6 @@ const MOST_REPEATED: usize = 4;
 /// Stretches of neighbours that are packed without divisions.
 const PACKED: u64 = 16;
 
-/// Stretches that are too long to be unrolled, and too short for loops of vectors.
-const SHORT: std::ops::Range<u64> = 5..16;
-
 /// How positions are divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Divided {
@@ -44,8 +41,8 @@ pub(crate) struct Place {
     pub(crate) is_result: bool,
     /// In windows that are combined.
     pub(crate) is_windowed: bool,
-    /// In rows that are kept from pass to pass.
-    pub(crate) is_kept: bool,
+    /// In rows along which results are stored, or positions are found.
+    pub(crate) is_ordered: bool,
 }
 
 impl Divided {
@@ -56,12 +53,13 @@ impl Divided {
     /// Whether positions are divided for each element in a loop.
     pub(crate) fn slows(self, kind: Loop, at: Place) -> bool {
         match kind {
-            _ if at.is_result => self.is_inside && (self.is_turned() || SHORT.contains(&self.stretch)),
+            _ if at.is_result => self.is_inside && self.is_turned(),
             Loop::Windows => at.is_windowed || self.is_windowed || self.is_inside && !self.is_unrolled(),
             Loop::Products => self.is_windowed || self.is_inside && self.stretch < PACKED,
-            // Groups of neighbours are axes of their own (`schedule::by_quotients`).
+            // Whole rows are reduced in memory's order (`Kernel::order_rows`), and groups are lines (`schedule::by_quotients`).
             Loop::Rows => {
-                self.is_inside && (self.stretch == 1 || at.is_kept || SHORT.contains(&self.stretch))
+                let is_moved = self.is_strided || self.is_unrolled();
+                self.is_inside && (self.stretch == 1 || at.is_ordered && is_moved)
             }
             Loop::Columns => self.is_inside && !self.is_unrolled(),
             // Whoever reads one part of a join reads no other.
