@@ -78,6 +78,8 @@ fn a_view_is_stored_where_its_positions_would_be_divided_again_and_again() {
     // Loops go from quotient to quotient where nothing else is asked for.
     assert_eq!(kernels(&(x.roll(3, 3).tanh() + &x)), 1);
     assert_eq!(kernels(&x.reshape([2, 32, 28, 24]).pixel_shuffle(2).tanh()), 1);
+    // Whole rows are summed in memory's order.
+    assert_eq!(kernels(&x.reshape([2, 32, 28, 24]).pixel_shuffle(2).mean([2, 3])), 1);
     // A border moves rows and columns, not channels: no quotient of these is one of all positions.
     let shuffled = x.reshape([2, 4, 2, 56, 48]).transpose(1, 2).reshape([2, 8, 56, 48]);
     let program = shuffled.unfold2d(3, Conv2d::new().padding(1)).compile_for(&Target::cuda("sm_90")).unwrap();
