@@ -1,6 +1,5 @@
 //! Whether a kernel can run under a schedule that somebody else has chosen.
 
-use super::choose;
 use super::facts::{cooperative, extent_of, is_splittable};
 use super::plain::{for_schedule, in_plain_passes};
 use super::scans::is_divisible;
@@ -10,6 +9,7 @@ use super::{
     RowContractionSchedule, RowSchedule, SPLIT_LENGTH, STACK_BYTES, ScanSchedule, ScatterSchedule, Schedule,
     SortSchedule, TiledSchedule, rows,
 };
+use super::{choose, columns};
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueOp};
 use crate::refusal::Allowed;
@@ -120,7 +120,7 @@ impl Check<'_> {
             }
             Schedule::Columns(columns) if !columns.shares_all && !matches!(chosen, Schedule::Columns(_)) => {
                 if let Some(axes) = reduced()? {
-                    return Ok(Schedule::Columns(choose::columns(kernel, &axes, language, self.figures)));
+                    return Ok(Schedule::Columns(columns::columns(kernel, &axes, language, self.figures)));
                 }
             }
             Schedule::Pointwise(_) if !matches!(chosen, Schedule::Pointwise(_)) && reduced()?.is_none() => {

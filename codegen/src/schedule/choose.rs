@@ -1,15 +1,15 @@
 //! Choosing a schedule from the kernel's shape and the target's figures.
 
+use super::columns::columns;
 use super::facts::{
-    ACCESS_BYTES, BLOCKS_PER_PROCESSOR, COLUMN_SPLIT_LENGTH, Figures, SHORTEST_COLUMNS, THREADS, cooperative,
-    extent_of, is_splittable, largest_power_of_two_divisor, loads_below,
+    Figures, SHORTEST_COLUMNS, THREADS, cooperative, extent_of, largest_power_of_two_divisor, loads_below,
 };
 use super::rows::rows;
 use super::scans::{divided, scan};
 use super::sliding::shares_partials;
 use super::vector::Sizes;
 use super::work::elements_per_block;
-use super::{ColumnSchedule, Contraction, PointwiseSchedule, RowContraction, Scatters, Schedule, Sorts};
+use super::{Contraction, PointwiseSchedule, RowContraction, Scatters, Schedule, Sorts};
 use crate::index::{Atom, AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, Value, ValueId, ValueOp};
 use crate::{Language, Refusal};
@@ -218,40 +218,4 @@ fn stride(index: &IndexExpr, axis: AxisId) -> Option<i64> {
         Atom::Div(inner, _) => (!inner.uses(axis)).then_some(0),
     };
     index.terms().iter().try_fold(0i64, |all, term| all.checked_add(of_term(term)?))
-}
-
-pub(super) fn columns(
-    kernel: &Kernel,
-    axes: &[AxisId],
-    language: Language,
-    figures: &Figures,
-) -> ColumnSchedule {
-    let length = extent_of(kernel, axes);
-    let map = kernel.axes_of_kind(AxisKind::Map);
-    let columns = extent_of(kernel, &map);
-    let inner = map.last().map_or(1, |&axis| kernel.axis(axis).extent);
-    match language {
-        Language::C => {
-            // A block's partial results stay in the first-level cache.
-            let inner = super::across::lanes_along(kernel).map_or(inner, |axis| kernel.axis(axis).extent);
-            let lanes = inner.clamp(1, 512) as u32;
-            let splits = match is_splittable(kernel, axes) {
-                true => length.div_ceil(COLUMN_SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32,
-                false => 1,
-            };
-            ColumnSchedule { threads_x: lanes, threads_y: 1, vector: 1, splits, shares_all: false }
-        }
-        Language::Cuda => {
-            let widest = map.last().map_or(4, |&inner| Sizes::along(kernel, &[inner]).widest());
-            let vector = largest_power_of_two_divisor(inner, ACCESS_BYTES / widest.max(4));
-            let blocks = columns.div_ceil(32 * vector);
-            let full = u64::from(figures.processors) * BLOCKS_PER_PROCESSOR;
-            let splits = match is_splittable(kernel, axes) && blocks * 2 < full && length >= 512 {
-                true => (full / blocks.max(1)).clamp(1, length / 128).min(256),
-                false => 1,
-            };
-            let vector = vector as u32;
-            ColumnSchedule { threads_x: 32, threads_y: 8, vector, splits: splits as u32, shares_all: false }
-        }
-    }
 }

@@ -31,62 +31,81 @@ pub struct ProductSchedule {
     pub splits: u32,
 }
 
-/// Tiles of a block and of its threads or warps, and how much of a multiprocessor's arithmetic they reach beside the largest.
-/// Larger ones read less of shared memory for each product.
+/// Tiles of a block and of its threads or warps, the terms that are in shared memory together, and how much of a
+/// multiprocessor's arithmetic they reach beside the largest. Larger ones read less of shared memory for each product.
 struct Tile {
     block: [u32; 2],
     own: [u32; 2],
+    depth: u32,
     reaches: f64,
 }
 
-const fn tile(block: [u32; 2], own: [u32; 2], reaches: f64) -> Tile {
-    Tile { block, own, reaches }
+const fn tile(block: [u32; 2], own: [u32; 2], depth: u32, reaches: f64) -> Tile {
+    Tile { block, own, depth, reaches }
 }
 
 /// Of threads, the largest first.
-const THREADS: [Tile; 5] = [
-    tile([128, 128], [8, 8], 1.0),
-    tile([128, 64], [8, 4], 0.9),
-    tile([64, 64], [8, 4], 0.85),
-    tile([64, 32], [4, 4], 0.7),
-    tile([32, 32], [4, 4], 0.6),
+const THREADS: [Tile; 6] = [
+    tile([128, 256], [8, 16], 8, 1.1),
+    tile([128, 128], [8, 8], 8, 1.0),
+    tile([128, 64], [8, 4], 8, 0.9),
+    tile([64, 64], [8, 4], 8, 0.85),
+    tile([64, 32], [4, 4], 8, 0.7),
+    tile([32, 32], [4, 4], 8, 0.6),
 ];
 
-/// Of warps.
-const WARPS: [Tile; 4] = [
-    tile([128, 128], [64, 32], 1.0),
-    tile([128, 64], [32, 32], 0.85),
-    tile([64, 64], [32, 32], 0.75),
-    tile([32, 64], [16, 32], 0.5),
+/// Of warps: 64 bytes of a row, and 128 where the rows are few, so that enough is on its way.
+const WARPS: [Tile; 5] = [
+    tile([128, 128], [64, 32], 32, 1.0),
+    tile([128, 64], [32, 32], 32, 0.85),
+    tile([64, 64], [32, 32], 32, 0.75),
+    tile([32, 64], [16, 32], 32, 0.5),
+    tile([16, 64], [16, 16], 64, 0.4),
 ];
-
-/// The terms of a tile: a thread reads one vector of each factor's tile, or a few.
-const DEPTH: u32 = 8;
-
-/// The same for warps: 64 bytes of a row.
-const WARP_DEPTH: u32 = 32;
 
 /// Registers of a thread that hold sums.
-const MOST_SUMS: u32 = 64;
+const MOST_SUMS: u32 = 128;
 
 /// Terms that are worth a block of their own.
-const SPLIT_TERMS: u64 = 256;
+const SPLIT_TERMS: u64 = 128;
+
+/// Parts of the terms: what a block leaves in memory, another one reads.
+const MOST_SPLITS: u64 = 32;
+
+/// Products that a multiprocessor adds up in a clock: of numbers of 32 bits and of 64, and of small matrices by `mma.sync`, of
+/// which an H200 reaches about this.
+const PRODUCTS: f64 = 128.0;
+const WIDE_PRODUCTS: f64 = 64.0;
+const MATRIX_PRODUCTS: f64 = 1024.0;
+
+/// Bytes that a multiprocessor gets of the second-level cache in a clock: products of bf16 read 4.9 TB/s on an H200.
+const CACHE_BYTES: f64 = 24.0;
+
+/// Sums of all its warps that a multiprocessor works at while it waits for as many: so long a chain of additions is.
+const SUMS_IN_FLIGHT: f64 = 128.0;
+
+/// Clocks that a block takes to leave its part, and the last one to find that it is.
+const MERGE_CLOCKS: f64 = 2000.0;
 
 /// The most tiles of a factor that are in shared memory.
 const STAGES: u32 = 4;
 
+/// Blocks of a multiprocessor among which shared memory is divided: more of them hide no more.
+const MOST_AT_ONCE: u32 = 4;
+
 /// Bytes of shared memory that a kernel declares, of all its blocks' on a multiprocessor; GPUs that have no more for a block
 /// than this have no copies either (sm_75).
-const SHARED_BYTES: u32 = 48 << 10;
+const SHARED_BYTES: u32 = 47 << 10;
 pub(super) const NO_COPIES_BYTES: u32 = 64 << 10;
 
 /// Registers of a multiprocessor, and those of a thread beside what it multiplies.
 const REGISTERS: u32 = 1 << 16;
 const OTHER_REGISTERS: u32 = 36;
 
-/// What an extent that the launch says counts as: one of two, so that few texts hold for all.
-const FEW: u64 = 64;
-const MANY: u64 = 1024;
+/// What an extent that the launch says counts as, so that few texts hold for all: the least that it is not above, or
+/// [`MANY`].
+const CLASSES: [u64; 4] = [16, 64, 256, 1024];
+const MANY: u64 = 4096;
 
 impl ProductSchedule {
     /// Threads of a block.
@@ -119,8 +138,7 @@ impl ProductSchedule {
     }
 
     fn of(tile: &Tile, matrices: Option<DType>, splits: u32) -> ProductSchedule {
-        let Tile { block: [rows, columns], own: [own_rows, own_columns], .. } = *tile;
-        let depth = if matrices.is_some() { WARP_DEPTH } else { DEPTH };
+        let Tile { block: [rows, columns], own: [own_rows, own_columns], depth, .. } = *tile;
         ProductSchedule { rows, columns, depth, own_rows, own_columns, matrices, stages: 1, splits }
     }
 
@@ -179,42 +197,76 @@ pub(crate) fn is_copied(kernel: &Kernel, value: ValueId, dtype: DType) -> bool {
 }
 
 impl Contraction {
-    /// How a GPU computes it. What is an argument counts as few or many: the text is for every extent.
+    /// How a GPU computes it: the tile and the parts of the terms that should take the least time. What is an argument counts
+    /// as one of a few classes.
     pub(super) fn tiles(&self, kernel: &Kernel, figures: &Figures) -> ProductSchedule {
+        let class = |extent: u64| CLASSES.into_iter().find(|&most| extent <= most);
         let counted = |axes: &[AxisId]| match axes.split_first() {
             Some((&first, rest)) if kernel.axis(first).is_argument => {
-                let few = kernel.axis(first).extent <= FEW;
-                positions(kernel, rest).saturating_mul(if few { FEW } else { MANY })
+                class(kernel.axis(first).extent).unwrap_or(MANY).saturating_mul(positions(kernel, rest))
             }
             _ => positions(kernel, axes),
         };
-        let columns = counted(&self.columns());
-        let (batch, rows, terms) = (counted(&self.batch), counted(&self.rows), counted(&self.depth));
-        let blocks = |tile: &Tile| {
-            let [of_rows, of_columns] = tile.block.map(u64::from);
-            rows.div_ceil(of_rows).saturating_mul(columns.div_ceil(of_columns)).saturating_mul(batch)
+        let is_many = |axes: &[AxisId]| {
+            axes.first().is_some_and(|&first| {
+                kernel.axis(first).is_argument && class(kernel.axis(first).extent).is_none()
+            })
         };
-        let processors = u64::from(figures.processors).max(1);
+        let columns = self.columns();
+        let extents = [&self.batch, &self.rows, &columns, &self.depth].map(|axes| counted(axes));
         let matrices = Instruction::of(kernel, self).map(|instruction| instruction.factors);
         let registers = (self.sum.size() as u32 / 4).max(1) * self.products.len() as u32;
-        let sums = |tile: &Tile| ProductSchedule::of(tile, matrices, 1).sums();
-        let time = |tile: &Tile| {
-            let waves = blocks(tile).div_ceil(processors) as f64;
-            waves * f64::from(tile.block[0] * tile.block[1]) / tile.reaches
-        };
         let table = ProductSchedule::table(matrices);
-        let fits = |tile: &&Tile| sums(tile) * registers <= MOST_SUMS;
-        let best = table.iter().filter(fits).min_by(|a, b| time(a).total_cmp(&time(b)));
-        let Some(best) = best.or(table.last()) else {
-            return ProductSchedule::of(&THREADS[0], None, 1);
+        let fits = |tile: &&Tile| ProductSchedule::of(tile, matrices, 1).sums() * registers <= MOST_SUMS;
+        let most_splits = match [&self.batch, &self.rows, &columns].into_iter().any(|axes| is_many(axes)) {
+            true => 1,
+            false => (extents[3] / SPLIT_TERMS).clamp(1, MOST_SPLITS),
         };
-        let blocks = blocks(best);
-        let splits = match blocks.saturating_mul(2) <= processors {
-            true => (processors / blocks.max(1)).min(terms / SPLIT_TERMS).max(1),
-            false => 1,
+        let splits = || (0..).map(|n| 1u64 << n).take_while(|&splits| splits <= most_splits);
+        let candidates =
+            table.iter().filter(fits).flat_map(|tile| splits().map(move |splits| (tile, splits)));
+        let timed = candidates.map(|(tile, splits)| {
+            let schedule = ProductSchedule::of(tile, matrices, splits as u32);
+            (self.clocks(&schedule, tile.reaches, extents, figures), schedule)
+        });
+        let best = timed.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, schedule)| schedule);
+        let Some(schedule) = best.or(table.last().map(|tile| ProductSchedule::of(tile, matrices, 1))) else {
+            return ProductSchedule::of(&THREADS[1], None, 1);
         };
-        let schedule = ProductSchedule::of(best, matrices, splits as u32);
         ProductSchedule { stages: self.stages(kernel, &schedule, figures), ..schedule }
+    }
+
+    /// About how many clocks all blocks of a multiprocessor take, one after the other, for so many batches, rows, columns and
+    /// terms: they multiply, or wait for what they multiply.
+    fn clocks(
+        &self,
+        schedule: &ProductSchedule,
+        reaches: f64,
+        [batch, rows, columns, terms]: [u64; 4],
+        figures: &Figures,
+    ) -> f64 {
+        let (own_rows, own_columns) = (u64::from(schedule.rows), u64::from(schedule.columns));
+        let splits = u64::from(schedule.splits);
+        let blocks = rows.div_ceil(own_rows).saturating_mul(columns.div_ceil(own_columns));
+        let blocks = blocks.saturating_mul(batch).saturating_mul(splits);
+        let turns = blocks.div_ceil(u64::from(figures.processors).max(1));
+        let at_once = turns.min(schedule.at_once(self).into());
+        let in_flight = (at_once * u64::from(schedule.threads() / 32 * schedule.sums())) as f64;
+        let waiting = 1.0 + SUMS_IN_FLIGHT / in_flight.max(1.0);
+        let (rate, size) = match (schedule.matrices, self.dtype.size()) {
+            (Some(dtype), _) => (MATRIX_PRODUCTS, dtype.size()),
+            (None, 8) => (WIDE_PRODUCTS, 8),
+            (None, size) => (PRODUCTS, size),
+        };
+        let products = self.products.len() as f64;
+        let area = (own_rows * own_columns) as f64 * products;
+        let multiplied = area / (rate * reaches) * waiting;
+        let read = ((own_rows + own_columns) * size as u64) as f64 / CACHE_BYTES;
+        let merged = match splits {
+            1 => 0.0,
+            _ => (splits * self.sum.size() as u64) as f64 * area / CACHE_BYTES + MERGE_CLOCKS,
+        };
+        turns as f64 * terms.div_ceil(splits) as f64 * multiplied.max(read) + merged
     }
 
     /// As many tiles as blocks have shared memory for, where factors are elements of memory as they are.
@@ -239,7 +291,8 @@ impl Contraction {
         let widths =
             count(&mut lefts) * (schedule.rows + group) + count(&mut rights) * (schedule.columns + group);
         let bytes = widths * schedule.depth * dtype.size() as u32;
-        let of_block = (figures.shared_bytes / schedule.at_once(self)).min(SHARED_BYTES);
+        let at_once = schedule.at_once(self).min(MOST_AT_ONCE);
+        let of_block = (figures.shared_bytes / at_once).min(SHARED_BYTES);
         (of_block / bytes).clamp(2, STAGES)
     }
 

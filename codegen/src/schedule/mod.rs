@@ -3,6 +3,7 @@
 mod across;
 mod check;
 mod choose;
+mod columns;
 mod contraction;
 mod contraction_cuda;
 mod depth;

@@ -5,7 +5,7 @@ use super::share::TILE_ROWS;
 use super::{
     ColumnSchedule, ContractionSchedule, PANEL, PointwiseSchedule, RowContractionSchedule,
     RowProductSchedule, RowSchedule, STACK_BYTES, ScanSchedule, ScatterSchedule, Schedule, SortSchedule,
-    TiledSchedule, ValueSet, choose, rows,
+    TiledSchedule, ValueSet, choose, columns, rows,
 };
 use crate::Language;
 use crate::ir::{Kernel, ValueOp};
@@ -182,7 +182,7 @@ impl Others<'_> {
         match self.language {
             Language::C => {
                 let columns =
-                    |axes: &[_]| choose::columns(self.kernel, axes, self.language, self.figures).splits;
+                    |axes: &[_]| columns::columns(self.kernel, axes, self.language, self.figures).splits;
                 let chosen = self.reduced(columns).unwrap_or(1);
                 others.extend(parts(chosen, s.splits).map(|splits| ColumnSchedule { splits, ..s }));
             }
@@ -205,7 +205,8 @@ impl Others<'_> {
         }
         let (kernel, language, figures) = (self.kernel, self.language, self.figures);
         let along_rows = self.reduced(|axes| Schedule::Rows(rows::rows(kernel, axes, language, figures)));
-        let across = self.reduced(|axes| Schedule::Columns(choose::columns(kernel, axes, language, figures)));
+        let across =
+            self.reduced(|axes| Schedule::Columns(columns::columns(kernel, axes, language, figures)));
         let apart = match along_rows {
             None => Some(Schedule::Pointwise(choose::pointwise(kernel, language))),
             Some(_) => None,

@@ -15,6 +15,9 @@ use crate::nest::variable::Var;
 use crate::schedule::{Contraction, Instruction, Product, ROW_ELEMENTS};
 use crate::{BinaryOp, DType, ReduceOp};
 
+/// Products of a thread's unrolled loop over the terms of a tile.
+const MOST_UNROLLED: u64 = 1024;
+
 impl<'k> Writer<'k> {
     /// Adds the products of the tiles in the slot to the sums.
     pub(super) fn multiply(&self, emitter: &mut Emitter, tiles: &[Tile], sums: &[Var], first: &Expr) {
@@ -75,9 +78,11 @@ impl<'k> Writer<'k> {
         emitter.guarded(is_term, vec![body]);
         let body = emitter.close();
         let deep = Expr::Int(self.plan.deep());
-        // Of many sums no more than a few terms at a time: what is read of them takes the registers that are left.
-        let registers = self.sums_of_thread() * self.plan.contraction.sum.size() as u64 / 4;
-        let hint = if registers > 32 { LoopHint::UnrollBy(2) } else { LoopHint::Unroll };
+        // All terms of a tile, so that what the next ones need is read while these are added; what is lifted is longer text.
+        let operations = self.sums_of_thread() * self.plan.deep() * sums.len() as u64;
+        let is_short = operations <= MOST_UNROLLED && lifts().next().is_none();
+        let hint =
+            if is_short || self.sums_of_thread() <= 32 { LoopHint::Unroll } else { LoopHint::UnrollBy(2) };
         emitter.push(counting(self.v.k, 0, deep, hint).of(body));
     }
 

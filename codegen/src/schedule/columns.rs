@@ -1,0 +1,98 @@
+//! Schedules of reductions across rows: neighbouring threads or lanes hold neighbouring columns.
+
+use super::ColumnSchedule;
+use super::facts::{
+    ACCESS_BYTES, BLOCKS_PER_PROCESSOR, COLUMN_SPLIT_LENGTH, Figures, THREADS, extent_of, is_splittable,
+    largest_power_of_two_divisor, previous_power_of_two,
+};
+use super::vector::Sizes;
+use crate::Language;
+use crate::index::AxisId;
+use crate::ir::{AxisKind, Kernel, ValueOp};
+
+/// Bytes of a row that neighbouring threads read together: a GPU's memory answers with 32 at a time, and of fewer than 64 in
+/// one place, softmaxes of 2048 and 4096 columns on an H200 took 1.3 to 1.9 times as long.
+const LEAST_BYTES: u64 = 64;
+
+/// Threads of a block that has fewer columns than a warp has vectors: with 512 and 1024, such softmaxes were the fastest.
+const TALL_THREADS: u64 = 512;
+
+/// Elements of a column that a thread should have at least.
+const LEAST_TERMS: u64 = 4;
+
+/// Bytes of shared memory in which a block's threads leave their partial results.
+const SHARED_BYTES: u64 = 40 << 10;
+
+/// Bytes of a column's partial result, at most: three words of a mean with its deviations.
+const PARTIAL_BYTES: u64 = 12;
+
+pub(super) fn columns(
+    kernel: &Kernel,
+    axes: &[AxisId],
+    language: Language,
+    figures: &Figures,
+) -> ColumnSchedule {
+    match language {
+        Language::C => on_cpu(kernel, axes),
+        Language::Cuda => on_cuda(kernel, axes, figures),
+    }
+}
+
+fn on_cpu(kernel: &Kernel, axes: &[AxisId]) -> ColumnSchedule {
+    // A block's partial results stay in the first-level cache.
+    let inner = super::across::lanes_along(kernel).or(kernel.axes_of_kind(AxisKind::Map).last().copied());
+    let lanes = inner.map_or(1, |axis| kernel.axis(axis).extent).clamp(1, 512) as u32;
+    let splits = match is_splittable(kernel, axes) {
+        true => extent_of(kernel, axes).div_ceil(COLUMN_SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32,
+        false => 1,
+    };
+    ColumnSchedule { threads_x: lanes, threads_y: 1, vector: 1, splits, shares_all: false }
+}
+
+/// Blocks of 256 threads over 32 vectors of columns. Where these are too few, columns that are read once are divided; what is
+/// read again for the results has blocks of fewer columns, and more threads for each.
+fn on_cuda(kernel: &Kernel, axes: &[AxisId], figures: &Figures) -> ColumnSchedule {
+    let length = extent_of(kernel, axes);
+    let map = kernel.axes_of_kind(AxisKind::Map);
+    let columns = extent_of(kernel, &map);
+    let inner = map.last().map_or(1, |&axis| kernel.axis(axis).extent);
+    let sizes = map.last().map(|&inner| Sizes::along(kernel, &[inner]));
+    let widest = sizes.map_or(4, |sizes| sizes.widest());
+    let vector = largest_power_of_two_divisor(inner, ACCESS_BYTES / widest.max(4));
+    let processors = u64::from(figures.processors);
+    let full = processors * BLOCKS_PER_PROCESSOR;
+    let blocks = columns.div_ceil(32 * vector);
+    if is_splittable(kernel, axes) {
+        // Few columns: threads beyond the last one would be idle.
+        let threads_x = columns.div_ceil(vector).next_power_of_two().min(32);
+        let splits = match blocks * 2 < full && length >= 512 {
+            true => (full / blocks.max(1)).clamp(1, length / 128).min(256),
+            false => 1,
+        };
+        return schedule(threads_x, u64::from(THREADS) / threads_x, vector, splits);
+    }
+    let mut wide = 32 * vector;
+    while wide * widest > LEAST_BYTES && columns.div_ceil(wide) * 2 < processors * 3 {
+        wide /= 2;
+    }
+    let vector = vector.min((wide / 8).max(1));
+    let threads_x = (wide / vector).min(columns.div_ceil(vector).next_power_of_two());
+    let reductions = kernel.values.iter().filter(|value| matches!(value.op, ValueOp::Reduce { .. })).count();
+    let of_thread = PARTIAL_BYTES * vector * (reductions as u64).max(1);
+    let most = (length / LEAST_TERMS).max(1) * threads_x;
+    let threads = match columns.div_ceil(wide) < full {
+        true => TALL_THREADS.min(SHARED_BYTES / of_thread).min(most),
+        false => u64::from(THREADS),
+    };
+    schedule(threads_x, previous_power_of_two(threads / threads_x).max(8), vector, 1)
+}
+
+fn schedule(threads_x: u64, threads_y: u64, vector: u64, splits: u64) -> ColumnSchedule {
+    ColumnSchedule {
+        threads_x: threads_x as u32,
+        threads_y: threads_y as u32,
+        vector: vector as u32,
+        splits: splits as u32,
+        shares_all: false,
+    }
+}
