@@ -93,8 +93,18 @@ pub(super) struct Tile<'k> {
     pub(super) shared: Var,
     /// What has been loaded of the next one.
     pub(super) next: Vec<Var>,
-    /// Whether they are all there already, and nothing is brought in.
-    pub(super) is_whole: bool,
+    pub(super) filled: Filled,
+}
+
+/// When shared memory gets the tiles of a factor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Filled {
+    /// Step by step, into some slots in turn.
+    InTurns,
+    /// Before the first step: each step has a slot of its own.
+    Before,
+    /// They are computed there, as whole rows.
+    Computed,
 }
 
 macro_rules! variables {
@@ -178,7 +188,7 @@ impl<'k> Writer<'k> {
     pub(super) fn add_up(&self, emitter: &mut Emitter<'k>, tiles: &[Tile<'k>], sums: &[Var], first: &Expr) {
         let slots = self.slots;
         let ahead = slots - 1;
-        let moving = || tiles.iter().filter(|tile| !tile.is_whole);
+        let moving = || tiles.iter().filter(|tile| tile.filled == Filled::InTurns);
         let copied = || moving().filter(|tile| tile.factor.is_copied);
         let other = || moving().filter(|tile| !tile.factor.is_copied);
         let copies = copied().next().is_some();
@@ -232,6 +242,26 @@ impl<'k> Writer<'k> {
         }
         let body = emitter.close();
         emitter.push(counting(self.v.step, 0, steps, LoopHint::None).of(body));
+    }
+
+    /// Begins to copy the tiles of all steps, from a step on, each into a slot of its own.
+    pub(super) fn fill(&self, emitter: &mut Emitter<'k>, tiles: &[&Tile<'k>], steps: u64, first: &Expr) {
+        emitter.open_pinned();
+        let step = first.clone().then(Add, self.v.stage);
+        tiles.iter().for_each(|tile| self.copy(emitter, tile, &step, Some(self.v.stage)));
+        let body = emitter.close();
+        emitter.push(counting(self.v.stage, 0, Expr::Int(steps), LoopHint::Unroll).of(body));
+    }
+
+    /// Adds up the products of all steps, whose tiles are in shared memory.
+    pub(super) fn add_filled(&self, emitter: &mut Emitter<'k>, tiles: &[Tile<'k>], sums: &[Var], steps: u64) {
+        emitter.open(&[], false);
+        match self.plan.schedule.matrices {
+            Some(_) => self.multiply_matrices(emitter, tiles, sums),
+            None => self.multiply(emitter, tiles, sums, &Expr::Int(0)),
+        }
+        let body = emitter.close();
+        emitter.push(counting(self.v.step, 0, Expr::Int(steps), LoopHint::Unroll).of(body));
     }
 
     fn guarded(&self, emitter: &mut Emitter<'k>, condition: Expr, body: impl FnOnce(&mut Emitter<'k>)) {
@@ -302,7 +332,7 @@ impl<'k> Writer<'k> {
             };
             next.push(emitter.array(var, ty, factor.turns * factor.vector));
         }
-        Tile { factor, shared, next, is_whole: false }
+        Tile { factor, shared, next, filled: Filled::InTurns }
     }
 
     pub(super) fn declare_sums(&self, emitter: &mut Emitter, lift: Option<Lift>) -> Var {

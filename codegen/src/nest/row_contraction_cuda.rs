@@ -2,17 +2,19 @@
 //!
 //! Some elements at a time, products are added up in registers as in any contraction. Each row's greatest element so far
 //! makes weights of them, in shared memory, and these are multiplied with the other factor. Where a greater element comes,
-//! what has been added up before is scaled to it. At the end the sums are divided by the sum of the weights.
+//! what has been added up before is scaled to it. At the end the sums are divided by the sum of the weights. Where
+//! shared memory has room for all that some elements need, what the weights are multiplied with is on its way while they are made,
+//! what the next elements are made of while they are multiplied, and the rows' own factor stays.
 
 use super::accumulate::{mul_add, set};
 use super::contraction_cpu::ceil;
 use super::contraction_cuda::plan::{Factor, Plan};
-use super::contraction_cuda::{Tile, Vars, WARP, Writer};
+use super::contraction_cuda::{Filled, Tile, Vars, WARP, Writer};
 use super::emitter::Emitter;
 use super::kept;
-use super::loops::{counting, halving, stepping};
+use super::loops::{Loop, counting, halving, stepping};
 use super::passes::launch_of_parts;
-use super::pointwise::split_lanes;
+use super::pointwise::{lanes_and_stores, split_lanes};
 use super::row_statistics::Extent;
 use super::split::Arrivals;
 use super::stmt::Arithmetic::{Add, Div, Equal, Less, Min, Mul, Rem, Sub, Xor};
@@ -42,8 +44,9 @@ pub(super) fn build(
     let of_results = plans.each_ref().map(Plan::of_results);
     let mut emitter = Emitter::new(kernel, Language::Cuda);
     let v = Vars::new(&mut emitter);
-    // Those of the elements and of the results are there at the same time.
+    // Those of the elements, of the next ones and of the results are there at the same time.
     let of_elements = Vars { column0: emitter.index("element0"), ..v };
+    let of_next = Vars { column0: emitter.index("next0"), ..v };
     let writer = |number: usize, v| Writer {
         v,
         layout: plans[number].layout(),
@@ -59,6 +62,7 @@ pub(super) fn build(
         schedule,
         softmax,
         elements: writer(0, of_elements),
+        next: writer(0, of_next),
         results: writer(1, v),
         part: None,
     };
@@ -82,6 +86,8 @@ struct Rows<'k> {
     softmax: Softmax,
     /// Adds up the rows' elements.
     elements: Writer<'k>,
+    /// The same of those that come next.
+    next: Writer<'k>,
     /// Adds up the results.
     results: Writer<'k>,
     /// Which elements of the rows count, from a multiple of those at a time, if not all.
@@ -120,25 +126,27 @@ fn exp(a: Expr) -> Expr {
 impl<'k> Rows<'k> {
     fn body(mut self, emitter: &mut Emitter<'k>, factors: &'k [Vec<Factor>; 2]) {
         self.begin(emitter);
-        self.part = self.kept(emitter);
+        self.part = self.kept(emitter, &factors[1]);
+        let steps = self.filled_steps(factors);
+        let declare = |writer: &Writer<'k>, emitter: &mut Emitter<'k>, factor: &'k Factor| {
+            let filled = if steps.is_some() { Filled::Before } else { Filled::InTurns };
+            Tile { filled, ..writer.declare(emitter, factor) }
+        };
         let of_elements: Vec<Tile> =
-            factors[0].iter().map(|factor| self.elements.declare(emitter, factor)).collect();
+            factors[0].iter().map(|factor| declare(&self.elements, emitter, factor)).collect();
         let mut of_results: Vec<Tile> = Vec::new();
         let mut weights = Vec::new();
         let dtype = self.results.plan.dtype();
         for factor in &factors[1] {
             if factor.is_left {
                 let len = factor.width * u64::from(self.schedule.elements);
-                // Small matrices have numbers of 16 bits: a weight is the nearest one, and the rest.
-                let names: &[&'static str] =
-                    if dtype == DType::F32 { &["weights"] } else { &["weights", "rests"] };
-                for &name in names {
+                for &name in self.parts_of_weights() {
                     let shared = emitter.share(name, Type::Memory(dtype), len);
                     weights.push(shared);
-                    of_results.push(Tile { factor, shared, next: Vec::new(), is_whole: true });
+                    of_results.push(Tile { factor, shared, next: Vec::new(), filled: Filled::Computed });
                 }
             } else {
-                of_results.push(self.results.declare(emitter, factor));
+                of_results.push(declare(&self.results, emitter, factor));
             }
         }
         let own = self.own_rows();
@@ -155,25 +163,105 @@ impl<'k> Rows<'k> {
         ];
         self.each_row(emitter, first);
 
-        let [from, to] = Extent::of(self.part, Expr::Int(self.length()));
-        emitter.repeat_pinned(
-            stepping(
-                self.elements.v.column0,
-                (from, to),
-                Expr::Int(self.schedule.elements.into()),
-                LoopHint::None,
-            ),
-            |emitter| {
-                self.elements.clear(emitter, known.elements, None);
-                self.add_up(emitter, &self.elements, &of_elements, known.elements, Expr::Int(0));
-                self.weigh(emitter, known);
-                self.store_weights(emitter, known, &weights);
-                let first = self.elements.v.column0.then(Div, self.results.plan.deep());
-                self.add_up(emitter, &self.results, &of_results, known.sums, first);
-            },
-        );
+        let tiles = [&of_elements[..], &of_results[..]];
+        match steps {
+            Some(steps) => self.sweep_filled(emitter, tiles, steps, known, &weights),
+            None => self.sweep(emitter, tiles, known, &weights),
+        }
         self.divide(emitter, known);
         self.results.results(emitter, &[known.sums]);
+    }
+
+    /// Steps of the elements' products and of the results', if all tiles of either are copied and there is a slot for each.
+    fn filled_steps(&self, factors: &[Vec<Factor>; 2]) -> Option<[u64; 2]> {
+        let of_elements =
+            self.kernel.axis(self.elements.plan.depth).extent.div_ceil(self.elements.plan.deep());
+        let of_results = u64::from(self.schedule.elements) / self.results.plan.deep();
+        let [tiles, other_tiles] = factors;
+        let are_copied = tiles.iter().all(|factor| factor.is_copied)
+            && other_tiles.iter().all(|factor| factor.is_left || factor.is_copied);
+        let fits = of_elements <= self.elements.slots && of_results <= self.results.slots;
+        (are_copied && fits).then_some([of_elements, of_results])
+    }
+
+    /// What a weight is the sum of. Small matrices have numbers of 16 bits: a weight is the nearest one and, where a result has
+    /// more bits than that, the rest.
+    fn parts_of_weights(&self) -> &'static [&'static str] {
+        let is_wide =
+            self.kernel.stores.iter().any(|store| self.kernel.buffers[store.buffer.index()].dtype.size() > 2);
+        match self.schedule.matrices {
+            Some(_) if is_wide => &["weights", "rests"],
+            _ => &["weights"],
+        }
+    }
+
+    /// Goes along the rows, some elements at a time.
+    fn sweep(&self, emitter: &mut Emitter<'k>, tiles: [&[Tile<'k>]; 2], known: Known, weights: &[Var]) {
+        let [of_elements, of_results] = tiles;
+        let column0 = self.elements.v.column0;
+        let along = self.along();
+        emitter.repeat_pinned(along, |emitter| {
+            self.elements.clear(emitter, known.elements, None);
+            self.add_up(emitter, &self.elements, of_elements, known.elements, Expr::Int(0));
+            self.weigh(emitter, known);
+            self.store_weights(emitter, known, weights);
+            let first = column0.then(Div, self.results.plan.deep());
+            self.add_up(emitter, &self.results, of_results, known.sums, first);
+        });
+    }
+
+    /// The same, where shared memory holds what all steps need.
+    fn sweep_filled(
+        &self,
+        emitter: &mut Emitter<'k>,
+        tiles: [&[Tile<'k>]; 2],
+        [of_elements, of_results]: [u64; 2],
+        known: Known,
+        weights: &[Var],
+    ) {
+        let (column0, next0) = (self.elements.v.column0, self.next.v.column0);
+        let zero = Expr::Int(0);
+        let rows: Vec<&Tile> = tiles[0].iter().filter(|tile| tile.factor.is_left).collect();
+        let lines: Vec<&Tile> = tiles[0].iter().filter(|tile| !tile.factor.is_left).collect();
+        let others: Vec<&Tile> = tiles[1].iter().filter(|tile| tile.filled == Filled::Before).collect();
+        let [from, to] = Extent::of(self.part, Expr::Int(self.length()));
+        let fill_next = |emitter: &mut Emitter<'k>| {
+            let is_any = Expr::Name(next0).then(Less, to.clone());
+            emitter.under(Some(is_any), |emitter| self.next.fill(emitter, &lines, of_elements, &zero));
+            emitter.push(Stmt::CommitCopies);
+        };
+        self.elements.fill(emitter, &rows, of_elements, &zero);
+        emitter.open_pinned();
+        emitter.bind(next0, INDEX, from);
+        fill_next(emitter);
+        let body = emitter.close();
+        emitter.push(Stmt::Block(body));
+        emitter.repeat_pinned(self.along(), |emitter| {
+            self.elements.clear(emitter, known.elements, None);
+            emitter.push(Stmt::AwaitCopies { but: 0 });
+            emitter.push(Stmt::Barrier);
+            let first = column0.then(Div, self.results.plan.deep());
+            self.results.fill(emitter, &others, of_results, &first);
+            emitter.push(Stmt::CommitCopies);
+            self.elements.add_filled(emitter, tiles[0], &[known.elements], of_elements);
+            // All warps have read what the next elements' tiles take the place of.
+            emitter.push(Stmt::Barrier);
+            emitter.bind(next0, INDEX, column0.then(Add, u64::from(self.schedule.elements)));
+            fill_next(emitter);
+            self.weigh(emitter, known);
+            self.store_weights(emitter, known, weights);
+            // What the next elements need may still be on its way.
+            emitter.push(Stmt::AwaitCopies { but: 1 });
+            emitter.push(Stmt::Barrier);
+            self.results.add_filled(emitter, tiles[1], &[known.sums], of_results);
+        });
+    }
+
+    /// The loop over the rows' elements.
+    fn along(&self) -> Loop {
+        let [from, to] = Extent::of(self.part, Expr::Int(self.length()));
+        let together = Expr::Int(self.schedule.elements.into());
+        stepping(self.elements.v.column0, (from, to), together, LoopHint::None)
     }
 
     /// Rows of a thread.
@@ -222,7 +310,7 @@ impl<'k> Rows<'k> {
 
     /// Which elements of the rows count: of what a mask leaves out before and behind those of all rows, none if its numbers
     /// are negative infinity, and the other factor is finite there, as zero times infinity is no zero.
-    fn kept(&self, emitter: &mut Emitter<'k>) -> Option<Extent> {
+    fn kept(&self, emitter: &mut Emitter<'k>, factors: &'k [Factor]) -> Option<Extent> {
         let masked = self.of.masked(self.kernel)?;
         let axes = &self.of.contraction.rows;
         let first = Expr::Name(self.elements.v.row0);
@@ -238,9 +326,9 @@ impl<'k> Rows<'k> {
         });
         let nothing = emitter.variable("nothing", F32, number(0.0));
         if let Some(from) = &from {
-            self.probe(emitter, nothing, [Expr::Int(0), from.clone()]);
+            self.probe(emitter, factors, nothing, [Expr::Int(0), from.clone()]);
         }
-        self.probe(emitter, nothing, [known.clone(), Expr::Int(self.length())]);
+        self.probe(emitter, factors, nothing, [known.clone(), Expr::Int(self.length())]);
         let is_zero = binary(BinaryOp::Eq, self.of_block(emitter, nothing), number(0.0));
         let part = Extent {
             begin: from.as_ref().map(|_| emitter.variable("begin", INDEX, Expr::Int(0))),
@@ -258,32 +346,31 @@ impl<'k> Rows<'k> {
         Some(part)
     }
 
-    /// Adds zero times the other factor's terms of some elements, of which each thread has its part.
-    fn probe(&self, emitter: &mut Emitter<'k>, nothing: Var, [from, to]: [Expr; 2]) {
+    /// Adds zero times the other factor's terms of some elements, of which each thread has its part, in vectors where these are
+    /// single accesses.
+    fn probe(&self, emitter: &mut Emitter<'k>, factors: &'k [Factor], nothing: Var, [from, to]: [Expr; 2]) {
         let Contraction { column, products, .. } = &self.of.contraction;
-        let columns = self.kernel.axis(*column).extent;
+        let in_vectors = |factor: &&Factor| !factor.is_left && !factor.is_along && factor.vector > 1;
+        let (kernel, vector) = match factors.iter().find(in_vectors) {
+            Some(factor) => (&factor.kernel, factor.vector),
+            None => (self.kernel, 1),
+        };
+        let vectors = Expr::Int(self.kernel.axis(*column).extent / vector);
         let at = emitter.index("element");
-        emitter.open(&[], false);
-        emitter.open(&[], false);
-        emitter.bind(self.of.along, INDEX, at.then(Div, columns));
-        emitter.bind(*column, INDEX, at.then(Rem, columns));
-        emitter.bind_axes(&[self.of.along, *column]);
-        let value = emitter.value(products[0].right);
-        let zero = binary(BinaryOp::Mul, value, number(0.0));
-        emitter.push(set(nothing, binary(BinaryOp::Add, Expr::Name(nothing), zero)));
-        let body = emitter.close();
-        let element = |position: Expr| position.then(Mul, Expr::Int(columns));
-        emitter.push(
-            stepping(
-                at,
-                (element(from).then(Add, Expr::Builtin(Builtin::ThreadX)), element(to)),
-                Expr::Int(self.schedule.threads().into()),
-                LoopHint::UnrollBy(4),
-            )
-            .of(body),
-        );
-        let body = emitter.close();
-        emitter.push(Stmt::Block(body));
+        let body = emitter.using(kernel, |emitter| {
+            emitter.open(&[], false);
+            emitter.unflatten(at, &[self.of.along, *column], vector);
+            lanes_and_stores(emitter, kernel, &[], None, |emitter| {
+                let value = emitter.value(products[0].right);
+                let zero = binary(BinaryOp::Mul, value, number(0.0));
+                emitter.push(set(nothing, binary(BinaryOp::Add, Expr::Name(nothing), zero)));
+            });
+            emitter.close()
+        });
+        let first_of = |position: Expr| position.then(Mul, vectors.clone());
+        let own = first_of(from).then(Add, Expr::Builtin(Builtin::ThreadX));
+        let threads = Expr::Int(self.schedule.threads().into());
+        emitter.push(stepping(at, (own, first_of(to)), threads, LoopHint::UnrollBy(4)).of(body));
     }
 
     /// The sum over the block's threads, of which all find the same.
@@ -318,7 +405,7 @@ impl<'k> Rows<'k> {
         sums: Var,
         first: Expr,
     ) {
-        let terms = match tiles.iter().any(|tile| tile.is_whole) {
+        let terms = match tiles.iter().any(|tile| tile.filled == Filled::Computed) {
             true => u64::from(self.schedule.elements),
             false => self.kernel.axis(writer.plan.depth).extent,
         };
@@ -429,25 +516,26 @@ impl<'k> Rows<'k> {
         let to_memory = |value: Expr| Expr::ToMemory(dtype, Box::new(value));
         emitter.open(&[], false);
         let packed: Vec<Var> = weights.iter().map(|_| emitter.fresh("packed")).collect();
-        let of_vector = if packed.len() == 1 { self.own_rows() } else { layout.lanes };
+        let is_matrices = self.schedule.matrices.is_some();
+        let of_vector = if is_matrices { layout.lanes } else { self.own_rows() };
         for &packed in &packed {
             emitter.array(packed, Type::Memory(dtype), of_vector);
         }
-        let at = if packed.len() == 1 { Expr::Name(v.i) } else { Expr::Name(v.j) };
+        let at = Expr::Name(if is_matrices { v.j } else { v.i });
         let mut body = vec![set(Expr::element(packed[0], at.clone()), to_memory(weight.clone()))];
         if let Some(&rest) = packed.get(1) {
             let near = Expr::FromMemory(dtype, Box::new(Expr::element(packed[0], at.clone())));
             body.push(set(Expr::element(rest, at), to_memory(binary(BinaryOp::Sub, weight, near))));
         }
-        let index = match packed.len() {
+        let index = match is_matrices {
             // Those of the thread's rows go together for each element, as they are read.
-            1 => {
+            false => {
                 self.each_row(emitter, body);
                 let at = mul_add(v.x, layout.lanes, v.j);
                 self.results.weight(self.schedule.rows.into(), at)
             }
             // Neighbours of a row.
-            _ => {
+            true => {
                 emitter.push(counting(v.j, 0, layout.lanes, LoopHint::Unroll).of(body));
                 let own = Expr::Name(v.i).then(Mul, layout.row_steps[1]);
                 let line = Expr::Name(emitter.bind("line", INDEX, Expr::Name(v.y).then(Add, own)));
@@ -461,7 +549,7 @@ impl<'k> Rows<'k> {
             emitter.push(Stmt::VectorStore { array: packed, at, buffer: weights, index, dtype, width });
         }
         let body = emitter.close();
-        if packed.len() == 1 {
+        if !is_matrices {
             emitter.push(counting(v.j, 0, layout.lanes, LoopHint::Unroll).of(body));
         } else {
             let columns = Expr::Int(layout.columns);

@@ -1,6 +1,6 @@
 //! From shared memory to sums: by single elements, by small matrices, and added up where the terms are split among blocks.
 
-use super::{Tile, Writer};
+use super::{Filled, Tile, Writer};
 use crate::ir::ValueId;
 use crate::nest::INDEX;
 use crate::nest::Parameter;
@@ -39,9 +39,11 @@ impl<'k> Writer<'k> {
                     false => Expr::Int(first_chunk * group).then(Add, own.clone().then(Mul, group)),
                 };
                 let at = mul_add(self.v.k, pitch, at);
-                let in_slot = mul_add(self.v.slot, slot.clone(), at);
+                let own_slot = if tile.filled == Filled::Before { self.v.step } else { self.v.slot };
+                let in_slot = mul_add(own_slot, slot.clone(), at);
                 let term = || mul_add(self.v.step, self.plan.deep(), self.v.k);
-                let index = if tile.is_whole { self.weight(factor.width, term()) } else { in_slot };
+                let is_computed = tile.filled == Filled::Computed;
+                let index = if is_computed { self.weight(factor.width, term()) } else { in_slot };
                 emitter.push(Stmt::VectorLoad {
                     array: part_of(&parts),
                     at: Expr::Int(first),
@@ -218,21 +220,22 @@ impl<'k> Writer<'k> {
             false => (row(term, of_terms), chunk(own, of_own)),
         };
         // What is there already has whole rows, of which each step takes its terms.
-        let (line, chunk) = match tile.is_whole {
-            true => {
+        let (line, chunk) = match tile.filled {
+            Filled::Computed => {
                 let step = self.v.step.then(Mul, self.plan.deep() / group);
                 let own = self.v.warp_row.then(Add, self.v.i.then(Mul, wide));
                 let term = self.v.k.then(Mul, deep / group);
                 (row(own, lane(Div, 8).then(Rem, 2)), step.then(Add, term).then(Add, lane(Div, 16)))
             }
-            false => (line, chunk),
+            Filled::InTurns | Filled::Before => (line, chunk),
         };
         emitter.repeat(counting(self.v.i, 0, count, LoopHint::Unroll), |emitter| {
             let line = Expr::Name(emitter.bind("line", INDEX, line));
             let slot = Expr::Int(self.plan.tile_len(factor));
-            let index = match tile.is_whole {
-                true => self.chunk_of(ROW_ELEMENTS, line, chunk),
-                false => mul_add(self.v.slot, slot, self.chunk(factor, line, chunk)),
+            let index = match tile.filled {
+                Filled::Computed => self.chunk_of(ROW_ELEMENTS, line, chunk),
+                Filled::Before => mul_add(self.v.step, slot, self.chunk(factor, line, chunk)),
+                Filled::InTurns => mul_add(self.v.slot, slot, self.chunk(factor, line, chunk)),
             };
             let load = Stmt::LoadMatrices {
                 parts: part,
@@ -241,7 +244,7 @@ impl<'k> Writer<'k> {
                 index,
                 dtype: of.factors,
                 // A part has neighbouring terms.
-                turns: !factor.is_along && !tile.is_whole,
+                turns: !factor.is_along && tile.filled != Filled::Computed,
             };
             emitter.push(load);
         });
