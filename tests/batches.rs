@@ -40,7 +40,8 @@ fn shapes() -> Vec<Vec<usize>> {
 
 /// Every device that compiles.
 fn devices() -> Vec<Device> {
-    let mut devices = vec![Device::cpu(), Device::cuda_emulated()];
+    let mut devices = vec![Device::cpu()];
+    devices.extend(cfg!(feature = "emulate").then(Device::cuda_emulated));
     devices.extend(lazuli::cuda_is_available().then(|| Device::cuda(0)));
     devices
 }

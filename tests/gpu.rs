@@ -150,7 +150,9 @@ fn memory_that_has_been_released_is_used_again() {
 #[test]
 fn memory_comes_from_a_pool_of_our_own() {
     let Some((gpu, _alone)) = gpu() else { return };
-    let x = tensor(1 << 18, &gpu);
+    // The driver takes 32 MiB at a time, and gives back what nothing is in.
+    const CHUNK: u64 = 32 << 20;
+    let x = tensor(1 << 23, &gpu);
     x.eval().unwrap();
     let default = driver::<unsafe extern "C" fn(*mut *mut c_void, c_int) -> c_int>("cuDeviceGetMemPool");
     let ask = driver::<unsafe extern "C" fn(*mut c_void, c_int, *mut u64) -> c_int>("cuMemPoolGetAttribute");
@@ -163,11 +165,11 @@ fn memory_comes_from_a_pool_of_our_own() {
         assert_eq!(unsafe { ask(pool, attribute, &mut bytes) }, 0);
         assert_eq!(bytes, 0, "{name} of the pool that others share");
     }
-    assert!(gpu.memory().unwrap().reserved >= 4 << 18);
+    assert!(gpu.memory().unwrap().reserved >= CHUNK);
     drop(x);
     gpu.trim_memory().unwrap();
     let memory = gpu.memory().unwrap();
-    assert!(memory.reserved < memory.allocated + (4 << 18), "{memory:?}");
+    assert!(memory.reserved < memory.allocated + CHUNK, "{memory:?}");
 }
 
 #[test]
