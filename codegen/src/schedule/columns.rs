@@ -6,25 +6,31 @@ use super::facts::{
     largest_power_of_two_divisor, previous_power_of_two,
 };
 use super::vector::Sizes;
-use crate::Language;
 use crate::index::AxisId;
-use crate::ir::{AxisKind, Kernel, ValueOp};
+use crate::ir::{AxisKind, Kernel, Value, ValueOp};
+use crate::{Language, ReduceOp};
 
 /// Bytes of a row that neighbouring threads read together: a GPU's memory answers with 32 at a time, and of fewer than 64 in
 /// one place, softmaxes of 2048 and 4096 columns on an H200 took 1.3 to 1.9 times as long.
 const LEAST_BYTES: u64 = 64;
 
-/// Threads of a block that has fewer columns than a warp has vectors: with 512 and 1024, such softmaxes were the fastest.
+/// Threads of a block of few columns that are read again: with 512 and 1024, softmaxes were the fastest.
 const TALL_THREADS: u64 = 512;
+
+/// Threads of a block of few columns that are divided.
+const MOST_THREADS: u64 = 1024;
+
+/// Threads that a multiprocessor has at a time.
+const THREADS_OF_PROCESSOR: u64 = 2048;
+
+/// Blocks of a multiprocessor that columns which are read again should give.
+const BLOCKS_TO_FILL: u64 = 4;
 
 /// Elements of a column that a thread should have at least.
 const LEAST_TERMS: u64 = 4;
 
-/// Bytes of shared memory in which a block's threads leave their partial results.
+/// Bytes of shared memory in which a block's threads leave their partial results; where columns are divided, twice.
 const SHARED_BYTES: u64 = 40 << 10;
-
-/// Bytes of a column's partial result, at most: three words of a mean with its deviations.
-const PARTIAL_BYTES: u64 = 12;
 
 pub(super) fn columns(
     kernel: &Kernel,
@@ -62,6 +68,7 @@ fn on_cuda(kernel: &Kernel, axes: &[AxisId], figures: &Figures) -> ColumnSchedul
     let processors = u64::from(figures.processors);
     let full = processors * BLOCKS_PER_PROCESSOR;
     let blocks = columns.div_ceil(32 * vector);
+    let of_thread = vector * partial_bytes(kernel);
     if is_splittable(kernel, axes) {
         // Few columns: threads beyond the last one would be idle.
         let threads_x = columns.div_ceil(vector).next_power_of_two().min(32);
@@ -69,22 +76,39 @@ fn on_cuda(kernel: &Kernel, axes: &[AxisId], figures: &Figures) -> ColumnSchedul
             true => (full / blocks.max(1)).clamp(1, length / 128).min(256),
             false => 1,
         };
-        return schedule(threads_x, u64::from(THREADS) / threads_x, vector, splits);
+        let fill = processors * THREADS_OF_PROCESSOR / (blocks * splits).max(1);
+        let most = (SHARED_BYTES / 2 / of_thread).min(length / splits / LEAST_TERMS * threads_x);
+        let threads = fill.min(MOST_THREADS).min(most).max(u64::from(THREADS));
+        return schedule(threads_x, previous_power_of_two(threads / threads_x), vector, splits);
     }
     let mut wide = 32 * vector;
-    while wide * widest > LEAST_BYTES && columns.div_ceil(wide) * 2 < processors * 3 {
+    while wide * widest > LEAST_BYTES && columns.div_ceil(wide) < processors * BLOCKS_TO_FILL {
         wide /= 2;
     }
     let vector = vector.min((wide / 8).max(1));
     let threads_x = (wide / vector).min(columns.div_ceil(vector).next_power_of_two());
-    let reductions = kernel.values.iter().filter(|value| matches!(value.op, ValueOp::Reduce { .. })).count();
-    let of_thread = PARTIAL_BYTES * vector * (reductions as u64).max(1);
     let most = (length / LEAST_TERMS).max(1) * threads_x;
     let threads = match columns.div_ceil(wide) < full {
         true => TALL_THREADS.min(SHARED_BYTES / of_thread).min(most),
         false => u64::from(THREADS),
     };
     schedule(threads_x, previous_power_of_two(threads / threads_x).max(8), vector, 1)
+}
+
+/// Bytes of a column's partial results.
+fn partial_bytes(kernel: &Kernel) -> u64 {
+    let of = |value: &Value| match &value.op {
+        ValueOp::Reduce { op, position, .. } => {
+            let words = match op {
+                ReduceOp::SquaredDeviations => 3,
+                ReduceOp::SumExp => 2,
+                _ => 1,
+            };
+            words * value.dtype.size() as u64 + if position.is_some() { 8 } else { 0 }
+        }
+        _ => 0,
+    };
+    kernel.values.iter().map(of).sum::<u64>().max(1)
 }
 
 fn schedule(threads_x: u64, threads_y: u64, vector: u64, splits: u64) -> ColumnSchedule {

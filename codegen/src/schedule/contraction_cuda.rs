@@ -262,9 +262,14 @@ impl Contraction {
         let area = (own_rows * own_columns) as f64 * products;
         let multiplied = area / (rate * reaches) * waiting;
         let read = ((own_rows + own_columns) * size as u64) as f64 / CACHE_BYTES;
+        // Each block leaves its sums, and the last one of a tile reads those of all.
         let merged = match splits {
             1 => 0.0,
-            _ => (splits * self.sum.size() as u64) as f64 * area / CACHE_BYTES + MERGE_CLOCKS,
+            _ => {
+                let tiles = (blocks / splits).div_ceil(u64::from(figures.processors).max(1));
+                let sums = ((turns + tiles * splits) * self.sum.size() as u64) as f64 * area;
+                sums / CACHE_BYTES + MERGE_CLOCKS
+            }
         };
         turns as f64 * terms.div_ceil(splits) as f64 * multiplied.max(read) + merged
     }
