@@ -1,6 +1,6 @@
 //! The handle: a [`Tensor`] is either data or a recipe for it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use smallvec::SmallVec;
@@ -9,7 +9,7 @@ use super::loan::Loan;
 use crate::graph::infer;
 use crate::graph::op::{Constant, Op};
 use crate::runtime::buffer::Buffer;
-use crate::{DType, Device, Error, Result, Shape, SourceLocation};
+use crate::{BinaryOp, DType, Device, Error, Result, Shape, SourceLocation};
 
 /// A lazily evaluated n-dimensional array: operations on it are recorded, and nothing runs until
 /// values are asked for ([`Tensor::to_vec`], [`Tensor::item`], [`Tensor::eval`], [`eval`](crate::eval)).
@@ -47,6 +47,8 @@ pub(crate) struct TensorNode {
     pub(crate) is_donated: AtomicBool,
     /// Whether an evaluation has computed it, on the way to others if its values are not there.
     pub(crate) was_computed: AtomicBool,
+    /// What it was met as, of those who look for tensors one after the other (`numbers`).
+    pub(super) mark: AtomicU64,
     /// Whether the state is, or is about to be, an error: every operation asks for that.
     is_invalid: AtomicBool,
     state: Mutex<State>,
@@ -71,6 +73,9 @@ pub(crate) enum Recipe {
     /// A graph operation, on the tensor's device. An elementwise one reads its sources broadcast to the tensor's shape, and
     /// what is reduced may keep its axes with extent 1: the views of the graph that do so are not recorded.
     Op(Op),
+    /// A graph operation on the source and a number, broadcast to it, which is the first or the second operand: no tensor is
+    /// recorded for the number.
+    WithNumber { op: BinaryOp, number: Constant, is_first: bool },
     /// A number at every position: a constant and its expansion in the graph, for half of what it takes to record these.
     Filled(Constant),
     /// The one source's elements, on this tensor's device.
@@ -91,7 +96,11 @@ impl Recipe {
         match self {
             Recipe::Transfer => sources.iter().all(|source| source.node.device.is_some()),
             Recipe::Join { .. } => true,
-            Recipe::Op(_) | Recipe::Filled(_) | Recipe::StepValue | Recipe::CallInput => false,
+            Recipe::Op(_)
+            | Recipe::WithNumber { .. }
+            | Recipe::Filled(_)
+            | Recipe::StepValue
+            | Recipe::CallInput => false,
         }
     }
 }
@@ -259,6 +268,7 @@ impl Tensor {
                 is_of_step,
                 is_donated,
                 was_computed,
+                mark: AtomicU64::new(0),
                 is_invalid,
                 state,
             }),

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fmt::Display;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::axes::{Axes, AxesKind};
 use crate::graph::op::{self, Constant, ConstantRole, Op, View};
@@ -146,6 +146,15 @@ impl Call {
         let ((shape, dtype), (other, _)) = (a.known()?, b.known()?);
         let shape = if shape.broadcasts_to(other) { other } else { shape };
         self.record(Op::Binary(op), &[a, b], shape.clone(), op.result(dtype))
+    }
+
+    /// `op` of a tensor and a number of its dtype, which are known to be accepted; the number may be the first operand.
+    pub(crate) fn with_number(self, op: BinaryOp, x: Tensor, number: Constant, is_first: bool) -> Tensor {
+        let (shape, device) = (x.node.shape.clone(), x.node.device);
+        let dtype = op.result(x.node.dtype);
+        let recipe = Recipe::WithNumber { op, number, is_first };
+        let state = State::Recorded(recipe, smallvec![x]);
+        Tensor::from_parts(shape, dtype, device, self.op, self.location, state)
     }
 
     pub(crate) fn cast(self, x: &Tensor, dtype: DType) -> Result<Tensor> {
