@@ -103,6 +103,7 @@ impl KeyOfNodes {
     }
 
     /// A node that was told before, by its number.
+    #[inline]
     pub(crate) fn again(&mut self, number: u32) {
         self.code.number(1 + u64::from(number));
     }
@@ -189,8 +190,7 @@ impl Code {
 
     /// Where a node comes from.
     fn origin(&mut self, node: NodeRef) {
-        self.number(node.origin.len() as u64);
-        self.write(node.origin.as_bytes());
+        self.name(node.origin.as_bytes());
         if let Op::Gather { .. } | Op::Scatter { .. } = node.op {
             let SourceLocation { file, line, column } = node.location;
             (file, line, column).hash(self);
@@ -216,6 +216,25 @@ impl Code {
             number >>= 7;
         }
         self.bytes.push(number as u8);
+    }
+
+    /// Few bytes as one or two words that overlap, which takes no call of a function.
+    fn name(&mut self, name: &[u8]) {
+        self.number(name.len() as u64);
+        match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
+            (Some(first), Some(last)) if name.len() <= 16 => {
+                self.bytes.extend_from_slice(first);
+                self.bytes.extend_from_slice(last);
+            }
+            (None, _) => match (name.first_chunk::<4>(), name.last_chunk::<4>()) {
+                (Some(first), Some(last)) => {
+                    self.bytes.extend_from_slice(first);
+                    self.bytes.extend_from_slice(last);
+                }
+                _ => name.iter().for_each(|&byte| self.bytes.push(byte)),
+            },
+            _ => self.bytes.extend_from_slice(name),
+        }
     }
 
     fn list(&mut self, numbers: impl ExactSizeIterator<Item = u64>) {

@@ -1,6 +1,7 @@
 //! From tensor handles to a graph: everything recorded that the outputs need.
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -19,13 +20,15 @@ const STEP_VALUE: &str = "a value of its step was used outside of the step, wher
 const CALL_INPUT: &str = "an input of the function was used where it has no values: while the function is recorded, nothing can be \
      evaluated, and nothing moved to another device";
 
+/// The data of inputs; `None` for what a copy will bring.
+pub(crate) type Inputs = SmallVec<[Option<Buffer>; 4]>;
+
 /// What some outputs need, as a graph or as the key of that graph, with the data of its [`Op::Input`]s.
 pub(crate) struct Recording<G = Graph> {
     pub(crate) graph: G,
-    /// `None` for what a copy will bring.
-    pub(crate) inputs: Vec<Option<Buffer>>,
+    pub(crate) inputs: Inputs,
     /// Of which inputs the user has given the values up.
-    pub(crate) donated: Vec<bool>,
+    pub(crate) donated: SmallVec<[bool; 8]>,
     /// What was computed before on the way to other outputs.
     pub(crate) again: Vec<*const TensorNode>,
 }
@@ -68,7 +71,7 @@ pub(super) fn patiently<T>(attempt: impl Fn() -> Result<Result<T, Arc<Loan>>>) -
 
 fn attempt(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Result<Recording, Arc<Loan>>> {
     let mut graph = Graph::with_capacity(USUAL_NODES);
-    let (mut inputs, mut donated) = (Vec::new(), Vec::new());
+    let (mut inputs, mut donated) = (Inputs::new(), SmallVec::new());
     // What stands before an operand that is not there yet.
     let mut numbers: FxHashMap<*const TensorNode, NodeId> = FxHashMap::default();
     // Holds the tensors too, so that an address cannot be given to another one meanwhile.

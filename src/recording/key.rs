@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::build::{Recording, expansion, node_of, patiently, without_values};
+use super::build::{Inputs, Recording, expansion, node_of, patiently, without_values};
 use super::loan::Loan;
 use super::numbers::Numbers;
 use super::tensor::reduced_shape;
@@ -22,10 +22,13 @@ use crate::{Error, Result, Shape};
 /// # Errors
 /// As [`build`](super::build::build).
 pub(crate) fn build_key(outputs: &[Tensor]) -> Result<Recording<StructuralKey>> {
-    patiently(|| match Visit::new(outputs.len()).outputs(outputs) {
-        Ok(recording) => Ok(Ok(recording)),
-        Err(End::Error(error)) => Err(error),
-        Err(End::Lent(loan)) => Ok(Err(loan)),
+    patiently(|| {
+        let mut visit = Visit::new(outputs.len());
+        match visit.outputs(outputs) {
+            Ok(()) => Ok(Ok(visit.finish())),
+            Err(End::Error(error)) => Err(error),
+            Err(End::Lent(loan)) => Ok(Err(loan)),
+        }
     })
 }
 
@@ -54,20 +57,21 @@ enum Next {
 struct Visit {
     key: KeyOfNodes,
     numbers: Numbers,
-    pending: SmallVec<[Next; 8]>,
-    inputs: Vec<Option<Buffer>>,
-    donated: Vec<bool>,
+    pending: SmallVec<[Next; 4]>,
+    inputs: Inputs,
+    donated: SmallVec<[bool; 8]>,
     again: Vec<*const TensorNode>,
 }
 
 impl Visit {
+    #[inline(always)]
     fn new(outputs: usize) -> Visit {
-        let (inputs, donated, again) = (Vec::new(), Vec::new(), Vec::new());
+        let (inputs, donated, again) = (Inputs::new(), SmallVec::new(), Vec::new());
         let pending = SmallVec::new();
         Visit { key: KeyOfNodes::new(outputs), numbers: Numbers::new(), pending, inputs, donated, again }
     }
 
-    fn outputs(mut self, outputs: &[Tensor]) -> Result<Recording<StructuralKey>, End> {
+    fn outputs(&mut self, outputs: &[Tensor]) -> Result<(), End> {
         for output in outputs {
             self.tensor(output.clone())?;
             while let Some(next) = self.pending.pop() {
@@ -83,8 +87,12 @@ impl Visit {
                 }
             }
         }
+        Ok(())
+    }
+
+    fn finish(self) -> Recording<StructuralKey> {
         let Visit { key, inputs, donated, again, .. } = self;
-        Ok(Recording { graph: key.finish(), inputs, donated, again })
+        Recording { graph: key.finish(), inputs, donated, again }
     }
 
     fn tensor(&mut self, tensor: Tensor) -> Result<(), End> {
@@ -183,5 +191,94 @@ impl Visit {
         let expanded = (tensor.shape.rank() > 0).then(|| self.key.node(expansion(tensor, dtype), 1));
         let own = self.key.node(NodeRef { shape: &shape, dtype, ..node_of(tensor, &op) }, 0);
         expanded.unwrap_or(own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::hash::structural_key;
+    use crate::recording::build::build;
+    use crate::{DType, Device};
+
+    /// The key, with how many inputs there are.
+    fn key(outputs: &[Tensor]) -> (StructuralKey, usize) {
+        let recording = build_key(outputs).unwrap();
+        assert_eq!(recording.inputs.len(), recording.donated.len());
+        (recording.graph, recording.inputs.len())
+    }
+
+    /// What is recorded with views that the graph has, with numbers on both sides, shared, and from elsewhere.
+    fn expressions() -> Vec<Vec<Tensor>> {
+        let (x, y) =
+            (Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3]), Tensor::from_slice(&[1.0f32, 2.0], [2, 1]));
+        let shared = 1.0 - x.exp() * 2.0;
+        let ones = Tensor::ones([2, 3], DType::F32);
+        let scalar = Tensor::from_slice(&[1.0f32], []);
+        vec![
+            vec![x.clone()],
+            vec![&x + &y],
+            vec![&y + &x],
+            vec![&shared * &shared + &x],
+            vec![&shared * (2.0 - &y), shared.clone(), shared.clone()],
+            vec![2.0 - &x.exp(), &x - 2.0, 2 / (&x / 2)],
+            vec![(&x + &y).softmax(1), (&x * &y).layer_norm([3], None, None, 1e-5)],
+            vec![ones.to(&Device::cpu()) + &x, ones.sum(0) * &ones],
+            vec![&scalar * 2.0 + &scalar, scalar.exp() + &x],
+            vec![x.gelu() + x.clamp(0.0, 1.0), x.silu().le(0.5).where_(&x, 0.0)],
+            vec![(&y + 1.0).sum(0).reshape([1, 1]) * &x, x.flip(0).cumsum(0)],
+            vec![Tensor::from_slice(&[1i32, 2], [2]) * 0.5 + Tensor::full([2], 3.0, DType::F32)],
+        ]
+    }
+
+    #[test]
+    fn keys_are_those_of_graphs() {
+        let mut keys = Vec::new();
+        for outputs in expressions() {
+            let recording = build(&outputs).unwrap();
+            let own = key(&outputs);
+            assert_eq!(own, (structural_key(&recording.graph), recording.inputs.len()));
+            // Again, and by somebody who comes while another one makes marks.
+            assert_eq!(own, key(&outputs));
+            let marking = Numbers::new();
+            assert_eq!(own, key(&outputs));
+            drop(marking);
+            keys.push(own.0);
+        }
+        let count = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), count);
+    }
+
+    #[test]
+    fn what_is_shared_is_another_graph() {
+        let [x, y] = [1.0f32, 2.0].map(|number| Tensor::from_slice(&[number], [1]));
+        let products = [&x * &x, &x * &y, x.exp() * y.exp(), x.exp() * x.exp(), {
+            let exp = x.exp();
+            &exp * &exp
+        }];
+        let mut keys: Vec<StructuralKey> =
+            products.iter().map(|product| key(std::slice::from_ref(product)).0).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), products.len());
+        assert_eq!(key(&[&x * &y]), key(&[&y * &x]));
+    }
+
+    #[test]
+    fn threads_find_the_same_keys_at_the_same_time() {
+        let expected: Vec<_> = expressions().iter().map(|outputs| key(outputs)).collect();
+        let shared = expressions();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let found: Vec<_> = shared.iter().map(|outputs| key(outputs)).collect();
+                        assert_eq!(found, expected);
+                    }
+                });
+            }
+        });
     }
 }

@@ -242,6 +242,8 @@ impl Tensor {
         Tensor::from_parts(shape, dtype, Some(device), origin, location, State::Evaluated(buffer))
     }
 
+    /// Inlined, so that the parts are written where they stay.
+    #[inline(always)]
     pub(crate) fn from_parts(
         shape: Shape,
         dtype: DType,

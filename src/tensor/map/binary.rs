@@ -386,12 +386,7 @@ pub(crate) fn binary(call: Call, op: BinaryOp, rule: Rule, operands: [Operand; 2
         [Operand::Number(number), Operand::Tensor(x)] if !x.node.is_of_step => {
             beside(call, op, x, (number, dtype), true)
         }
-        [a, b] => {
-            let (a, b) = (cast(call, a, dtype)?, cast(call, b, dtype)?);
-            let (own, other) = (&a.node.shape, &b.node.shape);
-            let shape = if own == other { own.clone() } else { call.broadcast(&[own, other])? };
-            call.record(Op::Binary(op), &[&a, &b], shape, op.result(dtype))
-        }
+        [a, b] => call.binary_of(op, cast(call, a, dtype)?, cast(call, b, dtype)?),
     }
 }
 
