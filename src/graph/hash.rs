@@ -53,8 +53,9 @@ fn key(graph: &Graph, parameters: &Parameters, places: Places) -> StructuralKey 
         let node = graph.node(id);
         code.number(id.index() as u64);
         Parametric::of(id, &node.op, parameters, places).hash(&mut code);
-        code.result(node.as_ref());
-        code.list(graph.operands(id).iter().map(|operand| operand.index() as u64));
+        let operands = graph.operands(id);
+        code.result(node.as_ref(), operands.len());
+        operands.iter().for_each(|operand| code.number(operand.index() as u64));
     }
     code.end(graph.outputs().iter().map(|output| output.index() as u64))
 }
@@ -97,8 +98,7 @@ impl KeyOfNodes {
         self.nodes += 1;
         self.code.number(0);
         node.op.hash(&mut self.code);
-        self.code.result(node);
-        self.code.number(operands as u64);
+        self.code.result(node, operands);
         number
     }
 
@@ -181,15 +181,31 @@ impl Code {
     }
 
     /// Everything about a node between its operation and its operands.
-    fn result(&mut self, node: NodeRef) {
-        node.dtype.hash(self);
-        self.number(node.shape.rank() as u64);
+    fn result(&mut self, node: NodeRef, operands: usize) {
+        let lengths = [operands, node.shape.rank(), node.origin.len()];
+        // Each a byte, which is less than this one, or after it a number.
+        const LONG: u8 = u8::MAX;
+        match lengths.map(u8::try_from) {
+            [Ok(operands), Ok(rank), Ok(name)] if operands != LONG => {
+                self.bytes.extend_from_slice(&[operands, rank, name, node.dtype as u8]);
+            }
+            _ => {
+                self.bytes.extend_from_slice(&[LONG, node.dtype as u8]);
+                lengths.into_iter().for_each(|length| self.number(length as u64));
+            }
+        }
         node.shape.iter().for_each(|&extent| self.number(extent as u64));
-        self.origin(node);
+        self.place(node);
     }
 
     /// Where a node comes from.
     fn origin(&mut self, node: NodeRef) {
+        self.number(node.origin.len() as u64);
+        self.place(node);
+    }
+
+    /// The same after the name's length.
+    fn place(&mut self, node: NodeRef) {
         self.name(node.origin.as_bytes());
         if let Op::Gather { .. } | Op::Scatter { .. } = node.op {
             let SourceLocation { file, line, column } = node.location;
@@ -218,22 +234,21 @@ impl Code {
         self.bytes.push(number as u8);
     }
 
-    /// Few bytes as one or two words that overlap, which takes no call of a function.
+    /// Few bytes as two words that overlap: that takes no call of a function.
     fn name(&mut self, name: &[u8]) {
-        self.number(name.len() as u64);
-        match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
-            (Some(first), Some(last)) if name.len() <= 16 => {
-                self.bytes.extend_from_slice(first);
-                self.bytes.extend_from_slice(last);
-            }
-            (None, _) => match (name.first_chunk::<4>(), name.last_chunk::<4>()) {
-                (Some(first), Some(last)) => {
-                    self.bytes.extend_from_slice(first);
-                    self.bytes.extend_from_slice(last);
-                }
-                _ => name.iter().for_each(|&byte| self.bytes.push(byte)),
-            },
+        match name.len() {
+            2..4 => self.ends::<2>(name),
+            4..8 => self.ends::<4>(name),
+            8..=16 => self.ends::<8>(name),
             _ => self.bytes.extend_from_slice(name),
+        }
+    }
+
+    #[inline]
+    fn ends<const N: usize>(&mut self, name: &[u8]) {
+        if let (Some(first), Some(last)) = (name.first_chunk::<N>(), name.last_chunk::<N>()) {
+            self.bytes.extend_from_slice(first);
+            self.bytes.extend_from_slice(last);
         }
     }
 
