@@ -1,5 +1,6 @@
 //! The handle: a [`Tensor`] is either data or a recipe for it.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -144,7 +145,11 @@ impl Drop for TensorNode {
             let mut source = source.node;
             // Where it is, if nobody else lets go of it at this moment: there is much to move.
             match Arc::get_mut(&mut source) {
-                Some(node) => take_sources(&mut node.state).into_iter().for_each(|s| orphans.push(s)),
+                Some(node) => {
+                    take_sources(&mut node.state).into_iter().for_each(|s| orphans.push(s));
+                    node.state = Mutex::new(State::Recorded(Recipe::StepValue, Sources::new()));
+                    keep(source);
+                }
                 None => {
                     let node = Arc::into_inner(source);
                     orphans.extend(node.map(|mut node| take_sources(&mut node.state)).unwrap_or_default());
@@ -152,6 +157,45 @@ impl Drop for TensorNode {
             }
         }
     }
+}
+
+/// How many nodes a thread keeps: those of a short history.
+const MOST_SPARE: usize = 32;
+
+thread_local! {
+    /// Nodes that nobody has any more, without what they held. Recording and dropping a history would take a third longer with
+    /// an allocation for each node.
+    static SPARE: Cell<Vec<Arc<TensorNode>>> = const { Cell::new(Vec::new()) };
+}
+
+/// Keeps a node that nobody else has.
+fn keep(node: Arc<TensorNode>) {
+    let mut node = Some(node);
+    // A thread that ends keeps none.
+    let _ = SPARE.try_with(|cell| {
+        let mut spare = cell.take();
+        if spare.len() < MOST_SPARE {
+            spare.extend(node.take());
+        }
+        cell.set(spare);
+    });
+}
+
+/// The node where it stays: in the place of one that was kept, if there is one.
+fn placed(node: TensorNode) -> Arc<TensorNode> {
+    let spare = SPARE.try_with(|cell| {
+        let mut spare = cell.take();
+        let last = spare.pop();
+        cell.set(spare);
+        last
+    });
+    if let Ok(Some(mut spare)) = spare
+        && let Some(place) = Arc::get_mut(&mut spare)
+    {
+        *place = node;
+        return spare;
+    }
+    Arc::new(node)
 }
 
 fn take_sources(state: &mut Mutex<State>) -> Sources {
@@ -261,7 +305,7 @@ impl Tensor {
         let state = Mutex::new(state);
         let [is_donated, was_computed] = [false; 2].map(AtomicBool::new);
         Tensor {
-            node: Arc::new(TensorNode {
+            node: placed(TensorNode {
                 shape,
                 dtype,
                 device,
