@@ -10,7 +10,8 @@ use crate::fusion::cost::{TargetFigures, Work};
 use crate::fusion::cut::{self, Cut};
 use crate::fusion::{Facts, Grouping};
 use crate::graph::{Graph, NodeId};
-use crate::recording::build::{build, build_key};
+use crate::recording::build::build;
+use crate::recording::key::build_key;
 
 use crate::{Device, Error, Fusion, Result, Tensor};
 

@@ -1,6 +1,7 @@
 //! Tensor shapes: extents, strides and broadcasting.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
 use smallvec::SmallVec;
@@ -14,13 +15,36 @@ use smallvec::SmallVec;
 /// assert_eq!(shape.broadcast(&Shape::from([3, 1])), Some(Shape::from([2, 3, 4])));
 /// assert_eq!(shape.to_string(), "[2, 3, 4]");
 /// ```
-#[derive(PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Eq, PartialOrd, Ord, Default)]
 pub struct Shape(SmallVec<[usize; 6]>);
 
-/// Recording and planning copy shapes all the time: the extents at once, where the derived code takes them one by one.
+/// Recording and planning copy shapes all the time: few extents in registers, where the derived code calls functions.
 impl Clone for Shape {
+    #[inline]
     fn clone(&self) -> Shape {
-        Shape(SmallVec::from_slice(&self.0))
+        let few = |extents, rank| Shape(SmallVec::from_buf_and_len(extents, rank));
+        match self.0[..] {
+            [] => few([0; 6], 0),
+            [a] => few([a, 0, 0, 0, 0, 0], 1),
+            [a, b] => few([a, b, 0, 0, 0, 0], 2),
+            [a, b, c] => few([a, b, c, 0, 0, 0], 3),
+            [a, b, c, d] => few([a, b, c, d, 0, 0], 4),
+            _ => Shape(SmallVec::from_slice(&self.0)),
+        }
+    }
+}
+
+/// Compared as often: a loop over few extents, where the derived code calls a function.
+impl PartialEq for Shape {
+    #[inline]
+    fn eq(&self, other: &Shape) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(own, other)| own == other)
+    }
+}
+
+impl Hash for Shape {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
     }
 }
 

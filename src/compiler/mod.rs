@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use lru::LruCache;
+use rustc_hash::FxBuildHasher;
 
 use crate::debug::{self, Level};
 #[cfg(feature = "opt")]
@@ -47,7 +48,7 @@ type Key = (hash::StructuralKey, Settings);
 /// Plans by what was recorded, what they share by what is left of that after all passes, values of parameters aside, and
 /// what is one kernel by the same with rounded extents.
 struct PlanCache {
-    plans: LruCache<Key, Arc<Plan>>,
+    plans: LruCache<Key, Arc<Plan>, FxBuildHasher>,
     shared: LruCache<Key, Arc<Shared>>,
     groupings: LruCache<Key, Grouping>,
 }
@@ -58,7 +59,8 @@ fn with_plans<T>(f: impl FnOnce(&mut PlanCache) -> T) -> T {
     let mut cache = CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let most = NonZeroUsize::new(PLANS).unwrap_or(NonZeroUsize::MIN);
     let new = || PlanCache {
-        plans: LruCache::new(most),
+        // The key is a hash already.
+        plans: LruCache::with_hasher(most, FxBuildHasher),
         shared: LruCache::new(most),
         groupings: LruCache::new(most),
     };

@@ -61,7 +61,7 @@ impl Noted {
         self.backend.synchronize()?;
         match Arc::ptr_eq(&candidate.plan, &self.plan) {
             true => Ok(run.results(0)),
-            false => run.finish(),
+            false => Ok(run.finish()?.into_vec()),
         }
     }
 

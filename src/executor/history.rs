@@ -75,7 +75,9 @@ impl History {
         for (number, tensor) in self.tensors.iter().enumerate() {
             let is_output = self.outputs.contains(&Arc::as_ptr(&tensor.node));
             let is_held = !is_output && Arc::strong_count(&tensor.node) > handles[number];
-            let is_recorded = || matches!(&*tensor.node.state(), State::Recorded(Recipe::Op(_), _));
+            let is_recorded = || {
+                matches!(&*tensor.node.state(), State::Recorded(Recipe::Op(_) | Recipe::WithNumber { .. }, _))
+            };
             let (is_again, comes_after) =
                 (again(tensor), self.sources[number].iter().any(|&source| follows[source]));
             if is_held && (is_again || comes_after) && fits(tensor) && is_recorded() {

@@ -10,7 +10,7 @@ use crate::compiler::{self, Part, Plan};
 use crate::graph::text::{Locations, text};
 use crate::graph::{Graph, NodeId, hash, parse};
 use crate::interpreter::kernels::{Launch, run};
-use crate::runtime::buffer::Buffer;
+use crate::runtime::buffer::{Buffer, Buffers};
 use crate::runtime::checks;
 use crate::runtime::host::HostBuffer;
 use crate::{Error, Result, Scalar, stats};
@@ -19,7 +19,7 @@ use crate::{Error, Result, Scalar, stats};
 ///
 /// # Errors
 /// As [`run`]; [`Error::IndexOutOfRange`].
-pub(crate) fn carry_out(graph: &Graph, plan: &Plan, inputs: &[Buffer]) -> Result<Vec<Buffer>> {
+pub(crate) fn carry_out(graph: &Graph, plan: &Plan, inputs: &[Buffer]) -> Result<Buffers> {
     check_graph_text(graph)?;
     check_graph_text(&plan.graph)?;
     let mut values: FxHashMap<NodeId, Arc<HostBuffer>> = FxHashMap::default();

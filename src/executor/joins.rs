@@ -126,7 +126,12 @@ fn evaluations(parts: &[Tensor], most_bytes: usize) -> Vec<Vec<Tensor>> {
                 continue;
             }
             // A view, and a number, cost nothing where they are used.
-            if !matches!(&recipe, Recipe::Op(op) if !matches!(op, Op::View(_) | Op::Constant(_))) {
+            let is_computed = match &recipe {
+                Recipe::Op(op) => !matches!(op, Op::View(_) | Op::Constant(_)),
+                Recipe::WithNumber { .. } => true,
+                _ => false,
+            };
+            if !is_computed {
                 pending.extend(sources);
                 continue;
             }

@@ -31,10 +31,11 @@ use crate::debug::{self, Level};
 use crate::graph::Graph;
 use crate::graph::hash::StructuralKey;
 use crate::interpreter;
-use crate::recording::build::{Recording, build, build_key};
+use crate::recording::build::{Recording, build};
+use crate::recording::key::build_key;
 use crate::recording::{State, Tensor, TensorNode};
 use crate::runtime::backend::Backend;
-use crate::runtime::buffer::Buffer;
+use crate::runtime::buffer::{Buffer, Buffers};
 use crate::runtime::device::Device;
 use crate::runtime::{kernels, range};
 use crate::{Error, Fusion, Result, stats};
@@ -215,7 +216,7 @@ fn compute(
 }
 
 /// Buffers of outputs, and what was overwritten for them.
-type Results = (Vec<Buffer>, Option<Claim>);
+type Results = (Buffers, Option<Claim>);
 
 /// Evaluates what was planned and prepared before; `None` if it was not.
 fn again(
@@ -263,7 +264,10 @@ fn anew(tensors: &[Tensor], device: Device, backend: &Backend, fusion: Fusion) -
 }
 
 /// The data of a recording, in the device's memory.
-pub(crate) fn present(inputs: Vec<Option<Buffer>>, backend: &Backend) -> Result<Vec<Buffer>> {
+pub(crate) fn present(
+    inputs: impl IntoIterator<Item = Option<Buffer>>,
+    backend: &Backend,
+) -> Result<Buffers> {
     let present = |input: Option<Buffer>| {
         let input = input.ok_or_else(|| Error::internal("evaluation", "a transfer was not carried out"))?;
         // What follows from constants alone may have been computed elsewhere.
@@ -363,7 +367,7 @@ fn allocate(
     })
 }
 
-fn interpret(graph: &Graph, inputs: &[Buffer]) -> Result<Vec<Buffer>> {
+fn interpret(graph: &Graph, inputs: &[Buffer]) -> Result<Buffers> {
     let inputs = inputs.iter().map(Buffer::to_host).collect::<Result<Vec<_>>>()?;
     let slices: Vec<&[u8]> = inputs.iter().map(|input| input.as_slice()).collect();
     let results = interpreter::evaluate(graph, &slices)?;

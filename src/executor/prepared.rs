@@ -74,7 +74,7 @@ enum Word {
 }
 
 /// Numbers that kernels need no allocation for.
-type Words = SmallVec<[u64; 16]>;
+type Words = SmallVec<[u64; 8]>;
 
 impl Prepared {
     /// For the plan, with kernels over these inputs, if it was made before.
@@ -234,7 +234,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     /// Addresses of each, good until this moves or changes.
-    pub(super) fn pointers(&mut self) -> SmallVec<[*mut c_void; 16]> {
+    pub(super) fn pointers(&mut self) -> SmallVec<[*mut c_void; 8]> {
         let (table, numbers) = self.words.split_at_mut(self.table);
         let table = (!table.is_empty()).then(|| table.as_mut_ptr().cast());
         table.into_iter().chain(numbers.iter_mut().map(|word| std::ptr::from_mut(word).cast())).collect()

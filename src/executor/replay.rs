@@ -11,7 +11,7 @@ use super::run::{Places, given};
 use super::{timing, trial};
 use crate::compiler::{Place, Plan};
 use crate::debug::{self, Level};
-use crate::runtime::buffer::Buffer;
+use crate::runtime::buffer::{Buffer, Buffers};
 use crate::runtime::checks::{self, Reserved};
 use crate::runtime::cuda::driver::{Access, CudaBuffer, CudaDevice, CudaGraph, Node};
 use crate::runtime::fault::Faults;
@@ -77,7 +77,7 @@ impl Replay {
         device: &Arc<CudaDevice>,
         inputs: &[Buffer],
         outputs: &[Option<Buffer>],
-    ) -> Result<Option<Vec<Buffer>>> {
+    ) -> Result<Option<Buffers>> {
         if self.calls.fetch_add(1, Ordering::Relaxed) < CALLS_BEFORE
             || self.is_refused.load(Ordering::Relaxed)
             || !device.has_graphs()

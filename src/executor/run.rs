@@ -11,7 +11,7 @@ use super::trial::{self, Noted};
 use crate::compiler::{self, Place, Plan};
 use crate::debug::{self, Level};
 use crate::runtime::backend::Backend;
-use crate::runtime::buffer::Buffer;
+use crate::runtime::buffer::{Buffer, Buffers};
 use crate::runtime::fault::Fault;
 use crate::runtime::kernels::Loaded;
 use crate::runtime::range;
@@ -33,7 +33,7 @@ pub(super) struct Run<'a> {
 }
 
 /// The memory of each place of a plan, as far as there is any.
-pub(super) type Places = SmallVec<[Option<Buffer>; 12]>;
+pub(super) type Places = SmallVec<[Option<Buffer>; 6]>;
 
 /// What the caller of a plan gives: inputs, and memory for outputs that have none.
 pub(super) fn given(
@@ -74,7 +74,7 @@ impl<'a> Run<'a> {
     }
 
     /// The outputs' buffers.
-    pub(super) fn finish(self) -> Result<Vec<Buffer>> {
+    pub(super) fn finish(self) -> Result<Buffers> {
         let output = |place: &Place| {
             let value = self.places[place.index()].clone();
             value.ok_or_else(|| Error::internal("execution", "an output was not computed"))

@@ -13,7 +13,7 @@ use super::{allocate, interpret, interpreted, prepare, settings, trial};
 use crate::compiler::{self, Plan};
 use crate::graph::Graph;
 use crate::runtime::backend::Backend;
-use crate::runtime::buffer::Buffer;
+use crate::runtime::buffer::{Buffer, Buffers};
 use crate::runtime::device::Device;
 use crate::{Fusion, Result, stats};
 
@@ -67,7 +67,7 @@ impl Ready {
         inputs: &[Buffer],
         outputs: SmallVec<[Option<Buffer>; 4]>,
         graph: &Graph,
-    ) -> Result<Vec<Buffer>> {
+    ) -> Result<Buffers> {
         #[cfg(feature = "cuda")]
         if let Backend::Cuda(device) = backend
             && let Some(results) = self.replay.run(plan, &self.prepared, device, inputs, &outputs)?
@@ -119,7 +119,7 @@ impl Traced {
         inputs: &[Buffer],
         given: &Slots,
         outputs: SmallVec<[Option<Buffer>; 4]>,
-    ) -> Result<Vec<Buffer>> {
+    ) -> Result<Buffers> {
         stats::add(stats::Counter::Evaluations);
         match &self.kernels {
             Kernels::None => interpret(&self.graph, inputs),

@@ -21,7 +21,7 @@ pub(crate) struct Noted {
     pub(crate) device: Device,
     pub(super) backend: Backend,
     /// By place, as in a run.
-    pub(super) inputs: SmallVec<[Option<Buffer>; 12]>,
+    pub(super) inputs: SmallVec<[Option<Buffer>; 6]>,
     /// Of all launches together.
     pub(crate) seconds: f64,
     pub(crate) launches: u64,

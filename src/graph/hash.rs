@@ -11,18 +11,31 @@ use super::op::{Graph, Node, NodeRef, Op, View};
 use super::parameters::{Parameters, Placed, Start};
 use crate::{Scalar, SourceLocation};
 
+/// Follows from what the outputs need, and not from the order of nodes.
 pub(crate) fn structural_key(graph: &Graph) -> StructuralKey {
-    key(graph, None, Places::Matter)
+    let mut key = KeyOfNodes::new(graph.outputs().len());
+    let mut numbers: Vec<Option<u32>> = vec![None; graph.bound()];
+    let mut pending: Vec<NodeId> = graph.outputs().iter().rev().copied().collect();
+    while let Some(id) = pending.pop() {
+        if let Some(number) = numbers[id.index()] {
+            key.again(number);
+            continue;
+        }
+        let operands = graph.operands(id);
+        numbers[id.index()] = Some(key.node(graph.node(id).as_ref(), operands.len()));
+        pending.extend(operands.into_iter().rev());
+    }
+    key.finish()
 }
 
 /// The same but for the values of the parameters: whatever else decides about kernels.
 pub(crate) fn parametric_key(graph: &Graph, parameters: &Parameters) -> StructuralKey {
-    key(graph, Some(parameters), Places::Matter)
+    key(graph, parameters, Places::Matter)
 }
 
 /// The same without what parameters that are places say about kernels: whatever else decides what is one kernel.
 pub(crate) fn grouping_key(graph: &Graph, parameters: &Parameters) -> StructuralKey {
-    key(graph, Some(parameters), Places::Any)
+    key(graph, parameters, Places::Any)
 }
 
 /// Whether it matters how a place follows from its parameter.
@@ -32,63 +45,71 @@ enum Places {
     Any,
 }
 
-fn key(graph: &Graph, parameters: Option<&Parameters>, places: Places) -> StructuralKey {
-    let numbers = graph.numbers();
-    // A plan names nodes by their indices: parameters' plans are shared where these are equal too.
-    let number = |id: NodeId| match parameters {
-        None => numbers[id.index()].map_or(u64::MAX, u64::from),
-        Some(_) => id.index() as u64,
-    };
-    let mut code = Code { bytes: Vec::with_capacity(48 * graph.bound() + 64) };
-    for id in graph.nodes().filter(|id| numbers[id.index()].is_some()) {
+/// A plan names nodes by their indices: parameters' plans are shared where these are equal too.
+fn key(graph: &Graph, parameters: &Parameters, places: Places) -> StructuralKey {
+    let live = graph.live();
+    let mut code = Code::with_capacity(48 * graph.bound() + 64);
+    for id in graph.nodes().filter(|id| live[id.index()]) {
         let node = graph.node(id);
-        code.number(number(id));
-        match parameters {
-            None => node.op.hash(&mut code),
-            Some(parameters) => Parametric::of(id, &node.op, parameters, places).hash(&mut code),
-        }
-        code.result(node.as_ref(), graph.operands(id).iter().map(|&operand| number(operand)));
+        code.number(id.index() as u64);
+        Parametric::of(id, &node.op, parameters, places).hash(&mut code);
+        let operands = graph.operands(id);
+        code.result(node.as_ref(), operands.len());
+        operands.iter().for_each(|operand| code.number(operand.index() as u64));
     }
-    code.end(graph.outputs().iter().map(|&output| number(output)))
+    code.end(graph.outputs().iter().map(|output| output.index() as u64))
 }
 
 /// The key of a graph by what `code_of` makes of each node's operation and shape, and by all else.
 pub(super) fn coded(graph: &Graph, mut code_of: impl FnMut(NodeId, &Node, &mut Code)) -> StructuralKey {
-    let mut code = Code { bytes: Vec::with_capacity(48 * graph.bound() + 64) };
+    let mut code = Code::with_capacity(48 * graph.bound() + 64);
     for id in graph.nodes() {
         let node = graph.node(id);
         code.number(id.index() as u64);
         code_of(id, node, &mut code);
         (node.dtype, node.shape.rank()).hash(&mut code);
-        code.origin(node.as_ref(), graph.operands(id).iter().map(|operand| operand.index() as u64));
+        code.origin(node.as_ref());
+        code.list(graph.operands(id).iter().map(|operand| operand.index() as u64));
     }
     code.end(graph.outputs().iter().map(|output| output.index() as u64))
 }
 
-/// The [`structural_key`] of a graph that there is not yet: its nodes are told one by one, operands first, each needed by an
-/// output.
+/// Bytes of the code of most graphs: no more than what allocators have at hand.
+const USUAL_BYTES: usize = 1000;
+
+/// The [`structural_key`] of a graph that there need not be: its nodes are told one by one, each before its operands, these in
+/// their order, and each with all that it needs before the next one.
 pub(crate) struct KeyOfNodes {
     code: Code,
     nodes: u32,
 }
 
 impl KeyOfNodes {
-    pub(crate) fn with_capacity(nodes: usize) -> KeyOfNodes {
-        KeyOfNodes { code: Code { bytes: Vec::with_capacity(32 * nodes + 64) }, nodes: 0 }
+    /// The outputs follow as operands do.
+    pub(crate) fn new(outputs: usize) -> KeyOfNodes {
+        let mut code = Code::with_capacity(USUAL_BYTES);
+        code.number(outputs as u64);
+        KeyOfNodes { code, nodes: 0 }
     }
 
-    /// The next node.
-    pub(crate) fn add(&mut self, node: NodeRef, operands: &[NodeId]) -> NodeId {
-        let id = NodeId::from(self.nodes);
+    /// The next node, with how many operands it has. Gives its number.
+    pub(crate) fn node(&mut self, node: NodeRef, operands: usize) -> u32 {
+        let number = self.nodes;
         self.nodes += 1;
-        self.code.number(id.index() as u64);
+        self.code.number(0);
         node.op.hash(&mut self.code);
-        self.code.result(node, operands.iter().map(|operand| operand.index() as u64));
-        id
+        self.code.result(node, operands);
+        number
     }
 
-    pub(crate) fn finish(mut self, outputs: &[NodeId]) -> StructuralKey {
-        self.code.end(outputs.iter().map(|output| output.index() as u64))
+    /// A node that was told before, by its number.
+    #[inline]
+    pub(crate) fn again(&mut self, number: u32) {
+        self.code.number(1 + u64::from(number));
+    }
+
+    pub(crate) fn finish(self) -> StructuralKey {
+        self.code.key()
     }
 }
 
@@ -155,16 +176,37 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// Everything about a node that follows its operation.
-    fn result(&mut self, node: NodeRef, operands: impl ExactSizeIterator<Item = u64>) {
-        (node.dtype, node.shape).hash(self);
-        self.origin(node, operands);
+    fn with_capacity(bytes: usize) -> Code {
+        Code { bytes: Vec::with_capacity(bytes) }
+    }
+
+    /// Everything about a node between its operation and its operands.
+    fn result(&mut self, node: NodeRef, operands: usize) {
+        let lengths = [operands, node.shape.rank(), node.origin.len()];
+        // Each a byte, which is less than this one, or after it a number.
+        const LONG: u8 = u8::MAX;
+        match lengths.map(u8::try_from) {
+            [Ok(operands), Ok(rank), Ok(name)] if operands != LONG => {
+                self.bytes.extend_from_slice(&[operands, rank, name, node.dtype as u8]);
+            }
+            _ => {
+                self.bytes.extend_from_slice(&[LONG, node.dtype as u8]);
+                lengths.into_iter().for_each(|length| self.number(length as u64));
+            }
+        }
+        node.shape.iter().for_each(|&extent| self.number(extent as u64));
+        self.place(node);
     }
 
     /// Where a node comes from.
-    fn origin(&mut self, node: NodeRef, operands: impl ExactSizeIterator<Item = u64>) {
-        self.list(operands);
-        node.origin.hash(self);
+    fn origin(&mut self, node: NodeRef) {
+        self.number(node.origin.len() as u64);
+        self.place(node);
+    }
+
+    /// The same after the name's length.
+    fn place(&mut self, node: NodeRef) {
+        self.name(node.origin.as_bytes());
         if let Op::Gather { .. } | Op::Scatter { .. } = node.op {
             let SourceLocation { file, line, column } = node.location;
             (file, line, column).hash(self);
@@ -172,19 +214,42 @@ impl Code {
     }
 
     /// The outputs, and what all of it comes to.
-    fn end(&mut self, outputs: impl ExactSizeIterator<Item = u64>) -> StructuralKey {
+    fn end(mut self, outputs: impl ExactSizeIterator<Item = u64>) -> StructuralKey {
         self.number(END);
         self.list(outputs);
+        self.key()
+    }
+
+    fn key(&self) -> StructuralKey {
         StructuralKey(xxh3_128(&self.bytes))
     }
 
     /// LEB128: small numbers, which are nearly all, take one byte.
+    #[inline]
     fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push(number as u8 | 0x80);
             number >>= 7;
         }
         self.bytes.push(number as u8);
+    }
+
+    /// Few bytes as two words that overlap: that takes no call of a function.
+    fn name(&mut self, name: &[u8]) {
+        match name.len() {
+            2..4 => self.ends::<2>(name),
+            4..8 => self.ends::<4>(name),
+            8..=16 => self.ends::<8>(name),
+            _ => self.bytes.extend_from_slice(name),
+        }
+    }
+
+    #[inline]
+    fn ends<const N: usize>(&mut self, name: &[u8]) {
+        if let (Some(first), Some(last)) = (name.first_chunk::<N>(), name.last_chunk::<N>()) {
+            self.bytes.extend_from_slice(first);
+            self.bytes.extend_from_slice(last);
+        }
     }
 
     fn list(&mut self, numbers: impl ExactSizeIterator<Item = u64>) {

@@ -1,72 +1,36 @@
 //! From tensor handles to a graph: everything recorded that the outputs need.
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::loan::Loan;
 use super::tensor::reduced_shape;
 use super::{Recipe, Sources, State, Tensor, TensorNode};
-use crate::graph::hash::{KeyOfNodes, StructuralKey};
 use crate::graph::op::{Constant, Op, View};
 use crate::graph::{Graph, NodeId, NodeRef, Operands};
 use crate::runtime::buffer::Buffer;
-use crate::{Error, Result, Shape};
+use crate::{BinaryOp, DType, Error, Result, Shape};
 
 /// Most graphs have no more, and are built without moving their nodes.
 const USUAL_NODES: usize = 28;
 
+const STEP_VALUE: &str = "a value of its step was used outside of the step, where it has none";
+const CALL_INPUT: &str = "an input of the function was used where it has no values: while the function is recorded, nothing can be \
+     evaluated, and nothing moved to another device";
+
+/// The data of inputs; `None` for what a copy will bring.
+pub(crate) type Inputs = SmallVec<[Option<Buffer>; 4]>;
+
 /// What some outputs need, as a graph or as the key of that graph, with the data of its [`Op::Input`]s.
 pub(crate) struct Recording<G = Graph> {
     pub(crate) graph: G,
-    /// `None` for what a copy will bring.
-    pub(crate) inputs: Vec<Option<Buffer>>,
+    pub(crate) inputs: Inputs,
     /// Of which inputs the user has given the values up.
-    pub(crate) donated: Vec<bool>,
+    pub(crate) donated: SmallVec<[bool; 8]>,
     /// What was computed before on the way to other outputs.
     pub(crate) again: Vec<*const TensorNode>,
-}
-
-/// What becomes of the nodes that are found on the way.
-trait Sink {
-    type Result;
-
-    /// Whether what it records is computed.
-    const IS_COMPUTED: bool;
-
-    /// A node, after its operands.
-    fn add(&mut self, node: NodeRef, operands: &[NodeId]) -> NodeId;
-
-    fn finish(self, outputs: Vec<NodeId>) -> Self::Result;
-}
-
-impl Sink for Graph {
-    type Result = Graph;
-
-    const IS_COMPUTED: bool = false;
-
-    fn add(&mut self, node: NodeRef, operands: &[NodeId]) -> NodeId {
-        Graph::add(self, node.into(), operands)
-    }
-
-    fn finish(mut self, outputs: Vec<NodeId>) -> Graph {
-        self.set_outputs(outputs);
-        self
-    }
-}
-
-impl Sink for KeyOfNodes {
-    type Result = StructuralKey;
-
-    const IS_COMPUTED: bool = true;
-
-    fn add(&mut self, node: NodeRef, operands: &[NodeId]) -> NodeId {
-        KeyOfNodes::add(self, node, operands)
-    }
-
-    fn finish(self, outputs: Vec<NodeId>) -> StructuralKey {
-        KeyOfNodes::finish(self, &outputs)
-    }
 }
 
 /// Records the outputs' histories as a graph. Node order follows from the expression alone (operands
@@ -81,21 +45,13 @@ pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
     build_traced(outputs, &[])
 }
 
-/// The structural key of the graph that [`build`] would give now, for a third of the time. Notes that all of it is computed.
-///
-/// # Errors
-/// As [`build`].
-pub(crate) fn build_key(outputs: &[Tensor]) -> Result<Recording<StructuralKey>> {
-    patiently(|| attempt(KeyOfNodes::with_capacity(USUAL_NODES), outputs, &[]))
-}
-
-/// The same for what a function made of stand-ins for its inputs, which are the recording's first inputs, without data.
+/// [`build`] for what a function made of stand-ins for its inputs, which are the recording's first inputs, without data.
 pub(crate) fn build_traced(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Recording> {
-    patiently(|| attempt(Graph::with_capacity(USUAL_NODES), outputs, stand_ins))
+    patiently(|| attempt(outputs, stand_ins))
 }
 
 /// Tries again when another thread has ended what the attempt met.
-fn patiently<T>(attempt: impl Fn() -> Result<Result<T, Arc<Loan>>>) -> Result<T> {
+pub(super) fn patiently<T>(attempt: impl Fn() -> Result<Result<T, Arc<Loan>>>) -> Result<T> {
     let mut ended: Option<Arc<Loan>> = None;
     loop {
         match attempt()? {
@@ -113,19 +69,18 @@ fn patiently<T>(attempt: impl Fn() -> Result<Result<T, Arc<Loan>>>) -> Result<T>
     }
 }
 
-fn attempt<S: Sink>(
-    mut graph: S,
-    outputs: &[Tensor],
-    stand_ins: &[Tensor],
-) -> Result<Result<Recording<S::Result>, Arc<Loan>>> {
-    let (mut inputs, mut donated, mut again) = (Vec::new(), Vec::new(), Vec::new());
+fn attempt(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Result<Recording, Arc<Loan>>> {
+    let mut graph = Graph::with_capacity(USUAL_NODES);
+    let (mut inputs, mut donated) = (Inputs::new(), SmallVec::new());
+    // What stands before an operand that is not there yet.
+    let mut numbers: FxHashMap<*const TensorNode, NodeId> = FxHashMap::default();
     // Holds the tensors too, so that an address cannot be given to another one meanwhile.
     let mut done: FxHashMap<*const TensorNode, (NodeId, Tensor)> =
         FxHashMap::with_capacity_and_hasher(USUAL_NODES, FxBuildHasher);
     for stand_in in stand_ins {
         inputs.push(None);
         donated.push(false);
-        let id = graph.add(node_of(&stand_in.node, &Op::Input(inputs.len() - 1)), &[]);
+        let id = graph.add(node_of(&stand_in.node, &Op::Input(inputs.len() - 1)).into(), &[]);
         done.insert(Arc::as_ptr(&stand_in.node), (id, stand_in.clone()));
     }
     for output in outputs {
@@ -143,34 +98,33 @@ fn attempt<S: Sink>(
                 State::Evaluated(buffer) => {
                     inputs.push(Some(buffer.clone()));
                     donated.push(tensor.node.is_donated.load(Ordering::Relaxed));
-                    graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)), &[])
+                    graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)).into(), &[])
                 }
                 State::Recorded(recipe, sources) if recipe.is_copy(sources) => {
                     inputs.push(None);
                     donated.push(false);
-                    graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)), &[])
+                    graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)).into(), &[])
                 }
-                State::Recorded(Recipe::StepValue, _) => {
-                    return Err(without_values(&tensor.node, STEP_VALUE));
-                }
-                State::Recorded(Recipe::CallInput, _) => {
-                    return Err(without_values(&tensor.node, CALL_INPUT));
+                State::Recorded(recipe @ (Recipe::StepValue | Recipe::CallInput), _) => {
+                    return Err(without_values(&tensor.node, recipe));
                 }
                 State::Recorded(recipe, sources) => {
+                    if let Recipe::WithNumber { number, is_first: true, .. } = recipe {
+                        numbers.entry(key).or_insert_with(|| constant(&mut graph, &tensor.node, *number));
+                    }
                     let Some(operands) = finished(sources, &done, &mut pending) else {
                         drop(state);
                         pending.insert(place, tensor);
                         continue;
                     };
                     match recipe {
-                        Recipe::Op(op) => {
-                            if S::IS_COMPUTED {
-                                match tensor.node.was_computed.load(Ordering::Relaxed) {
-                                    true => again.push(key),
-                                    false => tensor.node.was_computed.store(true, Ordering::Relaxed),
-                                }
-                            }
-                            operation(&mut graph, &tensor.node, op, sources, operands)
+                        Recipe::Op(op) => operation(&mut graph, &tensor.node, op, sources, operands),
+                        Recipe::WithNumber { op, number, is_first } => {
+                            let number = match numbers.remove(&key) {
+                                Some(added) => added,
+                                None => constant(&mut graph, &tensor.node, *number),
+                            };
+                            with_number(&mut graph, &tensor.node, *op, &operands, (number, *is_first))
                         }
                         Recipe::Filled(constant) => filled(&mut graph, &tensor.node, *constant),
                         // Stand-ins have no sources, and joins are copies.
@@ -191,15 +145,16 @@ fn attempt<S: Sink>(
     }
     let ids =
         outputs.iter().filter_map(|output| done.get(&Arc::as_ptr(&output.node)).map(|(id, _)| *id)).collect();
-    Ok(Ok(Recording { graph: graph.finish(ids), inputs, donated, again }))
+    graph.set_outputs(ids);
+    Ok(Ok(Recording { graph, inputs, donated, again: Vec::new() }))
 }
 
-const STEP_VALUE: &str = "a value of its step was used outside of the step, where it has none";
-const CALL_INPUT: &str = "an input of the function was used where it has no values: while the function is recorded, nothing can be \
-     evaluated, and nothing moved to another device";
-
 /// A stand-in was used where it stands for nothing.
-fn without_values(node: &TensorNode, message: &str) -> Error {
+pub(super) fn without_values(node: &TensorNode, stand_in: &Recipe) -> Error {
+    let message = match stand_in {
+        Recipe::StepValue => STEP_VALUE,
+        _ => CALL_INPUT,
+    };
     Error::InvalidOperation { op: node.origin, message: message.into(), location: node.location }
 }
 
@@ -223,7 +178,7 @@ fn finished(
 
 /// An operation with the views that it was recorded without.
 fn operation(
-    graph: &mut impl Sink,
+    graph: &mut Graph,
     tensor: &TensorNode,
     op: &Op,
     sources: &Sources,
@@ -233,30 +188,62 @@ fn operation(
     if op.is_elementwise() {
         for (operand, source) in operands.iter_mut().zip(sources) {
             if source.node.shape != tensor.shape {
-                let op = &Op::View(View::Expand);
-                *operand = graph.add(NodeRef { op, dtype: source.node.dtype, ..node }, &[*operand]);
+                *operand = graph.add(expansion(tensor, source.node.dtype).into(), &[*operand]);
             }
         }
     }
     match sources.first().and_then(|source| reduced_shape(op, &source.node.shape, &tensor.shape)) {
         Some(shape) => {
-            let reduced = graph.add(NodeRef { shape: &shape, ..node }, &operands);
-            graph.add(NodeRef { op: &Op::View(View::Reshape), ..node }, &[reduced])
+            let reduced = graph.add(NodeRef { shape: &shape, ..node }.into(), &operands);
+            graph.add(NodeRef { op: &Op::View(View::Reshape), ..node }.into(), &[reduced])
         }
-        None => graph.add(node, &operands),
+        None => graph.add(node.into(), &operands),
     }
 }
 
-fn filled(graph: &mut impl Sink, tensor: &TensorNode, constant: Constant) -> NodeId {
+/// An operation of a tensor and a number, which stands before or after it.
+fn with_number(
+    graph: &mut Graph,
+    tensor: &TensorNode,
+    op: BinaryOp,
+    operands: &[NodeId],
+    (number, is_first): (NodeId, bool),
+) -> NodeId {
+    let op = Op::Binary(op);
+    let node = node_of(tensor, &op);
+    let number = match tensor.shape.rank() {
+        0 => number,
+        _ => {
+            let dtype = graph.node(number).dtype;
+            graph.add(expansion(tensor, dtype).into(), &[number])
+        }
+    };
+    let mut all = Operands::from_slice(operands);
+    all.insert(if is_first { 0 } else { operands.len() }, number);
+    graph.add(node.into(), &all)
+}
+
+/// A constant of the tensor's line.
+fn constant(graph: &mut Graph, tensor: &TensorNode, constant: Constant) -> NodeId {
     let (shape, op) = (Shape::scalar(), Op::Constant(constant));
-    let id = graph.add(NodeRef { shape: &shape, ..node_of(tensor, &op) }, &[]);
+    let dtype = constant.value.dtype();
+    graph.add(NodeRef { shape: &shape, dtype, ..node_of(tensor, &op) }.into(), &[])
+}
+
+fn filled(graph: &mut Graph, tensor: &TensorNode, number: Constant) -> NodeId {
+    let id = constant(graph, tensor, number);
     match tensor.shape.rank() {
         0 => id,
-        _ => graph.add(node_of(tensor, &Op::View(View::Expand)), &[id]),
+        _ => graph.add(expansion(tensor, tensor.dtype).into(), &[id]),
     }
 }
 
-fn node_of<'a>(tensor: &'a TensorNode, op: &'a Op) -> NodeRef<'a> {
+/// The view that reads an operand of that dtype in the tensor's shape.
+pub(super) fn expansion(tensor: &TensorNode, dtype: DType) -> NodeRef<'_> {
+    NodeRef { dtype, ..node_of(tensor, &Op::View(View::Expand)) }
+}
+
+pub(super) fn node_of<'a>(tensor: &'a TensorNode, op: &'a Op) -> NodeRef<'a> {
     NodeRef {
         op,
         shape: &tensor.shape,

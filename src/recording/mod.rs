@@ -1,7 +1,9 @@
 //! What users hold and what it stands for: handles that are recorded, and the graph of what they need.
 
 pub(crate) mod build;
+pub(crate) mod key;
 pub(crate) mod loan;
+mod numbers;
 pub(crate) mod tensor;
 
 pub use tensor::Tensor;

@@ -1,6 +1,7 @@
 //! The handle: a [`Tensor`] is either data or a recipe for it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use smallvec::SmallVec;
@@ -9,7 +10,7 @@ use super::loan::Loan;
 use crate::graph::infer;
 use crate::graph::op::{Constant, Op};
 use crate::runtime::buffer::Buffer;
-use crate::{DType, Device, Error, Result, Shape, SourceLocation};
+use crate::{BinaryOp, DType, Device, Error, Result, Shape, SourceLocation};
 
 /// A lazily evaluated n-dimensional array: operations on it are recorded, and nothing runs until
 /// values are asked for ([`Tensor::to_vec`], [`Tensor::item`], [`Tensor::eval`], [`eval`](crate::eval)).
@@ -47,6 +48,8 @@ pub(crate) struct TensorNode {
     pub(crate) is_donated: AtomicBool,
     /// Whether an evaluation has computed it, on the way to others if its values are not there.
     pub(crate) was_computed: AtomicBool,
+    /// What it was met as, of those who look for tensors one after the other (`numbers`).
+    pub(super) mark: AtomicU64,
     /// Whether the state is, or is about to be, an error: every operation asks for that.
     is_invalid: AtomicBool,
     state: Mutex<State>,
@@ -71,6 +74,9 @@ pub(crate) enum Recipe {
     /// A graph operation, on the tensor's device. An elementwise one reads its sources broadcast to the tensor's shape, and
     /// what is reduced may keep its axes with extent 1: the views of the graph that do so are not recorded.
     Op(Op),
+    /// A graph operation on the source and a number, broadcast to it, which is the first or the second operand: no tensor is
+    /// recorded for the number.
+    WithNumber { op: BinaryOp, number: Constant, is_first: bool },
     /// A number at every position: a constant and its expansion in the graph, for half of what it takes to record these.
     Filled(Constant),
     /// The one source's elements, on this tensor's device.
@@ -91,7 +97,11 @@ impl Recipe {
         match self {
             Recipe::Transfer => sources.iter().all(|source| source.node.device.is_some()),
             Recipe::Join { .. } => true,
-            Recipe::Op(_) | Recipe::Filled(_) | Recipe::StepValue | Recipe::CallInput => false,
+            Recipe::Op(_)
+            | Recipe::WithNumber { .. }
+            | Recipe::Filled(_)
+            | Recipe::StepValue
+            | Recipe::CallInput => false,
         }
     }
 }
@@ -135,7 +145,11 @@ impl Drop for TensorNode {
             let mut source = source.node;
             // Where it is, if nobody else lets go of it at this moment: there is much to move.
             match Arc::get_mut(&mut source) {
-                Some(node) => take_sources(&mut node.state).into_iter().for_each(|s| orphans.push(s)),
+                Some(node) => {
+                    take_sources(&mut node.state).into_iter().for_each(|s| orphans.push(s));
+                    node.state = Mutex::new(State::Recorded(Recipe::StepValue, Sources::new()));
+                    keep(source);
+                }
                 None => {
                     let node = Arc::into_inner(source);
                     orphans.extend(node.map(|mut node| take_sources(&mut node.state)).unwrap_or_default());
@@ -143,6 +157,45 @@ impl Drop for TensorNode {
             }
         }
     }
+}
+
+/// How many nodes a thread keeps: those of a short history.
+const MOST_SPARE: usize = 32;
+
+thread_local! {
+    /// Nodes that nobody has any more, without what they held. Recording and dropping a history would take a third longer with
+    /// an allocation for each node.
+    static SPARE: Cell<Vec<Arc<TensorNode>>> = const { Cell::new(Vec::new()) };
+}
+
+/// Keeps a node that nobody else has.
+fn keep(node: Arc<TensorNode>) {
+    let mut node = Some(node);
+    // A thread that ends keeps none.
+    let _ = SPARE.try_with(|cell| {
+        let mut spare = cell.take();
+        if spare.len() < MOST_SPARE {
+            spare.extend(node.take());
+        }
+        cell.set(spare);
+    });
+}
+
+/// The node where it stays: in the place of one that was kept, if there is one.
+fn placed(node: TensorNode) -> Arc<TensorNode> {
+    let spare = SPARE.try_with(|cell| {
+        let mut spare = cell.take();
+        let last = spare.pop();
+        cell.set(spare);
+        last
+    });
+    if let Ok(Some(mut spare)) = spare
+        && let Some(place) = Arc::get_mut(&mut spare)
+    {
+        *place = node;
+        return spare;
+    }
+    Arc::new(node)
 }
 
 fn take_sources(state: &mut Mutex<State>) -> Sources {
@@ -233,6 +286,8 @@ impl Tensor {
         Tensor::from_parts(shape, dtype, Some(device), origin, location, State::Evaluated(buffer))
     }
 
+    /// Inlined, so that the parts are written where they stay.
+    #[inline(always)]
     pub(crate) fn from_parts(
         shape: Shape,
         dtype: DType,
@@ -250,7 +305,7 @@ impl Tensor {
         let state = Mutex::new(state);
         let [is_donated, was_computed] = [false; 2].map(AtomicBool::new);
         Tensor {
-            node: Arc::new(TensorNode {
+            node: placed(TensorNode {
                 shape,
                 dtype,
                 device,
@@ -259,6 +314,7 @@ impl Tensor {
                 is_of_step,
                 is_donated,
                 was_computed,
+                mark: AtomicU64::new(0),
                 is_invalid,
                 state,
             }),

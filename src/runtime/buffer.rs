@@ -3,6 +3,8 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 #[cfg(feature = "cuda")]
 use super::cuda::driver::CudaBuffer;
 use super::fault::Fault;
@@ -22,6 +24,9 @@ pub(crate) enum Buffer {
     #[cfg(feature = "cuda")]
     Cuda(Arc<CudaBuffer>),
 }
+
+/// Inputs, or outputs: mostly few.
+pub(crate) type Buffers = SmallVec<[Buffer; 4]>;
 
 impl Buffer {
     /// Size in bytes.

@@ -54,7 +54,11 @@ impl Counter {
         let Ok(before) = self.allocated.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) else {
             return false;
         };
-        self.peak.fetch_max(before + bytes as u64, Ordering::Relaxed);
+        let now = before + bytes as u64;
+        // Looking takes less than writing, and peaks are rare.
+        if self.peak.load(Ordering::Relaxed) < now {
+            self.peak.fetch_max(now, Ordering::Relaxed);
+        }
         true
     }
 

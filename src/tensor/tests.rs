@@ -139,6 +139,25 @@ fn a_million_operations_record_and_drop() {
 }
 
 #[test]
+fn nodes_that_are_kept_hold_nothing() {
+    for _ in 0..2 {
+        let x = Tensor::from_vec(vec![1.0f32; 4], [4]);
+        let buffer = x.buffer().unwrap();
+        let y = (0..100).fold(x.exp(), |y, _| y + &x);
+        drop(x);
+        assert_eq!(buffer.owners(), 2);
+        drop(y);
+        assert_eq!(buffer.owners(), 1);
+    }
+    // What takes their place is new in all that it is.
+    let x = Tensor::from_vec(vec![1.0f32; 4], [4]).donate();
+    drop((x + 1.0).reshape([9]).exp().exp());
+    let y = (Tensor::from_vec(vec![1.0f32, 2.0], [2]) + 1.0).exp().log() * 1.0;
+    assert_eq!(y.shape().unwrap(), Shape::from([2]));
+    assert_eq!(y.round().to_vec::<f32>().unwrap(), [2.0, 3.0]);
+}
+
+#[test]
 fn a_chain_of_invalid_tensors_keeps_no_history() {
     let mut x = Tensor::ones([2], DType::F32).reshape([3]);
     for _ in 0..1000 {

@@ -229,6 +229,11 @@ impl CudaDevice {
     /// [`Error::Unavailable`] where there is no driver or no such device.
     pub(crate) fn open(ordinal: usize) -> Result<Arc<CudaDevice>> {
         static DEVICES: Mutex<Option<HashMap<usize, Arc<CudaDevice>>>> = Mutex::new(None);
+        /// The first of them again: each evaluation asks, and needs no lock.
+        static FIRST: [OnceLock<Arc<CudaDevice>>; 16] = [const { OnceLock::new() }; 16];
+        if let Some(device) = FIRST.get(ordinal).and_then(OnceLock::get) {
+            return Ok(Arc::clone(device));
+        }
         let label = || format!("cuda:{ordinal}");
         let driver = driver().map_err(|no_driver| no_driver.error(label()))?;
         if ordinal >= driver.device_count {
@@ -259,6 +264,9 @@ impl CudaDevice {
         })?;
         let device = Arc::new(device);
         devices.insert(ordinal, Arc::clone(&device));
+        if let Some(first) = FIRST.get(ordinal) {
+            first.get_or_init(|| Arc::clone(&device));
+        }
         Ok(device)
     }
 

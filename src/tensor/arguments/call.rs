@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fmt::Display;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::axes::{Axes, AxesKind};
 use crate::graph::op::{self, Constant, ConstantRole, Op, View};
@@ -136,8 +136,20 @@ impl Call {
         if is_of_user { self.transfer(x, Device::default()) } else { Ok(x.clone()) }
     }
 
+    /// Records an elementwise operation that is known to fit: all sources have the shape of the first one, and the dtypes that it
+    /// takes, and are on one device.
+    #[inline(always)]
+    fn fitting(self, op: Op, sources: Sources, device: Option<Device>, dtype: DType) -> Tensor {
+        let shape = sources.first().map(|source| source.node.shape.clone()).unwrap_or_default();
+        let state = State::Recorded(Recipe::Op(op), sources);
+        Tensor::from_parts(shape, dtype, device, self.op, self.location, state)
+    }
+
     pub(crate) fn unary(self, op: UnaryOp, x: &Tensor) -> Result<Tensor> {
         let (shape, dtype) = x.known()?;
+        if op.accepts(dtype) {
+            return Ok(self.fitting(Op::Unary(op), smallvec![x.clone()], x.node.device, op.result(dtype)));
+        }
         self.record(Op::Unary(op), &[x], shape.clone(), op.result(dtype))
     }
 
@@ -146,6 +158,27 @@ impl Call {
         let ((shape, dtype), (other, _)) = (a.known()?, b.known()?);
         let shape = if shape.broadcasts_to(other) { other } else { shape };
         self.record(Op::Binary(op), &[a, b], shape.clone(), op.result(dtype))
+    }
+
+    /// The same of tensors that are given away, of a dtype that is known to be accepted, and of any shapes.
+    pub(crate) fn binary_of(self, op: BinaryOp, a: Tensor, b: Tensor) -> Result<Tensor> {
+        let (own, other) = (&a.node.shape, &b.node.shape);
+        let dtype = op.result(a.node.dtype);
+        let device = a.node.device.or(b.node.device);
+        if own == other && (device == b.node.device || b.node.device.is_none()) {
+            return Ok(self.fitting(Op::Binary(op), smallvec![a, b], device, dtype));
+        }
+        let shape = self.broadcast(&[own, other])?;
+        self.record(Op::Binary(op), &[&a, &b], shape, dtype)
+    }
+
+    /// `op` of a tensor and a number of its dtype, which are known to be accepted; the number may be the first operand.
+    pub(crate) fn with_number(self, op: BinaryOp, x: Tensor, number: Constant, is_first: bool) -> Tensor {
+        let (shape, device) = (x.node.shape.clone(), x.node.device);
+        let dtype = op.result(x.node.dtype);
+        let recipe = Recipe::WithNumber { op, number, is_first };
+        let state = State::Recorded(recipe, smallvec![x]);
+        Tensor::from_parts(shape, dtype, device, self.op, self.location, state)
     }
 
     pub(crate) fn cast(self, x: &Tensor, dtype: DType) -> Result<Tensor> {

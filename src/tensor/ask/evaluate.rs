@@ -10,7 +10,7 @@ use crate::executor::{self, settings};
 use crate::inspect::program::Program;
 use crate::inspect::target::Target;
 use crate::recording::build::build;
-use crate::recording::{State, Tensor};
+use crate::recording::{Sources, State, Tensor};
 use crate::runtime::buffer::Buffer;
 use crate::tensor::arguments::element::{self, Element};
 use crate::{Device, Error, Fusion, Result, SourceLocation};
@@ -217,9 +217,15 @@ impl Tensor {
     /// Keeps the values and lets go of the history.
     pub(crate) fn settle(&self, buffer: Buffer) {
         buffer.hold(self.node.origin, self.node.location);
-        let before = std::mem::replace(&mut *self.node.state(), State::Evaluated(buffer));
-        // Dropped after the lock is released: the history may be long.
-        drop(before);
+        let mut state = self.node.state();
+        let sources = match &mut *state {
+            State::Recorded(_, sources) => std::mem::take(sources),
+            State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => Sources::new(),
+        };
+        *state = State::Evaluated(buffer);
+        drop(state);
+        // After the lock is released: the history may be long.
+        drop(sources);
     }
 }
 

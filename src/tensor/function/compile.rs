@@ -17,7 +17,7 @@ use crate::inspect::program::Program;
 use crate::inspect::target::Target;
 use crate::recording::build::build_traced;
 use crate::recording::{Recipe, Sources, State, Tensor};
-use crate::runtime::buffer::Buffer;
+use crate::runtime::buffer::{Buffer, Buffers};
 use crate::tensor::arguments::call::trace;
 use crate::tensor::ask::evaluate::fusion;
 use crate::tuned::{self, SectionId};
@@ -299,7 +299,7 @@ struct Parts {
     default_device: Device,
     traced: Traced,
     /// Data of tensors that the function uses besides its inputs; they follow these.
-    captured: Vec<Buffer>,
+    captured: Buffers,
     /// With the name and place of the operation that made each.
     outputs: Vec<(Type, &'static str, SourceLocation)>,
     output_structure: Vec<usize>,
@@ -533,7 +533,7 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
             recording = build_traced(&results.tensors, &stand_ins)?;
         }
         let traced = Traced::new(recording.graph, device, fusion)?;
-        let captured = recording.inputs.into_iter().skip(inputs.len()).collect();
+        let captured = recording.inputs.into_iter().skip(inputs.len());
         let output = |tensor: &Tensor| {
             let ty = Type { device: Some(device), ..Type::of(tensor) };
             (ty, tensor.node.origin, tensor.node.location)

@@ -3,10 +3,10 @@
 use smallvec::SmallVec;
 
 use super::operands::{Rule, cast, described, unified};
-use crate::graph::op::Op;
+use crate::graph::op::{Constant, ConstantRole, Op};
 use crate::recording::Sources;
 use crate::tensor::arguments::call::{Call, list};
-use crate::tensor::arguments::promotion::{Operand, result_type};
+use crate::tensor::arguments::promotion::{Number, Operand, result_type};
 use crate::{BinaryOp, DType, Result, Tensor};
 
 macro_rules! binary_methods {
@@ -378,10 +378,28 @@ pub(crate) fn binary(call: Call, op: BinaryOp, rule: Rule, operands: [Operand; 2
     if !op.accepts(dtype) {
         return call.fail(refusal(op, dtype, &operands));
     }
-    let [a, b] = operands;
-    let shape = call.broadcast(&[&a.shape(), &b.shape()])?;
-    let (a, b) = (cast(call, a, dtype)?, cast(call, b, dtype)?);
-    call.record(Op::Binary(op), &[&a, &b], shape, op.result(dtype))
+    match operands {
+        // A scan's step has tensors alone.
+        [Operand::Tensor(x), Operand::Number(number)] if !x.node.is_of_step => {
+            beside(call, op, x, (number, dtype), false)
+        }
+        [Operand::Number(number), Operand::Tensor(x)] if !x.node.is_of_step => {
+            beside(call, op, x, (number, dtype), true)
+        }
+        [a, b] => call.binary_of(op, cast(call, a, dtype)?, cast(call, b, dtype)?),
+    }
+}
+
+/// The operation of a tensor and a number of the user's, which meet in a dtype that it accepts.
+fn beside(
+    call: Call,
+    op: BinaryOp,
+    x: Tensor,
+    (number, dtype): (Number, DType),
+    is_first: bool,
+) -> Result<Tensor> {
+    let number = Constant { value: number.to_scalar(dtype), role: ConstantRole::Argument };
+    Ok(call.with_number(op, cast(call, x.into(), dtype)?, number, is_first))
 }
 
 /// Why operands of a dtype do not fit, and what to do.

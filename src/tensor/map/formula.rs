@@ -6,7 +6,7 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::operands::{Rule, unified};
-use crate::graph::op::{ConstantRole, Op};
+use crate::graph::op::{Constant, ConstantRole, Op};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::Operand;
 use crate::{BinaryOp, Result, Scalar, Tensor, UnaryOp};
@@ -45,6 +45,17 @@ pub(crate) enum Beside {
     Literal(f64),
     /// A number of the user's.
     Argument(f64),
+}
+
+impl Beside {
+    /// The number with its role, or the term.
+    fn number(self) -> Result<(f64, ConstantRole), Term> {
+        match self {
+            Beside::Term(term) => Err(term),
+            Beside::Literal(number) => Ok((number, ConstantRole::Literal)),
+            Beside::Argument(number) => Ok((number, ConstantRole::Argument)),
+        }
+    }
 }
 
 /// A number of the user's, in a formula: another one is not another kernel.
@@ -104,10 +115,9 @@ impl Term {
 
     /// The number at every position of the term.
     pub(crate) fn like(&self, number: impl Into<Beside>) -> Term {
-        let (number, role) = match number.into() {
-            Beside::Term(term) => return term,
-            Beside::Literal(number) => (number, ConstantRole::Literal),
-            Beside::Argument(number) => (number, ConstantRole::Argument),
+        let (number, role) = match number.into().number() {
+            Ok(number) => number,
+            Err(term) => return term,
         };
         self.with(|call, x| {
             let (shape, dtype) = x.known()?;
@@ -116,8 +126,17 @@ impl Term {
     }
 
     pub(crate) fn binary(&self, op: BinaryOp, other: impl Into<Beside>) -> Term {
-        let other = self.like(other);
-        self.with(|call, x| call.binary(op, x, &other.value?))
+        match other.into().number() {
+            Ok((number, role)) => self.with(|call, x| {
+                let (shape, dtype) = x.known()?;
+                let value = Scalar::from_f64(dtype, number);
+                match op.accepts(dtype) && !x.node.is_of_step {
+                    true => Ok(call.with_number(op, x.clone(), Constant { value, role }, false)),
+                    false => call.binary(op, x, &call.filled(value, role, shape)?),
+                }
+            }),
+            Err(other) => self.with(|call, x| call.binary(op, x, &other.value?)),
+        }
     }
 
     /// `a` where this `Bool` term is true, `b` elsewhere; one of them is a term.

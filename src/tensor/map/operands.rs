@@ -60,6 +60,7 @@ pub(super) fn described(operand: &Operand) -> String {
 /// The operand as a tensor of that dtype, of its own shape.
 pub(crate) fn cast(call: Call, operand: Operand, dtype: DType) -> Result<Tensor> {
     match operand {
+        Operand::Tensor(tensor) if tensor.node.dtype == dtype => tensor.validity().map(|()| tensor),
         Operand::Tensor(tensor) => call.cast(&tensor, dtype),
         Operand::Number(number) => call.constant(number.to_scalar(dtype), ConstantRole::Argument),
     }
