@@ -288,6 +288,7 @@ impl<'a> Analyser<'a> {
             analysis.work.operations *= rows.waste;
         }
         let is_alone = rows.is_some_and(|rows| rows.is_one() && !self.is_divided(nodes, &rows));
+        analysis.work.operations *= nodes.iter().map(|&id| self.facts.of(id).idle).fold(1.0, f64::max);
         if is_alone || nodes.iter().any(|&id| self.facts.of(id).is_one_row) {
             analysis.work.operations *= self.facts.figures.one_row;
         }

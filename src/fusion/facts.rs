@@ -61,6 +61,8 @@ pub(super) struct NodeFacts {
     pub(super) is_across: bool,
     /// Whether it is what a recurrence has come to in the end.
     pub(super) is_end: bool,
+    /// How many times as long a kernel takes that goes along its lines, as these are too few: of a recurrence.
+    pub(super) idle: f64,
     /// How many parts are joined to it, or to what it is computed from and is not stored anyway.
     pub(super) parts: u32,
     /// Whether it is a sort of one row.
@@ -167,6 +169,7 @@ impl Facts {
             is_lifted: false,
             is_across: false,
             is_end: matches!(node.op, Op::Recurrence { result: StepResult::Last(_), .. }),
+            idle: 1.0,
             parts: match &node.op {
                 _ if self.reads.is_output(id) => 1,
                 Op::Reduce { .. } | Op::Gather { .. } | Op::Scatter { .. } | Op::Sort { .. } => 1,
@@ -218,7 +221,9 @@ impl Facts {
             }
             Op::Recurrence { axis, reverse, body, .. } => {
                 let full = &graph.node(operands[body.carries]).shape;
-                facts.scan = Some(Lines::new(full, *axis, *reverse));
+                let lines = Lines::new(full, *axis, *reverse);
+                facts.idle = (self.figures.busy / lines.ends().max(1) as f64).max(1.0);
+                facts.scan = Some(lines);
                 // In the end, one value is left of a row.
                 facts.fan = fan(full.elements());
             }
@@ -363,7 +368,8 @@ impl Facts {
             || consumer.fan > 1.0
             || consumer.scan.is_some()
             || producer.fan > 1.0 && producer.by != By::Threads;
-        is_slower && self.figures.loops.iter().flatten().any(|&times| times > 1.0)
+        producer.idle.max(consumer.idle) > 1.0
+            || is_slower && self.figures.loops.iter().flatten().any(|&times| times > 1.0)
     }
 
     /// The rows with a number.

@@ -174,7 +174,8 @@ fn recurrences() -> Group {
                 ([h.clone()], [h])
             });
             vec![h.tanh(), last]
-        }),
+        })
+        .because("so few threads go along the columns that functions take longer beside them than apart"),
         row("running normalisation", |x| {
             let x = x.rows();
             let count = Tensor::arange(1.0, x.shape().unwrap()[0] as f32 + 1.0, 1.0).unsqueeze(1);

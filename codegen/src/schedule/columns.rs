@@ -17,8 +17,9 @@ const LEAST_BYTES: u64 = 64;
 /// Threads of a block of few columns that are read again: with 512 and 1024, softmaxes were the fastest.
 const TALL_THREADS: u64 = 512;
 
-/// Threads of a block of few columns that are divided.
+/// Threads of a block of few columns that are divided, and the elements of each from which there are so many.
 const MOST_THREADS: u64 = 1024;
+const LONG: u64 = 1 << 14;
 
 /// Threads that a multiprocessor has at a time.
 const THREADS_OF_PROCESSOR: u64 = 2048;
@@ -77,8 +78,10 @@ fn on_cuda(kernel: &Kernel, axes: &[AxisId], figures: &Figures) -> ColumnSchedul
             false => 1,
         };
         let fill = processors * THREADS_OF_PROCESSOR / (blocks * splits).max(1);
-        let most = (SHARED_BYTES / 2 / of_thread).min(length / splits / LEAST_TERMS * threads_x);
-        let threads = fill.min(MOST_THREADS).min(most).max(u64::from(THREADS));
+        let threads = match length >= LONG {
+            true => fill.min(MOST_THREADS).min(SHARED_BYTES / 2 / of_thread).max(u64::from(THREADS)),
+            false => u64::from(THREADS),
+        };
         return schedule(threads_x, previous_power_of_two(threads / threads_x), vector, splits);
     }
     let mut wide = 32 * vector;
