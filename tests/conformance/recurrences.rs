@@ -258,10 +258,14 @@ fn kernels(results: &[&Tensor]) -> usize {
 
 #[test]
 fn one_kernel() {
-    let x = Tensor::from_vec(vec![0.5f32; 512_000], [512, 1000]);
-    let weight = Tensor::rand([512], 2);
-    let scanned = (&x * 2.0).exp().scan_with(1, 0.0, |h, x| &weight.exp() * h + x).relu() / 3.0;
+    let rows = Tensor::from_vec(vec![0.5f32; 1 << 20], [1 << 17, 8]);
+    let weight = Tensor::rand([1 << 17], 2);
+    let scanned = (&rows * 2.0).exp().scan_with(1, 0.0, |h, x| &weight.exp() * h + x).relu() / 3.0;
     assert_eq!(kernels(&[&scanned]), 1);
+    // On a GPU, few threads would take longer for what is costly than a kernel of its own.
+    let x = Tensor::from_vec(vec![0.5f32; 512_000], [512, 1000]);
+    let costly = x.exp().scan_with(1, 0.0, |h, x| h * 0.5 + x);
+    assert_eq!(costly.compile_for(&Target::cuda("sm_90")).unwrap().kernels().len(), 2);
     // All results of a loop, with what follows from its end, and another loop over the same elements.
     let ([last], [each]) = scan([&x], 0, ScanOrder::new(), [0.0], |[h], [x]| {
         let next = h * 0.5 + x;

@@ -18,6 +18,9 @@ use crate::ir::{Kernel, Store};
 use crate::schedule::{ColumnSchedule, Launch, WorkItems};
 use crate::{Language, Refusal};
 
+/// Threads of a column whose partial results are merged without a loop.
+const MOST_UNROLLED: u64 = 32;
+
 struct CudaColumns<'a> {
     kernel: &'a Kernel,
     plan: &'a Plan,
@@ -163,8 +166,9 @@ impl CudaColumns<'_> {
         emitter.push(Stmt::Barrier);
         accumulator.reset(emitter);
         let y = emitter.index("y");
-        let rows = Expr::Int(u64::from(self.schedule.threads_y));
-        emitter.repeat(counting(y, 0, rows, LoopHint::Unroll), |emitter| {
+        let rows = u64::from(self.schedule.threads_y);
+        let hint = if rows <= MOST_UNROLLED { LoopHint::Unroll } else { LoopHint::UnrollBy(8) };
+        emitter.repeat(counting(y, 0, Expr::Int(rows), hint), |emitter| {
             self.for_each_lane(emitter, |emitter, lane| {
                 accumulator
                     .merge(emitter, lane, &|part| Expr::element(shared[part], slot(Expr::Name(y), lane)));

@@ -63,8 +63,9 @@ const WARPS: [Tile; 5] = [
     tile([16, 64], [16, 16], 64, 0.4),
 ];
 
-/// Registers of a thread that hold sums.
+/// Registers of a thread that hold sums of one product, and of several.
 const MOST_SUMS: u32 = 128;
+const MOST_SUMS_OF_SEVERAL: u32 = 64;
 
 /// Terms that are worth a block of their own.
 const SPLIT_TERMS: u64 = 128;
@@ -217,7 +218,8 @@ impl Contraction {
         let matrices = Instruction::of(kernel, self).map(|instruction| instruction.factors);
         let registers = (self.sum.size() as u32 / 4).max(1) * self.products.len() as u32;
         let table = ProductSchedule::table(matrices);
-        let fits = |tile: &&Tile| ProductSchedule::of(tile, matrices, 1).sums() * registers <= MOST_SUMS;
+        let most_sums = if self.products.len() == 1 { MOST_SUMS } else { MOST_SUMS_OF_SEVERAL };
+        let fits = |tile: &&Tile| ProductSchedule::of(tile, matrices, 1).sums() * registers <= most_sums;
         let most_splits = match [&self.batch, &self.rows, &columns].into_iter().any(|axes| is_many(axes)) {
             true => 1,
             false => (extents[3] / SPLIT_TERMS).clamp(1, MOST_SPLITS),
