@@ -154,6 +154,12 @@ fn another_batch_size_is_no_other_kernel_of_tiles() {
     };
     let (few, many) = (text(17), text(500));
     assert!(few.contains("contraction(tile=") && many.contains("contraction(tile="), "{few}\n{many}");
-    [18, 33, 64].iter().for_each(|&rows| assert_eq!(text(rows), few, "{rows} rows"));
-    [65, 127, 4096].iter().for_each(|&rows| assert_eq!(text(rows), many, "{rows} rows"));
+    for (text_of, others) in [
+        (few, [18, 33, 64]),
+        (text(65), [66, 127, 256]),
+        (many, [257, 600, 1024]),
+        (text(2000), [1025, 4096, 9999]),
+    ] {
+        others.iter().for_each(|&rows| assert_eq!(text(rows), text_of, "{rows} rows"));
+    }
 }
