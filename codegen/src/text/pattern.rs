@@ -9,7 +9,7 @@
 use std::any::Any;
 use std::fmt::Write;
 use std::hash::{BuildHasher, Hash};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
@@ -252,10 +252,21 @@ impl Known {
     }
 }
 
+#[cfg(not(test))]
 fn with_known<T>(f: impl FnOnce(&mut Known) -> T) -> T {
+    use std::sync::{Mutex, PoisonError};
     static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     f(known.get_or_insert_default())
+}
+
+/// Tests count what they make known: each has a thread of its own.
+#[cfg(test)]
+fn with_known<T>(f: impl FnOnce(&mut Known) -> T) -> T {
+    thread_local! {
+        static KNOWN: std::cell::RefCell<Known> = std::cell::RefCell::default();
+    }
+    KNOWN.with_borrow_mut(f)
 }
 
 /// The distinct numbers that are taken out of a nest.
