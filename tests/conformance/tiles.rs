@@ -145,6 +145,17 @@ fn convolutions_and_batches_have_tiles() {
     });
 }
 
+/// A few thousand rows of few columns are few blocks: they divide the terms.
+#[test]
+fn tall_products_of_few_columns_are_split() {
+    for rows in [200, 1000, 2048, 4000] {
+        let x = floats(&Device::cpu(), DType::BF16, [rows, 4096], 1.0, 1);
+        let y = floats(&Device::cpu(), DType::BF16, [4096, 16], 1.0, 2);
+        let text = x.matmul(&y).compile_for(&Target::cuda("sm_90")).unwrap().source();
+        assert!(text.contains("splits="), "{rows} rows:\n{text}");
+    }
+}
+
 #[test]
 fn another_batch_size_is_no_other_kernel_of_tiles() {
     let text = |rows: usize| {
@@ -158,7 +169,8 @@ fn another_batch_size_is_no_other_kernel_of_tiles() {
         (few, [18, 33, 64]),
         (text(65), [66, 127, 256]),
         (many, [257, 600, 1024]),
-        (text(2000), [1025, 4096, 9999]),
+        (text(2000), [1025, 3000, 4096]),
+        (text(5000), [4097, 9999, 60_000]),
     ] {
         others.iter().for_each(|&rows| assert_eq!(text(rows), text_of, "{rows} rows"));
     }

@@ -105,8 +105,8 @@ const OTHER_REGISTERS: u32 = 36;
 
 /// What an extent that the launch says counts as, so that few texts hold for all: the least that it is not above, or
 /// [`MANY`].
-const CLASSES: [u64; 4] = [16, 64, 256, 1024];
-const MANY: u64 = 4096;
+const CLASSES: [u64; 5] = [16, 64, 256, 1024, 4096];
+const MANY: u64 = 16_384;
 
 impl ProductSchedule {
     /// Threads of a block.
