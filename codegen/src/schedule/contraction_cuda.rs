@@ -103,10 +103,10 @@ pub(super) const NO_COPIES_BYTES: u32 = 64 << 10;
 const REGISTERS: u32 = 1 << 16;
 const OTHER_REGISTERS: u32 = 36;
 
-/// What an extent that the launch says counts as, so that few texts hold for all: the least that it is not above, or
-/// [`MANY`].
-const CLASSES: [u64; 5] = [16, 64, 256, 1024, 4096];
-const MANY: u64 = 16_384;
+/// What an extent that the launch says counts as, so that few texts hold for all: the least of these that it is not above. More
+/// count as the last one, and do not divide their terms.
+const CLASSES: [u64; 5] = [16, 64, 256, 1024, MANY];
+const MANY: u64 = 4096;
 
 impl ProductSchedule {
     /// Threads of a block.
