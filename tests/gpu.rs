@@ -27,11 +27,16 @@ mod profile;
 #[path = "gpu/streams.rs"]
 mod streams;
 
-/// The first GPU. Memory is the process's: one test at a time.
+/// The first GPU. Memory and counters are the process's: one test at a time.
 fn gpu() -> Option<(Device, MutexGuard<'static, ()>)> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let alone = alone();
     lazuli::cuda_is_available().then(|| (Device::cuda(0), alone))
+}
+
+/// What a test holds that launches anything, wherever: others count launches.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn numbers(elements: usize) -> Vec<f32> {
