@@ -164,7 +164,18 @@ fn what_is_not_finite_reaches_its_row_and_column() {
 /// Products of BF16, whose terms a processor may multiply in pairs: any number of them, and no worse than in `F32`.
 #[test]
 fn sums_of_pairs_are_as_good_as_of_single_products() {
-    for shape @ [rows, terms, columns] in [[4, 12, 8], [7, 257, 65], [61, 13, 129], [130, 515, 100]] {
+    // Round tiles of 6, 16, 32 and 48 rows, 16 to 64 columns and 32 terms.
+    const SHAPES: [[usize; 3]; 8] = [
+        [4, 12, 8],
+        [7, 257, 65],
+        [17, 31, 24],
+        [33, 288, 80],
+        [61, 13, 129],
+        [97, 33, 17],
+        [130, 515, 100],
+        [241, 96, 48],
+    ];
+    for shape @ [rows, terms, columns] in SHAPES {
         let of = |shape: [usize; 2], seed| floats(&Device::cpu(), DType::BF16, shape, 1.0, seed);
         let (a, b) = (of([rows, terms], 1).cast(DType::F32), of([terms, columns], 2).cast(DType::F32));
         let values = [&a, &b].map(|x| x.to_vec::<f32>().unwrap());

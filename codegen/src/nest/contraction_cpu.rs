@@ -23,14 +23,15 @@ use super::loops::{counting, stepping};
 use super::passes::launch_of_parts;
 use super::row_statistics::{Extent, Row};
 use super::split::{merging, of_parts};
-use super::stmt::Arithmetic::{Add, Div, Less, Mul};
+use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, TileProduct, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, Workspace};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueId};
 use crate::schedule::{
-    Contraction, ContractionSchedule, PANEL, Product, TILE_ROWS, consecutive_along, with_one_depth,
+    Contraction, ContractionSchedule, PAIRED_ROWS, PANEL, Product, TILE_ROWS, consecutive_along,
+    with_one_depth,
 };
 use crate::{DType, Language, Refusal, Scalar};
 
@@ -289,7 +290,8 @@ impl<'a> Writer<'a> {
                     Some((part, image)) => {
                         self.pack_windows(emitter, part, product.right, [image, right.array]);
                         let columns = whole(self.all_columns());
-                        self.pair(emitter, right.array, Expr::Int(0), self.width(), Some(columns));
+                        let at = (Expr::Int(0), self.width());
+                        self.pair(emitter, right.array, at, (columns, false));
                     }
                     None if self.in_place(product.right).is_none() => {
                         self.pack_columns(emitter, product.right, right.array);
@@ -307,7 +309,13 @@ impl<'a> Writer<'a> {
         let rows = match left {
             Left::Packed(array) if self.neighbours(product.left) == Along::Rows => {
                 self.pack_all_rows(emitter, product.left, array);
-                Some(Rows { array, at: tile.clone(), row: 1, term: self.schedule.rows.into() })
+                Some(match self.contraction.is_paired {
+                    true => {
+                        let row = self.pitch();
+                        Rows { array, at: tile.clone().then(Mul, row), row, term: 1 }
+                    }
+                    false => Rows { array, at: tile.clone(), row: 1, term: self.schedule.rows.into() },
+                })
             }
             Left::Packed(_) => None,
             Left::There { array, row } => {
@@ -316,7 +324,7 @@ impl<'a> Writer<'a> {
             }
         };
         emitter.repeat(
-            stepping(self.tile, (0, self.rows.count), TILE_ROWS, LoopHint::None),
+            stepping(self.tile, (0, self.rows.count), self.tile_rows(), LoopHint::None),
             |emitter| match (rows, left) {
                 (Some(rows), _) => self.multiply_rows(emitter, product, &rows, [right, sums]),
                 (None, Left::Packed(array)) => {
@@ -331,7 +339,7 @@ impl<'a> Writer<'a> {
                             emitter.open(&[], false);
                             self.multiply_rows(emitter, product, &rows, [right, sums]);
                             let then = emitter.close();
-                            let after = tile.then(Add, TILE_ROWS - 1);
+                            let after = tile.then(Add, self.tile_rows() - 1);
                             let condition = after.then(Less, self.rows.count);
                             emitter.push(Stmt::If { condition, then, otherwise: pack });
                         }
@@ -342,12 +350,25 @@ impl<'a> Writer<'a> {
         );
     }
 
+    /// Rows that are multiplied together.
+    fn tile_rows(&self) -> u64 {
+        if self.contraction.is_paired { PAIRED_ROWS } else { TILE_ROWS }
+    }
+
+    /// How many of these the block has.
+    fn rows_of_tile(&self) -> Expr {
+        Expr::Int(self.tile_rows()).then(Min, self.rows.count.then(Sub, self.tile))
+    }
+
     /// Elements of the array that rows are packed into.
     pub(super) fn left_elements(&self) -> u64 {
         let of_tile = |product: &Product| self.neighbours(product.left) == Along::Terms;
-        let rows =
-            if self.contraction.products.iter().all(of_tile) { TILE_ROWS } else { self.schedule.rows.into() };
-        rows * u64::from(self.schedule.depth)
+        let is_tile = self.contraction.products.iter().all(of_tile);
+        match (is_tile, self.contraction.is_paired) {
+            (true, _) => self.tile_rows() * u64::from(self.schedule.depth),
+            (false, true) => u64::from(self.schedule.rows) * self.pitch(),
+            (false, false) => u64::from(self.schedule.rows) * u64::from(self.schedule.depth),
+        }
     }
 
     /// The products of a tile's rows and each panel.
@@ -386,7 +407,8 @@ impl<'a> Writer<'a> {
                 width: if is_packed { self.filled(width) } else { whole(width) },
                 adds: first.clone().then(Less, self.term),
                 lines: false,
-                rows: None,
+                rows: self.contraction.is_paired.then(|| self.rows_of_tile()),
+                few: false,
             };
             match product.lift {
                 Some(lift) => self.combine(emitter, product, lift, (&tile, is_packed)),

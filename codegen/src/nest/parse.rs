@@ -449,8 +449,10 @@ impl<'t, 'a> Reader<'t, 'a> {
         let row = self.setting("row")?;
         self.text.expect(",")?;
         let depth = self.after("depth")?;
-        let width = if self.text.eat(",") { Some(self.after("width")?) } else { None };
-        Ok(Stmt::Pair(Box::new(Pairing { array, at, row, depth, width })))
+        self.text.expect(",")?;
+        let along = self.text.is_at("rows");
+        let count = self.after(if along { "rows" } else { "width" })?;
+        Ok(Stmt::Pair(Box::new(Pairing { array, at, row, depth, count, along })))
     }
 
     fn scan(&mut self, word: &str) -> Result<Stmt, ParseError> {
@@ -484,7 +486,9 @@ impl<'t, 'a> Reader<'t, 'a> {
             self.after(word)
         };
         let (depth, width, adds) = (setting("depth")?, setting("width")?, setting("adds")?);
-        let rows = if self.text.eat(",") { Some(self.after("rows")?) } else { None };
+        let has_rows = self.text.eat(",");
+        let few = has_rows && self.text.eat("few");
+        let rows = if has_rows { Some(self.after("rows")?) } else { None };
         Ok(Stmt::MultiplyTile(Box::new(TileProduct {
             dtype,
             left,
@@ -502,6 +506,7 @@ impl<'t, 'a> Reader<'t, 'a> {
             width,
             adds,
             rows,
+            few,
         })))
     }
 

@@ -155,10 +155,11 @@ impl Writer<'_> {
                 format!("turn {dtype} {to} row {to_row}, {from} row {from_row}, depth {depth}{rows}")
             }
             Stmt::Pair(pairing) => {
-                let Pairing { array, at, row, depth, width } = &**pairing;
-                let width = width.as_ref().map(|width| format!(", width {}", self.expr(width)));
-                let (at, depth) = (self.element(*array, at), self.expr(depth));
-                format!("pair {at} row {row}, depth {depth}{}", width.unwrap_or_default())
+                let Pairing { array, at, row, depth, count, along } = &**pairing;
+                let at = self.element(*array, at);
+                let [depth, count] = [depth, count].map(|expr| self.expr(expr));
+                let of = if *along { "rows" } else { "width" };
+                format!("pair {at} row {row}, depth {depth}, {of} {count}")
             }
             Stmt::Scan(scanning) => {
                 let Scanning { op, dtype, to, to_at, from, from_at, count, running } = &**scanning;
@@ -252,7 +253,9 @@ impl Writer<'_> {
         let [left, right, sums] =
             [(left, left_at), (right, right_at), (sums, sums_at)].map(|(var, at)| self.element(*var, at));
         let [depth, width, adds] = [&tile.depth, &tile.width, &tile.adds].map(|expr| self.expr(expr));
-        let rows = tile.rows.as_ref().map_or(String::new(), |rows| format!(", rows {}", self.expr(rows)));
+        let few = if tile.few { "few " } else { "" };
+        let rows =
+            tile.rows.as_ref().map_or(String::new(), |rows| format!(", {few}rows {}", self.expr(rows)));
         let of = if *lines { "line" } else { "row" };
         format!(
             "multiply {dtype} {left} row {left_row} term {left_term}, {right} {of} {right_row}, {sums} row {sums_row}, depth {depth}, width {width}, adds {adds}{rows}"

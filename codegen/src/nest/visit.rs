@@ -92,9 +92,8 @@ macro_rules! parts {
                         parts.extend(rows);
                     }
                     Stmt::Pair(pairing) => {
-                        let Pairing { at, depth, width, .. } = &$($mutable)? **pairing;
-                        parts.extend([at, depth]);
-                        parts.extend(width);
+                        let Pairing { at, depth, count, .. } = &$($mutable)? **pairing;
+                        parts.extend([at, depth, count]);
                     }
                     Stmt::Turn(turning) => {
                         let Turning { to_at, from_at, depth, rows, .. } = &$($mutable)? **turning;

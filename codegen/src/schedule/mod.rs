@@ -71,7 +71,7 @@ pub use scans::is_in_registers;
 pub(crate) use scans::{MOST_SCAN_SPLITS, ROWS_IN_LANES, are_in_registers, rows_together, scan_split_length};
 pub(crate) use scatter::Scatters;
 pub use scatter::{SCATTER_LIST_LENGTH, SCATTER_SPLIT_LENGTH, ScatterSchedule};
-pub(crate) use share::{PANEL, TILE_ROWS};
+pub(crate) use share::{PAIRED_ROWS, PANEL, TILE_ROWS};
 pub(crate) use shared_parts::unrolled_by_parts;
 pub(crate) use sliding::{LONGEST_UNROLLED, is_last, sliding_axis, strided_axis};
 pub use sort::SortSchedule;

@@ -82,6 +82,9 @@ pub(crate) const PANEL: u64 = 4 * VECTOR;
 /// Rows of a tile whose sums stay in registers.
 pub(crate) const TILE_ROWS: u64 = 6;
 
+/// The same of products of pairs: whole sixes, and whole tiles of a processor that multiplies matrices of sixteen rows.
+pub(crate) const PAIRED_ROWS: u64 = 48;
+
 /// Rows of a contraction's block: packed columns are used for so many.
 pub const ROWS: u64 = 240;
 

@@ -23,10 +23,10 @@ impl Printer<'_> {
             }
             Stmt::Pair(pairing) => {
                 let array = self.element_of(pairing.array, &pairing.at);
-                let mut arguments = vec![array, pairing.row.to_string(), self.expr(&pairing.depth)];
-                arguments.extend(pairing.width.as_ref().map(|width| self.expr(width)));
+                let [depth, count] = [&pairing.depth, &pairing.count].map(|expr| self.expr(expr));
+                let arguments = [array, pairing.row.to_string(), depth, count];
                 let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-                intrinsics::pair(pairing.width.is_none(), &arguments, &mut self.helpers)
+                intrinsics::pair(pairing.along, &arguments, &mut self.helpers)
             }
             Stmt::Sort(sorting) => self.sort(sorting),
             Stmt::LoadMatrices { parts, at, shared, index, turns, .. } => {
@@ -63,19 +63,23 @@ impl Printer<'_> {
             Expr::Int(0) => self.name(tile.left).to_string(),
             _ => self.element_of(tile.left, &tile.left_at),
         };
-        if let Some(count) = &tile.rows {
-            let count = self.expr(count);
+        let count = tile.rows.as_ref().map(|count| self.expr(count)).unwrap_or_default();
+        if tile.few {
             let arguments =
                 [&left, &rows[0], &count, &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
             let arguments = arguments.map(String::as_str);
             return intrinsics::multiply_few(tile.dtype, tile.lines, &arguments, &mut self.helpers);
         }
         if tile.dtype == DType::BF16 && matches!(tile.left, Var::Parameter(_)) {
-            let arguments = [&left, &rows[0], &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
+            let arguments =
+                [&left, &rows[0], &count, &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
             return intrinsics::multiply_lines(&arguments.map(String::as_str), &mut self.helpers);
         }
-        let arguments = [&left, &rows[0], &rows[1], &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
-        intrinsics::multiply_tile(tile.dtype, &arguments.map(String::as_str), &mut self.helpers)
+        let mut arguments = vec![&left, &rows[0], &rows[1]];
+        arguments.extend(tile.rows.is_some().then_some(&count));
+        arguments.extend([&right, &rows[2], &sums, &rows[3], &depth, &width, &adds]);
+        let arguments: Vec<&str> = arguments.into_iter().map(String::as_str).collect();
+        intrinsics::multiply_tile(tile.dtype, &arguments, &mut self.helpers)
     }
 
     fn sort(&mut self, sorting: &Sorting) -> String {

@@ -20,14 +20,14 @@ void lz_pair_across_bf16(float* array, idx row, idx depth, idx width) {
 #endif
 }
 
-// the same of 6 rows whose terms are neighbours
-void lz_pair_along_bf16(float* array, idx row, idx depth) {
+// the same of so many rows whose terms are neighbours
+void lz_pair_along_bf16(float* array, idx row, idx depth, idx rows) {
 #if defined(__AVX512BF16__)
   typedef unsigned vec __attribute__((vector_size(64), aligned(4), may_alias));
   typedef unsigned short half __attribute__((vector_size(32), aligned(2), may_alias));
   typedef unsigned one __attribute__((may_alias));
   typedef unsigned short narrow __attribute__((may_alias));
-  for (int i = 0; i < 6; ++i) {
+  for (idx i = 0; i < rows; ++i) {
     float* const from = array + i * row;
     narrow* const to = (narrow*)from;
     idx k = 0;
@@ -53,8 +53,97 @@ void lz_turn_bf16(float* restrict to, idx to_row, const unsigned short* restrict
 #endif
 }
 
+// whether the processor multiplies matrices in tiles of its own (AMX), and the system lets the process
+int lz_has_tiles_bf16(void) {
+#if defined(__AMX_BF16__) && defined(__linux__) && defined(__x86_64__)
+  static int known;
+  int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (!answer) {
+    // arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA): tiles are there once a process has asked
+    long result;
+    asm volatile("syscall" : "=a"(result) : "a"(158l), "D"(0x1023l), "S"(18l) : "rcx", "r11", "memory");
+    answer = result == 0 ? 1 : -1;
+    __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
+  }
+  return answer > 0;
+#else
+  return 0;
+#endif
+}
+
+// the products of pairs in such tiles: 32 rows and 32 columns have their sums in four of eight
+void lz_multiply_in_tiles_bf16(const float* left, idx left_row, idx rows, const float* right, idx right_row, float* sums, idx sums_row, idx pairs, idx width, int adds) {
+#if defined(__AMX_BF16__)
+  enum { ROWS = 16, PAIRS = 16 };
+  typedef unsigned pair __attribute__((may_alias));
+  typedef struct { unsigned char palette, start, none[14]; unsigned short bytes[16]; unsigned char rows[16]; } shapes;
+#define ZERO(t) asm volatile("tilezero %%tmm" #t ::)
+#define LOAD(t, from, row) asm volatile("tileloadd (%0, %1, 4), %%tmm" #t ::"r"(from), "r"((long)(row)) : "memory")
+#define STORE(t, to, row) asm volatile("tilestored %%tmm" #t ", (%0, %1, 4)" ::"r"(to), "r"((long)(row)) : "memory")
+#define MULTIPLY(sum, a, b) asm volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sum ::)
+#define STEP(a, a_row, b, b_row) { \
+    LOAD(4, a, a_row); \
+    LOAD(6, b, b_row); \
+    MULTIPLY(0, 4, 6); \
+    if (has_columns) { LOAD(7, (b) + 16, b_row); MULTIPLY(1, 4, 7); } \
+    if (has_rows) { LOAD(5, (a) + ROWS * (a_row), a_row); MULTIPLY(2, 5, 6); } \
+    if (has_columns && has_rows) MULTIPLY(3, 5, 7); \
+  }
+#define EACH(DO) { \
+    DO(0, to, sums_row); \
+    if (has_columns) DO(1, to + 16, sums_row); \
+    if (has_rows) DO(2, to + ROWS * sums_row, sums_row); \
+    if (has_columns && has_rows) DO(3, to + ROWS * sums_row + 16, sums_row); \
+  }
+  const idx whole = pairs / PAIRS * PAIRS;
+  // What is left of the terms goes with zeros.
+  pair last_left[2 * ROWS * PAIRS], last_right[PAIRS * 32];
+  for (idx i = 0; i < rows; i += 2 * ROWS) {
+    const int own = rows - i < 2 * ROWS ? rows - i : 2 * ROWS, has_rows = own > ROWS;
+    const int of_first = has_rows ? ROWS : own, of_second = has_rows ? own - ROWS : 1;
+    shapes all = { .palette = 1 };
+    for (int t = 0; t < 8; ++t) {
+      all.bytes[t] = 64;
+      all.rows[t] = t == 0 || t == 1 || t == 4 ? of_first : t < 6 ? of_second : PAIRS;
+    }
+    asm volatile("ldtilecfg %0" ::"m"(all));
+    const float* const from = left + i * left_row;
+    if (whole < pairs) {
+      for (int r = 0; r < own; ++r) {
+        for (idx k = 0; k < PAIRS; ++k) {
+          last_left[r * PAIRS + k] = whole + k < pairs ? *(const pair*)(from + r * left_row + whole + k) : 0;
+        }
+      }
+    }
+    for (idx n = 0; n < width; n += 32) {
+      const int has_columns = n + 16 < width;
+      float* const to = sums + i * sums_row + n;
+      if (adds) EACH(LOAD)
+      else { ZERO(0); ZERO(1); ZERO(2); ZERO(3); }
+      for (idx k = 0; k < whole; k += PAIRS) STEP(from + k, left_row, right + k * right_row + n, right_row)
+      if (whole < pairs) {
+        for (idx k = 0; k < PAIRS; ++k) {
+          for (idx j = 0; j < (has_columns ? 32 : 16); ++j) {
+            last_right[k * 32 + j] = whole + k < pairs ? *(const pair*)(right + (whole + k) * right_row + n + j) : 0;
+          }
+        }
+        STEP(last_left, PAIRS, last_right, 32)
+      }
+      EACH(STORE)
+    }
+    asm volatile("tilerelease" ::);
+  }
+#undef EACH
+#undef STEP
+#undef MULTIPLY
+#undef STORE
+#undef LOAD
+#undef ZERO
+#endif
+}
+
 // sums[i][j] (+)= sum over k of left[i][k] * right[k][j], of 6 rows and of pairs of terms; width is a multiple of 16
-void lz_multiply_tile_bf16(const float* restrict left, idx left_row, idx left_term, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
+void lz_multiply_six_bf16(const float* restrict left, idx left_row, idx left_term, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
 #if defined(__AVX512BF16__)
   typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
   typedef int pairs __attribute__((vector_size(64), aligned(4), may_alias));
@@ -121,19 +210,32 @@ void lz_multiply_tile_bf16(const float* restrict left, idx left_row, idx left_te
 #endif
 }
 
+// the same of so many rows, up to whole sixes of which there are rows and sums
+void lz_multiply_tile_bf16(const float* restrict left, idx left_row, idx left_term, idx rows, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
+  if (left_term == 1 && lz_has_tiles_bf16()) {
+    lz_multiply_in_tiles_bf16(left, left_row, rows, right, right_row, sums, sums_row, (depth + 1) / 2, width, adds);
+    return;
+  }
+  for (idx i = 0; i < rows; i += 6) {
+    lz_multiply_six_bf16(left + i * left_row, left_row, left_term, right, right_row, sums + i * sums_row, sums_row, depth, width, adds);
+  }
+}
+
 // the same of rows as memory has them; depth and left_row are even
-void lz_multiply_lines_bf16(const unsigned short* restrict left, idx left_row, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
+void lz_multiply_lines_bf16(const unsigned short* restrict left, idx left_row, idx rows, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
 #if defined(__AVX512BF16__)
-  lz_multiply_tile_bf16((const float*)left, left_row / 2, 1, right, right_row, sums, sums_row, depth, width, adds);
+  lz_multiply_tile_bf16((const float*)left, left_row / 2, 1, rows, right, right_row, sums, sums_row, depth, width, adds);
 #else
   typedef unsigned one __attribute__((may_alias));
   float wide[6 * 64];
-  for (idx k = 0; k < depth; k += 64) {
-    const idx some = depth - k < 64 ? depth - k : 64;
-    for (int i = 0; i < 6; ++i) {
-      for (idx l = 0; l < some; ++l) *(one*)(wide + i * 64 + l) = (unsigned)left[i * left_row + k + l] << 16;
+  for (idx row = 0; row < rows; row += 6) {
+    for (idx k = 0; k < depth; k += 64) {
+      const idx some = depth - k < 64 ? depth - k : 64;
+      for (int i = 0; i < 6; ++i) {
+        for (idx l = 0; l < some; ++l) *(one*)(wide + i * 64 + l) = (unsigned)left[(row + i) * left_row + k + l] << 16;
+      }
+      lz_multiply_tile_f32(wide, 64, 1, right + k * right_row, right_row, sums + row * sums_row, sums_row, some, width, adds || k > 0);
     }
-    lz_multiply_tile_f32(wide, 64, 1, right + k * right_row, right_row, sums, sums_row, some, width, adds || k > 0);
   }
 #endif
 }

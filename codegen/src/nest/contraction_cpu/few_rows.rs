@@ -48,7 +48,7 @@ impl Writer<'_> {
     }
 
     /// From line to line of what is packed: each begins with a vector, and few begin in the same set of a cache.
-    fn pitch(&self) -> u64 {
+    pub(super) fn pitch(&self) -> u64 {
         let vector = VECTOR_BYTES / self.stored().bytes(8);
         u64::from(self.schedule.depth).next_multiple_of(vector) + vector
     }
@@ -160,6 +160,7 @@ impl Writer<'_> {
             width,
             adds: first.then(Less, self.term),
             rows: Some(Expr::Name(self.rows.count)),
+            few: true,
         })));
     }
 }

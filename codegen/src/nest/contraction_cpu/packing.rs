@@ -29,7 +29,8 @@ impl Writer<'_> {
             }
             // Lines of terms are pairs already.
             if !turns || self.lines(value).is_none() {
-                self.pair(emitter, packed, panel, PANEL, Some(whole(Expr::Name(width))));
+                let width = whole(Expr::Name(width));
+                self.pair(emitter, packed, (panel, PANEL), (width, false));
             }
         });
     }
@@ -104,7 +105,7 @@ impl Writer<'_> {
             let lines = self.lines(value);
             if lines.is_some() {
                 let at = panel.clone().then(Add, first_lane);
-                self.pair(emitter, packed, at, PANEL, Some(Expr::Int(LANES)));
+                self.pair(emitter, packed, (at, PANEL), (Expr::Int(LANES), false));
             }
             let packed_lines = emitter.close();
             match lines {
@@ -142,8 +143,7 @@ impl Writer<'_> {
     /// The rows of a tile, each with its terms side by side. Rows that the block does not have are zeros.
     pub(super) fn pack_rows(&self, emitter: &mut Emitter, value: ValueId, packed: Var) {
         let deep = Expr::Int(u64::from(self.schedule.depth));
-        let left = self.rows.count.then(Sub, self.tile);
-        let count = Expr::Name(emitter.bind("tile_rows", INDEX, Expr::Int(TILE_ROWS).then(Min, left)));
+        let count = Expr::Name(emitter.bind("tile_rows", INDEX, self.rows_of_tile()));
         let r = emitter.index("r");
         let line = r.then(Mul, deep);
         emitter.repeat(counting(r, 0, count.clone(), LoopHint::None), |emitter| {
@@ -156,16 +156,23 @@ impl Writer<'_> {
         let zero = set(Expr::element(packed, line.then(Add, Var::Lane)), self.zero());
         let terms = Expr::Name(self.terms);
         let zeros = counting(Var::Lane, 0, terms, LoopHint::SimdSpilling).of(vec![zero]);
-        emitter.push(counting(r, count, TILE_ROWS, LoopHint::None).of(vec![zeros]));
-        self.pair(emitter, packed, Expr::Int(0), self.schedule.depth.into(), None);
+        let whole = match self.contraction.is_paired {
+            true => ceil(count.clone(), Expr::Int(TILE_ROWS)).then(Mul, TILE_ROWS),
+            false => Expr::Int(TILE_ROWS),
+        };
+        emitter.push(counting(r, count.clone(), whole.clone(), LoopHint::None).of(vec![zeros]));
+        self.pair(emitter, packed, (Expr::Int(0), self.schedule.depth.into()), (whole, true));
     }
 
-    /// All rows of the block, those of a term side by side, where they are neighbours in memory. Rows that the block does
-    /// not have are zeros.
+    /// All rows of the block, those of a term side by side, where they are neighbours in memory; of pairs each with its terms
+    /// side by side. Rows that the block does not have are zeros.
     pub(super) fn pack_all_rows(&self, emitter: &mut Emitter, value: ValueId, packed: Var) {
         let row = Expr::name(Var::Lane);
         let count = Expr::Name(self.rows.count);
         let whole = ceil(count.clone(), Expr::Int(TILE_ROWS)).then(Mul, TILE_ROWS);
+        if self.contraction.is_paired {
+            return self.pack_rows_turned(emitter, value, packed, whole);
+        }
         self.each_term(emitter, LoopHint::None, |emitter, term| {
             let at = term.then(Mul, Expr::Int(self.schedule.rows.into())).then(Add, row.clone());
             let target = Expr::element(packed, at);
@@ -177,14 +184,57 @@ impl Writer<'_> {
             let zero = vec![set(target, self.zero())];
             emitter.push(counting(Var::Lane, count, whole.clone(), LoopHint::SimdSpilling).of(zero));
         });
-        self.pair(emitter, packed, Expr::Int(0), self.schedule.rows.into(), Some(whole));
     }
 
-    /// Makes pairs of packed terms, where these are multiplied so.
-    pub(super) fn pair(&self, emitter: &mut Emitter, array: Var, at: Expr, row: u64, width: Option<Expr>) {
+    /// The same of pairs: sixteen terms at a time, of which each has its rows side by side, are turned.
+    fn pack_rows_turned(&self, emitter: &mut Emitter, value: ValueId, packed: Var, whole: Expr) {
+        let (pitch, of_row) = (u64::from(self.schedule.rows), self.pitch());
+        let (first, line, row) = (emitter.index("first"), emitter.index("line"), Expr::name(Var::Lane));
+        emitter.repeat(stepping(first, (0, self.terms), LANES, LoopHint::None), |emitter| {
+            let lines = emitter.fresh("lines");
+            let lines = emitter.array(lines, self.element(), LANES * pitch);
+            let some = Expr::Int(LANES).then(Min, self.terms.then(Sub, first));
+            let some = Expr::Name(emitter.bind("some", INDEX, some));
+            emitter.repeat_along(&[self.depth], counting(line, 0, &some, LoopHint::None), |emitter| {
+                emitter.bind(self.depth, INDEX, self.term.then(Add, first).then(Add, line));
+                let target = |row: Expr| Expr::element(lines, line.then(Mul, pitch).then(Add, row));
+                let all = counting(Var::Lane, 0, self.rows.count, LoopHint::SimdSpilling);
+                emitter.repeat(all, |emitter| {
+                    self.bind_row(emitter, &row);
+                    let value = self.factor(emitter, value);
+                    emitter.push(set(target(row.clone()), value));
+                });
+                let zero = vec![set(target(row.clone()), self.zero())];
+                let rest = counting(Var::Lane, self.rows.count, &whole, LoopHint::SimdSpilling);
+                emitter.push(rest.of(zero));
+            });
+            emitter.push(Stmt::Turn(Box::new(Turning {
+                dtype: self.contraction.dtype,
+                to: packed,
+                to_at: Expr::Name(first),
+                to_row: of_row,
+                from: lines,
+                from_at: Expr::Int(0),
+                from_row: pitch,
+                depth: whole.clone(),
+                rows: Some(some),
+            })));
+        });
+        self.pair(emitter, packed, (Expr::Int(0), of_row), (whole, true));
+    }
+
+    /// Makes pairs of packed terms, where these are multiplied so: of so many elements of each term, or of rows `along` which
+    /// terms are neighbours.
+    pub(super) fn pair(
+        &self,
+        emitter: &mut Emitter,
+        array: Var,
+        (at, row): (Expr, u64),
+        (count, along): (Expr, bool),
+    ) {
         if self.contraction.is_paired {
             let depth = Expr::Name(self.terms);
-            emitter.push(Stmt::Pair(Box::new(Pairing { array, at, row, depth, width })));
+            emitter.push(Stmt::Pair(Box::new(Pairing { array, at, row, depth, count, along })));
         }
     }
 }

@@ -4,11 +4,11 @@ use super::Expr;
 use crate::DType;
 use crate::nest::variable::Var;
 
-/// Six packed rows, a panel of packed columns, and their sums; or few rows, and columns as memory has them.
+/// Packed rows, a panel of packed columns, and their sums; or few rows, and columns as memory has them.
 #[derive(Clone, PartialEq, Hash, Debug)]
 pub struct TileProduct {
-    /// Of all three: a float or an integer of 32 or 64 bits. Of BF16 the sums are `F32`, and so are the factors of six rows,
-    /// which are pairs; of few rows they are elements of memory.
+    /// Of all three: a float or an integer of 32 or 64 bits. Of BF16 the sums are `F32`, and so are packed factors, which are
+    /// pairs; of few rows they are elements of memory.
     pub dtype: DType,
     /// The array of the rows.
     pub left: Var,
@@ -38,8 +38,10 @@ pub struct TileProduct {
     pub width: Expr,
     /// Whether the sums have begun.
     pub adds: Expr,
-    /// How many rows there are, if they are few; then their terms are neighbours.
+    /// How many rows there are if not six. Of packed ones there are whole sixes, of sums as well.
     pub rows: Option<Expr>,
+    /// Whether they are few: then their terms are neighbours.
+    pub few: bool,
 }
 
 /// Lines whose elements of one place become neighbours: sixteen, or as many as it says.
@@ -77,6 +79,8 @@ pub struct Pairing {
     pub row: u64,
     /// Terms.
     pub depth: Expr,
-    /// The elements of a line of one term; without, each of six lines has the terms of a row.
-    pub width: Option<Expr>,
+    /// The elements of a line of one term, or how many lines there are.
+    pub count: Expr,
+    /// Whether each line has the terms of a row.
+    pub along: bool,
 }

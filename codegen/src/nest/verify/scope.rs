@@ -203,7 +203,7 @@ impl Scope<'_> {
                 self.type_of(&tile.adds)?;
                 tile.rows.iter().try_for_each(|rows| self.expect(rows, Type::Index))?;
                 // Packed columns are pairs in numbers of 32 bits.
-                let of_columns = if tile.rows.is_some() { tile.dtype } else { tile.dtype.compute() };
+                let of_columns = if tile.few { tile.dtype } else { tile.dtype.compute() };
                 self.numbers(tile.left, &tile.left_at, tile.dtype)?;
                 self.numbers(tile.right, &tile.right_at, of_columns)?;
                 self.elements(tile.sums, &tile.sums_at, float)
@@ -211,7 +211,7 @@ impl Scope<'_> {
             Stmt::Pair(pairing) => {
                 self.changes(pairing.array)?;
                 self.expect(&pairing.depth, Type::Index)?;
-                pairing.width.iter().try_for_each(|width| self.expect(width, Type::Index))?;
+                self.expect(&pairing.count, Type::Index)?;
                 self.elements(pairing.array, &pairing.at, Type::Register(DType::F32))
             }
             Stmt::Turn(turning) => {
