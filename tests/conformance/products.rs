@@ -415,6 +415,9 @@ fn attention_along_its_rows() {
         let nan = at(7).unsqueeze(1).where_(f64::NAN, &k);
         let halves = [&q, &k, &v].map(|x| x.cast(DType::F16));
         let brief = [&q, &k, &of(&[2, 150, 100], 9)].map(|x| x.cast(DType::BF16));
+        // More than a GPU's block declares of shared memory.
+        let wide = |rows, seed| floats(device, DType::BF16, vec![2, rows, 128], 0.5, seed);
+        let wide = [wide(130, 10), wide(200, 11), wide(200, 12), wide(70, 13)];
         let near = |name: &str, y| near(name, y, 1e-5, 1e-5);
         vec![
             near("capped and biased", (&weights / weights.sum_keepdim(-1)).matmul(&v).relu()),
@@ -429,6 +432,15 @@ fn attention_along_its_rows() {
             ),
             crate::common::near("halves", causal(&halves[0], &halves[1], &halves[2]), 2e-3, 2e-3),
             crate::common::near("wide, of bf16", causal(&brief[0], &brief[1], &brief[2]), 2e-2, 2e-2),
+            crate::common::near("wider", causal(&wide[0], &wide[1], &wide[2]), 2e-2, 2e-2),
+            crate::common::near(
+                "wider, and not rounded",
+                (wide[3].cast(DType::F32).matmul(&wide[1].cast(DType::F32).transpose(1, 2)) * 0.1)
+                    .softmax(-1)
+                    .matmul(&wide[2].cast(DType::F32)),
+                1e-4,
+                1e-4,
+            ),
             near("few are left, or none", (&scores + &nothing).softmax(-1).matmul(&v)),
             near("NaN", causal(&q, &nan, &v)),
         ]

@@ -121,7 +121,7 @@ impl Machine<'_> {
     fn declare(&mut self, var: Var, init: Option<&Expr>, active: &[usize]) -> Result<()> {
         let (id, local) = self.local(var).ok_or_else(|| broken("what is declared is no variable"))?;
         match (local.space, local.len) {
-            (Space::Shared | Space::Launch(_), len) => {
+            (Space::Shared(_) | Space::Launch(_), len) => {
                 self.shared.entry(id).or_insert_with(|| Array::new(local.ty, len.unwrap_or(1)));
                 Ok(())
             }

@@ -138,7 +138,7 @@ impl Traversal<'_> {
     fn access(&mut self, array: Var, at: &Expr, width: u64) {
         let Var::Local(id) = array else { return };
         let local = &self.function.body.locals[id.index()];
-        if local.space != Space::Shared {
+        if !matches!(local.space, Space::Shared(_)) {
             return;
         }
         let bytes = local.ty.bytes(4);

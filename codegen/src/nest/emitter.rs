@@ -249,7 +249,7 @@ impl<'k> Emitter<'k> {
             "" => prefix.to_string(),
             of => format!("{prefix}_{of}"),
         };
-        let var = self.local(hint, ty, Some(len), Space::Shared);
+        let var = self.local(hint, ty, Some(len), Space::Shared(None));
         self.share(var, ty, len)
     }
 
@@ -269,7 +269,7 @@ impl<'k> Emitter<'k> {
 
     /// Appends an array that the block shares.
     pub(super) fn share(&mut self, var: impl Into<Definition>, ty: Type, len: u64) -> Var {
-        let var = self.typed(var, ty, Some(len), Space::Shared);
+        let var = self.typed(var, ty, Some(len), Space::Shared(None));
         self.push(Stmt::Declare { var, init: None });
         var
     }

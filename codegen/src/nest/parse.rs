@@ -378,7 +378,8 @@ impl<'t, 'a> Reader<'t, 'a> {
         self.text.expect("]")?;
         let space = match kind {
             "array" => Space::Thread,
-            "shared" => Space::Shared,
+            "shared" if self.text.is_at("from") => Space::Shared(Some(self.setting("from")?)),
+            "shared" => Space::Shared(None),
             _ => Space::Launch(self.setting("from")?),
         };
         Ok(Stmt::Declare { var: self.define(name, ty, len, space, place, defined)?, init: None })

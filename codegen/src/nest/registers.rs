@@ -140,7 +140,7 @@ impl Traversal<'_> {
             Type::Memory(_) => 1,
         };
         match (space, len) {
-            (Space::Shared | Space::Launch(_), _) => 0,
+            (Space::Shared(_) | Space::Launch(_), _) => 0,
             (_, None) => each,
             (_, Some(len)) if *len > LONGEST_ARRAY => 0,
             (_, Some(len)) => match ty {

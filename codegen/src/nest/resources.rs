@@ -1,7 +1,7 @@
 //! What one launch may have on CUDA, on every architecture.
 
-use super::variable::Space;
-use super::{Body, Nest, Parameter};
+use super::variable::{Local, Space};
+use super::{Body, Function, Nest, Parameter};
 use crate::Refusal;
 use crate::ir::Kernel;
 
@@ -12,6 +12,9 @@ pub(crate) const PARAMETER_BYTES: u64 = 4096;
 /// Bytes of shared memory that a block declares.
 const SHARED_BYTES: u64 = 48 << 10;
 
+/// Of what a launch provides, arrays begin where a line of all banks does.
+const LINE: u64 = 128;
+
 impl Parameter {
     /// Bytes of the parameter, which begins at a multiple of them.
     pub(crate) fn bytes(self, kernel: &Kernel, index_size: u64) -> u64 {
@@ -19,6 +22,31 @@ impl Parameter {
             Parameter::Buffer(_) | Parameter::Checks | Parameter::Workspace(_) => 8,
             Parameter::Argument(id) => kernel.arguments[id.index()].value.dtype().size() as u64,
             Parameter::Extent(_) | Parameter::Offset(_) => index_size,
+        }
+    }
+}
+
+impl Local {
+    /// Bytes of an array.
+    fn bytes(&self, index_size: u64) -> u64 {
+        self.len.unwrap_or(1).saturating_mul(self.ty.bytes(index_size))
+    }
+}
+
+impl Function {
+    /// Takes what it shares from the memory that the launch provides, if a block cannot declare as much.
+    pub(super) fn share_at_launch(&mut self) {
+        let shared = self.body.locals.iter_mut().filter(|local| local.space == Space::Shared(None));
+        // Nothing but numbers is there.
+        let (mut end, mut all): (u64, Vec<(&mut Local, u64)>) = (self.launch.shared_bytes.into(), Vec::new());
+        for local in shared {
+            let from = end;
+            end = (from + local.bytes(4)).next_multiple_of(LINE);
+            all.push((local, from));
+        }
+        if end > SHARED_BYTES {
+            all.into_iter().for_each(|(local, from)| local.space = Space::Shared(Some(from)));
+            self.launch.shared_bytes = end as u32;
         }
     }
 }
@@ -55,7 +83,7 @@ impl Nest {
 
     /// Of all that a function declares.
     fn shared_bytes(&self, body: &Body) -> u64 {
-        let shared = body.locals.iter().filter(|local| local.space == Space::Shared);
-        shared.map(|local| local.len.unwrap_or(1).saturating_mul(local.ty.bytes(self.index_size()))).sum()
+        let shared = body.locals.iter().filter(|local| local.space == Space::Shared(None));
+        shared.map(|local| local.bytes(self.index_size())).sum()
     }
 }

@@ -77,7 +77,9 @@ pub(super) fn build(
     };
     // Has a name for the lanes of whatever is split.
     let named = split_lanes(kernel, Some(*column), 2);
-    Ok(Nest::new(named, vec![Function::of(kernel, body, launch)], Vec::new()))
+    let mut function = Function::of(kernel, body, launch);
+    function.share_at_launch();
+    Ok(Nest::new(named, vec![function], Vec::new()))
 }
 
 struct Rows<'k> {

@@ -267,7 +267,8 @@ impl Writer<'_> {
         let Var::Local(id) = var else { return format!("var {definition}") };
         let Local { len, space, .. } = &self.locals[id.index()];
         match (space, len, init) {
-            (Space::Shared, Some(len), _) => format!("shared {definition} [{len}]"),
+            (Space::Shared(None), Some(len), _) => format!("shared {definition} [{len}]"),
+            (Space::Shared(Some(from)), Some(len), _) => format!("shared {definition} [{len}] from {from}"),
             (Space::Launch(from), Some(len), _) => format!("launch {definition} [{len}] from {from}"),
             (_, Some(len), _) => format!("array {definition} [{len}]"),
             (_, None, Some(init)) => format!("var {definition} = {}", self.expr(init)),

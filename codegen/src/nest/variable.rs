@@ -49,8 +49,8 @@ pub enum Space {
     Constant,
     /// The thread's: registers, or the stack.
     Thread,
-    /// Shared memory of the block.
-    Shared,
+    /// Shared memory of the block: declared, or from that byte on of what the launch provides.
+    Shared(Option<u64>),
     /// The shared memory that the launch provides, from that byte on. Each thread has elements of its own there.
     Launch(u64),
 }

@@ -46,6 +46,9 @@ const DEPTH: u32 = 16;
 const WARP_DEPTH: u32 = 32;
 const WARP_ROWS: u32 = 16;
 
+/// Tiles of a factor that are in shared memory together.
+const MOST_STEPS: u64 = 4;
+
 /// Columns of the results: the sums of a thread are in registers.
 const COLUMNS: [u32; 2] = [64, share::MOST_ATTENTION_COLUMNS as u32];
 
@@ -66,6 +69,16 @@ impl RowProductSchedule {
             None => 512 / self.threads(),
             Some(_) => (if self.columns > COLUMNS[0] { 256 } else { 384 }) / self.threads(),
         }
+    }
+
+    /// Bytes of shared memory where each of so many steps has a slot: of small matrices, whose weights are sums of two.
+    fn shared_bytes(&self, steps: u64) -> u64 {
+        let [rows, elements, columns] = [self.rows, self.elements, self.columns].map(u64::from);
+        let of_elements = (rows + elements) * u64::from(self.depth);
+        let of_results = columns * u64::from(self.of_results().depth);
+        let weights = 2 * rows * elements;
+        let size = self.matrices.map_or(4, |dtype| dtype.size() as u64);
+        steps.saturating_mul(of_elements + of_results).saturating_add(weights).saturating_mul(size)
     }
 
     /// The tiles that the rows' elements are added up in.
@@ -212,6 +225,14 @@ impl RowContraction {
         })
     }
 
+    /// Tiles of the longer of the elements' terms and the results' elements, if it is known how many.
+    fn steps(&self, kernel: &Kernel, schedule: &RowProductSchedule) -> u64 {
+        let terms = kernel.axis(self.scores[0].depth[0]);
+        let of_results = u64::from(schedule.elements / schedule.of_results().depth);
+        let of_elements = terms.extent.div_ceil(schedule.depth.into());
+        if terms.is_argument { u64::MAX } else { of_elements.max(of_results) }
+    }
+
     /// How a GPU computes it, if it can: 32-bit products and a softmax of them.
     pub(super) fn tiles(&self, kernel: &Kernel, figures: &Figures) -> Option<RowProductSchedule> {
         let [scores] = self.scores.as_slice() else { return None };
@@ -238,6 +259,14 @@ impl RowContraction {
         let copies =
             figures.shared_bytes > NO_COPIES_BYTES && all.iter().any(|&id| is_copied(kernel, id, dtype));
         let stages = if copies { 2 } else { 1 };
-        Some(RowProductSchedule { rows, elements: ROW_ELEMENTS as u32, columns, depth, matrices, stages })
+        let schedule =
+            RowProductSchedule { rows, elements: ROW_ELEMENTS as u32, columns, depth, matrices, stages };
+        // A slot for each step, where these are few and what they need fits.
+        let steps = self.steps(kernel, &schedule);
+        let of_block = schedule.shared_bytes(steps) * u64::from(schedule.at_once());
+        let is_filled = all.iter().all(|&id| is_copied(kernel, id, dtype)) && matrices.is_some();
+        let has_room = steps <= MOST_STEPS && of_block <= u64::from(figures.shared_bytes);
+        let stages = if copies && is_filled && has_room { stages.max(steps as u32) } else { stages };
+        Some(RowProductSchedule { stages, ..schedule })
     }
 }

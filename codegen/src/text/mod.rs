@@ -256,14 +256,14 @@ impl<'a> Printer<'a> {
         let Some(local) = self.local(var) else { return };
         let (name, ty, len) = (self.name(var), self.type_name(local.ty), local.len.unwrap_or(1));
         let line = match local.space {
-            Space::Shared => match local.ty {
+            Space::Shared(None) => match local.ty {
                 // Threads go on with whole vectors of what they have put there as it is in memory.
                 Type::Memory(dtype) if (len * dtype.size() as u64).is_multiple_of(16) => {
                     format!("__shared__ __align__(16) {ty} {name}[{len}];")
                 }
                 _ => format!("__shared__ {ty} {name}[{len}];"),
             },
-            Space::Launch(offset) => {
+            Space::Shared(Some(offset)) | Space::Launch(offset) => {
                 let place = self.place(BLOCK_MEMORY, &Expr::Int(offset));
                 format!("{ty}* const {name} = ({ty}*)({place});")
             }

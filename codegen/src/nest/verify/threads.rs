@@ -238,7 +238,7 @@ impl Traversal<'_> {
 
     /// All threads find the same at one place of a memory that they share.
     fn grow(&mut self, var: Var, differs: Differs) {
-        if matches!(var, Var::Parameter(_)) || self.space(var) == Some(Space::Shared) {
+        if matches!(var, Var::Parameter(_)) || matches!(self.space(var), Some(Space::Shared(_))) {
             return;
         }
         let known = self.differs.entry(var).or_insert(Blocks);
@@ -305,14 +305,14 @@ impl Traversal<'_> {
     fn space(&self, array: Var) -> Option<Space> {
         let Var::Local(id) = array else { return None };
         Some(self.function.body.locals[id.index()].space)
-            .filter(|space| matches!(space, Space::Shared | Space::Launch(_)))
+            .filter(|space| matches!(space, Space::Shared(_) | Space::Launch(_)))
     }
 
     fn read(&mut self, array: Var, at: &Expr) -> Result<(), NestError> {
         let Some(space) = self.space(array) else { return Ok(()) };
         let shared = self.arrays.entry(array).or_default();
         let is_apart = |write: &Expr| write == at || are_apart(&self.turns, write, at);
-        let is_own = space != Space::Shared || shared.writes.iter().all(is_apart);
+        let is_own = matches!(space, Space::Launch(_)) || shared.writes.iter().all(is_apart);
         let error: fn(String) -> NestError = match () {
             () if !shared.is_written && shared.writes.is_empty() => NestError::Unwritten,
             () if !is_own => NestError::Unsynchronised,
@@ -330,7 +330,7 @@ impl Traversal<'_> {
         let shared = self.arrays.entry(array).or_default();
         shared.writes.push(at.clone());
         let is_apart = |read: &Expr| read == at || are_apart(&self.turns, read, at);
-        match space == Space::Shared && !shared.reads.iter().all(is_apart) {
+        match matches!(space, Space::Shared(_)) && !shared.reads.iter().all(is_apart) {
             true => Err(NestError::Unsynchronised(name(self.nest, self.function, array))),
             false => Ok(()),
         }
