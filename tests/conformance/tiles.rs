@@ -85,6 +85,19 @@ fn warps_multiply_matrices_of_16_bits() {
     }
 }
 
+/// The tiles of large products: a block cannot declare as much shared memory.
+#[test]
+fn the_largest_tiles_are_in_memory_of_the_launch() {
+    let build = |device: &Device| {
+        let of = |shape: [usize; 2], seed| floats(device, DType::BF16, shape, 1.0, seed);
+        let product = of([1030, 200], 1).linear(&of([520, 200], 2), None).relu();
+        vec![close("large", product, DType::BF16, 200)]
+    };
+    check_fused("large tiles", build);
+    let source = build(&Device::cpu())[0].tensor().compile_for(&Target::cuda("sm_90")).unwrap().source();
+    assert!(source.contains("tile=128x256") && source.contains("147456 bytes of shared memory"), "{source}");
+}
+
 #[test]
 fn long_sums_of_few_results_are_split() {
     check_tiled("split", |device| {

@@ -71,7 +71,9 @@ pub(super) fn build(
     let body = emitter.finish()?;
     // Has a name for the lanes of whatever is split.
     let named = split_lanes(&flat, Some(contraction.column), 2);
-    Ok(Nest::new(named, vec![Function::of(kernel, body, launch)], workspaces))
+    let mut function = Function::of(kernel, body, launch);
+    function.share_at_launch();
+    Ok(Nest::new(named, vec![function], workspaces))
 }
 
 /// Memory for the sums of each part.

@@ -1,6 +1,6 @@
 //! Contractions on CUDA: which tiles a block computes, and what of them a thread or a warp.
 
-use super::contraction::Contraction;
+use super::contraction::{Contraction, Product};
 use super::depth::positions;
 use super::facts::{ACCESS_BYTES, Figures};
 use super::instructions::Instruction;
@@ -54,8 +54,10 @@ const THREADS: [Tile; 6] = [
     tile([32, 32], [4, 4], 8, 0.6),
 ];
 
-/// Of warps: 64 bytes of a row, and 128 where the rows are few, so that enough is on its way.
-const WARPS: [Tile; 5] = [
+/// Of warps: 64 bytes of a row, and 128 where the rows are few, so that enough is on its way, or where the launch provides shared
+/// memory for them.
+const WARPS: [Tile; 6] = [
+    tile([128, 256], [64, 64], 64, 1.1),
     tile([128, 128], [64, 32], 32, 1.0),
     tile([128, 64], [32, 32], 32, 0.85),
     tile([64, 64], [32, 32], 32, 0.75),
@@ -88,8 +90,10 @@ const SUMS_IN_FLIGHT: f64 = 128.0;
 /// Clocks that a block takes to leave its part, and the last one to find that it is.
 const MERGE_CLOCKS: f64 = 2000.0;
 
-/// The most tiles of a factor that are in shared memory.
+/// The most tiles of a factor that are in shared memory, and those of what a block cannot declare two of: more are no faster on
+/// an H200.
 const STAGES: u32 = 4;
+const STAGES_AT_LAUNCH: u32 = 3;
 
 /// Blocks of a multiprocessor among which shared memory is divided: more of them hide no more.
 const MOST_AT_ONCE: u32 = 4;
@@ -219,7 +223,10 @@ impl Contraction {
         let registers = (self.sum.size() as u32 / 4).max(1) * self.products.len() as u32;
         let table = ProductSchedule::table(matrices);
         let most_sums = if self.products.len() == 1 { MOST_SUMS } else { MOST_SUMS_OF_SEVERAL };
-        let fits = |tile: &&Tile| ProductSchedule::of(tile, matrices, 1).sums() * registers <= most_sums;
+        let fits = |tile: &&Tile| {
+            let schedule = ProductSchedule::of(tile, matrices, 1);
+            schedule.sums() * registers <= most_sums && self.has_room(kernel, &schedule, figures)
+        };
         let most_splits = match [&self.batch, &self.rows, &columns].into_iter().any(|axes| is_many(axes)) {
             true => 1,
             false => (extents[3] / SPLIT_TERMS).clamp(1, MOST_SPLITS),
@@ -279,28 +286,42 @@ impl Contraction {
     /// As many tiles as blocks have shared memory for, where factors are elements of memory as they are.
     fn stages(&self, kernel: &Kernel, schedule: &ProductSchedule, figures: &Figures) -> u32 {
         let dtype = schedule.matrices.unwrap_or(self.dtype);
-        let (mut lefts, mut rights) = (Vec::new(), Vec::new());
-        for product in &self.products {
-            lefts.push(product.left);
-            rights.push(product.right);
-        }
-        let all = lefts.iter().chain(&rights);
-        if figures.shared_bytes <= NO_COPIES_BYTES || !all.clone().any(|&id| is_copied(kernel, id, dtype)) {
+        if figures.shared_bytes <= NO_COPIES_BYTES || !self.factors().any(|id| is_copied(kernel, id, dtype)) {
             return 1;
         }
-        let count = |values: &mut Vec<ValueId>| {
+        let bytes = self.tile_bytes(schedule);
+        if 2 * bytes > SHARED_BYTES {
+            return STAGES_AT_LAUNCH;
+        }
+        let at_once = schedule.at_once(self).min(MOST_AT_ONCE);
+        let of_block = (figures.shared_bytes / at_once).min(SHARED_BYTES);
+        (of_block / bytes).clamp(2, STAGES)
+    }
+
+    /// Whether a block can declare two tiles of each factor, or the launch provides more of what is copied.
+    fn has_room(&self, kernel: &Kernel, schedule: &ProductSchedule, figures: &Figures) -> bool {
+        let (bytes, dtype) = (self.tile_bytes(schedule), schedule.matrices.unwrap_or(self.dtype));
+        let are_copied = || self.factors().all(|id| is_copied(kernel, id, dtype));
+        2 * bytes <= SHARED_BYTES || STAGES_AT_LAUNCH * bytes <= figures.shared_bytes && are_copied()
+    }
+
+    fn factors(&self) -> impl Iterator<Item = ValueId> {
+        self.products.iter().flat_map(|product| [product.left, product.right])
+    }
+
+    /// Bytes of a tile of each factor, with what lines are longer than tiles.
+    fn tile_bytes(&self, schedule: &ProductSchedule) -> u32 {
+        let size = schedule.matrices.unwrap_or(self.dtype).size() as u32;
+        let count = |of: fn(&Product) -> ValueId| {
+            let mut values: Vec<ValueId> = self.products.iter().map(of).collect();
             values.sort_unstable();
             values.dedup();
             values.len() as u32
         };
-        // With what lines are longer than tiles.
-        let group = ACCESS_BYTES as u32 / dtype.size() as u32;
-        let widths =
-            count(&mut lefts) * (schedule.rows + group) + count(&mut rights) * (schedule.columns + group);
-        let bytes = widths * schedule.depth * dtype.size() as u32;
-        let at_once = schedule.at_once(self).min(MOST_AT_ONCE);
-        let of_block = (figures.shared_bytes / at_once).min(SHARED_BYTES);
-        (of_block / bytes).clamp(2, STAGES)
+        let group = ACCESS_BYTES as u32 / size;
+        let lefts = count(|product| product.left) * (schedule.rows + group);
+        let rights = count(|product| product.right) * (schedule.columns + group);
+        (lefts + rights) * schedule.depth * size
     }
 
     /// The axes of the columns, the innermost one last.
