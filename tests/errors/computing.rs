@@ -29,6 +29,16 @@ pub fn reductions(page: &mut Page) {
         x.logsumexp(2);
         x.nansum(2);
         count.nanmean(0);
+        x.nanprod([0, -2]);
+        none.nanmin(0);
+        x.nanmax(2);
+        count.nanvar(0, 1);
+        count.nanstd(0, 1);
+        x.nanvar_keepdim(-3, 0);
+        none.nanargmin(0);
+        x.nanargmax([1, 1]);
+        x.nancumsum(2);
+        x.nancumprod(-3);
         x.count_nonzero([0, -2]);
         none.aminmax(0);
         x.cumsum(2);

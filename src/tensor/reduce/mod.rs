@@ -1,6 +1,7 @@
 //! What combines the elements along axes.
 
 mod covariance;
+mod missing;
 pub(crate) mod moments;
 pub(crate) mod neighbours;
 pub(crate) mod reductions;

@@ -1,4 +1,4 @@
-//! Reductions that are made of others: norms, counts, and sums that pass over NaN.
+//! Reductions that are made of others: norms, counts, several at once.
 //!
 //! As with all reductions, the axes are [`Axes`], and the twin with `_keepdim` keeps them with extent 1.
 
@@ -7,8 +7,9 @@ use crate::tensor::arguments::call::Call;
 use crate::tensor::map::operands::float_for;
 use crate::{DType, Result, Shape, Tensor};
 
+/// Methods of reductions that keep the axes, and their twins that do not. An argument is given with one for an example.
 macro_rules! composed_reduction_methods {
-    ($($(#[$meta:meta])* $name:ident, $name_keepdim:ident = $reduction:path $(, $argument:ident: $ty:ty)?;)*) => {
+    ($($(#[$meta:meta])* $name:ident, $name_keepdim:ident = $reduction:path $(, $argument:ident: $ty:ty = $example:literal)?;)*) => {
         impl Tensor {
             $(
                 $(#[$meta])*
@@ -26,7 +27,7 @@ macro_rules! composed_reduction_methods {
                     "```\n",
                     "use lazuli::{Shape, Tensor};\n",
                     "let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 6.0], [2, 2]);\n",
-                    $("let ", stringify!($argument), " = 2.0;\n",)?
+                    $("let ", stringify!($argument), " = ", stringify!($example), ";\n",)?
                     "let kept = x.", stringify!($name_keepdim), "(1", $(", ", stringify!($argument),)? ");\n",
                     "assert_eq!(kept.shape()?, Shape::from([2, 1])); // broadcasts with x\n",
                     "let without = x.", stringify!($name), "(1", $(", ", stringify!($argument),)? ");\n",
@@ -43,6 +44,7 @@ macro_rules! composed_reduction_methods {
         }
     };
 }
+pub(super) use composed_reduction_methods;
 
 composed_reduction_methods! {
     /// The p-norm along the axes, which the result no longer has: `sum(|x|^p)^(1/p)`, the largest magnitude for
@@ -60,7 +62,7 @@ composed_reduction_methods! {
     /// assert_eq!(x.norm(.., f64::INFINITY).to_vec::<f32>()?, [4.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    norm, norm_keepdim = norm, p: f64;
+    norm, norm_keepdim = norm, p: f64 = 2.0;
     /// `log(sum(exp(x)))` along the axes, which the result no longer has, without overflow on the way; minus
     /// infinity of nothing. Floats keep their dtype, integers and bools give `F32`.
     ///
@@ -71,26 +73,6 @@ composed_reduction_methods! {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     logsumexp, logsumexp_keepdim = logsumexp;
-    /// The sum along the axes of what is not NaN; dtypes as by [`Tensor::sum`].
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, 2.0], [3]);
-    /// assert_eq!(x.nansum(..).to_vec::<f32>()?, [3.0]);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    nansum, nansum_keepdim = nansum;
-    /// The mean along the axes of what is not NaN, NaN of nothing. Keeps the dtype.
-    ///
-    /// Invalid for integers and bools.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, 2.0], [3]);
-    /// assert_eq!(x.nanmean(..).to_vec::<f32>()?, [1.5]);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    nanmean, nanmean_keepdim = nanmean;
     /// How many elements along the axes are not 0 (NaN is not): `I64`.
     ///
     /// ```
@@ -242,24 +224,6 @@ fn logsumexp(call: Call, x: &Tensor, axes: &Axes) -> Result<Tensor> {
         let log = (x - &max).exp().sum_keepdim(axes.clone()).log();
         // An infinite maximum minus itself is NaN.
         max.isinf().where_(&max, log + &max)
-    })
-}
-
-fn nansum(call: Call, x: &Tensor, axes: &Axes) -> Result<Tensor> {
-    let (shape, dtype) = x.known()?;
-    call.axes(axes, shape)?;
-    Ok(match dtype.is_float() {
-        true => x.isnan().where_(x.zeros_like(), x).sum_keepdim(axes.clone()),
-        false => x.sum_keepdim(axes.clone()),
-    })
-}
-
-fn nanmean(call: Call, x: &Tensor, axes: &Axes) -> Result<Tensor> {
-    call.needs_float(x)?;
-    let numbers = x.isnan().logical_not();
-    widened(x, |x| {
-        let sum = numbers.where_(x, x.zeros_like()).sum_keepdim(axes.clone());
-        sum / numbers.cast(x.node.dtype).sum_keepdim(axes.clone())
     })
 }
 
