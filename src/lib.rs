@@ -137,8 +137,8 @@ pub use tensor::ask::evaluate::{compile_for, cuda_is_available, eval, explain, w
 pub use tensor::{
     Arguments, Attention, Axes, Border, Bounds, Compiled, Conv, Conv1d, Conv2d, Conv3d, CrossEntropy, Dims,
     Element, Executable, GridSample, Index, Indexing, Interpolation, Leaves, Number, Operand, Outside,
-    PadMode, Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d, Reduction, Rounding, ScanOrder, ScatterReduction,
-    Stft, Tensors, Traceable, compile, parallel, scan,
+    PadMode, Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d, Quantiles, Reduction, Rounding, ScanOrder,
+    ScatterReduction, Stft, Tensors, Traceable, compile, parallel, scan,
 };
 pub use tune::{Tuner, TuningProgress, tune};
 pub use tuned::{TunedKernel, Tuning};

@@ -366,6 +366,7 @@ fn sorts(page: &mut Page) {
         whole.quantile(0.5, 1);
         x.quantile(1.5, 1);
         x.nanquantile(f64::NAN, 1);
+        x.quantile([0.5, -0.5], 1);
         tensor(DType::F32, &[]).searchsorted(&x, false);
         x.searchsorted(&tensor(DType::F32, &[2, 4]), false);
         x.bucketize(&x, true);

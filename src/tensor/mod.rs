@@ -29,6 +29,7 @@ pub use layer::interpolate::Interpolation;
 pub use layer::losses::Reduction;
 pub use layer::pool::{Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d};
 pub use map::arithmetic::Rounding;
+pub use position::quantiles::Quantiles;
 pub use position::scatter::ScatterReduction;
 pub use product::attention::Attention;
 pub use product::convolution::{Conv, Conv1d, Conv2d, Conv3d};

@@ -7,6 +7,7 @@ pub(crate) mod gather;
 mod indexed;
 mod mode;
 pub(crate) mod positions;
+pub(crate) mod quantiles;
 pub(crate) mod scatter;
 mod sort;
 mod whole;

@@ -1,4 +1,4 @@
-//! Rows in order, and what follows from it: the largest elements, medians, quantiles. One kernel puts rows in order, with what
+//! Rows in order, and what follows from it: the largest elements, medians. One kernel puts rows in order, with what
 //! is computed element by element before and after it; elements and positions come together.
 
 use crate::graph::op::{Op, Sorted};
@@ -127,59 +127,6 @@ impl Tensor {
         pair(call, |result| median(call, self, axis, result, true))
     }
 
-    /// The `q`-quantile along an axis, which the result no longer has: between two elements in order, what is linear between
-    /// them. NaN, where one is. Keeps the dtype.
-    ///
-    /// Invalid for integers and bools, for a `q` that is not from 0 to 1, and for an axis out of range or of extent 0.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// let x = Tensor::from_slice(&[4.0f32, 1.0, 3.0, 2.0], [4]);
-    /// assert_eq!(x.quantile(0.5, 0).item::<f32>()?, 2.5);
-    /// assert_eq!(x.quantile(1.0, 0).item::<f32>()?, 4.0);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn quantile(&self, q: f64, axis: isize) -> Tensor {
-        let call = Call::here("quantile");
-        call.composed(|| {
-            let last = quantile_of(call, self, q, axis)?;
-            let rank = q * last as f64;
-            let (below, above) = (rank.floor() as usize, rank.ceil() as usize);
-            let first = sorted(call, self, axis, Some(above + 1), false, Sorted::Values)?;
-            let (below, above) = (at(&first, self, axis, below), at(&first, self, axis, above));
-            Ok(self
-                .isnan()
-                .any(axis)
-                .where_(f64::NAN, below.lerp(&above, rank.fract()))
-                .cast(self.known()?.1))
-        })
-    }
-
-    /// [`Tensor::quantile`] of what is not NaN; NaN of nothing.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// let x = Tensor::from_slice(&[4.0f32, f32::NAN, 3.0, 2.0], [4]);
-    /// assert_eq!(x.nanquantile(0.5, 0).item::<f32>()?, 3.0);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn nanquantile(&self, q: f64, axis: isize) -> Tensor {
-        let call = Call::here("nanquantile");
-        call.composed(|| {
-            quantile_of(call, self, q, axis)?;
-            let dtype = self.known()?.1;
-            let whole = sorted(call, self, axis, None, false, Sorted::Values)?;
-            let last = self.isnan().logical_not().count_nonzero_keepdim(axis) - 1;
-            let rank = last.maximum(0).cast(DType::F64) * q;
-            let below = rank.floor();
-            let [low, high] = [&below, &rank.ceil()].map(|rank| whole.gather(axis, &rank.cast(DType::I64)));
-            let weight = (&rank - &below).cast(dtype);
-            Ok(low.lerp(&high, &weight).squeeze(axis))
-        })
-    }
-
     /// Where the values would have to stand in the tensor, whose rows (along its last axis) are in ascending order: before
     /// the first element that is not less (`right`: that is greater). `I64`, of the values' shape. The other axes of both
     /// are the same, or the tensor has one axis only, and the values any. Behind all others for NaN.
@@ -254,7 +201,7 @@ fn pair(call: Call, of: impl Fn(Sorted) -> Result<Tensor>) -> (Tensor, Tensor) {
 }
 
 /// The first `k` of each row in order, or all of them.
-fn sorted(
+pub(super) fn sorted(
     call: Call,
     x: &Tensor,
     axis: isize,
@@ -287,7 +234,7 @@ fn sorted(
 }
 
 /// One position along an axis of what has been sorted; of a 0-d tensor itself.
-fn at(sorted: &Tensor, x: &Tensor, axis: isize, position: usize) -> Tensor {
+pub(super) fn at(sorted: &Tensor, x: &Tensor, axis: isize, position: usize) -> Tensor {
     match x.node.shape.rank() {
         0 => sorted.clone(),
         _ => sorted.select(axis, position as isize),
@@ -316,21 +263,6 @@ fn median(call: Call, x: &Tensor, axis: isize, result: Sorted, skips_nan: bool) 
         false => others.eq(extent as i64).where_(middle as i64, &others),
     };
     Ok(whole.gather(axis, &rank).squeeze(axis))
-}
-
-/// Checks a quantile, and gives the last position along the axis.
-fn quantile_of(call: Call, x: &Tensor, q: f64, axis: isize) -> Result<usize> {
-    let (shape, dtype) = x.known()?;
-    if !dtype.is_float() {
-        return call.fail(format!("needs a float tensor, got {dtype}; cast it first"));
-    }
-    if !(0.0..=1.0).contains(&q) {
-        return call.fail(format!("q must be from 0 to 1, got {q}"));
-    }
-    let extent = if shape.rank() == 0 { 1 } else { shape[call.axis(axis, shape)?] };
-    extent
-        .checked_sub(1)
-        .ok_or_else(|| call.error(format!("no quantile of nothing: axis {axis} of shape {shape}")))
 }
 
 /// Boundaries that are compared one by one.
