@@ -23,6 +23,8 @@ operations! {
     hann_window(dtype;) Floats -> Same, Near { relative: 4.0, absolute: 4.0 }, "Hann's window.": "torch.hann_window(13, dtype=dtype)" => Tensor::hann_window(13, true, dtype);
     hamming_window(dtype;) Floats -> Same, Near { relative: 4.0, absolute: 4.0 }, "Hamming's window.": "torch.hamming_window(13, dtype=dtype)" => Tensor::hamming_window(13, true, dtype);
     blackman_window(dtype;) Floats -> Same, Near { relative: 4.0, absolute: 4.0 }, "Blackman's window.": "torch.blackman_window(13, periodic=False, dtype=dtype)" => Tensor::blackman_window(13, false, dtype);
+    fftfreq(dtype;) Floats -> Same, Ulps(2), "The frequencies of `fft`'s results.": "torch.fft.fftfreq(13, 0.3, dtype=dtype)" => Tensor::fftfreq(13, 0.3, dtype), "torch.fft.fftfreq(4, -2.0, dtype=dtype)" => Tensor::fftfreq(4, -2.0, dtype);
+    rfftfreq(dtype;) Floats -> Same, Ulps(2), "The frequencies of `rfft`'s results.": "torch.fft.rfftfreq(13, 0.3, dtype=dtype)" => Tensor::rfftfreq(13, 0.3, dtype), "torch.fft.rfftfreq(4, -2.0, dtype=dtype)" => Tensor::rfftfreq(4, -2.0, dtype);
     eye(dtype;) All -> Same, Exact, "The identity matrix.": "torch.eye(4, dtype=dtype)" => Tensor::eye(4, dtype);
     eye_with(_dtype;) All -> Fixed(DType::F32), Exact, "Ones on a diagonal.": "torch.tensor(np.eye(3, 5, 1, dtype=np.float32))" => Tensor::eye_with(3, 5, 1, DType::F32);
     tri(_dtype;) All -> Fixed(DType::F32), Exact, "Ones at and below a diagonal.": "torch.tensor(np.tri(3, 5, 1, dtype=np.float32))" => Tensor::tri(3, 5, 1, DType::F32);

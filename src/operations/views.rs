@@ -35,6 +35,8 @@ operations! {
     i(a: BOX) All -> Same, Exact, "A part, as NumPy's brackets.": "a[1:, 2, None, :].flip(-1)" => a.i(s![1.., 2, None, ..;-1]), "a[..., -1]" => a.i([Index::Ellipsis, Index::At(-1)]);
     rot90(a: BOX) All -> Same, Exact, "Turned by quarters.": "torch.rot90(a, 1, (0, 1))" => a.rot90(1, [0, 1]), "torch.rot90(a, -1, (1, 2))" => a.rot90(-1, [1, 2]);
     roll(a: BOX) All -> Same, Exact, "Shifted around a dimension.": "torch.roll(a, 2, 1)" => a.roll(2, 1), "torch.roll(a, -7, 2)" => a.roll(-7, 2), "torch.roll(a, (1, -2), (0, 2))" => a.roll([1, -2], [0, 2]);
+    fftshift(a: BOX) All -> Same, Exact, "The frequency 0 in the middle.": "torch.fft.fftshift(a, 2)" => a.fftshift(2), "torch.fft.fftshift(a)" => a.fftshift(..);
+    ifftshift(a: BOX) All -> Same, Exact, "The frequency 0 in front again.": "torch.fft.ifftshift(a, (0, 2))" => a.ifftshift([0, 2]);
     repeat(a: BOX) All -> Same, Exact, "Copies side by side.": "a.repeat(2, 1, 3)" => a.repeat([2, 1, 3]), "a.repeat(2, 1, 1, 1)" => a.repeat([2, 1, 1, 1]);
     tile(a: BOX) All -> Same, Exact, "Copies side by side, of the last dimensions.": "torch.tile(a, (2,))" => a.tile([2]);
     repeat_interleave(a: BOX) All -> Same, Exact, "Each position several times.": "torch.repeat_interleave(a, 3, 1)" => a.repeat_interleave(3, 1);

@@ -76,6 +76,85 @@ fn transforms_are_those_of_plain_sums() {
     }
 }
 
+/// The plain sums along the rows of a matrix, and then along its columns.
+fn sums_of_both(re: &[f64], im: &[f64], [rows, columns]: [usize; 2], sign: f64) -> (Vec<f64>, Vec<f64>) {
+    let turned = |x: &[f64], rows: usize, columns: usize| -> Vec<f64> {
+        (0..columns * rows).map(|i| x[i % rows * columns + i / rows]).collect()
+    };
+    let (re, im) = sums(re, im, columns, sign);
+    let (re, im) = sums(&turned(&re, rows, columns), &turned(&im, rows, columns), rows, sign);
+    (turned(&re, columns, rows), turned(&im, columns, rows))
+}
+
+#[test]
+fn transforms_of_images_are_those_of_plain_sums() {
+    for [rows, columns] in [[1, 1], [1, 5], [3, 1], [5, 6], [4, 17], [20, 9], [7, 120]] {
+        for (dtype, precision) in [(DType::F32, 3e-7), (DType::F64, 1e-15)] {
+            let count = rows * columns;
+            let tolerance = precision * (count as f64).sqrt() * 8.0;
+            let data = |seed| floats(&Device::interpreter(), dtype, [2, rows, columns], 1.0, seed);
+            let (x, y) = (data(1), data(2));
+            // Of the second of two images.
+            let second = |x: &Tensor| numbers(&x.select(0, 1));
+            let close = |what: &str, got: (Tensor, Tensor), expected: (Vec<f64>, Vec<f64>)| {
+                let what = format!("{dtype} {what} of {rows}×{columns}");
+                assert_close(&format!("{what}, re"), &got.0.select(0, 1), &expected.0, tolerance);
+                assert_close(&format!("{what}, im"), &got.1.select(0, 1), &expected.1, tolerance);
+            };
+            let (re, im) = (second(&x), second(&y));
+            let forward = sums_of_both(&re, &im, [rows, columns], -1.0);
+            close("fft2", x.fft2(&y), forward.clone());
+            close("fftn", x.fftn(&y, [-1, 1]), forward);
+            let (mut back_re, mut back_im) = sums_of_both(&re, &im, [rows, columns], 1.0);
+            back_re.iter_mut().chain(&mut back_im).for_each(|sum| *sum /= count as f64);
+            close("ifft2", x.ifft2(&y), (back_re, back_im));
+
+            let half = x.rfft2();
+            let (real_re, real_im) = sums_of_both(&re, &vec![0.0; count], [rows, columns], -1.0);
+            let cut = |x: &[f64], kept: usize| -> Vec<f64> {
+                x.chunks(columns).flat_map(|row| row[..kept].to_vec()).collect()
+            };
+            let kept = columns / 2 + 1;
+            close("rfft2", half.clone(), (cut(&real_re, kept), cut(&real_im, kept)));
+            let back = half.0.irfft2(&half.1, columns);
+            assert_close(&format!("{dtype} irfft2 of {rows}×{columns}"), &back.select(0, 1), &re, tolerance);
+            // The last of the named axes has half of the results.
+            let (re_first, _) = x.rfftn([2, 1]);
+            let expected: Vec<f64> = real_re[..(rows / 2 + 1) * columns].to_vec();
+            assert_close("rfftn, rows last", &re_first.select(0, 1), &expected, tolerance);
+        }
+    }
+    let x = Tensor::from_slice(&[1.0f32, 2.0], [2]);
+    let (re, im) = x.fftn(&x, Vec::<isize>::new());
+    assert_eq!((re.to_vec::<f32>().unwrap(), im.to_vec::<f32>().unwrap()), (vec![1.0, 2.0], vec![1.0, 2.0]));
+}
+
+/// `numpy.fft`'s, of even and odd numbers and of one.
+#[test]
+fn frequencies_and_their_order_are_numpys() {
+    let freq = |n, spacing| numbers(&Tensor::fftfreq(n, spacing, DType::F64));
+    assert_eq!(freq(1, 2.0), [0.0]);
+    assert_eq!(freq(2, 0.25), [0.0, -2.0]);
+    assert_eq!(freq(6, 1.0 / 6.0), [0.0, 1.0, 2.0, -3.0, -2.0, -1.0]);
+    assert_eq!(freq(7, -1.0 / 7.0), [0.0, -1.0, -2.0, -3.0, 3.0, 2.0, 1.0]);
+    let half = |n, spacing| numbers(&Tensor::rfftfreq(n, spacing, DType::F64));
+    assert_eq!(half(1, 2.0), [0.0]);
+    assert_eq!(half(6, 1.0 / 6.0), [0.0, 1.0, 2.0, 3.0]);
+    assert_eq!(half(7, 1.0 / 7.0), [0.0, 1.0, 2.0, 3.0]);
+    let shifted = |n: i32, back: bool| {
+        let x = Tensor::arange(0, n, 1);
+        (if back { x.ifftshift(-1) } else { x.fftshift(-1) }).to_vec::<i32>().unwrap()
+    };
+    assert_eq!(shifted(6, false), [3, 4, 5, 0, 1, 2]);
+    assert_eq!(shifted(7, false), [4, 5, 6, 0, 1, 2, 3]);
+    assert_eq!(shifted(7, true), [3, 4, 5, 6, 0, 1, 2]);
+    assert_eq!(shifted(1, true), [0]);
+    let x = Tensor::arange(0, 6, 1).reshape([2, 3]);
+    assert_eq!(x.fftshift(..).to_vec::<i32>().unwrap(), [5, 3, 4, 2, 0, 1]);
+    assert_eq!(x.slice(1, 3..).fftshift(1).shape().unwrap(), Shape::from([2, 0]));
+    assert_eq!(Tensor::scalar(3).ifftshift(..).item::<i32>().unwrap(), 3);
+}
+
 /// The imaginary parts of the first result, and of the middle one of an even number, are not looked at.
 #[test]
 fn real_transforms_back_ignore_what_real_numbers_have_not() {

@@ -1,12 +1,14 @@
 //! Fourier transforms. There is no complex dtype: real and imaginary parts are tensors of their own.
 
+mod frequencies;
 mod passes;
+mod several;
 mod tables;
 
 use self::passes::turned;
 use self::tables::{Complex, Table, table};
 use crate::tensor::arguments::call::Call;
-use crate::{Result, Tensor};
+use crate::{DType, Result, Shape, Tensor};
 
 impl Tensor {
     /// The discrete Fourier transform of complex numbers along an axis, of which this tensor has the real parts: real and
@@ -100,13 +102,7 @@ fn along(
     axis: isize,
     f: impl FnOnce(&Tensor, &Tensor) -> Result<Complex>,
 ) -> Result<Complex> {
-    let ((shape, dtype), (other, other_dtype)) = (re.known()?, im.known()?);
-    call.needs_float(re)?;
-    if shape != other || dtype != other_dtype {
-        return call.fail(format!(
-            "real and imaginary parts must be alike, got {dtype} {shape} and {other_dtype} {other}"
-        ));
-    }
+    let (shape, dtype) = alike(call, re, im)?;
     let axis = call.axis(axis, shape)?;
     if shape[axis] == 0 {
         return call.fail(format!("axis {axis} of shape {shape} has no elements to transform"));
@@ -116,6 +112,18 @@ fn along(
     let (re, im) = f(&last(re), &last(im))?;
     let back = |x: Tensor| x.cast(dtype).movedim(-1, axis);
     Ok((back(re), back(im)))
+}
+
+/// The shape and the dtype that both parts have.
+fn alike<'a>(call: Call, re: &'a Tensor, im: &Tensor) -> Result<(&'a Shape, DType)> {
+    let ((shape, dtype), (other, other_dtype)) = (re.known()?, im.known()?);
+    call.needs_float(re)?;
+    if shape != other || dtype != other_dtype {
+        return call.fail(format!(
+            "real and imaginary parts must be alike, got {dtype} {shape} and {other_dtype} {other}"
+        ));
+    }
+    Ok((shape, dtype))
 }
 
 /// Up to here, a transform is one product with a matrix of all turns.
