@@ -169,6 +169,8 @@ fn constructors(page: &mut Page) {
         x.slice(1, 4..).mode(1).1;
         count.dropout(0.5, 1);
         x.dropout(1.5, 1);
+        Tensor::tril_indices(1 << 40, 1 << 40, 0);
+        Tensor::triu_indices(1 << 40, 1 << 40, 0);
         count.rand_like(1);
         count.randn_like(1);
     }
@@ -263,6 +265,10 @@ fn joins(page: &mut Page) {
         Tensor::stack::<Tensor>(&[], 0);
         Tensor::stack(&[&x, &y], 0);
         Tensor::stack(&[&x, &x], 3);
+        Tensor::cartesian_prod(&[&x]);
+        Tensor::cartesian_prod::<Tensor>(&[]);
+        x.combinations(2, false);
+        x.select(0, 0).combinations(65, true);
         x.split(0, 0);
         x.split(2, 2);
         x.split_sizes(&[1, 1], 0);

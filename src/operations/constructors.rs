@@ -28,6 +28,8 @@ operations! {
     eye(dtype;) All -> Same, Exact, "The identity matrix.": "torch.eye(4, dtype=dtype)" => Tensor::eye(4, dtype);
     eye_with(_dtype;) All -> Fixed(DType::F32), Exact, "Ones on a diagonal.": "torch.tensor(np.eye(3, 5, 1, dtype=np.float32))" => Tensor::eye_with(3, 5, 1, DType::F32);
     tri(_dtype;) All -> Fixed(DType::F32), Exact, "Ones at and below a diagonal.": "torch.tensor(np.tri(3, 5, 1, dtype=np.float32))" => Tensor::tri(3, 5, 1, DType::F32);
+    tril_indices(_dtype;) All -> Fixed(DType::I64), Exact, "Where a lower triangle is.": "torch.tril_indices(4, 6, 1)" => Tensor::tril_indices(4, 6, 1), "torch.tril_indices(13, 5, -2)" => Tensor::tril_indices(13, 5, -2);
+    triu_indices(_dtype;) All -> Fixed(DType::I64), Exact, "Where an upper triangle is.": "torch.triu_indices(4, 6, 1)" => Tensor::triu_indices(4, 6, 1), "torch.triu_indices(13, 5, -2)" => Tensor::triu_indices(13, 5, -2);
     arange(_dtype;) All -> Fixed(DType::F32), Exact, "From start to, but without, end.": "torch.arange(0.5, 9.0, 0.25, dtype=torch.float32)" => Tensor::arange(0.5f32, 9.0, 0.25);
     arange_with(dtype;) Numbers -> Same, Exact, "`arange` of any dtype.": "torch.arange(0, 1, 0.1, dtype=dtype if dtype.is_floating_point else torch.float64).to(dtype)" => Tensor::arange_with(0, 1, 0.1, dtype), "torch.arange(3, 20, 5, dtype=dtype)" => Tensor::arange_with(3, 20, 5, dtype);
 }

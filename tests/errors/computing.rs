@@ -268,6 +268,9 @@ pub fn products(page: &mut Page) {
         a.bilinear(&x, &cube, None);
         a.cdist(&b, 2.0);
         a.cdist(&a, -1.0);
+        a.pdist(-1.0);
+        cube.pdist(2.0);
+        tensor(DType::F32, &[]).vander(2, true);
         cube.cov(1);
         a.masked_select(&b);
         a.masked_select(&tensor(DType::Bool, &[5]));

@@ -2,6 +2,7 @@
 
 mod bags;
 mod coordinates;
+pub(crate) mod counted;
 mod found;
 pub(crate) mod gather;
 mod indexed;

@@ -5,6 +5,7 @@ use crate::tensor::arguments::axes::Dims;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::{Number, Operand, result_type};
 use crate::tensor::make::create::counting;
+use crate::tensor::position::counted::Triangle;
 use crate::{DType, Result, Shape, Tensor};
 
 /// Labels of the axes of matrices; those of batches, counted from the last, are above.
@@ -342,6 +343,33 @@ impl Tensor {
                 ));
             }
             Ok((self.unsqueeze(-2) - other.unsqueeze(-3)).norm(-1, p))
+        })
+    }
+
+    /// The distances between all pairs of different rows of a matrix, by the p-norm, in one dimension: from the first row to
+    /// those after it, from the second to those after that, and so on. PyTorch's `pdist`; see [`Tensor::cdist`].
+    ///
+    /// Invalid for integers and bools, for another number of dimensions, and for a `p` below 0.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32, 0.0, 3.0, 4.0, 3.0, 0.0], [3, 2]);
+    /// assert_eq!(x.pdist(2.0).to_vec::<f32>()?, [5.0, 3.0, 4.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn pdist(&self, p: f64) -> Tensor {
+        let call = Call::here("pdist");
+        call.composed(|| {
+            call.needs_float(self)?;
+            call.needs(p >= 0.0, "the order p must be 0 or more", p)?;
+            let (shape, dtype) = self.known()?;
+            let [rows, _] = shape[..] else {
+                return call.fail(format!("needs the rows of a matrix, got {dtype} {shape}"));
+            };
+            let pairs = Triangle { rows, columns: rows, offset: 1, is_lower: false }.places(call)?;
+            let [first, second] = pairs.map(|pair| self.index_select(0, pair));
+            Ok((first - second).norm(-1, p))
         })
     }
 }

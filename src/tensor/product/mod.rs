@@ -7,3 +7,4 @@ mod einsum;
 mod fourier;
 mod matmul;
 pub(crate) mod spectrogram;
+mod vander;
