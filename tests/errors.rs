@@ -169,6 +169,10 @@ fn constructors(page: &mut Page) {
         x.slice(1, 4..).mode(1).1;
         count.dropout(0.5, 1);
         x.dropout(1.5, 1);
+        x.alpha_dropout(-0.5, 1);
+        count.gumbel_softmax(1.0, true, 0, 1);
+        x.gumbel_softmax(0.0, true, 0, 1);
+        x.gumbel_softmax(1.0, true, 2, 1);
         Tensor::tril_indices(1 << 40, 1 << 40, 0);
         Tensor::triu_indices(1 << 40, 1 << 40, 0);
         count.rand_like(1);
@@ -254,8 +258,11 @@ fn views(page: &mut Page) {
 fn joins(page: &mut Page) {
     page.section("Joins and parts");
     let (x, y) = (tensor(DType::F32, &[3, 4]), tensor(DType::F32, &[3, 5]));
-    let zero = tensor(DType::F32, &[]);
+    let (zero, image) = (tensor(DType::F32, &[]), tensor(DType::F32, &[1, 3, 8, 8]));
     mistakes! { page:
+        x.channel_shuffle(2);
+        image.channel_shuffle(2);
+        image.channel_shuffle(0);
         Tensor::cat::<Tensor>(&[], 0);
         Tensor::cat(&[&x, &y], 0);
         Tensor::cat(&[&x, &x.ravel()], 0);
@@ -265,6 +272,11 @@ fn joins(page: &mut Page) {
         Tensor::stack::<Tensor>(&[], 0);
         Tensor::stack(&[&x, &y], 0);
         Tensor::stack(&[&x, &x], 3);
+        x.hsplit(3);
+        zero.hsplit(1);
+        x.vsplit(0);
+        x.select(0, 0).vsplit(1);
+        x.dsplit(1);
         Tensor::cartesian_prod(&[&x]);
         Tensor::cartesian_prod::<Tensor>(&[]);
         x.combinations(2, false);
@@ -326,6 +338,8 @@ fn gathers(page: &mut Page) {
         x.slice_scatter(2, &x, None, None, 1);
         x.slice_scatter(1, &x, None, None, 0);
         x.slice_scatter(1, &x, 1, None, 1);
+        x.diagonal_scatter(&index, 0, 0, 1);
+        x.diagonal_scatter(&index, 0, 1, -1);
     }
 }
 
@@ -399,6 +413,10 @@ fn scatters(page: &mut Page) {
         bools.scatter_add(0, &index, &bools);
         bools.scatter_reduce(0, &index, &bools, ScatterReduction::Amax, true);
         x.scatter_reduce(-3, &index, &x, ScatterReduction::Mean, false);
+        x.index_reduce(2, &line, &x, ScatterReduction::Prod, true);
+        x.index_reduce(0, &line, &x, ScatterReduction::Prod, true);
+        x.index_reduce(0, &line, &tensor(DType::F64, &[2, 4]), ScatterReduction::Amax, true);
+        bools.index_reduce(0, &line, &bools.slice(0, ..2), ScatterReduction::Amax, true);
         x.index_add(2, &line, &x);
         x.index_add(0, &x, &x);
         x.index_add(0, &index, &x);

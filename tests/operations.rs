@@ -294,7 +294,18 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 5] = [
     ("what is put in order", &["multinomial", "randperm"]),
     (
         "positions that are computed",
-        &["grid_sample", "masked_scatter", "nll_loss", "pdist", "scatter", "scatter_add", "scatter_reduce"],
+        &[
+            "grid_sample",
+            "masked_scatter",
+            "max_unpool1d",
+            "max_unpool2d",
+            "max_unpool3d",
+            "nll_loss",
+            "pdist",
+            "scatter",
+            "scatter_add",
+            "scatter_reduce",
+        ],
     ),
     ("nothing but bytes", &["all", "any", "isfinite", "isinf", "isnan", "isneginf", "isposinf"]),
     (

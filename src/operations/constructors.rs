@@ -48,4 +48,6 @@ operations! {
     bernoulli(a: PROBABILITY) Floats -> Same, Exact, "1 with a probability, else 0.": "" => a.bernoulli(42);
     multinomial(a: PROBABILITY.shape(&[5, 9])) Floats -> Fixed(DType::I64), Exact, "Classes drawn by their weights.": "" => a.multinomial(20, true, 42), "" => a.multinomial(3, false, 42);
     dropout(a: ANY) Floats -> Same, Exact, "0 with a probability, else scaled.": "" => a.dropout(0.3, 42);
+    gumbel_softmax(a: SMALL.shape(&[4, 37])) Floats -> Same, NORMAL, "Shares near those of classes drawn by logits.": "" => a.gumbel_softmax(0.7, false, -1, 42), "" => a.gumbel_softmax(2.0, true, 0, 42);
+    alpha_dropout(a: ANY) Floats -> Same, Exact, "`dropout` for selu.": "" => a.alpha_dropout(0.3, 42);
 }

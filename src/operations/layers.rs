@@ -79,6 +79,7 @@ operations! {
     /// Normalisation.
     NORMS: Group::Norm;
     softmax(a: ROWS) Floats -> Same, Near { relative: 8.0, absolute: 0.0 }, "`exp(x - max) / sum(exp(x - max))` along an axis.": "torch.softmax(a, -1)" => a.softmax(-1), "torch.softmax(a, 0)" => a.softmax(0);
+    softmin(a: ROWS) Floats -> Same, Near { relative: 8.0, absolute: 0.0 }, "`softmax(-x)` along an axis.": "F.softmin(a, -1)" => a.softmin(-1), "F.softmin(a, 0)" => a.softmin(0);
     layer_norm(a: ROWS, w: SMALL.shape(&[37]), b: SMALL.shape(&[37])) Floats -> Same, Near { relative: 8.0, absolute: 32.0 }, "`(x - mean) / sqrt(var + eps) * weight + bias` over the last dimensions.": "F.layer_norm(a, [37], w, b, 1e-5)" => a.layer_norm([37], Some(w), Some(b), 1e-5);
     log_softmax(a: ROWS) Floats -> Same, Near { relative: 8.0, absolute: 8.0 }, "`x - logsumexp(x)` along an axis.": "torch.log_softmax(a, -1)" => a.log_softmax(-1), "torch.log_softmax(a, 0)" => a.log_softmax(0);
     rms_norm(a: ROWS, w: SMALL.shape(&[37])) Floats -> Same, NORMAL, "`x / sqrt(mean(x²) + eps) * weight` over the last dimensions.": "F.rms_norm(a, [37], w, 1e-5)" => a.rms_norm([37], Some(w), 1e-5);
@@ -86,6 +87,7 @@ operations! {
     instance_norm(a: PLANES, w: CHANNELS, b: CHANNELS) Floats -> Same, NORMAL, "Mean 0 and variance 1 within each channel.": "F.instance_norm(a, weight=w, bias=b, eps=1e-5)" => a.instance_norm(Some(w), Some(b), 1e-5);
     batch_norm(a: PLANES, m: CHANNELS, v: VARIANCE, w: CHANNELS, b: CHANNELS) Floats -> Same, NORMAL, "With given means and variances of channels.": "F.batch_norm(a, m, v, w, b, eps=1e-3)" => a.batch_norm(m, v, Some(w), Some(b), 1e-3);
     normalize(a: ROWS) Floats -> Same, NORMAL, "Divided by the p-norm along an axis.": "F.normalize(a, 2.0, -1, 1e-6)" => a.normalize(2.0, -1, 1e-6), "F.normalize(a, 1.0, 0, 1e-6)" => a.normalize(1.0, 0, 1e-6);
+    renorm(a: ROWS) Floats -> Same, NORMAL, "Scaled to a largest p-norm along an axis.": "torch.renorm(a, 2, 0, 20.0)" => a.renorm(2.0, 0, 20.0), "torch.renorm(a, 1, 1, 10.0)" => a.renorm(1.0, 1, 10.0), "torch.renorm(a, float('inf'), 1, 4.0)" => a.renorm(f64::INFINITY, 1, 4.0);
     local_response_norm(a: PLANES) Floats -> Same, NORMAL, "Divided by a mean of squares of neighbouring channels.": "F.local_response_norm(a, 3, 0.1, 0.75, 1.0)" => a.local_response_norm(3, 0.1, 0.75, 1.0);
     pairwise_distance(a: ROWS, b: ROWS) Floats -> Same, NORMAL, "The p-norm of differences along the last axis.": "F.pairwise_distance(a, b)" => a.pairwise_distance(b, 2.0, 1e-6), "F.pairwise_distance(a, b, p=1.0, eps=0.5)" => a.pairwise_distance(b, 1.0, 0.5);
     cosine_similarity(a: ROWS, b: ROWS) Floats -> Same, NORMAL, "The cosine of the angle along an axis.": "F.cosine_similarity(a, b, 1, 1e-6)" => a.cosine_similarity(b, 1, 1e-6);
@@ -112,6 +114,9 @@ operations! {
     lp_pool1d(a: IMAGE) Floats -> Same, POOLED, "The p-norm of each window.": "F.lp_pool2d(a, 2.0, (1, 3), (1, 2))" => a.lp_pool1d(2.0, 3, 2);
     lp_pool2d(a: IMAGE) Floats -> Same, POOLED, "The p-norm of each window.": "F.lp_pool2d(a, 2.0, 3, 2)" => a.lp_pool2d(2.0, 3, 2);
     lp_pool3d(a: IMAGE) Floats -> Same, POOLED, "The p-norm of each window.": "F.lp_pool3d(a, 2.0, 3, 2)" => a.lp_pool3d(2.0, 3, 2);
+    max_unpool1d(a: SMALL.shape(&[2, 4, 4]), i: Input::new(Elements::Below(9), Some(DType::I64)).shape(&[2, 4, 4])) All -> Same, Exact, "Elements back at the positions of a pooling.": "F.max_unpool1d(a, i, 2, output_size=[9])" => a.max_unpool1d(i, 9);
+    max_unpool2d(a: SMALL.shape(&[2, 4, 3, 4]), i: Input::new(Elements::Below(63), Some(DType::I64)).shape(&[2, 4, 3, 4])) All -> Same, Exact, "Elements back at the positions of a pooling.": "F.max_unpool2d(a, i, 2, output_size=(7, 9))" => a.max_unpool2d(i, (7, 9));
+    max_unpool3d(a: SMALL.shape(&[1, 2, 2, 3, 2]), i: Input::new(Elements::Below(96), Some(DType::I64)).shape(&[1, 2, 2, 3, 2])) All -> Same, Exact, "Elements back at the positions of a pooling.": "F.max_unpool3d(a, i, 2, output_size=(4, 6, 4))" => a.max_unpool3d(i, (4, 6, 4));
     adaptive_max_pool1d(a: IMAGE) Numbers -> Same, Exact, "The largest element of each of so many windows.": "F.adaptive_max_pool2d(a, (7, 4))" => a.adaptive_max_pool1d(4);
     adaptive_max_pool2d(a: IMAGE) Numbers -> Same, Exact, "The largest element of each of so many windows.": "F.adaptive_max_pool2d(a, (3, 4))" => a.adaptive_max_pool2d((3, 4));
     adaptive_max_pool3d(a: IMAGE) Numbers -> Same, Exact, "The largest element of each of so many windows.": "F.adaptive_max_pool3d(a, (2, 3, 4))" => a.adaptive_max_pool3d((2, 3, 4));

@@ -50,6 +50,7 @@ operations! {
     triu(a: BOX) All -> Same, Exact, "The upper triangle.": "torch.triu(a, -1)" => a.triu(-1);
     pixel_shuffle(a: BOX) All -> Same, Exact, "Channels to squares of pixels.": "F.pixel_shuffle(a, 2)" => a.pixel_shuffle(2);
     pixel_unshuffle(a: SMALL.shape(&[2, 6, 4])) All -> Same, Exact, "Squares of pixels to channels.": "F.pixel_unshuffle(a, 2)" => a.pixel_unshuffle(2);
+    channel_shuffle(a: SMALL.shape(&[2, 6, 4])) All -> Same, Exact, "Groups of channels dealt out one by one.": "F.channel_shuffle(a, 3)" => a.channel_shuffle(3), "F.channel_shuffle(a[:, :4].unflatten(2, (2, 2)), 2)" => a.slice(1, ..4).unflatten(2, [2, 2]).channel_shuffle(2);
     pad_with(a: BOX) All -> Same, Exact, "With borders of the tensor's own elements.": "a[:, [3, 2, 1, 0, 1, 2, 3, 4, 5]][:, :, [2, 1, 0, 1, 2, 3, 4, 3]]" => a.pad_with(&[(0, 0), (3, 0), (2, 1)], PadMode::Reflect), "a[[0, 0, 1, 2, 3]][:, [0, 1, 2, 3, 4, 5, 5, 5]][:, :, [0, 0, 0, 0, 1, 2, 3, 4, 4, 4, 4]]" => a.pad_with(&[(1, 0), (0, 2), (3, 3)], PadMode::Replicate), "a[[3, 0, 1, 2, 3]][:, [0, 1, 2, 3, 4, 5, 0, 1]][:, :, [2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2]]" => a.pad_with(&[(1, 0), (0, 2), (3, 3)], PadMode::Circular), "F.pad(a, (-1, 2, 2, -1), mode='reflect')" => a.pad_with(&[(0, 0), (2, -1), (-1, 2)], PadMode::Reflect), "F.pad(a, (-2, 4, 3, -1), mode='replicate')" => a.pad_with(&[(0, 0), (3, -1), (-2, 4)], PadMode::Replicate);
     cat(a: BOX, b: SMALL.shape(&[4, 2, 5])) All -> Same, Exact, "One after the other along a dimension.": "torch.cat([a, b, a], 1)" => Tensor::cat(&[a, b, a], 1);
     stack(a: BOX, b: BOX) All -> Same, Exact, "Along a new dimension.": "torch.stack([a, b], 1)" => Tensor::stack(&[a, b], 1);
@@ -59,6 +60,9 @@ operations! {
     column_stack(a: SMALL.shape(&[4]), b: SMALL.shape(&[4, 2])) All -> Same, Exact, "Columns side by side.": "torch.column_stack([a, b])" => Tensor::column_stack(&[a, b]);
     block_diag(a: SMALL.shape(&[2, 3]), b: SMALL.shape(&[4])) All -> Same, Exact, "Matrices along a diagonal.": "torch.block_diag(a, b)" => Tensor::block_diag(&[a, b]);
     tensor_split(a: BOX) All -> Same, Exact, "So many parts, as equal as can be.": "a.tensor_split(4, 1)" => a.tensor_split(4, 1);
+    hsplit(a: BOX) All -> Same, Exact, "Equal parts side by side.": "torch.hsplit(a, 3)" => a.hsplit(3), "torch.hsplit(a[0, 0], 5)" => a.select(0, 0).select(0, 0).hsplit(5);
+    vsplit(a: BOX) All -> Same, Exact, "Equal parts one below the other.": "torch.vsplit(a, 2)" => a.vsplit(2);
+    dsplit(a: BOX) All -> Same, Exact, "Equal parts one behind the other.": "torch.dsplit(a, 5)" => a.dsplit(5);
     split(a: BOX) All -> Same, Exact, "Parts of equal size.": "a.split(4, 1)" => a.split(4, 1);
     split_sizes(a: BOX) All -> Same, Exact, "Parts of given sizes.": "a.split([1, 3, 2], 1)" => a.split_sizes(&[1, 3, 2], 1);
     chunk(a: BOX) All -> Same, Exact, "So many parts.": "a.chunk(4, 1)" => a.chunk(4, 1);
@@ -78,6 +82,7 @@ operations! {
     slice_assign(a: BOX, b: SMALL.shape(&[2, 1])) All -> Same, Exact, "Other values at a part, as NumPy's brackets.": "torch.slice_scatter(a, torch.slice_scatter(a[1:3], b.unsqueeze(1).expand(2, 6, 1), 2, 4, 5), 0, 1, 3)" => a.slice_assign(s![1..3, .., 4..], b.unsqueeze(1)), "torch.slice_scatter(a, torch.ones_like(a[:, ::2]), 1, 0, 6, 2)" => a.slice_assign(s![.., ..;2], 1);
     slice_scatter(a: BOX, b: SMALL.shape(&[4, 3, 5])) All -> Same, Exact, "Other values at a range of one dimension.": "torch.slice_scatter(a, b, 1, 0, 6, 2)" => a.slice_scatter(1, b, 0, 6, 2);
     select_scatter(a: BOX, b: SMALL.shape(&[4, 5])) All -> Same, Exact, "Other values at one position.": "torch.select_scatter(a, b, 1, -2)" => a.select_scatter(1, b, -2);
+    diagonal_scatter(a: BOX, b: SMALL.shape(&[6, 4])) All -> Same, Exact, "Other values on a diagonal.": "torch.diagonal_scatter(a, b, 1, 0, 2)" => a.diagonal_scatter(b, 1, 0, 2), "torch.diagonal_scatter(a, b[:4], -2, 1, 2)" => a.diagonal_scatter(b.slice(0, ..4), -2, 1, 2), "torch.diagonal_scatter(a[:, :3], b[:3, :2], -3, 2, 0)" => a.slice(1, ..3).diagonal_scatter(b.slice(0, ..3).slice(1, ..2), -3, 2, 0);
     index_fill(a: BOX, index: Input::new(Elements::Below(6), Some(DType::I64)).shape(&[3])) All -> Same, Exact, "A number at the positions that an index names.": "a.index_fill(1, index, 3)" => a.index_fill(1, index, 3);
     index_copy(a: BOX, index: Input::new(Elements::Below(6), Some(DType::I64)).shape(&[9]), b: SMALL.shape(&[4, 9, 5])) All -> Same, Exact, "Other values at the positions that an index names.": "a.index_copy(1, index, b)" => a.index_copy(1, index, b);
     index_put(a: BOX, i: Input::new(Elements::Below(4), Some(DType::I64)).shape(&[3, 1]), j: Input::new(Elements::Below(6), Some(DType::I64)).shape(&[2]), b: SMALL.shape(&[2, 1])) All -> Same, Exact, "Other values at positions along the first axes.": "a.index_put((i, j - 6), b)" => a.index_put(&[i, &(j - 6)], b, false), "a.index_put((i[:, 0],), b[0])" => a.index_put(&[i.select(1, 0)], &b.select(0, 0), false), "a.index_put((i, j), b, accumulate=True)" => a.index_put(&[i, j], b, true);

@@ -185,6 +185,11 @@ pub fn layers(page: &mut Page) {
         x.batch_norm(&four, &four.cast(DType::I32), None, None, 1e-5);
         count.normalize(2.0, 0, 1e-12);
         x.normalize(2.0, 3, 1e-12);
+        x.softmin(3);
+        count.softmin(0);
+        x.renorm(0.0, 0, 1.0);
+        x.renorm(2.0, 0, f64::NAN);
+        x.renorm(2.0, 3, 1.0);
         x.local_response_norm(0, 1e-4, 0.75, 1.0);
         three.local_response_norm(2, 1e-4, 0.75, 1.0);
         x.cosine_similarity(&four, 1, 1e-8);
@@ -223,6 +228,9 @@ pub fn windows(page: &mut Page) {
         bytes.lp_pool1d(2.0, 2, 2);
         image.lp_pool2d(0.0, 2, 2);
         image.lp_pool3d(2.0, (4, 1, 1), 1);
+        line.max_unpool1d(&line, 9);
+        small.max_unpool2d(tensor(DType::I64, &[1, 1, 3, 4]), 9);
+        line.max_unpool3d(tensor(DType::I64, &[8]), 9);
         image.adaptive_max_pool2d(0);
         tensor(DType::Bool, &[8]).adaptive_max_pool1d(2);
         line.adaptive_max_pool3d(2);

@@ -4,3 +4,4 @@ mod copies;
 pub(crate) mod display;
 pub(crate) mod download;
 pub(crate) mod evaluate;
+mod extents;

@@ -8,3 +8,4 @@ pub(crate) mod losses;
 mod margins;
 pub(crate) mod norms;
 pub(crate) mod pool;
+mod unpool;

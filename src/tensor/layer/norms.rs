@@ -22,6 +22,25 @@ impl Tensor {
         Tensor::or_invalid(softmax(Call::here("softmax"), self, axis))
     }
 
+    /// [`Tensor::softmax`] of the negative: the smallest element has the largest share.
+    ///
+    /// Invalid for integers and bools, and for an axis out of range.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[500.0f32, 0.0, 500.0], [3]);
+    /// assert_eq!(x.softmin(0).to_vec::<f32>()?, [0.0, 1.0, 0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn softmin(&self, axis: isize) -> Tensor {
+        let call = Call::here("softmin");
+        call.composed(|| {
+            call.needs_float(self)?;
+            Ok((-self).softmax(axis))
+        })
+    }
+
     /// `(x - mean) / sqrt(var + eps) * weight + bias`, with mean and (biased) variance over the last
     /// dimensions: those of `normalized_shape`, which is also the shape of weight and bias. Keeps shape and
     /// dtype. PyTorch's `eps` is 1e-5.
@@ -213,6 +232,38 @@ impl Tensor {
         call.composed(|| {
             call.needs_float(self)?;
             widened(self, |x| x / x.norm_keepdim(axis, p).maximum(eps))
+        })
+    }
+
+    /// Each position of an axis scaled so that its p-norm, over all other axes, is `most`, if it is more. Keeps shape and dtype.
+    /// PyTorch's `renorm`, which adds 1e-7 to the norm that it divides by.
+    ///
+    /// Invalid for integers and bools, for a `p` that is not above 0, a `most` below 0, and for an axis out of range.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[3.0f32, 4.0, 0.3, 0.4], [2, 2]);
+    /// let rows = x.renorm(2.0, 0, 1.0).round_decimals(4);
+    /// assert_eq!(rows.to_vec::<f32>()?, [0.6, 0.8, 0.3, 0.4]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn renorm(&self, p: f64, axis: isize, most: f64) -> Tensor {
+        let call = Call::here("renorm");
+        call.composed(|| {
+            call.needs_float(self)?;
+            call.needs(p > 0.0, "the order p must be more than 0", p)?;
+            call.needs(most >= 0.0, "the largest norm must be 0 or more", most)?;
+            let (shape, _) = self.known()?;
+            let axis = call.axis(axis, shape)?;
+            if shape.elements() == 0 {
+                return Ok(self.clone());
+            }
+            let others: Vec<usize> = (0..shape.rank()).filter(|&other| other != axis).collect();
+            widened(self, |x| {
+                let norm = x.norm_keepdim(others, p);
+                x * norm.gt(most).where_(most / (&norm + 1e-7), 1.0)
+            })
         })
     }
 

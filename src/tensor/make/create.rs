@@ -129,7 +129,8 @@ pub(crate) fn below(rows: usize, columns: usize, diagonal: isize, lower: bool) -
     if lower { counting(columns).le(limit) } else { counting(columns).ge(limit) }
 }
 
-fn diagonal(rows: usize, columns: usize, offset: isize) -> Tensor {
+/// Where `column - row == offset` in a matrix.
+pub(crate) fn diagonal(rows: usize, columns: usize, offset: isize) -> Tensor {
     counting(columns).eq(counting(rows).unsqueeze(1) + offset as i64)
 }
 

@@ -1,7 +1,8 @@
-//! Classes drawn by their weights.
+//! Classes drawn by their weights or logits.
 
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
+use crate::tensor::reduce::statistics::along;
 use crate::{DType, Result, Shape, Tensor};
 
 impl Tensor {
@@ -26,6 +27,45 @@ impl Tensor {
         let call = Call::here("multinomial");
         call.composed(|| multinomial(call, self, samples, replacement, seed))
     }
+
+    /// Along an axis of logits, shares that are near 1 for a class as often as softmax says, and near 0 for the others: the
+    /// softmax of the logits with random numbers of Gumbel's distribution added, over the temperature `tau`. The lower that is,
+    /// the nearer; with `hard`, 1 for the class of the largest share and 0 for the others. Keeps shape and dtype. PyTorch's
+    /// `gumbel_softmax`, with other numbers.
+    ///
+    /// Invalid for integers and bools, for a `tau` that is not above 0, and for an axis out of range.
+    ///
+    /// E. Jang, S. Gu, B. Poole, "Categorical reparameterization with Gumbel-softmax", 2017.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let drawn = Tensor::zeros([100, 3], DType::F32).gumbel_softmax(1.0, true, -1, 42);
+    /// assert_eq!(drawn.sum(1).to_vec::<f32>()?, [1.0; 100]);
+    /// assert!(drawn.sum(0).to_vec::<f32>()?.iter().all(|&count| count > 15.0));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn gumbel_softmax(&self, tau: f64, hard: bool, axis: isize, seed: u64) -> Tensor {
+        let call = Call::here("gumbel_softmax");
+        call.composed(|| {
+            call.needs_float(self)?;
+            call.needs(tau > 0.0, "the temperature must be more than 0", tau)?;
+            call.along(self, axis, |x, axis| gumbel_softmax(x, tau, hard, axis, seed))
+        })
+    }
+}
+
+fn gumbel_softmax(x: &Tensor, tau: f64, hard: bool, axis: usize, seed: u64) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    let wide = dtype.compute();
+    // A wait of 0 is as likely as any other, and would be infinite.
+    let wait = (-(1.0 - Tensor::rand_with(shape, wide, seed)).log()).maximum(f64::from(f32::MIN_POSITIVE));
+    let logits = (x.cast(wide) - wait.log()) / tau;
+    if !hard || shape.elements() == 0 {
+        return Ok(logits.softmax(axis as isize).cast(dtype));
+    }
+    let class = counting(shape[axis]).reshape(along(shape.rank(), axis, shape[axis]));
+    Ok(class.eq(logits.argmax_keepdim(axis)).cast(dtype))
 }
 
 fn multinomial(call: Call, x: &Tensor, samples: usize, replacement: bool, seed: u64) -> Result<Tensor> {
@@ -91,6 +131,28 @@ mod tests {
                 assert!((count - expected).abs() <= expected.min(1) * 180, "{counts:?}");
             }
         }
+    }
+
+    #[test]
+    fn shares_are_near_the_classes_that_are_drawn() {
+        let logits = Tensor::from([1.0f32, 0.0, 3.0]).to(&Device::interpreter()).expand([4000, 3]);
+        let softmax = logits.select(0, 0).softmax(0).to_vec::<f32>().unwrap();
+        let hard = logits.gumbel_softmax(0.5, true, 1, 7);
+        for (count, share) in hard.sum(0).to_vec::<f32>().unwrap().iter().zip(softmax) {
+            let deviation = (4000.0 * share * (1.0 - share)).sqrt();
+            assert!((count - 4000.0 * share).abs() < 4.0 * deviation, "{count} {share}");
+        }
+        let soft = logits.gumbel_softmax(0.5, false, 1, 7);
+        assert!((soft.sum(1) - 1.0).abs().max(..).item::<f32>().unwrap() < 1e-6);
+        assert_eq!(soft.argmax(1).to_vec::<i64>().unwrap(), hard.argmax(1).to_vec::<i64>().unwrap());
+        let columns = logits.t().gumbel_softmax(1e-3, true, 0, 7);
+        assert_eq!(columns.sum(0).to_vec::<f32>().unwrap(), [1.0; 4000]);
+        let (half, none) = (Tensor::zeros([2, 0], DType::F16), Tensor::scalar(0.5f32));
+        assert_eq!(half.gumbel_softmax(1.0, true, 1, 7).dtype().unwrap(), DType::F16);
+        assert_eq!(
+            none.to(&Device::interpreter()).gumbel_softmax(1.0, false, 0, 7).item::<f32>().unwrap(),
+            1.0
+        );
     }
 
     #[test]

@@ -118,6 +118,42 @@ impl Tensor {
         })
     }
 
+    /// Dropout for [`Tensor::selu`]: each element has the value that is selu's limit with probability `p`, and all are scaled
+    /// and moved so that mean 0 and variance 1 stay. What PyTorch's `alpha_dropout` does in training; seeds as for
+    /// [`Tensor::dropout`].
+    ///
+    /// G. Klambauer et al., "Self-normalizing neural networks", 2017.
+    ///
+    /// Invalid for integers and bools, and for a `p` outside of 0 to 1.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::randn([2000], 1).alpha_dropout(0.2, 42);
+    /// assert!(x.mean(..).item::<f32>()?.abs() < 0.1 && (x.std(.., 1).item::<f32>()? - 1.0).abs() < 0.1);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn alpha_dropout(&self, p: f64, seed: u64) -> Tensor {
+        let call = Call::here("alpha_dropout");
+        call.composed(|| {
+            let (shape, dtype) = self.known()?;
+            call.needs_float(self)?;
+            if !(0.0..=1.0).contains(&p) {
+                return call.fail(format!("the probability must be from 0 to 1, got {p}"));
+            }
+            let kept = Tensor::rand_with(shape, wide(dtype), seed).ge(p);
+            // Of nothing that is kept, nothing is left.
+            let scale =
+                if p == 1.0 { 0.0 } else { 1.0 / ((SELU_LIMIT * SELU_LIMIT * p + 1.0) * (1.0 - p)).sqrt() };
+            let moved = SELU_LIMIT * scale * p;
+            let none = Tensor::zeros([], wide(dtype));
+            let number = |number: f64| none.full_like(number);
+            // A product, as of dropout.
+            let scaled = self.cast(wide(dtype)) * kept.where_(number(scale), &none);
+            Ok((scaled + kept.where_(number(moved), number(moved - SELU_LIMIT * scale))).cast(dtype))
+        })
+    }
+
     /// Uniform random numbers in [0, 1) with this tensor's shape, float dtype and device.
     ///
     /// ```
@@ -155,6 +191,9 @@ impl Tensor {
     }
 }
 
+/// How far [`Tensor::selu`] goes below 0: the product of its two constants.
+const SELU_LIMIT: f64 = 1.758_099_340_847_376_6;
+
 fn on_its_device(call: Call, x: &Tensor, like: Tensor) -> Result<Tensor> {
     match x.node.device {
         // In a scan's step they are wherever the step is.
@@ -186,4 +225,29 @@ fn another(seed: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+
+    /// PyTorch's constants: `a = 1 / sqrt((alpha² * p + 1) * (1 - p))`, and what is left out is `-alpha * a * (1 - p)`.
+    #[test]
+    fn what_alpha_dropout_leaves_out_is_at_selus_limit() {
+        let x = Tensor::ones([1000], DType::F64).to(&Device::interpreter());
+        let values: Vec<f64> = x.alpha_dropout(0.3, 5).to_vec().unwrap();
+        let alpha: f64 = 1.0507009873554805 * 1.6732632423543772;
+        let a = 1.0 / ((alpha * alpha * 0.3 + 1.0) * 0.7).sqrt();
+        let (kept, left_out) = (a + alpha * a * 0.3, -alpha * a * 0.7);
+        let is = |value: f64, expected: f64| (value - expected).abs() < 1e-12;
+        assert!(values.iter().all(|&value| is(value, kept) || is(value, left_out)), "{:?}", &values[..9]);
+        let count = values.iter().filter(|&&value| is(value, left_out)).count();
+        assert!(count.abs_diff(300) < 60, "{count}");
+        // The same elements as dropout leaves out.
+        let plain: Vec<f64> = x.dropout(0.3, 5).to_vec().unwrap();
+        assert!(plain.iter().zip(&values).all(|(&plain, &value)| (plain == 0.0) == is(value, left_out)));
+        assert_eq!(x.alpha_dropout(0.0, 5).to_vec::<f64>().unwrap(), [1.0; 1000]);
+        assert_eq!(x.alpha_dropout(1.0, 5).to_vec::<f64>().unwrap(), [0.0; 1000]);
+    }
 }

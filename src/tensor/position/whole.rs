@@ -2,7 +2,7 @@
 
 use super::gather::needs_index;
 use crate::tensor::arguments::call::Call;
-use crate::{Number, Result, Shape, Tensor};
+use crate::{Number, Result, ScatterReduction, Shape, Tensor};
 
 impl Tensor {
     /// The tensor with a number at the positions of an axis that a 1-d index names, converted to the tensor's dtype.
@@ -44,14 +44,40 @@ impl Tensor {
         let call = Call::here("index_copy");
         call.composed(|| {
             let (axis, line, parts) = along(call, self, axis, index)?;
-            let own = src.known()?.0;
-            if *own != parts {
-                return call.fail(format!(
-                    "{} positions of shape {} have shape {parts}, the source has {own}",
-                    parts[axis], self.node.shape
-                ));
-            }
+            needs_parts(call, self, &parts, axis, src)?;
             Ok(self.scatter(axis as isize, &line.broadcast_to(parts), src))
+        })
+    }
+
+    /// The tensor with the positions of `src` along an axis combined with those that a 1-d index names, some of them several
+    /// times; with `include_self` or without as [`Tensor::scatter_reduce`]. PyTorch's `index_reduce`; for sums see
+    /// [`Tensor::index_add`] too.
+    ///
+    /// Dtypes, order and index out of range: as [`Tensor::scatter_add`].
+    ///
+    /// ```
+    /// use lazuli::{ScatterReduction, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2]);
+    /// let (index, rows) = (Tensor::from_slice(&[1i64, 1], [2]), Tensor::from_slice(&[9.0f32, 1.0, 5.0, 7.0], [2, 2]));
+    /// let most = x.index_reduce(0, &index, &rows, ScatterReduction::Amax, true);
+    /// assert_eq!(most.to_vec::<f32>()?, [1.0, 2.0, 9.0, 7.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn index_reduce(
+        &self,
+        axis: isize,
+        index: impl AsRef<Tensor>,
+        src: impl AsRef<Tensor>,
+        reduce: ScatterReduction,
+        include_self: bool,
+    ) -> Tensor {
+        let (index, src) = (index.as_ref(), src.as_ref());
+        let call = Call::here("index_reduce");
+        call.composed(|| {
+            let (axis, line, parts) = along(call, self, axis, index)?;
+            needs_parts(call, self, &parts, axis, src)?;
+            Ok(self.scatter_reduce(axis as isize, line.broadcast_to(parts), src, reduce, include_self))
         })
     }
 
@@ -97,6 +123,17 @@ impl Tensor {
         let call = Call::here("randperm");
         // Of 2^53 numbers two of a billion are hardly ever equal, and then in order.
         call.composed(|| Ok(Tensor::rand_with([n], crate::DType::F64, seed).argsort(0, false)))
+    }
+}
+
+fn needs_parts(call: Call, x: &Tensor, parts: &Shape, axis: usize, src: &Tensor) -> Result<()> {
+    let own = src.known()?.0;
+    match own == parts {
+        true => Ok(()),
+        false => call.fail(format!(
+            "{} positions of shape {} have shape {parts}, the source has {own}",
+            parts[axis], x.node.shape
+        )),
     }
 }
 

@@ -157,3 +157,101 @@ fn pools_with_padding_and_dilation_against_loops() {
         close(&of(&x, from, |x| x.avg_pool2d_with(pool)), &by_padding(&x, from, sizes, to, false));
     }
 }
+
+#[test]
+fn values_on_a_diagonal_of_any_two_axes() {
+    let [planes, rows, columns] = [3, 4, 6];
+    let x: Vec<f64> = (0..planes * rows * columns).map(|i| -(i as f64) - 1.0).collect();
+    for (first, second) in [(1, 2), (2, 1), (0, 2), (-1, -3), (1, 0)] {
+        for offset in [0, 1, -1, 2, -2, 3, -3, 5, -6, 9, isize::MAX, isize::MIN] {
+            let axis = |axis: isize| axis.rem_euclid(3) as usize;
+            let (a, b) = (axis(first), axis(second));
+            let other = 3 - a - b;
+            // In the order of the diagonal's elements: the other axis, and then along the diagonal.
+            let (mut expected, mut count) = (x.clone(), 0);
+            let extents = [planes, rows, columns];
+            for o in 0..extents[other] {
+                for i in 0..extents[a] {
+                    let Some(j) =
+                        (i as isize).checked_add(offset).filter(|j| (0..extents[b] as isize).contains(j))
+                    else {
+                        continue;
+                    };
+                    let mut at = [0; 3];
+                    (at[other], at[a], at[b]) = (o, i, j as usize);
+                    expected[(at[0] * rows + at[1]) * columns + at[2]] = count as f64;
+                    count += 1;
+                }
+            }
+            let values: Vec<f64> = (0..count).map(f64::from).collect();
+            let along = count as usize / extents[other];
+            let values = Tensor::from_slice(&values, [extents[other], along]).to(&Device::interpreter());
+            close(&of(&x, extents, |x| x.diagonal_scatter(&values, offset, first, second)), &expected);
+        }
+    }
+}
+
+#[test]
+fn distances_of_pairs_of_few_rows() {
+    let x = [0.0, 0.0, 3.0, 4.0, 3.0, f64::NAN];
+    close(&of(&x, [3, 2], |x| x.pdist(2.0)), &[5.0, f64::NAN, f64::NAN]);
+    close(&of(&x[..4], [4, 1], |x| x.pdist(1.0)), &[0.0, 3.0, 4.0, 3.0, 4.0, 1.0]);
+    close(&of(&x[..4], [2, 2], |x| x.pdist(INF)), &[4.0]);
+    close(&of(&x[..2], [1, 2], |x| x.pdist(2.0)), &[]);
+    close(&of(&[], [0, 2], |x| x.pdist(2.0)), &[]);
+}
+
+#[test]
+fn norms_that_are_bounded() {
+    let x = [3.0, 4.0, 0.3, 0.4, 0.0, 0.0, f64::NAN, 1.0];
+    let most = 1.0 / (5.0 + 1e-7);
+    let rows = of(&x, [4, 2], |x| x.renorm(2.0, 0, 1.0));
+    // A norm that is NaN is not more than another.
+    close(&rows, &[3.0 * most, 4.0 * most, 0.3, 0.4, 0.0, 0.0, f64::NAN, 1.0]);
+    let columns = of(&x[..4], [1, 2, 2], |x| x.renorm(1.0, -1, 0.0));
+    close(&columns, &[0.0; 4]);
+    close(&of(&[2.0, -0.5], [2], |x| x.renorm(2.0, 0, 1.0)), &[2.0 / (2.0 + 1e-7), -0.5]);
+    close(&of(&[], [0, 3], |x| x.renorm(INF, 1, 1.0)), &[]);
+}
+
+#[test]
+fn the_least_has_the_largest_share() {
+    let x = [0.0, -(2f64.ln()), 0.0, INF, 0.0, 0.0];
+    close(&of(&x, [2, 3], |x| x.softmin(1)), &[0.25, 0.5, 0.25, 0.0, 0.5, 0.5]);
+    close(&of(&[7.0], [], |x| x.softmin(0)), &[1.0]);
+    close(&of(&[], [2, 0], |x| x.softmin(1)), &[]);
+}
+
+#[test]
+fn channels_that_are_dealt_out() {
+    let x: Vec<f64> = (0..2 * 6 * 4).map(f64::from).collect();
+    for groups in [1, 2, 3, 6] {
+        let expected: Vec<f64> = (0..48)
+            .map(|i| {
+                let (batch, channel, pixel) = (i / 24, i / 4 % 6, i % 4);
+                let own = channel % groups * (6 / groups) + channel / groups;
+                x[batch * 24 + own * 4 + pixel]
+            })
+            .collect();
+        close(&of(&x, [2, 6, 2, 2], |x| x.channel_shuffle(groups)), &expected);
+    }
+    close(&of(&[], [2, 4, 0], |x| x.channel_shuffle(2)), &[]);
+    close(&of(&[], [2, 0, 4], |x| x.channel_shuffle(2)), &[]);
+}
+
+#[test]
+fn equal_parts_by_the_name_of_an_axis() {
+    let x = Tensor::arange(0.0, 24.0, 1.0).reshape([2, 3, 4]).to(&Device::interpreter());
+    let second = |parts: Vec<Tensor>| -> Vec<f64> { parts[1].to_vec().unwrap() };
+    close(&second(x.vsplit(2).unwrap()), &(12..24).map(f64::from).collect::<Vec<_>>());
+    close(&second(x.hsplit(3).unwrap()), &[4.0, 5.0, 6.0, 7.0, 16.0, 17.0, 18.0, 19.0]);
+    close(&second(x.dsplit(4).unwrap()), &[1.0, 5.0, 9.0, 13.0, 17.0, 21.0]);
+    close(&second(x.ravel().hsplit(12).unwrap()), &[2.0, 3.0]);
+    assert_eq!(x.slice(1, 3..).hsplit(5).unwrap().len(), 5);
+    for parts in [x.hsplit(2), x.hsplit(0), x.ravel().vsplit(2), x.select(0, 0).dsplit(1), x.sum(9).vsplit(1)]
+    {
+        assert!(parts.is_err());
+    }
+    assert_eq!((x.numel().unwrap(), x.ndim().unwrap()), (24, 3));
+    assert_eq!([0, -2, 2, 3, -4].map(|axis| x.size(axis).ok()), [Some(2), Some(3), Some(4), None, None]);
+}

@@ -7,6 +7,7 @@ use super::index::{Part, resolve};
 use crate::tensor::arguments::axes::resolve_slice;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::Operand;
+use crate::tensor::make::create::diagonal;
 use crate::tensor::map::operands::unified;
 use crate::{DType, Index, Result, Shape, Tensor};
 
@@ -73,6 +74,47 @@ impl Tensor {
                     .fail(format!("the part of shape {shape} has shape {part}, the values have {own}"));
             }
             assigned(call, self, &Part { slices, extents }, values.into())
+        })
+    }
+
+    /// The tensor with other values on a diagonal of two axes, in the shape of [`Tensor::diagonal`]'s result and converted to the
+    /// tensor's dtype. PyTorch's `diagonal_scatter`.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::zeros([2, 3], DType::I32);
+    /// let values = Tensor::from_slice(&[7, 8], [2]);
+    /// assert_eq!(x.diagonal_scatter(&values, 1, 0, 1).to_vec::<i32>()?, [0, 7, 0, 0, 0, 8]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn diagonal_scatter(
+        &self,
+        values: impl AsRef<Tensor>,
+        offset: isize,
+        first: isize,
+        second: isize,
+    ) -> Tensor {
+        let values = values.as_ref();
+        let call = Call::here("diagonal_scatter");
+        call.composed(|| {
+            let part = self.diagonal(offset, first, second);
+            let ((shape, dtype), (part, _), (own, _)) = (self.known()?, part.known()?, values.known()?);
+            if own != part {
+                return call
+                    .fail(format!("the diagonal of shape {shape} has shape {part}, the values have {own}"));
+            }
+            let axes = call.axes_in_order(&[first, second], shape)?;
+            let (rows, columns) = (shape[axes[0]], shape[axes[1]]);
+            // At or above the main diagonal a value's number is its row, below it is its column.
+            let (extent, across) = if offset >= 0 { (rows, -1) } else { (columns, -2) };
+            let mut border = vec![(0, 0); part.rank()];
+            border[part.rank() - 1] = (0, extent - part[part.rank() - 1]);
+            let values = values.cast(dtype).pad(&border, 0).unsqueeze(across);
+            let axes: Vec<isize> = axes.iter().map(|&axis| axis as isize).collect();
+            let offset = offset.clamp(-(rows as isize), columns as isize);
+            let last = self.movedim(&axes, [-2, -1]);
+            Ok(diagonal(rows, columns, offset).where_(values, last).movedim([-2, -1], &axes))
         })
     }
 }

@@ -265,6 +265,38 @@ impl Tensor {
             Ok(moved.reshape(joined(batch, &[channels.saturating_mul(area), rows, columns])))
         })
     }
+
+    /// The channels of `[batch, channels, …]` in the order in which so many groups of them are dealt out one by one: the first of
+    /// each group, then the second of each. PyTorch's `channel_shuffle`.
+    ///
+    /// X. Zhang et al., "ShuffleNet: an extremely efficient convolutional neural network for mobile devices", 2018.
+    ///
+    /// Invalid for fewer than three dimensions, and unless the groups are equal.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::arange(0, 6, 1).reshape([1, 6, 1]);
+    /// assert_eq!(x.channel_shuffle(2).to_vec::<i32>()?, [0, 3, 1, 4, 2, 5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn channel_shuffle(&self, groups: usize) -> Tensor {
+        let call = Call::here("channel_shuffle");
+        call.composed(|| {
+            let (shape, dtype) = self.known()?;
+            let [batch, channels, _, ..] = shape[..] else {
+                return call
+                    .fail(format!("needs at least 3 dimensions (batch, channels, …), got {dtype} {shape}"));
+            };
+            if groups == 0 || channels % groups != 0 {
+                return call.fail(format!(
+                    "the {channels} channels of shape {shape} cannot be {groups} equal groups"
+                ));
+            }
+            let split = self.reshape(joined(&[batch, groups, channels / groups], &shape[2..]));
+            Ok(split.transpose(1, 2).reshape(shape))
+        })
+    }
 }
 
 fn unflatten(call: Call, x: &Tensor, axis: isize, dims: &[isize]) -> Result<Tensor> {

@@ -74,6 +74,75 @@ fn two_axes(x: &Tensor, rank: usize) -> Tensor {
     if rank > 1 { x.clone() } else { x.reshape([1, -1]) }
 }
 
+macro_rules! part_methods {
+    ($($(#[$meta:meta])* $name:ident = ($least:literal, $axis:expr);)*) => {
+        impl Tensor {
+            $($(#[$meta])*
+            ///
+            /// # Errors
+            /// The first error in the tensor's history; no parts, parts that are not equal, or too few dimensions.
+            #[track_caller]
+            pub fn $name(&self, parts: usize) -> Result<Vec<Tensor>> {
+                equal(Call::here(stringify!($name)), self, parts, $least, $axis)
+            })*
+        }
+    };
+}
+
+part_methods! {
+    /// So many equal parts side by side: along axis 1, or axis 0 of a tensor with one.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let parts = Tensor::arange(0, 8, 1).reshape([2, 4]).hsplit(2)?;
+    /// assert_eq!(parts[1].to_vec::<i32>()?, [2, 3, 6, 7]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    hsplit = (1, |rank| rank.min(2) - 1);
+    /// So many equal parts one below the other: along axis 0 of a tensor with at least two.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let parts = Tensor::arange(0, 8, 1).reshape([2, 4]).vsplit(2)?;
+    /// assert_eq!(parts[1].to_vec::<i32>()?, [4, 5, 6, 7]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    vsplit = (2, |_| 0);
+    /// So many equal parts one behind the other: along axis 2 of a tensor with at least three.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let parts = Tensor::arange(0, 8, 1).reshape([2, 2, 2]).dsplit(2)?;
+    /// assert_eq!(parts[1].to_vec::<i32>()?, [1, 3, 5, 7]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    dsplit = (3, |_| 2);
+}
+
+/// Equal parts along an axis, which follows from the number of dimensions, of which there must be some.
+fn equal(
+    call: Call,
+    x: &Tensor,
+    parts: usize,
+    least: usize,
+    axis: fn(usize) -> usize,
+) -> Result<Vec<Tensor>> {
+    let (shape, dtype) = x.known()?;
+    if shape.rank() < least {
+        let s = if least == 1 { "" } else { "s" };
+        return call.fail(format!("needs at least {least} dimension{s}, got {dtype} {shape}"));
+    }
+    let axis = axis(shape.rank());
+    let extent = shape[axis];
+    if parts == 0 || !extent.is_multiple_of(parts) {
+        return call.fail(format!(
+            "axis {axis} of shape {shape} has {extent} positions, which cannot be {parts} equal parts; use .tensor_split"
+        ));
+    }
+    super::join::bounded(call, parts, shape)?;
+    call.compose(|| x.split_sizes(&vec![extent / parts; parts], axis as isize))
+}
+
 impl Tensor {
     /// A matrix with these matrices along its diagonal, and zeros elsewhere. A tensor of one dimension is a row.
     ///
