@@ -512,6 +512,7 @@ fn messages_of_every_operation() {
         computing::windows,
         computing::products,
         computing::spectra,
+        computing::sequences,
         questions,
         refusals,
     ] {

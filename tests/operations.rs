@@ -295,6 +295,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 5] = [
     (
         "positions that are computed",
         &[
+            "ctc_loss",
             "grid_sample",
             "masked_scatter",
             "max_unpool1d",

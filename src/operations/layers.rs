@@ -6,7 +6,7 @@ use super::row::{ANY, Accuracy, Elements, Group, Input, MASK, SMALL, UNIT, opera
 use crate::Reduction::{Mean, None, Sum};
 use crate::{
     Attention, Conv1d, Conv2d, Conv3d, CrossEntropy, DType, GridSample, Interpolation, Outside, Pool1d,
-    Pool2d, Pool3d, Stft,
+    Pool2d, Pool3d, Stft, Tensor,
 };
 
 const IMAGE: Input = SMALL.shape(&[2, 3, 7, 9]);
@@ -73,6 +73,7 @@ operations! {
     nll_loss(a: ROWS, l: LABELS) Floats -> Same, SUMMED, "The negative element that the label chooses.": "F.nll_loss(a, l, reduction='none')" => a.nll_loss(l, None), "F.nll_loss(a, l)" => a.nll_loss(l, Mean);
     cross_entropy(a: ROWS, l: LABELS) Floats -> Same, SUMMED, "nll_loss of the logarithm of the softmax.": "F.cross_entropy(a, l, reduction='none')" => a.cross_entropy(l, None), "F.cross_entropy(a, l)" => a.cross_entropy(l, Mean), "F.cross_entropy(a, l, reduction='sum')" => a.cross_entropy(l, Sum);
     cross_entropy_with(a: ROWS, l: LABELS, w: UNIT.shape(&[37]), p: UNIT.shape(&[4, 37])) Floats -> Same, SUMMED, "Cross-entropy with weights, smoothing or probabilities.": "F.cross_entropy(a, l, w)" => a.cross_entropy_with(l, &CrossEntropy::new().weights(w)), "F.cross_entropy(a, l, w, label_smoothing=0.25)" => a.cross_entropy_with(l, &CrossEntropy::new().weights(w).smoothing(0.25)), "F.cross_entropy(a, l, ignore_index=5, reduction='none', label_smoothing=0.5)" => a.cross_entropy_with(l, &CrossEntropy::new().ignored(5).smoothing(0.5).reduction(None)), "F.cross_entropy(a, p, w, reduction='sum')" => a.cross_entropy_with(p, &CrossEntropy::new().weights(w).reduction(Sum)), "F.cross_entropy(a, p, label_smoothing=0.25)" => a.cross_entropy_with(p, &CrossEntropy::new().smoothing(0.25));
+    ctc_loss(a: SMALL.shape(&[8, 3, 5]), l: Input::new(Elements::Below(4), Some(DType::I64)).shape(&[3, 3])) Floats -> Same, NORMAL, "How likely labels are, whenever they come.": "F.ctc_loss(a, l + 1, torch.arange(6, 9), torch.arange(1, 4), reduction='none')" => a.ctc_loss(l + 1, Tensor::arange(6, 9, 1), Tensor::arange(1, 4, 1), 0, None, false), "F.ctc_loss(torch.log_softmax(a, -1), l, torch.arange(2, 5), torch.arange(1, 4), 4, zero_infinity=True)" => a.log_softmax(-1).ctc_loss(l, Tensor::arange(2, 5, 1), Tensor::arange(1, 4, 1), 4, Mean, true);
 }
 
 operations! {

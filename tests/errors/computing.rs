@@ -2,7 +2,7 @@
 
 use lazuli::{
     Attention, Conv1d, Conv2d, Conv3d, DType, Device, GridSample, Interpolation, Pool1d, Pool2d, Pool3d,
-    ScanOrder, Stft, Tensor,
+    Reduction, ScanOrder, Stft, Tensor,
 };
 
 use crate::{Page, tensor};
@@ -71,6 +71,25 @@ fn kept(x: &Tensor) -> Tensor {
         h.clone()
     });
     kept.unwrap()
+}
+
+/// What is for sequences of labels.
+pub fn sequences(page: &mut Page) {
+    page.section("Sequences of labels");
+    let (x, labels, lengths) =
+        (tensor(DType::F32, &[5, 2, 4]), tensor(DType::I64, &[2, 3]), tensor(DType::I64, &[2]));
+    let mean = Reduction::Mean;
+    mistakes! { page:
+        x.cast(DType::I32).ctc_loss(&labels, &lengths, &lengths, 0, mean, false);
+        x.select(1, 0).ctc_loss(&labels, &lengths, &lengths, 0, mean, false);
+        x.ctc_loss(&labels, &lengths, &lengths, 4, mean, false);
+        x.ctc_loss(&lengths, &lengths, &lengths, 0, mean, false);
+        x.ctc_loss(&x, &lengths, &lengths, 0, mean, false);
+        x.ctc_loss(labels.slice(0, ..1), &lengths, &lengths, 0, mean, false);
+        x.ctc_loss(&labels, &lengths, labels.ravel(), 0, mean, false);
+        x.ctc_loss(&labels, &lengths + 5, &lengths, 0, mean, false).eval();
+        x.ctc_loss(&labels + 3, &lengths, &lengths, 0, mean, false).eval();
+    }
 }
 
 /// Fourier transforms, and images and matrices put together.

@@ -2,6 +2,7 @@
 
 pub(crate) mod adaptive;
 pub(crate) mod cross_entropy;
+mod ctc;
 pub(crate) mod grid;
 pub(crate) mod interpolate;
 pub(crate) mod losses;
