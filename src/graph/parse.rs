@@ -134,16 +134,17 @@ impl<'a> Parser<'_, 'a> {
 
     /// What the user called the node, and where.
     fn remark(&mut self, place: Place, op: &Op) -> (&'static str, SourceLocation) {
-        let line = self.text.error_at(place, "").line;
-        let mut location = SourceLocation { file: "text", line: line as u32, column: 1 };
+        // Lines are counted from the text's beginning: only for those that name no other place.
+        let own = |text: &Cursor| {
+            let line = text.error_at(place, "").line;
+            SourceLocation { file: "text", line: line as u32, column: 1 }
+        };
         if !self.text.eat("#") {
-            return (op.name(), location);
+            return (op.name(), own(self.text));
         }
         let remark = self.text.line();
         let (origin, rest) = remark.split_once(", ").unwrap_or((remark, remark));
-        if let Some(found) = parsed_location(rest) {
-            location = found;
-        }
+        let location = parsed_location(rest).unwrap_or_else(|| own(self.text));
         // Methods' names become kernels' names; anything else is a comment.
         let is_name = origin.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         match is_name && origin.starts_with(|c: char| !c.is_ascii_digit()) {
