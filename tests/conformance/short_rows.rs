@@ -319,3 +319,25 @@ fn rows_of_few_share_what_is_costly() {
     assert!(!source((&x * &row).tanh()).contains("omp simd"), "lanes are explicit");
     assert!(source(&x * &row).contains("omp simd"), "cheap ones are left as they are");
 }
+
+/// Distances of all pairs, stored beside the sums of their rows: columns are in the lanes, and what is stored along a row is turned.
+#[test]
+fn rows_of_pairs_are_stored_beside_their_sums() {
+    let pairs = |x: &Tensor| {
+        let squares = (x.unsqueeze(1) - x.unsqueeze(0)).square().sum(2);
+        let near = squares.lt(1.5).cast(DType::F32);
+        [&near / (&squares + 0.5), near.sum(1), squares]
+    };
+    for count in [17, 33, 70] {
+        check_on_cpu(&format!("{count} points"), |device| {
+            let [shares, sums, squares] = pairs(&ordinary(device, DType::F32, [count, 2], 1));
+            vec![
+                near("shares", shares, 1e-5, 1e-5),
+                exact("sums", sums),
+                near("squares", squares, 1e-5, 1e-5),
+            ]
+        });
+    }
+    let program = compile_for(&pairs(&numbers(&Device::cpu(), [300, 2], 1)), &Target::cpu()).unwrap();
+    assert!(program.source().contains("lz_turn_some_f32(out"), "{}", program.source());
+}

@@ -96,6 +96,40 @@ impl<'k> CpuColumns<'k> {
 
     /// A tile of rows whose elements are neighbours, where turning them in registers is faster than elements one by one.
     fn turning(&self, array: Var, index: &IndexExpr, buffer: BufferId, axes: &[AxisId]) -> Option<Turning> {
+        let (from_row, from_at) = self.rows_in_memory(index, buffer, axes)?;
+        Some(Turning {
+            dtype: self.kernel.buffers[buffer.index()].dtype,
+            to: array,
+            to_at: Expr::Int(0),
+            to_row: self.width,
+            from: buffer.into(),
+            from_at,
+            from_row,
+            depth: Expr::Int(launch_items(self.kernel, axes)),
+            rows: Some(Expr::Name(self.count)),
+        })
+    }
+
+    /// The same of a tile of results that is stored.
+    fn turning_back(&self, array: Var, index: &IndexExpr, buffer: BufferId) -> Option<Turning> {
+        let axes = &self.plan.axes;
+        let (to_row, to_at) = self.rows_in_memory(index, buffer, axes)?;
+        Some(Turning {
+            dtype: self.kernel.buffers[buffer.index()].dtype,
+            to: buffer.into(),
+            to_at,
+            to_row,
+            from: array,
+            from_at: Expr::Int(0),
+            from_row: self.width,
+            depth: Expr::Name(self.count),
+            rows: Some(Expr::Int(launch_items(self.kernel, axes))),
+        })
+    }
+
+    /// Elements from row to row, and where the first of the tile's rows begins, if rows are long enough to be turned and their
+    /// elements are neighbours.
+    fn rows_in_memory(&self, index: &IndexExpr, buffer: BufferId, axes: &[AxisId]) -> Option<(u64, Expr)> {
         let kernel = self.kernel;
         let dtype = kernel.buffers[buffer.index()].dtype;
         let length = launch_items(kernel, axes);
@@ -103,7 +137,7 @@ impl<'k> CpuColumns<'k> {
         if !is_turned || length < SHORTEST_TURNED || !kernel.computed_axes(index).is_empty() {
             return None;
         }
-        let from_row = u64::try_from(index.coefficient(self.inner())?).ok()?;
+        let row = u64::try_from(index.coefficient(self.inner())?).ok()?;
         let (ranges, zero) = (kernel.ranges(), IndexExpr::zero());
         let mut first = index.substitute(self.inner(), &zero, &ranges);
         let mut step = 1;
@@ -114,18 +148,8 @@ impl<'k> CpuColumns<'k> {
             first = first.substitute(axis, &zero, &ranges);
             step *= kernel.axis(axis).extent as i64;
         }
-        let beside = self.first.then(Mul, from_row);
-        Some(Turning {
-            dtype,
-            to: array,
-            to_at: Expr::Int(0),
-            to_row: self.width,
-            from: buffer.into(),
-            from_at: if first == zero { beside } else { Expr::Index(first).then(Add, beside) },
-            from_row,
-            depth: Expr::Int(length),
-            rows: Some(Expr::Name(self.count)),
-        })
+        let beside = self.first.then(Mul, row);
+        Some((row, if first == zero { beside } else { Expr::Index(first).then(Add, beside) }))
     }
 
     fn array(&self, emitter: &mut Emitter<'k>, name: &'static str, buffer: BufferId, axes: &[AxisId]) -> Var {
@@ -147,6 +171,10 @@ impl<'k> CpuColumns<'k> {
     pub(super) fn store_across(&self, emitter: &mut Emitter<'k>) {
         for (&number, array) in &self.results {
             let Store { buffer, index, .. } = &self.kernel.stores[number];
+            if let Some(turning) = self.turning_back(*array, index, *buffer) {
+                emitter.push(Stmt::Turn(Box::new(turning)));
+                continue;
+            }
             let target = Expr::element(*buffer, Expr::Index(index.clone()));
             self.each_row(emitter, &self.plan.axes, |emitter, slot| {
                 emitter.push(set(target, Expr::element(array, slot)));
