@@ -46,7 +46,7 @@ const DEPTH: u32 = 16;
 const WARP_DEPTH: u32 = 32;
 const WARP_ROWS: u32 = 16;
 
-/// Tiles of a factor that are in shared memory together.
+/// The most tiles of a factor that are in shared memory together.
 const MOST_STEPS: u64 = 4;
 
 /// Columns of the results: the sums of a thread are in registers.

@@ -53,13 +53,13 @@ void lz_turn_bf16(float* restrict to, idx to_row, const unsigned short* restrict
 #endif
 }
 
-// whether the processor multiplies matrices in tiles of its own (AMX), and the system lets the process
-int lz_has_tiles_bf16(void) {
+// whether the processor has registers of tiles (AMX), and the system lets the process use them
+int lz_has_amx(void) {
 #if defined(__AMX_BF16__) && defined(__linux__) && defined(__x86_64__)
   static int known;
   int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
   if (!answer) {
-    // arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA): tiles are there once a process has asked
+    // arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA): a process must ask before its first use
     long result;
     asm volatile("syscall" : "=a"(result) : "a"(158l), "D"(0x1023l), "S"(18l) : "rcx", "r11", "memory");
     answer = result == 0 ? 1 : -1;
@@ -71,8 +71,8 @@ int lz_has_tiles_bf16(void) {
 #endif
 }
 
-// the products of pairs in such tiles: 32 rows and 32 columns have their sums in four of eight
-void lz_multiply_in_tiles_bf16(const float* left, idx left_row, idx rows, const float* right, idx right_row, float* sums, idx sums_row, idx pairs, idx width, int adds) {
+// the products of pairs by AMX: the sums of 32 rows and 32 columns are in four of its eight tiles
+void lz_multiply_amx_bf16(const float* left, idx left_row, idx rows, const float* right, idx right_row, float* sums, idx sums_row, idx pairs, idx width, int adds) {
 #if defined(__AMX_BF16__)
   enum { ROWS = 16, PAIRS = 16 };
   typedef unsigned pair __attribute__((may_alias));
@@ -212,8 +212,8 @@ void lz_multiply_six_bf16(const float* restrict left, idx left_row, idx left_ter
 
 // the same of so many rows, up to whole sixes of which there are rows and sums
 void lz_multiply_tile_bf16(const float* restrict left, idx left_row, idx left_term, idx rows, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
-  if (left_term == 1 && lz_has_tiles_bf16()) {
-    lz_multiply_in_tiles_bf16(left, left_row, rows, right, right_row, sums, sums_row, (depth + 1) / 2, width, adds);
+  if (left_term == 1 && lz_has_amx()) {
+    lz_multiply_amx_bf16(left, left_row, rows, right, right_row, sums, sums_row, (depth + 1) / 2, width, adds);
     return;
   }
   for (idx i = 0; i < rows; i += 6) {

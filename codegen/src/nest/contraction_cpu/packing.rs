@@ -188,16 +188,16 @@ impl Writer<'_> {
 
     /// The same of pairs: sixteen terms at a time, of which each has its rows side by side, are turned.
     fn pack_rows_turned(&self, emitter: &mut Emitter, value: ValueId, packed: Var, whole: Expr) {
-        let (pitch, of_row) = (u64::from(self.schedule.rows), self.pitch());
+        let (of_term, of_row) = (u64::from(self.schedule.rows), self.pitch());
         let (first, line, row) = (emitter.index("first"), emitter.index("line"), Expr::name(Var::Lane));
         emitter.repeat(stepping(first, (0, self.terms), LANES, LoopHint::None), |emitter| {
             let lines = emitter.fresh("lines");
-            let lines = emitter.array(lines, self.element(), LANES * pitch);
+            let lines = emitter.array(lines, self.element(), LANES * of_term);
             let some = Expr::Int(LANES).then(Min, self.terms.then(Sub, first));
             let some = Expr::Name(emitter.bind("some", INDEX, some));
             emitter.repeat_along(&[self.depth], counting(line, 0, &some, LoopHint::None), |emitter| {
                 emitter.bind(self.depth, INDEX, self.term.then(Add, first).then(Add, line));
-                let target = |row: Expr| Expr::element(lines, line.then(Mul, pitch).then(Add, row));
+                let target = |row: Expr| Expr::element(lines, line.then(Mul, of_term).then(Add, row));
                 let all = counting(Var::Lane, 0, self.rows.count, LoopHint::SimdSpilling);
                 emitter.repeat(all, |emitter| {
                     self.bind_row(emitter, &row);
@@ -215,7 +215,7 @@ impl Writer<'_> {
                 to_row: of_row,
                 from: lines,
                 from_at: Expr::Int(0),
-                from_row: pitch,
+                from_row: of_term,
                 depth: whole.clone(),
                 rows: Some(some),
             })));
