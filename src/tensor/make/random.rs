@@ -105,12 +105,7 @@ impl Tensor {
     pub fn dropout(&self, p: f64, seed: u64) -> Tensor {
         let call = Call::here("dropout");
         call.composed(|| {
-            let (shape, dtype) = self.known()?;
-            call.needs_float(self)?;
-            if !(0.0..=1.0).contains(&p) {
-                return call.fail(format!("the probability must be from 0 to 1, got {p}"));
-            }
-            let kept = Tensor::rand_with(shape, wide(dtype), seed).ge(p);
+            let (kept, dtype) = (kept(call, self, p, seed)?, self.known()?.1);
             let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
             let none = Tensor::zeros([], dtype);
             // A product, as in PyTorch: what is not finite stays visible.
@@ -136,12 +131,7 @@ impl Tensor {
     pub fn alpha_dropout(&self, p: f64, seed: u64) -> Tensor {
         let call = Call::here("alpha_dropout");
         call.composed(|| {
-            let (shape, dtype) = self.known()?;
-            call.needs_float(self)?;
-            if !(0.0..=1.0).contains(&p) {
-                return call.fail(format!("the probability must be from 0 to 1, got {p}"));
-            }
-            let kept = Tensor::rand_with(shape, wide(dtype), seed).ge(p);
+            let (kept, dtype) = (kept(call, self, p, seed)?, self.known()?.1);
             // Of nothing that is kept, nothing is left.
             let scale =
                 if p == 1.0 { 0.0 } else { 1.0 / ((SELU_LIMIT * SELU_LIMIT * p + 1.0) * (1.0 - p)).sqrt() };
@@ -205,6 +195,16 @@ fn on_its_device(call: Call, x: &Tensor, like: Tensor) -> Result<Tensor> {
 /// The float dtype in which probabilities are compared: 16 bits are too few.
 fn wide(dtype: DType) -> DType {
     dtype.compute()
+}
+
+/// Which elements a dropout keeps.
+fn kept(call: Call, x: &Tensor, p: f64, seed: u64) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    call.needs_float(x)?;
+    if !(0.0..=1.0).contains(&p) {
+        return call.fail(format!("the probability must be from 0 to 1, got {p}"));
+    }
+    Ok(Tensor::rand_with(shape, wide(dtype), seed).ge(p))
 }
 
 fn randn(call: Call, shape: Shape, dtype: DType, seed: u64) -> Result<Tensor> {
