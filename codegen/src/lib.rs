@@ -30,7 +30,10 @@ pub use index::{Atom, AxisId, AxisRanges, Bound, BoundTruth, IndexExpr};
 pub use language::Language;
 pub use limits::{FloatInfo, IntInfo};
 pub use numbers::{General, Numbers};
-pub use ops::{Algebra, BinaryMeaning, BinaryOp, Meaning, Part, ReduceOp, UnaryMeaning, UnaryOp};
+pub use ops::{
+    Algebra, BinaryAdjoint, BinaryMeaning, BinaryOp, Formula, Meaning, Part, ReduceOp, UnaryAdjoint,
+    UnaryMeaning, UnaryOp,
+};
 pub use refusal::{Allowed, Refusal};
 pub use scalar::Scalar;
 pub use sizes::{Choice, Class, Sizes};

@@ -5,12 +5,14 @@
 //! semantics bind every implementation. Constants are folded by them and the reference interpreter follows them; the
 //! emitted CUDA C and the emitted C are compared with them and with references of their own.
 
+mod adjoint;
 mod binary;
 mod monoid;
 mod unary;
 
 use std::fmt;
 
+pub use adjoint::{BinaryAdjoint, Formula, UnaryAdjoint};
 pub use binary::{BinaryMeaning, BinaryOp};
 pub use monoid::{Algebra, Part, ReduceOp};
 pub(crate) use monoid::{MAXIMUM, Taken};

@@ -18,6 +18,7 @@ operations! {
     t(a: SMALL.shape(&[4, 7])) All -> Same, Exact, "A matrix transposed.": "a.t()" => a.t();
     squeeze(a: SMALL.shape(&[4, 1, 5])) All -> Same, Exact, "Without dimensions of extent 1.": "a.squeeze(1)" => a.squeeze(1);
     unsqueeze(a: BOX) All -> Same, Exact, "With one more dimension of extent 1.": "a.unsqueeze(1)" => a.unsqueeze(1);
+    detach(a: BOX) All -> Same, Exact, "The same elements, a constant for gradients.": "a.detach()" => a.detach();
     expand(a: SMALL.shape(&[4, 1, 5])) All -> Same, Exact, "Dimensions of extent 1 repeated.": "a.expand(-1, 3, -1)" => a.expand([-1, 3, -1]);
     broadcast_to(a: SMALL.shape(&[4, 1])) All -> Same, Exact, "Repeated to a shape.": "a.broadcast_to((2, 4, 3))" => a.broadcast_to([2, 4, 3]);
     slice(a: BOX) All -> Same, Exact, "A range of one dimension.": "a[:, 1:5]" => a.slice(1, 1..5);

@@ -112,7 +112,11 @@ fn attempt(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Result<Recording,
                     if let Recipe::WithNumber { number, is_first: true, .. } = recipe {
                         numbers.entry(key).or_insert_with(|| constant(&mut graph, &tensor.node, *number));
                     }
-                    let Some(operands) = finished(sources, &done, &mut pending) else {
+                    let read = match recipe {
+                        Recipe::Derived(_) => &sources[..sources.len().min(1)],
+                        _ => sources,
+                    };
+                    let Some(operands) = finished(read, &done, &mut pending) else {
                         drop(state);
                         pending.insert(place, tensor);
                         continue;
@@ -128,14 +132,16 @@ fn attempt(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Result<Recording,
                         }
                         Recipe::Filled(constant) => filled(&mut graph, &tensor.node, *constant),
                         // Stand-ins have no sources, and joins are copies.
-                        Recipe::Transfer | Recipe::Join { .. } | Recipe::StepValue | Recipe::CallInput => {
-                            match operands.first() {
-                                Some(&source) => source,
-                                None => {
-                                    return Err(Error::internal("graph building", "a transfer of nothing"));
-                                }
+                        Recipe::Transfer
+                        | Recipe::Derived(_)
+                        | Recipe::Join { .. }
+                        | Recipe::StepValue
+                        | Recipe::CallInput => match operands.first() {
+                            Some(&source) => source,
+                            None => {
+                                return Err(Error::internal("graph building", "a transfer of nothing"));
                             }
-                        }
+                        },
                     }
                 }
             };
@@ -160,7 +166,7 @@ pub(super) fn without_values(node: &TensorNode, stand_in: &Recipe) -> Error {
 
 /// The sources' nodes, or `None` after queueing those that are not there yet, the first on top.
 fn finished(
-    sources: &Sources,
+    sources: &[Tensor],
     done: &FxHashMap<*const TensorNode, (NodeId, Tensor)>,
     pending: &mut Vec<Tensor>,
 ) -> Option<Operands> {

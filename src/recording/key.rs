@@ -135,10 +135,14 @@ impl Visit {
                 return Err(End::Error(without_values(node, recipe)));
             }
             // It is its source: it has no number of its own.
-            State::Recorded(Recipe::Transfer | Recipe::Join { .. }, sources) => match sources.first() {
-                Some(source) => self.pending.push(Next::Tensor(source.clone())),
-                None => return Err(End::Error(Error::internal("graph building", "a transfer of nothing"))),
-            },
+            State::Recorded(Recipe::Transfer | Recipe::Derived(_) | Recipe::Join { .. }, sources) => {
+                match sources.first() {
+                    Some(source) => self.pending.push(Next::Tensor(source.clone())),
+                    None => {
+                        return Err(End::Error(Error::internal("graph building", "a transfer of nothing")));
+                    }
+                }
+            }
         }
         drop(state);
         if let Some(number) = after {

@@ -1,6 +1,7 @@
 //! The handle: a [`Tensor`] is either data or a recipe for it.
 
 use std::cell::Cell;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -81,6 +82,8 @@ pub(crate) enum Recipe {
     Filled(Constant),
     /// The one source's elements, on this tensor's device.
     Transfer,
+    /// The first source, which gradients do not go through: the rule says how they reach the others.
+    Derived(Rule),
     /// The sources' elements after each other along an axis, copied: all of them are computed before.
     Join { axis: usize },
     /// What a scan's step gets: it stands for the value of any position.
@@ -91,6 +94,18 @@ pub(crate) enum Recipe {
 
 pub(crate) type Sources = SmallVec<[Tensor; 3]>;
 
+/// What reaches the sources but the first, of what reaches the result and of all sources.
+#[derive(Clone)]
+pub(crate) struct Rule(pub(crate) Arc<RuleFn>);
+
+type RuleFn = dyn Fn(&Tensor, &[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Rule")
+    }
+}
+
 impl Recipe {
     /// Whether no kernel makes it, but a copy of what is computed before: not that of constants, which are anywhere.
     pub(crate) fn is_copy(&self, sources: &Sources) -> bool {
@@ -99,6 +114,7 @@ impl Recipe {
             Recipe::Join { .. } => true,
             Recipe::Op(_)
             | Recipe::WithNumber { .. }
+            | Recipe::Derived(_)
             | Recipe::Filled(_)
             | Recipe::StepValue
             | Recipe::CallInput => false,

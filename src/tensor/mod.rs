@@ -6,6 +6,7 @@
 pub(crate) mod arguments;
 pub(crate) mod ask;
 mod function;
+mod gradient;
 mod layer;
 pub(crate) mod make;
 mod map;
@@ -23,6 +24,7 @@ pub use arguments::promotion::{Number, Operand};
 pub use function::compile::{Compiled, Executable, Traceable, compile};
 pub use function::parallel;
 pub use function::tree::{Arguments, Leaves, Tensors};
+pub use gradient::{grad, vjp};
 pub use layer::cross_entropy::CrossEntropy;
 pub use layer::grid::{GridSample, Outside};
 pub use layer::interpolate::Interpolation;

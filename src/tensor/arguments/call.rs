@@ -51,6 +51,11 @@ impl Call {
         OUTER.get().unwrap_or(own)
     }
 
+    /// A call by another name, of a place that is known.
+    pub(crate) fn at(op: &'static str, location: SourceLocation) -> Call {
+        Call { op, location }
+    }
+
     /// What `f` makes of the public API's operations. They carry this call's name and place, and so do their
     /// errors: the user knows nothing of them.
     pub(crate) fn compose<T>(self, f: impl FnOnce() -> T) -> T {

@@ -104,6 +104,11 @@ impl Leaves {
         Leaves { tensors, structure, next_tensor: 0, next_number: 0 }
     }
 
+    /// Other tensors in the places of these.
+    pub(in crate::tensor) fn replace(&mut self, others: impl FnOnce(&[Tensor]) -> Vec<Tensor>) {
+        self.tensors = others(&self.tensors).into();
+    }
+
     fn tensor(&mut self) -> Tensor {
         let tensor = self.tensors.get(self.next_tensor).cloned();
         self.next_tensor += 1;

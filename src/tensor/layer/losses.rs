@@ -194,8 +194,13 @@ impl Tensor {
         let target = target.as_ref();
         loss(Call::here("poisson_nll_loss"), self, target, reduction, |x, y| {
             let own = if log_input { x.exp() - y * x } else { x - y * (x + Argument(eps)).log() };
-            let rest = || y * y.log() - y + (y * TAU).log() * 0.5;
-            if full { own + y.gt(1.0).select(rest(), 0.0) } else { own }
+            if !full {
+                return own;
+            }
+            // Nor is there a logarithm where it does not count: its slope would.
+            let large = y.gt(1.0).select(y, 1.0);
+            let rest = &large * large.log() - &large + (&large * TAU).log() * 0.5;
+            own + y.gt(1.0).select(rest, 0.0)
         })
     }
 
@@ -368,7 +373,7 @@ impl ByLabels {
         let losses = match normalise {
             false => call.unary(UnaryOp::Neg, &chosen)?,
             true => {
-                let largest = call.reduce(ReduceOp::Max, &x, &axes, false)?;
+                let largest = call.detached(&call.reduce(ReduceOp::Max, &x, &axes, false)?);
                 let shifted = call.binary(BinaryOp::Sub, &x, &call.reshape(&largest, kept)?)?;
                 let total = call.reduce(ReduceOp::Sum, &call.unary(UnaryOp::Exp, &shifted)?, &axes, false)?;
                 let chosen = call.binary(BinaryOp::Sub, &chosen, &largest)?;

@@ -90,7 +90,7 @@ impl Tensor {
                 return Ok(self.clone());
             }
             widened(self, |x| {
-                let shifted = x - x.max_keepdim(axis);
+                let shifted = x - x.max_keepdim(axis).detach();
                 &shifted - shifted.exp().sum_keepdim(axis).log()
             })
         })
@@ -344,7 +344,8 @@ fn softmax(call: Call, x: &Tensor, axis: isize) -> Result<Tensor> {
 }
 
 fn softmax_of(call: Call, x: &Tensor, axes: &op::Axes) -> Result<Tensor> {
-    let shifted = call.binary(BinaryOp::Sub, x, &call.reduce(ReduceOp::Max, x, axes, true)?)?;
+    let largest = call.detached(&call.reduce(ReduceOp::Max, x, axes, true)?);
+    let shifted = call.binary(BinaryOp::Sub, x, &largest)?;
     let exp = call.unary(UnaryOp::Exp, &shifted)?;
     // One division a row: the sum is between 1 and the number of elements, or NaN.
     let sum = call.reduce(ReduceOp::Sum, &exp, axes, true)?;

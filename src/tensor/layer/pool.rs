@@ -212,7 +212,17 @@ pub(crate) fn not_bool(call: Call, x: &Tensor) -> Result<()> {
 pub(crate) fn max_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Tensor> {
     not_bool(call, x)?;
     let pooled = pooled_shape(call, x, pool)?;
-    Ok(windows(x, pool, &pooled, f64::NEG_INFINITY)?.max(last::<N>()))
+    let windows = windows(x, pool, &pooled, f64::NEG_INFINITY)?;
+    // Of equal elements the gradient is the first one's, as in PyTorch: the reduction alone would share it.
+    let kernel = pool.kernel;
+    Ok(call.derived(&windows.max(last::<N>()), &[&windows], move |g, all| {
+        let [largest, windows] = all else { return Ok(Vec::new()) };
+        let apart = |x: &Tensor| (0..N).fold(x.clone(), |x, _| x.unsqueeze(-1));
+        let area = kernel.iter().product::<usize>();
+        let places = counting(area).reshape(kernel.to_vec());
+        let first = windows.eq(apart(largest)).where_(&places, area as i64).min_keepdim(last::<N>());
+        Ok(vec![first.eq(places).where_(apart(g), 0)])
+    }))
 }
 
 pub(crate) fn avg_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Tensor> {

@@ -198,9 +198,7 @@ impl Tensor {
     pub fn logaddexp(&self, other: impl Into<Operand>) -> Tensor {
         let sum = |[a, b]: [Term; 2]| {
             let larger = a.maximum(&b);
-            // Of two infinities of one sign the difference would be NaN.
-            let sum = &larger + (-(&a - &b).abs()).exp().log1p();
-            a.isinf().and(a.eq(b)).select(larger, sum)
+            larger + (-difference(&a, &b).abs()).exp().log1p()
         };
         let operands = [self.into(), other.into()];
         Tensor::or_invalid(formula(Call::here("logaddexp"), Rule::Float, operands, sum))
@@ -219,8 +217,7 @@ impl Tensor {
     pub fn logaddexp2(&self, other: impl Into<Operand>) -> Tensor {
         let sum = |[a, b]: [Term; 2]| {
             let larger = a.maximum(&b);
-            let sum = &larger + (-(&a - &b).abs()).exp2().log1p() * LOG2_E;
-            a.isinf().and(a.eq(b)).select(larger, sum)
+            larger + (-difference(&a, &b).abs()).exp2().log1p() * LOG2_E
         };
         let operands = [self.into(), other.into()];
         Tensor::or_invalid(formula(Call::here("logaddexp2"), Rule::Float, operands, sum))
@@ -392,6 +389,11 @@ impl Tensor {
         let mask = mask.as_ref();
         Tensor::or_invalid(masked_fill(Call::here("masked_fill"), self, mask, value.into()))
     }
+}
+
+/// `a - b`, but 0 of two infinities of one sign.
+fn difference(a: &Term, b: &Term) -> Term {
+    a.eq(b).select(0.0, a - b)
 }
 
 fn pow(call: Call, operands: [Operand; 2]) -> Result<Tensor> {

@@ -3,7 +3,7 @@
 //! Along axes a position is a reduction of its own, and shares a kernel with the extreme value itself. In a window it is
 //! found as the least index at which the element is the extreme one. No schedule can find another one.
 
-use crate::graph::op::{ConstantRole, Op};
+use crate::graph::op::{self, ConstantRole, Op};
 use crate::tensor::arguments::axes::Axes;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::layer::pool::{Pool, last, max_pool, pooled_shape, windows};
@@ -60,7 +60,9 @@ macro_rules! position_methods {
                     let (call, axes) = (Call::here(stringify!($with_values)), axes.into());
                     let both: Result<(Tensor, Tensor)> = call.compose(|| {
                         let index = position(call, self, &axes, ReduceOp::$position)?;
-                        Ok((self.$extreme(axes.clone()), index))
+                        let extreme = self.$extreme(axes.clone());
+                        let own = call.axes(&axes, self.known()?.0)?;
+                        Ok((derived_by_position(call, &extreme, self, &index, own), index))
                     });
                     let part = |kept: Result<Tensor>| {
                         call.composed(|| without(call, self, &kept?, &axes))
@@ -164,6 +166,16 @@ fn pooled_positions<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> R
     // Below all indices, and the lower the later: the last NaN is before all others.
     let least = elements.isnan().where_(indices.bitwise_not(), first).min(last::<N>());
     Ok((best, least.lt(0).where_(least.bitwise_not(), &least)))
+}
+
+/// An extreme whose gradient is that element's which its position says.
+fn derived_by_position(call: Call, extreme: &Tensor, x: &Tensor, index: &Tensor, axes: op::Axes) -> Tensor {
+    call.derived(extreme, &[x, index], move |g, all| {
+        let [_, x, index] = all else { return Ok(Vec::new()) };
+        let along = |(axis, &extent): (usize, &usize)| if axes.contains(&axis) { extent } else { 1 };
+        let row: Shape = x.node.shape.iter().enumerate().map(along).collect();
+        Ok(vec![counting(row.elements()).reshape(row).eq(index).where_(g, 0)])
+    })
 }
 
 /// The first position of the extreme along the axes, which are kept.

@@ -24,6 +24,13 @@ impl Factor {
         Factor { tensor: tensor.clone(), labels: labels.into() }
     }
 
+    /// With the first positions of an axis alone.
+    pub(super) fn narrowed(&self, label: Label, extent: usize) -> Factor {
+        let axis = self.labels.iter().position(|&own| own == label);
+        let tensor = axis.map_or(self.tensor.clone(), |axis| self.tensor.narrow(axis as isize, 0, extent));
+        Factor { tensor, labels: self.labels.clone() }
+    }
+
     fn has(&self, label: Label) -> bool {
         self.labels.contains(&label)
     }

@@ -4,7 +4,7 @@ mod correlation;
 mod settings;
 mod transposed;
 
-use correlation::{Fitted, correlated, fitted, with_bias};
+use correlation::{Fitted, correlated, fitted, of_weight, with_bias};
 use settings::Padding;
 pub use settings::{Conv, Conv1d, Conv2d, Conv3d};
 use transposed::transposed;
@@ -160,5 +160,30 @@ fn convolved<const N: usize>(
         };
     }
     let (sum, dtype) = correlated(call, &x, weight, &border, conv)?;
+    let conv = *conv;
+    let sum = call.derived(&sum, &[&x, weight], move |g, all| {
+        let (call, [_, x, weight]) = (Call::here("conv"), all) else { return Ok(Vec::new()) };
+        let of_x = of_input(call, x, weight, g, (&border, &conv))?;
+        Ok(vec![of_x, of_weight(call, x, &g.cast(x.node.dtype), weight, &border, &conv)?])
+    });
     with_bias(call, sum, dtype, (is_batch, bias))
+}
+
+/// What reaches the input: the transposed convolution of what reaches the sums.
+fn of_input<const N: usize>(
+    call: Call,
+    x: &Tensor,
+    weight: &Tensor,
+    sums: &Tensor,
+    (border, conv): (&[(usize, usize); N], &Conv<N>),
+) -> Result<Tensor> {
+    let whole = Conv { padding: Padding::Zeros([0; N]), output_padding: [0; N], ..*conv };
+    let back = transposed(call, &sums.cast(x.node.dtype), weight, None, &whole)?;
+    let (reached, shape) = (back.known()?.0, &x.node.shape);
+    let mut sides = vec![(0, 0); N + 2];
+    for d in 0..N {
+        let before = border[d].0 as isize;
+        sides[d + 2] = (-before, shape[d + 2] as isize + before - reached[d + 2] as isize);
+    }
+    Ok(back.pad(&sides, 0).cast(x.node.dtype))
 }

@@ -220,7 +220,7 @@ fn logsumexp(call: Call, x: &Tensor, axes: &Axes) -> Result<Tensor> {
         if is_empty {
             return x.sum_keepdim(axes.clone()).log();
         }
-        let max = x.max_keepdim(axes.clone());
+        let max = x.max_keepdim(axes.clone()).detach();
         let log = (x - &max).exp().sum_keepdim(axes.clone()).log();
         // An infinite maximum minus itself is NaN.
         max.isinf().where_(&max, log + &max)

@@ -131,7 +131,7 @@ pub fn scan<const INPUTS: usize, const CARRIES: usize, const RESULTS: usize>(
 }
 
 /// A recorded loop, before it is known which of its results are wanted.
-struct Recurrence {
+pub(crate) struct Recurrence {
     call: Call,
     axis: usize,
     reverse: bool,
@@ -144,7 +144,7 @@ struct Recurrence {
 }
 
 impl Recurrence {
-    fn record(
+    pub(crate) fn record(
         call: Call,
         inputs: &[&Tensor],
         axis: isize,
@@ -208,7 +208,7 @@ impl Recurrence {
         Ok(Recurrence { call, axis, reverse, body, inits, elements, full })
     }
 
-    fn result(&self, result: StepResult) -> Result<Tensor> {
+    pub(crate) fn result(&self, result: StepResult) -> Result<Tensor> {
         let Recurrence { call, axis, reverse, ref body, ref inits, ref elements, ref full } = *self;
         let (shape, number) = match result {
             StepResult::Each(number) => (full.clone(), number),
@@ -413,6 +413,16 @@ impl<'a> Trace<'a> {
                 let state = tensor.node.state().clone();
                 let (op, sources) = match state {
                     State::Recorded(Recipe::Op(op), sources) => (op, sources),
+                    State::Recorded(Recipe::Derived(_), sources) if !sources.is_empty() => {
+                        match self.done.get(&Arc::as_ptr(&sources[0].node)) {
+                            Some(&id) => {
+                                self.done.insert(key, id);
+                                pending.pop();
+                            }
+                            None => pending.push(sources[0].clone()),
+                        }
+                        continue;
+                    }
                     _ => {
                         let drawn = self.draws.0.iter().find(|(own, _)| Arc::ptr_eq(&own.node, &tensor.node));
                         let Some(&(_, seed)) = drawn else {

@@ -52,6 +52,23 @@ pub(super) fn fitted<const N: usize>(
     Ok(Fitted { x, is_batch, channels: channels / conv.groups, kernel })
 }
 
+// Labels of a convolution's axes.
+const BATCH: Label = 0;
+const GROUPS: Label = 1;
+/// Of a group.
+const OUTPUTS: Label = 2;
+/// Of a group.
+const CHANNELS: Label = 3;
+/// One for each dimension, from this on.
+const POSITIONS: Label = 16;
+/// In the window; one for each dimension, from this on.
+const PLACES: Label = 32;
+
+/// The labels of all dimensions, of which this is the first.
+fn each<const N: usize>(first: Label) -> impl Iterator<Item = Label> {
+    (0..N as Label).map(move |d| first + d)
+}
+
 /// The windows of the padded input, `[batch, groups × channels, …]`, contracted with the weight.
 pub(super) fn correlated<const N: usize>(
     call: Call,
@@ -60,7 +77,46 @@ pub(super) fn correlated<const N: usize>(
     border: &[(usize, usize); N],
     conv: &Conv<N>,
 ) -> Result<(Tensor, DType)> {
-    let (shape, own) = (&x.node.shape, &weight.node.shape);
+    let own = &weight.node.shape;
+    let windows = windows(call, x, own, border, conv)?;
+    let of_weight: Vec<Label> = [GROUPS, OUTPUTS, CHANNELS].into_iter().chain(each::<N>(PLACES)).collect();
+    let output: Vec<Label> = [BATCH, GROUPS, OUTPUTS].into_iter().chain(each::<N>(POSITIONS)).collect();
+    let weight = weight.unflatten(0, [conv.groups, own[0] / conv.groups]);
+    let (sum, dtype) = contract(call, &[windows, Factor::new(&weight, &of_weight)], &output)?;
+    Ok((sum.flatten(1..3), dtype))
+}
+
+/// What reaches the weight, of this shape, of an input and of what reaches the sums, or the other way round of a transposed
+/// convolution.
+pub(super) fn of_weight<const N: usize>(
+    call: Call,
+    x: &Tensor,
+    sums: &Tensor,
+    weight: &Tensor,
+    border: &[(usize, usize); N],
+    conv: &Conv<N>,
+) -> Result<Tensor> {
+    let own = &weight.node.shape;
+    let mut windows = windows(call, x, own, border, conv)?;
+    for d in 0..N {
+        windows = windows.narrowed(POSITIONS + d as Label, sums.node.shape[d + 2]);
+    }
+    let sums = sums.unflatten(1, [conv.groups, own[0] / conv.groups]);
+    let of_sums: Vec<Label> = [BATCH, GROUPS, OUTPUTS].into_iter().chain(each::<N>(POSITIONS)).collect();
+    let output: Vec<Label> = [GROUPS, OUTPUTS, CHANNELS].into_iter().chain(each::<N>(PLACES)).collect();
+    let (sum, _) = contract(call, &[Factor::new(&sums, &of_sums), windows], &output)?;
+    Ok(sum.flatten(..2).cast(weight.node.dtype))
+}
+
+/// The windows of the padded input.
+fn windows<const N: usize>(
+    call: Call,
+    x: &Tensor,
+    own: &Shape,
+    border: &[(usize, usize); N],
+    conv: &Conv<N>,
+) -> Result<Factor> {
+    let shape = &x.node.shape;
     let mut windows = x.unflatten(1, [conv.groups, own[1]]);
     if border.iter().any(|&sides| sides != (0, 0)) {
         let mut sides = vec![(0, 0); 3];
@@ -78,17 +134,9 @@ pub(super) fn correlated<const N: usize>(
         windows = windows.window(d as isize + 3, own[d + 2], conv.stride[d], conv.dilation[d]);
     }
     windows.validity()?;
-    // Labels: batch, groups, outputs of a group, channels of a group, positions, and places in the window.
-    let (positions, places) = (16, 32);
-    let each = |first: Label| (0..N as Label).map(move |d| first + d);
-    let of_windows: Vec<Label> = [0, 1, 3].into_iter().chain(each(positions)).chain(each(places)).collect();
-    let of_weight: Vec<Label> = [1, 2, 3].into_iter().chain(each(places)).collect();
-    let output: Vec<Label> = [0, 1, 2].into_iter().chain(each(positions)).collect();
-    let outputs = own[0];
-    let weight = weight.unflatten(0, [conv.groups, outputs / conv.groups]);
-    let factors = [Factor::new(&windows, &of_windows), Factor::new(&weight, &of_weight)];
-    let (sum, dtype) = contract(call, &factors, &output)?;
-    Ok((sum.flatten(1..3), dtype))
+    let labels: Vec<Label> =
+        [BATCH, GROUPS, CHANNELS].into_iter().chain(each::<N>(POSITIONS)).chain(each::<N>(PLACES)).collect();
+    Ok(Factor::new(&windows, &labels))
 }
 
 /// The sums of a convolution, `[batch, outputs, …]`, as its result.

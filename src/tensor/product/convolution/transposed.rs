@@ -1,6 +1,6 @@
 //! Transposed convolutions by polyphase: the results at each place in a stride are a convolution with the weights at that place.
 
-use super::correlation::{Fitted, correlated, fitted, with_bias};
+use super::correlation::{Fitted, correlated, fitted, of_weight, with_bias};
 use super::settings::{Conv, Padding};
 use crate::tensor::arguments::call::Call;
 use crate::{DType, Result, Shape, Tensor};
@@ -38,6 +38,7 @@ pub(super) fn transposed<const N: usize>(
         ));
     }
     let (x, polyphase) = Polyphase::new(call, &fitted, conv)?;
+    let whole = weight.clone();
     let weight = weight.unflatten(0, [conv.groups, channels]).transpose(1, 2);
     let plain = Conv { stride: [1; N], padding: Padding::Zeros([0; N]), output_padding: [0; N], ..*conv };
     let outputs = conv.groups * own[1];
@@ -54,7 +55,19 @@ pub(super) fn transposed<const N: usize>(
     for number in 1..polyphase.parts.iter().product() {
         sums.push(part(number)?.0);
     }
-    with_bias(call, polyphase.interleaved(&sums), dtype, (fitted.is_batch, bias))
+    let own = *conv;
+    let sum = call.derived(&polyphase.interleaved(&sums), &[&fitted.x, &whole], move |g, all| {
+        let (call, [_, x, weight]) = (Call::here("conv_transpose"), all) else { return Ok(Vec::new()) };
+        let Padding::Zeros(padding) = own.padding else { return Ok(Vec::new()) };
+        let border = padding.map(|padding| (padding, padding));
+        let g = g.cast(x.node.dtype);
+        let mut of_x = correlated(call, &g, weight, &border, &own)?.0;
+        for d in 2..N + 2 {
+            of_x = of_x.narrow(d as isize, 0, x.node.shape[d]);
+        }
+        Ok(vec![of_x.cast(x.node.dtype), of_weight(call, &g, x, weight, &border, &own)?])
+    });
+    with_bias(call, sum, dtype, (fitted.is_batch, bias))
 }
 
 impl<const N: usize> Polyphase<N> {

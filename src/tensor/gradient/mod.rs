@@ -1,0 +1,171 @@
+//! Gradients: reverse-mode differentiation of what was recorded, recorded like everything else.
+
+mod formula;
+mod recurrence;
+mod rules;
+mod scans;
+mod site;
+mod sweep;
+
+use std::borrow::Borrow;
+
+use super::arguments::call::Call;
+use super::function::tree::{Leaves, Tensors};
+use crate::graph::op::ConstantRole;
+use crate::recording::{Recipe, Rule, Sources, State};
+use crate::{Error, Result, Scalar, Tensor};
+
+/// The gradients of a 0-d tensor by what it was recorded from: a value like `by`, with the derivative by each element in the
+/// place of the element. PyTorch's `autograd.grad`, JAX's `grad`.
+///
+/// Nothing runs: gradients are recorded operations, whose neighbours fuse, and have gradients themselves. Evaluate them
+/// together with what they are of ([`eval`](crate::eval)), or within [`compile`](crate::compile()): it is one plan then, which
+/// computes what both need once.
+///
+/// `by` are tensors as they were used: `loss` is a function of the handles themselves and their clones. What was
+/// [evaluated](Tensor::is_evaluated) before `loss` was recorded is a constant, as is what went through [`Tensor::detach`].
+/// Where a function has no slope, the gradient is PyTorch's: 0 for `relu` and `abs` at 0; halves where the operands of `maximum` are equal; of
+/// the largest of several elements, equal shares.
+///
+/// ```
+/// use lazuli::Tensor;
+/// let (w, x) = (Tensor::from([2.0f32, -1.0]), Tensor::from([3.0f32, 4.0]));
+/// let loss = (&w * &x - 1.0).square().sum(0);
+/// let dw = lazuli::grad(&loss, &w); // 2 (w x - 1) x
+/// assert_eq!(dw.to_vec::<f32>()?, [30.0, -40.0]);
+///
+/// // A step of gradient descent, compiled once.
+/// let step = lazuli::compile(|(w, x): (Tensor, Tensor)| {
+///     let loss = (&w * x - 1.0).square().sum(0);
+///     let dw = lazuli::grad(&loss, &w);
+///     (w - dw * 0.01, loss)
+/// });
+/// let (w, loss) = step.call((&w, &x))?;
+/// assert_eq!((w.to_vec::<f32>()?, loss.item::<f32>()?), (vec![1.7, -0.6], 50.0));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+///
+/// All gradients are invalid if `loss` has dimensions or is no float, if it does not follow from one of `by`, if one of these is
+/// no float, and where a function on the way has no derivative here ([`Tensor::digamma`], [`Tensor::i0`]).
+#[track_caller]
+pub fn grad<T: Tensors>(loss: &Tensor, by: &T) -> T {
+    let call = Call::here("grad");
+    let cotangent = || {
+        let (shape, dtype) = loss.known()?;
+        if shape.rank() > 0 {
+            return call.fail(format!(
+                "is of a tensor without dimensions, got shape {shape}: reduce it first, such as with .mean(..), or use `vjp`"
+            ));
+        }
+        call.needs_float(loss)?;
+        call.constant(Scalar::from_i64(dtype, 1), ConstantRole::Literal)
+    };
+    pulled(call, by, || Ok(vec![(loss.clone(), cotangent()?)]))
+}
+
+/// The gradients of the sum of `outputs` times `cotangents`, element by element: what reaches each of `by` of what reaches each
+/// output. PyTorch's `autograd.grad` with `grad_outputs`, JAX's `vjp`. All else is as for [`grad`].
+///
+/// ```
+/// use lazuli::Tensor;
+/// let x = Tensor::from([1.0f32, 2.0, 3.0]);
+/// let y = x.square();
+/// let dx = lazuli::vjp(&[&y], &[Tensor::from([1.0f32, 0.0, 10.0])], &x);
+/// assert_eq!(dx.to_vec::<f32>()?, [2.0, 0.0, 60.0]);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+///
+/// All gradients are invalid if there are not as many cotangents as outputs, or one has another shape than its output.
+#[track_caller]
+pub fn vjp<T: Tensors>(outputs: &[impl Borrow<Tensor>], cotangents: &[impl Borrow<Tensor>], by: &T) -> T {
+    let call = Call::here("vjp");
+    pulled(call, by, || {
+        if outputs.len() != cotangents.len() {
+            return call.fail(format!(
+                "there are {} outputs and {} cotangents",
+                outputs.len(),
+                cotangents.len()
+            ));
+        }
+        let pair = |(output, cotangent): (&Tensor, &Tensor)| {
+            let ((shape, dtype), (given, _)) = (output.known()?, cotangent.known()?);
+            call.needs_float(output)?;
+            if shape != given {
+                return call.fail(format!(
+                    "the output has shape {shape}, its cotangent {given}: they must be equal"
+                ));
+            }
+            Ok((output.clone(), call.cast(cotangent, dtype)?))
+        };
+        outputs.iter().map(Borrow::borrow).zip(cotangents.iter().map(Borrow::borrow)).map(pair).collect()
+    })
+}
+
+/// A value of gradients, which are all invalid if one is.
+fn pulled<T: Tensors>(call: Call, by: &T, outputs: impl FnOnce() -> Result<Vec<(Tensor, Tensor)>>) -> T {
+    let mut leaves = Leaves::default();
+    by.to_leaves(&mut leaves);
+    let gradients = |by: &[Tensor]| -> Result<Vec<Tensor>> {
+        by.iter().try_for_each(|x| call.needs_float(x))?;
+        let gradients = sweep::sweep(&outputs()?, by)?;
+        by.iter().zip(gradients).map(|(x, gradient)| gradient.ok_or_else(|| unrelated(call, x))).collect()
+    };
+    leaves.replace(|tensors| {
+        gradients(tensors).unwrap_or_else(|error: Error| vec![Tensor::invalid(error); tensors.len()])
+    });
+    T::from_leaves(&mut leaves)
+}
+
+fn unrelated(call: Call, x: &Tensor) -> Error {
+    let (shape, dtype) = (&x.node.shape, x.node.dtype);
+    call.error(format!(
+        "was not recorded from the {dtype} {shape} of `{}` at {}: that was not used, or only in what has been evaluated \
+         since; record a loss and its gradients, and evaluate them together",
+        x.node.origin, x.node.location
+    ))
+}
+
+impl Tensor {
+    /// The same values, which are a constant for gradients: PyTorch's `detach`, JAX's `stop_gradient`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from(3.0f32);
+    /// let y = &x * x.detach();
+    /// assert_eq!(lazuli::grad(&y, &x).item::<f32>()?, 3.0); // not 6
+    ///
+    /// // Rounded on the way forward, as it is on the way back: a straight-through estimator.
+    /// let rounded = &x + (x.round() - &x).detach();
+    /// assert_eq!(lazuli::grad(&rounded, &x).item::<f32>()?, 1.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn detach(&self) -> Tensor {
+        Call::here("detach").detached(self)
+    }
+}
+
+impl Call {
+    /// The tensor as a constant for gradients.
+    pub(crate) fn detached(self, x: &Tensor) -> Tensor {
+        self.derived(x, &[], |_, _| Ok(Vec::new()))
+    }
+
+    /// The tensor, whose gradients by the sources follow from a rule instead of from how it was recorded: given what reaches
+    /// the tensor, and the tensor and the sources, what reaches each source.
+    pub(crate) fn derived(
+        self,
+        x: &Tensor,
+        sources: &[&Tensor],
+        rule: impl Fn(&Tensor, &[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+    ) -> Tensor {
+        if x.validity().is_err() {
+            return x.clone();
+        }
+        let all: Sources = std::iter::once(x).chain(sources.iter().copied()).cloned().collect();
+        let recipe = Recipe::Derived(Rule(std::sync::Arc::new(rule)));
+        let (shape, dtype, device) = (x.node.shape.clone(), x.node.dtype, x.node.device);
+        let (name, location) = (self.name(), self.location());
+        Tensor::from_parts(shape, dtype, device, name, location, State::Recorded(recipe, all))
+    }
+}

@@ -1,0 +1,138 @@
+//! The reverse sweep: from outputs to what they were recorded from, each tensor after all that use it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::recurrence::Loops;
+use super::site::{Site, summed_to};
+use crate::graph::op::Op;
+use crate::recording::{Recipe, Sources, State, TensorNode};
+use crate::tensor::arguments::call::Call;
+use crate::{Result, Tensor};
+
+/// A tensor on the way, and what its gradient depends on.
+struct Visited {
+    tensor: Tensor,
+    recipe: Option<Recipe>,
+    sources: Sources,
+    /// The sources' numbers, which are less than its own.
+    numbers: SmallVec<[usize; 3]>,
+    /// Whether it leads to what is wanted.
+    is_needed: bool,
+}
+
+/// What reaches each of the `wanted`, of what reaches the outputs; `None` where no output follows from it.
+pub(super) fn sweep(outputs: &[(Tensor, Tensor)], wanted: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+    let key = |tensor: &Tensor| Arc::as_ptr(&tensor.node);
+    let aims: FxHashSet<*const TensorNode> = wanted.iter().map(key).collect();
+    let (visited, numbers) = visit(outputs.iter().map(|(output, _)| output), &aims)?;
+    let mut reaching: Vec<SmallVec<[Tensor; 2]>> = vec![SmallVec::new(); visited.len()];
+    for (output, cotangent) in outputs {
+        reaching[numbers[&key(output)]].push(cotangent.clone());
+    }
+    let needed = visited.iter().enumerate().filter(|(_, visited)| visited.is_needed);
+    let mut loops = Loops::of(needed.map(|(number, v)| (number, v.recipe.as_ref(), &v.sources)));
+    let mut found: FxHashMap<*const TensorNode, Tensor> = FxHashMap::default();
+    for (number, Visited { tensor, recipe, sources, numbers, is_needed }) in visited.iter().enumerate().rev()
+    {
+        let terms = std::mem::take(&mut reaching[number]);
+        if !is_needed {
+            continue;
+        }
+        let call = Call::at(adjoint_name(tensor.node.origin), tensor.node.location);
+        let cotangent = total(call, &terms)?;
+        if let Some(cotangent) = &cotangent
+            && aims.contains(&key(tensor))
+        {
+            found.insert(key(tensor), cotangent.clone());
+        }
+        let wants = |source: usize| visited[numbers[source]].is_needed;
+        let Some(recipe) = recipe.as_ref().filter(|_| (0..numbers.len()).any(wants)) else { continue };
+        let adjoints = match (recipe, cotangent) {
+            (Recipe::Op(Op::Recurrence { .. }), cotangent) => {
+                let Some(all) = loops.meet(number, recipe, cotangent) else { continue };
+                all.adjoints(call, sources, &wants, sweep)?
+            }
+            (_, None) => continue,
+            (recipe, Some(cotangent)) => {
+                let site = Site { call, result: tensor, sources, cotangent: &cotangent, wants: &wants };
+                call.compose(|| site.adjoints(recipe))?
+            }
+        };
+        for ((source, &number), adjoint) in sources.iter().zip(numbers).zip(adjoints) {
+            if let Some(adjoint) = adjoint.filter(|_| visited[number].is_needed) {
+                reaching[number].push(summed_to(call, &adjoint, &source.node.shape)?);
+            }
+        }
+    }
+    Ok(wanted.iter().map(|tensor| found.get(&key(tensor)).cloned()).collect())
+}
+
+/// What the outputs were recorded from, sources first, with each one's number.
+fn visit<'a>(
+    outputs: impl Iterator<Item = &'a Tensor>,
+    aims: &FxHashSet<*const TensorNode>,
+) -> Result<(Vec<Visited>, FxHashMap<*const TensorNode, usize>)> {
+    let mut visited: Vec<Visited> = Vec::new();
+    let mut numbers: FxHashMap<*const TensorNode, usize> = FxHashMap::default();
+    let mut entered: FxHashSet<*const TensorNode> = FxHashSet::default();
+    // A tensor is entered, then left, with how it was recorded, when all its sources were.
+    let mut pending: Vec<(Tensor, Option<Recorded>)> = outputs.map(|output| (output.clone(), None)).collect();
+    while let Some((tensor, recorded)) = pending.pop() {
+        let key = Arc::as_ptr(&tensor.node);
+        let Some((recipe, sources)) = recorded else {
+            if entered.insert(key) {
+                let recorded = recorded_as(&tensor)?;
+                let below: Vec<Tensor> = recorded.1.iter().cloned().collect();
+                pending.push((tensor, Some(recorded)));
+                pending.extend(below.into_iter().map(|source| (source, None)));
+            }
+            continue;
+        };
+        let below: SmallVec<[usize; 3]> = sources.iter().map(|s| numbers[&Arc::as_ptr(&s.node)]).collect();
+        let leads_on = aims.contains(&key) || below.iter().any(|&number| visited[number].is_needed);
+        let is_needed = leads_on && tensor.node.dtype.is_float();
+        numbers.insert(key, visited.len());
+        visited.push(Visited { tensor, recipe, sources, numbers: below, is_needed });
+    }
+    Ok((visited, numbers))
+}
+
+/// How a tensor was recorded, and what its gradient goes on to.
+type Recorded = (Option<Recipe>, Sources);
+
+fn recorded_as(tensor: &Tensor) -> Result<Recorded> {
+    tensor.validity()?;
+    Ok(match &*tensor.node.state() {
+        State::Recorded(recipe @ Recipe::Derived(_), sources) => {
+            (Some(recipe.clone()), sources.iter().skip(1).cloned().collect())
+        }
+        State::Recorded(recipe, sources) => (Some(recipe.clone()), sources.clone()),
+        State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => (None, Sources::new()),
+    })
+}
+
+/// The sum of what reaches a tensor; 16-bit floats are rounded once.
+fn total(call: Call, terms: &[Tensor]) -> Result<Option<Tensor>> {
+    let [first, rest @ ..] = terms else { return Ok(None) };
+    if rest.is_empty() {
+        return Ok(Some(first.clone()));
+    }
+    let dtype = first.node.dtype;
+    let mut sum = call.cast(first, dtype.compute())?;
+    for term in rest {
+        sum = call.binary(crate::BinaryOp::Add, &sum, &call.cast(term, dtype.compute())?)?;
+    }
+    call.cast(&sum, dtype).map(Some)
+}
+
+/// `softmax_grad` for `softmax`.
+fn adjoint_name(origin: &'static str) -> &'static str {
+    static NAMES: Mutex<Option<FxHashMap<&'static str, &'static str>>> = Mutex::new(None);
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let names = names.get_or_insert_default();
+    // There are as many as operations have names: they may stay.
+    names.entry(origin).or_insert_with(|| format!("{origin}_grad").leak())
+}
