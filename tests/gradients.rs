@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 
 use lazuli::operations::{self, Case, Elements, Group, Input, Operation};
-use lazuli::{DType, Device, Fusion, Operand, Reduction, ScanOrder, Shape, Tensor, with_fusion};
+use lazuli::{
+    Conv1d, Conv2d, DType, Device, Fusion, Operand, Reduction, ScanOrder, Shape, Tensor, with_fusion,
+};
 
 /// Operations whose derivative is made of nothing that there is.
 const UNKNOWN: &[&str] = &["digamma", "i0"];
@@ -56,6 +58,7 @@ const CONSTANT: &[&str] = &[
     "searchsorted",
     "bucketize",
     "isin",
+    "detach",
 ];
 
 /// Numbers that differ from each other, in no order: where they begin, and how far they go.
@@ -444,4 +447,50 @@ fn one_of_equal_elements_is_chosen_where_positions_are() {
     assert_eq!(slopes(x.min_with_indices(0).0.sum(..)), [1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0]);
     assert_eq!(slopes(x.max_with_indices(..).0), [0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
     assert_eq!(slopes(x.topk(2, 1, true).0.sum(..)), [0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
+}
+
+#[test]
+fn convolutions_go_back() {
+    let of = |count: usize, shape: &[usize]| {
+        Tensor::from_vec(numbers(count, shape.iter().product(), -1.0, 1.0), shape.to_vec())
+            .to(&Device::interpreter())
+    };
+    let squares = |x: Tensor| (x.square() * 0.5 + x).sum(..);
+    let settings = [
+        (Conv2d::new().stride((2, 1)).padding((1, 2)), 1),
+        (Conv2d::new().stride((2, 3)).padding((2, 0)).dilation((1, 2)).groups(2), 2),
+        (Conv2d::new().same().dilation((1, 1)), 1),
+    ];
+    for (number, (conv, groups)) in settings.into_iter().enumerate() {
+        let kernel = if number == 2 { [2, 4] } else { [3, 2] };
+        let (xs, ws) = ([1, 4, 5, 6], [2, 4 / groups, kernel[0], kernel[1]]);
+        let (x, w) = (of(number, &xs), of(number + 1, &ws));
+        let x_values = numbers(2, 120, -1.0, 1.0);
+        checked(|x| squares(x.conv2d_with(&w, None, conv)), &x_values, &xs);
+        let count = ws.iter().product();
+        checked(|w| squares(x.conv2d_with(w, None, conv)), &numbers(3, count, -1.0, 1.0), &ws);
+    }
+    let conv = Conv1d::new().stride(3).padding(1).output_padding(2).groups(2);
+    let (x, w) = (of(4, &[2, 4, 3]), of(5, &[4, 3, 4]));
+    checked(|x| squares(x.conv_transpose1d_with(&w, None, conv)), &numbers(6, 24, -1.0, 1.0), &[2, 4, 3]);
+    checked(|w| squares(x.conv_transpose1d_with(w, None, conv)), &numbers(7, 48, -1.0, 1.0), &[4, 3, 4]);
+}
+
+/// Of sizes at which products are packed: windows in rows whose terms go from line to line, and from image to image.
+#[test]
+fn packed_convolutions_go_back() {
+    let run = |device: &Device| {
+        let (x, w) = (
+            Tensor::randn([3, 24, 14, 11], 1).to(device),
+            (Tensor::randn([40, 24, 3, 3], 2) * 0.1).to(device),
+        );
+        let loss = x.conv2d(&w, None, 1, 1).relu().max_pool2d(2, 2).square().mean(..);
+        let [dx, dw] = lazuli::grad(&loss, &[x, w]);
+        lazuli::eval([&dx, &dw]).unwrap();
+        [dx, dw].map(|t| t.to_vec::<f32>().unwrap())
+    };
+    let (own, expected) = (run(&Device::cpu()), run(&Device::interpreter()));
+    for (own, expected) in own.iter().flatten().zip(expected.iter().flatten()) {
+        assert!((own - expected).abs() <= 1e-5 * (1e-3 + expected.abs()), "{own}, not {expected}");
+    }
 }

@@ -8,7 +8,7 @@ use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Expr, LoopHint, Stmt};
 use super::variable::Var;
 use crate::index::{Atom, AxisId, IndexExpr};
-use crate::ir::Kernel;
+use crate::ir::{Kernel, ValueId};
 
 /// Shorter segments, on average, are not worth a loop each. At this length a loop takes half the time of divisions.
 const SHORTEST: u64 = 4;
@@ -32,9 +32,23 @@ struct Dividend {
 impl IndexSplit {
     /// That of a loop along an axis; `None` if nothing is divided there, or if segments would be short.
     pub(super) fn of(kernel: &Kernel, axis: AxisId) -> Option<IndexSplit> {
-        let mut dividends = Vec::new();
         let loads = kernel.values.iter().flat_map(|value| value.op.indices());
-        for index in loads.chain(kernel.stores.iter().map(|store| &store.index)) {
+        IndexSplit::of_indices(kernel, axis, loads.chain(kernel.stores.iter().map(|store| &store.index)))
+    }
+
+    /// That of a loop which computes one value for each position.
+    pub(super) fn below(kernel: &Kernel, axis: AxisId, value: ValueId) -> Option<IndexSplit> {
+        let below = kernel.down_from([value]);
+        IndexSplit::of_indices(kernel, axis, below.into_iter().flat_map(|id| kernel.value(id).op.indices()))
+    }
+
+    fn of_indices<'k>(
+        kernel: &Kernel,
+        axis: AxisId,
+        indices: impl Iterator<Item = &'k IndexExpr>,
+    ) -> Option<IndexSplit> {
+        let mut dividends = Vec::new();
+        for index in indices {
             find(kernel, axis, index, &mut dividends)?;
         }
         let ends: f64 = dividends.iter().map(|one| one.step.unsigned_abs() as f64 / one.by as f64).sum();
@@ -77,14 +91,27 @@ impl Dividend {
     }
 }
 
-/// Notes what is divided in an expression and varies along the axis; `None` if that is itself made of such.
+/// Notes what is divided in an expression and varies along the axis; `None` if that is itself made of remainders, or of quotients
+/// and the axis.
 fn find(kernel: &Kernel, axis: AxisId, index: &IndexExpr, dividends: &mut Vec<Dividend>) -> Option<()> {
     for (atom, _) in index.terms() {
         let (Atom::Div(of, by) | Atom::Mod(of, by)) = atom else { continue };
         if !of.uses(axis) {
             continue;
         }
-        let step = of.coefficient(axis)?;
+        let Some(step) = of.coefficient(axis) else {
+            // What is divided stays where its own quotients do.
+            let stays = of.terms().iter().all(|(atom, _)| match atom {
+                Atom::Axis(own) => *own != axis,
+                Atom::Div(..) => true,
+                Atom::Mod(of, _) => !of.uses(axis),
+            });
+            if !stays {
+                return None;
+            }
+            find(kernel, axis, of, dividends)?;
+            continue;
+        };
         let first = of.substitute(axis, &IndexExpr::zero(), &kernel.ranges());
         // What one position says cannot be told from outside of the loop.
         if first.axes().iter().any(|&other| !kernel.axis(other).kind.is_map_or_offset()) {

@@ -177,9 +177,23 @@ fn of_input<const N: usize>(
     sums: &Tensor,
     (border, conv): (&[(usize, usize); N], &Conv<N>),
 ) -> Result<Tensor> {
+    let (shape, g) = (&x.node.shape, sums.cast(x.node.dtype));
+    let mut own = Conv { padding: Padding::Zeros(border.map(|(before, _)| before)), ..*conv };
+    let mut fits = true;
+    for d in 0..N {
+        let reach = conv.dilation[d] * (weight.node.shape[d + 2] - 1) + 1;
+        let reached = (g.node.shape[d + 2] - 1) * conv.stride[d] + reach;
+        let more = (shape[d + 2] + 2 * border[d].0).checked_sub(reached);
+        fits &= more.is_some_and(|more| more == 0 || more < conv.stride[d].max(conv.dilation[d]));
+        own.output_padding[d] = more.unwrap_or(0);
+    }
+    if fits {
+        return Ok(transposed(call, &g, weight, None, &own)?.cast(x.node.dtype));
+    }
+    // Unequal borders: all that windows reach, and of that the input.
     let whole = Conv { padding: Padding::Zeros([0; N]), output_padding: [0; N], ..*conv };
-    let back = transposed(call, &sums.cast(x.node.dtype), weight, None, &whole)?;
-    let (reached, shape) = (back.known()?.0, &x.node.shape);
+    let back = transposed(call, &g, weight, None, &whole)?;
+    let reached = back.known()?.0;
     let mut sides = vec![(0, 0); N + 2];
     for d in 0..N {
         let before = border[d].0 as isize;

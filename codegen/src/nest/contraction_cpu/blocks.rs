@@ -2,11 +2,13 @@
 
 use super::super::INDEX;
 use super::super::emitter::Emitter;
+use super::super::index_split::IndexSplit;
 use super::super::loops::{counting, stepping};
 use super::super::row_statistics::Extent;
 use super::super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::super::stmt::{Expr, LoopHint, Stmt};
 use super::{Writer, ceil};
+use crate::ir::ValueId;
 use crate::schedule::{Contraction, PANEL};
 
 impl Writer<'_> {
@@ -112,6 +114,26 @@ impl Writer<'_> {
         emitter.repeat_along(&[self.depth], counting(t, 0, self.terms, hint), |emitter| {
             emitter.bind(self.depth, INDEX, self.term.then(Add, t));
             body(emitter, Expr::Name(t));
+        });
+    }
+
+    /// A loop over them in which neighbours are computed together: where a window goes on in the next line of an image, or the next
+    /// image, it is split.
+    pub(super) fn each_term_along(
+        &self,
+        emitter: &mut Emitter,
+        value: ValueId,
+        body: impl FnOnce(&mut Emitter, Expr),
+    ) {
+        let Some(split) = IndexSplit::below(self.kernel, self.depth, value) else {
+            return self.each_term(emitter, LoopHint::SimdSpilling, body);
+        };
+        let end = emitter.bind("end", INDEX, self.term.then(Add, Expr::Name(self.terms)));
+        split.emit(emitter, (Expr::Name(self.term), Expr::Name(end)), |emitter, at, stop| {
+            let along = counting(self.depth, Expr::Name(at), Expr::Name(stop), LoopHint::SimdSegment);
+            emitter.repeat_along(&[self.depth], along, |emitter| {
+                body(emitter, Expr::name(self.depth).then(Sub, self.term));
+            });
         });
     }
 }

@@ -84,7 +84,7 @@ impl Writer<'_> {
             let last = width.then(Sub, 1);
             let column = lane0.clone().then(Add, lane.clone()).then(Min, last);
             emitter.bind(self.contraction.column, INDEX, first.then(Add, column));
-            self.each_term(emitter, LoopHint::SimdSpilling, |emitter, term| {
+            self.each_term_along(emitter, value, |emitter, term| {
                 let value = self.factor(emitter, value);
                 let at = lane.then(Mul, deep.clone()).then(Add, term);
                 emitter.push(Stmt::Assign { target: Expr::element(turned, at), value });
@@ -148,7 +148,7 @@ impl Writer<'_> {
         let line = r.then(Mul, deep);
         emitter.repeat(counting(r, 0, count.clone(), LoopHint::None), |emitter| {
             self.bind_row(emitter, &self.tile.then(Add, r));
-            self.each_term(emitter, LoopHint::SimdSpilling, |emitter, term| {
+            self.each_term_along(emitter, value, |emitter, term| {
                 let value = self.factor(emitter, value);
                 emitter.push(set(Expr::element(packed, line.clone().then(Add, term)), value));
             });

@@ -103,9 +103,11 @@ pub(super) fn of_weight<const N: usize>(
     }
     let sums = sums.unflatten(1, [conv.groups, own[0] / conv.groups]);
     let of_sums: Vec<Label> = [BATCH, GROUPS, OUTPUTS].into_iter().chain(each::<N>(POSITIONS)).collect();
-    let output: Vec<Label> = [GROUPS, OUTPUTS, CHANNELS].into_iter().chain(each::<N>(PLACES)).collect();
-    let (sum, _) = contract(call, &[Factor::new(&sums, &of_sums), windows], &output)?;
-    Ok(sum.flatten(..2).cast(weight.node.dtype))
+    // Outputs last: they are many, and places few.
+    let output: Vec<Label> =
+        [GROUPS, CHANNELS].into_iter().chain(each::<N>(PLACES)).chain([OUTPUTS]).collect();
+    let (sum, _) = contract(call, &[windows, Factor::new(&sums, &of_sums)], &output)?;
+    Ok(sum.movedim(-1, 1).flatten(..2).cast(weight.node.dtype))
 }
 
 /// The windows of the padded input.
