@@ -494,3 +494,26 @@ fn packed_convolutions_go_back() {
         assert!((own - expected).abs() <= 1e-5 * (1e-3 + expected.abs()), "{own}, not {expected}");
     }
 }
+
+/// Heads apart, and a batch whose size is an argument: products over both are packed like others.
+#[test]
+fn products_of_heads_go_back() {
+    let run = |device: &Device, batch: usize| {
+        let x = Tensor::randn([batch, 20, 48], 1).to(device);
+        let (w, v) =
+            ((Tensor::randn([48, 48], 2) * 0.1).to(device), (Tensor::randn([48, 40], 3) * 0.1).to(device));
+        let heads = x.matmul(&w).reshape([batch, 20, 4, 12]).transpose(1, 2).tanh();
+        let loss = heads.transpose(1, 2).reshape([batch, 20, 48]).matmul(&v).square().mean(..);
+        let gradients = lazuli::grad(&loss, &[w, v]);
+        let text = lazuli::explain(&gradients).unwrap().to_string();
+        lazuli::eval(&gradients).unwrap();
+        (gradients.map(|t| t.to_vec::<f32>().unwrap()), text)
+    };
+    for batch in [4, 7] {
+        let ((own, text), (expected, _)) = (run(&Device::cpu(), batch), run(&Device::interpreter(), batch));
+        assert!(!text.contains("column_reduce("), "{text}");
+        for (own, expected) in own.iter().flatten().zip(expected.iter().flatten()) {
+            assert!((own - expected).abs() <= 1e-5 * (1e-3 + expected.abs()), "{own}, not {expected}");
+        }
+    }
+}

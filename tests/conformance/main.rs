@@ -17,6 +17,7 @@ mod extremes;
 mod fission;
 mod fourier;
 mod gather;
+mod gradients;
 mod guards;
 mod index_split;
 mod joins;

@@ -35,6 +35,7 @@ impl Kernel {
             kind,
             extent,
             is_argument,
+            positions_of: None,
             is_lane: false,
         });
         AxisId(self.axes.len() as u32 - 1)

@@ -95,6 +95,9 @@ pub struct Axis {
     pub extent: u64,
     /// Whether the extent is a kernel argument instead of text.
     pub is_argument: bool,
+    /// If a schedule has made it of several axes, of which the outermost has an argument as its extent: that axis, and how many
+    /// positions the others have.
+    pub positions_of: Option<(AxisId, u64)>,
     /// Whether a schedule has made it of another one's neighbours, as the lanes of a vector.
     pub is_lane: bool,
 }

@@ -117,7 +117,14 @@ impl Parser<'_, '_> {
             return Err(self.text.error_at(place, format!("there are two axes {name}")));
         }
         self.text.expect("<")?;
-        let is_argument = self.text.eat(&format!("n_{name}"));
+        let of = |number: usize| AxisId(number as u32);
+        let outer = (0..self.kernel.axes.len())
+            .find(|&number| self.text.eat(&format!("{} *", self.kernel.extent_name(of(number)))));
+        let positions_of = match outer {
+            Some(number) => Some((of(number), self.text.number()?)),
+            None => None,
+        };
+        let is_argument = outer.is_some() || self.text.eat(&format!("n_{name}"));
         if is_argument {
             self.text.expect("=")?;
         }
@@ -136,7 +143,7 @@ impl Parser<'_, '_> {
                 AxisKind::Offset { number: self.text.number()? }
             }
         };
-        self.kernel.axes.push(Axis { name, kind, extent, is_argument, is_lane });
+        self.kernel.axes.push(Axis { name, kind, extent, is_argument, positions_of, is_lane });
         Ok(())
     }
 

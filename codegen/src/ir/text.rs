@@ -71,10 +71,13 @@ impl Kernel {
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "kernel {}", self.name)?;
-        for Axis { name, kind, extent, is_argument, is_lane } in &self.axes {
+        for Axis { name, kind, extent, is_argument, positions_of, is_lane } in &self.axes {
             let lane = if *is_lane { " lane" } else { "" };
-            let extent =
-                if *is_argument { format!("n_{name} = {extent}") } else { format!("{extent}{lane}") };
+            let extent = match (is_argument, positions_of) {
+                (_, Some((of, times))) => format!("{} * {times} = {extent}", self.extent_name(*of)),
+                (true, None) => format!("n_{name} = {extent}"),
+                (false, None) => format!("{extent}{lane}"),
+            };
             match kind {
                 AxisKind::Map => writeln!(f, "  map {name} < {extent}")?,
                 AxisKind::Reduce => writeln!(f, "  reduce {name} < {extent}")?,

@@ -348,9 +348,11 @@ impl<'k> Emitter<'k> {
 
     /// An axis's extent: a literal or the name of its parameter.
     pub(super) fn extent(&self, axis: AxisId) -> Expr {
-        match self.kernel.axis(axis).is_argument {
-            true => Expr::name(Parameter::Extent(axis)),
-            false => Expr::Int(self.kernel.axis(axis).extent),
+        let own = self.kernel.axis(axis);
+        match (own.is_argument, own.positions_of) {
+            (_, Some((of, times))) => Expr::name(Parameter::Extent(of)).then(Arithmetic::Mul, times),
+            (true, None) => Expr::name(Parameter::Extent(axis)),
+            (false, None) => Expr::Int(own.extent),
         }
     }
 

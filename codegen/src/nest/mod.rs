@@ -324,7 +324,8 @@ fn parameters(kernel: &Kernel, workspaces: &[Workspace]) -> Vec<Parameter> {
     let arguments = (0..kernel.arguments.len() as u32).map(|n| Parameter::Argument(ArgumentId(n)));
     let axes = || (0..kernel.axes.len() as u32).map(AxisId);
     let extents = axes()
-        .filter(|&axis| kernel.axis(axis).is_argument && !kernel.is_offset(axis))
+        .filter(|&axis| kernel.axis(axis).is_argument && kernel.axis(axis).positions_of.is_none())
+        .filter(|&axis| !kernel.is_offset(axis))
         .map(Parameter::Extent);
     let offsets = axes().filter(|&axis| kernel.is_offset(axis)).map(Parameter::Offset);
     let checks = kernel.has_checks().then_some(Parameter::Checks);

@@ -356,8 +356,7 @@ fn one(
     axes: &[AxisId],
 ) -> Option<Contraction> {
     let is_fixed = axes.iter().skip(1).all(|&axis| !kernel.axis(axis).is_argument);
-    let is_flat = axes.len() == 1 || axes.iter().all(|&axis| !kernel.axis(axis).is_argument);
-    if !is_fixed || !is_flat {
+    if !is_fixed {
         return None;
     }
     let product = of_product(kernel, column, sum, axes);

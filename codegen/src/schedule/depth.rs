@@ -14,7 +14,10 @@ pub(crate) fn with_one_depth(kernel: &Kernel, depth: &[AxisId]) -> (Kernel, Axis
         return (result, *axis);
     }
     let extent = positions(kernel, depth);
-    let flat = result.add_axis(AxisKind::Reduce, extent, false);
+    let outer = depth.first().copied().filter(|&axis| kernel.axis(axis).is_argument);
+    let flat = result.add_axis(AxisKind::Reduce, extent, outer.is_some());
+    // Only the outermost extent may be an argument.
+    result.axes[flat.0 as usize].positions_of = outer.map(|outer| (outer, positions(kernel, &depth[1..])));
     for value in &mut result.values {
         if let ValueOp::Reduce { axes, .. } = &mut value.op
             && axes.as_slice() == depth
