@@ -517,3 +517,16 @@ fn products_of_heads_go_back() {
         }
     }
 }
+
+/// A layer of many steps: the sum of all their products is cut into kernels that pack them.
+#[test]
+fn sums_of_many_products_stay_products() {
+    let (x, w) =
+        (Tensor::rand([32, 128], 1).to(&Device::cpu()), Tensor::rand([128, 128], 2).to(&Device::cpu()));
+    let mut h = x.clone();
+    for _ in 0..30 {
+        h = (h.matmul(&w) + &x).tanh();
+    }
+    let text = lazuli::explain([&lazuli::grad(&h.sum(..), &w)]).unwrap().to_string();
+    assert!(!text.contains("column_reduce("), "{text}");
+}

@@ -14,6 +14,7 @@ use crate::graph::maps::MapId;
 use crate::graph::op::Op;
 use crate::graph::{Graph, NodeId};
 use lazuli_codegen::schedule::SPLIT_LENGTH;
+use lazuli_codegen::schedule::share::MOST_PRODUCTS;
 
 /// The place of what is not among the nodes: it comes from memory.
 const OUTSIDE: u32 = u32::MAX;
@@ -316,6 +317,7 @@ impl<'a> Analyser<'a> {
         self.states.clear();
         self.links.clear();
         let mut first: Option<NodeId> = None;
+        let mut products = 0;
         for (number, &id) in nodes.iter().enumerate() {
             let start = self.links.len() as u32;
             let mut after = OUTSIDE;
@@ -364,6 +366,10 @@ impl<'a> Analyser<'a> {
             let &mut first = first.get_or_insert(id);
             // What is packed for several products is of one dtype.
             let (of_first, of_own) = (facts.of(first), facts.of(id));
+            products += usize::from(of_own.is_packed);
+            if products > MOST_PRODUCTS {
+                return Err(WhyNot::TooManyProducts);
+            }
             let packs_both = of_first.is_packed && of_own.is_packed;
             let fits = !packs_both || self.graph.node(first).dtype == self.graph.node(id).dtype;
             if !fits || self.rows(first) != Some(own) {

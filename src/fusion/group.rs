@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use lazuli_codegen::schedule::share::MOST_PRODUCTS;
+
 use super::cost::Work;
 use crate::Shape;
 use crate::graph::NodeId;
@@ -84,6 +86,7 @@ pub(crate) enum WhyNot {
     TooManyBuffers {
         buffers: usize,
     },
+    TooManyProducts,
     /// No kernel comes of the two as one.
     NotLowered(lower::Refusal),
     NoSchedule(lazuli_codegen::Refusal),
@@ -162,6 +165,9 @@ impl fmt::Display for WhyNot {
             }
             WhyNot::TooManyBuffers { buffers } => {
                 write!(f, "{buffers} buffers are more than the {MAX_BUFFERS} of a kernel")
+            }
+            WhyNot::TooManyProducts => {
+                write!(f, "together they sum more than {MOST_PRODUCTS} products, each in memory of its own")
             }
             WhyNot::NotLowered(reason) => write!(f, "no kernel: {reason}"),
             WhyNot::NoSchedule(reason) => write!(f, "no schedule: {reason}"),

@@ -4,7 +4,7 @@
 use lazuli::{Attention, Conv2d, DType, Device, Reduction, Tensor, grad};
 
 use crate::common::data::floats;
-use crate::common::{check_fused, near};
+use crate::common::{check_fused, check_on_cpu, near};
 
 fn of(device: &Device, shape: &[usize], seed: u64) -> Tensor {
     floats(device, DType::F32, shape.to_vec(), 1.0, seed)
@@ -57,5 +57,19 @@ fn of_norms_losses_and_loops() {
             near("loop, w", lw, 1e-4, 1e-5),
             near("sorted", grad(&sorted, &x), 1e-4, 1e-5),
         ]
+    });
+}
+
+/// More products than one kernel has sums for: a layer that is used again and again.
+#[test]
+fn of_a_layer_in_many_steps() {
+    check_on_cpu("steps", |device| {
+        let (x, w) = (of(device, &[12, 24], 1), of(device, &[24, 24], 2) * 0.2);
+        let mut h = x.clone();
+        for _ in 0..11 {
+            h = (h.matmul(&w) + &x).tanh();
+        }
+        let [dx, dw] = grad(&h.square().mean(..), &[x, w]);
+        vec![near("x", dx, 1e-4, 1e-6), near("w", dw, 1e-4, 1e-5)]
     });
 }

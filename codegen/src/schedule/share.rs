@@ -79,6 +79,9 @@ pub(super) const VECTOR: u64 = 16;
 /// Elements of a column panel: four of the widest vectors.
 pub(crate) const PANEL: u64 = 4 * VECTOR;
 
+/// Products of a contraction, at most: each has sums of its own, and all of a block's are in a core's cache.
+pub const MOST_PRODUCTS: usize = 8;
+
 /// Rows of a tile whose sums stay in registers.
 pub(crate) const TILE_ROWS: u64 = 6;
 
