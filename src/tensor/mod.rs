@@ -7,6 +7,7 @@ pub(crate) mod arguments;
 pub(crate) mod ask;
 mod function;
 mod layer;
+mod linear;
 pub(crate) mod make;
 mod map;
 mod position;
