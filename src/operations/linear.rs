@@ -1,7 +1,7 @@
 //! Linear algebra.
 
-use super::row::Accuracy::Near;
-use super::row::Gives::Same;
+use super::row::Accuracy::{Exact, Near};
+use super::row::Gives::{Fixed, Same};
 use super::row::{Accuracy, Group, Input, SMALL, UNIT, operations};
 use crate::{DType, Tensor};
 
@@ -21,6 +21,17 @@ fn one(x: &Tensor) -> Tensor {
     Tensor::eye(3, x.dtype().unwrap_or(DType::F32))
 }
 
+/// The eigenvalues, and the matrix that they and the vectors are of: vectors have either sign.
+fn rebuilt((values, vectors): (Tensor, Tensor)) -> (Tensor, Tensor) {
+    let whole = (&vectors * values.unsqueeze(-2)).matmul(vectors.transpose(-1, -2));
+    (values, whole)
+}
+
+/// The matrix that singular values and vectors are of, and the values.
+fn multiplied((u, s, vh): (Tensor, Tensor, Tensor)) -> (Tensor, Tensor) {
+    ((u * &s).matmul(vh), s)
+}
+
 operations! {
     /// Factorisations and what is solved by them.
     LINEAR: Group::Linear;
@@ -36,5 +47,11 @@ operations! {
     logdet(a: SQUARE) Wide -> Same, SOLVED, "The determinant's logarithm.": "torch.logdet(a)" => a.logdet();
     qr(a: SMALL.shape(&[4, 3])) Wide -> Same, SOLVED, "Orthonormal columns and a triangle.": "torch.linalg.qr(a)" => a.qr(), "torch.linalg.qr(a.mT)" => a.t().qr();
     lstsq(a: SMALL.shape(&[4, 3]), b: SMALL.shape(&[4, 2])) Wide -> Same, SOLVED, "Unknowns with the least squares left.": "torch.linalg.lstsq(a, b).solution" => a.lstsq(b), "torch.linalg.lstsq(a.mT, b[:3]).solution" => a.t().lstsq(b.slice(0, ..3));
+    eigvalsh(a: SQUARE) Wide -> Same, SOLVED, "The eigenvalues of a symmetric matrix.": "torch.linalg.eigvalsh(a)" => a.eigvalsh();
+    eigh(a: SQUARE) Wide -> Same, SOLVED, "Eigenvalues and vectors of a symmetric matrix.": "(lambda l, v: (l, (v * l.unsqueeze(-2)) @ v.mT))(*torch.linalg.eigh(a))" => rebuilt(a.eigh());
+    svd(a: SMALL.shape(&[4, 3])) Wide -> Same, SOLVED, "Singular values and vectors.": "(lambda u, s, v: ((u * s) @ v, s))(*torch.linalg.svd(a, full_matrices=False))" => multiplied(a.svd());
+    svdvals(a: SMALL.shape(&[3, 4])) Wide -> Same, SOLVED, "Singular values.": "torch.linalg.svdvals(a)" => a.svdvals();
+    pinv(a: SMALL.shape(&[4, 3])) Wide -> Same, SOLVED, "The pseudoinverse.": "torch.linalg.pinv(a)" => a.pinv();
+    matrix_rank(a: SMALL.shape(&[4, 3])) Wide -> Fixed(DType::I64), Exact, "How many rows are independent.": "torch.linalg.matrix_rank(a)" => a.matrix_rank();
     matrix_exp(a: UNIT.shape(&[2, 3, 3])) Wide -> Same, SOLVED, "The exponential of a matrix.": "torch.linalg.matrix_exp(a * 2)" => (a * 2).matrix_exp();
 }

@@ -15,8 +15,11 @@ mod lu;
 mod parts;
 mod qr;
 mod reflection;
+mod singular;
 mod substitution;
+mod symmetric;
 mod triangular;
+mod tridiagonal;
 
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::promote;

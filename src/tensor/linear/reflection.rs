@@ -69,17 +69,17 @@ impl Reflections {
 }
 
 /// The reflection by `v`, which is a column from its diagonal on but for the first element: `1 - scale * v @ vᵀ`.
-struct Reflection {
+pub(super) struct Reflection {
     /// What it makes of the element on the diagonal.
-    result: Tensor,
+    pub(super) result: Tensor,
     /// The first element of `v`.
-    first: Tensor,
-    scale: Tensor,
+    pub(super) first: Tensor,
+    pub(super) scale: Tensor,
 }
 
 impl Reflection {
     /// Of the element on the diagonal, and the sum of squares below.
-    fn new(diagonal: &Tensor, squares: &Tensor) -> Reflection {
+    pub(super) fn new(diagonal: &Tensor, squares: &Tensor) -> Reflection {
         let norm = (squares + diagonal.square()).sqrt();
         let result = diagonal.ge(0.0).where_(-&norm, &norm);
         let first = diagonal - &result;
