@@ -387,7 +387,7 @@ fn singular_values_and_vectors() {
         let square = random(&[2, n, n], dtype, 80 + n as u64).to(device);
         // One row is the sum of others.
         let dependent = Tensor::cat([&wide, &wide.sum_keepdim(0)], 0) * 1e-20;
-        for a in [square, transposed(&wide), dependent] {
+        for a in [square, dependent] {
             let (u, s, vh) = a.svd();
             let alone = a.svdvals();
             lazuli::eval([&u, &s, &vh, &alone]).unwrap();
